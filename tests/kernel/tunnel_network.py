@@ -72,13 +72,13 @@ class Tunnel:
         file.write_text(text)
         return file
 
-    def encrypt(self, *, keys: tuple[str, str] = ("a", "b"), strange: bool = False, tunnel: str = "") -> None:
+    def encrypt(self, *, keys: tuple[str, str] = ("a", "b"), strange: bool = False, **settings: Any) -> None:
         """Files of both ends, with keys; strange: end 0 does not know the key of end 1."""
         public = [command(str(PROGRAM), "keygen", str(self.folder / f"{key}.key")).stdout.strip() for key in keys]
         other = command(str(PROGRAM), "keygen", str(self.folder / "c.key")).stdout.strip()
         for end in (0, 1):
             peer = other if strange and end == 0 else public[1 - end]
-            self.write(end, tunnel=tunnel, more=f'[encryption]\nprivate_key = "{keys[end]}.key"\npeer_public_key = "{peer}"')
+            self.write(end, **settings, more=f'[encryption]\nprivate_key = "{keys[end]}.key"\npeer_public_key = "{peer}"')
 
     def start(self, end: int) -> None:
         done = at(end, str(PROGRAM), "up", str(self.folder / f"ppt-{end + 1}.toml"), check=False)

@@ -46,6 +46,8 @@ impl Full {
 #[derive(Debug)]
 pub struct Datagrams {
     socket: UdpSocket,
+    /// The only one that it uses, if one was named.
+    device: Option<String>,
     /// The kernel merges what comes in.
     merges: bool,
     /// It says when that came.
@@ -94,19 +96,21 @@ impl Slots {
 }
 
 impl Datagrams {
-    /// Binds a socket in the calling thread's namespace, to a device if one is named. What it sends is never fragmented: what is too long is an error
-    /// of `send`. The kernel keeps as many bytes for each direction as it may.
+    /// Binds a socket in the calling thread's namespace, to a device if one is named. What is longer than its own interface takes is an error of
+    /// `send`; what routers say of the path changes nothing, because anybody can say it (RFC 8899 section 4.6.1). Of IPv4 they may fragment what is
+    /// too long for them. The kernel keeps as many bytes for each direction as it may.
     pub fn bind(at: SocketAddr, device: Option<&str>, rooms: Rooms) -> Result<Self, Failed> {
         let socket = UdpSocket::bind(at).map_err(|e| Failed::new(format!("opening a UDP socket at {at}"), e))?;
         let what = |name: &str| format!("{name} of the UDP socket at {at}");
         if let Some(device) = device {
             set(&socket, libc::SOL_SOCKET, libc::SO_BINDTODEVICE, device.as_bytes(), || format!("binding a UDP socket to {device}"))?;
         }
-        let (level, option) = match at {
-            SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER),
-            SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER),
+        let (level, option, value) = match at {
+            SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_INTERFACE),
+            // As that, but the kernel keeps what routers say, for `said_mtu`.
+            SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_PROBE),
         };
-        set_number(&socket, level, option, libc::IP_PMTUDISC_DO, || what("path MTU discovery"))?;
+        set_number(&socket, level, option, value, || what("path MTU discovery"))?;
         let directions = [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, rooms.receive), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, rooms.send)];
         for (forced, polite, room) in directions {
             // The kernel doubles what it is told (socket(7)).
@@ -115,7 +119,7 @@ impl Datagrams {
                 .or_else(|_| set_number(&socket, libc::SOL_SOCKET, polite, room, || what("buffer")))?;
         }
         socket.set_write_timeout(Some(SEND_WAIT)).map_err(|e| Failed::new(what("setting the longest wait"), e))?;
-        Ok(Self { socket, merges: false, stamps: false })
+        Ok(Self { socket, device: device.map(str::to_owned), merges: false, stamps: false })
     }
 
     /// Asks the kernel to merge datagrams of one sender and length (Linux 5.0 and later); whether it does.
@@ -124,15 +128,30 @@ impl Datagrams {
         self.merges
     }
 
-    /// What is sent keeps its length whatever routers said of the path: what is longer than the path's own interface takes alone is an error of
-    /// `send` (RFC 8899 section 4.6.1: such a message may be forged).
-    pub fn ignore_routers(&self) -> Result<(), Failed> {
-        let at = self.local()?;
-        let (level, option, value) = match at {
-            SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE),
-            SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_PROBE),
-        };
-        set_number(&self.socket, level, option, value, || format!("path MTU discovery of the UDP socket at {at}"))
+    /// No router may fragment what is sent, of IPv4 either (DF): who probes a path's MTU wants to know what passes whole.
+    pub fn forbid_fragments(&self) -> Result<(), Failed> {
+        match self.local()? {
+            at @ SocketAddr::V4(_) => {
+                let what = || format!("path MTU discovery of the UDP socket at {at}");
+                set_number(&self.socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE, what)
+            }
+            SocketAddr::V6(_) => Ok(()),
+        }
+    }
+
+    /// What routers of IPv6 have said of the path to an address, or its own interface's MTU: bytes of an IP packet. None if there is no route.
+    pub fn said_mtu(&self, to: SocketAddr) -> Option<u32> {
+        // The kernel tells it of a connected socket alone (ipv6(7), IPV6_MTU).
+        let asked = UdpSocket::bind(SocketAddr::new(self.local().ok()?.ip(), 0)).ok()?;
+        if let Some(device) = &self.device {
+            set(&asked, libc::SOL_SOCKET, libc::SO_BINDTODEVICE, device.as_bytes(), String::new).ok()?;
+        }
+        asked.connect(to).ok()?;
+        let (mut mtu, mut length): (libc::c_int, _) = (0, size_of::<libc::c_int>() as libc::socklen_t);
+        // SAFETY: the number and its length outlive the call.
+        let result =
+            unsafe { libc::getsockopt(asked.as_raw_fd(), libc::IPPROTO_IPV6, libc::IPV6_MTU, (&raw mut mtu).cast(), &raw mut length) };
+        (result == 0).then_some(mtu as u32)
     }
 
     /// Asks the kernel to say when each datagram came; whether it does.

@@ -76,6 +76,11 @@ impl Config {
     pub fn longest_inside(&self) -> u32 {
         if self.endpoint.mtu.is_some() { MOST_SEARCHED } else { self.mtu }
     }
+
+    /// Bytes of the longest IP packet that goes out on a path.
+    pub fn longest_outside(&self, path: &PathConfig) -> u32 {
+        self.mtu + path.in_front(headers(&self.encapsulation, self.encryption.is_some()))
+    }
 }
 
 /// A path.
@@ -86,6 +91,13 @@ pub struct PathConfig {
     pub remote: SocketAddr,
     /// The only device that carries it, if one is named.
     pub device: Option<String>,
+}
+
+impl PathConfig {
+    /// Bytes in front of each packet on it, with `headers` behind UDP's.
+    fn in_front(&self, headers: u32) -> u32 {
+        UDP_HEADER + headers + if self.local.is_ipv6() { 40 } else { 20 }
+    }
 }
 
 #[derive(Deserialize)]
@@ -187,6 +199,11 @@ struct Encryption {
     peer_public_key: Spanned<String>,
 }
 
+/// Bytes between UDP's header and the packet inside.
+fn headers(encapsulation: &Encapsulation, encrypted: bool) -> u32 {
+    encapsulation.header_len() as u32 + if encrypted { OVERHEAD as u32 } else { 0 }
+}
+
 fn yes() -> bool {
     true
 }
@@ -272,10 +289,10 @@ impl Reader<'_> {
         if let (true, Some(key)) = (encryption.is_some(), &tunnel.key) {
             return self.fail(key, "tunnel.key", "with [encryption] a key of GRE would tell nothing: leave it out");
         }
-        let headers = encapsulation.header_len() + if encryption.is_some() { OVERHEAD } else { 0 };
+        let headers = headers(&encapsulation, encryption.is_some());
         let inside_ipv6 = || addresses.iter().any(|prefix| prefix.address.is_ipv6());
         let least = if inside_ipv6() { LEAST_MTU_IPV6 } else { LEAST_MTU };
-        let (mtu, search) = self.mtu(tunnel, (headers as u32, least), &paths, reorder)?;
+        let (mtu, search) = self.mtu(tunnel, (headers, least), &paths, reorder)?;
         let spreading = self.spreading(tunnel, reorder)?;
         Ok(Config {
             name,
@@ -365,8 +382,7 @@ impl Reader<'_> {
         paths: &[PathConfig],
         reorder: ReorderConfig,
     ) -> Result<(u32, Option<MtuConfig>), Error> {
-        let in_front = |path: &PathConfig| if path.local.is_ipv6() { 40 } else { 20 } + UDP_HEADER + headers;
-        let usual = ETHERNET_MTU - paths.iter().map(in_front).max().unwrap_or(0);
+        let usual = ETHERNET_MTU - paths.iter().map(|path| path.in_front(headers)).max().unwrap_or(0);
         let Some(given) = &tunnel.mtu else { return Ok((usual, None)) };
         match given.get_ref() {
             toml::Value::Integer(mtu) if (i64::from(LEAST_MTU)..=i64::from(MOST_MTU)).contains(mtu) => Ok((*mtu as u32, None)),
@@ -377,7 +393,7 @@ impl Reader<'_> {
                     return self.fail(given, "tunnel.mtu", what);
                 }
                 let bounds = |path: &PathConfig| PathBounds {
-                    headers: Bytes::from_u32(in_front(path)),
+                    headers: Bytes::from_u32(path.in_front(headers)),
                     floor: Bytes::from_u32(if path.local.is_ipv6() { LEAST_MTU_IPV6 } else { LEAST_PATH_MTU }),
                     ceiling: Bytes::from_u32(MOST_SEARCHED),
                 };

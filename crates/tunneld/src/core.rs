@@ -173,7 +173,7 @@ fn sockets(config: &Config, path: &crate::config::PathConfig, log: &dyn Fn(&str)
     let any_port = SocketAddr::new(path.local.ip(), 0);
     let entropy: Vec<_> = (0..ports).map(|_| Datagrams::bind(any_port, path.device.as_deref(), rooms)).collect::<Result<_, _>>()?;
     if config.endpoint.mtu.is_some() {
-        std::iter::once(&main).chain(&entropy).try_for_each(Datagrams::ignore_routers)?;
+        std::iter::once(&main).chain(&entropy).try_for_each(Datagrams::forbid_fragments)?;
     }
     Ok(PathSockets { main, entropy, segments: AtomicBool::new(config.offload) })
 }

@@ -1,9 +1,11 @@
 //! What a tunnel says of itself: a value that is JSON, and a table for people.
 
-use crate::core::Core;
+use crate::config::PathConfig;
+use crate::core::{Core, PathSockets};
 use polypath_base::{Bytes, Column, Duration, PathId, Rate, Unit};
 use polypath_tunnel::PathEstimate;
 use serde_json::{Map, Value, json};
+use std::net::SocketAddr;
 
 /// Counters by their names: times as NAME_s, seconds.
 fn counted(columns: &[Column], values: impl Iterator<Item = u64>) -> Map<String, Value> {
@@ -23,6 +25,15 @@ fn estimated(estimate: Option<PathEstimate>) -> Value {
             "packets_lost": found.lost,
         })
     })
+}
+
+/// What routers have said that a path of IPv6 carries, bytes, where that is less than what the tunnel sends. Those of IPv4 fragment instead, and
+/// where the MTU is searched for they are not believed.
+fn said_mtu(core: &Core, path: &PathConfig, sockets: &PathSockets, remote: SocketAddr) -> Option<u32> {
+    if path.local.is_ipv4() || core.config.endpoint.mtu.is_some() {
+        return None;
+    }
+    sockets.main.said_mtu(remote).filter(|&mtu| mtu < core.config.longest_outside(path))
 }
 
 /// The state of the tunnel now.
@@ -48,6 +59,7 @@ pub(crate) fn status(core: &Core) -> Value {
             let found = state.endpoint.path_mtu(PathId(number as u8));
             row.insert("mtu".into(), json!(found.map(|(mtu, _)| mtu.get())));
             row.insert("mtu_answered".into(), json!(found.map(|(_, answered)| answered)));
+            row.insert("said_mtu".into(), json!(said_mtu(core, path, sockets, *remote)));
             row.insert("udp_segment".into(), json!(sockets.segments()));
             row.insert("estimate".into(), estimated(state.endpoint.estimate(now, PathId(number as u8))));
             row.extend(counted(PathCounters::COLUMNS, counters.values()));
@@ -137,6 +149,17 @@ pub fn table(status: &Value) -> String {
     let unanswered = |path: &Value| path["mtu_answered"] == false && path["up"] == true;
     if status["paths"].as_array().into_iter().flatten().any(unanswered) {
         lines.push("the other end does not answer probes, so a path's MTU with ? is a guess: does it have this version?".to_owned());
+    }
+    for path in status["paths"].as_array().into_iter().flatten().filter(|path| !path["said_mtu"].is_null()) {
+        lines.push(format!(
+            "a router says that {} carries packets of {} bytes, and the tunnel sends longer ones, which are then lost: write a smaller tunnel.mtu, or \
+             mtu = \"search\"",
+            text(&path["name"]),
+            path["said_mtu"]
+        ));
+    }
+    if status["refused"]["wrong_path"] != 0 {
+        lines.push("packets came on another path than they were sent on: do both files list the paths in the same order?".to_owned());
     }
     if status["reported"] == false {
         lines.push("the other end sends no reports, which the distribution earliest needs: packets take turns by weight".to_owned());

@@ -1,0 +1,138 @@
+"""Attacks on the tunnel daemon that whoever is on one path, or on none, can try; in namespaces of this machine, some datagrams each."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import socket
+import struct
+import threading
+import time
+
+import pytest
+from tunnel_network import PROGRAM, ROUTER, Tunnel, carried, command, connected, inside, ip, narrow, pings, until
+
+from polypath.sockets import inside as inside_namespace
+
+OUTER_IPV6 = "fd0{path}::{end}"
+
+
+def goodput(seconds: float = 2.0) -> float:
+    """Bit/s of a new TCP connection from end 0 to end 1; what does not even open carries nothing."""
+    try:
+        client, server = connected()
+    except OSError:
+        return 0.0
+    stop = threading.Event()
+
+    def write() -> None:
+        with contextlib.suppress(OSError):
+            while not stop.is_set():
+                client.sendall(bytes(50_000))
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    server.settimeout(0.1)
+    came, end = 0, time.monotonic() + seconds
+    while time.monotonic() < end:
+        with contextlib.suppress(TimeoutError):
+            came += len(server.recv(1 << 16))
+    stop.set()
+    for each in (server, client):
+        with contextlib.suppress(OSError):
+            each.shutdown(socket.SHUT_RDWR)
+    writer.join()
+    server.close()
+    client.close()
+    return came * 8 / seconds
+
+
+def test_who_is_on_one_path_does_not_get_another_one(routed: Tunnel) -> None:
+    """The router of path 2 keeps what it should carry, and has it sent to the other path's port from an address of its own."""
+    tunnel = routed
+    narrow(1500)
+    tunnel.both_encrypted()
+    client, server = connected()
+    carried(server, client, 1_000_000)
+    ip(0, "addr", "add", "192.168.1.77/24", "dev", "v1")
+    relay = inside(0, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+    relay.bind(("192.168.1.77", 5555))
+    kept = inside_namespace(ROUTER, lambda: socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(0x0800)))
+    kept.bind(("r0", 0x0800))
+    kept.settimeout(0.2)
+    for end in (0, 1):
+        ip(ROUTER, "route", "replace", "blackhole", f"192.168.2.{end + 1}")
+    relayed, end = 0, time.monotonic() + 5
+    while time.monotonic() < end:
+        with contextlib.suppress(TimeoutError):
+            packet = kept.recv(1 << 16)
+            if packet[9] == socket.IPPROTO_UDP and packet[16:20] == socket.inet_aton("192.168.2.2") and relayed < 200:
+                relay.sendto(packet[28:], ("192.168.1.2", 23456))
+                relayed += 1
+    assert relayed >= 5, "there was something to relay"
+    assert tunnel.status(1)["paths"][0]["remote"] == "192.168.1.1:23456"
+    # What is relayed shows no life of a path: one that is dead is left.
+    for end in (0, 1):
+        until(lambda end=end: tunnel.paths_up(end) == [True, False], "only the attacked path is lost")
+    assert tunnel.status(1)["refused"]["wrong_path"] >= 5
+    assert "do both files list the paths in the same order?" in command(str(PROGRAM), "status", "ppt-2").stdout
+    carried(server, client, 2_000_000)
+    assert pings(0, "10.99.0.2") >= 19
+
+
+def forge_too_big(path: int, mtu: int, *, ipv6: bool = False) -> None:
+    """Somebody who is on no path tells end 0 that a router could not pass on a datagram of the tunnel."""
+    ports = struct.pack("!HHHH", 23456, 23456, 1400, 0)
+    if ipv6:
+        source, to = (socket.inet_pton(socket.AF_INET6, OUTER_IPV6.format(path=path, end=end)) for end in (1, 2))
+        quoted = struct.pack("!IHBB", 6 << 28, 1400, socket.IPPROTO_UDP, 64) + source + to + ports
+        ip(1, "addr", "replace", f"fd0{path}::77/64", "dev", f"v{path}", "nodad")
+        with inside(1, lambda: socket.socket(socket.AF_INET6, socket.SOCK_RAW, socket.IPPROTO_ICMPV6)) as out:
+            out.bind((f"fd0{path}::77", 0))
+            # RFC 4443 section 3.2; Linux fills in the checksum.
+            out.sendto(struct.pack("!BBHI", 2, 0, 0, mtu) + quoted, (OUTER_IPV6.format(path=path, end=1), 0))
+        return
+    source, to = (socket.inet_aton(f"192.168.{path}.{end}") for end in (1, 2))
+    quoted = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 1420, 1, 0x4000, 64, socket.IPPROTO_UDP, 0, source, to) + ports
+    # RFC 792 and 1191: destination unreachable, fragmentation needed.
+    message = struct.pack("!BBHHH", 3, 4, 0, 0, mtu) + quoted
+    total = sum(struct.unpack(f"!{len(message) // 2}H", message))
+    total = (total & 0xFFFF) + (total >> 16)
+    total = (total & 0xFFFF) + (total >> 16)
+    ip(1, "addr", "replace", f"192.168.{path}.77/24", "dev", f"v{path}")
+    with inside(1, lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)) as out:
+        out.bind((f"192.168.{path}.77", 0))
+        out.sendto(message[:2] + struct.pack("!H", ~total & 0xFFFF) + message[4:], (f"192.168.{path}.1", 0))
+
+
+@pytest.mark.parametrize("outer", ["192.168.{path}.{end}", OUTER_IPV6])
+def test_a_forged_icmp_message_does_not_stop_the_tunnel(tunnel: Tunnel, outer: str) -> None:
+    tunnel.both_encrypted(outer=outer)
+    before = goodput()
+    for path in (1, 2):
+        forge_too_big(path, 1280 if outer == OUTER_IPV6 else 576, ipv6=outer == OUTER_IPV6)
+    after = goodput()
+    status = tunnel.status(0)
+    # A daemon that believes such messages carries a four thousandth.
+    assert after > before / 10, f"{before / 1e6:.2f} and then {after / 1e6:.2f} Mbit/s"
+    assert status["daemon"]["too_big"] == 0
+    # Of IPv6 no router fragments, so a true message would mean that longer packets are lost: it is said, and not believed.
+    said = [path["said_mtu"] for path in status["paths"]]
+    assert said == ([1280, 1280] if outer == OUTER_IPV6 else [None, None])
+    words = re.findall(r"a router says that path(\d) carries packets of 1280 bytes", command(str(PROGRAM), "status", "ppt-1").stdout)
+    assert words == (["0", "1"] if outer == OUTER_IPV6 else [])
+
+
+def test_a_path_that_is_narrower_than_the_tunnel_needs_fragments(routed: Tunnel) -> None:
+    """Its router sends no ICMP, and the tunnel does not search for MTUs: of IPv4 the router cuts what is too long."""
+    tunnel = routed
+    narrow(1500)
+    tunnel.both_encrypted()
+    for mtu in (1450, 1400):
+        for end in (0, 1):
+            ip(ROUTER, "route", "replace", f"192.168.2.{end + 1}", "dev", f"r{end}", "mtu", "lock", str(mtu))
+        # Both paths take turns.
+        assert pings(0, "10.99.0.2", "-M", "do", "-s", str(tunnel.status(0)["mtu"] - 28)) == 20
+    client, server = connected()
+    carried(client, server, 1_000_000)
+    carried(server, client, 1_000_000)
