@@ -2,40 +2,44 @@
 
 use polypath_base::{Duration, Instant};
 
-/// Instants since an origin on CLOCK_MONOTONIC.
+/// Instants since an origin on one of the kernel's clocks, CLOCK_MONOTONIC unless another one is asked for.
 #[derive(Copy, Clone, Debug)]
 pub struct Clock {
     origin_ns: u64,
+    kernels: libc::clockid_t,
 }
 
 impl Clock {
     /// The origin is now.
     pub fn start() -> Self {
-        Self { origin_ns: read(libc::CLOCK_MONOTONIC) }
+        Self::starting_at(read(libc::CLOCK_MONOTONIC))
+    }
+
+    /// The origin is now, and the time in which the machine is suspended counts (CLOCK_BOOTTIME).
+    pub fn start_with_suspend() -> Self {
+        Self { origin_ns: read(libc::CLOCK_BOOTTIME), kernels: libc::CLOCK_BOOTTIME }
     }
 
     /// The origin is at this time on CLOCK_MONOTONIC, ns. Until then it is always now.
     pub fn starting_at(origin_ns: u64) -> Self {
-        Self { origin_ns }
+        Self { origin_ns, kernels: libc::CLOCK_MONOTONIC }
     }
 
-    /// The origin on CLOCK_MONOTONIC, ns.
+    /// The origin on the kernel's clock, ns.
     pub fn origin_ns(&self) -> u64 {
         self.origin_ns
     }
 
     #[inline]
     pub fn now(&self) -> Instant {
-        Instant::from_nanos(read(libc::CLOCK_MONOTONIC).saturating_sub(self.origin_ns))
+        Instant::from_nanos(read(self.kernels).saturating_sub(self.origin_ns))
     }
 
     /// Sleeps until `at`. With the thread's timer slack, which [`crate::enter_urgent`] makes small.
     pub fn sleep_until(&self, at: Instant) {
         let time = timespec(self.origin_ns.saturating_add(at.as_nanos()));
         // SAFETY: `time` outlives the call, and no remainder is asked for.
-        while unsafe { libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &raw const time, std::ptr::null_mut()) }
-            == libc::EINTR
-        {}
+        while unsafe { libc::clock_nanosleep(self.kernels, libc::TIMER_ABSTIME, &raw const time, std::ptr::null_mut()) } == libc::EINTR {}
     }
 }
 
@@ -77,16 +81,16 @@ impl KernelTime {
         // Between two readings of one clock the other is read; of some tries the shortest, which nothing interrupted, counts.
         let (mut best, mut found) = (u64::MAX, (0, 0));
         for _ in 0..3 {
-            let before = read(libc::CLOCK_MONOTONIC);
+            let before = read(self.clock.kernels);
             let real = read(libc::CLOCK_REALTIME);
-            let after = read(libc::CLOCK_MONOTONIC);
+            let after = read(self.clock.kernels);
             if after - before < best {
                 best = after - before;
                 found = (real, before + best / 2);
             }
         }
-        let (real, monotonic) = found;
-        self.real_origin_ns = (real + self.clock.origin_ns).saturating_sub(monotonic);
+        let (real, own) = found;
+        self.real_origin_ns = (real + self.clock.origin_ns).saturating_sub(own);
         self.measured = self.clock.now();
     }
 }
@@ -114,7 +118,10 @@ mod tests {
 
     #[test]
     fn a_time_stamp_of_now_is_now() {
-        let clock = Clock::start();
+        [Clock::start(), Clock::start_with_suspend()].into_iter().for_each(stamped_now);
+    }
+
+    fn stamped_now(clock: Clock) {
         let mut time = KernelTime::new(clock);
         time.refresh(Instant::ZERO + Duration::from_secs(1));
         let before = clock.now();

@@ -17,6 +17,18 @@ pub struct Prefix {
     pub length: u8,
 }
 
+impl Prefix {
+    /// Whether an address is in the network.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let differs = match (self.address, address) {
+            (IpAddr::V4(own), IpAddr::V4(other)) => u128::from(own.to_bits() ^ other.to_bits()) << 96,
+            (IpAddr::V6(own), IpAddr::V6(other)) => own.to_bits() ^ other.to_bits(),
+            _ => return false,
+        };
+        differs.leading_zeros() >= u32::from(self.length)
+    }
+}
+
 /// Sets a device's MTU and the packets that its queue holds, brings it up, gives it addresses, and leads these networks through it.
 pub fn configure(device: &str, mtu: u32, queue: u32, addresses: &[Prefix], routes: &[Prefix]) -> Result<(), Failed> {
     let index = index(device)?;
@@ -112,5 +124,20 @@ impl Request {
             Some(error) => Err(Failed::new(what(), io::Error::from_raw_os_error(-error))),
             None => Err(Failed::new(what(), io::ErrorKind::InvalidData.into())),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_contains_the_addresses_that_begin_like_it() {
+        let prefix = |address: &str, length| Prefix { address: address.parse().unwrap(), length };
+        let contains = |prefix: Prefix, address: &str| prefix.contains(address.parse().unwrap());
+        assert!(contains(prefix("10.1.2.3", 24), "10.1.2.255") && !contains(prefix("10.1.2.3", 24), "10.1.3.0"));
+        assert!(contains(prefix("0.0.0.0", 0), "203.0.113.9") && !contains(prefix("0.0.0.0", 0), "::1"));
+        assert!(contains(prefix("10.1.2.3", 32), "10.1.2.3") && !contains(prefix("10.1.2.3", 32), "10.1.2.2"));
+        assert!(contains(prefix("fd00::", 64), "fd00::9") && !contains(prefix("fd00::", 64), "fd00:0:0:1::"));
     }
 }

@@ -8,6 +8,16 @@ pub fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
+/// Fills this with random numbers of the kernel, which waits until it has some. Without opening a file: who has given up files still gets them.
+pub fn random(into: &mut [u8]) -> Result<(), Failed> {
+    for part in into.chunks_mut(256) {
+        // SAFETY: the buffer has the length given and outlives the call; up to 256 bytes always come whole (getrandom(2)).
+        let got = unsafe { libc::getrandom(part.as_mut_ptr().cast(), part.len(), 0) };
+        check(got as libc::c_int, || "asking for random numbers".into())?;
+    }
+    Ok(())
+}
+
 /// A name of at most 15 bytes for `ps` and `top`.
 pub fn name_thread(name: &str) {
     let mut bytes = [0_u8; 16];

@@ -38,10 +38,13 @@ pub struct Tun {
 }
 
 impl Tun {
-    /// Makes a device of this name in the calling thread's namespace, with as much of the wanted offload as the kernel has. Reads do not
-    /// wait.
-    pub fn open(name: &str, wanted: Offload) -> Result<Self, Failed> {
-        let file = File::options().read(true).write(true).open("/dev/net/tun").map_err(|e| Failed::new("opening /dev/net/tun", e))?;
+    /// The file of which [`Tun::make`] makes a device, in the namespace of who opens it.
+    pub fn file() -> Result<File, Failed> {
+        File::options().read(true).write(true).open("/dev/net/tun").map_err(|e| Failed::new("opening /dev/net/tun", e))
+    }
+
+    /// Makes a device of this name, with as much of the wanted offload as the kernel has. Reads do not wait.
+    pub fn make(file: File, name: &str, wanted: Offload) -> Result<Self, Failed> {
         // SAFETY: a request of zeros is a valid one.
         let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
         if name.is_empty() || name.len() >= request.ifr_name.len() {

@@ -9,10 +9,13 @@ use polypath_io::Prefix;
 use polypath_tunnel::{EndpointConfig, KeepaliveConfig, MOST_BATCH, MtuConfig, PathBounds, ReorderConfig, Spreading};
 use polypath_wire::{gre, mpt};
 use serde::Deserialize;
+use std::fs::File as OpenFile;
+use std::io::Read;
 use std::net::{IpAddr, SocketAddr};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use toml::Spanned;
+use zeroize::Zeroizing;
 
 /// What a path of 1500 bytes carries, less the headers in front, is the tunnel's MTU if the file names none.
 const ETHERNET_MTU: u32 = 1500;
@@ -59,6 +62,8 @@ pub struct Config {
     pub packets_before: u32,
     /// Networks that are behind the other end.
     pub routes: Vec<Prefix>,
+    /// Where packets that come out of the tunnel may say that they are from; none: anywhere.
+    pub allowed_ips: Option<Vec<Prefix>>,
     /// The kernel may leave cutting and checksums to the daemon.
     pub offload: bool,
     /// The form of datagrams.
@@ -124,6 +129,7 @@ struct Tunnel {
     clamp_mss: bool,
     #[serde(default)]
     routes: Vec<Spanned<String>>,
+    allowed_ips: Option<Vec<Spanned<String>>>,
     queue: Option<Spanned<u32>>,
     send_buffer: Option<Spanned<u32>>,
     #[serde(default)]
@@ -210,14 +216,46 @@ fn yes() -> bool {
 
 /// Reads a tunnel's file. `file` is its name for errors, and its stem is the tunnel's name if the text has none.
 pub fn parse(file: &Path, text: &str) -> Result<Config, Error> {
-    let reader = Reader { file, text };
+    parse_with(file, text, &|name| read_secret(&beside(file, name)))
+}
+
+/// The same where the files of keys are not read here: `secret` gives the text of one, by its name in the file, or the sentence that says why not.
+pub fn parse_with(file: &Path, text: &str, secret: &ReadSecret<'_>) -> Result<Config, Error> {
+    let reader = Reader { file, text, secret };
     let parsed: File = toml::from_str(text).map_err(|error| reader.unreadable(&error))?;
     reader.config(parsed)
+}
+
+/// What reads the file of a key.
+pub type ReadSecret<'a> = dyn Fn(&str) -> Result<Zeroizing<String>, String> + 'a;
+
+/// A file that another one names.
+pub fn beside(file: &Path, name: &str) -> std::path::PathBuf {
+    file.parent().unwrap_or(Path::new("")).join(name)
+}
+
+/// The text of a file that only its owner may read and change, who is root or the user of this program. Otherwise what is to be done.
+pub fn read_secret(file: &Path) -> Result<Zeroizing<String>, String> {
+    let shown = file.display();
+    let mut text = Zeroizing::new(String::with_capacity(128));
+    let read = OpenFile::open(file).and_then(|mut file| {
+        file.read_to_string(&mut text)?;
+        file.metadata()
+    });
+    match read {
+        Err(error) => Err(format!("{shown}: {error}; `polypath tunnel keygen {shown}` makes one")),
+        Ok(about) if about.permissions().mode() & 0o077 != 0 => Err(format!("others may read {shown}, or write to it: chmod 600 {shown}")),
+        Ok(about) if ![0, polypath_io::user()].contains(&about.uid()) => {
+            Err(format!("{shown} belongs to user {}, who may read and change it: chown root {shown}", about.uid()))
+        }
+        Ok(_) => Ok(text),
+    }
 }
 
 struct Reader<'a> {
     file: &'a Path,
     text: &'a str,
+    secret: &'a ReadSecret<'a>,
 }
 
 impl Reader<'_> {
@@ -304,6 +342,7 @@ impl Reader<'_> {
             send_buffer: self.within(tunnel.send_buffer.as_ref(), "tunnel.send_buffer", SEND_BUFFERS, SEND_BUFFER)?,
             packets_before: tunnel.packets_before,
             routes: self.prefixes(&tunnel.routes, "tunnel.routes", false)?,
+            allowed_ips: tunnel.allowed_ips.as_ref().map(|given| self.prefixes(given, "tunnel.allowed_ips", false)).transpose()?,
             offload: tunnel.offload,
             encapsulation,
             encryption,
@@ -420,6 +459,10 @@ impl Reader<'_> {
             let what = "it is no public key: write what `polypath tunnel keygen` says at the other end, 44 characters";
             return self.fail(&given.peer_public_key, "encryption.peer_public_key", what);
         };
+        if peer.is_public_of_none() {
+            let what = "with this one everybody would know all secrets: write what `polypath tunnel keygen` says at the other end";
+            return self.fail(&given.peer_public_key, "encryption.peer_public_key", what);
+        }
         if peer == private.public() {
             let what = "that is this end's own public key: write the other end's";
             return self.fail(&given.peer_public_key, "encryption.peer_public_key", what);
@@ -428,17 +471,15 @@ impl Reader<'_> {
         Ok(Keys { private, peer, preshared: preshared.unwrap_or(Keys::NO_PRESHARED) })
     }
 
-    /// Reads a secret from a file that nobody else may read.
     fn key_file(&self, given: &Spanned<String>, field: &str) -> Result<Key, Error> {
-        let file = self.file.parent().unwrap_or(Path::new("")).join(given.get_ref());
-        let shown = file.display();
-        let read = std::fs::metadata(&file).and_then(|about| Ok((about.permissions().mode(), std::fs::read_to_string(&file)?)));
-        match read {
-            Err(error) => self.fail(given, field, &format!("{shown}: {error}; `polypath tunnel keygen {shown}` makes one")),
-            Ok((mode, _)) if mode & 0o077 != 0 => self.fail(given, field, &format!("others may read {shown}: chmod 600 {shown}")),
-            Ok((_, text)) => match Key::parse(&text) {
+        match (self.secret)(given.get_ref()) {
+            Err(sentence) => self.fail(given, field, &sentence),
+            Ok(text) => match Key::parse(&text) {
                 Some(key) => Ok(key),
-                None => self.fail(given, field, &format!("{shown} holds no key; `polypath tunnel keygen` makes one")),
+                None => {
+                    let shown = beside(self.file, given.get_ref());
+                    self.fail(given, field, &format!("{} holds no key; `polypath tunnel keygen` makes one", shown.display()))
+                }
             },
         }
     }
@@ -669,11 +710,12 @@ remote = "2001:db8::2"
         };
         let key = folder.join("a.key");
         fails("x", "line 9: encryption.private_key: ");
-        std::fs::write(&key, own.text()).unwrap();
+        std::fs::write(&key, own.text().as_bytes()).unwrap();
         std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o644)).unwrap();
-        fails("x", &format!("line 9: encryption.private_key: others may read {}", key.display()));
+        fails("x", &format!("line 9: encryption.private_key: others may read {}, or write to it: chmod 600", key.display()));
         std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
         fails("x", "line 10: encryption.peer_public_key: it is no public key");
+        fails(&format!("{}=", "A".repeat(43)), "line 10: encryption.peer_public_key: with this one everybody would know all secrets");
         fails(&own.public().text(), "line 10: encryption.peer_public_key: that is this end's own");
         let config = with(&other.public().text()).unwrap();
         assert_eq!(config.encryption, Some(Keys { private: own, peer: other.public(), preshared: Keys::NO_PRESHARED }));

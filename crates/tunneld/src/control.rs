@@ -1,10 +1,10 @@
 //! The socket over which `status` and `down` reach a daemon: one word in, an answer out.
 
 use polypath_base::{Duration, Error};
+use polypath_io::{bind_private, peer_user};
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
@@ -92,13 +92,12 @@ fn listen_by_file(name: &str) -> Result<UnixListener, Error> {
         Err(e) if e.kind() != ErrorKind::NotFound => return Err(failed(e)),
         _ => {}
     }
-    let listener = UnixListener::bind(&place).map_err(failed)?;
-    fs::set_permissions(&place, fs::Permissions::from_mode(0o600)).map_err(failed)?;
-    Ok(listener)
+    bind_private(&place).map_err(failed)
 }
 
-/// Takes one request and answers it with what `reply` makes of its word. Who asks and does not speak is not waited for.
-pub fn answer(listener: &UnixListener, mut reply: impl FnMut(&str) -> String) {
+/// Takes one request and answers it with what `reply` makes of its word. Who asks and does not speak is not waited for. Root and `owner` may ask: a
+/// socket that is no file has no mode that would keep others out.
+pub fn answer(listener: &UnixListener, owner: u32, mut reply: impl FnMut(&str) -> String) {
     while let Ok((mut stream, _)) = listener.accept() {
         let short = Some(std::time::Duration::from_millis(200));
         if stream.set_nonblocking(false).is_err() || stream.set_read_timeout(short).is_err() || stream.set_write_timeout(short).is_err() {
@@ -106,7 +105,11 @@ pub fn answer(listener: &UnixListener, mut reply: impl FnMut(&str) -> String) {
         }
         let mut word = [0_u8; WORD];
         let Ok(length) = stream.read(&mut word) else { continue };
-        let said = reply(std::str::from_utf8(&word[..length]).unwrap_or_default().trim());
+        let said = if peer_user(&stream).is_ok_and(|user| user == 0 || user == owner) {
+            reply(std::str::from_utf8(&word[..length]).unwrap_or_default().trim())
+        } else {
+            "only root may ask, and who started the tunnel".to_owned()
+        };
         // Who has gone gets no answer.
         let _ = stream.write_all(said.as_bytes());
     }

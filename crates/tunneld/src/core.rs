@@ -68,6 +68,8 @@ pub(crate) struct State {
     pub(crate) remotes: Vec<SocketAddr>,
     /// What to encrypt with; none without encryption, and until the other end has answered.
     pub(crate) session: Option<Arc<Session>>,
+    /// The host had something to send, and there was no session.
+    pub(crate) asked: bool,
     pub(crate) encryption: EncryptionCounters,
 }
 
@@ -99,7 +101,7 @@ pub(crate) struct Core {
 impl Core {
     /// Opens the sockets of a tunnel whose device is there. What the machine lacks is told to `log`.
     pub(crate) fn open(config: Config, tun: Tun, log: &dyn Fn(&str)) -> Result<Self, Error> {
-        let clock = Clock::start();
+        let clock = Clock::start_with_suspend();
         let mut endpoint = Endpoint::new(clock.now(), &config.endpoint)
             .ok_or_else(|| Error::caller("the tunnel's weights, reorder rule or keepalives make no sense together"))?;
         endpoint.begin_after(config.packets_before);
@@ -116,6 +118,7 @@ impl Core {
             counters: DaemonCounters::default(),
             remotes: config.paths.iter().map(|path| path.remote).collect(),
             session: None,
+            asked: false,
             encryption: EncryptionCounters::default(),
         };
         let mtu = AtomicU32::new(config.mtu);

@@ -2,10 +2,13 @@
 
 use crate::config::{self, Config};
 use crate::core::Core;
+use crate::files::Files;
+use crate::rights::{self, Rights};
 use crate::{control, incoming, outgoing, status};
 use polypath_base::{Duration, Error};
-use polypath_io::{Offload, Signal, Signals, Tun, Waiter, configure, keep_net_admin_only, name_thread};
+use polypath_io::{Offload, Signal, Signals, Tun, Waiter, configure, name_thread, user};
 use std::cell::Cell;
+use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -20,8 +23,11 @@ enum Stopped {
 
 /// Reads a tunnel's file.
 pub fn read(file: &Path) -> Result<Config, Error> {
-    let text = std::fs::read_to_string(file).map_err(|e| Error::caller(format!("{}: {e}", file.display())))?;
-    config::parse(file, &text)
+    config::parse(file, &text(file)?)
+}
+
+pub(crate) fn text(file: &Path) -> Result<String, Error> {
+    std::fs::read_to_string(file).map_err(|e| Error::caller(format!("{}: {e}", file.display())))
 }
 
 /// Carries the tunnel of a file until SIGTERM, SIGINT or `down`. `ready` is called once it is up. To be called where no other threads run,
@@ -29,26 +35,29 @@ pub fn read(file: &Path) -> Result<Config, Error> {
 pub fn run(file: &Path, reach: control::Reach, log: &(dyn Fn(&str) + Sync), ready: impl FnOnce(&Config)) -> Result<(), Error> {
     let mut config = read(file)?;
     let signals = Signals::hold()?;
+    let owner = user();
+    let socket = (reach == control::Reach::Machine).then(|| control::path(&config.name));
+    let mut files = Files::start(file, socket)?;
     let listener = control::listen(&config.name, reach)?;
-    let name = config.name.clone();
     let outcome = (|| {
-        let mut tun = device(&config)?;
+        let mut tun = device(Tun::file()?, &config)?;
         let mut ready = Some(ready);
+        let mut rights = Rights { user: owner, filtered: false };
         loop {
             let core = Core::open(config.clone(), tun, log)?;
             if let Some(ready) = ready.take() {
                 // The device and the sockets are there; a file that is read again may need CAP_NET_ADMIN for others.
-                keep_net_admin_only()?;
+                rights = rights::give_up(log)?;
                 ready(&config);
             }
-            match carry(&core, &signals, &listener, log)? {
+            match carry(&core, &signals, (&listener, owner, &rights), log)? {
                 Stopped::Down => return Ok(()),
                 Stopped::Reload => {}
             }
             tun = core.tun;
-            match reloaded(file, &config) {
-                Ok(new) => {
-                    tun = renewed(tun, &config, &new)?;
+            match reloaded(&mut files, file, &config) {
+                Ok((new, file)) => {
+                    tun = renewed(tun, file, &config, &new)?;
                     config = new;
                     log("the file is read again; counters begin anew");
                 }
@@ -56,42 +65,39 @@ pub fn run(file: &Path, reach: control::Reach, log: &(dyn Fn(&str) + Sync), read
             }
         }
     })();
-    if reach == control::Reach::Machine {
-        // Whether it is there still makes no difference at the end.
-        let _ = std::fs::remove_file(control::path(&name));
-    }
+    files.end();
     outcome
 }
 
-fn device(config: &Config) -> Result<Tun, Error> {
-    let tun = Tun::open(&config.device, if config.offload { Offload::TcpAndUdp } else { Offload::None })?;
+fn device(file: File, config: &Config) -> Result<Tun, Error> {
+    let tun = Tun::make(file, &config.device, if config.offload { Offload::TcpAndUdp } else { Offload::None })?;
     configure(&config.device, config.mtu, config.queue, &config.addresses, &config.routes)?;
     Ok(tun)
 }
 
-/// The file as it is now, if a tunnel that is up can take it.
-fn reloaded(file: &Path, old: &Config) -> Result<Config, Error> {
-    let new = read(file)?;
+/// The file as it is now, if a tunnel that is up can take it, and that of a new device.
+fn reloaded(files: &mut Files, file: &Path, old: &Config) -> Result<(Config, File), Error> {
+    let (new, device) = files.read()?;
     if new.name != old.name {
         return Err(Error::caller(format!("{}: the tunnel's name has changed: take it down, then up", file.display())));
     }
-    Ok(new)
+    Ok((new, device))
 }
 
 /// The device as the new settings want it: the same one if nothing that it has is taken away.
-fn renewed(tun: Tun, old: &Config, new: &Config) -> Result<Tun, Error> {
+fn renewed(tun: Tun, file: File, old: &Config, new: &Config) -> Result<Tun, Error> {
     let same = old.device == new.device && old.offload == new.offload && old.addresses == new.addresses && old.routes == new.routes;
     if !same {
         // A new one may have the old one's name.
         drop(tun);
-        return device(new);
+        return device(file, new);
     }
     configure(&new.device, new.mtu, new.queue, &new.addresses, &new.routes)?;
     Ok(tun)
 }
 
 /// Carries packets until somebody says otherwise. A thread that fails ends the tunnel, with its reason.
-fn carry(core: &Core, signals: &Signals, listener: &UnixListener, log: &(dyn Fn(&str) + Sync)) -> Result<Stopped, Error> {
+fn carry(core: &Core, signals: &Signals, asked: Asked<'_>, log: &(dyn Fn(&str) + Sync)) -> Result<Stopped, Error> {
     // One byte, never read: all threads see it.
     let (stop, mut stopper) = UnixStream::pair().map_err(|e| Error::machine(format!("making a pair of sockets: {e}")))?;
     // A thread that ends by itself says so here.
@@ -108,7 +114,7 @@ fn carry(core: &Core, signals: &Signals, listener: &UnixListener, log: &(dyn Fn(
             let _told = Told(ending);
             incoming::run(core, stop.as_fd(), log)
         });
-        let stopped = supervise(core, signals, listener, &ended);
+        let stopped = supervise(core, signals, asked, &ended);
         // The other end of the pair is open: there is room for one byte.
         let _ = stopper.write_all(b"x");
         for thread in [outgoing, incoming] {
@@ -131,7 +137,10 @@ impl Drop for Told<'_> {
     }
 }
 
-fn supervise(core: &Core, signals: &Signals, listener: &UnixListener, ended: &UnixStream) -> Stopped {
+/// Where `status` and `down` come in, who else than root may say that, and what `status` says of the daemon's rights.
+type Asked<'a> = (&'a UnixListener, u32, &'a Rights);
+
+fn supervise(core: &Core, signals: &Signals, (listener, owner, rights): Asked<'_>, ended: &UnixStream) -> Stopped {
     let mut waiter = Waiter::new([signals.as_fd(), listener.as_fd(), ended.as_fd()]);
     loop {
         waiter.wait(Some(Duration::from_secs(1)));
@@ -144,8 +153,8 @@ fn supervise(core: &Core, signals: &Signals, listener: &UnixListener, ended: &Un
             None => {}
         }
         let down = Cell::new(false);
-        control::answer(listener, |word| match word {
-            "status" => status::status(core).to_string(),
+        control::answer(listener, owner, |word| match word {
+            "status" => status::status(core, rights).to_string(),
             "down" => {
                 down.set(true);
                 String::new()

@@ -52,6 +52,7 @@ counters! {
         wrong_checksum: Packets, "datagrams whose GRE checksum is wrong";
         malformed: Packets, "datagrams that are no GRE, no IP packet, no keepalive, report or probe";
         too_long: Packets, "datagrams whose packet is longer than the tunnel's MTU";
+        foreign_source: Packets, "packets whose own source address is not in tunnel.allowed_ips";
         not_authentic: Packets, "datagrams that were not encrypted with the other end's keys, or changed on their path";
         replayed: Packets, "encrypted datagrams that had come before, or came too late to tell";
         wrong_path: Packets, "encrypted datagrams that came on another path than they were sent on: somebody moved them, or the files of both ends have their paths in another order";
@@ -68,6 +69,7 @@ pub enum Refusal {
     WrongChecksum,
     Malformed,
     TooLong,
+    ForeignSource,
     NotAuthentic,
     Replayed,
     WrongPath,
@@ -83,12 +85,21 @@ impl Refused {
             Refusal::WrongChecksum => &mut self.wrong_checksum,
             Refusal::Malformed => &mut self.malformed,
             Refusal::TooLong => &mut self.too_long,
+            Refusal::ForeignSource => &mut self.foreign_source,
             Refusal::NotAuthentic => &mut self.not_authentic,
             Refusal::Replayed => &mut self.replayed,
             Refusal::WrongPath => &mut self.wrong_path,
             Refusal::NoSession => &mut self.no_session,
             Refusal::Busy => &mut self.busy,
         } += 1;
+    }
+}
+
+/// The source address of a packet that [`Encapsulation::parse`] has found.
+pub fn source(packet: &[u8]) -> Option<IpAddr> {
+    match packet.first()? >> 4 {
+        4 => <[u8; 4]>::try_from(packet.get(12..16)?).ok().map(IpAddr::from),
+        _ => <[u8; 16]>::try_from(packet.get(8..24)?).ok().map(IpAddr::from),
     }
 }
 

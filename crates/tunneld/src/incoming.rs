@@ -1,8 +1,8 @@
 //! The thread that puts what comes on the paths in order for the host, and keeps the tunnel's time.
 
 use crate::core::{Core, Packet, Sign};
-use crate::encapsulation::{Content, Refusal, Refused};
-use crate::encryption::{Opened, Peer, To};
+use crate::encapsulation::{Content, Refusal, Refused, source};
+use crate::encryption::{Key, Opened, Peer, To};
 use crate::mss;
 use crate::signs;
 use crate::superpacket::{Group, group, merged_head};
@@ -51,8 +51,12 @@ struct Batch {
 
 /// Carries packets until `stop` has something to read.
 pub(crate) fn run(core: &Core, stop: BorrowedFd<'_>, log: &dyn Fn(&str)) -> Result<(), Failed> {
+    let peer = match &core.config.encryption {
+        Some(keys) => Some(Peer::new(keys.clone(), core.paths.len(), Key::random()?)),
+        None => None,
+    };
     let mut batch = Batch {
-        peer: core.config.encryption.map(|keys| Peer::new(keys, core.paths.len())),
+        peer,
         remotes: core.config.paths.iter().map(|path| path.remote).collect(),
         renewed: false,
         plain: Vec::new(),
@@ -71,7 +75,16 @@ pub(crate) fn run(core: &Core, stop: BorrowedFd<'_>, log: &dyn Fn(&str)) -> Resu
     };
     let mut waiter = Waiter::new([stop].into_iter().chain(core.paths.iter().map(|path| path.main.as_fd())));
     loop {
-        let due = core.state().endpoint.poll_receive_timeout().min(batch.peer.as_ref().map_or(Instant::NEVER, Peer::poll_timeout));
+        let (due, asked) = {
+            let mut state = core.state();
+            (state.endpoint.poll_receive_timeout(), std::mem::take(&mut state.asked))
+        };
+        let due = due.min(batch.peer.as_mut().map_or(Instant::NEVER, |peer| {
+            if asked {
+                peer.handle_data(core.clock.now());
+            }
+            peer.poll_timeout()
+        }));
         waiter.wait(Some(due.since(core.clock.now()).min(LONGEST_WAIT)));
         if waiter.ready(0) {
             return Ok(());
@@ -162,6 +175,12 @@ impl Batch {
             Content::Report(report) => Message::Report(report),
             Content::Probe(probe) => Message::Probe(probe),
             Content::Packet { seq, at } => {
+                if let Some(allowed) = &core.config.allowed_ips {
+                    let from = source(&plain[at.clone()]).ok_or(Refusal::Malformed)?;
+                    if !allowed.iter().any(|prefix| prefix.contains(from)) {
+                        return Err(Refusal::ForeignSource);
+                    }
+                }
                 let mut buffer = self.free.pop().unwrap_or_default();
                 buffer.clear();
                 buffer.extend_from_slice(&plain[at]);

@@ -2,7 +2,8 @@
 //!
 //! What a tunnel does is in the crate `tunnel`, which knows no sockets; what talks to the system is in `io`. Here the two meet: a file is
 //! read ([`config`]), a device and sockets are made, one thread carries packets out and one carries them in, and the third answers
-//! `polypath-tunnel status`. What the network sends is read in [`encapsulation`] alone.
+//! `polypath-tunnel status`. What the network sends is read in [`encapsulation`] alone. Once all is there the daemon gives up its rights (`rights`);
+//! what it needs of root's later a second process does for it (`files`).
 #![forbid(unsafe_code)]
 
 pub mod config;
@@ -11,10 +12,12 @@ mod core;
 pub mod daemon;
 pub mod encapsulation;
 pub mod encryption;
+mod files;
 pub mod import;
 mod incoming;
 pub mod mss;
 mod outgoing;
+mod rights;
 mod signs;
 pub mod status;
 pub mod superpacket;

@@ -190,7 +190,9 @@ impl Batch {
         self.remotes.clone_from(&state.remotes);
         self.session.clone_from(&state.session);
         if core.config.encryption.is_some() && self.session.is_none() {
-            state.counters.no_session += (self.packets.len() - self.numbered) as u64;
+            let dropped = self.packets.len() - self.numbered;
+            state.counters.no_session += dropped as u64;
+            state.asked |= dropped > 0;
             self.packets.truncate(self.numbered);
             return;
         }

@@ -2,6 +2,7 @@
 
 use crate::config::PathConfig;
 use crate::core::{Core, PathSockets};
+use crate::rights::Rights;
 use polypath_base::{Bytes, Column, Duration, PathId, Rate, Unit};
 use polypath_tunnel::PathEstimate;
 use serde_json::{Map, Value, json};
@@ -37,7 +38,7 @@ fn said_mtu(core: &Core, path: &PathConfig, sockets: &PathSockets, remote: Socke
 }
 
 /// The state of the tunnel now.
-pub(crate) fn status(core: &Core) -> Value {
+pub(crate) fn status(core: &Core, rights: &Rights) -> Value {
     use crate::core::DaemonCounters;
     use crate::encapsulation::Refused;
     use crate::encryption::EncryptionCounters;
@@ -66,7 +67,7 @@ pub(crate) fn status(core: &Core) -> Value {
             Value::Object(row)
         })
         .collect();
-    let encryption = config.encryption.map(|_| {
+    let encryption = config.encryption.as_ref().map(|_| {
         let mut found = counted(EncryptionCounters::COLUMNS, state.encryption.values());
         found.insert("session_age_s".into(), json!(state.session.as_ref().map(|session| session.age(now).as_secs_f64())));
         found
@@ -77,6 +78,8 @@ pub(crate) fn status(core: &Core) -> Value {
         "mtu": core.mtu(),
         "mtu_searched": config.endpoint.mtu.is_some(),
         "pid": std::process::id(),
+        "user": rights.user,
+        "system_calls_filtered": rights.filtered,
         "uptime_s": now.as_secs_f64(),
         "encryption": encryption,
         "tun_offload": format!("{:?}", core.tun.offload()),
@@ -157,6 +160,9 @@ pub fn table(status: &Value) -> String {
             text(&path["name"]),
             path["said_mtu"]
         ));
+    }
+    if status["user"] == 0 {
+        lines.push("the daemon runs as root, since this machine lets it become no other user".to_owned());
     }
     if status["refused"]["wrong_path"] != 0 {
         lines.push("packets came on another path than they were sent on: do both files list the paths in the same order?".to_owned());

@@ -115,17 +115,17 @@ fn measure(names: [&str; 2], address: &str, bytes: &str, seconds: &str) -> Resul
 
 /// Writes a new private key, over none that is there.
 fn keygen(file: &Path) -> Result<(), Error> {
-    let key = Key::generate().ok_or_else(|| Error::machine("the kernel gave no random numbers"))?;
+    let key = Key::generate()?;
     let made = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file);
-    made.and_then(|mut made| made.write_all(format!("{}\n", key.text()).as_bytes()))
+    made.and_then(|mut made| made.write_all(key.text().as_bytes()).and_then(|()| made.write_all(b"\n")))
         .map_err(|e| Error::caller(format!("{}: {e}", file.display())))?;
-    say(&format!("{}\n", key.public().text()))
+    say(&format!("{}\n", *key.public().text()))
 }
 
 fn pubkey(file: &Path) -> Result<(), Error> {
-    let text = std::fs::read_to_string(file).map_err(|e| Error::caller(format!("{}: {e}", file.display())))?;
+    let text = std::fs::read_to_string(file).map(zeroize::Zeroizing::new).map_err(|e| Error::caller(format!("{}: {e}", file.display())))?;
     let key = Key::parse(&text).ok_or_else(|| Error::caller(format!("{}: it holds no key", file.display())))?;
-    say(&format!("{}\n", key.public().text()))
+    say(&format!("{}\n", *key.public().text()))
 }
 
 /// A tunnel's name, or that in its file.

@@ -7,9 +7,10 @@
 use super::INITIATION_LEN;
 use super::STAMPED;
 use super::keys::{Key, STAMP, hmac, mac};
+use super::primitives::Primitives;
 use polypath_base::{Duration, Instant, PathId};
 use snow::params::CipherChoice;
-use snow::resolvers::{CryptoResolver, DefaultResolver};
+use snow::resolvers::CryptoResolver;
 use snow::types::Cipher;
 use std::net::{IpAddr, SocketAddr};
 
@@ -26,19 +27,20 @@ const PERIOD: Duration = Duration::from_secs(120);
 /// The cookies that an end gives.
 #[derive(Debug)]
 pub(super) struct Made {
-    secret: [u8; 32],
+    secret: Key,
     salts: u64,
 }
 
 impl Made {
-    pub(super) fn new(private: &Key) -> Self {
-        Self { secret: hmac(private.bytes(), b"cookies"), salts: 0 }
+    /// `secret`: nobody else's, and another one after each start, so that no cookie of an earlier one is believed.
+    pub(super) fn new(secret: Key) -> Self {
+        Self { secret, salts: 0 }
     }
 
     /// The cookies of an address that are believed now: this period's, and the previous one's.
     pub(super) fn cookies(&self, now: Instant, from: SocketAddr) -> [[u8; STAMP]; 2] {
         let period = now.as_nanos() / PERIOD.as_nanos();
-        [period, period.wrapping_sub(1)].map(|period| mac(&self.secret, &[&period.to_be_bytes()[..], &written(from)].concat()))
+        [period, period.wrapping_sub(1)].map(|period| mac(self.secret.bytes(), &[&period.to_be_bytes()[..], &written(from)].concat()))
     }
 
     /// A number of an address, of IPv6 of its network, which its owner cannot choose.
@@ -47,13 +49,13 @@ impl Made {
             IpAddr::V4(address) => address.octets().to_vec(),
             IpAddr::V6(address) => address.octets()[..8].to_vec(),
         };
-        mac(&self.secret, &network)[0]
+        mac(self.secret.bytes(), &network)[0]
     }
 
     /// The message with the cookie of an address, which answers an initiation.
     pub(super) fn message(&mut self, now: Instant, from: SocketAddr, own: &Key, initiation: &[u8]) -> Option<Vec<u8>> {
         self.salts += 1;
-        let salt = mac(&self.secret, &[b"salt", &self.salts.to_be_bytes()[..], &now.as_nanos().to_be_bytes()].concat());
+        let salt = mac(self.secret.bytes(), &[b"salt", &self.salts.to_be_bytes()[..], &now.as_nanos().to_be_bytes()].concat());
         let cipher = cipher(own, &salt)?;
         let mut message = vec![0; LEN];
         message[0] = COOKIE;
@@ -95,7 +97,7 @@ impl Jar {
 
 /// A key for one message of the end with this public key.
 fn cipher(giver: &Key, salt: &[u8]) -> Option<Box<dyn Cipher>> {
-    let mut cipher = DefaultResolver.resolve_cipher(&CipherChoice::ChaChaPoly)?;
+    let mut cipher = Primitives.resolve_cipher(&CipherChoice::ChaChaPoly)?;
     cipher.set(&hmac(giver.bytes(), &[b"cookie", salt].concat()));
     Some(cipher)
 }

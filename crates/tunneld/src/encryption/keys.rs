@@ -1,14 +1,33 @@
-//! Keys of X25519 as `wg genkey` writes them: 32 bytes in base64.
+//! Keys of X25519 as `wg genkey` writes them: 32 bytes in base64. They are wiped when nobody needs them any more.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use polypath_io::{Failed, random};
 use snow::params::{DHChoice, HashChoice};
 use snow::resolvers::{CryptoResolver, DefaultResolver};
 use std::fmt;
+use subtle::ConstantTimeEq;
+use zeroize::{Zeroize, Zeroizing};
 
-/// A private, public or preshared key.
-#[derive(Copy, Clone, PartialEq, Eq)]
+use super::primitives::Primitives;
+
+/// A private, public or preshared key, or another secret.
+#[derive(Clone)]
 pub struct Key([u8; 32]);
+
+impl Drop for Key {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
+
+impl PartialEq for Key {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.ct_eq(&other.0).into()
+    }
+}
+
+impl Eq for Key {}
 
 /// A key may be private: what is printed of it is its kind.
 impl fmt::Debug for Key {
@@ -18,35 +37,52 @@ impl fmt::Debug for Key {
 }
 
 impl Key {
-    /// A new private key, from the kernel's random numbers; none if it has none.
-    pub fn generate() -> Option<Self> {
-        let mut bytes = [0; 32];
-        DefaultResolver.resolve_rng()?.try_fill_bytes(&mut bytes).ok()?;
+    /// A new secret, from the kernel's random numbers.
+    pub fn random() -> Result<Self, Failed> {
+        let mut key = Self([0; 32]);
+        random(&mut key.0)?;
+        Ok(key)
+    }
+
+    /// A new private key.
+    pub fn generate() -> Result<Self, Failed> {
+        let mut key = Self::random()?;
         // The bits that a number of X25519 has in any case (RFC 7748 section 5), so that the text is the key that is used.
-        bytes[0] &= 0b1111_1000;
-        bytes[31] = bytes[31] & 0b0111_1111 | 0b0100_0000;
-        Some(Self(bytes))
+        key.0[0] &= 0b1111_1000;
+        key.0[31] = key.0[31] & 0b0111_1111 | 0b0100_0000;
+        Ok(key)
     }
 
     /// Reads base64; white space around it does not count.
     pub fn parse(text: &str) -> Option<Self> {
-        STANDARD.decode(text.trim()).ok()?.try_into().ok().map(Self)
+        let bytes = Zeroizing::new(STANDARD.decode(text.trim()).ok()?);
+        bytes.as_slice().try_into().ok().map(Self)
     }
 
     /// In base64.
-    pub fn text(&self) -> String {
-        STANDARD.encode(self.0)
+    pub fn text(&self) -> Zeroizing<String> {
+        Zeroizing::new(STANDARD.encode(self.0))
     }
 
     /// The public key of a private one.
     #[must_use]
     pub fn public(&self) -> Self {
         let mut public = [0; 32];
-        if let Some(mut curve) = DefaultResolver.resolve_dh(&DHChoice::Curve25519) {
+        if let Some(mut curve) = Primitives.resolve_dh(&DHChoice::Curve25519) {
             curve.set(&self.0);
             public.copy_from_slice(curve.pubkey());
         }
         Self(public)
+    }
+
+    /// Whether a secret with this public key would be known to everybody (RFC 7748 section 6.1).
+    pub fn is_public_of_none(&self) -> bool {
+        let mut curve = Primitives.resolve_dh(&DHChoice::Curve25519);
+        curve.as_mut().is_some_and(|curve| {
+            // Any private key finds it.
+            curve.set(&[1; 32]);
+            curve.dh(&self.0, &mut [0; 32]).is_err()
+        })
     }
 
     pub(super) fn bytes(&self) -> &[u8; 32] {
@@ -55,7 +91,7 @@ impl Key {
 }
 
 /// What one end must know to agree on sessions with the other.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keys {
     /// Ours.
     pub private: Key,
@@ -127,12 +163,26 @@ mod tests {
     #[test]
     fn keys_are_read_as_they_were_written_and_differ() {
         let (one, other) = (Key::generate().unwrap(), Key::generate().unwrap());
-        assert_eq!(Key::parse(&format!(" {}\n", one.text())), Some(one));
+        assert_eq!(Key::parse(&format!(" {}\n", *one.text())), Some(one.clone()));
         assert!(one != other && one.public() != other.public());
         assert_eq!(format!("{one:?}"), "Key", "a private key is not printed by chance");
-        for text in ["", "abc", &"A".repeat(44), &one.text()[1..]] {
+        for text in ["", "abc", "A".repeat(44).as_str(), &one.text()[1..]] {
             assert_eq!(Key::parse(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn a_public_key_with_which_every_secret_is_known_is_found() {
+        // 0, 1, a point of order 8, and p - 1 (https://cr.yp.to/ecdh.html, "Validate").
+        for hex in [
+            "0000000000000000000000000000000000000000000000000000000000000000",
+            "0100000000000000000000000000000000000000000000000000000000000000",
+            "e0eb7a7c3b41b8ae1656e3faf19fc46ada098deb9c32b1fd866205165f49b800",
+            "ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+        ] {
+            assert!(key(hex).is_public_of_none(), "{hex}");
+        }
+        assert!(!Key::generate().unwrap().public().is_public_of_none());
     }
 
     #[test]

@@ -17,6 +17,7 @@
 
 mod cookie;
 mod keys;
+mod primitives;
 mod session;
 mod window;
 
@@ -27,6 +28,7 @@ use crate::encapsulation::Refusal;
 use cookie::{COOKIE, Jar, Made};
 use keys::{STAMP, mac, stamp};
 use polypath_base::{Duration, Instant, PathId, counters};
+use primitives::Primitives;
 use session::{DATA, HEADER, Held};
 use snow::{Builder, HandshakeState};
 use std::collections::VecDeque;
@@ -50,8 +52,11 @@ const RESPONSE_LEN: usize = 12 + 48 + STAMP;
 const REPLACED: Duration = Duration::from_secs(120);
 const REPLACED_BY_OTHER: Duration = Duration::from_secs(150);
 const ENDED: Duration = Duration::from_secs(180);
-/// An initiation that nobody answers is followed by a new one.
+/// An initiation that nobody answers is followed by a new one, after up to `JITTER_MS` more, so that two ends do not go on at the same moments.
 const RETRY: Duration = Duration::from_secs(2);
+const JITTER_MS: u64 = 333;
+/// After this time without an answer this end is silent until the host has something to send (WireGuard's REKEY_ATTEMPT_TIME).
+const TRIED: Duration = Duration::from_secs(90);
 /// Handshakes that are looked at in a second: each costs some tenths of a millisecond. Whoever is where the other end was last has his own.
 const HANDSHAKES: u64 = 20;
 /// The same with a proof: of one address, and of all. Addresses share so many places.
@@ -140,6 +145,8 @@ pub struct Peer {
     pending: Option<Pending>,
     /// When we may begin a handshake, if one is wanted.
     may_begin: Instant,
+    /// When the host had something to send last and there was no session, or when there was one last that was to be replaced.
+    asked: Instant,
     /// The greatest time in an initiation; one that is not greater is a replay.
     latest: u64,
     /// Handshakes without a proof, from where the other end was last and from elsewhere.
@@ -152,6 +159,8 @@ pub struct Peer {
     cookies: Budget,
     made: Made,
     jar: Jar,
+    /// Nobody else's, and another one after each start.
+    secret: Key,
     name: u64,
     out: VecDeque<(To, Vec<u8>)>,
     counters: EncryptionCounters,
@@ -164,13 +173,14 @@ impl std::fmt::Debug for Peer {
 }
 
 impl Peer {
-    /// A tunnel of so many paths. The first handshake is due at once.
-    pub fn new(keys: Keys, paths: usize) -> Self {
+    /// A tunnel of so many paths. The first handshake is due at once. `secret`: [`Key::random`], another one for each.
+    pub fn new(keys: Keys, paths: usize, secret: Key) -> Self {
         let budget = Budget::new(HANDSHAKES);
         let (public, out) = (keys.private.public(), VecDeque::new());
         Self {
-            made: Made::new(&keys.private),
+            made: Made::new(secret.clone()),
             jar: Jar::new(paths),
+            secret,
             keys,
             public,
             paths: paths.min(session::PATHS),
@@ -179,6 +189,7 @@ impl Peer {
             next: None,
             pending: None,
             may_begin: Instant::ZERO,
+            asked: Instant::ZERO,
             latest: 0,
             known: budget,
             unknown: budget,
@@ -209,7 +220,18 @@ impl Peer {
     /// When [`Peer::handle_timeout`] has something to do.
     pub fn poll_timeout(&self) -> Instant {
         let ends = [&self.current, &self.previous, &self.next].into_iter().flatten().map(|held| held.session.born + ENDED);
-        ends.chain([self.wanted_at().max(self.may_begin)]).min().unwrap_or(Instant::NEVER)
+        ends.chain([self.begins_at()]).min().unwrap_or(Instant::NEVER)
+    }
+
+    /// The host has something to send, and there is no session.
+    pub fn handle_data(&mut self, now: Instant) {
+        self.asked = now;
+    }
+
+    /// When the next handshake begins; never, if nobody answers and nobody has anything to send.
+    fn begins_at(&self) -> Instant {
+        let (wanted, at) = (self.wanted_at(), self.wanted_at().max(self.may_begin));
+        if at.since(wanted.max(self.asked)) < TRIED { at } else { Instant::NEVER }
     }
 
     /// When the session is to be replaced.
@@ -219,14 +241,19 @@ impl Peer {
 
     /// Ends sessions and begins handshakes that are due. `wall_ns`: the time of day, which does not go back where this end starts again.
     pub fn handle_timeout(&mut self, now: Instant, wall_ns: u64) {
+        if self.session().is_some_and(|session| now.since(session.born) >= ENDED) {
+            // It has been tried for some time already.
+            self.asked = self.asked.max(self.wanted_at());
+        }
         for held in [&mut self.current, &mut self.previous, &mut self.next] {
             if held.as_ref().is_some_and(|held| now.since(held.session.born) >= ENDED) {
                 *held = None;
             }
         }
-        if now >= self.wanted_at() && now >= self.may_begin {
-            self.may_begin = now + RETRY;
+        if now >= self.begins_at() {
             self.begin(now, wall_ns);
+            let jitter = u64::from(self.drawn(b"jitter")) % (JITTER_MS + 1);
+            self.may_begin = now + RETRY + Duration::from_millis(jitter);
         }
     }
 
@@ -262,13 +289,19 @@ impl Peer {
     }
 
     fn builder(&self) -> Result<Builder<'_>, snow::Error> {
-        Builder::new(NOISE.parse()?).prologue(PROLOGUE)?.local_private_key(self.keys.private.bytes())
+        Builder::with_resolver(NOISE.parse()?, Box::new(Primitives)).prologue(PROLOGUE)?.local_private_key(self.keys.private.bytes())
     }
 
     fn new_name(&mut self) -> u32 {
         self.name = self.name.wrapping_add(1);
-        // One that nobody can guess, so that a forged response is refused before it costs anything.
-        let name = mac(self.keys.private.bytes(), &[b"name", &self.name.to_be_bytes()[..]].concat());
+        // One that nobody can guess, so that a forged response is refused before it costs anything, nor knows from an earlier start, so that it
+        // says nothing of who this is.
+        self.drawn(b"name")
+    }
+
+    /// A number for the latest name that nobody can guess.
+    fn drawn(&self, of: &[u8]) -> u32 {
+        let name = mac(self.secret.bytes(), &[of, &self.name.to_be_bytes()].concat());
         u32::from_be_bytes([name[0], name[1], name[2], name[3]])
     }
 
@@ -329,8 +362,8 @@ impl Peer {
     /// What is cheap to find out about a message of a handshake.
     fn check_stamp(&self, message: &[u8]) -> Result<(), Refusal> {
         let (body, given) = message.split_at(message.len() - STAMP);
-        // Whoever does not know our public key learns nothing from how long this takes that he could not compute.
-        if stamp(&self.public, body) == given { Ok(()) } else { Err(Refusal::NotAuthentic) }
+        // How long this takes says nothing of our public key to who does not know it.
+        if stamp(&self.public, body).ct_eq(given).into() { Ok(()) } else { Err(Refusal::NotAuthentic) }
     }
 
     /// Whether an initiation may be looked at.

@@ -15,6 +15,10 @@ fn secs(n: u64) -> Instant {
     Instant::ZERO + Duration::from_secs(n)
 }
 
+fn peer(keys: Keys) -> Peer {
+    Peer::new(keys, 2, Key::random().unwrap())
+}
+
 struct Net {
     ends: [Peer; 2],
     keys: [Keys; 2],
@@ -27,8 +31,8 @@ impl Net {
     /// Two ends that have had nothing to say yet.
     fn new() -> Self {
         let own = [(); 2].map(|()| Key::generate().unwrap());
-        let keys = [A, B].map(|end| Keys { private: own[end], peer: own[1 - end].public(), preshared: Keys::NO_PRESHARED });
-        Self { ends: keys.map(|keys| Peer::new(keys, 2)), keys, now: Instant::ZERO, sent: vec![] }
+        let keys = [A, B].map(|end| Keys { private: own[end].clone(), peer: own[1 - end].public(), preshared: Keys::NO_PRESHARED });
+        Self { ends: keys.clone().map(peer), keys, now: Instant::ZERO, sent: vec![] }
     }
 
     fn wall(&self) -> u64 {
@@ -46,7 +50,7 @@ impl Net {
     /// An end forgets all, a second later.
     fn restart(&mut self, end: usize) {
         self.now += Duration::from_secs(1);
-        self.ends[end] = Peer::new(self.keys[end], 2);
+        self.ends[end] = peer(self.keys[end].clone());
     }
 
     /// Everything that is due at this second happens, and what is sent arrives at once, unless `lost`.
@@ -147,25 +151,49 @@ fn sessions_are_replaced_every_two_minutes_and_nothing_is_lost() {
 }
 
 #[test]
-fn without_the_other_end_a_session_ends_and_initiations_go_on() {
+fn without_the_other_end_a_session_ends_and_initiations_do_until_there_is_something_to_send() {
     let mut net = Net::agreed();
-    while net.now < secs(179) {
-        net.now += Duration::from_secs(1);
-        net.settle(true);
-        assert!(net.ends.iter().all(|end| end.session().is_some()));
-    }
-    net.now += Duration::from_secs(1);
-    net.settle(true);
+    let lost_until = |net: &mut Net, second| {
+        let before = net.sent.len();
+        while net.now < secs(second) {
+            net.now += Duration::from_secs(1);
+            net.settle(true);
+        }
+        net.sent.len() - before
+    };
+    assert_eq!(lost_until(&mut net, 119), 0);
+    lost_until(&mut net, 179);
+    assert!(net.ends.iter().all(|end| end.session().is_some()));
+    let more = lost_until(&mut net, 200);
     assert!(net.ends.iter().all(|end| end.session().is_none()));
-    let before = net.sent.len();
-    for _ in 0..10 {
-        net.now += Duration::from_secs(1);
-        net.settle(true);
-    }
-    assert_eq!(net.sent.len() - before, 20, "one every two seconds from each, on two paths");
+    assert!((24..=44).contains(&more), "one every two or three seconds from each, on two paths: {more}");
+    // The one that began the session has tried since 120 s, the other one since 150 s.
+    assert!(lost_until(&mut net, 245) > 0);
+    assert_eq!(lost_until(&mut net, 1000), 0, "nobody hears anything of them");
+    let now = net.now;
+    net.ends[A].handle_data(now);
+    assert!(lost_until(&mut net, 1010) >= 6);
+    assert!(lost_until(&mut net, 1095) > 0);
+    assert_eq!(lost_until(&mut net, 2000), 0);
+    let now = net.now;
+    net.ends[A].handle_data(now);
     net.now += Duration::from_secs(2);
     net.settle(false);
     assert!(net.carries(A) && net.carries(B), "the path is back");
+}
+
+#[test]
+fn who_saw_one_start_knows_nothing_of_the_next() {
+    // All keys are the same, and so is the time.
+    let keys = Net::new().keys[A].clone();
+    let started = || {
+        let mut end = peer(keys.clone());
+        end.handle_timeout(secs(0), 5_000_000_000_000);
+        let (_, initiation) = end.poll_transmit().unwrap();
+        (initiation[4..8].to_vec(), end.made.cookies(secs(1), at(B)))
+    };
+    let (one, other) = (started(), started());
+    assert!(one.0 != other.0 && one.1 != other.1);
 }
 
 #[test]
@@ -230,13 +258,13 @@ fn whoever_has_not_the_keys_gets_nowhere() {
     let mut net = Net::agreed();
     let stranger = Key::generate().unwrap();
     // He knows our public keys, even.
-    let keys = Keys { private: stranger, peer: net.keys[B].private.public(), preshared: Keys::NO_PRESHARED };
-    let mut other = Peer::new(keys, 2);
+    let keys = Keys { private: stranger.clone(), peer: net.keys[B].private.public(), preshared: Keys::NO_PRESHARED };
+    let mut other = peer(keys);
     other.handle_timeout(secs(0), 5_000_000_000_000);
     let (_, initiation) = other.poll_transmit().unwrap();
     assert_eq!(net.take(B, PATH, &initiation), Err(Refusal::NotAuthentic));
     // One end has a preshared key.
-    let mut with = Peer::new(Keys { preshared: stranger, ..net.keys[A] }, 2);
+    let mut with = peer(Keys { preshared: stranger, ..net.keys[A].clone() });
     with.handle_timeout(secs(0), 5_000_000_000_000);
     let (_, initiation) = with.poll_transmit().unwrap();
     assert!(net.take(B, PATH, &initiation).is_ok(), "it shows in the answer");
@@ -323,7 +351,7 @@ fn a_flood_that_says_it_is_the_peer_does_not_keep_the_peer_out() {
 #[test]
 fn an_address_that_proves_itself_gets_five_a_second_and_all_of_them_a_hundred() {
     let net = Net::new();
-    let (mut end, receiver) = (Peer::new(net.keys[B], 2), net.keys[B].private.public());
+    let (mut end, receiver) = (peer(net.keys[B].clone()), net.keys[B].private.public());
     let mut number = 0;
     // Cookies as B gives them to each, which whoever gets them can use.
     let mut proven = |end: &mut Peer, now: Instant, from: SocketAddr| {
@@ -360,7 +388,7 @@ fn a_response_that_nobody_awaits_costs_nothing() {
         let result = net.ends[B].handle(secs(0), PATH, (at(A), true), &response, &mut vec![]);
         assert_eq!(result, Err(Refusal::NoSession));
     }
-    net.now = secs(2);
+    net.now = secs(3);
     net.settle(false);
     assert!(net.carries(A) && net.carries(B), "the real one is taken");
 }
