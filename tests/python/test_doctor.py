@@ -109,6 +109,84 @@ def test_a_flag_of_the_other_role_is_wrong(question, flag, right):
     assert finding.run == ("ip mptcp endpoint delete id 1", f"ip mptcp endpoint add 10.0.1.1 dev wlan0 {right}")
 
 
+@pytest.mark.parametrize("flags", [set(), {"backup"}, {"fullmesh"}, {"fullmesh", "backup"}, {"laminar"}])
+def test_an_endpoint_with_neither_flag(flags):
+    facts = replace(flagged({"subflow"}, flags), limits=(2, 0))
+    finding = findings(facts, CLIENT)[0]
+    assert (finding.id, finding.severity) == ("idle-endpoint", "wrong")
+    assert finding.sentence.startswith("the endpoint 10.0.2.1 has neither subflow nor signal: ")
+    assert finding.run[1] == " ".join(["ip mptcp endpoint add 10.0.2.1 dev wwan0 subflow", *sorted(flags)])
+    assert found(facts, SERVER)["idle-endpoint"].run[1].endswith(" ".join(["signal", *sorted(flags - {"fullmesh"})]))
+    # It takes up what is announced, where that is let in; what is live proves it.
+    takes = {"fullmesh", "laminar"} & flags
+    heard = replace(facts, limits=(2, 2), counters={"AddAddr": 1})
+    assert found(heard)["idle-endpoint"].severity == ("doubt" if takes else "wrong")
+    if takes:
+        assert "idle-endpoint" not in found(replace(heard, subflows=(live(source="10.0.2.1", joined=True),)))
+
+
+def test_announcements_that_came_and_were_not_taken_up():
+    facts = replace(WELL, endpoints=(), limits=(2, 0), counters={"AddAddr": 3})
+    first, second = findings(facts, CLIENT)
+    assert (first.id, first.severity, second.id, second.severity) == ("announcements-ignored", "wrong", "no-endpoints", "doubt")
+    assert first.sentence.startswith("the other host announced an address 3 times, and none is taken up")
+    assert first.run == ("ip mptcp limits set subflows 2 add_addr_accepted 2",)
+    # Where each device has an endpoint that may be well, and where a connection is on each it is.
+    assert found(replace(facts, endpoints=ENDPOINTS))["announcements-ignored"].severity == "doubt"
+    every = (live(), live(source="10.0.2.1", joined=True))
+    assert found(replace(facts, endpoints=ENDPOINTS, subflows=every))["announcements-ignored"].severity == "note"
+    assert "announcements-ignored" not in found(facts, SERVER)
+
+
+def test_what_the_kernel_adds_is_no_endpoint_of_anybody():
+    implicit = replace(ENDPOINTS[1], flags=frozenset({"implicit"}))
+    assert found(replace(WELL, endpoints=(implicit,)))["no-endpoints"].severity == "wrong"
+    joined = live(source="10.0.2.1", joined=True)
+    assert found(replace(WELL, endpoints=(implicit,), subflows=(joined,)))["no-endpoints"].severity == "note"
+
+
+def test_of_several_endpoints_with_both_flags_a_server_announces_the_first():
+    both = frozenset({"signal", "subflow"})
+    third = device("eth0", "10.0.3.1")
+    more = Endpoint(address="10.0.3.1", id=3, flags=both, device="eth0")
+    facts = replace(flagged(both, both), devices=(LOOPBACK, WIFI, LTE, third))
+    facts = replace(facts, endpoints=(*facts.endpoints, more))
+    wrong, doubt = (each for each in findings(facts, SERVER) if each.id == "both-flags")
+    # That of the first subflow is not announced, and is in nobody's place.
+    assert (wrong.severity, doubt.severity) == ("wrong", "doubt")
+    assert wrong.sentence.startswith("the endpoints 10.0.2.1 and 10.0.3.1 have both signal and subflow: the kernel announces one")
+    assert wrong.run[1::2] == tuple(f"ip mptcp endpoint add {own} signal" for own in ("10.0.2.1 dev wwan0", "10.0.3.1 dev eth0"))
+    assert doubt.sentence.startswith("the endpoint 10.0.1.1 has")
+    (twins,) = (each for each in findings(facts, Question(role="both")) if each.id == "both-flags")
+    assert twins.run[1:3] == tuple(f"ip mptcp endpoint add 10.0.2.1 dev wwan0 {flags}" for flags in ("subflow", "signal port PORT"))
+
+
+def test_a_host_that_is_client_and_server():
+    both = Question(role="both")
+    assert findings(flagged({"subflow"}, {"subflow", "signal"}), both) == []
+    finding = only(flagged({"subflow"}, {"subflow"}), both)
+    assert (finding.id, finding.run[1]) == ("wrong-flag", "ip mptcp endpoint add 10.0.2.1 dev wwan0 signal subflow")
+    assert "as a client it opens nothing" in only(flagged({"subflow"}, {"signal"}), both).sentence
+    assert only(replace(WELL, endpoints=()), both).run == ("ip mptcp endpoint add 10.0.2.1 dev wwan0 subflow signal",)
+    twins = (
+        Endpoint(address="10.0.2.1", id=2, flags=frozenset({"subflow"}), device="wwan0"),
+        Endpoint(address="10.0.2.1", id=3, flags=frozenset({"signal"}), device="wwan0", port=5400),
+    )
+    assert findings(replace(WELL, endpoints=twins), both) == []
+
+
+def test_a_port_stays_with_the_announcement():
+    port = replace(ENDPOINTS[1], flags=frozenset({"signal"}), port=5400)
+    finding = only(replace(WELL, endpoints=(ENDPOINTS[0], port)))
+    assert (finding.id, finding.severity, finding.run[1]) == (
+        "wrong-flag",
+        "doubt",
+        "ip mptcp endpoint add 10.0.2.1 dev wwan0 subflow",
+    )
+    other = replace(WELL, endpoints=(replace(port, device="wlan0"),))
+    assert found(other, SERVER)["other-device"].run[1] == "ip mptcp endpoint add 10.0.2.1 dev wwan0 signal port 5400"
+
+
 def test_both_flags_are_doubtful():
     finding = only(flagged({"signal", "subflow"}, {"subflow"}))
     assert (finding.id, finding.severity) == ("both-flags", "doubt")
@@ -270,7 +348,14 @@ def test_live_subflows_say_what_held_them_back():
 def test_connections_that_did_not_ask_for_mptcp():
     finding = only(replace(WELL, plain={"10.9.0.1": 2}))
     assert (finding.id, finding.severity) == ("plain-tcp", "doubt")
-    assert finding.sentence.startswith("2 TCP connections to 10.9.0.1 do not use MPTCP")
+    assert finding.sentence.startswith("2 TCP connections to 10.9.0.1 do not use MPTCP: its program here did not ask for it")
+    fell = only(replace(WELL, fell_back={"10.9.0.1": 1}))
+    assert fell.sentence.startswith("a TCP connection to 10.9.0.1 does not use MPTCP: its program here asked for it")
+    # Programs of Go listen with MPTCP unasked, so which end is to blame is asked of the listener.
+    came = replace(WELL, came_plain={("10.9.0.1", 8080, True): 1, ("10.9.0.1", 80, False): 1})
+    speaks, mute = (each.sentence for each in findings(came, CLIENT))
+    assert "from 10.9.0.1 to port 8080 does not use MPTCP: the program here that listens speaks it" in speaks
+    assert "to port 80 does not use MPTCP: the program here that listens does not speak it" in mute
 
 
 def test_which_paths_a_live_connection_uses():
@@ -281,6 +366,15 @@ def test_which_paths_a_live_connection_uses():
     finding = only(replace(WELL, subflows=(first, replace(second, bytes_received=0))))
     assert (finding.id, finding.severity) == ("one-path-used", "doubt")
     assert finding.sentence.endswith("uses wlan0 alone, and not wwan0")
+    third = replace(WELL, devices=(LOOPBACK, WIFI, LTE, device("eth0", "10.0.3.1")), subflows=(first, second))
+    assert (only(third).id, only(third).severity) == ("path-unused", "doubt")
+    assert only(third).sentence.endswith("uses wlan0 (75%) and wwan0 (25%), and not eth0")
+    limited = only(replace(third, limits=(1, 2)))
+    assert limited.sentence.endswith("and not eth0: it has 1 further subflows, and no more are allowed")
+    assert limited.run == ("ip mptcp limits set subflows 2",)
+    # A backup waits, and is meant to.
+    waits = replace(third.subflows[1], source="10.0.3.1", backup=True, bytes_received=0)
+    assert only(replace(third, subflows=(first, second, waits))).id == "paths-used"
     # A control connection has had no occasion.
     assert findings(replace(WELL, subflows=(replace(first, bytes_acked=3000), second)), Question()) != []
     assert findings(replace(WELL, subflows=(replace(first, bytes_acked=3000),)), CLIENT) == []

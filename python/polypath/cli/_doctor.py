@@ -28,11 +28,12 @@ class Role(StrEnum):
 
     client = "client"
     server = "server"
+    both = "both"
 
 
 def doctor(
     netns: Annotated[str | None, typer.Option(help="A network namespace: a name of `ip netns`, or a file. Default: this one.")] = None,
-    role: Annotated[Role | None, typer.Option(help="What this host is: endpoints need other flags on a client than on a server.")] = None,
+    role: Annotated[Role | None, typer.Option(help="What this host is: a client needs other endpoints than a server.")] = None,
     to: Annotated[list[str] | None, typer.Option(help="Address of the other host, for the routes; may be repeated.")] = None,
     rate: Annotated[list[str] | None, typer.Option(help="Rate of a path, such as 50mbit, for the buffers; once for each path.")] = None,
     rtt: Annotated[list[str] | None, typer.Option(help="Round-trip time of a path, such as 40ms; once for each path.")] = None,

@@ -5,17 +5,24 @@ Each check has the name of its finding and gives none where all is well. Sentenc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from polypath.programs import packages
 
-from ._facts import PARTS, Device, Endpoint, Facts, Finding, Question, Severity
+from ._facts import PARTS, Device, Endpoint, Facts, Finding, Question, Role, Severity
 from ._load import buffers, congestion_control, live_limits, live_paths, plain_connections
 
 Check = Callable[[Facts, Question], Iterator[Finding]]
 # MPTCP_PM_ADDR_MAX of the kernel.
 _MOST_ENDPOINTS = 8
 _SEVERITIES: tuple[Severity, ...] = ("wrong", "doubt", "note")
+# What an endpoint of such a host needs; who has not said what this host is has a client, mostly.
+_FLAGS: Mapping[Role | None, tuple[str, ...]] = {
+    "client": ("subflow",),
+    "server": ("signal",),
+    "both": ("subflow", "signal"),
+    None: ("subflow",),
+}
 
 
 def findings(facts: Facts, question: Question) -> list[Finding]:
@@ -61,72 +68,164 @@ def limits(facts: Facts, question: Question) -> Iterator[Finding]:
     if facts.limits is None:
         return
     subflows, accepted = facts.limits
-    own = [each for each in facts.endpoints if each.flags & {"subflow", "fullmesh"}]
-    needed = max(len(own), 1 if question.role == "server" else 0)
+    flags = _FLAGS[question.role]
+    own = {each.address for each in facts.named if each.flags & set(flags)}
     # The address that the first subflow leaves by is an endpoint too, mostly, and needs no further one.
-    spare = len(own) - any(each.address in facts.first for each in own)
+    spare = len(own - facts.first)
     if subflows == 0:
         yield Finding(
             id="no-subflows-allowed",
             severity="wrong",
             sentence="the limit of further subflows is 0: every connection stays on its first path",
-            run=(f"ip mptcp limits set subflows {max(needed, 2)}",),
+            run=(f"ip mptcp limits set subflows {max(len(own), 2)}",),
         )
-    elif question.role != "server" and spare > subflows:
+    elif spare > subflows:
+        uses = "announced" if flags == ("signal",) else "for subflows"
         yield Finding(
             id="few-subflows-allowed",
             severity="wrong",
-            sentence=f"{len(own)} endpoints are for subflows, and a connection may have {subflows} beside its first: some are never used",
+            sentence=f"{len(own)} endpoints are {uses}, and a connection may have {subflows} beside its first: some are never used",
             run=(f"ip mptcp limits set subflows {len(own)}",),
         )
-    fullmesh = any("fullmesh" in each.flags for each in facts.endpoints)
-    if question.role == "client" and accepted == 0 and (fullmesh or not own):
+    if accepted or question.role == "server":
+        return
+    cure = (f"ip mptcp limits set subflows {max(subflows, 2)} add_addr_accepted {max(len(facts.outward) - 1, 2)}",)
+    if facts.announced:
+        # An endpoint on each device may do without; whether it does a live connection tells.
+        covered = all(any(each.address in own | facts.first for each in device.addresses) for device in facts.outward)
+        severity: Severity = "note" if facts.all_used else "doubt" if covered or question.role is None else "wrong"
+        yield Finding(
+            id="announcements-ignored",
+            severity=severity,
+            sentence=f"the other host announced an address {_times(facts.announced)}, and none is taken up (add_addr_accepted 0): "
+            "no subflow goes there",
+            run=cure,
+        )
+        return
+    fullmesh = any({"subflow", "fullmesh"} <= each.flags for each in facts.named)
+    if question.role == "client" and (fullmesh or not own):
         reason = "a full mesh goes to the first server address alone" if fullmesh else "no further address of the server is ever used"
         yield Finding(
             id="announcements-ignored",
             severity="doubt" if fullmesh else "note",
             sentence=f"addresses that the server announces are ignored (add_addr_accepted 0): {reason}",
-            run=(f"ip mptcp limits set subflows {max(subflows, 2)} add_addr_accepted 2",),
+            run=cure,
         )
 
 
 def endpoint_roles(facts: Facts, question: Question) -> Iterator[Finding]:
-    useful = {"client": "subflow", "server": "signal"}.get(question.role or "")
-    other = {"client": "signal", "server": "subflow"}.get(question.role or "")
-    for each in facts.endpoints:
-        if "implicit" in each.flags:
-            continue
-        if {"signal", "subflow"} <= each.flags:
-            yield Finding(
-                id="both-flags",
-                severity="doubt",
-                sentence=f"the endpoint {each.address} has both signal and subflow: announced and used at once, which makes doubled or "
-                "crossed subflows; subflow belongs to the client, signal to the server",
-                run=_anew(each, useful or "subflow"),
-            )
-        elif other is not None and useful is not None and other in each.flags:
-            does = "announces its address, and the server will not connect to it" if other == "signal" else "opens nothing"
-            yield Finding(
-                id="wrong-flag",
-                severity="wrong",
-                sentence=f"the endpoint {each.address} is a {other} one: on a {question.role} it {does}; {useful} is needed there",
-                run=_anew(each, useful),
-            )
+    """What the kernel does with an endpoint of these flags, at a client and at a server (asked of Linux 6.12 and 6.18)."""
+    role = question.role
+    yield from _both_flags(facts, question)
+    for each in facts.named:
         if {"signal", "fullmesh"} <= each.flags:
             yield Finding(
                 id="fullmesh-signal",
                 severity="doubt",
                 sentence=f"the endpoint {each.address} has signal and fullmesh, which the kernel takes for signal alone",
-                run=_anew(each, useful or "subflow fullmesh"),
+                run=_anew(each, "signal" if role == "server" else "subflow fullmesh"),
+            )
+        if not each.flags & {"signal", "subflow"}:
+            yield from _idle(facts, question, each)
+        elif {"signal", "subflow"} <= each.flags:
+            continue
+        elif role == "both":
+            yield from _half(facts, each)
+        elif role == "client" and "signal" in each.flags and not (each.flags & {"laminar"} or facts.joined_from(each.address)):
+            does = "announces its address"
+            if each.port is None:
+                severity: Severity = "wrong"
+                does += ", and the server knows no port to connect to"
+            else:
+                severity = "doubt"
+                does += f" with port {each.port}, and a subflow comes only if the server takes announcements up (add_addr_accepted there)"
+            yield Finding(
+                id="wrong-flag",
+                severity=severity,
+                sentence=f"the endpoint {each.address} is a signal one: on a client it {does}; subflow is needed there",
+                run=_anew(each, _with("subflow", each)),
+            )
+        elif role == "server" and "subflow" in each.flags:
+            yield Finding(
+                id="wrong-flag",
+                severity="wrong",
+                sentence=f"the endpoint {each.address} is a subflow one: on a server it announces nothing, and what the server itself "
+                "opens nobody answers; signal is needed there",
+                run=_anew(each, _with("signal", each)),
             )
 
 
+def _idle(facts: Facts, question: Question, each: Endpoint) -> Iterator[Finding]:
+    """Without subflow and signal: of use only for addresses that the server announces, and with fullmesh or laminar alone."""
+    only = each.flags & {"fullmesh", "laminar"}
+    severity: Severity = "wrong"
+    sentence = f"the endpoint {each.address} has neither subflow nor signal"
+    if only and question.role != "server":
+        if facts.joined_from(each.address):
+            return
+        flag = " and ".join(sorted(only))
+        sentence += f": with {flag} alone it takes up what the server announces"
+        if facts.limits is not None and facts.limits[1] == 0:
+            sentence += ", and that is ignored here (add_addr_accepted 0)"
+        elif not facts.announced:
+            sentence += ", and nothing was announced so far"
+            severity = "wrong" if "fullmesh" in only else "doubt"
+        else:
+            severity = "doubt"
+    else:
+        sentence += ": no subflow leaves from it, and it is not announced"
+    yield Finding(id="idle-endpoint", severity=severity, sentence=sentence, run=_anew(each, _with(" ".join(_FLAGS[question.role]), each)))
+
+
+def _both_flags(facts: Facts, question: Question) -> Iterator[Finding]:
+    both = [each for each in facts.named if {"signal", "subflow"} <= each.flags]
+    announced = [each for each in facts.named if "signal" in each.flags and each.address not in facts.first]
+    if question.role in ("server", "both") and len(announced) > 1:
+        # Of the others it has made a subflow by the time that it would announce them; those with a port come first.
+        spoilt = [each for each in both if each in announced]
+        server = question.role == "server"
+        if spoilt:
+            yield Finding(
+                id="both-flags",
+                severity="wrong",
+                sentence=f"{_endpoints(spoilt)} both signal and subflow: the kernel announces one such address at the most, and of the "
+                f"others it makes subflows to the client's port, in vain{_port(question)}",
+                run=tuple(line for each in spoilt for line in (_anew(each, _with("signal", each)) if server else _twins(each))),
+            )
+        both = [each for each in both if each not in spoilt]
+    for each in both:
+        sentence = f"{_endpoints([each])} both signal and subflow: "
+        if question.role == "client":
+            sentence += "on a client its announcement helps nobody, since the server knows no port to connect to"
+        else:
+            sentence += (
+                "a server with it also opens a subflow to the client's port, in vain; subflow belongs to the client, signal to the server"
+            )
+        if question.role != "both":
+            run = _anew(each, _with(_FLAGS[question.role][0], each))
+            yield Finding(id="both-flags", severity="doubt", sentence=sentence, run=run)
+
+
+def _endpoints(some: list[Endpoint]) -> str:
+    addresses = " and ".join(each.address for each in some)
+    return f"the endpoint {addresses} has" if len(some) == 1 else f"the endpoints {addresses} have"
+
+
+def _half(facts: Facts, each: Endpoint) -> Iterator[Finding]:
+    """Of a host that is client and server: an address needs both flags, be it at two endpoints."""
+    flags = frozenset[str]().union(*(other.flags for other in facts.named if other.address == each.address))
+    if {"signal", "subflow"} <= flags or "laminar" in flags or each.address in facts.first:
+        return
+    lacks, does = ("signal", "as a server it announces nothing") if "subflow" in flags else ("subflow", "as a client it opens nothing")
+    alone = not any("signal" in other.flags and other != each and other.address not in facts.first for other in facts.named)
+    sentence = f"the endpoint {each.address} is without {lacks}: {does}"
+    run = _anew(each, _with("signal subflow", each)) if alone else _twins(each)
+    yield Finding(id="wrong-flag", severity="wrong", sentence=sentence if alone else f"{sentence}; {_PORT}", run=run)
+
+
 def no_endpoints(facts: Facts, question: Question) -> Iterator[Finding]:
-    flag = "signal" if question.role == "server" else "subflow"
-    if any(flag in each.flags or (flag == "subflow" and "fullmesh" in each.flags) for each in facts.endpoints):
-        return
-    if question.role is None and facts.endpoints:
-        return
+    if facts.named and (question.role is not None or any("subflow" in each.flags for each in facts.named)):
+        return  # Said of each of them already.
     outward = facts.outward
     if len(outward) < 2:
         sentence = "one device leads anywhere" if outward else "no device leads anywhere"
@@ -135,45 +234,64 @@ def no_endpoints(facts: Facts, question: Question) -> Iterator[Finding]:
             id="one-path", severity="note", sentence=f"{sentence} here: further subflows need another path, here or at the other host"
         )
         return
-    if question.role and any(flag not in each.flags for each in facts.endpoints):
-        return  # Said of each of them already.
+    if facts.named:
+        return
+    flags = _FLAGS[question.role]
     further = [device for device in outward if not facts.first & {own.address for own in device.addresses}] or outward[1:]
-    commands = tuple(f"ip mptcp endpoint add {device.addresses[0].address} dev {device.name} {flag}" for device in further)
-    does = "announced to clients" if flag == "signal" else "used for subflows"
-    yield Finding(
-        id="no-endpoints",
-        severity="wrong" if question.role else "doubt",
-        sentence=f"no endpoint with the flag {flag}: of {len(outward)} devices none but the first is {does}",
-        run=commands,
-    )
+    commands: tuple[str, ...] = ()
+    for device in further:
+        address = device.addresses[0].address
+        twins = len(flags) > 1 and len(further) > 1
+        commands += _twin(address, device.name) if twins else (_add(address, device.name, " ".join(flags)),)
+    does = {"server": "announced to clients", "both": "used for subflows or announced"}.get(question.role or "", "used for subflows")
+    sentence = f"no endpoint with the flag {' and '.join(flags)}: of {len(outward)} devices none but the first is {does}"
+    severity: Severity = "wrong" if question.role else "doubt"
+    if question.role == "client" and facts.announced:
+        sentence = "no endpoint with the flag subflow: devices other than the first carry subflows to announced addresses alone"
+        severity = "doubt"
+    if facts.joined:
+        sentence += "; live connections have further subflows all the same"
+        severity = "note"
+    yield Finding(id="no-endpoints", severity=severity, sentence=f"{sentence}{_port(question) if len(further) > 1 else ''}", run=commands)
 
 
 def endpoint_addresses(facts: Facts, question: Question) -> Iterator[Finding]:
-    for each in facts.endpoints:
+    for each in facts.named:
         holder = facts.holder(each.address)
-        delete = f"ip mptcp endpoint delete id {each.id}"
-        if holder is None and not ("signal" in each.flags and "subflow" not in each.flags):
+        if holder is None and "signal" in each.flags and "subflow" not in each.flags:
+            near = next((device.name for device in facts.outward if any(own.near(each.address) for own in device.addresses)), None)
+            if near is not None and not facts.joined_from(each.address):
+                yield Finding(
+                    id="address-missing",
+                    severity="doubt",
+                    sentence=f"the endpoint {each.address} is announced, and no device here has that address, though {near} is in its net: "
+                    "all is well only behind an address translator",
+                    run=(_delete(each),),
+                )
+        elif holder is None:
             yield Finding(
                 id="address-missing",
                 severity="wrong",
                 sentence=f"no device here has the address of the endpoint {each.address}: no subflow can leave from it",
-                run=(delete,),
+                run=(_delete(each),),
             )
-        elif holder is not None and each.device is not None and each.device != holder.name:
+        elif each.device is not None and each.device != holder.name:
+            bound = each.device if any(device.name == each.device for device in facts.devices) else "a device that is gone"
             yield Finding(
                 id="other-device",
                 severity="wrong",
-                sentence=f"the endpoint {each.address} is bound to {each.device}, and {holder.name} has that address",
+                sentence=f"the endpoint {each.address} is bound to {bound}, and {holder.name} has that address",
                 run=_anew(each, " ".join(sorted(each.flags)), device=holder.name),
             )
-        elif holder is not None and not (holder.up and holder.carrier):
+        elif not (holder.up and holder.carrier):
+            why = "is down" if not holder.up else "has no carrier: its link is down at the other end, or unplugged"
             yield Finding(
                 id="device-down",
                 severity="wrong",
-                sentence=f"{holder.name}, which has the endpoint {each.address}, is down",
+                sentence=f"{holder.name}, which has the endpoint {each.address}, {why}",
                 run=(f"ip link set {holder.name} up",) if not holder.up else (),
             )
-    usable = [each for each in facts.endpoints if "subflow" in each.flags]
+    usable = [each for each in facts.named if "subflow" in each.flags]
     if usable and all("backup" in each.flags for each in usable):
         yield Finding(
             id="all-backup",
@@ -213,20 +331,33 @@ def shared_subnet(facts: Facts, question: Question) -> Iterator[Finding]:
 def routing(facts: Facts, question: Question) -> Iterator[Finding]:
     """Packets of a subflow must leave by the device of its address; the kernel's main table alone knows no source address."""
     said: set[str] = set()
+    noted: set[str] = set()
     table = next(number for number in range(101, 253) if number not in facts.tables)
+    live = {(each.source, each.destination) for each in facts.subflows if each.state == "established"}
+    leads = {(way.source, way.destination) for way in facts.ways if way.device is not None and way.device == facts.holds(way.source)}
     for way in facts.ways:
         holder = facts.holder(way.source)
-        if holder is None or holder.loopback or not holder.up or way.device == holder.name or way.source in said:
+        if holder is None or holder.loopback or not (holder.up and holder.carrier) or way.device == holder.name or way.source in said:
             continue
         # What a live subflow uses is a way, whatever the tables say: a host may find the other one on a link that no route names.
-        if way.device is None and any(
-            (live.source, live.destination, live.state) == (way.source, way.destination, "established") for live in facts.subflows
-        ):
+        if way.device is None and (way.source, way.destination) in live:
             continue
-        own = [each.destination for each in facts.ways if each.source == way.source and each.device == holder.name]
-        if way.device is None and own:
+        flags = frozenset[str]().union(*(each.flags for each in facts.named if each.address == way.source))
+        # A live subflow that takes its own path proves it, unless another one from there, which is live too, does not.
+        if (way.source, way.destination) not in live and any(pair[0] == way.source for pair in live & leads):
+            continue
+        own = sorted(destination for source, destination in leads if source == way.source)
+        # The first subflow goes where its address leads, and no other leaves from there.
+        if own and way.source in facts.first and not flags:
+            continue
+        opens = question.role != "server" and "subflow" in flags
+        if own and (way.device is None or not opens):
+            if way.source in noted:
+                continue
+            noted.add(way.source)
+            elsewhere = "there is no way to" if way.device is None else f"packets leave by {way.device} to"
             sentence = (
-                f"from {way.source} ({holder.name}) there is no way to {way.destination}, but there is one to {' and '.join(own)}: "
+                f"from {way.source} ({holder.name}) {elsewhere} {way.destination}, but there is one to {' and '.join(own)}: "
                 f"all is well if the other host announces {' and '.join(own)} (an endpoint with the flag `signal` there)"
             )
             yield Finding(id="routing", severity="note", sentence=sentence)
@@ -250,9 +381,8 @@ def routing(facts: Facts, question: Question) -> Iterator[Finding]:
                 "the subflow does not take its own path (nobody makes policy routes in a namespace)"
             )
         sentence += where
-        # Of an address that no endpoint names the first subflow may leave, and no other.
-        used = any(each.address == way.source and each.flags & {"subflow", "fullmesh"} for each in facts.endpoints)
-        yield Finding(id="routing", severity="wrong" if used else "doubt", sentence=sentence, run=commands)
+        # From other addresses goes the first subflow, or one that answers an announcement, and nobody knows here to where.
+        yield Finding(id="routing", severity="wrong" if opens else "doubt", sentence=sentence, run=commands)
 
 
 def reverse_path(facts: Facts, question: Question) -> Iterator[Finding]:
@@ -299,12 +429,14 @@ def fallbacks(facts: Facts, question: Question) -> Iterator[Finding]:
     if broken:
         sentence = f"{broken} connections became plain TCP after their handshake: a box between strips MPTCP's options or rewrites the data"
         yield Finding(id="stripped", severity="doubt", sentence=sentence)
+    # What a server opens nobody answers; that its endpoints make it open subflows is said of them.
+    opens = question.role != "server" or not any("subflow" in each.flags for each in facts.named)
     sent, answered = count("MPJoinSynTx", 0), count("MPJoinSynAckRx", 0)
-    if sent and not answered:
+    if sent and not answered and opens:
         sentence = f"none of the {sent} SYNs of further subflows was answered: look at the routes, at firewalls and at the server's limits"
         yield Finding(id="joins-unanswered", severity="doubt", sentence=sentence)
     failed = sum(count(f"MPJoinSynTx{why}Err", 0) for why in ("CreatSk", "Bind", "Connect"))
-    if failed:
+    if failed and opens:
         sentence = (
             f"{failed} further subflows could not even be sent: their endpoint's address or device cannot be used, or there is no route"
         )
@@ -408,11 +540,44 @@ def software(facts: Facts, question: Question) -> Iterator[Finding]:
             )
 
 
+def _delete(endpoint: Endpoint) -> str:
+    return f"ip mptcp endpoint delete id {endpoint.id}"
+
+
+def _add(address: str, device: str | None, flags: str) -> str:
+    return " ".join(["ip mptcp endpoint add", address, *([f"dev {device}"] if device else []), flags])
+
+
 def _anew(endpoint: Endpoint, flags: str, device: str | None = None) -> tuple[str, ...]:
-    """The kernel changes no flag but backup and fullmesh, and no device."""
-    dev = device or endpoint.device
-    words = ["ip mptcp endpoint add", endpoint.address, *([f"dev {dev}"] if dev else []), flags]
-    return (f"ip mptcp endpoint delete id {endpoint.id}", " ".join(words))
+    """The kernel changes no flag but backup and fullmesh, and no device; a port goes with signal alone."""
+    port = f" port {endpoint.port}" if endpoint.port and not {"subflow", "fullmesh"} & set(flags.split()) else ""
+    return (_delete(endpoint), f"{_add(endpoint.address, device or endpoint.device, flags)}{port}")
+
+
+def _with(flags: str, endpoint: Endpoint) -> str:
+    """These flags, and those of the endpoint that go with them."""
+    kept = sorted(endpoint.flags & {"backup", "laminar", *(() if "signal" in flags else ("fullmesh",))})
+    return " ".join([flags, *kept])
+
+
+_PORT = "PORT stands for one that is free here and that clients reach"
+
+
+def _port(question: Question) -> str:
+    return f"; {_PORT}" if question.role == "both" else ""
+
+
+def _twin(address: str, device: str | None) -> tuple[str, str]:
+    """One address for subflows and for announcements: with a port the second is another endpoint to the kernel."""
+    return (_add(address, device, "subflow"), _add(address, device, "signal port PORT"))
+
+
+def _twins(endpoint: Endpoint) -> tuple[str, ...]:
+    return (_delete(endpoint), *_twin(endpoint.address, endpoint.device))
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 def _policy_route(source: str, holder: Device, table: int) -> tuple[str, ...]:

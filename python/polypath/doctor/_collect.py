@@ -7,7 +7,7 @@ import gzip
 import os
 import socket
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
@@ -19,6 +19,8 @@ from polypath.sockets import Sockets, SocketsError, inside
 from ._facts import PARTS, Ability, Address, Device, Endpoint, Facts, Way
 
 _IPPROTO_MPTCP = 262
+# TCP_LISTEN (include/net/tcp_states.h).
+_LISTEN = 10
 # RTN_UNICAST, RTN_LOCAL, IFF_UP, IFF_LOOPBACK, IFF_LOWER_UP (include/uapi/linux).
 _UNICAST, _LOCAL, _UP, _LOOPBACK, _LOWER_UP = 1, 2, 1, 8, 1 << 16
 _FLAGS = {"signal": 1, "subflow": 2, "backup": 4, "fullmesh": 8, "implicit": 16, "laminar": 32}
@@ -73,8 +75,15 @@ def _collect(sockets: Sockets, to: Sequence[str]) -> Facts:
         sources = {endpoint.address: endpoint.device for endpoint in endpoints}
         if not sources:
             sources = {own.address: None for device in network.devices if not device.loopback for own in device.addresses}
-        ways = tuple(_ways(route, sources, peers, network))
-        first = frozenset(_first(route, peers))
+        pairs = [(source, peer) for source in sources for peer in peers]
+        pairs += [(each.source, each.destination) for each in subflows if each.source in sources]
+        ways = tuple(_ways(route, sources, dict.fromkeys(pairs), network))
+        # A connection that lives tells by which address it began; else the kernel would choose one for the peer that is named first.
+        begun = frozenset(each.source for each in subflows if not each.joined and (not to or each.destination in to))
+        first = begun or frozenset(_first(route, peers[:1] if to else peers))
+    plain = [each for each in live if each.token is None and each.destination in to]
+    listens = _listeners() if plain else {}
+    opened = [each for each in plain if each.source_port not in listens]
     return Facts(
         release=os.uname().release,
         mptcp=mptcp,
@@ -91,7 +100,11 @@ def _collect(sockets: Sockets, to: Sequence[str]) -> Facts:
         counters=_counters(),
         lines=tuple(_lines()),
         subflows=subflows,
-        plain=Counter(each.destination for each in live if each.token is None and each.destination in to),
+        plain=Counter(each.destination for each in opened if not each.fell_back),
+        fell_back=Counter(each.destination for each in opened if each.fell_back),
+        came_plain=Counter(
+            (each.destination, each.source_port, listens[each.source_port]) for each in plain if each.source_port in listens
+        ),
         missing=tuple(programs.missing(*PARTS)),
     )
 
@@ -228,24 +241,53 @@ def _hops(message: Any) -> Iterator[tuple[str | None, int]]:
         yield hop.get_attr("RTA_GATEWAY"), hop["oif"]
 
 
-def _ways(route: Any, sources: dict[str, str | None], peers: Sequence[str], network: _Network) -> Iterator[Way]:
+def _ways(route: Any, sources: dict[str, str | None], pairs: Iterable[tuple[str, str]], network: _Network) -> Iterator[Way]:
     """Asks the kernel, as a subflow would: one of an endpoint with a device is bound to that device."""
     from pyroute2.netlink.exceptions import NetlinkError
 
     indices = {name: index for index, name in network.names.items()}
-    for source, device in sources.items():
-        for peer in (peer for peer in peers if _family(peer) == _family(source)):
-            bound = {"oif": indices[device]} if device in indices else {}
-            try:
-                (answer, *_) = route.route("get", dst=peer, src=source, family=_family(peer), **bound)
-            except NetlinkError:
-                yield Way(source=source, destination=peer, device=None)
-                continue
-            index = answer.get_attr("RTA_OIF")
-            # For a bound socket without a route Linux supposes that the other host is on the link itself.
-            direct = any(by == index and hop is None and ip_address(peer) in to for to, by, hop in network.reaches)
-            known = answer["type"] == _LOCAL or answer.get_attr("RTA_GATEWAY") or direct
-            yield Way(source=source, destination=peer, device=network.names.get(index) if known else None)
+    for source, peer in pairs:
+        if _family(peer) != _family(source):
+            continue
+        device = sources[source]
+        bound = {"oif": indices[device]} if device in indices else {}
+        try:
+            (answer, *_) = route.route("get", dst=peer, src=source, family=_family(peer), **bound)
+        except NetlinkError:
+            yield Way(source=source, destination=peer, device=None)
+            continue
+        index = answer.get_attr("RTA_OIF")
+        # For a bound socket without a route Linux supposes that the other host is on the link itself.
+        direct = any(by == index and hop is None and ip_address(peer) in to for to, by, hop in network.reaches)
+        known = answer["type"] == _LOCAL or answer.get_attr("RTA_GATEWAY") or direct
+        yield Way(source=source, destination=peer, device=network.names.get(index) if known else None)
+
+
+def _listeners() -> dict[int, bool]:
+    """The TCP ports on which a program listens, and whether it speaks MPTCP there."""
+    from pyroute2 import DiagSocket
+    from pyroute2.netlink import NLM_F_MATCH, NLM_F_REQUEST, NLM_F_ROOT
+    from pyroute2.netlink.diag import SOCK_DIAG_BY_FAMILY, inet_diag_req
+    from pyroute2.netlink.exceptions import NetlinkError
+
+    class Request(inet_diag_req):  # type: ignore[misc]
+        # The number of MPTCP has no room in the field for the protocol (include/uapi/linux/inet_diag.h).
+        nla_map = (("NONE", "none"), ("BYTECODE", "hex"), ("SK_BPF_STORAGES", "hex"), ("PROTOCOL", "uint32"))
+
+    found: dict[int, bool] = {}
+    with DiagSocket() as diagnostics:
+        for protocol in (socket.IPPROTO_TCP, _IPPROTO_MPTCP):
+            for family in (socket.AF_INET, socket.AF_INET6):
+                request = Request()
+                request["sdiag_family"], request["sdiag_protocol"] = family, protocol & 0xFF
+                request["idiag_states"] = 1 << _LISTEN
+                request["attrs"] = [("PROTOCOL", protocol)]
+                try:
+                    seen = list(diagnostics.nlm_request(request, SOCK_DIAG_BY_FAMILY, NLM_F_REQUEST | NLM_F_ROOT | NLM_F_MATCH))
+                except NetlinkError:
+                    continue  # A kernel without IPv6, or without socket diagnostics of MPTCP.
+                found |= {message["idiag_sport"]: protocol == _IPPROTO_MPTCP for message in seen}
+    return found
 
 
 def _first(route: Any, peers: Sequence[str]) -> Iterator[str]:

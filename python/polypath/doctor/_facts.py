@@ -18,7 +18,7 @@ PARTS = {
 }
 
 Ability = Literal["works", "off", "absent", "out-of-tree"]
-Role = Literal["client", "server"]
+Role = Literal["client", "server", "both"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +33,10 @@ class Address:
     @property
     def version(self) -> int:
         return ip_address(self.address).version
+
+    def near(self, address: str) -> bool:
+        """Whether the other address is of the same subnet."""
+        return ip_address(address) in ip_interface(f"{self.address}/{self.prefix}").network
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +100,11 @@ class Facts:
     subflows: tuple[Subflow, ...] = ()
     """Live subflows of MPTCP."""
     plain: Mapping[str, int] = field(default_factory=dict)
-    """How many live connections to each address that was asked about are plain TCP."""
+    """How many live connections that this host opened to each address that was asked about are plain TCP, unasked for MPTCP."""
+    fell_back: Mapping[str, int] = field(default_factory=dict)
+    """How many that asked for MPTCP and did not get it."""
+    came_plain: Mapping[tuple[str, int, bool], int] = field(default_factory=dict)
+    """How many came from such an address to a port here, and whether who listens there speaks MPTCP."""
     missing: tuple[Thing, ...] = ()
     """Programs and files that parts of Polypath use, and that are not there."""
 
@@ -114,6 +122,39 @@ class Facts:
     def outward(self) -> tuple[Device, ...]:
         """Devices that lead somewhere."""
         return tuple(device for device in self.devices if device.up and not device.loopback and device.addresses)
+
+    @property
+    def named(self) -> tuple[Endpoint, ...]:
+        """Endpoints that somebody set; the kernel adds others (implicit) for addresses of live subflows."""
+        return tuple(each for each in self.endpoints if "implicit" not in each.flags)
+
+    @property
+    def announced(self) -> int:
+        """How often another host announced an address to this one."""
+        return self.counters.get("AddAddr", 0)
+
+    def joined_from(self, address: str) -> bool:
+        """Whether a live subflow beside the first of its connection uses this address here."""
+        return any(each.joined and each.source == address and each.state == "established" for each in self.subflows)
+
+    @property
+    def joined(self) -> bool:
+        """Whether some live connection has a further subflow."""
+        return any(each.joined and each.state == "established" for each in self.subflows)
+
+    @property
+    def all_used(self) -> bool:
+        """Whether some live connection has a subflow on each device that leads somewhere."""
+        used: dict[int | None, set[str | None]] = {}
+        for each in self.subflows:
+            if each.state == "established":
+                used.setdefault(each.token, set()).add(self.holds(each.source))
+        return any(devices >= {device.name for device in self.outward} for devices in used.values())
+
+    def holds(self, address: str) -> str | None:
+        """The name of the device that has an address."""
+        holder = self.holder(address)
+        return holder.name if holder else None
 
     def holder(self, address: str) -> Device | None:
         """The device that has an address."""

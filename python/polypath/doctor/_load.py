@@ -95,13 +95,30 @@ def live_limits(facts: Facts, question: Question) -> Iterator[Finding]:
 
 
 def plain_connections(facts: Facts, question: Question) -> Iterator[Finding]:
-    for address, count in facts.plain.items():
-        those = "a TCP connection to {} does" if count == 1 else f"{count} TCP connections to {{}} do"
-        yield Finding(
-            id="plain-tcp",
-            severity="doubt",
-            sentence=f"{those.format(address)} not use MPTCP: its program has to ask for it (mptcpize run PROGRAM makes it), at both ends",
-        )
+    """Which of the two programs did not ask for MPTCP: one has to at each end."""
+    told = [
+        (f"{_connections(count)} to {address}", count, "its program here did not ask for it (mptcpize run PROGRAM makes it); the server's "
+         "has to speak it, too, as programs of Go 1.24 and later do by themselves")
+        for address, count in facts.plain.items()
+    ]  # fmt: skip
+    told += [
+        (f"{_connections(count)} to {address}", count, "its program here asked for it, and the answer had none: the program there does not "
+         "speak it (mptcpize run PROGRAM makes it), or a box between takes the option out")
+        for address, count in facts.fell_back.items()
+    ]  # fmt: skip
+    for (address, port, speaks), count in facts.came_plain.items():
+        if speaks:
+            why = "the program here that listens speaks it, so the one there did not ask for it, or a box between takes the option out"
+        else:
+            why = "the program here that listens does not speak it (mptcpize run PROGRAM makes it); the one there has to ask for it, too"
+        told.append((f"{_connections(count)} from {address} to port {port}", count, why))
+    for which, count, why in told:
+        does = "does" if count == 1 else "do"
+        yield Finding(id="plain-tcp", severity="doubt", sentence=f"{which} {does} not use MPTCP: {why}")
+
+
+def _connections(count: int) -> str:
+    return "a TCP connection" if count == 1 else f"{count} TCP connections"
 
 
 def live_paths(facts: Facts, question: Question) -> Iterator[Finding]:
@@ -112,19 +129,26 @@ def live_paths(facts: Facts, question: Question) -> Iterator[Finding]:
     for token, subflows in connections.items():
         taken: Counter[str] = Counter()
         for each in subflows:
-            holder = facts.holder(each.source)
-            taken["no device" if holder is None else holder.name] += each.bytes_acked + each.bytes_received
+            taken[facts.holds(each.source) or "no device"] += each.bytes_acked + each.bytes_received
         total = taken.total()
         if total < _TELLING or len(facts.outward) < 2:
             continue
         used = {name: count / total for name, count in taken.most_common() if count}
+        # A backup waits, and is meant to.
+        waiting = {facts.holds(each.source) for each in subflows if each.backup}
+        unused = [device for device in facts.outward if device.name not in used and device.name not in waiting]
         shares = " and ".join(f"{name} ({share:.0%})" for name, share in used.items())
-        which = f"the connection {token:08x}, {total / 1e6:.1f} MB so far,"
-        if len(used) > 1:
-            yield Finding(id="paths-used", severity="note", sentence=f"{which} uses {shares}")
-        else:
-            unused = " and ".join(device.name for device in facts.outward if device.name not in used)
-            yield Finding(id="one-path-used", severity="doubt", sentence=f"{which} uses {next(iter(used))} alone, and not {unused}")
+        uses = f"the connection {token:08x}, {total / 1e6:.1f} MB so far, uses {shares if len(used) > 1 else f'{next(iter(used))} alone'}"
+        if not unused:
+            yield Finding(id="paths-used" if len(used) > 1 else "one-path-used", severity="note", sentence=uses)
+            continue
+        names = " and ".join(device.name if device.carrier else f"{device.name} (which has no carrier)" for device in unused)
+        sentence, run = f"{uses}, and not {names}", tuple[str, ...]()
+        further = sum(each.joined for each in subflows)
+        if facts.limits is not None and 0 < facts.limits[0] <= further:
+            sentence += f": it has {further} further subflows, and no more are allowed"
+            run = (f"ip mptcp limits set subflows {further + len(unused)}",)
+        yield Finding(id="path-unused" if len(used) > 1 else "one-path-used", severity="doubt", sentence=sentence, run=run)
 
 
 def _size(count: int) -> str:

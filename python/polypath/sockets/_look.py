@@ -61,6 +61,8 @@ class Subflow:
     busy_s: float
     rwnd_limited_s: float
     sndbuf_limited_s: float
+    fell_back: bool = False
+    """It asked for MPTCP, or had it, and is plain TCP now."""
 
 
 class Sockets:
@@ -93,13 +95,14 @@ def subflow(
     """What the kernel said, in the units of the result tables."""
     info = tcp_info(raw)
     rtt, least, pacing = info["srtt_us"], info["min_rtt_us"], info["pacing_rate"]
+    # A connection that fell back to TCP keeps its token, and its peer knows none.
+    speaks = bool(flags & (_CAPABLE | _JOIN) or (flags & _ASKED and state == _SYN_SENT))
     return Subflow(
         source=source,
         source_port=source_port,
         destination=destination,
         destination_port=destination_port,
-        # A connection that fell back to TCP keeps its token, and its peer knows none.
-        token=token if flags & (_CAPABLE | _JOIN) or (flags & _ASKED and state == _SYN_SENT) else None,
+        token=token if speaks else None,
         local_id=local_id,
         remote_id=remote_id,
         joined=bool(flags & _JOIN),
@@ -124,6 +127,7 @@ def subflow(
         busy_s=info["busy_us"] / 1e6,
         rwnd_limited_s=info["rwnd_limited_us"] / 1e6,
         sndbuf_limited_s=info["sndbuf_limited_us"] / 1e6,
+        fell_back=token is not None and not speaks,
     )
 
 
