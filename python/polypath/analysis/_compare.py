@@ -66,14 +66,17 @@ def platform_names(table: pd.DataFrame) -> pd.Series[str]:
     engines = table["engine"].astype(str)
     if "kernel" not in table:
         return engines
-    # A study may vary the kernel as a parameter, which then has a value on the simulator too.
-    named = table["kernel"].notna() & (engines != "sim")
+    # A study may vary the kernel as a parameter, which then has a value on the simulator too. Only beside other engines is that a part
+    # of its name: there the parameter itself is not told.
+    modelled = engines == "sim"
+    is_one = modelled.all() or table.loc[modelled, "kernel"].nunique() < 2
+    named = table["kernel"].notna() & (~modelled if is_one else True)
     return engines.where(~named, engines + " " + table["kernel"].astype(str))
 
 
 def platforms_in_order(names: Iterable[str]) -> list[str]:
     """The simulator first, real kernels last, older ones before newer ones: the last is the referee."""
-    return sorted(dict.fromkeys(names), key=lambda name: (name != "sim", name.startswith("linux"), _version(name), name))
+    return sorted(dict.fromkeys(names), key=lambda name: (not name.startswith("sim"), name.startswith("linux"), _version(name), name))
 
 
 def compare(

@@ -78,7 +78,7 @@ def compare(
     ]
     failures = []
     for each in plans:
-        for line in each.left_out:
+        for line in (*each.left_out, *each.notes):
             err.print(f"{loaded.name}: {line}", soft_wrap=True)
         try:
             carry_out(each, workers)
@@ -97,6 +97,8 @@ def compare(
     # The results folder may hold other parts and other engines of the study from before.
     keys = {run.key for each in plans for run in each.runs}
     compared = comparison(made, runs=keys)
+    if compared is None and failures:
+        raise EngineError("\n".join(failures))
     if compared is None:
         raise StudyError(f"there is nothing to compare: only one engine ran {loaded.name}; name two, like --engines sim,linux")
     if as_json:

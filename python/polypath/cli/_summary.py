@@ -37,7 +37,7 @@ def summary(results: Results, made: Material | None = None, columns: Sequence[st
     from polypath.report import material, warnings, with_limits  # The drawing library takes longer to load than most commands take to run.
 
     if results.runs.empty:
-        return Text(f"{results.folder} holds no finished run")
+        raise StudyError(f"{results.folder} holds no finished run: run its study again")
     made = made or material(results)
     runs = with_limits(made)
     parts: list[RenderableType] = []
@@ -89,7 +89,7 @@ def ranking(results: Results, asked: str) -> RenderableType:
         metric = column or (declared.column if declared else "")
         rows = rows[rows[metric].notna()] if metric else rows.iloc[:0]
         if len(rows):
-            parts.append(_ranked(made.study.all_experiments[str(name)].title or str(name), str(application), rows, metric, declared, made))
+            parts.append(_ranked(_title(str(name), rows, made), str(application), rows, metric, declared, made))
     return Group(*parts) if parts else Text(f"no run has a value of {asked}")
 
 
@@ -120,6 +120,14 @@ def _declared(application: str, asked: str) -> Metric | None:
     return next((metric for metric in ordered if asked in (metric.column, metric.head, metric.head.split()[0])), None)
 
 
+def _title(name: str, rows: pd.DataFrame, made: Material) -> str:
+    """The experiment's, and what ran it where all rows have that in common: otherwise each row says it."""
+    from polypath.analysis import PLATFORM
+
+    title = made.study.all_experiments[name].title or name
+    return title if made.runs[PLATFORM].nunique() > 1 else f"{title}, on {rows[PLATFORM].iloc[0]}"
+
+
 def _by(made: Material, rows: pd.DataFrame) -> list[str]:
     """What tells the cells of these rows apart."""
     from polypath.report import varied
@@ -133,7 +141,7 @@ def _experiment(name: str, rows: pd.DataFrame, made: Material) -> list[Table]:
     from polypath.analysis import applications_in
 
     kinds = applications_in(rows)
-    title = made.study.all_experiments[name].title or name
+    title = _title(name, rows, made)
     several = rows["flow"].nunique() > 1
     tables = []
     for kind in kinds:
@@ -192,7 +200,7 @@ def _chosen(name: str, rows: pd.DataFrame, made: Material, columns: Sequence[str
 
     by = _by(made, rows)
     cells = summarise(rows, by, columns)
-    table = _table(made.study.all_experiments[name].title or name, by)
+    table = _table(_title(name, rows, made), by)
     for head in ("runs", *columns):
         table.add_column(head, justify="right", overflow="fold")
     for _, row in cells.iterrows():

@@ -92,7 +92,8 @@ def varied(material: Material, rows: pd.DataFrame) -> list[str]:
     if material.runs[PLATFORM].nunique() > 1:
         # A kernel that the matrix varies is part of the platform's name.
         present = [*(name for name in present if name != "kernel"), PLATFORM]
-    return [name for name in present if rows[name].nunique(dropna=False) > 1] or present[:1]
+    # Beside the rows of other platforms each says which one it is of, also where an experiment ran on one alone.
+    return [name for name in present if name == PLATFORM or rows[name].nunique(dropna=False) > 1] or present[:1]
 
 
 def with_limits(material: Material) -> pd.DataFrame:

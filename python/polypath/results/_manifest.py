@@ -74,9 +74,10 @@ def write_manifest(folder: Path, study: Study, contents: Contents, left_out: Seq
     replace_file(folder / MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
 
 
-def engines_before(folder: Path) -> set[str]:
-    """Names of the engines whose runs the tables held until now."""
-    return {name.partition(" ")[0] for name in _before(folder).get("engines", {})}
+def versions_before(folder: Path) -> dict[str, str]:
+    """By engine, with its kernel where it has one ("linux 6.12"), the version whose runs the tables held until now."""
+    found: dict[str, str] = _before(folder).get("engines", {})
+    return found
 
 
 def draws_before(folder: Path) -> set[int] | None:
@@ -99,7 +100,7 @@ def _before(folder: Path) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(file.read_bytes()) if file.is_file() else {}
     except ValueError:
         found = {}
-    return found
+    return found if isinstance(found, dict) else {}
 
 
 def _copy_study(folder: Path, study: Study) -> None:

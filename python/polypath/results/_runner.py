@@ -42,7 +42,7 @@ from ._captured import captured, captures_are_there
 from ._captures import drop_captures, keep_captures
 from ._folder import DEFAULT_OUT
 from ._keys import KEY, Keys
-from ._manifest import Contents, claim_folder, draws_before, engines_before, left_out_before, write_manifest
+from ._manifest import Contents, claim_folder, draws_before, left_out_before, versions_before, write_manifest
 from ._progress import Told
 from ._results import Results
 from ._store import Store, TableFiles
@@ -209,7 +209,7 @@ def plan(
         kernel=kernel,
         again=again,
         left_out=tuple(left_out),
-        notes=tuple(notes(engine, study)),
+        notes=(*notes(engine, study), *_since_before(engine, Path(out) / study.name, whole=not only)),
         whole=not only,
         draws=draws,
         part=part,
@@ -258,8 +258,10 @@ def execute(
     """
     failures = _carry_out(plan, workers, on, progress, tell)
     known = plan.runs if plan.whole and not plan.large else None
-    assemble(plan.study, plan.engine, plan.folder, kernel=plan.kernel, left_out=plan.left_out, known=known, draws=plan.draws)
+    contents = assemble(plan.study, plan.engine, plan.folder, kernel=plan.kernel, left_out=plan.left_out, known=known, draws=plan.draws)
     _raise(plan, failures)
+    if not any(_engine_of(platform) == plan.engine.name for platform in contents.engines):
+        raise StudyError(f"{plan.folder} holds no finished run of {plan.study.name} on {plan.engine.name}: run it again")
     return Results.open(plan.folder, plan.study)
 
 
@@ -393,11 +395,11 @@ def assemble(
     left_out: Iterable[str] = (),
     known: Iterable[Run] | None = None,
     draws: Collection[int] | None = None,
-) -> None:
+) -> Contents:
     """Writes the tables of all finished runs: those of this engine first, then those of any other that this study was run on.
 
     `known` are all runs of the study on this engine and kernel, where the caller has them; `draws` those of a large study that were run
-    now, if not all: the tables have them and those that they had before.
+    now, if not all: the tables have them and those that they had before. Gives what the tables hold.
     """
     if draws is not None:
         before = draws_before(folder)
@@ -411,6 +413,7 @@ def assemble(
             contents.add(run for run in part if run.key in store)
     others = [line for line in left_out_before(folder) if not line.startswith(f"left out on {engine.name}")]
     write_manifest(folder, study, contents, [*left_out, *others], draws)
+    return contents
 
 
 def _once(found: Iterable[Run]) -> Iterator[Run]:
@@ -436,27 +439,98 @@ def _parts(found: Iterable[Run]) -> Iterator[list[Run]]:
 def _all_runs(
     study: Study, engine: Engine, folder: Path, kernel: str | None, known: Iterable[Run] | None, draws: Collection[int] | None
 ) -> Iterator[Run]:
-    before = engines_before(folder)
-    kernels = [kernel, *engine.kernels()] if kernel else engine.kernels()
+    before = versions_before(folder)
+    kernels = [kernel, *_kernels(engine)] if kernel else _kernels(engine)
     if known is not None and kernels[0] == kernel:
         yield from known
         kernels = [other for other in kernels[1:] if other != kernel]
-    yield from _runs_on(study, engine, kernels, draws)
-    for name, other in ENGINES.items():
-        # An engine that this study never ran on may be one that is not there.
-        if name != engine.name and name in before:
-            yield from _runs_on(study, other(), other().kernels(), draws)
+    yield from _runs_on(study, engine, kernels, draws, before)
+    for other in _other_engines(engine, before):
+        yield from _runs_on(study, other, _kernels(other), draws, before)
 
 
-def _runs_on(study: Study, engine: Engine, kernels: Iterable[str | None], draws: Collection[int] | None) -> Iterator[Run]:
-    for kernel in [None] if study.varies_kernel and not engine.only_kernel else dict.fromkeys(kernels):
-        leave_out = partial(engine.left_out, kernel=kernel)
+def _other_engines(engine: Engine, before: Mapping[str, str]) -> Iterator[Engine]:
+    """Those of which the tables had runs. An engine that this study never ran on may be one that is not there."""
+    names = {_engine_of(platform) for platform in before} - {engine.name}
+    yield from (other() for name, other in ENGINES.items() if name in names)
+
+
+def _kernels(engine: Engine) -> list[str | None]:
+    try:
+        return engine.kernels()
+    except KernelError:
+        # One cannot be linked here. What it ran is there all the same.
+        return [None]
+
+
+def _runs_on(
+    study: Study, engine: Engine, kernels: Iterable[str | None], draws: Collection[int] | None, before: Mapping[str, str]
+) -> Iterator[Run]:
+    had = [platform.partition(" ")[2] or None for platform in before if _engine_of(platform) == engine.name]
+    versions = _Versions(engine, before)
+    for kernel in [None] if study.varies_kernel and not engine.only_kernel else dict.fromkeys([*kernels, *had]):
+        leave_out = partial(versions.left_out, kernel)
+        yield from runs(study, engine=engine.name, version=versions.all, kernel=kernel, own=_own(), leave_out=leave_out, draws=draws)
+
+
+class _Versions:
+    """An engine's versions by kernel. With one that is gone it has the version whose runs the tables held: what it ran is still there."""
+
+    def __init__(self, engine: Engine, before: Mapping[str, str]) -> None:
+        self._engine = engine
+        self._before = before
+        self._found: dict[str, str | None] = {}
+        versions = engine.versions()
+        self.all: str | Callable[[str], str] = versions if isinstance(versions, str) else self._of
+
+    def left_out(self, kernel: str | None, cell: Cell) -> bool:
+        """Whether this cell never ran."""
+        name = kernel or cell.setup.kernel
+        if not isinstance(self.all, str) and self.now(name) is None:
+            return f"{self._engine.name} {name}" not in self._before
+        return self._engine.left_out(cell, kernel) is not None
+
+    def _of(self, kernel: str) -> str:
+        return self.now(kernel) or self._before[f"{self._engine.name} {kernel}"]
+
+    def now(self, kernel: str) -> str | None:
+        """The version with this kernel; None where it is gone, or was never there."""
+        if isinstance(self.all, str):
+            return self.all
+        if kernel not in self._found:
+            self._found[kernel] = self._look_up(kernel)
+        return self._found[kernel]
+
+    def _look_up(self, kernel: str) -> str | None:
+        versions = self._engine.versions(kernel)
+        assert not isinstance(versions, str), "an engine that runs kernels has a version with each"
         try:
-            version = engine.versions(kernel)
-            yield from runs(study, engine=engine.name, version=version, kernel=kernel, own=_own(), leave_out=leave_out, draws=draws)
-        except KernelError:
-            # A kernel that was removed since: what it ran cannot be told from what an older build of it ran.
-            continue
+            return versions(kernel) if self._engine.only_kernel in (None, kernel) else None
+        except (KernelError, EngineError):
+            return None
+
+
+def _since_before(engine: Engine, folder: Path, *, whole: bool) -> Iterator[str]:
+    """What becomes of the rows that the tables have, a sentence each."""
+    before = versions_before(folder)
+    for each in (engine, *_other_engines(engine, before)):
+        versions = _Versions(each, before)
+        for platform, version in before.items():
+            name, _, kernel = platform.partition(" ")
+            now = versions.now(kernel)
+            if name != each.name or now == version or (each is engine and whole):
+                continue
+            if now is None:
+                yield f"{platform} is not there any more; the rows of its finished runs stay in the tables"
+            else:
+                yield (
+                    f"the rows of {platform} that do not run again now leave the tables: they are of its version {version}, "
+                    f"and now it has {now}"
+                )
+
+
+def _engine_of(platform: str) -> str:
+    return platform.partition(" ")[0]
 
 
 def _own() -> dict[str, str]:

@@ -70,17 +70,19 @@ def tables(store: Store, runs: Iterable[Run], types: Mapping[str, pa.DataType]) 
 
 def _who(run: Run, parameters: Sequence[str], types: Mapping[str, pa.DataType]) -> Row:
     """The columns that every table begins with; a parameter that this experiment does not have is null."""
+    modelled = run.parameters.get("kernel")
     who: Row = {
         "key": run.key,
         "study": run.study,
         "experiment": run.experiment,
         "engine": run.engine,
-        "kernel": run.kernel,
+        # A parameter may be called so: on an engine that runs no kernel it says which one is modelled.
+        "kernel": run.kernel or (None if modelled is None else str(modelled)),
         "seed": run.seed,
     }
     for name in parameters:
         value = run.parameters.get(name)
-        # A parameter may be called `kernel`: it is what the engine was told. One with numbers and words is a column of words.
+        # One with numbers and words is a column of words.
         who[name] = str(value) if value is not None and types[name] == pa.string() else value
     return who
 
