@@ -3,7 +3,7 @@ from ._applications import APPLICATIONS, HEADS, Application, Metric
 from ._baselines import gains, single_paths
 from ._bounds import flow_bounds, max_goodput, path_bounds
 from ._claims import ClaimResult, Evidence, Verdict, evaluate, select
-from ._compare import PLATFORM, Comparison, area_between, compare, platform_names, platforms_in_order
+from ._compare import PLATFORM, TOLERANCE, WITHIN, Comparison, area_between, compare, platform_names, platforms_in_order
 from ._distribution import LEVEL, Distance, Standing, discoveries, distance, in_words, significant
 from ._fairness import fair_shares, with_fairness
 from ._limits import limits, limits_of_cells, queue_shares
@@ -22,6 +22,8 @@ __all__ = [
     "PLATFORM",
     "POSSIBLE",
     "SUBFLOW",
+    "TOLERANCE",
+    "WITHIN",
     "Application",
     "ClaimResult",
     "Comparison",

@@ -1,4 +1,4 @@
-"""The same cells on several engines or kernels: row by row how far apart, and whether that is more than the referee's own repetitions are.
+"""The same cells on several engines or kernels: row by row how far apart, within 10 % or not, and over the same starts.
 
 A *platform* is an engine with its kernel, such as "sim" or "linux 6.12". One of them is the referee; every other is judged against it.
 docs/guide/compare.md defines each figure.
@@ -20,11 +20,14 @@ from polypath.study import FEWEST_STARTS
 
 from ._distribution import Distance, distance
 from ._limits import limits_of_cells
+from ._statistics import half_width
 
 PLATFORM = "platform"
+WITHIN = "within_10_percent"
+"""Whether a mean lies within `TOLERANCE` of the referee's; None where one of them did not run."""
 GOODPUT, COMPLETION = "goodput_receiver_mbps", "completion_s"
 TOLERANCE = 0.10
-"""Share of the referee's mean within which two means agree (`polypath validate` has the same)."""
+"""Share of the referee's mean within which two means agree."""
 GRID_S = 0.1
 """Distance of the points at which congestion windows are compared."""
 HELD_S = 1.0
@@ -53,7 +56,7 @@ class Comparison:
 
     def count(self, platform: str) -> tuple[int, int]:
         """How many rows of a platform agree with the referee, and how many there are on both."""
-        own = self.rows.loc[(self.rows[PLATFORM] == platform) & self.rows["agrees"].notna(), "agrees"]
+        own = self.rows.loc[(self.rows[PLATFORM] == platform) & self.rows[WITHIN].notna(), WITHIN]
         return int(own.astype(bool).sum()), len(own)
 
     def distances(self, platform: str) -> list[Distance]:
@@ -136,14 +139,13 @@ _COLUMNS = (
     "n",
     "untrusted",
     "value",
-    "spread",
+    "value_ci",
     "srtt_ms",
     "retransmissions",
     "limited_by",
     "why",
     "deviation",
-    "allowed",
-    "agrees",
+    WITHIN,
     "srtt_deviation",
     "window_area",
     "distance",
@@ -249,7 +251,7 @@ def _pairs(shared: pd.DataFrame, platform: str, referee: str, repetitions: Seque
 
 
 def _measured(own: pd.DataFrame, metric: str) -> dict[str, Any]:
-    """Mean over the repetitions, and the largest distance of one of them from it."""
+    """Mean over the repetitions, with half the width of its 95 % interval."""
     values = [float(value) for value in own[metric].dropna()]
     mean = sum(values) / len(values) if values else math.nan
     return {
@@ -258,25 +260,23 @@ def _measured(own: pd.DataFrame, metric: str) -> dict[str, Any]:
         # Runs in real time that were late.
         "untrusted": int(own["trusted"].eq(False).sum()) if "trusted" in own else 0,
         "value": mean,
-        "spread": max((abs(value - mean) for value in values), default=math.nan),
+        "value_ci": half_width(values),
         "srtt_ms": float(own["srtt_ms"].mean()) if len(own) else math.nan,
         "retransmissions": float(own["retransmissions"].mean()) if len(own) else math.nan,
     }
 
 
 def _judged(own: Mapping[str, Any], referee: Mapping[str, Any]) -> dict[str, Any]:
-    """The rule: at most a tenth of the referee's mean, or as far as its own repetitions lie from it."""
+    """How far a mean lies from the referee's."""
     if not own or not own["runs"] or not referee["runs"]:
-        return {"deviation": math.nan, "allowed": math.nan, "agrees": None, "srtt_deviation": math.nan}
+        return {"deviation": math.nan, WITHIN: None, "srtt_deviation": math.nan}
     if not own["n"] or not referee["n"]:
         # A transfer that one of them never finished.
-        return {"deviation": math.nan, "allowed": math.nan, "agrees": False, "srtt_deviation": math.nan}
+        return {"deviation": math.nan, WITHIN: False, "srtt_deviation": math.nan}
     apart, mean = own["value"] - referee["value"], referee["value"]
-    allowed = max(TOLERANCE * abs(mean), referee["spread"])
     return {
         "deviation": _ratio(apart, mean) if mean else (0.0 if apart == 0 else math.inf),
-        "allowed": _ratio(allowed, mean),
-        "agrees": abs(apart) <= allowed + ROUNDING,
+        WITHIN: abs(apart) <= TOLERANCE * abs(mean) + ROUNDING,
         "srtt_deviation": _ratio(own["srtt_ms"] - referee["srtt_ms"], referee["srtt_ms"]),
     }
 

@@ -60,11 +60,11 @@ def compare(
 ) -> None:
     """Run a study on several engines or kernels and set the results beside one another, row by row.
 
-    The last one is the referee: real kernels stand behind the simulator, newer ones behind older. A row agrees when its means differ by at
-    most 10 %, or by at most the largest distance of one of the referee's repetitions from its mean. Finished runs are never run again.
+    The last one is the referee: real kernels stand behind the simulator, newer ones behind older. "within 10 %" says whether a mean lies
+    within 10 % of the referee's. Finished runs are never run again.
 
-    With --starts, and wherever a row has eight repetitions or more, distributions are judged too: the difference of the means with its
-    95 % interval, and the test of Kolmogorov and Smirnov. One start of one run proves little.
+    With --starts, and wherever a row has eight repetitions or more, "over the same starts" says whether they differ by more than chance.
+    One start of one run proves little.
     """
     use_own(cc_path)
     (loaded,), chosen = in_form([_studies.load(study)], short=short), choices(only)
@@ -88,6 +88,7 @@ def compare(
     results = Results.open(plans[-1].folder, loaded)
     from polypath.report import (
         comparison,
+        comparison_sentences,
         material,
         warnings,
         write,
@@ -109,6 +110,8 @@ def compare(
             out.print(claims(made, compared.platforms))
         for sentence in warnings(made.runs[made.runs["key"].isin(keys)], made.parameters):
             out.print(Text(sentence, style="yellow"), soft_wrap=True)
+        for sentence in comparison_sentences(compared):
+            out.print(sentence, soft_wrap=True)
     if report:
         (err if as_json else out).print(f"report: {write(made, results.folder)}", soft_wrap=True)
     if failures:
@@ -137,21 +140,17 @@ def _platforms(engines: Sequence[str], kernels: Sequence[str]) -> list[tuple[str
 
 
 def _print(study: Study, made: Comparison) -> None:
-    from polypath.report import comparison_sentences
-
     for name, rows in made.rows.groupby("experiment", sort=False):
         out.print(_table(study.all_experiments[str(name)].title or str(name), rows, made))
-    for sentence in comparison_sentences(made):
-        out.print(sentence, soft_wrap=True)
 
 
 def _table(title: str, rows: pd.DataFrame, made: Comparison) -> Table:
     import pandas as pd
 
     from polypath.analysis import PLATFORM
-    from polypath.report import limits_of, mean_and_spread, parameters_apart, verdict_of
+    from polypath.report import limits_of, mean_and_interval, parameters_apart, within_of
 
-    # Verdicts on distributions and on two platforms take the room; the report has the rest.
+    # Distributions and two platforms take the room; the report has the rest.
     spread = bool(rows["distance"].notna().any())
     names, roomy = parameters_apart(rows, made.by), not spread and out.width >= _ROOMY * len(made.judged)
     table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
@@ -163,21 +162,21 @@ def _table(title: str, rows: pd.DataFrame, made: Comparison) -> Table:
         table.add_column(f"{platform}\n{unit}", justify="right")
     for platform in made.judged:
         of = f"{platform}\n" if len(made.judged) > 1 else ""
-        for head in (f"{of}deviation", f"{of}verdict", *_heads(of, spread=spread, roomy=roomy)):
-            table.add_column(head, justify="left" if head.endswith(("verdict", "starts")) else "right", vertical="bottom")
+        heads = ["deviation", "within\n10 %", *["over the same starts"] * spread, *["windows\narea", "srtt\ndeviation"] * roomy]
+        for head in (of + each for each in heads):
+            table.add_column(head, justify="left" if head.endswith(("10 %", "starts")) else "right", vertical="bottom")
     if roomy:
         table.add_column("retrans-\nmissions", justify="right")
     table.add_column("limited by", vertical="bottom")
-    styles = {"agrees": "green", "differs": "red"}
+    styles = {"yes": "green", "no": "red"}
     for _, cell in rows.groupby(list(made.by), sort=False, dropna=False):
         own = {str(row[PLATFORM]): row for _, row in cell.iterrows()}
         line: list[str | Text] = ["" if pd.isna(cell[name].iloc[0]) else str(cell[name].iloc[0]) for name in names]
-        line += [mean_and_spread(own[platform]) for platform in made.platforms]
+        line += [mean_and_interval(own[platform]) for platform in made.platforms]
         for platform in made.judged:
             row = own[platform]
-            verdict = verdict_of(row)
-            line += [_share(row["deviation"], 1), Text(verdict, style=styles.get(verdict, ""))]
-            line += _over_starts(row["distance"]) if spread else []
+            within = within_of(row)
+            line += [_share(row["deviation"], 1), Text(within, style=styles.get(within, "")), *[_over_starts(row["distance"])] * spread]
             line += [f"{row['window_area']:.2f}" if _known(row["window_area"]) else "", _share(row["srtt_deviation"], 0)] if roomy else []
         sent = [own[platform]["retransmissions"] for platform in made.platforms]
         line += [" / ".join(f"{each:.0f}" if _known(each) else "–" for each in sent)] if roomy else []
@@ -185,15 +184,10 @@ def _table(title: str, rows: pd.DataFrame, made: Comparison) -> Table:
     return table
 
 
-def _heads(of: str, *, spread: bool, roomy: bool) -> list[str]:
-    return [f"{of}over the same starts", "p\nmeans", "p\nKS"] * spread + ["windows\narea", "srtt\ndeviation"] * roomy
-
-
-def _over_starts(found: Distance | None) -> list[str | Text]:
+def _over_starts(found: Distance | None) -> Text:
     if found is None:
-        return ["", "", ""]
-    style = "red" if found.standing == "differs" else "green"
-    return [Text(str(found), style=style), f"{found.p_mean:.3f}", f"{found.p_ks:.3f}"]
+        return Text("")
+    return Text(str(found), style="red" if found.standing == "differs" else "green")
 
 
 def _share(value: float, digits: int) -> str:
@@ -209,6 +203,7 @@ def _json(study: Study, made: Comparison) -> dict[str, Any]:
     import pandas as pd
 
     from polypath.analysis import PLATFORM, in_words
+    from polypath.report import comparison_sentences
 
     rows = []
     for _, cell in made.rows.groupby(list(made.by), sort=False, dropna=False):
@@ -225,13 +220,14 @@ def _json(study: Study, made: Comparison) -> dict[str, Any]:
             }
         )
     windows = [{name: _plain(row[name]) for name in made.windows.columns} for _, row in made.windows.iterrows()]
-    counts = {platform: dict(zip(("agree", "of"), made.count(platform), strict=True)) for platform in made.judged}
+    counts = {platform: dict(zip(("within_10_percent", "of"), made.count(platform), strict=True)) for platform in made.judged}
     return {
         "study": study.name,
         "platforms": list(made.platforms),
         "referee": made.referee,
         "counts": counts,
         "over_starts": {platform: in_words(made.distances(platform)) for platform in made.judged if made.distances(platform)},
+        "conclusions": dict(zip(made.judged, comparison_sentences(made), strict=True)),
         "rows": rows,
         "windows": windows,
     }

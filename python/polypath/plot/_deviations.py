@@ -16,16 +16,24 @@ SHOWN = 0.5
 
 
 @quick
-def deviations(name: str, title: str, caption: str, rows: pd.DataFrame, platforms: Sequence[str], colours: Sequence[str]) -> Figure:
-    """A line a row with the band that the rule allows, and a dot a platform in its colour: filled where it agrees.
+def deviations(
+    name: str,
+    title: str,
+    caption: str,
+    rows: pd.DataFrame,
+    platforms: Sequence[str],
+    colours: Sequence[str],
+    allowed: float,
+    within: str,
+) -> Figure:
+    """A line a row with the band that is `allowed`, and a dot a platform in its colour: filled where the column `within` says so.
 
-    `rows`: label, platform, deviation and allowed as shares, agrees. Rows without a deviation are not drawn.
+    `rows`: label, platform, deviation as a share, and `within`. Rows without a deviation are not drawn.
     """
     drawn = rows[rows["deviation"].notna()].assign(
         shown=lambda each: each["deviation"].clip(-SHOWN, SHOWN),
-        low=lambda each: (-each["allowed"]).clip(lower=-SHOWN),
-        high=lambda each: each["allowed"].clip(upper=SHOWN),
-        verdict=lambda each: ["agrees" if agrees else "differs" for agrees in each["agrees"]],
+        low=-allowed,
+        high=allowed,
     )
     order = list(dict.fromkeys(drawn["label"]))
     room = room_of(order, 11, 300)
@@ -39,7 +47,7 @@ def deviations(name: str, title: str, caption: str, rows: pd.DataFrame, platform
         "platform:N", title=None, scale=alt.Scale(domain=list(platforms), range=list(colours)), legend=alt.Legend(symbolSize=80)
     )
     x = alt.X("shown:Q", title="deviation from the referee", scale=scale, axis=axis)
-    full = alt.Chart(drawn[drawn["agrees"].astype(bool)]).mark_point(filled=True, size=60, opacity=1).encode(x=x, y=y, color=colour)
-    empty = alt.Chart(drawn[~drawn["agrees"].astype(bool)]).mark_point(filled=False, size=60, strokeWidth=2.4, opacity=1)
+    full = alt.Chart(drawn[drawn[within].astype(bool)]).mark_point(filled=True, size=60, opacity=1).encode(x=x, y=y, color=colour)
+    empty = alt.Chart(drawn[~drawn[within].astype(bool)]).mark_point(filled=False, size=60, strokeWidth=2.4, opacity=1)
     chart = alt.layer(band, zero, full, empty.encode(x=x, y=y, color=colour)).properties(width=640, height=max(40, 18 * len(order)))
     return figure(name, title, caption, chart)

@@ -1,7 +1,7 @@
 """The report: one self-contained page from a study and its tables."""
 
 from ._claims import ClaimView, claim_results, claims_of, other_views
-from ._compare import comparison, comparison_sentences, limits_of, mean_and_spread, parameters_apart, verdict_of
+from ._compare import comparison, comparison_sentences, limits_of, mean_and_interval, parameters_apart, within_of
 from ._conclusion import concluded
 from ._material import Material, published_beside, published_rows, varied, with_limits
 from ._open import material, write_report
@@ -26,7 +26,7 @@ __all__ = [
     "concluded",
     "limits_of",
     "material",
-    "mean_and_spread",
+    "mean_and_interval",
     "other_views",
     "page",
     "parameters_apart",
@@ -35,9 +35,9 @@ __all__ = [
     "published_rows",
     "render",
     "varied",
-    "verdict_of",
     "warnings",
     "with_limits",
+    "within_of",
     "write",
     "write_captures",
     "write_report",

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
-from polypath.analysis import PLATFORM, Comparison, Distance, Standing, compare, in_words
+from polypath.analysis import LEVEL, PLATFORM, TOLERANCE, WITHIN, Comparison, Distance, Standing, compare
 from polypath.plot import INK, Figure, deviations, over_time
 
 from ._material import Material, label, with_limits
 from ._tables import Cell, Column, Table
 from ._timing import UNTRUSTED_MARK, warnings
-from ._words import MISSING, count, number, percent
+from ._words import MISSING, count, mean_ci, number, percent, several
 
 MOST_OVERLAYS = 12
 """Rows whose windows are drawn over one another, those that lie furthest apart first."""
@@ -57,19 +57,58 @@ def comparison(material: Material, runs: Collection[str] | None = None, referee:
 
 
 def comparison_sentences(made: Comparison) -> list[str]:
-    """A summary a platform: how many rows agree, and how many were not run on both."""
-    found = []
-    rows = made.rows
-    for platform in made.judged:
-        agree, of = made.count(platform)
-        share = f" ({percent(agree / of, 0)})" if of else ""
-        own = rows[rows[PLATFORM] == platform]
-        alone = {name: int((rows.loc[rows[PLATFORM] == name, "runs"] == 0).sum()) for name in (platform, made.referee)}
-        rest = "".join(f"; {n} of {len(own)} rows were not run on {name}" for name, n in alone.items() if n)
-        found.append(f"{platform} agrees with {made.referee} in {agree} of {of} rows{share}{rest}")
-        if distances := made.distances(platform):
-            found.append(f"{platform} over many starts, against {made.referee} over the same: {in_words(distances)}")
-    return found
+    """A sentence a platform: whether it agrees with the referee, and where it is significantly lower or higher all the same."""
+    labels = _labels(made)
+    return [_sentence(made, platform, labels) for platform in made.judged]
+
+
+def _sentence(made: Comparison, platform: str, labels: Mapping[tuple[Any, ...], str]) -> str:
+    rows = made.rows[made.rows[PLATFORM] == platform].to_dict("records")
+    on_both = [row for row in rows if row[WITHIN] is not None]
+    far = [row for row in on_both if not row[WITHIN]]
+    agree, of = len(on_both) - len(far), len(on_both)
+
+    def names(own: Sequence[Mapping[Any, Any]]) -> str:
+        return several([labels[_who(row, made.by)] for row in own]) if len(own) <= _MOST_NAMED else f"{len(own)} rows"
+
+    if not of:
+        said = f"no row ran on both {platform} and {made.referee}"
+    else:
+        rest = "" if not far or not agree else f" (not for {names(far)})"
+        said = f"{platform} agrees with {made.referee} within {percent(TOLERANCE, 0)} in {agree} of {of} rows{rest}"
+    judged = [row for row in rows if row["distance"] is not None]
+    apart = [row for row in judged if row["distance"].standing is Standing.APART]
+    parts = []
+    for word, belongs in _WORDS.items():
+        own = [row for row in apart if belongs(row["distance"].difference)]
+        if own:
+            parts.append(f"significantly {word} for {names(own)}{_span([row['distance'].difference for row in own])}")
+    if parts:
+        join = "yet" if any(row[WITHIN] for row in apart) else "and"
+        chance = 2 * LEVEL * len(judged)
+        luck = f"; chance alone tells up to {chance:.0f} of {len(judged)} rows apart" if chance >= 1 else ""
+        said += f", {join} over the same starts it is {several(parts)}{luck}"
+    alone = {name: int((made.rows.loc[made.rows[PLATFORM] == name, "runs"] == 0).sum()) for name in (platform, made.referee)}
+    return said + "".join(f"; {n} of {len(rows)} rows were not run on {name}" for name, n in alone.items() if n)
+
+
+# Rows that a sentence names.
+_MOST_NAMED = 4
+_WORDS: Mapping[str, Callable[[float], bool]] = {
+    "lower": lambda difference: difference < 0,
+    "higher": lambda difference: difference > 0,
+    # One of them never finished.
+    "different": math.isnan,
+}
+
+
+def _span(differences: Sequence[float]) -> str:
+    """(8 %), or (8 to 25 %); nothing where no share can be told."""
+    known = sorted(abs(each) for each in differences if math.isfinite(each))
+    if not known:
+        return ""
+    least, most = percent(known[0], 0), percent(known[-1], 0)
+    return f" ({most})" if least == most else f" ({least.removesuffix(' %')} to {most})"
 
 
 def view(material: Material) -> ComparisonView | None:
@@ -102,14 +141,12 @@ def _table(rows: pd.DataFrame, made: Comparison) -> Table:
     names, flows = parameters_apart(rows, made.by), rows["flow"].nunique()
     spread = {platform for platform in made.judged if rows.loc[rows[PLATFORM] == platform, "distance"].notna().any()}
     columns = [Column(title="Cell", numeric=False)]
-    columns += [
-        Column(title=platform, help="Mean over the repetitions, and how far one of them lies from it") for platform in made.platforms
-    ]
+    columns += [Column(title=platform, help="Mean over the repetitions ± its 95 % interval") for platform in made.platforms]
     for platform in made.judged:
         of = f" of {platform}" if len(made.judged) > 1 else ""
         columns += [
             Column(title=f"Deviation{of}", help=f"Of the mean, from {made.referee}"),
-            Column(title="Verdict", help="Agrees within 10 % or the largest distance of a repetition of the referee", numeric=False),
+            Column(title="Within 10 %", help=f"Whether the mean lies within 10 % of that of {made.referee}", numeric=False),
             *(_SPREAD if platform in spread else ()),
             Column(title="Windows", help="Area between the congestion windows over the area under their mean; 0 is the same curve"),
             Column(title="RTT", help="Deviation of the mean smoothed round-trip time"),
@@ -122,13 +159,13 @@ def _table(rows: pd.DataFrame, made: Comparison) -> Table:
     for _, cell in rows.groupby(list(made.by), sort=False, dropna=False):
         own = {str(row[PLATFORM]): row for _, row in cell.iterrows()}
         line = [Cell(text=_title(cell.iloc[0], names, flows), css="name")]
-        line += [Cell(text=mean_and_spread(own[platform]), css="strong") for platform in made.platforms]
+        line += [Cell(text=mean_and_interval(own[platform]), css="strong") for platform in made.platforms]
         for platform in made.judged:
             row = own[platform]
-            verdict = verdict_of(row)
+            within = within_of(row)
             line += [
                 Cell(text=percent(row["deviation"], signed=True)),
-                Cell(text=verdict, css={"agrees": "near", "differs": "far"}.get(verdict, "words")),
+                Cell(text=within, css={"yes": "near", "no": "far"}.get(within, "words")),
                 *(_spread_cells(row["distance"]) if platform in spread else ()),
                 Cell(text=number(row["window_area"])),
                 Cell(text=percent(row["srtt_deviation"], 0, signed=True)),
@@ -141,7 +178,7 @@ def _table(rows: pd.DataFrame, made: Comparison) -> Table:
 
 
 _SPREAD = (
-    Column(title="Over starts", help="Difference of the means over the same starts, with its 95 % interval", numeric=False),
+    Column(title="Over the same starts", help="Difference of the means over the same starts, with its 95 % interval", numeric=False),
     Column(title="p (means)", help="Student's paired test: how often means of one distribution differ as much"),
     Column(title="p (KS)", help="Kolmogorov and Smirnov: how often samples of one distribution differ as much"),
 )
@@ -154,21 +191,19 @@ def _spread_cells(found: Distance | None) -> list[Cell]:
     return [Cell(text=str(found), css=css), *(Cell(text=f"{p:.3f}") for p in (found.p_mean, found.p_ks))]
 
 
-def mean_and_spread(row: Any) -> str:
-    """The mean, and the largest distance of a repetition from it."""
+def mean_and_interval(row: Any) -> str:
+    """The mean with its 95 % interval, as everywhere."""
     if not row["runs"]:
         return "not run"
     if not row["n"]:
         return "not finished"
-    digits = 3 if row["metric"] == "completion_s" else 2
-    spread = float(row["spread"])
-    mean = number(row["value"], digits) + (f" ± {number(spread, digits)}" if spread >= 0.5 * 10**-digits else "")
+    mean = mean_ci(row["value"], row["value_ci"], 3 if row["metric"] == "completion_s" else 2)
     return f"{mean} {UNTRUSTED_MARK}" if row["untrusted"] else mean
 
 
-def verdict_of(row: Any) -> str:
-    """agrees, differs, or nothing where there is nothing to compare."""
-    return MISSING if row["agrees"] is None or pd.isna(row["agrees"]) else "agrees" if row["agrees"] else "differs"
+def within_of(row: Any) -> str:
+    """Whether a row is within 10 % of the referee's: yes, no, or nothing where one of them did not run."""
+    return MISSING if row[WITHIN] is None or pd.isna(row[WITHIN]) else "yes" if row[WITHIN] else "no"
 
 
 def limits_of(own: Any, platforms: Sequence[str]) -> str:
@@ -184,8 +219,8 @@ def _deviations(made: Comparison) -> Figure:
     rows = made.rows.loc[made.rows[PLATFORM] != made.referee, [name for name in made.rows.columns if name != "distance"]]
     labels = _labels(made)
     table = rows.assign(label=[labels[_who(row, made.by)] for _, row in rows.iterrows()])
-    words = f"The band is what the rule allows: 10 % of {made.referee}, or the largest distance of one of its repetitions from its mean. "
-    return deviations("compare-deviation", f"Deviation from {made.referee}", words + "Hollow: differs.", table, made.judged, _hues(made))
+    words = f"The band is 10 % of {made.referee}. Hollow: outside."
+    return deviations("compare-deviation", f"Deviation from {made.referee}", words, table, made.judged, _hues(made), TOLERANCE, WITHIN)
 
 
 def _overlays(made: Comparison, material: Material) -> list[Figure]:
