@@ -29,7 +29,7 @@ const LEAST_MTU_IPV6: u32 = 1280;
 const LEAST_PATH_MTU: u32 = 68;
 /// Ethernet's jumbo frames: nothing longer is searched for.
 const MOST_SEARCHED: u32 = 9000;
-const MOST_PATHS: usize = 64;
+pub(crate) const MOST_PATHS: usize = 64;
 /// Packets that wait in the device while the sending thread is kept from the processor.
 const DEVICE_QUEUE: u32 = 1000;
 const MOST_QUEUED: u32 = 1_000_000;

@@ -9,6 +9,8 @@ use std::fmt::Write;
 use std::net::IpAddr;
 use std::path::Path;
 
+use crate::config::MOST_PATHS;
+
 /// Sections by name, in them values by name; both in small letters, as MPT reads them.
 type Ini = BTreeMap<String, BTreeMap<String, String>>;
 
@@ -121,6 +123,9 @@ fn connection(interfaces: &Ini, ini: &Ini, file: &Path) -> Result<String, Error>
     let (device, length, mtu) = device(interfaces, own, file)?;
     let (port, remote_port) = (values.number(here, "local_port", 23456)?, values.number(here, "remote_port", 23456)?);
     let count = values.number(here, "path_count", 1)?;
+    if count as usize > MOST_PATHS {
+        return values.fail(here, "path_count", &format!("a tunnel has 1 to {MOST_PATHS} paths: write how many sections [path_0], ... there are"));
+    }
     if values.number(here, "auth_type", 0)? != 0 {
         let instead = "this daemon does not know MPT's authentication: set it to 0 and use [encryption] at both ends, or keep MPT";
         return values.fail(here, "auth_type", instead);
@@ -345,6 +350,7 @@ dst_addr   = 203.0.113.7/32
             ("dst_addr = 192.168.20.0", "dst_addr = 192.168.20.0/33", "conn.conf: [net_0] dst_addr: it needs a prefix length"),
             ("remote_ipaddr = 198.51.100.2", "", "conn.conf: [path_1] remote_ipaddr: it is missing"),
             ("private_ipaddr = 198.51.100.1", "private_ipaddr = 0.0.0.0", "conn.conf: [path_1] private_ipaddr: it is missing"),
+            ("path_count = 2", "path_count = 4294967295", "conn.conf: [connection] path_count: a tunnel has 1 to 64 paths"),
             ("reorder_window = 1600", "reorder_window = many", "conn.conf: [connection] reorder_window: it is no"),
         ] {
             let error = imported(&CONNECTION.replace(from, to)).expect_err(to).to_string();

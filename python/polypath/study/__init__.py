@@ -58,6 +58,7 @@ from ._schema import SCHEMA_FILE, json_schema
 from ._short import Short
 from ._study import FEWEST_STARTS, NETWORK_ONLY, Baselines, Capture, Experiment, Measure, Study
 from ._topology import End, Link, Node, Topology, addresses, joined, node_addresses
+from ._traces import inside
 from ._tunnels import DISTRIBUTIONS, REORDER_RULES, Adaptive, Equalised, Fixed, Mpt, Off, Progress, Tunnel, TunnelEnd, TunnelPath
 from ._wireless import RADIOS
 
@@ -166,6 +167,7 @@ __all__ = [
     "field_of",
     "filled",
     "has_many_runs",
+    "inside",
     "is_large",
     "joined",
     "json_schema",

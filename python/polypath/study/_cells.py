@@ -43,6 +43,8 @@ PARTS = tuple(Setup.model_fields)
 
 # With a run of a second each, days of running; more of them is a mistake.
 MOST_COMBINATIONS = 100_000
+# Nodes, links and flows in all cells that are made when a study is read: a minute of reading it.
+MOST_PARTS = 200_000
 # Some seconds of reading a study. More cells are made when they are asked for, and checked then.
 MOST_KEPT = 5_000
 # Of a study with more, so many combinations of each experiment are made and checked when it is read, and so many draws.
@@ -215,9 +217,13 @@ def _combinations(study: Study, name: str) -> Iterator[dict[str, Scalar]]:
     """The values of an experiment's matrix, with what it excludes left out."""
     experiment = study.all_experiments[name]
     matrix = experiment.matrix
+    # By the parameters that they name, so that it does not count how many there are.
+    left_out: dict[tuple[str, ...], set[tuple[Scalar, ...]]] = {}
+    for excluded in experiment.exclude:
+        left_out.setdefault(tuple(excluded), set()).add(tuple(excluded.values()))
     for values in itertools.product(*matrix.values()):
         varied = dict(zip(matrix, values, strict=True))
-        if any(all(varied[parameter] == value for parameter, value in excluded.items()) for excluded in experiment.exclude):
+        if any(tuple(varied[name] for name in names) in combinations for names, combinations in left_out.items()):
             continue
         if study.shortened and not keeps(study.short, name, {**study.parameters, **experiment.parameters, **varied}):
             continue
@@ -254,6 +260,7 @@ def check_study(study: Study) -> None:
 
 def _check_matrices(study: Study) -> None:
     drawn = study.draw.parameters if study.draw else {}
+    made = 0
     for name, experiment in study.all_experiments.items():
         within: Where = ("experiments", name) if study.experiments else ()
         for index, excluded in enumerate(experiment.exclude):
@@ -265,9 +272,14 @@ def _check_matrices(study: Study) -> None:
         if combinations > MOST_COMBINATIONS:
             sentence = f"{combinations} combinations of values are too many for one experiment; the most is {MOST_COMBINATIONS}"
             raise SetupError((*within, "matrix"), sentence)
+        made += min(combinations, MOST_KEPT)
         for parameter in drawn.keys() & {**study.parameters, **experiment.parameters, **experiment.matrix}.keys():
             sentence = f'"{parameter}" has a value already; a parameter is drawn or given, not both'
             raise SetupError(("draw", "parameters", parameter), sentence)
+    parts = len(study.topology.nodes) + len(study.topology.links) + len(study.flows)
+    if made * parts > MOST_PARTS:
+        sentence = f"{made} cells of {parts} nodes, links and flows each are too many; the most is {MOST_PARTS:,} in all"
+        raise SetupError(("experiments" if study.experiments else "matrix",), sentence)
 
 
 def check_setup(cell: Cell) -> None:
@@ -359,13 +371,17 @@ def plain(value: Any) -> Any:
     return value
 
 
+# Of mistakes in one study; looking at each takes as long as there are others.
+_MOST_LOOKED_AT = 200
+
+
 def problems(error: ValidationError, tree: Any, root: type[Model]) -> list[tuple[Where, str]]:
     """The mistakes that pydantic found in a value of the type `root`, as fields of the tree with a sentence each.
 
     Of one place the first is told: the others say why its other forms do not fit either.
     """
     found: list[tuple[Where, str]] = []
-    every = error.errors()
+    every = error.errors(include_url=False)[:_MOST_LOOKED_AT]
     for number in range(len(every)):
         for where, sentence in _told(every[number:], tree, root):
             # A field that is missing has no place of its own in the tree.
@@ -401,6 +417,8 @@ def _told(every: Sequence[Any], tree: Any, root: type[Model]) -> list[tuple[Wher
             sentence = f"one value is missing: {last + 1} are expected"
         case "missing":
             sentence = f"the field `{last}` is missing"
+        case "too_long":
+            sentence = f"too many values: at most {problem['ctx']['max_length']} expected"
         case "too_short":
             sentence = f"too few values: at least {problem['ctx']['min_length']} expected"
         case "string_type" if isinstance(problem["input"], list | tuple) and any(other["type"].startswith("int_") for other in others):
@@ -660,14 +678,17 @@ def _check_captures(cell: Cell) -> None:
 def _reached(topology: Topology, start: str, *, all_forward: bool = False) -> dict[str, str]:
     """The nodes to which packets from `start` find a path, each with the one before it; only routers pass them on, or every node."""
     before, ahead = {start: start}, deque([start])
+    beside: dict[str, list[str]] = {}
+    for one, end in joined(topology).values():
+        beside.setdefault(one, []).append(end)
+        beside.setdefault(end, []).append(one)
     while ahead:
         node = ahead.popleft()
-        for ends in joined(topology).values():
-            for other in ends if node in ends else ():
-                if other not in before:
-                    before[other] = node
-                    if all_forward or topology.nodes[other].router:
-                        ahead.append(other)
+        for other in beside.get(node, ()):
+            if other not in before:
+                before[other] = node
+                if all_forward or topology.nodes[other].router:
+                    ahead.append(other)
     return before
 
 

@@ -6,11 +6,12 @@ Nothing here evaluates anything; `polypath.analysis` does.
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from ._model import FrozenDict, Model, Name, kind_of
 from ._placeholder import Scalar
 from ._quantity import Share
+from ._traces import checked_file
 
 Where = Mapping[str, Scalar | tuple[Scalar, ...]]
 """Rows of a table: column -> value, or one of several values. `experiment` and `flow` are columns as the parameters are."""
@@ -200,7 +201,7 @@ class Claim(Model):
 class Published(Model):
     """A table of published numbers: a CSV file beside the study file."""
 
-    file: str
+    file: Annotated[str, AfterValidator(checked_file)]
     """A CSV file beside the study."""
     source: str | None = None
     """Where the numbers come from."""

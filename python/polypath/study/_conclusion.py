@@ -11,7 +11,8 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-PLACE = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
+# Bounded, so that text with many beginnings and no end is looked through once.
+PLACE = re.compile(r"\{\{(.{0,1000}?)\}\}", re.DOTALL)
 _VALUE = re.compile(r"(?P<name>name\s+of\s+)?(?:(?P<end>highest|lowest)\s+)?(?P<metric>\w+)(?:\s+where\s+(?P<where>.+))?", re.DOTALL)
 _VERDICT = re.compile(r"verdict\s+(\S+)")
 

@@ -12,10 +12,12 @@ import yaml
 from ._cells import Setup, cells, plain
 from ._errors import MistakesError, SetupError, StudyError, Where, dotted, lines_of
 from ._study import NETWORK_ONLY, Study
-from ._traces import FOLDER
+from ._traces import FOLDER, inside
 from ._yaml import Document, parse
 
 FILE_NAME = "study.yaml"
+# So long is none that a person wrote.
+MOST_BYTES = 4_000_000
 
 
 @dataclass(frozen=True)
@@ -45,8 +47,11 @@ def load(path: str | Path) -> Study:
     source = _read(path)
     study = _study(source, source.document.value)
     study._file = source
-    if study.published is not None and not (source.path.parent / study.published.file).is_file():
-        raise source.error(("published", "file"), f'there is no file "{study.published.file}" beside the study file')
+    if study.published is not None:
+        try:
+            inside(source.path.parent, study.published.file)
+        except ValueError as error:
+            raise source.error(("published", "file"), str(error)) from None
     return study
 
 
@@ -84,12 +89,20 @@ def _ends(source: StudyFile) -> list[str]:
 def _read(path: str | Path) -> StudyFile:
     file = find(Path(path))
     try:
+        if file.stat().st_size > MOST_BYTES:
+            raise StudyError(f"{file}:1: the file has {file.stat().st_size:,} bytes; a study has at most {MOST_BYTES:,}")
         text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise StudyError(f"{file}:{line}: this is no text in UTF-8: the byte {error.object[error.start]:#04x} stands here") from None
+    except OSError as error:
         raise StudyError(f"{file} cannot be read: {error}") from None
     source = StudyFile(file, parse(text, str(file)))
     if not isinstance(source.document.value, dict):
-        raise StudyError(f"{file}:1: a study is a list of fields such as `name:`, `topology:` and `flows:`, and this file holds none")
+        raise StudyError(
+            f"{file}:1: a study is a list of fields such as `name:`, `topology:` and `flows:`, and this file holds none: "
+            "write a mapping, `name: my-study` and so on"
+        )
     return source
 
 

@@ -26,7 +26,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from ._errors import MistakesError, SetupError, StudyError
-from ._placeholder import PLACEHOLDER_PATTERN, UNCLOSED, Placeholder, is_placeholder
+from ._placeholder import PLACEHOLDER_PATTERN, Placeholder, is_placeholder, is_unclosed
 
 
 class FrozenDict(dict[Any, Any]):
@@ -114,7 +114,7 @@ class Model(BaseModel, metaclass=_OneSentence):
     @field_validator("*", mode="wrap")
     @classmethod
     def _leave_placeholders(cls, value: Any, check: ValidatorFunctionWrapHandler) -> Any:
-        if isinstance(value, str) and UNCLOSED.search(value):
+        if isinstance(value, str) and is_unclosed(value):
             raise ValueError(f'"{value}" begins a placeholder that does not end: write it as "${{name}}", with both braces')
         if is_placeholder(value):
             return Placeholder(value)

@@ -10,8 +10,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TypeGuard
 
 PLACEHOLDER = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-# One that nobody ended.
-UNCLOSED = re.compile(r"\$\{[^}]*$")
 # For JSON Schema: any text with a placeholder in it.
 PLACEHOLDER_PATTERN = r"\$\{[A-Za-z_][A-Za-z0-9_]*\}"
 
@@ -26,6 +24,11 @@ class Placeholder(str):
 
 def is_placeholder(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and PLACEHOLDER.search(value) is not None
+
+
+def is_unclosed(value: str) -> bool:
+    """Whether a placeholder begins and nobody ended it."""
+    return "${" in value.rpartition("}")[2]
 
 
 def names_in(value: Any) -> Iterator[str]:

@@ -17,8 +17,25 @@ from pydantic_core import CoreSchema, core_schema
 from ._placeholder import PLACEHOLDER_PATTERN, Placeholder, is_placeholder
 
 _WRITTEN = re.compile(r"^\s*(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[^\d\s.].*?)?\s*$")
+# No quantity is longer.
+_MOST_LETTERS = 64
+_COMMA = re.compile(r"^\s*(\d+),(\d+)\s*([^\d\s.,]*)\s*$")
+_EXPONENT = re.compile(r"^\s*\d+(\.\d+)?[eE][-+]?\d+")
 # Largest value the simulator's 64-bit integers hold, with room to add two of them.
 _LARGEST = 2**62
+
+
+def check_written(value: str, what: str, example: str) -> None:
+    """Raises ValueError for a number that is written as no number here is."""
+    if len(value) > _MOST_LETTERS:
+        raise ValueError(f'a {what} is a few letters like "{example}", and here stand {len(value)}')
+    if comma := _COMMA.match(value):
+        whole, rest, unit = comma.groups()
+        # Three digits behind it may be thousands.
+        meant = f"{whole}.{rest}{unit}" + (f", or {whole}{rest}{unit} without it" if len(rest) == 3 else "")
+        raise ValueError(f'"{value}" is no {what}: write a point: {meant}')
+    if _EXPONENT.match(value):
+        raise ValueError(f'"{value}" is no {what}: a number has no exponents here; write all its digits')
 
 
 class _Quantity(int):
@@ -32,6 +49,8 @@ class _Quantity(int):
     written: ClassVar[tuple[str, ...]]
     # Units that a mistake names, smallest first.
     spoken: ClassVar[tuple[str, ...]]
+    # What people write, in small letters, and which unit they mean by it.
+    also: ClassVar[dict[str, str]] = {}
 
     def __new__(cls, value: str | Self) -> Self:
         if isinstance(value, cls):
@@ -49,6 +68,7 @@ class _Quantity(int):
             if isinstance(value, int | float) and not isinstance(value, bool):
                 raise ValueError(f'the bare number {value} has no unit; write {cls.what} like "{cls.example}"')
             raise ValueError(f'{value!r} is no {cls.what}; write one like "{cls.example}"')
+        check_written(value, cls.what, cls.example)
         match = _WRITTEN.match(value)
         if match is None:
             raise ValueError(f'"{value}" is no {cls.what}; write one like "{cls.example}"')
@@ -57,13 +77,22 @@ class _Quantity(int):
             raise ValueError(f'the bare number {value} has no unit; write {cls.what} like "{cls.example}"')
         size = cls.units.get(unit)
         if size is None:
-            raise ValueError(f'"{value}": {cls.what} has no unit "{unit}"; allowed are {", ".join(cls.spoken)}')
+            known = f'{cls.what} has no unit "{unit}"; allowed are {", ".join(cls.spoken)}'
+            raise ValueError(f'"{value}": {cls._meant(match["number"], unit) or known}')
         exact = Decimal(match["number"]) * size
         if exact != exact.to_integral_value():
             raise ValueError(f'"{value}" is finer than one {cls.written[-1]}')
         if exact > _LARGEST:
             raise ValueError(f'"{value}" is larger than this program can count')
         return int(exact)
+
+    @classmethod
+    def _meant(cls, number: str, unit: str) -> str | None:
+        """What a person who wrote another unit is told, where it is plain what they mean."""
+        meant = cls.also.get(unit.lower(), unit.lower())
+        if meant == unit or meant not in cls.spoken:
+            return None
+        return f'{cls.what} has no unit "{unit}"; write {number}{meant}'
 
     def __getnewargs__(self) -> tuple[str]:  # type: ignore[override]  # For copy and pickle: they rebuild it from its text.
         return (str(self),)
@@ -108,6 +137,23 @@ class Rate(_Quantity):
     written = ("gbit", "mbit", "kbit", "bit")
     spoken = written[::-1]
 
+    @classmethod
+    def _meant(cls, number: str, unit: str) -> str | None:
+        if unit == unit.lower() and unit.endswith("bps"):
+            # tc means bytes by it and most people bits.
+            return None
+        if found := re.fullmatch(r"(?P<size>[kKMGT]i?)?B(yte|ytes)?(/s|ps)?", unit):
+            size = Size.units[(found["size"] or "").replace("k", "K") + "B"]
+            bits = Decimal(number) * size * 8
+            if bits == bits.to_integral_value() and bits <= _LARGEST:
+                return f"a rate is in bits, and this is in bytes: that is {cls.base(int(bits))}"
+        if found := re.fullmatch(r"(?P<size>[kmg]?)b(?P<sure>its?)?(/s|ps)?", unit.lower()):
+            meant = f"{number}{found['size']}bit"
+            # A large letter before a small one is a bit to everybody.
+            sure = found["sure"] or re.fullmatch(r"[KMG]b.*", unit)
+            return f'{cls.what} has no unit "{unit}"; write {meant}' + ("" if sure else f" if these are bits, and {meant} times 8 if bytes")
+        return None
+
 
 class Time(_Quantity):
     """Nanoseconds."""
@@ -117,6 +163,14 @@ class Time(_Quantity):
     units: ClassVar = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9}
     written = ("s", "ms", "us", "ns")
     spoken = ("ns", "us", "ms", "s", "min", "h")
+    also: ClassVar = {
+        **dict.fromkeys(("nsec", "nanosecond", "nanoseconds"), "ns"),
+        **dict.fromkeys(("usec", "microsecond", "microseconds"), "us"),
+        **dict.fromkeys(("msec", "millisecond", "milliseconds"), "ms"),
+        **dict.fromkeys(("sec", "secs", "second", "seconds"), "s"),
+        **dict.fromkeys(("mins", "minute", "minutes"), "min"),
+        **dict.fromkeys(("hour", "hours"), "h"),
+    }
 
     @property
     def seconds(self) -> float:
@@ -144,6 +198,7 @@ class Packets(_Quantity):
     units: ClassVar = {"packets": 1, "packet": 1}
     written = ("packets",)
     spoken = written
+    also: ClassVar = dict.fromkeys(("pkt", "pkts", "p", "segments"), "packets")
 
 
 class Share(float):
@@ -156,6 +211,8 @@ class Share(float):
 
     @classmethod
     def _parse(cls, value: object) -> float:
+        if isinstance(value, str):
+            check_written(value, "share", "1%")
         match = re.match(r"^\s*(\d+(?:\.\d+)?)\s*%\s*$", value) if isinstance(value, str) else None
         if match is None:
             raise ValueError(f'{value!r} is no share; write per cent, like "1%"')

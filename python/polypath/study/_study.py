@@ -34,6 +34,10 @@ FEWEST_STARTS = 8
 """With fewer, tests of chance hardly ever speak, whatever differs."""
 
 
+# Of a cell. With a run of a second each, days of running; more of them is a mistake.
+MOST_SEEDS = 1_000_000
+
+
 def _axis(value: Any) -> Any:
     if isinstance(value, list | tuple) and len(value) != len({(type(item), item) for item in value if not isinstance(item, list | dict)}):
         raise ValueError("a value stands here twice")
@@ -45,6 +49,8 @@ def _seeds(value: Any) -> Any:
     if isinstance(value, int) and not isinstance(value, bool):
         if value < 1:
             raise ValueError("at least one repetition is needed")
+        if value > MOST_SEEDS:
+            raise ValueError(f"{value} repetitions are too many; the most is {MOST_SEEDS:,}")
         return tuple(range(1, value + 1))
     if isinstance(value, float | str) and not is_placeholder(value):
         raise ValueError(f"{value} is no number of repetitions: write a whole number, or a list of seeds like [1, 2, 3]")
@@ -217,7 +223,7 @@ class Study(Model):
     """What the report shows large at its head, in place of figures of its own: what it is -> its value, both written as in `conclusion`."""
     topology: Topology
     """Nodes, and the links between them."""
-    flows: Mapping[Name, Flow] = Field(min_length=1)
+    flows: Mapping[Name, Flow] = Field(min_length=1, max_length=1000)
     """Who sends what to whom, by name."""
     duration: Time
     """How long applications run, from the start of a run."""

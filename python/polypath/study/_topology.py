@@ -116,9 +116,9 @@ class Topology(Model):
     # `Study`, `Experiment` and `Setup` take it as it is, and each would build it anew.
     model_config = ConfigDict(defer_build=False)
 
-    nodes: Mapping[Name, Node]
+    nodes: Mapping[Name, Node] = Field(max_length=1000)
     """Hosts and routers by name."""
-    links: Mapping[Name, Link]
+    links: Mapping[Name, Link] = Field(max_length=1000)
     """Links by name."""
     tunnels: Mapping[Name, Tunnel] = Field(default_factory=FrozenDict)
     """Multipath GRE-in-UDP tunnels over these links."""

@@ -160,7 +160,7 @@ class Tunnel(Model):
 
     ends: tuple[TunnelEnd, TunnelEnd]
     """Its two ends, the first one's packets going forward."""
-    paths: tuple[TunnelPath, ...] = Field(min_length=1, max_length=256)
+    paths: tuple[TunnelPath, ...] = Field(min_length=1, max_length=64)
     """What its packets travel over."""
     reorder: Reorder = Progress()
     """How packets of several paths are put in order again."""

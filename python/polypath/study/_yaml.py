@@ -6,6 +6,7 @@ A key that stands twice is an error, since the first one would be lost without a
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -28,9 +29,23 @@ class Document:
         return self._lines.get(where, 1)
 
 
+# Some seconds of reading. No study comes near.
+MOST_VALUES = 150_000
+MOST_DEEP = 50
+# Of a whole number; 2**64 has 20.
+_MOST_DIGITS = 40
+
+
 def parse(text: str, file: str) -> Document:
+    """Reads the text. Raises `StudyError`, one sentence with file and line."""
+    loader: _Loader | None = None
     try:
-        node = yaml.compose(text, Loader=_Loader)
+        loader = _Loader(text)
+        node = loader.get_single_node()
+        lines: dict[Where, int] = {}
+        value = None if node is None else _Builder(lines).build(node, ())
+    except _MistakeError as error:
+        raise StudyError(f"{file}:{error.line}: {error}") from None
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         if "'\\t'" in (error.problem or ""):
@@ -40,41 +55,108 @@ def parse(text: str, file: str) -> Document:
     except yaml.reader.ReaderError as error:
         line = text[: error.position].count("\n") + 1
         raise StudyError(f"{file}:{line}: this is no text: the character number {error.character:#x} may not stand in YAML") from None
-    lines: dict[Where, int] = {}
-    loader = _Loader("")
-    value = None if node is None else _build(loader, node, (), lines, file)
+    except (ValueError, OverflowError):
+        # What YAML's library does not expect, such as "\UFFFFFFFF".
+        raise StudyError(f"{file}:{loader.line + 1 if loader else 1}: this is no YAML: an escape here names no character") from None
     return Document(value, lines)
 
 
 def _has_bare_placeholder(text: str, line: int) -> bool:
     """Whether `${` stands without quotes in a line with braces around it."""
-    return re.search(r"""\{[^'"]*[^'"$]\$\{""", text.splitlines()[line - 1]) is not None
+    # A mistake at the end of the file may be told of a line after the last.
+    return any(re.search(r"""\{[^'"]*[^'"$]\$\{""", each[:500]) for each in text.splitlines()[line - 1 : line])
 
 
-def _build(loader: _Loader, node: yaml.Node, where: Where, lines: dict[Where, int], file: str) -> Any:
-    lines.setdefault(where, node.start_mark.line + 1)
-    if isinstance(node, yaml.MappingNode):
-        mapping: dict[Any, Any] = {}
-        for key_node, value_node in node.value:
-            key = loader.construct_object(key_node)
-            if isinstance(key, list | dict):
-                raise StudyError(f"{file}:{key_node.start_mark.line + 1}: a field's name must be a word")
-            # Names are words even where they look like numbers: a flow may be called 1.
-            key = key_node.value if not isinstance(key, str) else key
-            if key in mapping:
-                raise StudyError(f'{file}:{key_node.start_mark.line + 1}: the field "{key}" stands here twice')
-            lines[(*where, key)] = key_node.start_mark.line + 1
-            mapping[key] = _build(loader, value_node, (*where, key), lines, file)
-        return mapping
-    if isinstance(node, yaml.SequenceNode):
-        return [_build(loader, item, (*where, index), lines, file) for index, item in enumerate(node.value)]
-    if node.tag.startswith("!"):
-        raise StudyError(f"{file}:{node.start_mark.line + 1}: tags such as {node.tag} are not used in studies")
-    return loader.construct_object(node)
+class _MistakeError(Exception):
+    def __init__(self, at: yaml.Node | yaml.Event | int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.line: int = at if isinstance(at, int) else at.start_mark.line + 1
+
+
+class _Builder:
+    """Makes plain values of nodes. An alias counts for all that it names, each time."""
+
+    def __init__(self, lines: dict[Where, int]) -> None:
+        self._lines = lines
+        self._values = 0
+
+    def build(self, node: yaml.Node, where: Where) -> Any:
+        self._lines.setdefault(where, node.start_mark.line + 1)
+        self._values += 1
+        if self._values > MOST_VALUES:
+            raise _MistakeError(self._lines[where[:1]], _TOO_MANY)
+        if len(where) > MOST_DEEP:
+            raise _MistakeError(self._lines[where[:1]], _TOO_DEEP)
+        if isinstance(node, yaml.MappingNode):
+            mapping: dict[Any, Any] = {}
+            for key_node, value_node in node.value:
+                if not isinstance(key_node, yaml.ScalarNode):
+                    raise _MistakeError(key_node, "a field's name must be a word")
+                # Names are words even where they look like numbers: a flow may be called 1.
+                key = _text(key_node)
+                if key in mapping:
+                    raise _MistakeError(key_node, f'the field "{key}" stands here twice')
+                self._lines[(*where, key)] = key_node.start_mark.line + 1
+                mapping[key] = self.build(value_node, (*where, key))
+            return mapping
+        if isinstance(node, yaml.SequenceNode):
+            return [self.build(item, (*where, index)) for index, item in enumerate(node.value)]
+        return _scalar(node)
+
+
+_TOO_MANY = f"the file has more than {MOST_VALUES:,} values, with those that aliases repeat; write fewer"
+_TOO_DEEP = f"values stand more than {MOST_DEEP} levels deep here, and no study needs so many"
+
+
+def _text(node: yaml.ScalarNode) -> str:
+    value: str = node.value
+    if any("\ud800" <= letter <= "\udfff" for letter in value):
+        raise _MistakeError(node, "an escape here names half a character; write the character itself")
+    return value
+
+
+def _scalar(node: yaml.ScalarNode) -> Any:
+    value = _text(node)
+    match node.tag.rpartition(":")[2]:
+        case "null":
+            return None
+        case "bool":
+            return value.lower() == "true"
+        case "int":
+            if len(value) > _MOST_DIGITS:
+                raise _MistakeError(node, f"a number of {len(value)} digits is none that a study needs")
+            return int(value)
+        case "float":
+            number = float(value)
+            if not math.isfinite(number):
+                raise _MistakeError(node, f"the number {value[:_MOST_DIGITS]} is larger than this program can count")
+            return number
+    return value
 
 
 class _Loader(yaml.SafeLoader):
-    """SafeLoader with the implicit types of YAML 1.2's core schema."""
+    """SafeLoader with the implicit types of YAML 1.2's core schema, no tags, and no more levels than a study needs."""
+
+    _depth = 0
+    _composed = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        event = self.peek_event()
+        tag = getattr(event, "tag", None)
+        if tag is not None:
+            raise _MistakeError(event, f"tags such as {tag.replace('tag:yaml.org,2002:', '!!')[:_MOST_DIGITS]} are not used in studies")
+        self._composed += 1
+        if self._composed > MOST_VALUES:
+            raise _MistakeError(event, _TOO_MANY)
+        if self._depth > MOST_DEEP:
+            raise _MistakeError(event, _TOO_DEEP)
+        self._depth += 1
+        node: yaml.Node | None = super().compose_node(parent, index)
+        self._depth -= 1
+        # A list or mapping has its end once all of it is read.
+        if isinstance(event, yaml.AliasEvent) and node is not None and node.end_mark is None:
+            raise _MistakeError(event, f"the alias *{event.anchor} stands inside of what it names, which has no end")
+        return node
 
 
 _Loader.yaml_implicit_resolvers = {}
@@ -87,16 +169,3 @@ for _tag, _pattern, _first in (
 ):
     # "\0" stands for the empty text, which PyYAML looks up under "".
     _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(rf"^(?:{_pattern})$"), [c.replace("\0", "") for c in _first])
-
-
-def _construct_int(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:
-    return int(node.value)
-
-
-def _construct_float(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> float:
-    return float(node.value)
-
-
-# PyYAML's own would read 010 as eight and 1e3 as text.
-_Loader.add_constructor("tag:yaml.org,2002:int", _construct_int)
-_Loader.add_constructor("tag:yaml.org,2002:float", _construct_float)
