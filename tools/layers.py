@@ -41,7 +41,7 @@ CRATES: Mapping[str, frozenset[str]] = {
 # Lowest first: a package may import those in lines before its own, never one of its own line or below it.
 PYTHON: tuple[frozenset[str], ...] = (
     frozenset({"_native", "errors"}),
-    frozenset({"programs"}),
+    frozenset({"programs", "terminal"}),
     frozenset({"owncc", "columns", "pcap", "tunnel"}),
     frozenset({"study", "planner", "linux", "kernelcc", "sockets"}),
     frozenset({"emu", "doctor", "play"}),

@@ -46,13 +46,15 @@ def tell(found: Advice) -> None:
 
 
 def _commands(found: Advice) -> None:
+    from rich.text import Text
+
     from polypath.advise import NEEDS, commands, variables
 
     question, ranked = found.question, found.ranking
     for heading, place in (("advice", ranked.advice), ("a stock kernel", ranked.stock)):
         if heading != "advice" and place is ranked.advice:
             continue
-        out.print(f"[bold]{heading}: {place.setting.name}[/bold] ({NEEDS[place.setting.needs]})")
+        out.print(Text.assemble((f"{heading}: {place.setting.name}", "bold"), f" ({NEEDS[place.setting.needs]})"))
         if not (lines := commands(question, place.setting)):
             out.print("  nothing to set")
             continue

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from polypath.errors import visible
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -18,15 +20,15 @@ _WIDE = 160
 def __getattr__(name: str) -> Console:
     if name not in ("out", "err"):
         raise AttributeError(name)
-    from rich.console import Console
+    from polypath.terminal import console
 
-    made = Console(stderr=name == "err", highlight=False)
+    made = console(stderr=name == "err")
     if name == "out" and not made.is_terminal:
-        made = Console(highlight=False, width=_WIDE)
+        made = console(width=_WIDE)
     globals()[name] = made
     return made
 
 
 def complain(sentence: str) -> None:
     """One sentence about what went wrong."""
-    print(f"polypath: {sentence}", file=sys.stderr)
+    print(f"polypath: {visible(sentence)}", file=sys.stderr)

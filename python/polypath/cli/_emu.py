@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.table import Column, Table
+from rich.text import Text
 
 from polypath import emu
 from polypath.study import Time, load_setup
@@ -79,9 +80,8 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="For programs.")
     out.print(table)
     for row in report.status["directions"]:
         for sentence in _doubts(row, report.status["late_limit_ns"] / 1e3):
-            out.print(
-                f"[bold]not to be trusted[/bold]: {row['link']} {'forward' if row['a_to_b'] else 'backward'}: {sentence}", soft_wrap=True
-            )
+            where = f": {row['link']} {'forward' if row['a_to_b'] else 'backward'}: {sentence}"
+            out.print(Text.assemble(("not to be trusted", "bold"), where), soft_wrap=True)
 
 
 @app.command("down")

@@ -131,7 +131,7 @@ def run(
 
             from polypath.report import concluded
 
-            _console.out.print(Markdown(concluded(made)))
+            _console.out.print(Markdown(concluded(made), hyperlinks=False))
         laps.append(time.monotonic())
         if report:
             _console.out.print(f"report: {_report.write(results, made)}", soft_wrap=True)

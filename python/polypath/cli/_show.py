@@ -54,8 +54,9 @@ def _tell(argument: str, columns: str | None, metric: str | None = None) -> None
 
 def _show_study(study: Study) -> None:
     from rich.table import Table
+    from rich.text import Text
 
-    _console.out.print(f"[bold]{study.title or study.name}[/bold]", study.question or "", soft_wrap=True)
+    _console.out.print(Text(study.title or study.name, style="bold"), study.question or "", soft_wrap=True)
     first = cells(study)[0].setup
     pairs = addresses(first.topology)
     links = Table("link", "from", "to", "forward", "backward", title="links (of the first cell)", title_justify="left")
@@ -93,8 +94,8 @@ def _show_study(study: Study) -> None:
 
 def _show_paths(plain: Mapping[str, Any]) -> None:
     """What each path is like before anything runs; those that no route leads along are none."""
-    from rich.markup import escape
     from rich.table import Table
+    from rich.text import Text
 
     from polypath.analysis import path_figures, short_queues, small_buffers
 
@@ -109,7 +110,7 @@ def _show_paths(plain: Mapping[str, Any]) -> None:
         table.add_row(row["flow"], f"{row['source']} → {row['destination']}", row["hops"], *texts, row["bottleneck"] or "no rate")
     _console.out.print(table)
     for sentence in [*small_buffers(plain), *short_queues(figures)]:
-        _console.out.print(f"[yellow]{escape(sentence)}[/yellow]", soft_wrap=True)
+        _console.out.print(Text(sentence, style="yellow"), soft_wrap=True)
 
 
 def _words(element: object) -> str:

@@ -102,7 +102,9 @@ def _shown(work: Plan, on: Place | None) -> Iterator[Any]:
     _console.err.print(head)
     columns = (SpinnerColumn(), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
     err = _console.err
-    with Progress(*columns, TextColumn("{task.description}"), console=err, transient=True, disable=not err.is_terminal) as bar:
+    with Progress(
+        *columns, TextColumn("{task.description}", markup=False), console=err, transient=True, disable=not err.is_terminal
+    ) as bar:
         task = bar.add_task("", total=work.expected)
 
         def tell(state: State) -> None:

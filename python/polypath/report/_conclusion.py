@@ -11,6 +11,7 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from polypath.analysis import PLATFORM, platforms_in_order, select, summarise
+from polypath.errors import visible
 from polypath.study import Place, filled
 
 from ._claims import ClaimView, claims_of
@@ -25,8 +26,9 @@ def conclusion(material: Material, claims: list[ClaimView]) -> Markup | None:
     """None where the study has none. With several platforms its values are those of the last one, which decides claims, too."""
     if not material.study.conclusion:
         return None
-    markdown = MarkdownIt("commonmark", {"html": False, "typographer": False}).enable("table")
-    return Markup(markdown.render(conclusion_text(material, claims)))
+    # An image would be loaded by opening the page.
+    markdown = MarkdownIt("commonmark", {"html": False, "typographer": False}).enable("table").disable("image")
+    return Markup(markdown.render(visible(conclusion_text(material, claims))))
 
 
 def concluded(material: Material) -> str:

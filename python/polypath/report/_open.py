@@ -12,7 +12,7 @@ import pandas as pd
 
 from polypath.analysis import PLATFORM, platform_names, with_fairness
 from polypath.results import Results
-from polypath.study import Study, StudyError, parameter_names
+from polypath.study import Study, StudyError, inside, parameter_names
 
 from ._material import Material
 from ._write import write
@@ -66,8 +66,12 @@ def _published(results: Results, study: Study) -> pd.DataFrame | None:
     if study.published is None:
         return None
     for folder in (results.folder, study.folder):
-        if folder is not None and (folder / study.published.file).is_file():
-            return pd.read_csv(folder / study.published.file)
+        if folder is not None:
+            try:
+                file = inside(folder, study.published.file)
+            except ValueError:
+                continue
+            return pd.read_csv(file)
     raise StudyError(
         f"the published numbers {study.published.file} of the study {study.name} lie neither in {results.folder} nor beside the study"
     )

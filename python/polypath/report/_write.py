@@ -13,6 +13,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup, escape
 
+from polypath.errors import visible
 from polypath.plot import Drawing, Figure, drawn_as, inline, pictures
 
 from ._material import Material
@@ -22,6 +23,10 @@ PAGE = "report.html"
 FIGURES = "figures"
 DRAWN = ".drawn.json"
 """Beside the figures: what each shows, as a hash, the hashes of its files, and its form for a narrow screen."""
+
+
+_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+"""A page loads nothing and runs nothing, whatever stands in a study."""
 
 
 def render(made: Page) -> str:
@@ -40,8 +45,9 @@ def rendered(template: str, **values: Any) -> str:
         lstrip_blocks=True,
     )
     environment.filters["drawing"] = _drawing
+    environment.finalize = _readable
     style = Markup((files / "style.css").read_text(encoding="utf-8"))
-    return environment.get_template(template).render(style=style, **values)
+    return environment.get_template(template).render(style=style, policy=_POLICY, **values)
 
 
 def write(material: Material, folder: Path, kinds: Sequence[str] = ("svg", "png")) -> Path:
@@ -90,6 +96,11 @@ def _kept(folder: Path, kinds: Sequence[str]) -> Callable[[str, str], Drawing | 
 
 def _sha(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
+
+
+def _readable(value: Any) -> Any:
+    """Text with what reverses or hides other text written out; what is markup already is ours."""
+    return visible(value) if type(value) is str else value
 
 
 def _drawing(figure: Figure) -> Markup:

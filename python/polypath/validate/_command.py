@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from polypath.errors import visible
 from polypath.results import DEFAULT_OUT
 from polypath.study import DEFAULT_KERNEL, FEWEST_STARTS, Study
+from polypath.terminal import console
 from polypath.validate._drawn import draw, is_drawn
 from polypath.validate._judge import Verdict
 from polypath.validate._run import Selection, run
@@ -24,6 +25,8 @@ from polypath.validate._show import show, to_json, to_markdown
 from polypath.validate._table import TableError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from polypath.validate import _networks
 
 STARTS, NETWORKS = 12, 48
@@ -116,7 +119,7 @@ def validate(
         raise typer.Exit(2) from None
 
 
-ERRORS = Console(stderr=True)
+ERRORS = console(stderr=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,8 +133,8 @@ class _Form:
 
     @property
     def console(self) -> Console:
-        console = Console()
-        return console if console.is_terminal else Console(width=200)
+        made = console(markup=True)
+        return made if made.is_terminal else console(markup=True, width=200)
 
 
 # What each form of the command may be told besides, and what it is called in a sentence.
@@ -206,7 +209,7 @@ def _print_networks(flows: list[_networks.Flow], form: _Form) -> None:
         found = {"flows": _networks.rows_of(flows), "summary": _networks.summary(flows)}
         sys.stdout.write(json.dumps(found, indent=1) + "\n")
     elif form.markdown:
-        sys.stdout.write(_networks.to_markdown(flows))
+        sys.stdout.write(visible(_networks.to_markdown(flows)))
     else:
         _networks.show(flows, form.console, only_differing=form.differs)
 
@@ -232,7 +235,7 @@ def _over_starts(
     if form.json:
         sys.stdout.write(json.dumps(_starts.to_json(spreads), indent=1) + "\n")
     elif form.markdown:
-        sys.stdout.write(_starts.to_markdown(spreads))
+        sys.stdout.write(visible(_starts.to_markdown(spreads)))
     else:
         _starts.show(spreads, form.console, only_differing=form.differs)
 
@@ -241,7 +244,7 @@ def _print_verdicts(verdicts: list[Verdict], form: _Form) -> None:
     if form.json:
         sys.stdout.write(json.dumps(to_json(verdicts), indent=1) + "\n")
     elif form.markdown:
-        sys.stdout.write(to_markdown(verdicts))
+        sys.stdout.write(visible(to_markdown(verdicts)))
     else:
         show(verdicts, form.console, detail=form.detail, only_differing=form.differs)
 

@@ -1,0 +1,26 @@
+"""What is printed. A study or a capture may hold any text, and none of it steers a terminal: control characters are written out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from .errors import visible
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def console(**how: Any) -> Console:
+    """A console as rich makes it. By default brackets and colons in a text are what they are, neither styles nor pictures."""
+    # A mistake is told without the library that draws tables.
+    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.segment import Segment
+
+    class Visible(Console):
+        def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+            for segment in super().render(renderable, options):
+                # What steers the terminal is rich's own, and marked as such.
+                yield segment if segment.control or segment.text.isprintable() else Segment(visible(segment.text), segment.style)
+
+    return Visible(**{"markup": False, "emoji": False, "highlight": False, **how})
