@@ -6,6 +6,7 @@ import errno
 import os
 from collections.abc import Callable
 from functools import partial
+from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -44,13 +45,45 @@ _TYPES = {
 }
 
 
+# The page runs its own scripts and the simulator, draws and saves what it drew, and asks nobody else.
+_POLICY = (
+    "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self'; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+
 class _Handler(SimpleHTTPRequestHandler):
     def guess_type(self, path: str | os.PathLike[str]) -> str:
         return _TYPES.get(Path(path).suffix, "application/octet-stream")
 
+    def send_head(self) -> Any:
+        # A page of elsewhere whose name is made to mean this machine asks under that name.
+        name, _, port = self.headers.get("Host", "").partition(":")
+        if name not in (HOST, "localhost") or port not in ("", str(self.server.server_address[1])):
+            self.send_error(HTTPStatus.MISDIRECTED_REQUEST)
+            return None
+        if not self._is_of_the_site():
+            self.send_error(HTTPStatus.NOT_FOUND)
+            return None
+        return super().send_head()
+
+    def _is_of_the_site(self) -> bool:
+        """Whether the path leads to a file of the site by no link."""
+        try:
+            asked = Path(self.translate_path(self.path))
+            return asked.resolve() == Path(self.directory).resolve() / asked.relative_to(self.directory)
+        except (ValueError, OSError, RuntimeError):
+            # A zero in it, or a loop of links.
+            return False
+
+    def list_directory(self, path: str | os.PathLike[str]) -> None:
+        self.send_error(HTTPStatus.NOT_FOUND)
+
     def end_headers(self) -> None:
         # Whoever builds it anew sees the new one.
         self.send_header("Cache-Control", "no-cache")
+        self.send_header("Content-Security-Policy", _POLICY)
+        self.send_header("X-Content-Type-Options", "nosniff")
         super().end_headers()
 
     def log_message(self, format: str, *args: Any) -> None:

@@ -1,0 +1,100 @@
+"""The playground's server answers this machine's pages alone, with files of its site alone, and says what a browser may run of them."""
+
+import http.client
+import shutil
+import threading
+from pathlib import Path
+
+import pytest
+from test_play import chromium  # noqa: F401
+
+from polypath.play import serve
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The page without the simulator, a link that leads out, one that does not, and a folder."""
+    outside = tmp_path_factory.mktemp("outside")
+    (outside / "secret.txt").write_text("secretive")
+    site = outside / "site"
+    shutil.copytree(ROOT / "web", site)
+    (site / "polypath.wasm").write_bytes(b"")
+    (site / "link.txt").symlink_to(outside / "secret.txt")
+    (site / "folder-link").symlink_to(outside)
+    (site / "loop").symlink_to("loop")
+    (site / "folder").mkdir()
+    (site / "folder" / "text.txt").write_text("plain")
+    return site
+
+
+@pytest.fixture(scope="module")
+def port(site):
+    found, is_up = [], threading.Event()
+    threading.Thread(
+        target=serve, args=(0,), kwargs={"site": site, "ready": lambda at: (found.append(at), is_up.set())}, daemon=True
+    ).start()
+    assert is_up.wait(60)
+    return int(found[0].rstrip("/").rpartition(":")[2])
+
+
+def asked(port, path, host=None, method="GET"):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection.putrequest(method, path, skip_host=True)
+    if host != "":
+        connection.putheader("Host", host or f"127.0.0.1:{port}")
+    connection.endheaders()
+    answer = connection.getresponse()
+    content = answer.read()
+    connection.close()
+    return answer, content
+
+
+def test_files_of_the_site_are_given_with_what_a_browser_may_make_of_them(port):
+    for path in ("/", "/index.html", "/main.js?x=1", "/folder/text.txt"):
+        answer, content = asked(port, path)
+        assert (answer.status, bool(content)) == (200, True)
+        assert answer.getheader("X-Content-Type-Options") == "nosniff"
+        policy = answer.getheader("Content-Security-Policy")
+        assert policy.startswith("default-src 'none'; script-src 'self' 'wasm-unsafe-eval';")
+        assert "frame-ancestors 'none'" in policy
+    assert asked(port, "/", f"localhost:{port}")[0].status == 200
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1.evil.example", "127.0.0.1:1", "localhost.evil.example:{port}", "0.0.0.0:{port}", ""]
+)
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_who_asks_under_another_name_gets_nothing(port, host, method):
+    answer, content = asked(port, "/index.html", host.format(port=port), method)
+    assert answer.status == 421
+    assert b"polypath" not in content.lower()
+
+
+OUTSIDE = [
+    "/link.txt",
+    "/folder-link/secret.txt",
+    "/folder-link/",
+    "/loop",
+    "/../secret.txt",
+    "/%2e%2e/secret.txt",
+    "//etc/passwd",
+    "/..%2fsecret.txt",
+]
+
+
+@pytest.mark.parametrize("path", [*OUTSIDE, "/index.html%00", "/%00", "/folder/", "/nothing", "/folder/../../secret.txt"])
+def test_nothing_outside_is_given_and_no_path_is_a_traceback(port, path, capfd):
+    answer, content = asked(port, path)
+    assert answer.status == 404
+    assert b"secretive" not in content
+    assert "Traceback" not in "".join(capfd.readouterr())
+
+
+def test_the_page_breaks_no_rule_of_its_own(port, chromium):  # noqa: F811
+    page, said = chromium.new_page(), []
+    page.on("console", lambda message: said.append(message.text))
+    page.goto(f"http://127.0.0.1:{port}/", wait_until="networkidle")
+    assert [text for text in said if "Content Security Policy" in text] == []
+    page.close()
