@@ -19,7 +19,7 @@ import site_pages
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
-FIRST = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "STYLE.md")
+FIRST = ("README.md", "CHANGELOG.md", "SECURITY.md", "CONTRIBUTING.md", "STYLE.md")
 # A link of Markdown to a file, and what it is called there.
 _LINK = re.compile(r"\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 _CODE = re.compile(r"(```.*?```|`[^`\n]*`)", re.S)
@@ -111,7 +111,7 @@ def contents(source: Path) -> None:
         ],
         "Project": [
             *("CHANGELOG.md", "studies.md", *(name for name in sections if name != "docs/recipes/README.md")),
-            *("docs/decisions.md", "notes.md", "CONTRIBUTING.md", "STYLE.md"),
+            *("docs/decisions.md", "notes.md", "SECURITY.md", "CONTRIBUTING.md", "STYLE.md"),
         ],
     }
     listed = {

@@ -44,6 +44,9 @@ def algorithms() -> list[tuple[str, bool, str, str, str, str, bool]]:
 def abi_source() -> str:
     """C text to compile into the object of a congestion control: it asserts that the headers are those of this module."""
 
+def object_contents(object: bytes) -> tuple[list[str], list[str], list[str]]:
+    """Of an object file: variables that outlive a call, names of others, and what runs when it is loaded."""
+
 def add_algorithm(object: str, name: str) -> None:
     """Makes the congestion control of this name in a shared object known, in place of one that was added under the same name.
 

@@ -3,30 +3,42 @@
 //! An object is checked before it is used, and stays for the life of the process. Nothing here compiles.
 
 #[cfg(not(target_family = "wasm"))]
+mod elf;
+#[cfg(not(target_family = "wasm"))]
 mod load;
 mod watch;
 
 use std::sync::{PoisonError, RwLock};
 
 #[cfg(not(target_family = "wasm"))]
-pub use load::{ABI_SOURCE, add};
+pub use elf::{Contents, contents};
+#[cfg(not(target_family = "wasm"))]
+pub use load::{ABI_SOURCE, add, declare, load};
 pub use watch::{Call, Watch, watch};
 pub(super) use watch::{OWN, call, number};
 
 use super::Algorithm;
 use super::mirror::{About, Ops};
 
-type Entry = (&'static Ops, &'static About);
+/// An algorithm that was added.
+struct Added {
+    /// Without hooks until it is loaded.
+    ops: &'static Ops,
+    about: &'static About,
+    /// The shared object.
+    #[cfg(not(target_family = "wasm"))]
+    object: &'static [u8],
+}
 
-static ADDED: RwLock<Vec<Entry>> = RwLock::new(Vec::new());
+static ADDED: RwLock<Vec<Added>> = RwLock::new(Vec::new());
 
 /// The algorithms that were added, in the order of their names.
 pub fn all() -> Vec<Algorithm> {
-    ADDED.read().unwrap_or_else(PoisonError::into_inner).iter().map(|(ops, _)| Algorithm(ops)).collect()
+    ADDED.read().unwrap_or_else(PoisonError::into_inner).iter().map(|each| Algorithm(each.ops)).collect()
 }
 
 /// What was said about an algorithm when it was added.
 pub(super) fn about(ops: &'static Ops) -> Option<&'static About> {
     let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
-    added.iter().find(|(other, _)| std::ptr::eq(*other, ops)).map(|(_, about)| *about)
+    added.iter().find(|each| std::ptr::eq(each.ops, ops)).map(|each| each.about)
 }

@@ -1,7 +1,8 @@
 //! Runs with algorithms that a person wrote: in a process of their own, which may crash or never end without taking this one with it.
 //!
-//! The process is a fork, so that it has the algorithms that were added. It touches no object of Python, gives its bytes through a pipe and
-//! ends without returning. What crashed it, or which hook does not end, its [`Watch`] tells, which lies in memory that both share.
+//! The process is a fork, so that it has the algorithms that were added. It is confined before it loads them, touches no object of Python,
+//! gives its bytes through a pipe and ends without returning. What crashed it, or which hook does not end, its [`Watch`] tells, which lies in
+//! memory that both share. What it says is another's word: nothing here relies on it.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
@@ -12,13 +13,18 @@ use std::{io, mem, process, ptr, thread};
 use polypath_base::Error;
 use polypath_cc::own::{self, Call, Watch};
 
+use crate::confine::confine;
+
 /// How often somebody looks whether the process is alive and gets on.
 const LOOK: Duration = Duration::from_millis(100);
 /// Processor time within one call of a hook, which takes less than a microsecond, after which it counts as endless.
 const MOST_IN_A_CALL: Duration = Duration::from_secs(2);
+/// Of an outcome, bytes.
+const MOST_BYTES: u64 = 8 << 30;
 
-/// What `work` gives, done in a process of its own. An error is a crash or an endless loop of an algorithm, or the machine's.
-pub(crate) fn apart(work: impl FnOnce() -> Vec<u8>) -> Result<Vec<u8>, Error> {
+/// What `work` gives, done in a process of its own, which is confined or says why it is not. An error is a crash or an endless loop of an
+/// algorithm, or the machine's.
+pub(crate) fn apart(work: impl FnOnce(Result<(), Error>) -> Vec<u8>) -> Result<Vec<u8>, Error> {
     let shared = Shared::new()?;
     let (mut reader, writer) = pipe()?;
     // SAFETY: the child runs `work`, which is the simulator: it takes no lock but the allocator's, which the C library keeps usable over a
@@ -35,10 +41,12 @@ pub(crate) fn apart(work: impl FnOnce() -> Vec<u8>) -> Result<Vec<u8>, Error> {
     }
 }
 
-fn child(watch: &'static Watch, mut writer: File, work: impl FnOnce() -> Vec<u8>) -> ! {
+fn child(watch: &'static Watch, mut writer: File, work: impl FnOnce(Result<(), Error>) -> Vec<u8>) -> ! {
     alone();
+    // The usual one writes to stderr, which the process may not; who caught the panic tells of it.
+    std::panic::set_hook(Box::new(|_| {}));
     own::watch(watch);
-    let bytes = work();
+    let bytes = work(confine(writer.as_raw_fd()));
     let length = (bytes.len() as u64).to_le_bytes();
     let written = writer.write_all(&length).and_then(|()| writer.write_all(&bytes));
     // SAFETY: ends the process at once; what else would run belongs to the one that was forked.
@@ -124,8 +132,10 @@ impl Child {
         let mut length = [0; 8];
         let mut bytes = Vec::new();
         let received = reader.read_exact(&mut length).and_then(|()| {
-            bytes = vec![0; u64::from_le_bytes(length) as usize];
-            reader.read_exact(&mut bytes)
+            let length = u64::from_le_bytes(length);
+            // The room is made as the bytes come.
+            let read = reader.take(length.min(MOST_BYTES)).read_to_end(&mut bytes)? as u64;
+            if read == length { Ok(()) } else { Err(ErrorKind::UnexpectedEof.into()) }
         });
         match received {
             Ok(()) => Ok(Some(bytes)),
@@ -206,6 +216,7 @@ fn told(status: i32, last: Option<Call>) -> Error {
         libc::SIGSEGV | libc::SIGBUS => "it uses memory that is not its own, or calls itself without end",
         libc::SIGFPE | libc::SIGILL | libc::SIGTRAP => "it divides by zero, or does what C leaves undefined",
         libc::SIGABRT => "it writes memory that is not its own",
+        libc::SIGSYS => "it asks the system for something, and an algorithm may only compute",
         _ => {
             let id = process::id();
             return Error::machine(format!(

@@ -2,6 +2,7 @@
 
 use polypath_base::{Error, ErrorKind, Values};
 use polypath_sim::Scenario;
+use polypath_sim::outcome::{LinkSeries, SubflowSeries};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use serde::{Deserialize, Serialize};
@@ -132,10 +133,23 @@ pub(crate) fn decoded(bytes: &[u8]) -> Result<Done, Error> {
             let mut found = Vec::with_capacity(parts.len());
             for (of, name, kind, length) in parts {
                 let (bytes, others) = rest.split_at_checked(length).ok_or_else(broken)?;
+                if !expected(of, &name, &kind) {
+                    return Err(broken());
+                }
                 found.push(Part { of, name, kind, bytes: bytes.to_vec() });
                 rest = others;
             }
             Ok(Done { outcome, parts: found })
         }
     }
+}
+
+/// Whether a part is one that [`Done::of`] makes; a capture's name becomes that of a file.
+fn expected(of: Of, name: &str, kind: &str) -> bool {
+    let columns = match of {
+        Of::SubflowSeries => SubflowSeries::COLUMNS,
+        Of::LinkSeries => LinkSeries::COLUMNS,
+        Of::Captures => return kind.is_empty() && name.ends_with(".pcapng") && !name.starts_with('.') && !name.contains(['/', '\0']),
+    };
+    ["<u1", "<u4", "<u8"].contains(&kind) && columns.iter().any(|column| column.raw() == name)
 }

@@ -4,6 +4,8 @@
 mod apart;
 mod captures;
 mod columns;
+#[cfg(target_os = "linux")]
+mod confine;
 mod done;
 #[cfg(target_os = "linux")]
 mod emulator;
@@ -42,12 +44,19 @@ fn has_own(scenario: &Scenario) -> bool {
     scenario.flows.iter().filter_map(|flow| polypath_cc::find(flow.cc.as_ref()?)).any(polypath_cc::Algorithm::is_own)
 }
 
-/// In a process of its own, where there is a way to make one.
+/// In a process of its own that can do nothing but compute.
 fn apart(scenario: &Scenario) -> Result<Done, Error> {
     #[cfg(target_os = "linux")]
-    return done::decoded(&apart::apart(|| done::encoded(done(scenario)))?);
+    {
+        let own = || {
+            // SAFETY: whatever the code does, it does in this process, which is confined and ends with the run.
+            unsafe { polypath_cc::own::load() }?;
+            done(scenario)
+        };
+        done::decoded(&apart::apart(|confined| done::encoded(confined.and_then(|()| own())))?)
+    }
     #[cfg(not(target_os = "linux"))]
-    return done(scenario);
+    Err(Error::machine("an algorithm of your own runs in a confined process, which only Linux has: run the study on Linux"))
 }
 
 /// What is wrong with a scenario (JSON text): the field at fault, from the scenario's root, and a sentence; none: nothing.

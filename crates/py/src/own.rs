@@ -10,14 +10,21 @@ const fn abi_source() -> &'static str {
     polypath_cc::own::ABI_SOURCE
 }
 
-/// Makes the congestion control of this name in a shared object known.
+/// Makes the congestion control of this name in a shared object known. Its code runs in processes of its own alone.
 #[pyfunction]
 fn add_algorithm(object: PathBuf, name: &str) -> PyResult<()> {
-    // SAFETY: the caller's code runs in this process at the caller's wish, as an extension module of Python does.
-    unsafe { polypath_cc::own::add(&object, name) }.map(drop).map_err(crate::errors::raised)
+    polypath_cc::own::declare(&object, name).map(drop).map_err(crate::errors::raised)
+}
+
+/// What an object file holds that no algorithm may have: variables that outlive a call, names of others, and what runs when it is loaded.
+#[pyfunction]
+fn object_contents(object: &[u8]) -> PyResult<(Vec<String>, Vec<String>, Vec<String>)> {
+    let found = polypath_cc::own::contents(object).map_err(|why| crate::errors::raised(polypath_base::Error::machine(why)))?;
+    Ok((found.variables, found.used, found.runs_by_itself))
 }
 
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(abi_source, module)?)?;
-    module.add_function(wrap_pyfunction!(add_algorithm, module)?)
+    module.add_function(wrap_pyfunction!(add_algorithm, module)?)?;
+    module.add_function(wrap_pyfunction!(object_contents, module)?)
 }

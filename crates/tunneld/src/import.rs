@@ -124,7 +124,11 @@ fn connection(interfaces: &Ini, ini: &Ini, file: &Path) -> Result<String, Error>
     let (port, remote_port) = (values.number(here, "local_port", 23456)?, values.number(here, "remote_port", 23456)?);
     let count = values.number(here, "path_count", 1)?;
     if count as usize > MOST_PATHS {
-        return values.fail(here, "path_count", &format!("a tunnel has 1 to {MOST_PATHS} paths: write how many sections [path_0], ... there are"));
+        return values.fail(
+            here,
+            "path_count",
+            &format!("a tunnel has 1 to {MOST_PATHS} paths: write how many sections [path_0], ... there are"),
+        );
     }
     if values.number(here, "auth_type", 0)? != 0 {
         let instead = "this daemon does not know MPT's authentication: set it to 0 and use [encryption] at both ends, or keep MPT";

@@ -16,14 +16,17 @@ from polypath import _native, programs
 
 from ._errors import OwnCcError
 from ._place import cache, checked_name, sources, work_folder
+from ._source import check_preprocessed, check_text
 
 # Lines of the compiler's words that a person is shown.
 _SHOWN = 12
-# What a compiler calls for copies and clearings; kernels have them too.
-_ALWAYS_THERE = {"memcpy", "memmove", "memset", "memcmp"}
 _ABI = "polypath-abi.c"
 # Integers only, and what a kernel's build would not take.
 _STRICT = ("-Werror=implicit-function-declaration", "-Werror=vla", "-Werror=return-type", "-Werror=uninitialized", "-mgeneral-regs-only")
+# Nothing of the system is included, and a word that was put together is no _Pragma.
+_HOW = ("-fPIC", "-O2", "-std=gnu11", "-nostdinc", "-U_Pragma", "-Wall", "-Wextra")
+# Nothing of a compiler's that runs when an object is loaded.
+_LINK = ("-shared", "-nostdlib", "-nostartfiles", "-Wl,-z,noexecstack", "-Wl,-z,nopack-relative-relocs")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +75,9 @@ def use_sent(name: str, digest: str, files: Mapping[str, str]) -> Own:
 
     They stay beside their object, since a kernel is linked from them, too. Equal ones are there once, however many processes take them.
     """
+    checked_name(name, "an algorithm that was sent")
+    if not digest.isalnum() or any(Path(file).name != file for file in files):
+        raise OwnCcError(f"what was sent of {name} names files outside of its folder")
     kept = cache() / f"{name}-{digest}"
     if not kept.is_dir():
         with work_folder() as folder:
@@ -90,8 +96,12 @@ def _own(file: Path) -> Own:
     checked_name(file.stem, str(file))
     digest = hashlib.sha256()
     ours = sources()
-    headers = [*sorted(file.parent.glob("*.h")), *sorted((ours / "include").glob("*.h"))]
-    for each in [file, *headers]:
+    beside, own = sorted(file.parent.glob("*.h")), sorted((ours / "include").glob("*.h"))
+    for each in [file, *beside]:
+        if each.resolve().parent != file.parent.resolve():
+            raise OwnCcError(f"{each} is a link that leads out of its folder; put the file itself there")
+        check_text(each, {header.name for header in (*beside, *own)})
+    for each in [file, *beside, *own]:
         content = each.read_bytes()
         digest.update(f"{each.name} {len(content)}\n".encode() + content)
     return Own(name=file.stem, file=file, hash=digest.hexdigest()[:16])
@@ -99,7 +109,8 @@ def _own(file: Path) -> Own:
 
 def object_for(own: Own) -> Path:
     """The simulator's shared object, compiled if it is not there."""
-    abi = hashlib.sha256(_native.abi_source().encode()).hexdigest()[:8]
+    strict = [*_HOW, *_strict()]
+    abi = hashlib.sha256(" ".join((_native.abi_source(), *strict, *_LINK)).encode()).hexdigest()[:8]
     made = cache() / f"{own.name}-{own.hash}-{abi}.so"
     if made.is_file():
         return made
@@ -107,11 +118,11 @@ def object_for(own: Own) -> Path:
         abi_file, part, work = folder / _ABI, folder / "object.o", folder / "object.so"
         abi_file.write_text('#include "pp_cc.h"\n' + _native.abi_source(), encoding="ascii")
         include = ["-I", str(sources() / "include"), "-I", str(own.file.parent)]
-        how = ["-fPIC", "-O2", "-std=gnu11", "-Wall", "-Wextra", *_strict(), *include]
+        how = [*strict, *include]
+        check_preprocessed(_run([_compiler(), *how, "-E", str(own.file)], own))
         _run([_compiler(), *how, "-c", "-o", str(part), str(own.file)], own)
-        _check_variables(own, part)
-        _run([_compiler(), *how, "-shared", "-o", str(work), str(part), str(abi_file)], own)
-        _check_calls(own, work)
+        _check_contents(own, part)
+        _run([_compiler(), *how, *_LINK, "-o", str(work), str(part), str(abi_file)], own)
         work.replace(made)
     return made
 
@@ -129,10 +140,11 @@ def _compiler() -> str:
     return found
 
 
-def _run(command: list[str], own: Own) -> None:
+def _run(command: list[str], own: Own) -> str:
     done = programs.run(Path(command[0]), *command[1:])
     if done.returncode:
         raise OwnCcError(complaint(own, done.stderr))
+    return done.stdout
 
 
 def complaint(own: Own, said: str, how: str = "") -> str:
@@ -159,22 +171,20 @@ _NO_FLOATING = re.compile(r"\bSSE\d? .*disabled|general-regs-only")
 _FLOATING = "it computes with a floating-point number, which no kernel does; scale an integer, as in `window * 717 / 1024` for 0.7"
 
 
-# Sections of what a program may write; tables with addresses in them are only written when they are loaded.
-_WRITABLE = re.compile(r"\*COM\*|\.(?!data\.rel\.ro)t?(data|bss)\b.*")
-
-
-def _check_variables(own: Own, part: Path) -> None:
-    """All flows share a variable outside of the state, and all runs of a process: outcomes would depend on their order."""
-    if programs.find("objdump") is None:
-        return
-    done = programs.run("objdump", "-t", part)
-    for words in map(str.split, done.stdout.splitlines()):
-        # Address, flags, section, size, name; only an object (O) is a variable.
-        if len(words) >= 5 and words[-4].endswith("O") and _WRITABLE.fullmatch(words[-3]):
-            # A number behind its name is the compiler's, for one inside of a function.
-            name = words[-1].partition(".")[0]
-            keep = "keep it in the state, to which c->priv points, or make it const"
-            raise OwnCcError(f"{own.file}{_line(own, name)}: the variable {name} outlives a call, and all flows would share it: {keep}")
+def _check_contents(own: Own, part: Path) -> None:
+    """All flows share a variable outside of the state, and all runs of a process; a kernel has no C library; and nothing runs by itself."""
+    variables, used, runs_by_itself = _native.object_contents(part.read_bytes())
+    for name in runs_by_itself:
+        sentence = f"it has code that runs when it is loaded, before any hook is called ({name}): take it out"
+        raise OwnCcError(f"{own.file}{_line(own, name)}: {sentence}")
+    for name in variables:
+        # A number behind its name is the compiler's, for one inside of a function.
+        bare = name.partition(".")[0]
+        keep = "keep it in the state, to which c->priv points, or make it const"
+        raise OwnCcError(f"{own.file}{_line(own, bare)}: the variable {bare} outlives a call, and all flows would share it: {keep}")
+    for name in used:
+        sentence = f"it uses {name}, which no kernel has; an algorithm has pp_math.h and what it defines itself"
+        raise OwnCcError(f"{own.file}{_line(own, name)}: {sentence}")
 
 
 def _line(own: Own, name: str) -> str:
@@ -185,14 +195,3 @@ def _line(own: Own, name: str) -> str:
             if re.match(place, text):
                 return f":{number}"
     return ""
-
-
-def _check_calls(own: Own, work: Path) -> None:
-    """A kernel has no C library: what a file calls must be its own."""
-    if programs.find("nm") is None:
-        return
-    done = programs.run("nm", "-D", "--undefined-only", work)
-    wanted = [words[1].partition("@")[0] for words in map(str.split, done.stdout.splitlines()) if words[0] == "U"]
-    for name in sorted({*wanted} - _ALWAYS_THERE - {"__stack_chk_fail"}):
-        line = _line(own, name)
-        raise OwnCcError(f"{own.file}{line}: it uses {name}, which no kernel has; an algorithm has pp_math.h and what it defines itself")
