@@ -34,7 +34,7 @@ def test_no_command_lets_a_study_steer_the_terminal(polypath, tmp_path, monkeypa
         assert not ALARMING.findall(out + err), command
         assert "Traceback" not in err
     code, out, _ = polypath("run", ".")
-    assert r"a\x1b[2J\x1b]52;c;cm0gLXJm\x07b\x9b31mc" in out
+    assert r"a\x1b[2J\x1b]52;c;cm0gLXJmb\x9b31mc" in out
     assert "[bold]title[/nothing] :smile:" in polypath("show", ".")[1]
     page = (tmp_path / "results" / "base" / "report.html").read_text()
     assert not ALARMING.findall(page)

@@ -3,6 +3,7 @@
 import re
 import string
 import time
+from itertools import pairwise
 
 import pytest
 from hypothesis import HealthCheck, given, seed, settings
@@ -187,3 +188,14 @@ def test_any_text_is_a_sentence(tmp_path, text):
     with pytest.raises(StudyError) as error:
         Study.load(file)
     assert str(error.value).startswith(f"{file}:")
+
+
+def test_a_file_of_paths_is_read_as_a_study_is(tmp_path, polypath):
+    file = tmp_path / "paths.yaml"
+    file.write_text(
+        "a: &a [x, x]\n" + "".join(f"{name}: &{name} [*{before}, *{before}]\n" for before, name in pairwise("abcdefghijklmnopqrstuvw"))
+    )
+    file.write_text(file.read_text() + "paths: {dsl: *w}\n")
+    code, out, err = polypath("advise", "--file", file, "--for", "upload")
+    assert (code, out) == (2, "")
+    assert re.fullmatch(rf"polypath: {re.escape(str(file))}:\d+: the file has more than 150,000 values, .*\n", err)

@@ -1,5 +1,6 @@
 """What no engine can use is refused when a study is loaded: with file, line and field, in the same words whichever engine is to run it."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -8,8 +9,9 @@ from wrong_inputs import BASE, SHAPE, WRONG, changed
 
 from polypath import Study, StudyError, owncc, run
 from polypath.engines import ENGINES, FakeEngine, HostEngine, LinuxEngine, SimEngine, check, notes
-from polypath.results import plan
-from polypath.study import cells, drawing_algorithms, load_setup, same_for_all_seeds
+from polypath.planner import PlanError, build
+from polypath.results import check_claims, plan
+from polypath.study import cells, drawing_algorithms, load_setup, same_for_all_seeds, scenario
 
 
 def write(folder: Path, text: str) -> Path:
@@ -301,3 +303,61 @@ def test_an_engine_that_is_unknown_to_a_study_says_no_more_than_it_knows(tmp_pat
     assert notes(FakeEngine(), Study.load(write(tmp_path, changed((("seeds: 1", 'seeds: 1\nkernel: "6.1"'),))))) == [
         "`kernel` is for the engine linux; fake runs none"
     ]
+
+
+def test_a_queue_in_a_time_is_what_the_rate_carries_in_it(tmp_path):
+    links = []
+    for queue in ("500ms", "625000B"):
+        study = Study.load(write(tmp_path, changed(((SHAPE, f"{{rate: 10mbit, queue: {queue}, delay: 5ms}}"),))))
+        links.append(scenario(cells(study)[0].setup, 1)["links"])
+        assert Study.model_validate(yaml.safe_load(study.to_yaml())) == study
+    assert links[0] == links[1]
+    assert links[0][1]["a_to_b"][0]["queue"] == {"bytes": 625_000}
+    element = "[{kind: rate, rate: 8mbit, queue: 1s}]"
+    study = Study.load(write(tmp_path, changed(((SHAPE, element),))))
+    assert scenario(cells(study)[0].setup, 1)["links"][1]["b_to_a"][0]["queue"] == {"bytes": 1_000_000}
+
+
+def test_netems_refusal_of_bytes_names_the_packets(tmp_path):
+    study = Study.load(write(tmp_path, changed(((SHAPE, "{rate: 30mbit, queue: 500ms, delay: 5ms}"),))))
+    with pytest.raises(PlanError, match=r"netem counts its queue in packets, and this one is given in bytes: 1238packets hold as much"):
+        build(scenario(cells(study)[0].setup, 1), ("cubic",))
+
+
+def test_a_column_that_is_none_is_near_those_of_its_first_word(tmp_path):
+    claim = "claims: [{id: x, sentence: y, metric: NAME, check: {kind: above, left: {cc: cubic}, right: {cc: reno}}}]\n"
+    for name, meant in {
+        "goodputt": 'did you mean "goodput_receiver_mbps" or "goodput_sender_mbps"?',
+        "Goodput": 'did you mean "goodput_receiver_mbps"?',
+        "goodput_reciever_mbps": 'did you mean "goodput_receiver_mbps"?',
+        "retransmission": 'did you mean "retransmissions"?',
+    }.items():
+        study = Study.load(write(tmp_path, BASE + claim.replace("NAME", name)))
+        with pytest.raises(StudyError, match=rf"15: claims\[0\]\.metric: there is no column \"{name}\" of the runs; {re.escape(meant)}"):
+            check_claims(study)
+
+
+def test_an_own_algorithm_is_asked_for_by_its_folder(tmp_path, polypath, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    owncc.new("tst_shown", "mine")
+    file = write(tmp_path, changed((("[cubic, reno]", "[cubic, tst_shown]"),)))
+    sentence = 'there is no congestion control "tst_shown";'
+    for command in ("show", "run", "compare"):
+        code, out, err = polypath(command, "study.yaml")
+        assert (code, out) == (2, "")
+        assert sentence in err
+        assert "one of your own, in a file tst_shown.c, is found by --cc-path FOLDER" in err
+    for ask in (lambda: plan(file, out="results"), lambda: run(file, out="results")):
+        with pytest.raises(StudyError, match="found by --cc-path FOLDER"):
+            ask()
+    assert len(plan(file, out="results", cc_path="mine").runs) == 2
+    code, out, _ = polypath("show", "study.yaml", "--cc-path", "mine")
+    assert (code, "tst_shown" in out) == (0, True)
+    results = run(changed_to_short(file), out="results", cc_path="mine", only={"cc": "tst_shown"})
+    assert set(results.runs["cc"]) == {"tst_shown"}
+
+
+def changed_to_short(file: Path) -> Path:
+    file.write_text(file.read_text().replace("duration: 2s", "duration: 200ms"))
+    return file

@@ -242,6 +242,76 @@ WRONG: dict[str, tuple[Changes, str]] = {
         flow("transport: tcp, routes: [{source: 10.0.1.1, destination: 10.0.2.2, via: [l2]}]"),
         "11: flows.f.routes[0]: the route from 10.0.1.1 to 10.0.2.2 uses link `l2` at `a`, which it does not join",
     ),
+    # Units and numbers as people write them elsewhere.
+    "bits a second": (shape("rate: 50Mbps"), '9: topology.links.l2.both.rate: "50Mbps": rate has no unit "Mbps"; write 50mbit'),
+    "bits in capitals": (shape("rate: 10MBIT"), '9: topology.links.l2.both.rate: "10MBIT": rate has no unit "MBIT"; write 10mbit'),
+    "bytes a second": (
+        shape("rate: 5MB/s"),
+        '9: topology.links.l2.both.rate: "5MB/s": a rate is in bits, and this is in bytes: that is 40mbit',
+    ),
+    "binary bytes a second": (shape("rate: 1KiB/s"), '9: topology.links.l2.both.rate: "1KiB/s": a rate is in bits, and this is in bytes'),
+    "a time in capitals": (
+        shape("rate: 10mbit, delay: 20MS"),
+        '9: topology.links.l2.both.delay: "20MS": time has no unit "MS"; write 20ms',
+    ),
+    "a time in words": (
+        shape("rate: 10mbit, delay: 5 msec"),
+        '9: topology.links.l2.both.delay: "5 msec": time has no unit "msec"; write 5ms',
+    ),
+    "a comma in a time": (
+        shape('rate: 10mbit, delay: "7,5ms"'),
+        '9: topology.links.l2.both.delay: "7,5ms" is no time: write a point: 7.5ms',
+    ),
+    "a comma of thousands": (
+        shape('rate: "1,000mbit"'),
+        '9: topology.links.l2.both.rate: "1,000mbit" is no rate: write a point: 1.000mbit, or 1000mbit without it',
+    ),
+    "a comma in a share": (shape('rate: 10mbit, loss: "0,5%"'), '9: topology.links.l2.both.loss: "0,5%" is no share: write a point: 0.5%'),
+    "an exponent in a rate": (
+        shape("rate: 1e308mbit"),
+        '9: topology.links.l2.both.rate: "1e308mbit" is no rate: a number has no exponents',
+    ),
+    "an exponent in a queue": (
+        shape("rate: 10mbit, queue: 1e3packets"),
+        '9: topology.links.l2.both.queue: "1e3packets" is no queue length: a number has no exponents',
+    ),
+    "several algorithms where one stands": (
+        ((FLOW, "f: {client: a, server: b, transport: tcp, cc: [lia, olia]}"), ("matrix: {cc: [cubic, reno]}\n", "")),
+        "11: flows.f.cc: ['lia', 'olia'] stands where a text is expected; several values go into `matrix: {cc: [lia, olia]}`, "
+        'with `cc: "${cc}"` here',
+    ),
+    "several rates where one stands": (
+        shape("rate: [1mbit, 2mbit]"),
+        "9: topology.links.l2.both.rate: ['1mbit', '2mbit'] is no rate; several values go into `matrix: {rate: [1mbit, 2mbit]}`",
+    ),
+    "several numbers where one stands": (
+        flow("transport: tcp, count: [1, 2]"),
+        "11: flows.f.count: [1, 2] stands where one value is expected; several values go into `matrix: {count: [1, 2]}`",
+    ),
+    "a name of three hundred letters": (
+        (("name: base", f"name: {'x' * 300}"),),
+        '1: name: "xxxxxxxxxxxxxxxxxxxx..." has 300 letters; a name has at most 64',
+    ),
+    "a flow's long name": (
+        (("  f: {", f"  {'f' * 65}: {{"),),
+        f'11: flows.{"f" * 65}: "ffffffffffffffffffff..." has 65 letters; a name has at most 64',
+    ),
+    "a queue in a time of a rate that changes": (
+        shape("rate: 10mbit, queue: 50ms, changes: [{at: 1s, rate: 5mbit}]"),
+        "9: topology.links.l2.both: a queue of 50ms needs a fixed rate, and this one changes: write packets or bytes",
+    ),
+    "a queue in a time of a radio": (
+        ((SHAPE, "[{kind: wireless, radio: 5g, peak: 10mbit, queue: 50ms}]"),),
+        "9: topology.links.l2.both[0].queue: a queue of 50ms needs a fixed rate, which this link has not: write packets or bytes",
+    ),
+    "a queue in a time too short": (
+        shape("rate: 10mbit, queue: 1ms"),
+        "9: topology.links.l2.both.queue: no full packet fits into a queue of 1ms: with its framing it has 1514 bytes",
+    ),
+    "a queue in a time with an algorithm of packets": (
+        shape("rate: 10mbit, queue: 50ms, aqm: codel"),
+        "9: topology.links.l2.both: codel counts packets: give its queue in packets",
+    ),
     # Runs that would take hours and gigabytes.
     "a hundred thousand flows": (flow("transport: tcp, count: 100000"), "11: flows.f.count: 100000 is too large; the most is 10000"),
     "no flow at all": (flow("transport: tcp, count: 0"), "11: flows.f.count: 0 is too small; the least is 1"),

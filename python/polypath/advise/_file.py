@@ -8,10 +8,8 @@ from dataclasses import replace
 from pathlib import Path as File
 from typing import Any
 
-import yaml
-
 from polypath.analysis import paths as study_paths
-from polypath.study import FILE_NAME, Study, cells, scenario, unknown
+from polypath.study import FILE_NAME, Study, StudyError, cells, read_yaml, scenario, unknown
 
 from ._errors import AdviceError
 from ._paths import MIN_RATE, Path, Span
@@ -29,12 +27,12 @@ def paths_of_file(name: str) -> tuple[list[Path], list[str]]:
     """
     place = File(name)
     file = place / FILE_NAME if place.is_dir() else place
+    if not file.exists():
+        raise AdviceError(f"{name}: there is no such file; write one with {EXAMPLE}")
     try:
-        tree = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise AdviceError(f"{name}: there is no such file; write one with {EXAMPLE}") from None
-    except (UnicodeDecodeError, yaml.YAMLError) as error:
-        raise AdviceError(f"{name} is no YAML: {str(error).splitlines()[0]}") from None
+        tree = read_yaml(file).value
+    except StudyError as error:
+        raise AdviceError(str(error)) from None
     if isinstance(tree, Mapping) and "topology" in tree:
         return _of_study(Study.load(file))
     if not isinstance(tree, Mapping) or not isinstance(tree.get("paths"), Mapping) or not tree["paths"]:

@@ -1,5 +1,5 @@
 from ._answers import answers, applications_in, possible, with_limits
-from ._applications import APPLICATIONS, HEADS, Application, Metric
+from ._applications import APPLICATIONS, HEADS, Application, Metric, meant
 from ._baselines import gains, single_paths
 from ._bounds import flow_bounds, max_goodput, path_bounds
 from ._claims import ClaimResult, Evidence, Verdict, evaluate, select
@@ -53,6 +53,7 @@ __all__ = [
     "limits",
     "limits_of_cells",
     "max_goodput",
+    "meant",
     "path_bounds",
     "path_figures",
     "path_names",

@@ -5,7 +5,8 @@ The terminal, the report, `Results.summary` and the table of docs/concepts/metri
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -149,6 +150,18 @@ HEADS: Mapping[str, str] = {
     **{metric.head.split()[0]: metric.column for application in APPLICATIONS[::-1] for metric in application.metrics},
     **{metric.head: metric.column for application in APPLICATIONS[::-1] for metric in application.metrics},
 }
+
+
+def meant(name: str, known: Collection[str]) -> str:
+    """Which of the known columns a person may mean by a name that is none, as a question; nothing where none is near."""
+    head = HEADS.get(name.lower().replace("_", " "))
+    near = [head] if head in known else difflib.get_close_matches(name, known, n=1, cutoff=0.8)
+    if not near:
+        words = difflib.get_close_matches(name.lower(), {column.partition("_")[0] for column in known}, n=1, cutoff=0.8)
+        near = [column for column in known if words and column.startswith(f"{words[0]}_")]
+        near = sorted(near, key=lambda column: column not in HEADS.values()) or difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean {' or '.join(f'{chr(34)}{column}{chr(34)}' for column in near[:3])}?" if near else ""
+
 
 BY_NAME: Mapping[str, Application] = {application.name: application for application in APPLICATIONS}
 

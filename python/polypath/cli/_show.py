@@ -13,7 +13,7 @@ from polypath.study import Study, addresses, cells, chain, node_addresses, numbe
 
 from . import _console, _studies
 from ._report import open_results
-from ._work import Columns, names_in
+from ._work import CcPath, Columns, names_in, use_own
 
 
 def show(
@@ -25,8 +25,10 @@ def show(
             help="Only the cells of the results, in order of this: delay, goodput, response or any column of the runs, the best first."
         ),
     ] = None,
+    cc_path: CcPath = None,
 ) -> None:
     """Show a study (its links, paths, flows and cells) or the table of finished results."""
+    use_own(cc_path)
     path = Path(what)
     if (path / "runs.parquet").exists():
         _tell(what, columns, metric)
@@ -35,11 +37,19 @@ def show(
         _tell(_studies.load(what).name, columns, metric)
         return
     study = _studies.load(what)
+    _check_cc(study)
     _show_study(study)
     if same := same_for_all_seeds(study):
         _console.out.print(f"On the engines sim and linux {same}.", soft_wrap=True)
     if (DEFAULT_OUT / study.name / "runs.parquet").exists():
         _tell(study.name, columns)
+
+
+def _check_cc(study: Study) -> None:
+    """What no engine has is said as `run` says it."""
+    from polypath.engines import check_cc
+
+    check_cc(study)
 
 
 def _tell(argument: str, columns: str | None, metric: str | None = None) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -59,13 +58,12 @@ def known_columns(results: Results, names: Sequence[str]) -> list[str]:
 
 
 def _known(results: Results, name: str) -> str:
-    from polypath.analysis import FAIRNESS, HEADS, POSSIBLE
+    from polypath.analysis import FAIRNESS, POSSIBLE, meant
     from polypath.results import columns
 
     there = [*columns("runs"), *FAIRNESS, *POSSIBLE]
     if name not in there:
-        near = difflib.get_close_matches(name, [*there, *HEADS], n=1)
-        hint = f'; did you mean "{near[0]}"?' if near else ";"
+        hint = meant(name, there) or ";"
         raise StudyError(f'there is no column "{name}" of the runs{hint} docs/reference/results.md has all of them')
     if not pd.api.types.is_numeric_dtype(results.runs.get(name, pd.Series(dtype=float))):
         raise StudyError(f'the column "{name}" holds no numbers, so it has no mean; choose another')

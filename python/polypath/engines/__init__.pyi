@@ -8,7 +8,7 @@ from ._prove import proof, prove
 from ._qualify import CONDITIONS, Replay, conditions, replay
 from ._registry import ENGINES, check, find, notes
 from ._script import run_script
-from ._sim import SimEngine
+from ._sim import SimEngine, check_cc
 from ._variation import ALL, MOST_NS, NONE, VARIED, Kind, Variation, draws_of, happened, in_units, variation
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "SimEngine",
     "Variation",
     "check",
+    "check_cc",
     "conditions",
     "draws_of",
     "find",

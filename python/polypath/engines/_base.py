@@ -34,7 +34,8 @@ def unknown_cc(name: str, known: Iterable[Algorithm]) -> str:
     """One sentence: which congestion control is not known, what else it may be called, and all there are."""
     known = list(known)
     meant = next((algorithm.name for algorithm in known if name.lower() in algorithm.aliases.split()), None)
-    return unknown("congestion control", name, [algorithm.name for algorithm in known], meant=meant)
+    sentence = unknown("congestion control", name, [algorithm.name for algorithm in known], meant=meant)
+    return sentence if meant else f"{sentence}; one of your own, in a file {name}.c, is found by --cc-path FOLDER"
 
 
 @dataclass(frozen=True, kw_only=True)

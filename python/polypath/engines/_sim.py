@@ -9,7 +9,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from polypath import _native
-from polypath.study import OURS, THEIRS, Cell, check_cell, split_cc
+from polypath.study import OURS, THEIRS, Cell, SetupError, Study, check_cell, located, specimens, split_cc
 
 from ._base import Algorithm, Engine, Output
 from ._errors import EngineError
@@ -65,6 +65,17 @@ class SimEngine(Engine):
             raise EngineError(str(error)) from error
         files = {name: BytesIO(data) for name, data in captures.items()}
         return Output(outcome=json.loads(outcome), subflow_series=_table(subflows), link_series=_table(links), captures=files)
+
+
+def check_cc(study: Study) -> None:
+    """Raises `StudyError` if a flow has a congestion control that neither the simulator nor a kernel has."""
+    engine = SimEngine()
+    try:
+        for cell in specimens(study):
+            if engine.left_out(cell) is None:
+                Engine.check(engine, _without_owner(cell))
+    except SetupError as error:
+        raise located(study, error) from None
 
 
 # Congestion controls of Linux kernels, 5.4 to 6.12.

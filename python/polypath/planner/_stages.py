@@ -233,7 +233,9 @@ def _alone(element: Element, place: Place) -> Stage:
                     raise PlanError(place, f"a token bucket counts {ETHERNET} bytes of Ethernet header at least{SIMULATOR}")
                 return Stage(rate=element)
             if "packets" not in element["queue"]:
-                raise PlanError(place, f"netem counts its queue in packets, and this one is given in bytes{SIMULATOR}")
+                packets = max(1, element["queue"]["bytes"] // (1500 + element["framing_bytes"]))
+                instead = f"{packets}packets hold as much of full packets{SIMULATOR}"
+                raise PlanError(place, f"netem counts its queue in packets, and this one is given in bytes: {instead}")
             return Stage(rate=element)
         case "delay":
             return Stage(delay=element)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from polypath.analysis import FAIRNESS, HEADS, SUBFLOW
+from polypath.analysis import FAIRNESS, SUBFLOW, meant
 from polypath.study import Place, SetupError, Study, Where, conclusion_places, copies, located, parameter_names, specimens, unknown
 
 from ._tables import columns
@@ -95,9 +94,7 @@ class _Known:
     def metric(self, where: Where, name: str) -> None:
         known = self._columns[self.table]
         if name not in known:
-            meant = HEADS.get(name.lower().replace("_", " "))
-            near = [meant] if meant in known else difflib.get_close_matches(name, known, n=1)
-            hint = f'; did you mean "{near[0]}"?' if near else ";"
+            hint = meant(name, known) or ";"
             raise SetupError(where, f'there is no column "{name}" of the {self.table}{hint} docs/reference/results.md has all of them')
 
     def selection(self, where: Where, selection: Mapping[str, Any]) -> None:

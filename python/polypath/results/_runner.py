@@ -149,7 +149,7 @@ _ESTIMATE = 2_000
 
 
 def plan(
-    study: Study,
+    study: Study | str | Path,
     *,
     engine: Engine | str = "sim",
     out: str | Path = DEFAULT_OUT,
@@ -157,17 +157,19 @@ def plan(
     kernel: str | None = None,
     again: bool = False,
     part: tuple[int, int] | None = None,
+    cc_path: str | Path | None = None,
 ) -> Plan:
     """Which runs a study needs, and which of them are missing. Touches nothing.
 
     Args:
-        study: What to run.
+        study: What to run: a study, a study file, or a folder with a study.yaml in it.
         engine: An engine, or its name: `polypath list engines` shows them.
         out: The folder that has, or will have, a folder of the study's name with its results.
         only: Parameter -> the values to run, as `{"cc": "lia"}` or `{"cc": ["lia", "olia"]}`; `experiment` works too. None: all cells.
         kernel: A kernel in place of the study's own, on engines that run or model kernels.
         again: Whether runs of an engine in real time that came too late to be trusted count as missing.
         part: The number of a part and how many there are, such as `(3, 20)`, for `execute_part`. None: all runs.
+        cc_path: A folder with congestion controls of your own, each in NAME.c, which studies of this process may name from then on.
 
     Returns:
         The plan: `runs`, those of them that are `pending`, what is `left_out` and why, and `notes`.
@@ -175,6 +177,9 @@ def plan(
     Raises:
         StudyError: The study asks for something that the engine does not have, or no cell has the values of `only`.
     """
+    if cc_path is not None:
+        owncc.use(cc_path)
+    study = study if isinstance(study, Study) else Study.load(study)
     engine = find(engine) if isinstance(engine, str) else engine
     if kernel is not None and study.varies_kernel:
         raise StudyError(f"the parameters of {study.name} decide its kernel; choose among them with --only instead of --kernel")
@@ -362,6 +367,7 @@ def run(
     workers: int | None = None,
     kernel: str | None = None,
     on: str = LOCAL,
+    cc_path: str | Path | None = None,
 ) -> Results:
     """Runs a study, or the study in a file, and gives its results; what was run before is not run again.
 
@@ -373,6 +379,7 @@ def run(
         workers: Runs at once; None: one a core, or what the engine can bear. It changes no byte of the results.
         kernel: A kernel in place of the study's own, such as "6.1", on the engines linux and sim.
         on: Where it runs: `local`, `dask://HOST:PORT` (the workers of that scheduler) or `slurm:PROFILE.toml`.
+        cc_path: A folder with congestion controls of your own, each in NAME.c, which studies of this process may name from then on.
 
     Returns:
         The results, with the runs that were finished before.
@@ -381,9 +388,8 @@ def run(
         StudyError: The study is wrong, asks for something that the engine does not have, or a run failed by its fault.
         EngineError: A run failed by the engine's fault. All that failed are named, and the tables of the others are written.
     """
-    found = study if isinstance(study, Study) else Study.load(study)
-    chosen = find(engine) if isinstance(engine, str) else engine
-    return execute(plan(found, engine=chosen, out=out, only=only, kernel=kernel), workers=workers, on=find_place(on))
+    planned = plan(study, engine=engine, out=out, only=only, kernel=kernel, cc_path=cc_path)
+    return execute(planned, workers=workers, on=find_place(on))
 
 
 def assemble(

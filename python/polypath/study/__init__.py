@@ -47,7 +47,7 @@ from ._elements import (
 from ._errors import SetupError, StudyError, Where, unknown
 from ._flows import PATH_MANAGERS, Bulk, Constant, Endpoint, Endpoints, Flow, Fullmesh, Ndiffports, OnOff, Requests, Route, Transfer
 from ._kernel import DEFAULT_KERNEL, MODELLED, OURS, THEIRS, bare_of_ours, split_cc
-from ._load import FILE_NAME, load, load_setup, located
+from ._load import FILE_NAME, load, load_setup, located, read_yaml
 from ._parameters import NUMBER_OF_DRAW
 from ._placeholder import Scalar
 from ._places import field_of
@@ -178,6 +178,7 @@ __all__ = [
     "number_of_cells",
     "numbers_in",
     "parameter_names",
+    "read_yaml",
     "runs",
     "same_for_all_seeds",
     "scenario",

@@ -21,7 +21,7 @@ from ._kernel import KernelName
 from ._model import UNDECIDED, Model, Name
 from ._parameters import NUMBER_OF_DRAW
 from ._placeholder import Scalar, names_in, substitute
-from ._quantity import Time
+from ._quantity import Time, several_values
 from ._short import keeps, shortened
 from ._study import SEED, Experiment, Measure, Study
 from ._topology import Topology, addresses, joined, node_addresses
@@ -423,6 +423,9 @@ def _told(every: Sequence[Any], tree: Any, root: type[Model]) -> list[tuple[Wher
             sentence = f"too few values: at least {problem['ctx']['min_length']} expected"
         case "string_type" if isinstance(problem["input"], list | tuple) and any(other["type"].startswith("int_") for other in others):
             sentence = f"{problem['input']!r} stands where one value or a list of whole numbers is expected; sizes are bytes without a unit"
+        case "string_type" | "int_type" | "float_type" | "bool_type" | "literal_error" if _several(problem["input"]):
+            sentence = f"{problem['input']!r} stands where {'a text' if problem['type'] == 'string_type' else 'one value'} is expected; "
+            sentence += several_values(str(last), problem["input"])
         case "string_type":
             sentence = f"{problem['input']!r} stands where a text is expected; put it in quotes if it is one"
         case "extra_forbidden":
@@ -451,6 +454,10 @@ def _told(every: Sequence[Any], tree: Any, root: type[Model]) -> list[tuple[Wher
             message = problem["msg"]
             sentence = f"{problem['input']!r}: {message[:1].lower()}{message[1:]}"
     return [(where, sentence)]
+
+
+def _several(value: Any) -> bool:
+    return isinstance(value, list | tuple) and bool(value) and all(isinstance(each, Scalar) for each in value)
 
 
 def _place(way: Iterable[str | int], tree: Any) -> Where:
@@ -532,7 +539,7 @@ def _check_element(cell: Cell, where: Where, index: int, element: Any) -> None:
         times = [change.at for change in element.changes]
     if any(later <= earlier for earlier, later in itertools.pairwise(times)):
         raise cell.error(where, f"the times of the changes of element {index + 1} ({element.kind}) must ascend")
-    if isinstance(element, RateLimit) and int(element.queue) == 0:
+    if isinstance(element, RateLimit) and int(element.limit) == 0:
         raise cell.error(where, "the queue has no room for the packet in transmission; it must hold at least one")
 
 

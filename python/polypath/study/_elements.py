@@ -10,7 +10,7 @@ from . import _traces
 from ._aqm import Aqm, check_aqm
 from ._model import UNDECIDED, Model, Undecided, kind_of
 from ._placeholder import is_placeholder
-from ._quantity import Packets, Rate, Share, Size, Time
+from ._quantity import Packets, Rate, Share, Size, Time, check_written
 from ._wireless import RADIOS
 
 # The fastest Ethernet that is common; beyond some 430 gbit a bare ACK takes less than the nanosecond in which all engines count.
@@ -27,21 +27,45 @@ def _possible(rate: Rate) -> Rate:
 
 LinkRate = Annotated[Rate, AfterValidator(_possible)]
 Queue = Packets | Size
+TimedQueue = Packets | Size | Time
 
 
 def _queue(value: Any) -> Any:
     """One clear sentence instead of one for each member of the union."""
-    if isinstance(value, Packets | Size):
+    if isinstance(value, Packets | Size | Time):
         return value
-    for kind in (Packets, Size):
+    for kind in (Packets, Size, Time):
         try:
             return kind(value)
         except ValueError:
             continue
+    if isinstance(value, str):
+        check_written(value, "queue length", "100packets")
     raise ValueError(f'{value!r} is no queue length; write packets or bytes, like "100packets" or "64KiB"')
 
 
-QueueLimit = Annotated[Queue, BeforeValidator(_queue)]
+def _untimed(value: Any) -> Any:
+    queue = _queue(value)
+    if isinstance(queue, Time):
+        raise ValueError(f'a queue of {queue} needs a fixed rate, which this link has not: write packets or bytes, like "100packets"')
+    return queue
+
+
+QueueLimit = Annotated[Queue, BeforeValidator(_untimed)]
+"""Of a link without a fixed rate."""
+TimedQueueLimit = Annotated[TimedQueue, BeforeValidator(_queue)]
+"""A time is so many bytes as the rate carries in it."""
+
+
+def limit_of(queue: TimedQueue, rate: Rate) -> Packets | Size:
+    """A queue in packets or bytes."""
+    return Size.base(int(rate) * int(queue) // (8 * 10**9)) if isinstance(queue, Time) else queue
+
+
+def _check_timed(queue: Any, rates: Sequence[Any]) -> None:
+    """Raises ValueError for a queue that is a time of a rate that changes."""
+    if isinstance(queue, Time) and rates:
+        raise ValueError(f'a queue of {queue} needs a fixed rate, and this one changes: write packets or bytes, like "100packets"')
 
 
 class RateChange(Model):
@@ -89,8 +113,8 @@ class RateLimit(Model):
     kind: Literal["rate"] = "rate"
     rate: LinkRate
     """At which packets leave, headers and framing counted."""
-    queue: QueueLimit = Packets("1000packets")
-    """Room for packets or bytes, the packet in transmission included; the default is netem's."""
+    queue: TimedQueueLimit = Packets("1000packets")
+    """Room for packets or bytes, or for what the rate carries in a time, the packet in transmission included; the default is netem's."""
     framing: Size = Size("14B")
     """Counted on top of each IP packet; 14 bytes of Ethernet header are what netem sees."""
     hold: Time = Time("0ns")
@@ -105,7 +129,13 @@ class RateLimit(Model):
     @model_validator(mode="after")
     def _queue_fits_its_management(self) -> Self:
         check_aqm(self.aqm, self.queue, self.hold, self.burst)
+        _check_timed(self.queue, self.changes)
         return self
+
+    @property
+    def limit(self) -> Packets | Size:
+        """The queue in packets or bytes."""
+        return limit_of(self.queue, self.rate)
 
     if TYPE_CHECKING:  # tools/inputs.py writes it.
 
@@ -114,7 +144,7 @@ class RateLimit(Model):
             *,
             kind: str = ...,
             rate: LinkRate | str,
-            queue: Packets | Size | str = ...,
+            queue: Packets | Size | Time | str = ...,
             framing: Size | str = ...,
             hold: Time | str = ...,
             burst: Size | str = ...,
@@ -449,8 +479,8 @@ class Shape(Model):
 
     rate: LinkRate | None = None
     """At which packets leave, headers and framing counted; default: at once."""
-    queue: QueueLimit = Packets("1000packets")
-    """What may wait for the link; the rest is dropped."""
+    queue: TimedQueueLimit = Packets("1000packets")
+    """What may wait for the link: packets, bytes, or what the rate carries in a time; the rest is dropped."""
     framing: Size = Size("14B")
     """Bytes of the link layer around each packet."""
     aqm: Aqm = None
@@ -478,6 +508,7 @@ class Shape(Model):
         if self.delay is None and self.model_fields_set & {"jitter", "reorder"}:
             raise ValueError("jitter needs a `delay` beside it")
         check_aqm(self.aqm, self.queue, Time("0ns"), Size("0B"))
+        _check_timed(self.queue, [change.rate for change in self.changes if change.rate is not None])
         _check_order(self.changes)
         return self
 
@@ -487,7 +518,7 @@ class Shape(Model):
             self,
             *,
             rate: LinkRate | str | None = ...,
-            queue: Packets | Size | str = ...,
+            queue: Packets | Size | Time | str = ...,
             framing: Size | str = ...,
             aqm: Aqm | Mapping[str, Any] | str = ...,
             delay: Time | str | None = ...,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ._cells import Cell
-from ._elements import Delay, Down, Mtu, RateLimit, Shape, Table, Trace, Wireless
+from ._elements import Delay, Down, Mtu, RateLimit, Shape, Table, Trace, Wireless, limit_of
 from ._errors import Where
 from ._flows import Endpoints, Flow
 from ._quantity import Packets, Rate, Size, Time
@@ -53,7 +53,7 @@ def _check_shape(cell: Cell, where: Where, link: Link, shape: Shape) -> None:
     if shape.rate is not None:
         packet = _packet(link, shape.framing, shape.mtu)
         _check_rate(cell, (*where, "rate"), shape.rate, packet)
-        _check_queue(cell, (*where, "queue"), shape.queue, packet)
+        _check_queue(cell, (*where, "queue"), shape.queue, packet, shape.rate)
         later = [(("changes", index, "rate"), change.rate) for index, change in enumerate(shape.changes) if change.rate is not None]
         for place, rate in later:
             _check_rate(cell, (*where, *place), rate, packet)
@@ -69,7 +69,7 @@ def _check_element(cell: Cell, where: Where, link: Link, element: Any, longest: 
         case RateLimit():
             packet = _packet(link, element.framing, longest)
             _check_rate(cell, (*where, "rate"), element.rate, packet)
-            _check_queue(cell, (*where, "queue"), element.queue, packet)
+            _check_queue(cell, (*where, "queue"), element.queue, packet, element.rate)
             for index, change in enumerate(element.changes):
                 _check_rate(cell, (*where, "changes", index, "to"), change.to, packet)
         case Delay():
@@ -113,8 +113,10 @@ def _check_rate(cell: Cell, where: Where, rate: Rate, packet: int) -> None:
         raise cell.error(where, f"{sentence}, and `up: false` in `changes` cuts a link")
 
 
-def _check_queue(cell: Cell, where: Where, queue: Packets | Size, packet: int) -> None:
-    if isinstance(queue, Size) and 0 < int(queue) < packet:
+def _check_queue(cell: Cell, where: Where, queue: Packets | Size | Time, packet: int, rate: Rate | None = None) -> None:
+    limit = queue if rate is None else limit_of(queue, rate)
+    # None at all has a sentence of its own.
+    if not isinstance(limit, Packets) and int(limit) < packet and int(queue) > 0:
         raise cell.error(where, f"no full packet fits into a queue of {queue}: with its framing it has {packet} bytes, which is the least")
 
 

@@ -86,8 +86,8 @@ def _ends(source: StudyFile) -> list[str]:
     return [*map(str, names), "", ""][:2]
 
 
-def _read(path: str | Path) -> StudyFile:
-    file = find(Path(path))
+def read_yaml(file: Path) -> Document:
+    """What a YAML file holds. Raises `StudyError`, one sentence, for one that is none or too large."""
     try:
         if file.stat().st_size > MOST_BYTES:
             raise StudyError(f"{file}:1: the file has {file.stat().st_size:,} bytes; a study has at most {MOST_BYTES:,}")
@@ -97,7 +97,12 @@ def _read(path: str | Path) -> StudyFile:
         raise StudyError(f"{file}:{line}: this is no text in UTF-8: the byte {error.object[error.start]:#04x} stands here") from None
     except OSError as error:
         raise StudyError(f"{file} cannot be read: {error}") from None
-    source = StudyFile(file, parse(text, str(file)))
+    return parse(text, str(file))
+
+
+def _read(path: str | Path) -> StudyFile:
+    file = find(Path(path))
+    source = StudyFile(file, read_yaml(file))
     if not isinstance(source.document.value, dict):
         raise StudyError(
             f"{file}:1: a study is a list of fields such as `name:`, `topology:` and `flows:`, and this file holds none: "

@@ -172,7 +172,13 @@ def kind_of(value: Any) -> Any:
     return UNDECIDED if is_placeholder(kind) else kind
 
 
+MOST_LETTERS = 64
+"""Of a name: it stands in names of files and folders, several of them in one."""
+
+
 def _checked_name(value: str) -> str:
+    if len(value) > MOST_LETTERS:
+        raise ValueError(f'"{value[:20]}..." has {len(value)} letters; a name has at most {MOST_LETTERS}')
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", value):
         raise ValueError(f'"{value}" is no name; use letters from a to z, digits, ".", "_" and "-", beginning with a letter or digit')
     return value

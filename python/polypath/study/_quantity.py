@@ -7,6 +7,7 @@ accepted where a unit is due; arithmetic gives plain numbers.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, ClassVar, Self
 
@@ -23,6 +24,12 @@ _COMMA = re.compile(r"^\s*(\d+),(\d+)\s*([^\d\s.,]*)\s*$")
 _EXPONENT = re.compile(r"^\s*\d+(\.\d+)?[eE][-+]?\d+")
 # Largest value the simulator's 64-bit integers hold, with room to add two of them.
 _LARGEST = 2**62
+
+
+def several_values(name: str, values: Sequence[object]) -> str:
+    """Where several values of a field stand."""
+    listed = ", ".join(map(str, values))
+    return f'several values go into `matrix: {{{name}: [{listed}]}}`, with `{name}: "${{{name}}}"` here'
 
 
 def check_written(value: str, what: str, example: str) -> None:
@@ -67,6 +74,8 @@ class _Quantity(int):
         if isinstance(value, bool) or not isinstance(value, str):
             if isinstance(value, int | float) and not isinstance(value, bool):
                 raise ValueError(f'the bare number {value} has no unit; write {cls.what} like "{cls.example}"')
+            if isinstance(value, list | tuple) and value and all(isinstance(each, str) for each in value):
+                raise ValueError(f"{value!r} is no {cls.what}; {several_values(cls.what, value)}")
             raise ValueError(f'{value!r} is no {cls.what}; write one like "{cls.example}"')
         check_written(value, cls.what, cls.example)
         match = _WRITTEN.match(value)

@@ -153,7 +153,7 @@ def _element(element: Any) -> dict[str, Any]:
             return {
                 "kind": "rate",
                 "bits_per_s": int(element.rate),
-                "queue": {"packets" if isinstance(element.queue, Packets) else "bytes": int(element.queue)},
+                "queue": {"packets" if isinstance(element.limit, Packets) else "bytes": int(element.limit)},
                 "framing_bytes": int(element.framing),
                 "hold_ns": int(element.hold),
                 "changes": [{"at_ns": int(change.at), "to": int(change.to)} for change in element.changes],
