@@ -78,7 +78,8 @@ def network(nodes, pairs, tunnels=()):
                 "name": f"tunnel{n}",
                 "a": {"node": a, "address": f"10.9.{n}.1"},
                 "b": {"node": b, "address": f"10.9.{n}.2"},
-                "paths": [{}, {}],
+                "paths": [{"a": f"10.9.{n}.1", "b": f"10.9.{n}.2"}] * 2,
+                **{"key": None, "mtu": None, "reorder": {"kind": "progress"}},
             }
             for n, (a, b) in enumerate(tunnels)
         ],

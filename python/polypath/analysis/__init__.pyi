@@ -1,5 +1,6 @@
-from ._answers import answers, applications_in, possible, with_limits
+from ._answers import answers, applications_in, of_paths, possible, with_limits
 from ._applications import APPLICATIONS, HEADS, Application, Metric, meant
+from ._asked import HARMLESS, no_route, subflows_of, tunnels_as_paths, without_route
 from ._baselines import gains, single_paths
 from ._bounds import flow_bounds, max_goodput, path_bounds
 from ._claims import ClaimResult, Evidence, Verdict, evaluate, select
@@ -8,7 +9,7 @@ from ._distribution import LEVEL, Distance, Standing, discoveries, distance, in_
 from ._fairness import fair_shares, with_fairness
 from ._limits import limits, limits_of_cells, queue_shares
 from ._names import FAIRNESS, POSSIBLE, SUBFLOW
-from ._network import Hop, Path, hops, path_names, paths
+from ._network import Hop, Path, asked, hops, path_names, paths, unjoined
 from ._paths import path_figures, short_queues, small_buffers
 from ._published import beside
 from ._series import rates
@@ -17,6 +18,7 @@ from ._statistics import groups, half_width, jain, summarise, transient
 __all__ = [
     "APPLICATIONS",
     "FAIRNESS",
+    "HARMLESS",
     "HEADS",
     "LEVEL",
     "PLATFORM",
@@ -37,6 +39,7 @@ __all__ = [
     "answers",
     "applications_in",
     "area_between",
+    "asked",
     "beside",
     "compare",
     "discoveries",
@@ -54,6 +57,8 @@ __all__ = [
     "limits_of_cells",
     "max_goodput",
     "meant",
+    "no_route",
+    "of_paths",
     "path_bounds",
     "path_figures",
     "path_names",
@@ -68,8 +73,12 @@ __all__ = [
     "significant",
     "single_paths",
     "small_buffers",
+    "subflows_of",
     "summarise",
     "transient",
+    "tunnels_as_paths",
+    "unjoined",
     "with_fairness",
     "with_limits",
+    "without_route",
 ]

@@ -13,7 +13,7 @@ from ._bounds import UNLIMITED, flow_bound_rows, max_goodput, window
 from ._limits import limits, limits_of_cells, queue_shares
 from ._names import POSSIBLE
 from ._network import IPV4_HEADER, UDP_HEADER, Path, Scenario, opposite, paths
-from ._statistics import summarise
+from ._statistics import groups, summarise
 
 
 def possible(scenario: Scenario) -> pd.DataFrame:
@@ -43,7 +43,7 @@ def _possible(scenario: Scenario, flow: Mapping[str, Any], there: Sequence[Path]
     found["possible_mbps"] = min(links, _asked(app)) / 1e6
     # Of what is sent at a rate a byte may be alone in its packet, and of datagrams none is.
     alone = int(flow["datagram_bytes"]) + UDP_HEADER + IPV4_HEADER if flow["transport"] == "udp" else 0
-    least = min(_delay_ns(path, alone) for path in there) / 1e6
+    least = min(_delay_ns(strand, alone) for path in there for strand in path.strands) / 1e6
     found["least_delay_ms"] = least
     if app["kind"] == "transfer":
         found["least_completion_s"] = least / 1e3 + _seconds(int(app["bytes"]), _fastest(there, links))
@@ -53,7 +53,7 @@ def _possible(scenario: Scenario, flow: Mapping[str, Any], there: Sequence[Path]
         sending = _seconds(int(app["request_bytes"]), _fastest(there, links)) + _seconds(
             int(app["response_bytes"]), _fastest(back, answers)
         )
-        found["least_response_ms"] = least + min(_delay_ns(path, 0) for path in back) / 1e6 + 1e3 * sending
+        found["least_response_ms"] = least + min(_delay_ns(strand, 0) for path in back for strand in path.strands) / 1e6 + 1e3 * sending
     return found
 
 
@@ -67,7 +67,8 @@ def _asked(app: Mapping[str, Any]) -> float:
 
 def _fastest(chosen: Sequence[Path], mean: float) -> float:
     """A short burst may find a link at its fastest: of links that change, nothing less is a bound."""
-    varies = any(element.get("changes") or element["kind"] == "trace" for path in chosen for hop in path.hops for element in hop.elements)
+    elements = [element for path in chosen for strand in path.strands for hop in strand.hops for element in hop.elements]
+    varies = any(element.get("changes") or element["kind"] == "trace" for element in elements)
     return UNLIMITED if varies else mean
 
 
@@ -117,7 +118,7 @@ def _queue_shares(runs: pd.DataFrame, scenarios: Mapping[str, Scenario], link_se
 
 def answers(runs: pd.DataFrame, by: Sequence[str], application: Application, more: Sequence[str] = ()) -> pd.DataFrame:
     """A row a cell of the runs with this application: `n`, each metric's mean and `<column>_ci`, what was possible, `of_possible`,
-    `limited_by` and `why`.
+    `of_paths` ("1 path of 2" where no route joins the addresses of the others, else nothing), `limited_by` and `why`.
 
     `runs` are those of `with_limits` and carry what `possible` found; `more` are further columns of them.
     """
@@ -127,8 +128,18 @@ def answers(runs: pd.DataFrame, by: Sequence[str], application: Application, mor
     if table.empty:
         return table
     table = table.merge(limits_of_cells(own, by), on=list(by), how="left")
+    table["of_paths"] = of_paths(own, by)
     table["of_possible"] = [of_possible(row, application) for row in table.to_dict("records")]
     return table
+
+
+def of_paths(runs: pd.DataFrame, by: Sequence[str]) -> list[str]:
+    """Of each cell: of how many of the paths that its flow asks for `bound_mbps` and `possible_mbps` are, if not of all."""
+    found = []
+    for _, where in groups(runs, by):
+        used, asked = (int(runs[name].iloc[where].fillna(0).min()) for name in ("paths_used", "paths_asked"))
+        found.append(f"{used} path{'s' * (used != 1)} of {asked}" if used < asked else "")
+    return found
 
 
 def of_possible(row: Mapping[Any, Any], application: Application) -> float:

@@ -15,6 +15,7 @@ from typing import Any
 import pandas as pd
 from scipy.optimize import linprog
 
+from ._asked import used_paths
 from ._network import Hop, Path, Scenario, paths
 
 UNLIMITED = float("inf")
@@ -61,6 +62,7 @@ def flow_bound_rows(scenario: Scenario) -> list[dict[str, Any]]:
     """The rows of `flow_bounds`; of a thousand scenarios, frames would take longer than what is in them."""
     taken = {flow["name"]: paths(scenario, flow) for flow in scenario["flows"]}
     windows = {flow["name"]: window(scenario, flow) for flow in scenario["flows"]}
+    used = {flow["name"]: used_paths(scenario, flow) for flow in scenario["flows"]}
     everything = max_goodput([path for each in taken.values() for path in each], span(list(windows.values())))
     return [
         {
@@ -68,6 +70,8 @@ def flow_bound_rows(scenario: Scenario) -> list[dict[str, Any]]:
             "bound_mbps": max_goodput(each, windows[name]) / 1e6,
             "bound_all_mbps": everything / 1e6,
             "paths": len(each),
+            "paths_used": used[name][0],
+            "paths_asked": used[name][1],
         }
         for name, each in taken.items()
     ]
@@ -75,6 +79,7 @@ def flow_bound_rows(scenario: Scenario) -> list[dict[str, Any]]:
 
 def max_goodput(chosen: Sequence[Path], window: tuple[int, int]) -> float:
     """Largest sum of goodputs in bit/s over these paths; infinite if some path has no rate limit, 0 without a path."""
+    chosen = [strand for path in chosen for strand in path.strands]
     limits, limited = capacities(chosen, window)
     if not chosen:
         return 0.0
@@ -106,6 +111,9 @@ def capacities(chosen: Sequence[Path], window: tuple[int, int]) -> tuple[list[Ca
 
 
 def _alone(path: Path, window: tuple[int, int]) -> tuple[float, Hop | None]:
+    tunnel = next((hop for hop in path.hops if hop.inside), None)
+    if tunnel is not None:
+        return max_goodput([path], window), tunnel
     best, at = UNLIMITED, None
     for hop in path.hops:
         for _, rate, per_payload in _stages(hop, path, window):
@@ -125,7 +133,7 @@ def _stages(hop: Hop, path: Path, window: tuple[int, int]) -> list[tuple[int, fl
             continue
         mean = _trace_rate(element) if element["kind"] == "trace" else _mean_rate(element, window)
         rate = mean * _up_share(hop.elements, window)
-        frame = path.packet + int(element.get("framing_bytes", 14))
+        frame = path.packet + hop.headers + int(element.get("framing_bytes", 14))
         survive = 1.0
         for later in hop.elements[place + 1 :]:
             survive *= 1.0 - _mean_loss(later)

@@ -6,10 +6,11 @@ Reads the scenario as data (the dict that the engines get); never runs anything,
 from __future__ import annotations
 
 import ipaddress
+import itertools
 import math
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 Scenario = Mapping[str, Any]
@@ -18,6 +19,8 @@ IPV4_HEADER = 20
 IPV6_HEADER = 40
 TCP_HEADER = 20
 UDP_HEADER = 8
+TUNNEL_WORD = 4
+"""A tunnel puts IP, UDP (RFC 8086) and a word of GRE around a packet; a key and a number take a word each (RFC 2890)."""
 TIMESTAMPS_OPTION = 12
 """RFC 7323 section 3: ten bytes, padded by two to a multiple of four."""
 DSS_OPTION = {"v0": 20, "v1": 24}
@@ -36,6 +39,10 @@ class Hop:
     receiver: str
     sender_mtu: int
     receiver_mtu: int
+    headers: int = 0
+    """Bytes that a tunnel puts around a packet here."""
+    inside: tuple[tuple[Hop, ...], ...] = ()
+    """Of a tunnel's device: the links of each of its paths."""
 
     @property
     def name(self) -> str:
@@ -55,6 +62,12 @@ class Path:
     packet: int
     """IP length of a full segment."""
 
+    @property
+    def strands(self) -> list[Path]:
+        """What its packets take over links alone: of a path through a tunnel one for each path of that."""
+        ways = itertools.product(*(hop.inside or ((hop,),) for hop in self.hops))
+        return [replace(self, hops=tuple(itertools.chain.from_iterable(way))) for way in ways]
+
 
 def hops(scenario: Scenario) -> Iterator[Hop]:
     """Every direction of every link, in the order of the study."""
@@ -72,20 +85,49 @@ def hops(scenario: Scenario) -> Iterator[Hop]:
             )
 
 
+def tunnels(scenario: Scenario) -> Iterator[Hop]:
+    """Every direction of every tunnel, as the link that it is to its nodes."""
+    for tunnel in scenario.get("tunnels", ()):
+        outer = IPV6_HEADER if ":" in tunnel["paths"][0]["a"] else IPV4_HEADER
+        headers = outer + UDP_HEADER + TUNNEL_WORD * (1 + (tunnel["key"] is not None) + (tunnel["reorder"]["kind"] != "off"))
+        ways = [_outside(scenario, tunnel, path, headers) for path in tunnel["paths"]]
+        mtus = [mtu for way in ways for hop in way for mtu in (hop.sender_mtu, hop.receiver_mtu)]
+        mtu = tunnel["mtu"] or (min(mtus, default=1500) - headers)
+        for a_to_b in (True, False):
+            sender, receiver = (tunnel["a"], tunnel["b"]) if a_to_b else (tunnel["b"], tunnel["a"])
+            inside = [way if a_to_b else _reversed(scenario, way) for way in ways]
+            yield Hop(
+                link=tunnel["name"],
+                a_to_b=a_to_b,
+                elements=(),
+                sender=sender["node"],
+                receiver=receiver["node"],
+                sender_mtu=mtu,
+                receiver_mtu=mtu,
+                inside=tuple(tuple(replace(hop, headers=headers) for hop in way) for way in inside),
+            )
+
+
+def _outside(scenario: Scenario, tunnel: Mapping[str, Any], path: Mapping[str, Any], headers: int) -> tuple[Hop, ...]:
+    """The links of a path of a tunnel, from its end a to its end b."""
+    flow = {"client": tunnel["a"]["node"]}
+    return _route(scenario, flow, path["a"], path["b"], list(hops(scenario)))
+
+
 def addresses(scenario: Scenario, node: str) -> list[str]:
-    """The addresses of a node: those of its links in the order of the links, then its own."""
-    found = [end["address"] for link in scenario["links"] for end in (link["a"], link["b"]) if end["node"] == node]
+    """The addresses of a node in the simulator's order: its own, those of its links, those of its tunnels."""
     own = [address for entry in scenario["nodes"] if entry["name"] == node for address in entry.get("addresses", ())]
-    return found + [address for address in own if address not in found]
+    return [*own, *_on_links(scenario, node)]
 
 
-def paths(scenario: Scenario, flow: Mapping[str, Any]) -> list[Path]:
-    """The paths that the data of `flow`'s subflows take, without duplicates; in the order in which an endpoint opens them.
+def _on_links(scenario: Scenario, node: str) -> list[str]:
+    joined = (*scenario["links"], *scenario.get("tunnels", ()))
+    return [end["address"] for each in joined for end in (each["a"], each["b"]) if end["node"] == node]
 
-    Two addresses that no route joins have no path, and the simulator opens no subflow between them.
-    """
-    clients = addresses(scenario, flow["client"])
-    servers = addresses(scenario, flow["server"])
+
+def asked(scenario: Scenario, flow: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The addresses of client and server between which `flow` has packets, or asks for a subflow, in the order in which it does."""
+    clients, servers = (addresses(scenario, flow[end]) for end in ("client", "server"))
     here = flow.get("client_address") or clients[0]
     # Studies give the server's first address to which a route leads.
     there = (address for address in servers if _route(scenario, flow, here, address))
@@ -94,11 +136,28 @@ def paths(scenario: Scenario, flow: Mapping[str, Any]) -> list[Path]:
     if flow.get("transport") == "mptcp":
         manager = flow.get("mptcp", {}).get("path_manager") or {"kind": "fullmesh"}
         if manager["kind"] == "fullmesh":
-            pairs += [(source, destination) for source in clients for destination in servers]
+            sources = [here, *_on_links(scenario, flow["client"])]
+            on_links = _on_links(scenario, flow["server"])
+            # A server's address that belongs to no link is reached over every path, and no other is announced.
+            others = on_links if first[1] in on_links else []
+            pairs += [(source, destination) for source in sources for destination in (first[1], *others)]
         elif manager["kind"] == "endpoints":
             pairs += [(endpoint["address"], first[1]) for endpoint in manager["addresses"]]
+    return list(dict.fromkeys(pairs))
+
+
+def unjoined(scenario: Scenario, flow: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Those of `asked` that no route joins: on no engine a subflow comes up between them."""
+    return [pair for pair in asked(scenario, flow) if not _route(scenario, flow, *pair)]
+
+
+def paths(scenario: Scenario, flow: Mapping[str, Any]) -> list[Path]:
+    """The paths that the data of `flow`'s subflows take, without duplicates; in the order in which an endpoint opens them.
+
+    Two addresses that no route joins have no path, and the simulator opens no subflow between them.
+    """
     found = []
-    for source, destination in dict.fromkeys(pairs):
+    for source, destination in asked(scenario, flow):
         route = _route(scenario, flow, source, destination)
         if route and is_download(flow):
             found.append(_path(scenario, flow, destination, source, _reversed(scenario, route)))
@@ -126,6 +185,13 @@ def path_names(scenario: Scenario) -> dict[tuple[str, str], str]:
     for name in found.values():
         used[name] = used.get(name, 0) + 1
     named = {pair: name if used[name] == 1 else f"{name} ({pair[0]} → {pair[1]})" for pair, name in found.items()}
+    # Plain TCP, measured for itself, may have a path that no flow has.
+    joined = (*scenario["links"], *scenario.get("tunnels", ()))
+    named |= {
+        pair: each["name"]
+        for each in joined
+        if (pair := (each["a"]["address"], each["b"]["address"])) not in named and pair[::-1] not in named
+    }
     return {**{(there, here): name for (here, there), name in named.items()}, **named}
 
 
@@ -154,7 +220,10 @@ def opposite(scenario: Scenario, flow: Mapping[str, Any], path: Path) -> Path:
 
 
 def _reversed(scenario: Scenario, route: Sequence[Hop]) -> tuple[Hop, ...]:
-    directed = {(hop.link, hop.a_to_b): hop for hop in hops(scenario)}
+    if not route:
+        return ()
+    there = itertools.chain(hops(scenario), tunnels(scenario)) if any(hop.inside for hop in route) else hops(scenario)
+    directed = {(hop.link, hop.a_to_b): hop for hop in there}
     return tuple(directed[hop.link, not hop.a_to_b] for hop in reversed(route))
 
 
@@ -183,11 +252,14 @@ def _timestamps(scenario: Scenario, node: str) -> bool:
     return True
 
 
-def _route(scenario: Scenario, flow: Mapping[str, Any], source: str, destination: str) -> tuple[Hop, ...]:
+def _route(
+    scenario: Scenario, flow: Mapping[str, Any], source: str, destination: str, directed: Sequence[Hop] | None = None
+) -> tuple[Hop, ...]:
     """The fixed route if the flow names one, else the fewest links over routers that leave by the link owning `source` and arrive by the
     one owning `destination`; ties go to the earlier link. It is the simulator's rule (`Topology::route` in crates/sim).
     """
-    directed = list(hops(scenario))
+    if directed is None:
+        directed = [*hops(scenario), *tunnels(scenario)]
     for fixed in flow.get("routes", ()):
         if (fixed["from"], fixed["to"]) == (source, destination):
             return _along(directed, flow["client"], fixed["via"])
@@ -222,14 +294,14 @@ def _along(directed: Sequence[Hop], start: str, via: Sequence[str]) -> tuple[Hop
 
 
 def _link_of(scenario: Scenario, node: str, address: str) -> str | None:
-    for link in scenario["links"]:
+    for link in (*scenario["links"], *scenario.get("tunnels", ())):
         if any(end["node"] == node and end["address"] == address for end in (link["a"], link["b"])):
             return str(link["name"])
     return None
 
 
 def _owner(scenario: Scenario, address: str) -> str | None:
-    for link in scenario["links"]:
+    for link in (*scenario["links"], *scenario.get("tunnels", ())):
         for end in (link["a"], link["b"]):
             if end["address"] == address:
                 return str(end["node"])

@@ -103,11 +103,17 @@ def _largest(scenario: Scenario, node: str, name: str) -> float:
 
 
 def _delay_ns(path: Path) -> int:
-    return sum(int(element["delay_ns"]) for hop in path.hops for element in hop.elements if element["kind"] == "delay")
+    return min(
+        sum(int(element["delay_ns"]) for hop in strand.hops for element in hop.elements if element["kind"] == "delay")
+        for strand in path.strands
+    )
 
 
 def _bottleneck(path: Path, span: tuple[int, int]) -> tuple[Hop | None, float]:
     """The hop that carries the least, and how many seconds its full queue takes; not a number without a rate."""
+    tunnel = next((hop for hop in path.hops if hop.inside), None)
+    if tunnel is not None:
+        return tunnel, math.nan
     limits, _ = capacities([path], span)
     if not limits:
         return None, math.nan

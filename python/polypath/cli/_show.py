@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from polypath.results import DEFAULT_OUT
-from polypath.study import Study, addresses, cells, chain, node_addresses, number_of_cells, same_for_all_seeds, scenario
+from polypath.study import Study, addresses, cells, chain, links_of, node_addresses, number_of_cells, same_for_all_seeds, scenario
 
 from . import _console, _studies
 from ._report import open_results
@@ -39,6 +39,8 @@ def show(
     study = _studies.load(what)
     _check_cc(study)
     _show_study(study)
+    for sentence in _unlike(study):
+        _console.out.print(f"[yellow]{sentence}[/yellow]", soft_wrap=True)
     if same := same_for_all_seeds(study):
         _console.out.print(f"On the engines sim and linux {same}.", soft_wrap=True)
     if (DEFAULT_OUT / study.name / "runs.parquet").exists():
@@ -100,6 +102,23 @@ def _show_study(study: Study) -> None:
         words = ", ".join(map(str, seeds)) + (", made into seeds of each draw's own" if study.has_own_seeds else "")
         matrix.add_row(experiment.title or name, "; ".join(axes), str(number_of_cells(study, name)), words)
     _console.out.print(matrix)
+
+
+# So many cells are looked at, which takes a second at most.
+_MOST_LOOKED_AT = 200
+
+
+def _unlike(study: Study) -> list[str]:
+    """What the flows ask for and will not get, or get unasked, in any cell."""
+    from rich.markup import escape
+
+    from polypath.analysis import tunnels_as_paths, without_route
+
+    found: dict[str, None] = {}
+    for cell in cells(study)[:_MOST_LOOKED_AT]:
+        plain = scenario(cell.setup, 1, links=links_of(cell.setup, 1, until_ns=0))
+        found |= dict.fromkeys((*without_route(plain), *tunnels_as_paths(plain)))
+    return [escape(sentence) for sentence in found]
 
 
 def _show_paths(plain: Mapping[str, Any]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,7 +33,12 @@ def summary(results: Results, made: Material | None = None, columns: Sequence[st
 
     `made`: their material where it is there; `columns`: those of the runs to show in place of the application's own.
     """
-    from polypath.report import material, warnings, with_limits  # The drawing library takes longer to load than most commands take to run.
+    from polypath.report import (
+        material,
+        notes,
+        warnings,
+        with_limits,
+    )  # The drawing library takes longer to load than most commands take to run.
 
     if results.runs.empty:
         raise StudyError(f"{results.folder} holds no finished run: run its study again")
@@ -42,7 +47,9 @@ def summary(results: Results, made: Material | None = None, columns: Sequence[st
     parts: list[RenderableType] = []
     for name, rows in runs.groupby("experiment", sort=False):
         parts += _chosen(str(name), rows, made, columns) if columns else _experiment(str(name), rows, made)
-    parts += [Text(sentence, style="yellow") for sentence in warnings(runs, made.parameters)]
+    beware, harmless = notes(made)
+    parts += [Text(sentence, style="yellow") for sentence in (*warnings(runs, made.parameters), *beware)]
+    parts += [Text(sentence) for sentence in harmless]
     if made.published is not None and not columns:
         parts.append(_published(made))
     if made.study.claims and not columns:
@@ -153,7 +160,7 @@ def _experiment(name: str, rows: pd.DataFrame, made: Material) -> list[Table]:
 
 def _application(title: str, rows: pd.DataFrame, by: list[str], kind: Application, made: Material) -> Table:
     from polypath.analysis import answers, groups
-    from polypath.report import UNTRUSTED_MARK
+    from polypath.report import UNTRUSTED_MARK, share_of_paths
 
     roomy = out.width >= _ROOMY
     more = [each for each in _MORE if roomy and kind.name == "bulk"]
@@ -162,7 +169,7 @@ def _application(title: str, rows: pd.DataFrame, by: list[str], kind: Applicatio
     metrics = [metric for metric in kind.metrics if cells[metric.column].notna().any()] or list(kind.metrics)
     main = kind.main if kind.main in metrics else metrics[0]
     experiment = str(rows["experiment"].iloc[0])
-    alone = _alone(experiment, by, made.baselines, main)
+    alone = _alone(experiment, by, made.baselines, main, made.paths_of(rows))
     single = [alone(values, rows["group"].iloc[where]) if kind.name == "bulk" or roomy else "" for values, where in groups(rows, by)]
     table = _table(title, by)
     table.add_column("runs", justify="right")
@@ -181,7 +188,11 @@ def _application(title: str, rows: pd.DataFrame, by: list[str], kind: Applicatio
             texts.append(_figure(row, metric.column, metric.digits, spread=True, scale=metric.scale))
             if metric.best and metric.better == "lower":
                 texts.append(_figure(row, metric.best, metric.digits, scale=metric.scale))
-        texts += [*(_figure(row, column, digits) for column, _, digits in more), _percent(row["of_possible"]), *[beside] * any(single)]
+        texts += [
+            *(_figure(row, column, digits) for column, _, digits in more),
+            share_of_paths(_percent(row["of_possible"]), row["of_paths"]),
+            *[beside] * any(single),
+        ]
         table.add_row(*(str(row[column]) for column in by), *texts, str(row["limited_by"]))
     return table
 
@@ -206,8 +217,10 @@ def _chosen(name: str, rows: pd.DataFrame, made: Material, columns: Sequence[str
     return [table]
 
 
-def _alone(experiment: str, by: Sequence[str], baselines: pd.DataFrame, metric: Metric) -> Callable[[Sequence[Any], Iterable[str]], str]:
-    """For a cell (its values of `by`) and the flows in it: plain TCP's mean on each path that they have."""
+def _alone(
+    experiment: str, by: Sequence[str], baselines: pd.DataFrame, metric: Metric, named: Mapping[tuple[str, str], str]
+) -> Callable[[Sequence[Any], Iterable[str]], str]:
+    """For a cell (its values of `by`) and the flows in it: plain TCP's mean on each of their paths, by name where there are several."""
     from polypath.analysis import groups
 
     own = baselines[baselines["experiment"] == experiment]
@@ -223,9 +236,11 @@ def _alone(experiment: str, by: Sequence[str], baselines: pd.DataFrame, metric: 
         for place in sorted(place for flow in dict.fromkeys(flows) for place in places.get((flow, *cell), ())):
             found.setdefault(ways[place], []).append(figures[place])
         # Nothing where plain TCP was not measured, or does not know of it.
-        means = [sum(each) / len(each) for each in found.values()]
-        told = not all(math.isnan(mean) for mean in means)
-        return " / ".join("-" if math.isnan(mean) else f"{mean:.{metric.digits}f}" for mean in means) if told else ""
+        means = {way: sum(each) / len(each) for way, each in found.items()}
+        if all(math.isnan(mean) for mean in means.values()):
+            return ""
+        names = {way: f"{named.get(way, way[0])} " if len(means) > 1 else "" for way in means}
+        return ", ".join(names[way] + ("-" if math.isnan(mean) else f"{mean:.{metric.digits}f}") for way, mean in means.items())
 
     return alone
 

@@ -4,11 +4,13 @@ from ._claims import ClaimView, claim_results, claims_of, other_views
 from ._compare import comparison, comparison_sentences, limits_of, mean_and_interval, parameters_apart, within_of
 from ._conclusion import concluded
 from ._material import Material, published_beside, published_rows, varied, with_limits
+from ._notes import notes
 from ._open import material, write_report
 from ._page import Page, page
 from ._pcap import capture_page, write_captures
 from ._plot import plot
 from ._timing import UNTRUSTED_MARK, warnings
+from ._words import share_of_paths
 from ._write import FIGURES, PAGE, render, write
 
 __all__ = [
@@ -27,6 +29,7 @@ __all__ = [
     "limits_of",
     "material",
     "mean_and_interval",
+    "notes",
     "other_views",
     "page",
     "parameters_apart",
@@ -34,6 +37,7 @@ __all__ = [
     "published_beside",
     "published_rows",
     "render",
+    "share_of_paths",
     "varied",
     "warnings",
     "with_limits",

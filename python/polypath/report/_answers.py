@@ -13,7 +13,7 @@ from polypath.plot import Figure, goodput_bars
 
 from ._material import label
 from ._tables import Cell, Column, Table, reasons
-from ._words import mean_ci, number, percent
+from ._words import mean_ci, number, percent, share_of_paths
 
 BULK = "bulk"
 _TITLES = {
@@ -72,7 +72,7 @@ def _table(cells: pd.DataFrame, metrics: Sequence[Metric]) -> Table:
             if metric.best and metric.better == "lower":
                 line.append(Cell(text=number(metric.scale * row[metric.best], metric.digits)))
         share = float(row["of_possible"])
-        line.append(Cell(text=percent(share), meter=min(1.0, share) if math.isfinite(share) else None))
+        line.append(Cell(text=share_of_paths(percent(share), row["of_paths"]), meter=min(1.0, share) if math.isfinite(share) else None))
         line.append(Cell(text=str(row["limited_by"]), css="words"))
         body.append(line)
     return Table(columns=columns, rows=body, reasons=reasons(cells) if "why" in cells else ())

@@ -49,7 +49,11 @@ def _each(table: pd.DataFrame, flows: Sequence[str], names: Sequence[str]) -> st
             told.append(f"{flow} {_value(low)} ({label(dict(low), names, 1)}) to {_value(high)} ({label(dict(high), names, 1)})")
     more = f"; and {len(flows) - MOST_NAMED} more flows" if len(flows) > MOST_NAMED else ""
     least, most = percent(table["share_all"].min()), percent(table["share_all"].max())
-    return f"goodput in Mbit/s: {'; '.join(told)}{more}. That is {least}{f' to {most}' * (least != most)} of what the links allow together."
+    told_of = zip(table["flow"], table.get("of_paths", [""] * len(table)), strict=True)
+    paths = [f"{flow} with {each}" for flow, each in dict.fromkeys(told_of) if each]
+    fewer = f" ({', '.join(paths[:MOST_NAMED])})" if paths else ""
+    shares = f"{least}{f' to {most}' * (least != most)}"
+    return f"goodput in Mbit/s: {'; '.join(told)}{more}. That is {shares} of what the links allow together{fewer}."
 
 
 def _alike(table: pd.DataFrame) -> bool:
@@ -60,9 +64,10 @@ def _alike(table: pd.DataFrame) -> bool:
 def _spread(rows: pd.DataFrame, table: pd.DataFrame) -> str:
     """From the best to the worst, and how close that is to what was possible."""
     low, high = table.iloc[int(table[GOODPUT].argmin())], table.iloc[int(table[GOODPUT].argmax())]
-    many = " together" if rows["flow"].nunique() > 1 else ""
+    fewer = list(dict.fromkeys(each for each in table.get("of_paths", ()) if each))
+    many = " together" * (rows["flow"].nunique() > 1) + f" with {several(fewer)}" * bool(fewer)
     if len(table) == 1:
-        return f"{_value(high)} Mbit/s, {percent(high['share'])} of what the links allow."
+        return f"{_value(high)} Mbit/s, {percent(high['share'])} of what the links allow{many}."
     least, most = percent(table["share_all"].min()), percent(table["share_all"].max())
     shares = f"{least}{f' to {most}' * (least != most)} of what the links allow{many}"
     if _alike(table):

@@ -34,6 +34,8 @@ class Material:
     published: pd.DataFrame | None = None
     progress: pd.DataFrame = field(default_factory=pd.DataFrame)
     events: pd.DataFrame = field(default_factory=pd.DataFrame)
+    links: pd.DataFrame = field(default_factory=pd.DataFrame)
+    tunnel_paths: pd.DataFrame = field(default_factory=pd.DataFrame)
     repeat: Sequence[str] = ()
     """Commands that give these results again."""
     versions: Mapping[str, str] = field(default_factory=dict)

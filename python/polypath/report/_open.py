@@ -40,6 +40,8 @@ def material(results: Results) -> Material:
         link_series=_named(results.link_series),
         progress=_named(results.progress),
         events=_named(results.events),
+        links=_named(results.links),
+        tunnel_paths=_named(results.tunnel_paths),
         scenarios=scenarios,
         published=_published(results, study),
         repeat=_repeat(results, study),

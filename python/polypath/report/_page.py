@@ -21,6 +21,7 @@ from ._conclusion import conclusion, highlights
 from ._fairness import FairnessView
 from ._headlines import headlines
 from ._material import GOODPUT, Material, experiments, varied, with_limits
+from ._notes import notes
 from ._tables import Cell, Column, Table
 from ._timing import timing, warnings
 from ._words import number, percent, several
@@ -113,7 +114,8 @@ def page(material: Material) -> Page:
     """Everything the template shows."""
     study = material.study
     runs = with_limits(material)
-    views = [_experiment(str(name), rows, material) for name, rows in runs.groupby("experiment", sort=False)]
+    beware, harmless = notes(material)
+    views = [_experiment(str(name), rows, material, harmless) for name, rows in runs.groupby("experiment", sort=False)]
     platforms = platforms_in_order(runs[PLATFORM])
     claims = claims_of(material)
     seeds = sorted({int(seed) for seed in runs["seed"]})
@@ -128,7 +130,7 @@ def page(material: Material) -> Page:
         facts=_facts(runs, claims, platforms, highlights(material, claims)),
         highlighted=bool(study.highlights),
         headlines=[
-            *(f"Beware: {sentence}." for sentence in warnings(runs, material.parameters)),
+            *(f"Beware: {sentence}." for sentence in (*warnings(runs, material.parameters), *beware)),
             # A study that concludes needs no sentences of ours about it; each experiment keeps its own.
             *(line for view in views for line in view.headlines if not study.conclusion),
         ],
@@ -150,7 +152,7 @@ def page(material: Material) -> Page:
     )
 
 
-def _experiment(name: str, rows: pd.DataFrame, material: Material) -> ExperimentView:
+def _experiment(name: str, rows: pd.DataFrame, material: Material, never_up: Sequence[str]) -> ExperimentView:
     names = varied(material, rows)
     said = material.study.all_experiments[name]
     table = _tables.cells(rows, names)
@@ -170,7 +172,7 @@ def _experiment(name: str, rows: pd.DataFrame, material: Material) -> Experiment
         answers=answers,
         bars=_figures.bars(name, rows, greedy, names, material) if bulk.any() else None,
         results=_tables.results(sent, goodputs, names, material),
-        paths=_tables.paths(rows, names, material.subflows, material.paths_of(rows)),
+        paths=_tables.paths(rows, names, material.subflows, material.paths_of(rows), never_up),
         order=_tables.order(rows, names),
         outages=_events.table(name, names, material),
         over_time=_figures.over_time_of(name, rows, names, material),

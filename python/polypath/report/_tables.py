@@ -9,10 +9,10 @@ from typing import Any
 
 import pandas as pd
 
-from polypath.analysis import PLATFORM, ClaimResult, gains, limits_of_cells, single_paths, summarise
+from polypath.analysis import PLATFORM, ClaimResult, gains, limits_of_cells, of_paths, single_paths, summarise
 
 from ._material import GOODPUT, Material, label, published_beside
-from ._words import count, mean_ci, number, percent
+from ._words import count, mean_ci, number, percent, share_of_paths
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +68,7 @@ def cells(rows: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     table = summarise(rows, groups, METRICS)
     flows = rows["flow"].nunique()
     table["label"] = [label(dict(row), names, flows) for _, row in table.iterrows()]
+    table["of_paths"] = of_paths(rows, groups)
     return table.merge(limits_of_cells(rows, groups), on=groups, how="left")
 
 
@@ -112,7 +113,7 @@ def results(rows: pd.DataFrame, table: pd.DataFrame, names: Sequence[str], mater
             Cell(text=mean_ci(row[GOODPUT], row[f"{GOODPUT}_ci"]), css="strong"),
             Cell(text=mean_ci(row["goodput_sender_mbps"], row["goodput_sender_mbps_ci"])),
             Cell(text=number(row["bound_mbps"])),
-            Cell(text=percent(share), meter=min(1.0, share) if math.isfinite(share) else None),
+            Cell(text=share_of_paths(percent(share), row["of_paths"]), meter=min(1.0, share) if math.isfinite(share) else None),
             Cell(text=str(row["limited_by"]), css="words"),
             Cell(text=count(row["retransmissions"])),
             Cell(text=number(row["transient_s"], 1) + (" s" if math.isfinite(float(row["transient_s"])) else "")),
@@ -143,8 +144,8 @@ _SIZES = {
 }
 
 
-def paths(rows: pd.DataFrame, names: Sequence[str], subflows: pd.DataFrame, named: PathNames) -> Table:
-    """Each subflow of each cell: its share of the work, and the figures of its path."""
+def paths(rows: pd.DataFrame, names: Sequence[str], subflows: pd.DataFrame, named: PathNames, why: Sequence[str] = ()) -> Table:
+    """Each subflow of each cell: its share of the work, and the figures of its path. `why`: of those that never came up."""
     own = subflows[subflows["key"].isin(rows["key"])]
     # Fullmesh asks for a subflow between every two addresses; those that no route joins never come up, and say nothing.
     never = own[own["established_s"].isna()]
@@ -201,7 +202,7 @@ def paths(rows: pd.DataFrame, names: Sequence[str], subflows: pd.DataFrame, name
             ]
         )
         last = name
-    return Table(columns=columns, rows=body, note=_never_up(never))
+    return Table(columns=columns, rows=body, note=" ".join([_never_up(never), *(f"{each[:1].upper()}{each[1:]}." for each in why)]).strip())
 
 
 def _never_up(never: pd.DataFrame) -> str:

@@ -36,3 +36,8 @@ def count(value: Any) -> str:
 def several(items: list[str]) -> str:
     """a, b and c."""
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}" if items else "none"
+
+
+def share_of_paths(share: str, paths: str) -> str:
+    """A share of what was possible, and of how many paths that is, if not of all that were asked for."""
+    return f"{share}, {paths}" if share and paths else share

@@ -279,8 +279,11 @@ def _with_drops(link: Mapping[str, Any]) -> Row:
 
 
 def _sum(flow: Mapping[str, Any], name: str) -> int | None:
-    """A counter over the subflows; where it is not known of each, the flow's own if there is one."""
-    counts = [subflow.get(name) for subflow in flow["subflows"]]
+    """A counter over the subflows that came up; where it is not known of each, the flow's own if there is one.
+
+    What the others sent are SYNs, of which a kernel counts none: it has no such sockets.
+    """
+    counts = [subflow.get(name) for subflow in flow["subflows"] if subflow["established_ns"] is not None or subflow["bytes_acked"]]
     own: int | None = flow.get(name)
     return own if None in counts else sum(counts)
 

@@ -53,7 +53,7 @@ from ._placeholder import Scalar
 from ._places import field_of
 from ._quantity import Packets, Rate, Share, Size, Time
 from ._runs import Run, runs
-from ._scenario import copies, scenario, start_offset
+from ._scenario import copies, links_of, scenario, start_offset
 from ._schema import SCHEMA_FILE, json_schema
 from ._short import Short
 from ._study import FEWEST_STARTS, NETWORK_ONLY, Baselines, Capture, Experiment, Measure, Study
@@ -171,6 +171,7 @@ __all__ = [
     "is_large",
     "joined",
     "json_schema",
+    "links_of",
     "load",
     "load_setup",
     "located",

@@ -13,6 +13,7 @@ from typing import Any
 from ._cells import Cell, plain
 from ._errors import SetupError, Where
 from ._flows import Flow
+from ._reach import address_pairs
 
 # Fields of a flow that not every transport has: which do, and what to say of another.
 _OF_TRANSPORTS = {
@@ -30,6 +31,7 @@ def check_idle(cells: Sequence[Cell], *, whole: bool) -> None:
     """Raises `SetupError` at the first setting that counts in none of the cells, where these are the whole study, and at equal cells."""
     if whole:
         _check_flows(cells)
+        _check_routes(cells)
         _check_nodes(cells)
     _check_equal(cells)
 
@@ -58,6 +60,35 @@ def _check_flows(cells: Sequence[Cell]) -> None:
             transport = cell.setup.flows[name].transport
             sentence = f"a {transport} flow {lacks}: take `{field}` out, or take `transport: {transports[0]}`"
             raise cell.error(("flows", name, field), sentence)
+
+
+def _check_routes(cells: Sequence[Cell]) -> None:
+    """A route of addresses that no packet of its flow has is one that the flow does not take: of a tunnel, that it is not used."""
+    used: set[Where] = set()
+    idle: dict[Where, tuple[Cell, str, int]] = {}
+    for cell in cells:
+        for name, flow in cell.setup.flows.items():
+            pairs = address_pairs(cell.setup.topology, flow) if flow.routes else {}
+            for index, route in enumerate(flow.routes):
+                place = (*cell.origin["flows"], name, "routes", index)
+                if (route.source, route.destination) in pairs:
+                    used.add(place)
+                else:
+                    idle.setdefault(place, (cell, name, index))
+    for place, (cell, name, index) in idle.items():
+        if place not in used:
+            raise cell.error(("flows", name, "routes", index), _unused(cell, name, index))
+
+
+def _unused(cell: Cell, name: str, index: int) -> str:
+    flow = cell.setup.flows[name]
+    route = flow.routes[index]
+    pairs = list(address_pairs(cell.setup.topology, flow))
+    others = f"{pairs[0][0]} to {pairs[0][1]}" + f", or between {len(pairs) - 1} other pairs" * (len(pairs) > 1)
+    return (
+        f"no packet of `{name}` goes from {route.source} to {route.destination}, so the route changes nothing: they go from {others}; "
+        f"give the flow `client_address: {route.source}` and `server_address: {route.destination}`, or take the route out"
+    )
 
 
 def _check_nodes(cells: Sequence[Cell]) -> None:

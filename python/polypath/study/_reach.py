@@ -5,7 +5,7 @@ The simulator's rule: over routers, leaving by the link that owns the source and
 
 from __future__ import annotations
 
-from ._flows import Flow
+from ._flows import Endpoints, Flow, Ndiffports
 from ._topology import Topology, addresses, joined, node_addresses
 
 
@@ -40,6 +40,27 @@ def reachable_server(topology: Topology, flow: Flow) -> str | None:
     if leads(topology, flow.client, source, flow.server, first):
         return None
     return next((each for each in others if leads(topology, flow.client, source, flow.server, each)), None)
+
+
+def address_pairs(topology: Topology, flow: Flow) -> dict[tuple[str, str], None]:
+    """The addresses of client and server between which packets of a flow can go, whether a route joins them or not."""
+    clients, servers = (node_addresses(topology, node) for node in (flow.client, flow.server))
+    # The simulator's first address of a node is the node's own.
+    firsts = [[*topology.nodes[node].addresses, *known][0] for node, known in ((flow.client, clients), (flow.server, servers))]
+    here = flow.client_address or firsts[0]
+    there = flow.server_address or reachable_server(topology, flow) or firsts[1]
+    sources, destinations = [here], [there]
+    if flow.transport == "mptcp":
+        match flow.path_manager:
+            case Ndiffports():
+                pass
+            case Endpoints(addresses=endpoints):
+                sources += [endpoint.address for endpoint in endpoints]
+            case _:
+                sources += clients
+                # A server's address that belongs to no link is reached over every path, and no other is announced.
+                destinations += [] if there in topology.nodes[flow.server].addresses else servers
+    return dict.fromkeys((source, destination) for source in sources for destination in destinations)
 
 
 def _owners(topology: Topology) -> dict[str, str]:

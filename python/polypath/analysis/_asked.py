@@ -1,0 +1,80 @@
+"""What a scenario asks for and will not get, or gets unasked: subflows between addresses that no route joins, tunnels as one more path."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ._network import Scenario, asked, path_names, paths, unjoined
+
+_NAMED = 4
+"""So many pairs of addresses are named."""
+HARMLESS = "; every address has another"
+"""Ends the sentence about subflows that are no paths of their own."""
+
+Pairs = Sequence[tuple[str, str]]
+
+
+def used_paths(scenario: Scenario, flow: Mapping[str, Any]) -> tuple[int, int]:
+    """How many paths the subflows of a flow have, and how many it asks for: of its own addresses or the peer's, whichever are more.
+
+    Subflows across, from the address of one path to that of another, are no paths of their own.
+    """
+    pairs, without = asked(scenario, flow), set(unjoined(scenario, flow))
+    joined = [pair for pair in pairs if pair not in without]
+    return (max(len({pair[end] for pair in joined}) for end in (0, 1)), max(len({pair[end] for pair in pairs}) for end in (0, 1)))
+
+
+def without_route(scenario: Scenario) -> list[str]:
+    """A sentence for each flow, or for several that are alike, that asks for subflows which no engine can open."""
+    found: dict[tuple[int, int, str], list[str]] = {}
+    for flow in scenario["flows"]:
+        if missing := unjoined(scenario, flow):
+            key = (len(missing), len(asked(scenario, flow)), no_route(missing) + _all_the_same(scenario, flow))
+            found.setdefault(key, []).append(flow["name"])
+    return [f"{subflows_of(flows, some, every)} cannot come up: {why}" for (some, every, why), flows in found.items()]
+
+
+def subflows_of(flows: Sequence[str], some: int, every: int) -> str:
+    """So many of those that each of these flows asks for."""
+    named = (
+        flows[0] if len(flows) == 1 else f"each of {', '.join(flows[:_NAMED])}" + f" and {len(flows) - _NAMED} more" * (len(flows) > _NAMED)
+    )
+    return f"{some} of {every} subflows of {named}"
+
+
+def no_route(pairs: Pairs) -> str:
+    """Between which addresses there is none."""
+    named = " and ".join(f"from {source} to {destination}" for source, destination in pairs[:_NAMED])
+    return f"no route {named}" + (f" and {len(pairs) - _NAMED} more" if len(pairs) > _NAMED else "")
+
+
+def _all_the_same(scenario: Scenario, flow: Mapping[str, Any]) -> str:
+    used, wanted = used_paths(scenario, flow)
+    return HARMLESS if used == wanted else ""
+
+
+def tunnels_as_paths(scenario: Scenario) -> list[str]:
+    """A sentence for each MPTCP flow of which a path leads through a tunnel over links of its other paths."""
+    found = []
+    names = path_names(scenario) if scenario.get("tunnels") else {}
+    for flow in scenario["flows"] if names else ():
+        own = paths(scenario, flow)
+        for path in own:
+            inside = {hop.link for tunnel in path.hops for way in tunnel.inside for hop in way}
+            others = [other for other in own if other is not path and inside & {hop.link for hop in other.hops}]
+            tunnel = next((hop.link for hop in path.hops if hop.inside), None)
+            if tunnel is None or not others:
+                continue
+            beside = " and ".join(names[other.source, other.destination] for other in others)
+            manager = flow["mptcp"]["path_manager"]["kind"]
+            found.append(
+                f"{flow['name']} takes the tunnel {tunnel} for one more path ({path.source} → {path.destination}), over the links of "
+                f"{beside}: "
+                + (
+                    "`path_manager: {kind: endpoints, addresses: ...}` with the other addresses leaves it out"
+                    if manager == "fullmesh"
+                    else "leave its address out of `path_manager`"
+                )
+            )
+    return list(dict.fromkeys(found))
