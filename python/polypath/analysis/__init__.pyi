@@ -7,7 +7,7 @@ from ._claims import ClaimResult, Evidence, Verdict, evaluate, select
 from ._compare import PLATFORM, TOLERANCE, WITHIN, Comparison, area_between, compare, platform_names, platforms_in_order
 from ._distribution import LEVEL, Distance, Standing, discoveries, distance, in_words, significant
 from ._fairness import fair_shares, with_fairness
-from ._limits import limits, limits_of_cells, queue_shares
+from ._limits import limits, limits_of_cells
 from ._names import FAIRNESS, POSSIBLE, SUBFLOW
 from ._network import Hop, Path, asked, hops, path_names, paths, unjoined
 from ._paths import path_figures, short_queues, small_buffers
@@ -66,7 +66,6 @@ __all__ = [
     "platform_names",
     "platforms_in_order",
     "possible",
-    "queue_shares",
     "rates",
     "select",
     "short_queues",

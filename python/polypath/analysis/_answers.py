@@ -10,7 +10,8 @@ import pandas as pd
 
 from ._applications import BY_NAME, Application, application_of
 from ._bounds import UNLIMITED, flow_bound_rows, max_goodput, window
-from ._limits import limits, limits_of_cells, queue_shares
+from ._causes import Evidence, evidence
+from ._limits import EVIDENCE, limits, limits_of_cells
 from ._names import POSSIBLE
 from ._network import IPV4_HEADER, UDP_HEADER, Path, Scenario, opposite, paths
 from ._statistics import groups, summarise
@@ -91,9 +92,17 @@ def _delay_ns(path: Path, packet: int) -> float:
 
 
 def with_limits(
-    runs: pd.DataFrame, subflows: pd.DataFrame, scenarios: Mapping[str, Scenario], link_series: pd.DataFrame | None = None
+    runs: pd.DataFrame,
+    subflows: pd.DataFrame,
+    scenarios: Mapping[str, Scenario],
+    link_series: pd.DataFrame | None = None,
+    links: pd.DataFrame | None = None,
+    tunnel_paths: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
-    """The runs with what `flow_bounds`, `possible` and `limits` find of them. `scenarios` are by key; `link_series` tells of queues."""
+    """The runs with what `flow_bounds`, `possible` and `limits` find of them.
+
+    `scenarios` are by key; `link_series` tells of queues, `links` and `tunnel_paths` of causes.
+    """
     bounds = pd.DataFrame([{**row, "key": key} for key, scenario in scenarios.items() for row in flow_bound_rows(scenario)])
     best = pd.DataFrame([{**row, "key": key} for key, scenario in scenarios.items() for row in _possible_rows(scenario)])
     found = runs.merge(bounds.merge(best, on=["key", "flow"]), on=["key", "flow"], how="left")
@@ -101,19 +110,40 @@ def with_limits(
     until = found["key"].map({key: int(scenario["duration_ns"]) / 1e9 for key, scenario in scenarios.items()})
     tail = (until - found["established_s"] - found["lifetime_s"]).clip(lower=0.0).fillna(0.0)
     found["app_limited_s"] = (found["app_limited_s"] - tail).clip(lower=0.0)
-    found["queue_share"] = _queue_shares(found, scenarios, link_series)
+    seen = _evidence(found, subflows, scenarios, link_series, links, tunnel_paths)
+    own = [seen.get(row) for row in zip(found["key"], found["flow"], strict=True)]
+    found[EVIDENCE] = pd.Series(own, index=found.index, dtype=object)
+    found["queue_share"] = [math.nan if each is None else each["queue_share"] for each in own]
     return found.merge(limits(found, subflows).drop(columns=["losses", "timeouts"]), on=["key", "flow"], how="left")
 
 
-def _queue_shares(runs: pd.DataFrame, scenarios: Mapping[str, Scenario], link_series: pd.DataFrame | None) -> pd.Series[float]:
-    """Of each row: the share of its life in which packets waited at its bottlenecks; NaN where that is not known."""
+def _evidence(
+    runs: pd.DataFrame,
+    subflows: pd.DataFrame,
+    scenarios: Mapping[str, Scenario],
+    link_series: pd.DataFrame | None,
+    *tables: pd.DataFrame | None,
+) -> dict[tuple[Any, Any], Evidence]:
+    """By key and flow: see `_causes.evidence`."""
     queues = {} if link_series is None or link_series.empty else dict(list(link_series.groupby("key", sort=False)))
-    shares: dict[tuple[Any, Any], float] = {}
-    for key, own in runs.groupby("key", sort=False):
-        if key in queues and key in scenarios:
-            shares |= {(key, flow): share for flow, share in queue_shares(scenarios[str(key)], own, queues[key]).items()}
-    rows = zip(runs["key"], runs["flow"], strict=True)
-    return pd.Series([shares.get(row, math.nan) for row in rows], index=runs.index, dtype=float)
+    links, tunnels = (_records(pd.DataFrame() if table is None else table) for table in tables)
+    rows = {name: _records(table) for name, table in (("runs", runs), ("subflows", subflows))}
+    found: dict[tuple[Any, Any], Evidence] = {}
+    for key, own in rows["runs"].items():
+        if key not in scenarios:
+            continue
+        counted, tunnel_paths = (table.get(key, []) for table in (links, tunnels))
+        of_flows = evidence(scenarios[key], own, rows["subflows"].get(key, []), queues.get(key), counted, tunnel_paths)
+        found |= {(key, flow): each for flow, each in of_flows.items()}
+    return found
+
+
+def _records(table: pd.DataFrame) -> dict[str, list[dict[Any, Any]]]:
+    """Rows by key."""
+    found: dict[str, list[dict[Any, Any]]] = {}
+    for row in table.to_dict("records"):
+        found.setdefault(str(row["key"]), []).append(row)
+    return found
 
 
 def answers(runs: pd.DataFrame, by: Sequence[str], application: Application, more: Sequence[str] = ()) -> pd.DataFrame:

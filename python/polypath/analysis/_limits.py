@@ -1,5 +1,5 @@
 """What held a flow below its bound: the links if packets waited before the bottleneck nearly always, or most of the time while the
-congestion window was full; else what the endpoints' counters say.
+congestion window was full; else what the endpoints' counters say, and behind them what `_causes` sees in links, queues and tunnels.
 
 Each share below is time over the life of the connection. They may overlap (one subflow limited by its congestion window while another
 rests), so the verdict names the largest and the table keeps them all.
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ._network import Hop, Scenario, paths
+from ._causes import explained, merged
 from ._statistics import groups
 
 LINKS_FULL = 0.98
@@ -24,17 +24,17 @@ QUEUE_KEPT = 0.95
 """Share of the samples with a queue before the bottleneck from which on the bottleneck was never idle: the rest is the start."""
 QUEUE_MOSTLY = 0.5
 """The same where a window was full: the links held it for so much of the time, and the window by itself for the rest at most."""
-WAITING = 2
-"""Packets in a queue of which at least one waits: one may be the packet that is being sent."""
 WORTH_NAMING = 0.05
 """Share of the time below which a counter explains nothing."""
 
 DATAGRAMS = "application's rate"
+EVIDENCE = "evidence"
+"""The column with what `_causes.evidence` found of a run and flow."""
 _COUNTERS = ("busy_s", "rwnd_limited_s", "sndbuf_limited_s", "cwnd_limited_s", "retransmissions", "timeouts")
 Counters = Mapping[str, npt.NDArray[np.float64]]
 """The counters of a flow of a run, a value a subflow."""
 _OF_A_RUN = ["key", "flow", "flow_transport", "goodput_receiver_mbps", "bound_mbps", "lifetime_s", "share_all"]
-_OF_A_RUN += ["app_limited_s", "rwnd_limited_s", "sndbuf_limited_s", "queue_share", "flows"]
+_OF_A_RUN += ["app_limited_s", "rwnd_limited_s", "sndbuf_limited_s", "queue_share", "flows", EVIDENCE]
 CAUSES = ["application", "receive_window", "send_buffer", "not_known", "congestion_window", "scheduler"]
 
 
@@ -43,8 +43,9 @@ def limits(runs: pd.DataFrame, subflows: pd.DataFrame) -> pd.DataFrame:
     `<cause>_share`, the name `limited_by` and a sentence `why`.
 
     `runs` needs key, flow, goodput_receiver_mbps, bound_mbps, bound_all_mbps, lifetime_s, app_limited_s, rwnd_limited_s; it may have
-    flow_transport, sndbuf_limited_s and `queue_share` (see `queue_shares`). `subflows` needs key, flow, subflow, busy_s, rwnd_limited_s,
-    sndbuf_limited_s, cwnd_limited_s, retransmissions, timeouts; with established_s, those that never came up count for nothing.
+    flow_transport, sndbuf_limited_s, `queue_share` and `evidence` (see `_causes.evidence`). `subflows` needs key, flow, subflow, busy_s,
+    rwnd_limited_s, sndbuf_limited_s, cwnd_limited_s, retransmissions, timeouts; with established_s, those that never came up count for
+    nothing.
     """
     # Cells that an engine cannot tell apart (kernels on the simulator) share a run: it counts once.
     runs, subflows = runs.drop_duplicates(["key", "flow"]), subflows.drop_duplicates(["key", "flow", "subflow"])
@@ -64,51 +65,6 @@ def limits(runs: pd.DataFrame, subflows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*columns, "losses", "timeouts", "limited_by", "why"])
 
 
-def queue_shares(scenario: Scenario, runs: pd.DataFrame, queues: pd.DataFrame) -> dict[str, float]:
-    """By flow: the share of the samples of its life in which packets waited on every path, each at some link of it. Missing where no queue
-    was looked at.
-
-    `runs` has the flows of one run (flow, established_s, lifetime_s), `queues` its series (time_s, link, a_to_b, queue_packets,
-    queue_bytes).
-    """
-    if queues.empty:
-        return {}
-    ways = {flow["name"]: paths(scenario, flow) for flow in scenario["flows"]}
-    places = {(hop.link, hop.a_to_b): hop for found in ways.values() for path in found for hop in path.hops}
-    # Plain arrays: of a thousand short runs, frames would take longer than the runs.
-    columns = {name: queues[name].to_numpy() for name in ("time_s", "link", "a_to_b", "queue_packets", "queue_bytes")}
-    times = np.unique(columns["time_s"])
-    waits: dict[tuple[str, bool], npt.NDArray[np.bool_]] = {}
-    for (link, a_to_b), hop in places.items():
-        here = (columns["link"] == link) & (columns["a_to_b"] == a_to_b)
-        if here.any():
-            waits[link, a_to_b] = np.zeros(len(times), dtype=bool)
-            samples = np.searchsorted(times, columns["time_s"][here])
-            waits[link, a_to_b][samples] = _waits(columns["queue_packets"][here], columns["queue_bytes"][here], hop)
-    shares = {}
-    for name, begins, lives in zip(runs["flow"], runs["established_s"], runs["lifetime_s"], strict=True):
-        if pd.isna(begins) or name not in ways:
-            continue
-        alive = (times >= begins) & (times <= begins + lives)
-        seen = [[waits[hop.link, hop.a_to_b] for hop in path.hops if (hop.link, hop.a_to_b) in waits] for path in ways[name]]
-        if seen and all(seen) and alive.any():
-            shares[str(name)] = min(float(np.logical_or.reduce(each)[alive].mean()) for each in seen)
-    return shares
-
-
-def _waits(packets: npt.NDArray[Any], bytes_: npt.NDArray[Any], hop: Hop) -> npt.NDArray[np.bool_]:
-    """At each sample: whether a packet waits behind the one that is sent. A rate with a `hold` keeps packets for so long in any case."""
-    held = 0.0
-    for element in hop.elements:
-        if element["kind"] == "rate":
-            fastest = max(float(element["bits_per_s"]), *(float(change["to"]) for change in element.get("changes", ())), 0.0)
-            held += fastest * float(element.get("hold_ns") or 0) / 8e9
-    queued = bytes_.astype(float)
-    beyond = np.where(queued > 0, np.clip(1.0 - held / np.maximum(queued, 1.0), 0.0, None), 0.0)
-    waiting: npt.NDArray[np.bool_] = packets.astype(float) * beyond >= WAITING
-    return waiting
-
-
 def limits_of_cells(runs: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """A row a cell: `limited_by` and `why` from the means over its runs. `runs` carries what `limits` found, one row a run and flow."""
     rows = []
@@ -124,7 +80,11 @@ def limits_of_cells(runs: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
         name = _name(_mean(own["share"]), _mean(own["share_all"]), times, life, kept, several=bool(own["flows"].max() > 1))
         if _datagrams(runs.iloc[where[0]]):
             name = DATAGRAMS
-        rows.append({**dict(zip(by, key, strict=True)), "limited_by": name, "why": _sentence(name, times, losses, timeouts, kept)})
+        why = _sentence(name, times, losses, timeouts, kept)
+        seen = [each for each in runs[EVIDENCE].iloc[where] if isinstance(each, dict)] if EVIDENCE in runs else []
+        if seen:
+            name, why = explained(name, why, merged(seen))
+        rows.append({**dict(zip(by, key, strict=True)), "limited_by": name, "why": why})
     return pd.DataFrame(rows, columns=[*by, "limited_by", "why"])
 
 
@@ -139,7 +99,10 @@ def _limit(run: Mapping[Any, Any], own: Counters | None) -> dict[str, object]:
     name = DATAGRAMS if _datagrams(run) else _name(share, share_all, times, life, kept, several=run["flows"] > 1)
     row: dict[str, object] = {"key": run["key"], "flow": run["flow"], "share": share, "share_all": share_all, "flows": run["flows"]}
     row.update({f"{cause}_share": times[cause] for cause in CAUSES})
-    row.update(losses=losses, timeouts=timeouts, limited_by=name, why=_sentence(name, times, losses, timeouts, kept))
+    why = _sentence(name, times, losses, timeouts, kept)
+    if isinstance(run.get(EVIDENCE), dict):
+        name, why = explained(name, why, run[EVIDENCE])
+    row.update(losses=losses, timeouts=timeouts, limited_by=name, why=why)
     return row
 
 

@@ -48,7 +48,7 @@ class Material:
     @cached_property
     def limited(self) -> pd.DataFrame:
         """See `with_limits`; found once, since of many runs it takes seconds."""
-        return limited(self.runs, self.subflows, self.scenarios, self.link_series)
+        return limited(self.runs, self.subflows, self.scenarios, self.link_series, self.links, self.tunnel_paths)
 
     def paths_of(self, rows: pd.DataFrame) -> Mapping[tuple[str, str], str]:
         """What people call the path between two addresses in these runs; where their networks differ, the first that has it names it."""

@@ -198,7 +198,8 @@ class Results:
             Columns: experiment, application, engine and kernel, the study's parameters, flow, n (runs); for each metric of an application
             (docs/concepts/metrics.md has them with units) its mean and half the width of its 95 % interval as `<metric>_ci`, null where
             the application has none such; what nothing can better: possible_mbps, least_delay_ms, least_response_ms, least_completion_s;
-            of_possible from 0 to 1, of_paths ("1 path of 2" where no route joins the others), limited_by and why. No rows where nothing has run.
+            of_possible from 0 to 1, of_paths ("1 path of 2" where no route joins the others), limited_by and why. No rows where nothing
+            has run.
         """
         import pandas as pd
 
@@ -207,7 +208,7 @@ class Results:
 
         if self.runs.empty:
             return _nothing()
-        runs = with_limits(self.runs, self.subflows, self.scenarios, self.link_series)
+        runs = with_limits(self.runs, self.subflows, self.scenarios, self.link_series, self.links, self.tunnel_paths)
         parameters = [] if self.study is None else [name for name in parameter_names(self.study) if name not in self.study.repeated]
         by = list(dict.fromkeys(["experiment", "application", "engine", "kernel", *parameters, "flow"]))
         return pd.concat([answers(runs, by, kind) for kind in applications_in(runs)], ignore_index=True)
