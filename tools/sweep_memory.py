@@ -2,7 +2,7 @@
 
     python tools/sweep_memory.py --runs 2000000 --folder /big/disk
 
-The cells and their keys are real; what their runs came to is not simulated two million times. A hundred runs are, and their records are
+The cells and their keys are real; what their runs came to is not simulated two million times. A hundred runs are, and what they came to is
 kept under all keys, in packs as the store writes them. Then another process does what `polypath run` does where all runs are finished:
 it plans, finds nothing to run and makes the tables. Memory is the most that this process had at any time.
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from typing import Any
 import yaml
 
 from polypath.results import assemble, plan
+from polypath.results._computed import note
 from polypath.results._packs import RECORD, _row, _Writer
 from polypath.results._store import table_files
 from polypath.study import Study
@@ -80,7 +82,9 @@ def measured(runs: int, folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for step in ("make", "tables"):
         command = [sys.executable, __file__, "--step", step, "--runs", str(runs), "--folder", str(folder)]
-        found = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+        # What was computed here is noted there.
+        environment = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
+        found = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environment).stdout)
     return found
 
 
@@ -92,15 +96,17 @@ def study(runs: int) -> Study:
 def make(runs: int, folder: Path) -> dict[str, Any]:
     """Writes the packs."""
     work = plan(study(runs), out=folder)
-    records = []
-    for run in itertools.islice(work.every(), SIMULATED):
-        files = files_of(run.key, run.engine, run.version, run.scenario, work.engine.run(run.scenario))
-        assert list(files) == [RECORD], "a run without series has one file"
-        records.append(_row(RECORD, bytes(files[RECORD]))[1:])
-    every = zip(work.every(), itertools.cycle(records), strict=False)
+    outputs = [work.engine.run(run.scenario) for run in itertools.islice(work.every(), SIMULATED)]
+    every = zip(work.every(), itertools.cycle(outputs), strict=False)
     while some := list(itertools.islice(every, OF_PACK)):
         pack = _Writer(work.folder / "runs")
-        pack.add([(f"{run.key}/{RECORD}", *record) for run, record in some])
+        rows = []
+        for run, output in some:
+            files = files_of(run.key, run.engine, run.version, run.scenario, output)
+            assert list(files) == [RECORD], "a run without series has one file"
+            rows.append(_row(f"{run.key}/{RECORD}", bytes(files[RECORD])))
+            note(run.key, files)
+        pack.add(rows)
         pack.finish()
     return {}
 

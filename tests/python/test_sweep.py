@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import os
 import socket
 import subprocess
 import sys
+import tarfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -23,7 +25,7 @@ from polypath import owncc
 from polypath.cli._app import build
 from polypath.engines import ENGINES, FakeEngine, HostEngine, Output, find
 from polypath.linux import KernelError
-from polypath.results import Progress, _progress, execute, execute_part, plan, progress_of
+from polypath.results import Progress, Store, _progress, execute, execute_part, plan, progress_of
 from polypath.results._progress import Told
 from polypath.study import Run, Study, StudyError
 from polypath.sweep import DaskPlace, Failed, Fault, Finished, State, _chunks, _dask, _slurm, _worker, check_place, files_of, find_place
@@ -115,6 +117,70 @@ def test_a_packed_run_that_was_cut_is_refused_wherever_it_was_cut() -> None:
     for length in range(0, whole.index(b'"outcome"'), 97):
         with pytest.raises(ValueError, match="packed run"):
             unpacked("k", whole[:length])
+
+
+def tar(*members: tuple[tarfile.TarInfo, bytes]) -> bytes:
+    sink = io.BytesIO()
+    with tarfile.open(fileobj=sink, mode="w", format=tarfile.GNU_FORMAT) as archive:
+        for member, content in members:
+            archive.addfile(member, io.BytesIO(content))
+    return sink.getvalue()
+
+
+def member(name: str, size: int = 4, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.TarInfo:
+    made = tarfile.TarInfo(name)
+    made.size, made.type, made.linkname = size, kind, link
+    return made
+
+
+RECORD = (member("run.json", 2), b"{}")
+# A header that claims a terabyte, and nothing behind it.
+HUGE = member("subflows.parquet", 1 << 40).tobuf(tarfile.GNU_FORMAT)
+
+
+@pytest.mark.parametrize(
+    "archive",
+    [
+        *(
+            tar((member(name), b"evil"), RECORD)
+            for name in (
+                "../../../ESCAPED",
+                "/tmp/ESCAPED",
+                "captures/../../ESCAPED.pcapng",
+                "captures/.hidden.pcapng",
+                "captures/a/b.pcapng",
+                "captures/",
+                "captured.json",
+                "extra.parquet",
+                "run.json/",
+                "./run.json",
+                ".progress.json",
+            )
+        ),
+        tar((member("run.json", 0, tarfile.SYMTYPE, "/etc/passwd"), b""), RECORD),
+        tar((member("links.parquet", 0, tarfile.LNKTYPE, "../../../x"), b""), RECORD),
+        tar((member("links.parquet", 0, tarfile.FIFOTYPE), b""), RECORD),
+        tar((member("captures", 0, tarfile.DIRTYPE), b""), RECORD),
+        tar(RECORD)[:1024] + HUGE,
+        b"",
+        b"no archive at all" * 100,
+    ],
+)
+def test_a_packed_run_writes_nowhere_but_in_its_own_folder(archive: bytes, tmp_path: Path) -> None:
+    there = tmp_path / "a/b/c/there"
+    place = Handover(str(there))
+    there.mkdir(parents=True)
+    (there / "k.run").write_bytes(archive)
+    with pytest.raises(StudyError, match=r"there/k\.run is no finished run \(.*\): remove it, and run this again$"):
+        place.take("k")
+    assert [each for each in tmp_path.rglob("*") if each.is_file()] == [there / "k.run"]
+
+
+def test_the_store_takes_no_file_that_a_run_does_not_have(tmp_path: Path) -> None:
+    for name in ("../../ESCAPED", "/tmp/ESCAPED", "captures/x.pcapng/y", "manifest.json"):
+        with pytest.raises(ValueError, match="a run has no file"):
+            Store(tmp_path / "runs").put("00" * 16, {name: b"evil"})
+    assert list(tmp_path.rglob("*")) == []
 
 
 def test_what_lies_at_the_handover_is_whole_or_not_there(tmp_path: Path) -> None:

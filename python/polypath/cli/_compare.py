@@ -108,7 +108,7 @@ def compare(
         _print(loaded, compared)
         if loaded.claims:
             out.print(claims(made, compared.platforms))
-        for sentence in warnings(made.runs[made.runs["key"].isin(keys)], made.parameters):
+        for sentence in (*made.origin, *warnings(made.runs[made.runs["key"].isin(keys)], made.parameters)):
             out.print(Text(sentence, style="yellow"), soft_wrap=True)
         for sentence in comparison_sentences(compared):
             out.print(sentence, soft_wrap=True)

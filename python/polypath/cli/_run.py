@@ -63,6 +63,14 @@ def run(
     ] = None,
     again: Again = False,
     cc_path: CcPath = None,
+    verify: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N|all",
+            help="Run nothing that is missing, but so many of the finished runs again, those first that were not computed here, and "
+            "compare their bytes. Engines sim and linux.",
+        ),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run, and run nothing.")] = False,
     part: Annotated[
         str | None,
@@ -99,6 +107,9 @@ def run(
 
     if build_kernels and engine != "linux":
         raise StudyError(f"--build-kernels is for --engine linux, and {engine} runs no kernel of its own; leave it out")
+    if verify is not None and (on != "local" or part is not None or again):
+        raise StudyError("--verify runs finished runs again on this machine: leave --on, --part and --again out")
+    sample = None if verify is None else _sample(verify)
     place = find_place(on, handover=handover, build_kernels=build_kernels)
     if place is not None:
         check_place(ran_by)
@@ -114,6 +125,9 @@ def run(
             (_console.out if dry_run else _console.err).print(f"{each.study.name}: {line}", soft_wrap=True)
         if dry_run:
             _tell(each)
+            continue
+        if sample is not None:
+            _verify(each, sample, workers)
             continue
         if which is not None:
             carry_out_part(each, workers, place)
@@ -172,6 +186,37 @@ def _part(text: str) -> tuple[int, int]:
     if not slash or not number.isdigit() or not of.isdigit() or not 1 <= int(number) <= int(of):
         raise StudyError(f"--part {text} names no part; write which one of how many, such as 3/20")
     return int(number), int(of)
+
+
+# More finished runs than anybody has.
+_ALL = 1 << 62
+
+
+def _sample(text: str) -> int:
+    """How many runs --verify asks for."""
+    if text == "all":
+        return _ALL
+    if not text.isdigit() or not int(text):
+        raise StudyError(f"--verify {text} says not how many runs; write a number, or all")
+    return int(text)
+
+
+def _verify(work: Plan, number: int, workers: int | None) -> None:
+    from polypath.results import verify
+
+    found = verify(work, number, workers=workers)
+    wrong = [each for each in found if each.differ]
+    for each in wrong:
+        _console.out.print(f"{each.folder} ({each.run.label}): {', '.join(each.differ)} differs", soft_wrap=True)
+    runs = "run" if len(found) == 1 else "runs"
+    if work.store.damaged:
+        raise StudyError("\n".join(f"{work.study.name}: {sentence}" for sentence in work.store.unreadable()))
+    if wrong:
+        raise StudyError(
+            f"{work.study.name}: {len(wrong)} of {len(found)} {runs} came out otherwise when run again on {work.engine.name}: "
+            "delete these folders and run the study, or ask who made them"
+        )
+    _console.out.print(f"{work.study.name}: {len(found)} {runs} again on {work.engine.name}, the same to the byte", soft_wrap=True)
 
 
 def _tell(work: Plan) -> None:

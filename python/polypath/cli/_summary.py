@@ -48,7 +48,7 @@ def summary(results: Results, made: Material | None = None, columns: Sequence[st
     for name, rows in runs.groupby("experiment", sort=False):
         parts += _chosen(str(name), rows, made, columns) if columns else _experiment(str(name), rows, made)
     beware, harmless = notes(made)
-    parts += [Text(sentence, style="yellow") for sentence in (*warnings(runs, made.parameters), *beware)]
+    parts += [Text(sentence, style="yellow") for sentence in (*made.origin, *warnings(runs, made.parameters), *beware)]
     parts += [Text(sentence) for sentence in harmless]
     if made.published is not None and not columns:
         parts.append(_published(made))

@@ -39,6 +39,8 @@ class Material:
     repeat: Sequence[str] = ()
     """Commands that give these results again."""
     versions: Mapping[str, str] = field(default_factory=dict)
+    origin: Sequence[str] = ()
+    """What to know of the runs before one believes them, a sentence each."""
 
     @cached_property
     def kept(self) -> dict[str, Any]:

@@ -27,7 +27,9 @@ def material(results: Results) -> Material:
         raise StudyError(f"{results.folder} holds no finished run of the study {study.name} yet; run it first")
     parameters = parameter_names(study)
     scenarios = results.scenarios
-    runs, baselines, alone = (_named(table) for table in (results.runs, results.baselines, results.alone))
+    runs, baselines, alone = (_named(results.readable(table)) for table in (results.runs, results.baselines, results.alone))
+    if runs.empty:
+        raise StudyError(f"{results.folder} holds no run that can be read: run the study {study.name} again")
     by = ["experiment", PLATFORM, "seed", *(name for name in parameters if name in runs)]
     return Material(
         study=study,
@@ -35,17 +37,18 @@ def material(results: Results) -> Material:
         runs=with_fairness(runs, alone, baselines, scenarios, by),
         baselines=baselines,
         alone=alone,
-        subflows=_named(results.subflows),
-        series=_named(results.series),
-        link_series=_named(results.link_series),
-        progress=_named(results.progress),
-        events=_named(results.events),
-        links=_named(results.links),
-        tunnel_paths=_named(results.tunnel_paths),
+        subflows=_named(results.readable(results.subflows)),
+        series=_named(results.readable(results.series)),
+        link_series=_named(results.readable(results.link_series)),
+        progress=_named(results.readable(results.progress)),
+        events=_named(results.readable(results.events)),
+        links=_named(results.readable(results.links)),
+        tunnel_paths=_named(results.readable(results.tunnel_paths)),
         scenarios=scenarios,
         published=_published(results, study),
         repeat=_repeat(results, study),
         versions=_versions(results),
+        origin=results.notes,
     )
 
 

@@ -130,7 +130,7 @@ def page(material: Material) -> Page:
         facts=_facts(runs, claims, platforms, highlights(material, claims)),
         highlighted=bool(study.highlights),
         headlines=[
-            *(f"Beware: {sentence}." for sentence in (*warnings(runs, material.parameters), *beware)),
+            *(f"Beware: {sentence}." for sentence in (*material.origin, *warnings(runs, material.parameters), *beware)),
             # A study that concludes needs no sentences of ours about it; each experiment keeps its own.
             *(line for view in views for line in view.headlines if not study.conclusion),
         ],

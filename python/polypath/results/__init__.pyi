@@ -6,10 +6,12 @@ from ._results import TABLES, Results
 from ._runner import Plan, assemble, execute, execute_part, plan, run
 from ._store import Store
 from ._tables import columns
+from ._verify import Checked, verify
 
 __all__ = [
     "DEFAULT_OUT",
     "TABLES",
+    "Checked",
     "Cost",
     "Plan",
     "Progress",
@@ -24,4 +26,5 @@ __all__ = [
     "plan",
     "progress_of",
     "run",
+    "verify",
 ]

@@ -63,8 +63,19 @@ def _known(store: Store, run: Run) -> list[Figures] | None:
     kept = store.read(run.key, _FILE)
     if kept is None:
         return None
-    found: dict[str, Any] = json.loads(kept)
-    return list(found["subflows"]) if found["format"] == FORMAT else None
+    try:
+        found = json.loads(kept)
+        whole = found["format"] == FORMAT and all(map(_is_whole, found["subflows"]))
+    except (ValueError, TypeError, KeyError, AttributeError):
+        # It was damaged: the captures still say it.
+        return None
+    return list(found["subflows"]) if whole else None
+
+
+def _is_whole(figures: Mapping[str, Any]) -> bool:
+    numbers = (figures[name] for name in COLUMNS)
+    ends = (figures["source"], figures["destination"])
+    return all(isinstance(end, str) for end in ends) and all(isinstance(each, int | float | None) for each in numbers)
 
 
 def _analysed(files: Sequence[Path]) -> list[Figures]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from polypath.study import Run
+from polypath.sweep import is_name
 
 FOLDER = "captures"
 # Of a key: enough to tell runs of one name on several kernels apart.
@@ -27,6 +28,9 @@ def keep_captures(folder: Path, run: Run, captures: Mapping[str, BinaryIO]) -> N
     """Writes them, in place of any from before."""
     if not captures:
         return
+    # They may come from another machine.
+    if foreign := [name for name in captures if not is_name(f"captures/{name}")]:
+        raise ValueError(f"a run has no capture {foreign[0]!r}")
     kept = place(folder, run)
     aside = kept.with_name(f".{kept.name}.{os.getpid()}-{threading.get_ident()}")
     shutil.rmtree(aside, ignore_errors=True)

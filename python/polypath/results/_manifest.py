@@ -76,8 +76,7 @@ def write_manifest(folder: Path, study: Study, contents: Contents, left_out: Seq
 
 def versions_before(folder: Path) -> dict[str, str]:
     """By engine, with its kernel where it has one ("linux 6.12"), the version whose runs the tables held until now."""
-    found: dict[str, str] = _before(folder).get("engines", {})
-    return found
+    return {str(platform): str(version) for platform, version in _before(folder).get("engines", {}).items()}
 
 
 def draws_before(folder: Path) -> set[int] | None:
@@ -90,17 +89,21 @@ def draws_before(folder: Path) -> set[int] | None:
 
 def left_out_before(folder: Path) -> list[str]:
     """A line for each kind of cells that an engine had to leave out."""
-    lines: list[str] = _before(folder).get("left_out", [])
-    return lines
+    return [str(line) for line in _before(folder).get("left_out", [])]
 
 
 def _before(folder: Path) -> dict[str, Any]:
+    """The manifest; nothing where there is none, or one that was damaged."""
     file = folder / MANIFEST
     try:
         found: dict[str, Any] = json.loads(file.read_bytes()) if file.is_file() else {}
+        whole = isinstance(found, dict) and all(isinstance(found.get(name, kind()), kind) for name, kind in _KINDS.items())
+        return found if whole else {}
     except ValueError:
-        found = {}
-    return found if isinstance(found, dict) else {}
+        return {}
+
+
+_KINDS: dict[str, type] = {"engines": dict, "runs": int, "draws": list, "left_out": list}
 
 
 def _copy_study(folder: Path, study: Study) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
@@ -42,17 +43,21 @@ TABLES = (
 class Results:
     """The tables of a study. Attributes are pandas frames; `to_polars` and `table` give the same in other forms."""
 
-    def __init__(self, folder: Path, study: Study | None = None) -> None:
+    def __init__(self, folder: Path, study: Study | None = None, store: Store | None = None) -> None:
         self.folder = folder
         self._study = study
+        self._store = store or Store(folder / "runs")
+        # Whoever made the tables has looked at all runs.
+        self._looked = store is not None
 
     @classmethod
-    def open(cls, folder: str | Path, study: Study | None = None) -> Results:
+    def open(cls, folder: str | Path, study: Study | None = None, store: Store | None = None) -> Results:
         """Opens a results folder.
 
         Args:
             folder: One that a run has written: it holds `runs.parquet` and the other tables.
             study: What was run, where it was built in Python; that of a file lies in the folder.
+            store: Its finished runs, where the caller has looked at them.
 
         Raises:
             StudyError: There are no results in the folder.
@@ -60,7 +65,7 @@ class Results:
         folder = Path(folder)
         if not table_files(folder, "runs"):
             raise StudyError(f"{folder} holds no results: there is no runs.parquet in it; `polypath run STUDY` makes them")
-        return cls(folder, study)
+        return cls(folder, study, store)
 
     def table(self, name: str) -> pa.Table:
         """A table as Arrow.
@@ -77,7 +82,10 @@ class Results:
         files = table_files(self.folder, name)
         if not files:
             raise StudyError(f"{self.folder} is no whole results folder: it lacks {name}.parquet; run the study again")
-        return pq.read_table(files, partitioning=None)
+        try:
+            return pq.read_table(files, partitioning=None)
+        except (pa.ArrowException, OSError) as error:
+            raise StudyError(f"{files[0]} cannot be read ({error}): run the study again, which makes it anew from its runs") from None
 
     def to_pandas(self, name: str = "runs") -> pd.DataFrame:
         """A table as a pandas frame.
@@ -181,7 +189,13 @@ class Results:
     @cached_property
     def manifest(self) -> dict[str, Any]:
         """Study, engines with versions, seeds and counts."""
-        manifest: dict[str, Any] = json.loads((self.folder / MANIFEST).read_bytes())
+        file = self.folder / MANIFEST
+        try:
+            manifest = json.loads(file.read_bytes())
+        except ValueError:
+            manifest = None
+        if not isinstance(manifest, dict) or not isinstance(manifest.get("engines"), dict):
+            raise StudyError(f"{file} cannot be read: run the study again, which makes it anew")
         return manifest
 
     @cached_property
@@ -208,7 +222,11 @@ class Results:
 
         if self.runs.empty:
             return _nothing()
-        runs = with_limits(self.runs, self.subflows, self.scenarios, self.link_series, self.links, self.tunnel_paths)
+        tables = (self.runs, self.subflows, self.link_series, self.links, self.tunnel_paths)
+        runs, subflows, series, links, tunnel_paths = (self.readable(table) for table in tables)
+        if runs.empty:
+            return _nothing()
+        runs = with_limits(runs, subflows, self.scenarios, series, links, tunnel_paths)
         parameters = [] if self.study is None else [name for name in parameter_names(self.study) if name not in self.study.repeated]
         by = list(dict.fromkeys(["experiment", "application", "engine", "kernel", *parameters, "flow"]))
         return pd.concat([answers(runs, by, kind) for kind in applications_in(runs)], ignore_index=True)
@@ -252,18 +270,44 @@ class Results:
         Args:
             key: The run's, from the column `key` of any table.
         """
-        scenario: dict[str, Any] = self._store.record(key)["scenario"]
-        return scenario
-
-    @cached_property
-    def _store(self) -> Store:
-        return Store(self.folder / "runs")
+        kept = self._store.look(key)
+        try:
+            if kept is not None:
+                return kept.scenario
+        except (ValueError, TypeError, KeyError) as error:
+            self._store.damaged[key] = f"{type(error).__name__}: {error}"
+        why = self._store.damaged.get(key, "it is not there")
+        raise StudyError(f"the run {self._store.folder / key} cannot be read ({why}): run the study again")
 
     @cached_property
     def scenarios(self) -> Mapping[str, dict[str, Any]]:
-        """What each run in the table of runs simulated, by key; those of many runs are read anew each time they are asked for."""
+        """What each run in the table of runs simulated, by key; those of many runs are read anew each time they are asked for.
+
+        A run that cannot be read is not among them.
+        """
         keys = dict.fromkeys(map(str, self.runs["key"]))
-        return {key: self.scenario(key) for key in keys} if len(keys) <= MOST_KEPT else _Scenarios(self, keys)
+        if len(keys) > MOST_KEPT:
+            return _Scenarios(self, keys)
+        found = {}
+        for key in keys:
+            with contextlib.suppress(StudyError):
+                found[key] = self.scenario(key)
+        return found
+
+    def readable(self, table: pd.DataFrame) -> pd.DataFrame:
+        """The rows of a table whose runs can be read: others are as if they had not run."""
+        scenarios = self.scenarios
+        if "key" not in table or isinstance(scenarios, _Scenarios) or not self._store.damaged:
+            return table
+        return table[~table["key"].isin(list(self._store.damaged))]
+
+    @cached_property
+    def notes(self) -> list[str]:
+        """What to know before one believes them, a sentence each: runs that cannot be read, were changed, or were not computed here."""
+        if not self._looked and len(self.scenarios) <= MOST_KEPT:
+            for key in dict.fromkeys(map(str, self.baselines.get("key", ()))):
+                self._store.look(key)
+        return [*self._store.unreadable(), *self._store.told()]
 
     def __repr__(self) -> str:
         return f"Results({str(self.folder)!r})"

@@ -40,13 +40,14 @@ from polypath.sweep import LOCAL, Failed, Fault, Place, State, check_place, file
 
 from ._captured import captured, captures_are_there
 from ._captures import drop_captures, keep_captures
+from ._computed import note
 from ._folder import DEFAULT_OUT
 from ._keys import KEY, Keys
 from ._manifest import Contents, claim_folder, draws_before, left_out_before, versions_before, write_manifest
 from ._progress import Told
 from ._results import Results
 from ._store import Store, TableFiles
-from ._tables import tables, types_of
+from ._tables import readable, tables, types_of
 
 # Sentences of failed runs that are told, and runs that are named for each.
 _TOLD = 20
@@ -69,7 +70,7 @@ class Plan:
     # A line for each kind of cells that this engine must leave out.
     left_out: tuple[str, ...] = ()
     # What is no mistake and yet not what somebody may think, a sentence each.
-    notes: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
     # Whether these are all runs of the study on this engine and kernel.
     whole: bool = False
     # The draws that were chosen; None for all.
@@ -102,14 +103,20 @@ class Plan:
         """Those that are to run, each once; of a large study made while one goes over them."""
         return self._missing() if self.large else iter(self.pending)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is no mistake and yet not what somebody may think, a sentence each; and which finished runs cannot be read."""
+        return (*self.remarks, *self.store.unreadable())
+
     def _missing(self) -> Iterator[Run]:
-        store = self.store
+        store, types = self.store, types_of(self.study)
         seen = Keys()
         for run in self.every() if self.large else self.runs:
             digest = bytes.fromhex(run.key)
             if not self._is_mine(digest) or not seen.add(digest):
                 continue
-            if run.key not in store or not captures_are_there(store, run) or (self.again and store.untrusted(run.key)):
+            kept = readable(store, run, types)
+            if kept is None or not captures_are_there(store, run) or (self.again and kept.untrusted):
                 yield run
 
     def _is_mine(self, digest: bytes) -> bool:
@@ -214,7 +221,7 @@ def plan(
         kernel=kernel,
         again=again,
         left_out=tuple(left_out),
-        notes=(*notes(engine, study), *_since_before(engine, Path(out) / study.name, whole=not only)),
+        remarks=(*notes(engine, study), *_since_before(engine, Path(out) / study.name, whole=not only)),
         whole=not only,
         draws=draws,
         part=part,
@@ -263,11 +270,20 @@ def execute(
     """
     failures = _carry_out(plan, workers, on, progress, tell)
     known = plan.runs if plan.whole and not plan.large else None
-    contents = assemble(plan.study, plan.engine, plan.folder, kernel=plan.kernel, left_out=plan.left_out, known=known, draws=plan.draws)
+    contents = assemble(
+        plan.study,
+        plan.engine,
+        plan.folder,
+        kernel=plan.kernel,
+        left_out=plan.left_out,
+        known=known,
+        draws=plan.draws,
+        store=plan.store,
+    )
     _raise(plan, failures)
     if not any(_engine_of(platform) == plan.engine.name for platform in contents.engines):
         raise StudyError(f"{plan.folder} holds no finished run of {plan.study.name} on {plan.engine.name}: run it again")
-    return Results.open(plan.folder, plan.study)
+    return Results.open(plan.folder, plan.study, plan.store)
 
 
 def execute_part(
@@ -401,22 +417,24 @@ def assemble(
     left_out: Iterable[str] = (),
     known: Iterable[Run] | None = None,
     draws: Collection[int] | None = None,
+    store: Store | None = None,
 ) -> Contents:
     """Writes the tables of all finished runs: those of this engine first, then those of any other that this study was run on.
 
     `known` are all runs of the study on this engine and kernel, where the caller has them; `draws` those of a large study that were run
-    now, if not all: the tables have them and those that they had before. Gives what the tables hold.
+    now, if not all: the tables have them and those that they had before. `store` is that of the folder, where the caller has looked at it.
+    Gives what the tables hold.
     """
     if draws is not None:
         before = draws_before(folder)
         draws = {*draws, *before} if is_large(study) and before is not None else None
-    store = Store(folder / "runs")
+    store = store or Store(folder / "runs")
     types = types_of(study)
     contents = Contents(seeds=None) if study.has_own_seeds else Contents()
     with TableFiles(folder) as files:
         for part in _parts(_once(_all_runs(study, engine, folder, kernel, known, draws))):
             files.add(tables(store, part, types))
-            contents.add(run for run in part if run.key in store)
+            contents.add(run for run in part if run.key in store and run.key not in store.damaged)
     others = [line for line in left_out_before(folder) if not line.startswith(f"left out on {engine.name}")]
     write_manifest(folder, study, contents, [*left_out, *others], draws)
     return contents
@@ -667,7 +685,9 @@ def _elsewhere(plan: Plan, store: Store, on: Place, failures: list[_Failure], te
 
 def _keep(plan: Plan, store: Store, run: Run, files: Mapping[str, bytes | pa.Buffer]) -> None:
     # A run with captures has a folder of them anyway.
-    store.put(run.key, files, replace=plan.again, packed=plan.packs and not run.scenario.get("captures"))
+    replace = plan.again or run.key in store.damaged
+    store.put(run.key, files, replace=replace, packed=plan.packs and not run.scenario.get("captures"))
+    note(run.key, files)
     # Read at once, while other runs go on; the tables would have to do it one after the other.
     captured(store, run)
     if not run.keeps_captures:

@@ -12,16 +12,22 @@ import json
 import os
 import shutil
 import threading
-from collections.abc import Iterator, Mapping
+import zlib
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from polypath.sweep import parquet_writer
+from polypath.study import key_of
+from polypath.sweep import is_name, is_sealed, parquet_writer
 
+from ._computed import Computed
+from ._keys import Keys
 from ._packs import ASIDE, RECORD, Packs, finish_killed, is_pack, prefix
 
 # Folders whose sizes are looked at for a mean.
@@ -32,15 +38,87 @@ _MOST_ROWS = 500_000
 _PARTS = "part-*.parquet"
 
 
+# What a run wrote; what was found in its captures is made of them again.
+_SERIES = ("subflows", "links")
+# Samples of a series beside those that its interval gives: of kernels, which sample when they please.
+_MORE_ROWS = 4
+# How often a kernel's sockets are looked at where a study asks for no series.
+_SAMPLED_NS = 100_000_000
+# Folders that a sentence names.
+_NAMED = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kept:
+    """A finished run as it lies in the store. What is asked of it raises an error where it was damaged."""
+
+    key: str
+    files: Mapping[str, bytes] = field(repr=False)
+    # Whether it is as it was written; None of one that has no hash.
+    sealed: bool | None
+    # Whether this user computed it here, to the byte.
+    ours: bool
+
+    @cached_property
+    def record(self) -> dict[str, Any]:
+        """Engine, version, scenario and outcome."""
+        content = self.files[RECORD]
+        if self.sealed is None and not content.startswith(b'{"key": '):
+            raise ValueError("it does not begin as a record does")
+        record: dict[str, Any] = json.loads(content)
+        return record
+
+    @cached_property
+    def scenario(self) -> dict[str, Any]:
+        """What it simulated. Where no hash says that it is whole, its key does; that of algorithms of a person's own cannot."""
+        scenario: dict[str, Any] = self.record["scenario"]
+        if not self.sealed and key_of(self.record["engine"], self.record["version"], scenario) != self.key:
+            raise ValueError("it is of another scenario than its key")
+        return scenario
+
+    @property
+    def untrusted(self) -> bool:
+        """Whether it ran in real time and was too late."""
+        return bool((self.record["outcome"].get("late") or {}).get("untrusted"))
+
+    def series(self, name: str) -> pa.Table | None:
+        """The series `subflows` or `links`; None if it has none."""
+        content = self.files.get(f"{name}.parquet")
+        if content is None:
+            return None
+        # Of a thousand small files, looking at each as a data set would take most of the time.
+        file = pq.ParquetFile(pa.BufferReader(content))
+        # Equal rows take no room in a file, and all of it in memory.
+        if file.metadata.num_rows > self._most_rows(name):
+            raise ValueError(f"{name}.parquet holds {file.metadata.num_rows} rows, more than a run of its length has")
+        return file.read(use_threads=False)
+
+    def _most_rows(self, name: str) -> int:
+        scenario = self.scenario
+        of = 2 * len(scenario["links"]) if name == "links" else sum(len(flow["subflows"]) for flow in self.record["outcome"]["flows"])
+        samples = scenario["duration_ns"] // (scenario["series_interval_ns"] or _SAMPLED_NS) + 2
+        return int(_MORE_ROWS * of * samples)
+
+
 class Store:
     """Finished runs below one folder. A run has a folder, or is in a pack; a folder counts before a pack."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._packs = Packs(folder)
+        # Why runs cannot be read, by key: they count as not there.
+        self.damaged: dict[str, str] = {}
+        # Those that were looked at, with 1 for one that was not computed here, and how many those are.
+        self._looked = Keys()
+        self._foreign = 0
+        # Those that were changed since they were written.
+        self._changed: dict[str, None] = {}
+        # Not computed here, and yet their rows could be made.
+        self.read_before = Keys()
+        self._computed = Computed()
 
     def __contains__(self, key: str) -> bool:
-        return key in self._packs or (self.folder / key).is_dir()
+        return key in self._packs or (self.folder / key).exists()
 
     def __len__(self) -> int:
         return len(self._packs) + sum(1 for _ in self._folders())
@@ -50,6 +128,9 @@ class Store:
 
         What is packed no other process sees before `close`.
         """
+        # They may come from another machine.
+        if foreign := [name for name in files if not is_name(name)]:
+            raise ValueError(f"a run has no file {foreign[0]!r}")
         if packed and not replace:
             self._packs.put(key, files)
             return
@@ -58,10 +139,12 @@ class Store:
         aside.mkdir()
         for name, content in files.items():
             _write(aside / name, content)
-        if replace and (self.folder / key).is_dir():
+        if replace and (self.folder / key).exists():
             before = aside.with_name(f"{aside.name}-before")
             (self.folder / key).rename(before)
-            shutil.rmtree(before)
+            _remove(before)
+        self.damaged.pop(key, None)
+        self._changed.pop(key, None)
         try:
             aside.rename(self.folder / key)
         except OSError:
@@ -74,6 +157,67 @@ class Store:
         """What was packed is there for other processes, too."""
         self._packs.close()
 
+    def look(self, key: str) -> Kept | None:
+        """A finished run; None where there is none, or one of which no file can be read."""
+        if key not in self or key in self.damaged:
+            return None
+        try:
+            found = {name: self.read(key, name) for name in (RECORD, *(f"{each}.parquet" for each in _SERIES))}
+        except PermissionError:
+            raise
+        except (OSError, zlib.error) as error:
+            self.damaged[key] = str(error)
+            return None
+        files = {name: content for name, content in found.items() if content is not None}
+        if RECORD not in files:
+            self.damaged[key] = f"it has no {RECORD}"
+            return None
+        kept = Kept(
+            key=key,
+            files=files,
+            sealed=is_sealed(files[RECORD], {name: content for name, content in files.items() if name != RECORD}),
+            ours=self._computed.has(key, files),
+        )
+        digest, foreign = bytes.fromhex(key), int(not kept.ours)
+        self._foreign += foreign - (self._looked.get(digest) or 0)
+        self._looked.add(digest, foreign)
+        if kept.sealed is False:
+            self._changed[key] = None
+        return kept
+
+    def unreadable(self) -> list[str]:
+        """Which of the runs that were looked at cannot be read."""
+        if not self.damaged:
+            return []
+        one = len(self.damaged) == 1
+        why = f" ({next(iter(self.damaged.values()))})" if one else ""
+        counts, them = ("it counts", "it") if one else ("they count", "them")
+        sentence = f"{self._folders_of(self.damaged)} cannot be read{why}: {counts} as not there, and `polypath run` runs {them} again"
+        return [sentence]
+
+    def told(self) -> list[str]:
+        """What a person must know of the runs that were looked at before he believes them, a sentence each."""
+        found = []
+        changed = [key for key in self._changed if key not in self.damaged]
+        if changed:
+            was = "was changed after it was" if len(changed) == 1 else "were changed after they were"
+            found.append(
+                f"{self._folders_of(changed)} {was} written: the hash in run.json does not fit; delete what nobody can explain, "
+                "and run the study again"
+            )
+        foreign = self._foreign - sum(self._looked.get(bytes.fromhex(key)) or 0 for key in self.damaged)
+        if foreign:
+            were = "result was not computed here: it" if foreign == 1 else "results were not computed here: they"
+            found.append(
+                f"{foreign} of {len(self._looked)} {were} came with the study, or from another machine; "
+                "`polypath run STUDY --verify all` runs such results again and compares"
+            )
+        return found
+
+    def _folders_of(self, keys: Collection[str]) -> str:
+        named = ", ".join(str(self.folder / key) for key in list(keys)[:_NAMED])
+        return named if len(keys) <= _NAMED else f"{named} and {len(keys) - _NAMED} more runs"
+
     def record(self, key: str) -> dict[str, Any]:
         """Engine, version, scenario and outcome of a finished run."""
         content = self.read(key, RECORD)
@@ -82,21 +226,11 @@ class Store:
         record: dict[str, Any] = json.loads(content)
         return record
 
-    def untrusted(self, key: str) -> bool:
-        """Whether a finished run in real time was too late."""
-        return bool(self.record(key)["outcome"].get("late", {}).get("untrusted"))
-
-    def series(self, key: str, name: str) -> pa.Table | None:
-        """The series `subflows` or `links` of a finished run; None if it has none."""
-        content = self.read(key, f"{name}.parquet")
-        # Of a thousand small files, looking at each as a data set would take most of the time.
-        return None if content is None else pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False)
-
     def read(self, key: str, name: str) -> bytes | None:
         """A file of a finished run; None if it has no such file."""
         try:
             return (self.folder / key / name).read_bytes()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return self._packs.read(key, name)
 
     def add(self, key: str, name: str, content: bytes) -> None:

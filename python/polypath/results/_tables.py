@@ -5,7 +5,9 @@ Times are seconds, round-trip times milliseconds, rates Mbit/s, sizes bytes; doc
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,7 @@ from polypath.study import NUMBER_OF_DRAW, Run, Scalar, Study, parameter_names
 
 from . import _captured
 from ._events import events
-from ._store import Store
+from ._store import Kept, Store
 
 # What Linux and the simulator write for "no threshold yet".
 INFINITE_SSTHRESH = 0x7FFF_FFFF
@@ -27,6 +29,32 @@ Row = dict[str, Any]
 
 def tables(store: Store, runs: Iterable[Run], types: Mapping[str, pa.DataType]) -> dict[str, pa.Table]:
     """All tables of the runs that are finished; `types` are the study's."""
+    return _made(store, runs, types, readable)
+
+
+def readable(store: Store, run: Run, types: Mapping[str, pa.DataType]) -> Kept | None:
+    """A finished run whose rows can be made; None where there is none, or what is there was damaged: the store then knows why."""
+    kept = store.look(run.key)
+    if kept is None or (kept.sealed and kept.ours) or bytes.fromhex(run.key) in store.read_before:
+        return kept
+    try:
+        if kept.record["scenario"] != json.loads(json.dumps(run.scenario)):
+            raise ValueError("it is of another scenario")
+        # A baseline's rows are those of any run, without series.
+        _made(store, [replace(run, baseline=None)], types, lambda *_: kept)
+    except Exception as error:  # Whatever our own code meets in bytes of which nobody knows who wrote them.
+        store.damaged[run.key] = f"{type(error).__name__}: {error}"
+        return None
+    store.read_before.add(bytes.fromhex(run.key))
+    return kept
+
+
+def _made(
+    store: Store,
+    runs: Iterable[Run],
+    types: Mapping[str, pa.DataType],
+    look: Callable[[Store, Run, Mapping[str, pa.DataType]], Kept | None],
+) -> dict[str, pa.Table]:
     parameters = list(types)[len(_WHO) :]
     names = ("runs", "baselines", "alone", "subflows", "links", "tunnels", "tunnel_paths", "counters", "events")
     rows: dict[str, list[Row]] = {name: [] for name in names}
@@ -35,21 +63,24 @@ def tables(store: Store, runs: Iterable[Run], types: Mapping[str, pa.DataType]) 
     alone: dict[str, list[Row]] = {}
     cell_is_there = False
     for run in runs:
-        there = run.key in store
+        kept = None if run.key in alone else look(store, run, types)
+        there = kept is not None or run.key in alone
         # Baselines follow their cell, and one that several cells share says nothing of those that did not run.
         cell_is_there = there if run.baseline is None else cell_is_there
         if not there or not cell_is_there:
             continue
         who = _who(run, parameters, types)
         if run.baseline is not None:
-            if run.key not in alone:
-                alone[run.key] = _flows(store.record(run.key))
+            if kept is not None:
+                alone[run.key] = _flows(kept.record)
             beside: Row = {"baseline_of": run.baseline.of}
             if not run.baseline.alone:
                 beside |= {"client_address": run.baseline.client_address, "server_address": run.baseline.server_address}
             rows["alone" if run.baseline.alone else "baselines"] += [{**row, **beside} for row in _of(run, who, alone[run.key])]
             continue
-        record = store.record(run.key)
+        kept = kept or look(store, run, types)
+        assert kept is not None, "it was there a moment ago"
+        record = kept.record
         own = _with_captured(_subflows(record, who), _captured.captured(store, run))
         rows["subflows"] += own
         rows["runs"] += _with_subflows(_of(run, who, _flows(record)), own)
@@ -59,7 +90,7 @@ def tables(store: Store, runs: Iterable[Run], types: Mapping[str, pa.DataType]) 
         rows["counters"] += _counters(record, who)
         rows["events"] += [{**who, **row} for row in events(record["scenario"], record["outcome"])]
         for name, build in (("series", _subflow_series), ("link_series", _link_series)):
-            table = store.series(run.key, "subflows" if name == "series" else "links")
+            table = kept.series("subflows" if name == "series" else "links")
             if table is not None:
                 parts[name].append((who, build(table, record)))
         parts["progress"] += [(who, table) for table in _progress(record)]

@@ -52,7 +52,7 @@ from ._parameters import NUMBER_OF_DRAW
 from ._placeholder import Scalar
 from ._places import field_of
 from ._quantity import Packets, Rate, Share, Size, Time
-from ._runs import Run, runs
+from ._runs import Run, key_of, runs
 from ._scenario import copies, links_of, scenario, start_offset
 from ._schema import SCHEMA_FILE, json_schema
 from ._short import Short
@@ -171,6 +171,7 @@ __all__ = [
     "is_large",
     "joined",
     "json_schema",
+    "key_of",
     "links_of",
     "load",
     "load_setup",

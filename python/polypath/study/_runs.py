@@ -59,11 +59,7 @@ class Run:
     @cached_property
     def key(self) -> str:
         """Names the run in the store: equal keys, equal results."""
-        everything = {"format": STORE_FORMAT, "engine": self.engine, "version": self.version, "scenario": self.scenario}
-        if self.own:
-            everything["own"] = dict(self.own)
-        text = json.dumps(everything, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:32]
+        return key_of(self.engine, self.version, self.scenario, self.own)
 
     @property
     def label(self) -> str:
@@ -75,6 +71,15 @@ class Run:
     @staticmethod
     def _beside(baseline: Baseline) -> str:
         return f"{baseline.of} alone" if baseline.alone else f"tcp alone from {baseline.client_address}"
+
+
+def key_of(engine: str, version: str, scenario: Mapping[str, Any], own: Mapping[str, str] | None = None) -> str:
+    """The key of a run; `own` are hashes of a person's own congestion controls that it uses."""
+    everything = {"format": STORE_FORMAT, "engine": engine, "version": version, "scenario": scenario}
+    if own:
+        everything["own"] = dict(own)
+    text = json.dumps(everything, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def runs(

@@ -1,6 +1,6 @@
 from ._chunks import weight
 from ._dask import DaskPlace
-from ._finished import Failed, Fault, Finished, files_of, parquet, parquet_writer
+from ._finished import Failed, Fault, Finished, files_of, is_name, is_sealed, parquet, parquet_writer, without_seal
 from ._place import LOCAL, Place, State, check_place, find_place
 from ._snakemake import snakefile
 
@@ -15,8 +15,11 @@ __all__ = [
     "check_place",
     "files_of",
     "find_place",
+    "is_name",
+    "is_sealed",
     "parquet",
     "parquet_writer",
     "snakefile",
     "weight",
+    "without_seal",
 ]

@@ -15,6 +15,8 @@ from polypath.study import StudyError
 from ._finished import Finished, packed, unpacked
 
 _SUFFIX = ".run"
+# What a client takes into memory: some hours of captures of two fast links.
+_MOST_BYTES = 4 << 30
 # Storage of objects, of S3, Google and Azure: an object is there whole or not at all, and to rename one is to copy it.
 _OBJECTS = {"s3", "gs", "abfs"}
 
@@ -53,9 +55,16 @@ class Handover:
         return {name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)}
 
     def take(self, key: str) -> Finished:
-        """The run of this key; it stays there until `drop`."""
-        content: Any = self._files.cat_file(self._place(key))
-        return unpacked(key, content)
+        """The run of this key; it stays there until `drop`. Raises `StudyError` where what lies there is no finished run."""
+        place = self._place(key)
+        try:
+            size = self._files.size(place)
+            if size is not None and size > _MOST_BYTES:
+                raise ValueError(f"it has {size} bytes")
+            content: Any = self._files.cat_file(place)
+            return unpacked(key, content)
+        except ValueError as error:
+            raise StudyError(f"{place} is no finished run ({error}): remove it, and run this again") from None
 
     def drop(self, key: str) -> None:
         """Removes what was taken and kept."""

@@ -1,0 +1,89 @@
+"""Which results this user computed on this machine: a ledger in the cache folder, which no results folder can bring along.
+
+It proves no result right. It says whose word a result is: what is not in it came with the study, from another machine, or was edited since.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import socket
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+_ENTRY = 16
+
+Files = Mapping[str, bytes | pa.Buffer]
+
+
+def note(key: str, files: Files) -> None:
+    """These files of this run were made here. Where nothing can be written nothing is noted: no run fails of it."""
+    with contextlib.suppress(OSError, RuntimeError):
+        folder = _folder()
+        folder.mkdir(parents=True, exist_ok=True)
+        # One write at the end of a file is whole, however many processes write. Hosts that share a home have a file each.
+        ledger = os.open(folder / socket.gethostname(), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            os.write(ledger, _entry(key, files))
+        finally:
+            os.close(ledger)
+
+
+class Computed:
+    """The ledger as it is when it is first asked."""
+
+    def has(self, key: str, files: Files) -> bool:
+        """Whether these files of this run were made here, to the byte."""
+        wanted = np.frombuffer(_entry(key, files), dtype="V16")
+        # Sorted by bytes: a void is compared so.
+        at = int(np.searchsorted(self._heads, _head(wanted))[0])
+        while at < len(self._heads) and self._heads[at] == _head(wanted)[0]:
+            if self._entries[at] == wanted[0]:
+                return True
+            at += 1
+        return False
+
+    @cached_property
+    def _sorted(self) -> tuple[np.ndarray, np.ndarray]:
+        content = b""
+        with contextlib.suppress(OSError, RuntimeError):
+            content = b"".join(_whole(file.read_bytes()) for file in sorted(_folder().iterdir()))
+        entries = np.frombuffer(content, dtype="V16")
+        heads = _head(entries)
+        order = np.argsort(heads, kind="stable")
+        return heads[order], entries[order]
+
+    @property
+    def _heads(self) -> np.ndarray:
+        return self._sorted[0]
+
+    @property
+    def _entries(self) -> np.ndarray:
+        return self._sorted[1]
+
+
+def _head(entries: np.ndarray) -> np.ndarray:
+    """The first half of each entry, which sorts faster than the whole."""
+    return np.ascontiguousarray(entries.view(np.uint64).reshape(-1, 2)[:, 0])
+
+
+def _whole(content: bytes) -> bytes:
+    # A disk that was full may have cut the last entry.
+    return content[: len(content) - len(content) % _ENTRY]
+
+
+def _entry(key: str, files: Files) -> bytes:
+    made = hashlib.sha256(key.encode())
+    for name in sorted(files):
+        made.update(f"\0{name}\0{len(files[name])}\0".encode())
+        made.update(files[name])
+    return made.digest()[:_ENTRY]
+
+
+def _folder() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "polypath" / "computed"
