@@ -2,7 +2,8 @@
 
 use crate::connection::Connection;
 use crate::diagnosis;
-use crate::frame::{Dissected, Frame, Icmp, Segment, TcpOption, dissect};
+use crate::fragments::{Fragments, parts};
+use crate::frame::{Dissected, Frame, Icmp, PIECE, Segment, TcpOption, dissect};
 use crate::icmp::{Event, Message};
 use crate::kind::Kind;
 use crate::reader::CaptureReader;
@@ -41,6 +42,7 @@ fn analyse_places<R: Read + Send>(files: Vec<(String, R)>, is_one_place: bool) -
         readers.push(CaptureReader::new(source));
     }
     let mut counts = vec![Counts::default(); readers.len()];
+    let mut fragments = Fragments::default();
     let mut waiting: Vec<bool> = readers.iter_mut().map(CaptureReader::advance).collect();
     let mut analysis = Analysis { icmp: vec![BTreeMap::new(); readers.len()], ..Analysis::default() };
     // Of equal times the file that was named first.
@@ -49,11 +51,20 @@ fn analyse_places<R: Read + Send>(files: Vec<(String, R)>, is_one_place: bool) -
         let found = dissect(packet.link_type, &packet.bytes, packet.len);
         counts[file].add(&found);
         if let Ok(found) = found {
-            analysis.take(packet.time_ns, file, if is_one_place { 0 } else { file }, &found);
+            let place = if is_one_place { 0 } else { file };
+            if let Some((piece, head)) = parts(&found) {
+                if let Some((head, ip_len)) = fragments.add(file, piece, head, |file, count| counts[file].give_up(count)) {
+                    let (frame, tunnel) = (Frame::Tcp(head.segment()), found.tunnel);
+                    analysis.take(packet.time_ns, file, place, &Dissected { frame, ip_len, tunnel });
+                }
+            } else {
+                analysis.take(packet.time_ns, file, place, &found);
+            }
         }
         analysis.start.get_or_insert(packet.time_ns);
         waiting[file] = readers[file].advance();
     }
+    fragments.left().for_each(|(file, count)| counts[file].give_up(count));
     let is_whole = readers.iter().all(|reader| reader.broken.is_none() && reader.missing() == 0);
     let files: Vec<_> = (names.iter().zip(readers).zip(counts).zip(&analysis.icmp))
         .map(|(((name, reader), counts), icmp)| FileReport {
@@ -87,6 +98,16 @@ impl Counts {
         };
         let kind = if map.len() < KINDS || map.contains_key(&kind) { kind } else { Kind::Named("of yet another kind") };
         *map.entry(kind).or_default() += 1;
+    }
+
+    /// So many fragments of TCP segments have not become whole.
+    fn give_up(&mut self, count: u64) {
+        let known = self.read.entry(PIECE).or_default();
+        *known = known.saturating_sub(count);
+        if *known == 0 {
+            self.read.remove(&PIECE);
+        }
+        *self.unread.entry(Kind::Named("fragment of a TCP segment, without the others")).or_default() += count;
     }
 
     fn packets(&self) -> u64 {
@@ -128,7 +149,7 @@ impl Analysis {
                 *self.icmp[file].entry(message.message).or_default() += 1;
                 self.take_icmp(now, place, message);
             }
-            Frame::Udp | Frame::Other(_) => {}
+            Frame::Piece(..) | Frame::Udp | Frame::Other(_) => {}
         }
     }
 

@@ -6,10 +6,15 @@ use crate::layers::{Content, ICMPV6, IpPacket, Part, TCP, UDP, innermost, ip};
 use polypath_wire::{Flags, mptcp};
 use std::net::IpAddr;
 
+/// Of what is put together.
+pub(crate) const PIECE: Kind = Kind::Named("fragment of a TCP segment");
+
 /// What is in a frame.
 #[derive(Copy, Clone, Debug)]
 pub(crate) enum Frame<'a> {
     Tcp(Segment<'a>),
+    /// A fragment of a TCP segment; with the beginning of that, if it is the first one.
+    Piece(Piece, Option<Segment<'a>>),
     Icmp(Icmp),
     Udp,
     Other(Kind),
@@ -19,6 +24,7 @@ impl Frame<'_> {
     pub(crate) fn kind(&self) -> Kind {
         match self {
             Self::Tcp(_) => Kind::Named("TCP"),
+            Self::Piece(..) => PIECE,
             Self::Icmp(icmp) => Kind::Named(icmp.message.protocol()),
             Self::Udp => Kind::Named("UDP"),
             Self::Other(kind) => *kind,
@@ -78,11 +84,68 @@ pub(crate) fn dissect(link_type: i32, bytes: &[u8], wire: u32) -> Result<Dissect
     let (content, tunnel) = innermost(link_type, bytes, wire)?;
     let (frame, ip_len) = match content {
         Content::Other(kind) => (Frame::Other(kind), 0),
+        Content::Ip(TCP, packet, body) if packet.fragment.is_some() => (piece(&packet, body)?, packet.len),
         Content::Ip(TCP, packet, body) => (Frame::Tcp(tcp(&packet, body)?), packet.len),
         Content::Ip(UDP, packet, _) => (Frame::Udp, packet.len),
         Content::Ip(protocol, packet, body) => (Frame::Icmp(icmp(protocol == ICMPV6, packet.source, body)?), packet.len),
     };
     Ok(Dissected { frame, ip_len, tunnel })
+}
+
+/// A fragment of a TCP segment.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Piece {
+    source: IpAddr,
+    destination: IpAddr,
+    id: u32,
+    /// Bytes of the packet before it, and its own.
+    pub(crate) offset: u32,
+    pub(crate) len: u32,
+    pub(crate) has_more: bool,
+    /// Bytes of other headers before the segment's.
+    pub(crate) before: u32,
+}
+
+impl Piece {
+    pub(crate) fn is_of(&self, other: &Self) -> bool {
+        (self.source, self.destination, self.id) == (other.source, other.destination, other.id)
+    }
+}
+
+fn piece<'a>(packet: &IpPacket, body: Part<'a>) -> Result<Frame<'a>, Kind> {
+    let Some(fragment) = packet.fragment else { return Err(MALFORMED) };
+    let (source, destination, before) = (packet.source, packet.destination, fragment.extensions);
+    let len = body.wire.saturating_add(before);
+    let piece = Piece { source, destination, id: fragment.id, offset: fragment.offset, len, has_more: fragment.has_more, before };
+    Ok(Frame::Piece(piece, if fragment.offset == 0 { Some(tcp(packet, body)?) } else { None }))
+}
+
+/// The beginning of a segment that came in fragments.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Head {
+    /// Without options.
+    segment: Segment<'static>,
+    options: [u8; 40],
+    options_there: usize,
+    before: u32,
+}
+
+impl Head {
+    pub(crate) fn of(segment: &Segment<'_>, before: u32) -> Self {
+        let mut options = [0; 40];
+        options[..segment.options.len()].copy_from_slice(segment.options);
+        Self { segment: Segment { options: &[], ..*segment }, options, options_there: segment.options.len(), before }
+    }
+
+    /// Of a packet with so many bytes behind its IP header.
+    pub(crate) fn with_len(mut self, len: u32) -> Option<Self> {
+        self.segment.len = len.checked_sub(self.before + 20 + self.segment.options_len)?;
+        Some(self)
+    }
+
+    pub(crate) fn segment(&self) -> Segment<'_> {
+        Segment { options: &self.options[..self.options_there], ..self.segment }
+    }
 }
 
 fn tcp<'a>(packet: &IpPacket, part: Part<'a>) -> Result<Segment<'a>, Kind> {
@@ -417,7 +480,7 @@ mod tests {
             let Ok(Dissected { frame: Frame::Tcp(segment), .. }) = read(101, &bytes) else { panic!("{:?}", read(101, &bytes)) };
             assert_eq!((segment.source.1, segment.len), (4000, 100));
         }
-        assert!(read(101, &with(44, &[6, 0, 0, 8, 0, 0, 0, 1])).is_err_and(|kind| kind.to_string().contains("fragment of a TCP")));
+        assert!(matches!(read(101, &with(44, &[6, 0, 0, 8, 0, 0, 0, 1])), Ok(Dissected { frame: Frame::Piece(..), .. })));
         assert_eq!(read(101, &with(50, &[0; 8])).unwrap_err().to_string(), "ESP, encrypted");
     }
 
@@ -434,7 +497,7 @@ mod tests {
             (101, in_ipv4(50, &packet), "ESP, encrypted"),
             (101, in_ipv4(253, &packet), "IP protocol 253"),
             (101, vec![0x10; 60], "neither IPv4 nor IPv6"),
-            (101, packet[..39].to_vec(), "cut off before its headers end"),
+            (101, packet[..35].to_vec(), "cut off before its headers end"),
         ] {
             assert_eq!(read(link_type, &frame).unwrap_err().to_string(), name);
         }

@@ -91,8 +91,19 @@ pub(crate) struct IpPacket {
     /// Bytes, its own header among them.
     pub(crate) len: u32,
     pub(crate) ecn_ce: bool,
-    /// It is the second or a later fragment: no other header stands in it.
-    is_later_fragment: bool,
+    /// It is a part of a packet.
+    pub(crate) fragment: Option<Fragment>,
+}
+
+/// Which part of a packet it is.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Fragment {
+    pub(crate) id: u32,
+    /// Bytes of the packet before it. Only the first fragment has other headers (RFC 791 section 3.2).
+    pub(crate) offset: u32,
+    pub(crate) has_more: bool,
+    /// Bytes of extension headers in it.
+    pub(crate) extensions: u32,
 }
 
 /// What is known of a packet when a header is reached.
@@ -368,13 +379,14 @@ fn ipv4(part: Part<'_>) -> Result<(IpPacket, u8, Part<'_>), Kind> {
         return Err(MALFORMED);
     }
     let address = |at| part.u32(at).map(|bits| IpAddr::V4(Ipv4Addr::from(bits)));
+    let (id, fragment) = (u32::from(part.u16(4)?), part.u16(6)?);
+    let (offset, has_more) = (u32::from(fragment & 0x1fff) * 8, fragment & 0x2000 != 0);
     let packet = IpPacket {
         source: address(12)?,
         destination: address(16)?,
         len,
         ecn_ce: part.byte(1)? & 3 == 3,
-        // Only the first fragment has a header (RFC 791 section 3.2).
-        is_later_fragment: part.u16(6)? & 0x1fff != 0,
+        fragment: (offset > 0 || has_more).then_some(Fragment { id, offset, has_more, extensions: 0 }),
     };
     Ok((packet, part.byte(9)?, part.with_length(len).skip(header)?))
 }
@@ -388,7 +400,7 @@ fn ipv6(part: Part<'_>) -> Result<(IpPacket, u8, Part<'_>), Kind> {
         len => u32::from(len) + HEADER as u32,
     };
     let (source, destination, ecn_ce) = (address(8)?, address(24)?, part.byte(1)? >> 4 & 3 == 3);
-    let mut packet = IpPacket { source, destination, len, ecn_ce, is_later_fragment: false };
+    let mut packet = IpPacket { source, destination, len, ecn_ce, fragment: None };
     let (mut protocol, mut rest) = (part.byte(6)?, part.with_length(len).skip(HEADER)?);
     for _ in 0..DEPTH {
         // RFC 8200 section 4: hop-by-hop options, routing, destination options; and mobility, HIP, shim6. Their length does not count the
@@ -396,14 +408,20 @@ fn ipv6(part: Part<'_>) -> Result<(IpPacket, u8, Part<'_>), Kind> {
         let extension = match protocol {
             0 | 43 | 60 | 135 | 139 | 140 => 8 + 8 * usize::from(rest.byte(1)?),
             44 => {
-                packet.is_later_fragment = rest.u16(2)? & 0xfff8 != 0;
+                let (bits, id) = (rest.u16(2)?, rest.u32(4)?);
+                let (offset, has_more) = (u32::from(bits & 0xfff8), bits & 1 != 0);
+                packet.fragment = (offset > 0 || has_more).then_some(Fragment { id, offset, has_more, extensions: 0 });
                 8
             }
             _ => return Ok((packet, protocol, rest)),
         };
+        let is_fragment_header = protocol == 44;
         (protocol, rest) = (rest.byte(0)?, rest.skip(extension)?);
-        if packet.is_later_fragment {
-            return Ok((packet, protocol, rest));
+        if let Some(fragment) = &mut packet.fragment {
+            if fragment.offset > 0 {
+                return Ok((packet, protocol, rest));
+            }
+            fragment.extensions += if is_fragment_header { 0 } else { extension as u32 };
         }
     }
     Err(Kind::Named("more headers in one another than are read"))
@@ -411,11 +429,8 @@ fn ipv6(part: Part<'_>) -> Result<(IpPacket, u8, Part<'_>), Kind> {
 
 fn in_ip<'a>(protocol: u8, packet: IpPacket, body: Part<'a>, outside: Outside) -> Found<'a> {
     let found = || Ok((Content::Ip(protocol, packet, body), outside.tunnel));
-    if packet.is_later_fragment {
-        return match protocol {
-            TCP => Err(Kind::Named("second or later fragment of a TCP segment")),
-            _ => other(Kind::Named("second or later IP fragment"), outside),
-        };
+    if packet.fragment.is_some_and(|fragment| fragment.offset > 0) && protocol != TCP {
+        return other(Kind::Named("second or later IP fragment"), outside);
     }
     match protocol {
         TCP | ICMP | ICMPV6 => found(),

@@ -10,6 +10,7 @@ mod analysis;
 mod connection;
 mod diagnosis;
 mod direction;
+mod fragments;
 mod frame;
 mod icmp;
 mod kind;

@@ -477,3 +477,41 @@ fn bytes_behind_a_hole_count_when_they_arrive() {
     assert_eq!((series.acked_bytes[at(215.0)], series.delivered_bytes[at(160.0)], series.delivered_bytes[at(215.0)]), (0, 4000, 9000));
     assert_eq!((series.acked_bytes.last(), series.delivered_bytes.last()), (Some(&10_000), Some(&10_000)));
 }
+
+#[test]
+fn a_segment_in_fragments_is_one_and_a_fragment_alone_is_named() {
+    // IPv4 fragments at multiples of eight bytes, in any order.
+    let cut = |capture: &Capture, offset: u32, cuts: &[usize]| {
+        let packet = capture.bytes(1, true, &plain(offset, 1000));
+        let body = &packet[20..];
+        let ends = cuts.iter().copied().chain([body.len()]);
+        let mut begin = 0;
+        let mut made = vec![];
+        for end in ends {
+            let mut header = packet[..20].to_vec();
+            header[2..4].copy_from_slice(&((20 + end - begin) as u16).to_be_bytes());
+            header[4..6].copy_from_slice(&((offset / 1000 + 1) as u16).to_be_bytes());
+            header[6..8].copy_from_slice(&((begin / 8) as u16 | if end < body.len() { 0x2000 } else { 0 }).to_be_bytes());
+            made.push([&header, &body[begin..end]].concat());
+            begin = end;
+        }
+        made
+    };
+    let mut capture = Capture::new(false);
+    capture.handshake(0, 1, [None; 3]);
+    let [first, second] = &cut(&capture, 0, &[600])[..] else { panic!("two") };
+    capture.raw(100, second);
+    capture.raw(101, first);
+    for piece in cut(&capture, 1000, &[200, 400]) {
+        capture.raw(102, &piece);
+    }
+    capture.add(103, 1, true, &plain(2000, 1000));
+    let connection = capture.connection();
+    let sent = &connection.subflows[0].directions[0];
+    assert_eq!((sent.segments, sent.bytes, sent.retransmissions, &sent.sizes[..]), (3, 3000, 0, &[(1000, 3)][..]));
+    let lost = cut(&capture, 3000, &[600]);
+    capture.raw(104, &lost[0]);
+    let report = capture.report();
+    assert_eq!((report.files[0].unread, &report.files[0].unread_kinds[0].name[..]), (1, "fragment of a TCP segment, without the others"));
+    assert_eq!(report.connections[0].subflows[0].directions[0].bytes, 3000);
+}
