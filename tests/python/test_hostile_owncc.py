@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from requirement import lacking
 
 from polypath import Study, StudyError, _native, owncc, run
 from polypath.owncc import OwnCcError, _compile
@@ -190,7 +191,13 @@ def test_no_code_of_it_is_in_this_process(tmp_path):
     assert executable() == before
 
 
-needs_x86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="its system calls are those of x86-64")
+@pytest.fixture
+def x86_64():
+    if platform.machine() != "x86_64":
+        lacking("sim", "its system calls are those of x86-64")
+
+
+needs_x86 = pytest.mark.usefixtures("x86_64")
 CALL = """
 static long call(long number, long a, long b, long c)
 {

@@ -243,20 +243,31 @@ WRONG: dict[str, tuple[Changes, str]] = {
         "11: flows.f.routes[0]: the route from 10.0.1.1 to 10.0.2.2 uses link `l2` at `a`, which it does not join",
     ),
     # Units and numbers as people write them elsewhere.
-    "bits a second": (shape("rate: 50Mbps"), '9: topology.links.l2.both.rate: "50Mbps": rate has no unit "Mbps"; write 50mbit'),
-    "bits in capitals": (shape("rate: 10MBIT"), '9: topology.links.l2.both.rate: "10MBIT": rate has no unit "MBIT"; write 10mbit'),
+    "bits a second": (
+        shape("rate: 50Mbps"),
+        '9: topology.links.l2.both.rate: "50Mbps": rate has no unit "Mbps"; allowed are bit, kbit, mbit, gbit; write 50mbit',
+    ),
+    "bits in capitals": (
+        shape("rate: 10MBIT"),
+        '9: topology.links.l2.both.rate: "10MBIT": rate has no unit "MBIT"; allowed are bit, kbit, mbit, gbit; write 10mbit',
+    ),
     "bytes a second": (
         shape("rate: 5MB/s"),
-        '9: topology.links.l2.both.rate: "5MB/s": a rate is in bits, and this is in bytes: that is 40mbit',
+        '9: topology.links.l2.both.rate: "5MB/s": rate has no unit "MB/s"; '
+        "allowed are bit, kbit, mbit, gbit; this is in bytes: that is 40mbit",
     ),
-    "binary bytes a second": (shape("rate: 1KiB/s"), '9: topology.links.l2.both.rate: "1KiB/s": a rate is in bits, and this is in bytes'),
+    "binary bytes a second": (
+        shape("rate: 1KiB/s"),
+        '9: topology.links.l2.both.rate: "1KiB/s": rate has no unit "KiB/s"; '
+        "allowed are bit, kbit, mbit, gbit; this is in bytes: that is 8192bit",
+    ),
     "a time in capitals": (
         shape("rate: 10mbit, delay: 20MS"),
-        '9: topology.links.l2.both.delay: "20MS": time has no unit "MS"; write 20ms',
+        '9: topology.links.l2.both.delay: "20MS": time has no unit "MS"; allowed are ns, us, ms, s, min, h; write 20ms',
     ),
     "a time in words": (
         shape("rate: 10mbit, delay: 5 msec"),
-        '9: topology.links.l2.both.delay: "5 msec": time has no unit "msec"; write 5ms',
+        '9: topology.links.l2.both.delay: "5 msec": time has no unit "msec"; allowed are ns, us, ms, s, min, h; write 5ms',
     ),
     "a comma in a time": (
         shape('rate: 10mbit, delay: "7,5ms"'),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -65,12 +66,14 @@ def known_columns(results: Results, names: Sequence[str]) -> list[str]:
 
 
 def _known(results: Results, name: str) -> str:
-    from polypath.analysis import FAIRNESS, POSSIBLE, meant
+    from polypath.analysis import FAIRNESS, HEADS, POSSIBLE, meant
     from polypath.results import columns
 
     there = [*columns("runs"), *FAIRNESS, *POSSIBLE]
     if name not in there:
-        hint = meant(name, there) or ";"
+        # A word of the tables' heads will do.
+        words = difflib.get_close_matches(name, HEADS, n=1, cutoff=0.8)
+        hint = f'; did you mean "{words[0]}"?' if words else meant(name, there) or ";"
         raise StudyError(f'there is no column "{name}" of the runs{hint} docs/reference/results.md has all of them')
     if not pd.api.types.is_numeric_dtype(results.runs.get(name, pd.Series(dtype=float))):
         raise StudyError(f'the column "{name}" holds no numbers, so it has no mean; choose another')

@@ -59,7 +59,7 @@ class _Handler(SimpleHTTPRequestHandler):
     def send_head(self) -> Any:
         # A page of elsewhere whose name is made to mean this machine asks under that name.
         name, _, port = self.headers.get("Host", "").partition(":")
-        if name not in (HOST, "localhost") or port not in ("", str(self.server.server_address[1])):
+        if name not in (HOST, "localhost") or port not in ("", str(self.connection.getsockname()[1])):
             self.send_error(HTTPStatus.MISDIRECTED_REQUEST)
             return None
         if not self._is_of_the_site():

@@ -139,7 +139,7 @@ Aqm = Annotated[Managed | None, BeforeValidator(_none)]
 """Of a rate: what manages its queue, or nothing."""
 
 
-def check_aqm(aqm: Any, queue: Packets | Size, hold: Time, burst: Size) -> None:
+def check_aqm(aqm: Any, queue: Packets | Size | Time, hold: Time, burst: Size) -> None:
     """Raises ValueError where a queue and what manages it do not fit together."""
     if aqm is None or is_placeholder(aqm) or isinstance(aqm, Undecided):
         return

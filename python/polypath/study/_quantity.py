@@ -86,8 +86,10 @@ class _Quantity(int):
             raise ValueError(f'the bare number {value} has no unit; write {cls.what} like "{cls.example}"')
         size = cls.units.get(unit)
         if size is None:
-            known = f'{cls.what} has no unit "{unit}"; allowed are {", ".join(cls.spoken)}'
-            raise ValueError(f'"{value}": {cls._meant(match["number"], unit) or known}')
+            hint = cls._meant(match["number"], unit)
+            raise ValueError(
+                f'"{value}": {cls.what} has no unit "{unit}"; allowed are {", ".join(cls.spoken)}' + (f"; {hint}" if hint else "")
+            )
         exact = Decimal(match["number"]) * size
         if exact != exact.to_integral_value():
             raise ValueError(f'"{value}" is finer than one {cls.written[-1]}')
@@ -101,7 +103,7 @@ class _Quantity(int):
         meant = cls.also.get(unit.lower(), unit.lower())
         if meant == unit or meant not in cls.spoken:
             return None
-        return f'{cls.what} has no unit "{unit}"; write {number}{meant}'
+        return f"write {number}{meant}"
 
     def __getnewargs__(self) -> tuple[str]:  # type: ignore[override]  # For copy and pickle: they rebuild it from its text.
         return (str(self),)
@@ -155,12 +157,12 @@ class Rate(_Quantity):
             size = Size.units[(found["size"] or "").replace("k", "K") + "B"]
             bits = Decimal(number) * size * 8
             if bits == bits.to_integral_value() and bits <= _LARGEST:
-                return f"a rate is in bits, and this is in bytes: that is {cls.base(int(bits))}"
+                return f"this is in bytes: that is {cls.base(int(bits))}"
         if found := re.fullmatch(r"(?P<size>[kmg]?)b(?P<sure>its?)?(/s|ps)?", unit.lower()):
             meant = f"{number}{found['size']}bit"
             # A large letter before a small one is a bit to everybody.
             sure = found["sure"] or re.fullmatch(r"[KMG]b.*", unit)
-            return f'{cls.what} has no unit "{unit}"; write {meant}' + ("" if sure else f" if these are bits, and {meant} times 8 if bytes")
+            return f"write {meant}" + ("" if sure else f" if these are bits, and {meant} times 8 if bytes")
         return None
 
 

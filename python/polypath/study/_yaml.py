@@ -70,7 +70,8 @@ def _has_bare_placeholder(text: str, line: int) -> bool:
 class _MistakeError(Exception):
     def __init__(self, at: yaml.Node | yaml.Event | int, sentence: str) -> None:
         super().__init__(sentence)
-        self.line: int = at if isinstance(at, int) else at.start_mark.line + 1
+        mark = None if isinstance(at, int) else at.start_mark
+        self.line: int = at if isinstance(at, int) else mark.line + 1 if mark else 1
 
 
 class _Builder:
@@ -101,6 +102,7 @@ class _Builder:
             return mapping
         if isinstance(node, yaml.SequenceNode):
             return [self.build(item, (*where, index)) for index, item in enumerate(node.value)]
+        assert isinstance(node, yaml.ScalarNode), "YAML has no further kind"
         return _scalar(node)
 
 
@@ -141,7 +143,7 @@ class _Loader(yaml.SafeLoader):
     _composed = 0
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        event = self.peek_event()
+        event: yaml.Event = self.peek_event()  # type: ignore[no-untyped-call]  # Its stubs have no types.
         tag = getattr(event, "tag", None)
         if tag is not None:
             raise _MistakeError(event, f"tags such as {tag.replace('tag:yaml.org,2002:', '!!')[:_MOST_DIGITS]} are not used in studies")

@@ -173,10 +173,10 @@ impl Image {
                 (R_X86_64_RELATIVE, _) if x86 => self.relative.push((at, addend)),
                 (R_AARCH64_RELATIVE, _) if !x86 => self.relative.push((at, addend)),
                 (R_X86_64_64 | R_X86_64_GLOB_DAT | R_X86_64_JUMP_SLOT, RelocationTarget::Symbol(index)) if x86 => {
-                    self.refer(file, at, index, addend)?
+                    self.refer(file, at, index, addend)?;
                 }
                 (R_AARCH64_ABS64 | R_AARCH64_GLOB_DAT | R_AARCH64_JUMP_SLOT, RelocationTarget::Symbol(index)) if !x86 => {
-                    self.refer(file, at, index, addend)?
+                    self.refer(file, at, index, addend)?;
                 }
                 _ => {
                     return Err(format!(
