@@ -35,16 +35,20 @@ from polypath.advise import (
     uplinks,
     weighted,
 )
+from polypath.advise._answer import answer
 from polypath.advise._budget import budget
 from polypath.advise._harm import harm
 from polypath.advise._networks import drawn
 from polypath.advise._ranking import ranking
 from polypath.advise._score import score
 from polypath.advise._search import FINALISTS, compared_in, needed, schedule, search
+from polypath.advise._study import study
+from polypath.advise._trials import Trials
 from polypath.cli import _advised
 from polypath.doctor import Address, Device, Facts
 from polypath.engines import find
 from polypath.pcap import analyse
+from polypath.study import cells, scenario
 
 # Slow links, so that a run costs little.
 WORDS = ("6/2mbit 20ms", "3/1mbit 60ms jitter 10ms loss 0..0.2%")
@@ -127,6 +131,12 @@ WRONG = {
     "50mbit 20ms address ::1": "no address of IPv4",
     "50mbit 20ms name a/b": "is no name",
     "50mbit 1..2..3ms": "is no figure",
+    "50mbit 20ms outage 300ms": '`every` is missing; outages have a length and a distance, like "outage 300ms every 15s"',
+    "50mbit 20ms every 15s": "`outage` is missing",
+    "50mbit 20ms outage 300 every 15s": "the bare number 300 has no unit",
+    "50mbit 20ms outage 3s every 2s": "an outage of 3s is none between 1ms and the time from one to the next, 2s",
+    "50mbit 20ms outage 10ms every 20ms": "is not between 500ms and 10 minutes",
+    "50mbit 20ms outages 300ms every 15s": 'did you mean "outage"?',
 }
 
 
@@ -196,6 +206,109 @@ def test_of_equals_the_one_that_changes_least_is_the_advice_and_ties_are_told():
     assert not found.advice.ties and found.default.of_best.high < 1
 
 
+def test_ties_go_to_what_is_left_beside_others_then_to_who_harms_least_then_to_the_smaller_change():
+    """Vegas and BBR behind a shaper tied, and beside a TCP connection of somebody else Vegas kept 2 of 8 Mbit/s."""
+    vegas, bbr = (Setting(paths="all", cc=cc, shaped=True) for cc in ("vegas", "bbr"))
+    default, reno = Setting(paths="all", cc="cubic"), Setting(paths="all", cc="reno", shaped=True)
+    rows = {vegas: (10.0, 9.9, 10.1), bbr: (9.95, 10.0, 9.97), reno: (10.0, 10.02, 9.9), default: (5.0, 5.1, 4.9)}
+    figures = {each.name: [{"upload": value} for value in values] for each, values in rows.items()}
+
+    def chosen(beside, harms):
+        alone = [{1: 1.0}]
+        lost = {each.name: harm([{1: 1.0 - harms.get(each, 0.0)}], alone) for each in rows}
+        told = {each.name: {"upload": beside.get(each, 8.0)} for each in rows}
+        return ranking(list(rows), default, figures, {"upload": 1.0}, lost, told)
+
+    found = chosen({vegas: 2.0, reno: 5.0}, {})
+    assert found.advice.setting == found.stock.setting == bbr
+    assert {place.setting for place in found.equals} == {vegas, reno}
+    # What is left is roughly alike: who takes least from others.
+    assert chosen({vegas: 7.8}, {bbr: 0.4, vegas: 0.4}).advice.setting == reno
+    # All alike: the smaller change, and of equal ones the better score.
+    assert chosen({}, {bbr: 0.02}).advice.setting == vegas
+
+
+def test_a_tunnel_stands_beside_mptcp_and_is_never_the_advice():
+    default, tunnel = Setting(paths="all", cc="cubic"), Setting(paths="all", cc="bbr", tunnel="earliest")
+    figures = {
+        default.name: [{"download": each} for each in (5.0, 5.1, 4.9)],
+        tunnel.name: [{"download": each} for each in (10.0, 10.3, 9.7)],
+    }
+    no_harm = harm([{1: 1.0}], [{1: 1.0}])
+    found = ranking([default, tunnel], default, figures, {"download": 1.0}, dict.fromkeys(figures, no_harm))
+    assert (found.best.setting, found.advice.setting, found.tunnel.setting) == (tunnel, default, tunnel)
+    assert found.tunnel_of_advice.low > 1.9
+    told = answer(asked(), found, {}, 3, lambda setting, name, where: "5.0")
+    assert "tunnel-earliest-bbr, it is 2.00 times as good (95 %:" in told[-1] and told[-1].endswith("take the tunnel.")
+
+
+def test_a_tunnel_adds_no_path_to_mptcp():
+    # An address of a tunnel is one more address of the host, and a full mesh would use it.
+    question = asked("download,call")
+    tunnel = Setting(paths="all", cc="cubic", tunnel="earliest")
+    both = Trials(question)
+    both.run([linux_default(PATHS), tunnel], [1])
+    alone = Trials(question)
+    alone.run([linux_default(PATHS)], [1])
+    assert list(both.figures(linux_default(PATHS), [1])) == list(alone.figures(linux_default(PATHS), [1]))
+    made = study(question, [tunnel], [1])
+    assert [path.weight for path in made.topology.tunnels["tunnel"].paths] == [2, 1]
+
+
+def test_what_is_left_out_carries_nothing():
+    three = (*PATHS, path_in_words("2/1mbit 300ms", 3))
+    question = asked("download", three)
+    trials = Trials(question)
+    most = {
+        each.paths: each
+        for each in candidates(three)
+        if each.cc == "cubic" and not each.shaped and each.tunnel is None and each.scheduler == "default" and each.buffer is None
+    }
+    trials.run(list(most.values()), [1])
+    goodput = {paths: next(iter(trials.figures(each, [1])))["download"] for paths, each in most.items()}
+    rates = {path.name: path.down.high / 1e6 for path in three}
+    for paths, value in goodput.items():
+        assert value < sum(rates[name] for name in (rates if paths == "all" else paths.split("+")))
+    # 6 + 3 against 6 + 2: which one is left out is seen.
+    assert goodput["path1+path2"] > max(goodput["path1+path3"], rates["path1"])
+    some = most["path1+path3"]
+    text = script(question, some, "host")
+    assert "$ADDRESS1" in text and "$ADDRESS3" in text and "$ADDRESS2" not in text
+
+
+def test_outages_come_again_and_again():
+    path = path_in_words("starlink: 6/2mbit 40ms jitter 10ms outage 300ms every 2s", 1)
+    assert (path.outage, path.every, path.jitter) == (span(300e6), span(2e9), span(10e6))
+    assert path_in_words(path.told(), 1) == replace(path, name="path1") and "outage 300ms every 2s" in path.told()
+    ranges = path_in_words("6mbit 40ms outage 100..300ms every 2..4s", 1)
+    lines = [drawn((ranges,), number)[0] for number in range(1, 100)]
+    assert all(100e6 <= each.outage <= 300e6 and 2e9 <= each.every <= 4e9 and 0 <= each.begins < each.every for each in lines)
+    assert len({each.begins for each in lines}) > 90
+    question = asked("download", (path,))
+    made = scenario(cells(study(question, [linux_default((path,))], [1]))[0].setup, 1)
+    (chain,) = (each["a_to_b"] for each in made["links"] if each["name"] == "starlink")
+    spans = next(element for element in chain if element["kind"] == "down")["spans_ns"]
+    begins = int(drawn((path,), 1)[0].begins)
+    assert len(spans) == question.seconds[1] / 2
+    # The last one is longer than the run.
+    expected = [[begins + number * 2 * 10**9, begins + number * 2 * 10**9 + 300 * 10**6] for number in range(len(spans))]
+    assert spans[:-1] == expected[:-1] and spans[-1] == [expected[-1][0], question.seconds[1] * 10**9 - 1]
+    # The whole window counts: an outage of each period lies in it.
+    assert question.seconds[1] - question.seconds[0] >= 8
+    rare = asked("download", (path_in_words("6mbit 40ms outage 300ms every 15s", 1),))
+    assert rare.seconds[1] - rare.seconds[0] == 15
+
+
+def test_outages_cost_what_they_cut():
+    words = "6mbit 20ms queue 50ms"
+    lossless, cut = (Trials(asked("download", (path_in_words(f"{words}{more}", 1),))) for more in ("", " outage 1s every 4s"))
+    for trials in (lossless, cut):
+        trials.run([linux_default(trials.question.paths)], [1])
+    before, after = (next(iter(trials.figures(linux_default(trials.question.paths), [1])))["download"] for trials in (lossless, cut))
+    # A quarter of the time nothing passes, and what comes back has to begin anew.
+    assert 0.4 * before < after < 0.78 * before
+
+
 def test_harm_is_what_a_neighbour_loses():
     found = harm([{1: 5.0, 2: 8.0}, {1: 3.0, 2: 8.0}], [{1: 10.0, 2: 8.0}, {1: 10.0, 2: 8.0}])
     assert found.by_path == pytest.approx((0.6, 0.0)) and found.worst == pytest.approx(0.6)
@@ -204,12 +317,20 @@ def test_harm_is_what_a_neighbour_loses():
 def test_the_candidates_begin_with_linux_and_differ():
     settings = candidates(PATHS)
     assert settings[0] == linux_default(PATHS) == Setting(paths="all", cc="cubic")
-    assert len({each.name for each in settings}) == len(settings) == 56
-    assert {each.needs for each in settings} == {"stock", "ours", "other"}
+    assert len({each.name for each in settings}) == len(settings) == 64
+    assert {each.needs for each in settings} == {"stock", "ours", "other", "tunnel"}
+    assert {each.tunnel for each in settings} == {None, "earliest", "turns", "flows"}
+    # Of several lines one may be left out.
+    three = (*PATHS, path_in_words("2/1mbit 300ms", 3))
+    assert {each.paths for each in candidates(three)} == {
+        *("all", "path1", "path2", "path3"),
+        *("path2+path3", "path1+path3", "path1+path2"),
+    }
     # Buffers are a question only where Linux's own are too small.
     far = candidates((path_in_words("500mbit 100ms", 1),))
     assert {each.buffer for each in far} == {None, 64 << 20}
     assert {each.paths for each in candidates(PATHS[:1])} == {"path1"}
+    assert {each.tunnel for each in candidates(PATHS[:1])} == {None}
 
 
 def test_what_is_to_be_loaded_can_be(polypath):
@@ -222,11 +343,11 @@ def test_what_is_to_be_loaded_can_be(polypath):
 
 def test_a_search_keeps_within_its_budget_and_one_that_is_too_small_says_what_is_needed():
     question, count = asked(), len(candidates(PATHS))
-    for text in ("300runs", "700runs", "2min", "1h"):
+    for text in ("340runs", "700runs", "2min", "1h"):
         allowed = budget(text, question)
         assert schedule(allowed, count, question).runs <= allowed.runs
     # A larger budget begins with more networks: half of the settings leave after the first round.
-    begins = [schedule(budget(text, question), count, question).rounds[0][1] for text in ("300runs", "600runs", "2min", "1h")]
+    begins = [schedule(budget(text, question), count, question).rounds[0][1] for text in ("340runs", "700runs", "2min", "1h")]
     assert begins == sorted(begins) and (begins[0], begins[-2:]) == (1, [4, 4]) and 1 < begins[1] < 4
     assert schedule(budget("2min", question), 10, question).rounds == ((10, 16),)
     rounds = schedule(budget("2min", question), count, question).rounds
@@ -271,8 +392,8 @@ def test_a_setting_that_is_clearly_worse_gets_few_runs_and_the_best_is_found():
     noisy = Told(question, lambda setting, network: math.sin(len(setting.name) * 7 + network * 31 + len(setting.cc)))
     search(noisy, settings, planned)
     assert clear.runs < noisy.runs <= planned.searching
-    # All of them in the first networks, and the seven that are kept anyway in all.
-    assert clear.runs <= len(settings) * planned.rounds[0][1] + 7 * planned.searched
+    # All of them in the first networks, and the eight that are kept anyway in all.
+    assert clear.runs <= len(settings) * planned.rounds[0][1] + 8 * planned.searched
 
 
 def test_what_is_only_shown_does_not_push_out_what_may_be_the_advice():
@@ -281,7 +402,7 @@ def test_what_is_only_shown_does_not_push_out_what_may_be_the_advice():
     trials = Told(question, lambda setting, network: (setting.needs == "other") + math.sin(len(setting.name) * 7 + network * 31))
     found = search(trials, settings, planned)
     assert found[0].needs == "other"
-    assert sum(each.needs != "other" for each in found) >= FINALISTS
+    assert sum(each.needs in ("stock", "ours") for each in found) >= FINALISTS
 
 
 def test_close_settings_are_compared_in_more_networks_than_clear_ones():
@@ -306,7 +427,7 @@ def test_close_settings_are_compared_in_more_networks_than_clear_ones():
 @pytest.fixture(scope="module")
 def answered(tmp_path_factory):
     folder = tmp_path_factory.mktemp("advice")
-    return advise(PATHS, "download=2,call=1", folder=folder, budget_text="320runs", on_linux=False)
+    return advise(PATHS, "download=2,call=1", folder=folder, budget_text="360runs", on_linux=False)
 
 
 def test_the_answer_is_better_than_linux_by_itself_and_says_what_it_rests_on(answered):
@@ -319,9 +440,11 @@ def test_the_answer_is_better_than_linux_by_itself_and_says_what_it_rests_on(ans
     assert answered.answer[0].startswith(("Take ", "Set ", "Leave ", "Put "))
     assert any("beside a TCP connection of somebody else" in line for line in answered.answer) == found.advice.setting.shaped
     compared = {place.setting.cc for place in found.places}
-    assert {each.setting.cc for each in answered.left} == {each.cc for each in candidates(PATHS) if each.needs != "other"} - compared
+    assert {each.setting.cc for each in answered.left} == {
+        each.cc for each in candidates(PATHS) if each.needs in ("stock", "ours")
+    } - compared
     assert all(each.of_advice.mean < 1 for each in answered.left)
-    assert answered.settings == 56 and answered.runs <= 320
+    assert answered.settings == 64 and answered.runs <= 360
     assert answered.confirmation.sentence.startswith("not confirmed on Linux")
     assert any("lp, nv" in line for line in answered.untried)
 
@@ -583,7 +706,7 @@ def test_the_command_line_tells_and_writes_the_answer(polypath, tmp_path, monkey
 def test_three_paths_that_are_known_exactly_differ_by_chance_alone(tmp_path):
     paths = [path_in_words("2mbit 20ms queue 80ms", number) for number in (1, 2, 3)]
     found = advise(paths, "web,call", folder=tmp_path, budget_text="350runs", on_linux=False)
-    assert len(found.ranking.places) >= 6 and "some of the paths, more than one and fewer than all" in found.untried
+    assert len(found.ranking.places) >= 6 and any(line.startswith("one path left out with") for line in found.untried)
 
 
 def test_a_path_needs_no_name_of_its_own():

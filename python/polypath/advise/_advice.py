@@ -92,7 +92,7 @@ def advise(
     made = final_study(question, finalists, networks, neighbours, words)
     stage(f"comparing {len(finalists)} of them in other networks", len(plan(made, out=File(folder) / RESULTS).pending))
     final = run_final(question, finalists, networks, made, File(folder), workers=workers, progress=lambda run: progress(1))
-    ranked = ranking(finalists, linux_default(question.paths), final.figures, question.weights, final.harm)
+    ranked = ranking(finalists, linux_default(question.paths), final.figures, question.weights, final.harm, final.beside)
 
     others = left(question, settings, ranked, trials)
     told = Words(question=question, ranked=ranked, beside=final.beside, left=others, uses=uses, budget=budget_text, networks=len(networks))
@@ -105,7 +105,9 @@ def advise(
         confirmation = confirm(question, order, networks, File(folder), workers=workers)
     advice = Advice(
         question=question,
-        answer=answer(question, ranked, final.beside, lambda each, name, where: _plain(ranked, final.beside, each, name, where)),
+        answer=answer(
+            question, ranked, final.beside, len(networks), lambda each, name, where: _plain(ranked, final.beside, each, name, where)
+        ),
         ranking=ranked,
         left=others,
         yardstick=final.yardstick,
@@ -179,6 +181,7 @@ def _place(question: Question, place: Place) -> dict[str, Any]:
         "paths": setting.paths,
         "cc": setting.cc,
         "scheduler": setting.scheduler,
+        "tunnel": setting.tunnel,
         "queue": setting.queue,
         "buffers": setting.buffer,
         "needs": setting.needs,

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from ._ranking import Place, Ranking
 from ._score import Figures, Ratio, ratio
-from ._settings import ALL, Setting
+from ._search import NEIGHBOURS
+from ._settings import ALL, SHOWN, Setting
 from ._study import BESIDE, COMPARED, Question
 from ._trials import Trials
 from ._uses import use
@@ -26,27 +27,54 @@ class Left:
     networks: int
 
 
-def answer(question: Question, ranked: Ranking, beside: Mapping[str, Figures], told: Told) -> list[str]:
-    """`beside`: figures of each setting beside a TCP connection of somebody else on each path."""
+def answer(question: Question, ranked: Ranking, beside: Mapping[str, Figures], networks: int, told: Told) -> list[str]:
+    """`beside`: figures of each setting beside a TCP connection of somebody else on each path; `networks`: how many compared them."""
     best, default = ranked.advice, ranked.default
     sentences = [_what(question, best.setting)]
+    where = f"On the simulator, in {networks} networks such as you said,"
     if best is default:
-        sentences.append(f"That is what Linux does by itself: {_figures(question, best.setting, COMPARED, told)}.")
+        sentences.append(f"That is what Linux does by itself. {where} it gives {_figures(question, best.setting, COMPARED, told)}.")
     else:
         own, theirs = (_figures(question, each.setting, COMPARED, told) for each in (best, default))
-        sentences.append(f"That gives {own}; Linux by itself gives {theirs}. {_gain(best)}")
+        sentences.append(f"{where} that gives {own}; Linux by itself gives {theirs}. {_gain(best)}")
+    if ranked.equals:
+        names = _listed([place.setting.name for place in ranked.equals])
+        sentences.append(
+            f"It ties with {names}, within 1 % on the simulator. Ties go to what keeps most beside somebody else's TCP, then to what takes "
+            "least from it, then to the smaller change."
+        )
     if best.setting.shaped and best.setting.name in beside and default.setting.name in beside:
         own, theirs = (_figures(question, each.setting, BESIDE, told) for each in (best, default))
         sentences.append(
             f"A shaper on the host rules the host's own packets alone: beside a TCP connection of somebody else on each path it is {own} "
-            f"(Linux by itself: {theirs}). Where the line is shared, put the shaper on the router."
+            f"(Linux by itself: {theirs}), the means of {min(NEIGHBOURS, networks)} simulated networks, "
+            "so a rough figure. Where the line is shared, put the shaper on the router."
         )
-    if best.setting.paths == ALL and len(question.paths) > 1 and any(not use(name).datagrams for name in question.weights):
+    used = [path.name for path in question.paths if best.setting.uses(path)]
+    if best.setting.multipath and any(not use(name).datagrams for name in question.weights):
         sentences.append(
-            "All paths are used only where the other end speaks MPTCP; with an ordinary server a connection stays on "
-            f"{question.paths[0].name}. A tunnel to a host of your own takes all paths to any server (polypath tunnel)."
+            f"{_listed(used)} are used together only where the other end speaks MPTCP; with an ordinary server a connection stays on "
+            f"{used[0]}."
         )
+    if ranked.tunnel is not None and ranked.tunnel_of_advice is not None:
+        sentences.append(_tunnel(ranked.tunnel, ranked.tunnel_of_advice))
     return sentences
+
+
+def _tunnel(place: Place, of_advice: Ratio) -> str:
+    """MPTCP, or one path, against a tunnel."""
+    by = f"{of_advice.mean:.2f} times as good ({_interval(of_advice)})"
+    if of_advice.low <= 1 <= of_advice.high:
+        by = f"not told from it ({_interval(of_advice)} of its score)"
+    sentence = (
+        f"A tunnel to a host of your own takes all paths to any server (polypath tunnel): in its best setting, {place.setting.name}, it is "
+        f"{by} on the simulator"
+    )
+    return f"{sentence}, so where you have such a host take the tunnel." if of_advice.low > 1 else f"{sentence}."
+
+
+def _interval(of: Ratio) -> str:
+    return f"95 %: {of.low:.2f} to {of.high:.2f}"
 
 
 def left(question: Question, settings: Sequence[Setting], ranked: Ranking, trials: Trials) -> list[Left]:
@@ -54,7 +82,7 @@ def left(question: Question, settings: Sequence[Setting], ranked: Ranking, trial
     shown = {place.setting.cc for place in ranked.places}
     found: dict[str, Left] = {}
     for each in settings:
-        if each.cc in shown or each.needs == "other":
+        if each.cc in shown or each.needs in SHOWN:
             continue
         networks = trials.networks(each)
         own = ratio(trials.scores(each, networks), trials.scores(ranked.advice.setting, networks))
@@ -66,19 +94,23 @@ def left(question: Question, settings: Sequence[Setting], ranked: Ranking, trial
 
 def _what(question: Question, setting: Setting) -> str:
     several = len(question.paths) > 1
+    used = [path.name for path in question.paths if setting.uses(path)]
     todo = []
-    if several:
-        todo.append("take all paths with MPTCP" if setting.paths == ALL else f"take {setting.paths} alone, with plain TCP")
+    if setting.multipath:
+        which = "all paths" if setting.paths == ALL else f"{_listed(used)}, and not {_listed(_unused(question, setting))},"
+        todo.append(f"take {which} with MPTCP")
+    elif several:
+        todo.append(f"take {setting.paths} alone, with plain TCP")
     connections = any(not use(name).datagrams for name in question.weights)
     kept = []
     if setting.cc != "cubic":
         todo.append(f"set the congestion control {setting.cc}")
     elif connections:
         kept.append("the congestion control (cubic)")
-    if setting.paths == ALL and several:
+    if setting.multipath:
         kept.append("the scheduler (default)")
     if setting.shaped:
-        where = "each path" if setting.paths == ALL and several else setting.paths
+        where = "each path" if setting.paths == ALL and several else _listed(used)
         todo.append(f"put a shaper with fq_codel in front of {where}")
     if setting.buffer is not None:
         todo.append(f"raise the largest buffers to {setting.buffers}")
@@ -89,6 +121,10 @@ def _what(question: Question, setting: Setting) -> str:
         stay = f"leave {_listed(kept)} as {'they are' if len(kept) > 1 or 'buffers' in kept[0] else 'it is'}"
         sentence = f"{sentence}; {stay}" if sentence else stay
     return f"{sentence[:1].upper()}{sentence[1:]}."
+
+
+def _unused(question: Question, setting: Setting) -> list[str]:
+    return [path.name for path in question.paths if not setting.uses(path)]
 
 
 def _listed(words: Sequence[str]) -> str:
@@ -103,5 +139,5 @@ def _gain(place: Place) -> str:
     gain = place.of_default
     score = "By the score, the weighted geometric mean of these figures,"
     if gain.low <= 1 <= gain.high:
-        return f"{score} the two are not told apart."
-    return f"{score} that is {gain.mean:.2f} times as good ({gain.low:.2f} to {gain.high:.2f})."
+        return f"{score} the two are not told apart ({_interval(gain)} of it)."
+    return f"{score} that is {gain.mean:.2f} times as good ({_interval(gain)})."

@@ -11,7 +11,7 @@ from typing import Literal
 from polypath.study import Rate
 
 from ._paths import Path
-from ._settings import ALL, STOCK_CC, Setting
+from ._settings import STOCK_CC, Setting
 from ._study import Question, shaped_to
 from ._uses import use
 
@@ -36,8 +36,8 @@ class Command:
 
 def commands(question: Question, setting: Setting) -> list[Command]:
     """What is to be run as root, at the host with the paths and at the server, in this order."""
-    numbered = [(place, path) for place, path in enumerate(question.paths, start=1) if setting.paths in (ALL, path.name)]
-    several = setting.paths == ALL
+    numbered = [(place, path) for place, path in enumerate(question.paths, start=1) if setting.uses(path)]
+    several = setting.multipath
     found = [*_congestion_control(question, setting)]
     if setting.scheduler != "default":
         line = f"sysctl -w net.mptcp.scheduler={setting.scheduler}"

@@ -13,7 +13,7 @@ from polypath.study import DEFAULT_KERNEL
 
 from ._final import RESULTS, Outcomes, means, outcomes
 from ._score import Figures, Ratio, ratio, score
-from ._settings import Setting
+from ._settings import SHOWN, Setting
 from ._study import Question, study
 from ._uses import use, value
 
@@ -47,7 +47,7 @@ def confirm(
     question: Question, ranked: Sequence[Setting], networks: Sequence[int], folder: Path, *, workers: int | None = None
 ) -> Confirmation:
     """Runs the best of what the kernel has on both engines, with those of the uses that the kernel can have at once."""
-    able = [setting for setting in ranked if setting.needs != "other"][:MOST]
+    able = [setting for setting in ranked if setting.needs not in SHOWN][:MOST]
     few = networks[:NETWORKS]
     asked = _measurable(question)
     if asked is None:

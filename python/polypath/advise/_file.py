@@ -16,7 +16,7 @@ from ._paths import MIN_RATE, Path, Span
 from ._words import path_in_words
 
 _PACKET_BITS = 1514 * 8
-_FIELDS = ("down", "up", "rtt", "jitter", "loss", "queue", "dev", "address", "via")
+_FIELDS = ("down", "up", "rtt", "jitter", "loss", "queue", "outage", "every", "dev", "address", "via")
 EXAMPLE = 'paths: {dsl: "50/10mbit 20ms", lte: "30/10mbit 60ms jitter 15ms loss 0.1%"}'
 
 

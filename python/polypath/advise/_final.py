@@ -13,7 +13,7 @@ from polypath.study import Run, Study
 from ._harm import Goodputs, Harm, goodputs, harm
 from ._score import Figures
 from ._settings import Setting
-from ._study import ALONE, BESIDE, COMPARED, NETWORK, SETTING, Question, study, with_neighbours
+from ._study import ALONE, BESIDE, COMPARED, NETWORK, SETTING, Question, compared, experiment, study, with_neighbours
 from ._uses import use, value
 
 RESULTS = "results"
@@ -47,9 +47,8 @@ def final_study(
     measures = yardsticks(question)
     everyone = list(dict.fromkeys([*settings, *measures]))
     beside = with_neighbours(question, everyone, networks[:neighbours])
-    names = [f"n{network}" for network in networks]
-    compared = {"title": "The settings", "matrix": {SETTING: [each.name for each in settings], NETWORK: names}}
-    return study(question, everyone, networks, {**words, "matrix": {}, "experiments": {COMPARED: compared, **beside}})
+    experiments = {**compared(question, settings, networks), **beside}
+    return study(question, everyone, networks, {**words, "matrix": {}, "experiments": experiments})
 
 
 def run_final(
@@ -67,19 +66,20 @@ def run_final(
     results = execute(work, workers=workers, progress=progress)
     found = outcomes(work.runs, Store(work.folder / "runs"))
     seconds = question.seconds[1]
-    some = [network for network in networks if (BESIDE, settings[0].name, f"n{network}") in found]
-    alone = [goodputs(outcome) for (experiment, _, _), outcome in found.items() if experiment == ALONE]
+    some = [network for network in networks if (experiment(BESIDE, settings[0]), settings[0].name, f"n{network}") in found]
+    alone = [goodputs(outcome) for (name, _, _), outcome in found.items() if name == ALONE]
 
-    def beside(name: str) -> list[Goodputs]:
-        return [goodputs(outcome) for (experiment, setting, _), outcome in found.items() if (experiment, setting) == (BESIDE, name)]
+    def beside(setting: Setting) -> list[Goodputs]:
+        wanted = (experiment(BESIDE, setting), setting.name)
+        return [goodputs(outcome) for (name, own, _), outcome in found.items() if (name, own) == wanted]
 
     return Final(
         study=made,
         results=results,
         figures={each.name: figures(question, found, each, networks, seconds) for each in settings},
-        harm={each.name: harm(beside(each.name), alone) for each in settings},
+        harm={each.name: harm(beside(each), alone) for each in settings},
         beside={each.name: means(figures(question, found, each, some, seconds, BESIDE)) for each in settings},
-        yardstick=[harm(beside(each.name), alone).by_path[place] for place, each in enumerate(yardsticks(question))],
+        yardstick=[harm(beside(each), alone).by_path[place] for place, each in enumerate(yardsticks(question))],
         runs=work.distinct,
     )
 
@@ -93,10 +93,10 @@ def outcomes(done: Sequence[Run], store: Store) -> Outcomes:
 
 
 def figures(
-    question: Question, found: Outcomes, setting: Setting, networks: Sequence[int], seconds: float, experiment: str = COMPARED
+    question: Question, found: Outcomes, setting: Setting, networks: Sequence[int], seconds: float, within: str = COMPARED
 ) -> list[Figures]:
     return [
-        {name: value(use(name), found[experiment, setting.name, f"n{network}"], seconds) for name in question.weights}
+        {name: value(use(name), found[experiment(within, setting), setting.name, f"n{network}"], seconds) for name in question.weights}
         for network in networks
     ]
 

@@ -30,6 +30,10 @@ class Line:
     loss: Share
     down_queue: Packets
     up_queue: Packets
+    outage: Time
+    every: Time
+    begins: Time
+    """When the first outage begins, since the start of the run; the others follow, `every` after the one before."""
 
 
 def drawn(paths: Sequence[Path], number: int) -> tuple[Line, ...]:
@@ -57,6 +61,9 @@ def _line(path: Path, number: int, place: int) -> Line:
         loss=Share(f"{100 * at('loss', path.loss):.4f}%"),
         down_queue=_packets(down, wait_s),
         up_queue=_packets(up, wait_s),
+        outage=Time.base(_rounded(at("outage", path.outage), _FEWEST_STEPS)),
+        every=(every := Time.base(_rounded(at("every", path.every), _FEWEST_STEPS))),
+        begins=Time.base(_rounded(_uniform(number, place, "begins") * every, _FEWEST_STEPS)),
     )
 
 

@@ -50,6 +50,10 @@ class Path:
     """Share of the packets that are lost in each direction other than in a full queue."""
     queue: Span = Span(low=50e6, high=200e6)
     """How long a packet waits in the bottleneck's queue when it is full, ns. What nobody knows lies between these."""
+    outage: Span = Span(low=0, high=0)
+    """How long nothing passes, ns, again and again; none where this is 0."""
+    every: Span = Span(low=0, high=0)
+    """From the beginning of an outage to that of the next, ns."""
     device: str | None = None
     address: str | None = None
     """Of the host on this path."""
@@ -64,6 +68,8 @@ class Path:
             low, high = (Share(f"{100 * each:.4f}".rstrip("0").rstrip(".") + "%") for each in (self.loss.low, self.loss.high))
             parts.append(f"loss {high}" if self.loss.exact else f"loss {str(low).removesuffix('%')}..{high}")
         parts.append(f"queue {_times(self.queue)}")
+        if self.outage.high:
+            parts.append(f"outage {_times(self.outage)} every {_times(self.every)}")
         places = (("dev", self.device), ("address", self.address), ("via", self.gateway))
         return " ".join([*parts, *(f"{word} {value}" for word, value in places if value)])
 
@@ -74,8 +80,9 @@ def _rates(span: Span) -> str:
 
 
 def _times(span: Span) -> str:
-    low, high = (f"{each / 1e6:.4g}" for each in (span.low, span.high))
-    return f"{high}ms" if low == high else f"{low}..{high}ms"
+    unit, ns = ("s", 1e9) if span.low >= 1e9 else ("ms", 1e6)
+    low, high = (f"{each / ns:.4g}" for each in (span.low, span.high))
+    return f"{high}{unit}" if low == high else f"{low}..{high}{unit}"
 
 
 def checked(paths: tuple[Path, ...]) -> tuple[Path, ...]:

@@ -9,20 +9,20 @@ takes less time than fitting the model.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ._budget import Budget, written
 from ._errors import AdviceError
 from ._ranking import CLOSE
 from ._score import ratio
-from ._settings import NEEDS, Setting
+from ._settings import SHOWN, Needs, Setting
 from ._study import Question
 from ._trials import Trials
 
 FINALISTS = 6
 """At the most so many that the advice may be are left at the end, and the best of each kind of kernel."""
-OF_EACH_KIND = 2
+OF_EACH_KIND: Mapping[Needs, int] = {"stock": 2, "ours": 2, "other": 2, "tunnel": 1}
 MOST_FIRST = 4
 """Networks of the first round at the most: half of the settings leave after it, and those are far behind."""
 MOST_NETWORKS = 16
@@ -35,8 +35,6 @@ FEWEST_COMPARED = 8
 """Where the budget allows it, however clear the search was."""
 SURE = 0.99
 """Confidence with which a setting that leaves is worse than the best, beside being in the worse half."""
-# What stays beside the best: the default, and the best of two other kinds of kernel.
-_BESIDE = 1 + OF_EACH_KIND * (len(NEEDS) - 1)
 # Of Student's distribution for a dozen networks.
 _QUANTILE = 2.1
 
@@ -46,6 +44,8 @@ class Schedule:
     """What a search runs: so many of the settings in so many networks, round by round; then the finalists in others."""
 
     rounds: tuple[tuple[int, int], ...]
+    beside: int
+    """What may stay beside the best: the default, and the best of each other kind."""
     final: int
     """Networks of the comparison at the least: others than those of the search, so that nobody is there by luck."""
 
@@ -59,7 +59,7 @@ class Schedule:
         """Runs of the search at the most: those that several rounds share are run once."""
         done, total = 0, 0
         for place, (settings, networks) in enumerate(self.rounds):
-            kept = min(self.rounds[0][0], settings + (_BESIDE if place else 0))
+            kept = min(self.rounds[0][0], settings + (self.beside if place else 0))
             total += kept * (networks - done)
             done = networks
         return total
@@ -67,7 +67,7 @@ class Schedule:
     @property
     def runs(self) -> int:
         """All of them at the most."""
-        return self.searching + (FINALISTS + _BESIDE) * (self.final + 2 * NEIGHBOURS)
+        return self.searching + (FINALISTS + self.beside) * (self.final + 2 * NEIGHBOURS)
 
 
 def schedule(budget: Budget, settings: int, question: Question) -> Schedule:
@@ -75,22 +75,24 @@ def schedule(budget: Budget, settings: int, question: Question) -> Schedule:
 
     Raises `AdviceError` where it does not allow the smallest.
     """
-    least = _schedule(settings, 1, 4)
+    # A tunnel needs two paths.
+    beside = 1 + OF_EACH_KIND["ours"] + OF_EACH_KIND["other"] + (OF_EACH_KIND["tunnel"] if len(question.paths) > 1 else 0)
+    least = _schedule(settings, beside, 1, 4)
     if least.runs > budget.runs:
         sentence = f"a budget of {budget.written} allows {budget.runs} runs, and a look at all {settings} settings takes {least.runs}"
         raise AdviceError(f"{sentence}: give at least --budget {written(least.runs, question)}")
     # Few settings have one round, so it may be a long one.
     most = MOST_FIRST if settings > 2 * FINALISTS else MOST_NETWORKS
-    every = [_schedule(settings, networks, COMPARED[0] * min(networks, MOST_FIRST)) for networks in range(1, most + 1)]
+    every = [_schedule(settings, beside, networks, COMPARED[0] * min(networks, MOST_FIRST)) for networks in range(1, most + 1)]
     return max((each for each in every if each.runs <= budget.runs), key=lambda each: each.rounds[0][1])
 
 
-def _schedule(settings: int, first: int, final: int) -> Schedule:
+def _schedule(settings: int, beside: int, first: int, final: int) -> Schedule:
     rounds, networks = [(settings, first)], first
     while rounds[-1][0] > 2 * FINALISTS:
         networks = min(2 * networks, max(MOST_NETWORKS, first))
         rounds.append((max(FINALISTS, -(-rounds[-1][0] // 2)), networks))
-    return Schedule(rounds=tuple(rounds), final=final)
+    return Schedule(rounds=tuple(rounds), beside=beside, final=final)
 
 
 def search(trials: Trials, settings: Sequence[Setting], plan: Schedule) -> list[Setting]:
@@ -109,7 +111,7 @@ def compared_in(trials: Trials, finalists: Sequence[Setting], plan: Schedule, ru
     The number comes from the search and the networks are others, so the intervals of the comparison are not bent by it.
     """
     networks = range(1, plan.searched + 1)
-    able = [each for each in finalists if each.needs != "other"]
+    able = [each for each in finalists if each.needs not in SHOWN]
     first = trials.scores(able[0], networks)
     wanted = max(needed([a - b for a, b in zip(trials.scores(each, networks), first, strict=True)]) for each in able)
     # Beside neighbours, with the yardsticks; and the neighbours alone.
@@ -133,12 +135,12 @@ def _best(trials: Trials, settings: Sequence[Setting], count: int, networks: ran
     scores = {each: trials.scores(each, networks) for each in settings}
     # Stable: of equals the first one stays, which changes less.
     ranked = sorted(settings, key=lambda each: sum(scores[each]), reverse=True)
-    able, others = ([each for each in ranked if (each.needs == "other") is it] for it in (False, True))
+    able, others = ([each for each in ranked if (each.needs in SHOWN) is it] for it in (False, True))
     # What is only shown does not push out what may be the advice.
     share = max(-(-count * len(able) // len(ranked)), FINALISTS)
     kept = {default}
     for own, most in ((able, share), (others, max(count - share, 0))):
         kept |= {each for each in own[:most] if ratio(scores[each], scores[own[0]], SURE).high >= 1}
-    for kind in NEEDS:
-        kept |= set([each for each in ranked if each.needs == kind][:OF_EACH_KIND])
+    for kind, most in OF_EACH_KIND.items():
+        kept |= set([each for each in ranked if each.needs == kind][:most])
     return [each for each in ranked if each in kept]

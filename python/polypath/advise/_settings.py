@@ -8,12 +8,15 @@ from typing import Literal
 
 from ._paths import Path
 
-Needs = Literal["stock", "ours", "other"]
+Needs = Literal["stock", "ours", "other", "tunnel"]
 NEEDS: Mapping[Needs, str] = {
     "stock": "any kernel with MPTCP",
     "ours": "congestion control loaded by polypath cc",
     "other": "a kernel that has this scheduler",
+    "tunnel": "polypath tunnel, with a host of your own at its other end",
 }
+SHOWN: frozenset[Needs] = frozenset({"other", "tunnel"})
+"""They stand in the ranking and are never the advice."""
 
 STOCK_CC = ("cubic", "reno", "bbr", "vegas")
 """Every distribution's kernel has them, as modules at the least."""
@@ -21,6 +24,10 @@ OUR_CC = ("bbr3",)
 OUR_COUPLED_CC = ("lia", "olia", "balia", "wvegas")
 """Alone on a path each is as Reno, or Vegas, is."""
 SCHEDULERS = ("default", "blest")
+TUNNEL_CC = ("cubic", "bbr")
+"""Inside a tunnel: what Linux has by itself, and what minds reordering and losses least."""
+FEW_LEFT_OUT = 2
+"""Least number of paths of which some are left out: one alone is plain TCP."""
 FEW_CC = ("cubic", "bbr", "bbr3", "lia")
 """One of each kind, for paths on which runs cost much."""
 DEFAULT_RMEM, DEFAULT_WMEM = 6291456, 4194304
@@ -28,6 +35,8 @@ DEFAULT_RMEM, DEFAULT_WMEM = 6291456, 4194304
 SHAPED = 0.95
 """Share of the path's least rate that the host's own queue lets through, so that it forms here and not at the bottleneck."""
 ALL = "all"
+AND = "+"
+"""Between the names of some of the paths."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,21 +44,34 @@ class Setting:
     """One candidate."""
 
     paths: str
-    """`all`, with MPTCP, or the name of the one path that plain TCP takes."""
+    """`all` or some, as `a+b`, with MPTCP or a tunnel; or the name of the one path that plain TCP takes."""
     cc: str
     scheduler: str = "default"
     shaped: bool = False
     """With fq_codel in front of each path."""
     buffer: int | None = None
     """Largest send and receive buffer, bytes; None: Linux's own."""
+    tunnel: str | None = None
+    """How a tunnel distributes plain TCP's packets over all paths; None: no tunnel."""
+
+    @property
+    def multipath(self) -> bool:
+        """Whether connections take several paths, with MPTCP."""
+        return self.tunnel is None and (self.paths == ALL or AND in self.paths)
+
+    def uses(self, path: Path) -> bool:
+        return self.paths == ALL or path.name in self.paths.split(AND)
 
     @property
     def name(self) -> str:
-        parts = [self.paths, self.cc, *[self.scheduler] * (self.scheduler != "default"), *["fq_codel"] * self.shaped]
+        paths = self.paths if self.tunnel is None else f"tunnel-{self.tunnel}"
+        parts = [paths, self.cc, *[self.scheduler] * (self.scheduler != "default"), *["fq_codel"] * self.shaped]
         return "-".join([*parts, *["buffers"] * (self.buffer is not None)])
 
     @property
     def needs(self) -> Needs:
+        if self.tunnel is not None:
+            return "tunnel"
         if self.scheduler != "default":
             return "other"
         return "stock" if self.cc in STOCK_CC else "ours"
@@ -57,7 +79,7 @@ class Setting:
     @property
     def changes(self) -> int:
         """How much differs from what Linux does by itself; what needs more than a setting counts more."""
-        weight = {"stock": 0, "ours": 2, "other": 10}[self.needs]
+        weight = {"stock": 0, "ours": 2, "other": 10, "tunnel": 10}[self.needs]
         return weight + (self.cc != "cubic") + (self.paths != ALL) + 2 * self.shaped + (self.buffer is not None)
 
     @property
@@ -86,7 +108,17 @@ def candidates(paths: Sequence[Path], *, few: bool = False) -> list[Setting]:
                     for cc in (*STOCK_CC, *OUR_CC, *OUR_COUPLED_CC)
                     for scheduler in SCHEDULERS
                 ]
+                found += [Setting(paths=ALL, cc=cc, shaped=shaped, buffer=buffer, tunnel="earliest") for cc in TUNNEL_CC]
+            # One path is left out; more of them would be too many settings.
+            found += [
+                Setting(paths=AND.join(path.name for path in paths if path is not left), cc=cc, shaped=shaped, buffer=buffer)
+                for left in paths
+                for cc in FEW_CC
+                if len(paths) > FEW_LEFT_OUT
+            ]
             found += [Setting(paths=path.name, cc=cc, shaped=shaped, buffer=buffer) for path in paths for cc in (*STOCK_CC, *OUR_CC)]
+    if len(paths) > 1:
+        found += [Setting(paths=ALL, cc=cc, tunnel=distribution) for distribution in ("turns", "flows") for cc in TUNNEL_CC]
     first = linux_default(paths)
     kept = [each for each in found if not few or (each.cc in FEW_CC and each.scheduler == "default")]
     return [first, *(each for each in kept if each != first)]

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from polypath.study import Rate, Study
+from polypath.study import Rate, Study, Time
 
 from ._errors import AdviceError
 from ._networks import Line, drawn
 from ._paths import Path
-from ._settings import ALL, DEFAULT_RMEM, DEFAULT_WMEM, SHAPED, Setting, linux_default
+from ._settings import ALL, AND, DEFAULT_RMEM, DEFAULT_WMEM, SHAPED, Setting, linux_default
 from ._uses import use
 
 SETTING, NETWORK = "setting", "network"
@@ -21,6 +21,12 @@ _DEVICE = Rate("40gbit")
 _SPREAD = "500ms"
 _FAST_BPS = 500e6
 NEIGHBOUR = "neighbour"
+TUNNEL = "tunnel"
+_TUNNEL_ENDS = ("10.9.0.1", "10.9.0.2")
+# Of every path: the largest socket buffer that Linux gives where nobody set another, as the tunnel's daemon has it.
+_TUNNEL_BUFFER = "212992B"
+_MOST_WEIGHT = 1000
+_LONGEST_PERIOD_S = 30
 # Experiments.
 COMPARED, BESIDE, ALONE = "settings", "with-neighbours", "neighbours-alone"
 
@@ -35,10 +41,14 @@ class Question:
 
     @property
     def seconds(self) -> tuple[int, int]:
-        """When the window of each figure begins and ends: long round trips need longer to fill a window, and fast paths cost more."""
+        """When the window of each figure begins and ends: long round trips need longer to fill a window, and fast paths cost more.
+
+        It holds an outage of each path that has some, if these come often enough; of rarer ones some networks have one, and others none.
+        """
         slowest = max(path.rtt.high for path in self.paths) / 1e9
         warm = max(2, math.ceil(10 * slowest))
-        return warm, warm + max(8 if self.filled_bps < _FAST_BPS else 4, math.ceil(40 * slowest))
+        period = min(math.ceil(max(path.every.high for path in self.paths) / 1e9), _LONGEST_PERIOD_S)
+        return warm, warm + max(8 if self.filled_bps < _FAST_BPS else 4, math.ceil(40 * slowest), period)
 
     @property
     def filled_bps(self) -> float:
@@ -54,20 +64,21 @@ class Question:
 
 
 def study(question: Question, settings: Sequence[Setting], networks: Sequence[int], more: Mapping[str, Any] | None = None) -> Study:
-    """A study of these settings in these networks, every one in every one; `more` are further fields of it."""
+    """A study of these settings in these networks, every one in every one; `more` are further fields of it.
+
+    Where they are tunnels the topology has one; MPTCP would open subflows through it.
+    """
     start, end = question.seconds
-    links = _links(question.paths)
-    several = any(each.paths == ALL for each in settings)
-    ours = {each: _flow(each, several=several) for each in question.weights}
+    ours = _flows(question, settings)
     tree: dict[str, Any] = {
         "name": "advice",
-        "topology": {"nodes": _nodes(question.paths), "links": links},
+        "topology": _topology(question, tunnel=all(each.tunnel is not None for each in settings)),
         "flows": ours,
         "duration": f"{end}s",
         "baselines": None,
         "bundles": {
             SETTING: {each.name: _set(question, each) for each in settings},
-            NETWORK: {_number(each): {"seed": each, **_drawn(drawn(question.paths, each))} for each in networks},
+            NETWORK: {_number(each): {"seed": each, **_drawn(question, drawn(question.paths, each))} for each in networks},
         },
         "matrix": {SETTING: [each.name for each in settings], NETWORK: [_number(each) for each in networks]},
         "repeat_over": [NETWORK],
@@ -77,18 +88,22 @@ def study(question: Question, settings: Sequence[Setting], networks: Sequence[in
     return Study.model_validate(tree)
 
 
+def experiment(name: str, setting: Setting) -> str:
+    """The experiment that has a setting: tunnels have a topology of their own."""
+    return name if setting.tunnel is None else f"{name}-{TUNNEL}"
+
+
+def compared(question: Question, settings: Sequence[Setting], networks: Sequence[int]) -> dict[str, Any]:
+    """The experiments that compare the settings."""
+    return _experiments(question, COMPARED, "The settings", settings, networks, {})
+
+
 def with_neighbours(question: Question, settings: Sequence[Setting], networks: Sequence[int]) -> dict[str, Any]:
     """The experiments that tell what settings cost others: a TCP connection on each path beside them, and without them."""
     others = {f"{NEIGHBOUR}{place}": _neighbour(question, place) for place, _ in enumerate(question.paths, start=1)}
-    several = any(each.paths == ALL for each in settings)
-    ours = {each: _flow(each, several=several) for each in question.weights}
     numbers = [_number(each) for each in networks]
     return {
-        BESIDE: {
-            "title": "Beside a TCP connection on each path",
-            "flows": {**ours, **others},
-            "matrix": {SETTING: [each.name for each in settings], NETWORK: numbers},
-        },
+        **_experiments(question, BESIDE, "Beside a TCP connection on each path", settings, networks, others),
         ALONE: {
             "title": "The TCP connections by themselves",
             "parameters": {SETTING: linux_default(question.paths).name},
@@ -96,6 +111,27 @@ def with_neighbours(question: Question, settings: Sequence[Setting], networks: S
             "matrix": {NETWORK: numbers},
         },
     }
+
+
+def _experiments(
+    question: Question, name: str, title: str, settings: Sequence[Setting], networks: Sequence[int], others: Mapping[str, Any]
+) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for tunnel in (False, True):
+        some = [each for each in settings if (each.tunnel is not None) is tunnel]
+        if some:
+            found[experiment(name, some[0])] = {
+                "title": f"{title}: tunnels" if tunnel else title,
+                **({"topology": _topology(question, tunnel=True)} if tunnel else {}),
+                "flows": {**_flows(question, some), **others},
+                "matrix": {SETTING: [each.name for each in some], NETWORK: [_number(each) for each in networks]},
+            }
+    return found
+
+
+def _topology(question: Question, *, tunnel: bool) -> dict[str, Any]:
+    links = {"nodes": _nodes(question.paths), "links": _links(question)}
+    return {**links, "tunnels": {TUNNEL: _tunnel(question)}} if tunnel else links
 
 
 def _number(network: int) -> str:
@@ -110,15 +146,21 @@ def _nodes(paths: Sequence[Path]) -> dict[str, Any]:
     return {"host": {"sysctl": buffers}, **gateways, "internet": {"router": True}, "server": {"sysctl": buffers}, **others}
 
 
-def _links(paths: Sequence[Path]) -> dict[str, Any]:
+def _links(question: Question) -> dict[str, Any]:
     """A device of the host in front of each path, and the host's neighbours behind the same gateways."""
     found: dict[str, Any] = {}
+    paths = question.paths
     for place, path in enumerate(paths, start=1):
+        # Of more than two paths one may be left out.
+        cut = {"changes": [{"at": f"${{cut{place}}}", "up": False}]} if len(paths) > 2 else {}
         found[f"device{place}"] = {
             "ends": ["host", f"gateway{place}"],
-            **{side: {"rate": f"${{{way}_shaped{place}}}", "queue": "10000packets", "aqm": "${aqm}"} for side, way in _SIDES.items()},
+            **{
+                side: {"rate": f"${{{way}_shaped{place}}}", "queue": "10000packets", "aqm": "${aqm}", **cut} for side, way in _SIDES.items()
+            },
         }
-        found[path.name] = {"ends": [f"gateway{place}", "internet"], **{side: _shape(path, place, way) for side, way in _SIDES.items()}}
+        sides = {side: _shape(question, path, place, way) for side, way in _SIDES.items()}
+        found[path.name] = {"ends": [f"gateway{place}", "internet"], **sides}
     found["uplink"] = {"ends": ["internet", "server"], "both": {"delay": "0ms"}}
     for place, _ in enumerate(paths, start=1):
         found[f"cable{place}"] = {"ends": [f"{NEIGHBOUR}{place}", f"gateway{place}"], "both": {"delay": "0ms"}}
@@ -128,26 +170,54 @@ def _links(paths: Sequence[Path]) -> dict[str, Any]:
 _SIDES = {"forward": "up", "backward": "down"}
 
 
-def _shape(path: Path, place: int, way: str) -> dict[str, Any]:
-    shape = {"rate": f"${{{way}{place}}}", "queue": f"${{{way}_queue{place}}}", "delay": f"${{delay{place}}}"}
+def _tunnel(question: Question) -> dict[str, Any]:
+    """Over all paths, from the host to the server, with weights as the rates are."""
+    rates = [(path.down if question.downward else path.up).middle for path in question.paths]
+    server = _server(question.paths)
+    ends = [{"ends": [_address(place), server], "weight": min(round(rate / min(rates)), _MOST_WEIGHT)} for place, rate in enumerate(rates)]
+    return {
+        "ends": [{"node": node, "address": address} for node, address in zip(("host", "server"), _TUNNEL_ENDS, strict=True)],
+        "paths": ends,
+        "distribution": "${distribution}",
+        "send_buffer": _TUNNEL_BUFFER,
+    }
+
+
+def _outages(question: Question, path: Path) -> int:
+    """So many may begin in a run, whatever network is drawn."""
+    return math.ceil(question.seconds[1] * 1e9 / path.every.low) if path.outage.high else 0
+
+
+def _shape(question: Question, path: Path, place: int, way: str) -> dict[str, Any]:
+    shape: dict[str, Any] = {"rate": f"${{{way}{place}}}", "queue": f"${{{way}_queue{place}}}", "delay": f"${{delay{place}}}"}
     if path.jitter.high:
         shape["jitter"] = f"${{jitter{place}}}"
     if path.loss.high:
         shape["loss"] = f"${{loss{place}}}"
+    if outages := range(_outages(question, path)):
+        shape["changes"] = [{"at": f"${{{what}{place}_{number}}}", "up": what == "back"} for number in outages for what in ("out", "back")]
     return shape
 
 
-def _flow(name: str, *, several: bool) -> dict[str, Any]:
-    """A use as a flow; `several`: whether some setting takes all paths."""
+def _flows(question: Question, settings: Sequence[Setting]) -> dict[str, Any]:
+    several = any(each.multipath for each in settings)
+    return {each: _flow(each, mptcp=several, peer=len(question.paths) > 1) for each in question.weights}
+
+
+def _flow(name: str, *, mptcp: bool, peer: bool) -> dict[str, Any]:
+    """A use as a flow; `mptcp`: whether some setting has it; `peer`: whether the server may have several addresses."""
     own = use(name)
     flow: dict[str, Any] = {**own.flow, "start_spread": _SPREAD}
     # The host's address by which a connection begins; where it takes one path, its only one.
-    flow["client_address" if flow["client"] == "host" else "server_address"] = "${address}"
+    ours, theirs = ("client_address", "server_address") if flow["client"] == "host" else ("server_address", "client_address")
+    flow[ours] = "${address}"
+    if peer:
+        flow[theirs] = "${peer}"
     if flow.get("transport") == "udp":
         return flow
     flow["cc"] = "${cc}"
-    flow["transport"] = "${transport}" if several else "tcp"
-    return {**flow, "scheduler": "${scheduler}"} if several else flow
+    flow["transport"] = "${transport}" if mptcp else "tcp"
+    return {**flow, "scheduler": "${scheduler}"} if mptcp else flow
 
 
 def _neighbour(question: Question, place: int) -> dict[str, Any]:
@@ -159,16 +229,24 @@ def _neighbour(question: Question, place: int) -> dict[str, Any]:
 def _set(question: Question, setting: Setting) -> dict[str, Any]:
     """What a setting is in the study."""
     paths = question.paths
-    names = [path.name for path in paths]
+    first = next(place for place, path in enumerate(paths) if setting.uses(path))
     found: dict[str, Any] = {
         "cc": setting.cc,
         "aqm": "fq_codel" if setting.shaped else "none",
         "rmem": setting.buffer or DEFAULT_RMEM,
         "wmem": setting.buffer or DEFAULT_WMEM,
-        "address": _address(0 if setting.paths == ALL else names.index(setting.paths)),
+        "address": _address(first),
     }
     if len(paths) > 1:
-        found |= {"transport": "mptcp" if setting.paths == ALL else "tcp", "scheduler": setting.scheduler}
+        found |= {"transport": "mptcp" if setting.multipath else "tcp", "scheduler": setting.scheduler, "peer": _server(paths)}
+    if setting.tunnel is not None:
+        found["distribution"] = setting.tunnel
+        found["address"], found["peer"] = _TUNNEL_ENDS
+    if len(paths) > 2:
+        left_out = [AND in setting.paths and not setting.uses(path) for path in paths]
+        # A study has no change behind its end: the last nanosecond does.
+        never = str(Time.base(question.seconds[1] * 10**9 - 1))
+        found |= {f"cut{place}": "0s" if out else never for place, out in enumerate(left_out, start=1)}
     for place, path in enumerate(paths, start=1):
         rates = shaped_to(path)
         found |= {f"{way}_shaped{place}": str(rates[way] if setting.shaped else _DEVICE) for way in ("up", "down")}
@@ -180,14 +258,18 @@ def _address(place: int) -> str:
     return f"10.0.{2 * place + 1}.1"
 
 
+def _server(paths: Sequence[Path]) -> str:
+    return f"10.0.{2 * len(paths) + 1}.2"
+
+
 def shaped_to(path: Path) -> dict[str, Rate]:
     """The rates up and down that a shaper in front of a path lets through: below the least that the path may have."""
     return {way: Rate.base(int(SHAPED * span.low // 1000) * 1000) for way, span in (("up", path.up), ("down", path.down))}
 
 
-def _drawn(lines: Sequence[Line]) -> dict[str, str]:
+def _drawn(question: Question, lines: Sequence[Line]) -> dict[str, str]:
     found: dict[str, str] = {}
-    for place, line in enumerate(lines, start=1):
+    for place, (path, line) in enumerate(zip(question.paths, lines, strict=True), start=1):
         own = {
             f"up{place}": line.up,
             f"down{place}": line.down,
@@ -197,6 +279,14 @@ def _drawn(lines: Sequence[Line]) -> dict[str, str]:
             f"jitter{place}": line.jitter,
             f"loss{place}": line.loss,
         }
+        # Those behind the run's end are in its last nanoseconds, one after the other: a study has no change behind its end.
+        last = question.seconds[1] * 10**9 - 2 * (count := _outages(question, path))
+        for number in range(count):
+            begins = int(line.begins) + number * int(line.every)
+            own |= {
+                f"out{place}_{number}": Time.base(min(begins, last + 2 * number)),
+                f"back{place}_{number}": Time.base(min(begins + int(line.outage), last + 2 * number + 1)),
+            }
         found |= {name: str(value) for name, value in own.items()}
     return found
 
@@ -204,7 +294,7 @@ def _drawn(lines: Sequence[Line]) -> dict[str, str]:
 def check_names(paths: Sequence[Path]) -> None:
     """Raises `AdviceError` where a path is called as something else in the study."""
     count = len(paths)
-    taken = {"uplink", ALL, *(f"{what}{place}" for what in ("device", "cable") for place in range(1, count + 1))}
+    taken = {"uplink", ALL, TUNNEL, *(f"{what}{place}" for what in ("device", "cable") for place in range(1, count + 1))}
     for path in paths:
         if path.name in taken:
             raise AdviceError(f'a path cannot be called "{path.name}", as another part of the study is: give it another `name`')

@@ -10,8 +10,9 @@ from ._answer import Left, answer
 from ._commands import commands, variables
 from ._ranking import Place, Ranking
 from ._score import Figures, Ratio
-from ._settings import NEEDS, Setting
+from ._settings import NEEDS, SHOWN, Setting
 from ._study import COMPARED, Question
+from ._study import experiment as experiment_of
 from ._uses import use
 
 _COLUMNS = {
@@ -58,7 +59,7 @@ def conclusion(words: Words) -> str:
     def told(setting: Setting, name: str, experiment: str) -> str:
         return _asked(question, setting, name, experiment)
 
-    first, *others = answer(question, ranked, words.beside, told)
+    first, *others = answer(question, ranked, words.beside, words.networks, told)
     lines = [sentence for each in (f"**{first}**", *others) for sentence in (each, "")]
     heads = [
         "setting",
@@ -84,8 +85,8 @@ HARM = "Harm is what a TCP connection of somebody else on a path loses beside th
 
 
 def by_use(ranked: Ranking) -> list[Place]:
-    """In order, what may be the advice before what asks for another kernel."""
-    return sorted(ranked.places, key=lambda place: place.setting.needs == "other")
+    """In order, what may be the advice before what is only shown."""
+    return sorted(ranked.places, key=lambda place: place.setting.needs in SHOWN)
 
 
 def share(own: Ratio) -> str:
@@ -111,7 +112,7 @@ def command(words: Words) -> str:
 
 def _asked(question: Question, setting: Setting, name: str, experiment: str) -> str:
     """A place for the figure of a use."""
-    condition = f"setting={setting.name}, experiment={experiment}"
+    condition = f"setting={setting.name}, experiment={experiment_of(experiment, setting)}"
     if not use(name).datagrams:
         column, flow = _COLUMNS[name]
         return f"{{{{ {column} where {condition}, flow={flow} }}}}"

@@ -18,6 +18,12 @@ from ._uses import use, value
 _AT_ONCE = 64
 
 
+def _parts(settings: Sequence[Setting]) -> Iterator[Sequence[Setting]]:
+    for tunnel in (False, True):
+        own = [each for each in settings if (each.tunnel is not None) is tunnel]
+        yield from (own[start : start + _AT_ONCE] for start in range(0, len(own), _AT_ONCE))
+
+
 class Trials:
     """The figures of every pair of setting and network that was asked for; none is run twice."""
 
@@ -34,8 +40,8 @@ class Trials:
         missing = {network: [each for each in settings if (each.name, network) not in self._figures] for network in networks}
         with ThreadPoolExecutor(max_workers=self._workers, thread_name_prefix="advise") as pool:
             for network, own in missing.items():
-                for start in range(0, len(own), _AT_ONCE):
-                    some = study(self.question, own[start : start + _AT_ONCE], [network])
+                for part in _parts(own):
+                    some = study(self.question, part, [network])
                     made = list(runs(some, engine="sim", version=self._engine.version))
                     for run, figures in zip(made, pool.map(self._one, made), strict=True):
                         self._figures[str(run.parameters[SETTING]), int(str(run.parameters[NETWORK])[1:])] = figures

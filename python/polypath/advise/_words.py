@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Mapping
 from ipaddress import IPv4Address
 
 from polypath.study import Rate, Share, Time
@@ -12,7 +13,7 @@ from ._errors import AdviceError
 from ._paths import MIN_RATE, Path, Span
 
 EXAMPLE = "50/10mbit 20ms jitter 5ms loss 0.1%"
-_WORDS = ("rtt", "jitter", "loss", "queue", "dev", "address", "via", "name")
+_WORDS = ("rtt", "jitter", "loss", "queue", "outage", "every", "dev", "address", "via", "name")
 _NUMBER = r"\d+(?:\.\d+)?"
 _FIGURE = re.compile(
     rf"^(?P<low>{_NUMBER})(?P<low_unit>[a-zA-Zµ%]*)(?:\.\.(?P<high>{_NUMBER})(?P<high_unit>[a-zA-Zµ%]*))?"
@@ -21,6 +22,8 @@ _FIGURE = re.compile(
 _NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,31}$")
 _LONGEST = 10 * 10**9
 _FASTEST = 10 * 10**9
+# Of outages, ns.
+_SHORTEST, _MOST_OFTEN, _RAREST = 1_000_000, 500_000_000, 600 * 10**9
 
 
 def path_in_words(text: str, number: int) -> Path:
@@ -72,6 +75,7 @@ def path_in_words(text: str, number: int) -> Path:
     queue = _span(text, found["queue"], Time) if "queue" in found else unknown_queue
     if not 1e6 <= queue.low <= queue.high <= _LONGEST:
         raise _wrong(text, f'"{found["queue"]}" is no length of a queue between 1ms and 10s')
+    outage, every = _outage(text, found)
     for word in ("address", "via"):
         _check_address(text, found.get(word))
     name = found.get("name") or found.get("dev") or f"path{number}"
@@ -85,10 +89,27 @@ def path_in_words(text: str, number: int) -> Path:
         jitter=jitter,
         loss=loss,
         queue=queue,
+        outage=outage,
+        every=every,
         device=found.get("dev"),
         address=found.get("address"),
         gateway=found.get("via"),
     )
+
+
+def _outage(text: str, found: Mapping[str, str]) -> tuple[Span, Span]:
+    """How long nothing passes, and how often."""
+    if "outage" not in found and "every" not in found:
+        return Span(low=0, high=0), Span(low=0, high=0)
+    if "outage" not in found or "every" not in found:
+        lacks = "every" if "outage" in found else "outage"
+        raise _wrong(text, f'`{lacks}` is missing; outages have a length and a distance, like "outage {_EXAMPLES["outage"]}"')
+    outage, every = (_span(text, found[word], Time) for word in ("outage", "every"))
+    if not _SHORTEST <= outage.low <= outage.high < every.low:
+        raise _wrong(text, f"an outage of {found['outage']} is none between 1ms and the time from one to the next, {found['every']}")
+    if not _MOST_OFTEN <= every.low <= every.high <= _RAREST:
+        raise _wrong(text, f'"every {found["every"]}" is not between 500ms and 10 minutes')
+    return outage, every
 
 
 def _parts(text: str) -> tuple[str, list[str]]:
@@ -107,6 +128,8 @@ _EXAMPLES = {
     "jitter": "5ms",
     "loss": "0.1%",
     "queue": "80ms",
+    "outage": "300ms every 15s",
+    "every": "15s",
     "dev": "wlan0",
     "address": "192.0.2.2",
     "via": "192.0.2.1",

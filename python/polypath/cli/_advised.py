@@ -104,7 +104,7 @@ def _rows(found: Advice) -> list[tuple[Place, str]]:
         if place is ranked.stock and place is not ranked.advice:
             words.append("best of a stock kernel")
         if place.setting.needs != "stock":
-            words.append({"ours": "needs polypath cc load", "other": "needs another kernel"}[place.setting.needs])
+            words.append({"ours": "needs polypath cc load", "other": "needs another kernel", "tunnel": "needs a tunnel to a host of yours"}[place.setting.needs])
         told.append((place, ", ".join(words)))
     return told
 
