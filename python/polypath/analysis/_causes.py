@@ -384,11 +384,8 @@ def _of_several(base: str, why: str, seen: Evidence, up: Sequence[Evidence]) -> 
     name, about = _lossy(low)
     who = "the scheduler" if base == "scheduler" else seen["cc"]
     sentence = f"{who} gives {low['name']} {_packets(low['cwnd'])} ({low['acked']:.1f} of {low['alone']:.1f} Mbit/s)"
-    sentence += (
-        f", because {about if not about.startswith(low['name']) else 'it' + about.removeprefix(low['name'])},"
-        if about and base != "scheduler"
-        else ""
-    )
+    if about and base != "scheduler":
+        sentence += f", because {'it' + about.removeprefix(low['name']) if about.startswith(low['name']) else about},"
     long = [path for path in up if path is not low and path["queue"] >= LONG_QUEUE]
     kept = _listed([f"{_packets(path['queue'])} waiting at {path['name']}" for path in long])
     sentence += f" and keeps {kept}" if kept else ""

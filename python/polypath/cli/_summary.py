@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from polypath.analysis import Application, Metric
     from polypath.report import Material
 
+MISSING = "–"
+GOODPUT = "goodput_receiver_mbps"
 # Columns that a narrow terminal can do without: width in characters from which they are shown.
 _ROOMY = 120
 # What a roomy one shows of those that send as fast as they can.
@@ -144,24 +147,24 @@ def _by(made: Material, rows: pd.DataFrame) -> list[str]:
     return [*by, "flow"] if rows["flow"].nunique() > 1 or not by else by
 
 
-def _experiment(name: str, rows: pd.DataFrame, made: Material) -> list[Table]:
-    """A table for each kind of application."""
+def _experiment(name: str, rows: pd.DataFrame, made: Material) -> list[RenderableType]:
+    """A table for each kind of application, and what limited its cells."""
     from polypath.analysis import applications_in
 
     kinds = applications_in(rows)
     title = _title(name, rows, made)
     several = rows["flow"].nunique() > 1
-    tables = []
+    tables: list[RenderableType] = []
     for kind in kinds:
         own = rows[rows["application"] == kind.name]
         by = _by(made, own)
         # A flow is named wherever there are several, though not of one kind.
         by = [*by, "flow"] if several and "flow" not in by else by
-        tables.append(_application(f"{title}: {kind.name}" if len(kinds) > 1 else title, own, by, kind, made))
+        tables += _application(f"{title}: {kind.name}" if len(kinds) > 1 else title, own, by, kind, made)
     return tables
 
 
-def _application(title: str, rows: pd.DataFrame, by: list[str], kind: Application, made: Material) -> Table:
+def _application(title: str, rows: pd.DataFrame, by: list[str], kind: Application, made: Material) -> list[RenderableType]:
     from polypath.analysis import answers, groups
     from polypath.report import UNTRUSTED_MARK, share_of_paths
 
@@ -184,6 +187,7 @@ def _application(title: str, rows: pd.DataFrame, by: list[str], kind: Applicatio
         table.add_column(head, justify="right")
     table.add_column("limited by")
     late = rows["trusted"].eq(False).to_numpy(dtype=bool) if "trusted" in rows else np.zeros(len(rows), dtype=bool)
+    together = _together(rows, by) if kind.name == "bulk" else {}
     # `answers` has a row a group, in their order.
     for (_, row), (_, where), beside in zip(cells.iterrows(), groups(rows, by), single, strict=True):
         texts = [f"{row['n']} {UNTRUSTED_MARK}" if late[where].any() else str(row["n"])]
@@ -194,9 +198,66 @@ def _application(title: str, rows: pd.DataFrame, by: list[str], kind: Applicatio
         texts += [
             *(_figure(row, column, digits) for column, _, digits in more),
             share_of_paths(_percent(row["of_possible"]), row["of_paths"]),
-            *[beside] * any(single),
+            *[beside or MISSING] * any(single),
         ]
         table.add_row(*(str(row[column]) for column in by), *texts, str(row["limited_by"]))
+        if (sums := together.get(int(where[-1]))) is not None:
+            words = [f"{sums['way']} x {sums['copies']:.0f}" if column == "flow" else str(row[column]) for column in by]
+            known = {metrics[0].column: _figure(sums, metrics[0].column, metrics[0].digits, spread=True)}
+            blank = [known.get(metric.column, MISSING) for metric in metrics] + [MISSING] * len(more)
+            share = share_of_paths(_percent(sums["share"]), row["of_paths"])
+            table.add_row(*words, str(sums["n"]), *blank, share, *[MISSING] * any(single), "all together", style="bold")
+    return [_aligned(table), *_why(cells, by)]
+
+
+def _together(rows: pd.DataFrame, by: Sequence[str]) -> dict[int, pd.Series[Any]]:
+    """The goodput of all connections of a flow with a `count`, by the position of the cell's last one: one of them says little."""
+    from polypath.analysis import groups, summarise
+
+    if "flow" not in by or (rows["flow"] == rows["group"]).all():
+        return {}
+    # Of a flow both ways each way has a sum of its own.
+    ways = [group + _NUMBER.sub("", flow.removeprefix(group)) for group, flow in zip(rows["group"], rows["flow"], strict=True)]
+    rows = rows.assign(way=ways)
+    cell = [*(column for column in by if column != "flow"), "way"]
+    summed = {GOODPUT: (GOODPUT, "sum"), "bound_mbps": ("bound_mbps", "max"), "copies": ("flow", "nunique")}
+    sums = rows.groupby([*cell, "key"], sort=False, dropna=False).agg(**summed).reset_index()
+    places = {tuple(values): int(max(where)) for values, where in groups(rows, cell)}
+    table = summarise(sums, cell, [GOODPUT, "bound_mbps", "copies"])
+    table["share"] = (table[GOODPUT] / table["bound_mbps"]).where(table["bound_mbps"].between(0, math.inf, inclusive="neither"))
+    return {places[tuple(row[column] for column in cell)]: row for _, row in table.iterrows() if row["copies"] > 1}
+
+
+# Which copy of a flow it is.
+_NUMBER = re.compile(r"^-\d+")
+
+
+# Names of limits that say all by themselves.
+_PLAIN = ("links", "links, shared", "application", "application's rate", "not connected")
+
+
+# So many sentences of one limit are printed; of more, the one of the cell that it held most.
+_MOST_WHY = 4
+
+
+def _why(cells: pd.DataFrame, by: Sequence[str]) -> list[Text]:
+    """What limited the cells, where its name does not say all."""
+    found = []
+    for name, own in cells[~cells["limited_by"].isin(_PLAIN)].groupby("limited_by", sort=False):
+        said: dict[str, list[str]] = {}
+        for _, row in own.sort_values("of_possible", kind="stable").iterrows():
+            said.setdefault(str(row["why"]), []).append(" ".join(str(row[column]) for column in by))
+        for why, where in list(said.items())[: len(said) if len(said) <= _MOST_WHY else 1]:
+            others = len(own) - 1 if len(said) > _MOST_WHY else len(where) - 1
+            which = f" ({where[0]}{f' and {others} more' if others else ''})" if len(cells) > 1 else ""
+            found.append(Text(f"{name}{which}: {why}"))
+    return found
+
+
+def _aligned(table: Table) -> Table:
+    """With all cells of a row on one line, whichever wraps."""
+    for column in table.columns:
+        column.vertical = "bottom"
     return table
 
 
@@ -217,7 +278,7 @@ def _chosen(name: str, rows: pd.DataFrame, made: Material, columns: Sequence[str
         table.add_column(head, justify="right", overflow="fold")
     for _, row in cells.iterrows():
         table.add_row(*(str(row[column]) for column in by), str(row["n"]), *(_figure(row, column, 3, spread=True) for column in columns))
-    return [table]
+    return [_aligned(table)]
 
 
 def _alone(
@@ -307,7 +368,7 @@ def _table(title: str, words: Sequence[str]) -> Table:
 
 def _figure(row: pd.Series[Any], metric: str, digits: int, *, spread: bool = False, scale: float = 1.0) -> str:
     if _missing(row[metric]):
-        return ""
+        return MISSING
     interval = scale * row[f"{metric}_ci"] if spread else None
     # An interval that rounds to nothing says nothing.
     told = interval is not None and not _missing(interval) and interval >= 0.5 * 10**-digits
@@ -315,7 +376,7 @@ def _figure(row: pd.Series[Any], metric: str, digits: int, *, spread: bool = Fal
 
 
 def _percent(share: float) -> str:
-    return "" if _missing(share) else f"{100 * share:.1f} %"
+    return MISSING if _missing(share) else f"{100 * share:.1f} %"
 
 
 def _missing(value: object) -> bool:

@@ -139,12 +139,28 @@ def _limits(table: pd.DataFrame) -> list[str]:
     """What held how many cells."""
     counts = table["limited_by"].astype(str).value_counts(sort=False)
     if len(counts) == 1:
-        return [f"What limited {'it' if len(table) == 1 else 'all of them'}: {counts.index[0]}."]
+        return [f"What limited {'it' if len(table) == 1 else 'all of them'}: {counts.index[0]}.", *_why(table)]
     told = []
     for cause, many in counts.sort_values(ascending=False, kind="stable").items():
         own = [str(name) for name in table.loc[table["limited_by"] == cause, "label"]]
         told.append(f"{cause} ({several(own) if many <= 3 else f'{many} of {len(table)}'})")
-    return [f"What limited: {'; '.join(told)}."]
+    return [f"What limited: {'; '.join(told)}.", *_why(table)]
+
+
+_PLAIN = ("links", "links, shared", "application", "not connected")
+"""Names that say all by themselves."""
+MOST_EXPLAINED = 3
+
+
+def _why(table: pd.DataFrame) -> list[str]:
+    """For each cause a sentence, of the cell that it held most."""
+    found = []
+    for _, own in table[~table["limited_by"].isin(_PLAIN)].groupby("limited_by", sort=False) if "why" in table else ():
+        worst = own.iloc[int(own["share"].fillna(0.0).argmin())]
+        which = f"{worst['label']}: " if len(table) > 1 else ""
+        why = str(worst["why"])
+        found.append(f"{which or why[:1].upper()}{why if which else why[1:]}.")
+    return found[:MOST_EXPLAINED]
 
 
 def _value(row: pd.Series) -> str:
