@@ -1,15 +1,19 @@
 """What a study asks for and does not get is said, and what limited a flow is named by its cause."""
 
 import io
+import re
 from pathlib import Path
 
 import pytest
+from requirement import lacking
 from rich.console import Console
 
 from polypath import Study, StudyError
 from polypath import run as simulate
 from polypath.analysis import tunnels_as_paths, without_route
 from polypath.cli import _summary
+from polypath.engines import EngineError
+from polypath.linux import KernelError
 from polypath.report import material, notes, page
 from polypath.study import cells, scenario
 
@@ -93,12 +97,14 @@ def test_tcp_alone_names_its_paths(tmp_path):
     assert [word for word in row.replace(",", "").split() if word in ("fast", "dsl", "bond")] == ["fast", "dsl", "bond"]
 
 
+SAID = "1 of 2 subflows of up cannot come up in the simulator: no route from 10.0.2.1 to 10.0.1.2; Linux sends them over the source's link"
+
+
 def test_a_subflow_that_no_route_carries(tmp_path):
     study = Study.load(DATA / "backup-used.yaml").replace(duration="3s", seeds=1)
-    said = "1 of 2 subflows of up cannot come up: no route from 10.0.2.1 to 10.0.1.2"
-    assert without_route(plain(study)) == [said]
+    assert without_route(plain(study)) == [SAID]
     results = simulate(study, out=tmp_path)
-    told = said.replace("cannot come up", "never came up")
+    told = "1 of 2 subflows of up never came up: no route from 10.0.2.1 to 10.0.1.2"
     assert notes(material(results)) == ([told], [])
     text = printed(results)
     assert told in " ".join(text.split())
@@ -124,3 +130,159 @@ def test_syns_that_nothing_answers_are_no_timeouts(tmp_path):
         "2 of 4 subflows of upload never came up: no route from 10.0.1.1 to 10.0.2.2 and from 10.0.2.1 to 10.0.1.2; "
         "every address has another"
     ]
+
+
+LINE = {"rate": "20mbit", "delay": "10ms", "queue": "100packets"}
+TCP = {"client": "c", "server": "s", "transport": "tcp", "cc": "cubic"}
+MPTCP = {**TCP, "transport": "mptcp"}
+CHAIN = [{"kind": "rate", "rate": "20mbit", "queue": "100packets"}, {"kind": "delay", "delay": "10ms"}]
+THIN = {"forward": {**LINE, "rate": "100kbit"}, "backward": LINE}
+SILENT = {"kind": "mtu", "size": "1400B", "oversize": "silent"}
+STOPS = {"kind": "loss", "share": "0%", "changes": [{"at": "1s", "to": "100%"}]}
+BACKUP = {"kind": "endpoints", "addresses": [{"address": "10.0.2.1", "backup": True}]}
+ANYWHERE = {"c": None, "s": {"addresses": ["10.9.9.9"]}}
+
+
+def of_links(links, flow, nodes=None, **more):
+    ends = {name: {"ends": ["c", "s"], **(each if isinstance(each, dict) else {"both": each})} for name, each in links.items()}
+    topology = {"nodes": nodes or {"c": None, "s": None}, "links": ends}
+    flows = flow if "client" not in flow else {"f": flow}
+    return Study.model_validate({"name": "cause", "topology": topology, "flows": flows, "duration": "6s", "baselines": None, **more})
+
+
+CASES = {
+    "a path that silently drops full packets": (
+        ({"l": [*CHAIN, SILENT]}, TCP),
+        "black hole",
+        r"packets of more than 1400 bytes vanish at c → s \(l\) without an ICMP message \(\d+ were dropped there\)",
+    ),
+    "one of two paths does": (
+        ({"l": [*CHAIN, SILENT], "m": CHAIN}, MPTCP),
+        "black hole of l",
+        r"cubic gives l 1 packet \(0.0 of 18.\d Mbit/s\), because packets of more than 1400 bytes vanish",
+    ),
+    "a path that loses everything from a second on": (
+        ({"l": [*CHAIN, STOPS]}, TCP, None, {"measure": {"window": ["2s", "6s"]}}),
+        "black hole",
+        "nothing arrived: l let nothing pass for 4 s",
+    ),
+    "datagrams of which none arrives": (
+        ({"l": {"both": {**LINE, "loss": "100%"}}}, {**TCP, "transport": "udp", "cc": None, "app": {"kind": "constant", "rate": "1mbit"}}),
+        "black hole",
+        "nothing arrived: l let nothing pass",
+    ),
+    "loss": (
+        ({"l": {"both": {**LINE, "loss": "1%"}}}, TCP),
+        "loss on l",
+        r"cubic keeps \d+ packets under way \(\d\.\d of 19.1 Mbit/s\), because l loses (0\.\d+|1(\.\d)?) % of its packets",
+    ),
+    "loss of a download": (({"l": {"both": {**LINE, "loss": "1%"}}}, {**TCP, "direction": "download"}), "loss on l", "because l loses"),
+    "outages": (
+        ({"l": [*CHAIN, {"kind": "down", "spans": [["1s", "2s"], ["3s", "4s"]]}]}, TCP),
+        "outages of l",
+        "because l let nothing pass for 2 s",
+    ),
+    "a queue of three packets": (
+        ({"l": {"both": {**LINE, "queue": "3packets"}}}, TCP),
+        "short queue of l",
+        r"the queue of c → s \(l\) \(3 packets\) overflowed \d+ times",
+    ),
+    "acknowledgements of a download": (
+        ({"l": THIN}, {**TCP, "direction": "download"}),
+        "acknowledgements",
+        r"wait on the way back: c → s \(l\) had a queue \d+ % of the time, and the round trip grew from",
+    ),
+    "a backup that is not needed": (
+        ({"l": CHAIN, "m": CHAIN}, {**MPTCP, "server_address": "10.9.9.9", "path_manager": BACKUP}, ANYWHERE),
+        "backup",
+        "m is a backup, which carries data only when no other subflow works",
+    ),
+    "a transfer of a few round trips": (
+        ({"l": {"both": {**LINE, "delay": "100ms"}}}, {**TCP, "app": {"kind": "transfer", "size": "200KB"}}),
+        "slow start",
+        "lived for 3 round trips",
+    ),
+    "a queue that is never empty": (({"l": CHAIN}, TCP), "links", "packets waited at the bottleneck"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_limited_names_the_cause(case, tmp_path):
+    (links, flow, *more), name, words = CASES[case]
+    flow = {field: value for field, value in flow.items() if value is not None}
+    study = of_links(links, flow, *more[:1], **(more[1] if len(more) > 1 else {}))
+    (row,) = simulate(study, out=tmp_path).summary().to_dict("records")
+    assert row["limited_by"] == name
+    assert re.search(words, row["why"]), row["why"]
+
+
+def test_acknowledgements_behind_the_data_of_another_flow(tmp_path):
+    thin = {"forward": {**LINE, "rate": "1mbit"}, "backward": LINE}
+    study = of_links({"l": thin}, {"down": {**TCP, "direction": "download"}, "up": TCP})
+    found = simulate(study, out=tmp_path).summary().set_index("flow")
+    assert found.loc["down", "limited_by"] == "acknowledgements"
+    assert found.loc["down", "why"].startswith("acknowledgements wait on the way back behind data of other flows: c → s (l)")
+
+
+def test_acknowledgements_fill_the_way_back(tmp_path):
+    results = simulate(Study.load(DATA / "asym-ack.yaml").replace(duration="30s"), out=tmp_path)
+    found = results.summary().set_index(["cc", "q"])["limited_by"].to_dict()
+    ways = {"acknowledgements": [("bbr", "1000packets"), ("bbr", "20packets"), ("cubic", "1000packets"), ("reno", "1000packets")]}
+    assert sorted(cell for cell, name in found.items() if name == "acknowledgements") == ways["acknowledgements"]
+    assert "acknowledgements wait on the way back: b → a (link) had a queue" in " ".join(printed(results).split())
+    headlines = " ".join(page(material(results)).headlines)
+    assert "from" in headlines
+
+
+def test_a_tunnel_that_gives_half_to_the_slower_line(tmp_path):
+    study = Study.load(DATA / "bond-unequal.yaml").replace(duration="10s", measure={"window": ["3s", "10s"]})
+    results = simulate(study, out=tmp_path)
+    found = results.summary().set_index(["rule", "how", "w", "streams", "flow"])
+    equal, weighed = found.loc["progress", "turns", 1, 1, "down"], found.loc["progress", "turns", 5, 1, "down"]
+    assert equal["limited_by"] == "tunnel's distribution"
+    assert re.match(
+        r"by its weights the tunnel bond sends 50 % of the packets over usb, which is full \(11.2 Mbit/s\), while wire \(60.6 Mbit/s\) is",
+        equal["why"],
+    )
+    assert weighed["limited_by"] != "tunnel's distribution"
+    assert found["of_possible"].between(0.01, 1.0).all()
+    assert found.loc["off", "turns", 5, 1, "down"]["limited_by"] == "reordering"
+    # The four connections of `count: 4` have a sum.
+    sums = [line for line in printed(results).splitlines() if "down x 4" in line]
+    assert len(sums) == 6
+    assert all("all together" in line and "–" in line for line in sums)
+    four = results.runs[(results.runs["streams"] == 4) & (results.runs["how"] == "earliest") & (results.runs["w"] == 1)]
+    assert f"{four['goodput_receiver_mbps'].sum():.2f}" in sums[-2]
+
+
+def test_a_coupled_algorithm_and_what_it_gives_each_path(tmp_path):
+    results = simulate(Study.load(DATA / "thesis.yaml").replace(baselines=None), out=tmp_path)
+    why = results.summary().set_index("cc")["why"]
+    told = r"lia gives wifi \d packets \(\d\.\d of 47.0 Mbit/s\), because it loses 0\.\d+ % of its packets, "
+    told += r"and keeps \d+ packets waiting at lte"
+    assert re.match(told, why["lia"])
+    assert re.search(told, " ".join(printed(results).split()))
+    assert re.search(told, " ".join(page(material(results)).headlines))
+
+
+def linux(study, tmp_path):
+    try:
+        return simulate(study, out=tmp_path, engine="linux")
+    except (EngineError, KernelError) as error:
+        lacking("linux", str(error))
+
+
+def test_a_kernel_has_subflows_that_the_simulator_has_not(tmp_path):
+    study = Study.load(DATA / "backup-used.yaml").replace(
+        duration="4s", seeds=1, baselines=None, matrix={"loss": ["5%"], "b": [True, False]}
+    )
+    assert without_route(plain(study)) == [SAID]
+    results = linux(study, tmp_path)
+    # Linux sends them over the link of their source, so no path is missing.
+    assert list(results.runs["subflows"]) == [2, 2]
+    assert notes(material(results)) == ([], [])
+    found = results.summary().set_index("b")
+    assert list(found["of_paths"]) == ["", ""]
+    assert found.loc[True, "limited_by"] == "loss on main"
+    assert "spare is a backup" in found.loc[True, "why"]
+    assert found.loc[False, "of_possible"] > 3 * found.loc[True, "of_possible"]

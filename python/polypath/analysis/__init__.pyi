@@ -9,7 +9,7 @@ from ._distribution import LEVEL, Distance, Standing, discoveries, distance, in_
 from ._fairness import fair_shares, with_fairness
 from ._limits import limits, limits_of_cells
 from ._names import FAIRNESS, POSSIBLE, SUBFLOW
-from ._network import Hop, Path, asked, hops, path_names, paths, unjoined
+from ._network import Hop, Path, asked, bare, hops, path_names, paths, unjoined
 from ._paths import path_figures, short_queues, small_buffers
 from ._published import beside
 from ._series import rates
@@ -40,6 +40,7 @@ __all__ = [
     "applications_in",
     "area_between",
     "asked",
+    "bare",
     "beside",
     "compare",
     "discoveries",

@@ -30,9 +30,11 @@ def without_route(scenario: Scenario) -> list[str]:
     found: dict[tuple[int, int, str], list[str]] = {}
     for flow in scenario["flows"]:
         if missing := unjoined(scenario, flow):
-            key = (len(missing), len(asked(scenario, flow)), no_route(missing) + _all_the_same(scenario, flow))
+            on_kernel = len(missing) > len(unjoined({**scenario, "kernel": "any"}, flow))
+            why = no_route(missing) + _all_the_same(scenario, flow) + "; Linux sends them over the source's link" * on_kernel
+            key = (len(missing), len(asked(scenario, flow)), f" in the simulator: {why}" if on_kernel else f": {why}")
             found.setdefault(key, []).append(flow["name"])
-    return [f"{subflows_of(flows, some, every)} cannot come up: {why}" for (some, every, why), flows in found.items()]
+    return [f"{subflows_of(flows, some, every)} cannot come up{why}" for (some, every, why), flows in found.items()]
 
 
 def subflows_of(flows: Sequence[str], some: int, every: int) -> str:

@@ -136,7 +136,7 @@ def _stages(hop: Hop, path: Path, window: tuple[int, int]) -> list[tuple[int, fl
         frame = path.packet + hop.headers + int(element.get("framing_bytes", 14))
         survive = 1.0
         for later in hop.elements[place + 1 :]:
-            survive *= 1.0 - _mean_loss(later)
+            survive *= 1.0 - mean_loss(later)
         stages.append((place, rate, frame / (path.payload * survive) if survive > 0 else UNLIMITED))
     return stages
 
@@ -169,7 +169,7 @@ def _up_share(elements: Sequence[Mapping[str, Any]], window: tuple[int, int]) ->
     return max(0.0, 1.0 - down / (end - start))
 
 
-def _mean_loss(element: Mapping[str, Any]) -> float:
+def mean_loss(element: Mapping[str, Any]) -> float:
     """Long-run share of packets that a loss element drops; one that changes or drops numbered packets counts as none, as a bound must."""
     if element["kind"] != "loss" or element.get("changes"):
         return 0.0

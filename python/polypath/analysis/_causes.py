@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ._bounds import max_goodput, window
-from ._network import Hop, Path, Scenario, opposite, path_names, paths
+from ._bounds import max_goodput, mean_loss, window
+from ._network import Hop, Path, Scenario, bare, opposite, path_names, paths, subflows_over
 
 WAITING = 2
 """Packets in a queue of which at least one waits: one may be the packet that is being sent."""
@@ -27,6 +27,8 @@ USED = 0.95
 """Share below which another path of the tunnel had room."""
 FEW_AGAIN = 0.002
 """Share of the segments: fewer that were sent again needlessly slow nothing down."""
+CHANCE = 1.3
+"""More than its share that a loss may take by chance of a few hundred packets."""
 WORTH = 0.05
 """Share of what a path carries below which it carried nothing to speak of."""
 SLOW_START = 20
@@ -133,8 +135,10 @@ def _of_path(
     subflows: Sequence[Mapping[str, Any]],
     sends: Mapping[tuple[str, bool], float],
 ) -> Evidence:
+    pairs = subflows_over(scenario, flow, path)
     ends = {path.source, path.destination}
-    own = [each for each in subflows if {each["source"], each["destination"]} == ends and pd.notna(each["established_s"])]
+    own = [each for each in subflows if frozenset((bare(each["source"]), bare(each["destination"]))) in pairs]
+    own = [each for each in own if pd.notna(each["established_s"])]
     strands = path.strands
     back = opposite(scenario, flow, path).strands
     backs = [(_waits(hop, seen, alive), hop) for strand in back for hop in strand.hops]
@@ -150,8 +154,8 @@ def _of_path(
     for strand in strands:
         for hop in strand.hops:
             row = counted.get((hop.link, hop.a_to_b), {})
-            for reason in _REASONS:
-                drops[reason] += _number(row.get(f"{reason}_drops"), 0.0)
+            for reason, number in _drops(row, hop).items():
+                drops[reason] += number
             passed = max(passed, _number(row.get("packets"), 0.0))
     every_hop = [hop for strand in strands for hop in strand.hops]
     overflown = [(_number(counted.get((hop.link, hop.a_to_b), {}).get("queue_drops"), 0.0), hop) for hop in every_hop]
@@ -178,6 +182,19 @@ def _of_path(
         "down": _down(path, window(scenario, flow)),
         "overtakes": len(strands) > 1 or any(element.get("reorder") for hop in every_hop for element in hop.elements),
     }
+
+
+def _drops(row: Mapping[str, Any], hop: Hop) -> dict[str, float]:
+    """Packets dropped on a direction of a link by reason. A kernel's netem counts all together: what its loss would take is loss."""
+    known = {reason: _number(row.get(f"{reason}_drops")) for reason in _REASONS}
+    rest = _number(row.get("drops"), 0.0) - sum(number for number in known.values() if not math.isnan(number))
+    found = {reason: 0.0 if math.isnan(number) else number for reason, number in known.items()}
+    if rest > 0 and math.isnan(known["loss"]):
+        survive = math.prod(1.0 - mean_loss(element) for element in hop.elements)
+        found["loss"] = min(rest, (1.0 - survive) * (rest + _number(row.get("packets"), 0.0)) * CHANCE)
+        rest -= found["loss"]
+    found["queue"] += max(rest, 0.0)
+    return found
 
 
 def _waits(hop: Hop, seen: Queues, alive: npt.NDArray[np.bool_]) -> float:
@@ -377,8 +394,10 @@ def _of_several(base: str, why: str, seen: Evidence, up: Sequence[Evidence]) -> 
     if not 0 < low["alone"] < math.inf or low["acked"] > USED * low["alone"]:
         return base, why
     if low["backup"] and low["acked"] < WORTH * low["alone"]:
-        sentence = f"{low['name']} is a backup, which carries data only when no other subflow works"
-        return "backup", f"{sentence}; it could carry {low['alone']:.1f} Mbit/s"
+        others = [path for path in up if path is not low]
+        name, sentence = _of_one(base, why, seen, others[0]) if len(others) == 1 else (base, why)
+        unused = f"{low['name']} is a backup, which carries data only when no other subflow works, of {low['alone']:.1f} Mbit/s"
+        return ("backup", unused) if name == base else (name, f"{sentence}; {unused}")
     if base == "receive window":
         return _of_one(base, why, seen, low)
     name, about = _lossy(low)

@@ -147,23 +147,53 @@ def asked(scenario: Scenario, flow: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def unjoined(scenario: Scenario, flow: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Those of `asked` that no route joins: on no engine a subflow comes up between them."""
-    return [pair for pair in asked(scenario, flow) if not _route(scenario, flow, *pair)]
+    """Those of `asked` between which no subflow comes up, since no route joins them."""
+    return [pair for pair in asked(scenario, flow) if not route(scenario, flow, *pair)]
+
+
+def route(scenario: Scenario, flow: Mapping[str, Any], source: str, destination: str) -> tuple[Hop, ...]:
+    """The links from an address of the client to one of the server; none where nothing joins them.
+
+    The simulator's rule (`_route`). A kernel, which the scenarios of its engines name, also sends from an address over its own link to
+    whatever address the node at the other end has: a subflow is bound to its interface, beyond which Linux takes every destination to be
+    (`ip_route_output_key_hash_rcu`), and a node answers for all of its addresses at each of its interfaces (`arp_ignore` 0).
+    """
+    found = _route(scenario, flow, source, destination)
+    if found or not scenario.get("kernel"):
+        return found
+    own, target = _link_of(scenario, flow["client"], source), _owner(scenario, destination)
+    every = itertools.chain(hops(scenario), tunnels(scenario))
+    return next(((hop,) for hop in every if (hop.link, hop.sender, hop.receiver) == (own, flow["client"], target)), ())
 
 
 def paths(scenario: Scenario, flow: Mapping[str, Any]) -> list[Path]:
     """The paths that the data of `flow`'s subflows take, without duplicates; in the order in which an endpoint opens them.
 
-    Two addresses that no route joins have no path, and the simulator opens no subflow between them.
+    Two addresses that no route joins have no path. Of subflows that a kernel sends over a link that has one already there is none, either.
     """
-    found = []
-    for source, destination in asked(scenario, flow):
-        route = _route(scenario, flow, source, destination)
-        if route and is_download(flow):
-            found.append(_path(scenario, flow, destination, source, _reversed(scenario, route)))
-        elif route:
-            found.append(_path(scenario, flow, source, destination, route))
-    return found
+    pairs = asked(scenario, flow)
+    ways = {pair: _route(scenario, flow, *pair) for pair in pairs}
+    for pair in pairs:
+        way = ways[pair] or route(scenario, flow, *pair)
+        if way not in ways.values():
+            ways[pair] = way
+    down = is_download(flow)
+    return [
+        _path(scenario, flow, destination, source, _reversed(scenario, way)) if down else _path(scenario, flow, source, destination, way)
+        for (source, destination), way in ways.items()
+        if way
+    ]
+
+
+def subflows_over(scenario: Scenario, flow: Mapping[str, Any], path: Path) -> list[frozenset[str]]:
+    """The addresses of the subflows that take a path of `paths`."""
+    way = _reversed(scenario, path.hops) if is_download(flow) else path.hops
+    return [frozenset(pair) for pair in asked(scenario, flow) if route(scenario, flow, *pair) == way]
+
+
+def bare(end: str) -> str:
+    """An end of a subflow without its port, which kernels tell."""
+    return end.rpartition(":")[0].strip("[]") if ("." in end or "]" in end) and ":" in end else end
 
 
 def path_names(scenario: Scenario) -> dict[tuple[str, str], str]:
@@ -192,6 +222,13 @@ def path_names(scenario: Scenario) -> dict[tuple[str, str], str]:
         for each in joined
         if (pair := (each["a"]["address"], each["b"]["address"])) not in named and pair[::-1] not in named
     }
+    for flow in scenario["flows"]:
+        for path in paths(scenario, flow):
+            called = named.get((path.source, path.destination), named.get((path.destination, path.source), path.source))
+            for ends in subflows_over(scenario, flow, path) if len(asked(scenario, flow)) > 1 else ():
+                pair = (min(ends), max(ends))
+                if pair not in named and pair[::-1] not in named:
+                    named[pair] = called
     return {**{(there, here): name for (here, there), name in named.items()}, **named}
 
 

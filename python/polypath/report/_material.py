@@ -64,7 +64,7 @@ class Material:
         scenario = self.scenarios[key]
         links = [(link["name"], link["a"]["address"], link["b"]["address"]) for link in scenario["links"]]
         flows = [[flow.get(name) for name in _OF_PATHS] for flow in scenario["flows"]]
-        network = json.dumps([scenario["nodes"], links, flows], sort_keys=True)
+        network = json.dumps([scenario["nodes"], links, flows, bool(scenario.get("kernel"))], sort_keys=True)
         if network not in self._names:
             self._names[network] = path_names(scenario)
         return self._names[network]

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from polypath.analysis import HARMLESS, asked, no_route, paths, subflows_of, tunnels_as_paths, unjoined
+from polypath.analysis import HARMLESS, asked, bare, no_route, paths, subflows_of, tunnels_as_paths, unjoined
 
 from ._material import Material, label, varied
 from ._words import several
@@ -47,7 +47,7 @@ def _never_up(material: Material) -> list[tuple[str, str]]:
     up = subflows[subflows["established_s"].notna()]
     stood: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for key, flow, source, destination in zip(up["key"], up["flow"], up["source"], up["destination"], strict=True):
-        stood.setdefault((key, flow), []).append((source, destination))
+        stood.setdefault((key, flow), []).append((bare(source), bare(destination)))
     known: dict[str, Any] = {}
     found: dict[tuple[str, int, int, str], list[str]] = {}
     for key in dict.fromkeys(material.runs["key"]):
@@ -70,7 +70,7 @@ def _asked(scenario: Mapping[str, Any], known: dict[str, Any]) -> list[tuple[str
     """Of each MPTCP flow how many subflows it asks for, between which addresses, and between which no route leads."""
     links = [(link["name"], link["a"], link["b"]) for link in scenario["links"]]
     flows = [{name: value for name, value in flow.items() if name not in ("cc", "app", "start_ns")} for flow in scenario["flows"]]
-    network = json.dumps([scenario["nodes"], links, scenario.get("tunnels"), flows], sort_keys=True)
+    network = json.dumps([scenario["nodes"], links, scenario.get("tunnels"), flows, bool(scenario.get("kernel"))], sort_keys=True)
     if network not in known:
         known[network] = []
         for flow in scenario["flows"]:

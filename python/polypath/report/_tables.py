@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from polypath.analysis import PLATFORM, ClaimResult, gains, limits_of_cells, of_paths, single_paths, summarise
+from polypath.analysis import PLATFORM, ClaimResult, bare, gains, limits_of_cells, of_paths, single_paths, summarise
 
 from ._material import GOODPUT, Material, label, published_beside
 from ._words import count, mean_ci, number, percent, share_of_paths
@@ -188,7 +188,7 @@ def paths(rows: pd.DataFrame, names: Sequence[str], subflows: pd.DataFrame, name
         body.append(
             [
                 Cell(text="" if name == last else name, css="name"),
-                Cell(text=named.get((row["source"], row["destination"]), ""), css="name"),
+                Cell(text=named.get((bare(row["source"]), bare(row["destination"])), ""), css="name"),
                 Cell(text=f"{row['source']} → {row['destination']}", css="ends"),
                 Cell(text=number(row["acked_mbps"]), css="strong"),
                 Cell(text=number(row["mean_srtt_ms"], 1)),
