@@ -10,11 +10,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from polypath.sweep._dask import Tls
+
 
 class Cluster:
     """A Dask scheduler and workers, each a process."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, tls: Path | None = None) -> None:
+        # A folder with ca.pem, cert.pem and key.pem: who comes without them is not heard.
+        self.tls = tls
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
@@ -24,6 +28,16 @@ class Cluster:
     @property
     def address(self) -> str:
         return f"127.0.0.1:{self.port}"
+
+    @property
+    def certificates(self) -> list[str]:
+        if self.tls is None:
+            return []
+        return [
+            word
+            for option, name in (("ca-file", "ca"), ("cert", "cert"), ("key", "key"))
+            for word in (f"--tls-{option}", f"{self.tls}/{name}.pem")
+        ]
 
     def start(self, name: str, *command: str, inside: Sequence[str] = (), **environment: str) -> None:
         log = (self.folder / f"{name}.log").open("ab")
@@ -42,13 +56,28 @@ class Cluster:
             start_new_session=True,
         )
 
+    @property
+    def _protocol(self) -> list[str]:
+        return [] if self.tls is None else ["--protocol", "tls", *self.certificates]
+
     def scheduler(self) -> None:
-        self.start("scheduler", "--host", "127.0.0.1", "--port", str(self.port), "--no-dashboard", "--dashboard-address", "127.0.0.1:0")
+        self.start(
+            "scheduler",
+            "--host",
+            "127.0.0.1",
+            "--port",
+            str(self.port),
+            "--no-dashboard",
+            "--dashboard-address",
+            "127.0.0.1:0",
+            *self._protocol,
+        )
 
     def worker(self, name: str, *, inside: Sequence[str] = (), **environment: str) -> None:
         local = str(self.folder / name)
         what = ("--nthreads", "1", "--no-dashboard", "--local-directory", local, "--name", name, "--death-timeout", "60")
-        self.start(name, self.address, *what, inside=inside, **environment)
+        address = self.address if self.tls is None else f"tls://{self.address}"
+        self.start(name, address, *what, *self._protocol, inside=inside, **environment)
 
     def signal(self, name: str, number: int) -> None:
         os.killpg(self.processes[name].pid, number)
@@ -62,7 +91,9 @@ class Cluster:
 
         for _ in range(100):
             try:
-                with Client(f"tcp://{self.address}", timeout=5, set_as_default=False) as client:
+                security = None if self.tls is None else Tls.of(self.tls).security()
+                kind = "tcp" if self.tls is None else "tls"
+                with Client(f"{kind}://{self.address}", timeout=5, set_as_default=False, security=security) as client:
                     if workers:
                         client.wait_for_workers(workers, timeout=60)
                     return
@@ -72,8 +103,8 @@ class Cluster:
 
 
 @contextmanager
-def cluster_in(folder: Path, workers: int = 2) -> Iterator[Cluster]:
-    cluster = Cluster(folder)
+def cluster_in(folder: Path, workers: int = 2, tls: Path | None = None) -> Iterator[Cluster]:
+    cluster = Cluster(folder, tls)
     try:
         cluster.scheduler()
         for number in range(workers):

@@ -170,10 +170,33 @@ def test_two_studies_of_one_name_in_one_results_folder(polypath, tmp_path):
     for folder in ("a", "b"):
         write(tmp_path / folder)
     assert polypath("run", "a", "--engine", "fake", "--no-report")[0] == 0
-    code, _, err = polypath("run", "b", "--engine", "fake", "--no-report")
-    assert code == 2
-    assert 'two studies are called "small"' in err
-    assert "--out" in err
+    for more in ((), ("--dry-run",), ("--part", "1/2")):
+        code, out, err = polypath("run", "b", "--engine", "fake", "--no-report", *more)
+        # Nothing before it says that anything runs.
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert err.startswith('polypath: two studies are called "small"')
+        assert "--out" in err
+
+
+@pytest.mark.parametrize("argument", ["mine.yaml", "mine", "small", "results/small", "studies/here", "studies/here/study.yaml"])
+def test_report_takes_a_study_or_its_results(polypath, tmp_path, argument):
+    write(tmp_path / "studies" / "here")
+    (tmp_path / "mine.yaml").write_text((tmp_path / "studies/here/study.yaml").read_text())
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/study.yaml").write_text((tmp_path / "studies/here/study.yaml").read_text())
+    code, out, err = polypath("report", "mine.yaml")
+    assert (code, out) == (2, "")
+    assert "results/small holds no results" in err
+    assert polypath("run", "studies/here", "--engine", "fake", "--no-report")[0] == 0
+    code, out, _ = polypath("report", argument)
+    assert (code, out.strip()) == (0, "report: results/small/report.html")
+
+
+def test_report_finds_results_beside_the_study(polypath, tmp_path):
+    write(tmp_path / "there")
+    assert polypath("run", "there", "--engine", "fake", "--no-report", "--out", "there/results")[0] == 0
+    code, out, _ = polypath("report", "there")
+    assert (code, out.strip()) == (0, "report: there/results/small/report.html")
 
 
 def test_a_wrong_option_is_exit_code_2(polypath, tmp_path):

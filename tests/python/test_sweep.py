@@ -17,6 +17,7 @@ from typing import ClassVar
 import pyarrow as pa
 import pytest
 from dask_cluster import Cluster, cluster_in
+from distributed.security import Security
 from requirement import lacking
 from sweep_data import LONGER, STUDY, FakeClient, study, sweep_with
 from typer.testing import CliRunner
@@ -331,6 +332,49 @@ def test_parts_of_a_study_may_run_on_schedulers_of_their_own(tmp_path: Path) -> 
     work = plan(Study.load(file), out=tmp_path / "parts")
     assert work.pending == ()
     assert content(execute(work).folder) == content(whole.folder)
+
+
+def certificates(folder: Path) -> Path:
+    """New ones, for all roles alike."""
+    made = Security.temporary()
+    folder.mkdir()
+    for name, text in (("ca", made.tls_ca_file), ("cert", made.tls_client_cert), ("key", made.tls_client_key)):
+        (folder / f"{name}.pem").write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_an_encrypted_scheduler_hears_only_those_who_have_its_certificates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    ours, others = certificates(tmp_path / "ours"), certificates(tmp_path / "others")
+    small = study(STUDY.replace("seeds: 3", "seeds: 1"))
+    with cluster_in(tmp_path, workers=1, tls=ours) as cluster:
+        on = find_place(f"tls://{cluster.address}", certificates=ours)
+        assert on is not None
+        assert content(execute(plan(small, out=tmp_path / "there"), on=on).folder) == content(
+            execute(plan(small, out=tmp_path / "here")).folder
+        )
+        # Without them, or with others, nobody answers.
+        monkeypatch.setattr(_dask, "_CONNECT_S", 2.0)
+        for on in (find_place(f"tls://{cluster.address}", certificates=others), find_place(f"dask://{cluster.address}")):
+            with pytest.raises(StudyError, match="no Dask scheduler answers"):
+                execute(plan(small, out=tmp_path / "never"), on=on)
+
+
+def test_certificates_that_are_missing_are_one_sentence(tmp_path: Path) -> None:
+    folder = certificates(tmp_path / "some")
+    (folder / "key.pem").unlink()
+    for on, given, says in (
+        ("tls://127.0.0.1:1", None, "--on tls:// needs certificates: give --certificates FOLDER"),
+        ("tls://127.0.0.1:1", folder, r"there is no .*/some/key\.pem; the folder needs ca\.pem, cert\.pem and key\.pem"),
+        ("dask://127.0.0.1:1", folder, "--certificates are for an encrypted scheduler; write --on tls://HOST:PORT"),
+        ("tls://127.0.0.1", None, "write tls://HOST:PORT, such as"),
+    ):
+        with pytest.raises(StudyError, match=says):
+            find_place(on, certificates=given)
+    (folder / "key.pem").write_text("no key")
+    with pytest.raises(StudyError, match="these certificates cannot be used"):
+        find_place("tls://127.0.0.1:1", certificates=folder)
 
 
 @pytest.mark.slow

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from polypath.results import DEFAULT_OUT
-from polypath.study import StudyError
+from polypath.study import FILE_NAME, StudyError
 
-from . import _console
+from . import _console, _studies
 
 if TYPE_CHECKING:
     from polypath.report import Material
@@ -23,7 +23,10 @@ FIGURE_KINDS = ("svg", "png", "pdf")
 
 
 def report(
-    results: Annotated[str, typer.Argument(metavar="RESULTS", help="Folder of results, or the name of a study in ./results.")],
+    results: Annotated[
+        str,
+        typer.Argument(metavar="RESULTS|STUDY", help="Folder of results, the name of a study in ./results, or a study's file or folder."),
+    ],
     figures: Annotated[str, typer.Option(help="Kinds of file for the figures: svg, png, pdf, or several with commas.")] = "svg,png",
 ) -> None:
     """Write the report of finished results again: one HTML file that opens offline, and every figure as a file, for slides and papers."""
@@ -35,11 +38,18 @@ def report(
 
 
 def open_results(argument: str) -> Results:
-    """The results that an argument means: a folder of results, or the name of one in ./results, which is the study's."""
+    """The results that an argument means: a folder of results, the name of one in ./results, which is the study's, or a study."""
     from polypath.results import Results
 
-    by_name = DEFAULT_OUT / argument
-    return Results.open(by_name if not (Path(argument) / "runs.parquet").exists() and by_name.is_dir() else argument)
+    given, by_name = Path(argument), DEFAULT_OUT / argument
+    if (given / "runs.parquet").exists():
+        return Results.open(given)
+    if by_name.is_dir():
+        return Results.open(by_name)
+    if given.is_file() or (given / FILE_NAME).is_file():
+        study = _studies.read_all([argument])[0]
+        return Results.open(_studies.out_of(study) / study.name)
+    return Results.open(given)
 
 
 def write(results: Results, made: Material | None = None, figures: Sequence[str] = ("svg", "png")) -> Path:

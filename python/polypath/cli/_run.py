@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from polypath.results import DEFAULT_OUT
 from polypath.study import StudyError, number_of_cells
 
 from . import _console, _report, _studies
@@ -19,7 +18,6 @@ from ._work import Again, CcPath, Columns, Only, Short, Workers, carry_out, carr
 if TYPE_CHECKING:
     from polypath.engines import Engine
     from polypath.results import Plan
-    from polypath.study import Study
 
 
 def run(
@@ -37,9 +35,14 @@ def run(
     on: Annotated[
         str,
         typer.Option(
-            help="Machines that run it: local, the workers of a Dask scheduler (dask://HOST:PORT), or jobs of Slurm (slurm:PROFILE.toml)."
+            help="Machines that run it: local, the workers of a Dask scheduler (dask://HOST:PORT, or tls://HOST:PORT), or jobs of Slurm "
+            "(slurm:PROFILE.toml)."
         ),
     ] = "local",
+    certificates: Annotated[
+        Path | None,
+        typer.Option(help="With --on tls://: a folder with ca.pem, cert.pem and key.pem; by default Dask's configuration names the files."),
+    ] = None,
     handover: Annotated[
         str | None,
         typer.Option(help="With --on: a folder or an fsspec URL that all machines reach. What they finish lies there until it is taken."),
@@ -110,12 +113,20 @@ def run(
     if verify is not None and (on != "local" or part is not None or again):
         raise StudyError("--verify runs finished runs again on this machine: leave --on, --part and --again out")
     sample = None if verify is None else _sample(verify)
-    place = find_place(on, handover=handover, build_kernels=build_kernels)
+    place = find_place(on, handover=handover, build_kernels=build_kernels, certificates=certificates)
     if place is not None:
         check_place(ran_by)
     which = None if part is None else _part(part)
     plans = [
-        plan(each, engine=ran_by, out=_out(each) if out_folder is None else out_folder, only=chosen, kernel=kernel, again=again, part=which)
+        plan(
+            each,
+            engine=ran_by,
+            out=_studies.out_of(each) if out_folder is None else out_folder,
+            only=chosen,
+            kernel=kernel,
+            again=again,
+            part=which,
+        )
         for each in loaded
     ]
     from ._summary import known_columns, summary
@@ -172,12 +183,6 @@ def _varied(engine: str, vary: str, on: str) -> Engine:
     if any(kind.name == "start" for kind in varied.kinds):
         raise StudyError("--vary: a study's runs begin at the same moment of a tick; a flow's start_spread varies it, so leave start out")
     return LinuxEngine(varied)
-
-
-def _out(study: Study) -> Path:
-    """Where its results go on, such as those of `polypath advise`."""
-    own = None if study.folder is None else study.folder / DEFAULT_OUT
-    return own if own is not None and (own / study.name / "manifest.json").is_file() else DEFAULT_OUT
 
 
 def _part(text: str) -> tuple[int, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from pathlib import Path
 
+from polypath.results import DEFAULT_OUT
 from polypath.study import FILE_NAME, Study, StudyError
 
 FOLDER = Path("studies")
@@ -41,6 +42,12 @@ def read_all(arguments: list[str]) -> list[Study]:
             raise StudyError(f'two studies are called "{study.name}": {seen[study.name]} and {argument}; rename one')
         seen[study.name] = argument
     return studies
+
+
+def out_of(study: Study) -> Path:
+    """Where its results go on, such as those of `polypath advise`."""
+    own = None if study.folder is None else study.folder / DEFAULT_OUT
+    return own if own is not None and (own / study.name / "manifest.json").is_file() else DEFAULT_OUT
 
 
 def files() -> list[Path]:

@@ -20,20 +20,31 @@ STUDY_COPY = "study.yaml"
 OWNER = ".study-file"
 
 
-def claim_folder(folder: Path, study: Study) -> None:
-    """Takes a results folder for a study, unless it belongs to another one of the same name."""
-    folder.mkdir(parents=True, exist_ok=True)
-    owner = folder / OWNER
-    mine = "" if study.folder is None else str(study._file.path.resolve())
-    theirs = owner.read_text(encoding="utf-8") if owner.is_file() else ""
+def check_owner(folder: Path, study: Study) -> None:
+    """Raises `StudyError` where a results folder belongs to another study of the same name."""
+    mine, theirs = _owners(folder, study)
     if mine and theirs and mine != theirs and Path(theirs).is_file():
         raise StudyError(
             f'two studies are called "{study.name}": {theirs} has its results in {folder}, and now comes {mine}; '
             "rename one, or give this one another --out"
         )
+
+
+def claim_folder(folder: Path, study: Study) -> None:
+    """Takes a results folder for a study, unless it belongs to another one of the same name."""
+    check_owner(folder, study)
+    folder.mkdir(parents=True, exist_ok=True)
+    mine, theirs = _owners(folder, study)
     if mine and mine != theirs:
-        replace_file(owner, mine.encode())
+        replace_file(folder / OWNER, mine.encode())
     _copy_study(folder, study)
+
+
+def _owners(folder: Path, study: Study) -> tuple[str, str]:
+    """Which file this study came from, and which one that came from whose results the folder has."""
+    owner = folder / OWNER
+    mine = "" if study.folder is None else str(study._file.path.resolve())
+    return mine, owner.read_text(encoding="utf-8", errors="replace") if owner.is_file() else ""
 
 
 @dataclass

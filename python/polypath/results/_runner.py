@@ -43,7 +43,7 @@ from ._captures import drop_captures, keep_captures
 from ._computed import note
 from ._folder import DEFAULT_OUT
 from ._keys import KEY, Keys
-from ._manifest import Contents, claim_folder, draws_before, left_out_before, versions_before, write_manifest
+from ._manifest import Contents, check_owner, claim_folder, draws_before, left_out_before, versions_before, write_manifest
 from ._progress import Told
 from ._results import Results
 from ._store import Store, TableFiles
@@ -196,6 +196,7 @@ def plan(
     if kernel is not None and (modelled := engine.modelled_kernels()):
         study, kernel = _modelled_on(study, kernel, modelled), None
     kernel = engine.only_kernel or kernel
+    check_owner(Path(out) / study.name, study)
     # A single value is a text, whose letters nobody means.
     chosen = {name: [values] if isinstance(values, str) else list(values) for name, values in (only or {}).items()}
     draws, others = _draws(study, chosen)
@@ -394,7 +395,8 @@ def run(
         only: Parameter -> the values to run, as `{"cc": "lia"}` or `{"cc": ["lia", "olia"]}`; `experiment` works too. None: all cells.
         workers: Runs at once; None: one a core, or what the engine can bear. It changes no byte of the results.
         kernel: A kernel in place of the study's own, such as "6.1", on the engines linux and sim.
-        on: Where it runs: `local`, `dask://HOST:PORT` (the workers of that scheduler) or `slurm:PROFILE.toml`.
+        on: Where it runs: `local`, `dask://HOST:PORT` (the workers of that scheduler; `tls://HOST:PORT` with the certificates of Dask's
+            configuration) or `slurm:PROFILE.toml`.
         cc_path: A folder with congestion controls of your own, each in NAME.c, which studies of this process may name from then on.
 
     Returns:

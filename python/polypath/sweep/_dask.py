@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polypath.engines import Engine
@@ -24,6 +25,7 @@ from ._worker import Described, describe, differs, work_at
 
 if TYPE_CHECKING:
     from distributed import Client, Future
+    from distributed.security import Security
 
 # Chunks at a thread: one that it does, one that waits, so that it is never idle.
 DEPTH = 2
@@ -59,6 +61,40 @@ class _Sent:
     repeated: bool = False
 
 
+@dataclass(frozen=True, kw_only=True)
+class Tls:
+    """Files of certificates by which client and scheduler know one another; None where Dask's own configuration names them."""
+
+    files: Mapping[str, str] | None = None
+
+    @classmethod
+    def of(cls, folder: str | Path | None) -> Tls:
+        """Those in a folder: ca.pem, cert.pem and key.pem. Raises `StudyError` naming the one that is not there."""
+        if folder is None:
+            return cls()
+        files = {name: Path(folder) / f"{what}.pem" for name, what in (("ca_file", "ca"), ("client_cert", "cert"), ("client_key", "key"))}
+        for file in files.values():
+            if not file.is_file():
+                raise StudyError(f"--certificates: there is no {file}; the folder needs ca.pem, cert.pem and key.pem")
+        return cls(files={f"tls_{name}": str(file) for name, file in files.items()})
+
+    def security(self) -> Security:
+        """For a client of Dask's, which then speaks to nobody in clear."""
+        from distributed.security import Security
+
+        made = Security(require_encryption=True, **(self.files or {}))
+        if not (made.tls_ca_file and made.tls_client_cert and made.tls_client_key):
+            raise StudyError(
+                "--on tls:// needs certificates: give --certificates FOLDER with ca.pem, cert.pem and key.pem, or name the files in "
+                "Dask's configuration (distributed.comm.tls)"
+            )
+        try:
+            made.get_connection_args("client")
+        except OSError as error:
+            raise StudyError(f"--on tls://: these certificates cannot be used ({error}); give others") from None
+        return made
+
+
 class DaskPlace(Place):
     """The workers of a Dask scheduler; they may come and go."""
 
@@ -71,12 +107,14 @@ class DaskPlace(Place):
         overdue_s: float = _OVERDUE_S,
         chunk_s: Callable[[int], float] = chunk_seconds,
         build_kernels: bool = False,
+        tls: Tls | None = None,
     ) -> None:
         try:
             import distributed  # noqa: F401  # Said here, before anything else is looked at.
         except ImportError:
             raise StudyError("--on dask://... needs Dask: pip install distributed") from None
-        self.name = f"dask://{address}"
+        self.name = f"{'dask' if tls is None else 'tls'}://{address}"
+        self._security = None if tls is None else tls.security()
         self.address = address
         self.handover = None if handover is None else Handover(handover)
         self.patience_s = patience_s
@@ -88,7 +126,10 @@ class DaskPlace(Place):
     def carry_out(self, engine: Engine, runs: Iterable[Run], tell: Callable[[State], None]) -> Generator[Finished | Failed]:
         client = self._connected(_CONNECT_S)
         if client is None:
-            raise StudyError(f"no Dask scheduler answers at {self.address}: start one there (dask scheduler), or name another after --on")
+            known = "" if self._security is None else " with these certificates"
+            raise StudyError(
+                f"no Dask scheduler answers{known} at {self.address}: start one there (dask scheduler), or name another after --on"
+            )
         sweep = _Sweep(self, client, engine, runs, tell)
         try:
             sweep.check()
@@ -100,7 +141,8 @@ class DaskPlace(Place):
         from distributed import Client
 
         try:
-            return Client(f"tcp://{self.address}", timeout=seconds, set_as_default=False, name="polypath")
+            kind = "tcp" if self._security is None else "tls"
+            return Client(f"{kind}://{self.address}", timeout=seconds, set_as_default=False, name="polypath", security=self._security)
         except (OSError, TimeoutError):
             return None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 from polypath.engines import Engine
 from polypath.study import Run, StudyError, unknown
@@ -50,25 +51,33 @@ def check_place(engine: Engine) -> None:
         )
 
 
-def find_place(on: str, *, handover: str | None = None, build_kernels: bool = False) -> Place | None:
-    """The place that a person names; None for this machine. With `build_kernels` machines build the kernels that they lack."""
+def find_place(
+    on: str, *, handover: str | None = None, build_kernels: bool = False, certificates: str | Path | None = None
+) -> Place | None:
+    """The place that a person names; None for this machine. With `build_kernels` machines build the kernels that they lack.
+
+    `certificates` is a folder with ca.pem, cert.pem and key.pem, for tls://; by default Dask's own configuration names the files.
+    """
     kind, colon, address = on.partition("://")
+    if certificates is not None and kind != "tls":
+        raise StudyError("--certificates are for an encrypted scheduler; write --on tls://HOST:PORT, or leave them out")
     if on == LOCAL:
         if handover is not None:
             raise StudyError("--handover is where other machines put what they finish; give --on too, or leave it out")
         if build_kernels:
             raise StudyError("--build-kernels is for other machines; give --on too, or build it here: polypath linux build NAME")
         return None
-    if kind == "dask":
+    if kind in ("dask", "tls"):
         host, _, port = address.rpartition(":")
         if not colon or not host or not port.isdigit():
-            raise StudyError(f"--on {on} names no scheduler; write dask://HOST:PORT, such as dask://127.0.0.1:8786")
-        from ._dask import DaskPlace
+            raise StudyError(f"--on {on} names no scheduler; write {kind}://HOST:PORT, such as {kind}://127.0.0.1:8786")
+        from ._dask import DaskPlace, Tls
 
-        return DaskPlace(address, handover=handover, build_kernels=build_kernels)
+        tls = Tls.of(certificates) if kind == "tls" else None
+        return DaskPlace(address, handover=handover, build_kernels=build_kernels, tls=tls)
     kind, _, file = on.partition(":")
     if kind == "slurm":
         from ._slurm import SlurmPlace, profile
 
         return SlurmPlace(profile(file), handover=handover, build_kernels=build_kernels)
-    raise StudyError(unknown("place to run on", on, [LOCAL, "dask://HOST:PORT", "slurm:PROFILE.toml"]))
+    raise StudyError(unknown("place to run on", on, [LOCAL, "dask://HOST:PORT", "tls://HOST:PORT", "slurm:PROFILE.toml"]))
