@@ -11,11 +11,11 @@ from rich.console import Console
 from polypath import Study, StudyError
 from polypath import run as simulate
 from polypath.analysis import tunnels_as_paths, without_route
-from polypath.cli import _summary
+from polypath.cli import _show, _summary
 from polypath.engines import EngineError
 from polypath.linux import KernelError
 from polypath.report import material, notes, page
-from polypath.study import cells, scenario
+from polypath.study import Link, cells, chain, scenario
 
 DATA = Path(__file__).parents[1] / "data" / "causes"
 
@@ -286,3 +286,33 @@ def test_a_kernel_has_subflows_that_the_simulator_has_not(tmp_path):
     assert found.loc[True, "limited_by"] == "loss on main"
     assert "spare is a backup" in found.loc[True, "why"]
     assert found.loc[False, "of_possible"] > 3 * found.loc[True, "of_possible"]
+
+
+def shown(link):
+    return [_show._words(element) for element in chain(Link.model_validate({"ends": ["a", "b"], "both": link}).both)]
+
+
+def test_show_tells_changes_in_few_words():
+    same = {"rate": "15mbit", "delay": "7.5ms"}
+    times = [(at, f"{loss}%") for start in (147, 297, 447, 597) for at, loss in ((start, 100), (start + 3, 0))]
+    outages = [{**same, "at": f"{at}00ms", "loss": loss} for at, loss in times]
+    link = {**same, "loss": "0%", "changes": outages}
+    assert shown(link) == ["loss 0% 4 outages of 300ms from 14.7s on", "rate 15mbit", "delay 7.5ms"]
+    steps = [{"at": f"{at}s", "rate": f"{rate}mbit"} for at, rate in enumerate((10, 12, 9, 15), start=1)]
+    assert shown({"rate": "15mbit", "changes": steps}) == ["rate 15mbit 4 changes from 1s to 4s: 9mbit to 15mbit"]
+    assert shown({"delay": "10ms", "changes": [{"at": "1500ms", "delay": "12250us"}]}) == ["delay 10ms changes from 1.5s 12.25ms"]
+    assert shown([{"kind": "down", "spans": [["1s", "2s"], ["3s", "4500ms"], ["5s", "6s"]]}]) == ["down 3 outages of 1s to 1.5s from 1s on"]
+
+
+def test_a_route_over_one_link_names_it_alone():
+    route = {"source": "10.9.0.1", "destination": "10.9.0.2", "via": "bond"}
+    assert bypassed(routes=[route]).flows["backup"].routes[0].via == ("bond",)
+
+
+def test_flows_stand_at_the_top_once(tmp_path):
+    file = tmp_path / "study.yaml"
+    topology = "topology: {nodes: {a: , b: }, links: {l: {ends: [a, b], both: {rate: 1mbit}}}}"
+    flows = "experiments: {e: {flows: {f: {client: a, server: b}}}}"
+    file.write_text(f"name: x\n{topology}\nduration: 3s\n{flows}\n", encoding="utf-8")
+    with pytest.raises(StudyError, match="the field `flows` is missing: experiments may replace it, but it has to stand here once"):
+        Study.load(file)

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from polypath.results import DEFAULT_OUT
-from polypath.study import Study, addresses, cells, chain, links_of, node_addresses, number_of_cells, same_for_all_seeds, scenario
+from polypath.study import (
+    Share,
+    Study,
+    Time,
+    addresses,
+    cells,
+    chain,
+    links_of,
+    node_addresses,
+    number_of_cells,
+    same_for_all_seeds,
+    scenario,
+)
 
 from . import _console, _studies
 from ._report import open_results
@@ -147,17 +160,66 @@ def _words(element: object) -> str:
     kind = getattr(element, "kind", "")
     parts = [kind]
     for name, value in element.__repr_args__():  # type: ignore[attr-defined]
+        if name == "changes":
+            named = _changes(value, getattr(element, _CHANGED.get(kind, ""), None))
+            parts += [named] if named else []
+            continue
         named = _value(value)
         parts.append(named if name in (kind, "share", "spans") else f"{name} {named}")
     return " ".join(parts)
 
 
+# What the changes of an element are of.
+_CHANGED = {"rate": "rate", "delay": "delay", "loss": "share"}
+# So many changes or spans are told one by one.
+_MOST_TOLD = 3
+
+
+def _changes(changes: Sequence[Any], first: object) -> str:
+    """What changes of a figure, which begins with `first`: times in which everything is lost as outages, many as their range."""
+    told, before = [], first
+    for change in changes:
+        if change.to != before:
+            told.append(change)
+        before = change.to
+    if not told:
+        return ""
+    cut = [(each.at, then.at) for each, then in itertools.pairwise(told) if isinstance(each.to, Share) and float(each.to) == 1.0]
+    if cut and len(told) == 2 * len(cut) and all(each.to in (1, first) for each in told):
+        return _spans(cut, "outages")
+    if len(told) <= _MOST_TOLD:
+        return "changes " + ", ".join(map(_value, told))
+    low, high = (_value(pick([each.to for each in told])) for pick in (min, max))
+    return f"{len(told)} changes from {_value(told[0].at)} to {_value(told[-1].at)}: {low} to {high}"
+
+
+def _spans(spans: Sequence[tuple[Any, Any]], what: str) -> str:
+    """Many spans by their number and length."""
+    if len(spans) <= _MOST_TOLD - 1:
+        return f"{what} " + ", ".join(f"{_value(since)} to {_value(to)}" for since, to in spans)
+    lengths = sorted({Time(f"{int(to) - int(since)}ns") for since, to in spans})
+    long = _value(lengths[0]) if len(lengths) == 1 else f"{_value(lengths[0])} to {_value(lengths[-1])}"
+    return f"{len(spans)} {what} of {long} from {_value(spans[0][0])} on"
+
+
 def _value(value: object) -> str:
     """A field's value as a study file would have it; a list of changes or spans as `13s to 17s`, `from 10s 5mbit`."""
+    if isinstance(value, Time):
+        return _time(value)
     if isinstance(value, tuple):
         if len(value) == 2 and not any(isinstance(part, tuple) or hasattr(part, "at") for part in value):
-            return f"{value[0]} to {value[1]}"
+            return f"{_value(value[0])} to {_value(value[1])}"
+        if value and all(isinstance(part, tuple) and len(part) == 2 for part in value) and len(value) >= _MOST_TOLD:
+            return _spans(value, "outages")
         return ", ".join(map(_value, value))
     if hasattr(value, "at"):
-        return f"from {value.at} {getattr(value, 'to', '')}".strip()
+        return f"from {_value(value.at)} {_value(getattr(value, 'to', ''))}".strip()
+    return str(value)
+
+
+def _time(value: Time) -> str:
+    """In the largest unit of which it is at least one, and no more than three decimals: 7.5ms rather than 7500us."""
+    for unit, size in (("s", 10**9), ("ms", 10**6), ("us", 10**3)):
+        if value >= size and int(value) * 1000 % size == 0:
+            return f"{int(value) / size:.3f}".rstrip("0").rstrip(".") + unit
     return str(value)

@@ -415,6 +415,8 @@ def _told(every: Sequence[Any], tree: Any, root: type[Model]) -> list[tuple[Wher
     match problem["type"]:
         case "missing" if isinstance(last, int):
             sentence = f"one value is missing: {last + 1} are expected"
+        case "missing" if len(problem["loc"]) == 1 and last in PARTS and isinstance(tree, Mapping) and tree.get("experiments"):
+            sentence = f"the field `{last}` is missing: experiments may replace it, but it has to stand here once"
         case "missing":
             sentence = f"the field `{last}` is missing"
         case "too_long":

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Discriminator,
 from ._address import Address
 from ._elements import LinkRate
 from ._model import UNDECIDED, Model, Undecided, kind_of
+from ._placeholder import is_placeholder
 from ._quantity import Size, Time
 
 
@@ -205,6 +206,11 @@ def _scheduler(value: str) -> str:
     return value
 
 
+def _names(value: Any) -> Any:
+    """One name alone, too."""
+    return (value,) if isinstance(value, str) and not is_placeholder(value) else value
+
+
 class Route(Model):
     """A path fixed by hand."""
 
@@ -212,7 +218,7 @@ class Route(Model):
     """Address of the sender of these packets."""
     destination: Address
     """Address of their receiver."""
-    via: tuple[str, ...] = Field(min_length=1)
+    via: Annotated[tuple[str, ...], BeforeValidator(_names)] = Field(min_length=1)
     """Names of the links and tunnels from the client to the server, in order."""
 
     if TYPE_CHECKING:  # tools/inputs.py writes it.

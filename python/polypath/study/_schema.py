@@ -70,6 +70,9 @@ def _short_forms(owner: str | None, name: str, field: dict[str, Any]) -> dict[st
         case "Flow", "path_manager":
             kept = _pop(field, "title", "description", "default")
             return {**kept, "anyOf": [{"enum": kinds_alone(PATH_MANAGERS)}, field]}
+        case "Route", "via":
+            kept = _pop(field, "title", "description", "default")
+            return {**kept, "anyOf": [{"type": "string"}, field]}
         case (("RateLimit" | "Shape" | "Table"), "aqm"):
             kept = _pop(field, "title", "description", "default")
             return {**kept, "anyOf": [{"enum": [*SHORT, "none"]}, *field.get("anyOf", [field])]}
