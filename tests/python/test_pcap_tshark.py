@@ -1,4 +1,4 @@
-"""`polypath pcap`, judged by tshark: the same connections, packets and bytes per direction in every capture, whatever its link and its tunnels."""
+"""`polypath pcap`, judged by tshark: the same connections, packets and bytes a direction, whatever a capture's link and tunnels."""
 
 import gzip
 import json
@@ -16,8 +16,30 @@ from polypath import cli
 from polypath.pcap import PcapError, analyse
 
 CAPTURES = Path(__file__).parents[1] / "data/captures"
-READ = ("arp.pcap", "gre.pcap", "mp-tcprst.pcap", "mptcp.pcapng.gz", "one-mapping.pcap", "ppp.pcap", "pppoe.pcap", "tso.pcap", "tso.pcap.gz", "vxlan.pcap")
-FIELDS = ("frame.protocols", "tcp.stream", "ip.src", "ipv6.src", "tcp.srcport", "ip.dst", "ipv6.dst", "tcp.dstport", "tcp.seq_raw", "tcp.len")
+READ = (
+    "arp.pcap",
+    "gre.pcap",
+    "mp-tcprst.pcap",
+    "mptcp.pcapng.gz",
+    "one-mapping.pcap",
+    "ppp.pcap",
+    "pppoe.pcap",
+    "tso.pcap",
+    "tso.pcap.gz",
+    "vxlan.pcap",
+)
+FIELDS = (
+    "frame.protocols",
+    "tcp.stream",
+    "ip.src",
+    "ipv6.src",
+    "tcp.srcport",
+    "ip.dst",
+    "ipv6.dst",
+    "tcp.dstport",
+    "tcp.seq_raw",
+    "tcp.len",
+)
 
 
 @pytest.fixture
@@ -31,7 +53,10 @@ def by_tshark(file):
     words = [word for field in FIELDS for word in ("-e", field)]
     # Of several IP headers the innermost is the one behind which TCP stands.
     told = subprocess.run(
-        ["tshark", "-n", "-r", str(file), "-Y", "tcp", "-T", "fields", "-E", "occurrence=l", *words], capture_output=True, text=True, check=True
+        ["tshark", "-n", "-r", str(file), "-Y", "tcp", "-T", "fields", "-E", "occurrence=l", *words],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     streams, packets, ranges = set(), defaultdict(int), defaultdict(set)
     for line in told.stdout.splitlines():
@@ -127,7 +152,9 @@ def wireless(qos, body):
 
 
 def nflog(body):
-    return bytes([2, 0, 0, 0]) + struct.pack("<HH", 8, 1) + b"\x08\0\1\0" + struct.pack("<HH", 4 + len(body), 9) + body + bytes(-len(body) % 4)
+    return (
+        bytes([2, 0, 0, 0]) + struct.pack("<HH", 8, 1) + b"\x08\0\1\0" + struct.pack("<HH", 4 + len(body), 9) + body + bytes(-len(body) % 4)
+    )
 
 
 def sixes(packet):
@@ -221,7 +248,10 @@ def test_what_is_not_read_is_named_with_its_count(tmp_path, monkeypatch, capsys)
     assert (file["unread"], file["unread_kinds"]) == (13, [{"name": "USB, link type 189", "packets": 13}])
     assert "13 of 13 packets are of a kind that is not read (USB, link type 189)" in said.err
     assert polypath(monkeypatch, "pcap", CAPTURES / "linktype-147.pcap") == 2
-    assert "1 of 1 packets are of a kind that is not read (USER0 to USER15, whose meaning only their user knows, link type 147)" in capsys.readouterr().err
+    assert (
+        "1 of 1 packets are of a kind that is not read (USER0 to USER15, whose meaning only their user knows, link type 147)"
+        in capsys.readouterr().err
+    )
     assert polypath(monkeypatch, "pcap", CAPTURES / "hugelen.pcap") == 2
     assert "cut off in the middle of a packet" in capsys.readouterr().err
     # Beside what is read it is named as well.
@@ -245,7 +275,9 @@ def test_what_is_packed_is_read_and_what_is_damaged_told(tmp_path, monkeypatch, 
     for kind, data in packed.items():
         file = tmp_path / f"a.pcap.{kind}"
         file.write_bytes(data)
-        assert analyse([file])["connections"] == json.loads(json.dumps(plain["connections"]).replace(str(CAPTURES / "vxlan.pcap"), str(file)))
+        assert analyse([file])["connections"] == json.loads(
+            json.dumps(plain["connections"]).replace(str(CAPTURES / "vxlan.pcap"), str(file))
+        )
         file.write_bytes(data[: len(data) // 2])
         assert polypath(monkeypatch, "pcap", file) in (1, 2)
         assert "its compressed data are cut off" in capsys.readouterr().err

@@ -36,7 +36,7 @@ pub(crate) struct Part<'a> {
     pub(crate) wire: u32,
 }
 
-impl<'a> Part<'a> {
+impl Part<'_> {
     pub(crate) fn byte(self, at: usize) -> Result<u8, Kind> {
         self.bytes.get(at).copied().ok_or(CUT)
     }
@@ -229,7 +229,7 @@ fn nflog(frame: Part<'_>) -> Result<(Header, Part<'_>), Kind> {
 }
 
 /// What is innermost, of a part that begins with this header.
-fn inner<'a>(header: Header, part: Part<'a>, outside: Outside) -> Found<'a> {
+fn inner(header: Header, part: Part<'_>, outside: Outside) -> Found<'_> {
     if outside.headers == DEPTH {
         return Err(Kind::Named("more headers in one another than are read"));
     }
@@ -253,6 +253,7 @@ fn inner<'a>(header: Header, part: Part<'a>, outside: Outside) -> Found<'a> {
     }
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "it stands among functions that may fail")]
 fn other(kind: Kind, outside: Outside) -> Found<'static> {
     Ok((Content::Other(kind), outside.tunnel))
 }
@@ -261,7 +262,7 @@ fn is(kind: Kind, outside: Outside) -> Found<'static> {
     if kind.is_without_tcp() { other(kind, outside) } else { Err(kind) }
 }
 
-fn ether<'a>(kind: u16, part: Part<'a>, outside: Outside) -> Found<'a> {
+fn ether(kind: u16, part: Part<'_>, outside: Outside) -> Found<'_> {
     match kind {
         IPV4 | IPV6 => inner(Header::Ip, part, outside),
         // VLAN tags: IEEE 802.1Q, 802.1ad, and its number before that.
@@ -280,7 +281,7 @@ fn ether<'a>(kind: u16, part: Part<'a>, outside: Outside) -> Found<'a> {
 }
 
 /// IEEE 802.2; with SNAP an EtherType follows (RFC 1042).
-fn llc<'a>(part: Part<'a>, outside: Outside) -> Found<'a> {
+fn llc(part: Part<'_>, outside: Outside) -> Found<'_> {
     match part.array(0)? {
         [0xaa, 0xaa, 3] if !matches!(part.array(3)?, [0, 0, 0 | 0xf8]) => Err(Kind::Named("IEEE 802.2 SNAP, a vendor's own")),
         [0xaa, 0xaa, 3] => inner(Header::Ether(part.u16(6)?), part.skip(8)?, outside),
@@ -293,7 +294,7 @@ fn llc<'a>(part: Part<'a>, outside: Outside) -> Found<'a> {
 }
 
 /// PPP (RFC 1661 section 2): HDLC's address and control may stand before it, and the protocol may be compressed to a byte.
-fn ppp<'a>(part: Part<'a>, outside: Outside) -> Found<'a> {
+fn ppp(part: Part<'_>, outside: Outside) -> Found<'_> {
     let part = if part.u16(0) == Ok(0xff03) { part.skip(2)? } else { part };
     let first = part.byte(0)?;
     let (protocol, behind) = if first & 1 == 1 { (u16::from(first), part.skip(1)?) } else { (part.u16(0)?, part.skip(2)?) };
@@ -306,7 +307,7 @@ fn ppp<'a>(part: Part<'a>, outside: Outside) -> Found<'a> {
 
 /// A stack of MPLS labels (RFC 3032 section 2.1). What is under it nobody says: IP begins with its version, a control word with 0 (RFC 4385
 /// section 3), and else it is an Ethernet frame.
-fn mpls<'a>(part: Part<'a>, outside: Outside) -> Found<'a> {
+fn mpls(part: Part<'_>, outside: Outside) -> Found<'_> {
     const BOTTOM: u8 = 1;
     if part.byte(2)? & BOTTOM == 0 {
         return inner(Header::Mpls, part.skip(4)?, outside);
@@ -321,7 +322,7 @@ fn mpls<'a>(part: Part<'a>, outside: Outside) -> Found<'a> {
 }
 
 /// A frame of IEEE 802.11 (section 9.2): of data frames only those that have data.
-fn wireless<'a>(part: Part<'a>, outside: Outside) -> Found<'a> {
+fn wireless(part: Part<'_>, outside: Outside) -> Found<'_> {
     const TO_DS: u8 = 0x01;
     const FROM_DS: u8 = 0x02;
     const PROTECTED: u8 = 0x40;
@@ -427,7 +428,7 @@ fn ipv6(part: Part<'_>) -> Result<(IpPacket, u8, Part<'_>), Kind> {
     Err(Kind::Named("more headers in one another than are read"))
 }
 
-fn in_ip<'a>(protocol: u8, packet: IpPacket, body: Part<'a>, outside: Outside) -> Found<'a> {
+fn in_ip(protocol: u8, packet: IpPacket, body: Part<'_>, outside: Outside) -> Found<'_> {
     let found = || Ok((Content::Ip(protocol, packet, body), outside.tunnel));
     if packet.fragment.is_some_and(|fragment| fragment.offset > 0) && protocol != TCP {
         return other(Kind::Named("second or later IP fragment"), outside);
@@ -451,7 +452,7 @@ fn in_ip<'a>(protocol: u8, packet: IpPacket, body: Part<'a>, outside: Outside) -
 
 /// What a datagram carries, if that is a tunnel's packet: by its destination port, and GRE at any other port if its packet ends exactly where the
 /// datagram does.
-fn in_udp<'a>(datagram: Part<'a>, outside: Outside) -> Option<Found<'a>> {
+fn in_udp(datagram: Part<'_>, outside: Outside) -> Option<Found<'_>> {
     let (port, len) = (datagram.u16(2).ok()?, u32::from(datagram.u16(4).ok()?));
     let whole = if len >= 8 { datagram.with_length(len) } else { datagram };
     let payload = whole.skip(8).ok()?;
@@ -531,10 +532,8 @@ fn behind_gtp(part: Part<'_>) -> Option<(Header, Part<'_>)> {
     const USER_PACKET: u8 = 255;
     let [flags, kind] = part.array(0).ok()?;
     (flags >> 4 == 3 && kind == USER_PACKET).then_some(())?;
-    if flags & 7 == 0 {
-        return Some((Header::Ip, part.skip(8).ok()?));
-    }
-    let (mut next, mut rest) = (part.byte(11).ok()?, part.skip(12).ok()?);
+    let has_more = flags & 7 != 0;
+    let (mut next, mut rest) = if has_more { (part.byte(11).ok()?, part.skip(12).ok()?) } else { (0, part.skip(8).ok()?) };
     for _ in 0..DEPTH {
         if next == 0 {
             return Some((Header::Ip, rest));

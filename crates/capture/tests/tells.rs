@@ -313,9 +313,11 @@ fn files_of_one_end_are_read_as_one() {
     assert_eq!(sent(&analyse(both())).0, 5000, "of two places, the first has half of it");
 }
 
-/// The client's subflows 1 and 2, of which the first carries this, and the second the same again: offset in the subflow, payload, and a mapping of
-/// so many bytes from that offset on.
-fn mapped(version: Version, sent: &[(u32, u32, Option<(u32, u16)>)], change: impl Fn(Dss) -> Dss) -> ConnectionReport {
+/// Offset in the subflow, payload, and a mapping of so many bytes from that offset on.
+type Sent = (u32, u32, Option<(u32, u16)>);
+
+/// The client's subflows 1 and 2, of which the first carries this, and the second the same again.
+fn mapped(version: Version, sent: &[Sent], change: impl Fn(Dss) -> Dss) -> ConnectionReport {
     let mut capture = Capture::new(false);
     capture.handshake(0, 1, capable(version));
     capture.handshake(30, 2, join(version, false));

@@ -20,7 +20,9 @@ _SHOWN = 20
 
 
 def pcap(
-    files: Annotated[list[Path], typer.Argument(help="Captures, pcap or pcapng, also packed (gzip, zstd); several places are read side by side.")],
+    files: Annotated[
+        list[Path], typer.Argument(help="Captures, pcap or pcapng, also packed (gzip, zstd); several places are read side by side.")
+    ],
     one_end: Annotated[
         bool, typer.Option("--one-end", help="All files were captured at one end, such as those of a tunnel's paths: read them as one.")
     ] = False,

@@ -50,9 +50,13 @@ def complaints(report: Mapping[str, Any]) -> list[str]:
             what = f"{file['unread']} of {file['packets']} packets are of a kind that is not read"
             said.append(f"{file['name']}: {what} ({'; '.join(names[:_NAMED])}{'; and others' if len(names) > _NAMED else ''})")
         if file.get("missing"):
-            said.append(f"{file['name']}: by its own count {file['missing']} packets are missing, so what it does not show may have been sent")
+            said.append(
+                f"{file['name']}: by its own count {file['missing']} packets are missing, so what it does not show may have been sent"
+            )
         if file["broken"]:
-            said.append(f"{file['name']}: {file['broken']} (byte {file['broken_at_byte']}); {file['packets']} packets before that were read")
+            said.append(
+                f"{file['name']}: {file['broken']} (byte {file['broken_at_byte']}); {file['packets']} packets before that were read"
+            )
     return said
 
 

@@ -375,8 +375,8 @@ def _goodput(prefix: str, subflows: pd.DataFrame, names: Sequence[str]) -> Figur
         rate = [(after - before) * 8 / step / 1e6 for before, after in itertools.pairwise(arrived)]
         parts.append(pd.DataFrame({"label": "", "line": line, "time_s": [end - step / 2 for end in ends], "mbps": rate}))
     caption = (
-        f"Bytes that the receiver has acknowledged, also those behind a hole (SACK), means over {step * 1e3:.3g} ms. Without SACK what waited "
-        "behind a hole counts when the hole is filled, all at once: a peak then may be higher than any link."
+        f"Bytes that the receiver has acknowledged, also those behind a hole (SACK), means over {step * 1e3:.3g} ms. Without SACK what "
+        "waited behind a hole counts when the hole is filled, all at once: a peak then may be higher than any link."
     )
     return over_time(f"{prefix}-goodput", "Goodput of each subflow", caption, pd.concat(parts), "mbps", "Mbit/s", lines=names)
 
