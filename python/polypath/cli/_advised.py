@@ -29,11 +29,15 @@ def tell(found: Advice) -> None:
         out.print(sentence, soft_wrap=True)
     out.print()
     _ranking(found)
-    out.print(f"{found.settings} settings were tried in {found.runs} runs; these were compared in {found.networks} further networks.")
-    measure = ", ".join(f"{round(100 * harm)} % on {path.name}" for harm, path in zip(found.yardstick, question.paths, strict=True))
+    tried = f"{found.settings} settings were tried in {found.runs} runs on the simulator"
+    out.print(f"{tried}; these were compared in {found.networks} further networks.")
+    advised, measure = (
+        ", ".join(f"{round(100 * harm)} % on {path.name}" for harm, path in zip(harms, question.paths, strict=True))
+        for harms in (found.ranking.advice.harm.by_path, found.yardstick)
+    )
     out.print(
-        "harm: what a TCP connection of somebody else on a path loses beside the host, on the worst path; beside one plain TCP connection "
-        f"of the host it loses {measure}",
+        "harm: what a TCP connection of somebody else on a path loses beside the host, on the worst path (simulator, a few networks: "
+        f"roughly); beside the advice it loses {advised}, beside one plain TCP connection of the host {measure}",
         soft_wrap=True,
     )
     if found.left:
@@ -93,6 +97,9 @@ def _ranking(found: Advice) -> None:
     out.print()
 
 
+_LACKS = {"ours": "needs polypath cc load", "other": "needs another kernel", "tunnel": "needs a tunnel to a host of yours"}
+
+
 def _rows(found: Advice) -> list[tuple[Place, str]]:
     """Each place with what is to be said of it; what may be the advice stands first."""
     from polypath.advise import by_use
@@ -104,7 +111,7 @@ def _rows(found: Advice) -> list[tuple[Place, str]]:
         if place is ranked.stock and place is not ranked.advice:
             words.append("best of a stock kernel")
         if place.setting.needs != "stock":
-            words.append({"ours": "needs polypath cc load", "other": "needs another kernel", "tunnel": "needs a tunnel to a host of yours"}[place.setting.needs])
+            words.append(_LACKS[place.setting.needs])
         told.append((place, ", ".join(words)))
     return told
 
