@@ -221,6 +221,11 @@ def test_the_command_that_builds_a_missing_kernel_can_work(name: str, command: s
         linux.find(name)
 
 
+def test_who_removes_a_kernel_is_not_told_to_build_it() -> None:
+    with pytest.raises(KernelError, match=r'there is no kernel "7\.0"; there are none yet$'):
+        linux.remove("7.0")
+
+
 def test_kernels_are_found_by_name_in_the_order_of_releases(cache: Path) -> None:
     put(cache, "6.12", "6.12.117")
     place = put(cache, "6.1", "6.1.192")

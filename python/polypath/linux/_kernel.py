@@ -65,7 +65,7 @@ def find(name: str, own: Sequence[owncc.Own] = ()) -> Kernel:
     """
     recipes = _recipes()
     if name not in recipes:
-        raise KernelError(_missing(name, recipes))
+        raise KernelError(f"{_missing(name, recipes)}; build it with: {_build(name)}")
     return of_recipe(recipes[name], own)
 
 
@@ -90,12 +90,14 @@ def _missing(name: str, there: dict[str, Recipe]) -> str:
     near = difflib.get_close_matches(name, list(there), n=1)
     hint = f' (did you mean "{near[0]}"?)' if near else ""
     have = f"there are {', '.join(there)}" if there else "there are none yet"
+    return f'there is no kernel "{name}"{hint}; {have}'
+
+
+def _build(name: str) -> str:
     release = re.fullmatch(rf"(\d+\.\d+)(?:-({'|'.join(_config.VARIANTS)}))?", name)
     if release is None:
-        command = "polypath linux build FOLDER, the folder with its sources"
-    else:
-        command = f"polypath linux build {release[1]}" + (f" --variant {release[2]}" if release[2] else "")
-    return f'there is no kernel "{name}"{hint}; {have}; build it with: {command}'
+        return "polypath linux build FOLDER, the folder with its sources"
+    return f"polypath linux build {release[1]}" + (f" --variant {release[2]}" if release[2] else "")
 
 
 def places() -> list[Path]:
