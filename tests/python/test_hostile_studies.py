@@ -1,11 +1,13 @@
 """Studies that a stranger sent: whatever stands in one, it is a study or one sentence with file and line, soon and in little memory."""
 
+import copy
 import re
 import string
 import time
 from itertools import pairwise
 
 import pytest
+import yaml
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 from wrong_inputs import BASE, SHAPE
@@ -199,3 +201,103 @@ def test_a_file_of_paths_is_read_as_a_study_is(tmp_path, polypath):
     code, out, err = polypath("advise", "--file", file, "--for", "upload")
     assert (code, out) == (2, "")
     assert re.fullmatch(rf"polypath: {re.escape(str(file))}:\d+: the file has more than 150,000 values, .*\n", err)
+
+
+PLACES = {
+    "a placeholder in a claim": (
+        "claims: [{id: x, sentence: y, check: '${cc}'}]\n",
+        '15: claims[0].check: "${cc}" stands here, and only topology, flows, duration, measure and kernel hold placeholders',
+    ),
+    "a placeholder as seeds": ("seeds: '${cc}'\n", '14: seeds: "${cc}" stands here, and only topology'),
+    "a placeholder in a distribution": (
+        "draw: {number: 2, parameters: {x: {choice: '${cc}'}}}\n",
+        "15: draw.parameters.x: a distribution holds no placeholder",
+    ),
+    "lists to choose from": ("draw: {number: 2, parameters: {x: {choice: [[1], [2]]}}}\n", "15: draw.parameters.x.choice: "),
+    "a value that is a placeholder": ("parameters: {y: '${cc}'}\n", '9: topology.links.l2.both.jitter: "${cc}" stands here still when'),
+}
+
+
+@pytest.mark.parametrize("text, expected", PLACES.values(), ids=PLACES.keys())
+def test_placeholders_stand_in_the_set_up_alone(tmp_path, text, expected):
+    base = BASE.replace("seeds: 1\n", "") if text.startswith("seeds") else BASE
+    base = base.replace(SHAPE, SHAPE.replace("}", ", jitter: '${y}'}")) if "y:" in text else base
+    told = refused(tmp_path, base + text)
+    assert told.startswith(expected), told
+
+
+VALUES = [
+    None,
+    True,
+    -1,
+    0,
+    2**31,
+    2**63,
+    10**30,
+    1e-9,
+    1e300,
+    "",
+    "0ms",
+    "99999h",
+    "0bit",
+    "400gbit",
+    "0B",
+    "9999TB",
+    "0packets",
+    "100%",
+    "${cc}",
+]
+VALUES += [
+    "${nope}",
+    "10.0.0.1",
+    "../x",
+    [],
+    {},
+    [1, 2],
+    ["a", "b"],
+    {"a": 1},
+    {"kind": "x"},
+    [[["x"]]],
+    "\x1b[2J",
+    "é" * 70,
+    "a" * 65,
+    "udp",
+    "5g",
+]
+TREES = [yaml.safe_load(text) for text in SOUND]
+
+
+def ways(tree, way=()):
+    """Where something stands in a tree."""
+    for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ():
+        yield (*way, key)
+        yield from ways(value, (*way, key))
+
+
+@seed(20260103)
+@settings(max_examples=300, deadline=None, database=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    tree=st.sampled_from(TREES),
+    edits=st.lists(st.tuples(st.floats(0, 0.999), st.booleans(), st.sampled_from(VALUES)), min_size=1, max_size=3),
+)
+def test_a_study_with_other_values_in_it_is_a_study_or_a_sentence(tmp_path, tree, edits):
+    tree = copy.deepcopy(tree)
+    for where, removes, value in edits:
+        there = list(ways(tree))
+        *before, last = there[int(where * len(there))]
+        inner = tree
+        for key in before:
+            inner = inner[key]
+        if removes:
+            del inner[last]
+        else:
+            inner[last] = copy.deepcopy(value)
+    file = tmp_path / "study.yaml"
+    file.write_text(yaml.safe_dump(tree, allow_unicode=True), encoding="utf-8")
+    begun = time.process_time()
+    try:
+        Study.load(file)
+    except StudyError as error:
+        for line in str(error).splitlines():
+            assert re.match(rf"{re.escape(str(file))}:\d+: \S", line) or line.endswith("more mistakes are not told"), line
+    assert time.process_time() - begun < 10

@@ -20,7 +20,7 @@ from ._flows import Bulk, Constant, Endpoints, Flow, Ndiffports, OnOff, Requests
 from ._kernel import KernelName
 from ._model import UNDECIDED, Model, Name
 from ._parameters import NUMBER_OF_DRAW
-from ._placeholder import Scalar, names_in, substitute
+from ._placeholder import Scalar, is_placeholder, names_in, substitute
 from ._quantity import Time, several_values
 from ._short import keeps, shortened
 from ._study import SEED, Experiment, Measure, Study
@@ -232,6 +232,7 @@ def _combinations(study: Study, name: str) -> Iterator[dict[str, Scalar]]:
 
 def check_study(study: Study) -> None:
     """Raises `SetupError` at the first thing that cannot be run."""
+    _check_placeholders(study)
     if study.experiments and study.matrix:
         raise SetupError(("matrix",), "a study has either one `matrix` or `experiments` with a matrix each, not both")
     _check_matrices(study)
@@ -258,6 +259,20 @@ def check_study(study: Study) -> None:
     _every_parameter_is_used(study)
 
 
+# What is the same for all cells.
+_OF_THE_STUDY = ("name", "draw", "seeds", "repeat_over", "baselines", "published", "claims", "short", "shortened")
+
+
+def _check_placeholders(study: Study) -> None:
+    said = {name: getattr(study, name) for name in _OF_THE_STUDY}
+    said["experiments"] = {name: {"seeds": each.seeds, "exclude": each.exclude} for name, each in study.experiments.items()}
+    for name, value in said.items():
+        tree = plain(value)
+        if (left := next(names_in(tree), None)) is not None:
+            sentence = f'"${{{left}}}" stands here, and only topology, flows, duration, measure and kernel hold placeholders'
+            raise SetupError(_first_use(tree, left, (name,)), sentence)
+
+
 def _check_matrices(study: Study) -> None:
     drawn = study.draw.parameters if study.draw else {}
     made = 0
@@ -276,7 +291,11 @@ def _check_matrices(study: Study) -> None:
         for parameter in drawn.keys() & {**study.parameters, **experiment.parameters, **experiment.matrix}.keys():
             sentence = f'"{parameter}" has a value already; a parameter is drawn or given, not both'
             raise SetupError(("draw", "parameters", parameter), sentence)
-    parts = len(study.topology.nodes) + len(study.topology.links) + len(study.flows)
+    network = study.topology
+    # What a parameter decides as a whole has no size yet.
+    parts = sum(
+        len(part) for part in (getattr(network, "nodes", ()), getattr(network, "links", ()), study.flows) if not is_placeholder(part)
+    )
     if made * parts > MOST_PARTS:
         sentence = f"{made} cells of {parts} nodes, links and flows each are too many; the most is {MOST_PARTS:,} in all"
         raise SetupError(("experiments" if study.experiments else "matrix",), sentence)
@@ -318,6 +337,9 @@ class _Maker:
             sentence = f'the parameter "{unset[0]}" has no value in the experiment "{self._name}"; give it in `parameters` or `matrix`'
             raise SetupError(placed(where, origin), sentence)
         tree = substitute(self._raw, {**brought, **parameters})
+        if (left := next(names_in(tree), None)) is not None:
+            where = placed(_first_use(tree, left), origin)
+            raise SetupError(where, f'"${{{left}}}" stands here still when all parameters have their values: no value holds a placeholder')
         # What tells this cell from others of its experiment.
         own = {**drawn, **varied}
         try:

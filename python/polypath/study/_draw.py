@@ -16,14 +16,15 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from ._model import Model
 from ._parameters import NUMBER_OF_DRAW, ParameterName
-from ._placeholder import Scalar
+from ._placeholder import Scalar, names_in
 
 # The fields of which one says the distribution.
 _DISTRIBUTIONS = ("uniform", "loguniform", "lognormal", "choice")
 
 
 def _weighted(value: Any) -> Any:
-    return dict.fromkeys(value, 1.0) if isinstance(value, list | tuple) else value
+    are_values = isinstance(value, list | tuple) and all(isinstance(each, Scalar) for each in value)
+    return dict.fromkeys(value, 1.0) if are_values else value
 
 
 class Drawn(Model):
@@ -43,6 +44,8 @@ class Drawn(Model):
     @model_validator(mode="after")
     def _one_that_stands(self) -> Self:
         given = [name for name in _DISTRIBUTIONS if getattr(self, name) is not None]
+        if any(True for name in (*_DISTRIBUTIONS, "digits") for _ in names_in(getattr(self, name))):
+            raise ValueError("a distribution holds no placeholder: it is drawn from before parameters have their values")
         if len(given) != 1:
             raise ValueError(f"give one of {', '.join(_DISTRIBUTIONS)}; there {'are ' + ' and '.join(given) if given else 'is none'}")
         for name in ("uniform", "loguniform"):
