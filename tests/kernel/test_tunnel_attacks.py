@@ -10,7 +10,7 @@ import threading
 import time
 
 import pytest
-from tunnel_network import PROGRAM, ROUTER, Tunnel, carried, command, connected, inside, ip, narrow, pings, until
+from tunnel_network import PATIENCE, PROGRAM, ROUTER, Tunnel, carried, command, connected, inside, ip, narrow, pings, until
 
 from polypath.sockets import inside as inside_namespace
 
@@ -78,6 +78,40 @@ def test_who_is_on_one_path_does_not_get_another_one(routed: Tunnel) -> None:
     assert "do both files list the paths in the same order?" in command(str(PROGRAM), "status", "ppt-2").stdout
     carried(server, client, 2_000_000)
     assert pings(0, "10.99.0.2") >= 19
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_the_other_end_speaks_for_its_own_addresses_alone(tunnel: Tunnel, allowed: bool) -> None:
+    words = 'allowed_ips = ["10.99.0.2/32", "fd99::/64"]' if allowed else ""
+    tunnel.encrypt()
+    for end in (0, 1):
+        file = tunnel.folder / f"ppt-{end + 1}.toml"
+        if not end:
+            file.write_text(file.read_text().replace("[tunnel]", f"[tunnel]\n{words}"))
+        tunnel.start(end)
+    until(lambda: pings(0, "10.99.0.2", count=3) == 3, "they agree on a session")
+    assert pings(0, "fd99::2", count=3) == 3
+    # End 1 sends from addresses that are not its own; no filter of Linux (rp_filter) is in the way.
+    receiver = inside(0, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+    receiver.bind(("10.99.0.1", 4000))
+    receiver.settimeout(PATIENCE)
+    for address in ("10.99.0.77", "fd98::77"):
+        ip(1, "addr", "add", f"{address}/{128 if ':' in address else 32}", "dev", "lo")
+    sender = inside(1, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+    sender.bind(("10.99.0.77", 0))
+    for _ in range(10):
+        sender.sendto(b"foreign", ("10.99.0.1", 4000))
+    sender6 = inside(1, lambda: socket.socket(socket.AF_INET6, socket.SOCK_DGRAM))
+    sender6.bind(("fd98::77", 0))
+    sender6.sendto(b"foreign", ("fd99::1", 4000))
+    if allowed:
+        until(lambda: tunnel.status(0)["refused"]["foreign_source"] >= 11, "they are counted")
+        own = inside(1, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+        own.sendto(b"own", ("10.99.0.1", 4000))
+        assert receiver.recvfrom(100)[0] == b"own", "nothing else has come"
+    else:
+        assert receiver.recvfrom(100)[1][0] == "10.99.0.77"
+        assert tunnel.status(0)["refused"]["foreign_source"] == 0
 
 
 def forge_too_big(path: int, mtu: int, *, ipv6: bool = False) -> None:

@@ -214,6 +214,11 @@ fn yes() -> bool {
     true
 }
 
+/// What stands in a tunnel's file.
+pub fn text(file: &Path) -> Result<String, Error> {
+    std::fs::read_to_string(file).map_err(|e| Error::caller(format!("{}: {e}", file.display())))
+}
+
 /// Reads a tunnel's file. `file` is its name for errors, and its stem is the tunnel's name if the text has none.
 pub fn parse(file: &Path, text: &str) -> Result<Config, Error> {
     parse_with(file, text, &|name| read_secret(&beside(file, name)))

@@ -23,11 +23,7 @@ enum Stopped {
 
 /// Reads a tunnel's file.
 pub fn read(file: &Path) -> Result<Config, Error> {
-    config::parse(file, &text(file)?)
-}
-
-pub(crate) fn text(file: &Path) -> Result<String, Error> {
-    std::fs::read_to_string(file).map_err(|e| Error::caller(format!("{}: {e}", file.display())))
+    config::parse(file, &config::text(file)?)
 }
 
 /// Carries the tunnel of a file until SIGTERM, SIGINT or `down`. `ready` is called once it is up. To be called where no other threads run,

@@ -96,7 +96,7 @@ fn serve(mut stream: &UnixStream, file: &Path, socket: Option<&Path>) {
 /// Sends the file's text, and the name and the text of each key's, with the file of a new device; or, without that, why not.
 fn answer(stream: &UnixStream, file: &Path) -> std::io::Result<()> {
     let secrets = RefCell::new(Vec::new());
-    let read = crate::daemon::text(file).and_then(|text| {
+    let read = config::text(file).and_then(|text| {
         config::parse_with(file, &text, &|name| {
             let secret = read_secret(&beside(file, name))?;
             secrets.borrow_mut().push((name.to_owned(), secret.clone()));
