@@ -156,3 +156,22 @@ def test_only_root_takes_the_tunnel_of_a_run_down(tunnel: Tunnel, user: int) -> 
                 assert said == b"" and daemon.wait(PATIENCE) == 0
         finally:
             daemon.terminate()
+
+
+def test_a_key_of_another_user_is_refused(tunnel: Tunnel) -> None:
+    tunnel.encrypt()
+    os.chown(tunnel.folder / "a.key", 1000, 1000)
+    done = command(str(PROGRAM), "check", str(tunnel.folder / "ppt-1.toml"), check=False)
+    assert done.returncode == 2 and "a.key belongs to user 1000, who may read and change it: chown root" in done.stderr
+
+
+def test_where_there_is_no_other_user_it_is_said_that_the_daemon_is_root(tunnel: Tunnel) -> None:
+    """A user namespace whose only user is root, as rootless containers may have it."""
+    file = tunnel.write(0, outer="127.0.{path}.{end}")
+    words = ["unshare", "--user", "--map-root-user", "--net", "--mount", "sh", "-c"]
+    script = f"mount -t tmpfs none /run && ip link set lo up && {PROGRAM} up {file} && {PROGRAM} status && "
+    script += f"cat /run/polypath/*.log && {PROGRAM} down"
+    done = subprocess.run([*words, script], capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "the daemon runs as root, since this machine lets it become no other user" in done.stdout
+    assert "polypath-tunnel: the daemon stays root: " in done.stdout

@@ -170,3 +170,24 @@ def test_a_flood_of_handshakes_does_not_keep_the_other_end_out(tunnel: Tunnel) -
         until(lambda: seen("initiations_received") > before, "it is let in")
         carried(client, server, 1_000_000)
         carried(server, client, 1_000_000)
+
+
+def test_who_saw_one_start_does_not_recognise_the_next(tunnel: Tunnel) -> None:
+    tunnel.encrypt()
+    names = set()
+    for _ in range(3):
+        heard: list[bytes] = []
+        listens = threading.Event()
+
+        def listen(heard: list[bytes] = heard, listens: threading.Event = listens) -> None:
+            heard.extend(overheard("v1", lambda data: data[0] == 0x41, 1, listens))
+
+        listening = threading.Thread(target=listen)
+        listening.start()
+        assert listens.wait(PATIENCE), "it listens"
+        tunnel.start(0)
+        listening.join()
+        # The name of the session, in clear.
+        names.add(heard[0][4:8])
+        command(str(PROGRAM), "down", "ppt-1")
+    assert len(names) == 3
