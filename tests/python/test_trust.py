@@ -100,7 +100,7 @@ def test_what_one_edited_oneself_is_told_too(folder, polypath):
     shutil.rmtree(folder / "results")
     polypath("run", ".", "--out", "results", "--no-report")
     edited(folder, 1, plain)
-    assert "1 of 9 result was not computed here" in polypath("run", ".")[1]
+    assert "1 of 9 results was not computed here" in polypath("run", ".")[1]
     # Those come first that nobody here has computed.
     code, out, _ = polypath("run", ".", "--verify", "1")
     assert (code, out.count("differs")) == (2, 1)

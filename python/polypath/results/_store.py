@@ -207,9 +207,9 @@ class Store:
             )
         foreign = self._foreign - sum(self._looked.get(bytes.fromhex(key)) or 0 for key in self.damaged)
         if foreign:
-            were = "result was not computed here: it" if foreign == 1 else "results were not computed here: they"
+            were, they = ("was", "it") if foreign == 1 else ("were", "they")
             found.append(
-                f"{foreign} of {len(self._looked)} {were} came with the study, or from another machine; "
+                f"{foreign} of {len(self._looked)} results {were} not computed here: {they} came with the study, or from another machine; "
                 "`polypath run STUDY --verify all` runs such results again and compares"
             )
         return found
