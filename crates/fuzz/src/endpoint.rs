@@ -75,7 +75,11 @@ pub fn tunnel_paths(bytes: &[u8]) {
         keepalive: KeepaliveConfig { data_count: form & 0x10 == 0, progress: form & 0x20 == 0, ..KeepaliveConfig::default() },
         mtu: (form & 0x40 != 0).then(|| MtuConfig {
             paths: vec![
-                PathBounds { headers: Bytes::new(36), floor: polypath_pmtu::LEAST_MTU, ceiling: Bytes::new(1000 + 32 * u64::from(rule)) };
+                PathBounds {
+                    headers: Bytes::new(36),
+                    floor: polypath_pmtu::LEAST_MTU,
+                    ceiling: Bytes::new(1000 + 32 * u64::from(rule))
+                };
                 paths
             ],
             least: Bytes::new(if form & 0x80 == 0 { 1280 } else { 576 }),
