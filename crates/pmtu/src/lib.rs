@@ -18,7 +18,7 @@ pub use msquic_linear::MsquicLinear;
 pub use parallel::Parallel;
 use polypath_base::{Bytes, Duration, Instant};
 pub use quic_go::QuicGo;
-pub use quinn::Quinn;
+pub use quinn::{Quinn, Quinn0_11_16, QuinnRule};
 pub use table::Table;
 
 /// Every link passes IPv4's packets of so many bytes (RFC 791), whatever a message says.
@@ -269,7 +269,8 @@ searches! {
     MsquicLinear: "msquic-linear", "Goes up by 80 bytes, over 1500, until three probes of one size are lost; as msquic.";
     Parallel: "parallel", "Tries likely sizes first, several at once; a size fails only when three probes near it are lost.";
     QuicGo: "quic-go", "Halves the range, a probe in five round trips; three losses lower its upper end; as quic-go.";
-    Quinn: "quinn", "Halves the range, each size up to three times; four suspicious bursts of losses begin anew at 1200; as quinn.";
+    Quinn: "quinn", "Halves the range, each size up to three times; four bursts of losses with none of the size arriving begin anew at 1200; as quinn since August 2026.";
+    Quinn0_11_16: "quinn-0.11.16", "As `quinn`, but only a longer packet that arrives clears the bursts, so that ordinary loss begins anew at 1200; as quinn 0.11.16.";
     Table: "table", "Goes up a table of usual sizes until three packets of one are lost; as neqo.";
 }
 

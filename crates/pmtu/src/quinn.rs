@@ -1,9 +1,10 @@
-//! `quinn`: the search of quinn.
+//! `quinn` and `quinn-0.11.16`: the search of quinn, with its rule since August 2026 and with that of the release 0.11.16.
 //!
 //! Source: what quinn-rs/quinn says of its MTU discovery: from 1200 bytes on it halves the range; a probe that is lost is sent again, and after three the
 //! size is too large. It stops where a step would be shorter than 20 bytes, after a last probe of the upper end if that is far enough away,
 //! and begins anew ten minutes later. A burst of losses is suspicious if no packet of it was short and none of the size in use has arrived since;
-//! after four of them everything begins anew at 1200 bytes, a minute later. It believes no ICMP message. Here the interface's MTU is its upper end
+//! after four of them everything begins anew at 1200 bytes, a minute later. In 0.11.16 an arrival of the size in use clears no burst, only one
+//! of a longer packet does, which is a probe: there ordinary losses of four round trips are taken for a black hole. It believes no ICMP message. Here the interface's MTU is its upper end
 //! (quinn's own is 1452 bytes).
 
 use super::{Bounds, LossBurst, Path, Policy, Sysctls};
@@ -19,9 +20,14 @@ const SEARCH_AGAIN: Duration = Duration::from_secs(600);
 const BLACK_HOLE_BURSTS: u8 = 3;
 const BLACK_HOLE_COOLDOWN: Duration = Duration::from_secs(60);
 
-/// State of a search.
+/// The rule since August 2026.
+pub type Quinn = QuinnRule<true>;
+/// The rule of the release 0.11.16.
+pub type Quinn0_11_16 = QuinnRule<false>;
+
+/// State of a search; `SAME_SIZE_COUNTS`: packets of the size in use that arrive clear the bursts of losses before them.
 #[derive(Clone, Debug)]
-pub struct Quinn {
+pub struct QuinnRule<const SAME_SIZE_COUNTS: bool> {
     current: Bytes,
     ceiling: Bytes,
     phase: Phase,
@@ -74,7 +80,7 @@ impl Range {
     }
 }
 
-impl Quinn {
+impl<const SAME_SIZE_COUNTS: bool> QuinnRule<SAME_SIZE_COUNTS> {
     /// A search that has yet to start.
     pub fn new(_sysctls: Sysctls) -> Self {
         Self { current: Bytes::MAX, ceiling: Bytes::ZERO, phase: Phase::Initial, suspicious_bursts: 0 }
@@ -89,7 +95,7 @@ impl Quinn {
     }
 }
 
-impl Policy for Quinn {
+impl<const SAME_SIZE_COUNTS: bool> Policy for QuinnRule<SAME_SIZE_COUNTS> {
     fn on_start(&mut self, _now: Instant, bounds: Bounds) {
         *self = Self { current: BASE.min(bounds.ceiling), ceiling: bounds.ceiling, phase: Phase::Initial, suspicious_bursts: 0 };
     }
@@ -158,7 +164,7 @@ impl Policy for Quinn {
     }
 
     fn on_data_acked(&mut self, longest: Bytes) {
-        if longest >= self.current {
+        if longest > self.current || (SAME_SIZE_COUNTS && longest == self.current) {
             self.suspicious_bursts = 0;
         }
     }
@@ -220,5 +226,20 @@ mod tests {
         net.now += BLACK_HOLE_COOLDOWN;
         net.search(1500, |_| false);
         assert!(net.found() >= 1480);
+    }
+
+    #[test]
+    fn in_0_11_16_ordinary_losses_between_arrivals_of_the_same_size_are_a_black_hole() {
+        fn found<const SAME_SIZE_COUNTS: bool>() -> u64 {
+            let mut net = Net::new(QuinnRule::<SAME_SIZE_COUNTS>::new(Sysctls::default()), 1500, 1500);
+            net.search(1500, |_| false);
+            let size = Bytes::new(net.found());
+            for _ in 0..4 {
+                net.policy.on_data_lost(net.now, LossBurst { shortest: size, longest: size, by_timeout: false });
+                net.policy.on_data_acked(size);
+            }
+            net.found()
+        }
+        assert_eq!((found::<false>(), found::<true>()), (1200, 1500));
     }
 }

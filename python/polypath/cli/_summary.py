@@ -166,10 +166,13 @@ def _experiment(name: str, rows: pd.DataFrame, made: Material) -> list[Renderabl
 
 def _application(title: str, rows: pd.DataFrame, by: list[str], kind: Application, made: Material) -> list[RenderableType]:
     from polypath.analysis import answers, groups
-    from polypath.report import UNTRUSTED_MARK, share_of_paths
+    from polypath.report import SEGMENT, UNTRUSTED_MARK, mtu_searches, segments, share_of_paths
 
     roomy = out.width >= _ROOMY
     more = [each for each in _MORE if roomy and kind.name == "bulk"]
+    searches = mtu_searches(made, rows)
+    if searches:
+        rows, more = rows.assign(**{SEGMENT: segments(made, rows)}), [*more, (SEGMENT, "segment\nbytes", 0)]
     cells = answers(rows, by, kind, [column for column, _, _ in more])
     # What an engine does not tell (a kernel: the delay of bytes) takes no room.
     metrics = [metric for metric in kind.metrics if cells[metric.column].notna().any()] or list(kind.metrics)
@@ -207,7 +210,7 @@ def _application(title: str, rows: pd.DataFrame, by: list[str], kind: Applicatio
             blank = [known.get(metric.column, MISSING) for metric in metrics] + [MISSING] * len(more)
             share = share_of_paths(_percent(sums["share"]), row["of_paths"])
             table.add_row(*words, str(sums["n"]), *blank, share, *[MISSING] * any(single), "all together", style="bold")
-    return [_aligned(table), *_why(cells, by)]
+    return [_aligned(table), *_why(cells, by), *(Text(f"mtu_search {name}: {about}") for name, about in searches.items())]
 
 
 def _together(rows: pd.DataFrame, by: Sequence[str]) -> dict[int, pd.Series[Any]]:

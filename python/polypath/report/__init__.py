@@ -9,6 +9,7 @@ from ._open import material, write_report
 from ._page import Page, page
 from ._pcap import capture_page, write_captures
 from ._plot import plot
+from ._segments import SEGMENT, mtu_searches, segments
 from ._timing import UNTRUSTED_MARK, warnings
 from ._words import share_of_paths
 from ._write import FIGURES, PAGE, render, write
@@ -16,6 +17,7 @@ from ._write import FIGURES, PAGE, render, write
 __all__ = [
     "FIGURES",
     "PAGE",
+    "SEGMENT",
     "UNTRUSTED_MARK",
     "ClaimView",
     "Material",
@@ -29,6 +31,7 @@ __all__ = [
     "limits_of",
     "material",
     "mean_and_interval",
+    "mtu_searches",
     "notes",
     "other_views",
     "page",
@@ -37,6 +40,7 @@ __all__ = [
     "published_beside",
     "published_rows",
     "render",
+    "segments",
     "share_of_paths",
     "varied",
     "warnings",

@@ -22,6 +22,7 @@ from ._fairness import FairnessView
 from ._headlines import headlines
 from ._material import GOODPUT, Material, experiments, varied, with_limits
 from ._notes import notes
+from ._segments import mtu_searches
 from ._tables import Cell, Column, Table
 from ._timing import timing, warnings
 from ._words import number, percent, several
@@ -253,6 +254,8 @@ def _setup(scenario: Mapping[str, Any], material: Material) -> list[tuple[str, s
         opened = "" if flow.get("direction") != "download" else f", opened by {flow['client']}"
         words = [f"{flow['transport'].upper()} from {ends[0]} to {ends[1]}{opened}", _application(flow["app"])]
         if flow["transport"] == "mptcp":
+            if flow["mptcp"]["profile"] == "v0":
+                words.append("MPTCP 0.96 of the out-of-tree Linux 5.4 (v0)")
             words.append(f"path manager {flow['mptcp']['path_manager']['kind']}")
             if flow["mptcp"].get("scheduler"):
                 words.append(f"scheduler {flow['mptcp']['scheduler']}")
@@ -265,6 +268,8 @@ def _setup(scenario: Mapping[str, Any], material: Material) -> list[tuple[str, s
             if parameter in rows and rows[parameter].notna().any()
         ]
         found.append((f"Experiment {name}", "; ".join(axes) or "one cell"))
+    for name, about in mtu_searches(material, material.runs).items():
+        found.append((f"Search for the MTU {name}", about))
     for node in scenario["nodes"]:
         if node.get("sysctl"):
             settings = ", ".join(f"{key} = {_setting(value)}" for key, value in node["sysctl"].items())
