@@ -261,7 +261,9 @@ impl Socket {
             self.scoreboard.split(index, self.segment_len());
             self.flow.lost = self.flow.lost.wrapping_sub(1);
         }
-        let from = self.path_mtu.reported_lost();
+        // Sequence numbers begin anywhere, so what was reported counts only while it is in the window.
+        let (reported, una) = (self.path_mtu.reported_lost(), self.scoreboard.head().map_or(self.snd_nxt(), |head| head.seq));
+        let from = if reported.after(una) && !reported.after(self.snd_nxt()) { reported } else { una };
         let (mut lengths, mut end, mut sacked) = ([u32::MAX, 0], from, 0);
         for index in self.scoreboard.index_of(from)..self.scoreboard.len() {
             let sent = self.scoreboard.at(index);
