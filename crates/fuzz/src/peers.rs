@@ -9,9 +9,9 @@ const PATHS: usize = 2;
 /// Two ends, and events of six bytes: what happens, to which end, and how a datagram is changed. A stranger may send anything, also what an end
 /// has sent, changed; an end opens nothing but what the other sealed, and that once.
 pub fn peers(bytes: &[u8]) {
-    let Some(own) = Key::generate().zip(Key::generate()).map(|(one, other)| [one, other]) else { return };
-    let keys = |end: usize| Keys { private: own[end], peer: own[1 - end].public(), preshared: Keys::NO_PRESHARED };
-    let mut ends = [Peer::new(keys(0), PATHS), Peer::new(keys(1), PATHS)];
+    let own = [(); 2].map(|()| Key::generate().expect("the kernel has random numbers"));
+    let keys = |end: usize| Keys { private: own[end].clone(), peer: own[1 - end].public(), preshared: Keys::NO_PRESHARED };
+    let mut ends = [0, 1].map(|end| Peer::new(keys(end), PATHS, own[end].clone()));
     let mut now = Instant::ZERO;
     // Each datagram that an end has sent, whether it is data, and whether it was opened already.
     let mut sent: Vec<(usize, Vec<u8>, bool)> = vec![];
