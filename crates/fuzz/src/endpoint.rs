@@ -2,7 +2,7 @@
 
 use polypath_base::{Bytes, Duration, Instant, PathId, Seq};
 use polypath_tunnel::{Endpoint, EndpointConfig, KeepaliveConfig, Message, MtuConfig, PathBounds, Probe, ReorderConfig, Report, Spreading};
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 /// A timer that fires so often without time passing never ends.
 const MOST_TIMEOUTS: usize = 10_000;
@@ -87,7 +87,7 @@ pub fn tunnel_paths(bytes: &[u8]) {
     };
     let mut now = Instant::ZERO;
     let Some(mut end) = Endpoint::new(now, &config) else { return };
-    let (mut came, mut given, mut sent) = (0_u32, HashSet::new(), Seq::new(0));
+    let (mut came, mut given, mut sent) = (0_u32, BTreeSet::new(), Seq::new(0));
     while let Some((&[kind, path, ref four @ ..], behind)) = rest.split_first_chunk::<6>() {
         rest = behind;
         let path = PathId(path % (paths as u8 + 1));
@@ -123,7 +123,7 @@ pub fn tunnel_paths(bytes: &[u8]) {
 }
 
 /// Takes what leaves and what is delivered: of what came, each once.
-fn drain(end: &mut Endpoint<u32>, came: u32, given: &mut HashSet<u32>, sent: &mut Seq) {
+fn drain(end: &mut Endpoint<u32>, came: u32, given: &mut BTreeSet<u32>, sent: &mut Seq) {
     while let Some((_, message)) = end.poll_transmit() {
         if let Message::Data { seq: Some(seq), .. } = message {
             *sent = seq;

@@ -15,7 +15,7 @@ pub fn peers(bytes: &[u8]) {
     let mut now = Instant::ZERO;
     // Each datagram that an end has sent, whether it is data, and whether it was opened already.
     let mut sent: Vec<(usize, Vec<u8>, bool)> = vec![];
-    let mut opened = std::collections::HashSet::new();
+    let mut opened = std::collections::BTreeSet::new();
     let mut rest = bytes;
     while let Some((&[kind, end, which, at, value, cut], behind)) = rest.split_first_chunk() {
         rest = behind;
@@ -59,8 +59,8 @@ pub fn peers(bytes: &[u8]) {
                 rest = &rest[length..];
             }
         }
-        for end in 0..2 {
-            while let Some((to, message)) = ends[end].poll_transmit() {
+        for (end, peer) in ends.iter_mut().enumerate() {
+            while let Some((to, message)) = peer.poll_transmit() {
                 let (To::Path(path) | To::Back(path, _)) = to;
                 assert!(usize::from(path.0) < PATHS, "{path:?}");
                 sent.push((end, message, false));

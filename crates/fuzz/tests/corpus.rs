@@ -42,7 +42,7 @@ fn every_target_is_tried() {
 fn kept_inputs_do_no_harm() {
     for (name, target) in TARGETS {
         let inputs = corpus(name);
-        assert!(inputs.len() >= 100, "{name}: the corpus is there");
+        assert!(inputs.len() >= 10, "{name}: the corpus is there");
         for (file, bytes) in inputs {
             println!("{file}");
             target(&bytes);
