@@ -9,11 +9,11 @@ const TARGETS: [(&str, Target); 8] = [
     ("captures", polypath_fuzz::captures),
     ("packets", polypath_fuzz::packets),
     ("path-mtu", polypath_fuzz::path_mtu),
-    ("tunnel", polypath_fuzz::tunnel),
-    ("tunnel-paths", polypath_fuzz::tunnel_paths),
-    ("tunnel-files", polypath_fuzz::tunnel_files),
     ("peers", polypath_fuzz::peers),
     ("scenarios", polypath_fuzz::scenarios),
+    ("tunnel", polypath_fuzz::tunnel),
+    ("tunnel-files", polypath_fuzz::tunnel_files),
+    ("tunnel-paths", polypath_fuzz::tunnel_paths),
 ];
 
 /// The kept inputs of a target by name, in the order of their names.
