@@ -176,7 +176,7 @@ def test_the_host_engine_loads_what_the_wheel_has(place: Path) -> None:
 
 
 def test_it_advises(place: Path) -> None:
-    words = ["--path", "20mbit 10ms", "--path", "10mbit 20ms", "--for", "download", "--budget", "160runs", "--no-linux", "--no-report"]
+    words = ["--path", "20mbit 10ms", "--path", "10mbit 20ms", "--for", "download", "--budget", "240runs", "--no-linux", "--no-report"]
     assert "net.mptcp" in polypath(place, "advise", *words)
 
 
