@@ -33,6 +33,13 @@ struct Added {
 
 static ADDED: RwLock<Vec<Added>> = RwLock::new(Vec::new());
 
+/// While it lives, no other thread uses the list. A fork that is made meanwhile can use it in both processes once this has been dropped in each:
+/// a lock that another thread held would stay locked in the new process, where that thread is not.
+#[cfg(not(target_family = "wasm"))]
+pub fn hold() -> impl Drop {
+    ADDED.write().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// The algorithms that were added, in the order of their names.
 pub fn all() -> Vec<Algorithm> {
     ADDED.read().unwrap_or_else(PoisonError::into_inner).iter().map(|each| Algorithm(each.ops)).collect()
