@@ -6,45 +6,14 @@ import contextlib
 import re
 import socket
 import struct
-import threading
 import time
 
 import pytest
-from tunnel_network import PATIENCE, PROGRAM, ROUTER, Tunnel, carried, command, connected, inside, ip, narrow, pings, until
+from tunnel_network import PATIENCE, PROGRAM, ROUTER, Tunnel, carried, command, connected, goodput, inside, ip, narrow, pings, until
 
 from polypath.sockets import inside as inside_namespace
 
 OUTER_IPV6 = "fd0{path}::{end}"
-
-
-def goodput(seconds: float = 2.0) -> float:
-    """Bit/s of a new TCP connection from end 0 to end 1; what does not even open carries nothing."""
-    try:
-        client, server = connected()
-    except OSError:
-        return 0.0
-    stop = threading.Event()
-
-    def write() -> None:
-        with contextlib.suppress(OSError):
-            while not stop.is_set():
-                client.sendall(bytes(50_000))
-
-    writer = threading.Thread(target=write)
-    writer.start()
-    server.settimeout(0.1)
-    came, end = 0, time.monotonic() + seconds
-    while time.monotonic() < end:
-        with contextlib.suppress(TimeoutError):
-            came += len(server.recv(1 << 16))
-    stop.set()
-    for each in (server, client):
-        with contextlib.suppress(OSError):
-            each.shutdown(socket.SHUT_RDWR)
-    writer.join()
-    server.close()
-    client.close()
-    return came * 8 / seconds
 
 
 def test_who_is_on_one_path_does_not_get_another_one(routed: Tunnel) -> None:

@@ -221,6 +221,36 @@ def connected(address: str = "10.99.0.2") -> tuple[socket.socket, socket.socket]
     return client, server
 
 
+def goodput(seconds: float = 2.0, settles: float = 0.0) -> float:
+    """Bit/s of a new TCP connection from end 0 to end 1, after so long; what does not even open carries nothing."""
+    try:
+        client, server = connected()
+    except OSError:
+        return 0.0
+    stop = threading.Event()
+
+    def write() -> None:
+        with contextlib.suppress(OSError):
+            while not stop.is_set():
+                client.sendall(bytes(50_000))
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    server.settimeout(0.1)
+    came, begin = 0, time.monotonic() + settles
+    while (now := time.monotonic()) < begin + seconds:
+        with contextlib.suppress(TimeoutError):
+            came += len(server.recv(1 << 16)) * (now > begin)
+    stop.set()
+    for each in (server, client):
+        with contextlib.suppress(OSError):
+            each.shutdown(socket.SHUT_RDWR)
+    writer.join()
+    server.close()
+    client.close()
+    return came * 8 / seconds
+
+
 def carried(client: socket.socket, server: socket.socket, length: int) -> None:
     """Random bytes come out as they went in."""
     data = os.urandom(length)
