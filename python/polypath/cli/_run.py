@@ -201,7 +201,7 @@ def _sample(text: str) -> int:
     """How many runs --verify asks for."""
     if text == "all":
         return _ALL
-    if not text.isdigit() or not int(text):
+    if not text.isdecimal() or not int(text):
         raise StudyError(f"--verify {text} says not how many runs; write a number, or all")
     return int(text)
 
