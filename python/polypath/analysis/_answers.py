@@ -10,7 +10,7 @@ import pandas as pd
 
 from ._applications import BY_NAME, Application, application_of
 from ._bounds import UNLIMITED, flow_bound_rows, max_goodput, window
-from ._causes import Evidence, evidence
+from ._evidence import Evidence, evidence
 from ._limits import EVIDENCE, limits, limits_of_cells
 from ._names import POSSIBLE
 from ._network import IPV4_HEADER, UDP_HEADER, Path, Scenario, opposite, paths
@@ -124,7 +124,7 @@ def _evidence(
     link_series: pd.DataFrame | None,
     *tables: pd.DataFrame | None,
 ) -> dict[tuple[Any, Any], Evidence]:
-    """By key and flow: see `_causes.evidence`."""
+    """By key and flow: see `_evidence.evidence`."""
     queues = {} if link_series is None or link_series.empty else dict(list(link_series.groupby("key", sort=False)))
     links, tunnels = (_records(pd.DataFrame() if table is None else table) for table in tables)
     rows = {name: _records(table) for name, table in (("runs", runs), ("subflows", subflows))}

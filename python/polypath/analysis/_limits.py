@@ -1,5 +1,5 @@
 """What held a flow below its bound: the links if packets waited before the bottleneck nearly always, or most of the time while the
-congestion window was full; else what the endpoints' counters say, and behind them what `_causes` sees in links, queues and tunnels.
+congestion window was full; else what the endpoints' counters say, and behind them what `_causes` makes of links, queues and tunnels.
 
 Each share below is time over the life of the connection. They may overlap (one subflow limited by its congestion window while another
 rests), so the verdict names the largest and the table keeps them all.
@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ._causes import explained, merged
+from ._causes import explained
+from ._evidence import merged
 from ._statistics import groups
 
 LINKS_FULL = 0.98
@@ -29,7 +30,7 @@ WORTH_NAMING = 0.05
 
 DATAGRAMS = "application's rate"
 EVIDENCE = "evidence"
-"""The column with what `_causes.evidence` found of a run and flow."""
+"""The column with what `_evidence.evidence` found of a run and flow."""
 _COUNTERS = ("busy_s", "rwnd_limited_s", "sndbuf_limited_s", "cwnd_limited_s", "retransmissions", "timeouts")
 Counters = Mapping[str, npt.NDArray[np.float64]]
 """The counters of a flow of a run, a value a subflow."""
@@ -43,7 +44,7 @@ def limits(runs: pd.DataFrame, subflows: pd.DataFrame) -> pd.DataFrame:
     `<cause>_share`, the name `limited_by` and a sentence `why`.
 
     `runs` needs key, flow, goodput_receiver_mbps, bound_mbps, bound_all_mbps, lifetime_s, app_limited_s, rwnd_limited_s; it may have
-    flow_transport, sndbuf_limited_s, `queue_share` and `evidence` (see `_causes.evidence`). `subflows` needs key, flow, subflow, busy_s,
+    flow_transport, sndbuf_limited_s, `queue_share` and `evidence` (see `_evidence.evidence`). `subflows` needs key, flow, subflow, busy_s,
     rwnd_limited_s, sndbuf_limited_s, cwnd_limited_s, retransmissions, timeouts; with established_s, those that never came up count for
     nothing.
     """

@@ -1,0 +1,281 @@
+"""What links, queues and tunnels of a run show of each flow, from the tables that every engine fills.
+
+Nothing here knows an engine: what one does not tell (None, not a number) is not a number in the evidence.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from ._bounds import max_goodput, mean_loss, window
+from ._network import Hop, Path, Scenario, bare, opposite, path_names, paths, subflows_over
+
+WAITING = 2
+"""Packets in a queue of which at least one waits: one may be the packet that is being sent."""
+CHANCE = 1.3
+"""More than its share that a loss may take by chance of a few hundred packets."""
+
+Evidence = dict[str, Any]
+_REASONS = ("queue", "loss", "mtu", "down")
+
+
+class Queues:
+    """The queues of a run over time."""
+
+    def __init__(self, queues: pd.DataFrame | None) -> None:
+        names = ("time_s", "link", "a_to_b", "queue_packets", "queue_bytes")
+        # Plain arrays: of a thousand short runs, frames would take longer than the runs.
+        self._columns = {name: np.array([]) if queues is None else queues[name].to_numpy() for name in names}
+        self.times: npt.NDArray[np.float64] = np.unique(self._columns["time_s"])
+        self._known: dict[tuple[str, bool], npt.NDArray[np.float64] | None] = {}
+
+    def packets(self, hop: Hop) -> npt.NDArray[np.float64] | None:
+        """At each time the packets that wait beyond what a rate with a `hold` keeps in any case; None where nobody looked."""
+        place = (hop.link, hop.a_to_b)
+        if place not in self._known:
+            here = (self._columns["link"] == hop.link) & (self._columns["a_to_b"] == hop.a_to_b)
+            self._known[place] = None
+            if here.any():
+                found = np.zeros(len(self.times))
+                packets, size = (self._columns[name][here].astype(float) for name in ("queue_packets", "queue_bytes"))
+                beyond = np.where(size > 0, np.clip(1.0 - _held(hop) / np.maximum(size, 1.0), 0.0, None), 0.0)
+                found[np.searchsorted(self.times, self._columns["time_s"][here])] = packets * beyond
+                self._known[place] = found
+        return self._known[place]
+
+
+def _held(hop: Hop) -> float:
+    """Bytes that rates with a `hold` keep."""
+    held = 0.0
+    for element in hop.elements:
+        if element["kind"] == "rate":
+            fastest = max(float(element["bits_per_s"]), *(float(change["to"]) for change in element.get("changes", ())), 0.0)
+            held += fastest * float(element.get("hold_ns") or 0) / 8e9
+    return held
+
+
+def evidence(
+    scenario: Scenario,
+    runs: Sequence[Mapping[str, Any]],
+    subflows: Sequence[Mapping[str, Any]],
+    queues: pd.DataFrame | None,
+    links: Sequence[Mapping[str, Any]],
+    tunnel_paths: Sequence[Mapping[str, Any]],
+) -> dict[str, Evidence]:
+    """Of each flow of one run what its paths did. Rows are those of the tables."""
+    seen, counted = Queues(queues), {(row["link"], bool(row["a_to_b"])): row for row in links}
+    taken = {flow["name"]: paths(scenario, flow) for flow in scenario["flows"]}
+    names = path_names(scenario)
+    by_flow = {row["flow"]: row for row in runs}
+    by_subflow: dict[str, list[Mapping[str, Any]]] = {}
+    for each in subflows:
+        by_subflow.setdefault(each["flow"], []).append(each)
+    # By direction of a link or tunnel: Mbit/s of the flows whose data it carries.
+    sends: dict[tuple[str, bool], float] = {}
+    for name, ways in taken.items():
+        mbps = _number(by_flow[name]["goodput_receiver_mbps"], 0.0) if name in by_flow else 0.0
+        for place in {(hop.link, hop.a_to_b) for path in ways for way in (path, *path.strands) for hop in way.hops}:
+            sends[place] = sends.get(place, 0.0) + mbps
+    found: dict[str, Evidence] = {}
+    for flow in scenario["flows"]:
+        row = by_flow.get(flow["name"])
+        if row is None:
+            continue
+        begins, lives = (float(row[name]) if pd.notna(row[name]) else math.nan for name in ("established_s", "lifetime_s"))
+        alive = (seen.times >= begins) & (seen.times <= begins + lives)
+        own = by_subflow.get(flow["name"], [])
+        told = [_of_path(scenario, flow, path, names, seen, alive, counted, own, sends) for path in taken[flow["name"]]]
+        waits = [strand["waits"] for each in told for strand in each["strands"]]
+        found[flow["name"]] = {
+            "cc": row.get("flow_cc"),
+            "mbps": float(row["goodput_receiver_mbps"]),
+            "life": lives,
+            "blocked": _number(row.get("hol_blocked_s")) / max(lives, 1e-9),
+            "held": _number(row.get("out_of_order_max_bytes")),
+            "again": _number(row.get("retransmissions")),
+            "needless": _number(row.get("dsacks_received")),
+            "segments": sum(_number(each.get("data_segments_sent")) for each in own),
+            "established": pd.notna(row["established_s"]),
+            "queue_share": min(waits) if waits and not any(map(math.isnan, waits)) else math.nan,
+            "paths": told,
+            "tunnels": _tunnels(scenario, flow, taken[flow["name"]], sends, tunnel_paths),
+        }
+    return found
+
+
+def _of_path(
+    scenario: Scenario,
+    flow: Mapping[str, Any],
+    path: Path,
+    names: Mapping[tuple[str, str], str],
+    seen: Queues,
+    alive: npt.NDArray[np.bool_],
+    counted: Mapping[tuple[str, bool], Mapping[str, Any]],
+    subflows: Sequence[Mapping[str, Any]],
+    sends: Mapping[tuple[str, bool], float],
+) -> Evidence:
+    pairs = subflows_over(scenario, flow, path)
+    ends = {path.source, path.destination}
+    own = [each for each in subflows if frozenset((bare(each["source"]), bare(each["destination"]))) in pairs]
+    own = [each for each in own if pd.notna(each["established_s"])]
+    strands = path.strands
+    back = opposite(scenario, flow, path).strands
+    backs = [(_waits(hop, seen, alive), hop) for strand in back for hop in strand.hops]
+    slowest = max((each for each in backs if not math.isnan(each[0])), key=lambda each: each[0], default=(math.nan, None))
+    lengths = [
+        (float(packets[alive].mean()), hop.name)
+        for strand in strands
+        for hop in strand.hops
+        if (packets := seen.packets(hop)) is not None and alive.any()
+    ]
+    drops = dict.fromkeys(_REASONS, 0.0)
+    passed = 0.0
+    for strand in strands:
+        for hop in strand.hops:
+            row = counted.get((hop.link, hop.a_to_b), {})
+            for reason, number in _drops(row, hop).items():
+                drops[reason] += number
+            passed = max(passed, _number(row.get("packets"), 0.0))
+    every_hop = [hop for strand in strands for hop in strand.hops]
+    overflown = [(_number(counted.get((hop.link, hop.a_to_b), {}).get("queue_drops"), 0.0), hop) for hop in every_hop]
+    overflowing = max(overflown, key=lambda each: each[0])
+    asked_for = flow["mptcp"]["path_manager"].get("addresses", ()) if flow["transport"] == "mptcp" else ()
+    return {
+        "name": names.get((path.source, path.destination), path.source),
+        "up": bool(own),
+        "backup": any(each["backup"] for each in asked_for if each["address"] in ends),
+        "alone": max_goodput([path], window(scenario, flow)) / 1e6,
+        "acked": sum(_number(each["acked_mbps"], 0.0) for each in own),
+        "cwnd": sum(_number(each.get("mean_cwnd"), 0.0) for each in own),
+        "rtt": _mean([_number(each.get("mean_srtt_ms")) for each in own]),
+        "least_rtt": _mean([_number(each.get("min_rtt_ms")) for each in own]),
+        "strands": [{"waits": _strand_waits(strand, seen, alive)} for strand in strands],
+        "queue": max(lengths, default=(math.nan, ""))[0],
+        "back": slowest[0],
+        "back_hop": slowest[1].name if slowest[1] else "",
+        "back_shared": slowest[1] is not None and (slowest[1].link, slowest[1].a_to_b) in sends,
+        "drops": drops,
+        "passed": passed,
+        "overflowing": _queue_of(overflowing[1]) if overflowing[0] else "",
+        "black_hole": _black_hole(path),
+        "down": _down(path, window(scenario, flow)),
+        "overtakes": len(strands) > 1 or any(element.get("reorder") for hop in every_hop for element in hop.elements),
+    }
+
+
+def _drops(row: Mapping[str, Any], hop: Hop) -> dict[str, float]:
+    """Packets dropped on a direction of a link by reason. A kernel's netem counts all together: what its loss would take is loss."""
+    known = {reason: _number(row.get(f"{reason}_drops")) for reason in _REASONS}
+    rest = _number(row.get("drops"), 0.0) - sum(number for number in known.values() if not math.isnan(number))
+    found = {reason: 0.0 if math.isnan(number) else number for reason, number in known.items()}
+    if rest > 0 and math.isnan(known["loss"]):
+        survive = math.prod(1.0 - mean_loss(element) for element in hop.elements)
+        found["loss"] = min(rest, (1.0 - survive) * (rest + _number(row.get("packets"), 0.0)) * CHANCE)
+        rest -= found["loss"]
+    found["queue"] += max(rest, 0.0)
+    return found
+
+
+def _waits(hop: Hop, seen: Queues, alive: npt.NDArray[np.bool_]) -> float:
+    packets = seen.packets(hop)
+    return math.nan if packets is None or not alive.any() else float((packets[alive] >= WAITING).mean())
+
+
+def _strand_waits(strand: Path, seen: Queues, alive: npt.NDArray[np.bool_]) -> float:
+    """The share of the time in which packets waited somewhere on the way; not a number where nobody looked."""
+    known = [packets[alive] >= WAITING for hop in strand.hops if (packets := seen.packets(hop)) is not None]
+    return float(np.logical_or.reduce(known).mean()) if known and alive.any() else math.nan
+
+
+def _queue_of(hop: Hop) -> str:
+    """The queue of a link in words."""
+    for element in hop.elements:
+        if element["kind"] in ("rate", "trace"):
+            queue = element["queue"]
+            size = f"{queue['packets']} packets" if "packets" in queue else f"{queue['bytes']} bytes"
+            return f"the {'policer' if element.get('burst_bytes') else 'queue'} of {hop.name} ({size})"
+    return f"the queue of {hop.name}"
+
+
+def _black_hole(path: Path) -> str:
+    """Where packets of the size that the ends begin with vanish without ICMP, in words."""
+    for strand in path.strands:
+        sent = strand.hops[0].sender_mtu
+        for hop in strand.hops:
+            for element in hop.elements:
+                if element["kind"] == "mtu" and element.get("oversize") == "silent" and int(element["bytes"]) < sent + hop.headers:
+                    return f"packets of more than {element['bytes']} bytes vanish at {hop.name} without an ICMP message"
+    return ""
+
+
+def _down(path: Path, span: tuple[int, int]) -> float:
+    """Seconds of the window in which a link of the path let nothing pass."""
+    elements = [element for strand in path.strands for hop in strand.hops for element in hop.elements]
+    found = [_overlap([(int(since), int(to)) for since, to in each["spans_ns"]], span) for each in elements if each["kind"] == "down"]
+    for each in elements:
+        if each["kind"] == "loss" and each["model"] == "bernoulli":
+            changes = [(0, float(each["probability"])), *((int(to["at_ns"]), float(to["to"])) for to in each.get("changes", ()))]
+            ends = [at for at, _ in changes[1:]] + [span[1]]
+            found.append(_overlap([(at, end) for (at, share), end in zip(changes, ends, strict=True) if share >= 1.0], span))
+    return max(found, default=0.0)
+
+
+def _overlap(spans: Sequence[tuple[int, int]], whole: tuple[int, int]) -> float:
+    return sum(max(0, min(whole[1], to) - max(whole[0], since)) for since, to in spans) / 1e9
+
+
+def _tunnels(
+    scenario: Scenario,
+    flow: Mapping[str, Any],
+    own: Sequence[Path],
+    sends: Mapping[tuple[str, bool], float],
+    tunnel_paths: Sequence[Mapping[str, Any]],
+) -> list[Evidence]:
+    """Of each tunnel that carries all of the flow's data: its share of packets on each of its paths, and how full that made them."""
+    found = []
+    for hop in own[0].hops if len(own) == 1 else ():
+        if not hop.inside:
+            continue
+        rows = [row for row in tunnel_paths if row["tunnel"] == hop.link and bool(row["a_to_b"]) == hop.a_to_b]
+        sent = [_number(row["packets_sent"], 0.0) for row in sorted(rows, key=lambda row: row["path"])]
+        mbps = sends[hop.link, hop.a_to_b]
+        if len(sent) != len(hop.inside) or not sum(sent):
+            continue
+        strands = []
+        for count, strand in zip(sent, own[0].strands, strict=False):
+            alone, share = max_goodput([strand], window(scenario, flow)) / 1e6, count / sum(sent)
+            name = " + ".join(dict.fromkeys(at.link for at in strand.hops if at.headers))
+            strands.append({"name": name, "share": share, "alone": alone, "used": share * mbps / alone if alone > 0 else math.nan})
+        kind = next(tunnel["distribution"] for tunnel in scenario["tunnels"] if tunnel["name"] == hop.link)
+        found.append({"name": hop.link, "distribution": kind, "strands": strands})
+    return found
+
+
+def _number(value: Any, otherwise: float = math.nan) -> float:
+    return otherwise if value is None or pd.isna(value) else float(value)
+
+
+def _mean(values: Sequence[float]) -> float:
+    known = [value for value in values if not math.isnan(value)]
+    return sum(known) / len(known) if known else math.nan
+
+
+def merged(every: Sequence[Any]) -> Any:
+    """The mean of the numbers in several pieces of evidence of one form; of words the first, of truths whether any is."""
+    first = every[0]
+    if isinstance(first, bool | np.bool_):
+        return any(every)
+    if isinstance(first, int | float):
+        return _mean([float(value) for value in every])
+    if isinstance(first, dict):
+        return {name: merged([each[name] for each in every]) for name in first}
+    if isinstance(first, list):
+        alike = [each for each in every if len(each) == len(first)]
+        return [merged(list(column)) for column in zip(*alike, strict=True)]
+    return next((value for value in every if value), first)
