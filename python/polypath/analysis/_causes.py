@@ -27,12 +27,12 @@ def explained(base: str, why: str, seen: Evidence) -> tuple[str, str]:
     """A name and a sentence for the cause, where the evidence shows one behind `base`, the counter that ran most; else both as they are."""
     if seen["mbps"] <= 0 and base != "application":
         return _nothing_came(base, why, seen)
-    if base == "application's rate":
+    if base in ("application", "application's rate", "links", "links, shared"):
         return base, why
     for find in (_full_path_of_tunnel, _way_back, _overtaken):
-        if base not in ("links", "links, shared", "application") and (told := find(seen)):
+        if told := find(seen):
             return told
-    if base in ("links", "links, shared", "application", "send buffer"):
+    if base == "send buffer":
         return base, why
     up = [path for path in seen["paths"] if path["up"]]
     if len(up) > 1:
