@@ -21,7 +21,6 @@ use super::Algorithm;
 use super::mirror::{About, Ops};
 
 /// An algorithm that was added.
-#[cfg_attr(target_family = "wasm", expect(dead_code, reason = "a browser has no shared objects, so none is added"))]
 struct Added {
     /// Without hooks until it is loaded.
     ops: &'static Ops,
