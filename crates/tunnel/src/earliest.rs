@@ -440,9 +440,13 @@ impl Earliest {
             }
         }
         let Some((seq, arrived_us)) = report.latest else { return };
+        let first = path.sent.front().map(|first| first.at);
         let Some(sent) = path.acknowledge(Seq::new(seq)) else { return };
         path.came = path.came.max(sent.at);
-        path.answer.add(now, DELAY_PERIOD, now.since(sent.at), Duration::max);
+        // The first of those that a report tells of has waited longest: a report comes for many. One that was lost has not waited for it.
+        let all_came = sent.count.wrapping_sub(path.reported.0) == report.packets.wrapping_sub(path.reported.1);
+        let since = first.filter(|_| all_came).unwrap_or(sent.at);
+        path.answer.add(now, DELAY_PERIOD, now.since(since), Duration::max);
         let delay = delay(micros(sent.at), arrived_us);
         path.delay.add(now, DELAY_PERIOD, delay, i64::min);
         path.on_delivered(now, &sent, delay, arrived_us, report);
@@ -479,7 +483,10 @@ impl Path {
 
     /// When the first packet that waits for it may be sent, as the model has it.
     fn due(&self) -> Instant {
-        if self.is_unmeasured() && self.sent.len() as u64 >= self.allowed || self.unreported >= self.most {
+        if self.is_unmeasured() {
+            return if self.sent.len() as u64 >= self.allowed { Instant::NEVER } else { Instant::ZERO };
+        }
+        if self.unreported >= self.most {
             return Instant::NEVER;
         }
         let drain = self.delay.began + DELAY_PERIOD;
@@ -498,7 +505,10 @@ impl Path {
     /// It has as much to do as there is time until the slowest one is worth waiting for, or has not reported what it got. `wait`: see
     /// [`Path::wait`].
     fn is_full(&self, wait: Duration, slowest: i64) -> bool {
-        if self.is_unmeasured() && self.sent.len() as u64 + self.waiting / FULL >= self.allowed || self.unreported >= self.most {
+        if self.is_unmeasured() {
+            return self.sent.len() as u64 + self.waiting / FULL >= self.allowed;
+        }
+        if self.unreported >= self.most {
             return true;
         }
         let head_start = self.base().map_or(0, |base| slowest - base);

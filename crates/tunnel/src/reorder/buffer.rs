@@ -17,7 +17,8 @@ const NEAR: u64 = 4096;
 pub(super) enum Placed {
     /// Among those that are expected or have come.
     Near,
-    /// It fits nowhere: it was given on at once, and says nothing.
+    /// It fits nowhere, or has come before, or the peer counts anew: it was given on at once, and says nothing. TCP knows a duplicate by
+    /// itself; that of a peer that has started anew would wait for its timeout, again and again, until eight had come.
     Nowhere,
     /// The peer counts anew: what was learnt of the old numbers means nothing.
     Anew,
@@ -95,7 +96,10 @@ impl<P> Buffer<P> {
         }
         let placed = self.place(number);
         match placed {
-            Placed::Near if number < self.expected => self.insert_late(number, packet),
+            Placed::Near if self.given_up.remove(number) => {
+                self.counters.late_delivered += 1;
+                self.deliver(packet);
+            }
             Placed::Near => self.insert_near(now, number, packet),
             Placed::Nowhere => self.deliver(packet),
             Placed::Anew => {
@@ -108,26 +112,14 @@ impl<P> Buffer<P> {
     }
 
     fn place(&mut self, number: u64) -> Placed {
-        let near = self.expected.abs_diff(number) <= self.near;
-        if near && number >= self.expected || self.given_up.contains(number) {
+        let near = (self.expected..=self.expected + self.near).contains(&number);
+        if near || self.given_up.contains(number) {
             self.anew.forget();
             Placed::Near
         } else if self.anew.on_stranger(number, self.near) {
             Placed::Anew
-        } else if near {
-            Placed::Near
         } else {
             Placed::Nowhere
-        }
-    }
-
-    /// A packet that is not awaited any more: it is late, or has come before.
-    fn insert_late(&mut self, number: u64, packet: P) {
-        if self.given_up.remove(number) {
-            self.counters.late_delivered += 1;
-            self.deliver(packet);
-        } else {
-            self.counters.duplicates += 1;
         }
     }
 
@@ -145,7 +137,7 @@ impl<P> Buffer<P> {
                 self.release_through(now, first, Why::Room);
             }
         } else {
-            self.counters.duplicates += 1;
+            self.deliver(packet);
         }
         self.forget_left();
     }
