@@ -55,6 +55,9 @@ def test_both_programs_see_the_same_links(transport: str, cc: str, least: float,
     acked = made.subflows.groupby("program")["bytes_acked"].sum()
     assert acked["iperf3"] == pytest.approx(acked["polypath"], rel=0.2)
     assert not made.series.query("program == 'iperf3'").empty
+    release = programs.run("iperf3", "--version").stdout.split()[1]
+    used = made.runs.groupby("program")["flow_program"].agg(lambda found: set(found.dropna()))
+    assert used.to_dict() == {"polypath": set(), "iperf3": {f"iperf3 {release}"}}
 
 
 @pytest.mark.parametrize("transport", ["tcp", "mptcp"])

@@ -133,7 +133,7 @@ PLANNED = {"mptcp": False, "port": 5001, "server_address": "10.0.0.2", "client_a
 
 
 def said(folder, number, end, intervals, **more):
-    report = {"intervals": [{"sum": {"end": at, "bytes": count}} for at, count in intervals], **more}
+    report = {"start": {"version": "iperf 3.12"}, "intervals": [{"sum": {"end": at, "bytes": count}} for at, count in intervals], **more}
     (folder / f"{number}-{end}.json").write_text(json.dumps(report))
 
 
@@ -166,7 +166,7 @@ def test_what_iperf3_counted_takes_the_place_of_our_own_counts(tmp_path):
     said(tmp_path, 0, "server", [(0.1, 1000), (0.2, 500)])
     said(tmp_path, 0, "client", [(0.1, 2000)])
     got = {"error": None, "subflows": [{"established_ns": None}, {"established_ns": 200 * MS}]}
-    _iperf3.read(0, {**FLOW, "app": {"kind": "transfer", "bytes": 1500}}, got, tmp_path)
+    assert _iperf3.read(0, {**FLOW, "app": {"kind": "transfer", "bytes": 1500}}, got, tmp_path) == "iperf3 3.12"
     assert got["read"] == [(300 * MS, 1000), (400 * MS, 1500)]
     assert (got["written"], got["accepted_ns"], got["finished_ns"]) == ([(300 * MS, 2000)], 200 * MS, 400 * MS)
 

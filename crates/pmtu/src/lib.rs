@@ -268,10 +268,10 @@ searches! {
     Linux: "linux", "Halves the range between `tcp_base_mss` and the interface's MTU, if `tcp_mtu_probing` says so.";
     MsquicLinear: "msquic-linear", "Goes up by 80 bytes, over 1500, until three probes of one size are lost; as msquic.";
     Parallel: "parallel", "Tries likely sizes first, several at once; a size fails only when three probes near it are lost.";
-    QuicGo: "quic-go", "Halves the range, a probe in five round trips; three losses lower its upper end; as quic-go.";
+    QuicGo: "quic-go", "Halves the range, a probe in five round trips; three losses lower its upper end; as quic-go since 0.45.";
     Quinn: "quinn", "Halves the range, each size up to three times; four bursts of losses with none of the size arriving begin anew at 1200; as quinn since August 2026.";
     Quinn0_11_16: "quinn-0.11.16", "As `quinn`, but only a longer packet that arrives clears the bursts, so that ordinary loss begins anew at 1200; as quinn 0.11.16.";
-    Table: "table", "Goes up a table of usual sizes until three packets of one are lost; as neqo.";
+    Table: "table", "Goes up a table of usual sizes until three packets of one are lost; as neqo 0.13 to 0.20, which count lost data too.";
 }
 
 #[cfg(test)]

@@ -224,9 +224,10 @@ def _output(scenario: Mapping[str, Any], plan: Mapping[str, Any], ran: Mapping[s
     lost = {file: count for file, count in result["capture_losses"].items() if count}
     if lost:
         raise EngineError(f"captures missed frames: {lost}")
+    programs: dict[int, str] = {}
     for number, flow in enumerate(scenario["flows"]):
         if flow.get("program") == _iperf3.NAME:
-            _iperf3.read(number, flow, result["flows"][number], results)
+            programs[number] = _iperf3.read(number, flow, result["flows"][number], results)
     given = _measure.Given(
         scenario=scenario,
         result=result,
@@ -236,6 +237,8 @@ def _output(scenario: Mapping[str, Any], plan: Mapping[str, Any], ran: Mapping[s
         link_series=_link_series(scenario, plan["sample_ns"], result["ended_ns"], ran["series"]),
     )
     outcome, subflows, links = _measure.outcome(given)
+    for number, program in programs.items():
+        outcome["flows"][number]["program"] = program
     outcome |= {"late": _late(ran), "sampled_late_ns": result["late_ns"], "emulator_cpu_ns": ran["cpu_ns"]}
     # Open files outlive their folder.
     captures: dict[str, BinaryIO] = {each["file"]: (results / each["file"]).open("rb") for each in plan["captures"]}

@@ -69,8 +69,8 @@ def _amount(flow: Mapping[str, Any]) -> list[str]:
     raise PlanError(("flows", flow["name"], "program"), "iperf3 sends for whole seconds or a transfer's size, and nothing else")
 
 
-def read(number: int, flow: Mapping[str, Any], got: Json, results: Path) -> None:
-    """Puts what iperf3 counted into the result of the flow of this number.
+def read(number: int, flow: Mapping[str, Any], got: Json, results: Path) -> str:
+    """Puts what iperf3 counted into the result of the flow of this number; the program with its version, as it names itself.
 
     Its clock starts with its test; the run's time of that is when the first sample showed the data connection.
     """
@@ -85,6 +85,7 @@ def read(number: int, flow: Mapping[str, Any], got: Json, results: Path) -> None
     got["read"], got["written"] = (_points(said, began) for said in (reader, sender))
     if flow["app"]["kind"] == "transfer" and got["read"]:
         got["finished_ns"] = got["read"][-1][0]
+    return str(client["start"]["version"]).replace("iperf ", "iperf3 ", 1)
 
 
 def _said(flow: str, file: Path) -> Json:

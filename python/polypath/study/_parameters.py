@@ -33,6 +33,7 @@ RESERVED = frozenset(
         "flow_transport",
         "flow_cc",
         "flow_profile",
+        "flow_program",
         "platform",
         "jain",
         "fair_mbps",

@@ -21,7 +21,7 @@ class Off(Model):
 
 
 class Mpt(Model):
-    """As MPT does it: what comes behind the expected number is dropped, and one lost packet holds the rest for the whole delay."""
+    """As MPT of 2019 does it: what comes behind the expected number is dropped, and one lost packet holds the rest for the whole delay."""
 
     kind: Literal["mpt"] = "mpt"
     window: int = Field(default=1600, ge=1, le=2**20)
