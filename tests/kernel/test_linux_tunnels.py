@@ -161,7 +161,7 @@ def test_a_path_that_dies_under_load_loses_no_more_than_was_in_flight_on_it(flow
     for results in both(made, tmp_path):
         found = results.tunnel_paths[results.tunnel_paths["a_to_b"]].set_index("path")
         lost = (found["packets_sent"] - found["packets_received"]).loc[1]
-        # 0.85 packets a millisecond: 6 ms there and back, 5 in the queue, 10 until a report is due; 8 to spare, the last itself, and a tick.
+        # 0.85 packets a millisecond: 6 ms there and back, 5 in the queue, 10 until a report is due; 8 to spare, the last one, and a tick.
         assert 0 < lost <= 0.85 * 21 + 8 + 1 + 2, lost
         # What one path alone carries is less than all that came.
         assert results.runs["goodput_receiver_mbps"].iloc[0] > 15.5
