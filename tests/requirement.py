@@ -1,4 +1,4 @@
-"""What tests do where the machine lacks something."""
+"""What tests do where the machine lacks something: they call `lacking`, never a skip of pytest's own."""
 
 import os
 from typing import NoReturn

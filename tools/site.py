@@ -2,6 +2,10 @@
 
 It lays the pages out as they lie in the project, adds those that are generated, and has Sphinx make them. A warning is a mistake: a link
 that leads nowhere, a page in no table of contents. The site opens from the disk and asks no network: search, fonts and scripts are in it.
+
+`docs/conf.py` and `docs/_static/site.css` say how the site looks, `site_pages.py` makes the pages that no one writes.
+A recipe is a page of `docs/recipes` and a row of its README. `tests/python/test_recipes.py` does what its blocks say, as root
+`tests/kernel/test_recipes.py`; its claims are committed before their first result.
 """
 
 from __future__ import annotations
@@ -107,7 +111,7 @@ def contents(source: Path) -> None:
         "Guide": [*guide[2:], *sorted(name for name in there if name.startswith("docs/guide/") and name not in guide)],
         "Concepts": sorted(name for name in there if name.startswith("docs/concepts/")),
         "Reference": [
-            *(f"docs/reference/{name}.md" for name in ("commands", "study-fields", "results", "python/index", "kernels")),
+            *(f"docs/reference/{name}.md" for name in ("commands", "study-fields", "results", "python/index", "kernels", "agreement")),
         ],
         "Project": [
             *("CHANGELOG.md", "studies.md", *(name for name in sections if name != "docs/recipes/README.md")),

@@ -4,6 +4,8 @@
     python tools/third_party.py sbom PROGRAM... > FILE       CycloneDX, JSON
 
 A PROGRAM is a crate of the workspace, such as polypath-tunneld. What only runs while it is built is not in it, and is left out.
+
+A new crate needs a licence of `deny.toml`. A new version of a vendored file gets its hash in `web/vendor/README.md`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
 // Every setting of the page, declared once: the form, the address, the study and the texts beside them come from this table.
+// What a setting means goes into study.js (the study that is saved), scenario.js (what Python makes of that study) and open.js;
+// a case in SETTINGS of tests/python/test_play.py holds all of them against Python. `make playground` comes before that test.
 
 const RADIOS = [
   { name: "none", label: "fixed rate", about: "a line whose rate does not change" },

@@ -1,7 +1,7 @@
 """Columns that the engines' counters and series have in the tables: declared in Rust, a line each, and read from there.
 
 `crates/transport/src/counters.rs` and `crates/link/src/counters.rs` have the counters, `crates/sim/src/outcome.rs` the series;
-`CONTRIBUTING.md` says how to add one.
+their heads say how to add one.
 """
 
 from __future__ import annotations

@@ -6,6 +6,31 @@
 //!
 //! The C side is trusted to keep that contract; everything a caller can pass is safe: views are bounded by construction and a missing
 //! hook does what pp_cc.h says.
+//!
+//! # Adding an algorithm
+//!
+//! Call it `NAME`: lower case, at most 12 letters, since the kernel calls it `pp_NAME`. Copy
+//! `cc/algs/scalable.c`, for a coupled one `cc/algs/lia.c`.
+//!
+//! 1. `cc/algs/NAME.c`; the build finds it by its name. In this order: licence line, essay (idea,
+//!    source, differences), tunables with units, state, helpers, hooks, `PP_CC_REGISTER(NAME)`,
+//!    `PP_CC_ABOUT(NAME)`. `cc/include/pp_cc.h` is the whole interface. `ssthresh`, `undo_cwnd` and
+//!    one of `cong_avoid` and `cong_control` must be there, and the state has at most 88 bytes.
+//!    `.flags` are of `enum pp_cc_flags`: `PP_CC_DRAWS` if it draws random numbers, `PP_CC_COUPLED`
+//!    if it reads `c->siblings`. Leave `.counterpart` out where Linux has no such algorithm.
+//! 2. `cc/vectors/NAME.json`, which a test asks for; `crates/vectors/src/lib.rs` has the format.
+//!    Compute at least one window by hand from the paper's formula, in the case's `comment`.
+//! 3. A property against the paper's formula in floating point, where there is one:
+//!    `crates/cc/tests/growth.rs` (by losses), `delay.rs` (by the RTT), `formulas.rs` (coupled).
+//! 4. `cargo test -p polypath-cc -p polypath-vectors`, and `cc/bpf/build.sh /tmp/bpf NAME` for BPF,
+//!    which says where a hook that no sibling has needs an adapter.
+//! 5. A line in `crates/sim/tests/known_bytes/scenarios.jsonl`, copied from `cc-scalable`.
+//! 6. A row in `docs/concepts/congestion-control.md`. Where Linux has one of that name:
+//!    `LINUX_ONLY` in `python/polypath/engines/_sim.py`, unless every kernel has it, and `SAME` in
+//!    `tests/kernel/test_linux_congestion.py` if the windows must be the same.
+//! 7. `make kernel`; as root `polypath cc check NAME` says whether this machine's kernel computes
+//!    the same windows. If a table in `tests/data/reference` has runs of it, `polypath validate` on
+//!    that table.
 #![warn(missing_docs)]
 
 #[expect(dead_code, reason = "LAYOUTS is read by build.rs, which includes this module too")]

@@ -1,4 +1,8 @@
 //! What is counted and sampled of a direction of a link. A counter is one line here and the line that counts it.
+//!
+//! A new counter is a line in `counters!` and its line in `add_element`. `_passed` in
+//! `python/polypath/engines/_measure.py` says what the engine linux knows of it. The rest is as for
+//! a counter of `crates/transport/src/counters.rs`.
 
 use crate::{DropCategory, Element, LinkElement, QueueSample};
 use polypath_base::{Column, counters};

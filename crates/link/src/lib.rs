@@ -7,6 +7,29 @@
 //!
 //! The one rule: an element sees packets in the order of their arrival. Every element but a reordering [`Delay`] keeps that
 //! order; behind a reordering one the caller sorts what leaves before handing it on (see [`LinkElement::keeps_order`]).
+//!
+//! # Adding an element
+//!
+//! Call its type `Name`; copy `retry.rs`. First see whether a [`Verdict`] fits what becomes of a
+//! packet. If none does, add a variant and treat it in `chain.rs` (`transit`), `stage.rs`
+//! (`cut_into_stages`), `crates/sim/src/data_plane.rs` (`enqueue_slow_path`) and
+//! `crates/emu/src/direction.rs`: the compiler asks for `refuse` there, but not for `enter_stage`,
+//! `advance` and `Stage::take`, which drop such packets silently.
+//!
+//! 1. `NAME.rs`: `NameConfig` (`Deserialize`, unknown fields refused, each field with unit,
+//!    `Default`), `Name::new(config, rng) -> Result<Self, Error>`, without `rng` if it draws
+//!    nothing, and [`LinkElement`], of which only `transit` must be written. One that drops also
+//!    writes `drops` and `drop_category`, one that lets packets overtake `keeps_order`. Unit tests
+//!    against times computed by hand.
+//! 2. The name here, in `elements!` of `element.rs`, and in `spec.rs` in `ElementSpec`, in its
+//!    `build`, and in `limits_rate` if it bounds the rate. A queue management goes into `AqmConfig`
+//!    of `aqm.rs` and `transmitter` of `spec.rs` instead.
+//! 3. `counters.rs`, only if no [`DropCategory`] fits.
+//! 4. `tests/model.rs`: a property against a model that is too simple to be wrong. `cargo test -p
+//!    polypath-link`.
+//! 5. A line in `crates/sim/tests/known_bytes/scenarios.jsonl`, copied from `retry-tcp-v1`.
+//!
+//! Steps 6 to 8, in Python, are in `CONTRIBUTING.md`.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 

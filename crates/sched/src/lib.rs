@@ -3,6 +3,21 @@
 //! A scheduler sees plain [`PathView`]s and the [`DataQueueView`] of the data that wait; it never touches an endpoint, so that MPTCP and a
 //! tunnel can use the same ones. Each is a small struct with a [`Policy`]; [`Scheduler`] is the closed set of them, matched by an enum so
 //! that choosing a path costs no indirect call. A scheduler is asked again until it answers `None`.
+//!
+//! # Adding a scheduler
+//!
+//! Call its type `Name`; copy `roundrobin.rs`.
+//!
+//! 1. `NAME.rs`: the head names the source and what differs from it and from a kernel's. `Name`
+//!    with `Default` and [`Policy`], of which `pick` must be written. What only TCP knows is in
+//!    `PathView::tcp`: a scheduler that does without it serves a tunnel too. Unit tests on views
+//!    written by hand or made by `fixtures::subflow`.
+//! 2. `mod NAME;` here, and a sorted line in `schedulers!` with name and sentence. Lists, messages
+//!    and the tests over all schedulers have it then.
+//! 3. A row in `docs/concepts/schedulers.md`, and a scenario in
+//!    `crates/sim/tests/known_bytes/scenarios.jsonl`.
+//! 4. If Linux has it: measure the smallest case that shows its character, and keep job and finding
+//!    in `specs/notes`.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 

@@ -1,4 +1,14 @@
 //! What a run gives back: metrics and series as plain columns. Rates in bits per second, times in nanoseconds.
+//!
+//! # Adding a column of a series
+//!
+//! 1. A line in `series!`; `Unit` in `crates/base/src/columns.rs` says how the name must end.
+//! 2. Its value in `probe.rs` (`SubflowRow`; an endpoint tells it by `Probe` of the transport) or
+//!    in `network.rs` (`LinkRow`).
+//! 3. `_subflow_series` and `_link_series` in `python/polypath/engines/_measure.py`, `_host.py` and
+//!    `_fake.py`: the column, of nulls where the engine does not know it.
+//! 4. Digests, `make setup` and `tools/figures.py docs/reference/results.md`, as for a counter
+//!    (`crates/transport/src/counters.rs`).
 
 use polypath_base::{Column, counters, series};
 pub use polypath_link::LinkCounters;

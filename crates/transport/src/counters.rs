@@ -1,4 +1,20 @@
-//! What an endpoint counts. A counter is one line here and the line that counts it: `CONTRIBUTING.md` says how.
+//! What an endpoint counts. A counter is one line here and the line that counts it.
+//!
+//! # Adding a counter
+//!
+//! 1. A line `NAME: Unit ["TcpExtNAME"], "meaning";`. Units are in `crates/base/src/columns.rs`. In
+//!    brackets stand the counters of Linux's `/proc/net/netstat` or `snmp` whose sum it is; without
+//!    brackets the engines linux and host show null. Of [`Counters`] the tables have what the
+//!    client counted, of [`Rejections`] the sum of both ends. If the receiver counts it, let
+//!    `subflow` in `crates/sim/src/flow.rs` add the server's, as it does for `rejected`; otherwise
+//!    the column is nearly always 0.
+//! 2. The line that counts, where `tcp` sends or calls its receiving half, which has no counters;
+//!    and a test in `tcp/tests.rs` that asserts on it.
+//! 3. The digests of `crates/sim/tests/known_bytes`, as a commit of its own: each outcome has one
+//!    value more, so all change.
+//! 4. `make setup`. The column is in `subflows` then, and for a plain count its sum in `runs`, on
+//!    every engine. `tools/figures.py docs/reference/results.md` writes its row; the row of sums in
+//!    the section "runs" there is written by hand.
 
 use polypath_base::counters;
 

@@ -5,6 +5,9 @@
 //! included. A change of behaviour renews it, and the commit says which scenarios changed and why:
 //!
 //!     cargo test -p polypath-sim --test known_bytes renew -- --ignored
+//!
+//! A new scenario adds one line to both files and changes no other. Run the test before you begin, so
+//! that you know whose change it is.
 
 use polypath_sim::{Scenario, run};
 use serde_json::Value;

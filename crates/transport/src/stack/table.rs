@@ -1,5 +1,37 @@
 //! The table itself. A source is a kernel's change, by release and title, a clause of an RFC, or a folder of `specs/notes` with the job that
 //! showed it.
+//!
+//! # Adding a kernel
+//!
+//! A kernel is a column, a property in which kernels differ is a row. A kernel of which nothing is
+//! known but "as its neighbour" is not worth a column: first collect the differences in
+//! `specs/notes/kernel-NAME/README.md`, as `specs/notes/kernel-6.1` does. Say it is 6.13.
+//!
+//! 1. A line in `columns`, oldest first, with the study's name and the exact release; then a line
+//!    with its source in every row, in the columns' order, or it does not compile. This writes them
+//!    as copies of 6.12's; then change what differs, and the sources:
+//!    ```text
+//!    sed -i -E 's/^( {12})LINUX_6_12_117( = .*, )".*";$/&\n\1LINUX_6_13_1\2"not measured";/' \
+//!        crates/transport/src/stack/table.rs
+//!    ```
+//! 2. A new row for a difference that no row has. The endpoint asks for `settings.stack.PROPERTY`,
+//!    never for a kernel. A value that is no number, yes or no needs a type in `values.rs`, its
+//!    `Words`, and its name in the `pub use` of `stack.rs`.
+//! 3. The static in the `pub use` of `stack.rs`.
+//! 4. `cargo run -p polypath-transport --example kernels > docs/reference/kernels.md`, and `git
+//!    checkout` the page if that does not build. Then `cargo test -p polypath-transport --lib
+//!    stack`.
+//! 5. A scenario in `crates/sim/tests/known_bytes/scenarios.jsonl`. Simulator and Python find the
+//!    kernel by its name.
+//! 6. `make setup`. Tests that take 6.13 for unknown, or list all kernels, say so:
+//!    `tests/python/test_refused.py`, `test_validate_starts.py`, and the one at the end of
+//!    `stack.rs`. The name in `docs/guide/study-file.md`.
+//! 7. Where it was measured: the runs as `tests/data/reference/linux-6.13.csv`, a line in the
+//!    `README.md` there, a row a group in `agreement.csv`, the name in `NAMES` of
+//!    `tools/agreement.py`, and `tools/figures.py docs/reference/agreement.md`.
+//!
+//! The default kernel stands in `DEFAULT_KERNEL` of `python/polypath/study/_kernel.py` and in
+//! `stacks` of `crates/sim/src/build.rs`. The engine linux does not read this table.
 
 use super::declare::{Row, kernels};
 use super::values::{MetaRetransmission, MetaSendBuffer, MptcpVersion, PrrBound, ReceiveCharge, TimerFloor, Words};

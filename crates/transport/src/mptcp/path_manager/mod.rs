@@ -3,6 +3,21 @@
 //! A path manager is a small struct with a [`Policy`]: it sees addresses and subflows as a plain [`View`] and never touches a socket.
 //! [`PathManager`] is the closed set of them, declared once. `mptcp::paths` is the mechanism: it opens what a path manager asks for, withdraws
 //! addresses, and answers for a server, which has no path manager.
+//!
+//! # Adding a path manager
+//!
+//! Call its type `Name`; copy `ndiffports.rs`.
+//!
+//! 1. `NAME.rs`: the head names the source; `pub struct Name` with its arguments, and [`Policy`]:
+//!    `next_subflow`, `most_subflows`, and `next_removal`, which has a default. Unit tests on
+//!    views; `opened` helps.
+//! 2. `mod NAME;` and `pub use NAME::Name;` here, a sorted line in `path_managers!` with name and
+//!    sentence, and the policy in the list of its test. `cargo test -p polypath-transport --lib
+//!    path_manager`.
+//! 3. `crates/sim/src/scenario.rs`: a variant of `PathManager` with its arguments, units in their
+//!    names. `crates/sim/src/build.rs`: an arm in `path_manager` and one in `between`.
+//! 4. A scenario in `crates/sim/tests/known_bytes/scenarios.jsonl`. The steps in Python are in
+//!    `CONTRIBUTING.md`.
 
 mod endpoints;
 mod fullmesh;
