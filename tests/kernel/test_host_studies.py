@@ -19,7 +19,7 @@ STUDIES = Path(__file__).resolve().parents[2] / "studies"
 # What is run of each, and how far each row may be from the simulator's: seconds of slow start on a machine that has more to do. Where TCP
 # connections compete, who wins in some seconds is chance (16 to 20 of 38 Mbit/s in three runs), so that is of them together.
 PARTS: dict[str, dict[str, list[str]]] = {
-    # Draw 1 waits for the receive window in the simulator and on Linux 6.12, not on 6.18 (docs/reference/agreement.md, "Between the engines").
+    # Draw 1 waits for the receive window in the simulator and on Linux 6.12, not on 6.18 (docs/reference/agreement.md).
     "atlas": {"experiment": ["bulk"], "cc": ["cubic"], "draw": ["2"]},
     "linux-6.8": {"experiment": ["shared"], "cc": ["cubic"]},
     "linux-reference": {"experiment": ["c", "e-tcp-probing"]},

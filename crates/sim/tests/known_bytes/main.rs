@@ -6,8 +6,8 @@
 //!
 //!     cargo test -p polypath-sim --test known_bytes renew -- --ignored
 //!
-//! A new scenario adds one line to both files and changes no other. Run the test before you begin, so
-//! that you know whose change it is.
+//! A new scenario adds one line to both files and changes no other. Run the test before you begin,
+//! so that you know whose change it is.
 
 use polypath_sim::{Scenario, run};
 use serde_json::Value;
