@@ -45,7 +45,6 @@ def content(folder: Path) -> dict[str, bytes]:
     return {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
 
 
-@pytest.mark.slow
 def test_a_worker_without_the_kernel_says_so_or_builds_it_and_its_runs_are_the_same_bytes(
     linux_kernel: linux.Kernel, tmp_path: Path
 ) -> None:

@@ -231,7 +231,6 @@ def _suspended(process: psutil.Process) -> bool:
     return False
 
 
-@pytest.mark.slow
 def test_a_node_that_hangs_is_left_to_slurm_and_its_runs_end_elsewhere(cluster: Cluster, tmp_path: Path) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
     execute(plan(study(), out=here))

@@ -733,7 +733,6 @@ def test_a_narrow_terminal_cuts_no_figure(answered, monkeypatch):
             assert place.setting.name in shown and f"{place.figures['download']:.1f}" in shown
 
 
-@pytest.mark.slow
 def test_the_advice_is_near_the_best_of_an_exhaustive_search(pytestconfig):
     """The first pair of studies/advice, which has twenty."""
     truth = runpy.run_path(str(pytestconfig.rootpath / "studies" / "advice" / "truth.py"), run_name="truth")

@@ -145,7 +145,6 @@ def test_the_cheapest_commands_come_first(figures, tmp_path):
     assert [block.command for block in figures.cheapest(listed, 7)] == ["echo 1", "echo 2", "echo 3"]
 
 
-@pytest.mark.slow
 def test_figures_are_still_what_their_commands_print(request):
     # The rest is renewed by `make figures`.
     done = tool(request, "--check", "--within", "60")

@@ -19,7 +19,6 @@ def test_there_are_ten_and_all_are_listed():
     assert len(PAGES) == 10
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("page", [pytest.param(page, id=page.stem) for page in PAGES if page.stem not in ROOT_PAGES])
 def test_a_recipe_does_what_it_says(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -19,8 +19,6 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 import site_pages  # noqa: E402
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:

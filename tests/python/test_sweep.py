@@ -305,7 +305,6 @@ def content(folder: Path) -> dict[str, bytes]:
     return {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
 
 
-@pytest.mark.slow
 def test_the_results_are_the_same_bytes_as_on_one_machine(cluster: Cluster, tmp_path: Path) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
     text = STUDY.replace("seeds: 3", "seeds: 3\nbaselines: {}\nmeasure: {series: 100ms, capture: [{node: a, link: one, packets: 50}]}")
@@ -319,7 +318,6 @@ def test_the_results_are_the_same_bytes_as_on_one_machine(cluster: Cluster, tmp_
     assert plan(study(text), out=there).pending == ()
 
 
-@pytest.mark.slow
 def test_parts_of_a_study_may_run_on_schedulers_of_their_own(tmp_path: Path) -> None:
     file = tmp_path / "study.yaml"
     file.write_text(STUDY, encoding="utf-8")
@@ -377,7 +375,6 @@ def test_certificates_that_are_missing_are_one_sentence(tmp_path: Path) -> None:
         find_place("tls://127.0.0.1:1", certificates=folder)
 
 
-@pytest.mark.slow
 def test_workers_that_are_killed_and_a_scheduler_that_starts_anew_lose_nothing(cluster: Cluster, tmp_path: Path) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
     execute(plan(study(LONGER), out=here))
@@ -398,7 +395,6 @@ def test_workers_that_are_killed_and_a_scheduler_that_starts_anew_lose_nothing(c
     assert content(there) == content(here)
 
 
-@pytest.mark.slow
 def test_a_client_that_was_killed_takes_what_was_finished_meanwhile(cluster: Cluster, tmp_path: Path) -> None:
     handover, out = tmp_path / "handover", tmp_path / "there"
     file = tmp_path / "study.yaml"
@@ -424,7 +420,6 @@ def test_a_client_that_was_killed_takes_what_was_finished_meanwhile(cluster: Clu
     assert list(handover.iterdir()) == []
 
 
-@pytest.mark.slow
 def test_an_algorithm_of_ones_own_travels_with_the_study(cluster: Cluster, tmp_path: Path) -> None:
     own = tmp_path / "own"
     owncc.new("travels", str(own))
@@ -438,7 +433,6 @@ def test_an_algorithm_of_ones_own_travels_with_the_study(cluster: Cluster, tmp_p
     assert content(tmp_path / "there") == content(tmp_path / "here")
 
 
-@pytest.mark.slow
 def test_a_machine_with_another_version_is_named_before_anything_runs(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -450,7 +444,6 @@ def test_a_machine_with_another_version_is_named_before_anything_runs(
     assert plan(study(), engine=engine, out=tmp_path / "there").pending == work.pending
 
 
-@pytest.mark.slow
 def test_a_scheduler_without_workers_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("polypath.sweep._dask._CONNECT_S", 2.0)
     cluster = Cluster(tmp_path)
@@ -588,7 +581,6 @@ def test_among_the_runs_that_wait_the_heaviest_is_next_whenever_it_came(monkeypa
     assert order == ["5mbit"] * 2 + ["50mbit"] * 6 + ["5mbit"] * 4
 
 
-@pytest.mark.slow
 def test_a_machine_whose_disk_is_full_leaves_its_runs_to_others(tmp_path: Path) -> None:
     handover, here, there = tmp_path / "handover", tmp_path / "here", tmp_path / "there"
     handover.mkdir()
@@ -641,7 +633,6 @@ def test_runs_are_handed_over_through_s3(bucket: str) -> None:
     assert handover.keys() == set()
 
 
-@pytest.mark.slow
 def test_a_study_whose_runs_come_through_s3_has_the_same_bytes(bucket: str, tmp_path: Path) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
     execute(plan(study(), out=here))
@@ -690,7 +681,6 @@ def test_a_part_that_there_is_not_is_told(part: str, tmp_path: Path) -> None:
         CliRunner().invoke(build(["run"]), ["run", str(tmp_path), "--part", part], catch_exceptions=False)
 
 
-@pytest.mark.slow
 def test_snakemake_runs_a_study_in_parts(tmp_path: Path) -> None:
     (tmp_path / "study").mkdir()
     (tmp_path / "study" / "study.yaml").write_text(STUDY, encoding="utf-8")

@@ -23,7 +23,6 @@ from polypath.sweep._chunks import Chunk
 from polypath.sweep._finished import DIED
 
 
-@pytest.mark.slow
 def test_a_machine_that_hangs_is_left_behind(tmp_path: Path) -> None:
     ended: list[str] = []
 
@@ -57,7 +56,6 @@ SimEngine.plain, SimEngine.run = run.__defaults__[0], run
 
 
 # With the shorter time each run that kills is overdue before Dask gives it up, and is sent once more, to one worker alone.
-@pytest.mark.slow
 @pytest.mark.parametrize("overdue_s", [60.0, 1.0])
 def test_runs_that_kill_their_machine_or_meet_a_fault_are_named_and_others_finish(overdue_s: float, tmp_path: Path) -> None:
     (tmp_path / "dies.py").write_text(DIES)
@@ -76,7 +74,6 @@ def test_runs_that_kill_their_machine_or_meet_a_fault_are_named_and_others_finis
     assert {run.key for run in plan(work.study, out=tmp_path / "there").pending} == deadly | faulty < {run.key for run in work.runs}
 
 
-@pytest.mark.slow
 def test_own_c_that_crashes_takes_no_machine_with_it(tmp_path: Path) -> None:
     own = tmp_path / "own"
     owncc.new("falls", str(own))

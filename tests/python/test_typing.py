@@ -13,8 +13,6 @@ from requirement import lacking
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [page for folder in ("guide", "recipes") for page in sorted((ROOT / "docs" / folder).glob("*.md"))]
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(scope="module")
 def examples(tmp_path_factory: pytest.TempPathFactory) -> Path:
