@@ -91,6 +91,7 @@ demo: setup
 # While the native module's linker works alone for minutes, the compiler goes over what lint and the tests ask for; they say what it found.
 ahead: $(STAMPS)/venv
 	@rm -rf build/durations
+	@tools/kept-crates take
 	@tools/crates
 	@cargo clippy --quiet --workspace --all-targets >/dev/null 2>&1 &
 
@@ -101,6 +102,7 @@ test test-all: .SHELLFLAGS :=
 # The fast failures come first.
 test: ahead setup-all lint layers linux web
 	@$(LISTED) tools/all-tests
+	@tools/kept-crates keep
 	@echo "make test: everything passed but what it left out (above); make test-all runs that too"
 
 # CI has no time to build the further kernels: a quarter of an hour, once.

@@ -132,6 +132,14 @@ def test_a_public_number_without_a_type_or_a_reason_fails(tmp_path: Path) -> Non
     assert (given, faults[9][:45]) == ([], "tools/units.py: nothing needs the reason of b")
 
 
+def test_a_crates_tests_from_outside_are_all_in_its_one_program() -> None:
+    for manifest in ROOT.glob("crates/*/Cargo.toml"):
+        if "autotests = false" in manifest.read_text(encoding="utf-8"):
+            tests = manifest.parent / "tests"
+            named = re.findall(r"^mod (\w+);$", (tests / "main.rs").read_text(encoding="utf-8"), flags=re.M)
+            assert sorted([*named, "main"]) == sorted(file.stem for file in tests.glob("*.rs"))
+
+
 def test_ci_runs_make_test_and_nothing_else() -> None:
     script = (ROOT / ".ci/run").read_text(encoding="utf-8")
     assert re.findall(r"^\s*(?:make|cargo|pytest|python)\b.*", script, flags=re.M) == ["make test 2>&1 | tee build/test.log"]

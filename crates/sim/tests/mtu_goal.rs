@@ -5,7 +5,7 @@
 //! Two paths of random MTUs are tried with and without random loss, with ICMP delivered, lost and lying. Random loss makes the goodput of a
 //! window random, so such a case has six seeds, and fails if it lies below 97 % by more than three standard errors of both means; one case in a
 //! hundred may. There are three sets of 1000 cases: with the first in view the search was made, the other two confirm it.
-//! `cargo test` runs 40 cases of the second set; all of all: `cargo test --release -p polypath-sim --test mtu_goal -- --include-ignored --nocapture`.
+//! `cargo test` runs 40 cases of the second set; all of all: `cargo test --release -p polypath-sim --test main mtu_goal -- --include-ignored --nocapture`.
 //!
 //! Two measures were added when the results of that rule were known, and do not change it. All cases of the first set have the same six seeds, so
 //! their mean is one of six numbers; the same cases are judged with seeds of their own. And without loss a single run decides, though two runs that

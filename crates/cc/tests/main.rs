@@ -1,0 +1,7 @@
+//! The crate's tests from outside, as one program: each of its own would compile and link the crate's code again.
+
+mod bbr;
+mod delay;
+mod formulas;
+mod growth;
+mod hystart;
