@@ -160,6 +160,12 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
     assert missing == []
 
 
+def test_the_index_of_the_notes_names_every_note() -> None:
+    notes = ROOT / "specs/notes"
+    index = (notes / "README.md").read_text(encoding="utf-8")
+    assert sorted(re.findall(r"^\| (?:\[|`)([\w.-]+)", index, flags=re.M)) == sorted(note.name for note in notes.iterdir() if note.is_dir())
+
+
 def test_the_commands_of_the_readme_work(tmp_path: Path) -> None:
     commands = re.findall(r"^    (polypath .*)$", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.M)
     assert [command.split()[1] for command in commands] == ["init", "run", "validate"]
