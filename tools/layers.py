@@ -1,8 +1,9 @@
-"""Fails when a crate or a Python package depends on something above itself, or modules of one crate on each other in a circle.
+"""Fails when a crate or a Python package depends on something above itself, or modules of one crate or package on each other in a circle.
 
 Rust: the order below against the workspace's Cargo metadata, development dependencies included; and the modules of each crate against
 what they name by `crate::` and `super::` outside of tests. A module may use the items of the module that holds it.
-Python: the order below against every import statement in python/polypath, wherever it stands in a file.
+Python: the order below against every import statement in python/polypath, wherever it stands in a file; and the modules of each package
+against what they import of one another, its face (`__init__`, with what its stub names) among them.
 Something new has no place until it is given one here, in review.
 """
 
@@ -167,14 +168,15 @@ def python_edges(root: Path) -> set[tuple[str, str, str]]:
         if part == "__init__" or part.startswith("__"):
             continue  # the package's own face: re-exports everything
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"), filename=str(file))):
-            for target in _imported(node, root.name, inside, is_package=file.name == "__init__.py"):
+            for names in _imported(node, root.name, inside, is_package=file.name == "__init__.py"):
+                target = names[0] if names else ""
                 if target != part:
                     edges.add((part, target, f"{file.relative_to(root.parent)}:{getattr(node, 'lineno', 0)}"))
     return edges
 
 
-def _imported(node: ast.AST, package: str, inside: tuple[str, ...], *, is_package: bool) -> list[str]:
-    """The parts of `package` that an import statement reaches; the package's own face counts as "" (everything)."""
+def _imported(node: ast.AST, package: str, inside: tuple[str, ...], *, is_package: bool) -> list[list[str]]:
+    """The names below `package` that an import statement reaches; none of them is the package's own face (everything)."""
     if isinstance(node, ast.Import):
         modules = [alias.name.split(".") for alias in node.names]
     elif isinstance(node, ast.ImportFrom):
@@ -185,7 +187,43 @@ def _imported(node: ast.AST, package: str, inside: tuple[str, ...], *, is_packag
         modules = [[*module, alias.name] for alias in node.names]
     else:
         return []
-    return [m[1] if len(m) > 1 else "" for m in modules if m[:1] == [package]]
+    return [m[1:] for m in modules if m[:1] == [package]]
+
+
+def python_module_edges(package: Path) -> set[tuple[str, str]]:
+    """Pairs (module, module it imports) inside the package whose folder is `package`, such as ("_model", "_errors")."""
+    files = {_python_module(file, package): file for file in sorted([*package.rglob("*.py"), *package.rglob("*.pyi")])}
+    edges = set()
+    for file in files.values():
+        inside = (package.name, *file.relative_to(package).with_suffix("").parts)
+        module = _python_module(file, package)
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"), filename=str(file))):
+            for target in _imported(node, package.parent.name, inside, is_package=file.stem == "__init__"):
+                if target[:1] == [package.name]:
+                    names = target[1:]
+                    while names and ".".join(names) not in files:  # the name of an item: the module that has it
+                        names = names[:-1]
+                    edges.add((module, ".".join(names) or FACE))
+    return {(module, target) for module, target in edges if module != target}
+
+
+FACE = "__init__"
+
+
+def _python_module(file: Path, package: Path) -> str:
+    parts = file.relative_to(package).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == FACE else parts) or FACE
+
+
+def check_python_modules(package: str, edges: Iterable[tuple[str, str]]) -> list[str]:
+    """A sentence for each circle of modules of one package."""
+    imports: dict[str, set[str]] = {}
+    for module, target in edges:
+        imports.setdefault(module, set()).add(target)
+    return [
+        f"package {package}: the modules {' and '.join(circle)} import one another: move what they share into a module below both."
+        for circle in _circles(imports)
+    ]
 
 
 def check_python(edges: Iterable[tuple[str, str, str]], modules: Iterable[str]) -> list[str]:
@@ -219,13 +257,19 @@ def main(project: Path) -> int:
     crates, imports = crate_edges(json.loads(done.stdout)), python_edges(package)
     sources = {folder.name: folder / "src" for folder in sorted((project / "crates").iterdir()) if (folder / "src").is_dir()}
     circles = [fault for crate, source in sources.items() for fault in check_modules(crate, module_edges(source))]
+    circles += [
+        fault
+        for part in sorted(parts)
+        if (package / part).is_dir()
+        for fault in check_python_modules(part, python_module_edges(package / part))
+    ]
     faults = check_crates(crates) + circles + check_python(imports, parts)
     for fault in faults:
         print(f"layers: {fault}", file=sys.stderr)
     if not faults:
         packages = {edge[:2] for edge in imports}
         below = sum(a != b for a, b in crates)
-        print(f"layers: {below} edges between crates and {len(packages)} between packages point down; no modules of a crate form a circle")
+        print(f"layers: {below} edges between crates and {len(packages)} between packages point down; no modules inside one form a circle")
     return 1 if faults else 0
 
 

@@ -53,6 +53,38 @@ def test_a_new_upward_import_between_packages_fails(tmp_path: Path, statement: s
     assert fault.startswith("polypath/study/_model.py:2: study imports cli, which is not below it")
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "from ._study import Study",
+        "from . import _study",
+        "import polypath.study._study",
+        "from polypath.study import Study",
+        "if TYPE_CHECKING:\n    from ._study import Study",
+        "def late() -> None:\n    from polypath.study._study import Study",
+    ],
+)
+def test_modules_of_a_package_that_import_one_another_fail(tmp_path: Path, statement: str) -> None:
+    package = tmp_path / "polypath" / "study"
+    files = {
+        "__init__.py": "",
+        "__init__.pyi": "from ._study import Study\n",
+        "_model.py": "import json\nfrom polypath.errors import PolypathError\nfrom . import _errors\n",
+        "_errors.py": "",
+        "_study.py": "from ._model import Model\nfrom .inner import Part\n",
+        "inner/__init__.py": "from ._part import Part\n",
+        "inner/_part.py": "from .._errors import StudyError\n",
+    }
+    for name, text in files.items():
+        (package / name).parent.mkdir(parents=True, exist_ok=True)
+        (package / name).write_text(text)
+    assert layers.check_python_modules("study", layers.python_module_edges(package)) == []
+    (package / "_errors.py").write_text(f"{statement}\n")
+    (fault,) = layers.check_python_modules("study", layers.python_module_edges(package))
+    face = "__init__ and " if statement == "from polypath.study import Study" else ""
+    assert fault.startswith(f"package study: the modules {face}_errors and _model and _study and inner and inner._part import one another")
+
+
 def test_modules_of_a_crate_that_use_one_another_fail(tmp_path: Path) -> None:
     files = {
         "lib.rs": "mod a;\nmod b;\nmod c;\nmod d;\npub use b::Late;\n",

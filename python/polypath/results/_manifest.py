@@ -43,7 +43,7 @@ def claim_folder(folder: Path, study: Study) -> None:
 def _owners(folder: Path, study: Study) -> tuple[str, str]:
     """Which file this study came from, and which one that came from whose results the folder has."""
     owner = folder / OWNER
-    mine = "" if study.folder is None else str(study._file.path.resolve())
+    mine = "" if study._file is None else str(study._file.path.resolve())
     return mine, owner.read_text(encoding="utf-8", errors="replace") if owner.is_file() else ""
 
 
@@ -119,7 +119,7 @@ _KINDS: dict[str, type] = {"engines": dict, "runs": int, "draws": list, "left_ou
 
 def _copy_study(folder: Path, study: Study) -> None:
     """The study as it was run, so that a results folder can be read alone."""
-    text = study.to_yaml().encode() if study.folder is None or study.shortened else study._file.path.read_bytes()
+    text = study.to_yaml().encode() if study._file is None or study.shortened else study._file.path.read_bytes()
     replace_file(folder / STUDY_COPY, text)
     if study.published is None:
         return

@@ -4,11 +4,10 @@ Knows no engine, no table and no disk but the study file itself.
 """
 
 from ._aqm import Codel, FqCodel, Pie, Red
+from ._buildable import check_cell
 from ._cells import (
     MOST_KEPT,
-    Cell,
     Cells,
-    Setup,
     cells,
     cells_of_draws,
     draw_numbers,
@@ -19,7 +18,6 @@ from ._cells import (
     specimens,
 )
 from ._chance import drawing_algorithms, same_for_all_seeds
-from ._check import check_cell
 from ._claims import Above, Below, Between, Check, Claim, Decides, Order, Published, Varies, Within
 from ._conclusion import Place, filled
 from ._conclusion import places as conclusion_places
@@ -45,18 +43,22 @@ from ._elements import (
     chain,
 )
 from ._errors import SetupError, StudyError, Where, unknown
+from ._file import FILE_NAME, read_yaml
 from ._flows import PATH_MANAGERS, Bulk, Constant, Endpoint, Endpoints, Flow, Fullmesh, Ndiffports, OnOff, Requests, Route, Transfer
 from ._kernel import DEFAULT_KERNEL, MODELLED, OURS, THEIRS, bare_of_ours, split_cc
-from ._load import FILE_NAME, load, load_setup, located, read_yaml
+from ._load import load, load_setup
+from ._measure import Capture, Measure
 from ._parameters import NUMBER_OF_DRAW
 from ._placeholder import Scalar
 from ._places import field_of
 from ._quantity import Packets, Rate, Share, Size, Time
+from ._question import Baselines, Experiment, located
 from ._runs import Run, key_of, runs
 from ._scenario import copies, links_of, scenario, start_offset
 from ._schema import SCHEMA_FILE, json_schema
+from ._setup import Cell, Setup
 from ._short import Short
-from ._study import FEWEST_STARTS, NETWORK_ONLY, Baselines, Capture, Experiment, Measure, Study
+from ._study import FEWEST_STARTS, NETWORK_ONLY, Study
 from ._topology import End, Link, Node, Topology, addresses, joined, node_addresses
 from ._traces import inside
 from ._tunnels import DISTRIBUTIONS, REORDER_RULES, Adaptive, Equalised, Fixed, Mpt, Off, Progress, Tunnel, TunnelEnd, TunnelPath

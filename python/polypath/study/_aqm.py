@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
 from ._errors import unknown
-from ._model import UNDECIDED, Model, Undecided, kind_of
-from ._placeholder import is_placeholder
+from ._model import Model, Undecided, kind_of
+from ._placeholder import UNDECIDED, is_placeholder
 from ._quantity import Packets, Share, Size, Time
 
 

@@ -7,10 +7,11 @@ from typing import Any
 from polypath import _native
 
 from ._aqm import FqCodel, Pie, Red
-from ._cells import Cell, specimens
+from ._cells import specimens
 from ._elements import BurstLoss, Delay, Loss, RateLimit, Retry, Wireless, chain
 from ._kernel import split_cc
-from ._study import Study
+from ._question import Question
+from ._setup import Cell
 
 
 def drawing_algorithms() -> frozenset[str]:
@@ -21,7 +22,7 @@ def drawing_algorithms() -> frozenset[str]:
     return frozenset(name for name, *_, draws in _native.algorithms() if draws)
 
 
-def same_for_all_seeds(study: Study) -> str | None:
+def same_for_all_seeds(study: Question) -> str | None:
     """One sentence if a study repeats cells over seeds that can change nothing in them in virtual time; None if it does not."""
     drawing = drawing_algorithms()
     known = {name for name, *_ in _native.algorithms()}

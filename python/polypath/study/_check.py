@@ -5,28 +5,28 @@ What no engine can use is refused here, whichever is to run it; what one engine 
 
 from __future__ import annotations
 
-import json
-from functools import lru_cache
-from typing import Any
+import math
 
-from polypath import _native
-
-from ._cells import Cell, Setup, check_study, specimens, subflows_asked
-from ._errors import unknown
+from ._buildable import check_cell
+from ._cells import MOST_KEPT, parameter_names, raw, specimens
+from ._errors import SetupError, Where, unknown
 from ._figures import check_figures
 from ._idle import check_idle
-from ._placeholder import is_placeholder
-from ._places import field_of
-from ._scenario import links_of, scenario
-from ._study import Study
+from ._model import plain
+from ._placeholder import first_use, is_placeholder, names_in
+from ._question import SEED, Question
+from ._setup import check_setup
+from ._short import keeps
 
-# What stands in for a congestion control, which is the engine's to know.
-_ANY_CC = "reno"
+# With a run of a second each, days of running; more of them is a mistake.
+MOST_COMBINATIONS = 100_000
+# Nodes, links and flows in all cells that are made when a study is read: a minute of reading it.
+MOST_PARTS = 200_000
 
 
-def check(study: Study, *, network_only: bool = False) -> None:
+def check(study: Question, *, network_only: bool = False) -> None:
     """Raises `SetupError` at the first thing that cannot be run; with `network_only`, that cannot be built, whatever its flows."""
-    check_study(study)
+    _check_study(study)
     every = specimens(study)
     if not network_only:
         for cell in every:
@@ -36,67 +36,89 @@ def check(study: Study, *, network_only: bool = False) -> None:
         check_cell(cell, flows=not network_only)
 
 
-def check_cell(cell: Cell, *, simulated: bool = False, flows: bool = True) -> None:
-    """Raises `SetupError` for what no engine can carry out; with `simulated`, also for what only the simulator has no model of."""
-    bare = _bare(cell.setup)
-    _check_mtu_searches(cell)
-    if flows:
-        _check_schedulers(cell)
-    else:
-        bare["flows"] = []
-    wrong = _wrong(json.dumps(bare, sort_keys=True), simulated)
-    if wrong is not None:
-        place, sentence = wrong
-        raise cell.error(field_of(cell.setup, place), sentence)
+def _check_study(study: Question) -> None:
+    """Raises `SetupError` at the first thing that cannot be run."""
+    _check_placeholders(study)
+    if study.experiments and study.matrix:
+        raise SetupError(("matrix",), "a study has either one `matrix` or `experiments` with a matrix each, not both")
+    _check_matrices(study)
+    seen: set[str] = set()
+    for index, claim in enumerate(study.claims):
+        if claim.id in seen:
+            raise SetupError(("claims", index, "id"), f'two claims are called "{claim.id}"')
+        seen.add(claim.id)
+    parameters = parameter_names(study)
+    for index, name in enumerate(study.repeat_over):
+        if name not in parameters:
+            raise SetupError(("repeat_over", index), unknown("parameter", name, parameters))
+    for name in study.short.only:
+        if name not in (*parameters, "experiment"):
+            raise SetupError(("short", "only", name), unknown("parameter", name, [*parameters, "experiment"]))
+    if study.short.only and not any(keeps(study.short, cell.experiment, cell.parameters) for cell in specimens(study)):
+        raise SetupError(("short", "only"), "no cell has these values, so the short form would run nothing")
+    if study.published is not None:
+        for index, key in enumerate(study.published.keys):
+            if key not in [*parameters, "experiment", "flow", "subflow"]:
+                raise SetupError(("published", "keys", index), unknown("parameter", key, [*parameters, "experiment", "flow", "subflow"]))
+    for cell in specimens(study):
+        check_setup(cell)
+    _every_parameter_is_used(study)
 
 
-@lru_cache(maxsize=4096)
-def _wrong(text: str, simulated: bool) -> tuple[list[str], str] | None:
-    """Most cells of a matrix differ in what does not count here, or in one value."""
-    return _native.check(text, simulated)
+# What is the same for all cells.
+_OF_THE_STUDY = ("name", "draw", "seeds", "repeat_over", "baselines", "published", "claims", "short", "shortened")
 
 
-def _bare(setup: Setup) -> dict[str, Any]:
-    """The scenario with what decides whether it can be built, and no more: a connection a flow, no recorded or drawn history of a link."""
-    flows = {name: flow.with_checked(count=1) if flow.count > 1 else flow for name, flow in setup.flows.items()}
-    plain = scenario(setup.with_checked(flows=flows), 1, links=links_of(setup, 1, until_ns=0))
-    for flow in plain["flows"]:
-        flow["cc"] = flow["cc"] and _ANY_CC
-    for link in plain["links"]:
-        for element in (*link["a_to_b"], *link["b_to_a"]):
-            if element["kind"] == "trace":
-                element["chances_ms"] = [0, 1]
-            elif len(element.get("changes", ())) > 1:
-                element["changes"] = element["changes"][:1]
-    return plain
+def _check_placeholders(study: Question) -> None:
+    said = {name: getattr(study, name) for name in _OF_THE_STUDY}
+    said["experiments"] = {name: {"seeds": each.seeds, "exclude": each.exclude} for name, each in study.experiments.items()}
+    for name, value in said.items():
+        tree = plain(value)
+        if (left := next(names_in(tree), None)) is not None:
+            sentence = f'"${{{left}}}" stands here, and only topology, flows, duration, measure and kernel hold placeholders'
+            raise SetupError(first_use(tree, left, (name,)), sentence)
 
 
-def _check_schedulers(cell: Cell) -> None:
-    names = dict(_native.schedulers())
-    for name, flow in cell.setup.flows.items():
-        if flow.scheduler is None or is_placeholder(flow.scheduler):
-            continue
-        # Weights may follow a name.
-        bare, *weights = flow.scheduler.split(" ", 1)
-        if bare not in names:
-            raise cell.error(("flows", name, "scheduler"), unknown("scheduler", bare, names))
-        if weights and flow.transport == "mptcp":
-            _check_weights(cell, name, weights[0].count(":") + 1)
+def _check_matrices(study: Question) -> None:
+    drawn = study.draw.parameters if study.draw else {}
+    made = 0
+    for name, experiment in study.all_experiments.items():
+        within: Where = ("experiments", name) if study.experiments else ()
+        for index, excluded in enumerate(experiment.exclude):
+            for parameter in excluded:
+                if parameter not in experiment.matrix:
+                    where = (*within, "exclude", index, parameter)
+                    raise SetupError(where, unknown("parameter in this matrix", parameter, experiment.matrix))
+        combinations = math.prod(len(values) for values in experiment.matrix.values())
+        if combinations > MOST_COMBINATIONS:
+            sentence = f"{combinations} combinations of values are too many for one experiment; the most is {MOST_COMBINATIONS}"
+            raise SetupError((*within, "matrix"), sentence)
+        made += min(combinations, MOST_KEPT)
+        for parameter in drawn.keys() & {**study.parameters, **experiment.parameters, **experiment.matrix}.keys():
+            sentence = f'"{parameter}" has a value already; a parameter is drawn or given, not both'
+            raise SetupError(("draw", "parameters", parameter), sentence)
+    network = study.topology
+    # What a parameter decides as a whole has no size yet.
+    parts = sum(
+        len(part) for part in (getattr(network, "nodes", ()), getattr(network, "links", ()), study.flows) if not is_placeholder(part)
+    )
+    if made * parts > MOST_PARTS:
+        sentence = f"{made} cells of {parts} nodes, links and flows each are too many; the most is {MOST_PARTS:,} in all"
+        raise SetupError(("experiments" if study.experiments else "matrix",), sentence)
 
 
-def _check_mtu_searches(cell: Cell) -> None:
-    for name, node in cell.setup.topology.nodes.items():
-        asked = node.mtu_search
-        if asked is None or is_placeholder(asked):
-            continue
-        names = dict(_native.mtu_searches())
-        if asked not in names:
-            raise cell.error(("topology", "nodes", name, "mtu_search"), unknown("search for a path's MTU", asked, names))
-
-
-def _check_weights(cell: Cell, name: str, weights: int) -> None:
-    asked, _ = subflows_asked(cell, cell.setup.flows[name])
-    if weights > asked:
-        opens = f"this flow opens {asked} subflow{'s' * (asked != 1)}"
-        sentence = f"there are {weights} weights, and {opens}: give one weight a subflow at most"
-        raise cell.error(("flows", name, "scheduler"), sentence)
+def _every_parameter_is_used(study: Question) -> None:
+    """A matrix over a parameter that stands nowhere would run the same thing several times and call it a result."""
+    anywhere: set[str] = set()
+    for name, experiment in study.all_experiments.items():
+        used = set(names_in(raw(study, experiment)))
+        anywhere |= used
+        for parameter in experiment.matrix:
+            if parameter not in used and not any((used | {SEED}) & set(brought) for brought in study.bundles.get(parameter, {}).values()):
+                where = ("experiments", name, "matrix", parameter) if study.experiments else ("matrix", parameter)
+                sentence = f'the matrix varies "{parameter}", but "${{{parameter}}}" stands nowhere in the set-up'
+                raise SetupError(where, sentence)
+    for parameter in study.draw.parameters if study.draw else ():
+        if parameter not in anywhere:
+            sentence = f'"{parameter}" is drawn, but "${{{parameter}}}" stands nowhere in the set-up'
+            raise SetupError(("draw", "parameters", parameter), sentence)

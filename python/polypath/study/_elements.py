@@ -8,8 +8,8 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Priv
 
 from . import _traces
 from ._aqm import Aqm, check_aqm
-from ._model import UNDECIDED, Model, Undecided, kind_of
-from ._placeholder import is_placeholder
+from ._model import Model, Undecided, kind_of
+from ._placeholder import UNDECIDED, is_placeholder
 from ._quantity import Packets, Rate, Share, Size, Time, check_written
 from ._wireless import RADIOS
 

@@ -6,16 +6,16 @@ import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any, get_args, get_origin
 
-from ._model import Model
+from pydantic import BaseModel
 
 # So many names are listed where none is near.
 _LISTED = 16
 
 
-def no_such_field(root: type[Model], place: tuple[str | int, ...]) -> str:
+def no_such_field(root: type[BaseModel], place: tuple[str | int, ...]) -> str:
     """One sentence about a field that is not there: the nearest one that could stand at this place of pydantic's, or all of them."""
     name = str(place[-1])
-    return no_field(name, {field for model in _models_at(root, place[:-1]) for field in model.model_fields})
+    return no_field(name, {field for model in models_at(root, place[:-1]) for field in model.model_fields})
 
 
 def no_field(name: str, fields: Iterable[str]) -> str:
@@ -28,7 +28,7 @@ def no_field(name: str, fields: Iterable[str]) -> str:
     return f"there is no field `{name}` here"
 
 
-def _models_at(root: type[Model], place: Iterable[str | int]) -> list[type[Model]]:
+def models_at(root: type[BaseModel], place: Iterable[str | int]) -> list[type[BaseModel]]:
     """The models that may stand at a place; a part that is no field of theirs is a name, an index or the kind in a union."""
     models = [root]
     is_name = False
@@ -43,8 +43,8 @@ def _models_at(root: type[Model], place: Iterable[str | int]) -> list[type[Model
     return models
 
 
-def _inside(annotation: Any) -> Iterable[type[Model]]:
-    if isinstance(annotation, type) and issubclass(annotation, Model):
+def _inside(annotation: Any) -> Iterable[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for part in get_args(annotation):
         yield from _inside(part)

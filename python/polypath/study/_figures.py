@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ._cells import Cell
 from ._elements import Delay, Down, Mtu, RateLimit, Shape, Table, Trace, Wireless, limit_of
 from ._errors import Where
 from ._flows import Endpoints, Flow
 from ._quantity import Packets, Rate, Size, Time
 from ._scenario import TAIL_NS
+from ._setup import Cell
 from ._topology import Link
 from ._wireless import RADIOS
 

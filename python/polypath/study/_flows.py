@@ -8,8 +8,8 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Discriminator,
 
 from ._address import Address
 from ._elements import LinkRate
-from ._model import UNDECIDED, Model, Undecided, kind_of
-from ._placeholder import is_placeholder
+from ._model import Model, Undecided, kind_of
+from ._placeholder import UNDECIDED, is_placeholder
 from ._quantity import Size, Time
 
 

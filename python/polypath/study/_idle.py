@@ -10,10 +10,11 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ._cells import Cell, plain
 from ._errors import SetupError, Where
 from ._flows import Flow
+from ._model import plain
 from ._reach import address_pairs
+from ._setup import Cell
 
 # Fields of a flow that not every transport has: which do, and what to say of another.
 _OF_TRANSPORTS = {

@@ -9,6 +9,7 @@ import re
 import textwrap
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Self
 
 from pydantic import (
@@ -21,12 +22,12 @@ from pydantic import (
     ValidatorFunctionWrapHandler,
     field_validator,
 )
-from pydantic._internal._model_construction import ModelMetaclass
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from ._errors import MistakesError, SetupError, StudyError
-from ._placeholder import PLACEHOLDER_PATTERN, Placeholder, is_placeholder, is_unclosed
+from ._mistakes import problems
+from ._placeholder import PLACEHOLDER_PATTERN, UNDECIDED, Placeholder, is_placeholder, is_unclosed
 
 
 class FrozenDict(dict[Any, Any]):
@@ -50,27 +51,23 @@ def _sentences_for(model: type[Model], tree: Any) -> Iterator[None]:
     try:
         yield
     except ValidationError as error:
-        # It needs models.
-        from ._cells import problems
-
         raise MistakesError([SetupError(where, sentence) for where, sentence in problems(error, tree, model)]) from None
 
 
-class _OneSentence(ModelMetaclass):
-    """Who builds a model in Python hears of a mistake as who writes a file does: a sentence for each, with its field."""
-
-    # Checkers would take what it gives for what a model is.
-    if not TYPE_CHECKING:
-
-        def __call__(self, *values: Any, **named: Any) -> Any:
-            with _sentences_for(self, named):
-                return super().__call__(*values, **named)
-
-
-class Model(BaseModel, metaclass=_OneSentence):
+class Model(BaseModel):
     """A frozen part of a study; its repr rebuilds it."""
 
     model_config = ConfigDict(defer_build=True, frozen=True, extra="forbid")
+
+    # Checkers would take it for what a model is built from.
+    if not TYPE_CHECKING:
+        # `wraps` carries pydantic's mark of its own `__init__` over: models inside of models are made without calling this one, and
+        # their mistakes are told by the outermost, which knows the way to them.
+        @wraps(BaseModel.__init__)
+        def __init__(self, /, **named: Any) -> None:
+            """Who builds a model in Python hears of a mistake as who writes a file does: a sentence for each, with its field."""
+            with _sentences_for(type(self), named):
+                super().__init__(**named)
 
     def __repr_args__(self) -> Iterator[tuple[str, Any]]:
         # What has its default value goes without saying.
@@ -148,6 +145,22 @@ def _sentences(model: type[Model]) -> dict[str, str]:
     return found
 
 
+def plain(value: Any) -> Any:
+    """Models as the plain values they were written as; placeholders stay."""
+    if isinstance(value, Model):
+        # Only what was set: a validator may ask whether a field was given.
+        tree = {name: plain(getattr(value, name)) for name in type(value).model_fields if name in value.model_fields_set}
+        if "kind" in type(value).model_fields:
+            tree["kind"] = getattr(value, "kind")  # noqa: B009  # Only these models have it.
+        tree |= value.model_extra or {}
+        return tree
+    if isinstance(value, Mapping):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value
+
+
 def _frozen(value: Any) -> Any:
     """A value that was checked, with all its mappings frozen; models are already."""
     if isinstance(value, dict):
@@ -161,9 +174,6 @@ class Undecided(Model):
     model_config = ConfigDict(defer_build=True, extra="allow")
 
     kind: Annotated[str, Field(pattern=f"^({PLACEHOLDER_PATTERN})$")]
-
-
-UNDECIDED = "undecided"
 
 
 def kind_of(value: Any) -> Any:

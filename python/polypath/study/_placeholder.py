@@ -9,11 +9,16 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeGuard
 
+from ._errors import Where
+
 PLACEHOLDER = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 # For JSON Schema: any text with a placeholder in it.
 PLACEHOLDER_PATTERN = r"\$\{[A-Za-z_][A-Za-z0-9_]*\}"
 
 Scalar = str | int | float | bool
+
+UNDECIDED = "undecided"
+"""The kind of a part whose kind a parameter decides."""
 
 
 class Placeholder(str):
@@ -42,6 +47,15 @@ def names_in(value: Any) -> Iterator[str]:
     elif isinstance(value, list | tuple):
         for item in value:
             yield from names_in(item)
+
+
+def first_use(tree: Any, parameter: str, where: Where = ()) -> Where:
+    """The way to the first value of the tree that refers to a parameter."""
+    items = tree.items() if isinstance(tree, Mapping) else enumerate(tree) if isinstance(tree, list) else ()
+    for key, item in items:
+        if parameter in names_in(item):
+            return first_use(item, parameter, (*where, key))
+    return where
 
 
 def substitute(value: Any, parameters: Mapping[str, Scalar]) -> Any:

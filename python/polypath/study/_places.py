@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ._errors import Where
-
-if TYPE_CHECKING:
-    from ._cells import Setup
+from ._setup import Setup
 
 
 def field_of(setup: Setup, place: Sequence[str | int]) -> Where:

@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from ._cells import Cell, Setup, cells, cells_of_draws
+from ._cells import cells, cells_of_draws
 from ._errors import SetupError
 from ._flows import Endpoints, Flow, Ndiffports, Route
 from ._kernel import bare_of_ours
-from ._load import located
 from ._placeholder import Scalar
+from ._question import Question, located
 from ._reach import leads
 from ._scenario import copies, links_of, scenario, seeds_make_links
-from ._study import Study
+from ._setup import Cell, Setup
 from ._topology import node_addresses
 
 # Raise it when stored runs of earlier versions must not be used again although the engine gives the same outcome.
@@ -83,7 +83,7 @@ def key_of(engine: str, version: str, scenario: Mapping[str, Any], own: Mapping[
 
 
 def runs(
-    study: Study,
+    study: Question,
     *,
     engine: str,
     version: str | Callable[[str], str],
@@ -113,7 +113,7 @@ def runs(
 
 
 def _runs_of(
-    study: Study,
+    study: Question,
     cell: Cell,
     links: list[dict[str, Any]],
     seed: int,

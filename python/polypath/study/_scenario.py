@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from ._aqm import FqCodel, Pie, Red
-from ._cells import Setup
 from ._elements import BurstLoss, Delay, Down, DropPackets, Element, Loss, Mtu, RateLimit, Retry, Shape, Trace, Wireless, chain
 from ._flows import Bulk, Constant, Endpoints, Flow, Ndiffports, OnOff, Requests, Transfer
 from ._kernel import DEFAULT_KERNEL, MODELLED, OURS, split_cc
 from ._model import Undecided
 from ._quantity import Packets
 from ._reach import reachable_server
+from ._setup import Setup
 from ._topology import Link, addresses
 from ._tunnels import tunnel_scenario
 from ._wireless import elements as wireless

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from ._address import Address
-from ._model import UNDECIDED, Model, Undecided, kind_of
+from ._model import Model, Undecided, kind_of
+from ._placeholder import UNDECIDED
 from ._quantity import Packets, Size, Time
 
 

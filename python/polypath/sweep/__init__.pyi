@@ -1,7 +1,8 @@
+from ._abstract import Place, State
 from ._chunks import weight
 from ._dask import DaskPlace
+from ._find import LOCAL, check_place, find_place
 from ._finished import Failed, Fault, Finished, files_of, is_name, is_sealed, parquet, parquet_writer, without_seal
-from ._place import LOCAL, Place, State, check_place, find_place
 from ._snakemake import snakefile
 
 __all__ = [

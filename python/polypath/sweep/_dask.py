@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 from polypath.engines import Engine
 from polypath.study import Run, StudyError
 
+from ._abstract import Place, State
 from ._chunks import Chunk, chunk_seconds, own_of, task_of
 from ._finished import DIED, Failed, Fault, Finished
 from ._handover import Handover
 from ._ledger import Ledger
-from ._place import Place, State
 from ._worker import Described, describe, differs, work_at
 
 if TYPE_CHECKING:

@@ -19,11 +19,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from polypath.engines import Engine
 from polypath.study import Run, StudyError
 
+from ._abstract import Place, State
 from ._chunks import Chunk, own_of, task_of
 from ._finished import DIED, Failed, Fault, Finished
 from ._handover import Handover
 from ._ledger import Ledger
-from ._place import Place, State
 from ._worker import Described, describe, differs, work_on
 
 # Of one processor's work in a job: long beside the seconds in which Slurm starts one.
