@@ -418,10 +418,10 @@ impl Endpoint for Host {
         Some(match field {
             "tcpi_state" => state_number(socket?.state()),
             "tcpi_ca_state" => probe.ca_state as u64,
-            "tcpi_backoff" => u64::from(socket?.consecutive_timeouts()),
+            "tcpi_backoff" => u64::from(socket?.sender().consecutive_timeouts()),
             "tcpi_rto" => probe.rto.as_micros(),
             "tcpi_snd_mss" => probe.mss.get(),
-            "tcpi_unacked" => u64::from(socket?.packets_out().get()),
+            "tcpi_unacked" => u64::from(socket?.sender().packets_out().get()),
             "tcpi_pmtu" => probe.pmtu.get(),
             "tcpi_rtt" => probe.srtt.as_micros(),
             "tcpi_rttvar" => probe.rttvar.as_micros(),

@@ -73,7 +73,7 @@ impl End for Socket {
 
     #[inline]
     fn accepted(&self) -> Bytes {
-        self.accepted()
+        self.tx.accepted()
     }
 
     #[inline]
@@ -221,7 +221,7 @@ impl Connection {
 
     /// Everything offered has been acknowledged.
     pub fn everything_acked(&self) -> bool {
-        either!(self, t => t.everything_acked(), m => m.everything_acked(), u => !u.may_transmit())
+        either!(self, t => t.tx.everything_acked(), m => m.everything_acked(), u => !u.may_transmit())
     }
 
     /// An MPTCP connection that the peer made plain TCP.

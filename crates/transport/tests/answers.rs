@@ -59,7 +59,7 @@ impl Script {
         let answers = self.send(flags, seq, ack, len);
         assert!(answers.len() <= 1, "{answers:?}");
         answers.first().map(|&(flags, seq, ack)| {
-            assert_eq!((flags, seq), (Flags::ACK, self.end.snd_nxt()));
+            assert_eq!((flags, seq), (Flags::ACK, self.end.sender().snd_nxt()));
             ack
         })
     }
@@ -233,7 +233,7 @@ fn warm(stack: &'static Stack, phase: u64) -> Script {
     for _ in 0..30 {
         script.end.offer(script.now, Bytes::new(1000));
         assert_eq!(script.wait(50).len(), 1);
-        let acked = script.end.snd_nxt();
+        let acked = script.end.sender().snd_nxt();
         script.send(Flags::ACK, PEER + 1, acked, 0);
     }
     script
@@ -265,7 +265,7 @@ fn reordering_times(stack: &'static Stack) -> Vec<u64> {
     let three = |script: &mut Script| {
         script.end.offer(script.now, Bytes::new(3 * 1460));
         assert_eq!(script.wait(50).len(), 3);
-        let first = script.end.snd_una();
+        let first = script.end.sender().snd_una();
         let mut sack = script.segment(Flags::ACK, PEER + 1, first, 0);
         sack.push_sack(SackBlock { start: first + 1460, end: first + 2920 });
         script.end.handle_segment(Context::at(script.now), &sack);

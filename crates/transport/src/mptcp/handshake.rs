@@ -106,7 +106,7 @@ impl Connection {
             }
             if i == INITIAL && self.is_client && self.settings.stack.first_write_in_first_buffer {
                 self.first_write_leaves = true;
-                self.subflows[i].sndbuf = self.subflows[i].socket.sndbuf();
+                self.subflows[i].sndbuf = self.subflows[i].socket.tx.sndbuf();
             } else {
                 self.sync_sndbuf();
             }
@@ -118,7 +118,7 @@ impl Connection {
                 return;
             }
             self.phase = Phase::Established;
-            self.tx.window_end = self.tx.una + self.subflows[INITIAL].socket.peer_window().get();
+            self.tx.window_end = self.tx.una + self.subflows[INITIAL].socket.tx.peer_window().get();
             self.write(now);
         }
         // RFC 8684 section 3.1: the first subflow may send at once, and so may a server that saw a valid third ACK; a client
@@ -170,7 +170,7 @@ impl Connection {
         let (space, window) = self.first_window();
         self.rx.start(now, DataSeq::default(), space, window);
         self.subflows[INITIAL].socket.end_mptcp();
-        self.tx.window_end = self.tx.una + self.subflows[INITIAL].socket.peer_window().get();
+        self.tx.window_end = self.tx.una + self.subflows[INITIAL].socket.tx.peer_window().get();
         self.write(now);
     }
 

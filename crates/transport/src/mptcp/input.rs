@@ -138,7 +138,7 @@ impl Connection {
             // RFC 8684 section 3.3.5, with an exception: an ACK with nothing new for its subflow does not make the subflow's window smaller (RFC 9293
             // section 3.10.7.4), while its DATA_ACK moves on with the other subflows. Upstream's window then ends later than was announced.
             let keeps_older = self.settings.stack.data_window_by_subflow;
-            (segment.dss.data_ack, if keeps_older { socket.peer_window().as_u32() } else { window })
+            (segment.dss.data_ack, if keeps_older { socket.tx.peer_window().as_u32() } else { window })
         } else {
             // Without a data acknowledgement the window has nothing to be relative to.
             return;

@@ -453,7 +453,7 @@ impl Connection {
         if self.coupled && !self.tx.is_idle() {
             self.siblings.as_mut_slice()[i] = subflow.as_sibling();
         }
-        if self.tx.blocked && subflow.sndbuf != subflow.socket.sndbuf() {
+        if self.tx.blocked && subflow.sndbuf != subflow.socket.tx.sndbuf() {
             self.sndbuf_grew = true;
             self.touched |= 1 << i;
         }
@@ -603,7 +603,7 @@ impl Connection {
         let socket = if self.is_client { Socket::client(config) } else { Socket::server(config) }.subflow(data, ack);
         // The buffer of a subflow that joins does not count before its handshake or another's change asks for the sum (specs/notes/held-out).
         let counts_late = i != INITIAL && self.settings.stack.meta_send_buffer == MetaSendBuffer::Sum;
-        let sndbuf = if counts_late { socket.sndbuf() } else { Bytes::ZERO };
+        let sndbuf = if counts_late { socket.tx.sndbuf() } else { Bytes::ZERO };
         self.subflows.push(Subflow {
             socket,
             path,

@@ -49,10 +49,10 @@ impl Connection {
     /// The connection's send buffer follows those of its subflows.
     #[cold]
     pub(super) fn sync_sndbuf(&mut self) {
-        let sizes = self.subflows.iter().filter(|s| !s.closed).map(|s| s.socket.sndbuf().get());
+        let sizes = self.subflows.iter().filter(|s| !s.closed).map(|s| s.socket.tx.sndbuf().get());
         let (sum, largest) = sizes.fold((0, 0), |(sum, largest): (u64, u64), size| (sum + size, largest.max(size)));
         for subflow in &mut self.subflows {
-            subflow.sndbuf = subflow.socket.sndbuf();
+            subflow.sndbuf = subflow.socket.tx.sndbuf();
             subflow.socket.set_writer_blocked(self.tx.blocked);
         }
         self.tx.sndbuf = match self.settings.stack.meta_send_buffer {
@@ -96,7 +96,7 @@ impl Connection {
         while touched != 0 {
             let s = &self.subflows[touched.trailing_zeros() as usize];
             touched &= touched - 1;
-            if s.sndbuf != s.socket.sndbuf() && !s.closed {
+            if s.sndbuf != s.socket.tx.sndbuf() && !s.closed {
                 self.sync_sndbuf();
                 break;
             }
@@ -160,17 +160,17 @@ impl Connection {
             view.usable = usable;
             view.backup = s.backup;
             view.queued = socket.wmem_queued();
-            view.room = view.queued < socket.sndbuf();
-            view.pacing_rate = socket.pacing_rate();
+            view.room = view.queued < socket.tx.sndbuf();
+            view.pacing_rate = socket.tx.pacing_rate();
             if all {
                 view.srtt = socket.smoothed_rtt();
                 view.tcp.rttvar = socket.rttvar();
                 view.tcp.ssthresh = socket.ssthresh();
-                view.capacity = socket.cwnd();
-                view.in_flight = socket.in_flight();
-                view.mss = socket.mss();
-                view.unsent = socket.unsent();
-                view.tcp.in_loss = socket.ca_state() == CaState::Loss;
+                view.capacity = socket.tx.cwnd();
+                view.in_flight = socket.tx.in_flight();
+                view.mss = socket.tx.mss();
+                view.unsent = socket.tx.unsent();
+                view.tcp.in_loss = socket.tx.ca_state() == CaState::Loss;
             }
         }
     }
@@ -241,7 +241,7 @@ impl Connection {
             self.tx.next = self.tx.next.max(self.tx.pending);
             burst = burst.saturating_sub(Bytes::from_u32(len));
             let socket = &self.subflows[i].socket;
-            if burst == Bytes::ZERO || socket.wmem_queued() >= socket.sndbuf() {
+            if burst == Bytes::ZERO || socket.wmem_queued() >= socket.tx.sndbuf() {
                 break;
             }
             if self.settings.stack.rtx_interval_by_fragment {
@@ -390,7 +390,7 @@ impl Connection {
         }
         if (by_window || !room) && since.is_none_or(|since| since >= srtt(fast)) {
             for i in (0..count).filter(carriers) {
-                if srtt(fast) < srtt(i) && self.subflows[i].socket.ca_state() == CaState::Open {
+                if srtt(fast) < srtt(i) && self.subflows[i].socket.tx.ca_state() == CaState::Open {
                     self.subflows[i].socket.penalise();
                     self.touched |= 1 << i;
                     self.tx.penalised_at[fast] = Some(now);
@@ -446,7 +446,7 @@ impl Connection {
             self.tx.send_all_again();
             return;
         }
-        for (dsn, len) in self.subflows[i].socket.unacked_mappings() {
+        for (dsn, len) in self.subflows[i].socket.tx.unacked_mappings() {
             // Once is enough: what another subflow has already is not reinjected again.
             if self.tx.tried(dsn) & !(1 << i) == 0 {
                 self.tx.queue_reinjection(dsn, len.as_u32(), 1 << i);
@@ -460,7 +460,7 @@ impl Connection {
     pub(super) fn arm_retransmission(&mut self, now: Instant) {
         let wait = match self.settings.stack.meta_retransmission {
             MetaRetransmission::TwiceLongestTimeout => {
-                let timeouts = self.subflows.iter().filter(|s| s.times_retransmission()).map(|s| s.socket.retransmission_timeout() * 2);
+                let timeouts = self.subflows.iter().filter(|s| s.times_retransmission()).map(|s| s.socket.tx.retransmission_timeout() * 2);
                 timeouts.fold(Duration::ZERO, Duration::max)
             }
             MetaRetransmission::LastTimer => self.tx.rtx_interval,
@@ -521,7 +521,7 @@ impl Connection {
     fn probe_window(&mut self, now: Instant) {
         self.tx.rtx_backoff += 1;
         self.refresh_view();
-        let usable = |i: &usize| self.view[*i].usable && self.subflows[*i].socket.packets_out() == Segments::ZERO;
+        let usable = |i: &usize| self.view[*i].usable && self.subflows[*i].socket.tx.packets_out() == Segments::ZERO;
         if let Some(i) = (0..self.subflows.len()).find(usable) {
             self.enqueue_on_subflow(now, i, self.tx.una - 1, 1);
         }
@@ -536,7 +536,7 @@ impl Connection {
             if !s.confirmed || s.closed || !s.socket.state().can_send() {
                 continue;
             }
-            if s.socket.packets_out() > Segments::ZERO || s.socket.unsent() > Bytes::ZERO {
+            if s.socket.tx.packets_out() > Segments::ZERO || s.socket.tx.unsent() > Bytes::ZERO {
                 self.check_stale(i);
                 least_rounds = least_rounds.min(self.subflows[i].stale_rounds);
             } else if s.backup {
@@ -609,7 +609,7 @@ impl Connection {
         // The window or the buffer holds us up only if a subflow could send more than it has been given.
         let starved = || self.subflows.iter().any(|s| s.is_usable() && s.socket.is_starved());
         let limit = if waiting > 0 {
-            let segment = waiting.min(self.subflows[INITIAL].socket.mss().get());
+            let segment = waiting.min(self.subflows[INITIAL].socket.tx.mss().get());
             let closed = (self.tx.pending + segment).after(self.tx.window_end);
             if closed && starved() { SenderLimit::PeerWindow } else { SenderLimit::CongestionWindow }
         } else if self.tx.blocked || self.tx.offered > 0 {

@@ -30,7 +30,7 @@ impl Socket {
             return false;
         }
         // RFC 9293 section 3.10.7.4 also asks for an answer to an ACK of what was never sent; Linux drops it without.
-        let takes = segment.flags.has(Flags::ACK) && (!segment.ack.after(self.snd_nxt()) || self.state == State::SynReceived);
+        let takes = segment.flags.has(Flags::ACK) && (!segment.ack.after(self.tx.snd_nxt()) || self.state == State::SynReceived);
         self.rejected.rejected_ack += u64::from(!takes);
         takes
     }
@@ -51,12 +51,12 @@ impl Socket {
             self.challenge(now);
             return false;
         }
-        let replay_ms = (self.rtt.rto().as_millis() * 12 / 10) as i32;
+        let replay_ms = (self.tx.rtt.rto().as_millis() * 12 / 10) as i32;
         let window = u32::from(segment.window) << self.peer_wscale;
         let says_nothing = segment.len == 0
             && segment.seq == self.rx.next()
-            && segment.ack == self.snd_una()
-            && !(segment.seq.after(self.snd_wl1) || (segment.seq == self.snd_wl1 && (window > self.snd_wnd || window == 0)));
+            && segment.ack == self.tx.snd_una()
+            && !(segment.seq.after(self.tx.snd_wl1) || (segment.seq == self.tx.snd_wl1 && (window > self.tx.snd_wnd || window == 0)));
         if says_nothing && !self.rx.is_older(segment.ts_val, replay_ms) {
             return true;
         }
@@ -71,7 +71,7 @@ impl Socket {
     pub(super) fn refuse(&mut self, now: Instant, segment: &Segment) {
         let bare = segment.len == 0 && !segment.flags.has(Flags::FIN);
         if !(bare && self.is_rate_limited(now)) {
-            self.rx.duplicate(segment, self.sack_ok && self.settings.dsack);
+            self.rx.duplicate(segment, self.tx.sack_ok && self.settings.dsack);
             self.reserve_sack_options();
         }
         self.let_reader_read(now);
@@ -92,7 +92,7 @@ impl Socket {
         } else if self.state == State::SynReceived {
             // A repeated SYN or SYN/ACK: the peer lacks our answer. The wait for its own begins anew.
             self.handshake.request();
-            self.timers.arm_pending(Pending::Timeout, now, self.rtt.rto());
+            self.tx.timers.arm_pending(Pending::Timeout, now, self.tx.rtt.rto());
         } else {
             // RFC 5961 section 4.2: wherever its number lies.
             self.rejected.rejected_syn += 1;

@@ -43,13 +43,13 @@ impl Socket {
     #[cold]
     pub(super) fn ecn_on_syn(&mut self, segment: &mut Segment) {
         if segment.flags.has(Flags::ACK) {
-            segment.flags = if self.flow.ecn_ok { segment.flags.with(Flags::ECE) } else { segment.flags };
+            segment.flags = if self.tx.flow.ecn_ok { segment.flags.with(Flags::ECE) } else { segment.flags };
         } else if (self.settings.ecn == 1 || self.ecn.accurate) && self.handshake.timeouts() == 0 {
             // A SYN that is sent again asks no more (Linux: `tcp_ecn_fallback`; RFC 3168 section 6.1.1.1).
             self.ecn.asked = true;
             segment.flags = segment.flags.with(Flags::ECE).with(Flags::CWR);
         }
-        if self.ecn.accurate && (self.ecn.asked || self.flow.ecn_ok) {
+        if self.ecn.accurate && (self.ecn.asked || self.tx.flow.ecn_ok) {
             segment.ecn = ECT_0;
         }
     }
@@ -58,7 +58,7 @@ impl Socket {
     #[cold]
     pub(super) fn learn_ecn(&mut self, segment: &Segment) {
         let (ece, cwr) = (segment.flags.has(Flags::ECE), segment.flags.has(Flags::CWR));
-        self.flow.ecn_ok = if segment.flags.has(Flags::ACK) {
+        self.tx.flow.ecn_ok = if segment.flags.has(Flags::ACK) {
             self.ecn.asked && ece && !cwr
         } else {
             // A SYN that is itself able to be marked comes of a sender that needs more than RFC 3168; Linux agrees only if it does too.
@@ -69,7 +69,7 @@ impl Socket {
     /// Data has arrived; `next` is what was expected before it.
     #[inline]
     pub(super) fn check_marks(&mut self, next: Seq, segment: &Segment) {
-        if self.flow.ecn_ok {
+        if self.tx.flow.ecn_ok {
             self.note_mark(next, segment);
         }
     }
@@ -93,7 +93,7 @@ impl Socket {
         }
         self.ecn.seen = true;
         if self.ecn.accurate {
-            self.cc.cwnd_event(&mut self.flow, None, if marked { cc::Event::EcnIsCe } else { cc::Event::EcnNoCe });
+            self.tx.cc.cwnd_event(&mut self.tx.flow, None, if marked { cc::Event::EcnIsCe } else { cc::Event::EcnNoCe });
             if self.ecn.echo != marked {
                 // RFC 8257 section 3.2: what waited for an ACK is told with the old state, then the change at once.
                 if self.rx.acks().is_scheduled() {
@@ -117,7 +117,7 @@ impl Socket {
     /// Marks a segment with new data as able, and tells that the window was reduced.
     #[inline]
     pub(super) fn ecn_on_new_data(&mut self, segment: &mut Segment) {
-        if self.flow.ecn_ok {
+        if self.tx.flow.ecn_ok {
             segment.ecn = ECT_0;
             if self.ecn.cwr_due {
                 self.ecn.cwr_due = false;
@@ -135,21 +135,21 @@ impl Socket {
     /// Codepoint of segments without new data.
     #[inline]
     pub(super) fn plain_codepoint(&self) -> u8 {
-        if self.ecn.accurate && self.flow.ecn_ok { ECT_0 } else { NOT_ECT }
+        if self.ecn.accurate && self.tx.flow.ecn_ok { ECT_0 } else { NOT_ECT }
     }
 
     /// The window was reduced, or a reduction taken back.
     pub(super) fn queue_cwr(&mut self, reduced: bool) {
-        self.ecn.cwr_due = reduced && self.flow.ecn_ok;
+        self.ecn.cwr_due = reduced && self.tx.flow.ecn_ok;
     }
 
     /// The peer echoes a mark, or the algorithm asks: once a window, the window is reduced as for a loss (RFC 3168 section 6.1.2), and
     /// nothing undoes it.
     #[cold]
     pub(super) fn enter_cwr(&mut self, cx: Context<'_>) {
-        self.undo.forget_threshold();
-        if self.flow.ca_state < CaState::Cwr {
-            self.undo.end();
+        self.tx.undo.forget_threshold();
+        if self.tx.flow.ca_state < CaState::Cwr {
+            self.tx.undo.end();
             self.init_reduction(cx);
             self.set_ca_state(cx, CaState::Cwr);
         }
@@ -191,7 +191,7 @@ mod tests {
     }
 
     fn agreed(net: &Net<Socket>) -> [bool; 2] {
-        [net.client.flow.ecn_ok, net.server.flow.ecn_ok]
+        [net.client.tx.flow.ecn_ok, net.server.tx.flow.ecn_ok]
     }
 
     /// What an end has sent since `start`.
@@ -223,7 +223,7 @@ mod tests {
     fn a_mark_is_echoed_until_the_sender_has_reduced_its_window_once() {
         let mut net = connect([1, 2], [false; 2]);
         net.paths[0][CLIENT].script(mark(&[2]));
-        let (start, cwnd) = (net.now, net.client.flow.cwnd);
+        let (start, cwnd) = (net.now, net.client.tx.flow.cwnd);
         net.client.offer(start, Bytes::new(200_000));
         net.run_for(Duration::from_millis(19));
         let (data, acks) = (sent(&net, CLIENT, start), sent(&net, SERVER, start));
@@ -234,7 +234,7 @@ mod tests {
         assert!(acks.iter().all(|ack| ack.ecn == NOT_ECT));
         net.run_for(Duration::from_millis(1));
         // Two segments had been acknowledged before.
-        assert_eq!((net.client.ca_state(), net.client.flow.ssthresh), (CaState::Cwr, cwnd / 2 + 1));
+        assert_eq!((net.client.tx.ca_state(), net.client.tx.flow.ssthresh), (CaState::Cwr, cwnd / 2 + 1));
         // The next new data says so, once, and the echo ends.
         net.run_for(Duration::from_millis(60));
         let cwr = sent(&net, CLIENT, start).iter().filter(|segment| segment.flags.has(Flags::CWR)).count();
@@ -242,8 +242,8 @@ mod tests {
         assert_eq!((cwr, last.flags.has(Flags::ECE)), (1, false));
         let counters = net.client.probe().counters;
         assert_eq!((counters.retransmissions, counters.spurious_undos), (0, 0));
-        assert!(net.client.flow.delivered_ce > 0);
-        assert!(net.client.ca_state() == CaState::Open && net.client.flow.cwnd <= cwnd);
+        assert!(net.client.tx.flow.delivered_ce > 0);
+        assert!(net.client.tx.ca_state() == CaState::Open && net.client.tx.flow.cwnd <= cwnd);
     }
 
     #[test]

@@ -12,7 +12,7 @@ impl Socket {
             self.rx.note_fin(segment.seq + segment.len);
         }
         let whole = Payload { seq: segment.seq, len: segment.len, dsn: segment.dss.dsn };
-        let payload = self.rx.trim(whole, self.sack_ok && self.settings.dsack);
+        let payload = self.rx.trim(whole, self.tx.sack_ok && self.settings.dsack);
         let out_of_order = payload.seq != self.rx.next();
         self.check_marks(self.rx.next(), segment);
         if out_of_order {
@@ -28,7 +28,7 @@ impl Socket {
         }
         self.rx.take(now, payload, &mut self.delivered);
         self.measure_rtt(now, segment);
-        self.rx.on_arrival(now, self.rtt.rto());
+        self.rx.on_arrival(now, self.tx.rtt.rto());
         self.schedule_ack(now, segment, false);
         self.let_reader_read(now);
     }
@@ -61,18 +61,18 @@ impl Socket {
     /// Now, later, or compressed.
     #[inline]
     fn schedule_ack(&mut self, now: Instant, segment: &Segment, out_of_order: bool) {
-        match self.rx.schedule_ack(segment, out_of_order, self.sack_ok) {
+        match self.rx.schedule_ack(segment, out_of_order, self.tx.sack_ok) {
             AckTime::Now => {}
             AckTime::Delayed(delay) => {
-                if !self.timers.is_armed(Timer::DelayedAck) {
-                    self.timers.arm(Timer::DelayedAck, now, delay);
+                if !self.tx.timers.is_armed(Timer::DelayedAck) {
+                    self.tx.timers.arm(Timer::DelayedAck, now, delay);
                 }
             }
             AckTime::Compressed => {
-                if !self.timers.is_armed(Timer::CompressedAck) {
-                    let delay = compressed_delay(self.rx.buffer().rtt_us(), self.flow.srtt_us >> 3);
+                if !self.tx.timers.is_armed(Timer::CompressedAck) {
+                    let delay = compressed_delay(self.rx.buffer().rtt_us(), self.tx.flow.srtt_us >> 3);
                     // Where nothing else wakes the processor the timer fires as late as it may.
-                    self.timers.arm(Timer::CompressedAck, now, delay + self.settings.stack.comp_sack_slack);
+                    self.tx.timers.arm(Timer::CompressedAck, now, delay + self.settings.stack.comp_sack_slack);
                 }
             }
         }

@@ -9,19 +9,19 @@ impl Socket {
     /// Smoothed RTT; zero before the first sample.
     #[inline]
     pub(crate) fn smoothed_rtt(&self) -> SmoothedRtt {
-        SmoothedRtt::from_eighths(self.flow.srtt_us)
+        SmoothedRtt::from_eighths(self.tx.flow.srtt_us)
     }
 
     /// Variation of the RTT, at least the least retransmission timeout.
     #[inline]
     pub(crate) fn rttvar(&self) -> Duration {
-        self.rtt.variation()
+        self.tx.rtt.variation()
     }
 
     /// Slow-start threshold.
     #[inline]
     pub(crate) fn ssthresh(&self) -> Segments {
-        Segments::new(self.flow.ssthresh)
+        Segments::new(self.tx.flow.ssthresh)
     }
 
     /// Next sequence number expected of the peer.
@@ -33,7 +33,7 @@ impl Socket {
     /// Bytes that the peer's TCP has acknowledged.
     #[inline]
     pub(crate) fn bytes_acked(&self) -> u64 {
-        self.flow.bytes_acked
+        self.tx.flow.bytes_acked
     }
 
     /// Counts a segment whose MPTCP option was not what it had to be.
@@ -44,36 +44,36 @@ impl Socket {
 
     #[inline]
     pub(crate) fn timeouts(&self) -> u64 {
-        self.counters.timeouts
+        self.tx.counters.timeouts
     }
 
     /// When the retransmission timer, which also serves probes and reordering, is due; `None` if it is off.
     #[inline]
     pub(crate) fn rtx_due(&self) -> Option<Instant> {
-        Some(self.timers.due(Timer::Retransmission)).filter(|&due| due != Instant::NEVER)
+        Some(self.tx.timers.due(Timer::Retransmission)).filter(|&due| due != Instant::NEVER)
     }
 
     /// The writer of the meta connection waits for room: the send buffer may grow.
     pub(crate) fn set_writer_blocked(&mut self, blocked: bool) {
-        self.writer_blocked = blocked;
+        self.tx.writer_blocked = blocked;
     }
 
     /// The congestion window has room, and there is not even a segment to send: Nagle's rule keeps less than one.
     #[inline]
     pub(crate) fn is_starved(&self) -> bool {
-        self.queue.unsent() < self.flow.mss && self.scoreboard.in_flight() < self.flow.cwnd
+        self.tx.queue.unsent() < self.tx.flow.mss && self.tx.scoreboard.in_flight() < self.tx.flow.cwnd
     }
 
     /// The meta connection knows of a larger window than this subflow's last segment told.
     #[inline]
     pub(crate) fn raise_peer_window(&mut self, window: u32) {
-        self.snd_wnd = self.snd_wnd.max(window);
+        self.tx.snd_wnd = self.tx.snd_wnd.max(window);
     }
 
     /// The buffers that wait to be sent, and how many segments leave as one burst.
     #[inline]
     pub(crate) fn buffered(&mut self) -> polypath_sched::Buffered {
-        polypath_sched::Buffered { buffers: self.queue.buffers(), burst: Segments::new(self.burst_segments(None)) }
+        polypath_sched::Buffered { buffers: self.tx.queue.buffers(), burst: Segments::new(self.burst_segments(None)) }
     }
 
     /// The window that the last segment announced for the meta connection: data up to there is acceptable.
@@ -149,7 +149,7 @@ impl Socket {
     /// The meta connection adds so many bytes of options to data segments from now on.
     #[cold]
     pub(crate) fn set_data_options(&mut self, bytes: u32) {
-        self.path_mtu.set_mptcp_options(Bytes::from_u32(bytes));
+        self.tx.path_mtu.set_mptcp_options(Bytes::from_u32(bytes));
         self.invalidate_template();
         self.reserve_sack_options();
         self.update_mss();
@@ -157,7 +157,7 @@ impl Socket {
 
     /// The connection is plain TCP after all: no MPTCP options any more.
     pub(crate) fn end_mptcp(&mut self) {
-        self.path_mtu.set_mptcp_options(Bytes::ZERO);
+        self.tx.path_mtu.set_mptcp_options(Bytes::ZERO);
         self.ack_option_bytes = 0;
         self.update_mss();
     }
@@ -170,14 +170,14 @@ impl Socket {
     /// The segment, which was made last, is of the burst that begins with the first byte of data, or a pure ACK before it.
     pub(crate) fn is_of_first_burst(&self, segment: &Segment) -> bool {
         let offset = segment.seq.distance(self.iss + 1);
-        let is_new = segment.seq + segment.len == self.snd_nxt();
-        offset == 0 || (segment.len > 0 && is_new && offset < self.burst.length * self.segment_len())
+        let is_new = segment.seq + segment.len == self.tx.snd_nxt();
+        offset == 0 || (segment.len > 0 && is_new && offset < self.tx.burst.length * self.tx.segment_len())
     }
 
     /// Bytes of the burst that begins with the first byte of data.
     pub(crate) fn first_burst_bytes(&self) -> u32 {
-        let written = self.snd_nxt().distance(self.iss + 1) + self.queue.unsent();
-        written.min(self.burst.length * self.segment_len())
+        let written = self.tx.snd_nxt().distance(self.iss + 1) + self.tx.queue.unsent();
+        written.min(self.tx.burst.length * self.tx.segment_len())
     }
 
     /// Where a segment of the peer lies in its sequence space: 1 is the first byte after the SYN.
@@ -188,10 +188,10 @@ impl Socket {
 
     /// The out-of-tree stack's penalty for holding up the others: half the window, and half the threshold if past it.
     pub(crate) fn penalise(&mut self) {
-        let prior = self.flow.cwnd;
-        self.flow.cwnd = (prior >> 1).max(1);
-        if prior >= self.flow.ssthresh {
-            self.flow.ssthresh = (self.flow.ssthresh >> 1).max(2);
+        let prior = self.tx.flow.cwnd;
+        self.tx.flow.cwnd = (prior >> 1).max(1);
+        if prior >= self.tx.flow.ssthresh {
+            self.tx.flow.ssthresh = (self.tx.flow.ssthresh >> 1).max(2);
         }
     }
 
@@ -199,16 +199,16 @@ impl Socket {
     #[inline]
     pub(crate) fn sibling(&self, usable: bool) -> cc::Sibling {
         cc::Sibling {
-            bytes_since_loss: self.loss.bytes_since_loss(self.flow.bytes_acked),
-            bytes_between_losses: self.loss.bytes_between_losses(),
-            priv_word: self.cc.private_word(),
-            cwnd: self.flow.cwnd,
-            ssthresh: self.flow.ssthresh,
-            srtt_us: self.flow.srtt_us,
-            mss: self.flow.mss,
-            ca_state: self.flow.ca_state,
-            in_recovery: self.flow.ca_state >= super::CaState::Recovery,
-            usable: usable && self.flow.srtt_us > 0,
+            bytes_since_loss: self.tx.loss.bytes_since_loss(self.tx.flow.bytes_acked),
+            bytes_between_losses: self.tx.loss.bytes_between_losses(),
+            priv_word: self.tx.cc.private_word(),
+            cwnd: self.tx.flow.cwnd,
+            ssthresh: self.tx.flow.ssthresh,
+            srtt_us: self.tx.flow.srtt_us,
+            mss: self.tx.flow.mss,
+            ca_state: self.tx.flow.ca_state,
+            in_recovery: self.tx.flow.ca_state >= super::CaState::Recovery,
+            usable: usable && self.tx.flow.srtt_us > 0,
             reserved: [0; 5],
         }
     }

@@ -31,30 +31,25 @@ mod sack;
 mod scoreboard;
 mod segment_builder;
 mod send_buffer;
+mod sender;
 mod sending;
 #[cfg(test)]
 mod tests;
 mod timer;
 mod undo;
 
-use crate::limit_clock::LimitClock;
 pub use crate::limit_clock::{Held, Limit};
-use crate::{Counters, Rejections, Settings};
+use crate::{Rejections, Settings};
 pub use cc::CaState;
-use path_mtu::PathMtu;
 pub use path_mtu::RouteMtu;
-use polypath_base::{Bytes, DataSeq, Duration, Instant, Rate, Segments, Seq, SmallRng};
+use polypath_base::{Bytes, DataSeq, Instant, Seq};
 use polypath_cc as cc;
 use polypath_wire::{Flags, Segment};
 pub use probe::Probe;
-use queue::SendQueue;
-use rate::Delivery;
 use receiving::{Delivered, Receiver};
-use recovery::{LossState, Prr, Rack, Tlp, Undo};
 pub use reset::reset_for;
-use rtt::Rtt;
-use scoreboard::Scoreboard;
-use sending::{CwndValidation, Handshake, Nagle, Pacer, Persist};
+pub use sender::Sender;
+use sending::Handshake;
 use timer::{Pending, Timer, Timers};
 
 /// Bytes of data in a segment to a peer that has not told how long it takes them (RFC 9293 section 3.7.1).
@@ -136,77 +131,28 @@ pub struct Config {
 pub struct Socket {
     settings: Settings,
     state: State,
-    is_subflow: bool,
-    /// The congestion window and all else that an algorithm sees or writes: this is the master copy.
-    pub(crate) flow: cc::Flow,
-    cc: cc::Controller,
+    /// All that concerns what this end sends.
+    pub(crate) tx: Sender,
+    rx: Receiver,
+    handshake: Handshake,
+    ecn: ecn::Ecn,
 
-    // Sequence space of what is sent; `flow.snd_una` and `flow.snd_nxt` are its edges.
-    queue: SendQueue,
-    scoreboard: Scoreboard,
-    snd_wnd: u32,
-    /// The writer is about to write more at this instant, once what may leave has left.
-    writing: bool,
-    /// The widest window that the peer has announced.
-    max_window: u32,
-    snd_wl1: Seq,
+    // Options.
     peer_wscale: u8,
-    /// A FIN is to be sent after everything accepted.
-    fin_queued: bool,
-    fin_sent: bool,
-
-    // Path and options.
     /// Bytes of options that the meta connection adds to a pure ACK.
     ack_option_bytes: u32,
     ts_ok: bool,
     /// What our timestamp clock shows at time zero, ms.
     ts_start: u32,
-    sack_ok: bool,
     iss: Seq,
 
-    rtt: Rtt,
-    timers: Timers,
-    delivery: Delivery,
-    loss: LossState,
-    tlp: Tlp,
-    prr: Prr,
-    undo: Undo,
-    rack: Rack,
-    sack_cache: sack::SackCache,
-    rx: Receiver,
-    handshake: Handshake,
-    burst: output::Burst,
     template: segment_builder::Template,
-    pacer: Pacer,
-    cwnd_validation: CwndValidation,
-    nagle: Nagle,
-    persist: Persist,
-    last_sent_at: Instant,
-    ecn: ecn::Ecn,
-    path_mtu: PathMtu,
-    refused_probe: mtu::RefusedProbe,
-
-    // Application side of sending: bytes offered and not yet accepted, and accepted so far.
-    offered: u64,
-    accepted: u64,
-    sndbuf: u32,
-    writer_blocked: bool,
     /// When a segment that could begin an endless exchange of ACKs was last answered.
     last_invalid: Option<Instant>,
     time_wait_ends: Instant,
     /// A RST that has yet to leave; the state is not a synchronized one then.
     reset: Option<Box<Segment>>,
-    /// Subflows: an ACK came while the meta connection's writer waited, so the send buffer may grow once what may leave has left.
-    space_check: bool,
-
-    established_at: Option<Instant>,
-    counters: Counters,
-    /// Segments of which the peer told that they came twice.
-    duplicates_told: u64,
     rejected: Rejections,
-    limit: LimitClock,
-    /// What a congestion control draws, seeded from the first sequence number.
-    random: SmallRng,
 
     /// In subflow mode: data received in order, for the meta connection to take.
     pub(crate) delivered: Delivered,
@@ -226,84 +172,34 @@ impl Socket {
     /// Turns a fresh endpoint into a subflow: the meta connection adds `data_options` to data segments and `ack_options` to pure ACKs.
     #[must_use]
     pub fn subflow(mut self, data_options: Bytes, ack_options: Bytes) -> Self {
-        self.is_subflow = true;
+        self.tx.is_subflow = true;
         self.rx.become_subflow();
-        self.path_mtu.set_mptcp_options(data_options);
-        self.flow.compat = self.settings.stack.cc_subflow_compat();
-        self.queue.set_keeps_buffers(self.settings.stack.subflow_keeps_buffers);
+        self.tx.path_mtu.set_mptcp_options(data_options);
+        self.tx.flow.compat = self.settings.stack.cc_subflow_compat();
+        self.tx.queue.set_keeps_buffers(self.settings.stack.subflow_keeps_buffers);
         self.ack_option_bytes = ack_options.as_u32();
         self
     }
 
     fn new(config: Config, state: State) -> Self {
-        let Config { settings, algorithm, mtu, initial_seq } = config;
-        let search = settings.mtu_search.search(settings.mtu_sysctls());
-        let mut flow = cc::Flow::new(settings.initial_cwnd.get(), DEFAULT_MSS);
-        flow.snd_una = initial_seq.get();
-        flow.snd_nxt = initial_seq.get();
-        flow.write_seq = initial_seq.get();
-        flow.reordering = settings.reordering.get();
-        flow.compat = settings.stack.cc_compat();
-        let cc = algorithm.start();
-        let mut queue = SendQueue::new(initial_seq);
-        queue.set_keeps_buffers(!settings.stack.grows_buffers);
-        let ecn = ecn::Ecn::new(cc.flags() & cc::flags::NEEDS_ECN != 0);
+        let tx = Sender::new(&config);
+        let Config { settings, mtu, initial_seq, .. } = config;
         Self {
             state,
-            is_subflow: false,
-            flow,
-            cc,
-            queue,
-            scoreboard: Scoreboard::new(initial_seq),
-            snd_wnd: 0,
-            writing: false,
-            max_window: 0,
-            snd_wl1: Seq::default(),
+            rx: Receiver::new(&settings, mtu.as_u32()),
+            handshake: Handshake::default(),
+            ecn: ecn::Ecn::new(tx.needs_ecn()),
+            tx,
             peer_wscale: 0,
-            fin_queued: false,
-            fin_sent: false,
             ack_option_bytes: 0,
             ts_ok: settings.timestamps,
             ts_start: if settings.timestamps_from_zero { 0 } else { initial_seq.get().wrapping_mul(0x9e37_79b1).rotate_left(16) },
-            sack_ok: settings.sack,
             iss: initial_seq,
-            rtt: Rtt::new(&settings),
-            timers: Timers::new(&settings),
-            delivery: Delivery::default(),
-            loss: LossState::default(),
-            tlp: Tlp::default(),
-            prr: Prr::default(),
-            undo: Undo::default(),
-            rack: Rack::default(),
-            sack_cache: sack::SackCache::default(),
-            rx: Receiver::new(&settings, mtu.as_u32()),
-            handshake: Handshake::default(),
-            burst: output::Burst::default(),
             template: segment_builder::Template::default(),
-            pacer: Pacer::default(),
-            cwnd_validation: CwndValidation::default(),
-            nagle: Nagle::default(),
-            persist: Persist::default(),
-            last_sent_at: Instant::ZERO,
-            ecn,
-            path_mtu: PathMtu::new(mtu, settings.timestamps, settings.base_mss, search)
-                .with_least_mss(settings.min_snd_mss)
-                .with_options_counted(settings.stack.search_counts_options),
-            refused_probe: mtu::RefusedProbe::new(initial_seq),
-            offered: 0,
-            accepted: 0,
-            sndbuf: settings.wmem[1].as_u32(),
-            writer_blocked: false,
             last_invalid: None,
             time_wait_ends: Instant::NEVER,
             reset: None,
-            space_check: false,
-            established_at: None,
-            counters: Counters::default(),
-            duplicates_told: 0,
             rejected: Rejections::default(),
-            limit: LimitClock::new(Limit::Idle),
-            random: SmallRng::new(initial_seq.get()),
             delivered: Delivered::default(),
             settings,
         }
@@ -316,12 +212,12 @@ impl Socket {
         debug_assert!(self.state == State::Closed, "open is for an endpoint that has not begun");
         self.state = State::SynSent;
         self.handshake.request();
-        self.timers.arm_pending(Pending::Timeout, now, self.rtt.rto());
+        self.tx.timers.arm_pending(Pending::Timeout, now, self.tx.rtt.rto());
     }
 
     /// The application has `amount` more to write and blocks in send; [`Bytes::MAX`] is endless.
     pub fn offer(&mut self, now: Instant, amount: Bytes) {
-        self.offered = self.offered.saturating_add(amount.get());
+        self.tx.offered = self.tx.offered.saturating_add(amount.get());
         self.idle_restart(now);
         if self.state.can_send() {
             self.note_app_limited();
@@ -331,31 +227,32 @@ impl Socket {
 
     /// The application offers no more; what was not accepted is withdrawn.
     pub fn stop(&mut self) {
-        self.offered = 0;
+        self.tx.offered = 0;
     }
 
     /// FIN after everything that was accepted.
     pub fn close(&mut self) {
-        self.fin_queued = true;
+        self.tx.fin_queued = true;
     }
 
     /// Ends at once, silently: nothing more is sent.
     #[cold]
     pub fn abort(&mut self) {
         self.state = State::Closed;
-        self.timers = Timers::new(&self.settings);
+        self.tx.timers = Timers::new(&self.settings);
         self.rx.acks_mut().cancel();
     }
 
     /// Subflow mode: `len` of data from `dsn` on, at most 2^32 - 1 bytes, is the next to send.
     pub fn push_mapping(&mut self, now: Instant, dsn: DataSeq, len: Bytes) {
-        if self.scoreboard.packets_out() == 0 && self.queue.unsent() == 0 {
+        if self.tx.scoreboard.packets_out() == 0 && self.tx.queue.unsent() == 0 {
             self.idle_restart(now);
         }
-        let longest = if self.settings.stack.subflow_probes_mtu && self.path_mtu.searches_as_linux() { self.size_goal() } else { u32::MAX };
-        self.queue.push_mapping(dsn, len.as_u32(), longest);
-        self.accepted += len.get();
-        self.flow.write_seq = self.queue.write_seq().get();
+        let longest =
+            if self.settings.stack.subflow_probes_mtu && self.tx.path_mtu.searches_as_linux() { self.size_goal() } else { u32::MAX };
+        self.tx.queue.push_mapping(dsn, len.as_u32(), longest);
+        self.tx.accepted += len.get();
+        self.tx.flow.write_seq = self.tx.queue.write_seq().get();
     }
 
     // Inputs.
@@ -363,7 +260,7 @@ impl Socket {
     /// Takes a segment of the peer.
     #[inline(always)]
     pub fn handle_segment(&mut self, cx: Context<'_>, segment: &Segment) {
-        self.flow.now_ns = cx.now.as_nanos();
+        self.tx.flow.now_ns = cx.now.as_nanos();
         self.invalidate_template();
         match self.state {
             State::Closed => self.handle_when_closed(segment),
@@ -384,10 +281,10 @@ impl Socket {
         self.learn_options(segment);
         self.learn_ecn(segment);
         self.rx.start(segment.seq + 1);
-        self.snd_wnd = u32::from(segment.window);
+        self.tx.snd_wnd = u32::from(segment.window);
         self.rx.note_timestamp(now, segment);
         self.handshake.request();
-        self.timers.arm_pending(Pending::Timeout, now, self.rtt.rto());
+        self.tx.timers.arm_pending(Pending::Timeout, now, self.tx.rtt.rto());
     }
 
     #[cold]
@@ -397,7 +294,7 @@ impl Socket {
             // Something remembers an earlier connection: it gets a RST, and Linux asks again at once.
             self.refuse_with_reset(segment);
             if self.handshake.timeouts() == 0 {
-                self.timers.arm_pending(Pending::Timeout, cx.now, self.settings.tick * 2);
+                self.tx.timers.arm_pending(Pending::Timeout, cx.now, self.settings.tick * 2);
             }
         }
         if !segment.flags.has(Flags::ACK) || segment.ack != self.iss + 1 {
@@ -416,8 +313,8 @@ impl Socket {
         self.learn_ecn(segment);
         self.rx.start(segment.seq + 1);
         self.rx.note_timestamp(cx.now, segment);
-        self.snd_wnd = u32::from(segment.window); // the window of a SYN is not scaled (RFC 7323 section 2.2)
-        self.snd_wl1 = segment.seq;
+        self.tx.snd_wnd = u32::from(segment.window); // the window of a SYN is not scaled (RFC 7323 section 2.2)
+        self.tx.snd_wl1 = segment.seq;
         self.acknowledge_syn(cx.now, segment);
         self.established(cx);
         self.handshake.request();
@@ -425,33 +322,33 @@ impl Socket {
 
     #[cold]
     fn acknowledge_syn(&mut self, now: Instant, segment: &Segment) {
-        self.flow.snd_una = (self.iss + 1).get();
-        self.queue.start(self.snd_una());
-        self.scoreboard.start(self.snd_una());
-        self.flow.delivered = self.flow.delivered.wrapping_add(1); // the SYN counts
+        self.tx.flow.snd_una = (self.iss + 1).get();
+        self.tx.queue.start(self.tx.snd_una());
+        self.tx.scoreboard.start(self.tx.snd_una());
+        self.tx.flow.delivered = self.tx.flow.delivered.wrapping_add(1); // the SYN counts
         let by_timestamp = || if self.ts_ok && segment.has_ts { ack::rtt_by_echo(now, self.echoed(segment)) } else { None };
         if let Some(rtt) = self.handshake.rtt(now).or_else(by_timestamp) {
-            self.rtt.sample(rtt, rtt, self.snd_una(), self.snd_nxt(), &mut self.flow);
+            self.tx.rtt.sample(rtt, rtt, self.tx.snd_una(), self.tx.snd_nxt(), &mut self.tx.flow);
         }
-        self.timers.disarm(Timer::Retransmission);
+        self.tx.timers.disarm(Timer::Retransmission);
     }
 
     #[cold]
     fn established(&mut self, cx: Context<'_>) {
         self.state = State::Established;
-        self.established_at = Some(cx.now);
-        self.flow.established = true;
+        self.tx.established_at = Some(cx.now);
+        self.tx.flow.established = true;
         self.start_probing(cx.now);
         self.update_mss();
         if self.handshake.costs_initial_window() {
-            self.flow.cwnd = 1;
+            self.tx.flow.cwnd = 1;
         }
-        self.rtt.forget_backoff();
-        self.max_window = self.snd_wnd;
+        self.tx.rtt.forget_backoff();
+        self.tx.max_window = self.tx.snd_wnd;
         self.rx.established(self.advertised_mss());
         self.expand_sndbuf();
-        self.limit.begin(cx.now);
-        self.cc.init(&mut self.flow, cx.siblings);
+        self.tx.limit.begin(cx.now);
+        self.tx.cc.init(&mut self.tx.flow, cx.siblings);
         self.update_pacing_rate();
         self.note_app_limited();
         self.fill_send_buffer();
@@ -460,9 +357,9 @@ impl Socket {
     fn learn_options(&mut self, segment: &Segment) {
         self.ts_ok &= segment.has_ts;
         let peer_mss = if segment.mss == 0 { DEFAULT_MSS } else { u32::from(segment.mss) };
-        self.path_mtu.on_syn(Bytes::from_u32(peer_mss), self.ts_ok);
+        self.tx.path_mtu.on_syn(Bytes::from_u32(peer_mss), self.ts_ok);
         self.sync_mss();
-        self.sack_ok &= segment.sack_permitted;
+        self.tx.sack_ok &= segment.sack_permitted;
         if segment.window_scale == 255 || !self.settings.window_scaling {
             self.peer_wscale = 0;
             self.rx.disable_scaling();
@@ -481,8 +378,8 @@ impl Socket {
                 self.refuse_with_reset(segment); // RFC 9293 section 3.10.7.4
                 return;
             }
-            self.snd_wl1 = segment.seq;
-            self.snd_wnd = u32::from(segment.window) << self.peer_wscale;
+            self.tx.snd_wl1 = segment.seq;
+            self.tx.snd_wnd = u32::from(segment.window) << self.peer_wscale;
             self.acknowledge_syn(cx.now, segment);
             self.established(cx);
         }
@@ -494,102 +391,32 @@ impl Socket {
                 self.rejected.rejected_closed += 1;
             } else {
                 self.handle_data(cx.now, segment);
-                if self.rx.has_sacks() | (self.path_mtu.sack_options() != Bytes::ZERO) {
+                if self.rx.has_sacks() | (self.tx.path_mtu.sack_options() != Bytes::ZERO) {
                     self.reserve_sack_options();
                 }
             }
         }
-        if self.fin_sent || self.rx.finished() {
+        if self.tx.fin_sent || self.rx.finished() {
             self.advance_closing(cx.now);
         }
     }
 
     // Getters.
 
+    /// What this end sends, and how.
+    #[inline]
+    pub fn sender(&self) -> &Sender {
+        &self.tx
+    }
+
     /// Where it is in RFC 9293 section 3.3.2 (Linux: `sk_state`).
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// Congestion state of the sender (Linux: `icsk_ca_state`).
-    pub fn ca_state(&self) -> CaState {
-        self.flow.ca_state
-    }
-
-    /// Whether its algorithm wants [`Context::siblings`].
-    pub fn is_coupled(&self) -> bool {
-        self.cc.is_coupled()
-    }
-
-    /// Segments in the network (RFC 6675's pipe, as Linux counts it).
-    #[inline]
-    pub fn in_flight(&self) -> Segments {
-        Segments::new(self.scoreboard.in_flight())
-    }
-
-    /// Segments sent and not cumulatively acknowledged.
-    pub fn packets_out(&self) -> Segments {
-        Segments::new(self.scoreboard.packets_out())
-    }
-
-    /// Congestion window.
-    pub fn cwnd(&self) -> Segments {
-        Segments::new(self.flow.cwnd)
-    }
-
-    /// Smoothed RTT, to the microsecond; zero before the first sample.
-    pub fn srtt(&self) -> Duration {
-        Duration::from_micros(u64::from(self.flow.srtt_us >> 3))
-    }
-
-    /// By Linux's rule (RFC 9002 section 7.7 has the like); zero while unknown.
-    #[inline]
-    pub fn pacing_rate(&self) -> Rate {
-        Rate::from_bytes_per_sec(self.flow.pacing_rate)
-    }
-
-    /// Payload of a full data segment.
-    #[inline]
-    pub fn mss(&self) -> Bytes {
-        self.path_mtu.mss()
-    }
-
-    /// As [`Socket::mss`], for arithmetic in 32 bits.
-    #[inline]
-    fn segment_len(&self) -> u32 {
-        self.path_mtu.mss().as_u32()
-    }
-
-    /// Accepted and not yet sent for the first time.
-    pub fn unsent(&self) -> Bytes {
-        Bytes::from_u32(self.queue.unsent())
-    }
-
     /// Memory that what is accepted and not yet acknowledged takes (Linux: `sk_wmem_queued`).
     pub fn wmem_queued(&self) -> Bytes {
         Bytes::from_u32(self.queued_memory())
-    }
-
-    /// Most memory that it may take (Linux: `sk_sndbuf`).
-    pub fn sndbuf(&self) -> Bytes {
-        Bytes::from_u32(self.sndbuf)
-    }
-
-    /// First unacknowledged sequence number (RFC 9293 section 3.3.1).
-    #[inline]
-    pub fn snd_una(&self) -> Seq {
-        Seq::new(self.flow.snd_una)
-    }
-
-    /// Next sequence number to send for the first time (RFC 9293 section 3.3.1).
-    #[inline]
-    pub fn snd_nxt(&self) -> Seq {
-        Seq::new(self.flow.snd_nxt)
-    }
-
-    /// Window that the peer announced, from `snd_una` on.
-    pub fn peer_window(&self) -> Bytes {
-        Bytes::from_u32(self.snd_wnd)
     }
 
     /// By how many bits the windows that the peer announces are shifted, 0 to 14 (RFC 7323 section 2.3; Linux: `snd_wscale`).
@@ -600,26 +427,6 @@ impl Socket {
     /// Our own window scale, by which a meta connection shifts the window it announces.
     pub fn window_scale(&self) -> u8 {
         self.rx.window_scale()
-    }
-
-    /// The timeout to arm now, backed off (RFC 6298 section 5.5; Linux: `icsk_rto`).
-    pub fn retransmission_timeout(&self) -> Duration {
-        self.rtt.rto()
-    }
-
-    /// Timeouts in a row without progress.
-    pub fn consecutive_timeouts(&self) -> u32 {
-        self.loss.backoffs()
-    }
-
-    /// When data or FIN was last sent, retransmissions included; [`Instant::ZERO`] before (Linux: `lsndtime`).
-    pub fn last_send(&self) -> Instant {
-        self.last_sent_at
-    }
-
-    /// Bytes the application has had accepted so far: the sender's view of the goodput.
-    pub fn accepted(&self) -> Bytes {
-        Bytes::new(self.accepted)
     }
 
     /// Bytes the application has read so far: the receiver's view of the goodput.
@@ -634,7 +441,7 @@ impl Socket {
 
     /// When the handshake was complete at this end; `None` before.
     pub fn established_at(&self) -> Option<Instant> {
-        self.established_at
+        self.tx.established_at
     }
 
     /// The peer's FIN has arrived and everything before it.
@@ -642,19 +449,9 @@ impl Socket {
         self.rx.finished()
     }
 
-    /// Everything offered has been acknowledged.
-    pub fn everything_acked(&self) -> bool {
-        self.offered == 0 && self.queue.unsent() == 0 && self.scoreboard.packets_out() == 0
-    }
-
     /// Asks for an ACK at the next `poll_transmit`.
     pub fn request_ack(&mut self) {
         self.rx.acks_mut().ack_now();
-    }
-
-    /// Data sequence numbers sent on this subflow and not yet acknowledged by the peer's TCP, as (dsn, length) in order.
-    pub fn unacked_mappings(&self) -> impl Iterator<Item = (DataSeq, Bytes)> + '_ {
-        self.scoreboard.mappings().chain(self.queue.mappings()).map(|(dsn, len)| (dsn, Bytes::from_u32(len)))
     }
 
     /// The peer's echo of our timestamp, as the time at which we sent it.

@@ -23,7 +23,7 @@ impl Socket {
     #[cold]
     pub(super) fn make_syn(&mut self, now: Instant) -> Segment {
         self.handshake.on_syn_sent(now);
-        self.flow.snd_nxt = (self.iss + 1).get();
+        self.tx.flow.snd_nxt = (self.iss + 1).get();
         let answering = self.state == State::SynReceived;
         let mut segment = Segment {
             seq: self.iss,
@@ -36,7 +36,7 @@ impl Socket {
             ts_ecr: if answering { self.rx.ts_recent() } else { 0 },
             mss: self.rx.buffer().advertised_mss() as u16,
             window_scale: self.rx.offered_scale().unwrap_or(255),
-            sack_permitted: self.sack_ok,
+            sack_permitted: self.tx.sack_ok,
             ..Segment::default()
         };
         self.ecn_on_syn(&mut segment);
@@ -45,15 +45,15 @@ impl Socket {
 
     #[inline]
     pub(super) fn make_data(&mut self, now: Instant, sent: &Sent, segment: &mut Segment) {
-        self.last_sent_at = now;
-        self.flow.last_sent_ns = now.as_nanos();
+        self.tx.last_sent_at = now;
+        self.tx.flow.last_sent_ns = now.as_nanos();
         self.make_with_room(now, self.sack_room_beside_data(sent), segment);
         segment.seq = sent.seq;
         segment.len = sent.len;
         if sent.is_fin() {
             segment.flags = segment.flags.with(Flags::FIN);
         }
-        if self.is_subflow && sent.len > 0 {
+        if self.tx.is_subflow && sent.len > 0 {
             segment.has_dss = true;
             segment.dss = Dss { dsn: sent.dsn, ssn: sent.seq.distance(self.iss), map_len: sent.len as u16, ..Dss::default() };
         }
@@ -83,7 +83,7 @@ impl Socket {
                 let Dss { dsn, ssn, map_len, .. } = segment.dss;
                 assert_eq!((whole.dss.dsn, whole.dss.ssn, whole.dss.map_len), (dsn, ssn, map_len));
             }
-            if self.is_subflow {
+            if self.tx.is_subflow {
                 (whole.window, whole.has_dss, whole.mp) = (segment.window, segment.has_dss, segment.mp);
             }
             whole.dss = segment.dss;
@@ -118,23 +118,23 @@ impl Socket {
     fn make_with_room(&mut self, now: Instant, room: u8, segment: &mut Segment) {
         self.invalidate_template();
         if self.rx.on_ack_sent() {
-            self.timers.disarm(Timer::DelayedAck);
-            self.timers.disarm(Timer::CompressedAck);
+            self.tx.timers.disarm(Timer::DelayedAck);
+            self.tx.timers.disarm(Timer::CompressedAck);
         }
         *segment = Segment {
-            seq: self.snd_nxt(),
+            seq: self.tx.snd_nxt(),
             ack: self.rx.next(),
             flags: self.ack_flags(),
             ecn: self.plain_codepoint(),
             window: self.rx.window_field(),
-            df: self.path_mtu.dont_fragment(),
+            df: self.tx.path_mtu.dont_fragment(),
             has_ts: self.ts_ok,
             ts_val: timestamp(now).wrapping_add(self.ts_start),
             ts_ecr: self.rx.ts_recent(),
             window_scale: 255,
             ..Segment::default()
         };
-        if self.sack_ok && self.rx.has_sacks() {
+        if self.tx.sack_ok && self.rx.has_sacks() {
             let mut sack = Sack::default();
             self.rx.out_of_order().write_sack(&mut sack, room);
             segment.set_sack(&sack);
@@ -155,8 +155,8 @@ impl Socket {
     /// MPTCP's options go before SACK blocks (Linux: `tcp_established_options`), and a mapping is longer than what a pure ACK has.
     #[inline]
     fn sack_room_beside_data(&self, sent: &Sent) -> u8 {
-        let is_mapped = self.is_subflow & (sent.len > 0);
-        self.sack_room(if is_mapped { self.path_mtu.mptcp_options().as_u32() } else { self.ack_option_bytes })
+        let is_mapped = self.tx.is_subflow & (sent.len > 0);
+        self.sack_room(if is_mapped { self.tx.path_mtu.mptcp_options().as_u32() } else { self.ack_option_bytes })
     }
 
     /// SACK blocks that fit into the options beside timestamps and so many bytes of MPTCP's.

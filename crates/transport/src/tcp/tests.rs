@@ -35,7 +35,7 @@ fn the_handshake_takes_one_round_trip() {
     net.run_until(secs(0.1));
     assert_eq!((net.client.state(), net.server.state()), (State::Established, State::Established));
     assert_eq!(net.client.established_at(), Some(Instant::from_nanos(20_000_000 + (60 + 14) * 80)), "a SYN of 60 bytes");
-    assert_eq!(net.client.mss().get(), 1448);
+    assert_eq!(net.client.tx.mss().get(), 1448);
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn a_lost_flight_needs_a_timeout() {
     let counters = net.client.probe().counters;
     assert_eq!(net.server.received().get(), 40 * 1448);
     assert_eq!(counters.timeouts, 1);
-    assert_eq!(net.client.ca_state(), CaState::Open);
+    assert_eq!(net.client.tx.ca_state(), CaState::Open);
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn a_paced_flow_keeps_to_its_rate_and_to_a_short_queue() {
         longest = longest.max(net.paths[0][CLIENT].queued(net.now));
     }
     assert!((42..75).contains(&longest), "{longest}");
-    assert!(net.client.cwnd().get() > 300, "the window is two BDPs and not what limits: {}", net.client.cwnd().get());
+    assert!(net.client.tx.cwnd().get() > 300, "the window is two BDPs and not what limits: {}", net.client.tx.cwnd().get());
     let rate = net.server.received().get() as f64 * 8e-6 / 4.0;
     assert!((92.0..94.5).contains(&rate), "{rate}");
 }
@@ -186,7 +186,7 @@ fn paced_retransmissions_do_not_burst() {
     }
     // A burst is a millisecond's worth: 7 segments, 9 while the link is probed. Two fall into one millisecond here and there.
     assert!((14..=18).contains(&most), "{most}");
-    assert_eq!((net.client.probe().counters.retransmissions - before, net.client.ca_state()), (40, CaState::Open));
+    assert_eq!((net.client.probe().counters.retransmissions - before, net.client.tx.ca_state()), (40, CaState::Open));
 }
 
 #[test]
@@ -195,12 +195,12 @@ fn what_an_application_at_a_rate_delivers_says_nothing_of_the_path() {
     let mut net = connect("bbr", Settings::default());
     net.open(Bytes::new(3_000_000));
     net.run_until(secs(1.0));
-    let filled = net.client.pacing_rate().as_bytes_per_sec();
+    let filled = net.client.tx.pacing_rate().as_bytes_per_sec();
     for step in 0..60 {
         net.client.offer(net.now, Bytes::new(100_000));
         net.run_until(secs(1.0 + 0.05 * f64::from(step + 1)));
     }
-    assert!(net.client.pacing_rate().as_bytes_per_sec() > filled / 2, "{} of {filled}", net.client.pacing_rate().as_bytes_per_sec());
+    assert!(net.client.tx.pacing_rate().as_bytes_per_sec() > filled / 2, "{} of {filled}", net.client.tx.pacing_rate().as_bytes_per_sec());
     assert!(filled > 5_000_000, "{filled}");
 }
 
@@ -212,7 +212,7 @@ fn a_too_long_segment_is_cut_after_icmp() {
     net.run_until(secs(0.03));
     net.client.handle_unreachable(net.now, &polypath_wire::Unreachable { seq: Seq::new(1), mtu: 1000 });
     net.run_until(secs(3.0));
-    assert_eq!(net.client.mss().get(), 948);
+    assert_eq!(net.client.tx.mss().get(), 948);
     assert_eq!(net.server.received().get(), 100_000);
     assert_eq!(net.client.probe().counters.timeouts, 0);
 }
@@ -230,7 +230,7 @@ fn black_hole(mtu_probing: u8, passes: u32) -> Net {
 fn a_search_from_the_start_finds_what_the_path_passes_and_costs_no_timeout() {
     for passes in [1500, 4321, 9000] {
         let net = black_hole(2, passes);
-        let found = net.client.mss().as_u32() + 52;
+        let found = net.client.tx.mss().as_u32() + 52;
         assert!(found <= passes && found + 8 > passes, "{found} of {passes}");
         assert_eq!(net.client.probe().counters.timeouts, 0);
         assert!(net.server.received().get() > 100_000_000, "{} bytes", net.server.received().get());
@@ -243,10 +243,10 @@ fn a_silent_black_hole_is_found_after_three_seconds() {
     net.paths[0][CLIENT].script(harness::black_hole(1500));
     net.open(Bytes::new(u64::MAX));
     net.run_until(secs(3.0));
-    assert_eq!((net.server.received().get(), net.client.mss().get()), (0, 8948));
+    assert_eq!((net.server.received().get(), net.client.tx.mss().get()), (0, 8948));
     net.run_until(secs(20.0));
     assert!(net.server.received().get() > 100_000_000, "{} bytes", net.server.received().get());
-    assert!((1441..=1448).contains(&net.client.mss().get()), "{}", net.client.mss().get());
+    assert!((1441..=1448).contains(&net.client.tx.mss().get()), "{}", net.client.tx.mss().get());
 }
 
 /// A bulk transfer of `seconds` as [`black_hole`], with another search than Linux's.
@@ -263,7 +263,7 @@ fn every_search_finds_what_a_silent_path_passes() {
     let searches = [MtuSearch::MsquicLinear, MtuSearch::Parallel, MtuSearch::QuicGo, MtuSearch::Quinn, MtuSearch::Table];
     for (search, passes) in searches.into_iter().flat_map(|search| [1280, 1500, 9000].map(|passes| (search, passes))) {
         let net = searched(search, passes, 6.0);
-        let (found, counters) = (net.client.mss().as_u32() + 52, net.client.probe().counters);
+        let (found, counters) = (net.client.tx.mss().as_u32() + 52, net.client.probe().counters);
         // The table has no size between 8191 and 16383; quinn takes losses of slow start while packets grow for a black hole, and waits a minute.
         let least = match (search, passes) {
             (MtuSearch::Quinn, 9000) => 1200,
@@ -282,7 +282,7 @@ fn a_lost_probe_shrinks_no_window() {
     let net = searched(MtuSearch::Parallel, 1500, 0.12);
     let counters = net.client.probe().counters;
     // One of 9000 bytes, then 4352 and, since 8000 is dear as long as little has arrived, one a little above 1500. Slow start has not ended.
-    assert_eq!((net.client.mss().get(), counters.mtu_probes_arrived, counters.mtu_probes_lost), (1448, 1, 3));
+    assert_eq!((net.client.tx.mss().get(), counters.mtu_probes_arrived, counters.mtu_probes_lost), (1448, 1, 3));
     assert_eq!((counters.fast_recoveries, counters.timeouts), (0, 0), "{counters:?}");
     assert_eq!(counters.mtu_probe_bytes, [1500, 9000, 4352, 1511].iter().map(|size| size - 52).sum::<u64>());
 }
@@ -290,16 +290,16 @@ fn a_lost_probe_shrinks_no_window() {
 #[test]
 fn a_path_that_becomes_narrow_costs_two_timeouts() {
     let mut net = searched(MtuSearch::Parallel, 9000, 1.0);
-    assert_eq!(net.client.mss().get(), 8948);
+    assert_eq!(net.client.tx.mss().get(), 8948);
     net.paths[0][CLIENT].script(harness::black_hole(1500));
     net.run_until(secs(3.0));
-    assert_eq!((net.client.mss().get(), net.client.probe().counters.timeouts), (1448, 2));
+    assert_eq!((net.client.tx.mss().get(), net.client.probe().counters.timeouts), (1448, 2));
 }
 
 #[test]
 fn a_path_narrower_than_the_first_size_is_noticed_at_the_first_timeout() {
     let net = searched(MtuSearch::Parallel, 900, 3.0);
-    let found = net.client.mss().get() + 52;
+    let found = net.client.tx.mss().get() + 52;
     assert!(found > 885 && found <= 900, "{found}");
     assert_eq!(net.client.probe().counters.timeouts, 1);
     assert!(net.server.received().get() > 20_000_000, "{} bytes", net.server.received().get());
@@ -309,9 +309,9 @@ fn a_path_narrower_than_the_first_size_is_noticed_at_the_first_timeout() {
 fn a_forged_message_takes_nothing_from_a_size_that_passes() {
     let mut net = searched(MtuSearch::Parallel, 9000, 1.0);
     for mtu in [0, 68, 576, 1280, 8999] {
-        let seq = net.client.snd_una();
+        let seq = net.client.tx.snd_una();
         net.client.handle_unreachable(net.now, &Unreachable { seq, mtu });
-        assert_eq!(net.client.mss().get(), 8948, "{mtu}");
+        assert_eq!(net.client.tx.mss().get(), 8948, "{mtu}");
     }
 }
 
@@ -319,15 +319,15 @@ fn a_forged_message_takes_nothing_from_a_size_that_passes() {
 fn what_a_probe_met_says_nothing_of_the_packets_that_data_go_in() {
     let mut net = with_mtu("reno", Settings { mtu_search: MtuSearch::Parallel, ..Settings::default() }, 9000);
     net.open(Bytes::new(u64::MAX));
-    while net.client.snd_una() == net.client.snd_nxt() || net.client.established_at().is_none() {
+    while net.client.tx.snd_una() == net.client.tx.snd_nxt() || net.client.established_at().is_none() {
         let next = net.now + Duration::from_millis(1);
         net.run_until(next);
     }
     // First a probe of 1500 bytes, then one of 9000, then data.
-    let first = net.client.snd_una();
+    let first = net.client.tx.snd_una();
     for (seq, mss) in [(first, 1228), (first + 1448, 1228), (first + 1448 + 8948, 588)] {
         net.client.handle_unreachable(net.now, &Unreachable { seq, mtu: 640 });
-        assert_eq!(net.client.mss().get(), mss);
+        assert_eq!(net.client.tx.mss().get(), mss);
     }
 }
 
@@ -349,7 +349,7 @@ fn ack_of_a_lone_segment(receive_low_water: u64) -> Duration {
         loop {
             let next = net.now + Duration::from_millis(1);
             net.run_until(next);
-            if net.client.everything_acked() && net.client.established_at().is_some() {
+            if net.client.tx.everything_acked() && net.client.established_at().is_some() {
                 return net.now.since(start);
             }
         }
@@ -387,7 +387,7 @@ fn in_a_conversation_the_answer_carries_the_ack() {
 #[test]
 fn without_a_search_nothing_passes_a_silent_black_hole() {
     let net = black_hole(0, 1500);
-    assert_eq!((net.server.received().get(), net.client.mss().get()), (0, 8948));
+    assert_eq!((net.server.received().get(), net.client.tx.mss().get()), (0, 8948));
 }
 
 #[test]
@@ -399,8 +399,13 @@ fn the_ack_of_an_earlier_copy_does_not_condemn_what_was_sent_before_the_later_on
     net.client.offer(net.now, Bytes::new(10 * 1448));
     net.run_until(secs(0.2));
     let answer = |net: &mut Net, acked: u32, sacked: &[(u32, u32)], echo: u32| {
-        let mut ack =
-            Segment { seq: net.server.snd_nxt(), ack: Seq::new(1 + acked * 1448), flags: Flags::ACK, window: 1000, ..Segment::default() };
+        let mut ack = Segment {
+            seq: net.server.tx.snd_nxt(),
+            ack: Seq::new(1 + acked * 1448),
+            flags: Flags::ACK,
+            window: 1000,
+            ..Segment::default()
+        };
         (ack.has_ts, ack.ts_val, ack.ts_ecr) = (true, (net.now.as_nanos() / 1_000_000) as u32, echo);
         for &(start, end) in sacked {
             ack.push_sack(SackBlock { start: Seq::new(1 + start * 1448), end: Seq::new(1 + end * 1448) });
@@ -413,7 +418,7 @@ fn the_ack_of_an_earlier_copy_does_not_condemn_what_was_sent_before_the_later_on
     net.run_until(secs(0.21));
     net.client.offer(net.now, Bytes::new(10 * 1448));
     assert_eq!(answer(&mut net, 0, &[(1, 7)], 100), 1);
-    assert!(net.client.snd_nxt().after(Seq::new(1 + 10 * 1448)), "new data at 210 ms");
+    assert!(net.client.tx.snd_nxt().after(Seq::new(1 + 10 * 1448)), "new data at 210 ms");
     net.run_until(secs(0.23));
     assert_eq!(answer(&mut net, 0, &[(8, 10), (1, 7)], 100), 2, "the eighth at 230 ms");
     net.run_until(secs(0.255));
@@ -426,10 +431,10 @@ fn after_a_hole_that_lasted_every_segment_is_acknowledged() {
     let mut net = connect("reno", Settings::default());
     net.open(Bytes::new(0));
     net.run_until(secs(0.1));
-    let next = net.client.snd_nxt();
+    let next = net.client.tx.snd_nxt();
     let mut arrive = |number: u32, ms: u64| {
         let (seq, now) = (next + number * 1000, net.now + Duration::from_millis(ms));
-        let mut data = Segment { seq, len: 1000, ack: net.server.snd_nxt(), flags: Flags::ACK, window: 1000, ..Segment::default() };
+        let mut data = Segment { seq, len: 1000, ack: net.server.tx.snd_nxt(), flags: Flags::ACK, window: 1000, ..Segment::default() };
         (data.has_ts, data.ts_val) = (true, (now.as_nanos() / 1_000_000) as u32);
         net.server.handle_timeout(Context::at(now));
         while net.server.poll_transmit(Context::at(now)).is_some() {}
@@ -453,7 +458,7 @@ fn a_compressed_ack_leaves_after_a_millisecond_and_the_timers_slack() {
         net.run_until(secs(0.1));
         // The quick ACKs of the start are used up, and the window has its full size but for the room that what begins behind the hole asks for.
         for number in (0..60).chain(61..66) {
-            let (seq, ack) = (net.client.snd_nxt() + number * 1000, net.server.snd_nxt());
+            let (seq, ack) = (net.client.tx.snd_nxt() + number * 1000, net.server.tx.snd_nxt());
             let mut data = Segment { seq, len: 1000, ack, flags: Flags::ACK, window: 1000, ..Segment::default() };
             (data.has_ts, data.ts_val, data.ts_ecr) = (true, 100, 80);
             net.server.handle_segment(Context::at(net.now), &data);
@@ -472,9 +477,9 @@ fn what_still_waits_when_the_first_buffer_is_copied_does_not_count_as_read() {
         net.run_until(secs(0.1));
         let mut window = 0;
         for number in 0..segments + 6 {
-            let (seq, now) = (net.client.snd_nxt() + number * 1448, net.now + Duration::from_millis(u64::from(number) * 5));
+            let (seq, now) = (net.client.tx.snd_nxt() + number * 1448, net.now + Duration::from_millis(u64::from(number) * 5));
             let ms = (now.as_nanos() / 1_000_000) as u32;
-            let mut data = Segment { seq, len: 1448, ack: net.server.snd_nxt(), flags: Flags::ACK, window: 1000, ..Segment::default() };
+            let mut data = Segment { seq, len: 1448, ack: net.server.tx.snd_nxt(), flags: Flags::ACK, window: 1000, ..Segment::default() };
             (data.has_ts, data.ts_val, data.ts_ecr) = (true, ms, ms - 50);
             net.server.handle_segment(Context::at(now), &data);
             while let Some(ack) = net.server.poll_transmit(Context::at(now)) {
@@ -508,9 +513,9 @@ fn the_application_reads_once_all_segments_that_came_at_once_are_handled() {
     let at_rest = net.server.received().get();
     assert_eq!(at_rest, 1_000_000);
     let (cx, len) = (Context::at(net.now), 1448);
-    let ack = net.server.snd_nxt();
+    let ack = net.server.tx.snd_nxt();
     let segment = |seq, flags| Segment { seq, len, flags, ack, window: 512, ..Segment::default() };
-    let (seq, pushes) = (net.client.snd_nxt(), Flags::ACK.with(Flags::PSH));
+    let (seq, pushes) = (net.client.tx.snd_nxt(), Flags::ACK.with(Flags::PSH));
     let [last_of_burst, next, alone] = [segment(seq, pushes), segment(seq + len, Flags::ACK), segment(seq + 2 * len, pushes)];
     net.server.handle_segment_before_another(cx, &last_of_burst);
     assert!(net.server.poll_transmit(cx).is_none(), "the reader would acknowledge it, and has not run");
@@ -531,7 +536,7 @@ fn a_reset_ends_the_connection() {
     let mut net = connect("reno", Settings::default());
     net.open(Bytes::new(10_000));
     net.run_until(secs(0.2));
-    let seq = net.server.snd_nxt();
+    let seq = net.server.tx.snd_nxt();
     net.client.handle_segment(Context::at(net.now), &Segment { seq, flags: Flags::RST, ..Segment::default() });
     assert_eq!(net.client.state(), State::Closed);
 }
@@ -562,7 +567,7 @@ proptest::proptest! {
         net.run_until(secs(2000.0));
         proptest::prop_assert_eq!(net.server.received().get(), bytes);
         proptest::prop_assert!(net.server.peer_finished());
-        proptest::prop_assert_eq!(net.client.in_flight().get(), 0);
+        proptest::prop_assert_eq!(net.client.tx.in_flight().get(), 0);
         proptest::prop_assert_eq!(net.client.state(), State::FinWait2);
     }
 }

@@ -18,34 +18,34 @@ enum Frto {
 impl Socket {
     /// A reduction begins: from here on evidence against it is collected.
     pub(super) fn watch_for_undo(&mut self) {
-        self.undo.watch(self.snd_una(), self.scoreboard.retrans_out() - self.retransmitted_of_probes());
+        self.tx.undo.watch(self.tx.snd_una(), self.tx.scoreboard.retrans_out() - self.retransmitted_of_probes());
     }
 
     fn is_spurious(&self, ack: &AckState) -> bool {
-        self.undo.shown_by_dsacks() || self.was_delayed(ack)
+        self.tx.undo.shown_by_dsacks() || self.was_delayed(ack)
     }
 
     /// What was taken for lost came late (Linux: `tcp_packet_delayed`). Without SACK an ACK of everything may be one of a retransmission before.
     fn was_delayed(&self, ack: &AckState) -> bool {
-        self.undo.shown_by_delay(ack.ts_ecr, self.sack_ok || self.snd_una().before(self.loss.high_seq()))
+        self.tx.undo.shown_by_delay(ack.ts_ecr, self.tx.sack_ok || self.tx.snd_una().before(self.tx.loss.high_seq()))
     }
 
     fn take_back_reduction(&mut self, cx: Context<'_>) {
-        if self.undo.prior_ssthresh() > 0 {
-            self.flow.cwnd = self.cc.undo_cwnd(&mut self.flow, cx.siblings);
-            if self.undo.prior_ssthresh() > self.flow.ssthresh {
-                self.flow.ssthresh = self.undo.prior_ssthresh();
+        if self.tx.undo.prior_ssthresh() > 0 {
+            self.tx.flow.cwnd = self.tx.cc.undo_cwnd(&mut self.tx.flow, cx.siblings);
+            if self.tx.undo.prior_ssthresh() > self.tx.flow.ssthresh {
+                self.tx.flow.ssthresh = self.tx.undo.prior_ssthresh();
                 self.queue_cwr(false);
             }
         }
-        self.counters.spurious_undos += 1;
-        self.undo.end();
-        self.rack.look_again();
+        self.tx.counters.spurious_undos += 1;
+        self.tx.undo.end();
+        self.tx.rack.look_again();
     }
 
     /// Nothing is known to be lost any more but what lost probes carried, which the search has judged, and the reduction is taken back.
     fn take_back_losses(&mut self, cx: Context<'_>) {
-        self.scoreboard.unmark_lost_but(self.path_mtu.lost_probes());
+        self.tx.scoreboard.unmark_lost_but(self.tx.path_mtu.lost_probes());
         self.take_back_reduction(cx);
     }
 
@@ -54,9 +54,9 @@ impl Socket {
         if self.is_spurious(ack) {
             self.take_back_reduction(cx);
         } else {
-            self.rack.recovery_ended();
+            self.tx.rack.recovery_ended();
         }
-        if self.snd_una() == self.loss.high_seq() && !self.sack_ok {
+        if self.tx.snd_una() == self.tx.loss.high_seq() && !self.tx.sack_ok {
             return true;
         }
         // Linux leaves for Open here; `end_reduction` still needs the marker, so the caller comes next.
@@ -68,7 +68,7 @@ impl Socket {
     pub(super) fn undo_during_recovery(&mut self, cx: Context<'_>, ack: &AckState) -> bool {
         if ack.facts.advances_una && self.was_delayed(ack) {
             self.note_reordering(Some(ack.prior_una), true);
-            if self.scoreboard.retrans_out() > 0 {
+            if self.tx.scoreboard.retrans_out() > 0 {
                 return true;
             }
             self.forget_retransmissions();
@@ -83,15 +83,15 @@ impl Socket {
 
     /// The episode's first retransmission counts no longer, once nothing tells of any.
     pub(super) fn forget_retransmissions(&mut self) {
-        if !self.scoreboard.any_retransmitted() {
-            self.undo.forget_retrans_stamp();
+        if !self.tx.scoreboard.any_retransmitted() {
+            self.tx.undo.forget_retrans_stamp();
         }
     }
 
     pub(super) fn undo_by_dsacks(&mut self, cx: Context<'_>) -> bool {
-        let spurious = self.undo.shown_by_dsacks();
+        let spurious = self.tx.undo.shown_by_dsacks();
         if spurious {
-            self.rack.persist();
+            self.tx.rack.persist();
             self.take_back_reduction(cx);
         }
         spurious
@@ -99,9 +99,9 @@ impl Socket {
 
     /// In the Loss state. True if new data is to be tried instead of retransmissions.
     pub(super) fn go_on_after_timeout(&mut self, cx: Context<'_>, ack: &AckState) -> bool {
-        let recovered = !self.snd_una().before(self.loss.high_seq());
+        let recovered = !self.tx.snd_una().before(self.tx.loss.high_seq());
         if ack.facts.advances_una && self.is_spurious(ack) {
-            self.take_back_timeout(cx, self.sack_ok);
+            self.take_back_timeout(cx, self.tx.sack_ok);
             return false;
         }
         match self.ask_frto(ack, recovered) {
@@ -119,21 +119,21 @@ impl Socket {
     }
 
     fn ask_frto(&mut self, ack: &AckState, recovered: bool) -> Frto {
-        if !self.loss.frto_goes_on() {
+        if !self.tx.loss.frto_goes_on() {
             return Frto::Undecided;
         }
         if ack.facts.delivers_original {
             return Frto::Spurious;
         }
-        if self.snd_nxt().after(self.loss.high_seq()) {
+        if self.tx.snd_nxt().after(self.tx.loss.high_seq()) {
             // Step 3.a: new data was sent, and a duplicate ACK came for it.
-            self.loss.set_frto(!(ack.facts.sacks_segments || ack.is_duplicate && !ack.facts.reports_duplicate));
+            self.tx.loss.set_frto(!(ack.facts.sacks_segments || ack.is_duplicate && !ack.facts.reports_duplicate));
         } else if ack.facts.advances_una && !recovered {
-            self.loss.set_high_seq(self.snd_nxt());
-            if self.queue.unsent() > 0 && self.window_room() > 0 {
+            self.tx.loss.set_high_seq(self.tx.snd_nxt());
+            if self.tx.queue.unsent() > 0 && self.window_room() > 0 {
                 return Frto::SendNewData;
             }
-            self.loss.set_frto(false);
+            self.tx.loss.set_frto(false);
         }
         Frto::Undecided
     }
@@ -141,7 +141,7 @@ impl Socket {
     /// `open`: without SACK the Loss state ends only once all of it is acknowledged.
     fn take_back_timeout(&mut self, cx: Context<'_>, open: bool) {
         self.take_back_losses(cx);
-        self.loss.on_progress();
+        self.tx.loss.on_progress();
         if open {
             self.set_ca_state(cx, CaState::Open);
         }

@@ -73,7 +73,7 @@ impl Mutated {
             segment.seq = socket.receives_next();
         }
         if self.fits[1] {
-            segment.ack = socket.snd_nxt();
+            segment.ack = socket.tx.snd_nxt();
         }
         segment
     }
@@ -164,7 +164,7 @@ fn sack_blocks_give_way_to_a_mapping() {
         let socket = &end.subflows[0].socket;
         let ahead = Segment {
             seq: socket.receives_next() + 5000,
-            ack: socket.snd_nxt(),
+            ack: socket.tx.snd_nxt(),
             len: 100,
             flags: Flags::ACK,
             window: u16::MAX,
@@ -212,7 +212,7 @@ fn the_end_of_the_window_counts_from_what_its_subflow_believes() {
         let (scale, data_ack) = (socket.window_scale_of_peer(), end.tx.una);
         let mut repeated = Segment {
             seq: socket.receives_next(),
-            ack: socket.snd_una(),
+            ack: socket.tx.snd_una(),
             flags: Flags::ACK,
             window: 60_000,
             has_dss: true,
