@@ -67,7 +67,7 @@ REASONS: Mapping[str, tuple[str, ...]] = {
         "transport::*Connection::subflow_count()",
         "transport::mptcp::path_manager::*most_subflows(*)",
         "transport::mptcp::path_manager::AddressSet::below(count)",
-        "transport::tcp::Socket::consecutive_timeouts()",
+        "transport::tcp::sender::Sender::consecutive_timeouts()",
         "tunnel::*::new(paths)",
         "emu::spec::Spec::threads",
         "sim::queue::EventQueue::new(*)",

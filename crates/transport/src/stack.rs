@@ -65,7 +65,7 @@ mod tests {
             let settings = Settings { stack, ..Settings::default() };
             let algorithm = cc::find("cubic").expect("the algorithm exists");
             let socket = Socket::client(Config { settings, algorithm, mtu: Bytes::new(1500), initial_seq: Seq::new(1) });
-            if is_subflow { socket.subflow(Bytes::new(20), Bytes::new(8)).tx.flow.compat } else { socket.tx.flow.compat }
+            if is_subflow { socket.subflow(Bytes::new(20), Bytes::new(8)).tx.flow().compat } else { socket.tx.flow().compat }
         };
         let of = |is_subflow| [&MPTCP_0_96_LINUX_5_4_188, &LINUX_6_12_117].map(|stack| compat(stack, is_subflow));
         let hystart = cc::compat::HYSTART_MS | cc::compat::HYSTART_HALF_RTT | cc::compat::HYSTART_LATE_ROUNDS;

@@ -75,7 +75,7 @@ impl Connection {
     /// First estimate of what is read in a round trip, and the window of the SYN, bytes.
     fn first_window(&self) -> (u64, u16) {
         let socket = &self.subflows[INITIAL].socket;
-        let window = socket.syn_window();
+        let window = socket.rx.syn_window();
         (u64::from(first_read_estimate(self.settings.stack, u32::from(window), socket.advertised_mss())), window)
     }
 
@@ -97,7 +97,7 @@ impl Connection {
         if !self.subflows[i].synchronized {
             // One segment is held back, as in tcp_init_buffer_space.
             let full = self.rx.full_window().saturating_sub(socket.advertised_mss());
-            let threshold = u32::from(socket.syn_window()).min(full);
+            let threshold = u32::from(socket.rx.syn_window()).min(full);
             self.subflows[i].synchronized = true;
             if i == INITIAL {
                 self.rx.set_rcv_ssthresh(threshold);
@@ -130,7 +130,7 @@ impl Connection {
         let confirmed = if self.is_client { seen } else { subflow.authenticated };
         if subflow.joining && !confirmed {
             // The third ACK may be lost, and only the fourth tells: it goes again after two round trips.
-            let wait = Duration::from_micros(u64::from(subflow.socket.smoothed_rtt().as_eighths() / 4).max(1000));
+            let wait = Duration::from_micros(u64::from(subflow.socket.tx.smoothed_rtt().as_eighths() / 4).max(1000));
             self.join_retry = self.join_retry.min(now + wait);
         }
         if i == INITIAL && self.is_client && !confirmed && !segment.flags.has(Flags::SYN) && segment.mp.is_empty() {

@@ -36,9 +36,9 @@ impl Connection {
         // Two full segments are acknowledged at once if nothing can be read yet or the window need not shrink for what waits to be read.
         // Else the reader's coming sends the ACK, where it waits for that.
         let subflow = &mut self.subflows[i];
-        if stack.meta_acks && subflow.socket.full_frames_wait() {
+        if stack.meta_acks && subflow.socket.rx.full_frames_wait() {
             let socket = &subflow.socket;
-            let window = || self.rx.window_for_space(socket.window_limits(), socket.received_segment_size(), socket.window_scale());
+            let window = || self.rx.window_for_space(socket.rx.window_limits(), socket.rx.received_segment_size(), socket.window_scale());
             if !stack.meta_acks_wait_for_reader || self.rx.unread() == 0 || window() >= subflow.announced {
                 subflow.socket.request_ack();
             }
@@ -87,9 +87,9 @@ impl Connection {
     fn read(&mut self, now: Instant) {
         let open = || self.subflows.iter().filter(|s| !s.closed);
         let read = self.rx.read(now, || {
-            let rtt_us = open().map(|s| s.socket.receiver_rtt_us()).max();
+            let rtt_us = open().map(|s| s.socket.rx.receiver_rtt_us()).max();
             let advmss = open().map(|s| s.socket.advertised_mss()).max();
-            let scaling_ratio = open().map(|s| s.socket.scaling_ratio()).min();
+            let scaling_ratio = open().map(|s| s.socket.rx.scaling_ratio()).min();
             Measured {
                 rtt_us: rtt_us.unwrap_or(0),
                 advmss: advmss.unwrap_or(1),
@@ -99,7 +99,7 @@ impl Connection {
         let stack = self.settings.stack;
         if read.grown && !stack.shared_rcv_ssthresh {
             let (rcvbuf, clamp) = self.rx.buffer();
-            self.subflows.iter_mut().for_each(|subflow| subflow.socket.set_receive_buffer(rcvbuf, clamp));
+            self.subflows.iter_mut().for_each(|subflow| subflow.socket.rx.set_receive_buffer(rcvbuf, clamp));
         }
         if !stack.meta_acks && !read.update {
             return;
@@ -110,12 +110,12 @@ impl Connection {
             // RFC 8684 section 3.3.1: the window is one for all, so every subflow may tell of it, or only one that
             // may itself announce twice what is left of its window.
             let wider = || {
-                let (left, limit) = (socket.window_left(), socket.window_limits());
+                let (left, limit) = (socket.rx.window_left_or_none(), socket.rx.window_limits());
                 2 * left <= limit.1
-                    && self.rx.window_for_space(limit, socket.received_segment_size(), socket.window_scale()) >= (2 * left).max(1)
+                    && self.rx.window_for_space(limit, socket.rx.received_segment_size(), socket.window_scale()) >= (2 * left).max(1)
             };
             let due = (read.update && (!stack.window_update_by_subflow || wider()))
-                || (stack.meta_acks && (socket.full_frames_wait() || (empty && socket.reader_sends_ack())));
+                || (stack.meta_acks && (socket.rx.full_frames_wait() || (empty && socket.rx.reader_sends_ack())));
             if due && !subflow.closed && socket.state().is_synchronized() {
                 socket.request_ack();
                 self.ready |= 1 << i;
@@ -133,7 +133,7 @@ impl Connection {
         // The window of a SYN is not scaled (RFC 7323 section 2.2).
         let window = u32::from(segment.window) << if segment.flags.has(Flags::SYN) { 0 } else { socket.window_scale_of_peer() };
         let (ack, window) = if self.phase == Phase::Fallback {
-            (self.tx.fallback_ack(socket.bytes_acked()), window)
+            (self.tx.fallback_ack(socket.tx.bytes_acked()), window)
         } else if segment.has_dss && segment.dss.has_ack {
             // RFC 8684 section 3.3.5, with an exception: an ACK with nothing new for its subflow does not make the subflow's window smaller (RFC 9293
             // section 3.10.7.4), while its DATA_ACK moves on with the other subflows. Upstream's window then ends later than was announced.

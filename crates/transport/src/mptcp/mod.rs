@@ -142,7 +142,7 @@ impl Subflow {
 
     #[inline]
     fn as_sibling(&self) -> cc::Sibling {
-        self.socket.sibling(self.is_usable())
+        self.socket.tx.sibling(self.is_usable())
     }
 }
 
@@ -365,7 +365,7 @@ impl Connection {
             }
             let cx = context(now, self.coupled, &mut self.siblings, i);
             subflow.socket.handle_timeout(cx);
-            let timeouts = subflow.socket.timeouts();
+            let timeouts = subflow.socket.tx.timeouts();
             let timed_out = timeouts != subflow.timeouts;
             subflow.timeouts = timeouts;
             self.mark(i);

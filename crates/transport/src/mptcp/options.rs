@@ -33,13 +33,13 @@ impl Connection {
         // The window is the connection's, relative to the data acknowledgement (RFC 8684 section 3.3.1).
         let shared = if self.settings.stack.shared_rcv_ssthresh { Some((self.rx.rcv_ssthresh(), u32::MAX)) } else { None };
         let subflow = &mut self.subflows[i];
-        let (threshold, clamp) = shared.unwrap_or(subflow.socket.window_limits());
+        let (threshold, clamp) = shared.unwrap_or(subflow.socket.rx.window_limits());
         let threshold = if threshold == 0 { u32::MAX } else { threshold };
         let scale = subflow.socket.window_scale();
         // A window that a subflow has announced up to its own threshold does not shrink but by what came on that subflow.
-        let left = if shared.is_some() { 0 } else { subflow.socket.window_left() };
-        let window = self.rx.advertise((threshold, clamp), left, subflow.socket.received_segment_size(), scale).min(65_535 << scale);
-        subflow.socket.set_announced_window(window);
+        let left = if shared.is_some() { 0 } else { subflow.socket.rx.window_left_or_none() };
+        let window = self.rx.advertise((threshold, clamp), left, subflow.socket.rx.received_segment_size(), scale).min(65_535 << scale);
+        subflow.socket.rx.set_announced_window(window);
         subflow.announced = window;
         segment.window = (window >> scale) as u16;
         if self.phase == Phase::Fallback {

@@ -42,7 +42,7 @@ impl Connection {
     pub(super) fn set_blocked(&mut self, blocked: bool) {
         self.tx.blocked = blocked;
         for subflow in &mut self.subflows {
-            subflow.socket.set_writer_blocked(blocked);
+            subflow.socket.tx.set_writer_blocked(blocked);
         }
     }
 
@@ -53,7 +53,7 @@ impl Connection {
         let (sum, largest) = sizes.fold((0, 0), |(sum, largest): (u64, u64), size| (sum + size, largest.max(size)));
         for subflow in &mut self.subflows {
             subflow.sndbuf = subflow.socket.tx.sndbuf();
-            subflow.socket.set_writer_blocked(self.tx.blocked);
+            subflow.socket.tx.set_writer_blocked(self.tx.blocked);
         }
         self.tx.sndbuf = match self.settings.stack.meta_send_buffer {
             MetaSendBuffer::LargestSum => self.tx.sndbuf.max(sum.min(self.settings.wmem[2].get())),
@@ -152,20 +152,20 @@ impl Connection {
             let early = self.may_send_before_confirmation(i);
             let s = &mut self.subflows[i];
             if stack.subflow_keeps_buffers {
-                self.view[i].tcp.buffered = Some(s.socket.buffered());
+                self.view[i].tcp.buffered = Some(s.socket.tx.buffered());
             }
             let socket = &s.socket;
             let usable = s.is_usable() || (self.phase == Phase::Fallback && socket.state().can_send()) || early;
             let view = &mut self.view[i];
             view.usable = usable;
             view.backup = s.backup;
-            view.queued = socket.wmem_queued();
+            view.queued = socket.tx.wmem_queued();
             view.room = view.queued < socket.tx.sndbuf();
             view.pacing_rate = socket.tx.pacing_rate();
             if all {
-                view.srtt = socket.smoothed_rtt();
-                view.tcp.rttvar = socket.rttvar();
-                view.tcp.ssthresh = socket.ssthresh();
+                view.srtt = socket.tx.smoothed_rtt();
+                view.tcp.rttvar = socket.tx.rttvar();
+                view.tcp.ssthresh = socket.tx.ssthresh();
                 view.capacity = socket.tx.cwnd();
                 view.in_flight = socket.tx.in_flight();
                 view.mss = socket.tx.mss();
@@ -241,7 +241,7 @@ impl Connection {
             self.tx.next = self.tx.next.max(self.tx.pending);
             burst = burst.saturating_sub(Bytes::from_u32(len));
             let socket = &self.subflows[i].socket;
-            if burst == Bytes::ZERO || socket.wmem_queued() >= socket.tx.sndbuf() {
+            if burst == Bytes::ZERO || socket.tx.wmem_queued() >= socket.tx.sndbuf() {
                 break;
             }
             if self.settings.stack.rtx_interval_by_fragment {
@@ -334,7 +334,7 @@ impl Connection {
         if self.phase != Phase::Fallback {
             // Linux: data that the connection's window allows passes the subflow's test of the window too.
             let window = self.tx.window_end.max(dsn).distance(dsn).min(u64::from(u32::MAX)) as u32;
-            subflow.socket.raise_peer_window(window);
+            subflow.socket.tx.raise_peer_window(window);
         }
         subflow.socket.push_mapping(now, dsn, Bytes::from_u32(len));
         self.mark(i);
@@ -391,7 +391,7 @@ impl Connection {
         if (by_window || !room) && since.is_none_or(|since| since >= srtt(fast)) {
             for i in (0..count).filter(carriers) {
                 if srtt(fast) < srtt(i) && self.subflows[i].socket.tx.ca_state() == CaState::Open {
-                    self.subflows[i].socket.penalise();
+                    self.subflows[i].socket.tx.penalise();
                     self.touched |= 1 << i;
                     self.tx.penalised_at[fast] = Some(now);
                 }
@@ -473,7 +473,7 @@ impl Connection {
     /// (Linux: `mptcp_set_timeout`).
     #[inline]
     fn note_rtx_interval(&mut self, now: Instant) {
-        let dues = self.subflows.iter().filter(|s| s.times_retransmission()).filter_map(|s| s.socket.rtx_due());
+        let dues = self.subflows.iter().filter(|s| s.times_retransmission()).filter_map(|s| s.socket.tx.rtx_due());
         self.tx.rtx_interval = dues.fold(Duration::ZERO, |most, due| most.max(due.since(now)));
         self.sends_first = 0;
     }
@@ -483,7 +483,7 @@ impl Connection {
     pub(super) fn count_timers_of_first(&mut self, now: Instant) {
         let first = std::mem::take(&mut self.sends_first);
         for (_, subflow) in self.subflows.iter().enumerate().filter(|(i, s)| first >> i & 1 == 1 && s.times_retransmission()) {
-            let wait = subflow.socket.rtx_due().map_or(Duration::ZERO, |due| due.since(now));
+            let wait = subflow.socket.tx.rtx_due().map_or(Duration::ZERO, |due| due.since(now));
             self.tx.rtx_interval = self.tx.rtx_interval.max(wait);
         }
         if self.tx.rtx_due == Instant::NEVER && self.tx.una.before(self.tx.next) {
@@ -607,7 +607,7 @@ impl Connection {
     fn note_limit(&mut self, now: Instant) {
         let waiting = self.tx.end.distance(self.tx.pending);
         // The window or the buffer holds us up only if a subflow could send more than it has been given.
-        let starved = || self.subflows.iter().any(|s| s.is_usable() && s.socket.is_starved());
+        let starved = || self.subflows.iter().any(|s| s.is_usable() && s.socket.tx.is_starved());
         let limit = if waiting > 0 {
             let segment = waiting.min(self.subflows[INITIAL].socket.tx.mss().get());
             let closed = (self.tx.pending + segment).after(self.tx.window_end);

@@ -1,7 +1,6 @@
 //! Which segments a synchronized connection takes, and what it answers to the others: the sequence number check of RFC 9293, PAWS
 //! (RFC 7323 section 5), and blind attacks (RFC 5961). What Linux 6.12 answers to each is in `specs/notes/endpoint-answers`.
 
-use super::timer::Pending;
 use super::{Socket, State};
 use polypath_base::{Duration, Instant};
 use polypath_wire::{Flags, Segment};
@@ -51,12 +50,12 @@ impl Socket {
             self.challenge(now);
             return false;
         }
-        let replay_ms = (self.tx.rtt.rto().as_millis() * 12 / 10) as i32;
+        let replay_ms = (self.tx.retransmission_timeout().as_millis() * 12 / 10) as i32;
         let window = u32::from(segment.window) << self.peer_wscale;
         let says_nothing = segment.len == 0
             && segment.seq == self.rx.next()
             && segment.ack == self.tx.snd_una()
-            && !(segment.seq.after(self.tx.snd_wl1) || (segment.seq == self.tx.snd_wl1 && (window > self.tx.snd_wnd || window == 0)));
+            && !self.tx.is_newer_window(segment.seq, segment.ack, window);
         if says_nothing && !self.rx.is_older(segment.ts_val, replay_ms) {
             return true;
         }
@@ -71,7 +70,7 @@ impl Socket {
     pub(super) fn refuse(&mut self, now: Instant, segment: &Segment) {
         let bare = segment.len == 0 && !segment.flags.has(Flags::FIN);
         if !(bare && self.is_rate_limited(now)) {
-            self.rx.duplicate(segment, self.tx.sack_ok && self.settings.dsack);
+            self.rx.duplicate(segment, self.tx.sack_ok() && self.settings.dsack);
             self.reserve_sack_options();
         }
         self.let_reader_read(now);
@@ -92,7 +91,7 @@ impl Socket {
         } else if self.state == State::SynReceived {
             // A repeated SYN or SYN/ACK: the peer lacks our answer. The wait for its own begins anew.
             self.handshake.request();
-            self.tx.timers.arm_pending(Pending::Timeout, now, self.tx.rtt.rto());
+            self.tx.await_answer(now);
         } else {
             // RFC 5961 section 4.2: wherever its number lies.
             self.rejected.rejected_syn += 1;

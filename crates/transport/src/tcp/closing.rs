@@ -11,7 +11,7 @@ impl Socket {
     /// Moves through the closing states once our FIN is acknowledged or the peer's has arrived.
     #[cold]
     pub(super) fn advance_closing(&mut self, now: Instant) {
-        let fin_acked = self.tx.fin_sent && self.tx.snd_una() == self.tx.snd_nxt();
+        let fin_acked = self.tx.fin_sent() && self.tx.snd_una() == self.tx.snd_nxt();
         let peer_fin = self.rx.finished();
         self.state = match (self.state, fin_acked, peer_fin) {
             (State::Established, false, true) => State::CloseWait,

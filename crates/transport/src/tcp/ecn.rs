@@ -3,9 +3,8 @@
 //! An algorithm that needs ECN (DCTCP, RFC 8257) gets every mark told: the echo then follows the marks, and an ACK leaves at once when they
 //! begin or end. Otherwise it is repeated until the sender says that it has reduced its window.
 
-use super::{CaState, Context, Socket};
+use super::Socket;
 use polypath_base::Seq;
-use polypath_cc as cc;
 use polypath_wire::{Flags, Segment};
 
 /// Codepoints of the IP header (RFC 3168 section 5).
@@ -26,8 +25,6 @@ pub(super) struct Ecn {
     seen: bool,
     /// To be echoed on every segment.
     pub(super) echo: bool,
-    /// The next new data tells that the window was reduced.
-    cwr_due: bool,
     /// An ACK that leaves before all others: its number, and whether it echoes.
     ce_change_ack: Option<(Seq, bool)>,
 }
@@ -43,13 +40,13 @@ impl Socket {
     #[cold]
     pub(super) fn ecn_on_syn(&mut self, segment: &mut Segment) {
         if segment.flags.has(Flags::ACK) {
-            segment.flags = if self.tx.flow.ecn_ok { segment.flags.with(Flags::ECE) } else { segment.flags };
+            segment.flags = if self.tx.ecn_ok() { segment.flags.with(Flags::ECE) } else { segment.flags };
         } else if (self.settings.ecn == 1 || self.ecn.accurate) && self.handshake.timeouts() == 0 {
             // A SYN that is sent again asks no more (Linux: `tcp_ecn_fallback`; RFC 3168 section 6.1.1.1).
             self.ecn.asked = true;
             segment.flags = segment.flags.with(Flags::ECE).with(Flags::CWR);
         }
-        if self.ecn.accurate && (self.ecn.asked || self.tx.flow.ecn_ok) {
+        if self.ecn.accurate && (self.ecn.asked || self.tx.ecn_ok()) {
             segment.ecn = ECT_0;
         }
     }
@@ -58,18 +55,19 @@ impl Socket {
     #[cold]
     pub(super) fn learn_ecn(&mut self, segment: &Segment) {
         let (ece, cwr) = (segment.flags.has(Flags::ECE), segment.flags.has(Flags::CWR));
-        self.tx.flow.ecn_ok = if segment.flags.has(Flags::ACK) {
+        let agreed = if segment.flags.has(Flags::ACK) {
             self.ecn.asked && ece && !cwr
         } else {
             // A SYN that is itself able to be marked comes of a sender that needs more than RFC 3168; Linux agrees only if it does too.
             ece && cwr && (self.ecn.accurate || (self.settings.ecn != 0 && segment.ecn == NOT_ECT))
         };
+        self.tx.set_ecn_ok(agreed);
     }
 
     /// Data has arrived; `next` is what was expected before it.
     #[inline]
     pub(super) fn check_marks(&mut self, next: Seq, segment: &Segment) {
-        if self.tx.flow.ecn_ok {
+        if self.tx.ecn_ok() {
             self.note_mark(next, segment);
         }
     }
@@ -93,7 +91,7 @@ impl Socket {
         }
         self.ecn.seen = true;
         if self.ecn.accurate {
-            self.tx.cc.cwnd_event(&mut self.tx.flow, None, if marked { cc::Event::EcnIsCe } else { cc::Event::EcnNoCe });
+            self.tx.on_mark(marked);
             if self.ecn.echo != marked {
                 // RFC 8257 section 3.2: what waited for an ACK is told with the old state, then the change at once.
                 if self.rx.acks().is_scheduled() {
@@ -117,10 +115,9 @@ impl Socket {
     /// Marks a segment with new data as able, and tells that the window was reduced.
     #[inline]
     pub(super) fn ecn_on_new_data(&mut self, segment: &mut Segment) {
-        if self.tx.flow.ecn_ok {
+        if self.tx.ecn_ok() {
             segment.ecn = ECT_0;
-            if self.ecn.cwr_due {
-                self.ecn.cwr_due = false;
+            if self.tx.take_cwr() {
                 segment.flags = segment.flags.with(Flags::CWR);
             }
         }
@@ -135,34 +132,18 @@ impl Socket {
     /// Codepoint of segments without new data.
     #[inline]
     pub(super) fn plain_codepoint(&self) -> u8 {
-        if self.ecn.accurate && self.tx.flow.ecn_ok { ECT_0 } else { NOT_ECT }
-    }
-
-    /// The window was reduced, or a reduction taken back.
-    pub(super) fn queue_cwr(&mut self, reduced: bool) {
-        self.ecn.cwr_due = reduced && self.tx.flow.ecn_ok;
-    }
-
-    /// The peer echoes a mark, or the algorithm asks: once a window, the window is reduced as for a loss (RFC 3168 section 6.1.2), and
-    /// nothing undoes it.
-    #[cold]
-    pub(super) fn enter_cwr(&mut self, cx: Context<'_>) {
-        self.tx.undo.forget_threshold();
-        if self.tx.flow.ca_state < CaState::Cwr {
-            self.tx.undo.end();
-            self.init_reduction(cx);
-            self.set_ca_state(cx, CaState::Cwr);
-        }
+        if self.ecn.accurate && self.tx.ecn_ok() { ECT_0 } else { NOT_ECT }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Config;
+    use super::super::{CaState, Config};
     use super::*;
     use crate::Settings;
     use crate::harness::{CLIENT, Crossing, Direction, Fate, Net, SERVER, change, lose_data};
     use polypath_base::{Bytes, Duration, Instant};
+    use polypath_cc as cc;
 
     /// Two sockets 10 ms apart, with the handshake behind them.
     fn connect(ecn: [u8; 2], accurate: [bool; 2]) -> Net<Socket> {
@@ -191,7 +172,7 @@ mod tests {
     }
 
     fn agreed(net: &Net<Socket>) -> [bool; 2] {
-        [net.client.tx.flow.ecn_ok, net.server.tx.flow.ecn_ok]
+        [net.client.tx.flow().ecn_ok, net.server.tx.flow().ecn_ok]
     }
 
     /// What an end has sent since `start`.
@@ -223,7 +204,7 @@ mod tests {
     fn a_mark_is_echoed_until_the_sender_has_reduced_its_window_once() {
         let mut net = connect([1, 2], [false; 2]);
         net.paths[0][CLIENT].script(mark(&[2]));
-        let (start, cwnd) = (net.now, net.client.tx.flow.cwnd);
+        let (start, cwnd) = (net.now, net.client.tx.flow().cwnd);
         net.client.offer(start, Bytes::new(200_000));
         net.run_for(Duration::from_millis(19));
         let (data, acks) = (sent(&net, CLIENT, start), sent(&net, SERVER, start));
@@ -234,7 +215,7 @@ mod tests {
         assert!(acks.iter().all(|ack| ack.ecn == NOT_ECT));
         net.run_for(Duration::from_millis(1));
         // Two segments had been acknowledged before.
-        assert_eq!((net.client.tx.ca_state(), net.client.tx.flow.ssthresh), (CaState::Cwr, cwnd / 2 + 1));
+        assert_eq!((net.client.tx.ca_state(), net.client.tx.flow().ssthresh), (CaState::Cwr, cwnd / 2 + 1));
         // The next new data says so, once, and the echo ends.
         net.run_for(Duration::from_millis(60));
         let cwr = sent(&net, CLIENT, start).iter().filter(|segment| segment.flags.has(Flags::CWR)).count();
@@ -242,8 +223,8 @@ mod tests {
         assert_eq!((cwr, last.flags.has(Flags::ECE)), (1, false));
         let counters = net.client.probe().counters;
         assert_eq!((counters.retransmissions, counters.spurious_undos), (0, 0));
-        assert!(net.client.tx.flow.delivered_ce > 0);
-        assert!(net.client.tx.ca_state() == CaState::Open && net.client.tx.flow.cwnd <= cwnd);
+        assert!(net.client.tx.flow().delivered_ce > 0);
+        assert!(net.client.tx.ca_state() == CaState::Open && net.client.tx.flow().cwnd <= cwnd);
     }
 
     #[test]

@@ -12,7 +12,7 @@ impl Socket {
             self.rx.note_fin(segment.seq + segment.len);
         }
         let whole = Payload { seq: segment.seq, len: segment.len, dsn: segment.dss.dsn };
-        let payload = self.rx.trim(whole, self.tx.sack_ok && self.settings.dsack);
+        let payload = self.rx.trim(whole, self.tx.sack_ok() && self.settings.dsack);
         let out_of_order = payload.seq != self.rx.next();
         self.check_marks(self.rx.next(), segment);
         if out_of_order {
@@ -28,7 +28,7 @@ impl Socket {
         }
         self.rx.take(now, payload, &mut self.delivered);
         self.measure_rtt(now, segment);
-        self.rx.on_arrival(now, self.tx.rtt.rto());
+        self.rx.on_arrival(now, self.tx.retransmission_timeout());
         self.schedule_ack(now, segment, false);
         self.let_reader_read(now);
     }
@@ -61,7 +61,7 @@ impl Socket {
     /// Now, later, or compressed.
     #[inline]
     fn schedule_ack(&mut self, now: Instant, segment: &Segment, out_of_order: bool) {
-        match self.rx.schedule_ack(segment, out_of_order, self.tx.sack_ok) {
+        match self.rx.schedule_ack(segment, out_of_order, self.tx.sack_ok()) {
             AckTime::Now => {}
             AckTime::Delayed(delay) => {
                 if !self.tx.timers.is_armed(Timer::DelayedAck) {
@@ -70,7 +70,7 @@ impl Socket {
             }
             AckTime::Compressed => {
                 if !self.tx.timers.is_armed(Timer::CompressedAck) {
-                    let delay = compressed_delay(self.rx.buffer().rtt_us(), self.tx.flow.srtt_us >> 3);
+                    let delay = compressed_delay(self.rx.buffer().rtt_us(), self.tx.smoothed_rtt().as_eighths() >> 3);
                     // Where nothing else wakes the processor the timer fires as late as it may.
                     self.tx.timers.arm(Timer::CompressedAck, now, delay + self.settings.stack.comp_sack_slack);
                 }

@@ -10,47 +10,32 @@
 //! data received in order is handed to it through [`Socket::delivered`]; window and MPTCP options are the meta's to fill in.
 
 mod acceptance;
-mod ack;
 mod closing;
 mod ecn;
+mod handshake;
 mod input;
-mod loss;
-mod meta_interface;
-mod mtu;
 mod output;
-mod path_mtu;
-mod probe;
-mod queue;
-mod rate;
 mod receiving;
-mod recovery;
 mod reset;
-mod ring;
-mod rtt;
-mod sack;
-mod scoreboard;
 mod segment_builder;
-mod send_buffer;
 mod sender;
-mod sending;
+mod subflow;
 #[cfg(test)]
 mod tests;
 mod timer;
-mod undo;
 
 pub use crate::limit_clock::{Held, Limit};
 use crate::{Rejections, Settings};
 pub use cc::CaState;
-pub use path_mtu::RouteMtu;
+use handshake::Handshake;
 use polypath_base::{Bytes, DataSeq, Instant, Seq};
 use polypath_cc as cc;
-use polypath_wire::{Flags, Segment};
-pub use probe::Probe;
+use polypath_wire::{Flags, Segment, Unreachable};
 use receiving::{Delivered, Receiver};
 pub use reset::reset_for;
-pub use sender::Sender;
-use sending::Handshake;
-use timer::{Pending, Timer, Timers};
+use sender::{Ack, rtt_by_echo, timestamp};
+pub use sender::{Context, Probe, RouteMtu, Sender};
+use timer::Pending;
 
 /// Bytes of data in a segment to a peer that has not told how long it takes them (RFC 9293 section 3.7.1).
 const DEFAULT_MSS: u32 = 536;
@@ -96,23 +81,6 @@ impl State {
     }
 }
 
-/// What every input and output is told: the time, and what the connection's other subflows do.
-#[derive(Copy, Clone, Debug)]
-pub struct Context<'a> {
-    /// Time of the call, ns.
-    pub now: Instant,
-    /// For coupled algorithms; `None` for plain TCP and for algorithms that do not look at it.
-    pub siblings: Option<&'a cc::Siblings>,
-}
-
-impl Context<'_> {
-    /// An endpoint without siblings.
-    #[inline]
-    pub const fn at(now: Instant) -> Self {
-        Self { now, siblings: None }
-    }
-}
-
 /// What an endpoint is told at its making.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -133,7 +101,8 @@ pub struct Socket {
     state: State,
     /// All that concerns what this end sends.
     pub(crate) tx: Sender,
-    rx: Receiver,
+    /// All that concerns what the peer sends.
+    pub(crate) rx: Receiver,
     handshake: Handshake,
     ecn: ecn::Ecn,
 
@@ -172,11 +141,8 @@ impl Socket {
     /// Turns a fresh endpoint into a subflow: the meta connection adds `data_options` to data segments and `ack_options` to pure ACKs.
     #[must_use]
     pub fn subflow(mut self, data_options: Bytes, ack_options: Bytes) -> Self {
-        self.tx.is_subflow = true;
+        self.tx.become_subflow(data_options);
         self.rx.become_subflow();
-        self.tx.path_mtu.set_mptcp_options(data_options);
-        self.tx.flow.compat = self.settings.stack.cc_subflow_compat();
-        self.tx.queue.set_keeps_buffers(self.settings.stack.subflow_keeps_buffers);
         self.ack_option_bytes = ack_options.as_u32();
         self
     }
@@ -212,47 +178,52 @@ impl Socket {
         debug_assert!(self.state == State::Closed, "open is for an endpoint that has not begun");
         self.state = State::SynSent;
         self.handshake.request();
-        self.tx.timers.arm_pending(Pending::Timeout, now, self.tx.rtt.rto());
+        self.tx.await_answer(now);
     }
 
     /// The application has `amount` more to write and blocks in send; [`Bytes::MAX`] is endless.
     pub fn offer(&mut self, now: Instant, amount: Bytes) {
-        self.tx.offered = self.tx.offered.saturating_add(amount.get());
-        self.idle_restart(now);
-        if self.state.can_send() {
-            self.note_app_limited();
-        }
-        self.fill_send_buffer();
+        self.tx.offer(now, amount, self.state == State::Established);
     }
 
     /// The application offers no more; what was not accepted is withdrawn.
     pub fn stop(&mut self) {
-        self.tx.offered = 0;
+        self.tx.stop();
     }
 
     /// FIN after everything that was accepted.
     pub fn close(&mut self) {
-        self.tx.fin_queued = true;
+        self.tx.close();
     }
 
     /// Ends at once, silently: nothing more is sent.
     #[cold]
     pub fn abort(&mut self) {
         self.state = State::Closed;
-        self.tx.timers = Timers::new(&self.settings);
+        self.tx.abort();
         self.rx.acks_mut().cancel();
     }
 
     /// Subflow mode: `len` of data from `dsn` on, at most 2^32 - 1 bytes, is the next to send.
     pub fn push_mapping(&mut self, now: Instant, dsn: DataSeq, len: Bytes) {
-        if self.tx.scoreboard.packets_out() == 0 && self.tx.queue.unsent() == 0 {
-            self.idle_restart(now);
-        }
-        let longest =
-            if self.settings.stack.subflow_probes_mtu && self.tx.path_mtu.searches_as_linux() { self.size_goal() } else { u32::MAX };
-        self.tx.queue.push_mapping(dsn, len.as_u32(), longest);
-        self.tx.accepted += len.get();
-        self.tx.flow.write_seq = self.tx.queue.write_seq().get();
+        self.tx.push_mapping(now, dsn, len, self.state == State::Established);
+    }
+
+    /// A link refused a segment of ours as too long.
+    pub fn handle_unreachable(&mut self, now: Instant, message: &Unreachable) {
+        self.invalidate_template();
+        self.tx.handle_unreachable(now, message);
+    }
+
+    /// What the host has learnt of this route, by this connection or by another one.
+    pub fn route_mtu(&self) -> Option<RouteMtu> {
+        self.tx.route_mtu()
+    }
+
+    /// The host has learnt something of this route from another connection's packets.
+    pub fn set_route_mtu(&mut self, now: Instant, learnt: RouteMtu) {
+        self.invalidate_template();
+        self.tx.set_route_mtu(now, learnt);
     }
 
     // Inputs.
@@ -260,7 +231,7 @@ impl Socket {
     /// Takes a segment of the peer.
     #[inline(always)]
     pub fn handle_segment(&mut self, cx: Context<'_>, segment: &Segment) {
-        self.tx.flow.now_ns = cx.now.as_nanos();
+        self.tx.set_now(cx.now);
         self.invalidate_template();
         match self.state {
             State::Closed => self.handle_when_closed(segment),
@@ -281,10 +252,10 @@ impl Socket {
         self.learn_options(segment);
         self.learn_ecn(segment);
         self.rx.start(segment.seq + 1);
-        self.tx.snd_wnd = u32::from(segment.window);
+        self.tx.set_peer_window(u32::from(segment.window));
         self.rx.note_timestamp(now, segment);
         self.handshake.request();
-        self.tx.timers.arm_pending(Pending::Timeout, now, self.tx.rtt.rto());
+        self.tx.await_answer(now);
     }
 
     #[cold]
@@ -313,8 +284,8 @@ impl Socket {
         self.learn_ecn(segment);
         self.rx.start(segment.seq + 1);
         self.rx.note_timestamp(cx.now, segment);
-        self.tx.snd_wnd = u32::from(segment.window); // the window of a SYN is not scaled (RFC 7323 section 2.2)
-        self.tx.snd_wl1 = segment.seq;
+        self.tx.set_peer_window(u32::from(segment.window)); // the window of a SYN is not scaled (RFC 7323 section 2.2)
+        self.tx.set_window_seq(segment.seq);
         self.acknowledge_syn(cx.now, segment);
         self.established(cx);
         self.handshake.request();
@@ -322,50 +293,43 @@ impl Socket {
 
     #[cold]
     fn acknowledge_syn(&mut self, now: Instant, segment: &Segment) {
-        self.tx.flow.snd_una = (self.iss + 1).get();
-        self.tx.queue.start(self.tx.snd_una());
-        self.tx.scoreboard.start(self.tx.snd_una());
-        self.tx.flow.delivered = self.tx.flow.delivered.wrapping_add(1); // the SYN counts
-        let by_timestamp = || if self.ts_ok && segment.has_ts { ack::rtt_by_echo(now, self.echoed(segment)) } else { None };
-        if let Some(rtt) = self.handshake.rtt(now).or_else(by_timestamp) {
-            self.tx.rtt.sample(rtt, rtt, self.tx.snd_una(), self.tx.snd_nxt(), &mut self.tx.flow);
-        }
-        self.tx.timers.disarm(Timer::Retransmission);
+        let by_timestamp = || if self.ts_ok && segment.has_ts { rtt_by_echo(now, self.echoed(segment)) } else { None };
+        let rtt = self.handshake.rtt(now).or_else(by_timestamp);
+        self.tx.start(self.iss + 1, rtt);
     }
 
     #[cold]
     fn established(&mut self, cx: Context<'_>) {
         self.state = State::Established;
-        self.tx.established_at = Some(cx.now);
-        self.tx.flow.established = true;
-        self.start_probing(cx.now);
-        self.update_mss();
-        if self.handshake.costs_initial_window() {
-            self.tx.flow.cwnd = 1;
-        }
-        self.tx.rtt.forget_backoff();
-        self.tx.max_window = self.tx.snd_wnd;
+        self.tx.established(cx, self.handshake.costs_initial_window());
         self.rx.established(self.advertised_mss());
-        self.expand_sndbuf();
-        self.tx.limit.begin(cx.now);
-        self.tx.cc.init(&mut self.tx.flow, cx.siblings);
-        self.update_pacing_rate();
-        self.note_app_limited();
-        self.fill_send_buffer();
     }
 
     fn learn_options(&mut self, segment: &Segment) {
         self.ts_ok &= segment.has_ts;
         let peer_mss = if segment.mss == 0 { DEFAULT_MSS } else { u32::from(segment.mss) };
-        self.tx.path_mtu.on_syn(Bytes::from_u32(peer_mss), self.ts_ok);
-        self.sync_mss();
-        self.tx.sack_ok &= segment.sack_permitted;
+        self.tx.on_syn_options(Bytes::from_u32(peer_mss), self.ts_ok, segment.sack_permitted);
         if segment.window_scale == 255 || !self.settings.window_scaling {
             self.peer_wscale = 0;
             self.rx.disable_scaling();
         } else {
             self.peer_wscale = segment.window_scale.min(14); // RFC 7323 section 2.3
         }
+    }
+
+    /// The sender is handed what the segment acknowledges.
+    #[inline]
+    fn handle_ack(&mut self, cx: Context<'_>, segment: &Segment) {
+        let ack = Ack {
+            seq: segment.seq,
+            number: segment.ack,
+            window: u32::from(segment.window) << self.peer_wscale,
+            sacks: if self.tx.sack_ok() { segment.sack() } else { &[] },
+            stamps: (self.ts_ok && segment.has_ts).then(|| (segment.ts_val, self.echoed(segment))),
+            carries_data: segment.len > 0,
+            ece: segment.flags.has(Flags::ECE),
+        };
+        self.tx.on_ack(cx, &ack);
     }
 
     fn handle_synchronized(&mut self, cx: Context<'_>, segment: &Segment) {
@@ -378,8 +342,8 @@ impl Socket {
                 self.refuse_with_reset(segment); // RFC 9293 section 3.10.7.4
                 return;
             }
-            self.tx.snd_wl1 = segment.seq;
-            self.tx.snd_wnd = u32::from(segment.window) << self.peer_wscale;
+            self.tx.set_window_seq(segment.seq);
+            self.tx.set_peer_window(u32::from(segment.window) << self.peer_wscale);
             self.acknowledge_syn(cx.now, segment);
             self.established(cx);
         }
@@ -391,17 +355,27 @@ impl Socket {
                 self.rejected.rejected_closed += 1;
             } else {
                 self.handle_data(cx.now, segment);
-                if self.rx.has_sacks() | (self.tx.path_mtu.sack_options() != Bytes::ZERO) {
+                if self.rx.has_sacks() | (self.tx.reserves_sack_options()) {
                     self.reserve_sack_options();
                 }
             }
         }
-        if self.tx.fin_sent || self.rx.finished() {
+        if self.tx.fin_sent() || self.rx.finished() {
             self.advance_closing(cx.now);
         }
     }
 
     // Getters.
+
+    /// What has held up the sender until `now`.
+    pub fn limited(&self, now: Instant) -> Held {
+        self.tx.limited(now)
+    }
+
+    /// The snapshot that probes read.
+    pub fn probe(&self) -> Probe {
+        self.tx.probe(Bytes::new(self.rx.received_bytes()), self.rejected)
+    }
 
     /// What this end sends, and how.
     #[inline]
@@ -412,11 +386,6 @@ impl Socket {
     /// Where it is in RFC 9293 section 3.3.2 (Linux: `sk_state`).
     pub fn state(&self) -> State {
         self.state
-    }
-
-    /// Memory that what is accepted and not yet acknowledged takes (Linux: `sk_wmem_queued`).
-    pub fn wmem_queued(&self) -> Bytes {
-        Bytes::from_u32(self.queued_memory())
     }
 
     /// By how many bits the windows that the peer announces are shifted, 0 to 14 (RFC 7323 section 2.3; Linux: `snd_wscale`).
@@ -441,7 +410,7 @@ impl Socket {
 
     /// When the handshake was complete at this end; `None` before.
     pub fn established_at(&self) -> Option<Instant> {
-        self.tx.established_at
+        self.tx.established_at()
     }
 
     /// The peer's FIN has arrived and everything before it.
@@ -459,16 +428,4 @@ impl Socket {
     fn echoed(&self, segment: &Segment) -> u32 {
         segment.ts_ecr.wrapping_sub(self.ts_start)
     }
-}
-
-/// The RFC 7323 timestamp clock: milliseconds, as Linux's.
-#[inline]
-pub(crate) fn timestamp(now: Instant) -> u32 {
-    (now.as_nanos() / 1_000_000) as u32
-}
-
-/// Which of two values of that clock is the earlier one; it wraps.
-#[inline]
-pub(crate) const fn is_earlier(stamp: u32, other: u32) -> bool {
-    (stamp.wrapping_sub(other) as i32) < 0
 }

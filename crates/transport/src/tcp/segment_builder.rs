@@ -1,9 +1,9 @@
 //! What a segment of an endpoint looks like: SYN, data, ACK. Of a burst only the first segment is written whole.
 
-use super::scoreboard::Sent;
+use super::sender::Leaving;
 use super::timer::Timer;
-use super::{Socket, State, timestamp};
-use polypath_base::{Instant, Seq};
+use super::{Socket, State, TIMESTAMP_BYTES, timestamp};
+use polypath_base::{Bytes, Instant, Seq};
 use polypath_wire::{Dss, Flags, Sack, Segment};
 
 /// Bytes of a SACK option, padded, without its blocks, and of a block (RFC 2018 section 3).
@@ -15,15 +15,31 @@ pub(super) const SACK_BLOCK_BYTES: u32 = 8;
 pub(super) struct Template {
     /// It holds the new data that was sent last; what follows that at the same time differs in few fields.
     pub(super) is_valid: bool,
+    /// When that left.
+    made_at: Instant,
     /// Only those fields were written the last time.
     is_patched: bool,
+}
+
+impl Template {
+    /// What leaves at `now` may be written over it.
+    #[inline]
+    pub(super) fn is_valid_at(&self, now: Instant) -> bool {
+        self.is_valid && self.made_at == now
+    }
+
+    /// New data has been written whole at `now`.
+    #[inline]
+    pub(super) fn validate(&mut self, now: Instant) {
+        (self.is_valid, self.made_at) = (true, now);
+    }
 }
 
 impl Socket {
     #[cold]
     pub(super) fn make_syn(&mut self, now: Instant) -> Segment {
         self.handshake.on_syn_sent(now);
-        self.tx.flow.snd_nxt = (self.iss + 1).get();
+        self.tx.on_syn_sent(self.iss + 1);
         let answering = self.state == State::SynReceived;
         let mut segment = Segment {
             seq: self.iss,
@@ -36,7 +52,7 @@ impl Socket {
             ts_ecr: if answering { self.rx.ts_recent() } else { 0 },
             mss: self.rx.buffer().advertised_mss() as u16,
             window_scale: self.rx.offered_scale().unwrap_or(255),
-            sack_permitted: self.tx.sack_ok,
+            sack_permitted: self.tx.sack_ok(),
             ..Segment::default()
         };
         self.ecn_on_syn(&mut segment);
@@ -44,16 +60,14 @@ impl Socket {
     }
 
     #[inline]
-    pub(super) fn make_data(&mut self, now: Instant, sent: &Sent, segment: &mut Segment) {
-        self.tx.last_sent_at = now;
-        self.tx.flow.last_sent_ns = now.as_nanos();
+    pub(super) fn make_data(&mut self, now: Instant, sent: Leaving, segment: &mut Segment) {
         self.make_with_room(now, self.sack_room_beside_data(sent), segment);
         segment.seq = sent.seq;
         segment.len = sent.len;
-        if sent.is_fin() {
+        if sent.is_fin {
             segment.flags = segment.flags.with(Flags::FIN);
         }
-        if self.tx.is_subflow && sent.len > 0 {
+        if self.tx.is_subflow() && sent.len > 0 {
             segment.has_dss = true;
             segment.dss = Dss { dsn: sent.dsn, ssn: sent.seq.distance(self.iss), map_len: sent.len as u16, ..Dss::default() };
         }
@@ -61,10 +75,10 @@ impl Socket {
 
     /// Turns the segment that was sent just before, at the same time, into the next of its burst: no more than its data differs.
     #[inline]
-    pub(super) fn patch_template(&mut self, sent: &Sent, segment: &mut Segment) {
+    pub(super) fn patch_template(&mut self, sent: Leaving, segment: &mut Segment) {
         segment.seq = sent.seq;
         segment.len = sent.len;
-        segment.flags = if sent.is_fin() { self.ack_flags().with(Flags::FIN) } else { self.ack_flags() };
+        segment.flags = if sent.is_fin { self.ack_flags().with(Flags::FIN) } else { self.ack_flags() };
         if segment.has_dss {
             segment.dss.dsn = sent.dsn;
             segment.dss.ssn = sent.seq.distance(self.iss);
@@ -75,7 +89,7 @@ impl Socket {
 
     /// In a debug build: the segment is what [`Socket::make_data`] makes, but for the window and options that are the meta connection's.
     #[inline]
-    pub(super) fn debug_check_patched(&mut self, now: Instant, sent: &Sent, segment: &Segment) {
+    pub(super) fn debug_check_patched(&mut self, now: Instant, sent: Leaving, segment: &Segment) {
         if cfg!(debug_assertions) {
             let mut whole = Segment::default();
             self.make_data(now, sent, &mut whole);
@@ -83,7 +97,7 @@ impl Socket {
                 let Dss { dsn, ssn, map_len, .. } = segment.dss;
                 assert_eq!((whole.dss.dsn, whole.dss.ssn, whole.dss.map_len), (dsn, ssn, map_len));
             }
-            if self.tx.is_subflow {
+            if self.tx.is_subflow() {
                 (whole.window, whole.has_dss, whole.mp) = (segment.window, segment.has_dss, segment.mp);
             }
             whole.dss = segment.dss;
@@ -91,7 +105,7 @@ impl Socket {
             // A duplicate is told of once, and on all of its burst, as the options of a GSO burst are.
             (whole.sack_blocks, whole.sack_len) = (segment.sack_blocks, segment.sack_len);
             assert_eq!(whole, *segment, "a segment that follows differs in its data only");
-            self.template = Template { is_valid: true, is_patched: true };
+            self.template = Template { is_valid: true, is_patched: true, made_at: now };
         }
     }
 
@@ -127,14 +141,14 @@ impl Socket {
             flags: self.ack_flags(),
             ecn: self.plain_codepoint(),
             window: self.rx.window_field(),
-            df: self.tx.path_mtu.dont_fragment(),
+            df: self.tx.dont_fragment(),
             has_ts: self.ts_ok,
             ts_val: timestamp(now).wrapping_add(self.ts_start),
             ts_ecr: self.rx.ts_recent(),
             window_scale: 255,
             ..Segment::default()
         };
-        if self.tx.sack_ok && self.rx.has_sacks() {
+        if self.tx.sack_ok() && self.rx.has_sacks() {
             let mut sack = Sack::default();
             self.rx.out_of_order().write_sack(&mut sack, room);
             segment.set_sack(&sack);
@@ -154,9 +168,9 @@ impl Socket {
 
     /// MPTCP's options go before SACK blocks (Linux: `tcp_established_options`), and a mapping is longer than what a pure ACK has.
     #[inline]
-    fn sack_room_beside_data(&self, sent: &Sent) -> u8 {
-        let is_mapped = self.tx.is_subflow & (sent.len > 0);
-        self.sack_room(if is_mapped { self.tx.path_mtu.mptcp_options().as_u32() } else { self.ack_option_bytes })
+    fn sack_room_beside_data(&self, sent: Leaving) -> u8 {
+        let is_mapped = self.tx.is_subflow() & (sent.len > 0);
+        self.sack_room(if is_mapped { self.tx.mptcp_options().as_u32() } else { self.ack_option_bytes })
     }
 
     /// SACK blocks that fit into the options beside timestamps and so many bytes of MPTCP's.
@@ -165,5 +179,18 @@ impl Socket {
         const ROOM: u32 = 40; // a header is 60 bytes at most (RFC 9293 section 3.1)
         let left = ROOM.saturating_sub(self.timestamp_bytes() + mptcp_options);
         (left.saturating_sub(SACK_BYTES) / SACK_BLOCK_BYTES).min(4) as u8
+    }
+
+    /// Data segments leave room for the SACK blocks that are to stand on them (Linux: `tcp_current_mss`).
+    #[cold]
+    pub(super) fn reserve_sack_options(&mut self) {
+        let blocks = if self.tx.sack_ok() { self.rx.out_of_order().blocks() } else { 0 };
+        let fitting = blocks.min(u32::from(self.sack_room(self.tx.mptcp_options().as_u32())));
+        self.tx.set_sack_options(Bytes::from_u32(if fitting == 0 { 0 } else { SACK_BYTES + fitting * SACK_BLOCK_BYTES }));
+    }
+
+    /// Bytes of timestamps in a segment.
+    pub(super) fn timestamp_bytes(&self) -> u32 {
+        if self.ts_ok { TIMESTAMP_BYTES } else { 0 }
     }
 }

@@ -70,7 +70,7 @@ impl Mutated {
 
     fn fit(&self, mut segment: Segment, socket: &Socket) -> Segment {
         if self.fits[0] {
-            segment.seq = socket.receives_next();
+            segment.seq = socket.rx.receives_next();
         }
         if self.fits[1] {
             segment.ack = socket.tx.snd_nxt();
@@ -163,7 +163,7 @@ fn sack_blocks_give_way_to_a_mapping() {
         let end = &mut net.client;
         let socket = &end.subflows[0].socket;
         let ahead = Segment {
-            seq: socket.receives_next() + 5000,
+            seq: socket.rx.receives_next() + 5000,
             ack: socket.tx.snd_nxt(),
             len: 100,
             flags: Flags::ACK,
@@ -211,7 +211,7 @@ fn the_end_of_the_window_counts_from_what_its_subflow_believes() {
         let socket = &end.subflows[0].socket;
         let (scale, data_ack) = (socket.window_scale_of_peer(), end.tx.una);
         let mut repeated = Segment {
-            seq: socket.receives_next(),
+            seq: socket.rx.receives_next(),
             ack: socket.tx.snd_una(),
             flags: Flags::ACK,
             window: 60_000,

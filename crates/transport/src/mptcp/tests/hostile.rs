@@ -87,7 +87,7 @@ impl Forged {
         let socket = &end.subflows[0].socket;
         let near = |(near, value): (bool, u64), here: DataSeq| if near { here + value } else { DataSeq::new(value) };
         Segment {
-            seq: socket.receives_next() + self.seq as u32,
+            seq: socket.rx.receives_next() + self.seq as u32,
             ack: socket.tx.snd_nxt() + self.ack as u32,
             len: self.len,
             flags: Flags(self.flags),
@@ -156,7 +156,7 @@ fn tests_see_an_overflow() {
 fn addresses_from_32_on_are_told_apart() {
     let mut net = established(&LINUX_6_12_117);
     for address_id in [31, 32, 63, 64, 255] {
-        let (seq, ack) = (net.client.subflows[0].socket.receives_next(), net.client.subflows[0].socket.tx.snd_nxt());
+        let (seq, ack) = (net.client.subflows[0].socket.rx.receives_next(), net.client.subflows[0].socket.tx.snd_nxt());
         let (client, address) = (&net.client, IpAddr::from([10, 3, 0, address_id]));
         let hmac = client.version().address_hmac(client.remote_key, client.local_key, address_id, address, 0);
         let announcement = Announcement::Authenticated { hmac };
@@ -173,7 +173,7 @@ fn addresses_from_32_on_are_told_apart() {
 fn a_data_fin_without_length_ends_nothing() {
     let mut net = established(&LINUX_6_12_117);
     let end = &mut net.server;
-    let (seq, ack) = (end.subflows[0].socket.receives_next(), end.subflows[0].socket.tx.snd_nxt());
+    let (seq, ack) = (end.subflows[0].socket.rx.receives_next(), end.subflows[0].socket.tx.snd_nxt());
     for dsn in [DataSeq::default(), end.rx.next()] {
         let dss = Dss { data_fin: true, dsn, map_len: 0, ..Dss::default() };
         let segment = Segment { seq, ack, flags: Flags::ACK, has_ts: true, has_dss: true, dss, ..Segment::default() };
@@ -225,7 +225,7 @@ fn options_that_prove_nothing_are_counted() {
     let join = Repr::JoinSyn { token: server.local_token ^ 1, nonce: 1, address_id: 7, backup: false }.into();
     server.handle_segment(net.now, PathId(9), &Segment { flags: Flags::SYN, mp: join, ..Segment::default() });
     assert_eq!((count(server), server.subflow_count()), (1, 2), "a join with another connection's token");
-    let (seq, ack) = (server.subflows[0].socket.receives_next(), server.subflows[0].socket.tx.snd_nxt());
+    let (seq, ack) = (server.subflows[0].socket.rx.receives_next(), server.subflows[0].socket.tx.snd_nxt());
     let mp = Repr::FastClose { receiver_key: server.local_key ^ 1 }.into();
     server.handle_segment(net.now, PathId(0), &Segment { seq, ack, flags: Flags::ACK, has_ts: true, mp, ..Segment::default() });
     assert_eq!(count(server), 2, "a close with another connection's key");
@@ -243,7 +243,7 @@ fn an_address_that_the_peer_did_not_announce_is_not_joined() {
     for right in [false, true] {
         let mut net = established(&LINUX_6_12_117);
         let client = &mut net.client;
-        let (seq, ack) = (client.subflows[0].socket.receives_next(), client.subflows[0].socket.tx.snd_nxt());
+        let (seq, ack) = (client.subflows[0].socket.rx.receives_next(), client.subflows[0].socket.tx.snd_nxt());
         let address = IpAddr::from([10, 2, 0, 9]);
         // RFC 8684 section 3.4.1: the code covers the port, 0 if there is none.
         let hmac = client.version().address_hmac(client.remote_key, client.local_key, 9, address, u16::from(!right));
@@ -263,7 +263,7 @@ fn a_port_that_is_announced_is_in_the_code_and_in_nothing_else() {
     for (code_of, opens) in [(0, false), (8080, true)] {
         let announcement = Announcement::Authenticated { hmac: hmac(client, code_of) };
         let mp = Repr::AddAddr { announcement, address_id: 9, address, port: Some(8080) }.into();
-        let (seq, ack) = (client.subflows[0].socket.receives_next(), client.subflows[0].socket.tx.snd_nxt());
+        let (seq, ack) = (client.subflows[0].socket.rx.receives_next(), client.subflows[0].socket.tx.snd_nxt());
         let before = client.subflow_count();
         client.handle_segment(net.now, PathId(0), &Segment { seq, ack, flags: Flags::ACK, has_ts: true, mp, ..Segment::default() });
         assert_eq!(client.subflow_count() > before, opens, "the code of port {code_of}");
@@ -275,7 +275,7 @@ fn an_mp_fail_changes_nothing() {
     let mut net = established(&LINUX_6_12_117);
     let (now, server) = (net.now, &mut net.server);
     while server.poll_transmit(now).is_some() {}
-    let (seq, ack) = (server.subflows[0].socket.receives_next(), server.subflows[0].socket.tx.snd_nxt());
+    let (seq, ack) = (server.subflows[0].socket.rx.receives_next(), server.subflows[0].socket.tx.snd_nxt());
     let mp = Repr::Fail { dsn: server.rx.next().get() }.into();
     server.handle_segment(now, PathId(0), &Segment { seq, ack, flags: Flags::ACK, has_ts: true, mp, ..Segment::default() });
     assert!(server.poll_transmit(now).is_none() && server.phase == crate::mptcp::Phase::Established, "no answer, no fallback");
@@ -311,7 +311,7 @@ fn a_fast_close_with_the_right_key_resets_every_subflow() {
     let mut net = established(&LINUX_6_12_117);
     let (now, server) = (net.now, &mut net.server);
     while server.poll_transmit(now).is_some() {}
-    let (seq, ack) = (server.subflows[0].socket.receives_next(), server.subflows[0].socket.tx.snd_nxt());
+    let (seq, ack) = (server.subflows[0].socket.rx.receives_next(), server.subflows[0].socket.tx.snd_nxt());
     let mp = Repr::FastClose { receiver_key: server.local_key }.into();
     server.handle_segment(now, PathId(0), &Segment { seq, ack, flags: Flags::ACK, has_ts: true, mp, ..Segment::default() });
     assert!(server.subflows.iter().all(|subflow| subflow.closed), "every subflow is gone");

@@ -5,6 +5,7 @@ mod acks;
 mod buffer;
 mod delivered;
 mod out_of_order;
+mod subflow;
 
 pub(super) use acks::{AckPolicy, AckTime, Arrived, compressed_delay};
 pub(super) use buffer::ReceiveBuffer;
@@ -27,7 +28,7 @@ pub(super) struct Payload {
 }
 
 #[derive(Debug)]
-pub(super) struct Receiver {
+pub(crate) struct Receiver {
     next: Seq,
     /// The first byte after the peer's SYN.
     first: Seq,
@@ -409,7 +410,7 @@ impl Receiver {
 
     /// Subflows: an ACK is due for two full segments, unless the meta connection lets it wait.
     #[inline]
-    pub(super) fn full_frames_wait(&self) -> bool {
+    pub(crate) fn full_frames_wait(&self) -> bool {
         self.acks.is_scheduled() && self.next.distance(self.acked) > self.buffer.segment_size()
     }
 
@@ -428,7 +429,7 @@ impl Receiver {
 
     /// What is left of the window that was announced, bytes; nothing where the peer has overrun it or a FIN came beyond it.
     #[inline]
-    pub(super) fn window_left_or_none(&self) -> u32 {
+    pub(crate) fn window_left_or_none(&self) -> u32 {
         (self.window_left() as i32).max(0) as u32
     }
 

@@ -1,82 +1,132 @@
-//! The sender: what RFC 5681, 6675, 8985, 6937 and 4821 speak of. It knows no segment's form and no handshake.
+//! The sender: what RFC 5681, 6675, 8985, 6937 and 4821 speak of. It knows no segment's form and no
+//! handshake.
+//!
+//! It is handed an acknowledgement as facts ([`Sender::on_ack`]) and told when a timer comes up
+//! ([`Sender::on_timeout`]); it is asked what leaves ([`Sender::poll`]); its verbs are the application's
+//! (`offer`, `stop`, `close`, `push_mapping`).
 
-use super::path_mtu::PathMtu;
-use super::queue::SendQueue;
-use super::rate::Delivery;
-use super::recovery::{LossState, Prr, Rack, Tlp, Undo};
-use super::rtt::Rtt;
-use super::scoreboard::Scoreboard;
-use super::sending::{CwndValidation, Nagle, Pacer, Persist};
-use super::timer::Timers;
-use super::{CaState, Config, DEFAULT_MSS, Limit, mtu, output, sack};
-use crate::Counters;
+mod ack;
+mod loss;
+mod mtu_probing;
+mod path_mtu;
+mod probe;
+mod queue;
+mod rate;
+mod recovery;
+mod ring;
+mod rtt;
+mod sack;
+mod scoreboard;
+mod send_buffer;
+mod sending;
+mod subflow;
+mod timers;
+mod transmit;
+
+pub(super) use ack::{Ack, rtt_by_echo};
+pub use path_mtu::RouteMtu;
+pub use probe::Probe;
+pub(super) use transmit::{Kind, Leaving};
+
+use super::timer::{Pending, Timer, Timers};
+use super::{CaState, Config, DEFAULT_MSS, Limit, TIMESTAMP_BYTES};
 use crate::limit_clock::LimitClock;
+use crate::{Counters, Settings};
+use path_mtu::PathMtu;
 use polypath_base::{Bytes, DataSeq, Duration, Instant, Rate, Segments, Seq, SmallRng};
 use polypath_cc as cc;
+use queue::SendQueue;
+use rate::Delivery;
+use recovery::{LossState, Prr, Rack, Tlp, Undo};
+use rtt::Rtt;
+use scoreboard::Scoreboard;
+use sending::{CwndValidation, Nagle, Pacer, Persist};
+
+/// What every input and output is told: the time, and what the connection's other subflows do.
+#[derive(Copy, Clone, Debug)]
+pub struct Context<'a> {
+    /// Time of the call, ns.
+    pub now: Instant,
+    /// For coupled algorithms; `None` for plain TCP and for algorithms that do not look at it.
+    pub siblings: Option<&'a cc::Siblings>,
+}
+
+impl Context<'_> {
+    /// An endpoint without siblings.
+    #[inline]
+    pub const fn at(now: Instant) -> Self {
+        Self { now, siblings: None }
+    }
+}
 
 /// Everything that an endpoint keeps of what it sends.
 #[derive(Debug)]
 pub struct Sender {
-    pub(super) is_subflow: bool,
+    settings: Settings,
+    is_subflow: bool,
     /// SACK is agreed on.
-    pub(super) sack_ok: bool,
+    sack_ok: bool,
     /// When the handshake was complete; `None` before.
-    pub(super) established_at: Option<Instant>,
+    established_at: Option<Instant>,
     /// The congestion window and all else that an algorithm sees or writes: this is the master copy.
-    pub(crate) flow: cc::Flow,
-    pub(super) cc: cc::Controller,
+    flow: cc::Flow,
+    cc: cc::Controller,
     /// What the congestion control draws, seeded from the first sequence number.
-    pub(super) random: SmallRng,
+    random: SmallRng,
 
     // Sequence space; `flow.snd_una` and `flow.snd_nxt` are its edges.
-    pub(super) queue: SendQueue,
-    pub(super) scoreboard: Scoreboard,
-    pub(super) snd_wnd: u32,
+    queue: SendQueue,
+    scoreboard: Scoreboard,
+    snd_wnd: u32,
     /// The widest window that the peer has announced.
-    pub(super) max_window: u32,
-    pub(super) snd_wl1: Seq,
+    max_window: u32,
+    snd_wl1: Seq,
     /// A FIN is to be sent after everything accepted.
-    pub(super) fin_queued: bool,
-    pub(super) fin_sent: bool,
+    fin_queued: bool,
+    fin_sent: bool,
+    /// The application may write: the handshake is over, and no FIN has left.
+    may_write: bool,
+    /// The next new data tells that the window was reduced (RFC 3168 section 6.1.2).
+    cwr_due: bool,
 
     // Recovery.
-    pub(super) rtt: Rtt,
+    rtt: Rtt,
     /// The one table of the endpoint's timers. Those of ACKs are in it because the timer wheel is one.
     pub(super) timers: Timers,
-    pub(super) delivery: Delivery,
-    pub(super) loss: LossState,
-    pub(super) tlp: Tlp,
-    pub(super) prr: Prr,
-    pub(super) undo: Undo,
-    pub(super) rack: Rack,
-    pub(super) sack_cache: sack::SackCache,
+    delivery: Delivery,
+    loss: LossState,
+    tlp: Tlp,
+    prr: Prr,
+    undo: Undo,
+    rack: Rack,
+    sack_cache: sack::SackCache,
     /// Segments of which the peer told that they came twice.
-    pub(super) duplicates_told: u64,
+    duplicates_told: u64,
 
     // What may leave, and when.
-    pub(super) burst: output::Burst,
-    pub(super) pacer: Pacer,
-    pub(super) cwnd_validation: CwndValidation,
-    pub(super) nagle: Nagle,
-    pub(super) persist: Persist,
+    burst: transmit::Burst,
+    pacer: Pacer,
+    cwnd_validation: CwndValidation,
+    nagle: Nagle,
+    persist: Persist,
     /// When data or FIN was last sent, retransmissions included; [`Instant::ZERO`] before (Linux: `lsndtime`).
-    pub(super) last_sent_at: Instant,
-    pub(super) path_mtu: PathMtu,
-    pub(super) refused_probe: mtu::RefusedProbe,
+    last_sent_at: Instant,
+    path_mtu: PathMtu,
+    refused_probe: mtu_probing::RefusedProbe,
 
     // Application side: bytes offered and not yet accepted, and accepted so far.
-    pub(super) offered: u64,
-    pub(super) accepted: u64,
-    pub(super) sndbuf: u32,
-    pub(super) writer_blocked: bool,
+    offered: u64,
+    accepted: u64,
+    sndbuf: u32,
+    writer_blocked: bool,
     /// The writer is about to write more at this instant, once what may leave has left.
-    pub(super) writing: bool,
+    writing: bool,
     /// Subflows: an ACK came while the meta connection's writer waited, so the send buffer may grow
     /// once what may leave has left.
-    pub(super) space_check: bool,
+    space_check: bool,
 
-    pub(super) counters: Counters,
-    pub(super) limit: LimitClock,
+    counters: Counters,
+    limit: LimitClock,
 }
 
 impl Sender {
@@ -106,6 +156,8 @@ impl Sender {
             snd_wl1: Seq::default(),
             fin_queued: false,
             fin_sent: false,
+            may_write: false,
+            cwr_due: false,
             rtt: Rtt::new(settings),
             timers: Timers::new(settings),
             delivery: Delivery::default(),
@@ -116,7 +168,7 @@ impl Sender {
             rack: Rack::default(),
             sack_cache: sack::SackCache::default(),
             duplicates_told: 0,
-            burst: output::Burst::default(),
+            burst: transmit::Burst::default(),
             pacer: Pacer::default(),
             cwnd_validation: CwndValidation::default(),
             nagle: Nagle::default(),
@@ -125,7 +177,7 @@ impl Sender {
             path_mtu: PathMtu::new(mtu, settings.timestamps, settings.base_mss, search)
                 .with_least_mss(settings.min_snd_mss)
                 .with_options_counted(settings.stack.search_counts_options),
-            refused_probe: mtu::RefusedProbe::new(initial_seq),
+            refused_probe: mtu_probing::RefusedProbe::new(initial_seq),
             offered: 0,
             accepted: 0,
             sndbuf: settings.wmem[1].as_u32(),
@@ -134,6 +186,7 @@ impl Sender {
             space_check: false,
             counters: Counters::default(),
             limit: LimitClock::new(Limit::Idle),
+            settings: settings.clone(),
         }
     }
 
@@ -142,7 +195,220 @@ impl Sender {
         self.cc.flags() & cc::flags::NEEDS_ECN != 0
     }
 
+    /// It is a subflow's: the meta connection adds `data_options` to data segments.
+    pub(super) fn become_subflow(&mut self, data_options: Bytes) {
+        self.is_subflow = true;
+        self.path_mtu.set_mptcp_options(data_options);
+        self.flow.compat = self.settings.stack.cc_subflow_compat();
+        self.queue.set_keeps_buffers(self.settings.stack.subflow_keeps_buffers);
+    }
+
+    // What the handshake brings.
+
+    /// A SYN or SYN/ACK leaves; data begins at `seq`.
+    pub(super) fn on_syn_sent(&mut self, seq: Seq) {
+        self.flow.snd_nxt = seq.get();
+    }
+
+    /// The answer to a SYN or SYN/ACK is awaited.
+    #[cold]
+    pub(super) fn await_answer(&mut self, now: Instant) {
+        debug_assert!(self.scoreboard.packets_out() == 0, "there is no data yet");
+        self.timers.arm_pending(Pending::Timeout, now, self.rtt.rto());
+    }
+
+    /// It has not come.
+    #[cold]
+    pub(super) fn on_syn_timeout(&mut self, now: Instant, backs_off: bool) {
+        if backs_off {
+            self.rtt.back_off();
+        }
+        self.await_answer(now);
+        self.counters.timeouts += 1;
+    }
+
+    /// The options of the peer's SYN: how much data it takes in a segment, and what is agreed on.
+    pub(super) fn on_syn_options(&mut self, peer_mss: Bytes, timestamps: bool, sack: bool) {
+        self.path_mtu.on_syn(peer_mss, timestamps);
+        self.sync_mss();
+        self.sack_ok &= sack;
+    }
+
+    /// The peer announces a window, bytes.
+    pub(super) fn set_peer_window(&mut self, window: u32) {
+        self.snd_wnd = window;
+    }
+
+    /// The window was announced by the segment that begins at `seq` (RFC 9293 section 3.3.1, SND.WL1).
+    pub(super) fn set_window_seq(&mut self, seq: Seq) {
+        self.snd_wl1 = seq;
+    }
+
+    /// The SYN is acknowledged, with what it says of the round trip; data begins at `seq`.
+    #[cold]
+    pub(super) fn start(&mut self, seq: Seq, rtt: Option<Duration>) {
+        debug_assert!(self.scoreboard.packets_out() == 0, "no data goes before it");
+        self.flow.snd_una = seq.get();
+        self.queue.start(seq);
+        self.scoreboard.start(seq);
+        self.flow.delivered = self.flow.delivered.wrapping_add(1); // the SYN counts
+        if let Some(rtt) = rtt {
+            self.rtt.sample(rtt, rtt, self.snd_una(), self.snd_nxt(), &mut self.flow);
+        }
+        self.timers.disarm(Timer::Retransmission);
+    }
+
+    /// The handshake is over. A SYN that was lost more than once costs the initial window.
+    #[cold]
+    pub(super) fn established(&mut self, cx: Context<'_>, costs_initial_window: bool) {
+        debug_assert!(self.established_at.is_none() && !self.may_write, "it is over once");
+        self.established_at = Some(cx.now);
+        self.may_write = true;
+        self.flow.established = true;
+        self.start_probing(cx.now);
+        self.update_mss();
+        if costs_initial_window {
+            self.flow.cwnd = 1;
+        }
+        self.rtt.forget_backoff();
+        self.max_window = self.snd_wnd;
+        self.expand_sndbuf();
+        self.limit.begin(cx.now);
+        self.cc.init(&mut self.flow, cx.siblings);
+        self.update_pacing_rate();
+        self.note_app_limited();
+        self.fill_send_buffer();
+    }
+
+    /// ECN is agreed on, or not.
+    pub(super) fn set_ecn_ok(&mut self, agreed: bool) {
+        self.flow.ecn_ok = agreed;
+    }
+
+    // Verbs.
+
+    /// The application has `amount` more to write; [`Bytes::MAX`] is endless. `is_established`: neither
+    /// end has closed.
+    pub(super) fn offer(&mut self, now: Instant, amount: Bytes, is_established: bool) {
+        self.offered = self.offered.saturating_add(amount.get());
+        self.idle_restart(now, is_established);
+        if self.may_write {
+            self.note_app_limited();
+        }
+        self.fill_send_buffer();
+    }
+
+    /// The application offers no more; what was not accepted is withdrawn.
+    pub(super) fn stop(&mut self) {
+        self.offered = 0;
+    }
+
+    /// FIN after everything that was accepted.
+    pub(super) fn close(&mut self) {
+        self.fin_queued = true;
+    }
+
+    /// Nothing more is sent.
+    #[cold]
+    pub(super) fn abort(&mut self) {
+        self.may_write = false;
+        self.timers = Timers::new(&self.settings);
+    }
+
+    /// Subflow mode: `len` of data from `dsn` on, at most 2^32 - 1 bytes, is the next to send.
+    pub(super) fn push_mapping(&mut self, now: Instant, dsn: DataSeq, len: Bytes, is_established: bool) {
+        debug_assert!(self.is_subflow, "mappings are a subflow's");
+        if self.scoreboard.packets_out() == 0 && self.queue.unsent() == 0 {
+            self.idle_restart(now, is_established);
+        }
+        let longest = if self.settings.stack.subflow_probes_mtu && self.path_mtu.searches_as_linux() { self.size_goal() } else { u32::MAX };
+        self.queue.push_mapping(dsn, len.as_u32(), longest);
+        self.accepted += len.get();
+        self.flow.write_seq = self.queue.write_seq().get();
+    }
+
+    /// The time of an input or output.
+    #[inline]
+    pub(super) fn set_now(&mut self, now: Instant) {
+        self.flow.now_ns = now.as_nanos();
+    }
+
+    /// Data of the peer came with a mark, or without one: an algorithm that needs ECN is told.
+    pub(super) fn on_mark(&mut self, marked: bool) {
+        self.cc.cwnd_event(&mut self.flow, None, if marked { cc::Event::EcnIsCe } else { cc::Event::EcnNoCe });
+    }
+
+    /// The next new data tells that the window was reduced, once.
+    #[inline]
+    pub(super) fn take_cwr(&mut self) -> bool {
+        std::mem::take(&mut self.cwr_due)
+    }
+
+    /// So many bytes of SACK blocks stand on data segments from now on.
+    pub(super) fn set_sack_options(&mut self, bytes: Bytes) {
+        self.path_mtu.set_sack_options(bytes);
+    }
+
+    /// So many bytes of MPTCP's options do.
+    #[cold]
+    pub(super) fn set_mptcp_options(&mut self, bytes: Bytes) {
+        self.path_mtu.set_mptcp_options(bytes);
+    }
+
     // Getters.
+
+    #[cfg(test)]
+    pub(crate) fn flow(&self) -> &cc::Flow {
+        &self.flow
+    }
+
+    #[inline]
+    pub(super) fn is_subflow(&self) -> bool {
+        self.is_subflow
+    }
+
+    #[inline]
+    pub(super) fn sack_ok(&self) -> bool {
+        self.sack_ok
+    }
+
+    #[inline]
+    pub(super) fn ecn_ok(&self) -> bool {
+        self.flow.ecn_ok
+    }
+
+    #[inline]
+    pub(super) fn fin_sent(&self) -> bool {
+        self.fin_sent
+    }
+
+    /// When the handshake was complete; `None` before.
+    pub(super) fn established_at(&self) -> Option<Instant> {
+        self.established_at
+    }
+
+    /// Packets may not be split on the way (RFC 1191).
+    #[inline]
+    pub(super) fn dont_fragment(&self) -> bool {
+        self.path_mtu.dont_fragment()
+    }
+
+    /// Bytes of MPTCP's options on a data segment.
+    #[inline]
+    pub(super) fn mptcp_options(&self) -> Bytes {
+        self.path_mtu.mptcp_options()
+    }
+
+    /// Data segments leave room for SACK blocks.
+    #[inline]
+    pub(super) fn reserves_sack_options(&self) -> bool {
+        self.path_mtu.sack_options() != Bytes::ZERO
+    }
+
+    /// Memory that what is accepted and not yet acknowledged takes (Linux: `sk_wmem_queued`).
+    pub fn wmem_queued(&self) -> Bytes {
+        Bytes::from_u32(self.queued_memory())
+    }
 
     /// Congestion state of the sender (Linux: `icsk_ca_state`).
     pub fn ca_state(&self) -> CaState {
@@ -244,4 +510,16 @@ impl Sender {
     pub fn unacked_mappings(&self) -> impl Iterator<Item = (DataSeq, Bytes)> + '_ {
         self.scoreboard.mappings().chain(self.queue.mappings()).map(|(dsn, len)| (dsn, Bytes::from_u32(len)))
     }
+}
+
+/// The RFC 7323 timestamp clock: milliseconds, as Linux's.
+#[inline]
+pub(crate) fn timestamp(now: Instant) -> u32 {
+    (now.as_nanos() / 1_000_000) as u32
+}
+
+/// Which of two values of that clock is the earlier one; it wraps.
+#[inline]
+pub(crate) const fn is_earlier(stamp: u32, other: u32) -> bool {
+    (stamp.wrapping_sub(other) as i32) < 0
 }

@@ -1,18 +1,36 @@
 //! What an incoming ACK does to the sender.
 
 use super::rate::RateSample;
-use super::{CaState, Context, Socket};
+use super::{CaState, Context, Sender};
 use polypath_base::{Duration, Instant, Seq};
 use polypath_cc as cc;
-use polypath_wire::{Flags, Segment};
+use polypath_wire::SackBlock;
 
 /// Longest round trip that an echoed timestamp can tell, ms: in microseconds it fits into 31 bits (Linux: `tcp_ack_update_rtt`).
 const MAX_ECHO_MS: u32 = 1 << 21;
 
 /// The round trip that an echoed timestamp tells; none if it is no time of ours.
-pub(super) fn rtt_by_echo(now: Instant, echo: u32) -> Option<Duration> {
+pub(in crate::tcp) fn rtt_by_echo(now: Instant, echo: u32) -> Option<Duration> {
     let ms = super::timestamp(now).wrapping_sub(echo);
     (ms < MAX_ECHO_MS).then(|| Duration::from_millis(u64::from(ms.max(1))))
+}
+
+/// What an acknowledgement says.
+#[derive(Copy, Clone, Debug)]
+pub(in crate::tcp) struct Ack<'a> {
+    /// Where the segment that carries it begins.
+    pub(in crate::tcp) seq: Seq,
+    /// The cumulative acknowledgment.
+    pub(in crate::tcp) number: Seq,
+    /// The window that it announces, bytes.
+    pub(in crate::tcp) window: u32,
+    /// Its SACK blocks; none where SACK is not agreed on.
+    pub(in crate::tcp) sacks: &'a [SackBlock],
+    /// The peer's timestamp, and the time of ours that it echoes, ms.
+    pub(in crate::tcp) stamps: Option<(u32, u32)>,
+    pub(in crate::tcp) carries_data: bool,
+    /// It has ECE.
+    pub(in crate::tcp) ece: bool,
 }
 
 /// What an incoming ACK told, as far as it has been processed.
@@ -66,157 +84,160 @@ pub(super) struct AckState {
 /// Of segments that were sent once: when the first and the last of them left, and where the first began.
 type Found<'a> = (&'a mut Option<Instant>, &'a mut Instant, &'a mut Option<Seq>);
 
-impl Socket {
-    pub(super) fn handle_ack(&mut self, cx: Context<'_>, segment: &Segment) {
-        let prior_una = self.tx.snd_una();
-        if segment.ack == prior_una && self.tx.scoreboard.packets_out() == 0 {
+impl Sender {
+    /// The peer acknowledges.
+    pub(in crate::tcp) fn on_ack(&mut self, cx: Context<'_>, told: &Ack<'_>) {
+        debug_assert!(!self.snd_una().after(self.snd_nxt()), "what is acknowledged has been sent");
+        let prior_una = self.snd_una();
+        if told.number == prior_una && self.scoreboard.packets_out() == 0 {
             // Nothing is in the network, as always at a receiver: the ACK can only tell of a window.
-            self.update_peer_window(segment);
-            if segment.sack_len > 0 && self.tx.sack_ok {
+            self.update_peer_window(told.seq, told.number, told.window);
+            if !told.sacks.is_empty() {
                 // What was sent again and came twice may take a reduction back.
-                let mut ack = self.begin_ack(segment, prior_una);
-                self.apply_sacks(cx.now, segment, &mut ack);
+                let mut ack = self.begin_ack(told, prior_una);
+                self.apply_sacks(cx.now, told.sacks, &mut ack);
                 if ack.facts.reports_duplicate {
                     self.fastretrans_alert(cx, &mut ack);
                 }
             }
             return;
         }
-        if segment.ack.after(self.tx.snd_nxt()) || segment.ack.before(prior_una) {
+        if told.number.after(self.snd_nxt()) || told.number.before(prior_una) {
             // Data not yet sent, or an old ACK overtaken by a newer one: its SACK blocks may still help.
-            if segment.ack.before(prior_una) && segment.sack_len > 0 && self.tx.sack_ok {
-                let mut ack = self.begin_ack(segment, prior_una);
-                self.apply_sacks(cx.now, segment, &mut ack);
+            if told.number.before(prior_una) && !told.sacks.is_empty() {
+                let mut ack = self.begin_ack(told, prior_una);
+                self.apply_sacks(cx.now, told.sacks, &mut ack);
                 self.fastretrans_alert(cx, &mut ack);
             }
             return;
         }
-        if self.ts_ok && segment.has_ts {
-            self.tx.flow.ts_peer = segment.ts_val;
-            self.tx.flow.ts_echo = self.echoed(segment);
+        if let Some(stamps) = told.stamps {
+            (self.flow.ts_peer, self.flow.ts_echo) = stamps;
         }
-        let prior_delivered = self.tx.flow.delivered;
-        let prior_lost = self.tx.flow.lost;
-        let had_packets = self.tx.scoreboard.packets_out() > 0;
-        let mut ack = self.begin_ack(segment, prior_una);
+        let prior_delivered = self.flow.delivered;
+        let prior_lost = self.flow.lost;
+        let had_packets = self.scoreboard.packets_out() > 0;
+        let mut ack = self.begin_ack(told, prior_una);
 
-        if self.update_peer_window(segment) {
+        if self.update_peer_window(told.seq, told.number, told.window) {
             ack.facts.changes_window = true;
         }
-        if segment.ack != prior_una {
+        if told.number != prior_una {
             ack.facts.advances_una = true;
-            let newly = segment.ack.distance(prior_una);
-            self.tx.flow.bytes_acked += u64::from(newly);
-            self.tx.flow.snd_una = segment.ack.get();
-            self.tx.loss.on_progress();
-        } else if segment.len == 0 && !ack.facts.changes_window && had_packets {
+            let newly = told.number.distance(prior_una);
+            self.flow.bytes_acked += u64::from(newly);
+            self.flow.snd_una = told.number.get();
+            self.loss.on_progress();
+        } else if !told.carries_data && !ack.facts.changes_window && had_packets {
             ack.is_duplicate = true;
-            self.tx.loss.on_duplicate_ack();
+            self.loss.on_duplicate_ack();
         }
-        let prior_fack = self.tx.scoreboard.highest_sacked();
-        if self.tx.sack_ok && (segment.sack_len > 0 || self.tx.scoreboard.sacked_out() > 0) {
-            self.apply_sacks(cx.now, segment, &mut ack);
+        let prior_fack = self.scoreboard.highest_sacked();
+        if self.sack_ok && (!told.sacks.is_empty() || self.scoreboard.sacked_out() > 0) {
+            self.apply_sacks(cx.now, told.sacks, &mut ack);
         }
         let restarts_timer = had_packets && self.clean_queue(cx, prior_fack, &mut ack);
-        self.tx.rack.update_reo_wnd(ack.rate.sample.prior_delivered, self.tx.flow.delivered);
-        if self.tx.flow.ecn_ok && segment.flags.has(Flags::ECE) {
+        self.rack.update_reo_wnd(ack.rate.sample.prior_delivered, self.flow.delivered);
+        if self.flow.ecn_ok && told.ece {
             ack.facts.echoes_ce = true;
             ack.rate.sample.is_ece = true;
-            let delivered = self.tx.flow.delivered.wrapping_sub(prior_delivered);
-            self.tx.flow.delivered_ce = self.tx.flow.delivered_ce.wrapping_add(delivered);
+            let delivered = self.flow.delivered.wrapping_sub(prior_delivered);
+            self.flow.delivered_ce = self.flow.delivered_ce.wrapping_add(delivered);
         }
-        self.tx.cc.in_ack_event(&mut self.tx.flow, cx.siblings, event_flags(segment, &ack.facts));
-        if self.tx.tlp.is_out() {
+        self.cc.in_ack_event(&mut self.flow, cx.siblings, event_flags(!told.sacks.is_empty(), &ack.facts));
+        if self.tlp.is_out() {
             self.process_tlp_ack(cx, &ack);
         }
         let facts = &ack.facts;
         let tells_of_loss = facts.sacks_segments | facts.reports_duplicate | facts.echoes_ce;
-        if !facts.is_more_than_duplicate() || tells_of_loss || self.tx.flow.ca_state != CaState::Open {
+        if !facts.is_more_than_duplicate() || tells_of_loss || self.flow.ca_state != CaState::Open {
             self.fastretrans_alert(cx, &mut ack);
         }
         if restarts_timer && !ack.facts.waits_for_reordered {
             self.rearm(cx.now);
         }
 
-        let delivered = self.tx.flow.delivered.wrapping_sub(prior_delivered);
-        let lost = self.tx.flow.lost.wrapping_sub(prior_lost);
-        self.tx.delivery.finish(cx.now, &mut self.tx.flow, delivered, lost, &mut ack.rate);
+        let delivered = self.flow.delivered.wrapping_sub(prior_delivered);
+        let lost = self.flow.lost.wrapping_sub(prior_lost);
+        self.delivery.finish(cx.now, &mut self.flow, delivered, lost, &mut ack.rate);
         self.control_window(cx, delivered, lost, &ack);
-        if self.tx.is_subflow && self.settings.stack.subflow_grows_after_sending {
-            self.tx.space_check = self.tx.writer_blocked;
+        if self.is_subflow && self.settings.stack.subflow_grows_after_sending {
+            self.space_check = self.writer_blocked;
         } else {
             self.refill(cx.now);
         }
     }
 
-    fn begin_ack(&self, segment: &Segment, prior_una: Seq) -> AckState {
+    fn begin_ack(&self, told: &Ack<'_>, prior_una: Seq) -> AckState {
         AckState {
-            number: segment.ack,
-            facts: AckFacts { carries_data: segment.len > 0, ..AckFacts::default() },
+            number: told.number,
+            facts: AckFacts { carries_data: told.carries_data, ..AckFacts::default() },
             prior_una,
-            ts_ecr: (self.ts_ok && segment.has_ts).then(|| self.echoed(segment)),
+            ts_ecr: told.stamps.map(|(_, echo)| echo),
             is_duplicate: false,
-            rate: RateSample::new(self.tx.scoreboard.in_flight()),
+            rate: RateSample::new(self.scoreboard.in_flight()),
             reordered_from: None,
             first_sacked_at: None,
             last_sacked_at: None,
         }
     }
 
-    /// RFC 9293 section 3.10.7.4: the window of the newest segment counts. True if it changed.
+    /// RFC 9293 section 3.10.7.4: the window of the newest segment counts.
     #[inline]
-    fn update_peer_window(&mut self, segment: &Segment) -> bool {
-        let window = u32::from(segment.window) << self.peer_wscale;
-        let newer = segment.ack.after(self.tx.snd_una())
-            || segment.seq.after(self.tx.snd_wl1)
-            || (segment.seq == self.tx.snd_wl1 && (window > self.tx.snd_wnd || window == 0));
-        if !newer {
+    pub(in crate::tcp) fn is_newer_window(&self, seq: Seq, number: Seq, window: u32) -> bool {
+        number.after(self.snd_una()) || seq.after(self.snd_wl1) || (seq == self.snd_wl1 && (window > self.snd_wnd || window == 0))
+    }
+
+    /// True if the window changed.
+    #[inline]
+    fn update_peer_window(&mut self, seq: Seq, number: Seq, window: u32) -> bool {
+        if !self.is_newer_window(seq, number, window) {
             return false;
         }
-        self.tx.snd_wl1 = segment.seq;
-        let changed = window != self.tx.snd_wnd;
-        self.tx.snd_wnd = window;
-        self.tx.max_window = self.tx.max_window.max(window);
+        self.snd_wl1 = seq;
+        let changed = window != self.snd_wnd;
+        self.snd_wnd = window;
+        self.max_window = self.max_window.max(window);
         changed
     }
 
     /// Removes what is acknowledged cumulatively; takes RTT samples. True if the retransmission timer begins anew.
     fn clean_queue(&mut self, cx: Context<'_>, prior_fack: Seq, ack: &mut AckState) -> bool {
-        if self.tx.path_mtu.reads_scoreboard() {
+        if self.path_mtu.reads_scoreboard() {
             self.tell_search_of_acked(ack.number);
         }
         let (mut first_at, mut last_at): (Option<Instant>, Instant) = (None, Instant::ZERO);
         let mut acked = 0;
         let mut retransmitted = false;
         let mut low_hole: Option<Seq> = None;
-        let any_sacked = self.tx.scoreboard.sacked_out() > 0;
+        let any_sacked = self.scoreboard.sacked_out() > 0;
         // Nearly always each segment was sent once, nothing of it was marked since, and so the last of them decides.
-        if let Some((first, last, [count, bursts])) = self.tx.scoreboard.plain_acked(ack.number) {
+        if let Some((first, last, [count, bursts])) = self.scoreboard.plain_acked(ack.number) {
             (first_at, last_at, low_hole) = (Some(first.at), last.at, Some(first.seq));
             acked = count;
-            self.tx.flow.delivered = self.tx.flow.delivered.wrapping_add(count);
-            let any_before_high = !first.end().after(self.tx.loss.high_seq());
+            self.flow.delivered = self.flow.delivered.wrapping_add(count);
+            let any_before_high = !first.end().after(self.loss.high_seq());
             ack.facts.delivers_original |= any_before_high;
-            self.tx.rack.advance(cx.now, last, self.tx.flow.min_rtt_us);
-            self.tx.delivery.on_delivered(last, &mut ack.rate);
+            self.rack.advance(cx.now, last, self.flow.min_rtt_us);
+            self.delivery.on_delivered(last, &mut ack.rate);
             let end = last.seq + last.len;
-            self.tx.scoreboard.pop_plain([count, bursts], end);
+            self.scoreboard.pop_plain([count, bursts], end);
         }
-        if self.tx.scoreboard.head_if_acked(ack.number).is_some() {
+        if self.scoreboard.head_if_acked(ack.number).is_some() {
             (acked, retransmitted) = self.clean_scoreboarded(cx.now, acked, (&mut first_at, &mut last_at, &mut low_hole), ack);
         }
-        self.tx.scoreboard.trim_head(ack.number);
-        if self.tx.path_mtu.reads_scoreboard() {
+        self.scoreboard.trim_head(ack.number);
+        if self.path_mtu.reads_scoreboard() {
             self.settle_arrived_probes(cx.now);
-        } else if self.tx.path_mtu.is_probe_out() {
+        } else if self.path_mtu.is_probe_out() {
             self.on_mtu_probe_acked(cx.now);
         }
         if acked > 0 {
             ack.facts.acks_segments = true;
-            self.tx.loss.end_duplicate_acks();
-        } else if !self.tx.sack_ok && ack.is_duplicate {
+            self.loss.end_duplicate_acks();
+        } else if !self.sack_ok && ack.is_duplicate {
             // RFC 6582: a duplicate ACK stands for a segment that left the network.
-            self.tx.flow.delivered = self.tx.flow.delivered.wrapping_add(1);
+            self.flow.delivered = self.flow.delivered.wrapping_add(1);
         }
         // Karn's algorithm: only segments never retransmitted give an RTT; SACKed ones too (RFC 6298 section 3).
         let acked_rtt = first_at.filter(|_| !retransmitted).map(|at| cx.now.since(at));
@@ -228,7 +249,7 @@ impl Socket {
         let last_at = ack.last_sacked_at.or(first_at.filter(|_| !retransmitted).map(|_| last_at));
         let last_rtt = last_at.map(|at| cx.now.since(at)).or(stamped_rtt);
         if let (Some(rtt), Some(last)) = (rtt.or(stamped_rtt), last_rtt) {
-            self.tx.rtt.sample(rtt, last, self.tx.snd_una(), self.tx.snd_nxt(), &mut self.tx.flow);
+            self.rtt.sample(rtt, last, self.snd_una(), self.snd_nxt(), &mut self.flow);
         }
         if acked > 0
             && let Some(low) = low_hole
@@ -242,29 +263,29 @@ impl Socket {
         // A lone short segment in a round trip: the receiver may have waited for a second one.
         sample.is_ack_delayed = acked == 1
             && !any_sacked
-            && self.tx.snd_una().distance(ack.prior_una) < self.tx.flow.mss
-            && sample.prior_delivered.wrapping_add(1) == self.tx.flow.delivered
+            && self.snd_una().distance(ack.prior_una) < self.flow.mss
+            && sample.prior_delivered.wrapping_add(1) == self.flow.delivered
             && !(ack.facts.sacks_segments | ack.facts.reports_duplicate);
         if acked > 0 || ack.last_sacked_at.is_some() {
             sample.pkts_acked = acked;
             // One that draws gets a number here whether it looks at it or not.
-            if self.tx.cc.has_pkts_acked() || self.tx.cc.flags() & cc::flags::DRAWS != 0 {
+            if self.cc.has_pkts_acked() || self.cc.flags() & cc::flags::DRAWS != 0 {
                 self.refresh_flow();
             }
-            self.tx.cc.pkts_acked(&mut self.tx.flow, cx.siblings, &ack.rate.sample);
+            self.cc.pkts_acked(&mut self.flow, cx.siblings, &ack.rate.sample);
         }
         // A selective acknowledgement of what left after the first segment did tells nothing of that.
-        let since_head = || self.tx.scoreboard.head().map(|head| cx.now.since(head.at));
+        let since_head = || self.scoreboard.head().map(|head| cx.now.since(head.at));
         acked > 0 || sacked_rtt.zip(since_head()).is_some_and(|(rtt, head)| rtt > head)
     }
 
-    /// As [`Socket::clean_queue`] for segments of which some were retransmitted, lost or sacked. Returns how many were acknowledged, with the `acked` before
+    /// As [`Sender::clean_queue`] for segments of which some were retransmitted, lost or sacked. Returns how many were acknowledged, with the `acked` before
     /// them, and whether any was retransmitted.
     #[inline(never)]
     fn clean_scoreboarded(&mut self, now: Instant, mut acked: u32, found: Found<'_>, ack: &mut AckState) -> (u32, bool) {
         let (first_at, last_at, low_hole) = found;
         let mut retransmitted = false;
-        while let Some(sent) = self.tx.scoreboard.head_if_acked(ack.number) {
+        while let Some(sent) = self.scoreboard.head_if_acked(ack.number) {
             acked += 1;
             if sent.is_retransmitted() {
                 if sent.is_retrans() {
@@ -275,21 +296,21 @@ impl Socket {
                 *last_at = sent.at;
                 first_at.get_or_insert(sent.at);
                 low_hole.get_or_insert(sent.seq);
-                if !sent.end().after(self.tx.loss.high_seq()) {
+                if !sent.end().after(self.loss.high_seq()) {
                     ack.facts.delivers_original = true;
                 }
             }
             if !sent.is_sacked() {
-                self.tx.flow.delivered = self.tx.flow.delivered.wrapping_add(1);
+                self.flow.delivered = self.flow.delivered.wrapping_add(1);
                 // An echo from before it was sent again: an earlier copy was received, and this one's time says nothing of losses.
                 let earlier_copy =
                     sent.is_retransmitted() && ack.ts_ecr.is_some_and(|echo| super::is_earlier(echo, super::timestamp(sent.at)));
                 if !earlier_copy {
-                    self.tx.rack.advance(now, sent, self.tx.flow.min_rtt_us);
+                    self.rack.advance(now, sent, self.flow.min_rtt_us);
                 }
-                self.tx.delivery.on_delivered(sent, &mut ack.rate);
+                self.delivery.on_delivered(sent, &mut ack.rate);
             }
-            self.tx.scoreboard.pop_head();
+            self.scoreboard.pop_head();
         }
         (acked, retransmitted)
     }
@@ -297,32 +318,32 @@ impl Socket {
     /// What algorithms read and the transport computes.
     #[inline]
     pub(super) fn refresh_flow(&mut self) {
-        self.tx.flow.in_flight = self.tx.scoreboard.in_flight();
-        self.tx.flow.packets_out = self.tx.scoreboard.packets_out();
-        self.tx.flow.cwnd_limited = self.is_cwnd_limited();
-        self.tx.flow.next_send_ns = self.tx.pacer.next().as_nanos();
-        if self.tx.cc.flags() & cc::flags::DRAWS != 0 {
-            self.tx.flow.random = self.tx.random.next_u32();
+        self.flow.in_flight = self.scoreboard.in_flight();
+        self.flow.packets_out = self.scoreboard.packets_out();
+        self.flow.cwnd_limited = self.is_cwnd_limited();
+        self.flow.next_send_ns = self.pacer.next().as_nanos();
+        if self.cc.flags() & cc::flags::DRAWS != 0 {
+            self.flow.random = self.random.next_u32();
         }
     }
 
     fn control_window(&mut self, cx: Context<'_>, delivered: u32, lost: u32, ack: &AckState) {
-        if self.tx.cc.has_cong_control() {
+        if self.cc.has_cong_control() {
             self.refresh_flow();
             let flags = if ack.facts.changes_window { cc::ack_flags::WIN_UPDATE } else { 0 };
-            self.tx.cc.cong_control(&mut self.tx.flow, cx.siblings, ack.number.get(), flags, &ack.rate.sample);
+            self.cc.cong_control(&mut self.flow, cx.siblings, ack.number.get(), flags, &ack.rate.sample);
             return;
         }
-        if matches!(self.tx.flow.ca_state, CaState::Cwr | CaState::Recovery) {
+        if matches!(self.flow.ca_state, CaState::Cwr | CaState::Recovery) {
             self.reduce_window(delivered, lost, ack.facts);
         } else {
             // While the path reorders much, SACKs count as progress too; otherwise only the cumulative ACK does.
-            let sacks_count = self.tx.flow.reordering > self.settings.reordering.get();
+            let sacks_count = self.flow.reordering > self.settings.reordering.get();
             if ack.facts.acks_segments | (sacks_count & ack.facts.sacks_segments) {
                 self.refresh_flow();
-                self.tx.cc.cong_avoid(&mut self.tx.flow, cx.siblings, ack.number.get(), delivered);
-                if self.tx.flow.reduce != 0 {
-                    self.tx.flow.reduce = 0;
+                self.cc.cong_avoid(&mut self.flow, cx.siblings, ack.number.get(), delivered);
+                if self.flow.reduce != 0 {
+                    self.flow.reduce = 0;
                     self.enter_cwr(cx);
                 }
             }
@@ -332,30 +353,30 @@ impl Socket {
 
     /// Linux's rule: twice the window a round trip in slow start, 1.2 times after.
     pub(super) fn update_pacing_rate(&mut self) {
-        if self.tx.cc.flags() & cc::flags::PACES != 0 || self.tx.flow.srtt_us == 0 {
+        if self.cc.flags() & cc::flags::PACES != 0 || self.flow.srtt_us == 0 {
             return;
         }
-        let percent = if self.tx.flow.cwnd < self.tx.flow.ssthresh / 2 { 200 } else { 120 };
-        let window = u64::from(self.tx.flow.cwnd.max(self.tx.scoreboard.packets_out()));
+        let percent = if self.flow.cwnd < self.flow.ssthresh / 2 { 200 } else { 120 };
+        let window = u64::from(self.flow.cwnd.max(self.scoreboard.packets_out()));
         // mss * window stays below 2^46 and the factor below 2^24, so the product holds in 64 bits.
-        let rate = u64::from(self.tx.flow.mss) * window * (80_000 * percent) / u64::from(self.tx.flow.srtt_us);
-        self.tx.flow.pacing_rate = rate.min(self.tx.flow.max_pacing_rate);
+        let rate = u64::from(self.flow.mss) * window * (80_000 * percent) / u64::from(self.flow.srtt_us);
+        self.flow.pacing_rate = rate.min(self.flow.max_pacing_rate);
     }
 
     #[inline]
     pub(super) fn is_cwnd_limited(&self) -> bool {
-        self.tx.cwnd_validation.is_cwnd_limited(self.window(), self.tx.flow.max_packets_out)
+        self.cwnd_validation.is_cwnd_limited(self.window(), self.flow.max_packets_out)
     }
 }
 
 /// What `in_ack_event` is told of an ACK: Linux's fast path takes those that bring nothing but a number.
 #[inline]
-fn event_flags(segment: &Segment, facts: &AckFacts) -> u32 {
+fn event_flags(has_sacks: bool, facts: &AckFacts) -> u32 {
     if facts.echoes_ce {
         let window = if facts.changes_window { cc::ack_flags::WIN_UPDATE } else { 0 };
         return cc::ack_flags::SLOWPATH | cc::ack_flags::ECE | window;
     }
-    match (segment.sack_len > 0, facts.changes_window) {
+    match (has_sacks, facts.changes_window) {
         (false, false) => 0,
         (true, false) => cc::ack_flags::SLOWPATH,
         (_, true) => cc::ack_flags::SLOWPATH | cc::ack_flags::WIN_UPDATE,

@@ -1,6 +1,8 @@
 //! RACK (RFC 8985 section 6; Linux: `tcp_recovery.c`): a segment is lost if one that was sent well after it has been delivered.
 
-use crate::tcp::scoreboard::{Scoreboard, Sent};
+use crate::tcp::sender::scoreboard::{Scoreboard, Sent};
+use crate::tcp::sender::{CaState, Sender};
+use crate::tcp::timer::Pending;
 use polypath_base::{Duration, Instant, Seq};
 
 /// Recoveries for which a widened reordering window is kept (RFC 8985 section 6.2 step 4).
@@ -187,6 +189,39 @@ impl Rack {
             }
         }
         wait
+    }
+}
+
+impl Sender {
+    fn reo_wnd(&self) -> Duration {
+        self.rack.reo_wnd(ReoWnd {
+            min_rtt_us: self.flow.min_rtt_us,
+            srtt: self.flow.srtt_us,
+            loss_is_evident: self.flow.ca_state >= CaState::Recovery || self.scoreboard.sacked_out() >= self.flow.reordering,
+        })
+    }
+
+    /// Marks what RACK deems lost at `now`; arms the reordering timer if something is still in doubt, and says so.
+    pub(in crate::tcp::sender) fn rack_detect(&mut self, now: Instant) -> bool {
+        if !self.rack.take_advanced() {
+            return false;
+        }
+        let wait = self.rack_mark(now);
+        if wait > Duration::ZERO {
+            self.timers.arm_pending(Pending::Reordering, now, wait + self.timers.floor());
+        }
+        wait > Duration::ZERO
+    }
+
+    /// Marks losses; returns the longest time until another segment would be lost.
+    pub(in crate::tcp::sender) fn rack_mark(&mut self, now: Instant) -> Duration {
+        let reo_wnd = self.reo_wnd();
+        self.rack.mark_lost(now, reo_wnd, &mut self.scoreboard, &mut self.flow.lost)
+    }
+
+    /// Whether RACK would, after a timeout, still wait for this segment.
+    pub(in crate::tcp::sender) fn rack_still_waits(&self, now: Instant, index: usize) -> bool {
+        self.rack.still_waits(now, self.scoreboard.at(index), self.reo_wnd())
     }
 }
 

@@ -1,7 +1,7 @@
 //! A few cases by hand, and any order of what can happen against a model.
 
 use super::*;
-use crate::tcp::queue::SendQueue;
+use crate::tcp::sender::queue::SendQueue;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 

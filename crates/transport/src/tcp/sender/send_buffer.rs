@@ -1,6 +1,6 @@
 //! The send buffer and its autotuning: the data of plain TCP, and the size that a subflow adds to its connection's.
 
-use super::{DEFAULT_MSS, Socket};
+use super::{DEFAULT_MSS, Sender};
 use polypath_base::Instant;
 
 /// What the kernel adds to a segment in its rule for the send buffer: headers 320, shared info 320, then the descriptor 256.
@@ -17,45 +17,45 @@ pub(super) fn memory_of_buffer(len: u32) -> u32 {
     (len + SEGMENT_OVERHEAD).next_power_of_two() + SEGMENT_DESCRIPTOR
 }
 
-impl Socket {
+impl Sender {
     /// The application begins to write: if nothing waits and the window would allow more, what is in the network tells of the application, not of
     /// the path (draft-cheng-iccrg-delivery-rate-estimation-00 section 3.4). As in Linux this is asked at the start of a write alone, and
     /// never of a subflow, which the connection writes to.
     pub(super) fn note_app_limited(&mut self) {
-        let board = &self.tx.scoreboard;
-        if !self.tx.is_subflow
-            && self.tx.offered > 0
-            && self.tx.queue.unsent() < self.tx.flow.mss
-            && board.in_flight() < self.tx.flow.cwnd
+        let board = &self.scoreboard;
+        if !self.is_subflow
+            && self.offered > 0
+            && self.queue.unsent() < self.flow.mss
+            && board.in_flight() < self.flow.cwnd
             && board.lost_out() <= board.retrans_out()
         {
-            self.tx.flow.app_limited = self.tx.flow.delivered.wrapping_add(board.in_flight()).max(1);
+            self.flow.app_limited = self.flow.delivered.wrapping_add(board.in_flight()).max(1);
         }
     }
 
     /// Takes what the application offers into the send buffer, as far as there is room.
     pub(super) fn fill_send_buffer(&mut self) {
-        if self.tx.is_subflow || self.tx.offered == 0 || !self.state.can_send() {
+        if self.is_subflow || self.offered == 0 || !self.may_write {
             return;
         }
         if self.settings.stack.grows_buffers {
             let queued = self.queued_memory();
-            if queued < self.tx.sndbuf {
-                let bytes = u64::from(self.tx.sndbuf - queued).min(self.tx.offered) as u32;
-                self.tx.queue.accept(bytes);
+            if queued < self.sndbuf {
+                let bytes = u64::from(self.sndbuf - queued).min(self.offered) as u32;
+                self.queue.accept(bytes);
                 self.on_accepted(bytes);
             }
         } else {
             self.begin_writing();
         }
-        self.tx.writer_blocked = self.tx.offered > 0;
+        self.writer_blocked = self.offered > 0;
     }
 
     /// The writer fills a buffer. What fills the only one that waits leaves first, as far as it may, and the writer makes up for it before it begins the
     /// next (Linux: `tcp_push_one`): the first buffer of a write ends with the window and as many segments as any other has.
     fn begin_writing(&mut self) {
-        if self.tx.queue.buffers() <= 1 {
-            self.tx.writing = self.write_buffer() && self.tx.offered > 0;
+        if self.queue.buffers() <= 1 {
+            self.writing = self.write_buffer() && self.offered > 0;
         } else {
             self.write_rest();
         }
@@ -64,37 +64,37 @@ impl Socket {
     /// Nothing more leaves of what was written: the writer goes on. False if it cannot.
     #[cold]
     pub(super) fn write_on(&mut self) -> bool {
-        let accepted = self.tx.accepted;
-        if self.tx.queue.buffers() == 0 {
+        let accepted = self.accepted;
+        if self.queue.buffers() == 0 {
             self.begin_writing();
         } else {
             self.write_rest();
         }
-        self.tx.writer_blocked = self.tx.offered > 0;
-        self.tx.accepted != accepted
+        self.writer_blocked = self.offered > 0;
+        self.accepted != accepted
     }
 
     /// Buffers are filled whole while the send buffer has room to begin them.
     fn write_rest(&mut self) {
-        self.tx.writing = false;
-        while self.tx.offered > 0 && self.write_buffer() {}
+        self.writing = false;
+        while self.offered > 0 && self.write_buffer() {}
     }
 
     /// Data goes into the last buffer that waits, or into a new one; false if there is no room.
     fn write_buffer(&mut self) -> bool {
         let goal = self.buffer_goal();
-        let room = match self.tx.queue.room_in_tail(goal) {
-            0 if self.queued_memory() < self.tx.sndbuf => goal,
+        let room = match self.queue.room_in_tail(goal) {
+            0 if self.queued_memory() < self.sndbuf => goal,
             room => room,
         };
-        let bytes = u64::from(room).min(self.tx.offered) as u32;
+        let bytes = u64::from(room).min(self.offered) as u32;
         if bytes == 0 {
             return false;
         }
-        self.tx.queue.accept_into_buffers(bytes, goal);
+        self.queue.accept_into_buffers(bytes, goal);
         self.on_accepted(bytes);
         if bytes == room {
-            self.tx.queue.mark_pushed(self.tx.max_window / 2);
+            self.queue.mark_pushed(self.max_window / 2);
         }
         true
     }
@@ -102,38 +102,38 @@ impl Socket {
     /// What has left of the only buffer is made up for while the writer goes on.
     #[cold]
     pub(super) fn refill_buffer(&mut self) {
-        if self.tx.queue.buffers() == 1 && self.tx.queue.room_in_tail(self.buffer_goal()) > 0 {
-            self.tx.writing = self.write_buffer() && self.tx.offered > 0;
-            self.tx.writer_blocked = self.tx.offered > 0;
+        if self.queue.buffers() == 1 && self.queue.room_in_tail(self.buffer_goal()) > 0 {
+            self.writing = self.write_buffer() && self.offered > 0;
+            self.writer_blocked = self.offered > 0;
         }
     }
 
     /// What a buffer holds: whole segments, as many as the longest burst has, and up to half of the widest window that the peer has announced (Linux:
     /// `tcp_xmit_size_goal`, `tcp_bound_to_half_wnd`).
     fn buffer_goal(&self) -> u32 {
-        let segment = self.tx.segment_len();
-        let half = if self.tx.max_window > DEFAULT_MSS { self.tx.max_window / 2 } else { self.tx.max_window.max(1) };
+        let segment = self.segment_len();
+        let half = if self.max_window > DEFAULT_MSS { self.max_window / 2 } else { self.max_window.max(1) };
         (self.size_goal().min(half) / segment).max(1) * segment
     }
 
     fn on_accepted(&mut self, bytes: u32) {
-        self.tx.accepted += u64::from(bytes);
-        if self.tx.offered != u64::MAX {
-            self.tx.offered -= u64::from(bytes);
+        self.accepted += u64::from(bytes);
+        if self.offered != u64::MAX {
+            self.offered -= u64::from(bytes);
         }
-        self.tx.flow.write_seq = self.tx.queue.write_seq().get();
+        self.flow.write_seq = self.queue.write_seq().get();
     }
 
     /// After an ACK: a writer that blocks is woken once a third of the buffer is free.
     pub(super) fn refill(&mut self, _now: Instant) {
-        if !self.tx.writer_blocked {
+        if !self.writer_blocked {
             return;
         }
-        if self.tx.scoreboard.in_flight() < self.tx.flow.cwnd {
+        if self.scoreboard.in_flight() < self.flow.cwnd {
             self.expand_sndbuf();
         }
         let queued = self.queued_memory();
-        if self.tx.sndbuf.saturating_sub(queued) >= queued >> 1 {
+        if self.sndbuf.saturating_sub(queued) >= queued >> 1 {
             self.fill_send_buffer();
         }
     }
@@ -142,19 +142,19 @@ impl Socket {
     /// bursts of two segments, as a slow pace makes them, cost a third more than their bytes; what waits is in buffers of 64 KiB.
     #[inline]
     pub(super) fn queued_memory(&self) -> u32 {
-        let bytes = self.tx.queue.write_seq().distance(self.tx.scoreboard.una());
-        if self.tx.is_subflow && !self.settings.stack.subflow_counts_memory {
+        let bytes = self.queue.write_seq().distance(self.scoreboard.una());
+        if self.is_subflow && !self.settings.stack.subflow_counts_memory {
             return bytes;
         }
-        bytes + self.tx.scoreboard.bursts_out() * BURST_OVERHEAD + self.tx.queue.unsent() / (65_536 / BURST_OVERHEAD)
+        bytes + self.scoreboard.bursts_out() * BURST_OVERHEAD + self.queue.unsent() / (65_536 / BURST_OVERHEAD)
     }
 
     /// Subflows: after an ACK, and after what it let out has left, the buffer grows unless the window is full.
     #[inline]
     pub(super) fn check_space(&mut self) {
-        if self.tx.space_check {
-            self.tx.space_check = false;
-            if self.tx.scoreboard.in_flight() < self.tx.flow.cwnd {
+        if self.space_check {
+            self.space_check = false;
+            if self.scoreboard.in_flight() < self.flow.cwnd {
                 self.expand_sndbuf();
             }
         }
@@ -162,10 +162,10 @@ impl Socket {
 
     /// Two windows of segments with their overhead (more if the algorithm asks), up to `tcp_wmem`'s maximum.
     pub(crate) fn expand_sndbuf(&mut self) {
-        let per_segment = memory_of_buffer(self.tx.path_mtu.peer_mss().as_u32().max(self.tx.flow.mss));
-        let segments = self.tx.flow.cwnd.max(self.settings.initial_cwnd.get()).max(self.tx.flow.reordering + 1);
-        let windows = self.tx.cc.sndbuf_expand(&mut self.tx.flow, None);
+        let per_segment = memory_of_buffer(self.path_mtu.peer_mss().as_u32().max(self.flow.mss));
+        let segments = self.flow.cwnd.max(self.settings.initial_cwnd.get()).max(self.flow.reordering + 1);
+        let windows = self.cc.sndbuf_expand(&mut self.flow, None);
         let wanted = per_segment.saturating_mul(segments).saturating_mul(windows);
-        self.tx.sndbuf = self.tx.sndbuf.max(wanted.min(self.settings.wmem[2].as_u32()));
+        self.sndbuf = self.sndbuf.max(wanted.min(self.settings.wmem[2].as_u32()));
     }
 }

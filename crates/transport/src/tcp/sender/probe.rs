@@ -1,6 +1,6 @@
 //! What can be seen of an endpoint from outside: counters, and a snapshot.
 
-use super::{CaState, Socket};
+use super::{CaState, Sender};
 use crate::limit_clock::Held;
 use crate::{Counters, Rejections};
 use polypath_base::{Bytes, Duration, Instant, Rate, Segments};
@@ -46,41 +46,41 @@ pub struct Probe {
     pub delivery_rate: Rate,
 }
 
-impl Socket {
-    /// What has held up the sender until `now`.
-    pub fn limited(&self, now: Instant) -> Held {
-        if self.tx.established_at.is_some() { self.tx.limit.held(now) } else { Held::default() }
+impl Sender {
+    /// What has held it up until `now`.
+    pub(in crate::tcp) fn limited(&self, now: Instant) -> Held {
+        if self.established_at.is_some() { self.limit.held(now) } else { Held::default() }
     }
 
-    /// The snapshot that probes read.
-    pub fn probe(&self) -> Probe {
+    /// The snapshot of an endpoint that has received so much and rejected these.
+    pub(in crate::tcp) fn probe(&self, bytes_received: Bytes, rejected: Rejections) -> Probe {
         let us = |micros: u32| Duration::from_micros(u64::from(micros));
         Probe {
-            counters: self.counters_now(Instant::from_nanos(self.tx.flow.now_ns)),
-            rejected: self.rejected,
-            bytes_received: Bytes::new(self.rx.received_bytes()),
-            established_at: self.tx.established_at,
-            cwnd: Segments::new(self.tx.flow.cwnd),
-            ssthresh: Segments::new(self.tx.flow.ssthresh),
-            srtt: us(self.tx.flow.srtt_us >> 3),
-            rttvar: us(self.tx.flow.mdev_us >> 2),
-            min_rtt: us(self.tx.flow.min_rtt_us),
-            rto: self.tx.rtt.rto(),
-            in_flight: self.tx.in_flight(),
-            delivered: Segments::new(self.tx.flow.delivered),
-            reordering: Segments::new(self.tx.flow.reordering),
-            mss: Bytes::from_u32(self.tx.flow.mss),
-            pmtu: self.tx.path_mtu.pmtu(),
-            ca_state: self.tx.flow.ca_state,
-            pacing_rate: self.tx.pacing_rate(),
-            delivery_rate: Rate::from_bytes_per_sec(self.tx.delivery.rate(self.tx.flow.mss)),
+            counters: self.counters_now(Instant::from_nanos(self.flow.now_ns)),
+            rejected,
+            bytes_received,
+            established_at: self.established_at,
+            cwnd: Segments::new(self.flow.cwnd),
+            ssthresh: Segments::new(self.flow.ssthresh),
+            srtt: us(self.flow.srtt_us >> 3),
+            rttvar: us(self.flow.mdev_us >> 2),
+            min_rtt: us(self.flow.min_rtt_us),
+            rto: self.rtt.rto(),
+            in_flight: self.in_flight(),
+            delivered: Segments::new(self.flow.delivered),
+            reordering: Segments::new(self.flow.reordering),
+            mss: Bytes::from_u32(self.flow.mss),
+            pmtu: self.path_mtu.pmtu(),
+            ca_state: self.flow.ca_state,
+            pacing_rate: self.pacing_rate(),
+            delivery_rate: Rate::from_bytes_per_sec(self.delivery.rate(self.flow.mss)),
         }
     }
 
     fn counters_now(&self, now: Instant) -> Counters {
-        let mut counters = self.tx.counters;
-        counters.bytes_acked = self.tx.flow.bytes_acked;
-        self.tx.limit.count(now, &mut counters);
+        let mut counters = self.counters;
+        counters.bytes_acked = self.flow.bytes_acked;
+        self.limit.count(now, &mut counters);
         counters
     }
 }

@@ -1,0 +1,57 @@
+//! What a meta connection reads and sets of a subflow's receiver.
+
+use super::Receiver;
+
+impl Receiver {
+    /// Next sequence number expected of the peer.
+    #[cfg(test)]
+    pub(crate) fn receives_next(&self) -> polypath_base::Seq {
+        self.next()
+    }
+
+    /// The window that the last segment announced for the meta connection: data up to there is acceptable.
+    #[inline]
+    pub(crate) fn set_announced_window(&mut self, window: u32) {
+        self.set_window(window);
+    }
+
+    /// A reader that empties the buffer sends the ACK that is scheduled, since no answer will carry it.
+    #[inline]
+    pub(crate) fn reader_sends_ack(&self) -> bool {
+        self.acks().reader_sends_it()
+    }
+
+    /// Share of payload in the memory of what came, in 1/256 (upstream).
+    pub(crate) fn scaling_ratio(&self) -> u32 {
+        self.buffer().scaling_ratio()
+    }
+
+    /// Threshold up to which this subflow's segments announce the window, and the largest that it may become, bytes.
+    #[inline]
+    pub(crate) fn window_limits(&self) -> (u32, u32) {
+        self.buffer().window_limits()
+    }
+
+    /// The meta connection's buffer has grown, for a window of up to `clamp` bytes.
+    #[cold]
+    pub(crate) fn set_receive_buffer(&mut self, rcvbuf: u32, clamp: u32) {
+        self.buffer_mut().set_size(rcvbuf, clamp);
+    }
+
+    /// The receiver's own estimate of the RTT, microseconds; 0 before the first.
+    #[inline]
+    pub(crate) fn receiver_rtt_us(&self) -> u32 {
+        self.buffer().rtt_us()
+    }
+
+    /// Largest segment received, bytes.
+    #[inline]
+    pub(crate) fn received_segment_size(&self) -> u32 {
+        self.buffer().segment_size()
+    }
+
+    /// Window announced on the SYN.
+    pub(crate) fn syn_window(&self) -> u16 {
+        self.buffer().syn_window()
+    }
+}

@@ -1,0 +1,348 @@
+//! The sender's congestion states: entering and leaving recovery, PRR, tail loss probes and timeouts. `undo` takes back what proves spurious.
+
+use super::ack::{AckFacts, AckState};
+use super::recovery::{Delivered, Tlp, TlpAck, TlpVerdict};
+use super::scoreboard::Sent;
+use super::{CaState, Context, Sender};
+use crate::tcp::timer::{Pending, Timer};
+use polypath_base::{Duration, Instant};
+use polypath_cc as cc;
+
+impl Sender {
+    #[inline(never)]
+    pub(super) fn set_ca_state(&mut self, cx: Context<'_>, state: CaState) {
+        if state == self.flow.ca_state {
+            return;
+        }
+        self.cc.set_state(&mut self.flow, cx.siblings, state);
+        self.flow.ca_state = state;
+    }
+
+    /// Decides on a dubious ACK: what Linux calls the fast-retransmit alert. Whether
+    /// something goes again, `loss.retransmits` says.
+    #[inline(never)]
+    pub(super) fn fastretrans_alert(&mut self, cx: Context<'_>, ack: &mut AckState) {
+        if self.scoreboard.packets_out() == 0 {
+            self.scoreboard.forget_sacks();
+        }
+        let marked = ack.facts.echoes_ce;
+        if marked {
+            self.undo.forget_threshold();
+        }
+        if self.flow.ca_state == CaState::Open {
+            self.undo.forget_retrans_stamp();
+        } else if !self.snd_una().before(self.loss.high_seq()) {
+            match self.flow.ca_state {
+                CaState::Cwr if self.snd_una() != self.loss.high_seq() => {
+                    self.end_reduction(cx);
+                    self.set_ca_state(cx, CaState::Open);
+                }
+                CaState::Recovery => {
+                    if self.leave_recovery(cx, ack) {
+                        return;
+                    }
+                    self.end_reduction(cx);
+                }
+                _ => {}
+            }
+        }
+        match self.flow.ca_state {
+            CaState::Recovery => {
+                if self.undo_during_recovery(cx, ack) {
+                    return;
+                }
+                self.identify_losses(cx.now, ack);
+                if self.flow.ca_state != CaState::Recovery {
+                    if !self.time_to_recover() {
+                        self.retransmit_probes();
+                        return;
+                    }
+                    self.enter_recovery(cx);
+                }
+            }
+            CaState::Loss => {
+                let new_data = self.go_on_after_timeout(cx, ack);
+                self.identify_losses(cx.now, ack);
+                if !(self.flow.ca_state == CaState::Open || ack.facts.proves_retransmission_lost) {
+                    let is_lost = self.flow.ca_state == CaState::Loss;
+                    self.loss.set_retransmits(!new_data && is_lost);
+                    self.loss.set_new_data_first(new_data && is_lost);
+                    return;
+                }
+                // The window is taken back, or retransmissions are lost.
+                self.open_or_recover(cx, ack);
+                return;
+            }
+            _ => {
+                self.open_or_recover(cx, ack);
+                return;
+            }
+        }
+        self.loss.set_retransmits(true);
+    }
+
+    /// Recovery begins if something is lost; else all may be well.
+    fn open_or_recover(&mut self, cx: Context<'_>, ack: &mut AckState) {
+        if self.flow.ca_state <= CaState::Disorder {
+            self.undo_by_dsacks(cx);
+        }
+        self.identify_losses(cx.now, ack);
+        if !self.time_to_recover() {
+            self.try_to_open(cx, ack.facts.echoes_ce);
+            self.retransmit_probes();
+            return;
+        }
+        if self.path_mtu.is_probe_out() && self.mtu_probe_is_lost(cx.now) {
+            return;
+        }
+        self.enter_recovery(cx);
+        self.loss.set_retransmits(true);
+    }
+
+    /// What lost probes carried goes again though nothing else is lost.
+    fn retransmit_probes(&mut self) {
+        if self.scoreboard.lost_out() > 0 {
+            self.loss.set_retransmits(true);
+        }
+    }
+
+    fn identify_losses(&mut self, now: Instant, ack: &mut AckState) {
+        if !self.sack_ok {
+            self.newreno_losses(ack);
+            if self.path_mtu.reads_scoreboard() && self.scoreboard.lost_out() > 0 {
+                self.settle_lost_probes(now);
+            }
+            return;
+        }
+        let before_marking = self.scoreboard.retrans_out();
+        ack.facts.waits_for_reordered |= self.rack_detect(now);
+        if before_marking > self.scoreboard.retrans_out() {
+            ack.facts.proves_retransmission_lost = true;
+        }
+        if self.path_mtu.reads_scoreboard() && self.scoreboard.lost_out() > 0 {
+            self.settle_lost_probes(now);
+        }
+    }
+
+    /// Without SACK (RFC 6582): three duplicate ACKs, or a partial ACK in recovery, say that the first segment is lost.
+    fn newreno_losses(&mut self, ack: &AckState) {
+        let partial = self.flow.ca_state >= CaState::Recovery && ack.facts.advances_una;
+        if self.scoreboard.len() > 0
+            && (partial || self.loss.duplicate_acks() >= self.flow.reordering)
+            && !self.scoreboard.at(0).is_retrans()
+            && self.scoreboard.mark_lost(0)
+        {
+            self.flow.lost = self.flow.lost.wrapping_add(1);
+        }
+    }
+
+    pub(super) fn time_to_recover(&self) -> bool {
+        let lost = self.scoreboard.lost_out();
+        lost > 0 && (self.path_mtu.lost_probes().is_empty() || lost > self.lost_in_probes())
+    }
+
+    pub(super) fn try_keep_open(&mut self, cx: Context<'_>) {
+        let left_out = self.scoreboard.sacked_out() + self.scoreboard.lost_out() > 0;
+        let state = if left_out || self.scoreboard.any_retransmitted() { CaState::Disorder } else { CaState::Open };
+        if self.flow.ca_state != state {
+            self.set_ca_state(cx, state);
+            self.loss.set_high_seq(self.snd_nxt());
+        }
+    }
+
+    pub(super) fn try_to_open(&mut self, cx: Context<'_>, marked: bool) {
+        self.forget_retransmissions();
+        if marked {
+            self.enter_cwr(cx);
+        }
+        if self.flow.ca_state != CaState::Cwr {
+            self.try_keep_open(cx);
+        }
+    }
+
+    fn enter_recovery(&mut self, cx: Context<'_>) {
+        self.forget_retransmissions();
+        self.undo.forget_threshold();
+        self.watch_for_undo();
+        if !matches!(self.flow.ca_state, CaState::Cwr | CaState::Recovery) {
+            self.undo.set_prior_ssthresh(self.current_ssthresh());
+            self.init_reduction(cx);
+        }
+        self.counters.fast_recoveries += 1;
+        self.set_ca_state(cx, CaState::Recovery);
+    }
+
+    /// The reordering timer proved losses.
+    pub(super) fn enter_recovery_by_timer(&mut self, cx: Context<'_>) {
+        self.enter_recovery(cx);
+        if !self.cc.has_cong_control() {
+            self.reduce_window(1, 0, AckFacts::default());
+        }
+    }
+
+    pub(super) fn current_ssthresh(&self) -> u32 {
+        // Linux remembers a larger threshold than ssthresh when the window had grown past it.
+        if matches!(self.flow.ca_state, CaState::Cwr | CaState::Recovery) { self.flow.ssthresh } else { self.window().current_ssthresh() }
+    }
+
+    /// RFC 6937 section 3: the window will shrink in step with what is delivered.
+    pub(super) fn init_reduction(&mut self, cx: Context<'_>) {
+        self.loss.set_high_seq(self.snd_nxt());
+        self.tlp.forget();
+        self.flow.cwnd_cnt = 0;
+        self.flow.prior_cwnd = self.flow.cwnd;
+        self.prr.start();
+        self.refresh_flow();
+        self.flow.ssthresh = self.cc.ssthresh(&mut self.flow, cx.siblings);
+        self.queue_cwr(true);
+        self.loss.on_loss(self.flow.bytes_acked);
+    }
+
+    /// The peer echoes a mark, or the algorithm asks: once a window, the window is reduced as for a loss (RFC 3168 section 6.1.2), and
+    /// nothing undoes it.
+    #[cold]
+    pub(super) fn enter_cwr(&mut self, cx: Context<'_>) {
+        self.undo.forget_threshold();
+        if self.flow.ca_state < CaState::Cwr {
+            self.undo.end();
+            self.init_reduction(cx);
+            self.set_ca_state(cx, CaState::Cwr);
+        }
+    }
+
+    /// The window was reduced, or a reduction taken back.
+    pub(super) fn queue_cwr(&mut self, reduced: bool) {
+        self.cwr_due = reduced && self.flow.ecn_ok;
+    }
+
+    /// During a reduction the window follows what is delivered (RFC 6937 section 3).
+    #[inline(never)]
+    pub(super) fn reduce_window(&mut self, delivered: u32, newly_lost: u32, facts: AckFacts) {
+        let by = Delivered {
+            segments: delivered,
+            newly_lost,
+            advances_una: facts.advances_una,
+            acks_retransmission: facts.acks_retransmission,
+            proves_retransmission_lost: facts.proves_retransmission_lost,
+        };
+        let (in_flight, bound) = (self.scoreboard.in_flight(), self.settings.stack.prr_bound);
+        if let Some(cwnd) = self.prr.cwnd(by, in_flight, self.flow.ssthresh, self.flow.prior_cwnd, bound) {
+            self.flow.cwnd = cwnd;
+        }
+    }
+
+    fn end_reduction(&mut self, cx: Context<'_>) {
+        if self.cc.has_cong_control() {
+            return;
+        }
+        if self.flow.ssthresh < cc::SSTHRESH_INFINITE && (self.flow.ca_state == CaState::Cwr || self.undo.is_watching()) {
+            self.flow.cwnd = self.flow.ssthresh;
+        }
+        self.cc.cwnd_event(&mut self.flow, cx.siblings, cc::Event::CompleteCwr);
+    }
+
+    /// A retransmission timeout (RFC 6298 section 5.4 to 5.7, RFC 5681 section 3.1).
+    pub(super) fn enter_loss(&mut self, cx: Context<'_>) {
+        let new_recovery = self.flow.ca_state < CaState::Recovery;
+        self.mark_lost_at_timeout(cx.now);
+        let fresh = self.flow.ca_state <= CaState::Disorder || !self.loss.high_seq().after(self.snd_una());
+        if fresh || (self.flow.ca_state == CaState::Loss && self.loss.backoffs() == 0) {
+            self.undo.set_prior_ssthresh(self.current_ssthresh());
+            self.flow.prior_cwnd = self.flow.cwnd;
+            self.refresh_flow();
+            self.flow.ssthresh = self.cc.ssthresh(&mut self.flow, cx.siblings);
+            self.cc.cwnd_event(&mut self.flow, cx.siblings, cc::Event::Loss);
+            self.loss.on_loss(self.flow.bytes_acked);
+            self.watch_for_undo();
+        }
+        self.flow.cwnd = self.scoreboard.in_flight() + 1;
+        self.flow.cwnd_cnt = 0;
+        if self.flow.ca_state <= CaState::Disorder && self.scoreboard.sacked_out() >= self.settings.reordering.get() {
+            self.flow.reordering = self.flow.reordering.min(self.settings.reordering.get());
+        }
+        self.set_ca_state(cx, CaState::Loss);
+        self.loss.set_high_seq(self.snd_nxt());
+        self.queue_cwr(true);
+        self.tlp.forget();
+        self.loss.set_frto(self.settings.frto && (new_recovery || self.loss.backoffs() > 0) && !self.path_mtu.is_probe_out());
+    }
+
+    fn mark_lost_at_timeout(&mut self, now: Instant) {
+        // A first segment that is sacked means that the receiver reneged (RFC 2018 section 8).
+        if self.scoreboard.head().is_some_and(Sent::is_sacked) {
+            self.scoreboard.forget_sacks();
+        }
+        for index in 0..self.scoreboard.len() {
+            if index > 0 && self.sack_ok && self.rack_still_waits(now, index) {
+                continue;
+            }
+            if self.scoreboard.mark_lost(index) {
+                self.flow.lost = self.flow.lost.wrapping_add(1);
+            }
+        }
+    }
+
+    /// RFC 8985 section 7.4: what the ACK says of an outstanding tail loss probe.
+    #[cold]
+    pub(super) fn process_tlp_ack(&mut self, cx: Context<'_>, ack: &AckState) {
+        let says_more = ack.facts.advances_una || ack.facts.is_more_than_duplicate() || ack.facts.sacks_segments;
+        let of_probe = TlpAck { number: ack.number, reports_duplicate: ack.facts.reports_probe_duplicate, says_more };
+        if self.tlp.on_ack(of_probe) == TlpVerdict::RepairedLoss {
+            self.init_reduction(cx);
+            self.set_ca_state(cx, CaState::Cwr);
+            self.end_reduction(cx);
+            self.try_keep_open(cx);
+        }
+    }
+
+    /// When a tail loss probe is due (RFC 8985 section 7.2), if one may be sent.
+    pub(super) fn probe_timeout(&self) -> Option<Duration> {
+        let may = self.settings.tail_loss_probe
+            && self.sack_ok
+            && self.scoreboard.packets_out() > 0
+            && matches!(self.flow.ca_state, CaState::Open | CaState::Cwr);
+        may.then(|| Tlp::timeout(self.flow.srtt_us, self.scoreboard.packets_out(), self.settings.rto_min, self.timers.floor()))
+    }
+
+    /// (Re)arms the one retransmission timer after an ACK or a transmission.
+    pub(super) fn rearm(&mut self, now: Instant) {
+        if self.scoreboard.packets_out() == 0 {
+            if self.timers.pending() != Some(Pending::WindowProbe) {
+                self.timers.disarm(Timer::Retransmission);
+            }
+            return;
+        }
+        let rto = self.rtt.rto();
+        match self.probe_timeout() {
+            Some(probe) if !self.tlp.is_out() && self.loss.backoffs() == 0 => {
+                self.timers.arm_pending(Pending::LossProbe, now, probe.min(rto));
+            }
+            _ => self.timers.arm_pending(Pending::Timeout, now, rto),
+        }
+    }
+
+    /// A link's MTU is too small for what is in the network: those segments are lost, cut, and sent again at once without a
+    /// congestion response (RFC 1191 section 6.5: it is no sign of congestion).
+    #[cold]
+    pub(super) fn retransmit_oversized(&mut self, now: Instant) {
+        let mut index = 0;
+        while index < self.scoreboard.len() {
+            let sent = *self.scoreboard.at(index);
+            if sent.len > self.segment_len() && !sent.is_sacked() {
+                self.scoreboard.mark_lost(index);
+                self.scoreboard.split(index, self.segment_len());
+            }
+            index += 1;
+        }
+        if self.scoreboard.lost_out() > 0 {
+            if self.flow.ca_state != CaState::Loss {
+                self.loss.set_high_seq(self.snd_nxt());
+                self.flow.ssthresh = self.current_ssthresh();
+                self.undo.forget_threshold();
+                self.undo.end();
+                self.set_ca_state(Context::at(now), CaState::Loss);
+            }
+            self.loss.set_retransmits(true);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! What a meta connection reads and sets of a subflow's sender, beside the public methods.
+
+use super::{CaState, Sender};
+use crate::tcp::timer::Timer;
+use polypath_base::{Duration, Instant, Segments, SmoothedRtt};
+use polypath_cc as cc;
+
+impl Sender {
+    /// Smoothed RTT; zero before the first sample.
+    #[inline]
+    pub(crate) fn smoothed_rtt(&self) -> SmoothedRtt {
+        SmoothedRtt::from_eighths(self.flow.srtt_us)
+    }
+
+    /// Variation of the RTT, at least the least retransmission timeout.
+    #[inline]
+    pub(crate) fn rttvar(&self) -> Duration {
+        self.rtt.variation()
+    }
+
+    /// Slow-start threshold.
+    #[inline]
+    pub(crate) fn ssthresh(&self) -> Segments {
+        Segments::new(self.flow.ssthresh)
+    }
+
+    /// Bytes that the peer's TCP has acknowledged.
+    #[inline]
+    pub(crate) fn bytes_acked(&self) -> u64 {
+        self.flow.bytes_acked
+    }
+
+    #[inline]
+    pub(crate) fn timeouts(&self) -> u64 {
+        self.counters.timeouts
+    }
+
+    /// When the retransmission timer, which also serves probes and reordering, is due; `None` if it is off.
+    #[inline]
+    pub(crate) fn rtx_due(&self) -> Option<Instant> {
+        Some(self.timers.due(Timer::Retransmission)).filter(|&due| due != Instant::NEVER)
+    }
+
+    /// The writer of the meta connection waits for room: the send buffer may grow.
+    pub(crate) fn set_writer_blocked(&mut self, blocked: bool) {
+        self.writer_blocked = blocked;
+    }
+
+    /// The congestion window has room, and there is not even a segment to send: Nagle's rule keeps less than one.
+    #[inline]
+    pub(crate) fn is_starved(&self) -> bool {
+        self.queue.unsent() < self.flow.mss && self.scoreboard.in_flight() < self.flow.cwnd
+    }
+
+    /// The meta connection knows of a larger window than this subflow's last segment told.
+    #[inline]
+    pub(crate) fn raise_peer_window(&mut self, window: u32) {
+        self.snd_wnd = self.snd_wnd.max(window);
+    }
+
+    /// The buffers that wait to be sent, and how many segments leave as one burst.
+    #[inline]
+    pub(crate) fn buffered(&mut self) -> polypath_sched::Buffered {
+        polypath_sched::Buffered { buffers: self.queue.buffers(), burst: Segments::new(self.burst_segments(None)) }
+    }
+
+    /// The out-of-tree stack's penalty for holding up the others: half the window, and half the threshold if past it.
+    pub(crate) fn penalise(&mut self) {
+        let prior = self.flow.cwnd;
+        self.flow.cwnd = (prior >> 1).max(1);
+        if prior >= self.flow.ssthresh {
+            self.flow.ssthresh = (self.flow.ssthresh >> 1).max(2);
+        }
+    }
+
+    /// What coupled algorithms see of this subflow.
+    #[inline]
+    pub(crate) fn sibling(&self, usable: bool) -> cc::Sibling {
+        cc::Sibling {
+            bytes_since_loss: self.loss.bytes_since_loss(self.flow.bytes_acked),
+            bytes_between_losses: self.loss.bytes_between_losses(),
+            priv_word: self.cc.private_word(),
+            cwnd: self.flow.cwnd,
+            ssthresh: self.flow.ssthresh,
+            srtt_us: self.flow.srtt_us,
+            mss: self.flow.mss,
+            ca_state: self.flow.ca_state,
+            in_recovery: self.flow.ca_state >= CaState::Recovery,
+            usable: usable && self.flow.srtt_us > 0,
+            reserved: [0; 5],
+        }
+    }
+
+    /// Bytes of full segments that have left in the burst that is being sent.
+    pub(in crate::tcp) fn burst_bytes(&self) -> u32 {
+        self.burst.length * self.segment_len()
+    }
+}

@@ -1,0 +1,530 @@
+//! What leaves: retransmissions, new data and probes.
+
+use super::path_mtu::Next;
+use super::scoreboard::Sent;
+use super::sending::{Deferral, Flight, NextBurst, Window, deferral};
+use super::{CaState, Context, Limit, Sender, timestamp};
+use crate::tcp::timer::{Pending, Timer};
+use polypath_base::{Bytes, DataSeq, Instant, Seq};
+use polypath_cc as cc;
+
+/// Bytes of the longest mapping, which leaves as one burst: 64 KiB less the headers (Linux: `MPTCP_MAX_GSO_SIZE`).
+const LONGEST_MAPPING: u32 = 65_536 - 321;
+
+/// What a segment that leaves is.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(in crate::tcp) enum Kind {
+    New,
+    /// The first since the size of packets, or whether they may be split, has changed.
+    NewOfOtherSize,
+    /// A retransmission.
+    Again,
+    /// RFC 9293 section 3.8.6.1: a segment that the peer must answer, without data (as Linux sends it).
+    WindowProbe,
+}
+
+/// A segment that leaves: what its form is, the socket knows.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(in crate::tcp) struct Leaving {
+    pub(in crate::tcp) seq: Seq,
+    /// Bytes of data.
+    pub(in crate::tcp) len: u32,
+    /// Data sequence number of its first byte; subflows only.
+    pub(in crate::tcp) dsn: DataSeq,
+    pub(in crate::tcp) kind: Kind,
+    pub(in crate::tcp) is_fin: bool,
+    pub(in crate::tcp) push: bool,
+}
+
+impl Leaving {
+    #[inline(always)]
+    fn of(sent: &Sent, kind: Kind, push: bool) -> Self {
+        Self { seq: sent.seq, len: sent.len, dsn: sent.dsn, kind, is_fin: sent.is_fin(), push }
+    }
+
+    #[cold]
+    fn window_probe(seq: Seq) -> Self {
+        Self { seq, len: 0, dsn: DataSeq::default(), kind: Kind::WindowProbe, is_fin: false, push: false }
+    }
+}
+
+/// The burst that is being sent.
+#[derive(Debug, Default)]
+pub(super) struct Burst {
+    /// Segments that may still leave without another decision.
+    pub(super) remaining: u32,
+    /// Segments that have left.
+    pub(super) length: u32,
+    /// Something left since the last [`Sender::validate_window`].
+    pub(super) open: bool,
+    /// The size of packets has changed since new data left.
+    pub(super) is_resized: bool,
+}
+
+/// New data to send while `in_flight` segments are in the network; at the end of the data with a FIN.
+#[derive(Copy, Clone)]
+struct New {
+    len: u32,
+    with_fin: bool,
+    in_flight: u32,
+}
+
+impl Sender {
+    /// What leaves next at `now`. `has_sacks`: data of the peer wait for a hole before them.
+    #[inline(always)]
+    pub(in crate::tcp) fn poll(&mut self, cx: Context<'_>, has_sacks: bool) -> Option<Leaving> {
+        self.set_now(cx.now);
+        if self.queue.unsent() != 0 || self.more_than_data_is_due() {
+            let mut leaving = self.poll_data(cx, has_sacks);
+            while leaving.is_none() && self.writing && self.write_on() {
+                leaving = self.poll_data(cx, has_sacks);
+            }
+            if leaving.is_some() {
+                return leaving;
+            }
+            if self.burst.open {
+                self.burst.open = false;
+                self.validate_window(cx.now);
+            }
+            self.check_space();
+            self.burst.remaining = 0;
+        }
+        None
+    }
+
+    /// [`Sender::poll`] would find nothing to do.
+    #[inline]
+    pub(in crate::tcp) fn is_quiet(&self) -> bool {
+        self.queue.unsent() == 0 && !self.more_than_data_is_due()
+    }
+
+    /// There is something to do beside new data.
+    #[inline]
+    fn more_than_data_is_due(&self) -> bool {
+        let due = self.burst.open
+            | self.persist.is_due()
+            | self.space_check
+            | self.writing
+            | self.tlp.is_due()
+            | self.loss.retransmits()
+            | (self.fin_queued & !self.fin_sent);
+        due | (self.burst.remaining != 0)
+    }
+
+    #[inline]
+    fn poll_data(&mut self, cx: Context<'_>, has_sacks: bool) -> Option<Leaving> {
+        if self.tlp.take()
+            && let Some(probe) = self.make_probe(cx)
+        {
+            return Some(probe);
+        }
+        if self.loss.retransmits()
+            && let Some(again) = self.next_retransmission(cx.now)
+        {
+            return Some(again);
+        }
+        if (self.queue.unsent() > 0 || (self.fin_ready() && !self.fin_sent))
+            && let Some(new) = self.next_new_segment(cx, has_sacks)
+        {
+            return Some(new);
+        }
+        if self.loss.new_data_first()
+            && let Some(again) = self.retransmit_if_nothing_left(cx.now)
+        {
+            return Some(again);
+        }
+        // RFC 9293 section 3.8.6.1: data waits, and the window is closed to it.
+        self.persist.take().then(|| Leaving::window_probe(self.snd_una() - 1))
+    }
+
+    /// The application has closed and everything it offered is in the queue.
+    fn fin_ready(&self) -> bool {
+        self.fin_queued && self.offered == 0
+    }
+
+    pub(super) fn window_room(&self) -> u32 {
+        if self.is_subflow && !self.settings.stack.subflow_obeys_window {
+            return u32::MAX; // the connection alone keeps to the window
+        }
+        let out = self.snd_nxt().distance(self.snd_una());
+        self.snd_wnd.saturating_sub(out)
+    }
+
+    #[inline(never)]
+    fn next_retransmission(&mut self, now: Instant) -> Option<Leaving> {
+        if self.flow.cwnd <= self.scoreboard.in_flight() {
+            return None;
+        }
+        let Some(index) = self.scoreboard.next_lost() else {
+            self.loss.set_retransmits(false);
+            return None;
+        };
+        if self.waits_for_pacing(now) {
+            return None;
+        }
+        self.scoreboard.split(index, self.segment_len());
+        Some(self.retransmit(now, index))
+    }
+
+    /// F-RTO's new data has left, as far as it may. If nothing could, what is lost goes again (Linux: `tcp_xmit_recovery`).
+    #[cold]
+    fn retransmit_if_nothing_left(&mut self, now: Instant) -> Option<Leaving> {
+        self.loss.set_new_data_first(false);
+        if self.snd_nxt().after(self.loss.high_seq()) {
+            return None;
+        }
+        self.loss.set_frto(false);
+        self.loss.set_retransmits(true);
+        self.next_retransmission(now)
+    }
+
+    #[inline(never)]
+    fn retransmit(&mut self, now: Instant, index: usize) -> Leaving {
+        debug_assert!(!self.scoreboard.at(index).is_sacked(), "what has arrived does not go again");
+        let again = self.scoreboard.at(index);
+        self.path_mtu.forget_probe(again.seq, again.end());
+        self.scoreboard.mark_retransmitted(index, now);
+        let mut sent = *self.scoreboard.at(index);
+        self.delivery.on_sent(now, &self.flow, false, &mut sent);
+        self.scoreboard.restamp(index, &sent);
+        self.counters.data_segments_sent += 1;
+        self.counters.retransmissions += 1;
+        self.pace(now, sent.len);
+        self.undo.stamp_retransmission(timestamp(now));
+        if !self.is_of_lost_probe(sent.seq) {
+            self.undo.on_retransmitted();
+        }
+        if matches!(self.flow.ca_state, CaState::Cwr | CaState::Recovery) {
+            self.prr.on_sent();
+        }
+        if index == 0 && self.timers.pending() != Some(Pending::Reordering) {
+            self.timers.arm_pending(Pending::Timeout, now, self.rtt.rto());
+        }
+        self.note_sent(now);
+        let push = sent.is_pushed() || self.ends_retransmitted_burst(now, index);
+        Leaving::of(&sent, Kind::Again, push)
+    }
+
+    /// Segments that left as one burst and are lost together leave again as one, as far as the window goes, and Linux marks its end.
+    fn ends_retransmitted_burst(&self, now: Instant, index: usize) -> bool {
+        let board = &self.scoreboard;
+        let continues = |at: usize| at < board.len() && !board.at(at).is_gso_first();
+        let leaves_next = || continues(index + 1) && board.at(index + 1).waits_to_be_retransmitted() && board.in_flight() < self.flow.cwnd;
+        index > 0 && continues(index) && board.at(index - 1).is_retrans() && board.at(index - 1).at == now && !leaves_next()
+    }
+
+    #[inline]
+    fn next_new_segment(&mut self, cx: Context<'_>, has_sacks: bool) -> Option<Leaving> {
+        let in_flight = self.scoreboard.in_flight();
+        if self.flow.cwnd <= in_flight {
+            self.limit.set(cx.now, Limit::CongestionWindow);
+            return None;
+        }
+        if self.burst.remaining == 0 && cx.now >= self.path_mtu.expires() {
+            self.forget_route_mtu(cx.now);
+        }
+        let searches = self.path_mtu.is_searching();
+        if searches && self.burst.remaining == 0 && self.probe_is_due(!self.burst.open) {
+            match self.next_probe(cx.now, in_flight, has_sacks) {
+                Next::Usual => {}
+                Next::Wait => return None,
+                Next::Probe(len) => {
+                    self.probe_leaves(cx.now, len);
+                    return Some(self.send_probe(cx, New { len: len.as_u32(), with_fin: false, in_flight }));
+                }
+            }
+        }
+        let mut len = self.queue.next_new_len(self.segment_len());
+        let refused = if searches { self.refused_probe_left() } else { 0 };
+        if refused > 0 {
+            len = len.min(refused);
+        }
+        let with_fin = self.fin_ready() && len == self.queue.unsent();
+        if len > self.window_room() {
+            self.limit.set(cx.now, Limit::PeerWindow);
+            if self.scoreboard.packets_out() == 0 && self.timers.pending().is_none() {
+                self.persist.begin();
+                self.timers.arm_pending(Pending::WindowProbe, cx.now, self.persist.interval(self.rtt.rto_in_ticks()));
+            }
+            return None;
+        }
+        if len < self.segment_len() && !with_fin && self.waits_for_small_segment(len) {
+            return None;
+        }
+        if self.burst.remaining == 0 {
+            if self.waits_for_pacing(cx.now) {
+                return None;
+            }
+            if refused > 0 {
+                self.burst.remaining = 1;
+            } else if !self.begin_burst(cx, in_flight) {
+                return None;
+            }
+            self.burst.length = 0;
+        }
+        self.burst.remaining -= 1;
+        let leaving = self.send_new(cx, New { len, with_fin, in_flight });
+        if refused > len {
+            self.refused_probe_leaves(len, refused - len);
+        }
+        Some(leaving)
+    }
+
+    /// How many segments leave as one burst; false if it waits for the next ACK.
+    #[inline(always)]
+    fn begin_burst(&mut self, cx: Context<'_>, in_flight: u32) -> bool {
+        if self.writing {
+            self.refill_buffer();
+        }
+        let most = self.burst_segments(cx.siblings);
+        let buffer = self.queue.next_buffer();
+        if self.settings.tso_bytes > Bytes::ZERO && buffer.0 > self.segment_len() && self.should_defer(cx.now, in_flight, most, buffer) {
+            return false;
+        }
+        // No burst spans two buffers; a FIN needs none. None takes more than half of the window, so that two are under way (Linux: `tcp_cwnd_test`).
+        self.burst.remaining = most.min(self.flow.cwnd / 2).min(buffer.0.div_ceil(self.segment_len())).max(1);
+        true
+    }
+
+    /// The most that one mapping of new data holds: whole segments (Linux: `tcp_xmit_size_goal`).
+    #[cold]
+    pub(super) fn size_goal(&self) -> u32 {
+        let segment = self.segment_len();
+        (LONGEST_MAPPING / segment).max(1) * segment
+    }
+
+    /// Subflows of the out-of-tree stack search for no MTU as Linux does, unless a setting lets them.
+    pub(super) fn may_probe_mtu(&self) -> bool {
+        let searches = self.settings.stack.subflow_probes_mtu || self.settings.subflow_mtu_probing || self.path_mtu.reads_scoreboard();
+        !self.is_subflow || searches
+    }
+
+    /// Nagle's rule (RFC 1122 section 4.2.3.4) in Minshall's form, for the last `len` bytes that there are.
+    fn waits_for_small_segment(&self, len: u32) -> bool {
+        (!self.is_subflow || self.settings.stack.subflow_nagle)
+            && len == self.queue.unsent()
+            && self.scoreboard.packets_out() > 0
+            && self.nagle.holds_back(self.snd_una())
+            && !self.loss.new_data_first()
+    }
+
+    /// New data that leaves to find something out: a burst of its own.
+    #[cold]
+    fn send_probe(&mut self, cx: Context<'_>, new: New) -> Leaving {
+        self.burst = Burst { remaining: 0, length: 0, ..self.burst };
+        self.send_new(cx, new)
+    }
+
+    // Inlined where nearly all new data leaves; the other place is out of line itself.
+    #[inline(always)]
+    fn send_new(&mut self, cx: Context<'_>, new: New) -> Leaving {
+        let New { len, with_fin, in_flight } = new;
+        debug_assert!(len > 0 || with_fin, "a segment without data is none of the sender's");
+        debug_assert!(!self.fin_sent, "nothing follows a FIN");
+        debug_assert!(in_flight == self.scoreboard.in_flight(), "nothing has left since it was counted");
+        let full = self.segment_len();
+        let mut sent = self.queue.next_new(len);
+        debug_assert!(sent.seq == self.snd_nxt(), "new data continues what was sent");
+        sent.at = cx.now;
+        if with_fin {
+            sent.set_fin();
+            self.fin_sent = true;
+            self.may_write = false;
+        }
+        let nothing_out = self.scoreboard.packets_out() == 0;
+        if in_flight == 0 {
+            self.cc.cwnd_event(&mut self.flow, cx.siblings, cc::Event::TxStart);
+        }
+        self.delivery.on_sent(cx.now, &self.flow, nothing_out, &mut sent);
+        sent.set_gso_first(self.burst.length == 0);
+        self.scoreboard.sent(sent);
+        self.flow.snd_nxt = sent.end().get();
+        if sent.len < full {
+            self.nagle.on_small_sent(sent.end());
+        }
+        if matches!(self.flow.ca_state, CaState::Cwr | CaState::Recovery) {
+            self.prr.on_sent();
+        }
+        self.burst.open = true;
+        self.counters.data_segments_sent += 1;
+        self.pace(cx.now, sent.len);
+        self.burst.length += 1;
+        self.note_sent(cx.now);
+        // Linux marks the end of the data, and of each burst of more than one segment.
+        let ends = self.burst.remaining == 0 || sent.len < full || self.scoreboard.in_flight() >= self.flow.cwnd;
+        let pushed = self.queue.take_push();
+        let push = sent.len > 0 && (pushed || (self.queue.unsent() == 0 && !self.writing) || (ends && self.burst.length > 1));
+        if push && self.queue.unsent() == 0 {
+            self.scoreboard.push_last();
+        }
+        let kind = if std::mem::take(&mut self.burst.is_resized) { Kind::NewOfOtherSize } else { Kind::New };
+        Leaving::of(&sent, kind, push)
+    }
+
+    /// Data or a FIN leaves.
+    #[inline]
+    fn note_sent(&mut self, now: Instant) {
+        debug_assert!(now >= self.last_sent_at, "time does not go back");
+        self.last_sent_at = now;
+        self.flow.last_sent_ns = now.as_nanos();
+    }
+
+    /// Pacing holds back what would leave now; the timer is armed.
+    #[inline]
+    fn waits_for_pacing(&mut self, now: Instant) -> bool {
+        let waits = self.flow.pacing != 0 && self.pacer.next() > now;
+        if waits {
+            self.timers.arm(Timer::Pacing, now, self.pacer.next().since(now));
+            // The rate is the algorithm's word as the window is.
+            self.limit.set(now, Limit::CongestionWindow);
+        }
+        waits
+    }
+
+    /// A segment has left.
+    #[inline]
+    fn pace(&mut self, now: Instant, len: u32) {
+        if self.flow.pacing != 0 {
+            let rate = self.pacing_rate();
+            self.pacer.on_sent(now, Bytes::new(u64::from(len)), rate, self.counters.data_segments_sent);
+        }
+    }
+
+    /// Segments that may leave as one burst: a millisecond's worth at the pacing rate, more on short paths.
+    #[inline(always)]
+    pub(super) fn burst_segments(&mut self, siblings: Option<&cc::Siblings>) -> u32 {
+        if self.settings.tso_bytes == Bytes::ZERO {
+            return 1;
+        }
+        let mut bytes = self.flow.pacing_rate >> 10;
+        if self.settings.stack.short_path_bursts {
+            let shift = self.flow.min_rtt_us >> 9;
+            if shift < 32 {
+                bytes += self.settings.tso_bytes.get() >> shift;
+            }
+        }
+        let bytes = bytes.min(self.settings.tso_bytes.get()) as u32;
+        (bytes / self.segment_len()).max(self.cc.min_tso_segs(&mut self.flow, siblings)).max(1)
+    }
+
+    /// Whether to wait for the next ACK so that a larger burst can leave; remembers that the window
+    /// was the limit. `waiting` bytes are to leave next, the `last` of what waits.
+    #[inline(always)]
+    fn should_defer(&mut self, now: Instant, in_flight: u32, most: u32, (waiting, last): (u32, bool)) -> bool {
+        debug_assert!(in_flight < self.flow.cwnd, "the window has room for a segment");
+        let burst = NextBurst {
+            is_recovering: self.flow.ca_state >= CaState::Recovery,
+            last_left: self.last_sent_at.max(self.pacer.next()),
+            mss: self.flow.mss,
+            cwnd: self.flow.cwnd,
+            in_flight,
+            snd_wnd: self.snd_wnd,
+            send_room: self.window_room(),
+            most,
+            waiting,
+            is_last: last,
+            may_grow: !self.fin_queued,
+        };
+        let head = || self.scoreboard.head().map(|head| head.at);
+        match deferral(now, &burst, head, self.flow.srtt_us, self.settings.stack.tso_defer_within) {
+            Deferral::Leaves => false,
+            Deferral::WaitsForCwnd => {
+                let packets_out = self.scoreboard.packets_out();
+                self.cwnd_validation.on_deferral(self.snd_nxt(), packets_out, &mut self.flow.max_packets_out);
+                self.limit.set(now, Limit::CongestionWindow);
+                true
+            }
+            Deferral::WaitsForPeer => {
+                self.limit.set(now, Limit::PeerWindow);
+                true
+            }
+            Deferral::WaitsForMore => true,
+        }
+    }
+
+    /// A tail loss probe (RFC 8985 section 7.3): new data if there is any, else the last segment again.
+    #[cold]
+    fn make_probe(&mut self, cx: Context<'_>) -> Option<Leaving> {
+        self.counters.loss_probes += 1;
+        let len = self.queue.next_new_len(self.segment_len());
+        let new_data = len > 0 && len <= self.window_room();
+        let leaving = if new_data {
+            let with_fin = self.fin_ready() && len == self.queue.unsent();
+            let in_flight = self.scoreboard.in_flight();
+            Some(self.send_probe(cx, New { len, with_fin, in_flight }))
+        } else if self.scoreboard.len() > 0 {
+            let last = self.scoreboard.len() - 1;
+            self.scoreboard.split(last, self.segment_len());
+            Some(self.retransmit(cx.now, last))
+        } else {
+            None
+        };
+        if leaving.is_some() {
+            self.tlp.on_sent(self.snd_nxt(), !new_data);
+        }
+        self.timers.arm_pending(Pending::Timeout, cx.now, self.rtt.rto());
+        leaving
+    }
+
+    /// After a burst: was the window or the application the limit? (RFC 7661; Linux's congestion window validation.)
+    fn validate_window(&mut self, now: Instant) {
+        let packets_out = self.scoreboard.packets_out();
+        let limited = self.scoreboard.in_flight() >= self.flow.cwnd;
+        let flight = Flight { snd_una: self.snd_una(), snd_nxt: self.snd_nxt(), packets_out, fills_window: limited };
+        self.cwnd_validation.on_burst(flight, self.settings.stack.keeps_cwnd_limited, &mut self.flow.max_packets_out);
+        if self.cwnd_validation.note_use(now, self.is_cwnd_limited(), packets_out, self.rtt.rto())
+            && self.settings.slow_start_after_idle
+            && !self.cc.has_cong_control()
+        {
+            self.shrink_unused_window(now);
+        }
+        if self.queue.unsent() < self.segment_len() {
+            let limit = if packets_out == 0 {
+                Limit::Idle
+            } else if self.writer_blocked {
+                Limit::SendBuffer
+            } else {
+                Limit::Application
+            };
+            self.limit.set(now, limit);
+        } else if limited {
+            self.limit.set(now, Limit::CongestionWindow);
+        }
+        if self.timers.pending() != Some(Pending::Reordering) {
+            self.rearm(now);
+        }
+    }
+
+    #[cold]
+    fn shrink_unused_window(&mut self, now: Instant) {
+        let open = self.flow.ca_state == CaState::Open;
+        let Window { cwnd, ssthresh } =
+            self.cwnd_validation.on_application_limited(now, self.window(), self.settings.initial_cwnd.get(), open);
+        (self.flow.cwnd, self.flow.ssthresh) = (cwnd, ssthresh);
+    }
+
+    #[inline]
+    pub(super) fn window(&self) -> Window {
+        Window { cwnd: self.flow.cwnd, ssthresh: self.flow.ssthresh }
+    }
+
+    /// RFC 5681 section 4.1: a window that was not used for a timeout decays, once per timeout, to the initial one.
+    pub(super) fn idle_restart(&mut self, now: Instant, is_established: bool) {
+        let rto = self.rtt.rto();
+        let idle = now.since(self.last_sent_at);
+        if !self.settings.slow_start_after_idle
+            || !is_established
+            || self.scoreboard.packets_out() > 0
+            || self.cc.has_cong_control()
+            || self.counters.data_segments_sent == 0
+            || idle <= rto
+        {
+            return;
+        }
+        let restart = self.settings.initial_cwnd.get().min(self.flow.cwnd);
+        self.flow.ssthresh = self.window().current_ssthresh();
+        self.cc.cwnd_event(&mut self.flow, None, cc::Event::CwndRestart);
+        self.flow.cwnd = self.window().cwnd_after_idle(idle, rto, restart);
+        self.cwnd_validation.on_restart(now);
+    }
+}

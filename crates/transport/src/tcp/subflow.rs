@@ -1,0 +1,65 @@
+//! What a meta connection reads and sets of its subflows, beside the public methods.
+
+use super::Socket;
+use polypath_base::{Bytes, Seq};
+use polypath_wire::Segment;
+
+impl Socket {
+    /// Counts a segment whose MPTCP option was not what it had to be.
+    #[cold]
+    pub(crate) fn note_rejected_option(&mut self) {
+        self.rejected.rejected_mptcp += 1;
+    }
+
+    /// The window that this subflow's segments announce has grown by what just came.
+    #[inline]
+    pub(crate) fn quick_ack(&mut self) {
+        self.rx.quick_ack();
+    }
+
+    /// MSS that this end announced less the timestamps, bytes.
+    #[inline]
+    pub(crate) fn advertised_mss(&self) -> u32 {
+        self.rx.buffer().advertised_mss() - self.timestamp_bytes()
+    }
+
+    /// The meta connection adds so many bytes of options to data segments from now on.
+    #[cold]
+    pub(crate) fn set_data_options(&mut self, bytes: u32) {
+        self.tx.set_mptcp_options(Bytes::from_u32(bytes));
+        self.invalidate_template();
+        self.reserve_sack_options();
+        self.tx.update_mss();
+    }
+
+    /// The connection is plain TCP after all: no MPTCP options any more.
+    pub(crate) fn end_mptcp(&mut self) {
+        self.tx.set_mptcp_options(Bytes::ZERO);
+        self.ack_option_bytes = 0;
+        self.tx.update_mss();
+    }
+
+    /// How often the SYN or SYN/ACK has been sent again.
+    pub(crate) fn syn_timeouts(&self) -> u32 {
+        self.handshake.timeouts()
+    }
+
+    /// The segment, which was made last, is of the burst that begins with the first byte of data, or a pure ACK before it.
+    pub(crate) fn is_of_first_burst(&self, segment: &Segment) -> bool {
+        let offset = segment.seq.distance(self.iss + 1);
+        let is_new = segment.seq + segment.len == self.tx.snd_nxt();
+        offset == 0 || (segment.len > 0 && is_new && offset < self.tx.burst_bytes())
+    }
+
+    /// Bytes of the burst that begins with the first byte of data.
+    pub(crate) fn first_burst_bytes(&self) -> u32 {
+        let written = self.tx.snd_nxt().distance(self.iss + 1) + self.tx.unsent().as_u32();
+        written.min(self.tx.burst_bytes())
+    }
+
+    /// Where a segment of the peer lies in its sequence space: 1 is the first byte after the SYN.
+    #[inline]
+    pub(crate) fn offset_of_peer(&self, seq: Seq) -> u32 {
+        self.rx.offset_of(seq)
+    }
+}
