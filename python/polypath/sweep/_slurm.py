@@ -42,7 +42,8 @@ _FAULTS = 3
 class Profile(BaseModel):
     """What jobs ask Slurm for."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # Built when a profile is read: most sessions have none.
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
     # That all nodes see: jobs' logs and, where nobody says otherwise, what they finish.
     folder: Path

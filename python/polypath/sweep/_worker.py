@@ -14,8 +14,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache, partial
 
-from polypath import linux, owncc
-from polypath.engines import Engine, EngineError, find, prove
+# `engines` loads an engine when it is asked for one, which only a machine that carries out runs does.
+from polypath import engines, linux, owncc
+from polypath.engines import Engine, EngineError
 from polypath.errors import PolypathError
 
 from ._chunks import Chunk, Own, Task
@@ -113,7 +114,7 @@ def differs(machine: str, engine: str, have: str, wanted: str) -> str:
 
 @cache
 def _engine(name: str) -> Engine:
-    return find(name)
+    return engines.find(name)
 
 
 def _version(engine: Engine, kernel: str, build: bool) -> str:
@@ -136,7 +137,7 @@ _building = threading.Lock()
 
 def _build(kernel: str) -> None:
     with _building:
-        linux.build(kernel, prove=prove, say=lambda text: print(f"polypath: kernel {kernel}: {text}", file=sys.stderr, flush=True))
+        linux.build(kernel, prove=engines.prove, say=lambda text: print(f"polypath: kernel {kernel}: {text}", file=sys.stderr, flush=True))
 
 
 @cache
