@@ -2,8 +2,8 @@
 //! handshake.
 //!
 //! It is handed an acknowledgement as facts ([`Sender::on_ack`]) and told when a timer comes up
-//! ([`Sender::on_timeout`]); it is asked what leaves ([`Sender::poll`]); its verbs are the application's
-//! (`offer`, `stop`, `close`, `push_mapping`).
+//! ([`Sender::on_timeout`]); it is asked what leaves ([`Sender::poll`]); its verbs are the
+//! application's (`offer`, `stop`, `close`, `push_mapping`).
 
 mod ack;
 mod loss;
@@ -20,6 +20,8 @@ mod scoreboard;
 mod send_buffer;
 mod sending;
 mod subflow;
+#[cfg(test)]
+mod tests;
 mod timers;
 mod transmit;
 
@@ -68,7 +70,8 @@ pub struct Sender {
     sack_ok: bool,
     /// When the handshake was complete; `None` before.
     established_at: Option<Instant>,
-    /// The congestion window and all else that an algorithm sees or writes: this is the master copy.
+    /// The congestion window and all else that an algorithm sees or writes: this is the master
+    /// copy.
     flow: cc::Flow,
     cc: cc::Controller,
     /// What the congestion control draws, seeded from the first sequence number.
@@ -91,7 +94,8 @@ pub struct Sender {
 
     // Recovery.
     rtt: Rtt,
-    /// The one table of the endpoint's timers. Those of ACKs are in it because the timer wheel is one.
+    /// The one table of the endpoint's timers. Those of ACKs are in it because the timer wheel is
+    /// one.
     pub(super) timers: Timers,
     delivery: Delivery,
     loss: LossState,
@@ -109,7 +113,8 @@ pub struct Sender {
     cwnd_validation: CwndValidation,
     nagle: Nagle,
     persist: Persist,
-    /// When data or FIN was last sent, retransmissions included; [`Instant::ZERO`] before (Linux: `lsndtime`).
+    /// When data or FIN was last sent, retransmissions included; [`Instant::ZERO`] before (Linux:
+    /// `lsndtime`).
     last_sent_at: Instant,
     path_mtu: PathMtu,
     refused_probe: mtu_probing::RefusedProbe,
@@ -239,7 +244,8 @@ impl Sender {
         self.snd_wnd = window;
     }
 
-    /// The window was announced by the segment that begins at `seq` (RFC 9293 section 3.3.1, SND.WL1).
+    /// The window was announced by the segment that begins at `seq` (RFC 9293 section 3.3.1,
+    /// SND.WL1).
     pub(super) fn set_window_seq(&mut self, seq: Seq) {
         self.snd_wl1 = seq;
     }
@@ -287,8 +293,8 @@ impl Sender {
 
     // Verbs.
 
-    /// The application has `amount` more to write; [`Bytes::MAX`] is endless. `is_established`: neither
-    /// end has closed.
+    /// The application has `amount` more to write; [`Bytes::MAX`] is endless. `is_established`:
+    /// neither end has closed.
     pub(super) fn offer(&mut self, now: Instant, amount: Bytes, is_established: bool) {
         self.offered = self.offered.saturating_add(amount.get());
         self.idle_restart(now, is_established);
@@ -506,7 +512,8 @@ impl Sender {
         self.offered == 0 && self.queue.unsent() == 0 && self.scoreboard.packets_out() == 0
     }
 
-    /// Data sequence numbers sent on this subflow and not yet acknowledged by the peer's TCP, as (dsn, length) in order.
+    /// Data sequence numbers sent on this subflow and not yet acknowledged by the peer's TCP, as
+    /// (dsn, length) in order.
     pub fn unacked_mappings(&self) -> impl Iterator<Item = (DataSeq, Bytes)> + '_ {
         self.scoreboard.mappings().chain(self.queue.mappings()).map(|(dsn, len)| (dsn, Bytes::from_u32(len)))
     }

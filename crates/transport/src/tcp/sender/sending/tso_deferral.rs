@@ -79,3 +79,102 @@ pub(in crate::tcp) fn deferral(
     }
     if burst.may_grow { Deferral::WaitsForMore } else { Deferral::Leaves }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MSS: u32 = 1000;
+    const NOW: Instant = Instant::from_nanos(1_000_000_000);
+    const SRTT: u32 = 8 * 20_000;
+
+    /// Of a window of ten segments two are free, five wait; the head left 15 of 20 ms ago.
+    const WAITS: NextBurst = NextBurst {
+        is_recovering: false,
+        last_left: NOW,
+        mss: MSS,
+        cwnd: 10,
+        in_flight: 8,
+        snd_wnd: 100 * MSS,
+        send_room: 92 * MSS,
+        most: 20,
+        waiting: 5 * MSS,
+        is_last: true,
+        may_grow: true,
+    };
+
+    fn ago(us: u64) -> Instant {
+        Instant::from_nanos(NOW.as_nanos() - us * 1000)
+    }
+
+    fn after(head_ms: u64, within: Option<Duration>, burst: &NextBurst) -> Deferral {
+        deferral(NOW, burst, || Some(ago(1000 * head_ms)), SRTT, within)
+    }
+
+    fn asked(burst: &NextBurst) -> Deferral {
+        after(15, None, burst)
+    }
+
+    #[test]
+    fn a_burst_waits_until_the_window_holds_it() {
+        assert_eq!(asked(&WAITS), Deferral::WaitsForCwnd);
+    }
+
+    #[test]
+    fn in_recovery_nothing_waits() {
+        assert_eq!(asked(&NextBurst { is_recovering: true, ..WAITS }), Deferral::Leaves);
+    }
+
+    #[test]
+    fn after_a_pause_of_more_than_a_millisecond_nothing_waits() {
+        let paused = |us| asked(&NextBurst { last_left: ago(us), ..WAITS });
+        assert_eq!([paused(1000), paused(1001)], [Deferral::WaitsForCwnd, Deferral::Leaves]);
+    }
+
+    #[test]
+    fn the_longest_burst_leaves() {
+        assert_eq!([3, 2].map(|most| asked(&NextBurst { most, ..WAITS })), [Deferral::WaitsForCwnd, Deferral::Leaves]);
+    }
+
+    #[test]
+    fn a_third_of_the_window_leaves() {
+        // A third of ten segments is 3333 bytes.
+        assert_eq!([7, 6].map(|in_flight| asked(&NextBurst { in_flight, ..WAITS })), [Deferral::WaitsForCwnd, Deferral::Leaves]);
+    }
+
+    #[test]
+    fn a_buffer_that_fits_leaves_if_another_waits_behind_it() {
+        let fits = NextBurst { waiting: 2 * MSS, is_last: false, ..WAITS };
+        assert_eq!(asked(&fits), Deferral::Leaves);
+        assert_eq!(asked(&NextBurst { waiting: 2 * MSS + 1, ..fits }), Deferral::WaitsForCwnd);
+    }
+
+    #[test]
+    fn with_nothing_in_the_network_nothing_is_waited_for() {
+        assert_eq!(deferral(NOW, &WAITS, || None, SRTT, None), Deferral::Leaves);
+    }
+
+    #[test]
+    fn the_next_ack_is_waited_for_within_half_a_round_trip() {
+        assert_eq!([9, 10].map(|ms| after(ms, None, &WAITS)), [Deferral::Leaves, Deferral::WaitsForCwnd]);
+    }
+
+    #[test]
+    fn or_within_what_the_kernel_allows() {
+        let one = Some(Duration::from_millis(1));
+        assert_eq!([18, 19].map(|ms| after(ms, one, &WAITS)), [Deferral::Leaves, Deferral::WaitsForCwnd]);
+    }
+
+    #[test]
+    fn the_peers_window_is_waited_for_too() {
+        let closed = NextBurst { in_flight: 0, snd_wnd: 10 * MSS, send_room: 2 * MSS, ..WAITS };
+        assert_eq!(asked(&closed), Deferral::WaitsForPeer);
+    }
+
+    #[test]
+    fn what_fits_waits_for_the_application_unless_it_has_ended() {
+        let fits = NextBurst { waiting: MSS, ..WAITS };
+        assert_eq!(asked(&fits), Deferral::WaitsForMore);
+        assert_eq!(asked(&NextBurst { may_grow: false, ..fits }), Deferral::Leaves);
+    }
+}
