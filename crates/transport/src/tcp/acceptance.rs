@@ -1,15 +1,18 @@
-//! Which segments a synchronized connection takes, and what it answers to the others: the sequence number check of RFC 9293, PAWS
-//! (RFC 7323 section 5), and blind attacks (RFC 5961). What Linux 6.12 answers to each is in `specs/notes/endpoint-answers`.
+//! Which segments a synchronized connection takes, and what it answers to the others: the sequence
+//! number check of RFC 9293, PAWS (RFC 7323 section 5), and blind attacks (RFC 5961). What Linux
+//! 6.12 answers to each is in `specs/notes/endpoint-answers`.
 
 use super::{Socket, State};
 use polypath_base::{Duration, Instant};
 use polypath_wire::{Flags, Segment};
 
-/// Of what could be an endless exchange of ACKs one is answered in this time (`tcp_invalid_ratelimit`).
+/// Of what could be an endless exchange of ACKs one is answered in this time
+/// (`tcp_invalid_ratelimit`).
 const INVALID_RATE_LIMIT: Duration = Duration::from_millis(500);
 /// How much older than the last one a timestamp may be, ms: the clock's step.
 const PAWS_WINDOW: i32 = 1;
-/// A timestamp this old says nothing any more, since the peer's clock may have gone half around (RFC 7323 section 5.5).
+/// A timestamp this old says nothing any more, since the peer's clock may have gone half around
+/// (RFC 7323 section 5.5).
 const PAWS_IDLE: Duration = Duration::from_secs(24 * 24 * 3600);
 
 impl Socket {
@@ -28,14 +31,17 @@ impl Socket {
             self.refuse(now, segment);
             return false;
         }
-        // RFC 9293 section 3.10.7.4 also asks for an answer to an ACK of what was never sent; Linux drops it without.
+        // RFC 9293 section 3.10.7.4 also asks for an answer to an ACK of what was never sent; Linux
+        // drops it without.
         let takes = segment.flags.has(Flags::ACK) && (!segment.ack.after(self.tx.snd_nxt()) || self.state == State::SynReceived);
         self.rejected.rejected_ack += u64::from(!takes);
         takes
     }
 
-    /// PAWS (RFC 7323 section 5.3, R1): a segment with an older timestamp than the last one in its place is an old duplicate. Excepted are RSTs, what comes
-    /// after 24 days of silence, and as in Linux an ACK that says nothing new and is not much older: it may have been overtaken by data.
+    /// PAWS (RFC 7323 section 5.3, R1): a segment with an older timestamp than the last one in its
+    /// place is an old duplicate. Excepted are RSTs, what comes after 24 days of silence, and as in
+    /// Linux an ACK that says nothing new and is not much older: it may have been overtaken by
+    /// data.
     #[cold]
     fn takes_old_timestamp(&mut self, now: Instant, segment: &Segment) -> bool {
         if segment.flags.has(Flags::RST) {
@@ -64,8 +70,9 @@ impl Socket {
         false
     }
 
-    /// RFC 9293 section 3.10.7.4: an unacceptable segment is answered by an ACK, with a DSACK for data (RFC 2883); one without data at most
-    /// twice a second, as two ends that disagree would answer each other for ever.
+    /// RFC 9293 section 3.10.7.4: an unacceptable segment is answered by an ACK, with a DSACK for
+    /// data (RFC 2883); one without data at most twice a second, as two ends that disagree would
+    /// answer each other for ever.
     #[cold]
     pub(super) fn refuse(&mut self, now: Instant, segment: &Segment) {
         let bare = segment.len == 0 && !segment.flags.has(Flags::FIN);
@@ -79,7 +86,8 @@ impl Socket {
     #[cold]
     fn handle_rst_or_syn(&mut self, now: Instant, segment: &Segment) {
         if segment.flags.has(Flags::RST) {
-            // RFC 5961 section 3.2: only the exact number ends the connection; another one in the window makes the peer prove that it knows.
+            // RFC 5961 section 3.2: only the exact number ends the connection; another one in the
+            // window makes the peer prove that it knows.
             if segment.seq == self.rx.next() {
                 self.abort();
                 return;
@@ -89,7 +97,8 @@ impl Socket {
                 self.challenge(now);
             }
         } else if self.state == State::SynReceived {
-            // A repeated SYN or SYN/ACK: the peer lacks our answer. The wait for its own begins anew.
+            // A repeated SYN or SYN/ACK: the peer lacks our answer. The wait for its own begins
+            // anew.
             self.handshake.request();
             self.tx.await_answer(now);
         } else {
@@ -99,7 +108,8 @@ impl Socket {
         }
     }
 
-    /// A challenge ACK (RFC 5961 section 3.2). Linux's limit for the whole host (`tcp_challenge_ack_limit`) is none by default.
+    /// A challenge ACK (RFC 5961 section 3.2). Linux's limit for the whole host
+    /// (`tcp_challenge_ack_limit`) is none by default.
     #[cold]
     fn challenge(&mut self, now: Instant) {
         if !self.is_rate_limited(now) {

@@ -4,7 +4,8 @@ use super::{Socket, State};
 use polypath_base::{Duration, Instant};
 use polypath_wire::{Flags, Segment};
 
-/// How long TIME-WAIT lasts, from the last segment that renewed it (Linux: `TCP_TIMEWAIT_LEN`; RFC 9293 section 3.6.1 asks for 2 MSL, four minutes).
+/// How long TIME-WAIT lasts, from the last segment that renewed it (Linux: `TCP_TIMEWAIT_LEN`;
+/// RFC 9293 section 3.6.1 asks for 2 MSL, four minutes).
 const TIME_WAIT: Duration = Duration::from_secs(60);
 
 impl Socket {
@@ -36,8 +37,9 @@ impl Socket {
         }
     }
 
-    /// RFC 9293 section 3.10.7.4: the peer repeats its FIN because our ACK was lost, so it gets another one, and the time begins anew. Nothing is due
-    /// when it ends: only a segment could tell.
+    /// RFC 9293 section 3.10.7.4: the peer repeats its FIN because our ACK was lost, so it gets
+    /// another one, and the time begins anew. Nothing is due when it ends: only a segment could
+    /// tell.
     #[cold]
     pub(super) fn handle_in_time_wait(&mut self, now: Instant, segment: &Segment) {
         if now >= self.time_wait_ends {

@@ -1,7 +1,9 @@
-//! Explicit Congestion Notification (RFC 3168): its negotiation, the echo of marks, and what the sender does about it.
+//! Explicit Congestion Notification (RFC 3168): its negotiation, the echo of marks, and what the
+//! sender does about it.
 //!
-//! An algorithm that needs ECN (DCTCP, RFC 8257) gets every mark told: the echo then follows the marks, and an ACK leaves at once when they
-//! begin or end. Otherwise it is repeated until the sender says that it has reduced its window.
+//! An algorithm that needs ECN (DCTCP, RFC 8257) gets every mark told: the echo then follows the
+//! marks, and an ACK leaves at once when they begin or end. Otherwise it is repeated until the
+//! sender says that it has reduced its window.
 
 use super::Socket;
 use polypath_base::Seq;
@@ -42,7 +44,8 @@ impl Socket {
         if segment.flags.has(Flags::ACK) {
             segment.flags = if self.tx.ecn_ok() { segment.flags.with(Flags::ECE) } else { segment.flags };
         } else if (self.settings.ecn == 1 || self.ecn.accurate) && self.handshake.timeouts() == 0 {
-            // A SYN that is sent again asks no more (Linux: `tcp_ecn_fallback`; RFC 3168 section 6.1.1.1).
+            // A SYN that is sent again asks no more (Linux: `tcp_ecn_fallback`;
+            // RFC 3168 section 6.1.1.1).
             self.ecn.asked = true;
             segment.flags = segment.flags.with(Flags::ECE).with(Flags::CWR);
         }
@@ -58,7 +61,8 @@ impl Socket {
         let agreed = if segment.flags.has(Flags::ACK) {
             self.ecn.asked && ece && !cwr
         } else {
-            // A SYN that is itself able to be marked comes of a sender that needs more than RFC 3168; Linux agrees only if it does too.
+            // A SYN that is itself able to be marked comes of a sender that needs more than
+            // RFC 3168; Linux agrees only if it does too.
             ece && cwr && (self.ecn.accurate || (self.settings.ecn != 0 && segment.ecn == NOT_ECT))
         };
         self.tx.set_ecn_ok(agreed);
@@ -77,7 +81,8 @@ impl Socket {
         if segment.flags.has(Flags::CWR) {
             self.ecn.echo = false;
             if segment.len > 0 {
-                // The sender's window may be down to one segment: it must not wait for a delayed ACK.
+                // The sender's window may be down to one segment: it must not wait for a delayed
+                // ACK.
                 self.rx.acks_mut().ack_now();
             }
         }
@@ -93,7 +98,8 @@ impl Socket {
         if self.ecn.accurate {
             self.tx.on_mark(marked);
             if self.ecn.echo != marked {
-                // RFC 8257 section 3.2: what waited for an ACK is told with the old state, then the change at once.
+                // RFC 8257 section 3.2: what waited for an ACK is told with the old state, then the
+                // change at once.
                 if self.rx.acks().is_scheduled() {
                     self.ecn.ce_change_ack = Some((next, self.ecn.echo));
                 }

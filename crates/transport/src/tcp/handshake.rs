@@ -49,7 +49,8 @@ impl Handshake {
         (self.timeouts == 0).then(|| now.since(self.sent_at))
     }
 
-    /// A lost SYN costs the initial window (RFC 5681 section 3.1, RFC 6928 section 2); Linux excuses the first one.
+    /// A lost SYN costs the initial window (RFC 5681 section 3.1, RFC 6928 section 2); Linux
+    /// excuses the first one.
     pub(in crate::tcp) fn costs_initial_window(&self) -> bool {
         self.timeouts > 1
     }

@@ -20,7 +20,8 @@ impl Socket {
             self.measure_rtt(now, segment);
             self.schedule_ack(now, segment, true);
             if flushes {
-                // The compressed ACK that leaves tells of what was before. This segment waits for another: Linux takes it for answered.
+                // The compressed ACK that leaves tells of what was before. This segment waits for
+                // another: Linux takes it for answered.
                 self.rx.acks_mut().ack_now();
             }
             self.let_reader_read(now);
@@ -41,8 +42,9 @@ impl Socket {
         }
     }
 
-    /// As [`Socket::handle_segment`], where the host has another segment for this socket already: the application runs after that one (Linux: a
-    /// softirq handles all packets that have come before a process runs).
+    /// As [`Socket::handle_segment`], where the host has another segment for this socket already:
+    /// the application runs after that one (Linux: a softirq handles all packets that have come
+    /// before a process runs).
     #[cold]
     pub fn handle_segment_before_another(&mut self, cx: Context<'_>, segment: &Segment) {
         self.rx.hold_reader(true);

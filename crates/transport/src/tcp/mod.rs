@@ -1,13 +1,25 @@
 //! One TCP endpoint, or one subflow of an MPTCP connection.
 //!
-//! Modelled on Linux (`Settings::stack` says which): SACK scoreboard, RACK-TLP, DSACK and timestamp undo, F-RTO, PRR,
-//! delayed, quick and compressed ACKs, receive-buffer autotuning, TSO deferral, cwnd validation. The payload itself is
-//! never held: a transfer is a count of bytes.
+//! Modelled on Linux (`Settings::stack` says which): SACK scoreboard, RACK-TLP, DSACK and timestamp
+//! undo, F-RTO, PRR, delayed, quick and compressed ACKs, receive-buffer autotuning, TSO deferral,
+//! cwnd validation. The payload itself is never held: a transfer is a count of bytes.
 //!
 //! Order of calls: any `handle_*` or verb, then `poll_transmit` until `None`, then `poll_timeout`.
 //!
-//! In subflow mode ([`Socket::subflow`]) data comes as mappings from the meta connection ([`Socket::push_mapping`]), and
-//! data received in order is handed to it through [`Socket::delivered`]; window and MPTCP options are the meta's to fill in.
+//! Where to find what; start with [`Socket::handle_segment`] here:
+//! - a segment comes: `acceptance` (is it taken?), then `sender::ack` and `input` (its data);
+//! - an ACK goes through `sender::ack`, `sack` and `loss` (congestion states), with the rules of PRR,
+//!   RACK, TLP and undo in `sender::recovery`;
+//! - a byte leaves by `sender::transmit`, asked by `output`, and gets its form in `segment_builder`;
+//! - when it may leave: `sender::sending` (pacing, Nagle, TSO deferral, cwnd validation, persist);
+//! - a timer is armed in `timer` and ends in `output`, the retransmission timer in `sender::timers`;
+//! - how long a segment is: `sender::path_mtu`, and `mtu_probing`, which asks it;
+//! - what the peer sends: `receiving` (order, window, ACKs), `ecn`; the end: `closing`, `reset`;
+//! - what an MPTCP connection reads and sets: the three `subflow` modules.
+//!
+//! In subflow mode ([`Socket::subflow`]) data comes as mappings from the meta connection
+//! ([`Socket::push_mapping`]), and data received in order is handed to it through
+//! [`Socket::delivered`]; window and MPTCP options are the meta's to fill in.
 
 mod acceptance;
 mod closing;
@@ -37,9 +49,11 @@ use sender::{Ack, rtt_by_echo, timestamp};
 pub use sender::{Context, Probe, RouteMtu, Sender};
 use timer::Pending;
 
-/// Bytes of data in a segment to a peer that has not told how long it takes them (RFC 9293 section 3.7.1).
+/// Bytes of data in a segment to a peer that has not told how long it takes them
+/// (RFC 9293 section 3.7.1).
 const DEFAULT_MSS: u32 = 536;
-/// Bytes of timestamps in the options of a segment, padded (RFC 7323 appendix A; Linux: `TCPOLEN_TSTAMP_ALIGNED`).
+/// Bytes of timestamps in the options of a segment, padded (RFC 7323 appendix A; Linux:
+/// `TCPOLEN_TSTAMP_ALIGNED`).
 const TIMESTAMP_BYTES: u32 = 12;
 
 /// Connection states (RFC 9293 section 3.3.2).
@@ -65,7 +79,8 @@ pub enum State {
     Closing,
     /// Own FIN sent after the peer's, and not acknowledged (Linux: `TCP_LAST_ACK`).
     LastAck,
-    /// Both FINs acknowledged; for 60 s a late segment is still answered (Linux: `TCP_TIMEWAIT_LEN`).
+    /// Both FINs acknowledged; for 60 s a late segment is still answered (Linux:
+    /// `TCP_TIMEWAIT_LEN`).
     TimeWait,
 }
 
@@ -138,7 +153,8 @@ impl Socket {
         Self::new(config, State::Listen)
     }
 
-    /// Turns a fresh endpoint into a subflow: the meta connection adds `data_options` to data segments and `ack_options` to pure ACKs.
+    /// Turns a fresh endpoint into a subflow: the meta connection adds `data_options` to data
+    /// segments and `ack_options` to pure ACKs.
     #[must_use]
     pub fn subflow(mut self, data_options: Bytes, ack_options: Bytes) -> Self {
         self.tx.become_subflow(data_options);
@@ -262,7 +278,8 @@ impl Socket {
     fn handle_syn_ack(&mut self, cx: Context<'_>, segment: &Segment) {
         // RFC 9293 section 3.10.7.3: whoever did not see our SYN can neither answer nor reset it.
         if segment.flags.has(Flags::ACK) && segment.ack != self.iss + 1 {
-            // Something remembers an earlier connection: it gets a RST, and Linux asks again at once.
+            // Something remembers an earlier connection: it gets a RST, and Linux asks again at
+            // once.
             self.refuse_with_reset(segment);
             if self.handshake.timeouts() == 0 {
                 self.tx.timers.arm_pending(Pending::Timeout, cx.now, self.settings.tick * 2);
@@ -388,7 +405,8 @@ impl Socket {
         self.state
     }
 
-    /// By how many bits the windows that the peer announces are shifted, 0 to 14 (RFC 7323 section 2.3; Linux: `snd_wscale`).
+    /// By how many bits the windows that the peer announces are shifted, 0 to 14
+    /// (RFC 7323 section 2.3; Linux: `snd_wscale`).
     pub fn window_scale_of_peer(&self) -> u8 {
         self.peer_wscale
     }

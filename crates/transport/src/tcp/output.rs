@@ -1,4 +1,5 @@
-//! What leaves as a segment: handshake, what the [`Sender`](super::Sender) lets go, and ACKs; timers coming up.
+//! What leaves as a segment: handshake, what the [`Sender`](super::Sender) lets go, and ACKs;
+//! timers coming up.
 
 use super::sender::{Kind, Leaving};
 use super::timer::{Pending, Timer};
@@ -14,9 +15,10 @@ impl Socket {
         self.poll_transmit_into(cx, &mut segment).then_some(segment)
     }
 
-    /// As [`Socket::poll_transmit`], but writes the segment, if there is one, into a place that the caller has for it: a segment
-    /// is large, and most of the work of handing it on would be to copy it. Until it returns false the caller leaves the place as it
-    /// is, because of a burst only the first segment is written whole.
+    /// As [`Socket::poll_transmit`], but writes the segment, if there is one, into a place that the
+    /// caller has for it: a segment is large, and most of the work of handing it on would be to
+    /// copy it. Until it returns false the caller leaves the place as it is, because of a burst
+    /// only the first segment is written whole.
     #[inline]
     pub fn poll_transmit_into(&mut self, cx: Context<'_>, segment: &mut Segment) -> bool {
         if self.handshake.is_due() || !self.state.is_synchronized() {

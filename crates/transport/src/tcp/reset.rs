@@ -1,11 +1,13 @@
-//! RSTs that this end sends (RFC 9293 section 3.5.2): the answer to a segment that is for no connection, and the end of a connection by this end.
-//! Both leave from a state that is not a synchronized one, so that nothing else has to look for them.
+//! RSTs that this end sends (RFC 9293 section 3.5.2): the answer to a segment that is for no
+//! connection, and the end of a connection by this end. Both leave from a state that is not a
+//! synchronized one, so that nothing else has to look for them.
 
 use super::Socket;
 use polypath_base::{Instant, Seq};
 use polypath_wire::{Flags, MpOptions, Segment};
 
-/// The RST that answers a segment for which there is no connection (RFC 9293 section 3.5.2); a RST has no answer.
+/// The RST that answers a segment for which there is no connection (RFC 9293 section 3.5.2); a RST
+/// has no answer.
 pub fn reset_for(segment: &Segment) -> Option<Segment> {
     if segment.flags.has(Flags::RST) {
         return None;
@@ -20,7 +22,8 @@ pub fn reset_for(segment: &Segment) -> Option<Segment> {
 }
 
 impl Socket {
-    /// A segment of somebody else's connection, or of an earlier one: it is answered by a RST, and this connection goes on.
+    /// A segment of somebody else's connection, or of an earlier one: it is answered by a RST, and
+    /// this connection goes on.
     #[cold]
     pub(super) fn refuse_with_reset(&mut self, segment: &Segment) {
         self.reset = reset_for(segment).map(Box::new);
@@ -40,7 +43,8 @@ impl Socket {
         self.reset = reset.map(Box::new);
     }
 
-    /// Ends at once and tells the peer, with these options of MPTCP (Linux: `tcp_send_active_reset`).
+    /// Ends at once and tells the peer, with these options of MPTCP (Linux:
+    /// `tcp_send_active_reset`).
     #[cold]
     pub(crate) fn reset(&mut self, now: Instant, options: MpOptions) {
         let told = self.state.is_synchronized();

@@ -1,4 +1,5 @@
-//! What a segment of an endpoint looks like: SYN, data, ACK. Of a burst only the first segment is written whole.
+//! What a segment of an endpoint looks like: SYN, data, ACK. Of a burst only the first segment is
+//! written whole.
 
 use super::sender::Leaving;
 use super::timer::Timer;
@@ -10,10 +11,12 @@ use polypath_wire::{Dss, Flags, Sack, Segment};
 pub(super) const SACK_BYTES: u32 = 4;
 pub(super) const SACK_BLOCK_BYTES: u32 = 8;
 
-/// What the caller's place for a segment holds: as long as it is valid, the next segment of a burst is made by patching it.
+/// What the caller's place for a segment holds: as long as it is valid, the next segment of a burst
+/// is made by patching it.
 #[derive(Debug, Default)]
 pub(super) struct Template {
-    /// It holds the new data that was sent last; what follows that at the same time differs in few fields.
+    /// It holds the new data that was sent last; what follows that at the same time differs in few
+    /// fields.
     pub(super) is_valid: bool,
     /// When that left.
     made_at: Instant,
@@ -73,7 +76,8 @@ impl Socket {
         }
     }
 
-    /// Turns the segment that was sent just before, at the same time, into the next of its burst: no more than its data differs.
+    /// Turns the segment that was sent just before, at the same time, into the next of its burst:
+    /// no more than its data differs.
     #[inline]
     pub(super) fn patch_template(&mut self, sent: Leaving, segment: &mut Segment) {
         segment.seq = sent.seq;
@@ -87,7 +91,8 @@ impl Socket {
         self.template.is_patched = true;
     }
 
-    /// In a debug build: the segment is what [`Socket::make_data`] makes, but for the window and options that are the meta connection's.
+    /// In a debug build: the segment is what [`Socket::make_data`] makes, but for the window and
+    /// options that are the meta connection's.
     #[inline]
     pub(super) fn debug_check_patched(&mut self, now: Instant, sent: Leaving, segment: &Segment) {
         if cfg!(debug_assertions) {
@@ -102,14 +107,16 @@ impl Socket {
             }
             whole.dss = segment.dss;
             whole.ecn = segment.ecn;
-            // A duplicate is told of once, and on all of its burst, as the options of a GSO burst are.
+            // A duplicate is told of once, and on all of its burst, as the options of a GSO burst
+            // are.
             (whole.sack_blocks, whole.sack_len) = (segment.sack_blocks, segment.sack_len);
             assert_eq!(whole, *segment, "a segment that follows differs in its data only");
             self.template = Template { is_valid: true, is_patched: true, made_at: now };
         }
     }
 
-    /// The last segment was one of a burst, and the place for it was left as it was but for its data.
+    /// The last segment was one of a burst, and the place for it was left as it was but for its
+    /// data.
     #[inline]
     pub(crate) fn is_patched(&self) -> bool {
         self.template.is_patched
@@ -166,7 +173,8 @@ impl Socket {
         true
     }
 
-    /// MPTCP's options go before SACK blocks (Linux: `tcp_established_options`), and a mapping is longer than what a pure ACK has.
+    /// MPTCP's options go before SACK blocks (Linux: `tcp_established_options`), and a mapping is
+    /// longer than what a pure ACK has.
     #[inline]
     fn sack_room_beside_data(&self, sent: Leaving) -> u8 {
         let is_mapped = self.tx.is_subflow() & (sent.len > 0);
@@ -181,7 +189,8 @@ impl Socket {
         (left.saturating_sub(SACK_BYTES) / SACK_BLOCK_BYTES).min(4) as u8
     }
 
-    /// Data segments leave room for the SACK blocks that are to stand on them (Linux: `tcp_current_mss`).
+    /// Data segments leave room for the SACK blocks that are to stand on them (Linux:
+    /// `tcp_current_mss`).
     #[cold]
     pub(super) fn reserve_sack_options(&mut self) {
         let blocks = if self.tx.sack_ok() { self.rx.out_of_order().blocks() } else { 0 };

@@ -44,7 +44,8 @@ impl Socket {
         self.handshake.timeouts()
     }
 
-    /// The segment, which was made last, is of the burst that begins with the first byte of data, or a pure ACK before it.
+    /// The segment, which was made last, is of the burst that begins with the first byte of data,
+    /// or a pure ACK before it.
     pub(crate) fn is_of_first_burst(&self, segment: &Segment) -> bool {
         let offset = segment.seq.distance(self.iss + 1);
         let is_new = segment.seq + segment.len == self.tx.snd_nxt();

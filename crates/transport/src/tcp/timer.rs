@@ -1,4 +1,5 @@
-//! The endpoint's timers: a table by [`Timer`], so that a further one is a variant, its clock, and an arm in `Socket::handle_timeout`.
+//! The endpoint's timers: a table by [`Timer`], so that a further one is a variant, its clock, and
+//! an arm in `Socket::handle_timeout`.
 
 use crate::Settings;
 use crate::timer_wheel::{SetBy, fires_after};
@@ -17,7 +18,8 @@ pub(super) enum Timer {
     Retransmission,
 }
 
-/// What the retransmission timer stands for; arming it for one purpose ends the others (Linux: `icsk_pending`).
+/// What the retransmission timer stands for; arming it for one purpose ends the others (Linux:
+/// `icsk_pending`).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Pending {
     /// RFC 6298 section 5.
@@ -54,7 +56,8 @@ impl Timer {
 #[derive(Copy, Clone, Debug)]
 struct Entry {
     due: Instant,
-    /// When it was armed, while `due` has not been put on the wheel yet: that is done when it first comes up. Else [`Instant::NEVER`].
+    /// When it was armed, while `due` has not been put on the wheel yet: that is done when it first
+    /// comes up. Else [`Instant::NEVER`].
     armed: Instant,
 }
 
@@ -84,7 +87,8 @@ impl Timers {
         }
     }
 
-    /// RFC 8985 section 6.3 leaves to the implementation how much longer than its time a timer takes.
+    /// RFC 8985 section 6.3 leaves to the implementation how much longer than its time a timer
+    /// takes.
     #[inline]
     pub(super) fn floor(&self) -> Duration {
         self.floor

@@ -120,6 +120,7 @@ impl AckPolicy {
 
     /// The next segments, so many at least, are acknowledged one by one (Linux: `tcp_enter_quickack_mode`).
     pub(in crate::tcp) fn enter_quickack(&mut self, count: u32) {
+        debug_assert!(count > 0, "something is acknowledged at once");
         self.quick = self.quick.max(count);
         self.ato = self.delack_min;
         self.pingpong = false;
@@ -206,6 +207,7 @@ impl AckPolicy {
 
     /// Linux: `tcp_incr_quickack`.
     fn increment_quick(&mut self, window: u32, segment_size: u32) {
+        debug_assert!(segment_size > 0, "a segment was measured");
         self.quick = self.quick.max((window / (2 * segment_size)).clamp(2, MAX_QUICK_ACKS));
     }
 

@@ -195,6 +195,7 @@ impl ReceiveBuffer {
         if grows {
             self.rcv_ssthresh += (limit - self.rcv_ssthresh).min((2 * self.advmss).max(2 * len));
         }
+        debug_assert!(!grows || self.rcv_ssthresh <= limit, "no more is announced than there is room for");
         grows
     }
 

@@ -86,6 +86,7 @@ impl Receiver {
 
     /// See [`super::Socket::subflow`].
     pub(super) fn become_subflow(&mut self) {
+        debug_assert!(self.received == 0, "nothing has come yet");
         self.is_subflow = true;
     }
 
@@ -244,11 +245,13 @@ impl Receiver {
             self.out_of_order.report_duplicate(seq, seq + known);
             self.acks.ack_now();
         }
+        debug_assert!(known <= len, "no more is known than there is");
         Payload { seq: seq + known, len: len - known, dsn: dsn + u64::from(known) }
     }
 
     /// Keeps what came beyond a hole. True if the ACK that waits has to leave before the SACK blocks change.
     pub(super) fn keep(&mut self, now: Instant, payload: Payload) -> bool {
+        debug_assert!(payload.seq.after(self.next), "it lies beyond a hole");
         let Payload { seq, len, dsn } = payload;
         let ahead = Bytes::from_u32(seq.distance(self.next));
         if self.out_of_order.insert(seq, seq + len, dsn) {
@@ -261,6 +264,7 @@ impl Receiver {
     /// Takes what came in its turn, and what waited for it; a subflow's goes to `delivered`.
     #[inline]
     pub(super) fn take(&mut self, now: Instant, payload: Payload, delivered: &mut Delivered) {
+        debug_assert!(payload.seq == self.next, "it comes in its turn");
         let Payload { seq, len, dsn } = payload;
         self.received += u64::from(len);
         self.deliver(dsn, len, delivered);
@@ -269,6 +273,7 @@ impl Receiver {
             self.drain_out_of_order(delivered);
             self.reordering.set(now, Bytes::from_u32(self.out_of_order.bytes()));
         }
+        debug_assert!(!self.finished, "nothing follows a FIN");
         if self.fin == Some(self.next) {
             self.next += 1;
             self.fin = None;
@@ -317,6 +322,7 @@ impl Receiver {
         let unread = std::mem::take(&mut self.unread);
         self.buffer.on_read(now, unread, self.read);
         self.read += u64::from(unread);
+        debug_assert!(self.read <= self.received, "only what came is read");
         // A reader that empties the buffer acknowledges what ended a burst or was short, unless an answer will.
         // More than a full segment is acknowledged too where the window stood still meanwhile (Linux: `tcp_cleanup_rbuf`).
         if (self.acks.reader_sends_it() && self.out_of_order.is_empty()) || self.full_frames_wait() {

@@ -54,6 +54,7 @@ impl OutOfOrderQueue {
 
     /// `start..end` came twice: the next ACK says so (RFC 2883 section 4).
     pub(in crate::tcp) fn report_duplicate(&mut self, start: Seq, end: Seq) {
+        debug_assert!(!end.before(start), "a block has an end");
         self.dsack = Some(SackBlock { start, end });
     }
 
@@ -64,6 +65,7 @@ impl OutOfOrderQueue {
             if first.seq.after(next) {
                 break;
             }
+            debug_assert!(self.bytes >= first.end.distance(first.seq), "it was counted");
             self.pieces.pop_front();
             self.bytes -= first.end.distance(first.seq);
             if first.end.after(next) {

@@ -9,13 +9,15 @@ impl Receiver {
         self.next()
     }
 
-    /// The window that the last segment announced for the meta connection: data up to there is acceptable.
+    /// The window that the last segment announced for the meta connection: data up to there is
+    /// acceptable.
     #[inline]
     pub(crate) fn set_announced_window(&mut self, window: u32) {
         self.set_window(window);
     }
 
-    /// A reader that empties the buffer sends the ACK that is scheduled, since no answer will carry it.
+    /// A reader that empties the buffer sends the ACK that is scheduled, since no answer will carry
+    /// it.
     #[inline]
     pub(crate) fn reader_sends_ack(&self) -> bool {
         self.acks().reader_sends_it()
@@ -26,7 +28,8 @@ impl Receiver {
         self.buffer().scaling_ratio()
     }
 
-    /// Threshold up to which this subflow's segments announce the window, and the largest that it may become, bytes.
+    /// Threshold up to which this subflow's segments announce the window, and the largest that it
+    /// may become, bytes.
     #[inline]
     pub(crate) fn window_limits(&self) -> (u32, u32) {
         self.buffer().window_limits()

@@ -6,7 +6,8 @@ use polypath_base::{Duration, Instant, Seq};
 use polypath_cc as cc;
 use polypath_wire::SackBlock;
 
-/// Longest round trip that an echoed timestamp can tell, ms: in microseconds it fits into 31 bits (Linux: `tcp_ack_update_rtt`).
+/// Longest round trip that an echoed timestamp can tell, ms: in microseconds it fits into 31 bits
+/// (Linux: `tcp_ack_update_rtt`).
 const MAX_ECHO_MS: u32 = 1 << 21;
 
 /// The round trip that an echoed timestamp tells; none if it is no time of ours.
@@ -81,7 +82,8 @@ pub(super) struct AckState {
     pub(super) last_sacked_at: Option<Instant>,
 }
 
-/// Of segments that were sent once: when the first and the last of them left, and where the first began.
+/// Of segments that were sent once: when the first and the last of them left, and where the first
+/// began.
 type Found<'a> = (&'a mut Option<Instant>, &'a mut Instant, &'a mut Option<Seq>);
 
 impl Sender {
@@ -90,7 +92,8 @@ impl Sender {
         debug_assert!(!self.snd_una().after(self.snd_nxt()), "what is acknowledged has been sent");
         let prior_una = self.snd_una();
         if told.number == prior_una && self.scoreboard.packets_out() == 0 {
-            // Nothing is in the network, as always at a receiver: the ACK can only tell of a window.
+            // Nothing is in the network, as always at a receiver: the ACK can only tell of a
+            // window.
             self.update_peer_window(told.seq, told.number, told.window);
             if !told.sacks.is_empty() {
                 // What was sent again and came twice may take a reduction back.
@@ -103,7 +106,8 @@ impl Sender {
             return;
         }
         if told.number.after(self.snd_nxt()) || told.number.before(prior_una) {
-            // Data not yet sent, or an old ACK overtaken by a newer one: its SACK blocks may still help.
+            // Data not yet sent, or an old ACK overtaken by a newer one: its SACK blocks may still
+            // help.
             if told.number.before(prior_una) && !told.sacks.is_empty() {
                 let mut ack = self.begin_ack(told, prior_una);
                 self.apply_sacks(cx.now, told.sacks, &mut ack);
@@ -159,6 +163,11 @@ impl Sender {
 
         let delivered = self.flow.delivered.wrapping_sub(prior_delivered);
         let lost = self.flow.lost.wrapping_sub(prior_lost);
+        debug_assert!(!self.snd_una().after(self.snd_nxt()) && self.flow.cwnd > 0, "the edges are in order, and the window is open");
+        debug_assert!(
+            (self.scoreboard.packets_out() == 0) == (self.snd_una() == self.snd_nxt()),
+            "what is not acknowledged is in the scoreboard"
+        );
         self.delivery.finish(cx.now, &mut self.flow, delivered, lost, &mut ack.rate);
         self.control_window(cx, delivered, lost, &ack);
         if self.is_subflow && self.settings.stack.subflow_grows_after_sending {
@@ -201,7 +210,8 @@ impl Sender {
         changed
     }
 
-    /// Removes what is acknowledged cumulatively; takes RTT samples. True if the retransmission timer begins anew.
+    /// Removes what is acknowledged cumulatively; takes RTT samples. True if the retransmission
+    /// timer begins anew.
     fn clean_queue(&mut self, cx: Context<'_>, prior_fack: Seq, ack: &mut AckState) -> bool {
         if self.path_mtu.reads_scoreboard() {
             self.tell_search_of_acked(ack.number);
@@ -211,7 +221,8 @@ impl Sender {
         let mut retransmitted = false;
         let mut low_hole: Option<Seq> = None;
         let any_sacked = self.scoreboard.sacked_out() > 0;
-        // Nearly always each segment was sent once, nothing of it was marked since, and so the last of them decides.
+        // Nearly always each segment was sent once, nothing of it was marked since, and so the last
+        // of them decides.
         if let Some((first, last, [count, bursts])) = self.scoreboard.plain_acked(ack.number) {
             (first_at, last_at, low_hole) = (Some(first.at), last.at, Some(first.seq));
             acked = count;
@@ -239,13 +250,15 @@ impl Sender {
             // RFC 6582: a duplicate ACK stands for a segment that left the network.
             self.flow.delivered = self.flow.delivered.wrapping_add(1);
         }
-        // Karn's algorithm: only segments never retransmitted give an RTT; SACKed ones too (RFC 6298 section 3).
+        // Karn's algorithm: only segments never retransmitted give an RTT; SACKed ones too
+        // (RFC 6298 section 3).
         let acked_rtt = first_at.filter(|_| !retransmitted).map(|at| cx.now.since(at));
         let sacked_rtt = ack.first_sacked_at.map(|at| cx.now.since(at));
         let by_timestamp = || rtt_by_echo(cx.now, ack.ts_ecr.filter(|_| acked > 0)?);
         let rtt = acked_rtt.or(sacked_rtt);
         let stamped_rtt = if rtt.is_none() { by_timestamp() } else { None };
-        // The timeout goes by the first segment that this ACK covers, algorithms and the least RTT by the last one.
+        // The timeout goes by the first segment that this ACK covers, algorithms and the least RTT
+        // by the last one.
         let last_at = ack.last_sacked_at.or(first_at.filter(|_| !retransmitted).map(|_| last_at));
         let last_rtt = last_at.map(|at| cx.now.since(at)).or(stamped_rtt);
         if let (Some(rtt), Some(last)) = (rtt.or(stamped_rtt), last_rtt) {
@@ -274,13 +287,15 @@ impl Sender {
             }
             self.cc.pkts_acked(&mut self.flow, cx.siblings, &ack.rate.sample);
         }
-        // A selective acknowledgement of what left after the first segment did tells nothing of that.
+        // A selective acknowledgement of what left after the first segment did tells nothing of
+        // that.
         let since_head = || self.scoreboard.head().map(|head| cx.now.since(head.at));
         acked > 0 || sacked_rtt.zip(since_head()).is_some_and(|(rtt, head)| rtt > head)
     }
 
-    /// As [`Sender::clean_queue`] for segments of which some were retransmitted, lost or sacked. Returns how many were acknowledged, with the `acked` before
-    /// them, and whether any was retransmitted.
+    /// As [`Sender::clean_queue`] for segments of which some were retransmitted, lost or sacked.
+    /// Returns how many were acknowledged, with the `acked` before them, and whether any was
+    /// retransmitted.
     #[inline(never)]
     fn clean_scoreboarded(&mut self, now: Instant, mut acked: u32, found: Found<'_>, ack: &mut AckState) -> (u32, bool) {
         let (first_at, last_at, low_hole) = found;
@@ -302,7 +317,8 @@ impl Sender {
             }
             if !sent.is_sacked() {
                 self.flow.delivered = self.flow.delivered.wrapping_add(1);
-                // An echo from before it was sent again: an earlier copy was received, and this one's time says nothing of losses.
+                // An echo from before it was sent again: an earlier copy was received, and this
+                // one's time says nothing of losses.
                 let earlier_copy =
                     sent.is_retransmitted() && ack.ts_ecr.is_some_and(|echo| super::is_earlier(echo, super::timestamp(sent.at)));
                 if !earlier_copy {
@@ -337,7 +353,8 @@ impl Sender {
         if matches!(self.flow.ca_state, CaState::Cwr | CaState::Recovery) {
             self.reduce_window(delivered, lost, ack.facts);
         } else {
-            // While the path reorders much, SACKs count as progress too; otherwise only the cumulative ACK does.
+            // While the path reorders much, SACKs count as progress too; otherwise only the
+            // cumulative ACK does.
             let sacks_count = self.flow.reordering > self.settings.reordering.get();
             if ack.facts.acks_segments | (sacks_count & ack.facts.sacks_segments) {
                 self.refresh_flow();
@@ -369,7 +386,8 @@ impl Sender {
     }
 }
 
-/// What `in_ack_event` is told of an ACK: Linux's fast path takes those that bring nothing but a number.
+/// What `in_ack_event` is told of an ACK: Linux's fast path takes those that bring nothing but a
+/// number.
 #[inline]
 fn event_flags(has_sacks: bool, facts: &AckFacts) -> u32 {
     if facts.echoes_ce {

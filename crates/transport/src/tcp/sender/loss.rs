@@ -1,4 +1,5 @@
-//! The sender's congestion states: entering and leaving recovery, PRR, tail loss probes and timeouts. `undo` takes back what proves spurious.
+//! The sender's congestion states: entering and leaving recovery, PRR, tail loss probes and
+//! timeouts. `undo` takes back what proves spurious.
 
 use super::ack::{AckFacts, AckState};
 use super::recovery::{Delivered, Tlp, TlpAck, TlpVerdict};
@@ -124,7 +125,8 @@ impl Sender {
         }
     }
 
-    /// Without SACK (RFC 6582): three duplicate ACKs, or a partial ACK in recovery, say that the first segment is lost.
+    /// Without SACK (RFC 6582): three duplicate ACKs, or a partial ACK in recovery, say that the
+    /// first segment is lost.
     fn newreno_losses(&mut self, ack: &AckState) {
         let partial = self.flow.ca_state >= CaState::Recovery && ack.facts.advances_una;
         if self.scoreboard.len() > 0
@@ -161,6 +163,7 @@ impl Sender {
     }
 
     fn enter_recovery(&mut self, cx: Context<'_>) {
+        debug_assert!(self.scoreboard.lost_out() > 0, "something is lost");
         self.forget_retransmissions();
         self.undo.forget_threshold();
         self.watch_for_undo();
@@ -198,8 +201,8 @@ impl Sender {
         self.loss.on_loss(self.flow.bytes_acked);
     }
 
-    /// The peer echoes a mark, or the algorithm asks: once a window, the window is reduced as for a loss (RFC 3168 section 6.1.2), and
-    /// nothing undoes it.
+    /// The peer echoes a mark, or the algorithm asks: once a window, the window is reduced as for a
+    /// loss (RFC 3168 section 6.1.2), and nothing undoes it.
     #[cold]
     pub(super) fn enter_cwr(&mut self, cx: Context<'_>) {
         self.undo.forget_threshold();
@@ -243,6 +246,7 @@ impl Sender {
 
     /// A retransmission timeout (RFC 6298 section 5.4 to 5.7, RFC 5681 section 3.1).
     pub(super) fn enter_loss(&mut self, cx: Context<'_>) {
+        debug_assert!(self.scoreboard.packets_out() > 0, "a timeout is of something in the network");
         let new_recovery = self.flow.ca_state < CaState::Recovery;
         self.mark_lost_at_timeout(cx.now);
         let fresh = self.flow.ca_state <= CaState::Disorder || !self.loss.high_seq().after(self.snd_una());
@@ -263,6 +267,11 @@ impl Sender {
         self.set_ca_state(cx, CaState::Loss);
         self.loss.set_high_seq(self.snd_nxt());
         self.queue_cwr(true);
+        debug_assert!(self.flow.cwnd >= 1, "a segment may leave");
+        debug_assert!(
+            self.scoreboard.lost_out() + self.scoreboard.sacked_out() + self.scoreboard.in_flight() >= self.scoreboard.packets_out(),
+            "each segment is sacked, lost or in the network"
+        );
         self.tlp.forget();
         self.loss.set_frto(self.settings.frto && (new_recovery || self.loss.backoffs() > 0) && !self.path_mtu.is_probe_out());
     }
@@ -321,8 +330,9 @@ impl Sender {
         }
     }
 
-    /// A link's MTU is too small for what is in the network: those segments are lost, cut, and sent again at once without a
-    /// congestion response (RFC 1191 section 6.5: it is no sign of congestion).
+    /// A link's MTU is too small for what is in the network: those segments are lost, cut, and sent
+    /// again at once without a congestion response (RFC 1191 section 6.5: it is no sign of
+    /// congestion).
     #[cold]
     pub(super) fn retransmit_oversized(&mut self, now: Instant) {
         let mut index = 0;

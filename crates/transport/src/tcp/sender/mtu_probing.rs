@@ -1,9 +1,11 @@
-//! The path's MTU: what its links say of it (RFC 1191), and probing for it with data (RFC 4821) as Linux does (`tcp_mtu_probing`).
+//! The path's MTU: what its links say of it (RFC 1191), and probing for it with data (RFC 4821) as
+//! Linux does (`tcp_mtu_probing`).
 //!
-//! With 1 probing begins when a black hole is suspected: at a timeout at least three seconds after the first retransmission. With 2 it
-//! begins with the connection. Segments are then those of the lower end of the search range, and a segment of a packet in the middle of
-//! the range is sent now and then. If it is acknowledged, the lower end rises; if it alone is lost, the upper end falls, and the
-//! window stays as it is.
+//! With 1 probing begins when a black hole is suspected: at a timeout at least three seconds after
+//! the first retransmission. With 2 it begins with the connection. Segments are then those of the
+//! lower end of the search range, and a segment of a packet in the middle of the range is sent now
+//! and then. If it is acknowledged, the lower end rises; if it alone is lost, the upper end falls,
+//! and the window stays as it is.
 
 use super::path_mtu::{LEAST_MSS, Next, Room, RouteMtu};
 use super::scoreboard::Sent;
@@ -15,8 +17,8 @@ use polypath_wire::Unreachable;
 
 /// Fewest segments of congestion window with which a probe is sent: its loss must show.
 const LEAST_WINDOW: u32 = 11;
-/// A timeout so long after the first retransmission, ms, is taken for a black hole: what three backed-off timeouts of 200 ms take
-/// (`tcp_retries1`).
+/// A timeout so long after the first retransmission, ms, is taken for a black hole: what three
+/// backed-off timeouts of 200 ms take (`tcp_retries1`).
 const BLACK_HOLE_MS: u32 = 3000;
 
 /// The data of the last probe that the host itself refused.
@@ -49,7 +51,8 @@ impl Sender {
         if learnt.mtu == known && !learnt.is_locked && self.path_mtu.expires() > now + settings.route_mtu_expires / 2 {
             return; // Linux renews what is known only when half of its time is over.
         }
-        // RFC 8899 section 4.6.1: what a probe met says nothing of the packets in which data go. If they are too long, they are answered themselves.
+        // RFC 8899 section 4.6.1: what a probe met says nothing of the packets in which data go. If
+        // they are too long, they are answered themselves.
         if learnt.mtu < self.path_mtu.usual_packet() && self.path_mtu.is_probe(message.seq) {
             return;
         }
@@ -64,16 +67,16 @@ impl Sender {
         self.path_mtu.route_mtu()
     }
 
-    /// The host has learnt something of this route from another connection's packets. What is in the network stays as it is: if it is too long, a
-    /// message for this connection will say so.
+    /// The host has learnt something of this route from another connection's packets. What is in
+    /// the network stays as it is: if it is too long, a message for this connection will say so.
     pub(in crate::tcp) fn set_route_mtu(&mut self, now: Instant, learnt: RouteMtu) {
         if learnt.expires > now && self.path_mtu.on_route_mtu(learnt) {
             self.resize(now);
         }
     }
 
-    /// What links told of the route's MTU has expired (Linux asks in `tcp_current_mss`): segments grow again, and if they are still too long, the
-    /// next message says so.
+    /// What links told of the route's MTU has expired (Linux asks in `tcp_current_mss`): segments
+    /// grow again, and if they are still too long, the next message says so.
     #[cold]
     pub(super) fn forget_route_mtu(&mut self, now: Instant) {
         self.path_mtu.on_expired();
@@ -91,7 +94,8 @@ impl Sender {
         self.path_mtu.start(now);
     }
 
-    /// What a full segment holds may have changed: algorithms and pacing count in it, with MPTCP's options where Linux does.
+    /// What a full segment holds may have changed: algorithms and pacing count in it, with MPTCP's
+    /// options where Linux does.
     pub(super) fn sync_mss(&mut self) {
         let less_options = self.is_subflow && self.settings.stack.subflow_mss_less_options;
         let options = if less_options { self.path_mtu.mptcp_options() } else { Bytes::ZERO };
@@ -136,9 +140,10 @@ impl Sender {
         }
     }
 
-    /// The search leaves MPTCP's options out of account, so a probe may be longer than the route allows: the host's own IP layer refuses it
-    /// (`EMSGSIZE`), which tells the search nothing, and it is tried again with the next burst. Its data has been joined in one buffer by then, which is
-    /// cut as usual (specs/notes/mtu-probing).
+    /// The search leaves MPTCP's options out of account, so a probe may be longer than the route
+    /// allows: the host's own IP layer refuses it (`EMSGSIZE`), which tells the search nothing, and
+    /// it is tried again with the next burst. Its data has been joined in one buffer by then, which
+    /// is cut as usual (specs/notes/mtu-probing).
     #[cold]
     fn refuse_probe(&mut self, len: u32) {
         self.counters.data_segments_sent += 1;
@@ -154,8 +159,9 @@ impl Sender {
         if self.refused_probe.end.after(self.snd_nxt()) { self.refused_probe.end.distance(self.snd_nxt()) } else { 0 }
     }
 
-    /// A full segment of a refused probe leaves, and `left` bytes of it wait. If it takes more memory than may wait below TCP (`tcp_small_queue_check`),
-    /// they leave only when it has been taken from there: by then it is time for another probe, which takes them in.
+    /// A full segment of a refused probe leaves, and `left` bytes of it wait. If it takes more
+    /// memory than may wait below TCP (`tcp_small_queue_check`), they leave only when it has been
+    /// taken from there: by then it is time for another probe, which takes them in.
     #[cold]
     pub(super) fn refused_probe_leaves(&mut self, full: u32, left: u32) {
         let waits_below = memory_of_buffer(full + left);
@@ -163,7 +169,8 @@ impl Sender {
         self.refused_probe.is_tried_again = left > 0 && u64::from(waits_below) > may_wait && self.scoreboard.packets_out() > 1;
     }
 
-    /// A burst begins, the first of what leaves together or not: is it time for a probe? Linux asks with the first alone.
+    /// A burst begins, the first of what leaves together or not: is it time for a probe? Linux asks
+    /// with the first alone.
     #[inline]
     pub(super) fn probe_is_due(&mut self, is_first: bool) -> bool {
         let is_tried_again = std::mem::take(&mut self.refused_probe.is_tried_again);
@@ -196,7 +203,8 @@ impl Sender {
         }
     }
 
-    /// The sizes of packets follow the search. If they grow, the window keeps its bytes; if they shrink, it is a loss that decides.
+    /// The sizes of packets follow the search. If they grow, the window keeps its bytes; if they
+    /// shrink, it is a loss that decides.
     #[cold]
     fn follow_search(&mut self) {
         let was = self.path_mtu.usual_packet();
@@ -206,7 +214,8 @@ impl Sender {
         }
     }
 
-    /// An ACK up to `ack` has come, and what it acknowledges is still in the queue: the search hears what arrived of data.
+    /// An ACK up to `ack` has come, and what it acknowledges is still in the queue: the search
+    /// hears what arrived of data.
     #[cold]
     pub(super) fn tell_search_of_acked(&mut self, ack: Seq) {
         let mut longest = 0;
@@ -234,8 +243,9 @@ impl Sender {
         }
     }
 
-    /// Losses were looked for: the search hears which probes are lost and what else is. What a probe carried goes again in usual segments, and its loss is
-    /// no sign of congestion (RFC 8899 section 3).
+    /// Losses were looked for: the search hears which probes are lost and what else is. What a
+    /// probe carried goes again in usual segments, and its loss is no sign of congestion
+    /// (RFC 8899 section 3).
     #[cold]
     pub(super) fn settle_lost_probes(&mut self, now: Instant) {
         loop {
@@ -247,7 +257,8 @@ impl Sender {
             self.scoreboard.split(index, self.segment_len());
             self.flow.lost = self.flow.lost.wrapping_sub(1);
         }
-        // Sequence numbers begin anywhere, so what was reported counts only while it is in the window.
+        // Sequence numbers begin anywhere, so what was reported counts only while it is in the
+        // window.
         let (reported, una) = (self.path_mtu.reported_lost(), self.scoreboard.head().map_or(self.snd_nxt(), |head| head.seq));
         let from = if reported.after(una) && !reported.after(self.snd_nxt()) { reported } else { una };
         let (mut lengths, mut end, mut sacked) = ([u32::MAX, 0], from, 0);
@@ -270,7 +281,8 @@ impl Sender {
         }
     }
 
-    /// It lies in what a lost probe carried, whose repair is no part of an episode of losses: no duplicate of it will be reported.
+    /// It lies in what a lost probe carried, whose repair is no part of an episode of losses: no
+    /// duplicate of it will be reported.
     #[inline]
     pub(super) fn is_of_lost_probe(&self, seq: Seq) -> bool {
         self.path_mtu.lost_probes().iter().any(|&(from, to)| !seq.before(from) && seq.before(to))
@@ -302,7 +314,8 @@ impl Sender {
         count
     }
 
-    /// A retransmission timeout: the search hears of it. True if it has packets shortened, because it takes their size for the reason.
+    /// A retransmission timeout: the search hears of it. True if it has packets shortened, because
+    /// it takes their size for the reason.
     #[cold]
     pub(super) fn tell_search_of_timeout(&mut self, now: Instant) -> bool {
         self.path_mtu.on_timeout();
@@ -327,7 +340,8 @@ impl Sender {
         self.update_mss();
     }
 
-    /// Something is lost: is it the probe, and it alone? Then it says something of the path's MTU and nothing of congestion.
+    /// Something is lost: is it the probe, and it alone? Then it says something of the path's MTU
+    /// and nothing of congestion.
     #[cold]
     pub(super) fn mtu_probe_is_lost(&mut self, now: Instant) -> bool {
         if self.flow.ca_state >= CaState::Cwr || !self.path_mtu.on_loss(now, self.snd_una()) {
@@ -339,7 +353,8 @@ impl Sender {
         true
     }
 
-    /// A retransmission timeout while nothing has got through for long: large packets may be lost without a word.
+    /// A retransmission timeout while nothing has got through for long: large packets may be lost
+    /// without a word.
     #[cold]
     pub(super) fn suspect_black_hole(&mut self, now: Instant) {
         let stuck = self.undo.retrans_stamp().is_some_and(|since| timestamp(now).wrapping_sub(since) >= BLACK_HOLE_MS);

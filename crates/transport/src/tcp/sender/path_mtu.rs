@@ -1,5 +1,6 @@
-//! How long a segment may be: what the interface, the path's links, the peer and the options leave of a packet, and what the search for the path's
-//! MTU (RFC 4821; `polypath_pmtu`) has found. It says what size to try next, hears what came of it, and touches neither window nor queue. Linux:
+//! How long a segment may be: what the interface, the path's links, the peer and the options leave
+//! of a packet, and what the search for the path's MTU (RFC 4821; `polypath_pmtu`) has found. It
+//! says what size to try next, hears what came of it, and touches neither window nor queue. Linux:
 //! `tcp_sync_mss`, `tcp_current_mss`.
 
 use super::{DEFAULT_MSS, TIMESTAMP_BYTES};
@@ -17,8 +18,9 @@ pub(super) struct PathMtu {
     pmtu: u32,
     /// What the interface lets pass.
     interface_mtu: u32,
-    /// Until when `pmtu` holds, where links told of it ([`Instant::NEVER`]: they have not), and whether packets may be split on the way because they
-    /// told of less than the host believes (Linux: `fnhe_expires`, `fnhe_mtu_locked`).
+    /// Until when `pmtu` holds, where links told of it ([`Instant::NEVER`]: they have not), and
+    /// whether packets may be split on the way because they told of less than the host believes
+    /// (Linux: `fnhe_expires`, `fnhe_mtu_locked`).
     expires: Instant,
     is_locked: bool,
     /// Least data in a segment, MPTCP's options included.
@@ -40,7 +42,8 @@ pub(super) struct PathMtu {
     search: Search,
     /// The probes in the network; of Linux's search one at most.
     probes: Vec<Probe>,
-    /// What probes carried that are lost, from and to, until it is acknowledged: such losses say nothing of congestion (RFC 8899 section 3).
+    /// What probes carried that are lost, from and to, until it is acknowledged: such losses say
+    /// nothing of congestion (RFC 8899 section 3).
     lost_probes: Vec<(Seq, Seq)>,
     /// What was found lost up to here is known to the search.
     reported_lost: Seq,
@@ -69,8 +72,9 @@ pub struct RouteMtu {
 }
 
 impl RouteMtu {
-    /// What a host makes of a message that says that packets of `told` bytes pass, where packets of `known` bytes were sent: no less than
-    /// `least` (`route.min_pmtu`), or what was known if that is less; then packets may be split on the way. None: it tells of no less than known.
+    /// What a host makes of a message that says that packets of `told` bytes pass, where packets of
+    /// `known` bytes were sent: no less than `least` (`route.min_pmtu`), or what was known if that
+    /// is less; then packets may be split on the way. None: it tells of no less than known.
     pub fn from_message(now: Instant, told: Bytes, known: Bytes, least: Bytes, lasts: Duration) -> Option<Self> {
         let is_locked = told < least;
         let mtu = if is_locked { least.min(known) } else { told };
@@ -107,7 +111,8 @@ pub(super) enum Next {
 }
 
 impl PathMtu {
-    /// Of an interface that passes packets of `mtu` bytes; `search` begins with segments of `base_mss`.
+    /// Of an interface that passes packets of `mtu` bytes; `search` begins with segments of
+    /// `base_mss`.
     pub(super) fn new(mtu: Bytes, timestamps: bool, base_mss: Bytes, search: Search) -> Self {
         Self {
             pmtu: mtu.as_u32(),
@@ -131,7 +136,8 @@ impl PathMtu {
         }
     }
 
-    /// The peer's SYN has told the longest segment that it takes; whether both ends use timestamps is known.
+    /// The peer's SYN has told the longest segment that it takes; whether both ends use timestamps
+    /// is known.
     pub(super) fn on_syn(&mut self, peer_mss: Bytes, timestamps: bool) {
         (self.peer_mss, self.timestamps) = (peer_mss.as_u32(), timestamps);
         self.update();
@@ -161,7 +167,8 @@ impl PathMtu {
         Bytes::from_u32(self.sack_options)
     }
 
-    /// A link says that it passes packets of `mtu` bytes (RFC 1191); true if that is less than was known.
+    /// A link says that it passes packets of `mtu` bytes (RFC 1191); true if that is less than was
+    /// known.
     pub(super) fn on_ptb(&mut self, mtu: Bytes) -> bool {
         if !self.search.is_linux() {
             let was = self.search.largest();
@@ -184,12 +191,14 @@ impl PathMtu {
         Self { least_mss: least.as_u32(), ..self }
     }
 
-    /// The search counts MPTCP's options among the headers, so that a packet of `base_mss` holds as much data.
+    /// The search counts MPTCP's options among the headers, so that a packet of `base_mss` holds as
+    /// much data.
     pub(super) fn with_options_counted(self, search_counts_options: bool) -> Self {
         Self { search_counts_options, ..self }
     }
 
-    /// What a host has learnt of the route begins to hold; true if that changes the size of packets. RFC 1191 section 6.3 lets it expire.
+    /// What a host has learnt of the route begins to hold; true if that changes the size of
+    /// packets. RFC 1191 section 6.3 lets it expire.
     pub(super) fn on_route_mtu(&mut self, learnt: RouteMtu) -> bool {
         if self.search.is_linux() {
             (self.expires, self.is_locked) = (learnt.expires, learnt.is_locked);
@@ -227,7 +236,8 @@ impl PathMtu {
         Bytes::from_u32(self.payload)
     }
 
-    /// The same where MPTCP's options and SACK blocks are counted as data (Linux: `mss_cache`): what a full packet holds beside headers.
+    /// The same where MPTCP's options and SACK blocks are counted as data (Linux: `mss_cache`):
+    /// what a full packet holds beside headers.
     #[inline]
     pub(super) fn mss_with_options(&self) -> Bytes {
         Bytes::from_u32(self.payload_and_options)
@@ -297,7 +307,8 @@ impl PathMtu {
         !self.probes.is_empty()
     }
 
-    /// What lies from `seq` to `end` was sent again: whether a probe with it arrived will not show. Linux takes no chances with any other.
+    /// What lies from `seq` to `end` was sent again: whether a probe with it arrived will not show.
+    /// Linux takes no chances with any other.
     #[inline]
     pub(super) fn forget_probe(&mut self, seq: Seq, end: Seq) {
         if !self.probes.is_empty() {
@@ -341,8 +352,8 @@ impl PathMtu {
         Next::Probe(len)
     }
 
-    /// A probe with so much data would be longer with MPTCP's options than the route allows. Linux's search never hears of that; any other takes it
-    /// for a limit.
+    /// A probe with so much data would be longer with MPTCP's options than the route allows.
+    /// Linux's search never hears of that; any other takes it for a limit.
     pub(super) fn refuses(&mut self, len: Bytes) -> bool {
         let allowed = self.pmtu().saturating_sub(self.mptcp_options());
         let refused = self.packet_of(len) > allowed;
@@ -353,8 +364,9 @@ impl PathMtu {
         refused
     }
 
-    /// The probe of this size, MPTCP's options counted, if there is room for it and for a segment behind it, which shows whether it is lost. It counts
-    /// as two segments, as Linux's. Nothing waits for room.
+    /// The probe of this size, MPTCP's options counted, if there is room for it and for a segment
+    /// behind it, which shows whether it is lost. It counts as two segments, as Linux's. Nothing
+    /// waits for room.
     fn probe_of(&self, size: Bytes, room: Room) -> Next {
         let len = size.saturating_sub(Bytes::from_u32(self.headers() + self.mptcp_options + self.sack_options));
         let needed = len + self.mss();
@@ -370,7 +382,8 @@ impl PathMtu {
         self.search.on_probe_sent(now, size);
     }
 
-    /// An ACK came: if it acknowledges the probe, packets of that size pass, and usual ones may have it.
+    /// An ACK came: if it acknowledges the probe, packets of that size pass, and usual ones may
+    /// have it.
     pub(super) fn on_ack(&mut self, now: Instant, snd_una: Seq) -> Option<Bytes> {
         let probe = *self.probes.first().filter(|probe| !probe.end.after(snd_una))?;
         self.probes.clear();
@@ -378,7 +391,8 @@ impl PathMtu {
         Some(probe.size)
     }
 
-    /// Something is lost: true if it is the probe, and it alone. That says something of the path's MTU and nothing of congestion.
+    /// Something is lost: true if it is the probe, and it alone. That says something of the path's
+    /// MTU and nothing of congestion.
     pub(super) fn on_loss(&mut self, now: Instant, snd_una: Seq) -> bool {
         let Some(&probe) = self.probes.first().filter(|probe| self.search.is_linux() && probe.seq == snd_una) else { return false };
         self.probes.clear();
@@ -399,7 +413,8 @@ impl PathMtu {
         self.reads_scoreboard() && self.probes.iter().any(|probe| probe.seq == seq)
     }
 
-    /// Tells the search of probes of which `arrived` says so, by where they begin; how many there were.
+    /// Tells the search of probes of which `arrived` says so, by where they begin; how many there
+    /// were.
     pub(super) fn settle_arrived(&mut self, now: Instant, snd_una: Seq, arrived: impl Fn(Seq) -> bool) -> Segments {
         self.lost_probes.retain(|(_, end)| end.after(snd_una));
         let (search, before) = (&mut self.search, self.probes.len());
@@ -448,7 +463,8 @@ impl PathMtu {
         self.has_passed
     }
 
-    /// Data are lost, the shortest and the longest segment of these lengths, the last ending at `end`.
+    /// Data are lost, the shortest and the longest segment of these lengths, the last ending at
+    /// `end`.
     pub(super) fn on_data_lost(&mut self, now: Instant, [shortest, longest]: [Bytes; 2], end: Seq, by_timeout: bool) {
         self.reported_lost = end;
         let burst = LossBurst { shortest: self.data_packet(shortest), longest: self.data_packet(longest), by_timeout };
@@ -587,7 +603,8 @@ mod tests {
             let learnt = RouteMtu::from_message(Instant::ZERO, Bytes::new(mtu), Bytes::new(known), Bytes::new(552), Duration::from_secs(1));
             learnt.map(|learnt| (learnt.mtu.get(), learnt.is_locked))
         };
-        // Linux 6.12 sends 500 bytes a segment without DF where a link of 400 answers (specs/notes/mtu-probing).
+        // Linux 6.12 sends 500 bytes a segment without DF where a link of 400 answers
+        // (specs/notes/mtu-probing).
         assert_eq!((told(400, 9000), told(552, 9000)), (Some((552, true)), Some((552, false))));
         assert_eq!((told(400, 500), told(0, 1500)), (Some((500, true)), Some((552, true))));
         assert_eq!((told(1500, 1500), told(1501, 1500)), (Some((1500, false)), None), "no message lets a route grow");

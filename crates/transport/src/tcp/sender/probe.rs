@@ -22,27 +22,32 @@ pub struct Probe {
     pub ssthresh: Segments,
     /// Smoothed RTT, whole microseconds; zero before the first sample (Linux: `srtt_us >> 3`).
     pub srtt: Duration,
-    /// Mean deviation of the RTT, whole microseconds; zero before the first sample (Linux: `mdev_us >> 2`).
+    /// Mean deviation of the RTT, whole microseconds; zero before the first sample (Linux: `mdev_us
+    /// >> 2`).
     pub rttvar: Duration,
     /// Smallest RTT of the last five minutes; 2^32 - 1 us before the first sample.
     pub min_rtt: Duration,
     /// Retransmission timeout.
     pub rto: Duration,
-    /// In the network: sent, less sacked and lost, plus retransmitted (Linux: `tcp_packets_in_flight`).
+    /// In the network: sent, less sacked and lost, plus retransmitted (Linux:
+    /// `tcp_packets_in_flight`).
     pub in_flight: Segments,
-    /// Segments that the peer has received, duplicates among them, and the SYN (Linux: `tcpi_delivered`).
+    /// Segments that the peer has received, duplicates among them, and the SYN (Linux:
+    /// `tcpi_delivered`).
     pub delivered: Segments,
     /// By how many segments packets may be late before they count as lost.
     pub reordering: Segments,
     /// Payload of a full segment.
     pub mss: Bytes,
-    /// The interface's MTU, or less where a link told so: bytes of a packet with the IP header (Linux: `icsk_pmtu_cookie`).
+    /// The interface's MTU, or less where a link told so: bytes of a packet with the IP header
+    /// (Linux: `icsk_pmtu_cookie`).
     pub pmtu: Bytes,
     /// Congestion state of the sender (Linux: `icsk_ca_state`).
     pub ca_state: CaState,
     /// At which data may leave; zero while unknown (Linux: `sk_pacing_rate`).
     pub pacing_rate: Rate,
-    /// Of the last sample that was not app-limited, or was faster than the one before; zero without any (Linux: `tcpi_delivery_rate`).
+    /// Of the last sample that was not app-limited, or was faster than the one before; zero without
+    /// any (Linux: `tcpi_delivery_rate`).
     pub delivery_rate: Rate,
 }
 

@@ -1,4 +1,5 @@
-//! The send queue: what is accepted and waits for its first transmission. What has left is the scoreboard's.
+//! The send queue: what is accepted and waits for its first transmission. What has left is the
+//! scoreboard's.
 
 use super::scoreboard::Sent;
 use polypath_base::{DataSeq, Seq};
@@ -11,7 +12,8 @@ struct Mapping {
     len: u32,
 }
 
-/// A piece of memory that waits: bytes still to send of it, and whether its end is marked as pushed.
+/// A piece of memory that waits: bytes still to send of it, and whether its end is marked as
+/// pushed.
 #[derive(Copy, Clone, Debug)]
 struct Buffer {
     left: u32,
@@ -60,11 +62,14 @@ impl SendQueue {
     }
 
     pub(super) fn accept(&mut self, bytes: u32) {
+        debug_assert!(self.unsent().checked_add(bytes).is_some(), "less than 4 GiB wait");
         self.write_seq += bytes;
     }
 
-    /// Data goes into buffers of at most `goal` bytes: into the last one that waits, as far as that has room, then into new ones.
+    /// Data goes into buffers of at most `goal` bytes: into the last one that waits, as far as that
+    /// has room, then into new ones.
     pub(super) fn accept_into_buffers(&mut self, mut bytes: u32, goal: u32) {
+        debug_assert!(goal > 0, "a buffer holds something");
         self.accept(bytes);
         if let Some(tail) = self.buffers.back_mut() {
             let fits = bytes.min(goal.saturating_sub(tail.left));
@@ -78,7 +83,8 @@ impl SendQueue {
         }
     }
 
-    /// The last buffer is full: its end is marked if more than `half_window` bytes were written since the last mark (Linux: `forced_push`).
+    /// The last buffer is full: its end is marked if more than `half_window` bytes were written
+    /// since the last mark (Linux: `forced_push`).
     pub(super) fn mark_pushed(&mut self, half_window: u32) {
         if self.write_seq.after(self.pushed_seq + half_window)
             && let Some(tail) = self.buffers.back_mut()
@@ -98,7 +104,8 @@ impl SendQueue {
         self.buffers.back().map_or(0, |tail| goal.saturating_sub(tail.left))
     }
 
-    /// What is handed over stays in the buffers in which it comes: no segment spans two, and no burst does.
+    /// What is handed over stays in the buffers in which it comes: no segment spans two, and no
+    /// burst does.
     pub(super) fn set_keeps_buffers(&mut self, keeps: bool) {
         self.keeps_buffers = keeps;
     }
@@ -108,7 +115,8 @@ impl SendQueue {
         self.keeps_buffers
     }
 
-    /// The buffer that is sent next: bytes left of it, and whether none waits behind it. Without buffers all that waits is one.
+    /// The buffer that is sent next: bytes left of it, and whether none waits behind it. Without
+    /// buffers all that waits is one.
     #[inline]
     pub(super) fn next_buffer(&self) -> (u32, bool) {
         if self.cuts_mappings && self.mapping.len > 0 {
@@ -139,8 +147,10 @@ impl SendQueue {
         }
     }
 
-    /// Data goes into the last mapping if it continues it, as far as that does not become longer than `longest`.
+    /// Data goes into the last mapping if it continues it, as far as that does not become longer
+    /// than `longest`.
     pub(super) fn push_mapping(&mut self, mut dsn: DataSeq, mut len: u32, longest: u32) {
+        debug_assert!(longest > 0, "a mapping holds something");
         self.accept(len);
         self.cuts_mappings = longest < u32::MAX;
         if self.keeps_buffers {
@@ -173,9 +183,12 @@ impl SendQueue {
         self.write_seq.distance(self.next_seq)
     }
 
-    /// Takes the next new segment, whose length [`Self::next_new_len`] tells; the caller stamps it and calls [`Self::sent`].
+    /// Takes the next new segment, whose length [`Self::next_new_len`] tells; the caller stamps it
+    /// and calls [`Self::sent`].
     #[inline]
     pub(super) fn next_new(&mut self, len: u32) -> Sent {
+        debug_assert!(len <= self.unsent(), "only what waits leaves");
+        debug_assert!(self.mapping.len == 0 || len <= self.mapping.len, "no segment spans two mappings");
         let dsn = self.mapping.dsn;
         if self.mapping.len > 0 {
             self.mapping.dsn += u64::from(len);
@@ -189,6 +202,7 @@ impl SendQueue {
         }
         let seq = self.next_seq;
         self.next_seq = seq + len;
+        debug_assert!(!self.next_seq.after(self.write_seq), "nothing leaves that was not written");
         Sent { seq, len, dsn, ..Sent::default() }
     }
 

@@ -62,7 +62,8 @@ impl Delivery {
         }
     }
 
-    /// Completes the sample at the end of an ACK that delivered `acked_sacked` segments and marked `losses`.
+    /// Completes the sample at the end of an ACK that delivered `acked_sacked` segments and marked
+    /// `losses`.
     pub(super) fn finish(&mut self, now: Instant, flow: &mut cc::Flow, acked_sacked: u32, losses: u32, rs: &mut RateSample) {
         if flow.app_limited != 0 && (flow.delivered.wrapping_sub(flow.app_limited) as i32) > 0 {
             flow.app_limited = 0;
@@ -87,6 +88,7 @@ impl Delivery {
             sample.interval_us = -1;
             return;
         }
+        debug_assert!(sample.delivered >= 0 && sample.interval_us >= 0, "a rate is not negative");
         let (delivered, interval) = (sample.delivered as u64, sample.interval_us as u64);
         if !sample.is_app_limited || delivered * self.rate_interval_us >= u64::from(self.rate_delivered) * interval {
             self.rate_delivered = delivered as u32;

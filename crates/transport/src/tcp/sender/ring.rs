@@ -2,8 +2,8 @@
 
 use std::ops::{Index, IndexMut};
 
-/// First in, first out. Unlike the standard library's queue it drops several entries at once, and finds a place without a branch but the
-/// check of its bounds.
+/// First in, first out. Unlike the standard library's queue it drops several entries at once, and
+/// finds a place without a branch but the check of its bounds.
 #[derive(Debug)]
 pub(super) struct Ring<T> {
     /// As many as a power of two; those that hold no entry hold an old or a blank one.

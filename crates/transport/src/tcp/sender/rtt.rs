@@ -1,4 +1,5 @@
-//! Round-trip time and retransmission timeout (RFC 6298 with Linux's variance rule and bounds), and the windowed minimum.
+//! Round-trip time and retransmission timeout (RFC 6298 with Linux's variance rule and bounds), and
+//! the windowed minimum.
 
 use crate::Settings;
 use polypath_base::{Duration, Instant, Seq};
@@ -15,7 +16,8 @@ const MAX_SAMPLE_US: u64 = (u32::MAX >> 3) as u64;
 /// The timeout is doubled so often at most: by then it is at `rto_max`, whatever it began with.
 const MOST_DOUBLINGS: u32 = 10;
 
-/// The estimator; `srtt_us`, `mdev_us` and `min_rtt_us` live in [`cc::Flow`], where algorithms read them.
+/// The estimator; `srtt_us`, `mdev_us` and `min_rtt_us` live in [`cc::Flow`], where algorithms read
+/// them.
 #[derive(Debug)]
 pub(super) struct Rtt {
     rto_min: Duration,
@@ -23,7 +25,8 @@ pub(super) struct Rtt {
     rto: Duration,
     tick: Duration,
     backoff: u32,
-    /// Variance that the timeout uses, and the largest deviation of this round, microseconds times 4.
+    /// Variance that the timeout uses, and the largest deviation of this round, microseconds times
+    /// 4.
     rttvar_us: u32,
     mdev_max_us: u32,
     /// End of the round in which `mdev_max_us` is collected.
@@ -52,7 +55,8 @@ impl Rtt {
         if self.backoff == 0 { self.rto } else { (self.in_ticks(self.rto) * (1 << self.backoff.min(MOST_DOUBLINGS))).min(self.rto_max) }
     }
 
-    /// The same for whoever multiplies it: Linux keeps whole ticks (`icsk_rto`), so what is doubled is the rounded time.
+    /// The same for whoever multiplies it: Linux keeps whole ticks (`icsk_rto`), so what is doubled
+    /// is the rounded time.
     #[cold]
     pub(super) fn rto_in_ticks(&self) -> Duration {
         self.in_ticks(self.rto())
@@ -82,9 +86,11 @@ impl Rtt {
         self.backoff = 0;
     }
 
-    /// One measurement (RFC 6298 section 2.3; the variance falls only once a round, and slowly, as in Linux). Of the segments that an ACK covers the first
-    /// has taken `rtt` and the last `last`, which counts for the least (Linux: `tcp_update_rtt_min`).
+    /// One measurement (RFC 6298 section 2.3; the variance falls only once a round, and slowly, as
+    /// in Linux). Of the segments that an ACK covers the first has taken `rtt` and the last `last`,
+    /// which counts for the least (Linux: `tcp_update_rtt_min`).
     pub(super) fn sample(&mut self, rtt: Duration, last: Duration, snd_una: Seq, snd_nxt: Seq, flow: &mut cc::Flow) {
+        debug_assert!(!snd_una.after(snd_nxt), "what is acknowledged has been sent");
         let in_us = |rtt: Duration| rtt.as_micros().clamp(1, MAX_SAMPLE_US) as u32;
         let (us, last_us) = (in_us(rtt), in_us(last));
         let now = Instant::from_nanos(flow.now_ns);
@@ -119,6 +125,7 @@ impl Rtt {
                 self.mdev_max_us = rto_min_us;
             }
         }
+        debug_assert!(flow.srtt_us > 0 && flow.min_rtt_us <= MAX_SAMPLE_US as u32, "there is a sample");
         self.rto = Duration::from_micros(u64::from((flow.srtt_us >> 3) + self.rttvar_us)).min(self.rto_max);
         self.backoff = 0;
     }

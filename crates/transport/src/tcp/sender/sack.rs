@@ -6,7 +6,8 @@ use super::scoreboard::Sent;
 use polypath_base::{Instant, Seq};
 use polypath_wire::SackBlock;
 
-/// SACK blocks of the last ACK that was looked at: unchanged blocks need no second look (Linux: `recv_sack_cache`).
+/// SACK blocks of the last ACK that was looked at: unchanged blocks need no second look (Linux:
+/// `recv_sack_cache`).
 #[derive(Debug, Default)]
 pub(super) struct SackCache([SackBlock; 4]);
 
@@ -20,7 +21,8 @@ impl Sender {
             first = 1;
             self.handle_dsack(blocks[0], ack);
         }
-        // In ascending order: a block below what an earlier ACK reported is reordering, one below its neighbour in this ACK is not.
+        // In ascending order: a block below what an earlier ACK reported is reordering, one below
+        // its neighbour in this ACK is not.
         let mut ascending = [SackBlock::default(); 4];
         ascending[..blocks.len()].copy_from_slice(blocks);
         let seen = ascending;
@@ -29,7 +31,8 @@ impl Sender {
         for &block in &*ascending {
             if self.sack_cache.0.contains(&block) && !self.scoreboard.highest_sacked().before(block.end) && self.scoreboard.sacked_out() > 0
             {
-                // Seen before and unchanged; only segments retransmitted or added since could differ, and those were not in it.
+                // Seen before and unchanged; only segments retransmitted or added since could
+                // differ, and those were not in it.
                 continue;
             }
             if !block.start.before(block.end) || block.end.after(self.snd_nxt()) || !block.end.after(self.snd_una()) {
@@ -61,7 +64,8 @@ impl Sender {
 
     fn sack_one(&mut self, now: Instant, index: usize, sent: &Sent, ack: &mut AckState) {
         if !sent.is_retrans() {
-            // A hole below what was selectively acknowledged before, never retransmitted: reordering, not loss.
+            // A hole below what was selectively acknowledged before, never retransmitted:
+            // reordering, not loss.
             if !sent.is_retransmitted() && sent.seq.before(self.scoreboard.highest_sacked()) && self.scoreboard.sacked_out() > 0 {
                 ack.reordered_from = Some(ack.reordered_from.map_or(sent.seq, |low| sent.seq.min(low)));
             }
@@ -143,7 +147,8 @@ impl Sender {
     }
 }
 
-/// RFC 2883 section 4: the first block reports a duplicate if it lies below the cumulative ACK or inside the second block.
+/// RFC 2883 section 4: the first block reports a duplicate if it lies below the cumulative ACK or
+/// inside the second block.
 fn is_dsack(blocks: &[SackBlock], ack: Seq) -> bool {
     match blocks {
         [first, ..] if first.start.before(ack) => true,

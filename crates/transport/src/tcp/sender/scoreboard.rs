@@ -1,8 +1,10 @@
-//! The scoreboard: segments that were sent and are not cumulatively acknowledged, and which of them are sacked, lost or sent again (RFC 6675
-//! section 4; Linux: the retransmit queue). What waits for its first transmission is the send queue's.
+//! The scoreboard: segments that were sent and are not cumulatively acknowledged, and which of them
+//! are sacked, lost or sent again (RFC 6675 section 4; Linux: the retransmit queue). What waits for
+//! its first transmission is the send queue's.
 //!
-//! Segments keep their place in sequence order in a ring; the counters `sacked`, `lost` and `retrans` make the
-//! number in the network cheap, and nothing is searched unless something is missing.
+//! Segments keep their place in sequence order in a ring; the counters `sacked`, `lost` and
+//! `retrans` make the number in the network cheap, and nothing is searched unless something is
+//! missing.
 
 use super::ring::Ring;
 use polypath_base::{DataSeq, Instant, Seq};
@@ -125,7 +127,8 @@ pub(super) struct Scoreboard {
     retransmit_hint: Seq,
     /// All segments before this one are sacked, lost or retransmitted: RACK need not look at them.
     rack_hint: Seq,
-    /// Retransmissions in the order in which they left, by sequence number; stale entries are dropped when met.
+    /// Retransmissions in the order in which they left, by sequence number; stale entries are
+    /// dropped when met.
     retransmitted: VecDeque<(Seq, Instant)>,
 }
 
@@ -147,6 +150,7 @@ impl Scoreboard {
 
     /// The handshake is over: data begins at `seq`.
     pub(super) fn start(&mut self, seq: Seq) {
+        debug_assert!(self.sent.len() == 0, "no data was sent before");
         self.una = seq;
         (self.highest_sacked, self.retransmit_hint, self.rack_hint) = (seq, seq, seq);
     }
@@ -215,6 +219,8 @@ impl Scoreboard {
 
     #[inline]
     pub(super) fn sent(&mut self, segment: Sent) {
+        debug_assert!(self.sent.len() == 0 || segment.seq == self.end(), "new data continues what was sent");
+        debug_assert!(segment.is_plain(), "what leaves for the first time has no marks");
         self.bursts += u32::from(segment.flags & GSO_FIRST != 0);
         self.sent.push(segment);
     }
@@ -222,6 +228,7 @@ impl Scoreboard {
     /// The segment that was sent last, which is there, has PSH.
     #[inline]
     pub(super) fn push_last(&mut self) {
+        debug_assert!(self.sent.len() > 0, "something was sent");
         let last = self.sent.len() - 1;
         self.sent[last].flags |= PUSHED;
     }
@@ -232,8 +239,8 @@ impl Scoreboard {
         self.sent.front().filter(|first| !first.end().after(ack))
     }
 
-    /// The segments at the head that `ack` covers whole, sent once and never marked: the first, the last, their number, and how many bursts
-    /// begin with one of them.
+    /// The segments at the head that `ack` covers whole, sent once and never marked: the first, the
+    /// last, their number, and how many bursts begin with one of them.
     #[inline]
     pub(super) fn plain_acked(&self, ack: Seq) -> Option<(&Sent, &Sent, [u32; 2])> {
         let first = self.sent.front().filter(|first| first.is_plain() && !first.end().after(ack))?;
@@ -248,12 +255,16 @@ impl Scoreboard {
         Some((first, last, [count as u32, bursts]))
     }
 
-    /// Removes what [`Self::plain_acked`] has found, up to the end of its last segment (a FIN not counted).
+    /// Removes what [`Self::plain_acked`] has found, up to the end of its last segment (a FIN not
+    /// counted).
     #[inline]
     pub(super) fn pop_plain(&mut self, [count, bursts]: [u32; 2], end: Seq) {
+        debug_assert!(count <= self.packets_out() && bursts <= self.bursts, "what leaves the scoreboard is in it");
+        debug_assert!(!end.before(self.una), "the acknowledgement moves forward");
         self.una = end;
         self.bursts -= bursts;
         self.sent.pop(count as usize);
+        debug_assert!(self.in_flight() <= self.packets_out() + self.retrans, "what is in the network was sent");
     }
 
     /// Removes the first segment.
@@ -265,6 +276,10 @@ impl Scoreboard {
         self.sent.pop(1);
         self.bursts -= u32::from(flags & GSO_FIRST != 0);
         self.uncount(flags);
+        debug_assert!(
+            self.sacked + self.lost <= self.packets_out() && self.retrans <= self.packets_out(),
+            "no segment is both sacked and lost"
+        );
     }
 
     /// Part of the first segment is acknowledged: trims it.
@@ -277,6 +292,7 @@ impl Scoreboard {
             first.len -= by;
             first.dsn += u64::from(by);
             self.una = first.seq;
+            debug_assert!(!ack.before(self.una), "no more is cut off than is acknowledged");
         }
     }
 
@@ -315,6 +331,7 @@ impl Scoreboard {
     /// Marks a segment as selectively acknowledged; returns it as it was before.
     pub(super) fn mark_sacked(&mut self, index: usize) -> Sent {
         let was = self.sent[index];
+        debug_assert!(!was.is_sacked(), "it is marked once");
         // A retransmission of what does not count as lost is taken to be in the network still.
         let ends = if was.is_lost() { LOST | RETRANS } else { 0 };
         self.uncount(was.flags & ends);
@@ -324,6 +341,10 @@ impl Scoreboard {
         if segment.end().after(self.highest_sacked) {
             self.highest_sacked = segment.end();
         }
+        debug_assert!(
+            self.sacked + self.lost <= self.packets_out() && self.retrans <= self.packets_out(),
+            "no segment is both sacked and lost"
+        );
         was
     }
 
@@ -333,12 +354,14 @@ impl Scoreboard {
         self.sent[index].flags &= !RETRANS;
     }
 
-    /// Something was sent again that is in the network, or was the first that is not acknowledged (Linux: `tcp_any_retrans_done`).
+    /// Something was sent again that is in the network, or was the first that is not acknowledged
+    /// (Linux: `tcp_any_retrans_done`).
     pub(super) fn any_retransmitted(&self) -> bool {
         self.retrans > 0 || self.head().is_some_and(Sent::is_retransmitted)
     }
 
-    /// Marks a segment as lost, its retransmission too; false if it already was (and not retransmitted since).
+    /// Marks a segment as lost, its retransmission too; false if it already was (and not
+    /// retransmitted since).
     pub(super) fn mark_lost(&mut self, index: usize) -> bool {
         let segment = &mut self.sent[index];
         if segment.is_sacked() || (segment.is_lost() && !segment.is_retrans()) {
@@ -346,6 +369,7 @@ impl Scoreboard {
         }
         if segment.is_retrans() {
             segment.flags &= !RETRANS;
+            debug_assert!(self.retrans > 0, "it was counted");
             self.retrans -= 1;
         }
         if !segment.is_lost() {
@@ -358,8 +382,8 @@ impl Scoreboard {
         true
     }
 
-    /// A false alarm: no segment counts as lost any more but those that lie in `lost`, from and to. RACK does not judge them a second time (Linux: they
-    /// have left `tsorted_sent_queue`).
+    /// A false alarm: no segment counts as lost any more but those that lie in `lost`, from and to.
+    /// RACK does not judge them a second time (Linux: they have left `tsorted_sent_queue`).
     pub(super) fn unmark_lost_but(&mut self, lost: &[(Seq, Seq)]) {
         let mut left = 0;
         for segment in self.sent.iter_mut().filter(|segment| segment.is_lost()) {
@@ -370,6 +394,7 @@ impl Scoreboard {
             }
         }
         self.lost = left;
+        debug_assert!(self.sacked + self.lost <= self.packets_out(), "no segment is both sacked and lost");
     }
 
     /// The receiver forgot what it had acknowledged selectively (RFC 2018 section 8).
@@ -415,12 +440,14 @@ impl Scoreboard {
 
     /// Takes over the delivery-rate stamps of a retransmission.
     pub(super) fn restamp(&mut self, index: usize, stamped: &Sent) {
+        debug_assert!(self.sent[index].seq == stamped.seq && self.sent[index].len == stamped.len, "only its stamps are new");
         self.sent[index] = *stamped;
     }
 
     /// Cuts a segment that is longer than `mss`, so that each piece fits. Pieces inherit its marks.
     pub(super) fn split(&mut self, index: usize, mss: u32) {
         let whole = self.sent[index];
+        debug_assert!(mss > 0, "a segment has data");
         if whole.len <= mss {
             return;
         }
@@ -437,6 +464,10 @@ impl Scoreboard {
         self.sacked += u32::from(whole.is_sacked());
         self.lost += u32::from(whole.is_lost());
         self.retrans += u32::from(whole.is_retrans());
+        debug_assert!(
+            self.sacked + self.lost <= self.packets_out() && self.retrans <= self.packets_out(),
+            "no segment is both sacked and lost"
+        );
         self.split(index + 1, mss);
     }
 
@@ -446,11 +477,12 @@ impl Scoreboard {
     }
 
     pub(super) fn set_rack_hint(&mut self, index: usize) {
+        debug_assert!(index <= self.sent.len(), "it is a place of the scoreboard");
         self.rack_hint = self.sent.get(index).map_or_else(|| self.end(), |segment| segment.seq);
     }
 
-    /// The `nth` retransmission in the order in which they left, those settled excepted: index of its segment, or none if the segment was
-    /// delivered, lost or sent again since.
+    /// The `nth` retransmission in the order in which they left, those settled excepted: index of
+    /// its segment, or none if the segment was delivered, lost or sent again since.
     pub(super) fn retransmission(&self, nth: usize) -> Option<Option<usize>> {
         let &(seq, at) = self.retransmitted.get(nth)?;
         let index = self.index_of(seq);
@@ -462,6 +494,7 @@ impl Scoreboard {
 
     /// Nothing more is to be learnt from the `nth` retransmission.
     pub(super) fn settle_retransmission(&mut self, nth: usize) {
+        debug_assert!(nth < self.retransmitted.len(), "it is remembered");
         self.retransmitted.remove(nth);
     }
 

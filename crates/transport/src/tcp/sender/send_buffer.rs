@@ -1,10 +1,12 @@
-//! The send buffer and its autotuning: the data of plain TCP, and the size that a subflow adds to its connection's.
+//! The send buffer and its autotuning: the data of plain TCP, and the size that a subflow adds to
+//! its connection's.
 
 use super::{DEFAULT_MSS, Sender};
 use polypath_base::Instant;
 
-/// What the kernel adds to a segment in its rule for the send buffer: headers 320, shared info 320, then the descriptor 256.
-/// Seen on 6.12: subflows queue 8700 bytes for each segment of their largest window, twice 4352.
+/// What the kernel adds to a segment in its rule for the send buffer: headers 320, shared info 320,
+/// then the descriptor 256. Seen on 6.12: subflows queue 8700 bytes for each segment of their
+/// largest window, twice 4352.
 const SEGMENT_OVERHEAD: u32 = 640;
 const SEGMENT_DESCRIPTOR: u32 = 256;
 
@@ -18,9 +20,10 @@ pub(super) fn memory_of_buffer(len: u32) -> u32 {
 }
 
 impl Sender {
-    /// The application begins to write: if nothing waits and the window would allow more, what is in the network tells of the application, not of
-    /// the path (draft-cheng-iccrg-delivery-rate-estimation-00 section 3.4). As in Linux this is asked at the start of a write alone, and
-    /// never of a subflow, which the connection writes to.
+    /// The application begins to write: if nothing waits and the window would allow more, what is
+    /// in the network tells of the application, not of the path
+    /// (draft-cheng-iccrg-delivery-rate-estimation-00 section 3.4). As in Linux this is asked at
+    /// the start of a write alone, and never of a subflow, which the connection writes to.
     pub(super) fn note_app_limited(&mut self) {
         let board = &self.scoreboard;
         if !self.is_subflow
@@ -51,8 +54,9 @@ impl Sender {
         self.writer_blocked = self.offered > 0;
     }
 
-    /// The writer fills a buffer. What fills the only one that waits leaves first, as far as it may, and the writer makes up for it before it begins the
-    /// next (Linux: `tcp_push_one`): the first buffer of a write ends with the window and as many segments as any other has.
+    /// The writer fills a buffer. What fills the only one that waits leaves first, as far as it
+    /// may, and the writer makes up for it before it begins the next (Linux: `tcp_push_one`): the
+    /// first buffer of a write ends with the window and as many segments as any other has.
     fn begin_writing(&mut self) {
         if self.queue.buffers() <= 1 {
             self.writing = self.write_buffer() && self.offered > 0;
@@ -108,8 +112,9 @@ impl Sender {
         }
     }
 
-    /// What a buffer holds: whole segments, as many as the longest burst has, and up to half of the widest window that the peer has announced (Linux:
-    /// `tcp_xmit_size_goal`, `tcp_bound_to_half_wnd`).
+    /// What a buffer holds: whole segments, as many as the longest burst has, and up to half of the
+    /// widest window that the peer has announced (Linux: `tcp_xmit_size_goal`,
+    /// `tcp_bound_to_half_wnd`).
     fn buffer_goal(&self) -> u32 {
         let segment = self.segment_len();
         let half = if self.max_window > DEFAULT_MSS { self.max_window / 2 } else { self.max_window.max(1) };
@@ -117,6 +122,7 @@ impl Sender {
     }
 
     fn on_accepted(&mut self, bytes: u32) {
+        debug_assert!(u64::from(bytes) <= self.offered, "no more is accepted than was offered");
         self.accepted += u64::from(bytes);
         if self.offered != u64::MAX {
             self.offered -= u64::from(bytes);
@@ -138,8 +144,9 @@ impl Sender {
         }
     }
 
-    /// What the queued data costs in the send buffer, bytes: each burst in the network is a buffer with an overhead of its own, so that
-    /// bursts of two segments, as a slow pace makes them, cost a third more than their bytes; what waits is in buffers of 64 KiB.
+    /// What the queued data costs in the send buffer, bytes: each burst in the network is a buffer
+    /// with an overhead of its own, so that bursts of two segments, as a slow pace makes them, cost
+    /// a third more than their bytes; what waits is in buffers of 64 KiB.
     #[inline]
     pub(super) fn queued_memory(&self) -> u32 {
         let bytes = self.queue.write_seq().distance(self.scoreboard.una());
@@ -149,7 +156,8 @@ impl Sender {
         bytes + self.scoreboard.bursts_out() * BURST_OVERHEAD + self.queue.unsent() / (65_536 / BURST_OVERHEAD)
     }
 
-    /// Subflows: after an ACK, and after what it let out has left, the buffer grows unless the window is full.
+    /// Subflows: after an ACK, and after what it let out has left, the buffer grows unless the
+    /// window is full.
     #[inline]
     pub(super) fn check_space(&mut self) {
         if self.space_check {
@@ -160,7 +168,8 @@ impl Sender {
         }
     }
 
-    /// Two windows of segments with their overhead (more if the algorithm asks), up to `tcp_wmem`'s maximum.
+    /// Two windows of segments with their overhead (more if the algorithm asks), up to `tcp_wmem`'s
+    /// maximum.
     pub(crate) fn expand_sndbuf(&mut self) {
         let per_segment = memory_of_buffer(self.path_mtu.peer_mss().as_u32().max(self.flow.mss));
         let segments = self.flow.cwnd.max(self.settings.initial_cwnd.get()).max(self.flow.reordering + 1);

@@ -35,7 +35,8 @@ impl Sender {
         self.counters.timeouts
     }
 
-    /// When the retransmission timer, which also serves probes and reordering, is due; `None` if it is off.
+    /// When the retransmission timer, which also serves probes and reordering, is due; `None` if it
+    /// is off.
     #[inline]
     pub(crate) fn rtx_due(&self) -> Option<Instant> {
         Some(self.timers.due(Timer::Retransmission)).filter(|&due| due != Instant::NEVER)
@@ -46,7 +47,8 @@ impl Sender {
         self.writer_blocked = blocked;
     }
 
-    /// The congestion window has room, and there is not even a segment to send: Nagle's rule keeps less than one.
+    /// The congestion window has room, and there is not even a segment to send: Nagle's rule keeps
+    /// less than one.
     #[inline]
     pub(crate) fn is_starved(&self) -> bool {
         self.queue.unsent() < self.flow.mss && self.scoreboard.in_flight() < self.flow.cwnd
@@ -64,7 +66,8 @@ impl Sender {
         polypath_sched::Buffered { buffers: self.queue.buffers(), burst: Segments::new(self.burst_segments(None)) }
     }
 
-    /// The out-of-tree stack's penalty for holding up the others: half the window, and half the threshold if past it.
+    /// The out-of-tree stack's penalty for holding up the others: half the window, and half the
+    /// threshold if past it.
     pub(crate) fn penalise(&mut self) {
         let prior = self.flow.cwnd;
         self.flow.cwnd = (prior >> 1).max(1);

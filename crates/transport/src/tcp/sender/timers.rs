@@ -37,8 +37,9 @@ impl Sender {
         };
         self.enter_loss(cx);
         if shorter {
-            // What was lost was too long: slow start begins anew, and ends where it would have. If nothing as long ever arrived, that holds of all
-            // losses before too, whatever they were taken for.
+            // What was lost was too long: slow start begins anew, and ends where it would have. If
+            // nothing as long ever arrived, that holds of all losses before too, whatever they were
+            // taken for.
             self.flow.ssthresh = if self.path_mtu.has_passed() { ssthresh } else { cc::SSTHRESH_INFINITE };
         }
         self.loss.on_timeout();

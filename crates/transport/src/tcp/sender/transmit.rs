@@ -8,7 +8,8 @@ use crate::tcp::timer::{Pending, Timer};
 use polypath_base::{Bytes, DataSeq, Instant, Seq};
 use polypath_cc as cc;
 
-/// Bytes of the longest mapping, which leaves as one burst: 64 KiB less the headers (Linux: `MPTCP_MAX_GSO_SIZE`).
+/// Bytes of the longest mapping, which leaves as one burst: 64 KiB less the headers (Linux:
+/// `MPTCP_MAX_GSO_SIZE`).
 const LONGEST_MAPPING: u32 = 65_536 - 321;
 
 /// What a segment that leaves is.
@@ -19,7 +20,8 @@ pub(in crate::tcp) enum Kind {
     NewOfOtherSize,
     /// A retransmission.
     Again,
-    /// RFC 9293 section 3.8.6.1: a segment that the peer must answer, without data (as Linux sends it).
+    /// RFC 9293 section 3.8.6.1: a segment that the peer must answer, without data (as Linux sends
+    /// it).
     WindowProbe,
 }
 
@@ -61,7 +63,8 @@ pub(super) struct Burst {
     pub(super) is_resized: bool,
 }
 
-/// New data to send while `in_flight` segments are in the network; at the end of the data with a FIN.
+/// New data to send while `in_flight` segments are in the network; at the end of the data with a
+/// FIN.
 #[derive(Copy, Clone)]
 struct New {
     len: u32,
@@ -166,7 +169,8 @@ impl Sender {
         Some(self.retransmit(now, index))
     }
 
-    /// F-RTO's new data has left, as far as it may. If nothing could, what is lost goes again (Linux: `tcp_xmit_recovery`).
+    /// F-RTO's new data has left, as far as it may. If nothing could, what is lost goes again
+    /// (Linux: `tcp_xmit_recovery`).
     #[cold]
     fn retransmit_if_nothing_left(&mut self, now: Instant) -> Option<Leaving> {
         self.loss.set_new_data_first(false);
@@ -180,7 +184,6 @@ impl Sender {
 
     #[inline(never)]
     fn retransmit(&mut self, now: Instant, index: usize) -> Leaving {
-        debug_assert!(!self.scoreboard.at(index).is_sacked(), "what has arrived does not go again");
         let again = self.scoreboard.at(index);
         self.path_mtu.forget_probe(again.seq, again.end());
         self.scoreboard.mark_retransmitted(index, now);
@@ -205,7 +208,8 @@ impl Sender {
         Leaving::of(&sent, Kind::Again, push)
     }
 
-    /// Segments that left as one burst and are lost together leave again as one, as far as the window goes, and Linux marks its end.
+    /// Segments that left as one burst and are lost together leave again as one, as far as the
+    /// window goes, and Linux marks its end.
     fn ends_retransmitted_burst(&self, now: Instant, index: usize) -> bool {
         let board = &self.scoreboard;
         let continues = |at: usize| at < board.len() && !board.at(at).is_gso_first();
@@ -281,7 +285,8 @@ impl Sender {
         if self.settings.tso_bytes > Bytes::ZERO && buffer.0 > self.segment_len() && self.should_defer(cx.now, in_flight, most, buffer) {
             return false;
         }
-        // No burst spans two buffers; a FIN needs none. None takes more than half of the window, so that two are under way (Linux: `tcp_cwnd_test`).
+        // No burst spans two buffers; a FIN needs none. None takes more than half of the window, so
+        // that two are under way (Linux: `tcp_cwnd_test`).
         self.burst.remaining = most.min(self.flow.cwnd / 2).min(buffer.0.div_ceil(self.segment_len())).max(1);
         true
     }
@@ -293,13 +298,15 @@ impl Sender {
         (LONGEST_MAPPING / segment).max(1) * segment
     }
 
-    /// Subflows of the out-of-tree stack search for no MTU as Linux does, unless a setting lets them.
+    /// Subflows of the out-of-tree stack search for no MTU as Linux does, unless a setting lets
+    /// them.
     pub(super) fn may_probe_mtu(&self) -> bool {
         let searches = self.settings.stack.subflow_probes_mtu || self.settings.subflow_mtu_probing || self.path_mtu.reads_scoreboard();
         !self.is_subflow || searches
     }
 
-    /// Nagle's rule (RFC 1122 section 4.2.3.4) in Minshall's form, for the last `len` bytes that there are.
+    /// Nagle's rule (RFC 1122 section 4.2.3.4) in Minshall's form, for the last `len` bytes that
+    /// there are.
     fn waits_for_small_segment(&self, len: u32) -> bool {
         (!self.is_subflow || self.settings.stack.subflow_nagle)
             && len == self.queue.unsent()
@@ -390,7 +397,8 @@ impl Sender {
         }
     }
 
-    /// Segments that may leave as one burst: a millisecond's worth at the pacing rate, more on short paths.
+    /// Segments that may leave as one burst: a millisecond's worth at the pacing rate, more on
+    /// short paths.
     #[inline(always)]
     pub(super) fn burst_segments(&mut self, siblings: Option<&cc::Siblings>) -> u32 {
         if self.settings.tso_bytes == Bytes::ZERO {
@@ -442,9 +450,11 @@ impl Sender {
         }
     }
 
-    /// A tail loss probe (RFC 8985 section 7.3): new data if there is any, else the last segment again.
+    /// A tail loss probe (RFC 8985 section 7.3): new data if there is any, else the last segment
+    /// again.
     #[cold]
     fn make_probe(&mut self, cx: Context<'_>) -> Option<Leaving> {
+        debug_assert!(self.sack_ok, "without SACK there is no probe (RFC 8985 section 7.2)");
         self.counters.loss_probes += 1;
         let len = self.queue.next_new_len(self.segment_len());
         let new_data = len > 0 && len <= self.window_room();
@@ -466,8 +476,10 @@ impl Sender {
         leaving
     }
 
-    /// After a burst: was the window or the application the limit? (RFC 7661; Linux's congestion window validation.)
+    /// After a burst: was the window or the application the limit? (RFC 7661; Linux's congestion
+    /// window validation.)
     fn validate_window(&mut self, now: Instant) {
+        debug_assert!(self.scoreboard.packets_out() > 0, "a burst has left");
         let packets_out = self.scoreboard.packets_out();
         let limited = self.scoreboard.in_flight() >= self.flow.cwnd;
         let flight = Flight { snd_una: self.snd_una(), snd_nxt: self.snd_nxt(), packets_out, fills_window: limited };
@@ -508,7 +520,8 @@ impl Sender {
         Window { cwnd: self.flow.cwnd, ssthresh: self.flow.ssthresh }
     }
 
-    /// RFC 5681 section 4.1: a window that was not used for a timeout decays, once per timeout, to the initial one.
+    /// RFC 5681 section 4.1: a window that was not used for a timeout decays, once per timeout, to
+    /// the initial one.
     pub(super) fn idle_restart(&mut self, now: Instant, is_established: bool) {
         let rto = self.rtt.rto();
         let idle = now.since(self.last_sent_at);

@@ -1,4 +1,5 @@
-//! Proportional rate reduction (RFC 6937; Linux: `tcp_cwnd_reduction`): the window shrinks in step with what is delivered.
+//! Proportional rate reduction (RFC 6937; Linux: `tcp_cwnd_reduction`): the window shrinks in step
+//! with what is delivered.
 
 use crate::stack::PrrBound;
 
@@ -35,8 +36,10 @@ impl Prr {
         self.out += 1;
     }
 
-    /// The congestion window after an ACK, segments, where `in_flight` are in the network and the window goes from `prior_cwnd` to `ssthresh`: RFC
-    /// 6937 section 3, with the bound of the kernel once fewer than `ssthresh` are in the network. `None`: nothing was delivered, so it stays.
+    /// The congestion window after an ACK, segments, where `in_flight` are in the network and the
+    /// window goes from `prior_cwnd` to `ssthresh`: RFC 6937 section 3, with the bound of the
+    /// kernel once fewer than `ssthresh` are in the network. `None`: nothing was delivered, so it
+    /// stays.
     pub(in crate::tcp) fn cwnd(&mut self, by: Delivered, in_flight: u32, ssthresh: u32, prior_cwnd: u32, bound: PrrBound) -> Option<u32> {
         if by.segments == 0 {
             return None;
@@ -59,6 +62,7 @@ impl Prr {
         };
         // A fast retransmission leaves in any case.
         let send = send.max(i64::from(out == 0));
+        debug_assert!(send <= i64::from(self.delivered) + 1 || delta < 0, "no more leaves than was delivered, and one");
         Some((i64::from(in_flight) + send).max(1) as u32)
     }
 }
@@ -71,7 +75,8 @@ mod tests {
         Delivered { segments: 1, ..Delivered::default() }
     }
 
-    /// RFC 6937 section 4: 20 segments, half of them to be taken off, the first lost; each of the 19 others is acknowledged selectively.
+    /// RFC 6937 section 4: 20 segments, half of them to be taken off, the first lost; each of the
+    /// 19 others is acknowledged selectively.
     #[test]
     fn every_other_delivery_lets_a_segment_go() {
         let mut prr = Prr::default();

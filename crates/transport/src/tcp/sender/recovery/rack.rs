@@ -1,4 +1,5 @@
-//! RACK (RFC 8985 section 6; Linux: `tcp_recovery.c`): a segment is lost if one that was sent well after it has been delivered.
+//! RACK (RFC 8985 section 6; Linux: `tcp_recovery.c`): a segment is lost if one that was sent well
+//! after it has been delivered.
 
 use crate::tcp::sender::scoreboard::{Scoreboard, Sent};
 use crate::tcp::sender::{CaState, Sender};
@@ -66,6 +67,7 @@ impl Rack {
         }
         self.advanced = true;
         self.rtt = rtt;
+        debug_assert!(now >= sent.at, "it was sent before it arrived");
         if sent_after(sent.at, sent.end(), self.at, self.end_seq) {
             self.at = sent.at;
             self.end_seq = sent.end();
@@ -85,8 +87,9 @@ impl Rack {
         self.reo_wnd_persist = self.reo_wnd_persist.saturating_sub(1);
     }
 
-    /// RFC 8985 section 6.2 step 4: widens the window once a round trip that brought a DSACK. So much was delivered when the segment left that this ACK
-    /// acknowledges (`prior_delivered`, zero: none), and is now.
+    /// RFC 8985 section 6.2 step 4: widens the window once a round trip that brought a DSACK. So
+    /// much was delivered when the segment left that this ACK acknowledges (`prior_delivered`,
+    /// zero: none), and is now.
     pub(in crate::tcp) fn update_reo_wnd(&mut self, prior_delivered: u32, delivered: u32) {
         if prior_delivered == 0 {
             return;
@@ -135,7 +138,8 @@ impl Rack {
         self.rtt + reo_wnd > now.since(sent.at)
     }
 
-    /// RFC 8985 section 6.2 step 5: marks what is lost, and counts it in `lost`; returns the longest time until another segment would be.
+    /// RFC 8985 section 6.2 step 5: marks what is lost, and counts it in `lost`; returns the
+    /// longest time until another segment would be.
     #[inline(never)]
     pub(in crate::tcp) fn mark_lost(&self, now: Instant, reo_wnd: Duration, board: &mut Scoreboard, lost: &mut u32) -> Duration {
         let allowed = self.rtt + reo_wnd;
@@ -171,7 +175,8 @@ impl Rack {
             }
         }
         board.set_rack_hint(done);
-        // Retransmissions, in the order in which they left; an entry is stale if its segment was delivered, lost or sent again.
+        // Retransmissions, in the order in which they left; an entry is stale if its segment was
+        // delivered, lost or sent again.
         let mut keep = 0;
         while let Some(entry) = board.retransmission(keep) {
             let Some(index) = entry else {
@@ -201,7 +206,8 @@ impl Sender {
         })
     }
 
-    /// Marks what RACK deems lost at `now`; arms the reordering timer if something is still in doubt, and says so.
+    /// Marks what RACK deems lost at `now`; arms the reordering timer if something is still in
+    /// doubt, and says so.
     pub(in crate::tcp::sender) fn rack_detect(&mut self, now: Instant) -> bool {
         if !self.rack.take_advanced() {
             return false;

@@ -1,5 +1,5 @@
-//! What recovery remembers between ACKs: where it ends, whether F-RTO goes on, how often the timer backed off, and how far the last losses lie
-//! apart.
+//! What recovery remembers between ACKs: where it ends, whether F-RTO goes on, how often the timer
+//! backed off, and how far the last losses lie apart.
 
 use polypath_base::Seq;
 
@@ -13,7 +13,8 @@ pub(in crate::tcp) struct LossState {
     duplicate_acks: u32,
     backoffs: u32,
     retransmit: bool,
-    /// Bytes acknowledged at the last loss and at the one before: OLIA's counts for the siblings' view.
+    /// Bytes acknowledged at the last loss and at the one before: OLIA's counts for the siblings'
+    /// view.
     bytes_at_last_loss: u64,
     bytes_at_previous_loss: u64,
 }
@@ -41,7 +42,8 @@ impl LossState {
         self.frto = goes_on;
     }
 
-    /// F-RTO asks by new data, however little waits, before anything goes again (RFC 5682 section 3.1 step 2.b).
+    /// F-RTO asks by new data, however little waits, before anything goes again
+    /// (RFC 5682 section 3.1 step 2.b).
     #[inline]
     pub(in crate::tcp) fn new_data_first(&self) -> bool {
         self.new_data_first
@@ -99,6 +101,7 @@ impl LossState {
 
     /// The window shrinks for a loss after so many bytes were acknowledged in all.
     pub(in crate::tcp) fn on_loss(&mut self, bytes_acked: u64) {
+        debug_assert!(bytes_acked >= self.bytes_at_last_loss, "what is acknowledged stays so");
         self.bytes_at_previous_loss = self.bytes_at_last_loss;
         self.bytes_at_last_loss = bytes_acked;
     }

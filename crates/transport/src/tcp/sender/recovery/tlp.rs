@@ -1,4 +1,5 @@
-//! The tail loss probe (RFC 8985 section 7): when it may leave, and what an ACK says of it (Linux: `tcp_process_tlp_ack`).
+//! The tail loss probe (RFC 8985 section 7): when it may leave, and what an ACK says of it (Linux:
+//! `tcp_process_tlp_ack`).
 
 use polypath_base::{Duration, Seq};
 
@@ -33,7 +34,8 @@ pub(in crate::tcp) enum TlpVerdict {
 }
 
 impl Tlp {
-    /// The timer came up with something in the network: a probe is due. False if one is out already.
+    /// The timer came up with something in the network: a probe is due. False if one is out
+    /// already.
     pub(in crate::tcp) fn on_timeout(&mut self) -> bool {
         self.due |= self.high_seq.is_none();
         self.high_seq.is_none()
@@ -51,6 +53,7 @@ impl Tlp {
 
     /// A probe has left.
     pub(in crate::tcp) fn on_sent(&mut self, snd_nxt: Seq, retransmitted: bool) {
+        debug_assert!(!self.due, "it was taken");
         self.high_seq = Some(snd_nxt);
         self.retransmitted = retransmitted;
     }
@@ -87,8 +90,9 @@ impl Tlp {
         TlpVerdict::Nothing
     }
 
-    /// When a probe is due after the last transmission (RFC 8985 section 7.2): two round trips, and for a lone segment as long as the receiver may delay
-    /// its ACK (`delayed_ack`), else `floor`. `srtt`: smoothed RTT, microseconds times 8; 0 before the first sample.
+    /// When a probe is due after the last transmission (RFC 8985 section 7.2): two round trips, and
+    /// for a lone segment as long as the receiver may delay its ACK (`delayed_ack`), else `floor`.
+    /// `srtt`: smoothed RTT, microseconds times 8; 0 before the first sample.
     pub(in crate::tcp) fn timeout(srtt: u32, packets_out: u32, delayed_ack: Duration, floor: Duration) -> Duration {
         if srtt == 0 {
             return WITHOUT_RTT;

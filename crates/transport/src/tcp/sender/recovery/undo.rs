@@ -13,17 +13,20 @@ use polypath_base::Seq;
 pub(in crate::tcp) struct Undo {
     /// Set while a reduction may yet prove spurious: `snd_una` at its start (Linux: `undo_marker`).
     marker: Option<Seq>,
-    /// Retransmissions not yet reported as duplicates; `None` where a DSACK cannot undo (Linux: `undo_retrans`).
+    /// Retransmissions not yet reported as duplicates; `None` where a DSACK cannot undo (Linux:
+    /// `undo_retrans`).
     retrans: Option<u32>,
-    /// Slow-start threshold to restore, segments; 0 if the reduction is not to be undone (Linux: `prior_ssthresh`).
+    /// Slow-start threshold to restore, segments; 0 if the reduction is not to be undone (Linux:
+    /// `prior_ssthresh`).
     prior_ssthresh: u32,
     /// Send time (ms clock) of the first retransmission of this episode (Linux: `retrans_stamp`).
     retrans_stamp: Option<u32>,
 }
 
 impl Undo {
-    /// A reduction begins: from here on evidence against it is collected. Of `retrans_out` retransmissions in the network duplicates may be reported
-    /// later; without any, no DSACK can undo.
+    /// A reduction begins: from here on evidence against it is collected. Of `retrans_out`
+    /// retransmissions in the network duplicates may be reported later; without any, no DSACK can
+    /// undo.
     pub(in crate::tcp) fn watch(&mut self, snd_una: Seq, retrans_out: u32) {
         self.marker = Some(snd_una);
         self.retrans = (retrans_out > 0).then_some(retrans_out);
@@ -47,6 +50,7 @@ impl Undo {
     }
 
     pub(in crate::tcp) fn set_prior_ssthresh(&mut self, segments: u32) {
+        debug_assert!(segments >= 2, "no threshold is less (RFC 5681 section 3.1)");
         self.prior_ssthresh = segments;
     }
 
@@ -77,7 +81,8 @@ impl Undo {
         self.retrans_stamp = None;
     }
 
-    /// A DSACK reports that so many segments up to `end` came twice, sent since the reduction began.
+    /// A DSACK reports that so many segments up to `end` came twice, sent since the reduction
+    /// began.
     pub(in crate::tcp) fn on_dsack(&mut self, end: Seq, segments: u32) {
         if let (Some(marker), Some(left)) = (self.marker, self.retrans)
             && end.after(marker)
@@ -86,8 +91,8 @@ impl Undo {
         }
     }
 
-    /// What was missing has arrived, and it was no retransmission: the ACK echoes a time from before the first one (RFC 3522), or `nothing_again`, none
-    /// has left yet.
+    /// What was missing has arrived, and it was no retransmission: the ACK echoes a time from
+    /// before the first one (RFC 3522), or `nothing_again`, none has left yet.
     pub(in crate::tcp) fn shown_by_delay(&self, echo: Option<u32>, nothing_again: bool) -> bool {
         let original = self.retrans_stamp.map_or(nothing_again, |stamp| echo.is_some_and(|echo| is_earlier(echo, stamp)));
         self.is_watching() && original
@@ -119,7 +124,8 @@ impl Sender {
         self.undo.shown_by_dsacks() || self.was_delayed(ack)
     }
 
-    /// What was taken for lost came late (Linux: `tcp_packet_delayed`). Without SACK an ACK of everything may be one of a retransmission before.
+    /// What was taken for lost came late (Linux: `tcp_packet_delayed`). Without SACK an ACK of
+    /// everything may be one of a retransmission before.
     fn was_delayed(&self, ack: &AckState) -> bool {
         self.undo.shown_by_delay(ack.ts_ecr, self.sack_ok || self.snd_una().before(self.loss.high_seq()))
     }
@@ -137,13 +143,15 @@ impl Sender {
         self.rack.look_again();
     }
 
-    /// Nothing is known to be lost any more but what lost probes carried, which the search has judged, and the reduction is taken back.
+    /// Nothing is known to be lost any more but what lost probes carried, which the search has
+    /// judged, and the reduction is taken back.
     fn take_back_losses(&mut self, cx: Context<'_>) {
         self.scoreboard.unmark_lost_but(self.path_mtu.lost_probes());
         self.take_back_reduction(cx);
     }
 
-    /// All that recovery was for is acknowledged. True if the state must stay (without SACK, RFC 6582 section 3.2).
+    /// All that recovery was for is acknowledged. True if the state must stay (without SACK,
+    /// RFC 6582 section 3.2).
     pub(in crate::tcp::sender) fn leave_recovery(&mut self, cx: Context<'_>, ack: &AckState) -> bool {
         if self.is_spurious(ack) {
             self.take_back_reduction(cx);
@@ -153,12 +161,14 @@ impl Sender {
         if self.snd_una() == self.loss.high_seq() && !self.sack_ok {
             return true;
         }
-        // Linux leaves for Open here; `end_reduction` still needs the marker, so the caller comes next.
+        // Linux leaves for Open here; `end_reduction` still needs the marker, so the caller comes
+        // next.
         self.set_ca_state(cx, CaState::Open);
         false
     }
 
-    /// True if an original proved to have arrived while retransmissions are still in the network: they are waited for, and nothing is marked lost.
+    /// True if an original proved to have arrived while retransmissions are still in the network:
+    /// they are waited for, and nothing is marked lost.
     pub(in crate::tcp::sender) fn undo_during_recovery(&mut self, cx: Context<'_>, ack: &AckState) -> bool {
         if ack.facts.advances_una && self.was_delayed(ack) {
             self.note_reordering(Some(ack.prior_una), true);

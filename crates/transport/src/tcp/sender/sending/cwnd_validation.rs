@@ -1,5 +1,6 @@
-//! Congestion window validation (RFC 7661, RFC 2861): whether the window or the application limits a flow, and what a window that was not used
-//! shrinks to. Linux: `tcp_cwnd_validate`, `tcp_cwnd_application_limited`, `tcp_cwnd_restart`.
+//! Congestion window validation (RFC 7661, RFC 2861): whether the window or the application limits
+//! a flow, and what a window that was not used shrinks to. Linux: `tcp_cwnd_validate`,
+//! `tcp_cwnd_application_limited`, `tcp_cwnd_restart`.
 
 use polypath_base::{Duration, Instant, Seq};
 
@@ -33,14 +34,16 @@ pub(in crate::tcp) struct CwndValidation {
 }
 
 impl Window {
-    /// What a window is remembered by when it shrinks for want of use, or before it may be restored: three quarters of it, if that is more than the
-    /// threshold (RFC 2861 section 3; Linux: `tcp_current_ssthresh`).
+    /// What a window is remembered by when it shrinks for want of use, or before it may be
+    /// restored: three quarters of it, if that is more than the threshold (RFC 2861 section 3;
+    /// Linux: `tcp_current_ssthresh`).
     #[inline]
     pub(in crate::tcp) fn current_ssthresh(self) -> u32 {
         self.ssthresh.max((self.cwnd >> 1) + (self.cwnd >> 2))
     }
 
-    /// RFC 5681 section 4.1: a window that was not used for some timeouts is halved for each, down to the initial one at most.
+    /// RFC 5681 section 4.1: a window that was not used for some timeouts is halved for each, down
+    /// to the initial one at most.
     pub(in crate::tcp) fn cwnd_after_idle(self, idle: Duration, rto: Duration, restart: u32) -> u32 {
         let halvings = (idle.as_nanos() / rto.as_nanos().max(1)).min(31) as u32;
         (self.cwnd >> halvings).max(restart)
@@ -48,8 +51,9 @@ impl Window {
 }
 
 impl CwndValidation {
-    /// A burst has left. `max_packets_out`: the most segments in the network in this round trip, which is renewed with the round trip, by a full window,
-    /// and by a larger flight; `keeps` says whether a larger flight leaves the window the limit that it was (Linux since late 2022).
+    /// A burst has left. `max_packets_out`: the most segments in the network in this round trip,
+    /// which is renewed with the round trip, by a full window, and by a larger flight; `keeps` says
+    /// whether a larger flight leaves the window the limit that it was (Linux since late 2022).
     #[inline]
     pub(in crate::tcp) fn on_burst(&mut self, flight: Flight, keeps: bool, max_packets_out: &mut u32) {
         let larger = flight.packets_out > *max_packets_out && !(self.limited && keeps);
@@ -67,7 +71,8 @@ impl CwndValidation {
         self.usage_seq = snd_nxt;
     }
 
-    /// The window limits the flow. RFC 7661 section 4.1: in slow start it may be twice what was used.
+    /// The window limits the flow. RFC 7661 section 4.1: in slow start it may be twice what was
+    /// used.
     #[inline]
     pub(in crate::tcp) fn is_cwnd_limited(&self, window: Window, max_packets_out: u32) -> bool {
         self.limited || (window.cwnd < window.ssthresh && window.cwnd < 2 * max_packets_out)
@@ -85,8 +90,9 @@ impl CwndValidation {
         now.since(self.stamp) >= rto
     }
 
-    /// The application has left the window unused for a timeout: half way down to what it used, which is no less than `initial` segments (RFC 2861
-    /// section 3.1). In any other state than Open (`open`) the window stays, and the time begins anew.
+    /// The application has left the window unused for a timeout: half way down to what it used,
+    /// which is no less than `initial` segments (RFC 2861 section 3.1). In any other state than
+    /// Open (`open`) the window stays, and the time begins anew.
     pub(in crate::tcp) fn on_application_limited(&mut self, now: Instant, window: Window, initial: u32, open: bool) -> Window {
         self.stamp = now;
         if !open {

@@ -1,4 +1,5 @@
-//! Nagle's rule (RFC 1122 section 4.2.3.4) in Minshall's form, as Linux has it (`tcp_minshall_check`).
+//! Nagle's rule (RFC 1122 section 4.2.3.4) in Minshall's form, as Linux has it
+//! (`tcp_minshall_check`).
 
 use polypath_base::Seq;
 

@@ -2,7 +2,8 @@
 
 use polypath_base::{Bytes, Duration, Instant, Rate};
 
-/// Segments that leave unpaced at the start of a flow: the initial window (Linux: 10, in `tcp_update_skb_after_send`).
+/// Segments that leave unpaced at the start of a flow: the initial window (Linux: 10, in
+/// `tcp_update_skb_after_send`).
 const UNPACED_SEGMENTS: u64 = 10;
 
 /// The time before which a paced flow sends nothing.
@@ -21,14 +22,16 @@ impl Pacer {
         self.next
     }
 
-    /// A segment with `len` bytes leaves, the `count`th with data: the next burst does once its time at `rate` has passed. A burst that left late makes
-    /// up for it, but takes at least half of its time. Rate zero: not known yet.
+    /// A segment with `len` bytes leaves, the `count`th with data: the next burst does once its
+    /// time at `rate` has passed. A burst that left late makes up for it, but takes at least half
+    /// of its time. Rate zero: not known yet.
     #[inline]
     pub(in crate::tcp) fn on_sent(&mut self, now: Instant, len: Bytes, rate: Rate, count: u64) {
         if self.next <= now {
             self.late = now.since(self.next);
             self.next = now;
         }
+        debug_assert!(self.next >= now, "what leaves now takes its time from now on");
         if rate > Rate::default() && count >= UNPACED_SEGMENTS {
             let whole = rate.time_for(len);
             let made_good = (whole / 2).min(self.late);
