@@ -57,10 +57,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     gone = [name for name in kept if name.partition("::")[0] in files and name not in names]
     if gone:
         raise pytest.UsageError(f"tests/kept.tsv names tests that are not there: {', '.join(gone)}")
-    left_out = [item for item in items if item.nodeid not in kept and float(costs.get(item.nodeid, 0)) > most]
-    items[:] = [item for item in items if item not in set(left_out)]
-    config.hook.pytest_deselected(items=left_out)
-    total = sum(float(costs[item.nodeid]) for item in left_out)
+    left_out = {name: cost for name in names - kept.keys() if (cost := float(costs.get(name, 0))) > most}
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left_out])
+    items[:] = [item for item in items if item.nodeid not in left_out]
+    total = sum(left_out.values())
     config.stash[LEFT_OUT] = (
         f"left out: {len(left_out)} tests that cost more than {most:g} s each, {total:.0f} s together; make test-all runs them"
     )
