@@ -8,8 +8,6 @@ from polypath.engines import Engine
 from polypath.study import StudyError, unknown
 
 from ._abstract import Place
-from ._dask import DaskPlace, Tls
-from ._slurm import SlurmPlace, profile
 
 LOCAL = "local"
 
@@ -43,9 +41,14 @@ def find_place(
         host, _, port = address.rpartition(":")
         if not colon or not host or not port.isdigit():
             raise StudyError(f"--on {on} names no scheduler; write {kind}://HOST:PORT, such as {kind}://127.0.0.1:8786")
+        # What runs on this machine alone does not wait for these modules to load (25 ms each).
+        from ._dask import DaskPlace, Tls
+
         tls = Tls.of(certificates) if kind == "tls" else None
         return DaskPlace(address, handover=handover, build_kernels=build_kernels, tls=tls)
     kind, _, file = on.partition(":")
     if kind == "slurm":
+        from ._slurm import SlurmPlace, profile
+
         return SlurmPlace(profile(file), handover=handover, build_kernels=build_kernels)
     raise StudyError(unknown("place to run on", on, [LOCAL, "dask://HOST:PORT", "tls://HOST:PORT", "slurm:PROFILE.toml"]))
