@@ -88,7 +88,7 @@ class Lab:
                     return False
                 self._carry(sender, receiver)
             # Every subflow that is up has data of it; a backup has none, and where nothing joins there is nothing to wait for.
-            for _ in range(3 if subflows else 0):
+            for _ in range(10 if subflows else 0):
                 self._carry(sender, receiver)
             return True
 

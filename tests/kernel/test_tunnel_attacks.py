@@ -65,7 +65,7 @@ def test_the_other_end_speaks_for_its_own_addresses_alone(tunnel: Tunnel, allowe
     receiver.bind(("10.99.0.1", 4000))
     receiver.settimeout(PATIENCE)
     for address in ("10.99.0.77", "fd98::77"):
-        ip(1, "addr", "add", f"{address}/{128 if ':' in address else 32}", "dev", "lo")
+        ip(1, "addr", "add", f"{address}/{128 if ':' in address else 32}", "dev", "lo", *(["nodad"] if ":" in address else []))
     sender = inside(1, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
     sender.bind(("10.99.0.77", 0))
     for _ in range(10):
