@@ -319,9 +319,10 @@ impl Peer {
         datagram: &[u8],
         plain: &mut Vec<u8>,
     ) -> Result<Opened, Refusal> {
-        match datagram.first() {
-            Some(&DATA) if datagram.len() >= OVERHEAD => self.open(path, datagram, plain),
-            Some(&INITIATION) if datagram.len() == INITIATION_LEN => {
+        match datagram.first_chunk() {
+            // Nothing signs the three bytes behind the kind of data and of a cookie. An initiation's have its path, and are signed.
+            Some(&[DATA, 0, 0, 0]) if datagram.len() >= OVERHEAD => self.open(path, datagram, plain),
+            Some(&[INITIATION, ..]) if datagram.len() == INITIATION_LEN => {
                 self.check_stamp(&datagram[..STAMPED])?;
                 if !self.affords(now, from, known, datagram) {
                     self.send_cookie(now, (path, from), known, datagram);
@@ -330,7 +331,7 @@ impl Peer {
                 self.answer(now, (path, from), datagram)?;
                 Ok(Opened::Handshake { renewed: false })
             }
-            Some(&RESPONSE) if datagram.len() == RESPONSE_LEN => {
+            Some(&[RESPONSE, ..]) if datagram.len() == RESPONSE_LEN => {
                 self.check_stamp(datagram)?;
                 let awaited = u32::from_be_bytes([datagram[8], datagram[9], datagram[10], datagram[11]]);
                 if self.pending.as_ref().is_none_or(|pending| pending.local != awaited) {
@@ -343,7 +344,7 @@ impl Peer {
                 self.finish(now, datagram)?;
                 Ok(Opened::Handshake { renewed: true })
             }
-            Some(&COOKIE) if datagram.len() == cookie::LEN => {
+            Some(&[COOKIE, 0, 0, 0]) if datagram.len() == cookie::LEN => {
                 let pending = self.pending.as_ref().ok_or(Refusal::NoSession)?;
                 if datagram[4..8] != pending.local.to_be_bytes() {
                     return Err(Refusal::NoSession);
