@@ -17,8 +17,8 @@ const NEAR: u64 = 4096;
 pub(super) enum Placed {
     /// Among those that are expected or have come.
     Near,
-    /// It fits nowhere, or has come before, or the peer counts anew: it was given on at once, and says nothing. TCP knows a duplicate by
-    /// itself; that of a peer that has started anew would wait for its timeout, again and again, until eight had come.
+    /// It fits nowhere, or has come before: it was given on at once, and says nothing. TCP drops a duplicate by itself. And of a peer that has
+    /// started anew the first seven numbers look like duplicates: dropped, each would cost a timeout.
     Nowhere,
     /// The peer counts anew: what was learnt of the old numbers means nothing.
     Anew,
@@ -96,10 +96,6 @@ impl<P> Buffer<P> {
         }
         let placed = self.place(number);
         match placed {
-            Placed::Near if self.given_up.remove(number) => {
-                self.counters.late_delivered += 1;
-                self.deliver(packet);
-            }
             Placed::Near => self.insert_near(now, number, packet),
             Placed::Nowhere => self.deliver(packet),
             Placed::Anew => {
@@ -124,6 +120,11 @@ impl<P> Buffer<P> {
     }
 
     fn insert_near(&mut self, now: Instant, number: u64, packet: P) {
+        if self.given_up.remove(number) {
+            self.counters.late_delivered += 1;
+            self.deliver(packet);
+            return;
+        }
         if number == self.expected {
             self.deliver(packet);
             self.expected += 1;
