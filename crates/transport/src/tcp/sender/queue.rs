@@ -184,7 +184,7 @@ impl SendQueue {
     }
 
     /// Takes the next new segment, whose length [`Self::next_new_len`] tells; the caller stamps it
-    /// and calls [`Self::sent`].
+    /// and hands it to `Scoreboard::sent`.
     #[inline]
     pub(super) fn next_new(&mut self, len: u32) -> Sent {
         debug_assert!(len <= self.unsent(), "only what waits leaves");
