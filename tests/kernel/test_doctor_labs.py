@@ -65,7 +65,7 @@ class Lab:
 
     @contextmanager
     def connection(self, *, ask: tuple[bool, bool] = (True, True), subflows: int = 0, rounds: int = 3) -> Iterator[None]:
-        """One from the client's first address that has carried enough; `subflows`: further ones that are waited for; `rounds`: of data then."""
+        """One from the client's first address that has carried enough; `subflows`: further ones, waited for; `rounds`: of data then."""
 
         def made(asks: bool) -> socket.socket:
             return socket.socket(socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP if asks else 0)
