@@ -184,21 +184,21 @@ def test_a_network_without_flows_is_not_held_to_a_run(tmp_path):
 
 
 def test_a_large_matrix_is_checked_by_what_differs(tmp_path, monkeypatch):
-    from polypath.study import _check
+    from polypath.study import _buildable
 
     asked = []
-    real = _check._native.check
+    real = _buildable._native.check
 
     class Native:
-        schedulers = staticmethod(_check._native.schedulers)
+        schedulers = staticmethod(_buildable._native.schedulers)
 
         @staticmethod
         def check(text, simulated):
             asked.append(text)
             return real(text, simulated)
 
-    monkeypatch.setattr(_check, "_native", Native)
-    _check._wrong.cache_clear()
+    monkeypatch.setattr(_buildable, "_native", Native)
+    _buildable._wrong.cache_clear()
     rates = ", ".join(f"{rate}mbit" for rate in range(1, 11))
     changes = (
         ('cc: "${cc}"', 'cc: "${cc}", count: "${many}"'),

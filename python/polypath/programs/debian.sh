@@ -51,12 +51,12 @@ apt_get() {
             return "$status"
         fi
         holder=$(sed -nE 's/.* held by process ([0-9]+) \((.*)\).*/\2, process \1,/p' <<<"$said" | head -n 1)
+        [ -n "$told" ] || echo "polypath: ${holder:-another program} is installing packages; waiting for it, $patience s at most." >&2
+        told=yes
         if [ "$SECONDS" -ge "$deadline" ]; then
             echo "polypath: ${holder:-another program} still installs packages after $patience s: wait until it has ended, then try again." >&2
             return 75
         fi
-        [ -n "$told" ] || echo "polypath: ${holder:-another program} is installing packages; waiting for it, $patience s at most." >&2
-        told=yes
         sleep 1
     done
 }
