@@ -64,8 +64,8 @@ class Lab:
             setting(self.server, f"net.ipv4.conf.sv{number}.rp_filter", "0")
 
     @contextmanager
-    def connection(self, *, ask: tuple[bool, bool] = (True, True), subflows: int = 0, rounds: int = 3) -> Iterator[None]:
-        """One from the client's first address that has carried enough; `subflows`: further ones, waited for; `rounds`: of data then."""
+    def connection(self, *, ask: tuple[bool, bool] = (True, True), subflows: int = 0) -> Iterator[None]:
+        """One from the client's first address that has carried enough; `subflows`: further ones, which are waited for."""
 
         def made(asks: bool) -> socket.socket:
             return socket.socket(socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP if asks else 0)
@@ -87,8 +87,12 @@ class Lab:
                 if time.monotonic() > until:
                     return False
                 self._carry(sender, receiver)
-            # Every subflow that is up has data of it; a backup has none, and where nothing joins there is nothing to wait for.
-            for _ in range(rounds if subflows else 0):
+            # Where nothing joins there is nothing to wait for.
+            for _ in range(3 if subflows else 0):
+                self._carry(sender, receiver)
+            while not self.all_carry():
+                if time.monotonic() > until:
+                    return False
                 self._carry(sender, receiver)
             return True
 
@@ -111,6 +115,11 @@ class Lab:
     def joined(self) -> set[tuple[str, str]]:
         """The pairs of addresses of further subflows that are up, as the client has them."""
         return {(each.source, each.destination) for each in Sockets(self.client).look() if each.joined and each.state == "established"}
+
+    def all_carry(self) -> bool:
+        """Each further subflow that is up has data of it; a backup waits."""
+        up = (each for each in Sockets(self.client).look() if each.joined and each.state == "established")
+        return all(each.backup or each.bytes_acked + each.bytes_received for each in up)
 
     def asks(self, namespace: str, role: Role | None) -> list[Finding]:
         return findings(collect(namespace, SERVER if namespace == self.client else CLIENT[:1]), Question(role=role))
@@ -234,7 +243,7 @@ def test_a_third_path_that_is_not_used_is_doubtful_and_the_server_says_why(lab: 
     # The address whose subflow is up needs no route to where none comes from.
     assert SERVER[1] not in doubts(server).get("routing", "")
     cure(lab.server, server[0])
-    with lab.connection(subflows=2, rounds=10):
+    with lab.connection(subflows=2):
         assert lab.joined() == {(CLIENT[1], SERVER[1]), (CLIENT[2], SERVER[2])}
         assert {each.id for each in lab.client_asks()} >= {"paths-used"}
         assert "path-unused" not in doubts(lab.client_asks())
@@ -260,14 +269,14 @@ def test_a_host_that_is_client_and_server(lab: Lab) -> None:
     assert (finding.severity, SERVER[2] in finding.sentence, "PORT stands for" in finding.sentence) == ("wrong", True, True)
     cure(lab.server, finding)
     assert "both-flags" not in wrong(lab.server_asks("both"))
-    with lab.connection(subflows=2, rounds=10):
+    with lab.connection(subflows=2):
         assert {there for _, there in lab.joined()} == {SERVER[1], SERVER[2]}
     # The same endpoints at a client.
     (missing,) = (each for each in lab.client_asks("both") if each.id == "no-endpoints")
     cure(lab.client, missing)
     ip("ip", "-n", lab.server, "mptcp", "endpoint", "flush")
     assert wrong(lab.client_asks("both")) == []
-    with lab.connection(subflows=2, rounds=10):
+    with lab.connection(subflows=2):
         # Its announcements have a port, so the server may open subflows, too.
         assert lab.joined() >= {(CLIENT[1], SERVER[0]), (CLIENT[2], SERVER[0])}
     for flag, lacks in (("subflow", "signal"), ("signal", "subflow")):
