@@ -6,6 +6,7 @@
 
 import fcntl
 import os
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -43,6 +44,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     os.environ["PATH"] = listed_only.path()
+    # What a shell starts in the background ignores interrupts and hands that down; the programs that tests interrupt must not.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.option.durations_into or config.option.renew_costs:
         config.pluginmanager.register(Durations(config))
 

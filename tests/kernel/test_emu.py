@@ -6,7 +6,6 @@ machine that may be busy: packets are never early, and in the middle of many not
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import re
@@ -319,10 +318,8 @@ def test_ctrl_c_while_it_is_built_leaves_nothing(host: None, tmp_path: Path) -> 
     links = "".join(f"    l{number}: {{ends: [h{number}, h{number + 1}], both: {{delay: 1ms}}}}\n" for number in range(0, 40, 2))
     file.write_text(f"topology:\n  nodes: {{{nodes}}}\n  links:\n{links}")
     command = [sys.executable, "-c", "from polypath.cli import main; main()", "emu", "up", str(file)]
-    # What a shell starts in the background ignores the interrupt, and hands that down.
-    heard = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     for _ in range(5):
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=heard)
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         until = time.monotonic() + PATIENCE
         while not STATE.exists():
             assert process.poll() is None and time.monotonic() < until

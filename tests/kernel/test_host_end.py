@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import re
 import signal
@@ -53,9 +52,7 @@ def start(folder: Path, *more: str) -> subprocess.Popen[str]:
     """Begins the study in a session of its own, as a terminal does."""
     command = [sys.executable, "-c", CALL, "run", str(folder), "--engine", "host", "--no-report", "--out", str(folder / "out"), *more]
     pipe = subprocess.PIPE
-    # Where the tests run in the background interrupts are ignored, and whoever is started inherits that.
-    heard = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, start_new_session=True, preexec_fn=heard)
+    return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
 
 
 def until(true: Callable[[], Any], what: str) -> None:

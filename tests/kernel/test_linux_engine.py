@@ -281,7 +281,7 @@ def living_in(folder: Path) -> list[int]:
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_nothing_outlives_a_run_that_is_killed(tmp_path: Path, how: signal.Signals) -> None:
-    (tmp_path / "study.yaml").write_text(study(duration="2000s", seeds=[1]).to_yaml())
+    (tmp_path / "study.yaml").write_text(study(duration="50000s", seeds=[1]).to_yaml())
     call = "from polypath.cli import main; main()"
     command = [sys.executable, "-c", call, "run", "study.yaml", "--engine", "linux", "--out", "out"]
     process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
