@@ -289,10 +289,13 @@ def test_nothing_outlives_a_run_that_is_killed(tmp_path: Path, how: signal.Signa
     def own() -> list[Path]:
         return [folder for folder in machines() if folder.name.split(".")[1] == str(process.pid)]
 
-    until(lambda: own() and living_in(own()[0]), "a machine runs")
-    (folder,) = own()
-    process.send_signal(how)
-    process.wait(timeout=PATIENCE)
+    try:
+        until(lambda: own() and living_in(own()[0]), "a machine runs")
+        (folder,) = own()
+        process.send_signal(how)
+        process.wait(timeout=PATIENCE)
+    finally:
+        process.kill()
     until(lambda: not living_in(folder), "no process is left")
     _machine.clean()
     assert not folder.exists()
