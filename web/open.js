@@ -96,10 +96,9 @@ function flows(given, set) {
   const all = Object.entries(given);
   const [name, main] = all.find(([, flow]) => (flow.transport ?? "mptcp") === "mptcp") ?? all[0];
   const field = (of) => `flows.${name}.${of}`;
-  only(main, ["client", "server", "transport", "profile", "direction", "cc", "scheduler", "app", "start", "start_spread", "path_manager", "client_address", "server_address"], `flows.${name}`);
+  only(main, ["client", "server", "transport", "direction", "cc", "scheduler", "app", "start", "start_spread", "path_manager", "client_address", "server_address"], `flows.${name}`);
   if ((main.path_manager?.kind ?? main.path_manager ?? "fullmesh") !== "fullmesh") throw new Refusal(field("path_manager"), "the playground has the full mesh alone");
   set("transport", main.transport ?? "mptcp", field("transport"));
-  if (main.profile === "v0") set("kernel", "5.4-mptcp", field("profile"));
   set("cc", main.cc ?? "cubic", field("cc"));
   set("scheduler", main.scheduler ?? "", field("scheduler"));
   set("direction", main.direction ?? "upload", field("direction"));
@@ -117,7 +116,7 @@ function flows(given, set) {
   const others = all.filter(([other]) => other !== name);
   if (others.length > 1) throw new Refusal(`flows.${others[1][0]}`, "the playground has one connection and one rival");
   for (const [rival, flow] of others) {
-    only(flow, ["client", "server", "transport", "profile", "direction", "cc", "app", "start", "start_spread", "datagram"], `flows.${rival}`);
+    only(flow, ["client", "server", "transport", "direction", "cc", "app", "start", "start_spread", "datagram"], `flows.${rival}`);
     const down = (each) => each.app?.kind === "requests" || each.direction === "download";
     if (flow.server !== main.server) throw new Refusal(`flows.${rival}.server`, "the playground's rival has the connection's server");
     if (flow.client === main.client) throw new Refusal(`flows.${rival}.client`, "the playground's rival has a host of its own");

@@ -12,15 +12,13 @@ const DEFAULT_KERNEL = "6.12";
 export function scenarioOf(study, declared) {
   const duration = quantity("time", study.duration);
   const [seed] = study.seeds;
-  // A host that speaks out-of-tree MPTCP stands for a kernel itself.
-  const old = Object.values(study.flows).filter((flow) => flow.profile === "v0").flatMap(({ client, server }) => [client, server]);
-  const kernel = (name, node) => (node.router || old.includes(name) || study.kernel === DEFAULT_KERNEL ? {} : { kernel: study.kernel });
+  const kernel = (node) => (node.router || study.kernel === DEFAULT_KERNEL ? {} : { kernel: study.kernel });
   return {
     seed,
     duration_ns: duration + TAIL_NS,
     series_interval_ns: quantity("time", study.measure.series),
     nodes: Object.entries(study.topology.nodes).map(([name, node]) => ({
-      name, router: node.router ?? false, addresses: [], sysctl: {}, ...kernel(name, node),
+      name, router: node.router ?? false, addresses: [], sysctl: {}, ...kernel(node),
     })),
     links: Object.entries(study.topology.links).map(([name, link], index) => {
       const [a, b] = link.ends.map((node, end) => ({ node, address: `10.0.${index + 1}.${end + 1}`, mtu: 1500 }));
@@ -79,7 +77,7 @@ function flowOf(name, flow, duration) {
     start_ns: 0,
     app: app(flow.app ?? { kind: "bulk" }, duration),
     ...(datagrams ? { datagram_bytes: quantity("size", flow.datagram) } : {}),
-    mptcp: { profile: flow.profile ?? "v1", scheduler: flow.scheduler ?? null, path_manager: { kind: "fullmesh" } },
+    mptcp: { scheduler: flow.scheduler ?? null, path_manager: { kind: "fullmesh" } },
     routes: [],
     window_ns: [0, duration],
   };

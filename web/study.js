@@ -81,11 +81,10 @@ function app(settings) {
 
 function flows(settings) {
   const [kind, mptcp] = [app(settings), settings.transport === "mptcp"];
-  const profile = settings.kernel === "5.4-mptcp" ? { profile: "v0" } : {};
   const download = settings.direction === "download" && settings.app !== "requests";
   const found = {
     connection: {
-      client: "client", server: "server", transport: settings.transport, ...profile,
+      client: "client", server: "server", transport: settings.transport,
       ...(download ? { direction: "download" } : {}),
       cc: settings.cc,
       ...(mptcp && settings.scheduler ? { scheduler: settings.scheduler } : {}),
@@ -95,7 +94,7 @@ function flows(settings) {
   // The rival sends in the direction of the connection's data.
   const same = settings.app === "requests" || download ? { direction: "download" } : {};
   if (settings.rival === "tcp") {
-    found.rival = { client: "rival", server: "server", transport: "tcp", ...profile, ...same, cc: settings.rival_cc };
+    found.rival = { client: "rival", server: "server", transport: "tcp", ...same, cc: settings.rival_cc };
   } else if (settings.rival === "call") {
     found.rival = { client: "rival", server: "server", transport: "udp", ...same, datagram: "1200B", app: { kind: "constant", rate: "1mbit" } };
   }

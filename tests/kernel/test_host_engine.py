@@ -278,7 +278,7 @@ REFUSED = {
     ),
     "a scheduler": ({"flows": flow(scheduler="roundrobin")}, "roundrobin"),
     "an algorithm": ({"flows": flow(cc="nosuch")}, 'there is no congestion control "nosuch"'),
-    "another stack": ({"flows": flow(profile="v0")}, "out-of-tree MPTCP"),
+    "another version of MPTCP": ({"flows": flow(), "kernel": "5.4-mptcp"}, "kernel 5.4-mptcp, which has MPTCP version 0"),
     "an algorithm of other kernels": ({"flows": flow(cc="cdg@linux")}, "congestion control cdg@linux"),
 }
 

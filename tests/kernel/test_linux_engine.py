@@ -302,14 +302,14 @@ def test_nothing_outlives_a_run_that_is_killed(tmp_path: Path, how: signal.Signa
 
 
 def test_a_cell_that_needs_another_kernel_is_left_out_visibly(tmp_path: Path) -> None:
-    flow = {"client": "c", "server": "s", "cc": "lia", "profile": "${profile}"}
-    mixed = study(flows={"f": flow}, matrix={"profile": ["v0", "v1"]}, seeds=[1])
+    flow = {"client": "c", "server": "s", "cc": "lia"}
+    mixed = study(flows={"f": flow}, kernel="${stack}", matrix={"stack": ["5.4-mptcp", "6.12"]}, seeds=[1])
     planned = plan(mixed, engine=LinuxEngine(), out=tmp_path)
-    assert [each.parameters["profile"] for each in planned.runs] == ["v1"]
+    assert [each.parameters["stack"] for each in planned.runs] == ["6.12"]
     assert len(planned.left_out) == 1
-    assert planned.left_out[0].startswith("left out on linux 6.12: 1 cell with profile v0, which needs a kernel with out-of-tree MPTCP")
+    assert planned.left_out[0].startswith("left out on linux 5.4-mptcp: 1 cell with kernel 5.4-mptcp, which is not there")
     with pytest.raises(StudyError, match="nothing of lossy can run here"):
-        plan(mixed, engine=LinuxEngine(), out=tmp_path, only={"profile": ["v0"]})
+        plan(mixed, engine=LinuxEngine(), out=tmp_path, only={"stack": ["5.4-mptcp"]})
 
 
 def test_what_the_kernel_has_no_counterpart_for_is_refused_with_file_and_line(tmp_path: Path) -> None:

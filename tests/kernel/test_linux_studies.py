@@ -48,7 +48,7 @@ YES, NO = Verdict.HOLDS, Verdict.FAILS
         # Sizes of segments are those of captures on both. The short form of a black hole is too short for what it costs.
         (
             "mtu",
-            {"experiment": ["tcp-mixed", "mixed", "known"], "profile": ["v1"], "oversize": ["icmp"], "probing": ["0"]},
+            {"experiment": ["tcp-mixed", "mixed", "known"], "stack": ["6.12"], "oversize": ["icmp"], "probing": ["0"]},
             {
                 "mtu-tcp-pmtud-v1": YES,
                 "mtu-tcp-at-once-v1": YES,

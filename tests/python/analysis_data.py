@@ -32,7 +32,7 @@ def flow(name: str = "c", **more: Any) -> dict[str, Any]:
         "server": "h3",
         "start_ns": 0,
         "app": {"kind": "bulk", "duration_ns": 20_000_000_000},
-        "mptcp": {"profile": "v0", "path_manager": {"kind": "fullmesh"}},
+        "mptcp": {"path_manager": {"kind": "fullmesh"}},
         "window_ns": [0, 20_000_000_000],
         **more,
     }
@@ -43,7 +43,7 @@ def three_nodes(**more: Any) -> dict[str, Any]:
     return {
         "seed": 1,
         "duration_ns": 20_000_000_000,
-        "nodes": [{"name": "h1"}, {"name": "h2", "router": True}, {"name": "h3"}],
+        "nodes": [{"name": "h1", "kernel": "5.4-mptcp"}, {"name": "h2", "router": True}, {"name": "h3", "kernel": "5.4-mptcp"}],
         "links": [
             link("path1", ("h1", "10.0.0.1"), ("h2", "10.0.0.2"), [delay(5_000_000), rate(50_000_000)]),
             link("path2", ("h1", "192.168.0.1"), ("h2", "192.168.0.2"), [delay(10_000_000), rate(50_000_000)]),
@@ -65,6 +65,6 @@ def two_paths(first_mtu: int = 1500, **more: Any) -> dict[str, Any]:
             link("two", ("h1", "10.2.0.1"), ("r", "10.2.0.2"), [rate(20_000_000)]),
             link("last", ("r", "10.3.0.1"), ("h3", "10.3.0.2"), [], first_mtu),
         ],
-        "flows": [flow(mptcp={"profile": "v1", "path_manager": {"kind": "fullmesh"}})],
+        "flows": [flow(mptcp={"path_manager": {"kind": "fullmesh"}})],
         **more,
     }

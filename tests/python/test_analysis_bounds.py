@@ -45,7 +45,7 @@ def test_flows_that_share_a_link_have_one_bound_together():
 def test_loss_behind_a_transmitter_costs_and_loss_before_it_does_not():
     lossy = {"kind": "loss", "model": "bernoulli", "probability": 0.1}
     ends = (("h1", "10.0.0.1"), ("h3", "10.0.0.2"))
-    hosts = [{"name": "h1"}, {"name": "h3"}]
+    hosts = [{"name": host, "kernel": "5.4-mptcp"} for host in ("h1", "h3")]
     before = three_nodes(nodes=hosts, links=[link("only", *ends, [lossy, rate(10_000_000)])])
     behind = three_nodes(nodes=hosts, links=[link("only", *ends, [rate(10_000_000), lossy])])
     whole = 10 * 1428 / 1514
@@ -56,7 +56,7 @@ def test_loss_behind_a_transmitter_costs_and_loss_before_it_does_not():
 def test_changes_of_rate_and_spans_without_link_are_averaged_over_the_window():
     changing = rate(10_000_000, changes=[{"at_ns": 15_000_000_000, "to": 50_000_000}])
     down = {"kind": "down", "spans_ns": [[0, 10_000_000_000]]}
-    hosts = [{"name": "h1"}, {"name": "h3"}]
+    hosts = [{"name": host, "kernel": "5.4-mptcp"} for host in ("h1", "h3")]
     ends = (("h1", "10.0.0.1"), ("h3", "10.0.0.2"))
     # 15 s at 10 and 5 s at 50 are 20 on average.
     changed = three_nodes(nodes=hosts, links=[link("only", *ends, [changing])])
@@ -86,8 +86,8 @@ def test_hosts_do_not_forward():
 
 
 def test_ndiffports_keeps_to_one_path_and_endpoints_name_theirs():
-    several = flow(mptcp={"profile": "v1", "path_manager": {"kind": "ndiffports", "subflows": 4}})
-    named = flow(mptcp={"profile": "v1", "path_manager": {"kind": "endpoints", "addresses": [{"address": "192.168.0.1"}]}})
+    several = flow(mptcp={"path_manager": {"kind": "ndiffports", "subflows": 4}})
+    named = flow(mptcp={"path_manager": {"kind": "endpoints", "addresses": [{"address": "192.168.0.1"}]}})
     assert [path.source for path in paths(three_nodes(), several)] == ["10.0.0.1"]
     assert [path.source for path in paths(three_nodes(), named)] == ["10.0.0.1", "192.168.0.1"]
 

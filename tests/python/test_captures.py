@@ -48,7 +48,7 @@ PARTS = {
     "nitk": {"experiment": "v0", "cc": "olia"},
     "linux-reference": {"experiment": "d-loss"},
     # Without ICMP: what it quotes is cut, and tshark calls the checksum of a cut segment wrong.
-    "mtu": {"experiment": "mixed", "profile": "v1", "oversize": "silent", "probing": "2"},
+    "mtu": {"experiment": "mixed", "stack": "6.12", "oversize": "silent", "probing": "2"},
     "atlas": {"experiment": "bulk", "cc": "lia", "draw": "2"},
     # Its studies are made by the advisor, of the first pair of its truth.
     "advice": {"setting": "all-lia"},

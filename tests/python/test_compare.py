@@ -313,7 +313,7 @@ def test_json_has_every_figure_unrounded(polypath, tmp_path, request):
     assert made["counts"] == {"plausible": {"within_10_percent": 0, "of": 1}}
     assert made["conclusions"] == {"plausible": "plausible agrees with linux within 10 % in 0 of 1 rows"}
     (row,) = made["rows"]
-    assert row["parameters"] == {"cc": "cubic", "profile": "v1"}
+    assert row["parameters"] == {"cc": "cubic"}
     assert row["platforms"]["plausible"]["deviation"] == pytest.approx(0.25)
     assert row["platforms"]["linux"]["deviation"] is None
     claims = {claim["id"]: claim["platforms"]["linux"]["verdict"] for claim in made["claims"]}

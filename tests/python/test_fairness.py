@@ -12,7 +12,7 @@ from polypath.report import _fairness
 from polypath.study import Study, runs
 
 TCP, MPTCP = 1448 / 1514, 1424 / 1514
-"""Payload of a full frame, with profile v1."""
+"""Payload of a full frame, with MPTCP version 1."""
 
 
 def scenario(links, flows):
@@ -27,11 +27,11 @@ def scenario(links, flows):
 
 
 def tcp(name, client, server):
-    return flow(name, client=client, server=server, transport="tcp", mptcp={"profile": "v1", "path_manager": {"kind": "fullmesh"}})
+    return flow(name, client=client, server=server, transport="tcp", mptcp={"path_manager": {"kind": "fullmesh"}})
 
 
 def mptcp(name, client, server):
-    return flow(name, client=client, server=server, mptcp={"profile": "v1", "path_manager": {"kind": "fullmesh"}})
+    return flow(name, client=client, server=server, mptcp={"path_manager": {"kind": "fullmesh"}})
 
 
 def shares(links, flows):

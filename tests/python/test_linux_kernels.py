@@ -231,8 +231,11 @@ def test_kernels_are_found_by_name_in_the_order_of_releases(cache: Path) -> None
     place = put(cache, "6.1", "6.1.192")
     put(cache, "5.4.230-mptcp", "5.4.230", mptcp="v0")
     assert [kernel.name for kernel in linux.installed()] == ["5.4.230-mptcp", "6.1", "6.12"]
+    assert (linux.find("5.4-mptcp").name, linux.find("5.4-mptcp").mptcp) == ("5.4.230-mptcp", 0)
+    assert linux.is_there("5.4-mptcp")
+    assert not linux.is_there("5.5-mptcp")
     kernel = linux.find("6.1")
-    assert (kernel.release, kernel.key, kernel.algorithms, kernel.mptcp) == ("6.1.192", "key of 6.1", ("pp_lia", "reno"), "v1")
+    assert (kernel.release, kernel.key, kernel.algorithms, kernel.mptcp) == ("6.1.192", "key of 6.1", ("pp_lia", "reno"), 1)
     assert kernel.file.parent == place
     with pytest.raises(KernelError, match=r'did you mean "6\.1"'):
         linux.find("6.13")

@@ -38,8 +38,8 @@ def test_the_simulator_has_all_that_it_asks_for(study):
 def test_both_stacks_meet_every_way_of_icmp_and_probing(study):
     for experiment in ("tcp-mixed", "mixed", "narrow-first"):
         own = [cell for cell in cells(study) if cell.experiment == experiment]
-        for profile in ("v0", "v1"):
-            asked = [(c.parameters["oversize"], c.parameters["probing"]) for c in own if c.parameters["profile"] == profile]
+        for stack in ("5.4-mptcp", "6.12"):
+            asked = [(c.parameters["oversize"], c.parameters["probing"]) for c in own if c.parameters["stack"] == stack]
             assert sorted(asked) == sorted(WAYS)
         assert {cell.setup.flows["m"].transport for cell in own} == {"tcp" if experiment == "tcp-mixed" else "mptcp"}
     bases = {c.parameters["base"] for c in cells(study) if c.experiment == "base-mss"}
@@ -103,9 +103,9 @@ def test_the_numbers_are_those_of_the_thesis_and_of_the_kernel_s_table(study, re
 def test_sizes_come_from_captures_that_leave_no_files(study, tmp_path):
     results = run(study.in_short(), out=tmp_path, only={"experiment": ["mixed"], "oversize": ["icmp"], "probing": ["0"]})
     assert not list(results.folder.glob("captures/*"))
-    sizes = results.subflows.set_index(["profile", "subflow"])["segment_usual_bytes"].to_dict()
-    # Options: v0 has a DSS of 20 bytes with its checksum, v1 one of 24 without.
-    assert sizes == {("v0", 0): 8928, ("v0", 1): 1428, ("v1", 0): 8924, ("v1", 1): 1424}
+    sizes = results.subflows.set_index(["stack", "subflow"])["segment_usual_bytes"].to_dict()
+    # Options: 5.4-mptcp has a DSS of 20 bytes with its checksum, 6.12 one of 24 without.
+    assert sizes == {("5.4-mptcp", 0): 8928, ("5.4-mptcp", 1): 1428, ("6.12", 0): 8924, ("6.12", 1): 1424}
 
 
 def test_the_worked_example_of_the_rate_formula(arithmetic):

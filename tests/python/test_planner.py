@@ -148,9 +148,8 @@ TWO_PATHS = {
 }
 
 
-def two_paths(*, nodes=None, links=None, **flow):
+def two_paths(*, nodes=None, links=None, out_of_tree=False, **flow):
     topology = {"nodes": {**TWO_PATHS["nodes"], **(nodes or {})}, "links": {**TWO_PATHS["links"], **(links or {})}}
-    out_of_tree = flow.get("profile") == "v0"
     return planned(
         out_of_tree=out_of_tree,
         nodes=topology["nodes"],
@@ -323,50 +322,50 @@ def test_the_cells_of_nitk_can_be_planned(pytestconfig):
 
 
 def test_out_of_tree_mptcp_is_told_by_options_of_its_sockets():
-    plan = two_paths(profile="v0", scheduler="roundrobin")
+    plan = two_paths(out_of_tree=True, scheduler="roundrobin")
     assert (plan.endpoints, plan.flows[0]["path_manager"], plan.flows[0]["scheduler"]) == ([], "fullmesh", "roundrobin")
     assert {route.get("source") for route in plan.routes if route["namespace"] == "c"} == {None, "10.0.1.1", "10.0.3.1"}
-    assert two_paths(profile="v0", scheduler="blest").flows[0]["scheduler"] == "blest"
+    assert two_paths(out_of_tree=True, scheduler="blest").flows[0]["scheduler"] == "blest"
     with pytest.raises(PlanError, match="out-of-tree MPTCP has the schedulers minrtt, blest, ecf, redundant, roundrobin"):
-        two_paths(profile="v0", scheduler="sttf")
+        two_paths(out_of_tree=True, scheduler="sttf")
     with pytest.raises(PlanError, match=r"; default is upstream's, and what an out-of-tree kernel calls so is minrtt$"):
-        two_paths(profile="v0", scheduler="default")
-    plan = two_paths(profile="v0", path_manager="ndiffports")
+        two_paths(out_of_tree=True, scheduler="default")
+    plan = two_paths(out_of_tree=True, path_manager="ndiffports")
     assert (plan.flows[0]["path_manager"], plan.flows[0]["scheduler"]) == ("ndiffports", "default")
     with pytest.raises(PlanError, match="no endpoints of their own"):
-        two_paths(profile="v0", path_manager={"kind": "endpoints", "addresses": [{"address": "10.0.3.1"}]})
+        two_paths(out_of_tree=True, path_manager={"kind": "endpoints", "addresses": [{"address": "10.0.3.1"}]})
 
 
 MPTCP = "proc/sys/net/mptcp/"
 
 
 def test_out_of_tree_mptcp_is_set_for_the_machine_and_not_for_namespaces():
-    plan = two_paths(profile="v0")
+    plan = two_paths(out_of_tree=True)
     # Plain TCP stays TCP, and checksums are off as everywhere else.
     assert plan.machine == [[f"{MPTCP}mptcp_enabled", "2"], [f"{MPTCP}mptcp_checksum", "0"]]
     assert not hasattr(two_paths(), "machine")
     for name in ("checksum_enabled", "mptcp_checksum", "net.mptcp.mptcp_checksum", "net.mptcp.checksum_enabled"):
-        plan = two_paths(profile="v0", nodes={"c": {"sysctl": {name: 1}}})
+        plan = two_paths(out_of_tree=True, nodes={"c": {"sysctl": {name: 1}}})
         assert [f"{MPTCP}mptcp_checksum", "1"] in plan.machine
         assert not any("mptcp" in key for namespace in plan.namespaces for key, _ in namespace["sysctl"])
-    plan = two_paths(profile="v0", nodes={"s": {"sysctl": {"net.mptcp.mptcp_syn_retries": 5}}})
+    plan = two_paths(out_of_tree=True, nodes={"s": {"sysctl": {"net.mptcp.mptcp_syn_retries": 5}}})
     assert plan.machine[-1] == [f"{MPTCP}mptcp_syn_retries", "5"]
     with pytest.raises(PlanError, match=r"one net\.mptcp\.mptcp_checksum for the whole machine, and c says 1"):
-        two_paths(profile="v0", nodes={"c": {"sysctl": {"mptcp_checksum": 1}}, "s": {"sysctl": {"mptcp_checksum": 0}}})
+        two_paths(out_of_tree=True, nodes={"c": {"sysctl": {"mptcp_checksum": 1}}, "s": {"sysctl": {"mptcp_checksum": 0}}})
     with pytest.raises(PlanError, match=r"mptcp_enabled is 2 in every run"):
-        two_paths(profile="v0", nodes={"c": {"sysctl": {"net.mptcp.mptcp_enabled": 1}}})
+        two_paths(out_of_tree=True, nodes={"c": {"sysctl": {"net.mptcp.mptcp_enabled": 1}}})
 
 
 def test_ndiffports_of_out_of_tree_mptcp_opens_as_many_subflows_as_wanted():
     ports = lambda number: {"kind": "ndiffports", "subflows": number}  # noqa: E731
-    plan = two_paths(profile="v0", path_manager=ports(5))
+    plan = two_paths(out_of_tree=True, path_manager=ports(5))
     assert (plan.flows[0]["path_manager"], plan.machine[-1]) == (
         "ndiffports",
         ["sys/module/mptcp_ndiffports/parameters/num_subflows", "5"],
     )
-    plan = two_paths(profile="v0", path_manager=ports(1))
+    plan = two_paths(out_of_tree=True, path_manager=ports(1))
     assert (plan.flows[0]["path_manager"], len(plan.machine)) == ("default", 2)
-    flows = {name: {**FLOW, "profile": "v0", "path_manager": ports(number)} for name, number in (("f", 2), ("g", 3))}
+    flows = {name: {**FLOW, "path_manager": ports(number)} for name, number in (("f", 2), ("g", 3))}
     with pytest.raises(PlanError, match="one number of subflows for all of its ndiffports, and another flow has 2"):
         planned(out_of_tree=True, nodes=TWO_PATHS["nodes"], links=TWO_PATHS["links"], flows=flows)
 

@@ -18,7 +18,7 @@ from requirement import lacking
 from polypath import _native, programs
 from polypath.play import SITE, PlayError, declared, serve
 from polypath.results import Results
-from polypath.study import Study, cells, scenario
+from polypath.study import MODELLED, Study, cells, scenario
 
 ROOT = Path(__file__).resolve().parents[2]
 KNOWN = ROOT / "crates/sim/tests/known_bytes"
@@ -457,7 +457,7 @@ def test_the_lists_are_those_of_polypath_list(page):
     # In a process of its own: this one may have algorithms of other tests.
     ask = "import json; from polypath import _native; print(json.dumps([row[0] for row in _native.algorithms()]))"
     algorithms = json.loads(subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True).stdout)
-    for field, native in (("cc", algorithms), ("kernel", [name for name, _ in _native.kernels()])):
+    for field, native in (("cc", algorithms), ("kernel", [*MODELLED])):
         assert page.eval_on_selector_all(f'select[name="{field}"] option', "(all) => all.map((each) => each.value)") == native
     offered = page.eval_on_selector_all('select[name="scheduler"] option', "(all) => all.map((each) => each.value)")
     assert offered == ["", *[name for name, _ in _native.schedulers()]]

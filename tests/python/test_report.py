@@ -305,7 +305,7 @@ def test_a_study_with_one_cell_and_nothing_published(tmp_path, request):
     small = Study(
         name="small",
         topology=full.topology,
-        flows={"c": full.flows["c"].model_copy(update={"cc": "lia", "profile": "v0"})},
+        flows={"c": full.flows["c"].model_copy(update={"cc": "lia"})},
         duration=full.duration,
         baselines=None,
         measure={"series": None},

@@ -117,12 +117,29 @@ MISTAKES = {
     ),
     "more subflows than Linux has": (
         (('cc: "${cc}"}', 'cc: "${cc}", path_manager: {kind: ndiffports, subflows: 10}}'),),
-        "15: flows.bulk.path_manager.subflows: this asks for 10 subflows, and MPTCP of Linux (profile v1) has at most 9 in a connection: "
-        "ask for fewer (in the cell cc=lia, rate=20mbit)",
+        "15: flows.bulk.path_manager.subflows: this asks for 10 subflows, and Linux 6.12 has at most 9 in a connection: ask for "
+        "fewer (in the cell cc=lia, rate=20mbit)",
     ),
     "more subflows than masks have bits": (
-        (('cc: "${cc}"}', 'cc: "${cc}", profile: v0, path_manager: {kind: ndiffports, subflows: 33}}'),),
+        (('cc: "${cc}"}', 'cc: "${cc}", path_manager: {kind: ndiffports, subflows: 33}}'),),
         "15: flows.bulk.path_manager.subflows: 33 is too large; the most is 32",
+    ),
+    "the profile of before": (
+        (('cc: "${cc}"}', 'cc: "${cc}", profile: v0}'),),
+        "15: flows.bulk.profile: `profile: v0` is now `kernel: 5.4-mptcp` of the study, an experiment or a host",
+    ),
+    "the profile of before, which is the default": (
+        (('cc: "${cc}"}', 'cc: "${cc}", profile: v1}'),),
+        '15: flows.bulk.profile: `profile: v1` is now `kernel: "6.12"` of the study, which is the default: take the line out',
+    ),
+    "a profile that varied": (
+        (('cc: "${cc}"}', 'cc: "${cc}", profile: "${p}"}'),),
+        "15: flows.bulk.profile: `profile: ${p}` is now `kernel: ${p}` of the study or an experiment, with "
+        '"5.4-mptcp" for v0, "6.12" for v1',
+    ),
+    "the profile of before as a kernel": (
+        (("seeds: 2", "seeds: 2\nkernel: v0"),),
+        '21: kernel: "v0" is the MPTCP of a kernel, and not its name; write "5.4-mptcp"',
     ),
     "an unknown application": (
         (('cc: "${cc}"}', 'cc: "${cc}", app: {kind: video}}'),),

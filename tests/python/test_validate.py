@@ -32,7 +32,7 @@ def test_a_single_path_has_a_queue_of_one_bandwidth_delay_product() -> None:
     setup = parse("a_rtt50_loss0.5_reno_r3")
     (path,) = setup.paths
     assert (path.rate, path.queue, path.fwd_ms, path.rev_ms, path.loss) == (100_000_000, 417, 25, 25, 0.5)
-    assert (setup.id, setup.repeat, setup.group, setup.profile, setup.cc) == ("a_rtt50_loss0.5_reno", 3, "a", "v1", "reno")
+    assert (setup.id, setup.repeat, setup.group, setup.kernel, setup.cc) == ("a_rtt50_loss0.5_reno", 3, "a", "6.12", "reno")
     assert setup.window_s == (5, 30)
 
 
@@ -41,7 +41,7 @@ def test_queue_of_the_shared_hop_and_plain_tcp_over_it() -> None:
     assert mptcp.last is not None
     assert mptcp.last.queue == 55
     assert [flow.mptcp for flow in (mptcp.flows[0], tcp.flows[0])] == [True, False]
-    assert (mptcp.profile, tcp.profile) == ("v1", "v0")
+    assert (mptcp.kernel, tcp.kernel) == ("6.12", "5.4-mptcp")
 
 
 def test_extra_delay_counts_in_each_direction_and_default_buffers_are_the_kernels() -> None:
@@ -124,8 +124,8 @@ def test_a_repeat_of_an_algorithm_that_draws_is_another_run_and_of_one_that_does
 
 def test_subflows_come_from_endpoints_upstream_and_from_fullmesh_out_of_tree() -> None:
     v1, v0 = build(parse("d_delay10_reno"))["flows"][0], build(parse("v0_d_delay10_reno"))["flows"][0]
-    assert v1["mptcp"] == {"profile": "v1", "path_manager": {"kind": "endpoints", "addresses": [{"address": "10.12.1.1"}]}}
-    assert v0["mptcp"] == {"profile": "v0", "path_manager": {"kind": "fullmesh"}}
+    assert v1["mptcp"] == {"path_manager": {"kind": "endpoints", "addresses": [{"address": "10.12.1.1"}]}}
+    assert v0["mptcp"] == {"path_manager": {"kind": "fullmesh"}}
 
 
 def test_the_paper_has_delay_and_rate_on_both_ends_of_every_link() -> None:

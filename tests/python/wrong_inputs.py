@@ -64,10 +64,6 @@ WRONG: dict[str, tuple[Changes, str]] = {
         ((FLOW, f"f: {{client: a, server: b, {UDP}, cc: nonsense}}"), ("matrix: {cc: [cubic, reno]}\n", "")),
         "11: flows.f.cc: a udp flow has no congestion control",
     ),
-    "a profile of datagrams": (
-        ((FLOW, f"f: {{client: a, server: b, {UDP}, profile: v0}}"), ("matrix: {cc: [cubic, reno]}\n", "")),
-        "11: flows.f.profile: a udp flow has no profile",
-    ),
     "schedulers for cells of plain TCP": (
         (
             ("transport: tcp", 'transport: "${t}", scheduler: "${s}"'),

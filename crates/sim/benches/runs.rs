@@ -27,7 +27,7 @@ fn scenario(flow: Value, aqm: Value, ecn: u32) -> Scenario {
 fn flow(transport: &str, app: &Value, scheduler: Option<&str>) -> Value {
     let cc = (transport != "udp").then_some("cubic");
     json!({"name": "f", "transport": transport, "cc": cc, "client": "c", "server": "s", "app": app, "window_ns": [0, END],
-        "mptcp": {"profile": "v1", "scheduler": scheduler}})
+        "mptcp": {"scheduler": scheduler}})
 }
 
 /// The same links, with TCP through a tunnel over both of them.

@@ -13,7 +13,7 @@ use polypath_base::{Bytes, Duration, Error, Instant, Rate, Rng, Seq};
 use polypath_sched::Scheduler;
 use polypath_transport::mptcp::path_manager::{Endpoint, Endpoints, Fullmesh, Ndiffports, PathManager, Policy};
 use polypath_transport::mptcp::{self, Interface};
-use polypath_transport::stack::{LINUX_6_12_117, MPTCP_0_96_LINUX_5_4_188, MptcpVersion, STACKS, Stack};
+use polypath_transport::stack::{LINUX_6_12_117, STACKS, Stack};
 use polypath_transport::tcp::{self, Socket};
 use polypath_transport::{Connection, Settings, udp};
 use polypath_wire::Segment;
@@ -162,14 +162,10 @@ fn check_subflows(scenario: &Scenario, flow: &scenario::Flow, asked: usize) -> R
     Ok(())
 }
 
-/// The kernels of a flow's hosts, client and server.
+/// The kernels of a flow's hosts, client and server. Both ends of a Multipath TCP connection speak one version of it.
 fn stacks(scenario: &Scenario, flow: &scenario::Flow) -> Result<[&'static Stack; 2], Error> {
-    let stand_in = match flow.mptcp.profile {
-        Some(scenario::Profile::V0) => &MPTCP_0_96_LINUX_5_4_188,
-        _ => &LINUX_6_12_117,
-    };
-    let mut found = [stand_in; 2];
-    for (stack, host) in found.iter_mut().zip([&flow.client, &flow.server]) {
+    let mut stacks = [&LINUX_6_12_117; 2];
+    for (stack, host) in stacks.iter_mut().zip([&flow.client, &flow.server]) {
         let Some(name) = scenario.nodes.iter().find(|node| node.name == *host).and_then(|node| node.kernel.as_ref()) else { continue };
         *stack = Stack::find(name).ok_or_else(|| {
             let known = STACKS.map(|stack| stack.name).join(", ");
@@ -177,28 +173,19 @@ fn stacks(scenario: &Scenario, flow: &scenario::Flow) -> Result<[&'static Stack;
             Error::caller(sentence).of(format!("node `{host}`")).at(&["nodes", host, "kernel"])
         })?;
     }
-    if flow.transport == Transport::Mptcp {
-        agree(flow, found)?;
+    let [client, server] = stacks;
+    if flow.transport == Transport::Mptcp && client.mptcp_version != server.mptcp_version {
+        let speaks = |stack: &Stack, host: &str| {
+            format!("the kernel of `{host}` ({}) has MPTCP version {}", stack.name, stack.mptcp_version.number())
+        };
+        let sentence = format!(
+            "{}, and {}: give both a kernel of one version",
+            speaks(client, &flow.client),
+            speaks(server, &flow.server)
+        );
+        return Err(of_flow(flow, "transport", sentence));
     }
-    Ok(found)
-}
-
-/// Both ends of a Multipath TCP connection speak the version that the flow asks for, and so the same one.
-fn agree(flow: &scenario::Flow, stacks: [&Stack; 2]) -> Result<(), Error> {
-    let asked = flow.mptcp.profile.map(|profile| match profile {
-        scenario::Profile::V0 => MptcpVersion::V0,
-        scenario::Profile::V1 => MptcpVersion::V1,
-    });
-    let called = |version| if version == MptcpVersion::V0 { "out-of-tree MPTCP (v0)" } else { "MPTCP of Linux (v1)" };
-    for (stack, host) in stacks.into_iter().zip([&flow.client, &flow.server]) {
-        let (has, wants) = (stack.mptcp_version, asked.unwrap_or(stacks[0].mptcp_version));
-        if has != wants {
-            let (has, wants) = (called(has), called(wants));
-            let sentence = format!("it has {wants}, and the kernel of `{host}` ({}) has {has}: name another kernel or profile", stack.name);
-            return Err(of_flow(flow, "profile", sentence));
-        }
-    }
-    Ok(())
+    Ok(stacks)
 }
 
 /// Number of the address that a flow names at one of its ends, by default the first.

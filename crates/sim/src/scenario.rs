@@ -296,24 +296,10 @@ pub enum App {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mptcp {
-    /// `None` is whatever the kernels of both hosts have.
-    #[serde(default)]
-    pub profile: Option<Profile>,
     #[serde(default)]
     pub scheduler: Option<String>,
     #[serde(default)]
     pub path_manager: PathManager,
-}
-
-/// Which Multipath TCP a flow has. On a host without a kernel of its own it stands for one, and plain TCP follows it too: v0 is Linux 5.4's,
-/// v1 is 6.12's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Profile {
-    /// Out-of-tree MPTCP 0.96 on Linux 5.4.
-    V0,
-    /// Upstream MPTCP.
-    V1,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

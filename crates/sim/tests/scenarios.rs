@@ -216,7 +216,7 @@ fn links_that_share_one_pipe_do_what_separate_ones_do() {
 }
 
 /// MPTCP over two disjoint links between the hosts, 10 Mbit/s and 5 ms each way.
-fn two_links(profile: &str, spans: Value) -> Outcome {
+fn two_links(kernel: &str, spans: Value) -> Outcome {
     let elements = |spans: &Value| {
         json!([{"kind": "rate", "bits_per_s": 10_000_000, "queue": {"packets": 30}}, {"kind": "down", "spans_ns": spans},
                {"kind": "delay", "delay_ns": 5_000_000}])
@@ -226,24 +226,24 @@ fn two_links(profile: &str, spans: Value) -> Outcome {
         json!({"name": format!("l{number}"), "a": end("c", 1), "b": end("s", 2), "a_to_b": elements(spans), "b_to_a": elements(spans)})
     };
     outcome(json!({
-        "seed": 1, "duration_ns": 10_000_000_000_u64, "nodes": [{"name": "c"}, {"name": "s"}],
+        "seed": 1, "duration_ns": 10_000_000_000_u64, "nodes": [{"name": "c", "kernel": kernel}, {"name": "s", "kernel": kernel}],
         "links": [link(1, &json!([])), link(2, &spans)],
-        "flows": [{"name": "f", "transport": "mptcp", "cc": "lia", "client": "c", "server": "s", "mptcp": {"profile": profile},
+        "flows": [{"name": "f", "transport": "mptcp", "cc": "lia", "client": "c", "server": "s",
                    "app": {"kind": "bulk", "duration_ns": 10_000_000_000_u64}, "window_ns": [5_000_000_000_u64, 10_000_000_000_u64]}]
     }))
 }
 
 #[test]
 fn mptcp_uses_both_links_and_survives_the_loss_of_one() {
-    for profile in ["v0", "v1"] {
-        let both = &two_links(profile, json!([])).flows[0];
-        assert!(both.goodput_receiver_bps > 1.8 * 10e6 * 0.94, "{profile}: {}", both.goodput_receiver_bps);
+    for kernel in polypath_sim::KERNELS.map(|stack| stack.name) {
+        let both = &two_links(kernel, json!([])).flows[0];
+        assert!(both.goodput_receiver_bps > 1.8 * 10e6 * 0.94, "{kernel}: {}", both.goodput_receiver_bps);
         let used: Vec<_> = both.subflows.iter().filter(|subflow| subflow.counters.bytes_acked > 0).collect();
-        assert_eq!(used.len(), 2, "{profile}");
+        assert_eq!(used.len(), 2, "{kernel}");
         assert_eq!((&*used[1].source, &*used[1].destination), ("10.2.0.1", "10.2.0.2"));
-        let outcome = two_links(profile, json!([[2_000_000_000_u64, 10_000_000_000_u64]]));
+        let outcome = two_links(kernel, json!([[2_000_000_000_u64, 10_000_000_000_u64]]));
         let one = &outcome.flows[0];
-        assert!((0.85..1.01).contains(&(one.goodput_receiver_bps / (10e6 * 0.9432))), "{profile}: {}", one.goodput_receiver_bps);
+        assert!((0.85..1.01).contains(&(one.goodput_receiver_bps / (10e6 * 0.9432))), "{kernel}: {}", one.goodput_receiver_bps);
         assert!(outcome.links[2].counters.down_drops > 0);
     }
 }

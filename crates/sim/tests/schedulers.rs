@@ -1,22 +1,22 @@
 //! Schedulers over two unequal paths: what they send where, and how much has to wait for what comes before it.
 
 use polypath_sim::outcome::{DisorderOutcome, FlowOutcome, Outcome};
-use polypath_sim::{Scenario, run};
+use polypath_sim::{KERNELS, Scenario, run};
 use serde_json::{Value, json};
 
 /// A client with two paths to a server: 20 Mbit/s and 10 ms each way, and 5 Mbit/s and 100 ms, both without loss. The server's receive
 /// buffer is small.
-fn outcome(profile: &str, scheduler: &str, app: &Value) -> Outcome {
-    within(profile, scheduler, app, [2_000_000_000, 18_000_000_000])
+fn outcome(kernel: &str, scheduler: &str, app: &Value) -> Outcome {
+    within(kernel, scheduler, app, [2_000_000_000, 18_000_000_000])
 }
 
-fn within(profile: &str, scheduler: &str, app: &Value, window_ns: [u64; 2]) -> Outcome {
-    Cell { queue: 40, buffer: 250_000 }.outcome(profile, scheduler, app, window_ns)
+fn within(kernel: &str, scheduler: &str, app: &Value, window_ns: [u64; 2]) -> Outcome {
+    Cell { queue: 40, buffer: 250_000 }.outcome(kernel, scheduler, app, window_ns)
 }
 
 /// As [`flow`], where slow start ends before it overflows the fast path's queue and so nothing is lost.
-fn lossless(profile: &str, scheduler: &str, app: &Value) -> FlowOutcome {
-    Cell { queue: 100, buffer: 250_000 }.flow(profile, scheduler, app)
+fn lossless(kernel: &str, scheduler: &str, app: &Value) -> FlowOutcome {
+    Cell { queue: 100, buffer: 250_000 }.flow(kernel, scheduler, app)
 }
 
 /// The fast path's queue in packets and the receive buffer in bytes.
@@ -32,11 +32,11 @@ impl Cell {
         [40, 70, 100].into_iter().flat_map(|queue| [250_000, 400_000].map(|buffer| Cell { queue, buffer }))
     }
 
-    fn flow(self, profile: &str, scheduler: &str, app: &Value) -> FlowOutcome {
-        self.outcome(profile, scheduler, app, [2_000_000_000, 18_000_000_000]).flows.remove(0)
+    fn flow(self, kernel: &str, scheduler: &str, app: &Value) -> FlowOutcome {
+        self.outcome(kernel, scheduler, app, [2_000_000_000, 18_000_000_000]).flows.remove(0)
     }
 
-    fn outcome(self, profile: &str, scheduler: &str, app: &Value, window_ns: [u64; 2]) -> Outcome {
+    fn outcome(self, kernel: &str, scheduler: &str, app: &Value, window_ns: [u64; 2]) -> Outcome {
         let path = |name: &str, number: u64, rate: u64, packets: u64, delay_ms: u64| {
             let delay = json!({"kind": "delay", "delay_ns": delay_ms * 1_000_000});
             let rate = json!({"kind": "rate", "bits_per_s": rate * 1_000_000, "queue": {"packets": packets}});
@@ -46,13 +46,13 @@ impl Cell {
         let lan = json!({"name": "lan", "a": {"node": "r", "address": "10.9.0.2"}, "b": {"node": "s", "address": "10.9.0.1"}, "a_to_b": [], "b_to_a": []});
         let scenario: Scenario = serde_json::from_value(json!({
             "seed": 1, "duration_ns": 20_000_000_000_u64,
-            "nodes": [{"name": "c"}, {"name": "r", "router": true},
-                      {"name": "s", "sysctl": {"net.ipv4.tcp_rmem": [4096, 131_072, self.buffer]}}],
+            "nodes": [{"name": "c", "kernel": kernel}, {"name": "r", "router": true},
+                      {"name": "s", "kernel": kernel, "sysctl": {"net.ipv4.tcp_rmem": [4096, 131_072, self.buffer]}}],
             "links": [path("fast", 0, 20, self.queue, 10), path("slow", 1, 5, 100, 100), lan],
             "flows": [{
                 "name": "f", "transport": "mptcp", "cc": "cubic", "client": "c", "server": "s",
                 "app": app, "window_ns": window_ns,
-                "mptcp": {"profile": profile, "scheduler": scheduler}
+                "mptcp": {"scheduler": scheduler}
             }]
         }))
         .expect("a scenario");
@@ -64,8 +64,8 @@ fn bulk() -> Value {
     json!({"kind": "bulk", "duration_ns": 18_500_000_000_u64})
 }
 
-fn flow(profile: &str, scheduler: &str, app: &Value) -> FlowOutcome {
-    outcome(profile, scheduler, app).flows.remove(0)
+fn flow(kernel: &str, scheduler: &str, app: &Value) -> FlowOutcome {
+    outcome(kernel, scheduler, app).flows.remove(0)
 }
 
 fn disorder(flow: &FlowOutcome) -> &DisorderOutcome {
@@ -83,12 +83,12 @@ fn bursts() -> Value {
 
 #[test]
 fn blest_waits_less_than_the_lowest_rtt_and_loses_no_goodput_by_it() {
-    for (profile, cell) in ["v0", "v1"].into_iter().flat_map(|profile| Cell::all().map(move |cell| (profile, cell))) {
-        let [lowest_rtt, waits] = ["minrtt", "blest"].map(|scheduler| cell.flow(profile, scheduler, &bulk()));
+    for (kernel, cell) in KERNELS.map(|stack| stack.name).into_iter().flat_map(|kernel| Cell::all().map(move |cell| (kernel, cell))) {
+        let [lowest_rtt, waits] = ["minrtt", "blest"].map(|scheduler| cell.flow(kernel, scheduler, &bulk()));
         // Where the lowest RTT leaves the slow path alone too, nothing waits with either.
         let (wait, most) = (hol_delay(&waits), 0.2 * hol_delay(&lowest_rtt));
-        assert!(wait <= most, "{profile}, {cell:?}: a byte waits {wait} ms, a fifth of minrtt's are {most} ms");
-        assert!(waits.goodput_receiver_bps > 0.98 * lowest_rtt.goodput_receiver_bps, "{profile}, {cell:?}");
+        assert!(wait <= most, "{kernel}, {cell:?}: a byte waits {wait} ms, a fifth of minrtt's are {most} ms");
+        assert!(waits.goodput_receiver_bps > 0.98 * lowest_rtt.goodput_receiver_bps, "{kernel}, {cell:?}");
     }
 }
 
@@ -96,9 +96,9 @@ fn blest_waits_less_than_the_lowest_rtt_and_loses_no_goodput_by_it() {
 fn who_looks_ahead_brings_bursts_over_earlier_and_in_order() {
     let p95 = |flow: &FlowOutcome| flow.byte_delay.expect("something was read").p95_ns as f64;
     for cell in Cell::all() {
-        let lowest_rtt = cell.flow("v1", "minrtt", &bursts());
+        let lowest_rtt = cell.flow("6.12", "minrtt", &bursts());
         for scheduler in ["blest", "ecf", "sttf"] {
-            let other = cell.flow("v1", scheduler, &bursts());
+            let other = cell.flow("6.12", scheduler, &bursts());
             let (wait, delay) = (hol_delay(&other) / hol_delay(&lowest_rtt), p95(&other) / p95(&lowest_rtt));
             assert!(wait < 0.5 && delay < 0.85, "{scheduler}, {cell:?}: of minrtt's wait {wait}, of its 95th percentile {delay}");
             assert!(other.bytes_received >= lowest_rtt.bytes_received, "{scheduler}, {cell:?}");
@@ -108,7 +108,7 @@ fn who_looks_ahead_brings_bursts_over_earlier_and_in_order() {
 
 #[test]
 fn a_backup_carries_nothing_while_the_first_subflow_works() {
-    let outcome = lossless("v1", "backup", &bulk());
+    let outcome = lossless("6.12", "backup", &bulk());
     assert_eq!((outcome.subflows.len(), outcome.subflows[1].counters.bytes_acked), (2, 0));
     assert!(outcome.goodput_receiver_bps > 0.9 * 20e6 * 1428.0 / 1514.0);
     assert_eq!((disorder(&outcome).max_waiting, disorder(&outcome).blocked_ns), (0, 0), "one subflow keeps its order");
@@ -117,7 +117,7 @@ fn a_backup_carries_nothing_while_the_first_subflow_works() {
 #[test]
 fn weights_are_shares_whatever_the_paths_could_carry() {
     for (weights, share) in [("weighted 9:1", 0.9), ("weighted 19:1", 0.95)] {
-        let outcome = flow("v1", weights, &bulk());
+        let outcome = flow("6.12", weights, &bulk());
         let acked: Vec<f64> = outcome.subflows.iter().map(|subflow| subflow.counters.bytes_acked as f64).collect();
         let found = acked[0] / (acked[0] + acked[1]);
         assert!((found - share).abs() < 0.01, "{weights}: {found}");
@@ -126,11 +126,11 @@ fn weights_are_shares_whatever_the_paths_could_carry() {
 
 #[test]
 fn every_scheduler_brings_everything_over() {
-    for (profile, scheduler) in ["v0", "v1"].into_iter().flat_map(|p| polypath_sched::Scheduler::NAMES.map(|(name, _)| (p, name))) {
-        let done = flow(profile, scheduler, &json!({"kind": "transfer", "bytes": 3_000_000}));
-        assert_eq!(done.bytes_received, 3_000_000, "{profile} {scheduler}");
+    for (kernel, scheduler) in KERNELS.map(|stack| stack.name).into_iter().flat_map(|p| polypath_sched::Scheduler::NAMES.map(|(name, _)| (p, name))) {
+        let done = flow(kernel, scheduler, &json!({"kind": "transfer", "bytes": 3_000_000}));
+        assert_eq!(done.bytes_received, 3_000_000, "{kernel} {scheduler}");
         // Alone on the first path it takes 1.3 s; blocked by the second one a few of its round trips more.
-        assert!(done.completion_ns < Some(6_000_000_000), "{profile} {scheduler}: {:?}", done.completion_ns);
+        assert!(done.completion_ns < Some(6_000_000_000), "{kernel} {scheduler}: {:?}", done.completion_ns);
     }
 }
 
@@ -138,28 +138,28 @@ fn every_scheduler_brings_everything_over() {
 fn delays_are_those_of_the_path_where_nothing_waits() {
     // 1 Mbit/s in writes of 125 bytes a millisecond, on the first path alone.
     let app = json!({"kind": "on_off", "on_ns": 18_000_000_000_u64, "off_ns": 1_000_000, "duration_ns": 18_000_000_000_u64, "bits_per_s": 1_000_000});
-    let outcome = flow("v1", "backup", &app);
+    let outcome = flow("6.12", "backup", &app);
     let delay = outcome.byte_delay.expect("something was read");
     // 10 ms each way, and at 20 Mbit/s less than 1 ms for a packet; Nagle's rule holds writes back, for a round trip at most.
     assert!((10_000_000..31_000_000).contains(&delay.p50_ns) && delay.mean_ns >= 10e6, "{delay:?}");
     assert!(delay.p50_ns <= delay.p95_ns && delay.p95_ns <= delay.p99_ns && delay.p99_ns <= delay.max_ns, "{delay:?}");
     assert!(delay.max_ns < 60_000_000, "{delay:?}");
     // A full send buffer waits before everything else.
-    let full = flow("v1", "backup", &bulk());
+    let full = flow("6.12", "backup", &bulk());
     assert!(full.byte_delay.expect("something was read").p50_ns > delay.p99_ns);
 }
 
 #[test]
 fn the_first_bytes_count_from_when_they_were_accepted() {
     let app = json!({"kind": "transfer", "bytes": 1000});
-    let delay = within("v1", "backup", &app, [0, 18_000_000_000]).flows[0].byte_delay.expect("everything was read");
+    let delay = within("6.12", "backup", &app, [0, 18_000_000_000]).flows[0].byte_delay.expect("everything was read");
     // 1000 bytes and 104 of headers, and 14 of the link, at 20 Mbit/s, and 10 ms.
     assert!((10_400_000..10_500_000).contains(&delay.p50_ns) && delay.max_ns - delay.p50_ns < 2000, "{delay:?}");
 }
 
 #[test]
 fn what_waits_is_sampled_with_what_is_read() {
-    let outcome = flow("v1", "minrtt", &bulk());
+    let outcome = flow("6.12", "minrtt", &bulk());
     assert_eq!(outcome.out_of_order_100ms.len(), outcome.received_100ms.len());
     let disorder = disorder(&outcome);
     let (most, sampled) = (disorder.max_waiting, outcome.out_of_order_100ms.iter().max().copied());

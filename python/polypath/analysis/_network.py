@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from polypath.study import kernel_of, nearest
+
 Scenario = Mapping[str, Any]
 
 IPV4_HEADER = 20
@@ -23,9 +25,6 @@ TUNNEL_WORD = 4
 """A tunnel puts IP, UDP (RFC 8086) and a word of GRE around a packet; a key and a number take a word each (RFC 2890)."""
 TIMESTAMPS_OPTION = 12
 """RFC 7323 section 3: ten bytes, padded by two to a multiple of four."""
-DSS_OPTION = {"v0": 20, "v1": 24}
-"""Bytes of the DSS option (RFC 8684 section 3.3) on a data segment that also carries a DATA_ACK: v0 sends 32-bit sequence numbers, v1 a
-64-bit data sequence number and a 32-bit DATA_ACK. Both leave the checksum out, as is usual."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -278,7 +277,7 @@ def _path(scenario: Scenario, flow: Mapping[str, Any], source: str, destination:
     if _timestamps(scenario, flow["client"]) and _timestamps(scenario, flow["server"]):
         header += TIMESTAMPS_OPTION
     if flow.get("transport") == "mptcp":
-        header += DSS_OPTION[flow.get("mptcp", {}).get("profile", "v1")]
+        header += nearest(kernel_of(scenario, flow["client"])).dss_bytes
     return Path(flow=flow["name"], source=source, destination=destination, hops=route, payload=largest - header, packet=largest)
 
 

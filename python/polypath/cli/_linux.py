@@ -54,7 +54,7 @@ def build(
     out.print(
         f"ready: kernel {kernel.name} (Linux {kernel.release}); use it with --engine linux, or kernel: {_quoted(kernel.name)} in a study"
     )
-    if not kernel.mptcp:
+    if kernel.mptcp is None:
         out.print("it has no MPTCP: studies with MPTCP flows need another kernel")
 
 
@@ -68,7 +68,7 @@ def list_() -> None:
     table = Table("kernel", "release", "MPTCP", "variant", "built by", "folder", title="kernels", title_justify="left")
     for kernel in kernels:
         by = "this polypath" if kernel.current else "an earlier one: build it again"
-        table.add_row(kernel.name, kernel.release, kernel.mptcp or "none", kernel.variant or "plain", by, str(kernel.file.parent))
+        table.add_row(kernel.name, kernel.release, kernel.mptcp_in_words, kernel.variant or "plain", by, str(kernel.file.parent))
     out.print(table)
 
 

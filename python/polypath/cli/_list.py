@@ -15,7 +15,7 @@ from polypath import study as model
 from polypath.engines import ENGINES, Algorithm, SimEngine
 from polypath.linux import installed
 from polypath.planner import PREFIX
-from polypath.study import Study, StudyError, unknown
+from polypath.study import MODELLED, Study, StudyError, unknown
 
 from . import _init, _studies
 from ._console import out
@@ -103,12 +103,12 @@ def _engines() -> Table:
 
 def _kernels() -> Table:
     table = _table("kernels", "kernel", "engine", "release", "MPTCP", "congestion controls of its own; ours are pp_<name>")
-    for name, release in _native.kernels():
+    for modelled in MODELLED.values():
         # How they differ: docs/reference/kernels.md.
-        table.add_row(name, "sim", release, "", "")
+        table.add_row(modelled.name, "sim", modelled.release, f"version {modelled.mptcp}", "")
     for kernel in installed():
         own = " ".join(name for name in kernel.algorithms if not name.startswith("pp_"))
-        table.add_row(kernel.name, "linux", kernel.release, kernel.mptcp or "none", own)
+        table.add_row(kernel.name, "linux", kernel.release, kernel.mptcp_in_words, own)
     return table
 
 

@@ -98,14 +98,14 @@ def _show_study(study: Study) -> None:
             tunnels.add_row(name, *ends, ways, _words(tunnel.reorder))
         _console.out.print(tunnels)
     _show_paths(scenario(first, 1))
-    flows = Table("flow", "from", "to", "transport", "cc", "profile", "app", title="flows (of the first cell)", title_justify="left")
+    flows = Table("flow", "from", "to", "transport", "cc", "kernels", "app", title="flows (of the first cell)", title_justify="left")
     for name, flow in first.flows.items():
         client, server = (f"{node} {', '.join(node_addresses(first.topology, node))}" for node in (flow.client, flow.server))
         server += {"upload": "", "download": " (sends)", "both": " (both send)"}.get(flow.direction, "")
         times = f"{name} x {flow.count}" if flow.count > 1 else name
-        flows.add_row(
-            times, client, server, flow.transport, *(("", "") if flow.transport == "udp" else (flow.cc, flow.profile)), _words(flow.app)
-        )
+        kernels = ", ".join(dict.fromkeys(first.kernel_of(node) for node in (flow.client, flow.server)))
+        of_tcp = ("", "") if flow.transport == "udp" else (flow.cc, kernels)
+        flows.add_row(times, client, server, flow.transport, *of_tcp, _words(flow.app))
     _console.out.print(flows)
     matrix = Table("experiment", "parameters", "cells", "seeds", title="cells", title_justify="left")
     for name, experiment in study.all_experiments.items():

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from polypath import _native, emu, kernelcc, owncc, planner, tunnel
 from polypath.columns import columns_of
-from polypath.study import Cell, scenario, split_cc
+from polypath.study import Cell, nearest, scenario, split_cc
 
 from . import _iperf3, _machine, _measure
 from ._base import Algorithm, Engine, Output, unknown_cc
@@ -77,14 +77,14 @@ class HostEngine(Engine):
         return f"{self.name} {self.only_kernel}"
 
     def left_out(self, cell: Cell, kernel: str | None = None) -> str | None:
-        profile = "v0" if _OUT_OF_TREE.exists() else "v1"
+        has = 0 if _OUT_OF_TREE.exists() else 1
         known = names(self._algorithms)
         for flow in cell.setup.flows.values():
             if flow.transport == "udp":
                 continue
-            if flow.profile != profile:
-                stack = "out-of-tree" if flow.profile == "v0" else "upstream"
-                return f"profile {flow.profile}, which needs a kernel with {stack} MPTCP, and this machine's ({self.only_kernel}) has none"
+            asked = cell.setup.kernel_of(flow.client)
+            if (version := nearest(asked).mptcp) != has:
+                return f"kernel {asked}, which has MPTCP version {version}; this machine's ({self.only_kernel}) has version {has} or none"
             if flow.cc not in known and flow.cc in self._known:
                 lacks = f"congestion control {flow.cc}, which this machine's kernel ({self.only_kernel}) does not have"
                 return lacks + self._why_not(flow.cc)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
 
 from polypath import linux, owncc, planner, tunnel
-from polypath.study import Cell, scenario, split_cc
+from polypath.study import OUT_OF_TREE, Cell, scenario, split_cc
 
 from . import _machine, _measure
 from ._base import Algorithm, Engine, Output, unknown_cc
@@ -21,7 +21,6 @@ from ._variation import NONE, Variation
 
 # Raise it when figures are derived from a run in another way.
 FORMAT = 1
-OUT_OF_TREE, UPSTREAM = "v0", "v1"
 
 
 class LinuxEngine(Engine):
@@ -64,15 +63,11 @@ class LinuxEngine(Engine):
 
     def left_out(self, cell: Cell, kernel: str | None = None) -> str | None:
         name = kernel or cell.setup.kernel
-        found = self._kernel(name)
-        profile = found.mptcp or UPSTREAM
+        if name == OUT_OF_TREE and not linux.is_there(name):
+            return f"kernel {name}, which is not there (build one from its sources with: polypath linux build FOLDER)"
         for flow in cell.setup.flows.values():
             if flow.transport == "udp":
                 continue
-            if flow.profile != profile and flow.profile == OUT_OF_TREE:
-                return f"profile {flow.profile}, which needs a kernel with out-of-tree MPTCP (build one with: polypath linux build FOLDER)"
-            if flow.profile != profile:
-                return f"profile {flow.profile}, which needs a kernel with upstream MPTCP, and {name} has the out-of-tree one"
             if flow.cc not in names(self._algorithms(name)) and flow.cc in self._known:
                 return f"congestion control {flow.cc}, which kernel {name} does not have"
         return simulator_only(cell)
@@ -128,7 +123,7 @@ class LinuxEngine(Engine):
 
 def plan_of(scenario: Mapping[str, Any], kernel: linux.Kernel) -> planner.Planned:
     """What a machine with this kernel is told for a scenario."""
-    return planner.build(scenario, _algorithms(kernel), out_of_tree=kernel.mptcp == OUT_OF_TREE)
+    return planner.build(scenario, _algorithms(kernel), out_of_tree=kernel.mptcp == 0)
 
 
 def _algorithms(kernel: linux.Kernel) -> tuple[str, ...]:

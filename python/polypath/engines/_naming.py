@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from polypath import owncc, planner
-from polypath.study import OURS, THEIRS, Cell, bare_of_ours, field_of
+from polypath.study import OURS, THEIRS, Cell, bare_of_ours, field_of, nearest
 
 
 def names(algorithms: Collection[str]) -> set[str]:
@@ -39,7 +39,8 @@ def simulator_only(cell: Cell) -> str | None:
         if node.mtu_search not in (None, "linux"):
             return f"the search {node.mtu_search} for a path's MTU, which the simulator alone has"
     for flow in cell.setup.flows.values():
-        if flow.transport == "mptcp" and flow.profile == "v1" and flow.scheduler not in (None, "default"):
+        upstream = nearest(cell.setup.kernel_of(flow.client)).mptcp == 1
+        if flow.transport == "mptcp" and upstream and flow.scheduler not in (None, "default"):
             return f"the scheduler {flow.scheduler}, which upstream's MPTCP does not have, only its default"
     return None
 

@@ -8,7 +8,6 @@ from polypath import linux
 from polypath.study import Study, cells, scenario
 
 from ._errors import EngineError
-from ._linux import OUT_OF_TREE
 from ._qualify import Replay, replay
 
 # Random loss, jitter and a capture of every packet: what differs by a nanosecond differs in it.
@@ -25,8 +24,7 @@ PATIENCE_S = 120.0
 
 def proof(kernel: linux.Kernel, seed: int, seconds: int) -> dict[str, Any]:
     """A scenario in which much can differ: a connection over two paths, of the MPTCP that the kernel has, or one of TCP if it has none."""
-    mptcp = {"transport": "mptcp", "cc": "lia"} | ({"profile": OUT_OF_TREE} if kernel.mptcp == OUT_OF_TREE else {})
-    flow = mptcp if kernel.mptcp else {"transport": "tcp", "cc": "reno"}
+    flow = {"transport": "tcp", "cc": "reno"} if kernel.mptcp is None else {"transport": "mptcp", "cc": "lia"}
     study = Study.model_validate(
         {
             "name": "proof",
@@ -49,11 +47,11 @@ def prove(kernel: linux.Kernel, *, timeout_s: float = PATIENCE_S) -> None:
     """
     first, again, other = (_run(kernel, seed, timeout_s) for seed in (1, 1, 2))
     (flow,) = first.outcome["flows"]
-    wanted = 2 if kernel.mptcp else 1
+    wanted = 1 if kernel.mptcp is None else 2
     subflows = [subflow for subflow in flow["subflows"] if subflow["bytes_acked"]]
     if not flow["bytes_received"]:
         _no_good(kernel, "a connection carried no data")
-    if kernel.mptcp and flow["fallback"]:
+    if kernel.mptcp is not None and flow["fallback"]:
         _no_good(kernel, "an MPTCP connection fell back to TCP")
     if len(subflows) != wanted:
         _no_good(kernel, f"a connection used {len(subflows)} of {wanted} paths")

@@ -60,10 +60,12 @@ def check(engine: Engine, study: Study, kernel: str | None = None, chosen: Itera
 
 def _check(engine: Engine, study: Study, kernel: str | None, chosen: list[Cell]) -> list[str]:
     left_out: dict[tuple[str, str], int] = {}
+    here = []
     for cell in chosen:
         reason = engine.left_out(cell, kernel)
         if reason is None:
             engine.check(cell, kernel)
+            here.append(cell)
             continue
         kind = (engine.platform(cell, kernel), reason)
         left_out[kind] = left_out.get(kind, 0) + 1
@@ -71,7 +73,7 @@ def _check(engine: Engine, study: Study, kernel: str | None, chosen: list[Cell])
     if chosen and sum(left_out.values()) == len(chosen):
         raise StudyError(f"nothing of {study.name} can run here: {'; '.join(lines)}")
     if study.varies_kernel:
-        _check_kernels(engine, study, chosen)
+        _check_kernels(engine, study, here)
     if study.baselines is not None:
         engine.check_baseline(study.baselines.cc)
     return lines

@@ -9,7 +9,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from polypath import _native
-from polypath.study import OURS, THEIRS, Cell, SetupError, Study, check_cell, located, specimens, split_cc
+from polypath.study import MODELLED, OURS, THEIRS, Cell, SetupError, Study, check_cell, located, specimens, split_cc
 
 from ._base import Algorithm, Engine, Output
 from ._errors import EngineError
@@ -39,7 +39,7 @@ class SimEngine(Engine):
         return dict(_native.schedulers())
 
     def modelled_kernels(self) -> Sequence[str]:
-        return [name for name, _ in _native.kernels()]
+        return [*MODELLED]
 
     def left_out(self, cell: Cell, kernel: str | None = None) -> str | None:
         own = {algorithm.name for algorithm in self.algorithms()}

@@ -6,8 +6,8 @@ seconds, and again whenever they change. Nothing of a kernel's sources is change
 
 from ._build import build
 from ._errors import KernelError
-from ._kernel import Kernel, find, folder, installed, remove
+from ._kernel import Kernel, find, folder, installed, is_there, remove
 from ._selftests import TESTS, selftests
 from ._tools import require
 
-__all__ = ["TESTS", "Kernel", "KernelError", "build", "find", "folder", "installed", "remove", "require", "selftests"]
+__all__ = ["TESTS", "Kernel", "KernelError", "build", "find", "folder", "installed", "is_there", "remove", "require", "selftests"]

@@ -9,7 +9,7 @@ _V0 = "net/mptcp/mptcp_ctrl.c"
 
 
 def mptcp(tree: Path, config: str) -> str:
-    """Which MPTCP this tree has: "v1" upstream, "v0" out of tree, "" none."""
+    """Which MPTCP this tree has, as recipes say it: "v1" upstream, "v0" out of tree, "" none."""
     if "CONFIG_MPTCP=y" not in config.splitlines():
         return ""
     return "v0" if is_v0(tree) else "v1"

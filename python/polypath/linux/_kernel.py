@@ -39,12 +39,16 @@ class Kernel:
     key: str
     # Names of its congestion controls: its own, and ours as "pp_lia".
     algorithms: tuple[str, ...]
-    # "v1": upstream MPTCP; "v0": the out-of-tree stack; "": none.
-    mptcp: str
+    # Version of MPTCP: 0 out of tree (RFC 6824), 1 upstream (RFC 8684); None without MPTCP.
+    mptcp: int | None
     # Which configuration it has: "" the plain one, or a name such as "selftests".
     variant: str = ""
     # Whether it was built as this version of polypath would build it.
     current: bool = True
+
+    @property
+    def mptcp_in_words(self) -> str:
+        return "none" if self.mptcp is None else f"version {self.mptcp}"
 
 
 def settings_hash(variant: str = "") -> str:
@@ -64,9 +68,22 @@ def find(name: str, own: Sequence[owncc.Own] = ()) -> Kernel:
     Raises `KernelError` if it was not built, or if `own` do not compile for it.
     """
     recipes = _recipes()
-    if name not in recipes:
+    recipe = _called(name, recipes)
+    if recipe is None:
         raise KernelError(f"{_missing(name, recipes)}; build it with: {_build(name)}")
-    return of_recipe(recipes[name], own)
+    return of_recipe(recipe, own)
+
+
+def is_there(name: str) -> bool:
+    """Whether a kernel of this name was built."""
+    return _called(name, _recipes()) is not None
+
+
+def _called(name: str, recipes: dict[str, Recipe]) -> Recipe | None:
+    """The recipe of this name; `5.4-mptcp` also stands for the newest release of that series, such as 5.4.230-mptcp."""
+    series, _, kind = name.partition("-")
+    releases = [recipe for other, recipe in recipes.items() if kind == "mptcp" and re.fullmatch(rf"{re.escape(series)}\.\d+-mptcp", other)]
+    return recipes.get(name) or (releases[-1] if releases else None)
 
 
 def installed() -> list[Kernel]:
@@ -129,7 +146,7 @@ def of_recipe(recipe: Recipe, own: Sequence[owncc.Own] = ()) -> Kernel:
         file=file,
         key=about["key"],
         algorithms=tuple(sorted({*recipe.algorithms, *about["algorithms"]})),
-        mptcp=recipe.mptcp,
+        mptcp={"v0": 0, "v1": 1}.get(recipe.mptcp),
         current=recipe.variant in ("", *_config.VARIANTS) and recipe.settings == settings_hash(recipe.variant),
         variant=recipe.variant,
     )

@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from polypath.analysis import PLATFORM, Verdict, applications_in, path_bounds, platforms_in_order
 from polypath.plot import Figure
+from polypath.study import kernel_of
 
 from . import _answers, _events, _fairness, _figures, _tables
 from ._answers import AnswerView
@@ -254,8 +255,7 @@ def _setup(scenario: Mapping[str, Any], material: Material) -> list[tuple[str, s
         opened = "" if flow.get("direction") != "download" else f", opened by {flow['client']}"
         words = [f"{flow['transport'].upper()} from {ends[0]} to {ends[1]}{opened}", _application(flow["app"])]
         if flow["transport"] == "mptcp":
-            if flow["mptcp"]["profile"] == "v0":
-                words.append("MPTCP 0.96 of the out-of-tree Linux 5.4 (v0)")
+            words.append(f"MPTCP of Linux {kernel_of(scenario, flow['client'])}")
             words.append(f"path manager {flow['mptcp']['path_manager']['kind']}")
             if flow["mptcp"].get("scheduler"):
                 words.append(f"scheduler {flow['mptcp']['scheduler']}")

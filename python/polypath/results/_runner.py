@@ -193,14 +193,17 @@ def plan(
     if again and not engine.real_time:
         sentence = f"--again repeats runs that came late in real time, and {engine.name} is never late: it gives the same bytes each time"
         raise StudyError(f"{sentence}; leave it out, or take --engine host")
-    if kernel is not None and (modelled := engine.modelled_kernels()):
-        study, kernel = _modelled_on(study, kernel, modelled), None
-    kernel = engine.only_kernel or kernel
     check_owner(Path(out) / study.name, study)
     # A single value is a text, whose letters nobody means.
     chosen = {name: [values] if isinstance(values, str) else list(values) for name, values in (only or {}).items()}
     draws, others = _draws(study, chosen)
     is_chosen = _choice(study, others)
+    if kernel is not None and len(kernels := {cell.setup.kernel for cell in specimens(study) if is_chosen(cell)}) > 1:
+        sentence = f"--kernel {kernel} would stand in for all of {', '.join(sorted(kernels))}, which experiments of {study.name} ask for"
+        raise StudyError(f"{sentence}; choose experiments of one kernel with --only experiment=NAME, or leave --kernel out")
+    if kernel is not None and (modelled := engine.modelled_kernels()):
+        study, kernel = _modelled_on(study, kernel, modelled), None
+    kernel = engine.only_kernel or kernel
     some = [cell for cell in specimens(study) if is_chosen(cell)]
     left_out = check(engine, study, kernel, some)
     share = 1.0 if draws is None else len(draws) / len(draw_numbers(study))

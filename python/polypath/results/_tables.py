@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from polypath.columns import columns_of, scaled
-from polypath.study import NUMBER_OF_DRAW, Run, Scalar, Study, parameter_names
+from polypath.study import NUMBER_OF_DRAW, Run, Scalar, Study, kernel_of, parameter_names
 
 from . import _captured
 from ._events import events
@@ -107,11 +107,13 @@ def _who(run: Run, parameters: Sequence[str], types: Mapping[str, pa.DataType]) 
         "study": run.study,
         "experiment": run.experiment,
         "engine": run.engine,
-        # A parameter may be called so: on an engine that runs no kernel it says which one is modelled.
+        # A parameter may be called so: it says which kernel is modelled on an engine that runs none.
         "kernel": run.kernel or (None if modelled is None else str(modelled)),
         "seed": run.seed,
     }
     for name in parameters:
+        if name == "kernel":
+            continue
         value = run.parameters.get(name)
         # One with numbers and words is a column of words.
         who[name] = str(value) if value is not None and types[name] == pa.string() else value
@@ -134,7 +136,8 @@ def _flows(record: Mapping[str, Any]) -> list[Row]:
                 "flow": flow["name"],
                 "flow_transport": given["transport"],
                 "flow_cc": given["cc"],
-                "flow_profile": given["mptcp"]["profile"],
+                "client_kernel": kernel_of(scenario, given["client"]),
+                "server_kernel": kernel_of(scenario, given["server"]),
                 "flow_program": flow.get("program"),
                 "start_s": _seconds(given["start_ns"]),
                 "established_s": _seconds(flow["established_ns"]),
@@ -449,7 +452,8 @@ _FLOW_COLUMNS: dict[str, pa.DataType] = {
     "group": pa.string(),
     "flow_transport": pa.string(),
     "flow_cc": pa.string(),
-    "flow_profile": pa.string(),
+    "client_kernel": pa.string(),
+    "server_kernel": pa.string(),
     "flow_program": pa.string(),
     "start_s": pa.float64(),
     "established_s": pa.float64(),

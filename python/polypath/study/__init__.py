@@ -45,7 +45,7 @@ from ._elements import (
 from ._errors import SetupError, StudyError, Where, unknown
 from ._file import FILE_NAME, read_yaml
 from ._flows import PATH_MANAGERS, Bulk, Constant, Endpoint, Endpoints, Flow, Fullmesh, Ndiffports, OnOff, Requests, Route, Transfer
-from ._kernel import DEFAULT_KERNEL, MODELLED, OURS, THEIRS, bare_of_ours, split_cc
+from ._kernel import DEFAULT_KERNEL, MODELLED, OURS, OUT_OF_TREE, THEIRS, ModelledKernel, bare_of_ours, nearest, split_cc
 from ._load import load, load_setup
 from ._measure import Capture, Measure
 from ._parameters import NUMBER_OF_DRAW
@@ -54,7 +54,7 @@ from ._places import field_of
 from ._quantity import Packets, Rate, Share, Size, Time
 from ._question import Baselines, Experiment, located
 from ._runs import Run, key_of, runs
-from ._scenario import copies, links_of, scenario, start_offset
+from ._scenario import copies, kernel_of, links_of, scenario, start_offset
 from ._schema import SCHEMA_FILE, json_schema
 from ._setup import Cell, Setup
 from ._short import Short
@@ -74,6 +74,7 @@ __all__ = [
     "NETWORK_ONLY",
     "NUMBER_OF_DRAW",
     "OURS",
+    "OUT_OF_TREE",
     "PATH_MANAGERS",
     "RADIOS",
     "REORDER_RULES",
@@ -112,6 +113,7 @@ __all__ = [
     "Link",
     "Loss",
     "Measure",
+    "ModelledKernel",
     "Mpt",
     "Mtu",
     "Ndiffports",
@@ -173,11 +175,13 @@ __all__ = [
     "is_large",
     "joined",
     "json_schema",
+    "kernel_of",
     "key_of",
     "links_of",
     "load",
     "load_setup",
     "located",
+    "nearest",
     "node_addresses",
     "number_of_cells",
     "numbers_in",

@@ -129,7 +129,7 @@ class Ndiffports(Model):
 
     kind: Literal["ndiffports"] = "ndiffports"
     subflows: int = Field(default=2, ge=1, le=32)
-    """In all. Linux (profile v1) has at most 9 in a connection, out-of-tree MPTCP (v0) 32."""
+    """In all. Linux has at most 9 in a connection, its out-of-tree MPTCP (kernel 5.4-mptcp) 32."""
 
     if TYPE_CHECKING:  # tools/inputs.py writes it.
 
@@ -271,10 +271,8 @@ class Flow(Model):
     """Payload of each datagram; transport udp only."""
     program: Literal["polypath", "iperf3"] = "polypath"
     """What sends and reads on the engine host; elsewhere it is always Polypath's own."""
-    profile: Literal["v0", "v1"] = "v1"
-    """v0 is MPTCP 0.96 on Linux 5.4, out of tree; v1 is that of Linux 6.12. Plain TCP follows it too."""
     scheduler: Annotated[str, AfterValidator(_scheduler)] | None = None
-    """Default: the profile's own; `polypath list schedulers` shows what there is. `weighted 3:1` has weights of the subflows."""
+    """Default: the kernel's own; `polypath list schedulers` shows what there is. `weighted 3:1` has weights of the subflows."""
     path_manager: PathManager = Fullmesh()
     """Which subflows an MPTCP connection opens."""
     routes: tuple[Route, ...] = ()
@@ -300,7 +298,6 @@ class Flow(Model):
             app: Bulk | Transfer | OnOff | Constant | Requests | Mapping[str, Any] | str = ...,
             datagram: Size | str = ...,
             program: str = ...,
-            profile: str = ...,
             scheduler: str | None = ...,
             path_manager: Fullmesh | Ndiffports | Endpoints | Mapping[str, Any] | str = ...,
             routes: Sequence[Route | Mapping[str, Any] | str] | str = ...,

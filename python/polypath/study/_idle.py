@@ -21,7 +21,6 @@ _OF_TRANSPORTS = {
     "scheduler": (("mptcp",), "has one path and no scheduler"),
     "path_manager": (("mptcp",), "has one path and no path manager"),
     "cc": (("mptcp", "tcp"), "has no congestion control"),
-    "profile": (("mptcp", "tcp"), "has no profile"),
 }
 # What settings of the endpoints are called; others below `net.` may be a router's.
 _OF_ENDPOINTS = ("net.ipv4.tcp_", "net.mptcp.")

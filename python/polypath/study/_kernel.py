@@ -3,15 +3,34 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import BeforeValidator, Field
 
 from polypath import _native
 
 DEFAULT_KERNEL = "6.12"
-# The kernels that the simulator has.
-MODELLED = tuple(name for name, _ in _native.kernels())
+# The kernel whose MPTCP is that of multipath-tcp.org; others of that kind have a name with the same end.
+OUT_OF_TREE = "5.4-mptcp"
+_OF_ITS_KIND = "-mptcp"
+# What a flow's `profile` said before there was `kernel`.
+FORMERLY = {"v0": OUT_OF_TREE, "v1": DEFAULT_KERNEL}
+
+
+class ModelledKernel(NamedTuple):
+    """A kernel of the simulator: a column of its table (docs/reference/kernels.md)."""
+
+    name: str
+    release: str
+    # Version of MPTCP: 0 (RFC 6824) or 1 (RFC 8684).
+    mptcp: int
+    most_subflows: int
+    # Of the DSS option on a data segment with a DATA_ACK and without a checksum.
+    dss_bytes: int
+
+
+# The kernels that the simulator has, by name.
+MODELLED = {kernel[0]: ModelledKernel(*kernel) for kernel in _native.kernels()}
 
 # Ours, in whichever engine; and the kernel's own, by two names.
 OURS, THEIRS, THEIRS_TOO = "@polypath", "@linux", "@kernel"
@@ -21,9 +40,16 @@ def _kernel_name(value: Any) -> Any:
     if isinstance(value, int | float):
         # 5.10 without quotes is the number 5.1, and nobody could tell.
         raise ValueError(f'{value} is read as a number; write the kernel in quotes, like "{DEFAULT_KERNEL}"')
+    if value in FORMERLY:
+        raise ValueError(f'"{value}" is the MPTCP of a kernel, and not its name; write "{FORMERLY[value]}"')
     if isinstance(value, str) and "${" not in value and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]*", value):
         raise ValueError(f'"{value}" is no name of a kernel; write one like "{DEFAULT_KERNEL}"')
     return value
+
+
+def nearest(kernel: str) -> ModelledKernel:
+    """The kernel of the simulator that has this name, or else the same MPTCP, by its name."""
+    return MODELLED.get(kernel) or MODELLED[OUT_OF_TREE if _OF_ITS_KIND in kernel else DEFAULT_KERNEL]
 
 
 KernelName = Annotated[str, Field(min_length=1), BeforeValidator(_kernel_name)]

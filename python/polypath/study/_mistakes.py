@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from ._errors import SetupError, Where
 from ._fields import models_at, no_such_field
+from ._kernel import DEFAULT_KERNEL, FORMERLY
 from ._placeholder import UNDECIDED, Scalar
 from ._quantity import several_values
 
@@ -73,7 +74,7 @@ def _told(every: Sequence[Any], tree: Any, root: type[BaseModel]) -> list[tuple[
         case "string_type":
             sentence = f"{problem['input']!r} stands where a text is expected; put it in quotes if it is one"
         case "extra_forbidden":
-            sentence = no_such_field(root, problem["loc"])
+            sentence = _formerly(last, problem["input"]) or no_such_field(root, problem["loc"])
         case "value_error":
             sentence = str(inner)
         case "literal_error":
@@ -98,6 +99,19 @@ def _told(every: Sequence[Any], tree: Any, root: type[BaseModel]) -> list[tuple[
             message = problem["msg"]
             sentence = f"{problem['input']!r}: {message[:1].lower()}{message[1:]}"
     return [(where, sentence)]
+
+
+def _formerly(field: str | int, value: Any) -> str | None:
+    """What to write for a field that there was once."""
+    if field != "profile":
+        return None
+    kernel = FORMERLY.get(value)
+    if kernel == DEFAULT_KERNEL:
+        return f'`profile: {value}` is now `kernel: "{kernel}"` of the study, which is the default: take the line out'
+    if kernel:
+        return f"`profile: {value}` is now `kernel: {kernel}` of the study, an experiment or a host"
+    names = ", ".join(f'"{name}" for {old}' for old, name in FORMERLY.items())
+    return f"`profile: {value}` is now `kernel: {value}` of the study or an experiment, with {names}"
 
 
 def _replaceable(root: type[BaseModel], field: str | int) -> bool:

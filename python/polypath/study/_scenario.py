@@ -70,19 +70,19 @@ def scenario(setup: Setup, seed: int, *, kernel: str | None = None, links: list[
 
 
 def _simulated_kernel(setup: Setup, name: str) -> dict[str, str]:
-    """The kernel that a host has in the simulator: its own, or the study's where the simulator has that one.
-
-    The default says nothing, so that runs from before hosts had kernels are the same runs; nor does a study's kernel where the host speaks
-    out-of-tree MPTCP, which stands for one itself.
-    """
+    """The kernel that a host has in the simulator: its own, or the study's where the simulator has that one. The default says nothing."""
     node = setup.topology.nodes[name]
     if node.router:
         return {}
     if node.kernel is not None:
         return {"kernel": node.kernel}
-    old = any(flow.profile == "v0" and name in (flow.client, flow.server) for flow in setup.flows.values())
-    says = setup.kernel in MODELLED and setup.kernel != DEFAULT_KERNEL and not old
-    return {"kernel": setup.kernel} if says else {}
+    return {"kernel": setup.kernel} if setup.kernel in MODELLED and setup.kernel != DEFAULT_KERNEL else {}
+
+
+def kernel_of(scenario: Mapping[str, Any], host: str) -> str:
+    """The kernel of a host in a scenario: the one that runs all of them, or the one that the simulator has it modelled on."""
+    modelled = next(node.get("kernel", DEFAULT_KERNEL) for node in scenario["nodes"] if node["name"] == host)
+    return str(scenario.get("kernel", modelled))
 
 
 def links_of(setup: Setup, seed: int, *, until_ns: int | None = None) -> list[dict[str, Any]]:
@@ -234,7 +234,7 @@ def _flow(name: str, flow: Flow, setup: Setup, seed: int) -> dict[str, Any]:
         "app": app,
         **({"datagram_bytes": int(flow.datagram)} if datagrams else {}),
         **({"program": flow.program} if flow.program != "polypath" else {}),
-        "mptcp": {"profile": flow.profile, "scheduler": flow.scheduler, "path_manager": _path_manager(flow)},
+        "mptcp": {"scheduler": flow.scheduler, "path_manager": _path_manager(flow)},
         "routes": routes,
         "window_ns": [0, window_end] if window is None else [int(window[0]), int(window[1])],
     }

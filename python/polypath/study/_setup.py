@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 from pydantic import Field
@@ -14,7 +15,7 @@ from pydantic import Field
 from ._elements import Down, RateLimit, chain
 from ._errors import SetupError, Where, dotted, gathered, unknown
 from ._flows import Bulk, Constant, Endpoints, Flow, Ndiffports, OnOff, Requests
-from ._kernel import KernelName
+from ._kernel import KernelName, nearest
 from ._measure import Measure
 from ._model import Model, Name
 from ._placeholder import Scalar
@@ -30,6 +31,10 @@ class Setup(Model):
     duration: Time
     measure: Measure
     kernel: KernelName
+
+    def kernel_of(self, node: str) -> str:
+        """The kernel that a study asks for at a host."""
+        return self.topology.nodes[node].kernel or self.kernel
 
 
 # What an experiment may replace, and placeholders may stand in.
@@ -178,10 +183,6 @@ def _check_flow(cell: Cell, name: str, flow: Flow) -> None:
         raise cell.error(place, f"the window ends at {span[1]}, and the run at {setup.duration}")
 
 
-# Most subflows of a connection: Linux has the first and at most eight further ones, the masks of out-of-tree MPTCP 32 bits.
-MOST_SUBFLOWS = {"v0": 32, "v1": 9}
-
-
 def subflows_asked(cell: Cell, flow: Flow) -> tuple[int, Where]:
     """How many subflows a flow's path manager would open, and which of its fields says so."""
     topology = cell.setup.topology
@@ -199,11 +200,11 @@ def subflows_asked(cell: Cell, flow: Flow) -> tuple[int, Where]:
 
 
 def _check_subflows(cell: Cell, where: Where, flow: Flow) -> None:
-    most = MOST_SUBFLOWS[flow.profile]
+    kernels = [cell.setup.kernel_of(node) for node in (flow.client, flow.server)]
+    kernel, most = min(((name, nearest(name).most_subflows) for name in kernels), key=itemgetter(1))
     asked, field = subflows_asked(cell, flow)
     if asked > most:
-        stack = "MPTCP of Linux" if flow.profile == "v1" else "out-of-tree MPTCP"
-        sentence = f"this asks for {asked} subflows, and {stack} (profile {flow.profile}) has at most {most} in a connection: ask for fewer"
+        sentence = f"this asks for {asked} subflows, and Linux {kernel} has at most {most} in a connection: ask for fewer"
         raise cell.error((*where, "path_manager", *field), sentence)
 
 

@@ -8,6 +8,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from polypath.study import DEFAULT_KERNEL, OUT_OF_TREE
+
 MBIT = 1_000_000
 # Largest receive and send buffers of the runs, bytes; `d_defbuf_*` has the kernel's defaults.
 LARGE_BUFFERS = (16_777_216, 16_777_216)
@@ -51,7 +53,6 @@ class Setup:
     id: str
     repeat: int
     group: str
-    profile: str
     # "paths": disjoint paths, a router each. "shared": paths into one last hop. "dumbbell": pairs of hosts through one bottleneck.
     shape: str
     paths: tuple[Path, ...]
@@ -72,10 +73,15 @@ class Setup:
     sysctl: dict[str, int] = field(default_factory=dict)
     # Of losses and of algorithms that draw; None: as the run was measured, where later repeats have other seeds or other starts.
     seed: int | None = None
-    # The simulated kernel of the hosts; None: the one that the profile stands for.
-    kernel: str | None = None
+    # The kernel of the hosts.
+    kernel: str = DEFAULT_KERNEL
     # "bulk" or "iperf3"; the simulator's application models both.
     tool: str = "bulk"
+
+    @property
+    def out_of_tree(self) -> bool:
+        """Whether the run was measured on the MPTCP of multipath-tcp.org."""
+        return self.kernel == OUT_OF_TREE
 
     @property
     def lossy(self) -> bool:
@@ -95,15 +101,13 @@ def parse(name: str) -> Setup:
     for pattern, build in _PATTERNS:
         found = re.fullmatch(pattern, rest)
         if found:
-            profile = "v0" if rest.startswith("v0_") else "v1"
-            return replace(build(found.groupdict(), repeat), id=base, repeat=repeat, profile=profile, tool=tool)
+            kernel = OUT_OF_TREE if rest.startswith("v0_") else DEFAULT_KERNEL
+            return replace(build(found.groupdict(), repeat), id=base, repeat=repeat, kernel=kernel, tool=tool)
     raise UnknownRunError(f"the name {name!r} fits no known set-up")
 
 
 def _make(group: str, shape: str, paths: tuple[Path, ...], flows: tuple[Sender, ...], seconds: float, begin: float = 0.0) -> Setup:
-    return Setup(
-        id="", repeat=1, group=group, profile="", shape=shape, paths=paths, flows=flows, duration_s=seconds, window_s=(begin, seconds)
-    )
+    return Setup(id="", repeat=1, group=group, shape=shape, paths=paths, flows=flows, duration_s=seconds, window_s=(begin, seconds))
 
 
 def _number(text: str) -> float:

@@ -18,8 +18,6 @@ PATIENCE_S = 120
 
 def build(setup: Setup, *, series: bool = False) -> Json:
     """The scenario of one repeat, in the form of crates/sim/src/scenario.rs."""
-    # Out-of-tree MPTCP has one kernel, which its profile stands for.
-    kernel = setup.kernel if setup.profile == "v1" else None
     world = _World(setup)
     flows = world.dumbbell() if setup.shape == "dumbbell" else world.multipath()
     last = max(flow["start_ns"] for flow in flows)
@@ -28,7 +26,7 @@ def build(setup: Setup, *, series: bool = False) -> Json:
         "seed": _seed(setup),
         "duration_ns": last + _ns(length),
         "series_interval_ns": SECOND // 10 if series else None,
-        "nodes": [node if kernel is None or node.get("router") else {**node, "kernel": kernel} for node in world.nodes],
+        "nodes": [node if node.get("router") else {**node, "kernel": setup.kernel} for node in world.nodes],
         "links": world.links,
         "flows": flows,
     }
@@ -114,9 +112,9 @@ class _World:
         # The receiving program of the measured runs: SO_RCVLOWAT for plain TCP; upstream MPTCP had none, so it sleeps 2 ms between
         # reads there, which with the timer's slack comes to 2.02 ms (specs/notes/mptcp-two-paths; the engine linux is
         # seen to wake a sleeper so late). Little rests on it: 2.00 to 2.10 ms move one row of 6.12's table and three of 6.1's.
-        if reader_of and not reader_of.mptcp and self.setup.profile == "v1":
+        if reader_of and not reader_of.mptcp and not self.setup.out_of_tree:
             sysctl["receive_low_water"] = 32_768
-        elif reader_of and self.setup.profile == "v1":  # what read in the out-of-tree table is not known: at once
+        elif reader_of and not self.setup.out_of_tree:  # what read in the out-of-tree table is not known: at once
             sysctl["read_period_us"] = 2020
         self.nodes.append({"name": name, "addresses": list(addresses), "sysctl": sysctl})
 
@@ -184,7 +182,7 @@ class _World:
         setup, sender = self.setup, self.setup.flows[index]
         # The plain TCP of the out-of-tree table carried MPTCP all the same, with one subflow: its segments have 1428 bytes
         # (sf1_mss_last), which leaves room for the DSS; without it they would have 1448.
-        single = setup.profile == "v0" and not sender.mptcp
+        single = setup.out_of_tree and not sender.mptcp
         begin, end = setup.window_s
         flow: Json = {
             "name": name,
@@ -196,7 +194,7 @@ class _World:
             "server_address": address,
             "start_ns": _ns(sender.start_s),
             "app": {"kind": "transfer", "bytes": setup.bytes} if setup.bytes else {"kind": "bulk", "duration_ns": _ns(setup.duration_s)},
-            "mptcp": {"profile": setup.profile},
+            "mptcp": {},
             "window_ns": [_ns(begin), _ns(end)],
         }
         if single:
@@ -210,6 +208,6 @@ class _World:
     def path_manager(self, sources: list[str]) -> Json:
         if self.setup.ndiffports is not None:
             return {"kind": "ndiffports", "subflows": self.setup.ndiffports}
-        if self.setup.profile == "v0":
+        if self.setup.out_of_tree:
             return {"kind": "fullmesh"}
         return {"kind": "endpoints", "addresses": [{"address": source} for source in sources[1:]]}

@@ -89,7 +89,7 @@ def run_starts(
 ) -> list[Spread]:
     """Every selected cell over the same starts in the simulator and, if one is named, on a kernel. Raises TableError."""
     cells = [cell for cell in read(file, platform=platform, kernel=kernel) if cell in (selection or Selection())]
-    if kernel is not None and (old := next((cell.id for cell in cells for setup in cell.setups if setup.profile == "v0"), None)):
+    if kernel is not None and (old := next((cell.id for cell in cells for setup in cell.setups if setup.out_of_tree), None)):
         raise TableError(f"{file}: {old} ran on out-of-tree MPTCP, and kernel {kernel} has the upstream one; leave --kernel out.")
     every = [moved(setup, start, spread_ms) for cell in cells for setup in cell.setups for start in range(1, starts + 1)]
     sim = simulate(every, workers=workers, progress=lambda done, of: progress("sim", done, of))

@@ -105,7 +105,9 @@ def _cells(rows: list[dict[str, str]], file: Path, kernel: str | None) -> list[C
     for row in rows:
         setup, why = None, None
         try:
-            setup = replace(_window(parse(row["id"]), row, file), kernel=kernel)
+            setup = _window(parse(row["id"]), row, file)
+            if kernel is not None and not setup.out_of_tree:
+                setup = replace(setup, kernel=kernel)
         except UnknownRunError as error:
             why = str(error)
         groups.setdefault((setup.id if setup else row["id"], row["flow"]), []).append((row, setup, why))

@@ -21,6 +21,14 @@ impl Version {
         self as u8
     }
 
+    /// Bytes of a DSS option with a mapping and a 32-bit DATA_ACK, without a checksum, padded to words (RFC 8684 section 3.3).
+    pub const fn dss_len(self) -> u8 {
+        match self {
+            Self::V0 => 20,
+            Self::V1 => 24,
+        }
+    }
+
     /// Token and initial data sequence number of a key: the first 32 and the last 64 bits of its hash.
     pub fn token_and_idsn(self, key: u64) -> (u32, DataSeq) {
         let mut hash = [0; 32];
