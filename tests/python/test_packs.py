@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import importlib.util
 import multiprocessing
 import os
 import resource
@@ -20,6 +19,7 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from many_runs import measured
 
 from polypath.engines import FakeEngine
 from polypath.results import Results, execute, execute_part, plan
@@ -294,17 +294,11 @@ def test_keys_stay_themselves_as_their_table_grows_and_take_40_bytes_at_most() -
 
 
 def test_memory_hardly_grows_with_the_number_of_runs(tmp_path: Path) -> None:
-    spec = importlib.util.spec_from_file_location("sweep_memory", Path(__file__).resolve().parents[2] / "tools/sweep_memory.py")
-    assert spec is not None
-    assert spec.loader is not None
-    tool = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tool)
     few, many = 6_000, 18_000
     most = {}
     for runs in (few, many):
         (tmp_path / str(runs)).mkdir()
-        found = tool.measured(runs, tmp_path / str(runs))
-        most[runs] = (found["plan_bytes"], found["tables_bytes"])
+        most[runs] = measured(runs, tmp_path / str(runs))
     # A run that is kept takes 9 kB, its rows more. Of 3 kB, two million would take 6 GB: a process's memory comes in pieces of megabytes.
     for less, more in zip(most[few], most[many], strict=True):
         assert more - less < 3_000 * (many - few), most

@@ -13,8 +13,8 @@ from polypath.study import Run
 
 # A chunk's work in seconds: long beside what handing it over costs (some milliseconds), short beside a coffee.
 CHUNK_S = 2.0
-# With many threads a chunk is so much longer for each: one scheduler hands all of them on, one after the other. tools/sweep_scale.py
-# shows what that takes.
+# With many threads a chunk is so much longer for each: one scheduler hands all of them on, one after the other; what
+# that takes stands in docs/guide/many-machines.md.
 _FOR_EACH_THREAD_S = 0.005
 # Of what is left, so that at the end no machine has a long chunk while the others are idle.
 _OF_REMAINING = 4
