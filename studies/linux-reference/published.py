@@ -1,4 +1,4 @@
-"""Writes studies/linux-reference/published.csv from measured Linux runs: python tools/linux_reference.py SUMMARY.csv
+"""Writes studies/linux-reference/published.csv from measured Linux runs: python studies/linux-reference/published.py SUMMARY.csv
 
 SUMMARY.csv has the runs; further repeats of them, measured by the same programs, lie in repeats.csv beside the study. The names are
 parsed as `polypath validate` does it; here each becomes the experiment and the parameters that stand for it in the study.
@@ -12,8 +12,7 @@ from statistics import fmean
 
 from polypath.validate import Setup, read
 
-HERE = Path(__file__).resolve().parent.parent
-TARGET = HERE / "studies" / "linux-reference" / "published.csv"
+TARGET = Path(__file__).resolve().with_name("published.csv")
 KEYS = ("experiment", "flow", "cc", "transport", "half1", "loss", "mtu1", "mtu2", "middle", "oversize", "probing")
 DEFAULT_RMEM = 6_291_456
 PROBING = "net.ipv4.tcp_mtu_probing"
@@ -35,7 +34,7 @@ def main(summary: str) -> None:
         writer = csv.DictWriter(stream, [*KEYS, "id", "goodput_mbps", "spread_mbps", "repeats"], lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
-    print(f"{TARGET.relative_to(HERE)}: {len(rows)} lines")
+    print(f"{TARGET.name}: {len(rows)} lines")
 
 
 def repeats(table: Path) -> dict[tuple[str, str], list[float]]:
