@@ -7,18 +7,13 @@ One of these:
     differs TABLE... [--without GROUP]
                                 the cells that do not agree, kernels and simulator side by side
     rows TABLE ID...            goodput there and here, of cells by name or pattern
-    shares TABLE ID...          the same, the flows of a run in one line
-    segments                    group e: mean sizes of segments within 5 % by table, and those that are further away
 """
 
 from __future__ import annotations
 
-import csv
-import runpy
 import sys
 from collections.abc import Callable, Sequence
 from functools import cache
-from itertools import zip_longest
 from pathlib import Path
 
 from figure_tables import table
@@ -26,8 +21,6 @@ from figure_tables import table
 from polypath.validate import Selection, Verdict, run
 
 TABLES = Path(__file__).resolve().parent.parent / "tests" / "data" / "reference"
-PROBING = TABLES.parents[2] / "specs" / "notes" / "mtu-probing"
-SEGMENTS_NEAR = 0.05
 NAMES = {"linux-6.12": "Linux 6.12", "linux-6.1": "Linux 6.1", "mptcp-v0": "out-of-tree MPTCP 0.96"}
 
 
@@ -98,44 +91,6 @@ def rows(name: str, *ids: str) -> str:
     )
 
 
-def shares(name: str, *ids: str) -> str:
-    """A line a run, its flows with a plus between them."""
-    own = verdicts(name, ids)
-    lines = []
-    for run_id in dict.fromkeys(verdict.cell.id for verdict in own):
-        part = [verdict for verdict in own if verdict.cell.id == run_id]
-        lines.append([f"`{run_id}`", " + ".join(f"{v.cell.mbps:.2f}" for v in part), " + ".join(f"{v.sim_mbps:.2f}" for v in part)])
-    return table(["run", f"{NAMES[name]}, Mbit/s", "here"], lines)
-
-
-def segments() -> str:
-    """A line a table, and a line a subflow whose mean size is further away.
-
-    Sizes here are those of captures at the client, and those there too in `mtu/`.
-    In the other tables they are bytes sent by segments sent, which count probes that the host itself refused.
-    """
-    measure = runpy.run_path(str(PROBING / "measure.py"))
-    counted, outside = [], []
-    for name in (*NAMES, "mtu/linux-6.12", "mtu/linux-6.1"):
-        with (TABLES / f"{name}.csv").open(newline="", encoding="utf-8") as stream:
-            rows = [row for row in csv.DictReader(stream) if row["group"] == "e"]
-        kernel = name.rpartition("-")[2] if "linux" in name else None
-        here = {row["id"]: measure["simulated"](row["id"], kernel) for row in rows}
-        near = total = 0
-        for row in rows:
-            linux = [float(row[f"sf{i}_avg_seg"]) for i in (1, 2) if row.get(f"sf{i}_avg_seg")]
-            for i, (theirs, ours) in enumerate(zip_longest(linux, here[row["id"]]), 1):
-                if theirs is None and ours is None:
-                    continue
-                agrees = theirs is not None and ours is not None and abs(ours - theirs) <= SEGMENTS_NEAR * theirs
-                total, near = total + 1, near + agrees
-                if not agrees:
-                    outside.append([name, f"`{row['id']}`", str(i), *("–" if size is None else f"{size:.0f}" for size in (theirs, ours))])
-        counted.append([name, f"{near} of {total}"])
-    listed = table(["table", "run", "subflow", "kernel, bytes", "here"], outside, left=3)
-    return "\n\n".join([table(["table", "mean sizes within 5 %"], counted), listed])
-
-
 def main(arguments: Sequence[str]) -> None:
     """The command."""
     kinds: dict[str, Callable[..., str]] = {
@@ -143,8 +98,6 @@ def main(arguments: Sequence[str]) -> None:
         "algorithms": algorithms,
         "differs": differs,
         "rows": rows,
-        "shares": shares,
-        "segments": segments,
     }
     if not arguments or arguments[0] not in kinds:
         raise SystemExit(__doc__)

@@ -1,8 +1,19 @@
-"""What the scripts behind blocks of figures share (tools/figures.py runs them): results of a study, recorded figures, Markdown tables."""
+"""The tables that blocks of figures show (tools/figures.py), as Markdown, and what scripts beside notes and studies share to make others.
+
+    figure_tables.py study STUDY EXPERIMENT[,...] rows=COLUMN[,COLUMN] [columns=COLUMN] [join=COLUMN] [table=subflows]
+                     METRIC[:DIGITS]... [kernel=KERNEL] [COLUMN=VALUE[,...]...]
+    figure_tables.py claims STUDY [KERNEL...]   what a study's claims come to
+    figure_tables.py columns GROUP...           rows of docs/reference/results.md
+    figure_tables.py applications               the metrics of each kind of application
+
+`study` prints means over all that is not named: repetitions, and flows of one kind; `join` puts the values of one column into a cell.
+A study is asked in the simulator, or on a kernel in virtual time; what is missing runs first.
+"""
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
@@ -11,11 +22,22 @@ import pandas as pd
 
 import polypath
 from polypath import Results
-from polypath.analysis import half_width
+from polypath.analysis import APPLICATIONS, PLATFORM, half_width
+from polypath.columns import columns_of
+from polypath.report import claim_results, material
 
 ROOT = Path(__file__).resolve().parent.parent
 # Finished runs are kept here: the next call runs only what a change of the study or the simulator calls for.
 RESULTS = ROOT / "build" / "figures"
+# The longest reason of a claim's verdict, in characters.
+LONGEST = 400
+NAMES = {
+    "goodput_receiver_mbps": "Mbit/s",
+    "total_receiver_mbps": "Mbit/s of all",
+    "srtt_ms": "RTT, ms",
+    "completion_s": "s",
+    "segment_usual_bytes": "bytes",
+}
 PROVENANCE = re.compile(r"# .+ \| recorded \d{4}-\d\d-\d\d, (?:Linux \d+\.\d+|commit [0-9a-f]{7})")
 
 
@@ -59,3 +81,115 @@ def choose(arguments: Sequence[str], tables: Mapping[str, Callable[[], str]]) ->
     if len(arguments) != 2 or arguments[1] not in tables:
         raise SystemExit(f"name one of these tables: {', '.join(tables)}")
     print(tables[arguments[1]]())
+
+
+def study_table(study: str, experiments: str, *rest: str) -> str:
+    """A table of a study's results."""
+    options = dict(part.split("=", 1) for part in rest if "=" in part)
+    metrics = [(name, int(digits or 1)) for name, _, digits in (part.partition(":") for part in rest if "=" not in part)]
+    rows, columns = options.pop("rows").split(","), [name for name in (options.pop("columns", None), options.pop("join", None)) if name]
+    joined = "join=" in " ".join(rest)
+    kernel, only = options.pop("kernel", None), {"experiment": experiments.split(",")}
+    results = simulated(study, only=only) if kernel is None else on_linux(study, kernel, only=only)
+    runs = results.to_pandas(options.pop("table", "runs"))
+    wanted = runs["engine"] == "sim" if kernel is None else (runs["engine"] == "linux") & (runs["kernel"] == kernel)
+    runs = runs[wanted & runs["experiment"].isin(only["experiment"])]
+    for name, values in options.items():
+        runs = runs[runs[name].astype(str).isin(values.split(","))]
+    if runs.empty:
+        raise SystemExit(f"no run of {study} is like that")
+    return pivot(runs, rows, columns, metrics, joined=joined)
+
+
+def pivot(runs: pd.DataFrame, rows: list[str], columns: list[str], metrics: list[tuple[str, int]], *, joined: bool) -> str:
+    """Rows and columns in the order of the study."""
+    across = columns[:-1] if joined else columns
+    heads = list(dict.fromkeys(zip(*(runs[name].astype(str) for name in across), strict=True))) if across else [()]
+    sides = list(dict.fromkeys(runs[columns[-1]].astype(str))) if joined else [None]
+    lines = []
+    for key, own in runs.groupby(rows, sort=False):
+        line = [str(part) for part in key]
+        for head in heads:
+            part = own
+            for name, value in zip(across, head, strict=True):
+                part = part[part[name].astype(str) == value]
+            for metric, digits in metrics:
+                each = [part if side is None else part[part[columns[-1]].astype(str) == side] for side in sides]
+                line.append(", ".join(_mean(one[metric], digits) for one in each if len(one)))
+        lines.append(line)
+    units = [NAMES.get(metric, metric) for metric, _ in metrics]
+    names = [": ".join(filter(None, (" ".join(head), unit if len(units) > 1 or not head else ""))) for head in heads for unit in units]
+    note = f" ({columns[-1]} {', '.join(sides)})" if joined else ""  # type: ignore[arg-type]
+    first = rows[0] + (f"; {units[0]}" if len(units) == 1 and across else "") + note
+    return table([first, *rows[1:], *names], lines, left=len(rows))
+
+
+def _mean(values: pd.Series, digits: int) -> str:
+    known = values.dropna()
+    return f"{known.mean():.{digits}f}" if len(known) else "–"
+
+
+def claims_table(study: str, *kernels: str) -> str:
+    """A line a claim that was measured."""
+    tables = [material(on_linux(study, kernel)) for kernel in kernels][-1:] or [material(simulated(study))]
+    platforms = [str(name) for name in dict.fromkeys(tables[0].runs[PLATFORM])]
+    if kernels:
+        platforms = [name for kernel in kernels for name in platforms if name.split()[-1] == kernel]
+    decided = {name: claim_results(tables[0], name) for name in platforms}
+    found = {name: {claim.id: claim for claim in claims if claim.verdict != "not measured"} for name, claims in decided.items()}
+    rows = []
+    for claim in dict.fromkeys(claim for claims in found.values() for claim in claims):
+        each = {name: claims[claim] for name, claims in found.items() if claim in claims}
+        verdicts = [each[name].verdict if name in each else "not measured" for name in platforms]
+        why = [(f"{name.split()[-1]}: " if len(platforms) > 1 else "") + _short(result.why) for name, result in each.items()]
+        rows.append([f"`{claim}`", *verdicts, "<br>".join(why)])
+    heads = ["Linux " + name.split()[-1] for name in platforms] if kernels else ["simulator"]
+    return table(["claim", *heads, "because"], rows, left=2 + len(heads))
+
+
+def _short(why: str) -> str:
+    """The first parts of a long reason, and how many more there are."""
+    parts = why.split("; ")
+    kept: list[str] = []
+    for part in parts:
+        if kept and len("; ".join([*kept, part])) > LONGEST:
+            return "; ".join(kept) + f"; and {len(parts) - len(kept)} more"
+        kept.append(part)
+    return re.sub(r"\s*\|\s*", " / ", "; ".join(kept))
+
+
+def columns_table(*groups: str) -> str:
+    """The columns of groups that are declared in Rust."""
+    return _listed(["column", "unit", "meaning"], [[f"`{c.name}`", c.unit, c.meaning] for c in columns_of(*groups)])
+
+
+def applications() -> str:
+    """What stands in tables of each kind of application."""
+    rows = []
+    for application in APPLICATIONS:
+        for number, metric in enumerate(application.metrics):
+            name = f"{application.name}: {application.what}" if number == 0 else ""
+            best = f"`{metric.best}`" if metric.best else ""
+            rows.append([name, metric.head, f"`{metric.column}`", metric.unit, metric.meaning, metric.of_a_run, best])
+    return _listed(["application", "metric", "column", "unit", "meaning", "of a run", "beside it"], rows)
+
+
+def _listed(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    return "\n".join([f"| {' | '.join(head)} |", "|---" * len(head) + "|", *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def main() -> None:
+    """The command."""
+    kinds: dict[str, Callable[..., str]] = {
+        "study": study_table,
+        "claims": claims_table,
+        "columns": columns_table,
+        "applications": applications,
+    }
+    if len(sys.argv) < 2 or sys.argv[1] not in kinds:
+        raise SystemExit(__doc__)
+    print(kinds[sys.argv[1]](*sys.argv[2:]))
+
+
+if __name__ == "__main__":
+    main()

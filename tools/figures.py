@@ -20,8 +20,8 @@ Such a block says when and on what, and is never renewed. Both may stand within 
 .venv/bin, this Python's own folder and tools first in PATH; several blocks with the same command run it once.
 
 Figures of a page stand in such blocks; the sentences around a block say the finding, so that they outlive a small change. The cost is
-the seconds that the command takes on two idle cores. `tools/study_table.py`, `tools/study_claims.py` and `tools/agreement.py` print
-most tables; a script beside a note uses `tools/figure_tables.py`. What is recorded may be a CSV file whose first line says when and
+the seconds that the command takes on two idle cores. `tools/figure_tables.py` and `tools/agreement.py` print most
+tables; a script beside a note imports the first. What is recorded may be a CSV file whose first line says when and
 on what, and which the script reads. After a change of the simulator `make figures` renews all: read what it lists, and the sentences
 around it.
 """
