@@ -22,7 +22,7 @@ SHELL := /bin/bash
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 # What tests start finds the programs of the project's list alone.
-LISTED := $(PYTHON) tools/listed_only.py
+LISTED := tools/machine listed
 STAMPS := $(VENV)/stamps
 # What a warning is in somebody else's environment must not change what is built here.
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -54,7 +54,7 @@ help:
 	@sed -n '1,13s/^# //p' Makefile
 
 $(STAMPS)/venv: $(if $(MOVED),FORCE)
-	@tools/system-packages
+	@tools/machine packages
 	rm -rf $(VENV)
 	python3 -m venv $(VENV)
 	mkdir -p $(STAMPS)
@@ -62,17 +62,17 @@ $(STAMPS)/venv: $(if $(MOVED),FORCE)
 
 # The packages that studies take, the native module in release mode, and the package linked in place.
 $(STAMPS)/native: $(STAMPS)/venv $(NATIVE_SOURCES) $(if $(NATIVE_GONE),FORCE)
-	@tools/system-packages
-	@tools/native $(MODULE)
+	@tools/machine packages
+	@tools/build native $(MODULE)
 	echo $(MODULE) > $@
 
 # The packages of tests, documentation and figures, beside those of studies.
 $(STAMPS)/packages: $(STAMPS)/venv pyproject.toml | $(STAMPS)/native
-	@tools/python-packages dev docs
+	@tools/machine python dev docs
 	touch $@
 
 $(STAMPS)/programs: $(STAMPS)/venv $(NATIVE_SOURCES) $(if $(PLAYER_GONE),FORCE)
-	@tools/linux-programs
+	@tools/build linux
 	touch $@
 
 # Programs of the linux engine that are there stay of one build with the module.
@@ -82,8 +82,8 @@ setup: $(STAMPS)/native $(if $(PLAYER_GONE),,$(STAMPS)/programs)
 developer: setup $(STAMPS)/packages $(STAMPS)/programs
 
 setup-all: developer
-	@tools/system-packages all
-	@tools/host-programs
+	@tools/machine packages linux cc iperf3 web tests
+	@tools/build host
 
 demo: setup
 	$(VENV)/bin/polypath run studies/nitk
@@ -91,18 +91,18 @@ demo: setup
 # While the native module's linker works alone for minutes, the compiler goes over what lint and the tests ask for; they say what it found.
 ahead: $(STAMPS)/venv
 	@rm -rf build/durations
-	@tools/kept-crates take
-	@tools/crates
+	@tools/machine kept-crates take
+	@tools/machine crates
 	@cargo clippy --quiet --workspace --all-targets >/dev/null 2>&1 &
 
 # Each line of a recipe says how long it took.
-test test-all: SHELL := tools/timed
-test test-all: .SHELLFLAGS :=
+test test-all: SHELL := tools/all-tests
+test test-all: .SHELLFLAGS := --timed
 
 # The fast failures come first.
 test: ahead setup-all lint layers linux web
 	@$(LISTED) tools/all-tests
-	@tools/kept-crates keep
+	@tools/machine kept-crates keep
 	@echo "make test: everything passed but what it left out (above); make test-all runs that too"
 
 # CI has no time to build the further kernels: a quarter of an hour, once.
@@ -139,14 +139,14 @@ linux: setup-all
 	$(LISTED) $(VENV)/bin/polypath linux build 6.12 $(if $(findstring linux,$(POLYPATH_REQUIRE)),,|| echo "make: no kernel for the linux engine; its tests are skipped")
 
 playground: setup
-	@tools/playground
+	@tools/build playground
 
 # As tests want it: a minute or two, at once when nothing has changed.
 web: setup-all
-	@tools/playground $(if $(findstring web,$(POLYPATH_REQUIRE)),,|| echo "make: no playground; its tests are skipped")
+	@tools/build playground $(if $(findstring web,$(POLYPATH_REQUIRE)),,|| echo "make: no playground; its tests are skipped")
 
 wheel: setup-all playground
-	@tools/wheel
+	@tools/build wheel
 
 kernel: linux
 	$(PYTHON) -m pytest -rs tests/kernel
@@ -164,7 +164,7 @@ bench: setup
 
 # Until something that the native module is made of changes: then setup builds it without a profile, as always.
 pgo: setup
-	@tools/pgo
+	@tools/build pgo
 
 docs: developer
 	@$(PYTHON) tools/site.py

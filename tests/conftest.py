@@ -7,17 +7,13 @@
 import fcntl
 import os
 import signal
-import sys
+import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
-
-import listed_only
 
 HERE = Path(__file__).resolve().parent
 COSTS = HERE / "costs.tsv"
@@ -43,7 +39,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    os.environ["PATH"] = listed_only.path()
+    os.environ["PATH"] = subprocess.check_output([HERE.parent / "tools/machine", "listed"], text=True).strip()
     # What a shell starts in the background ignores interrupts and hands that down; the programs that tests interrupt must not.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

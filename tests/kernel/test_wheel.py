@@ -49,7 +49,11 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not (Path(sys.executable).with_name("maturin")).is_file():
         lacking("web", "the program maturin is not in this environment")
     done = subprocess.run(
-        [ROOT / "tools" / "wheel", folder], env=_environment() | {"PYTHON": sys.executable}, capture_output=True, text=True, check=False
+        [ROOT / "tools/build", "wheel", folder],
+        env=_environment() | {"PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if "a wheel needs" in done.stderr:
         lacking("web", done.stderr)

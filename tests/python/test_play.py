@@ -498,7 +498,7 @@ def test_what_the_build_lacks_is_said_in_one_sentence(tmp_path):
     folder.mkdir()
     for name in ("bash", "dirname", "awk", "sort", "sh"):
         (folder / name).symlink_to(shutil.which(name))
-    done = subprocess.run([ROOT / "tools/playground"], env={"PATH": str(folder)}, capture_output=True, text=True, check=False)
+    done = subprocess.run([ROOT / "tools/build", "playground"], env={"PATH": str(folder)}, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert re.fullmatch(
         r"polypath: the playground is not built, since this machine lacks the Debian packages .*lld.*: "

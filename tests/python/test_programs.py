@@ -119,7 +119,7 @@ def test_other_failures_of_apt_get_are_its_own_words_at_once(apt):
 
 
 def system_packages(tmp_path, lacks, apt_get, user="0", *words):
-    """tools/system-packages on a machine that lacks some programs; whoever installs a package makes its programs."""
+    """`tools/machine packages` on a machine that lacks some programs; whoever installs a package makes its programs."""
     folder = tmp_path / "machine"
     folder.mkdir()
     for link in (ROOT / ".venv" / "listed").iterdir():
@@ -130,7 +130,7 @@ def system_packages(tmp_path, lacks, apt_get, user="0", *words):
         (folder / name).chmod(0o755)
     # The folders of programs for root are this machine's own, so it is one of what they lack.
     environment = {"PATH": str(folder), "HOME": str(tmp_path), "POLYPATH_APT_PATIENCE": "1"}
-    done = subprocess.run([ROOT / "tools/system-packages", *words], env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run([ROOT / "tools/machine", "packages", *words], env=environment, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout.splitlines(), done.stderr.splitlines()
 
 

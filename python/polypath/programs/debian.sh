@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Debian's packages for tools/system-packages, which runs before there is a Python package, and for polypath.linux.
+# Debian's packages for tools/machine, which runs before there is a Python package, and for polypath.linux.
 #   debian.sh missing USE...        what of list.tsv with one of these uses is not there: lines "PACKAGE NAME"
 #   debian.sh apt-get ARGUMENT...   apt-get that says nothing unless it fails, and waits while another program holds its locks
 set -euo pipefail
