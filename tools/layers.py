@@ -26,7 +26,7 @@ CRATES: Mapping[str, frozenset[str]] = {
     "transport": frozenset({"base", "wire", "cc", "sched", "pmtu"}),
     "sim": frozenset({"base", "wire", "cc", "sched", "pmtu", "link", "transport", "tunnel"}),
     "tunnel": frozenset({"base", "wire", "pmtu"}),
-    "guest": frozenset({"base", "wire"}),
+    "guest": frozenset({"base", "wire", "io"}),
     "capture": frozenset({"base", "wire"}),
     "fuzz": frozenset({"base", "wire", "capture", "pmtu", "sim", "tunnel", "tunneld"}),
     "vectors": frozenset({"cc"}),

@@ -65,7 +65,7 @@ fn receive(socket: &OwnedFd, payload: u64, progress: &Mutex<Progress>, origin: u
     let mut buffers: [Vec<u8>; BATCH] = std::array::from_fn(|_| vec![0; DATAGRAM_HEAD]);
     let mut total = 0;
     loop {
-        let got = match sys::receive_many(socket, &mut buffers) {
+        let got = match polypath_io::receive_many(socket, &mut buffers) {
             Err(e) if e.kind() == ErrorKind::Interrupted => continue,
             Err(_) => return,
             Ok((lengths, count)) => lengths.into_iter().zip(&buffers).take(count),

@@ -1,6 +1,6 @@
 //! What the kernel says about the TCP sockets of a namespace (socket diagnostics).
 
-use crate::netlink::{self, DUMP, Message, Netlink};
+use polypath_io::netlink::{self, DUMP, Message, Netlink};
 use crate::sys::{Error, Outcome};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 

@@ -1,7 +1,7 @@
 //! Upstream's in-kernel path manager by generic netlink.
 
 use crate::address::{family, octets};
-use crate::netlink::{self, Message, Netlink};
+use polypath_io::netlink::{self, Message, Netlink};
 use crate::plan::{Endpoint, Limits};
 use crate::sys::{Error, Outcome};
 use std::net::IpAddr;

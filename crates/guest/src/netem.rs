@@ -1,6 +1,6 @@
 //! netem as the kernel wants it told: the same attributes as `tc` sends, with times in nanoseconds instead of its ticks.
 
-use crate::netlink::Message;
+use polypath_io::netlink::Message;
 use crate::plan::{Loss, Netem};
 
 const TCA_KIND: u16 = 1;

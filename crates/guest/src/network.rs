@@ -5,7 +5,7 @@
 
 use crate::address::{family, ip, mac, octets};
 use crate::mptcp::PathManager;
-use crate::netlink::{CREATE, EXCL, Message, Netlink, REPLACE};
+use polypath_io::netlink::{CREATE, EXCL, Message, Netlink, REPLACE};
 use crate::offload::Offload;
 use crate::out_of_tree;
 use crate::plan::{Cable, Change, Plan, Port, Route, Tunnel};

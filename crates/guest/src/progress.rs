@@ -145,7 +145,7 @@ fn bytes_received(socket: &Arc<OwnedFd>) -> Option<u64> {
     const AT: usize = 128;
     let mut info = [0; AT + 8];
     let length = sys::get_option(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut info)?;
-    (length == info.len()).then(|| crate::netlink::long(&info, AT))
+    (length == info.len()).then(|| polypath_io::netlink::long(&info, AT))
 }
 
 /// mptcp_info in hexadecimal, and whether the connection fell back to TCP.
@@ -154,7 +154,7 @@ fn mptcp_info(socket: &Arc<OwnedFd>) -> Option<(String, bool)> {
     const FELL_BACK: u32 = 1;
     let mut info = [0; 256];
     let length = sys::get_option(socket, SOL_MPTCP, MPTCP_INFO, &mut info)?;
-    Some((hexadecimal(&info[..length]), crate::netlink::word(&info, FLAGS_AT) & FELL_BACK != 0))
+    Some((hexadecimal(&info[..length]), polypath_io::netlink::word(&info, FLAGS_AT) & FELL_BACK != 0))
 }
 
 /// The record of a datagram that begins with `head`.

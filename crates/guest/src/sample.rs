@@ -2,7 +2,7 @@
 
 use crate::address::{family, ip};
 use crate::diag::{self, Seen};
-use crate::netlink::{self, DUMP, Message, Netlink};
+use polypath_io::netlink::{self, DUMP, Message, Netlink};
 use crate::network::{CHILD_PARENT, Network, traffic_control};
 use crate::plan::{LinkDirection, Plan};
 use crate::records::{DisciplineResult, QUEUE_RECORD, SOCKET_RECORD, SubflowResult};

@@ -1,6 +1,6 @@
 //! A rate behind a managed queue as the kernel wants it told: a token bucket of one packet, and in it what manages the queue.
 
-use crate::netlink::Message;
+use polypath_io::netlink::Message;
 use crate::plan::{Aqm, Shaper};
 
 const TCA_KIND: u16 = 1;

@@ -368,6 +368,22 @@ fn set(socket: &UdpSocket, level: libc::c_int, option: libc::c_int, value: &[u8]
     check(done, || format!("setting the {}", what())).map(drop)
 }
 
+/// Receives up to `into.len()` datagrams that wait already, blocking only for the first; returns their lengths.
+pub fn receive_many<const N: usize>(fd: &impl AsRawFd, into: &mut [Vec<u8>; N]) -> io::Result<([usize; N], usize)> {
+    let mut parts = into.each_mut().map(|buffer| libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() });
+    let mut headers = parts.each_mut().map(|part| {
+        // SAFETY: a header of zeros is a valid one without address and control data.
+        let mut header: libc::mmsghdr = unsafe { std::mem::zeroed() };
+        header.msg_hdr.msg_iov = part;
+        header.msg_hdr.msg_iovlen = 1;
+        header
+    });
+    let none = std::ptr::null_mut();
+    // SAFETY: headers, parts and buffers live until the call returns; every part has its buffer's length.
+    let got = unsafe { libc::recvmmsg(fd.as_raw_fd(), headers.as_mut_ptr(), N as u32, libc::MSG_WAITFORONE as _, none) };
+    if got < 0 { Err(io::Error::last_os_error()) } else { Ok((headers.map(|h| h.msg_len as usize), got as usize)) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -131,7 +131,7 @@ impl Core {
     }
 
     /// Gives the device the MTU that the paths have turned out to carry.
-    pub(crate) fn set_mtu(&self, mtu: u32) -> Result<(), Failed> {
+    pub(crate) fn set_mtu(&self, mtu: u32) -> Result<(), Error> {
         self.mtu.store(mtu, Ordering::Relaxed);
         polypath_io::set_mtu(self.tun.name(), mtu)
     }

@@ -6,7 +6,7 @@ use crate::encryption::{Key, Opened, Peer, To};
 use crate::mss;
 use crate::signs;
 use crate::superpacket::{Group, group, merged_head};
-use polypath_base::{Bytes, Duration, Instant, PathId};
+use polypath_base::{Bytes, Duration, Error, Instant, PathId};
 use polypath_io::{Failed, KernelTime, Offload, Received, Slots, VIRTIO_HEAD, Waiter, time_of_day_ns};
 use polypath_tunnel::Message;
 use std::io::IoSlice;
@@ -50,7 +50,7 @@ struct Batch {
 }
 
 /// Carries packets until `stop` has something to read.
-pub(crate) fn run(core: &Core, stop: BorrowedFd<'_>, log: &dyn Fn(&str)) -> Result<(), Failed> {
+pub(crate) fn run(core: &Core, stop: BorrowedFd<'_>, log: &dyn Fn(&str)) -> Result<(), Error> {
     let peer = match &core.config.encryption {
         Some(keys) => Some(Peer::new(keys.clone(), core.paths.len(), Key::random()?)),
         None => None,

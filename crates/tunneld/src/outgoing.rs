@@ -6,7 +6,7 @@ use crate::encryption::{OVERHEAD, Session};
 use crate::mss;
 use crate::signs;
 use crate::superpacket::{Part, flow_hash, split};
-use polypath_base::{Bytes, Duration, Instant, PathId, Seq};
+use polypath_base::{Bytes, Duration, Error, Instant, PathId, Seq};
 use polypath_io::{Failed, Full, MOST_SEGMENTS, VIRTIO_HEAD, Waiter};
 use polypath_tunnel::Spreading;
 use std::io::{self, IoSlice};
@@ -89,7 +89,7 @@ struct Batch {
 }
 
 /// Carries packets until `stop` has something to read.
-pub(crate) fn run(core: &Core, stop: BorrowedFd<'_>, log: &dyn Fn(&str)) -> Result<(), Failed> {
+pub(crate) fn run(core: &Core, stop: BorrowedFd<'_>, log: &dyn Fn(&str)) -> Result<(), Error> {
     let mut batch = Batch {
         reads: vec![vec![0; READ]; READS],
         heads: Vec::new(),

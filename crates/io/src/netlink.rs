@@ -2,15 +2,18 @@
 //!
 //! A batch is one system call however many messages it has; the kernel answers the last one and whatever fails.
 
-use crate::sys::{self, Error, Outcome};
-use std::os::fd::OwnedFd;
+use crate::datagrams::receive_many;
+use crate::{Failed, check};
+use polypath_base::Error;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-pub(crate) const REQUEST: u16 = 1;
+pub const REQUEST: u16 = 1;
 const ACK: u16 = 4;
-pub(crate) const DUMP: u16 = 0x300;
-pub(crate) const REPLACE: u16 = 0x100;
-pub(crate) const EXCL: u16 = 0x200;
-pub(crate) const CREATE: u16 = 0x400;
+pub const DUMP: u16 = 0x300;
+pub const REPLACE: u16 = 0x100;
+pub const EXCL: u16 = 0x200;
+pub const CREATE: u16 = 0x400;
 const NESTED: u16 = 0x8000;
 const ERROR: u16 = 2;
 const DONE: u16 = 3;
@@ -21,13 +24,14 @@ const BUFFER: usize = 64 << 10;
 
 /// A message in the making.
 #[derive(Clone, Debug)]
-pub(crate) struct Message {
+#[must_use = "a message does nothing until it is sent"]
+pub struct Message {
     bytes: Vec<u8>,
 }
 
 impl Message {
     /// A message of this type with its fixed part.
-    pub(crate) fn new(kind: u16, flags: u16, fixed: &[u8]) -> Self {
+    pub fn new(kind: u16, flags: u16, fixed: &[u8]) -> Self {
         let mut bytes = vec![0; HEADER];
         bytes[4..6].copy_from_slice(&kind.to_ne_bytes());
         bytes[6..8].copy_from_slice(&(flags | REQUEST).to_ne_bytes());
@@ -37,7 +41,7 @@ impl Message {
         message
     }
 
-    pub(crate) fn put(mut self, kind: u16, value: &[u8]) -> Self {
+    pub fn put(mut self, kind: u16, value: &[u8]) -> Self {
         self.bytes.extend_from_slice(&(value.len() as u16 + 4).to_ne_bytes());
         self.bytes.extend_from_slice(&kind.to_ne_bytes());
         self.bytes.extend_from_slice(value);
@@ -45,27 +49,27 @@ impl Message {
         self
     }
 
-    pub(crate) fn put_u8(self, kind: u16, value: u8) -> Self {
+    pub fn put_u8(self, kind: u16, value: u8) -> Self {
         self.put(kind, &[value])
     }
 
-    pub(crate) fn put_u16(self, kind: u16, value: u16) -> Self {
+    pub fn put_u16(self, kind: u16, value: u16) -> Self {
         self.put(kind, &value.to_ne_bytes())
     }
 
-    pub(crate) fn put_u32(self, kind: u16, value: u32) -> Self {
+    pub fn put_u32(self, kind: u16, value: u32) -> Self {
         self.put(kind, &value.to_ne_bytes())
     }
 
     /// A text with its zero at the end.
-    pub(crate) fn put_text(self, kind: u16, value: &str) -> Self {
+    pub fn put_text(self, kind: u16, value: &str) -> Self {
         let mut bytes = value.as_bytes().to_vec();
         bytes.push(0);
         self.put(kind, &bytes)
     }
 
     /// An attribute that holds `fixed` and then whatever `fill` puts.
-    pub(crate) fn nest(mut self, kind: u16, fixed: &[u8], fill: impl FnOnce(Self) -> Self) -> Self {
+    pub fn nest(mut self, kind: u16, fixed: &[u8], fill: impl FnOnce(Self) -> Self) -> Self {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(&[0; 4]);
         self.bytes.extend_from_slice(fixed);
@@ -78,7 +82,7 @@ impl Message {
     }
 
     /// Like `nest`, with the flag that newer families insist on.
-    pub(crate) fn nest_flagged(self, kind: u16, fill: impl FnOnce(Self) -> Self) -> Self {
+    pub fn nest_flagged(self, kind: u16, fill: impl FnOnce(Self) -> Self) -> Self {
         self.nest(kind | NESTED, &[], fill)
     }
 
@@ -87,8 +91,7 @@ impl Message {
     }
 
     /// The message without its header.
-    #[cfg(test)]
-    pub(crate) fn body(&self) -> &[u8] {
+    pub fn body(&self) -> &[u8] {
         &self.bytes[HEADER..]
     }
 
@@ -105,7 +108,7 @@ impl Message {
 
 /// A netlink socket. It belongs for ever to the namespace that the thread was in when it was opened.
 #[derive(Debug)]
-pub(crate) struct Netlink {
+pub struct Netlink {
     socket: OwnedFd,
     sequence: u32,
     waiting: Vec<(Message, String)>,
@@ -113,18 +116,23 @@ pub(crate) struct Netlink {
 }
 
 impl Netlink {
-    pub(crate) fn open(protocol: libc::c_int) -> Outcome<Self> {
-        let socket = sys::socket(libc::AF_NETLINK, libc::SOCK_RAW, protocol)?;
+    pub fn open(protocol: libc::c_int) -> Result<Self, Error> {
+        // SAFETY: no memory is passed.
+        let fd = check(unsafe { libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, protocol) }, || {
+            "opening a netlink socket".to_owned()
+        })?;
+        // SAFETY: the kernel has just returned this descriptor, and nobody else knows it.
+        let socket = unsafe { OwnedFd::from_raw_fd(fd) };
         Ok(Self { socket, sequence: 0, waiting: Vec::new(), buffers: [const { Vec::new() }; 4] })
     }
 
     /// Adds a message to the batch; `what` names it should it fail.
-    pub(crate) fn queue(&mut self, message: Message, what: impl Into<String>) {
+    pub fn queue(&mut self, message: Message, what: impl Into<String>) {
         self.waiting.push((message, what.into()));
     }
 
     /// Sends the batch and waits until the kernel has done all of it. The first failure comes back.
-    pub(crate) fn flush(&mut self) -> Outcome<()> {
+    pub fn flush(&mut self) -> Result<(), Error> {
         /// The kernel takes no datagram that is longer than the socket's send buffer (208 KiB by default).
         const MOST: usize = 100 << 10;
         let mut all = std::mem::take(&mut self.waiting).into_iter().peekable();
@@ -139,55 +147,44 @@ impl Netlink {
                     break;
                 }
             }
-            sys::send(&self.socket, &bytes).map_err(|e| Error::machine(format!("netlink: {e}")))?;
+            self.send(&bytes)?;
             self.await_answers(first, &names)?;
         }
         Ok(())
     }
 
-    fn await_answers(&mut self, first: u32, names: &[String]) -> Outcome<()> {
+    fn await_answers(&mut self, first: u32, names: &[String]) -> Result<(), Error> {
         let (last, mut failure) = (self.sequence, None);
         loop {
-            self.prepare();
-            let length = sys::receive(&self.socket, &mut self.buffers[0], 0).map_err(|e| Error::machine(format!("netlink: {e}")))?;
-            for part in messages(&self.buffers[0][..length]) {
+            let (lengths, count) = self.receive()?;
+            for part in self.buffers.iter().zip(lengths).take(count).flat_map(|(buffer, length)| messages(&buffer[..length])) {
                 if part.kind != ERROR || part.sequence < first {
                     continue;
                 }
-                let code = part.body.first_chunk().map_or(0, |b| i32::from_ne_bytes(*b));
-                if code != 0 && failure.is_none() {
+                if let (Some(cause), None) = (part.error(), &failure) {
                     let what = names.get((part.sequence - first) as usize).map_or("a request", String::as_str);
-                    failure = Some(format!("{what}: {}", std::io::Error::from_raw_os_error(-code)));
+                    failure = Some(Failed::new(what, cause));
                 }
                 if part.sequence == last {
-                    return failure.map_or(Ok(()), |sentence: String| Err(Error::machine(sentence)));
+                    return failure.map_or(Ok(()), |failed: Failed| Err(failed.into()));
                 }
             }
         }
     }
 
     /// Asks one question, and hands every message of the answer to `each`.
-    pub(crate) fn ask(&mut self, message: Message, mut each: impl FnMut(Part<'_>)) -> Outcome<()> {
+    pub fn ask(&mut self, message: Message, mut each: impl FnMut(Part<'_>)) -> Result<(), Error> {
         self.sequence += 1;
         let dump = message.bytes[6..8] == (DUMP | REQUEST).to_ne_bytes();
         let sequence = self.sequence;
-        sys::send(&self.socket, &message.finish(sequence, false)).map_err(|e| Error::machine(format!("netlink: {e}")))?;
+        self.send(&message.finish(sequence, false))?;
         loop {
-            self.prepare();
-            let (lengths, count) =
-                sys::receive_many(&self.socket, &mut self.buffers).map_err(|e| Error::machine(format!("netlink: {e}")))?;
+            let (lengths, count) = self.receive()?;
             for (buffer, length) in self.buffers.iter().zip(lengths).take(count) {
                 for part in messages(&buffer[..length]).filter(|part| part.sequence == sequence) {
                     match part.kind {
                         DONE => return Ok(()),
-                        ERROR => {
-                            let code = part.body.first_chunk().map_or(0, |b| i32::from_ne_bytes(*b));
-                            return if code == 0 {
-                                Ok(())
-                            } else {
-                                Err(Error::machine(std::io::Error::from_raw_os_error(-code).to_string()))
-                            };
-                        }
+                        ERROR => return part.error().map_or(Ok(()), |cause| Err(Failed::new("netlink", cause).into())),
                         _ => each(part),
                     }
                     if !dump {
@@ -198,20 +195,36 @@ impl Netlink {
         }
     }
 
-    fn prepare(&mut self) {
+    fn send(&self, bytes: &[u8]) -> Result<(), Error> {
+        // SAFETY: `bytes` outlives the call and has the length given.
+        let sent = unsafe { libc::send(self.socket.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), libc::MSG_NOSIGNAL) };
+        if sent < 0 { Err(Failed::last("netlink").into()) } else { Ok(()) }
+    }
+
+    /// Datagrams into the buffers: their lengths, and how many came.
+    fn receive(&mut self) -> Result<([usize; 4], usize), Error> {
         for buffer in &mut self.buffers {
             buffer.resize(BUFFER, 0);
         }
+        receive_many(&self.socket, &mut self.buffers).map_err(|cause| Failed::new("netlink", cause).into())
     }
 }
 
 /// A message that came.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Part<'a> {
-    pub(crate) kind: u16,
-    pub(crate) sequence: u32,
+pub struct Part<'a> {
+    pub kind: u16,
+    pub sequence: u32,
     /// Fixed part and attributes.
-    pub(crate) body: &'a [u8],
+    pub body: &'a [u8],
+}
+
+impl Part<'_> {
+    /// What the kernel says of a request that failed.
+    fn error(&self) -> Option<io::Error> {
+        let code = self.body.first_chunk().map_or(0, |b| i32::from_ne_bytes(*b));
+        (code != 0).then(|| io::Error::from_raw_os_error(-code))
+    }
 }
 
 fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Part<'_>> {
@@ -227,7 +240,7 @@ fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Part<'_>> {
 }
 
 /// Type (without flags) and value of each attribute.
-pub(crate) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+pub fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let length = u16::from_ne_bytes(*bytes.first_chunk()?) as usize;
         if length < 4 || length > bytes.len() {
@@ -240,22 +253,22 @@ pub(crate) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])>
 }
 
 /// The first attribute of a type.
-pub(crate) fn attribute(bytes: &[u8], kind: u16) -> Option<&[u8]> {
+pub fn attribute(bytes: &[u8], kind: u16) -> Option<&[u8]> {
     attributes(bytes).find(|(found, _)| *found == kind).map(|(_, value)| value)
 }
 
 /// Two bytes at `at`, 0 where the message is too short for them.
-pub(crate) fn short(bytes: &[u8], at: usize) -> u16 {
+pub fn short(bytes: &[u8], at: usize) -> u16 {
     bytes.get(at..at + 2).map_or(0, |b| u16::from_ne_bytes([b[0], b[1]]))
 }
 
 /// Four bytes at `at`, 0 where the message is too short for them.
-pub(crate) fn word(bytes: &[u8], at: usize) -> u32 {
+pub fn word(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..at + 4).and_then(|b| b.first_chunk()).map_or(0, |b| u32::from_ne_bytes(*b))
 }
 
 /// Eight bytes at `at`, 0 where the message is too short for them.
-pub(crate) fn long(bytes: &[u8], at: usize) -> u64 {
+pub fn long(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..at + 8).and_then(|b| b.first_chunk()).map_or(0, |b| u64::from_ne_bytes(*b))
 }
 
