@@ -35,6 +35,14 @@ def study(text: str = STUDY) -> Study:
 LONGER = STUDY.replace("duration: 2s", "duration: 20s").replace("seeds: 3", "seeds: 12")
 
 
+class FakeFuture(Future[tuple[str, list[Finished | Failed]]]):
+    """What a scheduler gives for a chunk."""
+
+    @property
+    def status(self) -> str:
+        return "pending" if not self.done() else "error" if self.exception() else "finished"
+
+
 class FakeClient:
     """A scheduler with one thread, which answers each chunk with what `answer` makes of it."""
 
@@ -47,10 +55,13 @@ class FakeClient:
     def scheduler_info(self, n_workers: int) -> dict[str, dict[str, dict[str, int]]]:
         return {"workers": {"tcp://one": {"nthreads": 1}}}
 
-    def submit(self, function: object, chunk: Chunk, **more: object) -> Future[tuple[str, list[Finished | Failed]]]:
+    def submit(self, function: object, chunk: Chunk, **more: object) -> FakeFuture:
         self.chunks.append(chunk)
-        future: Future[tuple[str, list[Finished | Failed]]] = Future()
-        future.set_result(("tcp://one", [self.answer(task) for task in chunk.tasks]))
+        future = FakeFuture()
+        try:
+            future.set_result(("tcp://one", [self.answer(task) for task in chunk.tasks]))
+        except ModuleNotFoundError as error:
+            future.set_exception(error)
         return future
 
     def cancel(self, futures: object, force: bool) -> None: ...

@@ -170,7 +170,7 @@ def test_two_studies_of_one_name_in_one_results_folder(polypath, tmp_path):
     for folder in ("a", "b"):
         write(tmp_path / folder)
     assert polypath("run", "a", "--engine", "fake", "--no-report")[0] == 0
-    for more in ((), ("--dry-run",), ("--part", "1/2")):
+    for more in ((), ("--dry-run",)):
         code, out, err = polypath("run", "b", "--engine", "fake", "--no-report", *more)
         # Nothing before it says that anything runs.
         assert (code, out, err.count("\n")) == (2, "", 1)

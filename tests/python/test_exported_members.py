@@ -31,7 +31,7 @@ def test_a_stub_lists_what_it_imports(stub):
     assert sorted(imported) == sorted(listed)
 
 
-CALLED = [polypath.load, polypath.plan, polypath.run, results.execute, results.execute_part]
+CALLED = [polypath.load, polypath.plan, polypath.run, results.execute]
 CALLED += [
     Results.open,
     Results.table,

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from many_runs import measured
 
 from polypath.engines import FakeEngine
-from polypath.results import Results, execute, execute_part, plan
+from polypath.results import Results, execute, plan
 from polypath.results._keys import KEY, Keys
 from polypath.results._packs import Packs
 from polypath.results._store import Store
@@ -169,8 +169,8 @@ def test_the_pack_that_another_process_writes_is_left_alone(tmp_path: Path) -> N
 @pytest.mark.usefixtures("packed")
 def test_processes_that_share_a_folder_find_each_others_runs(tmp_path: Path) -> None:
     seen: list[str] = []
-    for part in ((1, 2), (2, 2)):
-        execute_part(plan(study(), engine=FakeEngine(before=counting(seen)), out=tmp_path, part=part))
+    for cc in ("lia", "reno"):
+        execute(plan(study(), engine=FakeEngine(before=counting(seen)), out=tmp_path, only={"cc": cc}))
     results = run(tmp_path, seen)
     assert len(seen) == RUNS
     assert len(results.runs) == RUNS

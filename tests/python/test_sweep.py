@@ -26,10 +26,24 @@ from polypath import owncc
 from polypath.cli._app import build
 from polypath.engines import ENGINES, FakeEngine, HostEngine, Output, find
 from polypath.linux import KernelError
-from polypath.results import Progress, Store, _progress, execute, execute_part, plan, progress_of
+from polypath.results import Progress, Store, _progress, execute, plan, progress_of
 from polypath.results._progress import Told
-from polypath.study import Run, Study, StudyError
-from polypath.sweep import DaskPlace, Failed, Fault, Finished, State, _chunks, _dask, _slurm, _worker, check_place, files_of, find_place
+from polypath.study import Run, StudyError
+from polypath.sweep import (
+    DaskPlace,
+    Failed,
+    Fault,
+    Finished,
+    State,
+    _chunks,
+    _dask,
+    _slurm,
+    _worker,
+    check_place,
+    files_of,
+    find_place,
+    weight,
+)
 from polypath.sweep._chunks import CHUNK_S, Chunk, Costs, Queue, Task, chunk_seconds, task_of
 from polypath.sweep._finished import packed, unpacked
 from polypath.sweep._handover import Handover
@@ -49,7 +63,7 @@ def test_a_chunk_has_so_many_runs_as_fill_its_time_and_the_last_ones_are_short()
     runs = list(plan(study(STUDY.replace("seeds: 3", "seeds: 100"))).runs)
     queue = Queue(runs, threads=2, chunk_s=2.0)
     for run in queue.next():
-        queue.costs.learn(queue.weight(run.key), 0.13)
+        queue.costs.learn(weight(run), 0.13)
     sizes = []
     while chunk := queue.next():
         sizes.append(len(chunk))
@@ -63,7 +77,7 @@ def test_with_many_threads_a_chunk_is_longer_so_that_one_scheduler_is_enough() -
     assert chunk_seconds(10_000) == 10 * chunk_seconds(1_000) > CHUNK_S
     queue = Queue(plan(study(STUDY.replace("seeds: 3", "seeds: 100"))).runs, threads=1)
     for run in queue.next():
-        queue.costs.learn(queue.weight(run.key), 0.5)
+        queue.costs.learn(weight(run), 0.5)
     assert len(queue.next()) == 4
     queue.machines(1, 10.0)
     assert len(queue.next()) == 20
@@ -75,7 +89,7 @@ def test_a_chunk_may_have_more_runs_than_come_at_once(monkeypatch: pytest.Monkey
     monkeypatch.setattr(_chunks, "_WINDOW", 0)
     queue = Queue(plan(study(STUDY.replace("seeds: 3", "seeds: 50").replace("[5mbit, 50mbit]", "[5mbit]"))).runs, threads=1, chunk_s=2.0)
     for run in queue.next():
-        queue.costs.learn(queue.weight(run.key), 0.13)
+        queue.costs.learn(weight(run), 0.13)
     assert len(queue.next()) == 15
 
 
@@ -266,8 +280,9 @@ def test_status_tells_how_far_a_study_is_and_nothing_of_it_stays(tmp_path: Path,
     seen: list[Progress] = []
 
     def look(run: Run) -> None:
-        for found in progress_of(tmp_path / "sweep"):
-            seen.append(found)
+        found = progress_of(tmp_path / "sweep")
+        assert found is not None
+        seen.append(found)
 
     work = plan(study(LONGER), out=tmp_path)
     execute(work, workers=2, progress=look)
@@ -276,7 +291,7 @@ def test_status_tells_how_far_a_study_is_and_nothing_of_it_stays(tmp_path: Path,
     assert [each.finished for each in seen] == sorted(each.finished for each in seen)
     assert seen[-1].finished > 0
     assert seen[-1].left_s == pytest.approx((seen[-1].runs - seen[-1].finished) / seen[-1].per_second)
-    assert progress_of(tmp_path / "sweep") == []
+    assert progress_of(tmp_path / "sweep") is None
 
 
 def test_status_of_a_client_that_was_killed_says_so(tmp_path: Path) -> None:
@@ -285,7 +300,7 @@ def test_status_of_a_client_that_was_killed_says_so(tmp_path: Path) -> None:
     told = Told(tmp_path, "s", "sim", runs=10, threads=2)
     told.progress = replace(told.progress, process=gone.pid)
     told.__enter__()
-    (found,) = progress_of(tmp_path)
+    found = progress_of(tmp_path)
     assert found is not None
     assert found.stopped
     assert found.left_s is None
@@ -316,20 +331,6 @@ def test_the_results_are_the_same_bytes_as_on_one_machine(cluster: Cluster, tmp_
     assert {run.key for run in ended} == {run.key for run in plan(study(text), out=there).runs}
     assert max(state.threads for state in seen) == 2
     assert plan(study(text), out=there).pending == ()
-
-
-def test_parts_of_a_study_may_run_on_schedulers_of_their_own(tmp_path: Path) -> None:
-    file = tmp_path / "study.yaml"
-    file.write_text(STUDY, encoding="utf-8")
-    whole = execute(plan(Study.load(file), out=tmp_path / "whole"))
-    with cluster_in(tmp_path, workers=1) as made:
-        for number in (1, 2):
-            words = ["run", str(file), "--out", str(tmp_path / "parts"), "--on", f"dask://{made.address}", "--part", f"{number}/2"]
-            done = CliRunner().invoke(build(["run"]), words, catch_exceptions=False)
-            assert done.exit_code == 0, done.output
-    work = plan(Study.load(file), out=tmp_path / "parts")
-    assert work.pending == ()
-    assert content(execute(work).folder) == content(whole.folder)
 
 
 def certificates(folder: Path) -> Path:
@@ -543,12 +544,13 @@ def test_a_fault_of_a_machine_is_tried_elsewhere_and_one_of_every_machine_is_tol
     assert tried == {run.key: 3 if run.key in told else 2 for run in runs}
 
 
-def test_a_fault_of_the_study_or_the_engine_is_not_tried_again() -> None:
-    runs = plan(study()).runs[:4]
-    client = FakeClient(lambda task: Failed(key=task.key, fault=Fault.ENGINE, sentence="it fell"))
-    ends = sweep_with(runs, client)
-    assert sorted(end.key for end in ends) == sorted(run.key for run in runs)
-    assert sum(len(chunk.tasks) for chunk in client.chunks) == len(runs)
+def test_a_worker_that_cannot_begin_a_chunk_ends_no_sweep_and_keeps_none_going() -> None:
+    def answer(task: Task) -> Finished | Failed:
+        raise ModuleNotFoundError("No module named 'polypath'")
+
+    (end,) = sweep_with(plan(study()).runs[:1], FakeClient(answer))
+    assert isinstance(end, Failed)
+    assert (end.fault, end.sentence) == (Fault.MACHINE, "a worker cannot begin it: ModuleNotFoundError: No module named 'polypath'")
 
 
 def test_runs_are_made_while_machines_work_and_each_is_done_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -642,66 +644,14 @@ def test_a_study_whose_runs_come_through_s3_has_the_same_bytes(bucket: str, tmp_
     assert Handover(bucket).keys() == set()
 
 
-# --- parts, for engines that have their own workflow
-
-
-def test_parts_by_several_processes_are_the_whole_study(tmp_path: Path) -> None:
-    whole = execute(plan(study(), out=tmp_path / "whole"))
-    keys: list[str] = []
-    for number in range(1, 4):
-        work = plan(study(), out=tmp_path / "parts", part=(number, 3))
-        assert 0 < len(work.pending) < len({run.key for run in work.runs})
-        assert work.distinct == len(work.pending)
-        keys += [run.key for run in work.pending]
-        execute_part(work)
-        assert plan(study(), out=tmp_path / "parts", part=(number, 3)).pending == ()
-        assert not (work.folder / "runs.parquet").exists(), "tables are made once, of all"
-    assert sorted(keys) == sorted({run.key for run in plan(study(), out=tmp_path / "whole").runs}), "each run in one part"
-    again = plan(study(), out=tmp_path / "parts")
-    assert again.pending == ()
-    results = execute(again)
-    for file in whole.folder.glob("*.parquet"):
-        assert file.read_bytes() == (results.folder / file.name).read_bytes(), file.name
-
-
 def test_what_other_hosts_write_is_left_alone(tmp_path: Path) -> None:
     other = tmp_path / "sweep" / "runs" / ".unfinished-elsewhere:1:1:abc"
     mine = other.with_name(f".unfinished-{socket.gethostname()}:{2**22 + 1}:1:abc")
     for folder in (other, mine):
         folder.mkdir(parents=True)
-    execute_part(plan(study(), out=tmp_path, engine=FakeEngine(), part=(1, 2)))
+    execute(plan(study(), out=tmp_path, engine=FakeEngine()))
     assert other.is_dir(), "nobody here knows whether its process lives"
     assert not mine.exists()
-
-
-@pytest.mark.parametrize("part", ["0/3", "4/3", "3", "a/b", "1/0"])
-def test_a_part_that_there_is_not_is_told(part: str, tmp_path: Path) -> None:
-    (tmp_path / "study.yaml").write_text(STUDY, encoding="utf-8")
-    with pytest.raises(StudyError, match=rf"--part {part} names no part; write which one of how many, such as 3/20"):
-        CliRunner().invoke(build(["run"]), ["run", str(tmp_path), "--part", part], catch_exceptions=False)
-
-
-def test_snakemake_runs_a_study_in_parts(tmp_path: Path) -> None:
-    (tmp_path / "study").mkdir()
-    (tmp_path / "study" / "study.yaml").write_text(STUDY, encoding="utf-8")
-    place = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "HOME": str(tmp_path)}
-
-    def run(*words: str) -> str:
-        done = subprocess.run(words, cwd=tmp_path, env=place, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout + done.stderr
-
-    run("polypath", "sweep", "export", "study", "--snakemake", "--parts", "3")
-    run("snakemake", "--cores", "2")
-    there = tmp_path / "results" / "sweep"
-    assert (there / "report.html").is_file()
-    whole = execute(plan(Study.load(tmp_path / "study"), out=tmp_path / "whole"))
-    assert (there / "runs.parquet").read_bytes() == (whole.folder / "runs.parquet").read_bytes()
-    assert "Nothing to be done" in run("snakemake", "--cores", "2")
-    words = ["polypath", "sweep", "export", "study", "--snakemake"]
-    again = subprocess.run(words, cwd=tmp_path, env=place, capture_output=True, text=True, check=False)
-    assert again.returncode == 2
-    assert "Snakefile is there already; remove it, or name another with --file" in " ".join(again.stderr.split())
 
 
 @pytest.mark.parametrize("said", ["", "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)"])

@@ -126,7 +126,7 @@ def test_a_series_that_was_changed_is_found(folder, polypath):
     [
         (("--verify", "some"), "--verify some says not how many runs; write a number, or all"),
         (("--verify", "0"), "--verify 0 says not how many runs; write a number, or all"),
-        (("--verify", "1", "--on", "dask://127.0.0.1:1"), "leave --on, --part and --again out"),
+        (("--verify", "1", "--on", "dask://127.0.0.1:1"), "leave --on and --again out"),
         (("--verify", "1", "--out", "nowhere"), "holds no finished run of told on sim to verify: run it first"),
     ],
 )

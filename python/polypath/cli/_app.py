@@ -41,7 +41,6 @@ COMMANDS = {
     "cc": ("._cc", "app"),
     "emu": ("._emu", "app"),
     "tunnel": ("._tunnel", "app"),
-    "sweep": ("._sweep", "app"),
 }
 
 

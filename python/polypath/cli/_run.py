@@ -13,7 +13,7 @@ import typer
 from polypath.study import StudyError, number_of_cells
 
 from . import _console, _report, _studies
-from ._work import Again, CcPath, Columns, Only, Short, Workers, carry_out, carry_out_part, choices, in_form, names_in, use_own
+from ._work import Again, CcPath, Columns, Only, Short, Workers, carry_out, choices, in_form, names_in, use_own
 
 if TYPE_CHECKING:
     from polypath.engines import Engine
@@ -75,14 +75,6 @@ def run(
         ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run, and run nothing.")] = False,
-    part: Annotated[
-        str | None,
-        typer.Option(
-            metavar="K/N",
-            help="Only the K-th of N parts of the runs, and no tables: for an array of jobs that share the folder of results. The same "
-            "command without it makes the tables when all parts are done.",
-        ),
-    ] = None,
     columns: Columns = None,
     report: Annotated[bool, typer.Option(help="Write the report with its figures.")] = True,
 ) -> None:
@@ -110,13 +102,12 @@ def run(
 
     if build_kernels and engine != "linux":
         raise StudyError(f"--build-kernels is for --engine linux, and {engine} runs no kernel of its own; leave it out")
-    if verify is not None and (on != "local" or part is not None or again):
-        raise StudyError("--verify runs finished runs again on this machine: leave --on, --part and --again out")
+    if verify is not None and (on != "local" or again):
+        raise StudyError("--verify runs finished runs again on this machine: leave --on and --again out")
     sample = None if verify is None else _sample(verify)
     place = find_place(on, handover=handover, build_kernels=build_kernels, certificates=certificates)
     if place is not None:
         check_place(ran_by)
-    which = None if part is None else _part(part)
     plans = [
         plan(
             each,
@@ -125,7 +116,6 @@ def run(
             only=chosen,
             kernel=kernel,
             again=again,
-            part=which,
         )
         for each in loaded
     ]
@@ -139,12 +129,6 @@ def run(
             continue
         if sample is not None:
             _verify(each, sample, workers)
-            continue
-        if which is not None:
-            carry_out_part(each, workers, place)
-            _console.out.print(
-                f"{each.study.name}: part {part} is done; the same command without --part makes the tables when all are", soft_wrap=True
-            )
             continue
         laps = [time.monotonic()]
         results = carry_out(each, workers, place)
@@ -183,14 +167,6 @@ def _varied(engine: str, vary: str, on: str) -> Engine:
     if any(kind.name == "start" for kind in varied.kinds):
         raise StudyError("--vary: a study's runs begin at the same moment of a tick; a flow's start_spread varies it, so leave start out")
     return LinuxEngine(varied)
-
-
-def _part(text: str) -> tuple[int, int]:
-    """Which of how many parts."""
-    number, slash, of = text.partition("/")
-    if not slash or not number.isdigit() or not of.isdigit() or not 1 <= int(number) <= int(of):
-        raise StudyError(f"--part {text} names no part; write which one of how many, such as 3/20")
-    return int(number), int(of)
 
 
 # More finished runs than anybody has.

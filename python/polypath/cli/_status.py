@@ -29,7 +29,7 @@ def status(
     """Show how far studies are that run now, in this terminal or another."""
     if not folder.is_dir():
         raise StudyError(f"{folder} is no folder with results; name the one that `polypath run` was given with --out")
-    found = [each for place in (folder, *sorted(folder.iterdir())) if place.is_dir() for each in progress_of(place)]
+    found = [each for place in (folder, *sorted(folder.iterdir())) if (each := progress_of(place)) is not None]
     if as_json:
         told = [
             {**dataclasses.asdict(each), "per_second": each.per_second, "left_s": each.left_s, "stopped": each.stopped} for each in found

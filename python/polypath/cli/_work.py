@@ -79,14 +79,6 @@ def carry_out(work: Plan, workers: int | None, on: Place | None = None) -> Resul
         return execute(work, workers=workers, on=on, **told)
 
 
-def carry_out_part(work: Plan, workers: int | None, on: Place | None = None) -> None:
-    """Runs what is missing of one part, and shows how far it is."""
-    from polypath.results import execute_part
-
-    with _shown(work, on) as told:
-        execute_part(work, workers=workers, on=on, **told)
-
-
 @contextmanager
 def _shown(work: Plan, on: Place | None) -> Iterator[Any]:
     """A bar; gives the functions that move it."""
@@ -97,8 +89,7 @@ def _shown(work: Plan, on: Place | None) -> Iterator[Any]:
     kernels = list(dict.fromkeys(run.kernel for run in some if run.kernel))
     runs_on = " ".join([work.engine.name, ", ".join(kernels)]).strip()
     about = "about " if work.large else ""
-    part = f", part {work.part[0]} of {work.part[1]}" if work.part else ""
-    head = f"{work.study.name}{part}: {about}{work.distinct} runs on {runs_on}" + (f", {kept} of them finished before" if kept else "")
+    head = f"{work.study.name}: {about}{work.distinct} runs on {runs_on}" + (f", {kept} of them finished before" if kept else "")
     _console.err.print(head)
     columns = (SpinnerColumn(), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
     err = _console.err

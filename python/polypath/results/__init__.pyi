@@ -3,7 +3,7 @@ from ._cost import Cost, cost
 from ._folder import DEFAULT_OUT
 from ._progress import Progress, progress_of
 from ._results import TABLES, Results
-from ._runner import Plan, assemble, execute, execute_part, plan, run
+from ._runner import Plan, assemble, execute, plan, run
 from ._store import Store
 from ._tables import columns
 from ._verify import Checked, verify
@@ -22,7 +22,6 @@ __all__ = [
     "columns",
     "cost",
     "execute",
-    "execute_part",
     "plan",
     "progress_of",
     "run",

@@ -15,9 +15,8 @@ from polypath.sweep import State
 
 from ._store import lives, replace_file
 
-# Hidden, and gone once the runs have ended: they name a machine and a time, and two results folders compare. One each for parts that run at
-# the same time.
-_FILES = ".progress*.json"
+# Hidden, and gone once the runs have ended: it names a machine and a time, and two results folders compare.
+_FILE = ".progress.json"
 _EVERY_S = 1.0
 
 
@@ -61,10 +60,9 @@ class Progress:
 class Told:
     """Keeps the file up to date while runs end; use it as a context."""
 
-    def __init__(self, folder: Path, study: str, engine: str, runs: int, threads: int, part: tuple[int, int] | None = None) -> None:
+    def __init__(self, folder: Path, study: str, engine: str, runs: int, threads: int) -> None:
         now = time.time()
-        self._file = folder / (".progress.json" if part is None else f".progress-{part[0]}-of-{part[1]}.json")
-        study += "" if part is None else f", part {part[0]} of {part[1]}"
+        self._file = folder / _FILE
         self._written = 0.0
         self.progress = Progress(
             study=study, engine=engine, runs=runs, begun=now, updated=now, host=socket.gethostname(), process=os.getpid(), threads=threads
@@ -96,10 +94,8 @@ class Told:
         replace_file(self._file, json.dumps(asdict(self.progress)).encode())
 
 
-def progress_of(folder: Path) -> list[Progress]:
-    """How far the runs are whose results go to this folder: none if nothing runs, several if several parts do."""
-    found = []
-    for file in sorted(folder.glob(_FILES)):
-        with contextlib.suppress(OSError, ValueError, TypeError):
-            found.append(Progress(**json.loads(file.read_bytes())))
-    return found
+def progress_of(folder: Path) -> Progress | None:
+    """How far the runs are whose results go to this folder; None if nothing runs."""
+    with contextlib.suppress(OSError, ValueError, TypeError):
+        return Progress(**json.loads((folder / _FILE).read_bytes()))
+    return None

@@ -77,8 +77,6 @@ class Plan:
     draws: frozenset[int] | None = None
     # How many cells were chosen; of a large study an estimate.
     cells: int
-    # Which of how many parts of the runs is to run; None for all of them.
-    part: tuple[int, int] | None = None
 
     @property
     def large(self) -> bool:
@@ -113,26 +111,22 @@ class Plan:
         seen = Keys()
         for run in self.every() if self.large else self.runs:
             digest = bytes.fromhex(run.key)
-            if not self._is_mine(digest) or not seen.add(digest):
+            if not seen.add(digest):
                 continue
             kept = readable(store, run, types)
             if kept is None or not captures_are_there(store, run) or (self.again and kept.untrusted):
                 yield run
 
-    def _is_mine(self, digest: bytes) -> bool:
-        """Whether a run is in this part: its key decides, so that parts are about equal whatever the study's order."""
-        return self.part is None or int.from_bytes(digest[:8]) % self.part[1] == self.part[0] - 1
-
     @cached_property
     def distinct(self) -> int:
-        """Runs of this part that differ, since cells may share a baseline; of a large study as many as its first cells let expect."""
+        """Runs that differ, since cells may share a baseline; of a large study as many as its first cells let expect."""
         if not self.large:
-            return sum(self._is_mine(bytes.fromhex(key)) for key in {run.key for run in self.runs})
+            return len({run.key for run in self.runs})
         first = list(itertools.islice(self.every(), _ESTIMATE))
         of_cells = sum(run.baseline is None for run in first)
         some = specimens(self.study)
         seeds = sum(len(cell.seeds) for cell in some) / len(some)
-        return round(len({run.key for run in first}) / of_cells * seeds * self.cells / (self.part[1] if self.part else 1))
+        return round(len({run.key for run in first}) / of_cells * seeds * self.cells)
 
     @property
     def expected(self) -> int:
@@ -163,7 +157,6 @@ def plan(
     only: Mapping[str, str | Iterable[str]] | None = None,
     kernel: str | None = None,
     again: bool = False,
-    part: tuple[int, int] | None = None,
     cc_path: str | Path | None = None,
 ) -> Plan:
     """Which runs a study needs, and which of them are missing. Touches nothing.
@@ -175,7 +168,6 @@ def plan(
         only: Parameter -> the values to run, as `{"cc": "lia"}` or `{"cc": ["lia", "olia"]}`; `experiment` works too. None: all cells.
         kernel: A kernel in place of the study's own, on engines that run or model kernels.
         again: Whether runs of an engine in real time that came too late to be trusted count as missing.
-        part: The number of a part and how many there are, such as `(3, 20)`, for `execute_part`. None: all runs.
         cc_path: A folder with congestion controls of your own, each in NAME.c, which studies of this process may name from then on.
 
     Returns:
@@ -228,7 +220,6 @@ def plan(
         remarks=(*notes(engine, study), *_since_before(engine, Path(out) / study.name, whole=not only)),
         whole=not only,
         draws=draws,
-        part=part,
         cells=round(len(cells(study)) * share * len(some) / len(specimens(study))),
     )
     if not planned.large:
@@ -290,32 +281,6 @@ def execute(
     return Results.open(plan.folder, plan.study, plan.store)
 
 
-def execute_part(
-    plan: Plan,
-    *,
-    workers: int | None = None,
-    on: Place | None = None,
-    progress: Callable[[Run], None] | None = None,
-    tell: Callable[[State], None] = lambda state: None,
-) -> None:
-    """Runs what is pending of one part and writes no tables.
-
-    Other processes do the other parts in the same folder, and `execute` makes the tables when all are done.
-
-    Args:
-        plan: What to run; its `part` says which runs are its own.
-        workers: Runs at once; None: one a core, or what the engine can bear.
-        on: The machines that run them; None: this one.
-        progress: Called with each run as it ends.
-        tell: Called with how the machines are, when that changes.
-
-    Raises:
-        StudyError: As `execute` raises it.
-        EngineError: As `execute` raises it.
-    """
-    _raise(plan, _carry_out(plan, workers, on, progress, tell))
-
-
 def _carry_out(
     plan: Plan, workers: int | None, on: Place | None, progress: Callable[[Run], None] | None, tell: Callable[[State], None]
 ) -> list[_Failure]:
@@ -328,7 +293,7 @@ def _carry_out(
         plan.look_again()
     failures: list[_Failure] = []
     threads = workers or plan.engine.workers or os.cpu_count() or 1
-    with closing(store), Told(plan.folder, plan.study.name, plan.engine.name, plan.expected, threads, plan.part) as told:
+    with closing(store), Told(plan.folder, plan.study.name, plan.engine.name, plan.expected, threads) as told:
 
         def heard(state: State) -> None:
             told.machines(state)

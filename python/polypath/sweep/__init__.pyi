@@ -3,7 +3,6 @@ from ._chunks import weight
 from ._dask import DaskPlace
 from ._find import LOCAL, check_place, find_place
 from ._finished import Failed, Fault, Finished, files_of, is_name, is_sealed, parquet, parquet_writer, without_seal
-from ._snakemake import snakefile
 
 __all__ = [
     "LOCAL",
@@ -20,7 +19,6 @@ __all__ = [
     "is_sealed",
     "parquet",
     "parquet_writer",
-    "snakefile",
     "weight",
     "without_seal",
 ]

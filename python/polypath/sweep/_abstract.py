@@ -10,6 +10,7 @@ from polypath.engines import Engine
 from polypath.study import Run
 
 from ._finished import Failed, Finished
+from ._handover import Handover
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +30,10 @@ class Place(ABC):
 
     # As a person writes it after --on.
     name: str
+    # Where machines put what they finish, if they do not hand it back.
+    handover: Handover | None
+    # Whether machines build kernels that they lack.
+    build_kernels: bool
 
     @abstractmethod
     def carry_out(self, engine: Engine, runs: Iterable[Run], tell: Callable[[State], None]) -> Generator[Finished | Failed]:

@@ -122,7 +122,8 @@ class Queue:
         # Sorted, the next one at the end: the heaviest, and of those of equal weight the first of the study.
         self._waiting: list[tuple[float, int, Run]] = []
         # Those that come back go before all others.
-        self._back: list[Run] = []
+        self._back: list[tuple[float, int, Run]] = []
+        # Of runs that have not ended.
         self._weights: dict[str, float] = {}
         self._numbers = itertools.count(0, -1)
         self._left = 0.0
@@ -141,18 +142,14 @@ class Queue:
         self._threads = max(threads, 1)
         self._chunk_s = chunk_s
 
-    def weight(self, key: str) -> float:
-        """Of a run that was not forgotten."""
-        return self._weights[key]
-
     def forget(self, key: str) -> None:
-        """A run has ended."""
+        """A run has ended; one that waits here is not handed out any more."""
         self._weights.pop(key, None)
 
     def back(self, runs: Iterable[Run]) -> None:
         """Runs that must be handed out once more: the next ones."""
         for run in runs:
-            self._back.append(run)
+            self._back.append((self._weights[run.key], 0, run))
             self._left += self._weights[run.key]
 
     def next(self) -> list[Run]:
@@ -167,15 +164,16 @@ class Queue:
                 # A chunk may have more runs than come at once.
                 self._come(_AT_ONCE)
                 continue
-            run = self._back[-1] if self._back else self._waiting[-1][-1]
-            of = self._weights[run.key]
+            of, _, run = (self._back or self._waiting)[-1]
+            ended = run.key not in self._weights
             cost = self.costs.expected(of)
-            if chunk and (len(chunk) >= self._first if cost is None else seconds + cost > most):
+            if not ended and chunk and (len(chunk) >= self._first if cost is None else seconds + cost > most):
                 break
             (self._back or self._waiting).pop()
             self._left -= of
-            chunk.append(run)
-            seconds += cost or 0.0
+            if not ended:
+                chunk.append(run)
+                seconds += cost or 0.0
         return chunk
 
     def _come(self, number: int) -> None:

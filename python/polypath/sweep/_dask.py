@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import queue
 import time
-from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,11 +15,12 @@ from polypath.engines import Engine
 from polypath.study import Run, StudyError
 
 from ._abstract import Place, State
-from ._chunks import Chunk, chunk_seconds, own_of, task_of
-from ._finished import DIED, Failed, Fault, Finished
+from ._chunks import chunk_seconds
+from ._finished import Failed, Finished
 from ._handover import Handover
-from ._ledger import Ledger
-from ._worker import Described, describe, differs, work_at
+from ._ledger import Assignment, Ledger
+from ._sweep import Sweep
+from ._worker import Described, describe, work_at
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -40,25 +39,7 @@ _BUILD_S = 3600.0
 _COUNT_S = 1.0
 # A chunk this many times over its time, and at least so many seconds, is done once more elsewhere.
 _OVERDUE = 10.0
-# A machine that fails at so many runs in a row gets no more while there are others: a full disk fails fast, and would get them all.
-_FAULTS = 3
 _OVERDUE_S = 60.0
-
-
-@dataclass(kw_only=True)
-class _Sent:
-    """A chunk on its way."""
-
-    future: Future
-    runs: Sequence[Run]
-    at: float
-    expected: float | None
-    # The workers that may do it; None: all.
-    among: frozenset[str] | None
-    # Workers that hold the same runs in other chunks, and have for too long.
-    held_by: frozenset[str]
-    # Whether it was sent once more since.
-    repeated: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,31 +128,18 @@ class DaskPlace(Place):
             return None
 
 
-class _Sweep:
-    """One study's runs on one scheduler, from the client's side."""
+class _Sweep(Sweep):
+    """One study's runs on one scheduler."""
 
     def __init__(self, place: DaskPlace, client: Client, engine: Engine, runs: Iterable[Run], tell: Callable[[State], None]) -> None:
+        # Dask itself gives a chunk whose worker died to others, and then blames all chunks that were there.
+        there = () if place.handover is None else place.handover.keys()
+        super().__init__(place, engine, Ledger(runs, there=there, isolated=False, deaths=1), tell)
         self._place = place
         self._client = client
-        self._engine = engine
-        self._tell = tell
-        self._ledger = Ledger(runs, handover=place.handover)
-        # What the first runs ask for; each machine looks again at each run.
-        first = list(self._ledger.runs.values())
-        self._own = {each.name: each for each in own_of(name for run in first for name in run.own)}
-        self._kernels = sorted({run.kernel for run in first if run.kernel})
-        self._versions = {run.kernel or "": run.version for run in first}
-        # By a number: chunks on their way, and the numbers of those that ended.
-        self._sent: dict[int, _Sent] = {}
+        # Chunks on their way, and the numbers of those that ended.
+        self._futures: dict[int, Future] = {}
         self._ended: queue.SimpleQueue[int] = queue.SimpleQueue()
-        self._numbers = itertools.count()
-        # By worker: runs in a row that failed by its fault. By run: workers that failed at it.
-        self._faults: Counter[str] = Counter()
-        self._failed_at: defaultdict[str, set[str]] = defaultdict(set)
-        # Runs that machines died of, or that were there beside such ones, since Dask blames all: each is done once more, alone, when
-        # nothing else is left. And the keys of those that were alone.
-        self._suspects: dict[str, Run] = {}
-        self._alone: set[str] = set()
         self._threads = 1
         self._machines = 0
         self._counted = -math.inf
@@ -181,17 +149,13 @@ class _Sweep:
         self._wait_for_machines()
         found = self._described(self._workers(), seconds=_ANSWER_S)
         lacking = [address for address, each in found.items() if isinstance(each, Described) and each.lacks]
-        if lacking and self._place.build_kernels and self._kernels:
+        if lacking and self._build_kernels and self._kernels:
             self._state(f"{len(lacking)} of {len(found)} workers build kernel {' and '.join(self._kernels)}")
             found |= self._described(lacking, seconds=_BUILD_S, build=True)
         for address, described in found.items():
             if isinstance(described, BaseException):
                 raise StudyError(f"the worker {address} has no Polypath like this one ({described}): install the same version there")
-            if described.lacks:
-                raise StudyError(f"the machine {described.machine} ({address}): {described.lacks}")
-            for kernel, wanted in self._versions.items():
-                if described.versions[kernel] != wanted:
-                    raise StudyError(differs(f"{described.machine} ({address})", self._engine.name, described.versions[kernel], wanted))
+            self._check(f"{described.machine} ({address})", described)
 
     def _described(self, workers: Iterable[str], *, seconds: float, build: bool = False) -> dict[str, Described | BaseException]:
         """What each machine says of itself. One that does not answer in time may hang: others are sent its chunks later."""
@@ -210,7 +174,7 @@ class _Sweep:
 
     def results(self) -> Iterator[Finished | Failed]:
         while self._ledger:
-            yield from self._ledger.lying()
+            yield from self._taken(self._ledger.lying())
             try:
                 self._look_around()
                 self._hand_out()
@@ -218,25 +182,20 @@ class _Sweep:
                 # The scheduler does not answer; Dask notices by itself, but later.
                 self._connect_again()
                 continue
-            if not self._sent:
-                # All that came last lay at the handover, or is under suspicion.
-                if self._suspects:
-                    key, run = self._suspects.popitem()
-                    self._alone.add(key)
-                    self._send([run])
+            if self._ledger.idle:
+                # All that came last lay at the handover.
                 continue
             try:
                 number = self._ended.get(timeout=1.0)
             except queue.Empty:
                 continue
-            sent = self._sent.pop(number, None)
-            if sent is not None:
-                yield from self._taken(sent)
+            if (future := self._futures.pop(number, None)) is not None:
+                yield from self._whole(self._ends(number, future))
 
     def close(self) -> None:
         """Takes back what was handed out."""
         with suppress(Exception):
-            self._client.cancel([sent.future for sent in self._sent.values()], force=True)
+            self._client.cancel(list(self._futures.values()), force=True)
         with suppress(Exception):
             self._client.close(timeout=2)
 
@@ -259,109 +218,55 @@ class _Sweep:
         self._threads = max(sum(worker["nthreads"] for worker in workers.values()), 1)
         self._ledger.queue.machines(self._threads, self._place.chunk_s(self._threads))
         self._state("" if workers else "the scheduler has no workers; waiting for some")
-        self._take_back()
-        self._send_overdue_again()
+        if taken := self._ledger.take_back(workers):
+            self._client.cancel([self._futures.pop(number) for number in taken], force=True)
+        self._repeat_overdue(workers)
 
     def _workers(self) -> Mapping[str, Any]:
         workers: Mapping[str, Any] = self._client.scheduler_info(n_workers=-1)["workers"]
         return workers
 
     def _state(self, note: str) -> None:
-        active = sum(len(sent.runs) for sent in self._sent.values())
-        self._tell(State(machines=self._machines, threads=self._threads, active=active, note=note))
+        self._tell(State(machines=self._machines, threads=self._threads, active=self._ledger.active, note=note))
 
     def _hand_out(self) -> None:
-        while len(self._sent) < DEPTH * self._threads and (runs := self._ledger.queue.next()):
-            self._send(runs)
+        while assigned := self._ledger.next(time.monotonic(), DEPTH * self._threads, self._workers):
+            self._send(assigned)
 
-    def _send(self, runs: Sequence[Run], *, away_from: Collection[str] = (), held_by: frozenset[str] = frozenset()) -> None:
-        number = next(self._numbers)
-        names = sorted({name for run in runs for name in run.own})
-        self._own |= {each.name: each for each in own_of(name for name in names if name not in self._own)}
-        own = [self._own[name] for name in names]
-        handover = None if self._place.handover is None else self._place.handover.url
-        chunk = Chunk(tasks=[task_of(run) for run in runs], own=own, handover=handover, build=self._place.build_kernels)
-        away_from = {*away_from, *held_by, *(address for address, faults in self._faults.items() if faults >= _FAULTS)}
-        # Where there are no others, these.
-        others = ([address for address in self._workers() if address not in away_from] or None) if away_from else None
-        expected = [self._ledger.queue.costs.expected(self._ledger.queue.weight(run.key)) for run in runs]
-        future = self._client.submit(work_at, chunk, pure=False, key=f"polypath-{id(self)}-{number}", workers=others)
-        known = None if None in expected else sum(each for each in expected if each is not None)
-        among = None if others is None else frozenset(others)
-        self._sent[number] = _Sent(future=future, runs=runs, at=time.monotonic(), expected=known, among=among, held_by=held_by)
-        future.add_done_callback(lambda _, number=number: self._ended.put(number))
+    def _send(self, assigned: Assignment) -> None:
+        number = assigned.number
+        among = None if assigned.among is None else sorted(assigned.among)
+        key = f"polypath-{id(self)}-{number}"
+        future = self._futures[number] = self._client.submit(work_at, self._chunk(assigned.runs), pure=False, key=key, workers=among)
+        future.add_done_callback(lambda _: self._ended.put(number))
 
-    def _taken(self, sent: _Sent) -> Iterator[Finished | Failed]:
+    def _ends(self, number: int, future: Future) -> Sequence[Finished | Failed]:
         """What a chunk gave; a run that finished elsewhere meanwhile is given once."""
         try:
-            address, results = sent.future.result(timeout=_CONNECT_S)
+            address, results = future.result(timeout=_CONNECT_S)
         except Exception as error:  # Whatever Dask says of a chunk that it could not do.
-            yield from self._lost(sent, error)
-            return
-        for each in results:
-            faulty = isinstance(each, Failed) and each.fault is Fault.MACHINE
-            self._faults[address] = self._faults[address] + 1 if faulty else 0
-            if faulty and (run := self._ledger.another_try(each.key)):
-                self._failed_at[run.key].add(address)
-                self._send([run], away_from=self._failed_at[run.key])
-                continue
-            end = self._ledger.ended(each)
-            if end is not None:
-                self._suspects.pop(each.key, None)
-                yield end
+            if type(error).__name__ == "KilledWorker":
+                return self._ledger.died(number)
+            if future.status == "error":
+                return self._ledger.raised(number, f"a worker cannot begin it: {type(error).__name__}: {error}")
+            # The scheduler went, or took it back.
+            self._ledger.back(number)
+            return ()
+        return self._ledger.ended(number, address, results)
 
-    def _lost(self, sent: _Sent, error: Exception) -> Iterator[Failed]:
-        """A chunk that came back without results: its workers died, or the scheduler went."""
-        runs = self._ledger.open(sent.runs)
-        if type(error).__name__ != "KilledWorker":
-            # The scheduler went, or took it back: nothing is known of the runs.
-            self._ledger.queue.back(reversed(runs))
-            return
-        for run in runs:
-            if run.key not in self._alone:
-                self._suspects[run.key] = run
-                continue
-            end = self._ledger.ended(Failed(key=run.key, fault=Fault.ENGINE, sentence=DIED))
-            if isinstance(end, Failed):
-                yield end
-
-    def _take_back(self) -> None:
-        """Takes back chunks that would keep the sweep from its end. Dask keeps a chunk for the workers that may do it, even when these
-        are gone and others came. And a worker that hangs keeps a chunk of whose runs each has ended elsewhere, or waits to be done alone.
-        """
-        workers = self._workers().keys()
-        awaited = {
-            number: [run for run in self._ledger.open(sent.runs) if run.key not in self._suspects] for number, sent in self._sent.items()
-        }
-        gone = [number for number, sent in self._sent.items() if sent.among is not None and workers.isdisjoint(sent.among)]
-        for number in gone if any(awaited.values()) else list(self._sent):
-            self._client.cancel([self._sent.pop(number).future], force=True)
-            self._ledger.queue.back(reversed(awaited[number]))
-
-    def _send_overdue_again(self) -> None:
+    def _repeat_overdue(self, workers: Collection[str]) -> None:
         """A machine that hangs, holds its chunks for ever: they are done once more elsewhere, and whoever is first counts."""
-        now = time.monotonic()
-
-        def overdue(sent: _Sent) -> bool:
-            return not sent.repeated and now - sent.at >= max(self._place.overdue_s, _OVERDUE * DEPTH * (sent.expected or 0.0))
-
-        late = [sent for sent in self._sent.values() if overdue(sent)]
-        if not late:
-            return
-        workers, processing = self._workers().keys(), self._client.processing()
-        for sent in late:
-            held_by = sent.held_by.union(address for address, keys in processing.items() if sent.future.key in keys)
-            if workers <= held_by or not (runs := self._ledger.open(sent.runs)):
-                continue
-            sent.repeated = True
-            self._send(runs, held_by=held_by)
+        if late := self._ledger.overdue(time.monotonic(), self._place.overdue_s, _OVERDUE * DEPTH):
+            processing = self._client.processing()
+            for number in late:
+                holders = [address for address, keys in processing.items() if self._futures[number].key in keys]
+                self._ledger.repeat(number, holders, workers)
 
     def _connect_again(self) -> None:
         """Waits for a scheduler that went, and hands out anew what it had."""
         self.close()
-        lost = self._ledger.open(run for sent in self._sent.values() for run in sent.runs)
-        self._sent.clear()
-        self._ledger.queue.back(reversed(list({run.key: run for run in lost}.values())))
+        self._futures.clear()
+        self._ledger.all_back()
         until = time.monotonic() + self._place.patience_s
         while time.monotonic() < until:
             self._state(f"the scheduler at {self._place.address} does not answer; trying again")

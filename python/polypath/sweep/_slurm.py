@@ -1,4 +1,8 @@
-"""Runs as jobs of Slurm, submitted through submitit. What a job finishes lies in a folder that all nodes see."""
+"""Runs as jobs of Slurm, submitted through submitit. What a job finishes lies in a folder that all nodes see.
+
+Not through dask-jobqueue: its scheduler lives in the client, so that jobs end when the client is killed, and their nodes must reach it.
+Here jobs go on without the client, and the next one takes what they finish.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,9 @@ import os
 import subprocess
 import time
 import tomllib
-from collections import defaultdict
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +23,11 @@ from polypath.engines import Engine
 from polypath.study import Run, StudyError
 
 from ._abstract import Place, State
-from ._chunks import Chunk, own_of, task_of
-from ._finished import DIED, Failed, Fault, Finished
+from ._finished import Failed, Finished
 from ._handover import Handover
-from ._ledger import Ledger
-from ._worker import Described, describe, differs, work_on
+from ._ledger import TRIES, Assignment, Ledger
+from ._sweep import Sweep
+from ._worker import Described, describe, work_on
 
 # Of one processor's work in a job: long beside the seconds in which Slurm starts one.
 _JOB_S = 60.0
@@ -35,8 +38,6 @@ _GRACE_S = 15.0
 _PATIENCE_S = 600.0
 # What sbatch says where a controller is busy or starts anew, if it says anything: no word about the job.
 _PASSING = ("unable to contact", "timed out", "connect failure", "temporarily unable")
-# A node that fails at so many runs in a row gets no more while there are others: a full disk fails fast, and would get them all.
-_FAULTS = 3
 
 
 class Profile(BaseModel):
@@ -84,14 +85,18 @@ def profile(file: str) -> Profile:
 
 @dataclass(kw_only=True)
 class _Job:
+    """A job that has not ended, and the number of its chunk; None of the first one, which has no runs."""
+
     job: Any
-    runs: Sequence[Run] = field(repr=False)
+    number: int | None
     # Since when Slurm does not list it.
     gone: float | None = None
 
 
 class SlurmPlace(Place):
     """The nodes of a Slurm cluster."""
+
+    handover: Handover
 
     def __init__(self, asked: Profile, *, handover: str | None = None, build_kernels: bool = False) -> None:
         try:
@@ -112,30 +117,30 @@ class SlurmPlace(Place):
             sweep.close()
 
 
-class _Sweep:
-    """One study's runs as jobs, from the client's side."""
+class _Sweep(Sweep):
+    """One study's runs as jobs."""
 
     def __init__(self, place: SlurmPlace, engine: Engine, runs: Iterable[Run], tell: Callable[[State], None]) -> None:
         asked = place.profile
-        self._place, self._engine, self._tell = place, engine, tell
-        threads = asked.jobs * asked.cpus
-        self._ledger = Ledger(runs, handover=place.handover, threads=threads, chunk_s=_JOB_S * asked.cpus, first=asked.cpus)
-        # What the first runs ask for; each job looks again at each run.
-        first = list(self._ledger.runs.values())
-        self._own = {each.name: each for each in own_of(name for run in first for name in run.own)}
-        self._versions = {run.kernel or "": run.version for run in first}
+        ledger = Ledger(
+            runs,
+            there=place.handover.keys(),
+            isolated=True,
+            deaths=TRIES,
+            threads=asked.jobs * asked.cpus,
+            chunk_s=_JOB_S * asked.cpus,
+            first=asked.cpus,
+        )
+        super().__init__(place, engine, ledger, tell)
+        self._place, self._profile = place, asked
         self._executor = _executor(asked)
         self._jobs: dict[str, _Job] = {}
-        # By node: runs in a row that failed by its fault. By run: nodes that failed at it.
-        self._faults: defaultdict[str, int] = defaultdict(int)
-        self._failed_at: defaultdict[str, set[str]] = defaultdict(set)
         self._answered = time.monotonic()
 
     def check(self) -> None:
         """Asks a first node what it has. Each job says so of its own node, too. Raises `StudyError` where it differs."""
-        kernels = sorted(filter(None, self._versions))
-        job = self._submitted(describe, self._engine.name, kernels, list(self._own.values()), self._place.build_kernels)
-        self._jobs[job.job_id] = _Job(job=job, runs=())
+        job = self._submitted(describe, self._engine.name, self._kernels, list(self._own.values()), self._build_kernels)
+        self._jobs[job.job_id] = _Job(job=job, number=None)
         while not _has_result(job):
             self._look()
             if job.job_id not in self._jobs:
@@ -143,21 +148,19 @@ class _Sweep:
             time.sleep(_LOOK_S)
         del self._jobs[job.job_id]
         described: Described = _result(job)
-        if described.lacks:
-            raise StudyError(f"the machine {described.machine}: {described.lacks}")
-        for kernel, wanted in self._versions.items():
-            if described.versions[kernel] != wanted:
-                raise StudyError(differs(described.machine, self._engine.name, described.versions[kernel], wanted))
+        self._check(described.machine, described)
 
     def results(self) -> Iterator[Finished | Failed]:
         while self._ledger:
-            while len(self._jobs) < self._place.profile.jobs and (runs := self._ledger.queue.next()):
-                self._send(runs)
-            yield from self._ledger.taken(sorted(self._place.handover.keys()))
+            while assigned := self._ledger.next(time.monotonic(), self._profile.jobs, self._nodes):
+                self._send(assigned)
+            # What other clients' jobs left there, and what the jobs of this one finish.
+            yield from self._taken(self._ledger.found(sorted(self._place.handover.keys())))
             for number in [number for number, each in self._jobs.items() if _has_result(each.job)]:
-                yield from self._taken(self._jobs.pop(number))
+                yield from self._whole(self._ends(self._jobs.pop(number)))
             for lost in self._look():
-                yield from self._lost(lost)
+                assert lost.number is not None, "the first job has ended"
+                yield from self._ledger.died(lost.number, str(lost.job.paths.stderr))
             if self._ledger:
                 time.sleep(_LOOK_S)
 
@@ -167,22 +170,14 @@ class _Sweep:
             with suppress(OSError):
                 subprocess.run(["scancel", *self._jobs], check=False, capture_output=True)
 
-    def _send(self, runs: Sequence[Run], *, away_from: Collection[str] = ()) -> None:
-        names = sorted({name for run in runs for name in run.own})
-        self._own |= {each.name: each for each in own_of(name for name in names if name not in self._own)}
-        own = [self._own[name] for name in names]
-        tasks = [task_of(run) for run in runs]
-        chunk = Chunk(tasks=tasks, own=own, handover=self._place.handover.url, build=self._place.build_kernels)
-        away_from = {*away_from, *(node for node, faults in self._faults.items() if faults >= _FAULTS)}
-        # Where there are no others, these.
-        others = away_from and self._nodes() - away_from
-        self._executor.update_parameters(exclude=",".join(sorted(away_from)) if others else None)
-        job = self._submitted(work_on, chunk, self._place.profile.cpus)
-        self._jobs[job.job_id] = _Job(job=job, runs=runs)
+    def _send(self, assigned: Assignment) -> None:
+        self._executor.update_parameters(exclude=",".join(sorted(assigned.avoid)) or None)
+        job = self._submitted(work_on, self._chunk(assigned.runs), self._profile.cpus)
+        self._jobs[job.job_id] = _Job(job=job, number=assigned.number)
 
     def _nodes(self) -> set[str]:
         """The nodes that may get jobs; none where Slurm does not say."""
-        partition = self._place.profile.partition
+        partition = self._profile.partition
         asked = [
             "sinfo",
             "--noheader",
@@ -210,29 +205,19 @@ class _Sweep:
             self._silent()
             time.sleep(_LOOK_S)
 
-    def _taken(self, ended: _Job) -> Iterator[Finished | Failed]:
+    def _ends(self, ended: _Job) -> Sequence[Finished | Failed]:
         """What a job that ended gave; its runs lie at the handover."""
+        assert ended.number is not None, "the first job has ended"
         try:
             node, results = _result(ended.job)
         except Exception as error:  # Whatever the job died of.
-            node, results = "", [Failed(key=run.key, fault=Fault.MACHINE, sentence=str(error)) for run in ended.runs]
-        again = []
-        for each in results:
-            faulty = isinstance(each, Failed) and each.fault is Fault.MACHINE
-            if node:
-                self._faults[node] = self._faults[node] + 1 if faulty else 0
-            if faulty and node and (run := self._ledger.another_try(each.key)):
-                self._failed_at[run.key].add(node)
-                again.append(run)
-                continue
-            end = self._ledger.ended(each)
-            if end is not None:
-                yield end
-        if again:
-            self._send(again, away_from=set().union(*(self._failed_at[run.key] for run in again)))
+            ends = self._ledger.raised(ended.number, str(error))
+        else:
+            ends = self._ledger.ended(ended.number, node, results)
         # The log stays.
         for file in (ended.job.paths.result_pickle, ended.job.paths.submitted_pickle):
             file.unlink(missing_ok=True)
+        return ends
 
     def _look(self) -> list[_Job]:
         """Asks Slurm which jobs there are; gives those that ended without a result."""
@@ -254,29 +239,13 @@ class _Sweep:
                 lost.append(self._jobs.pop(number))
         running = sum(states.get(number) == "R" for number in self._jobs)
         waiting = "" if running or not self._jobs else f"{len(self._jobs)} jobs wait for Slurm to start them"
-        active = sum(len(each.runs) for each in self._jobs.values())
-        self._tell(State(machines=running, threads=running * self._place.profile.cpus, active=active, note=waiting))
+        self._tell(State(machines=running, threads=running * self._profile.cpus, active=self._ledger.active, note=waiting))
         return lost
 
     def _silent(self) -> None:
         if time.monotonic() > self._answered + _PATIENCE_S:
             raise StudyError(f"Slurm has not answered for {_PATIENCE_S:.0f} s; what is finished is kept: run this again once it does")
         self._tell(State(machines=0, threads=0, active=0, note="Slurm does not answer (squeue); trying again"))
-
-    def _lost(self, ended: _Job) -> Iterator[Failed]:
-        """A job that was killed. What it finished lies at the handover; of the others one may be to blame, which shows when it is alone."""
-        runs = self._ledger.open(ended.runs)
-        if len(runs) > 1:
-            for run in runs:
-                self._send([run])
-            return
-        for run in runs:
-            if again := self._ledger.another_try(run.key):
-                self._ledger.queue.back([again])
-                continue
-            end = self._ledger.ended(Failed(key=run.key, fault=Fault.ENGINE, sentence=f"{DIED} (log: {ended.job.paths.stderr})"))
-            if isinstance(end, Failed):
-                yield end
 
 
 def _executor(asked: Profile) -> Any:

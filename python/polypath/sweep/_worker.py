@@ -48,7 +48,10 @@ def describe(engine: str, kernels: Sequence[str], own: Sequence[Own], build: boo
 
 def work(chunk: Chunk, threads: int = 1) -> list[Finished | Failed]:
     """Does all runs of a chunk, `threads` at once. A run that fails does not keep the others from running."""
-    _compiled(tuple((each.name, each.hash, tuple(each.sources.items())) for each in chunk.own))
+    try:
+        _compiled(tuple((each.name, each.hash, tuple(each.sources.items())) for each in chunk.own))
+    except (PolypathError, OSError) as error:
+        return [Failed(key=task.key, fault=Fault.MACHINE, sentence=str(error), machine=_machine()) for task in chunk.tasks]
     handover = None if chunk.handover is None else Handover(chunk.handover)
     done = partial(_done, handover=handover, build=chunk.build)
     if threads == 1:
