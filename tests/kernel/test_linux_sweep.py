@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 from dask_cluster import cluster_in
+from sweep_data import content
 
 from polypath import linux
 from polypath.results import execute, plan
@@ -39,10 +40,6 @@ def build(name, *, prove, say):
 
 linux.build = build
 """
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    return {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
 
 
 def test_a_worker_without_the_kernel_says_so_or_builds_it_and_its_runs_are_the_same_bytes(

@@ -15,27 +15,16 @@ from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]  # Dask brings it.
 import pytest
-import yaml
+import sweep_data
 from requirement import lacking
+from sweep_data import content
 
 from polypath.results import execute, plan
 from polypath.study import Run, Study
 from polypath.sweep import Place, State, find_place
 
 NEEDED = ("munged", "slurmctld", "slurmd", "sbatch", "scancel", "sinfo", "squeue", "srun")
-STUDY = """
-name: slurm
-title: Short runs
-topology:
-  nodes: {a: {}, b: {}}
-  links:
-    one: {ends: [a, b], both: {rate: "${rate}", delay: 5ms, queue: 50packets}}
-    two: {ends: [a, b], both: {rate: 20mbit, delay: 15ms, queue: 50packets}}
-flows: {m: {client: a, server: b, transport: mptcp, cc: lia}}
-duration: 4s
-matrix: {rate: [5mbit, 50mbit]}
-seeds: 6
-"""
+STUDY = sweep_data.STUDY.replace("duration: 2s", "duration: 4s").replace("[lia, cubic]", "[lia]").replace("seeds: 3", "seeds: 6")
 CONFIGURATION = """
 ClusterName=polypath
 SlurmctldHost={host}(127.0.0.1)
@@ -171,7 +160,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 def study() -> Study:
-    return Study.model_validate(yaml.safe_load(STUDY))
+    return sweep_data.study(STUDY)
 
 
 def place(folder: Path, more: str = "") -> Place:
@@ -181,10 +170,6 @@ def place(folder: Path, more: str = "") -> Place:
     found = find_place(f"slurm:{file}")
     assert found is not None
     return found
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    return {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
 
 
 def test_jobs_that_are_cancelled_and_a_controller_that_starts_anew_change_no_byte(cluster: Cluster, tmp_path: Path) -> None:

@@ -8,14 +8,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 import yaml
 from requirement import lacking
 
-from polypath import _native, programs
+from polypath import _native
 from polypath.play import SITE, PlayError, declared, serve
 from polypath.results import Results
 from polypath.study import MODELLED, Study, cells, scenario
@@ -41,24 +40,6 @@ def address() -> Iterator[str]:
     threading.Thread(target=serve, args=(0,), kwargs={"ready": ready}, daemon=True).start()
     assert is_up.wait(60)
     yield found[0]
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    """A browser that reaches nothing but this machine."""
-    if programs.find("chromium") is None:
-        lacking("web", programs.lacks("chromium"))
-    if find_spec("playwright") is None:
-        lacking("web", "the Python package playwright is not installed")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        # Debian's program starts through a script that uses other programs; the sandbox refuses root.
-        binary = Path("/usr/lib/chromium/chromium")
-        path = str(binary) if binary.is_file() else programs.need("chromium")
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -153,34 +153,32 @@ def test_nothing_in_a_topology_lies_over_anything_else(scenario):
         assert each["name"] in said
 
 
+def drawn_curves(svg, steps):
+    """Of each line of a drawing its points."""
+    for numbers in re.findall(r'<path d="M([-\d.]+),([-\d.]+) C([-\d.]+),([-\d.]+) ([-\d.]+),([-\d.]+) ([-\d.]+),([-\d.]+)"', svg):
+        ends = list(map(float, numbers))
+        weights = [((1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t**2 * (1 - t), t**3) for t in (step / steps for step in range(steps + 1))]
+        yield [tuple(sum(w * p for w, p in zip(each, ends[axis::2], strict=True)) for axis in (0, 1)) for each in weights]
+
+
 @pytest.mark.parametrize("scenario", [pytest.param(scenario, id=name) for name, scenario in networks() if name != "mesh of 12"])
 def test_no_line_of_a_topology_goes_through_a_node(scenario):
     svg = topology(scenario).svg
     nodes, _ = drawn_boxes(svg)
-    curves = re.findall(r'<path d="M([-\d.]+),([-\d.]+) C([-\d.]+),([-\d.]+) ([-\d.]+),([-\d.]+) ([-\d.]+),([-\d.]+)"', svg)
+    curves = list(drawn_curves(svg, 50))
     assert len(curves) == len(scenario["links"]) + len(scenario["tunnels"])
-    for numbers in curves:
-        x1, y1, x2, y2, x3, y3, x4, y4 = map(float, numbers)
-        for t in (step / 50 for step in range(51)):
-            weights = ((1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t**2 * (1 - t), t**3)
-            x = sum(w * p for w, p in zip(weights, (x1, x2, x3, x4), strict=True))
-            y = sum(w * p for w, p in zip(weights, (y1, y2, y3, y4), strict=True))
-            assert not any(a + 1 < x < c - 1 and b + 1 < y < d - 1 for a, b, c, d in nodes), numbers
+    for x, y in itertools.chain(*curves):
+        assert not any(a + 1 < x < c - 1 and b + 1 < y < d - 1 for a, b, c, d in nodes), (x, y)
 
 
 @pytest.mark.parametrize("scenario", [pytest.param(scenario, id=name) for name, scenario in networks() if name != "mesh of 12"])
 def test_no_line_of_a_topology_goes_through_words(scenario):
     svg = topology(scenario).svg
     _, texts = drawn_boxes(svg)
-    curves = re.findall(r'<path d="M([-\d.]+),([-\d.]+) C([-\d.]+),([-\d.]+) ([-\d.]+),([-\d.]+) ([-\d.]+),([-\d.]+)"', svg)
+    curves = list(drawn_curves(svg, 200))
     assert len(texts) > len(curves)
-    for numbers in curves:
-        x1, y1, x2, y2, x3, y3, x4, y4 = map(float, numbers)
-        for t in (step / 200 for step in range(201)):
-            weights = ((1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t**2 * (1 - t), t**3)
-            x = sum(w * p for w, p in zip(weights, (x1, x2, x3, x4), strict=True))
-            y = sum(w * p for w, p in zip(weights, (y1, y2, y3, y4), strict=True))
-            assert not any(a < x < c and b < y < d for a, b, c, d, _ in texts), (x, y, texts)
+    for x, y in itertools.chain(*curves):
+        assert not any(a < x < c and b < y < d for a, b, c, d, _ in texts), (x, y, texts)
 
 
 def test_a_link_says_who_keeps_its_queue_and_rounds_what_was_drawn_at_random():

@@ -1,15 +1,11 @@
 """The report on a phone, on a desk and on paper, in Chromium: nothing is cut but by a scroller that shows it, and letters can be read."""
 
 import re
-from importlib.util import find_spec
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from report_data import PlausibleEngine
-from requirement import lacking
 
-from polypath import programs
 from polypath.report import write_report
 from polypath.results import execute, plan
 from polypath.study import Study
@@ -43,22 +39,6 @@ LETTERS = """() => [...document.querySelectorAll("figure svg text")].flatMap((te
 
 
 @pytest.fixture(scope="module")
-def browser():
-    if programs.find("chromium") is None:
-        lacking("web", programs.lacks("chromium"))
-    if find_spec("playwright") is None:
-        lacking("web", "the Python package playwright is not installed")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        binary = Path("/usr/lib/chromium/chromium")
-        path = str(binary) if binary.is_file() else programs.need("chromium")
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
-@pytest.fixture(scope="module")
 def report(tmp_path_factory, request):
     """Of a study with pictures of several cells, claims, published numbers and a conclusion."""
     study = Study.load(request.config.rootpath / "studies/nitk")
@@ -85,8 +65,8 @@ def home(tmp_path_factory, request):
     return write_report(execute(plan(study, out=folder)), folder, figures=("svg",))
 
 
-def opened(browser, report, width, media="screen"):
-    page = browser.new_page(viewport={"width": width, "height": 900})
+def opened(chromium, report, width, media="screen"):
+    page = chromium.new_page(viewport={"width": width, "height": 900})
     page.set_default_timeout(PATIENCE_MS)
     page.emulate_media(media=media)
     page.goto(report.as_uri())
@@ -96,8 +76,8 @@ def opened(browser, report, width, media="screen"):
 
 @pytest.mark.parametrize("width", [390, 768, 1280])
 @pytest.mark.parametrize("name", ["report", "home"])
-def test_nothing_is_cut_but_by_a_scroller_that_shows_it(browser, request, name, width):
-    page = opened(browser, request.getfixturevalue(name), width)
+def test_nothing_is_cut_but_by_a_scroller_that_shows_it(chromium, request, name, width):
+    page = opened(chromium, request.getfixturevalue(name), width)
     assert page.evaluate("document.documentElement.scrollWidth") == width
     assert page.evaluate(CUT) == []
     page.close()
@@ -105,8 +85,8 @@ def test_nothing_is_cut_but_by_a_scroller_that_shows_it(browser, request, name, 
 
 @pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize("name", ["report", "home"])
-def test_letters_of_figures_can_be_read(browser, request, name, width):
-    page = opened(browser, request.getfixturevalue(name), width)
+def test_letters_of_figures_can_be_read(chromium, request, name, width):
+    page = opened(chromium, request.getfixturevalue(name), width)
     sizes = page.evaluate(LETTERS)
     assert len(sizes) > 50
     # Addresses in a topology are the smallest, drawn at 10.5 px and shrunk to three quarters at the most.
@@ -114,8 +94,8 @@ def test_letters_of_figures_can_be_read(browser, request, name, width):
     page.close()
 
 
-def test_on_a_phone_a_row_is_a_name_and_figures_with_their_heads(browser, report):
-    page = opened(browser, report, 390)
+def test_on_a_phone_a_row_is_a_name_and_figures_with_their_heads(chromium, report):
+    page = opened(chromium, report, 390)
     table = page.locator("#experiment-v0 table.records").first
     lines = table.locator("tbody tr").last.locator("td")
     assert lines.count() >= 6
@@ -125,8 +105,8 @@ def test_on_a_phone_a_row_is_a_name_and_figures_with_their_heads(browser, report
     page.close()
 
 
-def test_on_a_phone_the_pictures_of_a_figure_stand_beneath_one_another(browser, report):
-    page = opened(browser, report, 390)
+def test_on_a_phone_the_pictures_of_a_figure_stand_beneath_one_another(chromium, report):
+    page = opened(chromium, report, 390)
     figure = page.locator("figure:has(h4:text-is('Congestion window'))").first
     pictures = figure.locator(".narrow > svg")
     assert pictures.count() == 5
@@ -141,16 +121,16 @@ def test_on_a_phone_the_pictures_of_a_figure_stand_beneath_one_another(browser, 
 
 
 @pytest.mark.parametrize("name", ["report", "home"])
-def test_nothing_is_cut_on_paper(browser, request, name):
-    page = opened(browser, request.getfixturevalue(name), PAPER_PX, media="print")
+def test_nothing_is_cut_on_paper(chromium, request, name):
+    page = opened(chromium, request.getfixturevalue(name), PAPER_PX, media="print")
     assert page.evaluate("document.documentElement.scrollWidth") == PAPER_PX
     assert page.evaluate(BEYOND) == []
     page.close()
 
 
 @pytest.mark.parametrize("name", ["home", "chain"])
-def test_a_wide_network_is_printed_across(browser, request, name):
-    page = opened(browser, request.getfixturevalue(name), PAPER_PX, media="print")
+def test_a_wide_network_is_printed_across(chromium, request, name):
+    page = opened(chromium, request.getfixturevalue(name), PAPER_PX, media="print")
     boxes = re.findall(rb"/MediaBox \[0 0 ([\d.]+) ([\d.]+)\]", page.pdf(format="A4", prefer_css_page_size=True))
     across = [float(width) > float(height) for width, height in boxes]
     assert across.count(True) == (name == "chain")

@@ -6,11 +6,11 @@ import sys
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 from requirement import lacking
 
-from polypath import programs
 from polypath.cli._app import COMMANDS
 from polypath.study import Study
 
@@ -77,27 +77,18 @@ def test_it_names_no_other_machine(site: Path) -> None:
     assert [str(file) for file in files if fetched.search(file.read_text(encoding="utf-8"))] == []
 
 
-def test_it_opens_and_searches_from_the_disk(site: Path) -> None:
-    if programs.find("chromium") is None or find_spec("playwright") is None:
-        lacking("web", "chromium or the Python package playwright is missing")
-    from playwright.sync_api import sync_playwright
-
-    binary = Path("/usr/lib/chromium/chromium")
-    with sync_playwright() as playwright:
-        path = str(binary) if binary.is_file() else programs.need("chromium")
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        for width in (1400, 390):
-            page = browser.new_context(viewport={"width": width, "height": 800}).new_page()
-            page.set_default_timeout(120_000)
-            mistakes: list[str] = []
-            page.on("pageerror", lambda error, kept=mistakes: kept.append(str(error)))
-            page.on("console", lambda said, kept=mistakes: kept.append(said.text) if said.type == "error" else None)
-            page.on("request", lambda asked, kept=mistakes: None if asked.url.startswith(("file:", "data:")) else kept.append(asked.url))
-            for name in ("index", "docs/recipes/buffers", *(f"docs/reference/{each}" for each in ("study-fields", "commands", "kernels"))):
-                page.goto((site / f"{name}.html").as_uri())
-                assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
-            page.goto(f"{(site / 'search.html').as_uri()}?q=reinjection")
-            page.wait_for_selector("#search-results li")
-            assert page.locator("#search-results a[href*='glossary']").count() > 0
-            assert mistakes == []
-        browser.close()
+def test_it_opens_and_searches_from_the_disk(site: Path, chromium: Any) -> None:
+    for width in (1400, 390):
+        page = chromium.new_context(viewport={"width": width, "height": 800}).new_page()
+        page.set_default_timeout(120_000)
+        mistakes: list[str] = []
+        page.on("pageerror", lambda error, kept=mistakes: kept.append(str(error)))
+        page.on("console", lambda said, kept=mistakes: kept.append(said.text) if said.type == "error" else None)
+        page.on("request", lambda asked, kept=mistakes: None if asked.url.startswith(("file:", "data:")) else kept.append(asked.url))
+        for name in ("index", "docs/recipes/buffers", *(f"docs/reference/{each}" for each in ("study-fields", "commands", "kernels"))):
+            page.goto((site / f"{name}.html").as_uri())
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
+        page.goto(f"{(site / 'search.html').as_uri()}?q=reinjection")
+        page.wait_for_selector("#search-results li")
+        assert page.locator("#search-results a[href*='glossary']").count() > 0
+        assert mistakes == []

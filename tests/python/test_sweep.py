@@ -19,7 +19,7 @@ import pytest
 from dask_cluster import Cluster, cluster_in
 from distributed.security import Security
 from requirement import lacking
-from sweep_data import LONGER, STUDY, FakeClient, study, sweep_with
+from sweep_data import LONGER, STUDY, FakeClient, content, study, sweep_with
 from typer.testing import CliRunner
 
 from polypath import owncc
@@ -313,11 +313,6 @@ def test_status_of_a_client_that_was_killed_says_so(tmp_path: Path) -> None:
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
     with cluster_in(tmp_path) as made:
         yield made
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    """All files of a results folder."""
-    return {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
 
 
 def test_the_results_are_the_same_bytes_as_on_one_machine(cluster: Cluster, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from pathlib import Path
 
 import yaml
 
@@ -29,6 +30,11 @@ seeds: 3
 
 def study(text: str = STUDY) -> Study:
     return Study.model_validate(yaml.safe_load(text))
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """All files of a results folder."""
+    return {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
 
 
 # Some seconds of work, so that there is time to disturb it.
