@@ -33,11 +33,14 @@ mod payload;
 mod redundant;
 mod roundrobin;
 mod sttf;
+mod subflow_set;
 mod weighted;
+
+pub use subflow_set::SubflowSet;
 
 use polypath_base::{Bytes, DataSeq, Duration, Instant, Rate, Segments, SmoothedRtt};
 
-/// Most subflows a connection has: masks of them have 32 bits, here as in out-of-tree MPTCP.
+/// Most subflows a connection has: sets of them have 32 bits, here as in out-of-tree MPTCP.
 pub const MAX_SUBFLOWS: usize = 32;
 
 /// Most data in one buffer of the kernel (Linux: 64 KiB less the largest TCP header).
@@ -253,10 +256,10 @@ pub trait Policy: Default {
         false
     }
 
-    /// As long as the peer's window is closed, [`Policy::pick`] would choose no path and remember nothing of them, whatever those in the bit
-    /// mask `changed` look like now: it need not be asked.
+    /// As long as the peer's window is closed, [`Policy::pick`] would choose no path and remember nothing of them, whatever those in `changed`
+    /// look like now: it need not be asked.
     #[inline]
-    fn has_met(&self, _paths: &[PathView], _changed: u32) -> bool {
+    fn has_met(&self, _paths: &[PathView], _changed: SubflowSet) -> bool {
         false
     }
 
@@ -338,7 +341,7 @@ macro_rules! schedulers {
 
             /// See [`Policy::has_met`].
             #[inline]
-            pub fn has_met(&self, paths: &[PathView], changed: u32) -> bool {
+            pub fn has_met(&self, paths: &[PathView], changed: SubflowSet) -> bool {
                 match self {
                     $(Self::$variant(policy) => policy.has_met(paths, changed),)+
                 }
@@ -387,10 +390,10 @@ schedulers! {
 }
 
 impl Scheduler {
-    /// Which path sends again bytes that went to those in the bit mask `tried`: the fastest one that was not tried, else the fastest. All
-    /// schedulers share this rule.
+    /// Which path sends again bytes that went to those in `tried`: the fastest one that was not tried, else the fastest. All schedulers share
+    /// this rule.
     #[inline]
-    pub fn pick_reinjection(paths: &[PathView], tried: u32) -> Option<usize> {
+    pub fn pick_reinjection(paths: &[PathView], tried: SubflowSet) -> Option<usize> {
         minrtt::best(paths, tried)
     }
 }

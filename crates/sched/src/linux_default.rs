@@ -4,7 +4,7 @@
 //! time". The chosen subflow gets a burst of up to 64 KiB. Congestion windows are not asked: a subflow may queue as much as
 //! its send buffer takes, so a burst waits there, and if the chosen subflow's buffer is full, nobody sends.
 
-use crate::{Choice, DataQueueView, Limit, MAX_SUBFLOWS, PathView, Policy};
+use crate::{Choice, DataQueueView, Limit, MAX_SUBFLOWS, PathView, Policy, SubflowSet};
 use polypath_base::Bytes;
 
 /// Shortest linger time first.
@@ -90,8 +90,8 @@ impl Policy for LinuxDefault {
 
     /// Every subflow that could be chosen has been looked at once.
     #[inline]
-    fn has_met(&self, subflows: &[PathView], changed: u32) -> bool {
-        subflows.iter().zip(&self.rate).enumerate().all(|(i, (s, &rate))| rate > 0 || !(s.usable || changed >> i & 1 == 1))
+    fn has_met(&self, subflows: &[PathView], changed: SubflowSet) -> bool {
+        subflows.iter().zip(&self.rate).enumerate().all(|(i, (s, &rate))| rate > 0 || !(s.usable || changed.has(i)))
     }
 }
 

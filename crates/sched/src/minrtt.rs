@@ -3,7 +3,7 @@
 //! The subflow with the lowest smoothed RTT among those whose congestion window has room; backup subflows only when no
 //! other subflow exists that could be used at all, even later.
 
-use crate::{Choice, DataQueueView, Limit, PathView, Policy};
+use crate::{Choice, DataQueueView, Limit, PathView, Policy, SubflowSet};
 
 /// Lowest RTT first. It has no state.
 #[derive(Copy, Clone, Debug, Default)]
@@ -15,7 +15,7 @@ impl Policy for MinRtt {
         if queue.end == queue.next {
             return None;
         }
-        let subflow = best(subflows, 0)?;
+        let subflow = best(subflows, SubflowSet::EMPTY)?;
         // The window of the peer is the connection's to obey.
         Some(Choice { subflow, from: queue.next, limit: Limit::Bytes(subflows[subflow].share()) })
     }
@@ -28,21 +28,21 @@ pub(crate) fn fastest(subflows: &[PathView], backup: bool) -> Option<usize> {
     among.min_by_key(|(_, s)| s.srtt).map(|(i, _)| i)
 }
 
-/// The fastest subflow that takes data, preferring those not in the bit mask `tried` and then those that are not backup.
+/// The fastest subflow that takes data, preferring those not in `tried` and then those that are not backup.
 /// A subflow that was not tried and is merely busy is waited for.
-pub(crate) fn best(subflows: &[PathView], tried: u32) -> Option<usize> {
+pub(crate) fn best(subflows: &[PathView], tried: SubflowSet) -> Option<usize> {
     for backup in [false, true] {
         let (mut fresh, mut used, mut fresh_but_busy) = (None, None, false);
         for (i, s) in subflows.iter().enumerate() {
             if s.backup != backup || !s.usable {
                 continue;
             }
-            let slot = if tried >> i & 1 == 0 { &mut fresh } else { &mut used };
+            let slot = if tried.has(i) { &mut used } else { &mut fresh };
             if s.takes_data() {
                 if slot.is_none_or(|(srtt, _)| s.srtt < srtt || (s.tcp.wins_ties && s.srtt == srtt)) {
                     *slot = Some((s.srtt, i));
                 }
-            } else if tried >> i & 1 == 0 {
+            } else if !tried.has(i) {
                 fresh_but_busy = true;
             }
         }
@@ -127,10 +127,10 @@ mod tests {
     #[test]
     fn a_reinjection_avoids_the_subflow_that_carried_it() {
         let flows = [subflow(5, 0), subflow(50, 0)];
-        assert_eq!(best(&flows, 0b01), Some(1));
-        assert_eq!(best(&flows, 0b11), Some(0), "all were tried: the fastest again");
+        assert_eq!(best(&flows, SubflowSet::of(0)), Some(1));
+        assert_eq!(best(&flows, SubflowSet::of(0).with(1)), Some(0), "all were tried: the fastest again");
         let busy = [subflow(5, 0), subflow(50, 10)];
-        assert_eq!(best(&busy, 0b01), None, "an untried subflow is waited for");
+        assert_eq!(best(&busy, SubflowSet::of(0)), None, "an untried subflow is waited for");
     }
 
     #[test]

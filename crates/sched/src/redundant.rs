@@ -12,7 +12,7 @@
 //! buffer waits behind them: some 64 KiB of progress in the fastest subflow's full queue, where all links are busy.
 //! <https://github.com/multipath-tcp/mptcp/issues/474> reports it, with goodputs of a hundredth; pull request 478 mended it.
 
-use crate::{Choice, DataQueueView, Limit, MAX_SUBFLOWS, PathView, Policy, Quirks};
+use crate::{Choice, DataQueueView, Limit, MAX_SUBFLOWS, PathView, Policy, Quirks, SubflowSet};
 use polypath_base::{Bytes, DataSeq};
 
 /// Each subflow has a place of its own in the data.
@@ -20,8 +20,8 @@ use polypath_base::{Bytes, DataSeq};
 pub struct Redundant {
     /// What each subflow was given last, as data sequence numbers: its beginning and its end.
     last: [(DataSeq, DataSeq); MAX_SUBFLOWS],
-    /// Who has been given anything yet, as bits.
-    begun: u32,
+    /// Who has been given anything yet.
+    begun: SubflowSet,
     /// Whose turn it is.
     turn: usize,
     /// As the out-of-tree stack was before it was mended.
@@ -47,7 +47,7 @@ impl Policy for Redundant {
             let s = &subflows[i];
             // What the peer has acknowledged need not be sent by the slower subflows any more.
             let (last_start, last_end) = self.last[i];
-            let goes_on = self.begun >> i & 1 == 1 && (!self.repeats || last_start.after(queue.una));
+            let goes_on = self.begun.has(i) && (!self.repeats || last_start.after(queue.una));
             let from = if goes_on { last_end.max(queue.una) } else { queue.una };
             if !from.before(queue.end) || !s.takes_data() || (s.backup && any_active) {
                 continue;
@@ -71,7 +71,7 @@ impl Policy for Redundant {
     #[inline]
     fn on_scheduled(&mut self, choice: Choice, len: Bytes) {
         self.last[choice.subflow] = (choice.from, choice.from + len.get());
-        self.begun |= 1 << choice.subflow;
+        self.begun.insert(choice.subflow);
     }
 
     fn with(self, quirks: Quirks) -> Self {

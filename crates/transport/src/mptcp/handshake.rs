@@ -25,7 +25,7 @@ impl Connection {
             Repr::RemoveAddr { address_ids } => address_ids.iter().for_each(|&id| self.on_remove_addr(now, id)),
             Repr::Prio { backup, .. } => {
                 self.subflows[i].backup = backup;
-                self.burst = None; // The scheduler is asked again: tests/scripts/mptcp-prio.pkt.
+                self.work.end_burst(); // The scheduler is asked again: tests/scripts/mptcp-prio.pkt.
             }
             Repr::FastClose { receiver_key } if receiver_key == self.local_key => {
                 // RFC 8684 section 3.5: a RST on each subflow.
@@ -105,7 +105,7 @@ impl Connection {
                 self.rx.add_buffer(self.settings.rmem[1].as_u32(), threshold);
             }
             if i == INITIAL && self.is_client && self.settings.stack.first_write_in_first_buffer {
-                self.first_write_leaves = true;
+                self.work.await_first_write();
                 self.subflows[i].sndbuf = self.subflows[i].socket.tx.sndbuf();
             } else {
                 self.sync_sndbuf();
@@ -156,7 +156,7 @@ impl Connection {
             let subflow = &mut self.subflows[i];
             if subflow.joining && !subflow.confirmed && !subflow.closed && subflow.socket.state() == State::Established {
                 subflow.socket.request_ack();
-                self.mark(i);
+                self.work.mark(i);
                 self.join_retry = now + Duration::from_millis(200);
             }
         }
@@ -197,7 +197,7 @@ impl Connection {
         if self.tx.fin == Fin::Sent {
             subflow.socket.close();
         }
-        self.mark(INITIAL);
+        self.work.mark(INITIAL);
         true
     }
 

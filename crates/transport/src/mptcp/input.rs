@@ -58,7 +58,7 @@ impl Connection {
             let bytes = self.data_options();
             for (i, subflow) in self.subflows.iter_mut().enumerate() {
                 subflow.socket.set_data_options(bytes);
-                self.touched |= 1 << i;
+                self.work.touch(i);
             }
         }
     }
@@ -118,7 +118,7 @@ impl Connection {
                 || (stack.meta_acks && (socket.rx.full_frames_wait() || (empty && socket.rx.reader_sends_ack())));
             if due && !subflow.closed && socket.state().is_synchronized() {
                 socket.request_ack();
-                self.ready |= 1 << i;
+                self.work.set_ready(i);
             }
         }
     }
@@ -199,7 +199,7 @@ impl Connection {
             for (j, subflow) in self.subflows.iter_mut().enumerate() {
                 if !subflow.closed && subflow.socket.state().is_synchronized() {
                     subflow.socket.request_ack();
-                    self.ready |= 1 << j;
+                    self.work.set_ready(j);
                 }
             }
             self.finish_if_done();
@@ -219,7 +219,7 @@ impl Connection {
             for (i, subflow) in self.subflows.iter_mut().enumerate() {
                 if !subflow.closed {
                     subflow.socket.close();
-                    self.ready |= 1 << i;
+                    self.work.set_ready(i);
                 }
             }
         }

@@ -22,23 +22,25 @@ mod scheduling;
 mod sender;
 #[cfg(test)]
 mod tests;
+mod work;
 
 pub use path_manager::PathManager;
 pub use receiver::ReassemblyCounters;
 
 use crate::Transmit;
 use crate::settings::Settings;
-use crate::stack::{MetaSendBuffer, MptcpVersion};
-use crate::tcp::{self, Context, Socket};
+use crate::stack::{MetaSendBuffer, MptcpVersion, PushOrder};
+use crate::tcp::{self, Socket};
 use keys::draw_key;
 use paths::Paths;
 use polypath_base::{Bytes, Instant, PathId, Rng, Seq};
 use polypath_cc as cc;
-use polypath_sched::{MAX_SUBFLOWS, PathView, Quirks, Scheduler};
+use polypath_sched::{Quirks, Scheduler};
 use polypath_wire::{MpOptions, Segment, Unreachable};
 use receiver::Rx;
 use sender::{Fin, Tx};
 use std::net::IpAddr;
+use work::PendingWork;
 
 /// Index of the initial subflow: it has the MP_CAPABLE handshake (RFC 8684 section 3.1), carries the handshake of the connection as a whole, and is
 /// the one left where the connection becomes plain TCP (section 3.7).
@@ -140,6 +142,12 @@ impl Subflow {
         self.is_usable() & (self.stale_rounds == 0)
     }
 
+    /// Its send buffer is another one than the connection has counted.
+    #[inline]
+    fn has_new_sndbuf(&self) -> bool {
+        self.sndbuf != self.socket.tx.sndbuf()
+    }
+
     #[inline]
     fn as_sibling(&self) -> cc::Sibling {
         self.socket.tx.sibling(self.is_usable())
@@ -156,25 +164,8 @@ pub struct Connection {
     phase: Phase,
     paths: Paths,
     subflows: Vec<Subflow>,
-    /// Subflows that may have something to send, one bit each.
-    ready: u32,
-    /// Subflows whose entry in `view` is out of date, one bit each.
-    touched: u32,
-    /// When something is due on each subflow, as of when it last had nothing to send.
-    due: [Instant; MAX_SUBFLOWS],
-    /// No entry of `due` is earlier.
-    due_floor: Instant,
-    /// What schedulers see of the subflows.
-    view: [PathView; MAX_SUBFLOWS],
-    coupled: bool,
-    /// The scheduler hands out bursts, and the stack takes them; nothing is ever reinjected there.
-    schedules_bursts: bool,
-    /// The last subflow that got a burst, and what is left of it ([`crate::stack::Stack::burst_goes_on`]).
-    burst: Option<(usize, Bytes)>,
-    /// Bit mask of the subflows that were given data since, and sent it before the scheduler was last asked: their timers count for
-    /// [`sender::Tx::rtx_interval`].
-    sends_first: u32,
-    siblings: cc::Siblings,
+    work: PendingWork,
+    push_order: PushOrder,
     random: Rng,
     local_key: u64,
     remote_key: u64,
@@ -188,10 +179,6 @@ pub struct Connection {
     join_retry: Instant,
     established_at: Option<Instant>,
     last_event: Instant,
-    /// A subflow's send buffer has grown while the writer waits.
-    sndbuf_grew: bool,
-    /// The first write is on its way, and the connection has yet to take over its subflow's send buffer.
-    first_write_leaves: bool,
     /// The last data came with 64-bit sequence numbers: this end answers in kind, as Linux does (`use_64bit_ack`).
     acks_wide: bool,
 }
@@ -215,27 +202,19 @@ impl Connection {
         let Config { settings, algorithm, scheduler, path_manager, interfaces, mut random } = config;
         let stack = settings.stack;
         let (local_key, local_token, local_idsn) = draw_key(stack.mptcp_version, &mut random);
-        let schedules_bursts = stack.schedules_bursts && scheduler.schedules_bursts();
-        let mut tx = Tx::new(settings.wmem[1].get(), stack.write_begins_fragment && schedules_bursts);
+        let push_order = stack.push_order.with(&scheduler);
+        let mut tx = Tx::new(settings.wmem[1].get(), stack.write_begins_fragment && push_order == PushOrder::Bursts);
         tx.start(local_idsn + 1);
         let rx = Rx::new(settings.rmem[1].as_u32(), settings.rmem[2].as_u32(), stack);
         Self {
-            schedules_bursts,
-            burst: None,
-            sends_first: 0,
-            coupled: algorithm.flags() & cc::flags::COUPLED != 0,
+            work: PendingWork::new(algorithm.flags() & cc::flags::COUPLED != 0),
+            push_order,
             algorithm,
             scheduler: scheduler.with(Quirks { ecf_overflows: stack.ecf_overflows, redundant_repeats: stack.redundant_repeats }),
             is_client,
             phase: Phase::Negotiating,
             paths: Paths::new(path_manager, interfaces, is_client),
             subflows: Vec::with_capacity(stack.max_subflows.min(USUAL_SUBFLOWS)),
-            ready: 0,
-            touched: 0,
-            due: [Instant::NEVER; MAX_SUBFLOWS],
-            due_floor: Instant::NEVER,
-            view: [PathView::default(); MAX_SUBFLOWS],
-            siblings: cc::Siblings::default(),
             random,
             local_key,
             remote_key: 0,
@@ -248,8 +227,6 @@ impl Connection {
             join_retry: Instant::NEVER,
             established_at: None,
             last_event: Instant::ZERO,
-            sndbuf_grew: false,
-            first_write_leaves: false,
             acks_wide: false,
             settings,
         }
@@ -265,7 +242,7 @@ impl Connection {
     /// Starts the handshake of the first path.
     pub fn open(&mut self, now: Instant) {
         self.subflows[INITIAL].socket.open(now);
-        self.mark(INITIAL);
+        self.work.mark(INITIAL);
     }
 
     /// The application has `amount` more to write and blocks in send; [`Bytes::MAX`] is endless.
@@ -314,10 +291,9 @@ impl Connection {
         subflow.heard_at = now;
         subflow.potentially_failed = false;
         subflow.stale = false;
-        let cx = context(now, self.coupled, &mut self.siblings, i);
-        subflow.socket.handle_segment(cx, segment);
+        subflow.socket.handle_segment(self.work.context(now, i), segment);
         let (confirmed, has_data) = (subflow.confirmed, !subflow.socket.delivered.is_empty());
-        self.touched |= 1 << i;
+        self.work.touch(i);
         if self.phase == Phase::Negotiating || !confirmed {
             self.advance_handshake(now, i, segment);
         }
@@ -331,16 +307,16 @@ impl Connection {
             if socket.is_quiet() {
                 // A receiver whose ACK is not due yet.
                 let due = socket.poll_timeout();
-                self.set_due(i, due);
+                self.work.set_due(i, due);
             } else {
-                self.ready |= 1 << i;
+                self.work.set_ready(i);
             }
             return;
         }
-        // The siblings' view follows once what may be sent has been: see `on_subflow_idle`.
-        self.ready |= 1 << i;
-        if self.settings.stack.gives_after_sending {
-            self.sndbuf_grew = true;
+        // The siblings' view follows once what may be sent has been: see `on_subflow_quiet`.
+        self.work.set_ready(i);
+        if self.push_order == PushOrder::BufferByBuffer {
+            self.work.push_again();
         } else {
             self.push_now(now);
         }
@@ -351,7 +327,7 @@ impl Connection {
         self.last_event = now;
         if let Some(i) = self.paths.subflow(path) {
             self.subflows[i].socket.handle_unreachable(now, message);
-            self.mark(i);
+            self.work.mark(i);
         }
     }
 
@@ -363,12 +339,11 @@ impl Connection {
             if subflow.closed || subflow.socket.poll_timeout() > now {
                 continue;
             }
-            let cx = context(now, self.coupled, &mut self.siblings, i);
-            subflow.socket.handle_timeout(cx);
+            subflow.socket.handle_timeout(self.work.context(now, i));
             let timeouts = subflow.socket.tx.timeouts();
             let timed_out = timeouts != subflow.timeouts;
             subflow.timeouts = timeouts;
-            self.mark(i);
+            self.work.mark(i);
             if timed_out {
                 self.on_subflow_timeout(i);
             }
@@ -404,97 +379,76 @@ impl Connection {
     #[inline(always)]
     pub fn poll_transmit_into(&mut self, now: Instant, segment: &mut Segment) -> Option<PathId> {
         loop {
-            if self.ready == 0 && !self.resume_writer(now) {
-                if self.sends_first != 0 {
+            let Some(i) = self.work.ready().or_else(|| self.resume_writer(now)) else {
+                if !self.work.sends_first().is_empty() {
                     self.count_timers_of_first(now);
                 }
                 return None;
-            }
-            let i = self.ready.trailing_zeros() as usize;
+            };
             let subflow = &mut self.subflows[i];
-            let cx = context(now, self.coupled, &mut self.siblings, i);
-            if subflow.socket.poll_transmit_into(cx, segment) {
+            if subflow.socket.poll_transmit_into(self.work.context(now, i), segment) {
                 let path = subflow.path;
-                self.touched |= 1 << i;
+                self.work.touch(i);
                 if subflow.socket.is_patched() {
                     self.debug_check_options(i, segment);
                 } else {
                     self.add_options(i, segment);
                 }
                 if self.subflows[i].socket.is_quiet() {
-                    self.on_subflow_idle(i);
+                    self.on_subflow_quiet(i);
                 }
                 return Some(path);
             }
-            self.on_subflow_idle(i);
+            self.on_subflow_quiet(i);
         }
     }
 
-    /// A subflow's send buffer has grown: the writer may go on. True if a subflow has something to send now.
+    /// All have sent. Where the connection pushes again, the subflow that has something to send then.
     #[inline]
-    fn resume_writer(&mut self, now: Instant) -> bool {
-        if self.first_write_leaves && self.tx.accepted > 0 {
-            self.first_write_leaves = false;
-            self.sndbuf_grew = true;
+    fn resume_writer(&mut self, now: Instant) -> Option<usize> {
+        if self.work.take_first_write(self.tx.accepted > 0) {
             self.sync_sndbuf();
         }
-        if self.sndbuf_grew {
-            self.sndbuf_grew = false;
+        if self.work.take_push() {
             self.push(now);
         }
-        self.ready != 0
+        self.work.ready()
     }
 
     /// A subflow has nothing more to send for now.
     #[inline]
-    fn on_subflow_idle(&mut self, i: usize) {
-        self.ready &= !(1 << i);
+    fn on_subflow_quiet(&mut self, i: usize) {
+        self.refresh_sibling(i);
         let subflow = &self.subflows[i];
-        if self.coupled && !self.tx.is_idle() {
-            self.siblings.as_mut_slice()[i] = subflow.as_sibling();
+        if self.tx.blocked && subflow.has_new_sndbuf() {
+            // The writer may go on.
+            self.work.push_again();
+            self.work.touch(i);
         }
-        if self.tx.blocked && subflow.sndbuf != subflow.socket.tx.sndbuf() {
-            self.sndbuf_grew = true;
-            self.touched |= 1 << i;
-        }
-        let due = subflow.socket.poll_timeout();
-        self.set_due(i, due);
-    }
-
-    /// Something is due on a subflow.
-    #[inline]
-    fn set_due(&mut self, i: usize, due: Instant) {
-        self.due[i] = due;
-        self.due_floor = self.due_floor.min(due);
+        self.work.on_quiet(i, subflow.socket.poll_timeout());
     }
 
     /// When [`Connection::handle_timeout`] is due.
     pub fn poll_timeout(&self) -> Instant {
-        self.due[..self.subflows.len()].iter().fold(self.own_timeout(), |due, &of_subflow| due.min(of_subflow))
+        self.work.due().min(self.connection_timeout())
     }
 
-    /// When [`Connection::handle_timeout`] is due, if that is before `limit`: most timeouts move later and later, and then nobody looks
-    /// for the next one.
+    /// When [`Connection::handle_timeout`] is due, if that is before `limit`.
     #[inline]
     pub fn poll_timeout_before(&mut self, limit: Instant) -> Option<Instant> {
-        if self.due_floor.min(self.own_timeout()) >= limit {
-            debug_assert!(self.poll_timeout() >= limit, "the floor lies below every subflow's timeout");
-            return None;
-        }
-        self.due_floor = self.due.into_iter().fold(Instant::NEVER, Instant::min);
-        Some(self.poll_timeout()).filter(|&due| due < limit)
+        self.work.due_before(limit, self.connection_timeout())
     }
 
     /// When something is due that is no subflow's.
     #[inline]
-    fn own_timeout(&self) -> Instant {
+    fn connection_timeout(&self) -> Instant {
         self.tx.rtx_due.min(self.read_due).min(self.join_retry).min(self.paths.timer_due())
     }
 
     /// [`Connection::poll_transmit`] may have something to send.
     #[inline]
     pub fn may_transmit(&self) -> bool {
-        self.ready != 0
+        self.work.ready().is_some()
     }
 
     // Getters.
@@ -577,13 +531,6 @@ impl Connection {
 
     // Subflows.
 
-    /// Something happened on a subflow: it may have something to send, and the schedulers' view of it is out of date.
-    #[inline]
-    fn mark(&mut self, i: usize) {
-        self.ready |= 1 << i;
-        self.touched |= 1 << i;
-    }
-
     /// Bytes of options that full data segments leave room for: a DSS with the acknowledgements of the moment, of 4 or 8 bytes (RFC 8684 section 3.3;
     /// Linux: `mptcp_established_options_dss`).
     fn data_options(&self) -> u32 {
@@ -629,15 +576,15 @@ impl Connection {
             sndbuf,
         });
         self.paths.register(path, i);
-        self.view[i].tcp.wins_ties = self.settings.stack.newer_of_equals;
-        self.siblings.push(cc::Sibling::default());
+        self.work.add(self.settings.stack.newer_of_equals);
         i
     }
 
     /// Brings the siblings' view of a subflow up to date. Only a sender's windows depend on it.
+    #[inline]
     fn refresh_sibling(&mut self, i: usize) {
-        if self.coupled && !self.tx.is_idle() {
-            self.siblings.as_mut_slice()[i] = self.subflows[i].as_sibling();
+        if !self.tx.is_idle() {
+            self.work.set_sibling(i, || self.subflows[i].as_sibling());
         }
     }
 
@@ -651,14 +598,4 @@ impl Connection {
     fn is_usable(&self, i: usize) -> bool {
         self.subflows[i].is_usable()
     }
-}
-
-/// What a subflow is told; the others only if the algorithm looks at them.
-#[inline(always)]
-fn context(now: Instant, coupled: bool, siblings: &mut cc::Siblings, own: usize) -> Context<'_> {
-    if !coupled {
-        return Context::at(now);
-    }
-    siblings.set_own(own);
-    Context { now, siblings: Some(siblings) }
 }

@@ -98,7 +98,7 @@ impl Paths {
 impl Connection {
     /// A subflow's handshake is complete.
     pub(super) fn on_confirmed(&mut self, now: Instant, i: usize) {
-        self.touched |= 1 << i;
+        self.work.touch(i);
         self.sync_sndbuf();
         if i != INITIAL || self.paths.started || self.phase != Phase::Established {
             return;
@@ -121,7 +121,7 @@ impl Connection {
     pub fn set_route_mtu(&mut self, now: Instant, path: PathId, learnt: RouteMtu) {
         if let Some(i) = self.paths.subflow(path) {
             self.subflows[i].socket.set_route_mtu(now, learnt);
-            self.mark(i);
+            self.work.mark(i);
         }
     }
 
@@ -130,7 +130,7 @@ impl Connection {
         let subflow = &mut self.subflows[i];
         subflow.waiting_options.push(option);
         subflow.socket.request_ack();
-        self.mark(i);
+        self.work.mark(i);
     }
 
     /// Tells the client on a subflow of the next address that it does not know, if there is one.
@@ -209,7 +209,7 @@ impl Connection {
         let i = self.add_socket(path, new.local, new.remote, true);
         self.subflows[i].backup = new.backup;
         self.subflows[i].socket.open(now);
-        self.mark(i);
+        self.work.mark(i);
     }
 
     /// RFC 8684 section 3.4.1: the peer has another address, or has heard of ours.
@@ -312,8 +312,8 @@ impl Connection {
     #[cold]
     pub(super) fn drop_subflow(&mut self, i: usize) {
         self.subflows[i].closed = true;
-        self.mark(i);
+        self.work.mark(i);
         self.subflows[i].socket.abort();
-        self.due[i] = Instant::NEVER;
+        self.work.set_due(i, Instant::NEVER);
     }
 }

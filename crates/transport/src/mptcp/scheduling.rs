@@ -10,11 +10,11 @@ use super::connection_mss::{Candidate, connection_mss};
 use super::sender::{Fin, Piece};
 use super::{Connection, INITIAL, Phase};
 use crate::limit_clock::Limit as SenderLimit;
-use crate::stack::{MetaRetransmission, MetaSendBuffer};
+use crate::stack::{MetaRetransmission, MetaSendBuffer, PushOrder};
 use crate::tcp::{CaState, State};
 use crate::timer_wheel::fires_at;
 use polypath_base::{Bytes, DataSeq, Duration, Instant, Segments};
-use polypath_sched::{Choice, DataQueueView, Limit, MAX_SUBFLOWS, Scheduler};
+use polypath_sched::{Choice, DataQueueView, Limit, MAX_SUBFLOWS, Scheduler, SubflowSet};
 
 /// Rounds of the retransmission timer without a sign of life after which a subflow is stale (`mptcp.stale_loss_cnt`).
 const STALE_ROUNDS: u8 = 4;
@@ -69,7 +69,7 @@ impl Connection {
         if !self.tx.una.before(self.tx.sent_end()) && self.tx.next == self.tx.end {
             self.tx.rtx_due = Instant::NEVER;
         } else {
-            if self.schedules_bursts && self.tx.pending.before(self.tx.end) && self.tx.window_end.after(self.tx.pending) {
+            if self.push_order == PushOrder::Bursts && self.tx.pending.before(self.tx.end) && self.tx.window_end.after(self.tx.pending) {
                 // Linux asks the scheduler before it lets go of what was acknowledged.
                 self.note_rtx_interval(now);
             }
@@ -92,38 +92,21 @@ impl Connection {
         if self.phase == Phase::Negotiating || self.tx.is_idle() {
             return;
         }
-        let mut touched = self.touched;
-        while touched != 0 {
-            let s = &self.subflows[touched.trailing_zeros() as usize];
-            touched &= touched - 1;
-            if s.sndbuf != s.socket.tx.sndbuf() && !s.closed {
-                self.sync_sndbuf();
-                break;
-            }
+        if self.work.touched().iter().any(|i| self.subflows[i].has_new_sndbuf() && !self.subflows[i].closed) {
+            self.sync_sndbuf();
         }
         if self.tx.blocked {
             self.refill();
         }
-        if self.schedules_bursts {
-            let (mut last, mut left) = (None, 0);
-            loop {
-                while self.tx.pending.before(self.tx.end) && self.schedule_burst(now, &mut last, &mut left) {}
-                if !self.tx.between_writes {
-                    break;
+        match self.push_order {
+            PushOrder::Bursts => self.push_bursts(now),
+            PushOrder::BufferByBuffer => {
+                if !self.tx.all_given() && self.schedule(now) {
+                    self.work.push_again();
+                    return;
                 }
-                self.refill();
             }
-            if last.is_some() && self.tx.rtx_due == Instant::NEVER && self.sends_first == 0 {
-                self.arm_retransmission(now);
-            }
-        } else if self.settings.stack.gives_after_sending {
-            // Each buffer leaves as far as it may before the next is given.
-            if (self.tx.pending.before(self.tx.end) || !self.tx.reinject.is_empty()) && self.schedule(now) {
-                self.sndbuf_grew = true;
-                return;
-            }
-        } else {
-            while (self.tx.pending.before(self.tx.end) || !self.tx.reinject.is_empty()) && self.schedule(now) {}
+            PushOrder::AllAtOnce => while !self.tx.all_given() && self.schedule(now) {},
         }
         if self.tx.blocked && self.settings.stack.relieves_send_buffer && self.tx.all_given() && self.scheduler.retransmits_head_of_line() {
             self.opportunistic_retransmit(now);
@@ -139,25 +122,38 @@ impl Connection {
         }
     }
 
+    /// Bursts, as long as the scheduler hands them out; a writer that waits writes on in between.
+    #[inline(always)]
+    fn push_bursts(&mut self, now: Instant) {
+        let (mut last, mut left) = (None, SubflowSet::EMPTY);
+        loop {
+            while self.tx.pending.before(self.tx.end) && self.schedule_burst(now, &mut last, &mut left) {}
+            if !self.tx.between_writes {
+                break;
+            }
+            self.refill();
+        }
+        if last.is_some() && self.tx.rtx_due == Instant::NEVER && self.work.sends_first().is_empty() {
+            self.arm_retransmission(now);
+        }
+    }
+
     /// Brings the schedulers' view of the subflows up to date, where anything has happened since.
     #[inline]
     fn refresh_view(&mut self) {
         // One that hands out bursts reads only the fields above; the others are not brought up to date for it.
-        let all = !self.schedules_bursts;
-        let stack = self.settings.stack;
-        let mut touched = std::mem::take(&mut self.touched);
-        while touched != 0 {
-            let i = touched.trailing_zeros() as usize;
-            touched &= touched - 1;
-            let early = self.may_send_before_confirmation(i);
+        let all = self.push_order != PushOrder::Bursts;
+        let keeps_buffers = self.settings.stack.subflow_keeps_buffers;
+        let is_fallback = self.phase == Phase::Fallback;
+        self.work.refresh_views(|i, view| {
             let s = &mut self.subflows[i];
-            if stack.subflow_keeps_buffers {
-                self.view[i].tcp.buffered = Some(s.socket.tx.buffered());
+            if keeps_buffers {
+                view.tcp.buffered = Some(s.socket.tx.buffered());
             }
             let socket = &s.socket;
-            let usable = s.is_usable() || (self.phase == Phase::Fallback && socket.state().can_send()) || early;
-            let view = &mut self.view[i];
-            view.usable = usable;
+            // The client's initial subflow sends before the peer has confirmed the handshake (RFC 8684 section 3.1).
+            let sends_early = i == INITIAL && self.is_client && !s.confirmed && socket.state() == State::Established;
+            view.usable = s.is_usable() || (is_fallback && socket.state().can_send()) || sends_early;
             view.backup = s.backup;
             view.queued = socket.tx.wmem_queued();
             view.room = view.queued < socket.tx.sndbuf();
@@ -172,13 +168,7 @@ impl Connection {
                 view.unsent = socket.tx.unsent();
                 view.tcp.in_loss = socket.tx.ca_state() == CaState::Loss;
             }
-        }
-    }
-
-    /// The initial subflow sends before the peer has confirmed the handshake (RFC 8684 section 3.1).
-    #[inline]
-    fn may_send_before_confirmation(&self, i: usize) -> bool {
-        i == INITIAL && self.is_client && !self.subflows[i].confirmed && self.subflows[i].socket.state() == State::Established
+        });
     }
 
     #[inline]
@@ -189,7 +179,6 @@ impl Connection {
     /// One choice of the scheduler and what follows from it; false when nothing more can be given.
     #[inline(never)]
     fn schedule(&mut self, now: Instant) -> bool {
-        let count = self.subflows.len();
         let queue = self.queue(now);
         self.refresh_view();
         if self.settings.stack.meta_retransmission == MetaRetransmission::LastTimer {
@@ -200,33 +189,32 @@ impl Connection {
         {
             return self.schedule_reinjection(now, piece);
         }
-        let Some(choice) = self.scheduler.pick(&self.view[..count], &queue) else { return false };
+        let Some(choice) = self.scheduler.pick(self.work.views(), &queue) else { return false };
         self.schedule_chunk(now, choice, &queue)
     }
 
     /// As [`Connection::schedule`] for a scheduler that hands out bursts: a burst, fragment by fragment, until the burst or the subflow's buffer is used up.
     ///
-    /// `last` is the subflow that got data just before, `left` a bit mask of those that got data before that one: what they have, Linux sends
+    /// `last` is the subflow that got data just before, `left` are those that got data before that one: what they have, Linux sends
     /// before it goes on.
     #[inline(always)]
-    fn schedule_burst(&mut self, now: Instant, last: &mut Option<usize>, left: &mut u32) -> bool {
-        let count = self.subflows.len();
-        if !self.tx.window_end.after(self.tx.pending) && self.scheduler.has_met(&self.view[..count], self.touched) {
+    fn schedule_burst(&mut self, now: Instant, last: &mut Option<usize>, left: &mut SubflowSet) -> bool {
+        if !self.tx.window_end.after(self.tx.pending) && self.scheduler.has_met(self.work.last_views(), self.work.touched()) {
             // The peer's window is full, so no subflow may send.
             return false;
         }
         self.refresh_view();
         self.note_rtx_interval(now);
-        self.sends_first = *left;
-        let (i, mut burst) = if let Some(rest) = self.rest_of_burst() {
+        self.work.set_sends_first(*left);
+        let (i, mut burst) = if let Some(rest) = self.work.rest_of_burst() {
             rest
         } else {
             let queue = self.queue(now);
-            let Some(choice) = self.scheduler.pick(&self.view[..count], &queue) else { return false };
+            let Some(choice) = self.scheduler.pick(self.work.views(), &queue) else { return false };
             (choice.subflow, choice.limit.bytes().unwrap_or(Bytes::ZERO))
         };
         if let Some(last) = last.replace(i).filter(|&last| last != i) {
-            *left |= 1 << last;
+            left.insert(last);
         }
         // The buffer of this stack is a fragment.
         let start = self.tx.pending;
@@ -245,25 +233,19 @@ impl Connection {
                 break;
             }
             if self.settings.stack.rtx_interval_by_fragment {
-                self.sends_first = *left;
+                self.work.set_sends_first(*left);
             }
         }
         if self.settings.stack.burst_goes_on {
-            self.burst = Some((i, burst));
+            self.work.keep_burst(i, burst);
         }
         self.tx.pending.after(start)
-    }
-
-    /// The subflow that has the last burst and what is left of it, where that goes on with the next data and the subflow may send.
-    #[inline]
-    fn rest_of_burst(&self) -> Option<(usize, Bytes)> {
-        self.burst.filter(|&(i, rest)| rest > Bytes::ZERO && self.view[i].usable && self.view[i].room)
     }
 
     /// What the scheduler allows, in whole segments as far as the peer's window goes.
     #[inline(never)]
     fn schedule_chunk(&mut self, now: Instant, choice: Choice, queue: &DataQueueView) -> bool {
-        let mss = self.view[choice.subflow].mss;
+        let mss = self.work.views()[choice.subflow].mss;
         if choice.from.before(queue.next) {
             // A copy of data that went elsewhere before; of a whole buffer also what was acknowledged of it.
             let (from, most) = match choice.limit {
@@ -290,7 +272,7 @@ impl Connection {
         let limit = choice.limit.bytes().map_or(Bytes::MAX, |most| self.allowed(most, mss));
         let len = self.tx.cut(self.tx.pending, window.get(), limit.get(), mss.get());
         self.scheduler.on_scheduled(choice, Bytes::from_u32(len));
-        self.tx.pieces.push_back(Piece { dsn: self.tx.pending, len, tried: 1 << choice.subflow });
+        self.tx.pieces.push_back(Piece { dsn: self.tx.pending, len, tried: SubflowSet::of(choice.subflow) });
         self.enqueue_on_subflow(now, choice.subflow, self.tx.pending, len);
         self.tx.pending += u64::from(len);
         self.tx.next = self.tx.next.max(self.tx.pending);
@@ -314,7 +296,7 @@ impl Connection {
 
     /// The size of segments that the connection as a whole counts in (Linux of the out-of-tree stack: `mptcp_current_mss`).
     fn connection_mss(&self) -> Option<Bytes> {
-        let candidates = self.view[..self.subflows.len()].iter().filter(|view| view.usable).map(|view| Candidate {
+        let candidates = self.work.views().iter().filter(|view| view.usable).map(|view| Candidate {
             mss: view.mss,
             window: view.capacity.max(view.in_flight),
             srtt: view.srtt,
@@ -337,7 +319,7 @@ impl Connection {
             subflow.socket.tx.raise_peer_window(window);
         }
         subflow.socket.push_mapping(now, dsn, Bytes::from_u32(len));
-        self.mark(i);
+        self.work.mark(i);
     }
 
     // What a subflow has goes on another one too.
@@ -346,13 +328,13 @@ impl Connection {
         let end = dsn + u64::from(len);
         let first = self.tx.pieces.partition_point(|p| !p.end().after(dsn));
         for piece in self.tx.pieces.iter_mut().skip(first).take_while(|p| p.dsn.before(end)) {
-            piece.tried |= 1 << i;
+            piece.tried.insert(i);
         }
     }
 
     #[inline(never)]
     fn schedule_reinjection(&mut self, now: Instant, piece: Piece) -> bool {
-        let Some(i) = Scheduler::pick_reinjection(&self.view[..self.subflows.len()], piece.tried) else { return false };
+        let Some(i) = Scheduler::pick_reinjection(self.work.views(), piece.tried) else { return false };
         self.tx.reinject.pop_front();
         let dsn = piece.dsn.max(self.tx.una);
         let len = piece.end().distance(dsn) as u32;
@@ -369,7 +351,7 @@ impl Connection {
             return;
         }
         self.refresh_view();
-        if let Some(i) = Scheduler::pick_reinjection(&self.view[..self.subflows.len()], 0) {
+        if let Some(i) = Scheduler::pick_reinjection(self.work.views(), SubflowSet::EMPTY) {
             self.retransmit_head(now, i, false);
         }
     }
@@ -379,31 +361,21 @@ impl Connection {
     #[inline(never)]
     fn retransmit_head(&mut self, now: Instant, fast: usize, by_window: bool) -> bool {
         let Some(&head) = self.tx.pieces.front() else { return false };
-        let carriers = |i: &usize| *i != fast && head.tried >> *i & 1 == 1;
-        let view = self.view;
-        let count = self.subflows.len();
-        let srtt = |i: usize| view[i].srtt.as_duration();
-        let room = self.tx.queued() < self.tx.sndbuf;
-        let since = self.tx.penalised_at[fast].map(|at| now.since(at));
-        if by_window || !room {
+        let carriers = head.tried.without(fast);
+        if by_window || self.tx.queued() >= self.tx.sndbuf {
             self.scheduler.on_blocked();
+            self.penalise(now, fast, carriers);
         }
-        if (by_window || !room) && since.is_none_or(|since| since >= srtt(fast)) {
-            for i in (0..count).filter(carriers) {
-                if srtt(fast) < srtt(i) && self.subflows[i].socket.tx.ca_state() == CaState::Open {
-                    self.subflows[i].socket.tx.penalise();
-                    self.touched |= 1 << i;
-                    self.tx.penalised_at[fast] = Some(now);
-                }
-            }
-        }
-        if head.tried >> fast & 1 == 1 {
+        if head.tried.has(fast) {
             return false;
         }
+        // As they were before the penalty.
+        let views = self.work.last_views();
+        let srtt = |i: usize| views[i].srtt.as_duration();
         // Worth it only if the carrier is stuck with a tiny window or more than four times as slow.
         let mut worth = false;
-        for i in (0..count).filter(carriers) {
-            if view[i].capacity <= Segments::new(4) {
+        for i in carriers.iter() {
+            if views[i].capacity <= Segments::new(4) {
                 worth = true;
                 break;
             }
@@ -412,20 +384,37 @@ impl Connection {
                 break;
             }
         }
-        if !worth || !view[fast].takes_data() {
+        if !worth || !views[fast].takes_data() {
             return false;
         }
+        let share = views[fast].share().as_u32();
         let dsn = head.dsn.max(self.tx.una);
         let left = head.end().distance(dsn) as u32;
-        let len = left.min(view[fast].share().as_u32());
+        let len = left.min(share);
         // What does not fit stays a piece of its own.
-        self.tx.pieces[0] = Piece { dsn, len, tried: head.tried | 1 << fast };
+        self.tx.pieces[0] = Piece { dsn, len, tried: head.tried.with(fast) };
         if len < left {
             self.tx.pieces.insert(1, Piece { dsn: dsn + u64::from(len), len: left - len, tried: head.tried });
         }
         self.tx.reinjected_bytes += u64::from(len);
         self.enqueue_on_subflow(now, fast, dsn, len);
         true
+    }
+
+    /// The windows of those among `carriers` that are slower than `fast` are halved, at most once in a round trip of `fast`.
+    fn penalise(&mut self, now: Instant, fast: usize, carriers: SubflowSet) {
+        let srtt = self.work.views()[fast].srtt.as_duration();
+        if self.tx.penalised_at[fast].is_some_and(|at| now.since(at) < srtt) {
+            return;
+        }
+        for i in carriers.iter() {
+            let tx = &mut self.subflows[i].socket.tx;
+            if srtt < self.work.last_views()[i].srtt.as_duration() && tx.ca_state() == CaState::Open {
+                tx.penalise();
+                self.work.touch(i);
+                self.tx.penalised_at[fast] = Some(now);
+            }
+        }
     }
 
     /// A subflow had a retransmission timeout.
@@ -448,8 +437,8 @@ impl Connection {
         }
         for (dsn, len) in self.subflows[i].socket.tx.unacked_mappings() {
             // Once is enough: what another subflow has already is not reinjected again.
-            if self.tx.tried(dsn) & !(1 << i) == 0 {
-                self.tx.queue_reinjection(dsn, len.as_u32(), 1 << i);
+            if self.tx.tried(dsn).without(i).is_empty() {
+                self.tx.queue_reinjection(dsn, len.as_u32(), SubflowSet::of(i));
             }
         }
     }
@@ -475,14 +464,14 @@ impl Connection {
     fn note_rtx_interval(&mut self, now: Instant) {
         let dues = self.subflows.iter().filter(|s| s.times_retransmission()).filter_map(|s| s.socket.tx.rtx_due());
         self.tx.rtx_interval = dues.fold(Duration::ZERO, |most, due| most.max(due.since(now)));
-        self.sends_first = 0;
+        self.work.set_sends_first(SubflowSet::EMPTY);
     }
 
     /// The subflows that send before the scheduler is asked have sent by now: their timers count as well.
     #[cold]
     pub(super) fn count_timers_of_first(&mut self, now: Instant) {
-        let first = std::mem::take(&mut self.sends_first);
-        for (_, subflow) in self.subflows.iter().enumerate().filter(|(i, s)| first >> i & 1 == 1 && s.times_retransmission()) {
+        let first = self.work.take_sends_first();
+        for subflow in first.iter().map(|i| &self.subflows[i]).filter(|s| s.times_retransmission()) {
             let wait = subflow.socket.tx.rtx_due().map_or(Duration::ZERO, |due| due.since(now));
             self.tx.rtx_interval = self.tx.rtx_interval.max(wait);
         }
@@ -504,7 +493,7 @@ impl Connection {
             if self.settings.stack.reinjects_pieces {
                 self.tx.rtx_backoff += 1;
                 if let Some(head) = self.tx.pieces.front().copied() {
-                    self.tx.queue_reinjection(head.dsn, head.len, 0);
+                    self.tx.queue_reinjection(head.dsn, head.len, SubflowSet::EMPTY);
                 }
             } else {
                 self.retransmit_fragment(now);
@@ -521,7 +510,7 @@ impl Connection {
     fn probe_window(&mut self, now: Instant) {
         self.tx.rtx_backoff += 1;
         self.refresh_view();
-        let usable = |i: &usize| self.view[*i].usable && self.subflows[*i].socket.tx.packets_out() == Segments::ZERO;
+        let usable = |i: &usize| self.work.views()[*i].usable && self.subflows[*i].socket.tx.packets_out() == Segments::ZERO;
         if let Some(i) = (0..self.subflows.len()).find(usable) {
             self.enqueue_on_subflow(now, i, self.tx.una - 1, 1);
         }
@@ -574,7 +563,7 @@ impl Connection {
             (0..self.subflows.len()).any(|j| j != i && self.is_usable(j) && self.subflows[j].stale_rounds < (STALE_ROUNDS - 1).max(1));
         if alternative {
             self.subflows[i].stale = true;
-            self.touched |= 1 << i;
+            self.work.touch(i);
             self.reinject_all_of(i);
         }
     }
@@ -584,7 +573,7 @@ impl Connection {
         if self.phase == Phase::Fallback {
             self.tx.fin = Fin::Sent;
             self.subflows[INITIAL].socket.close();
-            self.ready |= 1 << INITIAL;
+            self.work.set_ready(INITIAL);
             return;
         }
         self.tx.fin = Fin::Sent;
@@ -597,7 +586,7 @@ impl Connection {
         for (i, subflow) in self.subflows.iter_mut().enumerate() {
             if !subflow.closed && subflow.socket.state().is_synchronized() {
                 subflow.socket.request_ack();
-                self.ready |= 1 << i;
+                self.work.set_ready(i);
             }
         }
     }

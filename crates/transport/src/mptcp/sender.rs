@@ -6,7 +6,7 @@
 
 use crate::limit_clock::{Limit, LimitClock};
 use polypath_base::{Bytes, DataSeq, Duration, Instant};
-use polypath_sched::BUFFER;
+use polypath_sched::{BUFFER, SubflowSet};
 use std::collections::VecDeque;
 
 /// Bytes of data in one fragment of the upstream stack's send queue: a 32 KiB page fragment less its header.
@@ -36,8 +36,8 @@ struct Fragments {
 pub(super) struct Piece {
     pub(super) dsn: DataSeq,
     pub(super) len: u32,
-    /// Bit mask of the subflows that carried it.
-    pub(super) tried: u32,
+    /// The subflows that carried it.
+    pub(super) tried: SubflowSet,
 }
 
 impl Piece {
@@ -318,9 +318,9 @@ impl Tx {
         self.first + bytes_acked
     }
 
-    /// Subflows that carried the byte at `dsn`, as bits (out-of-tree stack only).
-    pub(super) fn tried(&self, dsn: DataSeq) -> u32 {
-        self.piece(dsn).map_or(0, |p| p.tried)
+    /// Subflows that carried the byte at `dsn` (out-of-tree stack only).
+    pub(super) fn tried(&self, dsn: DataSeq) -> SubflowSet {
+        self.piece(dsn).map_or(SubflowSet::EMPTY, |p| p.tried)
     }
 
     /// The piece with the byte at `dsn` (out-of-tree stack only).
@@ -336,7 +336,7 @@ impl Tx {
     }
 
     /// Queues a piece for another subflow than those in `tried`, in order and only once.
-    pub(super) fn queue_reinjection(&mut self, dsn: DataSeq, len: u32, tried: u32) {
+    pub(super) fn queue_reinjection(&mut self, dsn: DataSeq, len: u32, tried: SubflowSet) {
         if !(dsn + u64::from(len)).after(self.una) {
             return;
         }
@@ -399,7 +399,7 @@ mod tests {
         tx.next = tx.end;
         tx.pending = tx.end;
         for dsn in [3000, 1000, 2000, 1000] {
-            tx.queue_reinjection(DataSeq::new(dsn), 1000, 1);
+            tx.queue_reinjection(DataSeq::new(dsn), 1000, SubflowSet::of(0));
         }
         assert_eq!(tx.reinject.iter().map(|p| p.dsn.get()).collect::<Vec<_>>(), [1000, 2000, 3000]);
         tx.acknowledge(DataSeq::new(2500), 0);

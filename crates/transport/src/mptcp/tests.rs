@@ -6,7 +6,7 @@ mod bytes;
 use super::path_manager::{Endpoint, Endpoints, Ndiffports, PathManager};
 use super::{Config, Connection, Interface};
 use crate::harness::{CLIENT, Direction, Net, SERVER, Sent, change, down, lose, lose_at_random, lose_if, through_bytes};
-use crate::stack::{LINUX_6_12_117, MPTCP_0_96_LINUX_5_4_188, MptcpVersion, Stack};
+use crate::stack::{LINUX_6_12_117, MPTCP_0_96_LINUX_5_4_188, MptcpVersion, PushOrder, Stack};
 use crate::{Settings, Transmit};
 use polypath_base::{Bytes, DataSeq, Duration, Instant, PathId, Rng, Seq};
 use polypath_cc as cc;
@@ -19,7 +19,7 @@ mod fallback;
 mod hostile;
 
 fn config(settings: &Settings, manager: PathManager, addresses: usize, name: &str) -> Config {
-    let scheduler = if settings.stack.schedules_bursts { "default" } else { "minrtt" };
+    let scheduler = if settings.stack.push_order == PushOrder::Bursts { "default" } else { "minrtt" };
     Config {
         settings: settings.clone(),
         algorithm: cc::find("reno").expect("reno is always there"),

@@ -34,7 +34,7 @@
 //! `stacks` of `crates/sim/src/build.rs`. The engine linux does not read this table.
 
 use super::declare::{Row, kernels};
-use super::values::{MetaRetransmission, MetaSendBuffer, MptcpVersion, PrrBound, ReceiveCharge, TimerFloor, Words};
+use super::values::{MetaRetransmission, MetaSendBuffer, MptcpVersion, PrrBound, PushOrder, ReceiveCharge, TimerFloor, Words};
 use polypath_base::Duration;
 
 kernels! {
@@ -341,23 +341,17 @@ kernels! {
             LINUX_6_1_192 = false, "a choice: it has no scheduler that asks";
             LINUX_6_12_117 = false, "a choice: it has no scheduler that asks";
         }
-        /// What a subflow has waiting leaves before the connection gives it more, one buffer at a time; else the connection gives all it may first.
-        gives_after_sending: bool {
-            MPTCP_0_96_LINUX_5_4_188 = true, "its public sources, and measured: specs/notes/out-of-tree-sending";
-            LINUX_6_1_192 = false, "its public sources: __mptcp_push_pending lets a subflow send when it turns to another";
-            LINUX_6_12_117 = false, "measured, specs/notes/mptcp-two-paths";
+        /// In what order data goes to subflows, and when it leaves (`__mptcp_push_pending`, `mptcp_subflow_get_send`).
+        push_order: PushOrder {
+            MPTCP_0_96_LINUX_5_4_188 = PushOrder::BufferByBuffer, "its public sources, and measured: specs/notes/out-of-tree-sending";
+            LINUX_6_1_192 = PushOrder::Bursts, "measured, tests/scripts/mptcp-burst.pkt; its public sources: __mptcp_push_pending lets a subflow send when it turns to another";
+            LINUX_6_12_117 = PushOrder::Bursts, "measured, specs/notes/mptcp-two-paths";
         }
         /// The scheduler of a connection for which none is asked.
         default_scheduler: &'static str {
             MPTCP_0_96_LINUX_5_4_188 = "minrtt", "its documentation (there `default`)";
             LINUX_6_1_192 = "default", "its documentation";
             LINUX_6_12_117 = "default", "its documentation";
-        }
-        /// The scheduler `default` gives bursts of up to 64 KiB (`mptcp_subflow_get_send`); else it is asked segment by segment, as others are.
-        schedules_bursts: bool {
-            MPTCP_0_96_LINUX_5_4_188 = false, "it has no such scheduler";
-            LINUX_6_1_192 = true, "measured, tests/scripts/mptcp-burst.pkt";
-            LINUX_6_12_117 = true, "measured, specs/notes/mptcp-two-paths";
         }
         /// A burst that is not used up goes on with the next data, on the same subflow while that has room; else the scheduler is asked again.
         burst_goes_on: bool {

@@ -3,6 +3,7 @@
 pub use polypath_wire::mptcp::Version as MptcpVersion;
 
 use polypath_base::Duration;
+use polypath_sched::Scheduler;
 
 /// Least time of a timer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -50,6 +51,24 @@ pub enum MetaSendBuffer {
     Largest,
     /// The sum of the subflows' buffers, and the minimum of `tcp_wmem`.
     Sum,
+}
+
+/// In what order data goes to subflows.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum PushOrder {
+    /// Buffer by buffer: each leaves as far as it may before the scheduler is asked for the next.
+    BufferByBuffer,
+    /// In bursts, if the scheduler hands them out; nothing is ever reinjected piece by piece there. Else as [`Self::AllAtOnce`].
+    Bursts,
+    /// All that the scheduler allows, before anything leaves.
+    AllAtOnce,
+}
+
+impl PushOrder {
+    /// The order with this scheduler.
+    pub(crate) fn with(self, scheduler: &Scheduler) -> Self {
+        if self == Self::Bursts && !scheduler.schedules_bursts() { Self::AllAtOnce } else { self }
+    }
 }
 
 /// How long the connection's own retransmission timer waits.
@@ -157,6 +176,17 @@ impl Words for MetaSendBuffer {
             Self::LargestSum => "the largest sum of the subflows' so far, up to the maximum of `tcp_wmem`",
             Self::Largest => "the largest of a subflow so far",
             Self::Sum => "the sum of the subflows', and the minimum of `tcp_wmem`",
+        }
+        .into()
+    }
+}
+
+impl Words for PushOrder {
+    fn words(&self) -> String {
+        match self {
+            Self::BufferByBuffer => "a buffer leaves before the scheduler is asked for the next",
+            Self::Bursts => "bursts of up to 64 KiB with the scheduler `default`; else all that the scheduler allows, then it leaves",
+            Self::AllAtOnce => "all that the scheduler allows, then it leaves",
         }
         .into()
     }
