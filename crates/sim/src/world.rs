@@ -14,7 +14,7 @@ use crate::routes::{RouteEntry, Routes};
 use crate::tunnels;
 use polypath_base::{Bytes, Duration, Instant, PathId};
 use polypath_transport::tcp::RouteMtu;
-use polypath_transport::{Connection, End, udp};
+use polypath_transport::{Connection, End, Transmits, udp};
 use polypath_wire::Segment;
 
 /// Everything that a run moves.
@@ -496,7 +496,8 @@ fn send_all<E: End, const IN_LINE: bool>(
     data_plane: &mut DataPlane,
     segment: &mut Segment,
 ) -> Option<PathId> {
-    while let Some(path) = end.poll_transmit_into(now, segment) {
+    let mut transmits = Transmits::new(end, segment);
+    while let Some((path, segment)) = transmits.next(now) {
         let Some(hop) = data_plane.routes.first(ends.number, path) else { return Some(path) };
         if IN_LINE {
             data_plane.send(now, ends.peer, path, hop, segment);
@@ -504,7 +505,7 @@ fn send_all<E: End, const IN_LINE: bool>(
             data_plane.send_outlined(now, ends.peer, path, hop, segment);
         }
         if let Some(message) = data_plane.local_ptb.take() {
-            end.handle_unreachable(now, path, &message);
+            transmits.handle_unreachable(now, path, &message);
         }
     }
     None

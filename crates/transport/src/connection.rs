@@ -2,7 +2,7 @@
 
 use crate::mptcp;
 use crate::tcp::{Context, Held, Probe, RouteMtu, Socket};
-use crate::{ReorderStats, Transmit, udp};
+use crate::{End, Place, ReorderStats, Transmit, udp};
 use polypath_base::{Bytes, Instant, PathId};
 use polypath_wire::{Segment, Unreachable};
 
@@ -20,28 +20,6 @@ pub enum Connection {
     Udp(Box<udp::Socket>),
 }
 
-/// What is done for every segment, at an end of TCP or MPTCP: a loop that goes through it is compiled for each, so that the transport is
-/// looked up once a packet and not once a call.
-pub trait End {
-    /// As [`Connection::handle_segment`].
-    fn handle_segment(&mut self, now: Instant, path: PathId, segment: &Segment);
-    /// The same, where the host has another segment for this end already, and its application runs after that one.
-    fn handle_segment_before_another(&mut self, now: Instant, path: PathId, segment: &Segment);
-    /// As [`Connection::handle_unreachable`].
-    fn handle_unreachable(&mut self, now: Instant, path: PathId, message: &Unreachable);
-    /// As [`Connection::poll_transmit`], but writes the segment, if there is one, into the caller's place for it, which the caller leaves
-    /// as it is until there is none: of a burst only the first segment is written whole.
-    fn poll_transmit_into(&mut self, now: Instant, segment: &mut Segment) -> Option<PathId>;
-    /// False if [`End::poll_transmit_into`] would find nothing to send.
-    fn may_transmit(&self) -> bool;
-    /// As [`Connection::poll_timeout`], but only where that is before `limit`, and then at less cost.
-    fn poll_timeout_before(&mut self, limit: Instant) -> Option<Instant>;
-    /// As [`Connection::accepted`], bytes.
-    fn accepted(&self) -> Bytes;
-    /// As [`Connection::received`], bytes.
-    fn received(&self) -> Bytes;
-}
-
 impl End for Socket {
     #[inline]
     fn handle_segment(&mut self, now: Instant, _path: PathId, segment: &Segment) {
@@ -57,8 +35,13 @@ impl End for Socket {
     }
 
     #[inline]
-    fn poll_transmit_into(&mut self, now: Instant, segment: &mut Segment) -> Option<PathId> {
-        self.poll_transmit_into(Context::at(now), segment).then_some(PathId(0))
+    fn poll_transmit_into(&mut self, now: Instant, place: Place<'_>) -> Option<PathId> {
+        self.poll_transmit_into(Context::at(now), place).then_some(PathId(0))
+    }
+
+    #[cold]
+    fn forget_place(&mut self) {
+        self.invalidate_template();
     }
 
     #[inline]
@@ -98,8 +81,13 @@ impl End for mptcp::Connection {
     }
 
     #[inline(always)]
-    fn poll_transmit_into(&mut self, now: Instant, segment: &mut Segment) -> Option<PathId> {
-        self.poll_transmit_into(now, segment)
+    fn poll_transmit_into(&mut self, now: Instant, place: Place<'_>) -> Option<PathId> {
+        self.poll_transmit_into(now, place)
+    }
+
+    #[cold]
+    fn forget_place(&mut self) {
+        self.forget_place();
     }
 
     #[inline]

@@ -5,7 +5,7 @@
 //! segment whether it arrives, is lost or is held back, and that may change it. Loss, reordering, a small MTU and marks are such closures.
 
 use crate::tcp::{Context, Socket};
-use crate::{End, Transmit, mptcp};
+use crate::{End, Transmit, Transmits, mptcp};
 use polypath_base::{Bytes, Duration, Instant, PathId, Rng};
 use polypath_wire::{Envelope, Segment};
 use std::collections::{BTreeMap, VecDeque};
@@ -292,20 +292,13 @@ impl<C: Endpoint, S: Endpoint> Net<C, S> {
         self.under_way.values().filter(|(to, ..)| *to == end).count()
     }
 
-    fn poll(&mut self, end: usize) -> Option<Transmit> {
-        match (self.in_place, end) {
-            (true, CLIENT) => self.client.poll_transmit_into(self.now, &mut self.place),
-            (true, _) => self.server.poll_transmit_into(self.now, &mut self.place),
-            (false, CLIENT) => return self.client.poll_transmit(self.now),
-            (false, _) => return self.server.poll_transmit(self.now),
-        }
-        .map(|path| Transmit { path, segment: self.place })
-    }
-
     /// Takes from both ends what they have to send.
     pub(crate) fn drain(&mut self) {
         for end in [CLIENT, SERVER] {
-            while let Some(transmit) = self.poll(end) {
+            let place = self.in_place.then_some(&mut self.place);
+            let transmits =
+                if end == CLIENT { take_all(&mut self.client, self.now, place) } else { take_all(&mut self.server, self.now, place) };
+            for transmit in transmits {
                 let (path, mut segment) = (transmit.path, through_bytes(&transmit));
                 if self.keep_log {
                     self.log.push(Sent { at: self.now, end, path, segment });
@@ -367,6 +360,21 @@ impl<C: Endpoint, S: Endpoint> Net<C, S> {
         self.client.close(self.now);
         self.run_for(Duration::from_secs(seconds));
     }
+}
+
+/// What an end has to send, written into the place if there is one.
+fn take_all<E: Endpoint>(end: &mut E, now: Instant, place: Option<&mut Segment>) -> Vec<Transmit> {
+    let mut all = Vec::new();
+    match place {
+        None => all.extend(std::iter::from_fn(|| end.poll_transmit(now))),
+        Some(place) => {
+            let mut transmits = Transmits::new(end, place);
+            while let Some((path, &segment)) = transmits.next(now) {
+                all.push(Transmit { path, segment });
+            }
+        }
+    }
+    all
 }
 
 /// The segment as a packet has it: what no byte carries is lost.

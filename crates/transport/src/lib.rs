@@ -8,6 +8,7 @@
 
 mod connection;
 mod counters;
+mod end;
 #[cfg(test)]
 mod harness;
 mod limit_clock;
@@ -20,8 +21,9 @@ pub mod tcp;
 mod timer_wheel;
 pub mod udp;
 
-pub use connection::{Connection, End};
+pub use connection::Connection;
 pub use counters::{Counters, Rejections};
+pub use end::{End, Place, Transmits};
 pub use reorder_stats::ReorderStats;
 pub use settings::Settings;
 pub use stack::Stack;

@@ -27,10 +27,10 @@ mod work;
 pub use path_manager::PathManager;
 pub use receiver::ReassemblyCounters;
 
-use crate::Transmit;
 use crate::settings::Settings;
 use crate::stack::{MetaSendBuffer, MptcpVersion, PushOrder};
 use crate::tcp::{self, Socket};
+use crate::{Place, Transmit, Transmits};
 use keys::draw_key;
 use paths::Paths;
 use polypath_base::{Bytes, Instant, PathId, Rng, Seq};
@@ -369,15 +369,18 @@ impl Connection {
 
     /// The next segment to send at `now`, if any.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
-        let mut segment = Segment::default();
-        self.subflows.iter_mut().for_each(|subflow| subflow.socket.invalidate_template());
-        self.poll_transmit_into(now, &mut segment).map(|path| Transmit { path, segment })
+        Transmits::new(self, &mut Segment::default()).next(now).map(|(path, &segment)| Transmit { path, segment })
     }
 
-    /// As [`Connection::poll_transmit`], but writes the segment, if there is one, into the caller's place for it, which the caller leaves
-    /// as it is until there is none: see [`Socket::poll_transmit_into`].
+    /// What is in the caller's place is not known.
+    pub(crate) fn forget_place(&mut self) {
+        self.subflows.iter_mut().for_each(|subflow| subflow.socket.invalidate_template());
+    }
+
+    /// As [`Connection::poll_transmit`], into a place.
     #[inline(always)]
-    pub fn poll_transmit_into(&mut self, now: Instant, segment: &mut Segment) -> Option<PathId> {
+    pub(crate) fn poll_transmit_into(&mut self, now: Instant, place: Place<'_>) -> Option<PathId> {
+        let Place(segment) = place;
         loop {
             let Some(i) = self.work.ready().or_else(|| self.resume_writer(now)) else {
                 if !self.work.sends_first().is_empty() {
@@ -386,7 +389,7 @@ impl Connection {
                 return None;
             };
             let subflow = &mut self.subflows[i];
-            if subflow.socket.poll_transmit_into(self.work.context(now, i), segment) {
+            if subflow.socket.poll_transmit_into(self.work.context(now, i), Place(segment)) {
                 let path = subflow.path;
                 self.work.touch(i);
                 if subflow.socket.is_patched() {

@@ -4,6 +4,7 @@
 use super::sender::{Kind, Leaving};
 use super::timer::{Pending, Timer};
 use super::{Context, Socket, State};
+use crate::Place;
 use polypath_base::Instant;
 use polypath_wire::{Flags, Segment};
 
@@ -11,16 +12,15 @@ impl Socket {
     /// The next segment to send at `now`, if any.
     pub fn poll_transmit(&mut self, cx: Context<'_>) -> Option<Segment> {
         let mut segment = Segment::default();
-        self.template.is_valid = false;
-        self.poll_transmit_into(cx, &mut segment).then_some(segment)
+        self.invalidate_template();
+        self.poll_transmit_into(cx, Place(&mut segment)).then_some(segment)
     }
 
-    /// As [`Socket::poll_transmit`], but writes the segment, if there is one, into a place that the
-    /// caller has for it: a segment is large, and most of the work of handing it on would be to
-    /// copy it. Until it returns false the caller leaves the place as it is, because of a burst
-    /// only the first segment is written whole.
+    /// As [`Socket::poll_transmit`], but writes the segment, if there is one, into a place. Of a
+    /// burst only the first segment is written whole.
     #[inline]
-    pub fn poll_transmit_into(&mut self, cx: Context<'_>, segment: &mut Segment) -> bool {
+    pub(crate) fn poll_transmit_into(&mut self, cx: Context<'_>, place: Place<'_>) -> bool {
+        let Place(segment) = place;
         if self.handshake.is_due() || !self.state.is_synchronized() {
             return self.poll_handshake(cx.now, segment);
         }

@@ -5,6 +5,7 @@
 //! else TCP would see to it that nothing is looked at.
 
 use super::*;
+use crate::Transmits;
 use crate::tcp::{self, Context, Socket};
 use polypath_wire::checksum::Addresses;
 use polypath_wire::{Dss, Flags, ipv4, ipv6};
@@ -81,9 +82,10 @@ impl Mutated {
 
 /// Polls everything out; what is sent must have a form in bytes.
 fn drain(end: &mut Connection, now: Instant) -> Result<(), TestCaseError> {
-    let mut segment = Segment::default();
+    let mut place = Segment::default();
+    let mut transmits = Transmits::new(end, &mut place);
     for _ in 0..10_000 {
-        let Some(path) = end.poll_transmit_into(now, &mut segment) else { return Ok(()) };
+        let Some((path, &segment)) = transmits.next(now) else { return Ok(()) };
         through_bytes(&Transmit { path, segment });
     }
     Err(TestCaseError::fail("an endpoint sends without end"))
@@ -136,12 +138,14 @@ proptest! {
             let segment = mutated.fit(segment, &end);
             now += Duration::from_millis(3);
             end.handle_segment(Context::at(now), &segment);
-            let (mut sent, mut segment) = (0, Segment::default());
-            while end.poll_transmit_into(Context::at(now), &mut segment) {
-                through_bytes(&Transmit { path: PathId(0), segment });
+            let (mut sent, mut place) = (0, Segment::default());
+            let mut transmits = Transmits::new(&mut end, &mut place);
+            while let Some((path, &segment)) = transmits.next(now) {
+                through_bytes(&Transmit { path, segment });
                 sent += 1;
                 prop_assert!(sent < 10_000, "an endpoint sends without end");
             }
+            drop(transmits);
             if end.poll_timeout() <= now {
                 end.handle_timeout(Context::at(now));
             }
@@ -174,8 +178,9 @@ fn sack_blocks_give_way_to_a_mapping() {
             ..Segment::default()
         };
         end.handle_segment(net.now, PathId(0), &ahead);
-        let (mut with_data, mut segment) = (0, Segment::default());
-        while let Some(path) = end.poll_transmit_into(net.now, &mut segment) {
+        let (mut with_data, mut place) = (0, Segment::default());
+        let mut transmits = Transmits::new(end, &mut place);
+        while let Some((path, &segment)) = transmits.next(net.now) {
             let read = through_bytes(&Transmit { path, segment });
             assert!(segment.len == 0 || read.sack_len == 0, "{read:?}");
             with_data += u32::from(segment.len > 0);
