@@ -7,7 +7,8 @@
 //! The out-of-tree kernel has no scheduler of this kind; its users set the backup flag on an interface, which gives the same with two
 //! subflows and shares the load between the active ones with more.
 
-use crate::{Choice, DataQueueView, Limit, PathView, Policy};
+use crate::policy::Policy;
+use crate::view::{Choice, DataQueueView, Limit, PathView};
 
 /// The first usable subflow alone. It has no state.
 #[derive(Copy, Clone, Debug, Default)]
@@ -31,14 +32,13 @@ impl Policy for Backup {
 
 /// The subflow that works now, with room or without. One in the Loss state has failed for the time being.
 fn working(subflows: &[PathView]) -> Option<usize> {
-    let first = |backup: bool| subflows.iter().position(|s| s.backup == backup && s.usable && !s.tcp.in_loss);
+    let first = |backup: bool| subflows.iter().position(|s| s.backup == backup && s.usable && !s.in_loss);
     first(false).or_else(|| first(true))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::TcpExtras;
     use crate::fixtures::{DATA, subflow};
     use polypath_base::{Bytes, DataSeq, Segments};
 
@@ -55,9 +55,9 @@ mod tests {
         let mut flows = [subflow(90, 4), subflow(5, 0)];
         flows[0].usable = false;
         assert_eq!(Backup.pick(&flows, &DATA).map(|c| c.subflow), Some(1));
-        flows[0] = PathView { tcp: TcpExtras { in_loss: true, ..TcpExtras::default() }, ..subflow(90, 1) };
+        flows[0] = PathView { in_loss: true, ..subflow(90, 1) };
         assert_eq!(Backup.pick(&flows, &DATA).map(|c| c.subflow), Some(1));
-        flows[0].tcp.in_loss = false;
+        flows[0].in_loss = false;
         assert_eq!(Backup.pick(&flows, &DATA).map(|c| c.subflow), Some(0));
     }
 

@@ -15,7 +15,8 @@
 //! Difference from it: neither a backup subflow nor one in the Loss state is waited for.
 
 use crate::minrtt::{self, MinRtt};
-use crate::{BUFFER, Choice, DataQueueView, MAX_SUBFLOWS, PathView, Policy};
+use crate::policy::Policy;
+use crate::view::{BUFFER, Choice, DataQueueView, MAX_SUBFLOWS, PathView};
 use polypath_base::{Bytes, Duration, Instant, Segments, SmoothedRtt};
 
 /// Thousandths: first, least and largest lambda, and its steps.
@@ -59,8 +60,8 @@ impl Blest {
     /// How long a segment given to a slow subflow now takes to be acknowledged, eighths of a microsecond.
     fn linger(&self, slow: &PathView, i: usize) -> u32 {
         let (least, largest) = (self.srtt[i].0.as_eighths(), self.srtt[i].1.as_eighths());
-        let (in_flight, capacity) = (u64::from(slow.in_flight.get()) + 1, u64::from(slow.capacity.get()));
-        let estimate = if in_flight >= capacity { largest } else { least + (u64::from(largest - least) * in_flight / capacity) as u32 };
+        let (in_flight, cwnd) = (u64::from(slow.in_flight.get()) + 1, u64::from(slow.cwnd.get()));
+        let estimate = if in_flight >= cwnd { largest } else { least + (u64::from(largest - least) * in_flight / cwnd) as u32 };
         estimate.max(slow.srtt.as_eighths())
     }
 
@@ -69,11 +70,11 @@ impl Blest {
         let (least, largest) = (self.srtt[i].0.as_eighths(), self.srtt[i].1.as_eighths());
         let mean = u64::midpoint(u64::from(least), u64::from(largest));
         let rounds = u64::from(time).checked_div(mean).map_or(1, |whole| whole + 1);
-        let packets = if fast.tcp.ssthresh == INFINITE {
-            u64::from(fast.capacity.get()) * ((1 << rounds.min(u64::from(MOST_DOUBLINGS))) - 1)
+        let packets = if fast.ssthresh == INFINITE {
+            u64::from(fast.cwnd.get()) * ((1 << rounds.min(u64::from(MOST_DOUBLINGS))) - 1)
         } else {
             // Congestion avoidance is taken to have begun.
-            (u64::from(fast.capacity.get().max(fast.tcp.ssthresh.get().saturating_add(1))) + (rounds - 1) / 2) * rounds
+            (u64::from(fast.cwnd.get().max(fast.ssthresh.get().saturating_add(1))) + (rounds - 1) / 2) * rounds
         };
         // Below 2^48 packets (a window of 2^32 in 2^16 rounds), of less than 2^16 bytes: 2^64 is not reached, but times 1300 it may be.
         Bytes::new((u128::from(packets) * u128::from(fast.mss.get()) * u128::from(self.lambda) / 1000) as u64)
@@ -112,12 +113,11 @@ impl Policy for Blest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::TcpExtras;
     use crate::fixtures;
     use polypath_base::DataSeq;
 
     fn subflow(srtt_ms: u32, in_flight: u32) -> PathView {
-        PathView { tcp: TcpExtras { ssthresh: Segments::new(5), ..TcpExtras::default() }, ..fixtures::subflow(srtt_ms, in_flight) }
+        PathView { ssthresh: Segments::new(5), ..fixtures::subflow(srtt_ms, in_flight) }
     }
 
     fn window(bytes: u64) -> DataQueueView {
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn slow_start_is_expected_to_double() {
         // Four round trips: 10 + 20 + 40 + 80 segments, times 1.2 = 180 kB.
-        let flows = [subflow(30, 0), PathView { tcp: TcpExtras { ssthresh: INFINITE, ..TcpExtras::default() }, ..subflow(10, 10) }];
+        let flows = [subflow(30, 0), PathView { ssthresh: INFINITE, ..subflow(10, 10) }];
         assert_eq!(Blest::default().pick(&flows, &window(189_999)), None);
         assert_eq!(Blest::default().pick(&flows, &window(190_000)).map(|c| c.subflow), Some(0));
     }

@@ -12,7 +12,8 @@
 //! round trip as delay, which orders windows alike. The paper's weakness stays: a plan is not changed when a path slows down.
 //! The out-of-tree kernel's releases do not have this scheduler.
 
-use crate::{Choice, DataQueueView, Limit, MAX_SUBFLOWS, PathView, Policy};
+use crate::policy::Policy;
+use crate::view::{Choice, DataQueueView, Limit, MAX_SUBFLOWS, PathView};
 use polypath_base::{Bytes, Segments};
 
 /// Windows in the order of their arrival.
@@ -33,11 +34,11 @@ impl Policy for Daps {
             return None;
         }
         let any_active = subflows.iter().any(|s| s.usable && !s.backup);
-        let taken = |s: &PathView| s.usable && !s.tcp.in_loss && s.backup != any_active;
+        let taken = |s: &PathView| s.usable && !s.in_loss && s.backup != any_active;
         let slowest = subflows.iter().filter(|s| taken(s)).map(|s| s.srtt).max()?;
         for (i, s) in subflows.iter().enumerate().filter(|(_, s)| taken(s)) {
             if self.left[i] == Bytes::ZERO {
-                self.left[i] = s.capacity.max(Segments::new(1)) * s.mss;
+                self.left[i] = s.cwnd.max(Segments::new(1)) * s.mss;
                 // A subflow that was away does not make up for it.
                 self.arrival[i] = self.arrival[i].max(self.clock) + u64::from(s.srtt.as_eighths());
             }
@@ -45,7 +46,7 @@ impl Policy for Daps {
         let (subflow, s) = subflows.iter().enumerate().filter(|(_, s)| taken(s)).min_by_key(|&(i, _)| self.arrival[i])?;
         // As many windows as the slowest subflow's round trip holds may wait here.
         let windows = u64::from(slowest.as_eighths().checked_div(s.srtt.as_eighths()).unwrap_or(1));
-        let most = windows * (s.capacity * s.mss).get();
+        let most = windows * (s.cwnd * s.mss).get();
         let waits = s.unsent.saturating_sub(s.window_space()).get();
         (s.room && waits < most).then_some(Choice { subflow, from: queue.next, limit: Limit::Bytes(self.left[subflow]) })
     }
@@ -61,7 +62,6 @@ impl Policy for Daps {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::TcpExtras;
     use polypath_base::{DataSeq, SmoothedRtt};
 
     const DATA: DataQueueView = DataQueueView { end: DataSeq::new(1 << 20), window_end: DataSeq::new(1 << 20), ..DataQueueView::EMPTY };
@@ -69,13 +69,13 @@ mod tests {
     fn subflow(srtt_ms: u32, cwnd: u32) -> PathView {
         let s = PathView {
             srtt: SmoothedRtt::from_millis(srtt_ms),
-            capacity: Segments::new(cwnd),
+            cwnd: Segments::new(cwnd),
             mss: Bytes::new(1000),
             usable: true,
             room: true,
             ..PathView::default()
         };
-        PathView { in_flight: Segments::ZERO, tcp: TcpExtras { ssthresh: Segments::new(5), ..TcpExtras::default() }, ..s }
+        PathView { in_flight: Segments::ZERO, ssthresh: Segments::new(5), ..s }
     }
 
     /// Who gets the next windows, and how many segments each.

@@ -14,7 +14,8 @@
 //! [`Ecf::overflowing`] repeats that. Difference from it: neither a backup subflow nor one in the Loss state is waited for.
 
 use crate::minrtt::{self, MinRtt};
-use crate::{Choice, DataQueueView, PathView, Policy, Quirks};
+use crate::policy::{Policy, Quirks};
+use crate::view::{Choice, DataQueueView, PathView};
 use polypath_base::Bytes;
 
 /// Waits for the fastest subflow where that completes earlier.
@@ -61,9 +62,9 @@ impl Ecf {
     /// (below 2^32), amounts in bytes (below 2^64): the products fit into 128 bits.
     fn waits(&mut self, fast: &PathView, slow: &PathView, waiting: Bytes) -> bool {
         let fit = if self.overflows { narrow } else { |product| product };
-        let window = |s: &PathView| u128::from((s.capacity * s.mss).get());
+        let window = |s: &PathView| u128::from((s.cwnd * s.mss).get());
         let rtt = |s: &PathView| u128::from(s.srtt.as_micros());
-        let spread = u128::from(fast.tcp.rttvar.max(slow.tcp.rttvar).as_micros() >> 1);
+        let spread = u128::from(fast.rttvar.max(slow.rttvar).as_micros() >> 1);
         let (window_f, window_s) = (window(fast), window(slow));
         let waiting = u128::from(waiting.get());
         let (on_fast, on_slow) = (waiting.max(window_f), waiting.max(window_s));

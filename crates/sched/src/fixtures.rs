@@ -1,6 +1,6 @@
 //! What the tests of several schedulers begin with.
 
-use crate::{DataQueueView, PathView};
+use crate::view::{DataQueueView, PathView};
 use polypath_base::{Bytes, DataSeq, Segments, SmoothedRtt};
 
 /// A megabyte waits, and the window has room for it.
@@ -11,7 +11,7 @@ pub(crate) const DATA: DataQueueView =
 pub(crate) fn subflow(srtt_ms: u32, in_flight: u32) -> PathView {
     PathView {
         srtt: SmoothedRtt::from_millis(srtt_ms),
-        capacity: Segments::new(10),
+        cwnd: Segments::new(10),
         in_flight: Segments::new(in_flight),
         mss: Bytes::new(1000),
         usable: true,

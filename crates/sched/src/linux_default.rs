@@ -4,7 +4,8 @@
 //! time". The chosen subflow gets a burst of up to 64 KiB. Congestion windows are not asked: a subflow may queue as much as
 //! its send buffer takes, so a burst waits there, and if the chosen subflow's buffer is full, nobody sends.
 
-use crate::{Choice, DataQueueView, Limit, MAX_SUBFLOWS, PathView, Policy, SubflowSet};
+use crate::policy::Policy;
+use crate::view::{Choice, DataQueueView, Limit, MAX_SUBFLOWS, PathView, SubflowSet};
 use polypath_base::Bytes;
 
 /// Shortest linger time first.

@@ -3,7 +3,8 @@
 //! The subflow with the lowest smoothed RTT among those whose congestion window has room; backup subflows only when no
 //! other subflow exists that could be used at all, even later.
 
-use crate::{Choice, DataQueueView, Limit, PathView, Policy, SubflowSet};
+use crate::policy::Policy;
+use crate::view::{Choice, DataQueueView, Limit, PathView, SubflowSet};
 
 /// Lowest RTT first. It has no state.
 #[derive(Copy, Clone, Debug, Default)]
@@ -24,7 +25,7 @@ impl Policy for MinRtt {
 /// The fastest subflow of those that are backup, or are not, with room or without: the one to wait for. One in the Loss state may be
 /// dead, and nobody waits for it.
 pub(crate) fn fastest(subflows: &[PathView], backup: bool) -> Option<usize> {
-    let among = subflows.iter().enumerate().filter(|(_, s)| s.usable && !s.tcp.in_loss && s.backup == backup);
+    let among = subflows.iter().enumerate().filter(|(_, s)| s.usable && !s.in_loss && s.backup == backup);
     among.min_by_key(|(_, s)| s.srtt).map(|(i, _)| i)
 }
 
@@ -39,7 +40,7 @@ pub(crate) fn best(subflows: &[PathView], tried: SubflowSet) -> Option<usize> {
             }
             let slot = if tried.has(i) { &mut used } else { &mut fresh };
             if s.takes_data() {
-                if slot.is_none_or(|(srtt, _)| s.srtt < srtt || (s.tcp.wins_ties && s.srtt == srtt)) {
+                if slot.is_none_or(|(srtt, _)| s.srtt < srtt || (s.wins_ties && s.srtt == srtt)) {
                     *slot = Some((s.srtt, i));
                 }
             } else if !tried.has(i) {
@@ -62,9 +63,8 @@ pub(crate) fn best(subflows: &[PathView], tried: SubflowSet) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Buffered;
-    use crate::TcpExtras;
     use crate::fixtures::{DATA, subflow};
+    use crate::view::Buffered;
     use polypath_base::{Bytes, DataSeq, Segments};
 
     #[test]
@@ -80,16 +80,14 @@ mod tests {
         assert_eq!(MinRtt.pick(&flows, &DATA).map(|c| c.subflow), Some(1), "what the window lets out may wait");
         flows[1].unsent = Bytes::new(3001);
         assert_eq!(MinRtt.pick(&flows, &DATA).map(|c| c.subflow), Some(0));
-        flows[0].tcp.in_loss = true;
+        flows[0].in_loss = true;
         assert_eq!(MinRtt.pick(&flows, &DATA), None);
     }
 
     #[test]
     fn room_counted_in_buffers_is_given_in_bursts() {
-        let flow = |in_flight, buffers| PathView {
-            tcp: TcpExtras { buffered: Some(Buffered { buffers, burst: Segments::new(2) }), ..TcpExtras::default() },
-            ..subflow(20, in_flight)
-        };
+        let flow =
+            |in_flight, buffers| PathView { buffered: Some(Buffered { buffers, burst: Segments::new(2) }), ..subflow(20, in_flight) };
         let gives = |flow| MinRtt.pick(&[flow], &DATA).map(|c| c.limit);
         assert_eq!(gives(flow(3, 0)), Some(Limit::Bytes(Bytes::new(7000))), "all that the window has left, not half of it");
         assert_eq!(gives(flow(9, 0)), Some(Limit::Bytes(Bytes::new(2000))), "a burst at least, even if the window has room for less");
@@ -99,11 +97,7 @@ mod tests {
 
     #[test]
     fn of_two_that_are_as_fast_the_newer_one_wins_if_it_shall() {
-        let picks = |wins_ties| {
-            MinRtt
-                .pick(&[subflow(20, 0); 2].map(|s| PathView { tcp: TcpExtras { wins_ties, ..TcpExtras::default() }, ..s }), &DATA)
-                .map(|c| c.subflow)
-        };
+        let picks = |wins_ties| MinRtt.pick(&[subflow(20, 0); 2].map(|s| PathView { wins_ties, ..s }), &DATA).map(|c| c.subflow);
         assert_eq!((picks(false), picks(true)), (Some(0), Some(1)));
     }
 
@@ -119,7 +113,7 @@ mod tests {
     fn a_subflow_that_may_be_dead_is_not_waited_for() {
         let mut flows = [subflow(20, 0), subflow(5, 10)];
         assert_eq!(fastest(&flows, false), Some(1));
-        flows[1].tcp.in_loss = true;
+        flows[1].in_loss = true;
         assert_eq!(fastest(&flows, false), Some(0));
         assert_eq!(fastest(&flows, true), None);
     }

@@ -11,7 +11,8 @@
 //!
 //! Where all segments are equally long this is minRTT that waits as ECF does.
 
-use crate::{Choice, DataQueueView, Limit, PathView, Policy};
+use crate::policy::Policy;
+use crate::view::{Choice, DataQueueView, Limit, PathView};
 use polypath_base::Bytes;
 
 /// Earliest arrival by each path's own segments. It has no state.
@@ -26,7 +27,7 @@ impl Policy for Payload {
             return None;
         }
         let any_active = subflows.iter().any(|s| s.usable && !s.backup);
-        let mut candidates = subflows.iter().enumerate().filter(|(_, s)| s.usable && !s.tcp.in_loss && s.backup != any_active);
+        let mut candidates = subflows.iter().enumerate().filter(|(_, s)| s.usable && !s.in_loss && s.backup != any_active);
         let widest = candidates.clone().map(|(_, s)| s.mss).max()?;
         let unit = waiting.min(widest);
         let open = candidates.clone().filter(|(_, s)| s.takes_data());
@@ -47,8 +48,8 @@ fn segments(s: &PathView, bytes: Bytes) -> u64 {
 /// Time until so many bytes, behind what waits there already, have reached the peer; sixteenths of a microsecond. RTTs below 2^32, bytes below
 /// 2^64: the product is taken in 128 bits.
 fn arrival(s: &PathView, bytes: Bytes) -> u128 {
-    let window = u128::from(s.capacity.get().max(1));
-    let space = u64::from(s.capacity.saturating_sub(s.in_flight).get());
+    let window = u128::from(s.cwnd.get().max(1));
+    let space = u64::from(s.cwnd.saturating_sub(s.in_flight).get());
     let beyond = u128::from(segments(s, s.unsent + bytes).saturating_sub(space));
     u128::from(s.srtt.as_eighths()) * (window + 2 * beyond) / window
 }
@@ -110,14 +111,14 @@ mod tests {
         assert_eq!(picks(&[of_mss(1424, 100, 0), backup], 100_000), Some(0));
         assert_eq!(picks(&[PathView { usable: false, ..of_mss(1424, 100, 0) }, backup], 100_000), Some(1));
         let mut lossy = of_mss(8924, 1, 0);
-        lossy.tcp.in_loss = true;
+        lossy.in_loss = true;
         assert_eq!(picks(&[of_mss(1424, 100, 0), lossy], 100_000), Some(0));
         assert_eq!(picks(&[of_mss(1424, 10, 0)], 0), None);
     }
 
     #[test]
     fn whoever_has_no_window_at_all_is_no_division_by_zero() {
-        let closed = PathView { capacity: Segments::ZERO, ..of_mss(1424, 10, 0) };
+        let closed = PathView { cwnd: Segments::ZERO, ..of_mss(1424, 10, 0) };
         assert_eq!(picks(&[closed], 1000), None);
     }
 }

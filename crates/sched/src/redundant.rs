@@ -12,7 +12,8 @@
 //! buffer waits behind them: some 64 KiB of progress in the fastest subflow's full queue, where all links are busy.
 //! <https://github.com/multipath-tcp/mptcp/issues/474> reports it, with goodputs of a hundredth; pull request 478 mended it.
 
-use crate::{Choice, DataQueueView, Limit, MAX_SUBFLOWS, PathView, Policy, Quirks, SubflowSet};
+use crate::policy::{Policy, Quirks};
+use crate::view::{Choice, DataQueueView, Limit, MAX_SUBFLOWS, PathView, SubflowSet};
 use polypath_base::{Bytes, DataSeq};
 
 /// Each subflow has a place of its own in the data.

@@ -1,6 +1,7 @@
 //! `roundrobin`: the out-of-tree stack's scheduler of that name, with its defaults (one segment a turn, windows respected).
 
-use crate::{Choice, DataQueueView, Limit, MAX_SUBFLOWS, PathView, Policy};
+use crate::policy::Policy;
+use crate::view::{Choice, DataQueueView, Limit, MAX_SUBFLOWS, PathView};
 
 /// Every subflow with room in its congestion window gets a segment before any gets a second.
 #[derive(Copy, Clone, Debug, Default)]

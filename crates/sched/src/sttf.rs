@@ -11,7 +11,8 @@
 //! been given stays, so at most as much as a window and a half may wait; it takes the last measured round trip, here the smoothed one
 //! counts. The out-of-tree kernel's releases do not have this scheduler.
 
-use crate::{Choice, DataQueueView, Limit, PathView, Policy};
+use crate::policy::Policy;
+use crate::view::{Choice, DataQueueView, Limit, PathView};
 use polypath_base::Segments;
 
 /// The subflow with the shortest transfer time, its queue included. It has no state.
@@ -28,10 +29,10 @@ impl Policy for Sttf {
             return None;
         }
         let any_active = subflows.iter().any(|s| s.usable && !s.backup);
-        let candidates = subflows.iter().enumerate().filter(|(_, s)| s.usable && !s.tcp.in_loss && s.backup != any_active);
+        let candidates = subflows.iter().enumerate().filter(|(_, s)| s.usable && !s.in_loss && s.backup != any_active);
         let (subflow, s) = candidates.min_by_key(|(_, s)| transfer_time(s))?;
         let waits = s.unsent.saturating_sub(s.window_space());
-        let most = Segments::new(s.capacity.get() + s.capacity.get() / 2) * s.mss;
+        let most = Segments::new(s.cwnd.get() + s.cwnd.get() / 2) * s.mss;
         (s.room && waits < most).then_some(Choice { subflow, from: queue.next, limit: Limit::Bytes(s.mss) })
     }
 }
@@ -39,9 +40,9 @@ impl Policy for Sttf {
 /// Time until another segment of a subflow would have reached the peer, sixteenths of a microsecond.
 fn transfer_time(s: &PathView) -> u64 {
     let mut left = s.unsent.get().div_ceil(s.mss.get().max(1)) + 1;
-    left = left.saturating_sub(u64::from(s.capacity.saturating_sub(s.in_flight).get()));
-    let ssthresh = u64::from(s.tcp.ssthresh.get());
-    let (mut window, mut rounds) = (u64::from(s.capacity.get().max(1)), 0);
+    left = left.saturating_sub(u64::from(s.cwnd.saturating_sub(s.in_flight).get()));
+    let ssthresh = u64::from(s.ssthresh.get());
+    let (mut window, mut rounds) = (u64::from(s.cwnd.get().max(1)), 0);
     while left > 0 && rounds < MOST_ROUNDS {
         window = if window < ssthresh { (2 * window).min(ssthresh) } else { window + 1 };
         left = left.saturating_sub(window);
@@ -53,7 +54,6 @@ fn transfer_time(s: &PathView) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::TcpExtras;
     use polypath_base::{Bytes, DataSeq, SmoothedRtt};
 
     const DATA: DataQueueView = DataQueueView { end: DataSeq::new(1 << 20), window_end: DataSeq::new(1 << 20), ..DataQueueView::EMPTY };
@@ -62,13 +62,13 @@ mod tests {
         let (in_flight, unsent) = (Segments::new(in_flight), Bytes::new(unsent));
         let s = PathView {
             srtt: SmoothedRtt::from_millis(srtt_ms),
-            capacity: Segments::new(10),
+            cwnd: Segments::new(10),
             mss: Bytes::new(1000),
             usable: true,
             room: true,
             ..PathView::default()
         };
-        PathView { in_flight, unsent, tcp: TcpExtras { ssthresh: Segments::new(5), ..TcpExtras::default() }, ..s }
+        PathView { in_flight, unsent, ssthresh: Segments::new(5), ..s }
     }
 
     fn half_round_trips(s: PathView) -> u64 {
@@ -81,14 +81,9 @@ mod tests {
         assert_eq!(half_round_trips(subflow(10, 10, 0)), 3, "the next window");
         assert_eq!(half_round_trips(subflow(10, 10, 10_000)), 3, "eleven segments in it");
         assert_eq!(half_round_trips(subflow(10, 10, 11_000)), 5, "and the one after");
-        let doubling =
-            PathView { tcp: TcpExtras { ssthresh: Segments::new(0x7fff_ffff), ..TcpExtras::default() }, ..subflow(10, 10, 19_000) };
+        let doubling = PathView { ssthresh: Segments::new(0x7fff_ffff), ..subflow(10, 10, 19_000) };
         assert_eq!(half_round_trips(doubling), 3);
-        assert_eq!(
-            half_round_trips(PathView { tcp: TcpExtras { ssthresh: Segments::new(15), ..TcpExtras::default() }, ..doubling }),
-            5,
-            "fifteen, then sixteen"
-        );
+        assert_eq!(half_round_trips(PathView { ssthresh: Segments::new(15), ..doubling }), 5, "fifteen, then sixteen");
         assert_eq!(
             half_round_trips(PathView { unsent: Bytes::new(u64::from(u32::MAX)), ..doubling }),
             2 * 18 + 1,

@@ -1,4 +1,5 @@
-use crate::MAX_SUBFLOWS;
+/// Most subflows a connection has, here as in out-of-tree MPTCP.
+pub const MAX_SUBFLOWS: usize = 32;
 
 /// Some of a connection's subflows, by index.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]

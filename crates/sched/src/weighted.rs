@@ -8,7 +8,8 @@
 //! chosen and pays the sum, so turns mix (a a b a, not a a a b) and shares hold over every round. The out-of-tree kernel has
 //! equal turns alone, there by default passing over full windows (`roundrobin`).
 
-use crate::{Choice, DataQueueView, Limit, MAX_SUBFLOWS, PathView, Policy};
+use crate::policy::Policy;
+use crate::view::{Choice, DataQueueView, Limit, MAX_SUBFLOWS, PathView};
 use polypath_base::Bytes;
 
 /// Shares by weight.
@@ -34,7 +35,7 @@ impl Policy for Weighted {
             return None;
         }
         let any_active = subflows.iter().any(|s| s.usable && !s.backup);
-        let taken = |s: &PathView| s.usable && !s.tcp.in_loss && s.backup != any_active;
+        let taken = |s: &PathView| s.usable && !s.in_loss && s.backup != any_active;
         let turn = self.turn.filter(|&i| taken(&subflows[i])).or_else(|| {
             let mut sum = 0;
             for (i, _) in subflows.iter().enumerate().filter(|(_, s)| taken(s)) {

@@ -148,7 +148,7 @@ impl Connection {
         self.work.refresh_views(|i, view| {
             let s = &mut self.subflows[i];
             if keeps_buffers {
-                view.tcp.buffered = Some(s.socket.tx.buffered());
+                view.buffered = Some(s.socket.tx.buffered());
             }
             let socket = &s.socket;
             // The client's initial subflow sends before the peer has confirmed the handshake (RFC 8684 section 3.1).
@@ -160,13 +160,13 @@ impl Connection {
             view.pacing_rate = socket.tx.pacing_rate();
             if all {
                 view.srtt = socket.tx.smoothed_rtt();
-                view.tcp.rttvar = socket.tx.rttvar();
-                view.tcp.ssthresh = socket.tx.ssthresh();
-                view.capacity = socket.tx.cwnd();
+                view.rttvar = socket.tx.rttvar();
+                view.ssthresh = socket.tx.ssthresh();
+                view.cwnd = socket.tx.cwnd();
                 view.in_flight = socket.tx.in_flight();
                 view.mss = socket.tx.mss();
                 view.unsent = socket.tx.unsent();
-                view.tcp.in_loss = socket.tx.ca_state() == CaState::Loss;
+                view.in_loss = socket.tx.ca_state() == CaState::Loss;
             }
         });
     }
@@ -298,7 +298,7 @@ impl Connection {
     fn connection_mss(&self) -> Option<Bytes> {
         let candidates = self.work.views().iter().filter(|view| view.usable).map(|view| Candidate {
             mss: view.mss,
-            window: view.capacity.max(view.in_flight),
+            window: view.cwnd.max(view.in_flight),
             srtt: view.srtt,
         });
         let mut found = [Candidate::default(); MAX_SUBFLOWS];
@@ -375,7 +375,7 @@ impl Connection {
         // Worth it only if the carrier is stuck with a tiny window or more than four times as slow.
         let mut worth = false;
         for i in carriers.iter() {
-            if views[i].capacity <= Segments::new(4) {
+            if views[i].cwnd <= Segments::new(4) {
                 worth = true;
                 break;
             }

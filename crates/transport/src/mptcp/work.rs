@@ -59,9 +59,9 @@ impl PendingWork {
         }
     }
 
-    /// The connection has one more subflow. `wins_ties`: see [`polypath_sched::TcpExtras`].
+    /// The connection has one more subflow. `wins_ties`: see [`PathView::wins_ties`].
     pub(super) fn add(&mut self, wins_ties: bool) {
-        self.views[self.count].tcp.wins_ties = wins_ties;
+        self.views[self.count].wins_ties = wins_ties;
         self.count += 1;
         if let Some(siblings) = &mut self.siblings {
             siblings.push(cc::Sibling::default());
