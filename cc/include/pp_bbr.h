@@ -157,7 +157,10 @@ PP_INLINE __u64 bbr_pacing_rate(const struct pp_flow *f, __u64 bw, __u32 gain)
 	return pp_min64(rate, f->max_pacing_rate);
 }
 
-/* 4.2.1: before there is a bandwidth, the window a round trip (or a millisecond). */
+/*
+ * BBRInitPacingRate, 4.2.1: before there is a bandwidth, the window a round trip (or a
+ * millisecond).
+ */
 PP_INLINE void bbr_init_pacing(struct bbr_model *m, struct pp_flow *f)
 {
 	__u32 rtt_us = 1000;
@@ -169,7 +172,10 @@ PP_INLINE void bbr_init_pacing(struct bbr_model *m, struct pp_flow *f)
 	f->pacing_rate = bbr_pacing_rate(f, ((__u64)f->cwnd << BBR_BW_SHIFT) / rtt_us, BBR_HIGH_GAIN);
 }
 
-/* 4.2.1: until the pipe is full the rate only rises, so that a bandwidth of a few segments does not slow Startup down. */
+/*
+ * BBRSetPacingRateWithGain, 4.2.1: until the pipe is full the rate only rises, so that a bandwidth
+ * of a few segments does not slow Startup down.
+ */
 PP_INLINE void bbr_set_pacing(struct bbr_model *m, struct pp_flow *f, __u32 bw, __u32 gain)
 {
 	__u64 rate = bbr_pacing_rate(f, bw, gain);
@@ -185,7 +191,7 @@ PP_INLINE __u32 bbr_least_burst(const struct pp_flow *f)
 	return f->pacing_rate < BBR_SLOW_RATE ? 1 : 2;
 }
 
-/* 4.2.2: segments that leave as one burst. */
+/* BBRSetSendQuantum, 4.2.2: segments that leave as one burst. */
 PP_INLINE __u32 bbr_burst(const struct pp_flow *f)
 {
 	__u32 bytes = (__u32)pp_min64(f->pacing_rate >> BBR_BURST_SHIFT, BBR_BURST_BYTES);
@@ -208,6 +214,7 @@ PP_INLINE __u32 bbr_with_bursts(const struct bbr_model *m, const struct pp_flow 
 	return m->mode == BBR_PROBE_BW && m->phase == 0 ? window + 2 : window;
 }
 
+/* BBRInflight. */
 PP_INLINE __u32 bbr_inflight(const struct bbr_model *m, const struct pp_flow *f, __u32 bw, __u32 gain)
 {
 	return bbr_with_bursts(m, f, bbr_bdp(m, bw, gain));
@@ -245,7 +252,7 @@ PP_INLINE __u32 bbr_inflight_at_send(const struct bbr_model *m, const struct pp_
 	return drained < inflight ? inflight - (__u32)drained : 0;
 }
 
-/* The window of before recovery or ProbeRTT is the one to return to. */
+/* BBRSaveCwnd: the window of before recovery or ProbeRTT is the one to return to. */
 PP_INLINE void bbr_save_cwnd(struct bbr_model *m, const struct pp_flow *f)
 {
 	int reduced = m->prior_state >= PP_CA_RECOVERY || m->mode == BBR_PROBE_RTT;
@@ -253,7 +260,10 @@ PP_INLINE void bbr_save_cwnd(struct bbr_model *m, const struct pp_flow *f)
 	m->prior_cwnd = reduced ? pp_max_branchless(m->prior_cwnd, f->cwnd) : f->cwnd;
 }
 
-/* 4.3.4.2: flows begin at a random phase, so that they do not probe together; not at the one that yields, for which there was no reason yet. */
+/*
+ * BBREnterProbeBW, 4.3.4.2: flows begin at a random phase, so that they do not probe together; not
+ * at the one that yields, for which there was no reason yet.
+ */
 PP_INLINE void bbr_enter_probe_bw(struct bbr_model *m, const struct pp_flow *f)
 {
 	m->mode = BBR_PROBE_BW;
@@ -261,6 +271,7 @@ PP_INLINE void bbr_enter_probe_bw(struct bbr_model *m, const struct pp_flow *f)
 	m->phase_us = bbr_delivered_us(f);
 }
 
+/* BBRExitProbeRTT. */
 PP_INLINE void bbr_leave_probe_rtt(struct bbr_model *m, struct pp_flow *f)
 {
 	__u32 now = pp_tick(f->now_ns);
@@ -357,7 +368,9 @@ PP_INLINE void bbr_watch_policer(struct bbr_model *m, const struct pp_flow *f, _
 	bbr_judge_policer(m, f, (__u32)pp_min64(((__u64)delivered << BBR_BW_SHIFT) / (ms * 1000), ~0U));
 }
 
-/* 4.1.1: rounds, and the bandwidth as the largest delivery rate. */
+/*
+ * BBRUpdateRound and BBRUpdateBtlBw, 4.1.1: rounds, and the bandwidth as the largest delivery rate.
+ */
 PP_INLINE void bbr_update_bw(struct bbr_model *m, const struct pp_flow *f, const struct pp_sample *s)
 {
 	__u32 bw;
@@ -402,7 +415,10 @@ PP_INLINE void bbr_update_excess(struct bbr_model *m, const struct pp_flow *f, c
 	m->excess = (__u16)pp_max_branchless(m->excess, excess);
 }
 
-/* 4.3.4.3: a phase lasts one least RTT; probing goes on until the flight is that much larger (or losses say it does not fit), yielding ends once it fits. */
+/*
+ * BBRCheckCyclePhase, 4.3.4.3: a phase lasts one least RTT; probing goes on until the flight is
+ * that much larger (or losses say it does not fit), yielding ends once it fits.
+ */
 PP_INLINE void bbr_update_phase(struct bbr_model *m, const struct pp_flow *f, const struct pp_sample *s)
 {
 	__u32 gain = bbr_pacing_gain(m), now = bbr_delivered_us(f), inflight;
@@ -424,7 +440,7 @@ PP_INLINE void bbr_update_phase(struct bbr_model *m, const struct pp_flow *f, co
 	}
 }
 
-/* 4.3.2.2 */
+/* BBRCheckFullPipe, 4.3.2.2 */
 PP_INLINE void bbr_check_full(struct bbr_model *m, const struct pp_sample *s)
 {
 	if (m->full || !m->round_start || s->is_app_limited)
@@ -438,7 +454,7 @@ PP_INLINE void bbr_check_full(struct bbr_model *m, const struct pp_sample *s)
 	m->full = m->full_rounds >= BBR_FULL_ROUNDS;
 }
 
-/* 4.3.3 */
+/* BBRCheckDrain, 4.3.3 */
 PP_INLINE void bbr_check_drain(struct bbr_model *m, struct pp_flow *f)
 {
 	if (m->mode == BBR_STARTUP && m->full) {
@@ -449,7 +465,10 @@ PP_INLINE void bbr_check_drain(struct bbr_model *m, struct pp_flow *f)
 		bbr_enter_probe_bw(m, f);
 }
 
-/* 4.1.2 and 4.3.5: the least RTT; once it is ten seconds old, the window shrinks until the path shows its bare RTT. */
+/*
+ * BBRUpdateRTprop and BBRCheckProbeRTT, 4.1.2 and 4.3.5: the least RTT; once it is ten seconds old,
+ * the window shrinks until the path shows its bare RTT.
+ */
 PP_INLINE void bbr_update_min_rtt(struct bbr_model *m, struct pp_flow *f, const struct pp_sample *s)
 {
 	__u32 now = pp_tick(f->now_ns);
@@ -482,7 +501,9 @@ PP_INLINE void bbr_update_min_rtt(struct bbr_model *m, struct pp_flow *f, const 
 		m->restarted = 0;
 }
 
-/* Model and mode from one ACK; the caller sets rate and window from them. */
+/*
+ * BBRUpdateModelAndState: model and mode from one ACK; the caller sets rate and window from them.
+ */
 PP_INLINE void bbr_update_model(struct bbr_model *m, struct pp_flow *f, const struct pp_sample *s)
 {
 	bbr_update_bw(m, f, s);
@@ -493,7 +514,10 @@ PP_INLINE void bbr_update_model(struct bbr_model *m, struct pp_flow *f, const st
 	bbr_update_min_rtt(m, f, s);
 }
 
-/* 4.2.3.4: what recovery does to the window. Returns the window; `m->conserve` says that the target does not count. */
+/*
+ * BBRModulateCwndForRecovery, 4.2.3.4: what recovery does to the window. Returns the window;
+ * `m->conserve` says that the target does not count.
+ */
 PP_INLINE __u32 bbr_recover(struct bbr_model *m, const struct pp_flow *f, const struct pp_sample *s)
 {
 	__u32 cwnd = f->cwnd, state = f->ca_state, prior = m->prior_state;
@@ -512,7 +536,7 @@ PP_INLINE __u32 bbr_recover(struct bbr_model *m, const struct pp_flow *f, const 
 	return m->conserve ? pp_max_branchless(cwnd, f->in_flight + s->acked_sacked) : cwnd;
 }
 
-/* 4.2.3: the window follows its target, by no more than what each ACK acknowledges. */
+/* BBRSetCwnd, 4.2.3: the window follows its target, by no more than what each ACK acknowledges. */
 PP_INLINE void bbr_set_cwnd(struct bbr_model *m, struct pp_flow *f, const struct pp_sample *s, __u32 bw)
 {
 	__u32 cwnd = f->cwnd, target;
@@ -535,6 +559,7 @@ PP_INLINE void bbr_set_cwnd(struct bbr_model *m, struct pp_flow *f, const struct
 	f->cwnd = m->mode == BBR_PROBE_RTT ? pp_min_branchless(cwnd, BBR_MIN_CWND) : cwnd;
 }
 
+/* BBRInit. */
 PP_INLINE void bbr_begin(struct bbr_model *m, struct pp_flow *f)
 {
 	*m = (struct bbr_model){ 0 };
@@ -548,7 +573,10 @@ PP_INLINE void bbr_begin(struct bbr_model *m, struct pp_flow *f)
 	f->pacing = 1;
 }
 
-/* 4.3.4.4: what an application sends after a pause leaves at the bandwidth: there is no reason to probe. */
+/*
+ * BBRHandleRestartFromIdle, 4.3.4.4: what an application sends after a pause leaves at the
+ * bandwidth: there is no reason to probe.
+ */
 PP_INLINE void bbr_restart(struct bbr_model *m, struct pp_flow *f)
 {
 	m->restarted = 1;

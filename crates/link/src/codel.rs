@@ -1,21 +1,21 @@
-//! CoDel (RFC 8289): the state of one queue, and what it does to the packet at the head.
+//! CoDel: the state of one queue, and what it does to the packet at the head. Names are those of the pseudo-code of RFC 8289.
 
 use crate::CodelConfig;
 use polypath_base::{Bytes, Duration, Instant};
 
-/// What one queue remembers (section 5.3).
+/// What one queue remembers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Codel {
     /// When the delay will have been above the target for an interval; none: it is not above it.
-    first_above: Option<Instant>,
+    first_above_time: Option<Instant>,
     dropping: bool,
     drop_next: Instant,
     count: u32,
-    last_count: u32,
+    lastcount: u32,
 }
 
 /// A queue as CoDel needs it.
-pub(crate) trait Queue {
+pub(crate) trait CodelQueue {
     /// Takes the packet at the head: when it came and whether it is ECN-capable (ECT). `None` if there is none.
     fn take(&mut self) -> Option<(Instant, bool)>;
     /// Drops what was taken last.
@@ -24,86 +24,85 @@ pub(crate) trait Queue {
     fn waiting(&self) -> Bytes;
 }
 
-/// A queue with less than a full packet is not congested (section 5.5).
-const FULL_PACKET: Bytes = Bytes::new(1514);
+/// A queue with less than a full packet is not congested.
+const MAXPACKET: Bytes = Bytes::new(1514);
 
 impl Codel {
-    /// Takes the next packet to transmit out of the queue, dropping others before it; says whether there is one and whether it is marked
-    /// (the pseudo-code of section 5.6).
-    pub(crate) fn dequeue(&mut self, now: Instant, config: &CodelConfig, queue: &mut impl Queue) -> Option<bool> {
-        let (mut ect, mut may_drop) = self.take(now, config, queue)?;
+    /// Takes the next packet to transmit out of the queue, dropping others before it; says whether there is one and whether it is marked.
+    pub(crate) fn dequeue(&mut self, now: Instant, config: &CodelConfig, queue: &mut impl CodelQueue) -> Option<bool> {
+        let (mut ect, mut ok_to_drop) = self.dodequeue(now, config, queue)?;
         let mut marked = false;
         if self.dropping {
-            if !may_drop {
+            if !ok_to_drop {
                 self.dropping = false;
             }
             while self.dropping && now >= self.drop_next {
                 self.count += 1;
                 if config.ecn && ect {
                     marked = true;
-                    self.drop_next = self.law(self.drop_next, config);
+                    self.drop_next = self.control_law(self.drop_next, config);
                     break;
                 }
                 queue.drop_taken();
-                let Some(next) = self.take(now, config, queue) else {
+                let Some(next) = self.dodequeue(now, config, queue) else {
                     self.dropping = false;
                     return None;
                 };
-                (ect, may_drop) = next;
-                if may_drop {
-                    self.drop_next = self.law(self.drop_next, config);
+                (ect, ok_to_drop) = next;
+                if ok_to_drop {
+                    self.drop_next = self.control_law(self.drop_next, config);
                 } else {
                     self.dropping = false;
                 }
             }
-        } else if may_drop {
+        } else if ok_to_drop {
             if config.ecn && ect {
                 marked = true;
             } else {
                 queue.drop_taken();
                 // Whatever comes next is transmitted.
-                let next = self.take(now, config, queue);
-                self.begin(now, config);
+                let next = self.dodequeue(now, config, queue);
+                self.enter_drop_state(now, config);
                 next?;
                 return Some(false);
             }
-            self.begin(now, config);
+            self.enter_drop_state(now, config);
         }
         Some(marked)
     }
 
-    /// Begins to drop; soon after the last time, it goes on about where it was (section 5.4).
-    fn begin(&mut self, now: Instant, config: &CodelConfig) {
+    /// Enters the drop state; soon after the last time, at about the rate of then.
+    fn enter_drop_state(&mut self, now: Instant, config: &CodelConfig) {
         self.dropping = true;
-        let delta = self.count.wrapping_sub(self.last_count);
+        let delta = self.count.wrapping_sub(self.lastcount);
         let recently = now.since(self.drop_next) < config.interval * 16;
         self.count = if delta > 1 && recently { delta } else { 1 };
-        self.drop_next = self.law(now, config);
-        self.last_count = self.count;
+        self.drop_next = self.control_law(now, config);
+        self.lastcount = self.count;
     }
 
     /// The next packet, whether it may be marked, and whether its queue's delay stands.
-    fn take(&mut self, now: Instant, config: &CodelConfig, queue: &mut impl Queue) -> Option<(bool, bool)> {
+    fn dodequeue(&mut self, now: Instant, config: &CodelConfig, queue: &mut impl CodelQueue) -> Option<(bool, bool)> {
         let Some((since, ect)) = queue.take() else {
-            self.first_above = None;
+            self.first_above_time = None;
             return None;
         };
-        if now.since(since) < config.target || queue.waiting() <= FULL_PACKET {
-            self.first_above = None;
+        if now.since(since) < config.target || queue.waiting() <= MAXPACKET {
+            self.first_above_time = None;
             return Some((ect, false));
         }
-        let stands = match self.first_above {
+        let ok_to_drop = match self.first_above_time {
             None => {
-                self.first_above = Some(now + config.interval);
+                self.first_above_time = Some(now + config.interval);
                 false
             }
             Some(at) => now >= at,
         };
-        Some((ect, stands))
+        Some((ect, ok_to_drop))
     }
 
     /// When the next drop follows one at `at`: sooner with the square root of their number.
-    fn law(&self, at: Instant, config: &CodelConfig) -> Instant {
+    fn control_law(&self, at: Instant, config: &CodelConfig) -> Instant {
         // Square roots are rounded the same way on every machine (IEEE 754).
         at + Duration::from_nanos((config.interval.as_nanos() as f64 / f64::from(self.count).sqrt()) as u64)
     }
@@ -121,7 +120,7 @@ mod tests {
         ect: bool,
     }
 
-    impl Queue for Plain {
+    impl CodelQueue for Plain {
         fn take(&mut self) -> Option<(Instant, bool)> {
             self.waiting.pop_front().map(|since| (since, self.ect))
         }

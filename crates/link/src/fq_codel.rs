@@ -3,7 +3,7 @@
 //! Which packet leaves when is decided by what arrives after it, so nothing can be said when a packet arrives: the caller keeps the packets
 //! by number and asks for the next one whenever the last has left.
 
-use crate::codel::{Codel, Queue};
+use crate::codel::{Codel, CodelQueue};
 use crate::rate::Sampler;
 use crate::{
     CodelConfig, DropCategory, Error, FqCodelConfig, LinkElement, PacketCount, PacketMeta, QueueLimit, QueueSample, RateConfig,
@@ -287,7 +287,7 @@ struct Head<'a> {
     lost: (u32, Bytes),
 }
 
-impl Queue for Head<'_> {
+impl CodelQueue for Head<'_> {
     fn take(&mut self) -> Option<(Instant, bool)> {
         self.taken = self.flow.waiting.pop_front();
         self.taken.map(|item| {
