@@ -17,7 +17,7 @@
  *
  * On one path alpha is 1 and this is Reno.
  *
- * Differences from the paper: none known. Differences from the out-of-tree kernel: that one counts ACKs instead of segments (PP_COMPAT_ACK_COUNTS_ONCE), and
+ * Differences from the paper: none known. Differences from MPTCP 0.96: that one counts ACKs instead of segments (PP_COMPAT_ACK_COUNTS_ONCE), and
  * on loss takes the whole part of alpha, so that a path with alpha = 1.6 loses half, not three quarters (PP_COMPAT_BALIA_WHOLE_ALPHA), and may leave a
  * single segment (PP_COMPAT_BALIA_ONE_SEGMENT).
  */

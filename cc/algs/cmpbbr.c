@@ -8,7 +8,7 @@
  *
  * Source. I. Mahmud, T. Lubna, Y.-J. Song, Y.-Z. Cho: "Coupled Multipath BBR (C-MPBBR): A Efficient Congestion Control Algorithm for Multipath TCP", IEEE Access 8, 2020,
  * DOI 10.1109/ACCESS.2020.3022720. The paper itself was not at hand: this follows its abstract, others' descriptions of it and the behaviour of the module that its authors
- * published for out-of-tree MPTCP 0.93, where the constants come from.
+ * published for MPTCP 0.93, where the constants come from.
  *
  * What could not be known. How often the subflows are to be compared: here once a cycle, when its fourth phase begins. How the judgement is smoothed: as their module does, one
  * comparison that finds others is not believed, and one that finds none after one that did is not either. Whether like bandwidths of separate paths are told from a shared

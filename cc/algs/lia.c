@@ -18,7 +18,7 @@
  * which needs no scaled alpha and loses no precision to alpha_scale.
  *
  * Differences from the RFC: alpha is computed anew at each ACK instead of once a window or a round trip (section 4.1 leaves that open); "more than" is "at least".
- * Differences from the out-of-tree kernel: that one counts ACKs instead of segments (PP_COMPAT_ACK_COUNTS_ONCE), and its alpha is a whole number of 1/4096 whose best path is found among
+ * Differences from MPTCP 0.96: that one counts ACKs instead of segments (PP_COMPAT_ACK_COUNTS_ONCE), and its alpha is a whole number of 1/4096 whose best path is found among
  * whole numbers w 2^32 / srtt_us^2: at an RTT of 65 ms these are 0 for windows below 63 segments, and the initial subflow counts as the best. So it grows more slowly
  * than the RFC wherever the initial subflow is not the best (measured: with 8 subflows on one path beside one reno flow 4.1 of 20 Mbit/s). With
  * PP_COMPAT_LIA_COARSE lia_coarse() computes the same.
@@ -106,7 +106,7 @@ static inline int lia_increase_surely_not_due(const struct pp_ctx *c, __u64 coun
 }
 
 /*
- * PP_COMPAT_LIA_COARSE: the arithmetic of out-of-tree MPTCP 0.96, stated as facts of that stack. Each is in its published sources, and each shows in what it does (specs/notes/coupled-out-of-tree).
+ * PP_COMPAT_LIA_COARSE: the arithmetic of MPTCP 0.96, stated as facts of that stack. Each is in its published sources, and each shows in what it does (specs/notes/coupled-out-of-tree).
  *
  *	alpha has 12 fractional bits there, and is a whole number of 2^-12 after the division, 1 at least
  *	the paths are compared by w 2^32 / srtt^2, srtt in 1/8 us, as whole numbers; the first of equal ones counts

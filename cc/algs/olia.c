@@ -21,7 +21,7 @@
  * On loss the window is halved. On one path this is Reno.
  *
  * Differences from the paper: paths whose l / rtt^2 agree to one in a thousand count as equally good. l above 2 GiB counts as 2 GiB.
- * Differences from the out-of-tree kernel: that one counts ACKs instead of segments (PP_COMPAT_ACK_COUNTS_ONCE), each ACK adds a whole number of 2^-10
+ * Differences from MPTCP 0.96: that one counts ACKs instead of segments (PP_COMPAT_ACK_COUNTS_ONCE), each ACK adds a whole number of 2^-10
  * segments (PP_COMPAT_OLIA_COARSE), and a loss keeps the credit (PP_COMPAT_OLIA_KEEPS_CREDIT). With two equal subflows of 140 segments an ACK adds 1 instead
  * of 1.8, and to a subflow of 400 segments with a share below 0.62 none at all.
  */
@@ -34,7 +34,7 @@
 #define OLIA_MAX_BYTES ((1ULL << 31) - 1)
 
 /*
- * PP_COMPAT_OLIA_COARSE, facts in the published sources of out-of-tree MPTCP 0.96, and seen in what it does (specs/notes/coupled-out-of-tree): what an ACK adds is a whole
+ * PP_COMPAT_OLIA_COARSE, facts in the published sources of MPTCP 0.96, and seen in what it does (specs/notes/coupled-out-of-tree): what an ACK adds is a whole
  * number of 2^-10 segments, and a segment counts as full at 1023 of them, when all ten fractional bits are set.
  */
 #define OLIA_COARSE_BITS 10

@@ -18,11 +18,11 @@
  * so x is that of the last equilibrium, and a subflow that has not reached one yet counts as 0.
  *
  * The paper does not say what happens after losses and pauses. Here as in Linux's Vegas: Reno until the sender is Open again; then share, alpha and the least queue
- * begin anew, and after a pause the least RTT too, since the path may have changed. That this is so in the out-of-tree kernel is told by its published sources, which were read
+ * begin anew, and after a pause the least RTT too, since the path may have changed. That this is so in MPTCP 0.96 is told by its published sources, which were read
  * for this fact; there only a window that shrank while idle counts as a pause. The measured rows that it moves are two: beside one reno flow two subflows get 2.0 and
  * 2.4 Mbit/s, as that kernel's 1.99 and 2.41; with what they had learnt kept, 1.6 and 2.8. Rounds with two RTT samples or fewer are Reno's, and ssthresh is held at three quarters of the window.
  *
- * Differences from the paper: alpha is at least 2 whole segments. Differences from the out-of-tree kernel: none known by design, but on a path of 2 ms with 1 % loss it gets
+ * Differences from the paper: alpha is at least 2 whole segments. Differences from MPTCP 0.96: none known by design, but on a path of 2 ms with 1 % loss it gets
  * 39 Mbit/s where this gets 28: it drains its queue less often there.
  */
 #include "pp_coupled.h"

@@ -35,10 +35,10 @@ pub(crate) fn source(algorithm: cc::Algorithm) -> &'static Source {
 ///
 /// # Safety
 ///
-/// As of [`cc::own::add`]: the shared object's code becomes part of this process.
+/// As of [`cc::custom::add`]: the shared object's code becomes part of this process.
 pub unsafe fn add(name: &str, object: &Path, glue: &Path, drive: &Path) -> Result<(), Error> {
     // SAFETY: the caller vouches for it.
-    let algorithm = unsafe { cc::own::add(object, name) }?;
+    let algorithm = unsafe { cc::custom::add(object, name) }?;
     // As long as the process, as the algorithm itself.
     let read = |file: &Path| match fs::read(file) {
         Ok(bytes) => Ok(&*bytes.leak()),

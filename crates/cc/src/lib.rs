@@ -33,9 +33,9 @@
 //!    that table.
 #![warn(missing_docs)]
 
+pub mod custom;
 #[expect(dead_code, reason = "LAYOUTS is read by build.rs, which includes this module too")]
 mod mirror;
-pub mod own;
 
 use std::ffi::c_char;
 use std::fmt;
@@ -130,9 +130,9 @@ pub fn all() -> impl Iterator<Item = Algorithm> {
     REGISTRY.iter().map(|(ops, _)| Algorithm(ops))
 }
 
-/// The algorithm of this name, of cc/algs or added by [`own::add`].
+/// The algorithm of this name, of cc/algs or added by [`custom::add`].
 pub fn find(name: &str) -> Option<Algorithm> {
-    all().chain(own::all()).find(|algorithm| algorithm.name() == name)
+    all().chain(custom::all()).find(|algorithm| algorithm.name() == name)
 }
 
 impl Algorithm {
@@ -144,7 +144,8 @@ impl Algorithm {
     /// What people want to know of it.
     pub fn info(self) -> AlgorithmInfo {
         let built_in = REGISTRY.iter().find(|(ops, _)| ptr::eq(*ops, self.0)).map(|(_, about)| *about);
-        let about = built_in.or_else(|| own::about(self.0)).expect("an algorithm comes from the registry, or was added and not replaced");
+        let about =
+            built_in.or_else(|| custom::about(self.0)).expect("an algorithm comes from the registry, or was added and not replaced");
         AlgorithmInfo {
             family: Family::ALL.get(about.family as usize).copied().expect("a family of pp_cc.h"),
             source: text(&about.source),
@@ -156,12 +157,12 @@ impl Algorithm {
     /// Bits of [`flags`].
     #[inline]
     pub const fn flags(self) -> u32 {
-        self.0.flags & !own::OWN
+        self.0.flags & !custom::CUSTOM
     }
 
-    /// Whether it was added by [`own::add`], so that nobody vouches for it but whoever wrote it.
+    /// Whether it was added by [`custom::add`], so that nobody vouches for it but whoever wrote it.
     pub const fn is_own(self) -> bool {
-        self.0.flags & own::OWN != 0
+        self.0.flags & custom::CUSTOM != 0
     }
 
     /// Whether runs that differ in nothing but their random numbers differ by this algorithm: it draws, or sees what was drawn.
@@ -258,7 +259,7 @@ macro_rules! hook {
             if let Some(hook) = self.ops.$name {
                 let mut ctx = self.ctx(flow, siblings);
                 // SAFETY: the pointers in `ctx` are valid for the call, which keeps none of them; layouts are asserted by build.rs.
-                own::call(self.ops, const { own::number(stringify!($name)) }, || unsafe { hook(&raw mut ctx $(, $pass)*) })
+                custom::call(self.ops, const { custom::number(stringify!($name)) }, || unsafe { hook(&raw mut ctx $(, $pass)*) })
             }
         }
     };
@@ -274,7 +275,7 @@ macro_rules! hook_with_result {
                 Some(hook) => {
                     let mut ctx = self.ctx(flow, siblings);
                     // SAFETY: as in `hook!`.
-                    own::call(self.ops, const { own::number(stringify!($name)) }, || unsafe { hook(&raw mut ctx) })
+                    custom::call(self.ops, const { custom::number(stringify!($name)) }, || unsafe { hook(&raw mut ctx) })
                 }
                 None => $default(flow),
             }

@@ -90,7 +90,7 @@ impl LinkDirection {
         let (verdict, at) = stage.transit(at, meta);
         let leaves = match verdict {
             Verdict::Pass(leaves) | Verdict::Mark(leaves) => leaves,
-            Verdict::Held => at,
+            Verdict::Enqueue => at,
             _ => return self.refuse(number, verdict, at, frame),
         };
         match store.keep(frame) {
@@ -108,7 +108,7 @@ impl LinkDirection {
                 let (verdict, at) = self.stages[number].transit(packet.leaves, packet.meta);
                 let leaves = match verdict {
                     Verdict::Pass(leaves) | Verdict::Mark(leaves) => leaves,
-                    Verdict::Held => at,
+                    Verdict::Enqueue => at,
                     _ => {
                         let oversized = self.refuse(number, verdict, at, store.get(packet.slot, packet.len as usize));
                         store.release(packet.slot);
@@ -174,7 +174,7 @@ impl LinkDirection {
             Verdict::TooBig { mtu } if self.stages[number].icmp_origin == Some(IcmpOrigin::Target) => (mtu, OversizeAction::AnswerFromEnd),
             Verdict::TooBig { mtu } => (mtu, OversizeAction::AnswerAtOnce),
             Verdict::Fragment { mtu } => (mtu, OversizeAction::Split),
-            Verdict::Pass(_) | Verdict::Mark(_) | Verdict::Held | Verdict::Drop(_) => return None,
+            Verdict::Pass(_) | Verdict::Mark(_) | Verdict::Enqueue | Verdict::Drop(_) => return None,
         };
         Some(Oversized { at, mtu, stage: number, frame: frame.to_vec(), action })
     }
@@ -211,7 +211,7 @@ impl Stage {
     #[inline]
     fn take(&mut self, verdict: Verdict, packet: FrameInFlight, store: &mut FramePool) {
         match verdict {
-            Verdict::Held => return self.hold(packet, store),
+            Verdict::Enqueue => return self.hold(packet, store),
             Verdict::Mark(_) => ip::mark(store.get_mut(packet.slot, packet.len as usize)),
             _ => {}
         }
@@ -234,7 +234,7 @@ impl Stage {
     /// A queue that chooses sends what it can by `now`.
     #[inline]
     fn send_until(&mut self, now: Instant, store: &mut FramePool) {
-        while self.packets.holds() && self.packets.is_transmitting() && self.transmitter_free <= now {
+        while self.packets.enqueues() && self.packets.is_transmitting() && self.transmitter_free <= now {
             self.send(store);
         }
     }

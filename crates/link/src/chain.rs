@@ -27,7 +27,7 @@ impl ElementChain {
     pub fn new(elements: Vec<Element>) -> Self {
         let ordered = elements.iter().rev().skip(1).all(Element::keeps_order);
         assert!(ordered, "only the last element of a chain may reorder");
-        assert!(elements.len() == 1 || !elements.iter().any(Element::holds), "an element that holds packets is alone in its chain");
+        assert!(elements.len() == 1 || !elements.iter().any(Element::enqueues), "an element that enqueues packets is alone in its chain");
         let mut chain = Self::default();
         for (number, element) in elements.into_iter().enumerate() {
             match (element.constant_delay(), chain.steps.last_mut()) {

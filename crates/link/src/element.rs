@@ -66,8 +66,8 @@ impl LinkElement for Element {
         each!(self, element => element.answers())
     }
 
-    fn holds(&self) -> bool {
-        each!(self, element => element.holds())
+    fn enqueues(&self) -> bool {
+        each!(self, element => element.enqueues())
     }
 
     fn constant_delay(&self) -> Option<Duration> {

@@ -230,7 +230,7 @@ impl FqCodel {
 impl LinkElement for FqCodel {
     /// It decides when it sends; the caller hands the packet to [`FqCodel::enqueue`].
     fn transit(&mut self, _at: Instant, _packet: PacketMeta) -> Verdict {
-        Verdict::Held
+        Verdict::Enqueue
     }
 
     fn drops(&self) -> PacketCount {
@@ -245,7 +245,7 @@ impl LinkElement for FqCodel {
         false
     }
 
-    fn holds(&self) -> bool {
+    fn enqueues(&self) -> bool {
         true
     }
 

@@ -30,8 +30,8 @@ pub trait LinkElement {
         false
     }
 
-    /// Whether it decides only later when a packet leaves ([`Verdict::Held`]). Such an element is alone in its chain.
-    fn holds(&self) -> bool {
+    /// Whether it decides only later when a packet leaves ([`Verdict::Enqueue`]). Such an element is alone in its chain.
+    fn enqueues(&self) -> bool {
         false
     }
 

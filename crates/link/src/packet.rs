@@ -24,8 +24,8 @@ pub enum Verdict {
     Pass(Instant),
     /// It leaves at this time, marked: Congestion Experienced (RFC 3168).
     Mark(Instant),
-    /// It is kept: only later it turns out when it leaves. Only of an element that is alone in its chain ([`LinkElement::holds`](crate::LinkElement::holds)).
-    Held,
+    /// Enqueue it: only later it turns out when it leaves. Only of an element that is alone in its chain ([`LinkElement::enqueues`](crate::LinkElement::enqueues)).
+    Enqueue,
     /// It is gone, and nobody is told.
     Drop(DropCause),
     /// Dropped; its sender shall hear that at most `mtu` bytes pass (RFC 1191 section 4).

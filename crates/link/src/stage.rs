@@ -34,7 +34,7 @@ pub fn cut_into_stages(elements: Vec<Element>) -> Vec<StageElements> {
         let origin = if position > 0 { IcmpOrigin::Target } else { IcmpOrigin::Source };
         let icmp_origin = element.answers().then_some(origin);
         let disordered = !current.elements.iter().all(Element::keeps_order);
-        let alone = element.holds() && !current.elements.is_empty();
+        let alone = element.enqueues() && !current.elements.is_empty();
         if disordered || alone || (icmp_origin.is_some() && position > 0) {
             stages.push(StageElements { elements: vec![element], icmp_origin });
         } else {
@@ -151,13 +151,13 @@ impl<P: InFlight> PipeStage<P> {
         self.len() == 0
     }
 
-    /// Whether packets wait here until their transmitter takes them ([`Verdict::Held`]).
+    /// Whether packets wait here until their transmitter takes them ([`Verdict::Enqueue`]).
     #[inline]
-    pub fn holds(&self) -> bool {
+    pub fn enqueues(&self) -> bool {
         self.backlog.is_some()
     }
 
-    /// A packet for which [`PipeStage::transit`] said [`Verdict::Held`] waits. True if nothing is being transmitted: then
+    /// A packet for which [`PipeStage::transit`] said [`Verdict::Enqueue`] waits. True if nothing is being transmitted: then
     /// [`PipeStage::transmit_next`] is due. Ask for [`PipeStage::take_dropped`] afterwards.
     pub fn hold(&mut self, now: Instant, meta: PacketMeta, packet: P) -> bool {
         let Some((backlog, queue)) = self.managed() else { return false };

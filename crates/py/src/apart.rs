@@ -11,7 +11,7 @@ use std::time::Duration;
 use std::{io, mem, process, ptr, thread};
 
 use polypath_base::Error;
-use polypath_cc::own::{self, Call, Watch};
+use polypath_cc::custom::{self, Call, Watch};
 
 use crate::confine::confine;
 
@@ -27,7 +27,7 @@ const MOST_BYTES: u64 = 8 << 30;
 pub(crate) fn apart(work: impl FnOnce(Result<(), Error>) -> Vec<u8>) -> Result<Vec<u8>, Error> {
     let shared = Shared::new()?;
     let (mut reader, writer) = pipe()?;
-    let list = own::hold();
+    let list = custom::hold();
     // SAFETY: the child runs `work`, which is the simulator: it takes no lock but the allocator's, which the C library keeps usable over a
     // fork, and one of the list of algorithms, which is held here. Then it ends here.
     let forked = unsafe { libc::fork() };
@@ -48,7 +48,7 @@ fn child(watch: &'static Watch, mut writer: File, work: impl FnOnce(Result<(), E
     alone();
     // The usual one writes to stderr, which the process may not; who caught the panic tells of it.
     std::panic::set_hook(Box::new(|_| {}));
-    own::watch(watch);
+    custom::watch(watch);
     let bytes = work(confine(writer.as_raw_fd()));
     let length = (bytes.len() as u64).to_le_bytes();
     let written = writer.write_all(&length).and_then(|()| writer.write_all(&bytes));

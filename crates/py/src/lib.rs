@@ -50,7 +50,7 @@ fn apart(scenario: &Scenario) -> Result<Done, Error> {
     {
         let own = || {
             // SAFETY: whatever the code does, it does in this process, which is confined and ends with the run.
-            unsafe { polypath_cc::own::load() }?;
+            unsafe { polypath_cc::custom::load() }?;
             done(scenario)
         };
         done::decoded(&apart::apart(|confined| done::encoded(confined.and_then(|()| own())))?)
@@ -75,7 +75,7 @@ type Algorithm = (&'static str, bool, &'static str, &'static str, &'static str, 
 /// The congestion-control algorithms, sorted by name.
 #[pyfunction]
 fn algorithms() -> Vec<Algorithm> {
-    let mut known: Vec<_> = polypath_cc::all().chain(polypath_cc::own::all()).collect();
+    let mut known: Vec<_> = polypath_cc::all().chain(polypath_cc::custom::all()).collect();
     known.sort_by_key(|algorithm| algorithm.name());
     known
         .into_iter()

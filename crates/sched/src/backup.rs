@@ -4,7 +4,7 @@
 //! were opened, carries everything as long as it can be used at all; full windows are waited for. Subflows that the peer or the
 //! path manager has marked as backup come after all others.
 //!
-//! The out-of-tree kernel has no scheduler of this kind; its users set the backup flag on an interface, which gives the same with two
+//! MPTCP 0.96 has no scheduler of this kind; its users set the backup flag on an interface, which gives the same with two
 //! subflows and shares the load between the active ones with more.
 
 use crate::policy::Policy;

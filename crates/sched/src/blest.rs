@@ -4,12 +4,12 @@
 //! Networking 2016.
 //!
 //! Idea: what a slow subflow carries holds its place in the peer's window for a round trip of that subflow. If the fast subflow could
-//! send more in that time than the window has room for, it would come to a halt (head-of-line blocking): then nothing is given to the
+//! send more in that time than the window has room for, it would come to a halt (head-of-line blocking): then nothing goes to the
 //! slow one, and the fast one is waited for. What the fast one can send is an estimate: its window, growing as in slow start or by a
 //! segment a round trip, over as many of its round trips as fit, times a factor lambda. Lambda grows where blocking happened all the
 //! same, and shrinks slowly where it did not.
 //!
-//! As in the out-of-tree kernel: lambda begins at 1.2 and stays between 1.0 and 1.3, in steps of +4 and -1 % at most once in the slow
+//! As in MPTCP 0.96: lambda begins at 1.2 and stays between 1.0 and 1.3, in steps of +4 and -1 % at most once in the slow
 //! subflow's least round trip; the slow subflow's time is taken from between its least and largest round trip, by how full its
 //! window is; blocking is noticed when the window of the peer or the full send buffer leads to a retransmission on another subflow.
 //! Difference from it: neither a backup subflow nor one in the Loss state is waited for.
@@ -57,7 +57,7 @@ impl Blest {
         self.changed_at = now;
     }
 
-    /// How long a segment given to a slow subflow now takes to be acknowledged, eighths of a microsecond.
+    /// How long a segment enqueued on a slow subflow now takes to be acknowledged, eighths of a microsecond.
     fn linger(&self, slow: &PathView, i: usize) -> u32 {
         let (least, largest) = (self.srtt[i].0.as_eighths(), self.srtt[i].1.as_eighths());
         let (in_flight, cwnd) = (u64::from(slow.in_flight.get()) + 1, u64::from(slow.cwnd.get()));

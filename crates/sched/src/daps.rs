@@ -10,7 +10,7 @@
 //! Differences from the paper: it plans for the least common multiple of the delays and then plans anew; here each window takes the
 //! delay of the moment, and at most as much as the slowest subflow's round trip is planned ahead. It takes half of the
 //! round trip as delay, which orders windows alike. The paper's weakness stays: a plan is not changed when a path slows down.
-//! The out-of-tree kernel's releases do not have this scheduler.
+//! MPTCP 0.96 does not have this scheduler.
 
 use crate::policy::Policy;
 use crate::view::{Choice, DataQueueView, Limit, MAX_SUBFLOWS, PathView};

@@ -8,7 +8,7 @@
 //! the round-trip times), and s would need two of f's round trips at least, nobody sends and f is waited for. Having decided to wait
 //! makes waiting again a quarter more attractive (the paper's beta), so that the choice does not flap.
 //!
-//! As in the out-of-tree kernel: the spread is half of Linux's `rttvar`, which never falls below half of the least retransmission timeout
+//! As in MPTCP 0.96: the spread is half of Linux's `rttvar`, which never falls below half of the least retransmission timeout
 //! (100 ms), where the paper has the standard deviation; k counts as a window at least. Its products of microseconds and bytes are
 //! 32 bits wide and overflow from some 4 MB·ms on, a window of 100 kB at 40 ms: on most paths its decisions are then as good as drawn.
 //! [`Ecf::overflowing`] repeats that. Difference from it: neither a backup subflow nor one in the Loss state is waited for.
@@ -23,7 +23,7 @@ use polypath_base::Bytes;
 pub struct Ecf {
     /// The last decision was to wait.
     waiting: bool,
-    /// Products overflow as in the out-of-tree stack.
+    /// Products overflow as in MPTCP 0.96.
     overflows: bool,
 }
 
@@ -47,7 +47,7 @@ impl Policy for Ecf {
     }
 }
 
-/// A product of the out-of-tree stack.
+/// A product of MPTCP 0.96.
 fn narrow(product: u128) -> u128 {
     product & u128::from(u32::MAX)
 }

@@ -151,11 +151,11 @@ schedulers! {
     Backup(backup::Backup): "backup", "the first subflow alone; the others when it fails";
     Blest(blest::Blest): "blest", "lowest RTT, but waits for it where a slower one would block the peer's window (Ferlin et al. 2016)";
     Daps(daps::Daps): "daps", "deals out windows in the order in which they will arrive (Kuhn et al. 2014)";
-    LinuxDefault(linux_default::LinuxDefault): "default", "shortest time to drain what is queued, in bursts: upstream Linux";
-    Ecf(ecf::Ecf): "ecf", "lowest RTT, but waits for it where that completes earlier (Lim et al. 2017); v0 as in Linux 5.4, which miscalculates";
-    MinRtt(minrtt::MinRtt): "minrtt", "lowest RTT with room in its window: the default of out-of-tree MPTCP";
+    LinuxDefault(linux_default::LinuxDefault): "default", "shortest time to drain what is queued, in bursts: Linux";
+    Ecf(ecf::Ecf): "ecf", "lowest RTT, but waits for it where that completes earlier (Lim et al. 2017); with kernel 5.4-mptcp as that miscalculates it";
+    MinRtt(minrtt::MinRtt): "minrtt", "lowest RTT with room in its window: the default of MPTCP 0.96";
     Payload(payload::Payload): "payload", "earliest arrival, by the segments that each path needs for the same bytes";
-    Redundant(redundant::Redundant): "redundant", "everything on every subflow; profile v0 as in Linux 5.4, which repeats itself";
+    Redundant(redundant::Redundant): "redundant", "everything on every subflow; with kernel 5.4-mptcp it repeats itself as that does";
     RoundRobin(roundrobin::RoundRobin): "roundrobin", "a segment each in turn, where windows have room";
     Sttf(sttf::Sttf): "sttf", "shortest transfer time of the next segment, queues included (Hurtig et al. 2019)";
     Weighted(weighted::Weighted): "weighted", "fixed shares, \"weighted 3:1\"; waits for the subflow whose turn it is";

@@ -1,4 +1,4 @@
-//! `default`: the scheduler of upstream Linux.
+//! `default`: the scheduler of Linux.
 //!
 //! It takes the subflow that would drain its send queue soonest: queued bytes over an averaged pacing rate, the "linger
 //! time". The chosen subflow gets a burst of up to 64 KiB. Congestion windows are not asked: a subflow may queue as much as
@@ -11,7 +11,7 @@ use polypath_base::Bytes;
 /// Shortest linger time first.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct LinuxDefault {
-    /// Pacing rate of each subflow, averaged over the bytes it was given, byte/s; 0 before its first choice.
+    /// Pacing rate of each subflow, averaged over the bytes that it got, byte/s; 0 before its first choice.
     rate: [u64; MAX_SUBFLOWS],
 }
 

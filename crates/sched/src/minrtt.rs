@@ -1,4 +1,4 @@
-//! `minrtt`: the default scheduler of the out-of-tree stack.
+//! `minrtt`: the default scheduler of MPTCP 0.96.
 //!
 //! The subflow with the lowest smoothed RTT among those whose congestion window has room; backup subflows only when no
 //! other subflow exists that could be used at all, even later.
@@ -85,14 +85,14 @@ mod tests {
     }
 
     #[test]
-    fn room_counted_in_buffers_is_given_in_bursts() {
+    fn room_counted_in_buffers_is_used_in_bursts() {
         let flow =
             |in_flight, buffers| PathView { buffered: Some(Buffered { buffers, burst: Segments::new(2) }), ..subflow(20, in_flight) };
-        let gives = |flow| MinRtt.pick(&[flow], &DATA).map(|c| c.limit);
-        assert_eq!(gives(flow(3, 0)), Some(Limit::Bytes(Bytes::new(7000))), "all that the window has left, not half of it");
-        assert_eq!(gives(flow(9, 0)), Some(Limit::Bytes(Bytes::new(2000))), "a burst at least, even if the window has room for less");
-        assert_eq!(gives(flow(8, 1)), Some(Limit::Bytes(Bytes::new(2000))), "a lone buffer counts as one segment");
-        assert_eq!((gives(flow(9, 1)), gives(flow(6, 2))), (None, None), "several count as a burst each");
+        let limit = |flow| MinRtt.pick(&[flow], &DATA).map(|c| c.limit);
+        assert_eq!(limit(flow(3, 0)), Some(Limit::Bytes(Bytes::new(7000))), "all that the window has left, not half of it");
+        assert_eq!(limit(flow(9, 0)), Some(Limit::Bytes(Bytes::new(2000))), "a burst at least, even if the window has room for less");
+        assert_eq!(limit(flow(8, 1)), Some(Limit::Bytes(Bytes::new(2000))), "a lone buffer counts as one segment");
+        assert_eq!((limit(flow(9, 1)), limit(flow(6, 2))), (None, None), "several count as a burst each");
     }
 
     #[test]

@@ -6,8 +6,8 @@
 //! Idea: a congestion window and an ACK count segments, so the same bytes take seven places on a path of 1500 bytes that take one on a path of 9000,
 //! and seven headers. The paths are therefore compared by the same bytes, a segment of the widest path, in each one's own segments: those beyond its
 //! window leave as earlier ones are acknowledged, a window a round trip. Of paths whose window has room the one on which they arrive first is
-//! given data; where two are as fast, the one that spends fewer segments, and so fewer headers, on them. If another path, its window full or not,
-//! would alone deliver all that waits before that one delivers its first byte, nobody is given data.
+//! chosen; where two are as fast, the one that spends fewer segments, and so fewer headers, on them. If another path, its window full or not,
+//! would alone deliver all that waits before that one delivers its first byte, none is chosen.
 //!
 //! Where all segments are equally long this is minRTT that waits as ECF does.
 

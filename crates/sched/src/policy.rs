@@ -26,7 +26,7 @@ pub trait Policy: Default {
     fn on_blocked(&mut self) {}
 
     /// What holds up the peer's window is sent again on a fast path, and the slow one that has it is penalised (Raiciu et al. 2012). In
-    /// the out-of-tree stack this is the scheduler's to do, and not all do it.
+    /// MPTCP 0.96 this is the scheduler's to do, and not all do it.
     #[inline]
     fn retransmits_head_of_line(&self) -> bool {
         true
@@ -38,7 +38,7 @@ pub trait Policy: Default {
         true
     }
 
-    /// It hands out long bursts to whoever has room in the send buffer, and reads nothing of a path but what upstream Linux's scheduler
+    /// It hands out long bursts to whoever has room in the send buffer, and reads nothing of a path but what Linux's scheduler
     /// reads: `usable`, `backup`, `queued`, `room` and `pacing_rate`. Any other is asked segment by segment or window by window.
     #[inline]
     fn schedules_bursts(&self) -> bool {

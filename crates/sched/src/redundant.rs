@@ -1,12 +1,12 @@
 //! `redundant`: every subflow sends everything.
 //!
-//! Source: Frömmgen, Erbshäußer, Buchmann, Zimmermann, Wehrle, "ReMP TCP: Low latency multipath TCP", IEEE ICC 2016; the out-of-tree
-//! stack's scheduler of that name.
+//! Source: Frömmgen, Erbshäußer, Buchmann, Zimmermann, Wehrle, "ReMP TCP: Low latency multipath TCP", IEEE ICC 2016; MPTCP
+//! 0.96's scheduler of that name.
 //!
 //! Idea: each subflow goes through the unacknowledged data at its own pace, and whoever is ahead sends new data first. What arrives
 //! first counts, so the latency is that of the better subflow at each moment, and so is the throughput.
 //!
-//! The out-of-tree stack up to April 2022 ([`Redundant::repeating`]) repeats itself: a subflow remembers the buffer that it sent last,
+//! MPTCP 0.96 up to April 2022 ([`Redundant::repeating`]) repeats itself: a subflow remembers the buffer that it sent last,
 //! forgets it once the peer has acknowledged all *before* it instead of all *in* it, and begins again at the oldest buffer
 //! that is not acknowledged as a whole. So a subflow that works on the oldest buffer fills its window with copies of it, and the next
 //! buffer waits behind them: some 64 KiB of progress in the fastest subflow's full queue, where all links are busy.
@@ -19,13 +19,13 @@ use polypath_base::{Bytes, DataSeq};
 /// Each subflow has a place of its own in the data.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct Redundant {
-    /// What each subflow was given last, as data sequence numbers: its beginning and its end.
+    /// What each subflow got last, as data sequence numbers: its beginning and its end.
     last: [(DataSeq, DataSeq); MAX_SUBFLOWS],
-    /// Who has been given anything yet.
+    /// Who has got anything yet.
     begun: SubflowSet,
     /// Whose turn it is.
     turn: usize,
-    /// As the out-of-tree stack was before it was mended.
+    /// As MPTCP 0.96 was before it was mended.
     repeats: bool,
 }
 
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_of_v0_repeats_the_oldest_buffer() {
+    fn mptcp_0_96_repeats_the_oldest_buffer() {
         let (mut s, flows) = (Redundant::repeating(), [subflow(0)]);
         let mut queue = DataQueueView { end: DataSeq::new(1 << 20), window_end: DataSeq::new(1 << 20), ..DataQueueView::EMPTY };
         let mut deal = |queue: &DataQueueView, len: u32| {

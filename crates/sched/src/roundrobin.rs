@@ -1,4 +1,4 @@
-//! `roundrobin`: the out-of-tree stack's scheduler of that name, with its defaults (one segment a turn, windows respected).
+//! `roundrobin`: MPTCP 0.96's scheduler of that name, with its defaults (one segment a turn, windows respected).
 
 use crate::policy::Policy;
 use crate::view::{Choice, DataQueueView, Limit, MAX_SUBFLOWS, PathView};

@@ -8,8 +8,8 @@
 //! before it fills: windows double up to the slow-start threshold and grow by a segment a round trip beyond.
 //!
 //! Differences from the authors' kernel: it moves what still waits in the queues of subflows when the estimates change, here what has
-//! been given stays, so at most as much as a window and a half may wait; it takes the last measured round trip, here the smoothed one
-//! counts. The out-of-tree kernel's releases do not have this scheduler.
+//! been enqueued stays, so at most as much as a window and a half may wait; it takes the last measured round trip, here the smoothed one
+//! counts. MPTCP 0.96 does not have this scheduler.
 
 use crate::policy::Policy;
 use crate::view::{Choice, DataQueueView, Limit, PathView};

@@ -1,4 +1,4 @@
-/// Most subflows a connection has, here as in out-of-tree MPTCP.
+/// Most subflows a connection has, here as in MPTCP 0.96.
 pub const MAX_SUBFLOWS: usize = 32;
 
 /// Some of a connection's subflows, by index.

@@ -42,7 +42,7 @@ pub struct PathView {
     pub wins_ties: bool,
 }
 
-/// What waits on a subflow that keeps the buffers handed to it apart.
+/// What waits on a subflow that keeps the buffers enqueued on it apart.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Buffered {
     /// Buffers of which something waits.
@@ -52,8 +52,8 @@ pub struct Buffered {
 }
 
 impl Buffered {
-    /// Segments of the window that what waits is counted as: a burst for each buffer, but a lone buffer as one, so that one too many is given
-    /// rather than too few.
+    /// Segments of the window that what waits is counted as: a burst for each buffer, but a lone buffer as one, so that one too many is
+    /// enqueued rather than too few.
     #[inline]
     fn segments(self) -> Segments {
         Segments::new(if self.buffers > 1 { self.buffers.saturating_mul(self.burst.get()) } else { self.buffers })
@@ -127,7 +127,7 @@ impl DataQueueView {
 }
 
 impl PathView {
-    /// Who may be given data: not in Loss, and no more waits than the window lets out.
+    /// May be chosen: not in Loss, and no more waits than the window lets out.
     #[inline]
     pub fn takes_data(&self) -> bool {
         match self.buffered {
@@ -142,7 +142,7 @@ impl PathView {
         self.usable && !self.in_loss && self.in_flight < self.cwnd && self.unsent <= self.window_space()
     }
 
-    /// Most to give at once: what the congestion window lets out, at most half of it. Counted in buffers, what the window has left by
+    /// Most to enqueue at once: what the congestion window lets out, at most half of it. Counted in buffers, what the window has left by
     /// that count, and a burst at least.
     #[inline]
     pub fn share(&self) -> Bytes {

@@ -5,7 +5,7 @@
 //! that cannot be used at all is passed over. Subflows beyond the last weight have the last weight; without weights all are equal.
 //!
 //! Source: smooth weighted round-robin as web balancers have it: each turn every subflow earns its weight, the richest one is
-//! chosen and pays the sum, so turns mix (a a b a, not a a a b) and shares hold over every round. The out-of-tree kernel has
+//! chosen and pays the sum, so turns mix (a a b a, not a a a b) and shares hold over every round. MPTCP 0.96 has
 //! equal turns alone, there by default passing over full windows (`roundrobin`).
 
 use crate::policy::Policy;

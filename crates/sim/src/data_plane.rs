@@ -89,7 +89,7 @@ impl DataPlane {
     #[inline]
     pub(crate) fn dequeue(&mut self, now: Instant, number: u32, segment: &mut Segment) -> Option<Arrival> {
         let pipe = &mut self.network.pipes[number as usize];
-        if pipe.holds() {
+        if pipe.enqueues() {
             return self.dequeue_aqm(now, number, segment);
         }
         let (packet, next) = pipe.take();
@@ -383,7 +383,7 @@ impl DataPlane {
         }
     }
 
-    /// A packet enters a pipe and does not simply pass: it is marked, held, dropped or too long.
+    /// A packet enters a pipe and does not simply pass: it is marked, enqueued, dropped or too long.
     #[inline(never)]
     fn enqueue_slow_path(&mut self, now: Instant, number: u32, meta: PacketMeta, verdict: Verdict, mut packet: Packet) {
         let pipe = &mut self.network.pipes[number as usize];
@@ -399,7 +399,7 @@ impl DataPlane {
                     self.queue.set(Source(number), leaves);
                 }
             }
-            Verdict::Held => {
+            Verdict::Enqueue => {
                 if pipe.hold(now, meta, packet) {
                     self.serve(now, number);
                 } else {

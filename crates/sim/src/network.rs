@@ -91,8 +91,8 @@ impl Network {
                 let mut more = std::mem::take(&mut stages[next.index()]).into_iter();
                 // `icmp_origins` has seen to it that the first stage behind the joint does not answer.
                 let joint = row.last_mut().expect("a direction has at least one stage");
-                let held = more.as_slice().first().is_some_and(|stage| stage.elements().any(Element::holds));
-                if joint.elements().all(Element::keeps_order) && !held {
+                let enqueues = more.as_slice().first().is_some_and(|stage| stage.elements().any(Element::enqueues));
+                if joint.elements().all(Element::keeps_order) && !enqueues {
                     joint.spans.extend(more.next().expect("a direction has at least one stage").spans);
                 }
                 row.extend(more);

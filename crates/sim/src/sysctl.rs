@@ -100,10 +100,9 @@ pub(crate) fn apply(node: &Node, settings: &mut Settings) -> Result<(), Refused>
             "subflow_mtu_probing" => {
                 settings.subflow_mtu_probing = flag(value).ok_or_else(|| wrong("0 or 1"))?;
                 if settings.stack.mptcp_version != MptcpVersion::V0 {
-                    return Err(error(format!(
-                        "`{name}` is a change to out-of-tree MPTCP (kernel 5.4-mptcp); others always probe subflows"
-                    ))
-                    .into());
+                    return Err(
+                        error(format!("`{name}` is a change to MPTCP 0.96 (kernel 5.4-mptcp); others always probe subflows")).into()
+                    );
                 }
             }
             // Not sysctls, but properties of the kernel, the route or the program that a study may want to change.
@@ -268,7 +267,7 @@ mod tests {
     fn probing_of_subflows_is_a_setting_of_out_of_tree_mptcp_alone() {
         let probing = node("subflow_mtu_probing", Value::from(1));
         let error = apply(&probing, &mut Settings::default()).unwrap_err();
-        assert!(error.error.to_string().contains("out-of-tree MPTCP") && !error.simulator_only, "{}", error.error);
+        assert!(error.error.to_string().contains("MPTCP 0.96") && !error.simulator_only, "{}", error.error);
         assert_eq!(error.error.field(), ["nodes", "c", "subflow_mtu_probing"]);
         let mut settings = Settings { stack: &MPTCP_0_96_LINUX_5_4_188, ..Settings::default() };
         apply(&probing, &mut settings).unwrap();

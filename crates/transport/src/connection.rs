@@ -1,7 +1,7 @@
 //! What a simulator or a host sees of an end of a connection, whichever transport it is.
 
 use crate::mptcp;
-use crate::tcp::{Context, Held, Probe, RouteMtu, Socket};
+use crate::tcp::{Context, LimitedTimes, Probe, RouteMtu, Socket};
 use crate::{End, Place, ReorderStats, Transmit, udp};
 use polypath_base::{Bytes, Instant, PathId};
 use polypath_wire::{Segment, Unreachable};
@@ -217,14 +217,14 @@ impl Connection {
         either!(self, _t => false, m => m.is_fallback(), _u => false)
     }
 
-    /// What MPTCP gave to a second subflow.
+    /// What MPTCP sent on a second subflow (reinjection).
     pub fn reinjected(&self) -> Bytes {
         either!(self, _t => Bytes::ZERO, m => m.reinjected(), _u => Bytes::ZERO)
     }
 
     /// What held up the whole connection, up to `now`.
-    pub fn limited(&self, now: Instant) -> Held {
-        either!(self, t => t.limited(now), m => m.limited(now), _u => Held::default())
+    pub fn limited(&self, now: Instant) -> LimitedTimes {
+        either!(self, t => t.limited(now), m => m.limited(now), _u => LimitedTimes::default())
     }
 
     /// How what this end received was out of order, up to `now`; datagrams have no order to keep.

@@ -37,7 +37,7 @@ counters! {
         mss_changed: Time, "from when the connection was established until its MSS last changed";
         busy: Time, "time with data in the network or waiting";
         rwnd_limited: Time, "of that, limited by the peer's receive window";
-        sndbuf_limited: Time, "of that, limited by the send buffer; a subflow of MPTCP has none, and this is the time in which the connection gave it nothing";
+        sndbuf_limited: Time, "of that, limited by the send buffer; a subflow of MPTCP has none, and this is the time in which the connection enqueued nothing on it";
         cwnd_limited: Time, "of that, limited by the congestion window";
         app_limited: Time, "time with nothing more to send";
     }

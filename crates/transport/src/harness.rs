@@ -188,7 +188,7 @@ impl fmt::Debug for Direction {
     }
 }
 
-/// These segments are lost, counted from 0 over all that the direction is given.
+/// These segments are lost, counted from 0 over all that enter the direction.
 pub(crate) fn lose(numbers: impl IntoIterator<Item = u64>) -> impl Fn(&mut Crossing<'_>) -> Fate {
     let numbers: Vec<u64> = numbers.into_iter().collect();
     lose_if(move |crossing| numbers.contains(&crossing.number))

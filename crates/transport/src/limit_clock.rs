@@ -21,7 +21,7 @@ pub enum Limit {
 
 /// How long each has held up a whole connection.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct Held {
+pub struct LimitedTimes {
     /// The peer's receive window.
     pub window: Duration,
     /// The send buffer, which was full of what is in the network.
@@ -40,7 +40,7 @@ pub(crate) struct LimitClock {
 
 #[derive(Copy, Clone, Debug, Default)]
 struct Spent {
-    held: Held,
+    limited: LimitedTimes,
     congestion_window: Duration,
     busy: Duration,
 }
@@ -64,15 +64,15 @@ impl LimitClock {
     }
 
     /// How long each has held up everything, up to `now`.
-    pub(crate) fn held(&self, now: Instant) -> Held {
-        self.until(now).held
+    pub(crate) fn limited(&self, now: Instant) -> LimitedTimes {
+        self.until(now).limited
     }
 
     /// The same as counters.
     pub(crate) fn count(&self, now: Instant, counters: &mut Counters) {
-        let Spent { held, congestion_window, busy } = self.until(now);
+        let Spent { limited, congestion_window, busy } = self.until(now);
         (counters.busy, counters.cwnd_limited) = (busy, congestion_window);
-        (counters.rwnd_limited, counters.sndbuf_limited, counters.app_limited) = (held.window, held.buffer, held.application);
+        (counters.rwnd_limited, counters.sndbuf_limited, counters.app_limited) = (limited.window, limited.buffer, limited.application);
     }
 
     fn until(&self, now: Instant) -> Spent {
@@ -85,10 +85,10 @@ impl LimitClock {
 impl Spent {
     fn charge(&mut self, to: Limit, span: Duration) {
         match to {
-            Limit::Idle | Limit::Application => self.held.application += span,
+            Limit::Idle | Limit::Application => self.limited.application += span,
             Limit::CongestionWindow => self.congestion_window += span,
-            Limit::PeerWindow => self.held.window += span,
-            Limit::SendBuffer => self.held.buffer += span,
+            Limit::PeerWindow => self.limited.window += span,
+            Limit::SendBuffer => self.limited.buffer += span,
         }
         if to != Limit::Idle {
             self.busy += span;
@@ -111,7 +111,7 @@ mod tests {
         clock.set(at(7), Limit::SendBuffer);
         clock.set(at(8), Limit::CongestionWindow);
         clock.set(at(12), Limit::Application);
-        assert_eq!(clock.held(at(14)), Held { window: ms(5), buffer: ms(1), application: ms(1 + 2) });
+        assert_eq!(clock.limited(at(14)), LimitedTimes { window: ms(5), buffer: ms(1), application: ms(1 + 2) });
         let mut counters = Counters::default();
         clock.count(at(14), &mut counters);
         assert_eq!((counters.busy, counters.cwnd_limited, counters.app_limited), (ms(12), ms(4), ms(3)), "idle time is not busy");

@@ -44,8 +44,8 @@ pub struct Settings {
     pub mtu_probing: u8,
     /// `tcp_base_mss`: where the search begins, by default 1024, at least 48.
     pub base_mss: Bytes,
-    /// Subflows of out-of-tree MPTCP (version 0) search for the path's MTU too, if `mtu_probing` says so: the change to the kernel of
-    /// Manoratne 2025, section 11. By default they do not; upstream's always do.
+    /// Subflows of MPTCP 0.96 (version 0) search for the path's MTU too, if `mtu_probing` says so: the change to the kernel of
+    /// Manoratne 2025, section 11. By default they do not; Linux's always do.
     pub subflow_mtu_probing: bool,
     /// `tcp_min_snd_mss`: a segment holds no less, options included, whatever peer and path allow. By default and at least 48.
     pub min_snd_mss: Bytes,

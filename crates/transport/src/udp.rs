@@ -37,7 +37,7 @@ pub struct Arrival {
 pub struct Socket {
     /// Of a datagram.
     payload: Bytes,
-    /// Datagrams that the application has given, and of these what has left.
+    /// Datagrams that the application has written, and of these what has left.
     offered: u32,
     sent: u32,
     established_at: Option<Instant>,
@@ -96,7 +96,7 @@ impl Socket {
         &self.arrivals
     }
 
-    /// Bytes of payload that the application gave.
+    /// Bytes of payload that the application wrote.
     pub fn accepted(&self) -> Bytes {
         Bytes::new(u64::from(self.offered) * self.payload.get())
     }

@@ -1,4 +1,4 @@
-//! One segment size for a connection over subflows whose own sizes differ, as out-of-tree MPTCP chooses it (`mptcp_current_mss`).
+//! One segment size for a connection over subflows whose own sizes differ, as MPTCP 0.96 chooses it (`mptcp_current_mss`).
 //!
 //! Source: Manoratne 2025, section 10.6: each subflow's size is a candidate, and the one with which all of them together would be fastest is taken.
 

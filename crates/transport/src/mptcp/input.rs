@@ -136,7 +136,7 @@ impl Connection {
             (self.tx.fallback_ack(socket.tx.bytes_acked()), window)
         } else if segment.has_dss && segment.dss.has_ack {
             // RFC 8684 section 3.3.5, with an exception: an ACK with nothing new for its subflow does not make the subflow's window smaller (RFC 9293
-            // section 3.10.7.4), while its DATA_ACK moves on with the other subflows. Upstream's window then ends later than was announced.
+            // section 3.10.7.4), while its DATA_ACK moves on with the other subflows. Linux's window then ends later than was announced.
             let keeps_older = self.settings.stack.data_window_by_subflow;
             (segment.dss.data_ack, if keeps_older { socket.tx.peer_window().as_u32() } else { window })
         } else {

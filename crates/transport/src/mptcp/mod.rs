@@ -2,7 +2,7 @@
 //!
 //! Owns what belongs to the connection as a whole: keys and joins, data sequence numbers, the shared window and its buffers,
 //! the choice of subflow, what is sent again on another one, and the end of the data. It never touches a subflow's own
-//! congestion control except to penalise it ([`crate::stack::Stack::relieves_send_buffer`]).
+//! congestion control except to penalise it ([`crate::stack::Stack::opportunistic_retransmission`]).
 //!
 //! Order of calls: any `handle_*` or verb, then `poll_transmit` until `None`, then `poll_timeout`.
 //!
@@ -487,14 +487,14 @@ impl Connection {
         self.phase == Phase::Fallback
     }
 
-    /// What was given to a second subflow.
+    /// What was sent on a second subflow (reinjection).
     pub fn reinjected(&self) -> Bytes {
         Bytes::new(self.tx.reinjected_bytes)
     }
 
     /// What held up everything, up to `now`.
-    pub fn limited(&self, now: Instant) -> tcp::Held {
-        self.tx.limit.held(now)
+    pub fn limited(&self, now: Instant) -> tcp::LimitedTimes {
+        self.tx.limit.limited(now)
     }
 
     /// Counters of the reordering between subflows.

@@ -1,8 +1,8 @@
-//! Giving data to subflows: new data by the scheduler, and what must go out again.
+//! Which subflow sends what: new data by the scheduler, and what must go out again.
 //!
-//! Upstream MPTCP queues on a subflow as much as its send buffer takes, sends everything unacknowledged again when a subflow
-//! closes or goes stale, and retransmits one fragment when its timer expires while a subflow has nothing left to do. The
-//! out-of-tree stack gives a subflow what its congestion window lets out, reinjects what a subflow had when it times
+//! Linux's MPTCP queues on a subflow as much as its send buffer takes, sends everything unacknowledged again when a subflow
+//! closes or goes stale, and retransmits one fragment when its timer expires while a subflow has nothing left to do. MPTCP
+//! 0.96 enqueues what the subflow's congestion window lets out, reinjects what a subflow had when it times
 //! out, and, when the peer's window or the send buffer holds it up, sends the oldest segment again on a fast subflow and
 //! halves the window of the slow one. Each of these is a property of [`crate::stack::Stack`].
 
@@ -22,7 +22,7 @@ const STALE_ROUNDS: u8 = 4;
 const MOST_DOUBLINGS: u32 = 8;
 
 impl Connection {
-    /// The application may hand over more: fills the send buffer, then the subflows.
+    /// The application may write more: fills the send buffer, then the subflows.
     pub(super) fn write(&mut self, now: Instant) {
         self.last_event = now;
         if self.phase != Phase::Negotiating {
@@ -80,7 +80,7 @@ impl Connection {
         }
     }
 
-    /// Gives subflows whatever they may have now. Called after every event.
+    /// Enqueues on subflows whatever they may have now (Linux: `__mptcp_push_pending`). Called after every event.
     #[inline(never)]
     pub(super) fn push(&mut self, now: Instant) {
         self.push_now(now);
@@ -101,14 +101,18 @@ impl Connection {
         match self.push_order {
             PushOrder::Bursts => self.push_bursts(now),
             PushOrder::BufferByBuffer => {
-                if !self.tx.all_given() && self.schedule(now) {
+                if !self.tx.all_scheduled() && self.schedule(now) {
                     self.work.push_again();
                     return;
                 }
             }
-            PushOrder::AllAtOnce => while !self.tx.all_given() && self.schedule(now) {},
+            PushOrder::AllAtOnce => while !self.tx.all_scheduled() && self.schedule(now) {},
         }
-        if self.tx.blocked && self.settings.stack.relieves_send_buffer && self.tx.all_given() && self.scheduler.retransmits_head_of_line() {
+        if self.tx.blocked
+            && self.settings.stack.opportunistic_retransmission
+            && self.tx.all_scheduled()
+            && self.scheduler.retransmits_head_of_line()
+        {
             self.opportunistic_retransmit(now);
         }
         if self.tx.pending.before(self.tx.end) && self.tx.una == self.tx.next && self.tx.rtx_due == Instant::NEVER {
@@ -117,7 +121,7 @@ impl Connection {
             self.arm_retransmission(now);
         }
         self.note_limit(now);
-        if self.tx.fin == Fin::Queued && self.tx.all_given() && self.tx.offered == 0 {
+        if self.tx.fin == Fin::Queued && self.tx.all_scheduled() && self.tx.offered == 0 {
             self.send_fin(now);
         }
     }
@@ -176,7 +180,7 @@ impl Connection {
         DataQueueView { una: self.tx.una, next: self.tx.pending, end: self.tx.end, window_end: self.tx.window_end, now }
     }
 
-    /// One choice of the scheduler and what follows from it; false when nothing more can be given.
+    /// One choice of the scheduler and what follows from it; false when nothing more may be enqueued.
     #[inline(never)]
     fn schedule(&mut self, now: Instant) -> bool {
         let queue = self.queue(now);
@@ -282,10 +286,10 @@ impl Connection {
         true
     }
 
-    /// What the scheduler allows of the buffer that is being given, where a subflow with segments of `mss` may be given `most`.
+    /// What the scheduler allows of the buffer that is being cut, where a subflow with segments of `mss` may have `most`.
     ///
-    /// Out-of-tree MPTCP has one size of segments for the connection, and a subflow whose own are shorter cuts what it is given (Manoratne 2025, section 10.5.1:
-    /// "all subflows will attempt to transmit data segments sized according to this selected MSS"). So it is given as many of those.
+    /// MPTCP 0.96 has one size of segments for the connection, and a subflow whose own are shorter cuts what it gets (Manoratne 2025, section 10.5.1:
+    /// "all subflows will attempt to transmit data segments sized according to this selected MSS"). So it gets as many of those.
     #[inline]
     fn allowed(&self, most: Bytes, mss: Bytes) -> Bytes {
         if self.tx.buffer_mss == mss || !self.settings.stack.buffers_by_connection_mss {
@@ -294,7 +298,7 @@ impl Connection {
         Bytes::new((most / mss).max(1).saturating_mul(self.tx.buffer_mss.get()))
     }
 
-    /// The size of segments that the connection as a whole counts in (Linux of the out-of-tree stack: `mptcp_current_mss`).
+    /// The size of segments that the connection as a whole counts in (MPTCP 0.96: `mptcp_current_mss`).
     fn connection_mss(&self) -> Option<Bytes> {
         let candidates = self.work.views().iter().filter(|view| view.usable).map(|view| Candidate {
             mss: view.mss,
@@ -445,7 +449,7 @@ impl Connection {
 
     // The connection's own retransmission timer.
 
-    /// (Re)starts it. Out-of-tree, the subflows that are not suspected decide how long it waits; upstream they did so when the scheduler was asked.
+    /// (Re)starts it. Of MPTCP 0.96, the subflows that are not suspected decide how long it waits; of Linux they did so when the scheduler was asked.
     pub(super) fn arm_retransmission(&mut self, now: Instant) {
         let wait = match self.settings.stack.meta_retransmission {
             MetaRetransmission::TwiceLongestTimeout => {
@@ -595,7 +599,7 @@ impl Connection {
     #[inline]
     fn note_limit(&mut self, now: Instant) {
         let waiting = self.tx.end.distance(self.tx.pending);
-        // The window or the buffer holds us up only if a subflow could send more than it has been given.
+        // The window or the buffer holds us up only if a subflow could send more than it has.
         let starved = || self.subflows.iter().any(|s| s.is_usable() && s.socket.tx.is_starved());
         let limit = if waiting > 0 {
             let segment = waiting.min(self.subflows[INITIAL].socket.tx.mss().get());

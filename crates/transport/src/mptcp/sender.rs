@@ -1,15 +1,15 @@
-//! The connection's send side: what the application handed over, what the subflows were given, what the peer has
+//! The connection's send side: what the application wrote, what was enqueued on subflows, what the peer has
 //! acknowledged, and what goes out a second time.
 //!
-//! Data is a count of bytes in the 64-bit data sequence space; nothing is stored but its edges, and for the out-of-tree
-//! stack the pieces in which it was handed to subflows.
+//! Data is a count of bytes in the 64-bit data sequence space; nothing is stored but its edges, and for MPTCP
+//! 0.96 the pieces in which it was enqueued on subflows.
 
 use crate::limit_clock::{Limit, LimitClock};
 use polypath_base::{Bytes, DataSeq, Duration, Instant};
 use polypath_sched::{BUFFER, SubflowSet};
 use std::collections::VecDeque;
 
-/// Bytes of data in one fragment of the upstream stack's send queue: a 32 KiB page fragment less its header.
+/// Bytes of data in one fragment of Linux's send queue: a 32 KiB page fragment less its header.
 const FRAGMENT: u64 = PAGE - HEADER;
 /// What the kernel takes at once for data that is written, bytes.
 const PAGE: u64 = 32_768;
@@ -17,21 +17,21 @@ const PAGE: u64 = 32_768;
 const HEADER: u64 = 40;
 /// A fragment is begun only where so much of a page is left, bytes (Linux: `mptcp_page_frag_refill`).
 const LEAST: u64 = 32 + HEADER;
-/// What the applications of the linux engine hand over with one call, bytes.
+/// What the applications of the linux engine write with one call, bytes.
 const WRITE: u64 = 256 << 10;
 
-/// The fragments of the upstream stack's send queue, where [`crate::stack::Stack::write_begins_fragment`].
+/// The fragments of Linux's send queue, where [`crate::stack::Stack::write_begins_fragment`].
 #[derive(Debug)]
 struct Fragments {
     /// Where each ends that is not acknowledged.
     ends: VecDeque<DataSeq>,
     /// Bytes in use of the page that data goes to.
     used: u64,
-    /// What is left of the call that hands data over, bytes.
+    /// What is left of the call that writes data, bytes.
     write: u64,
 }
 
-/// A piece as it was handed to subflows (out-of-tree stack only).
+/// A piece as it was enqueued on subflows (MPTCP 0.96 only).
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Piece {
     pub(super) dsn: DataSeq,
@@ -64,22 +64,22 @@ pub(super) struct Tx {
     first: DataSeq,
     /// First byte that the peer has not acknowledged.
     pub(super) una: DataSeq,
-    /// First byte never given to a subflow.
+    /// First byte never enqueued on a subflow.
     pub(super) next: DataSeq,
-    /// Next byte to give; less than `next` only while everything unacknowledged is sent again.
+    /// Next byte to enqueue; less than `next` only while everything unacknowledged is sent again.
     pub(super) pending: DataSeq,
-    /// End of what the application handed over.
+    /// End of what the application wrote.
     pub(super) end: DataSeq,
-    /// Out-of-tree stack: end of the buffer from which was given last.
+    /// MPTCP 0.96: end of the buffer from which the last piece came.
     pub(super) buffer_end: DataSeq,
     /// Size of the segments of which that buffer holds as many as fit.
     pub(super) buffer_mss: Bytes,
-    /// Out-of-tree stack: end of the last piece shorter than a segment.
+    /// MPTCP 0.96: end of the last piece shorter than a segment.
     pub(super) small_end: DataSeq,
     /// Right edge of the peer's window.
     pub(super) window_end: DataSeq,
     pub(super) fin: Fin,
-    /// Bytes that the application has yet to hand over; `u64::MAX` is endless.
+    /// Bytes that the application has yet to write; `u64::MAX` is endless.
     pub(super) offered: u64,
     pub(super) accepted: u64,
     /// The application waits for room.
@@ -89,7 +89,7 @@ pub(super) struct Tx {
     pub(super) reinject: VecDeque<Piece>,
     pub(super) pieces: VecDeque<Piece>,
     pub(super) rtx_due: Instant,
-    /// How long the retransmission timer waits when it starts; zero: the least retransmission timeout. Upstream stack only.
+    /// How long the retransmission timer waits when it starts; zero: the least retransmission timeout. Linux's MPTCP only.
     pub(super) rtx_interval: Duration,
     pub(super) rtx_backoff: u32,
     /// How often the DATA_FIN alone went again.
@@ -99,7 +99,7 @@ pub(super) struct Tx {
     pub(super) penalised_at: [Option<Instant>; polypath_sched::MAX_SUBFLOWS],
     pub(super) limit: LimitClock,
     fragments: Option<Fragments>,
-    /// A call has handed over all that it had; the application makes the next one once subflows were given that.
+    /// A call has written all that it had; the application makes the next one once that is enqueued on subflows.
     pub(super) between_writes: bool,
 }
 
@@ -151,15 +151,15 @@ impl Tx {
         self.end.distance(self.una.min(self.end))
     }
 
-    /// The application has given nothing to send and has not closed.
+    /// The application has written nothing and has not closed.
     #[inline]
     pub(super) fn is_idle(&self) -> bool {
         self.end == self.first && self.offered == 0 && self.fin == Fin::No
     }
 
-    /// Everything was given to subflows at least once.
+    /// Nothing waits for the scheduler.
     #[inline]
-    pub(super) fn all_given(&self) -> bool {
+    pub(super) fn all_scheduled(&self) -> bool {
         self.pending == self.end && self.reinject.is_empty()
     }
 
@@ -237,7 +237,7 @@ impl Tx {
         }
     }
 
-    /// End of the fragment that holds `dsn`: what one retransmission of the upstream stack covers.
+    /// End of the fragment that holds `dsn`: what one retransmission of Linux covers.
     pub(super) fn fragment_end(&self, dsn: DataSeq) -> DataSeq {
         if let Some(fragments) = &self.fragments {
             let at = fragments.ends.partition_point(|end| !end.after(dsn));
@@ -280,7 +280,7 @@ impl Tx {
         true
     }
 
-    /// Out-of-tree stack: how much of the data from `next` on is given to a subflow at once, where the peer's window has room for `window` bytes,
+    /// MPTCP 0.96: how much of the data from `next` on is enqueued on a subflow at once, where the peer's window has room for `window` bytes,
     /// a segment at least, and the scheduler allows `limit`.
     ///
     /// A buffer of the kernel holds as many whole segments of `buffer_mss` as fit into 64 KiB with their headers; what is left of it goes before the next
@@ -306,7 +306,7 @@ impl Tx {
         len as u32
     }
 
-    /// Out-of-tree stack: the data from `next` on begins a buffer.
+    /// MPTCP 0.96: the data from `next` on begins a buffer.
     #[inline]
     pub(super) fn begins_buffer(&self, next: DataSeq) -> bool {
         !self.buffer_end.after(next)
@@ -318,18 +318,18 @@ impl Tx {
         self.first + bytes_acked
     }
 
-    /// Subflows that carried the byte at `dsn` (out-of-tree stack only).
+    /// Subflows that carried the byte at `dsn` (MPTCP 0.96 only).
     pub(super) fn tried(&self, dsn: DataSeq) -> SubflowSet {
         self.piece(dsn).map_or(SubflowSet::EMPTY, |p| p.tried)
     }
 
-    /// The piece with the byte at `dsn` (out-of-tree stack only).
+    /// The piece with the byte at `dsn` (MPTCP 0.96 only).
     pub(super) fn piece(&self, dsn: DataSeq) -> Option<Piece> {
         let at = self.pieces.partition_point(|p| !p.end().after(dsn));
         self.pieces.get(at).copied()
     }
 
-    /// Upstream stack: everything unacknowledged is to be given to subflows again.
+    /// Linux's MPTCP: everything unacknowledged is to be scheduled again.
     pub(super) fn send_all_again(&mut self) {
         self.reinjected_bytes += self.pending.distance(self.una.min(self.pending));
         self.pending = self.una.min(self.end);

@@ -85,7 +85,7 @@ fn the_handshake_has_linuxs_options_in_linuxs_order() {
 
 #[test]
 fn segments_have_the_lengths_that_the_stacks_send() {
-    // Upstream's MSS, which windows and pacing count in, is TCP's; the out-of-tree one's leaves room for MPTCP's options.
+    // Linux's MSS, which windows and pacing count in, is TCP's; MPTCP 0.96's leaves room for MPTCP's options.
     for (stack, full, ack_options, mss) in [(&MPTCP_0_96_LINUX_5_4_188, 1428, 20, 1428), (&LINUX_6_12_117, 1424, 24, 1448)] {
         let mut net = connect(&settings(stack), PathManager::default(), two_paths([5, 5], 100));
         net.transfer(1_000_000, 5);

@@ -39,7 +39,7 @@ use polypath_base::Duration;
 
 kernels! {
     columns {
-        MPTCP_0_96_LINUX_5_4_188: "5.4-mptcp", "Linux 5.4.188 with out-of-tree MPTCP 0.96";
+        MPTCP_0_96_LINUX_5_4_188: "5.4-mptcp", "Linux 5.4.188 with MPTCP 0.96";
         LINUX_6_1_192: "6.1", "Linux 6.1.192";
         LINUX_6_12_117: "6.12", "Linux 6.12.117";
     }
@@ -334,8 +334,8 @@ kernels! {
             LINUX_6_1_192 = false, "its public sources: tcp_mtup_init and tcp_mtu_to_mss are as in 6.12";
             LINUX_6_12_117 = false, "measured, specs/notes/mtu-probing";
         }
-        /// A buffer of the connection holds whole segments of one size, which all subflows' rates together decide (`mptcp_current_mss`), and a subflow is
-        /// given so many of these as it may send of its own; else all is counted in segments of the subflow that gets it.
+        /// A buffer of the connection holds whole segments of one size, which all subflows' rates together decide (`mptcp_current_mss`), and as many
+        /// of these are enqueued on a subflow as it may send of its own; else all is counted in segments of the subflow.
         buffers_by_connection_mss: bool {
             MPTCP_0_96_LINUX_5_4_188 = true, "Manoratne 2025, section 10.5, and measured: specs/notes/mtu-probing";
             LINUX_6_1_192 = false, "a choice: it has no scheduler that asks";
@@ -426,7 +426,7 @@ kernels! {
 
     section "Multipath TCP: sending again" {
         /// While the send buffer holds up the writer, the oldest data goes again on a fast subflow, and the slow one that has it is penalised.
-        relieves_send_buffer: bool {
+        opportunistic_retransmission: bool {
             MPTCP_0_96_LINUX_5_4_188 = true, "Raiciu et al. 2012, section 4.2, and its public sources; specs/notes/mptcp-v0-schedulers";
             LINUX_6_1_192 = false, "its public sources: nothing in net/mptcp reduces a congestion window";
             LINUX_6_12_117 = false, "measured, specs/notes/mptcp-two-paths";
@@ -455,7 +455,7 @@ kernels! {
             LINUX_6_1_192 = MetaRetransmission::LastTimer, "measured, tests/scripts/mptcp-retransmission-interval.pkt";
             LINUX_6_12_117 = MetaRetransmission::LastTimer, "measured, tests/scripts/mptcp-retransmission-interval.pkt";
         }
-        /// That wait is taken anew after each fragment that a burst gives, with the timers of subflows that were given data before; else only when the
+        /// That wait is taken anew after each fragment of a burst, with the timers of subflows on which data was enqueued before; else only when the
         /// scheduler is asked.
         rtx_interval_by_fragment: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "it has no such scheduler";

@@ -36,7 +36,7 @@ mod subflow;
 mod tests;
 mod timer;
 
-pub use crate::limit_clock::{Held, Limit};
+pub use crate::limit_clock::{Limit, LimitedTimes};
 use crate::{Rejections, Settings};
 pub use cc::CaState;
 use handshake::Handshake;
@@ -385,7 +385,7 @@ impl Socket {
     // Getters.
 
     /// What has held up the sender until `now`.
-    pub fn limited(&self, now: Instant) -> Held {
+    pub fn limited(&self, now: Instant) -> LimitedTimes {
         self.tx.limited(now)
     }
 

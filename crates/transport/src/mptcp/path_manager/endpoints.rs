@@ -1,6 +1,6 @@
 //! `endpoints`: from addresses that somebody named.
 //!
-//! Source: upstream Linux's `ip mptcp endpoint add ADDRESS subflow [backup]`.
+//! Source: Linux's `ip mptcp endpoint add ADDRESS subflow [backup]`.
 
 use super::{AddressSet, NewSubflow, Policy, View};
 use polypath_base::Duration;

@@ -1,6 +1,6 @@
 //! `ndiffports`: several subflows over the first path.
 //!
-//! Source: the path manager of that name of the out-of-tree stack: subflows that differ in their source port alone, so that routers that
+//! Source: MPTCP 0.96's path manager of that name: subflows that differ in their source port alone, so that routers that
 //! spread flows over equal paths (ECMP) spread them too.
 
 use super::{NewSubflow, Policy, View};

@@ -1,4 +1,4 @@
-//! How the out-of-tree stack fills a window, sampled as Linux 5.4 was.
+//! How MPTCP 0.96 fills a window, sampled as Linux 5.4 was.
 
 use super::*;
 
@@ -26,10 +26,10 @@ fn an_odd_segment_is_held_back_for_a_burst() {
     let share = held_back(&MPTCP_0_96_LINUX_5_4_188);
     assert!((0.31..0.42).contains(&share), "{share:.2} of the samples");
     let share = held_back(&LINUX_6_12_117);
-    assert!(share < 0.1, "upstream sends it: {share:.2} of the samples");
+    assert!(share < 0.1, "Linux sends it: {share:.2} of the samples");
 }
 
-/// A probe of the path's MTU would span mappings of data sequence numbers, so subflows of the out-of-tree stack send none and keep the size
+/// A probe of the path's MTU would span mappings of data sequence numbers, so subflows of MPTCP 0.96 send none and keep the size
 /// with which probing begins.
 #[test]
 fn the_out_of_tree_stack_never_probes_for_a_larger_mtu() {

@@ -206,7 +206,7 @@ fn with_checksums_the_keys_stand_on_the_first_segment_alone() {
     }
 }
 
-/// An ACK with nothing new for its subflow and a smaller window: the subflow keeps the older window, and upstream's end of the window counts from that. Also a script
+/// An ACK with nothing new for its subflow and a smaller window: the subflow keeps the older window, and Linux's end of the window counts from that. Also a script
 /// that Linux passes, tests/scripts/mptcp-older-window.pkt.
 #[test]
 fn the_end_of_the_window_counts_from_what_its_subflow_believes() {

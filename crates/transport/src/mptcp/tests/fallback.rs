@@ -23,7 +23,7 @@ fn a_peer_without_mptcp_gets_plain_tcp() {
     }
 }
 
-/// Upstream over one path of 100 Mbit/s and 10 ms and another one, of which the client's packets `lost` never arrive: 0 is the SYN, 1 the
+/// Linux over one path of 100 Mbit/s and 10 ms and another one, of which the client's packets `lost` never arrive: 0 is the SYN, 1 the
 /// third ACK, 2 the first data.
 fn transfer_losing(lost: &[u64]) -> Net<Connection> {
     let mut paths = two_paths([5, 5], 100);

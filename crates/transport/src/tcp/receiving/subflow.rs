@@ -23,7 +23,7 @@ impl Receiver {
         self.acks().reader_sends_it()
     }
 
-    /// Share of payload in the memory of what came, in 1/256 (upstream).
+    /// Share of payload in the memory of what came, in 1/256 (Linux).
     pub(crate) fn scaling_ratio(&self) -> u32 {
         self.buffer().scaling_ratio()
     }

@@ -1,7 +1,7 @@
 //! What can be seen of an endpoint from outside: counters, and a snapshot.
 
 use super::{CaState, Sender};
-use crate::limit_clock::Held;
+use crate::limit_clock::LimitedTimes;
 use crate::{Counters, Rejections};
 use polypath_base::{Bytes, Duration, Instant, Rate, Segments};
 
@@ -53,8 +53,8 @@ pub struct Probe {
 
 impl Sender {
     /// What has held it up until `now`.
-    pub(in crate::tcp) fn limited(&self, now: Instant) -> Held {
-        if self.established_at.is_some() { self.limit.held(now) } else { Held::default() }
+    pub(in crate::tcp) fn limited(&self, now: Instant) -> LimitedTimes {
+        if self.established_at.is_some() { self.limit.limited(now) } else { LimitedTimes::default() }
     }
 
     /// The snapshot of an endpoint that has received so much and rejected these.

@@ -66,7 +66,7 @@ impl Sender {
         polypath_sched::Buffered { buffers: self.queue.buffers(), burst: Segments::new(self.burst_segments(None)) }
     }
 
-    /// The out-of-tree stack's penalty for holding up the others: half the window, and half the
+    /// MPTCP 0.96's penalty for holding up the others: half the window, and half the
     /// threshold if past it.
     pub(crate) fn penalise(&mut self) {
         let prior = self.flow.cwnd;

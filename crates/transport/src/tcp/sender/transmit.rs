@@ -298,7 +298,7 @@ impl Sender {
         (LONGEST_MAPPING / segment).max(1) * segment
     }
 
-    /// Subflows of the out-of-tree stack search for no MTU as Linux does, unless a setting lets
+    /// Subflows of MPTCP 0.96 search for no MTU as Linux does, unless a setting lets
     /// them.
     pub(super) fn may_probe_mtu(&self) -> bool {
         let searches = self.settings.stack.subflow_probes_mtu || self.settings.subflow_mtu_probing || self.path_mtu.reads_scoreboard();

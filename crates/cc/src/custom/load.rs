@@ -12,7 +12,7 @@ use polypath_base::Error;
 use super::super::mirror::{About, Ops, STATE_BYTES};
 use super::super::{Algorithm, Family, REGISTRY, flags, try_text};
 use super::elf::Image;
-use super::{ADDED, Added, OWN};
+use super::{ADDED, Added, CUSTOM};
 
 include!(concat!(env!("OUT_DIR"), "/abi.rs"));
 
@@ -36,7 +36,7 @@ pub fn declare(object: &Path, name: &str) -> Result<Algorithm, Error> {
     let about = leaked(unsafe { ptr::read_unaligned(image.bytes[facts..].as_ptr().cast::<About>()) });
     let said = declared(&image, at);
     sensible((said, about), &Hooks { image: &image, at }, name).map_err(refused)?;
-    let ops = leaked(Ops { flags: said.flags | OWN, ..*said });
+    let ops = leaked(Ops { flags: said.flags | CUSTOM, ..*said });
     let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
     added.retain(|each| Algorithm(each.ops).name() != name);
     added.push(Added { ops, about, object: bytes.leak() });
@@ -61,7 +61,7 @@ pub unsafe fn load() -> Result<(), Error> {
         // SAFETY: `place` found an `Ops` there, of the layout that `pp_abi` vouches for, and `mapped` wrote the addresses of its hooks. The
         // mapping is never undone.
         let ops = unsafe { base.add(at).cast::<Ops>().read_unaligned() };
-        each.ops = leaked(Ops { flags: ops.flags | OWN, ..ops });
+        each.ops = leaked(Ops { flags: ops.flags | CUSTOM, ..ops });
     }
     Ok(())
 }

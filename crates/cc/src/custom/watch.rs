@@ -1,6 +1,6 @@
 //! Which hook of an added algorithm runs: whoever runs one in a process of its own lets that process write here, and knows what crashed or hung.
 //!
-//! Only hooks of added algorithms are told, since only they are marked ([`OWN`]).
+//! Only hooks of added algorithms are told, since only they are marked ([`CUSTOM`]).
 
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use super::super::mirror::Ops;
 
 /// A bit of an added algorithm's flags, beside those of [`crate::flags`], which its file cannot set.
-pub(crate) const OWN: u32 = 1 << 31;
+pub(crate) const CUSTOM: u32 = 1 << 31;
 
 /// The hooks, in the order of the ops table.
 const HOOKS: [&str; 12] = [
@@ -91,7 +91,7 @@ const fn same(one: &[u8], other: &[u8]) -> bool {
 /// Calls a hook; what an added algorithm does is told.
 #[inline]
 pub(crate) fn call<T>(ops: &Ops, hook: u32, call: impl FnOnce() -> T) -> T {
-    if ops.flags & OWN == 0 {
+    if ops.flags & CUSTOM == 0 {
         return call();
     }
     began(ops, hook);

@@ -14,8 +14,8 @@ use std::sync::{PoisonError, RwLock};
 pub use elf::{Contents, contents};
 #[cfg(not(target_family = "wasm"))]
 pub use load::{ABI_SOURCE, add, declare, load};
+pub(super) use watch::{CUSTOM, call, number};
 pub use watch::{Call, Watch, watch};
-pub(super) use watch::{OWN, call, number};
 
 use super::Algorithm;
 use super::mirror::{About, Ops};
