@@ -1,5 +1,6 @@
 """The playground: the page in Chromium, and what it makes against what Python makes of the same study."""
 
+import csv
 import json
 import re
 import shutil
@@ -81,7 +82,8 @@ MODULES = """
 
 def test_fifty_scenarios_and_more_have_the_digests_of_the_native_build(page):
     lines = [json.loads(line) for line in (KNOWN / "scenarios.jsonl").read_text().splitlines()]
-    known = dict(line.split("\t") for line in (KNOWN / "digests.tsv").read_text().splitlines())
+    with (KNOWN / "digests.tsv").open() as file:
+        known = {row["scenario"]: row["digest"] for row in csv.DictReader(file, delimiter="\t")}
     found = page.evaluate(
         f"""async (lines) => {{
             {MODULES}
