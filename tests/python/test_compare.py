@@ -164,8 +164,8 @@ def test_a_later_start_can_count_as_a_repetition():
     rows += [{**row, "start": start} for start in ("0s", "1s") for row in run_rows({"lia": [12.9]}, "sim")]
     runs = pd.DataFrame(rows).assign(key=lambda table: table["key"] + table["start"])
     made = compare(runs, NO_SUBFLOWS, pd.DataFrame(), {}, by=["experiment", "cc", "flow"], repetitions=["start", "seed"])
-    referee = made.rows[made.rows["platform"] == "linux"].iloc[0]
-    assert (referee["n"], referee["value"]) == (2, 11.0)
+    reference = made.rows[made.rows["platform"] == "linux"].iloc[0]
+    assert (reference["n"], reference["value"]) == (2, 11.0)
     assert verdicts(made) == {"lia": False}
 
 
@@ -226,7 +226,7 @@ def test_a_report_on_one_engine_has_no_comparison(engines, tmp_path, request):
 def test_claims_and_published_values_are_told_for_each_engine(results):
     made = page(material(results))
     said = {claim.id: [(each.platform, str(each.verdict)) for each in claim.decisions] for claim in made.claims}
-    # The referee's cubic is a fifth lower, so there wvegas is no longer the lowest.
+    # The reference's cubic is a fifth lower, so there wvegas is no longer the lowest.
     assert said["nitk-wvegas-low-v1"] == [("linux", "does not hold"), ("plausible", "holds")]
     assert [column.title for column in made.verdicts.columns] == ["Claim", "plausible", "linux"]
     assert ["nitk-wvegas-low-v1", "holds", "does not hold"] in [[cell.text for cell in row] for row in made.verdicts.rows]

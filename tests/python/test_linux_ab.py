@@ -39,7 +39,7 @@ def test_a_text_says_what_changed_and_what_of_it_is_significant() -> None:
         for platform, found in (("linux old", None), ("linux new", distance(after, before)))
     ]
     by = ("experiment", "cc", "flow")
-    made = Comparison(platforms=["linux new", "linux old"], referee="linux old", by=by, rows=pd.DataFrame(rows), windows=pd.DataFrame())
+    made = Comparison(platforms=["linux new", "linux old"], reference="linux old", by=by, rows=pd.DataFrame(rows), windows=pd.DataFrame())
     text = _linux_ab._text("one", [kernel("old", "1"), kernel("new", "2")], made, 20)
     lines = {line.split()[0]: line for line in text.splitlines() if line.startswith(("faster", "same"))}
     assert "+10.0 % ± 0.0" in lines["faster"]

@@ -1,6 +1,6 @@
 """The same cells on several engines or kernels: row by row how far apart, within 10 % or not, and over the same starts.
 
-A *platform* is an engine with its kernel, such as "sim" or "linux 6.12". One of them is the referee; every other is judged against it.
+A *platform* is an engine with its kernel, such as "sim" or "linux 6.12". One of them is the reference; every other is judged against it.
 docs/guide/compare.md defines each figure.
 """
 
@@ -24,10 +24,10 @@ from ._statistics import half_width
 
 PLATFORM = "platform"
 WITHIN = "within_10_percent"
-"""Whether a mean lies within `TOLERANCE` of the referee's; None where one of them did not run."""
+"""Whether a mean lies within `TOLERANCE` of the reference's; None where one of them did not run."""
 GOODPUT, COMPLETION = "goodput_receiver_mbps", "completion_s"
 TOLERANCE = 0.10
-"""Share of the referee's mean within which two means agree."""
+"""Share of the reference's mean within which two means agree."""
 GRID_S = 0.1
 """Distance of the points at which congestion windows are compared."""
 HELD_S = 1.0
@@ -43,7 +43,7 @@ class Comparison:
     """`rows` has a row a cell, flow and platform; `windows` a row a cell, flow, subflow and judged platform."""
 
     platforms: Sequence[str]
-    referee: str
+    reference: str
     by: Sequence[str]
     """Columns that tell the cells apart, the flow last."""
     rows: pd.DataFrame
@@ -51,11 +51,11 @@ class Comparison:
 
     @property
     def judged(self) -> list[str]:
-        """Every platform but the referee."""
-        return [platform for platform in self.platforms if platform != self.referee]
+        """Every platform but the reference."""
+        return [platform for platform in self.platforms if platform != self.reference]
 
     def count(self, platform: str) -> tuple[int, int]:
-        """How many rows of a platform agree with the referee, and how many there are on both."""
+        """How many rows of a platform agree with the reference, and how many there are on both."""
         own = self.rows.loc[(self.rows[PLATFORM] == platform) & self.rows[WITHIN].notna(), WITHIN]
         return int(own.astype(bool).sum()), len(own)
 
@@ -78,7 +78,7 @@ def platform_names(table: pd.DataFrame) -> pd.Series[str]:
 
 
 def platforms_in_order(names: Iterable[str]) -> list[str]:
-    """The simulator first, real kernels last, older ones before newer ones: the last is the referee."""
+    """The simulator first, real kernels last, older ones before newer ones: the last is the reference."""
     return sorted(dict.fromkeys(names), key=lambda name: (not name.startswith("sim"), name.startswith("linux"), _version(name), name))
 
 
@@ -90,9 +90,9 @@ def compare(
     *,
     by: Sequence[str],
     repetitions: Sequence[str] = ("seed",),
-    referee: str | None = None,
+    reference: str | None = None,
 ) -> Comparison:
-    """Judges every platform of `runs` against the `referee`, by default the last one.
+    """Judges every platform of `runs` against the `reference`, by default the last one.
 
     `runs` is the runs table with what `limits` found; `by` names the columns that tell cells apart, `flow` last; `repetitions` those that
     tell the repetitions of a cell apart. `spans` has the window of each run's flow, (key, flow) -> seconds since the connection stood.
@@ -101,7 +101,7 @@ def compare(
     # A run that several cells of a varied kernel share stands once for each platform.
     runs = runs.drop_duplicates([PLATFORM, "key", *by, *repetitions])
     platforms = platforms_in_order(runs[PLATFORM])
-    referee = referee or platforms[-1]
+    reference = reference or platforms[-1]
     ends = _ends(subflows)
     rows: list[dict[str, Any]] = []
     windows: list[dict[str, Any]] = []
@@ -115,9 +115,9 @@ def compare(
         for platform in platforms:
             row = {**who, PLATFORM: platform, "metric": metric, **measured[platform]}
             row |= {name: limited.at[platform, name] if platform in limited.index else "" for name in ("limited_by", "why")}
-            judged = platform != referee
-            row |= _judged(measured[platform], measured[referee]) if judged else _judged({}, {})
-            pairs = _pairs(shared, platform, referee, repetitions) if judged else []
+            judged = platform != reference
+            row |= _judged(measured[platform], measured[reference]) if judged else _judged({}, {})
+            pairs = _pairs(shared, platform, reference, repetitions) if judged else []
             row["distance"] = _distance(shared, pairs, metric)
             areas = [{**who, PLATFORM: platform, **area} for area in lines.areas(str(who["flow"]), pairs)]
             windows += areas
@@ -126,7 +126,7 @@ def compare(
     shape = [*by, PLATFORM, *_COLUMNS]
     return Comparison(
         platforms=platforms,
-        referee=referee,
+        reference=reference,
         by=tuple(by),
         rows=pd.DataFrame(rows, columns=shape),
         windows=pd.DataFrame(windows, columns=[*by, PLATFORM, "source", "destination", "between", "mean", "area"]),
@@ -192,7 +192,7 @@ class _Lines:
             self._curves.setdefault((str(key), str(flow)), {})[tuple(name)] = curve
 
     def areas(self, flow: str, pairs: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
-        """A row a subflow: the area between its windows and under their mean, over all pairs of runs (platform's, referee's)."""
+        """A row a subflow: the area between its windows and under their mean, over all pairs of runs (platform's, reference's)."""
         nothing = (np.zeros(0), np.zeros(0))
         sums: dict[Any, list[float]] = {}
         for pair in pairs:
@@ -243,10 +243,10 @@ def _repetition(cell: pd.DataFrame, repetitions: Sequence[str]) -> pd.Series[Any
     return pd.Series([tuple(values) for values in zip(*columns, strict=True)], index=cell.index, dtype=object)
 
 
-def _pairs(shared: pd.DataFrame, platform: str, referee: str, repetitions: Sequence[str]) -> list[tuple[str, str]]:
+def _pairs(shared: pd.DataFrame, platform: str, reference: str, repetitions: Sequence[str]) -> list[tuple[str, str]]:
     """Keys of the runs of the same repetition on both."""
     names = _repetition(shared, repetitions)
-    keys = [dict(zip(names[own], shared.loc[own, "key"], strict=True)) for own in (shared[PLATFORM] == who for who in (platform, referee))]
+    keys = [dict(zip(names[own], shared.loc[own, "key"], strict=True)) for own in (shared[PLATFORM] == who for who in (platform, reference))]
     return [(keys[0][name], keys[1][name]) for name in keys[1] if name in keys[0]]
 
 
@@ -266,18 +266,18 @@ def _measured(own: pd.DataFrame, metric: str) -> dict[str, Any]:
     }
 
 
-def _judged(own: Mapping[str, Any], referee: Mapping[str, Any]) -> dict[str, Any]:
-    """How far a mean lies from the referee's."""
-    if not own or not own["runs"] or not referee["runs"]:
+def _judged(own: Mapping[str, Any], reference: Mapping[str, Any]) -> dict[str, Any]:
+    """How far a mean lies from the reference's."""
+    if not own or not own["runs"] or not reference["runs"]:
         return {"deviation": math.nan, WITHIN: None, "srtt_deviation": math.nan}
-    if not own["n"] or not referee["n"]:
+    if not own["n"] or not reference["n"]:
         # A transfer that one of them never finished.
         return {"deviation": math.nan, WITHIN: False, "srtt_deviation": math.nan}
-    apart, mean = own["value"] - referee["value"], referee["value"]
+    apart, mean = own["value"] - reference["value"], reference["value"]
     return {
         "deviation": _ratio(apart, mean) if mean else (0.0 if apart == 0 else math.inf),
         WITHIN: abs(apart) <= TOLERANCE * abs(mean) + ROUNDING,
-        "srtt_deviation": _ratio(own["srtt_ms"] - referee["srtt_ms"], referee["srtt_ms"]),
+        "srtt_deviation": _ratio(own["srtt_ms"] - reference["srtt_ms"], reference["srtt_ms"]),
     }
 
 

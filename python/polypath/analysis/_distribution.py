@@ -16,7 +16,7 @@ from scipy.special import stdtr
 from ._statistics import CONFIDENCE, half_width
 
 NEAR = 0.05
-"""Share of the referee's mean within which another mean is near enough, whatever the tests say."""
+"""Share of the reference's mean within which another mean is near enough, whatever the tests say."""
 LEVEL = 0.05
 """Of each of the two tests: samples of one distribution are told apart this often by each."""
 ROUNDING = 1e-9
@@ -31,11 +31,11 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Distance:
-    """How far a sample lies from the referee's sample of the same starts."""
+    """How far a sample lies from the reference's sample of the same starts."""
 
     n: int
     """Starts that count: those at which both finished."""
-    referee: float
+    reference: float
     ours: float
     half_width: float
     """Of the 95 % interval of the difference of the means, which is paired: start by start."""
@@ -46,13 +46,13 @@ class Distance:
 
     @property
     def difference(self) -> float:
-        """Of the means, relative to the referee's: 0.05 is 5 % more."""
-        return _relative(self.ours - self.referee, self.referee)
+        """Of the means, relative to the reference's: 0.05 is 5 % more."""
+        return _relative(self.ours - self.reference, self.reference)
 
     @property
     def interval(self) -> float:
-        """`half_width`, relative to the referee's mean."""
-        return _relative(self.half_width, self.referee)
+        """`half_width`, relative to the reference's mean."""
+        return _relative(self.half_width, self.reference)
 
     @property
     def p(self) -> float:
@@ -77,25 +77,25 @@ class Distance:
         return f"{self.standing.value}: {100 * self.difference:+.1f} ± {100 * self.interval:.1f} %"
 
 
-def distance(ours: Sequence[float], referee: Sequence[float]) -> Distance:
-    """`ours` and `referee` have a value for each start, in the same order; a transfer that never finished took infinitely long.
+def distance(ours: Sequence[float], reference: Sequence[float]) -> Distance:
+    """`ours` and `reference` have a value for each start, in the same order; a transfer that never finished took infinitely long.
 
     Means are over the starts at which both finished; the test of distributions ranks the infinite values last.
     """
     # It takes half a second to load, and few commands compare distributions.
     from scipy import stats
 
-    if len(ours) != len(referee):
-        raise ValueError(f"{len(ours)} values stand beside {len(referee)}; both engines need the same starts")
-    pairs = [(a, b) for a, b in zip(ours, referee, strict=True) if math.isfinite(a) and math.isfinite(b)]
-    p_ks = float(stats.ks_2samp(ours, referee, method="exact").pvalue) if len(ours) else 1.0
+    if len(ours) != len(reference):
+        raise ValueError(f"{len(ours)} values stand beside {len(reference)}; both engines need the same starts")
+    pairs = [(a, b) for a, b in zip(ours, reference, strict=True) if math.isfinite(a) and math.isfinite(b)]
+    p_ks = float(stats.ks_2samp(ours, reference, method="exact").pvalue) if len(ours) else 1.0
     if not pairs:
         # One of them never finished, or both.
-        return Distance(n=0, referee=math.nan, ours=math.nan, half_width=math.nan, p_mean=1.0, p_ks=p_ks)
+        return Distance(n=0, reference=math.nan, ours=math.nan, half_width=math.nan, p_mean=1.0, p_ks=p_ks)
     differences = [a - b for a, b in pairs]
     return Distance(
         n=len(pairs),
-        referee=statistics.fmean(b for _, b in pairs),
+        reference=statistics.fmean(b for _, b in pairs),
         ours=statistics.fmean(a for a, _ in pairs),
         half_width=half_width(differences, CONFIDENCE),
         p_mean=_paired(differences),
@@ -136,7 +136,7 @@ def in_words(found: Sequence[Distance]) -> str:
     blunt = f" (their intervals are ± {100 * statistics.median(widths):.0f} % in the median)" if widths else ""
     apart = len(standing[Standing.APART])
     return (
-        f"{good} of {of} rows ({100 * good / of:.1f} %) are within 5 % of the referee's mean or not to be told apart: "
+        f"{good} of {of} rows ({100 * good / of:.1f} %) are within 5 % of the reference's mean or not to be told apart: "
         f"{len(standing[Standing.NEAR])} within 5 %, {len(standing[Standing.ALIKE])} not to be told apart{blunt}, "
         f"{apart} {'differs' if apart == 1 else 'differ'}. The two tests tell {sum(row.told_apart for row in found)} of {of} rows apart "
         f"(near ones too); of equal engines they would {2 * LEVEL * of:.1f} at most, "

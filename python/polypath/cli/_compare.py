@@ -60,8 +60,8 @@ def compare(
 ) -> None:
     """Run a study on several engines or kernels and set the results beside one another, row by row.
 
-    The last one is the referee: real kernels stand behind the simulator, newer ones behind older. "within 10 %" says whether a mean lies
-    within 10 % of the referee's. Finished runs are never run again.
+    The last one is the reference: real kernels stand behind the simulator, newer ones behind older. "within 10 %" says whether a mean lies
+    within 10 % of the reference's. Finished runs are never run again.
 
     With --starts, and wherever a row has eight repetitions or more, "over the same starts" says whether they differ by more than chance.
     One start of one run proves little.
@@ -224,7 +224,7 @@ def _json(study: Study, made: Comparison) -> dict[str, Any]:
     return {
         "study": study.name,
         "platforms": list(made.platforms),
-        "referee": made.referee,
+        "referee": made.reference,
         "counts": counts,
         "over_starts": {platform: in_words(made.distances(platform)) for platform in made.judged if made.distances(platform)},
         "conclusions": dict(zip(made.judged, comparison_sentences(made), strict=True)),

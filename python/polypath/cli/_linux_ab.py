@@ -65,7 +65,7 @@ def ab(
 
     keys = {run.key for each in plans for run in each.runs}
     # The first one is what the other is measured by.
-    made = comparison(material(Results.open(plans[-1].folder, loaded)), runs=keys, referee=f"linux {kernels[0].name}")
+    made = comparison(material(Results.open(plans[-1].folder, loaded)), runs=keys, reference=f"linux {kernels[0].name}")
     if made is None:
         raise StudyError(f"there is nothing to compare: {loaded.name} has no runs on both kernels")
     text = _text(loaded.name, kernels, made, starts)
@@ -104,7 +104,7 @@ def _text(study: str, kernels: list[linux.Kernel], made: Comparison, starts: int
     for (_, row), label, each, real in zip(rows.iterrows(), labels, found, speaks, strict=True):
         change = f"{100 * each.difference:+.1f} % ± {100 * each.interval:.1f}" if math.isfinite(each.difference) else "never finished"
         mark = "" if real else "  (not significant)"
-        lines.append(f"{label:{width}}  {each.referee:9.2f}  {each.ours:9.2f}  {unit.get(row['metric'], 'Mbit/s'):6}  {change}{mark}")
+        lines.append(f"{label:{width}}  {each.reference:9.2f}  {each.ours:9.2f}  {unit.get(row['metric'], 'Mbit/s'):6}  {change}{mark}")
     before, after = kernels
     about = (
         f"Study {study}, {starts} starts of every cell, the same before and after, in virtual time (polypath linux ab). Before: Linux "

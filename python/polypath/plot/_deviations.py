@@ -1,4 +1,4 @@
-"""How far each row of a comparison lies from the referee, beside how far it may."""
+"""How far each row of a comparison lies from the reference, beside how far it may."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def deviations(
     colour = alt.Color(
         "platform:N", title=None, scale=alt.Scale(domain=list(platforms), range=list(colours)), legend=alt.Legend(symbolSize=80)
     )
-    x = alt.X("shown:Q", title="deviation from the referee", scale=scale, axis=axis)
+    x = alt.X("shown:Q", title="deviation from the reference", scale=scale, axis=axis)
     full = alt.Chart(drawn[drawn[within].astype(bool)]).mark_point(filled=True, size=60, opacity=1).encode(x=x, y=y, color=colour)
     empty = alt.Chart(drawn[~drawn[within].astype(bool)]).mark_point(filled=False, size=60, strokeWidth=2.4, opacity=1)
     chart = alt.layer(band, zero, full, empty.encode(x=x, y=y, color=colour)).properties(width=640, height=max(40, 18 * len(order)))

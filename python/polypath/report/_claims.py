@@ -37,7 +37,7 @@ class ClaimView:
     source: str | None
     rule: str
     decisions: Sequence[DecisionView]
-    """One a platform: the referee first, since it decides, then the others in the order of the comparison."""
+    """One a platform: the reference first, since it decides, then the others in the order of the comparison."""
 
     @property
     def css(self) -> str:
@@ -62,11 +62,11 @@ def claims_of(material: Material) -> list[ClaimView]:
 
 def _claims_of(material: Material) -> list[ClaimView]:
     platforms = platforms_in_order(material.runs[PLATFORM])
-    referee_first = [*platforms[-1:], *platforms[:-1]]
-    decided = {name: list(zip(claim_results(material, name), other_views(material, name), strict=True)) for name in referee_first}
+    reference_first = [*platforms[-1:], *platforms[:-1]]
+    decided = {name: list(zip(claim_results(material, name), other_views(material, name), strict=True)) for name in reference_first}
     views = []
     for number, claim in enumerate(material.study.claims):
-        decisions = [_decision(name, *decided[name][number]) for name in referee_first]
+        decisions = [_decision(name, *decided[name][number]) for name in reference_first]
         rule = decided[platforms[-1]][number][0].rule
         views.append(ClaimView(id=claim.id, sentence=claim.sentence, source=claim.source, rule=rule, decisions=decisions))
     return views

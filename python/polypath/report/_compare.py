@@ -29,8 +29,8 @@ class ComparisonView:
     figures: Sequence[Figure]
 
 
-def comparison(material: Material, runs: Collection[str] | None = None, referee: str | None = None) -> Comparison | None:
-    """Every platform of the results against the referee, by default the last one; None where there is only one.
+def comparison(material: Material, runs: Collection[str] | None = None, reference: str | None = None) -> Comparison | None:
+    """Every platform of the results against the reference, by default the last one; None where there is only one.
 
     `runs` narrows it to the runs of these keys.
     """
@@ -52,12 +52,12 @@ def comparison(material: Material, runs: Collection[str] | None = None, referee:
         spans,
         by=["experiment", *own, "flow"],
         repetitions=[*over, "seed"],
-        referee=referee,
+        reference=reference,
     )
 
 
 def comparison_sentences(made: Comparison) -> list[str]:
-    """A sentence a platform: whether it agrees with the referee, and where it is significantly lower or higher all the same."""
+    """A sentence a platform: whether it agrees with the reference, and where it is significantly lower or higher all the same."""
     labels = _labels(made)
     return [_sentence(made, platform, labels) for platform in made.judged]
 
@@ -72,10 +72,10 @@ def _sentence(made: Comparison, platform: str, labels: Mapping[tuple[Any, ...], 
         return several([labels[_who(row, made.by)] for row in own]) if len(own) <= _MOST_NAMED else f"{len(own)} rows"
 
     if not of:
-        said = f"no row ran on both {platform} and {made.referee}"
+        said = f"no row ran on both {platform} and {made.reference}"
     else:
         rest = "" if not far or not agree else f" (not for {names(far)})"
-        said = f"{platform} agrees with {made.referee} within {percent(TOLERANCE, 0)} in {agree} of {of} rows{rest}"
+        said = f"{platform} agrees with {made.reference} within {percent(TOLERANCE, 0)} in {agree} of {of} rows{rest}"
     judged = [row for row in rows if row["distance"] is not None]
     apart = [row for row in judged if row["distance"].standing is Standing.APART]
     parts = []
@@ -88,7 +88,7 @@ def _sentence(made: Comparison, platform: str, labels: Mapping[tuple[Any, ...], 
         chance = 2 * LEVEL * len(judged)
         luck = f"; chance alone tells up to {chance:.0f} of {len(judged)} rows apart" if chance >= 1 else ""
         said += f", {join} over the same starts it is {several(parts)}{luck}"
-    alone = {name: int((made.rows.loc[made.rows[PLATFORM] == name, "runs"] == 0).sum()) for name in (platform, made.referee)}
+    alone = {name: int((made.rows.loc[made.rows[PLATFORM] == name, "runs"] == 0).sum()) for name in (platform, made.reference)}
     return said + "".join(f"; {n} of {len(rows)} rows were not run on {name}" for name, n in alone.items() if n)
 
 
@@ -145,8 +145,8 @@ def _table(rows: pd.DataFrame, made: Comparison) -> Table:
     for platform in made.judged:
         of = f" of {platform}" if len(made.judged) > 1 else ""
         columns += [
-            Column(title=f"Deviation{of}", help=f"Of the mean, from {made.referee}"),
-            Column(title="Within 10 %", help=f"Whether the mean lies within 10 % of that of {made.referee}", numeric=False),
+            Column(title=f"Deviation{of}", help=f"Of the mean, from {made.reference}"),
+            Column(title="Within 10 %", help=f"Whether the mean lies within 10 % of that of {made.reference}", numeric=False),
             *(_SPREAD if platform in spread else ()),
             Column(title="Windows", help="Area between the congestion windows over the area under their mean; 0 is the same curve"),
             Column(title="RTT", help="Deviation of the mean smoothed round-trip time"),
@@ -202,7 +202,7 @@ def mean_and_interval(row: Any) -> str:
 
 
 def within_of(row: Any) -> str:
-    """Whether a row is within 10 % of the referee's: yes, no, or nothing where one of them did not run."""
+    """Whether a row is within 10 % of the reference's: yes, no, or nothing where one of them did not run."""
     return MISSING if row[WITHIN] is None or pd.isna(row[WITHIN]) else "yes" if row[WITHIN] else "no"
 
 
@@ -216,16 +216,16 @@ def limits_of(own: Any, platforms: Sequence[str]) -> str:
 
 
 def _deviations(made: Comparison) -> Figure:
-    rows = made.rows.loc[made.rows[PLATFORM] != made.referee, [name for name in made.rows.columns if name != "distance"]]
+    rows = made.rows.loc[made.rows[PLATFORM] != made.reference, [name for name in made.rows.columns if name != "distance"]]
     labels = _labels(made)
     table = rows.assign(label=[labels[_who(row, made.by)] for _, row in rows.iterrows()])
-    words = f"The band is 10 % of {made.referee}. Hollow: outside."
-    return deviations("compare-deviation", f"Deviation from {made.referee}", words, table, made.judged, _hues(made), TOLERANCE, WITHIN)
+    words = f"The band is 10 % of {made.reference}. Hollow: outside."
+    return deviations("compare-deviation", f"Deviation from {made.reference}", words, table, made.judged, _hues(made), TOLERANCE, WITHIN)
 
 
 def _overlays(made: Comparison, material: Material) -> list[Figure]:
     """The windows of the rows that lie furthest apart, the first repetition that all platforms have."""
-    known = made.rows[(made.rows[PLATFORM] != made.referee) & made.rows["window_area"].notna()]
+    known = made.rows[(made.rows[PLATFORM] != made.reference) & made.rows["window_area"].notna()]
     if known.empty or material.series.empty:
         return []
     labels = _labels(made)
@@ -254,7 +254,7 @@ def _hues(made: Comparison) -> list[str]:
 
 
 _HUES = ("#e07b28", "#2767b0", "#2f9271", "#a5499b", "#3aa0c9")
-"""Of the judged platforms; the referee is drawn in the colour of the page's ink."""
+"""Of the judged platforms; the reference is drawn in the colour of the page's ink."""
 
 
 def _curves(row: Any, title: str, made: Comparison, material: Material) -> pd.DataFrame:

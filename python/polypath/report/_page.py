@@ -191,7 +191,7 @@ def _facts(runs: pd.DataFrame, claims: Sequence[ClaimView], platforms: Sequence[
     """`told`: those of the study itself; where it has some, the report adds none of its own about applications."""
     facts = [Fact(value=value, words=words) for words, value in told.items()]
     if claims:
-        # With several platforms the last one, the referee, decides.
+        # With several platforms the last one, the reference, decides.
         kinds = {verdict: sum(claim.decisions[0].verdict is verdict for claim in claims) for verdict in Verdict}
         rest = [f"{n} {'do not' if verdict is Verdict.FAILS else 'not measured'}" for verdict, n in list(kinds.items())[1:] if n]
         where = f" on {platforms[-1]}" if len(platforms) > 1 else ""

@@ -110,7 +110,7 @@ def rows_of(flows: Iterable[Flow]) -> list[dict[str, Any]]:
 
 def _row(flow: Flow, found: Distance) -> dict[str, Any]:
     figures = {
-        "linux_mbps": found.referee,
+        "linux_mbps": found.reference,
         "sim_mbps": found.ours,
         "difference": found.difference,
         "interval": found.interval,
@@ -165,7 +165,7 @@ def to_markdown(flows: list[Flow]) -> str:
     lines += ["", "| differs | flow | Linux | simulated | difference | p (means) | p (KS) | network |"]
     lines.append("|---|---|---:|---:|---:|---:|---:|---|")
     for flow, found in _differing(flows):
-        figures = f"{found.referee:.2f} | {found.ours:.2f} | {100 * found.difference:+.1f} ± {100 * found.interval:.1f} %"
+        figures = f"{found.reference:.2f} | {found.ours:.2f} | {100 * found.difference:+.1f} ± {100 * found.interval:.1f} %"
         lines.append(f"| {flow.network} | {flow.flow} | {figures} | {found.p_mean:.3f} | {found.p_ks:.3f} | {flow.title} |")
     return "\n".join([*lines, "", summary(flows)]) + "\n"
 
@@ -191,7 +191,7 @@ def show(flows: list[Flow], console: Console, *, only_differing: bool = False) -
         table.add_row(
             flow.network,
             flow.flow,
-            f"{found.referee:.2f}",
+            f"{found.reference:.2f}",
             f"{found.ours:.2f}",
             f"{100 * found.difference:+.1f} ± {100 * found.interval:.1f} %",
             f"{found.p_mean:.3f}",

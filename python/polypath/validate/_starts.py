@@ -229,7 +229,7 @@ def show(spreads: Sequence[Spread], console: Console, *, only_differing: bool = 
         line += [f"{value:.2f}" for value in (fmean(spread.sim), min(spread.sim), max(spread.sim))]
         line += [f"{100 * spread.percentile:.0f} %", f"[{'red' if spread.words == 'outside' else 'green'}]{spread.words}[/]"]
         if found:
-            line += [f"{found.referee:.2f}", f"{100 * found.difference:+.1f} ± {100 * found.interval:.1f} %"]
+            line += [f"{found.reference:.2f}", f"{100 * found.difference:+.1f} ± {100 * found.interval:.1f} %"]
             line += [f"{found.p_mean:.3f}", f"{found.p_ks:.3f}"]
             line.append(f"[{'red' if found.standing is Standing.APART else 'green'}]{found.standing.value}[/]")
         table.add_row(*line)
