@@ -43,7 +43,7 @@ CRATES: Mapping[str, frozenset[str]] = {
 PYTHON: tuple[frozenset[str], ...] = (
     frozenset({"_native", "errors"}),
     frozenset({"programs", "terminal"}),
-    frozenset({"owncc", "columns", "pcap", "tunnel"}),
+    frozenset({"customcc", "columns", "pcap", "tunnel"}),
     frozenset({"study", "planner", "linux", "kernelcc", "sockets"}),
     frozenset({"emu", "doctor", "play"}),
     frozenset({"engines", "analysis"}),

@@ -27,7 +27,7 @@ FIRST = ("README.md", "CHANGELOG.md", "SECURITY.md", "CONTRIBUTING.md", "STYLE.m
 # A link of Markdown to a file, and what it is called there.
 _LINK = re.compile(r"\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 _CODE = re.compile(r"(```.*?```|`[^`\n]*`)", re.S)
-_GUIDE = ("first-study", "playground", "study-file", "advise", "python", "compare", "own-algorithm")
+_GUIDE = ("first-study", "playground", "study-file", "advise", "python", "compare", "custom-algorithm")
 
 
 def build(out: Path) -> Path:

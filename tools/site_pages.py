@@ -25,7 +25,7 @@ PACKAGES = {
     "polypath.pcap": "Captures explained",
     "polypath.emu": "Emulated links in real time",
     "polypath.doctor": "Why MPTCP does not do what it should on a host",
-    "polypath.owncc": "Congestion control of one's own",
+    "polypath.customcc": "Custom congestion control",
     "polypath.linux": "Kernels of the engine linux",
 }
 _APP = "from polypath.cli._app import build\n\napp = build()\n"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from polypath import cli, kernelcc, owncc
+from polypath import cli, customcc, kernelcc
+from polypath.customcc import Algorithm
 from polypath.kernelcc import KernelCcError, _program
-from polypath.owncc import Own
 
 STATUS = """{"release": "6.12.1", "algorithms": [
   {"name": "lia", "kernel_name": "pp_lia", "coupled": true}, {"name": "reno", "kernel_name": "pp_reno", "coupled": false}],
@@ -75,11 +75,11 @@ def test_loading_a_coupled_one_tells_of_mptcp_that_is_switched_off(say, monkeypa
 def test_one_of_ones_own_is_handed_over_with_its_files(say, monkeypatch, capsys, tmp_path):
     answers = f"load) echo loaded pp_mine;; status) cat <<'END'\n{STATUS}\nEND\n;; check) echo mine: same;;"
     say(f'echo "$@" >>{tmp_path}/words\ncase $1 in {answers} esac')
-    monkeypatch.setattr(owncc, "use", lambda folder: [own] if folder == tmp_path else [])
-    own = Own(name="mine", file=tmp_path / "mine.c", hash="0")
-    monkeypatch.setattr(owncc, "used", lambda: {"mine": own})
-    monkeypatch.setattr(owncc, "object_for", lambda own: Path("/a") / own.name)
-    monkeypatch.setattr(owncc, "bpf_objects_for", lambda own: (Path("/b"), Path("/c")))
+    monkeypatch.setattr(customcc, "use", lambda folder: [own] if folder == tmp_path else [])
+    own = Algorithm(name="mine", file=tmp_path / "mine.c", hash="0")
+    monkeypatch.setattr(customcc, "used", lambda: {"mine": own})
+    monkeypatch.setattr(customcc, "object_for", lambda own: Path("/a") / own.name)
+    monkeypatch.setattr(customcc, "bpf_objects_for", lambda own: (Path("/b"), Path("/c")))
     assert command(monkeypatch, capsys, "load", "--cc-path", str(tmp_path), "pp_mine", "lia")[1].startswith(
         "loaded pp_mine; choose it with"
     )

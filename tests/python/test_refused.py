@@ -7,7 +7,7 @@ import pytest
 import yaml
 from wrong_inputs import BASE, SHAPE, WRONG, changed
 
-from polypath import Study, StudyError, owncc, run
+from polypath import Study, StudyError, customcc, run
 from polypath.engines import ENGINES, FakeEngine, HostEngine, LinuxEngine, SimEngine, check, notes
 from polypath.planner import PlanError, build
 from polypath.results import check_claims, plan
@@ -281,7 +281,7 @@ measure: {series: null}
 
 
 def test_exactly_those_algorithms_draw_that_are_said_to(tmp_path):
-    own = owncc.used()  # Of other tests.
+    own = customcc.used()  # Of other tests.
     names = [algorithm.name for algorithm in SimEngine().algorithms() if algorithm.name not in own]
     study = Study.load(write(tmp_path, DRAWS.replace("cc: []", f"cc: [{', '.join(names)}]")))
     runs = run(study, out=tmp_path / "out").runs
@@ -337,10 +337,10 @@ def test_a_column_that_is_none_is_near_those_of_its_first_word(tmp_path):
             check_claims(study)
 
 
-def test_an_own_algorithm_is_asked_for_by_its_folder(tmp_path, polypath, monkeypatch):
+def test_a_custom_algorithm_is_asked_for_by_its_folder(tmp_path, polypath, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    owncc.new("tst_shown", "mine")
+    customcc.new("tst_shown", "mine")
     file = write(tmp_path, changed((("[cubic, reno]", "[cubic, tst_shown]"),)))
     sentence = 'there is no congestion control "tst_shown";'
     for command in ("show", "run", "compare"):

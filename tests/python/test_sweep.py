@@ -22,7 +22,7 @@ from requirement import lacking
 from sweep_data import LONGER, STUDY, FakeClient, content, study, sweep_with
 from typer.testing import CliRunner
 
-from polypath import owncc
+from polypath import customcc
 from polypath.cli._app import build
 from polypath.engines import ENGINES, FakeEngine, HostEngine, Output, find
 from polypath.linux import KernelError
@@ -418,8 +418,8 @@ def test_a_client_that_was_killed_takes_what_was_finished_meanwhile(cluster: Clu
 
 def test_an_algorithm_of_ones_own_travels_with_the_study(cluster: Cluster, tmp_path: Path) -> None:
     own = tmp_path / "own"
-    owncc.new("travels", str(own))
-    owncc.use(own)
+    customcc.new("travels", str(own))
+    customcc.use(own)
     text = STUDY.replace("cc: [lia, cubic]", "cc: [travels]")
     execute(plan(study(text), out=tmp_path / "here"))
     # Only the client knows the folder.

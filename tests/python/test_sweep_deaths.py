@@ -13,7 +13,7 @@ from dask_cluster import cluster_in
 from distributed.scheduler import KilledWorker
 from sweep_data import LONGER, STUDY, FakeClient, FakeFuture, study
 
-from polypath import owncc
+from polypath import customcc
 from polypath.engines import EngineError, find
 from polypath.results import execute, plan
 from polypath.study import Run, StudyError
@@ -75,13 +75,13 @@ def test_runs_that_kill_their_machine_or_meet_a_fault_are_named_and_others_finis
 
 def test_own_c_that_crashes_takes_no_machine_with_it(tmp_path: Path) -> None:
     own = tmp_path / "own"
-    owncc.new("falls", str(own))
+    customcc.new("falls", str(own))
     source = (own / "falls.c").read_text()
     head, hook, rest = source.partition("cong_avoid")
     assert hook, "the skeleton has the hook"
     opened = rest.index("{") + 1
     (own / "falls.c").write_text(f"{head}{hook}{rest[:opened]}\n\t*(volatile int *)0 = 1;\n{rest[opened:]}")
-    owncc.use(own)
+    customcc.use(own)
     work = plan(study(STUDY.replace("cc: [lia, cubic]", "cc: [lia, falls]").replace("seeds: 3", "seeds: 1")), out=tmp_path / "there")
     with cluster_in(tmp_path) as cluster, pytest.raises(StudyError, match=r"falls\.c: its hook cong_avoid crashed .*cc=falls"):
         execute(work, on=DaskPlace(cluster.address))

@@ -246,7 +246,8 @@ def _repetition(cell: pd.DataFrame, repetitions: Sequence[str]) -> pd.Series[Any
 def _pairs(shared: pd.DataFrame, platform: str, reference: str, repetitions: Sequence[str]) -> list[tuple[str, str]]:
     """Keys of the runs of the same repetition on both."""
     names = _repetition(shared, repetitions)
-    keys = [dict(zip(names[own], shared.loc[own, "key"], strict=True)) for own in (shared[PLATFORM] == who for who in (platform, reference))]
+    rows = [shared[PLATFORM] == name for name in (platform, reference)]
+    keys = [dict(zip(names[each], shared.loc[each, "key"], strict=True)) for each in rows]
     return [(keys[0][name], keys[1][name]) for name in keys[1] if name in keys[0]]
 
 

@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from polypath import kernelcc, owncc
+from polypath import customcc, kernelcc
 from polypath.kernelcc import Share
 
 from ._console import out
-from ._work import CcPath, use_own
+from ._work import CcPath, use_custom
 
 app = typer.Typer(
     help="Congestion controls: begin one of your own; load ours into this machine's kernel and see who uses them, as root and without "
@@ -30,14 +30,14 @@ def new(
     into: Annotated[Path, typer.Option(help="Folder for it; made if it is not there.")] = Path(),
 ) -> None:
     """Begin a congestion control of your own: NAME.c, which works, for `polypath run STUDY --cc-path FOLDER` and `polypath cc load`."""
-    file = owncc.new(name, into)
+    file = customcc.new(name, into)
     out.print(f"wrote {file}; edit it, write `cc: {name}` in a study, then: polypath run STUDY --cc-path {into}", soft_wrap=True)
 
 
 @app.command("load")
 def load(names: _Names, cc_path: CcPath = None) -> None:
     """Load algorithms into the running kernel, which calls them pp_NAME; they stay until they are unloaded."""
-    use_own(cc_path)
+    use_custom(cc_path)
     for name in kernelcc.load(names):
         out.print(f"loaded {name}; choose it with: sysctl net.ipv4.tcp_congestion_control={name}, or setsockopt TCP_CONGESTION")
     state = kernelcc.status()
@@ -86,7 +86,7 @@ def check(
     cc_path: CcPath = None,
 ) -> None:
     """Run every algorithm in this kernel and in the simulator, on scripted and random flows, and compare the windows."""
-    own = use_own(cc_path)
+    own = use_custom(cc_path)
     same, lines = kernelcc.check(names or own, seed=seed)
     for line in lines:
         out.print(line, soft_wrap=True)

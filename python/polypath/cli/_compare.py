@@ -21,7 +21,7 @@ from polypath.study import FEWEST_STARTS, Study, StudyError, Time
 from . import _studies
 from ._console import err, out
 from ._summary import claims
-from ._work import CcPath, Only, Short, Workers, carry_out, choices, in_form, use_own
+from ._work import CcPath, Only, Short, Workers, carry_out, choices, in_form, use_custom
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,7 +66,7 @@ def compare(
     With --starts, and wherever a row has eight repetitions or more, "over the same starts" says whether they differ by more than chance.
     One start of one run proves little.
     """
-    use_own(cc_path)
+    use_custom(cc_path)
     (loaded,), chosen = in_form([_studies.load(study)], short=short), choices(only)
     if starts is not None:
         loaded = loaded.over_starts(starts, _spread(spread or "500ms"))

@@ -19,7 +19,7 @@ from polypath.study import MODELLED, Study, StudyError, unknown
 
 from . import _init, _studies
 from ._console import out
-from ._work import CcPath, use_own
+from ._work import CcPath, use_custom
 
 
 def list_(
@@ -34,7 +34,7 @@ def list_(
     """List what there is to choose from, as far as it has a name."""
     if what != "all" and what not in _LISTS:
         raise StudyError(unknown("list", what, _LISTS))
-    use_own(cc_path)
+    use_custom(cc_path)
     for name in _LISTS if what == "all" else [what]:
         table = _LISTS[name]()
         out.print(table if table.row_count else f"{name}: {_NONE[name]}")

@@ -13,7 +13,7 @@ import typer
 from polypath.study import StudyError, number_of_cells
 
 from . import _console, _report, _studies
-from ._work import Again, CcPath, Columns, Only, Short, Workers, carry_out, choices, in_form, names_in, use_own
+from ._work import Again, CcPath, Columns, Only, Short, Workers, carry_out, choices, in_form, names_in, use_custom
 
 if TYPE_CHECKING:
     from polypath.engines import Engine
@@ -83,7 +83,7 @@ def run(
     Runs that are finished are kept and never run twice, so an interrupted study goes on where it stopped.
     """
     chosen = choices(only)
-    use_own(cc_path)
+    use_custom(cc_path)
     if kernel is not None and engine == "host":
         raise StudyError(
             "--kernel names a kernel of the engines linux and sim, and host runs this machine's; leave it out, or take another engine"

@@ -26,7 +26,7 @@ from polypath.study import (
 
 from . import _console, _studies
 from ._report import open_results
-from ._work import CcPath, Columns, names_in, use_own
+from ._work import CcPath, Columns, names_in, use_custom
 
 
 def show(
@@ -41,7 +41,7 @@ def show(
     cc_path: CcPath = None,
 ) -> None:
     """Show a study (its links, paths, flows and cells) or the table of finished results."""
-    use_own(cc_path)
+    use_custom(cc_path)
     path = Path(what)
     if (path / "runs.parquet").exists():
         _tell(what, columns, metric)

@@ -46,13 +46,13 @@ def names_in(text: str | None) -> list[str]:
     return [name.strip() for name in (text or "").split(",") if name.strip()]
 
 
-def use_own(cc_path: Path | None) -> list[str]:
+def use_custom(cc_path: Path | None) -> list[str]:
     """Compiles the algorithms of `--cc-path`; studies may name them from then on."""
     if cc_path is None:
         return []
-    from polypath import owncc
+    from polypath import customcc
 
-    return [own.name for own in owncc.use(cc_path)]
+    return [own.name for own in customcc.use(cc_path)]
 
 
 def choices(only: Sequence[str] | None) -> dict[str, list[str]]:

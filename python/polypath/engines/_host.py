@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from polypath import _native, emu, kernelcc, owncc, planner, tunnel
+from polypath import _native, customcc, emu, kernelcc, planner, tunnel
 from polypath.columns import columns_of
 from polypath.study import Cell, nearest, scenario, split_cc
 
@@ -22,7 +22,7 @@ from . import _iperf3, _machine, _measure
 from ._base import Algorithm, Engine, Output, unknown_cc
 from ._errors import EngineError
 from ._fingerprint import fingerprint, sources
-from ._naming import check_one_kernel, names, own_names, simulator_only, where
+from ._naming import check_one_kernel, custom_names, names, simulator_only, where
 from ._sim import LINUX_ONLY, SimEngine
 
 # Raise it when figures are derived from a run in another way.
@@ -138,7 +138,7 @@ class HostEngine(Engine):
 
     def _try_algorithms(self, ours: Sequence[str]) -> None:
         """Raises `KernelCcError` if this kernel does not take ours."""
-        used = owncc.used()
+        used = customcc.used()
         for name in ours:
             tried = f"{name} {used[name].hash}" if name in used else name
             if tried not in self._tried:
@@ -169,7 +169,7 @@ class HostEngine(Engine):
         """The kernel's own, and ours that can be loaded into it."""
         own = [name for name in _AVAILABLE.read_text().split() if not name.startswith(planner.PREFIX)] if _AVAILABLE.exists() else []
         with contextlib.suppress(kernelcc.KernelCcError):
-            own += [planner.PREFIX + name for name in kernelcc.available()] + own_names()
+            own += [planner.PREFIX + name for name in kernelcc.available()] + custom_names()
         return tuple(own)
 
     @cached_property

@@ -8,14 +8,14 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
 
-from polypath import linux, owncc, planner, tunnel
+from polypath import customcc, linux, planner, tunnel
 from polypath.study import OUT_OF_TREE, Cell, scenario, split_cc
 
 from . import _machine, _measure
 from ._base import Algorithm, Engine, Output, unknown_cc
 from ._errors import EngineError
 from ._fingerprint import fingerprint, sources
-from ._naming import check_one_kernel, names, own_names, own_of, simulator_only, where
+from ._naming import check_one_kernel, custom_names, custom_of, names, simulator_only, where
 from ._sim import SimEngine
 from ._variation import NONE, Variation
 
@@ -32,7 +32,7 @@ class LinuxEngine(Engine):
     def __init__(self, vary: Variation = NONE) -> None:
         self.vary = vary
         # Looking for a kernel may link one, and every cell asks.
-        self._found: dict[tuple[str, tuple[owncc.Own, ...]], linux.Kernel] = {}
+        self._found: dict[tuple[str, tuple[customcc.Algorithm, ...]], linux.Kernel] = {}
 
     @property
     def version(self) -> str:
@@ -49,7 +49,7 @@ class LinuxEngine(Engine):
     def algorithms(self) -> list[Algorithm]:
         """Of all kernels that are there."""
         coupled = {algorithm.name for algorithm in SimEngine().algorithms() if algorithm.coupled}
-        known = {name for kernel in linux.installed() for name in names([*kernel.algorithms, *own_names()])}
+        known = {name for kernel in linux.installed() for name in names([*kernel.algorithms, *custom_names()])}
         return [Algorithm(name, split_cc(name)[0] in coupled) for name in sorted(known)]
 
     def schedulers(self) -> list[str]:
@@ -88,14 +88,14 @@ class LinuxEngine(Engine):
             raise cell.error(where(cell, error.place), error.sentence) from None
         if planned.plan["tunnels"]:
             tunnel.program()
-        # A person's own algorithm must compile for the kernel too, before anything runs.
-        self._kernel(name, own_of(made))
+        # A custom algorithm must compile for the kernel too, before anything runs.
+        self._kernel(name, custom_of(made))
 
     def stop(self) -> None:
         _machine.stop()
 
     def run(self, scenario: Mapping[str, Any]) -> Output:
-        kernel, planned = self._kernel(scenario["kernel"], own_of(scenario)), self._plan(scenario)
+        kernel, planned = self._kernel(scenario["kernel"], custom_of(scenario)), self._plan(scenario)
         _machine.clean_once()
         with _machine.folder() as where:
             vary = self.vary.text(scenario["seed"]) if self.vary else ""
@@ -108,8 +108,8 @@ class LinuxEngine(Engine):
     def _algorithms(self, kernel: str) -> tuple[str, ...]:
         return _algorithms(self._kernel(kernel))
 
-    def _kernel(self, name: str, own: tuple[owncc.Own, ...] = ()) -> linux.Kernel:
-        """With a person's own algorithms linked in, if a run uses any: it is the same kernel for all others."""
+    def _kernel(self, name: str, own: tuple[customcc.Algorithm, ...] = ()) -> linux.Kernel:
+        """With custom algorithms linked in, if a run uses any: it is the same kernel for all others."""
         if (name, own) not in self._found:
             self._found[name, own] = linux.find(name, own)
         return self._found[name, own]
@@ -128,7 +128,7 @@ def plan_of(scenario: Mapping[str, Any], kernel: linux.Kernel) -> planner.Planne
 
 def _algorithms(kernel: linux.Kernel) -> tuple[str, ...]:
     """The kernel's names for what it has, and for what can be linked into it."""
-    return (*kernel.algorithms, *own_names())
+    return (*kernel.algorithms, *custom_names())
 
 
 def output(scenario: Mapping[str, Any], planned: planner.Planned, where: Path) -> Output:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from polypath import owncc, planner
+from polypath import customcc, planner
 from polypath.study import OURS, THEIRS, Cell, bare_of_ours, field_of, nearest
 
 
@@ -17,14 +17,14 @@ def names(algorithms: Collection[str]) -> set[str]:
     return ours | theirs | at
 
 
-def own_names() -> list[str]:
-    """What kernels call a person's own algorithms."""
-    return [planner.PREFIX + name for name in owncc.used()]
+def custom_names() -> list[str]:
+    """What kernels call custom algorithms."""
+    return [planner.PREFIX + name for name in customcc.used()]
 
 
-def own_of(scenario: Mapping[str, Any]) -> tuple[owncc.Own, ...]:
-    """A person's own algorithms that a scenario uses, by name."""
-    used = owncc.used()
+def custom_of(scenario: Mapping[str, Any]) -> tuple[customcc.Algorithm, ...]:
+    """Custom algorithms that a scenario uses, by name."""
+    used = customcc.used()
     return tuple(used[name] for name in sorted({bare_of_ours(flow["cc"] or "") for flow in scenario["flows"]} & used.keys()))
 
 

@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
-from polypath import owncc, programs
+from polypath import customcc, programs
 from polypath.errors import PolypathError
 
 from ._status import Status
@@ -48,17 +48,17 @@ def _said(*words: str) -> str:
     return done.stdout
 
 
-def own_files(names: Iterable[str]) -> list[str]:
-    """Where the program finds a person's own algorithms among these: what they are, and what the kernel takes."""
-    used = owncc.used()
+def custom_files(names: Iterable[str]) -> list[str]:
+    """Where the program finds custom algorithms among these: what they are, and what the kernel takes."""
+    used = customcc.used()
     own = [used[bare] for bare in dict.fromkeys(name.removeprefix(PREFIX) for name in names) if bare in used]
-    return ["=".join(map(str, (f"--own={each.name}", owncc.object_for(each), *owncc.bpf_objects_for(each)))) for each in own]
+    return ["=".join(map(str, (f"--own={each.name}", customcc.object_for(each), *customcc.bpf_objects_for(each)))) for each in own]
 
 
 def load(names: Iterable[str]) -> list[str]:
-    """Loads algorithms, a person's own too (`owncc.use`), until they are unloaded, all or none; the kernel's names."""
+    """Loads algorithms, custom ones too (`customcc.use`), until they are unloaded, all or none; the kernel's names."""
     names = list(names)
-    return [line.removeprefix("loaded ") for line in _said("load", *own_files(names), *names).splitlines()]
+    return [line.removeprefix("loaded ") for line in _said("load", *custom_files(names), *names).splitlines()]
 
 
 def unload(names: Iterable[str], *, force: bool = False) -> list[str]:
@@ -77,9 +77,9 @@ def available() -> list[str]:
 
 
 def check(names: Iterable[str] = (), *, seed: int = 1) -> tuple[bool, list[str]]:
-    """Whether this kernel computes the same windows as the simulator, and a line for each algorithm, a person's own too (`owncc.use`)."""
+    """Whether this kernel computes the same windows as the simulator, and a line for each algorithm, custom ones too (`customcc.use`)."""
     names = list(names)
-    done = _run("check", *own_files(names), "--seed", str(seed), *names)
+    done = _run("check", *custom_files(names), "--seed", str(seed), *names)
     if done.returncode not in (0, _DIFFERENT) or (done.returncode and not done.stdout):
         raise complaint(done.stderr)
     return done.returncode == 0, done.stdout.splitlines()

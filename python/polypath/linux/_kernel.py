@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from polypath import owncc
+from polypath import customcc
 
 from . import _config, _edits
 from ._errors import KernelError
@@ -62,7 +62,7 @@ def folder() -> Path:
     return Path(cache) / "polypath" / "linux"
 
 
-def find(name: str, own: Sequence[owncc.Own] = ()) -> Kernel:
+def find(name: str, own: Sequence[customcc.Algorithm] = ()) -> Kernel:
     """The kernel of this name, with the present algorithms of cc/ and a person's `own` linked in.
 
     Raises `KernelError` if it was not built, or if `own` do not compile for it.
@@ -136,7 +136,7 @@ def _recipes() -> dict[str, Recipe]:
     return dict(sorted(found.items(), key=lambda item: ([int(n) for n in re.findall(r"\d+", item[1].release)], item[0])))
 
 
-def of_recipe(recipe: Recipe, own: Sequence[owncc.Own] = ()) -> Kernel:
+def of_recipe(recipe: Recipe, own: Sequence[customcc.Algorithm] = ()) -> Kernel:
     """The kernel that lies where this recipe lies, linked if need be."""
     file = link(recipe, own)
     about = json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))

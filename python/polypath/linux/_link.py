@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from polypath import owncc
+from polypath import customcc
 
 from . import _kallsyms
 from ._commands import locked, run
@@ -43,8 +43,8 @@ _SEEN = (*(f"--globalize-symbol={name}" for name in _PRIVATE), "--weaken-symbol=
 def sources() -> Path:
     """The folder cc/."""
     try:
-        return owncc.sources()
-    except owncc.OwnCcError as error:
+        return customcc.sources()
+    except customcc.CustomCcError as error:
         raise KernelError(str(error)) from None
 
 
@@ -61,7 +61,7 @@ def sources_hash(cc: Path) -> str:
     return digest.hexdigest()
 
 
-def link(recipe: Recipe, own: Sequence[owncc.Own] = ()) -> Path:
+def link(recipe: Recipe, own: Sequence[customcc.Algorithm] = ()) -> Path:
     """The executable of this kernel with the present algorithms and a person's `own`, made if it is not there."""
     cc = sources()
     wanted = sources_hash(cc)
@@ -84,7 +84,7 @@ def _complete(output: Path) -> bool:
     return output.with_suffix(".json").exists() and output.exists()
 
 
-def _link(recipe: Recipe, cc: Path, own: Sequence[owncc.Own], output: Path) -> None:
+def _link(recipe: Recipe, cc: Path, own: Sequence[customcc.Algorithm], output: Path) -> None:
     work = Path(tempfile.mkdtemp(prefix=".link-", dir=recipe.place))
     try:
         objects = []

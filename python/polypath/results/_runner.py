@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from polypath import owncc
+from polypath import customcc
 from polypath.engines import ENGINES, Engine, EngineError, check, find, notes
 from polypath.linux import KernelError
 from polypath.study import (
@@ -177,7 +177,7 @@ def plan(
         StudyError: The study asks for something that the engine does not have, or no cell has the values of `only`.
     """
     if cc_path is not None:
-        owncc.use(cc_path)
+        customcc.use(cc_path)
     study = study if isinstance(study, Study) else Study.load(study)
     engine = find(engine) if isinstance(engine, str) else engine
     if kernel is not None and study.varies_kernel:
@@ -259,7 +259,7 @@ def execute(
         The results, with the runs that were finished before.
 
     Raises:
-        StudyError: A run failed by the study's fault, or by that of an algorithm of one's own. All that failed are named, and the tables
+        StudyError: A run failed by the study's fault, or by that of a custom algorithm. All that failed are named, and the tables
             of the others are written.
         EngineError: The same where the engine is at fault.
     """
@@ -312,7 +312,7 @@ class _Failure:
 
     run: Run
     sentence: str
-    # Whether the study is at fault, or an algorithm of one's own, and not the engine.
+    # Whether the study is at fault, or a custom algorithm, and not the engine.
     of_study: bool
 
 
@@ -528,8 +528,8 @@ def _engine_of(platform: str) -> str:
 
 
 def _own() -> dict[str, str]:
-    """What decides a run of a person's own congestion control."""
-    return {name: each.hash for name, each in owncc.used().items()}
+    """What decides a run of a custom congestion control."""
+    return {name: each.hash for name, each in customcc.used().items()}
 
 
 def _draws(study: Study, only: Mapping[str, Iterable[str]]) -> tuple[frozenset[int] | None, Mapping[str, Iterable[str]]]:

@@ -70,7 +70,7 @@ class Kept:
 
     @cached_property
     def scenario(self) -> dict[str, Any]:
-        """What it simulated. Where no hash says that it is whole, its key does; that of algorithms of a person's own cannot."""
+        """What it simulated. Where no hash says that it is whole, its key does; that of custom algorithms cannot."""
         scenario: dict[str, Any] = self.record["scenario"]
         if not self.sealed and key_of(self.record["engine"], self.record["version"], scenario) != self.key:
             raise ValueError("it is of another scenario than its key")

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from polypath import owncc
+from polypath import customcc
 from polypath.study import Run
 
 # A chunk's work in seconds: long beside what handing it over costs (some milliseconds), short beside a coffee.
@@ -41,7 +41,7 @@ class Task:
 
 @dataclass(frozen=True, kw_only=True)
 class Own:
-    """A person's own congestion control, to be compiled where it runs."""
+    """A custom congestion control, to be compiled where it runs."""
 
     name: str
     hash: str
@@ -74,12 +74,12 @@ def task_of(run: Run) -> Task:
 
 
 def own_of(names: Iterable[str]) -> list[Own]:
-    """The sources of a person's own algorithms with these names."""
-    known = owncc.used()
+    """The sources of custom algorithms with these names."""
+    known = customcc.used()
     return [_own(known[name]) for name in sorted(set(names) & known.keys())]
 
 
-def _own(own: owncc.Own) -> Own:
+def _own(own: customcc.Algorithm) -> Own:
     files = [own.file, *sorted(own.file.parent.glob("*.h"))]
     return Own(name=own.name, hash=own.hash, sources={file.name: file.read_text(encoding="utf-8") for file in files})
 

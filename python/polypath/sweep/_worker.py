@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 
 # `engines` loads an engine when it is asked for one, which only a machine that carries out runs does.
-from polypath import engines, linux, owncc
+from polypath import customcc, engines, linux
 from polypath.engines import Engine, EngineError
 from polypath.errors import PolypathError
 
@@ -145,12 +145,12 @@ def _build(kernel: str) -> None:
 
 @cache
 def _compiled(own: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...]) -> None:
-    """Makes a person's own algorithms known to this process; raises `OwnCcError` where one does not compile here."""
+    """Makes custom algorithms known to this process; raises `CustomCcError` where one does not compile here."""
     for name, digest, sources in own:
-        known = owncc.used().get(name)
+        known = customcc.used().get(name)
         if known is not None and known.hash == digest:
             continue
-        made = owncc.use_sent(name, digest, dict(sources))
+        made = customcc.use_sent(name, digest, dict(sources))
         if made.hash != digest:
             sentence = f"{socket.gethostname()} has other headers of Polypath for {name}.c than this machine"
-            raise owncc.OwnCcError(f"{sentence}: install the same Polypath there")
+            raise customcc.CustomCcError(f"{sentence}: install the same Polypath there")

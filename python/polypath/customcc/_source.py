@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-from ._errors import OwnCcError
+from ._errors import CustomCcError
 
 # Comments and texts; a text that nobody ended goes to the end of its line.
 _APART = re.compile(r"""//[^\n]*|/\*.*?(?:\*/|\Z)|"(?:\\.|[^"\\\n])*(?:"|$)|'(?:\\.|[^'\\\n])*(?:'|$)""", re.DOTALL | re.MULTILINE)
@@ -30,37 +30,37 @@ _ATTRIBUTES |= {"noreturn", "packed", "pure", "unused", "warn_unused_result"}
 
 
 def check_text(file: Path, headers: Collection[str]) -> None:
-    """Raises `OwnCcError` if a file asks for other files than these headers, or is not C alone."""
+    """Raises `CustomCcError` if a file asks for other files than these headers, or is not C alone."""
     # As it is: ends of lines of other systems count for a compiler.
     text = file.read_bytes().decode("utf-8", errors="replace")
     if odd := _CONTROL.search(text):
-        raise OwnCcError(f"{file}:{_line(text, odd.start())}: a control character ({odd[0]!r}) stands here: take it out")
+        raise CustomCcError(f"{file}:{_line(text, odd.start())}: a control character ({odd[0]!r}) stands here: take it out")
     whole = _joined(text)
     bare = _bare(whole, str(file))
-    for found in _DIRECTIVE.finditer(bare):
-        place = f"{file}:{_line(bare, found.start('name'))}"
-        if found["name"] == "include":
+    for directive in _DIRECTIVE.finditer(bare):
+        where = f"{file}:{_line(bare, directive.start('name'))}"
+        if directive["name"] == "include":
             # The name is a text, which `bare` lacks.
-            written = whole[found.start("rest") : found.end("rest")]
+            written = whole[directive.start("rest") : directive.end("rest")]
             named = _INCLUDED.match(written)
             name = (named[1] or named[2] or "") if named else written.strip()
             if name not in headers:
-                raise OwnCcError(f"{place}: it includes {name}, and an algorithm includes nothing but {', '.join(sorted(headers))}")
-        elif found["name"] not in _ALLOWED:
-            said = found["name"] or found["rest"].strip()
-            raise OwnCcError(f"{place}: it says #{said}, and an algorithm has #include, #define and #if alone")
+                raise CustomCcError(f"{where}: it includes {name}, and an algorithm includes nothing but {', '.join(sorted(headers))}")
+        elif directive["name"] not in _ALLOWED:
+            said = directive["name"] or directive["rest"].strip()
+            raise CustomCcError(f"{where}: it says #{said}, and an algorithm has #include, #define and #if alone")
     _check_words(bare, lambda at: f"{file}:{_line(bare, at)}")
 
 
 def check_preprocessed(text: str) -> None:
-    """Raises `OwnCcError` if what the preprocessor made of a file is not C alone."""
+    """Raises `CustomCcError` if what the preprocessor made of a file is not C alone."""
     name, number = "", 0
     lines, places = [], []
     for whole, line in zip(text.split("\n"), _bare(text, name).split("\n"), strict=True):
         if marker := re.match(r'# (\d+) "(.*?)"', whole):
             name, number, line = marker[2], int(marker[1]) - 1, ""
         elif line.lstrip().startswith("#"):
-            raise OwnCcError(f"{name}:{number}: it tells the compiler something (#pragma), and an algorithm is C alone")
+            raise CustomCcError(f"{name}:{number}: it tells the compiler something (#pragma), and an algorithm is C alone")
         else:
             number += 1
         lines.append(line)
@@ -71,38 +71,38 @@ def check_preprocessed(text: str) -> None:
 
 def _joined(text: str) -> str:
     """Lines that a backslash continues, as one; the ends of lines stand behind it, so that the next has its number."""
-    made, ends = [], 0
+    joined, ends = [], 0
     for line in text.split("\n"):
         rest = line.rstrip(" \t\f\r")
         if rest.endswith("\\"):
-            made.append(rest[:-1])
+            joined.append(rest[:-1])
             ends += 1
         else:
-            made.append(line + "\n" * (1 + ends))
+            joined.append(line + "\n" * (1 + ends))
             ends = 0
-    return "".join(made)
+    return "".join(joined)
 
 
 def _bare(text: str, name: str) -> str:
     """The text with blanks in place of comments and texts."""
 
-    def blank(found: re.Match[str]) -> str:
-        if found[0][0] == '"' and re.search(r"\b(?:u8|[uUL])?R$", text[max(0, found.start() - 4) : found.start()]):
-            raise OwnCcError(f"{name}:{_line(text, found.start())}: a raw text stands here, which no kernel's C has: write it plainly")
-        return re.sub(r"[^\n]", " ", found[0])
+    def blank(match: re.Match[str]) -> str:
+        if match[0][0] == '"' and re.search(r"\b(?:u8|[uUL])?R$", text[max(0, match.start() - 4) : match.start()]):
+            raise CustomCcError(f"{name}:{_line(text, match.start())}: a raw text stands here, which no kernel's C has: write it plainly")
+        return re.sub(r"[^\n]", " ", match[0])
 
     return _APART.sub(blank, text)
 
 
-def _check_words(bare: str, place: Callable[[int], str]) -> None:
+def _check_words(bare: str, where: Callable[[int], str]) -> None:
     for word in _WORD.finditer(bare):
         if word[0] in _WORDS:
-            raise OwnCcError(f"{place(word.start())}: {word[0]} {_WORDS[word[0]]}: take it out")
+            raise CustomCcError(f"{where(word.start())}: {word[0]} {_WORDS[word[0]]}: take it out")
     for attribute in _ATTRIBUTE.finditer(bare):
         for name in _names(bare, attribute):
             if name.strip("_") not in _ATTRIBUTES:
                 allowed = ", ".join(sorted(_ATTRIBUTES))
-                raise OwnCcError(f"{place(attribute.start())}: an algorithm has no attribute {name}; those it may have are {allowed}")
+                raise CustomCcError(f"{where(attribute.start())}: an algorithm has no attribute {name}; those it may have are {allowed}")
 
 
 def _names(bare: str, attribute: re.Match[str]) -> list[str]:

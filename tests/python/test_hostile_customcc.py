@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from requirement import lacking
 
-from polypath import Study, StudyError, _native, owncc, run
-from polypath.owncc import OwnCcError, _compile
+from polypath import Study, StudyError, _native, customcc, run
+from polypath.customcc import CustomCcError, _compile
 
 STUDY = """\
 name: own
@@ -42,7 +42,7 @@ NUMBERS = itertools.count()
 
 def begun(folder: Path, *changes: tuple[str, str]) -> Path:
     """A working algorithm with changes; none has the name of another, since those that were used stay known."""
-    file = owncc.new(f"hst_{next(NUMBERS)}", folder)
+    file = customcc.new(f"hst_{next(NUMBERS)}", folder)
     text = file.read_text()
     for old, new in changes:
         assert old in text
@@ -116,8 +116,8 @@ def test_what_is_not_c_alone_or_reads_a_file_is_refused_with_its_line(tmp_path, 
     secret = tmp_path / "secret.txt"
     secret.write_text("secretive\n")
     file = begun(tmp_path / "mine", (HEAD, HEAD + text.replace("SECRET", str(secret)) + "\n"))
-    with pytest.raises(OwnCcError) as error:
-        owncc.use(file.parent)
+    with pytest.raises(CustomCcError) as error:
+        customcc.use(file.parent)
     told = str(error.value).replace(str(secret), "SECRET")
     sentences = (sentences,) if isinstance(sentences, str) else sentences
     assert any(sentence in told for sentence in sentences), told
@@ -133,16 +133,16 @@ def test_headers_beside_the_file_are_looked_at_as_the_file_is_and_lead_nowhere(t
     file = begun(tmp_path / "mine", (HEAD, HEAD + '#include "beside.h"\n'))
     beside = file.parent / "beside.h"
     beside.write_text(f'#define A 1\n#include "{secret}"\n')
-    with pytest.raises(OwnCcError, match=r"beside\.h:2: it includes "):
-        owncc.use(file.parent)
+    with pytest.raises(CustomCcError, match=r"beside\.h:2: it includes "):
+        customcc.use(file.parent)
     beside.unlink()
     beside.symlink_to(secret)
-    with pytest.raises(OwnCcError, match=r"beside\.h is a link that leads out of its folder") as error:
-        owncc.use(file.parent)
+    with pytest.raises(CustomCcError, match=r"beside\.h is a link that leads out of its folder") as error:
+        customcc.use(file.parent)
     assert "secretive" not in str(error.value)
     beside.unlink()
     beside.write_text("#define A 1 /* \\ */\n")
-    assert [each.name for each in owncc.use(file.parent)] == [file.stem]
+    assert [each.name for each in customcc.use(file.parent)] == [file.stem]
 
 
 OBJECTS = {
@@ -162,7 +162,7 @@ def test_an_object_is_refused_without_being_run_whatever_compiled_it(tmp_path, t
     file = begun(tmp_path, (HEAD, HEAD + text + "\n"))
     abi, made = tmp_path / "abi.c", tmp_path / "made.so"
     abi.write_text('#include "pp_cc.h"\n' + _native.abi_source())
-    include = ["-I", str(owncc.sources() / "include")]
+    include = ["-I", str(customcc.sources() / "include")]
     subprocess.run(["cc", "-shared", "-nostdlib", "-fPIC", "-O2", *include, "-o", made, file, abi], check=True, capture_output=True)
     with pytest.raises(ValueError) as error:
         _native.add_algorithm(str(made), file.stem)
@@ -170,8 +170,8 @@ def test_an_object_is_refused_without_being_run_whatever_compiled_it(tmp_path, t
 
 
 def test_an_object_that_is_none_is_one_sentence(tmp_path):
-    (mine,) = owncc.use(begun(tmp_path).parent)
-    whole = owncc.object_for(mine).read_bytes()
+    (mine,) = customcc.use(begun(tmp_path).parent)
+    whole = customcc.object_for(mine).read_bytes()
     broken = tmp_path / "broken.so"
     for content in (b"", b"\x7fELF", whole[:100], whole[: len(whole) // 2], b"\0" * 5000, whole[:64] + b"\xff" * 4000):
         broken.write_bytes(content)
@@ -186,7 +186,7 @@ def test_no_code_of_it_is_in_this_process(tmp_path):
         return sum(" r-xp " in line and (len(line.split()) < 6 or "/polypath/own/" in line) for line in lines)
 
     before = executable()
-    (mine,) = owncc.use(begun(tmp_path).parent)
+    (mine,) = customcc.use(begun(tmp_path).parent)
     run(study(tmp_path, mine.name), out=tmp_path / "results")
     assert executable() == before
 
@@ -229,7 +229,7 @@ def unchecked(monkeypatch, file: Path):
     """Takes it in though its text is refused, as that of somebody who found a hole in the checks would be."""
     monkeypatch.setattr(_compile, "check_text", lambda *_: None)
     monkeypatch.setattr(_compile, "check_preprocessed", lambda *_: None)
-    return owncc.use(file.parent)
+    return customcc.use(file.parent)
 
 
 @needs_x86

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from polypath import _native, programs
 
-from ._errors import OwnCcError
-from ._place import cache, checked_name, sources, work_folder
+from ._errors import CustomCcError
+from ._folders import cache, checked_name, sources, work_folder
 from ._source import check_preprocessed, check_text
 
 # Lines of the compiler's words that a person is shown.
@@ -30,8 +30,8 @@ _LINK = ("-shared", "-nostdlib", "-nostartfiles", "-Wl,-z,noexecstack", "-Wl,-z,
 
 
 @dataclass(frozen=True, kw_only=True)
-class Own:
-    """An algorithm of a person's own."""
+class Algorithm:
+    """An algorithm that a person wrote."""
 
     name: str
     file: Path
@@ -39,45 +39,45 @@ class Own:
     hash: str
 
 
-_used: dict[str, Own] = {}
+_used: dict[str, Algorithm] = {}
 
 
-def used() -> dict[str, Own]:
+def used() -> dict[str, Algorithm]:
     """What this process may use, by name."""
     return dict(_used)
 
 
-def use(folder: str | Path) -> list[Own]:
-    """Compiles every algorithm of a folder (NAME.c is NAME) and makes it known to this process; raises `OwnCcError`."""
-    place = Path(folder)
-    if place.is_file():
-        raise OwnCcError(f"{folder} is a file; name the folder that it lies in: --cc-path {place.parent}")
-    if not place.is_dir():
-        raise OwnCcError(f"{folder} is no folder; `polypath cc new NAME --into {folder}` begins an algorithm there")
-    files = sorted(place.glob("*.c"))
+def use(folder: str | Path) -> list[Algorithm]:
+    """Compiles every algorithm of a folder (NAME.c is NAME) and makes it known to this process; raises `CustomCcError`."""
+    source = Path(folder)
+    if source.is_file():
+        raise CustomCcError(f"{folder} is a file; name the folder that it lies in: --cc-path {source.parent}")
+    if not source.is_dir():
+        raise CustomCcError(f"{folder} is no folder; `polypath cc new NAME --into {folder}` begins an algorithm there")
+    files = sorted(source.glob("*.c"))
     if not files:
-        raise OwnCcError(f"{folder} holds no algorithm, that is no file NAME.c; `polypath cc new NAME --into {folder}` begins one")
-    found = [_own(file) for file in files]
-    for own in found:
-        if _used.get(own.name) != own:
-            made = object_for(own)
+        raise CustomCcError(f"{folder} holds no algorithm, that is no file NAME.c; `polypath cc new NAME --into {folder}` begins one")
+    algorithms = [_algorithm(file) for file in files]
+    for algorithm in algorithms:
+        if _used.get(algorithm.name) != algorithm:
+            shared_object = object_for(algorithm)
             try:
-                _native.add_algorithm(str(made), own.name)
+                _native.add_algorithm(str(shared_object), algorithm.name)
             except ValueError as error:
                 # The object's own path means nothing to a person.
-                raise OwnCcError(f"{own.file}: {str(error).partition('.so: ')[2] or error}") from None
-            _used[own.name] = own
-    return found
+                raise CustomCcError(f"{algorithm.file}: {str(error).partition('.so: ')[2] or error}") from None
+            _used[algorithm.name] = algorithm
+    return algorithms
 
 
-def use_sent(name: str, digest: str, files: Mapping[str, str]) -> Own:
-    """Makes an algorithm known whose files were sent by another machine; raises `OwnCcError`.
+def use_sent(name: str, digest: str, files: Mapping[str, str]) -> Algorithm:
+    """Makes an algorithm known whose files were sent by another machine; raises `CustomCcError`.
 
     They stay beside their object, since a kernel is linked from them, too. Equal ones are there once, however many processes take them.
     """
     checked_name(name, "an algorithm that was sent")
     if not digest.isalnum() or any(Path(file).name != file for file in files):
-        raise OwnCcError(f"what was sent of {name} names files outside of its folder")
+        raise CustomCcError(f"what was sent of {name} names files outside of its folder")
     kept = cache() / f"{name}-{digest}"
     if not kept.is_dir():
         with work_folder() as folder:
@@ -88,43 +88,43 @@ def use_sent(name: str, digest: str, files: Mapping[str, str]) -> Own:
             # Another process may have been first.
             with suppress(OSError):
                 whole.rename(kept)
-    (own,) = use(kept)
-    return own
+    (algorithm,) = use(kept)
+    return algorithm
 
 
-def _own(file: Path) -> Own:
+def _algorithm(file: Path) -> Algorithm:
     checked_name(file.stem, str(file))
     digest = hashlib.sha256()
-    ours = sources()
-    beside, own = sorted(file.parent.glob("*.h")), sorted((ours / "include").glob("*.h"))
-    for each in [file, *beside]:
-        if each.resolve().parent != file.parent.resolve():
-            raise OwnCcError(f"{each} is a link that leads out of its folder; put the file itself there")
-        check_text(each, {header.name for header in (*beside, *own)})
-    for each in [file, *beside, *own]:
-        content = each.read_bytes()
-        digest.update(f"{each.name} {len(content)}\n".encode() + content)
-    return Own(name=file.stem, file=file, hash=digest.hexdigest()[:16])
+    project = sources()
+    beside, headers = sorted(file.parent.glob("*.h")), sorted((project / "include").glob("*.h"))
+    for source in [file, *beside]:
+        if source.resolve().parent != file.parent.resolve():
+            raise CustomCcError(f"{source} is a link that leads out of its folder; put the file itself there")
+        check_text(source, {header.name for header in (*beside, *headers)})
+    for source in [file, *beside, *headers]:
+        content = source.read_bytes()
+        digest.update(f"{source.name} {len(content)}\n".encode() + content)
+    return Algorithm(name=file.stem, file=file, hash=digest.hexdigest()[:16])
 
 
-def object_for(own: Own) -> Path:
+def object_for(algorithm: Algorithm) -> Path:
     """The simulator's shared object, compiled if it is not there."""
     strict = [*_HOW, *_strict()]
     abi = hashlib.sha256(" ".join((_native.abi_source(), *strict, *_LINK)).encode()).hexdigest()[:8]
-    made = cache() / f"{own.name}-{own.hash}-{abi}.so"
-    if made.is_file():
-        return made
+    shared_object = cache() / f"{algorithm.name}-{algorithm.hash}-{abi}.so"
+    if shared_object.is_file():
+        return shared_object
     with work_folder() as folder:
         abi_file, part, work = folder / _ABI, folder / "object.o", folder / "object.so"
         abi_file.write_text('#include "pp_cc.h"\n' + _native.abi_source(), encoding="ascii")
-        include = ["-I", str(sources() / "include"), "-I", str(own.file.parent)]
+        include = ["-I", str(sources() / "include"), "-I", str(algorithm.file.parent)]
         how = [*strict, *include]
-        check_preprocessed(_run([_compiler(), *how, "-E", str(own.file)], own))
-        _run([_compiler(), *how, "-c", "-o", str(part), str(own.file)], own)
-        _check_contents(own, part)
-        _run([_compiler(), *how, *_LINK, "-o", str(work), str(part), str(abi_file)], own)
-        work.replace(made)
-    return made
+        check_preprocessed(_run([_compiler(), *how, "-E", str(algorithm.file)], algorithm))
+        _run([_compiler(), *how, "-c", "-o", str(part), str(algorithm.file)], algorithm)
+        _check_contents(algorithm, part)
+        _run([_compiler(), *how, *_LINK, "-o", str(work), str(part), str(abi_file)], algorithm)
+        work.replace(shared_object)
+    return shared_object
 
 
 def _strict() -> list[str]:
@@ -134,36 +134,36 @@ def _strict() -> list[str]:
 
 def _compiler() -> str:
     named = os.environ.get("CC", "").split()
-    found = shutil.which(named[0]) if named else next(filter(None, map(programs.find, ("cc", "gcc", "clang"))), None)
-    if found is None:
-        raise OwnCcError(f"the C compiler {named[0]} of the variable CC is missing: name another" if named else programs.lacks("cc"))
-    return found
+    compiler = shutil.which(named[0]) if named else next(filter(None, map(programs.find, ("cc", "gcc", "clang"))), None)
+    if compiler is None:
+        raise CustomCcError(f"the C compiler {named[0]} of the variable CC is missing: name another" if named else programs.lacks("cc"))
+    return compiler
 
 
-def _run(command: list[str], own: Own) -> str:
+def _run(command: list[str], algorithm: Algorithm) -> str:
     done = programs.run(Path(command[0]), *command[1:])
     if done.returncode:
-        raise OwnCcError(complaint(own, done.stderr))
+        raise CustomCcError(complaint(algorithm, done.stderr))
     return done.stdout
 
 
-def complaint(own: Own, said: str, how: str = "") -> str:
+def complaint(algorithm: Algorithm, said: str, how: str = "") -> str:
     """The compiler's first error as a sentence with its line, and its words below; `how`: what it was to become."""
     compile_ = f"compile {how}".strip()
-    place = re.compile(r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<what>.*)$", re.MULTILINE)
-    errors = list(place.finditer(said))
+    pattern = re.compile(r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<what>.*)$", re.MULTILINE)
+    errors = list(pattern.finditer(said))
     if not errors:
-        return f"{own.file} does not {compile_}:\n{said.strip()}"
+        return f"{algorithm.file} does not {compile_}:\n{said.strip()}"
     first = errors[0]
     if Path(first["file"]).name == _ABI:
         return f"the headers in {sources() / 'include'} are not those that the simulator was built with: run `make setup` there first"
     words = "\n".join(said[first.start() :].strip().splitlines()[:_SHOWN])
     # A macro's error is in our header; the line that matters is the one that used the macro.
-    used_at = re.search(rf"^{re.escape(str(own.file))}:(\d+):", said[first.start() :], re.MULTILINE)
-    line = f"{own.file}:{used_at[1]}" if used_at else f"{first['file']}:{first['line']}"
+    used_at = re.search(rf"^{re.escape(str(algorithm.file))}:(\d+):", said[first.start() :], re.MULTILINE)
+    line = f"{algorithm.file}:{used_at[1]}" if used_at else f"{first['file']}:{first['line']}"
     more = f" (the first of {len(errors)} errors)" if len(errors) > 1 else ""
-    what = _FLOATING if _NO_FLOATING.search(first["what"]) else first["what"]
-    return f"{line}: it does not {compile_}: {what}{more}\n{words}"
+    reason = _FLOATING if _NO_FLOATING.search(first["what"]) else first["what"]
+    return f"{line}: it does not {compile_}: {reason}{more}\n{words}"
 
 
 # What gcc and clang say of a floating-point number where its registers may not be used: x86-64 and aarch64.
@@ -171,27 +171,28 @@ _NO_FLOATING = re.compile(r"\bSSE\d? .*disabled|general-regs-only")
 _FLOATING = "it computes with a floating-point number, which no kernel does; scale an integer, as in `window * 717 / 1024` for 0.7"
 
 
-def _check_contents(own: Own, part: Path) -> None:
+def _check_contents(algorithm: Algorithm, part: Path) -> None:
     """All flows share a variable outside of the state, and all runs of a process; a kernel has no C library; and nothing runs by itself."""
     variables, used, runs_by_itself = _native.object_contents(part.read_bytes())
     for name in runs_by_itself:
         sentence = f"it has code that runs when it is loaded, before any hook is called ({name}): take it out"
-        raise OwnCcError(f"{own.file}{_line(own, name)}: {sentence}")
+        raise CustomCcError(f"{algorithm.file}{_line(algorithm, name)}: {sentence}")
     for name in variables:
         # A number behind its name is the compiler's, for one inside of a function.
         bare = name.partition(".")[0]
         keep = "keep it in the state, to which c->priv points, or make it const"
-        raise OwnCcError(f"{own.file}{_line(own, bare)}: the variable {bare} outlives a call, and all flows would share it: {keep}")
+        sentence = f"the variable {bare} outlives a call, and all flows would share it: {keep}"
+        raise CustomCcError(f"{algorithm.file}{_line(algorithm, bare)}: {sentence}")
     for name in used:
         sentence = f"it uses {name}, which no kernel has; an algorithm has pp_math.h and what it defines itself"
-        raise OwnCcError(f"{own.file}{_line(own, name)}: {sentence}")
+        raise CustomCcError(f"{algorithm.file}{_line(algorithm, name)}: {sentence}")
 
 
-def _line(own: Own, name: str) -> str:
+def _line(algorithm: Algorithm, name: str) -> str:
     """Where a name is declared in the file, or else stands first."""
-    lines = own.file.read_text(encoding="utf-8", errors="replace").splitlines()
-    for place in (rf"\s*[A-Za-z_][\w\s*]*[\s*]{re.escape(name)}\s*[=;,[]", rf".*\b{re.escape(name)}\b"):
+    lines = algorithm.file.read_text(encoding="utf-8", errors="replace").splitlines()
+    for pattern in (rf"\s*[A-Za-z_][\w\s*]*[\s*]{re.escape(name)}\s*[=;,[]", rf".*\b{re.escape(name)}\b"):
         for number, text in enumerate(lines, 1):
-            if re.match(place, text):
+            if re.match(pattern, text):
                 return f":{number}"
     return ""

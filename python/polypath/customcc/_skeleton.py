@@ -7,8 +7,8 @@ from pathlib import Path
 
 from polypath import _native
 
-from ._errors import OwnCcError
-from ._place import checked_name, sources
+from ._errors import CustomCcError
+from ._folders import checked_name, sources
 
 _TEMPLATE = Path(__file__).parent / "template.c"
 # Editors and clangd read it: the compiler's options, one a line.
@@ -21,7 +21,7 @@ def new(name: str, into: str | Path = ".") -> Path:
     checked_name(name, "polypath cc new")
     taken = {word for algorithm in _native.algorithms() for word in (algorithm[0], *algorithm[5].split())}
     if name in taken:
-        raise OwnCcError(f"Polypath has a congestion control {name} already: choose another name")
+        raise CustomCcError(f"Polypath has a congestion control {name} already: choose another name")
     file = folder / f"{name}.c"
     text = _TEMPLATE.read_text(encoding="utf-8").replace("NAME", name)
     try:
@@ -30,9 +30,9 @@ def new(name: str, into: str | Path = ".") -> Path:
             out.write(text)
     except FileExistsError:
         there = file if folder.is_dir() else folder
-        raise OwnCcError(f"{there} is there already; choose another name or folder, or remove it") from None
+        raise CustomCcError(f"{there} is there already; choose another name or folder, or remove it") from None
     except OSError as error:
-        raise OwnCcError(f"{file} cannot be written: {os.strerror(error.errno or 0)}; choose another folder with --into") from None
+        raise CustomCcError(f"{file} cannot be written: {os.strerror(error.errno or 0)}; choose another folder with --into") from None
     flags = folder / _FLAGS
     if not flags.exists():
         flags.write_text(f"-std=gnu11\n-I{sources() / 'include'}\n", encoding="utf-8")

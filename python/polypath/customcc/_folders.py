@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ._errors import OwnCcError
+from ._errors import CustomCcError
 
 # The kernel's names have 15 letters, and three are "pp_".
 LONGEST = 12
@@ -25,10 +25,10 @@ def sources() -> Path:
     package = Path(__file__).resolve().parents[1]
     named = os.environ.get("POLYPATH_CC")
     places = [Path(named)] if named else [package.parents[1] / "cc", package / "cc"]
-    for place in places:
-        if (place / "kernel" / "glue.c").exists():
-            return place
-    raise OwnCcError(
+    for folder in places:
+        if (folder / "kernel" / "glue.c").exists():
+            return folder
+    raise CustomCcError(
         f"the sources of the congestion controls are not at {places[-1]}: install Polypath's wheel, run it from a clone of its repository, "
         "or name the folder cc of one in POLYPATH_CC"
     )
@@ -44,20 +44,20 @@ def cache() -> Path:
 @contextmanager
 def work_folder() -> Iterator[Path]:
     """A folder beside the objects, for the length of the block. Those that killed processes left are removed, too."""
-    place = cache()
-    for left in place.glob(f"{_WORK}*"):
+    parent = cache()
+    for left in parent.glob(f"{_WORK}*"):
         # Another process may remove it at the same time.
         with suppress(OSError):
             if left.stat().st_mtime < time.time() - _LEFT_BEHIND_S:
                 shutil.rmtree(left)
-    with tempfile.TemporaryDirectory(dir=place, prefix=_WORK) as folder:
+    with tempfile.TemporaryDirectory(dir=parent, prefix=_WORK) as folder:
         yield Path(folder)
 
 
-def checked_name(name: str, what: str) -> str:
-    """The name, if it is one; `what` says what it is the name of."""
+def checked_name(name: str, subject: str) -> str:
+    """The name, if it is one; `subject` is what has it."""
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
-        raise OwnCcError(f'{what}: "{name}" is no name of a congestion control; write small letters, digits and _, a letter first')
+        raise CustomCcError(f'{subject}: "{name}" is no name of a congestion control; write small letters, digits and _, a letter first')
     if len(name) > LONGEST:
-        raise OwnCcError(f'{what}: "{name}" has {len(name)} letters, and a kernel takes {LONGEST}; choose a shorter name')
+        raise CustomCcError(f'{subject}: "{name}" has {len(name)} letters, and a kernel takes {LONGEST}; choose a shorter name')
     return name

@@ -1,4 +1,4 @@
-"""A congestion control of a person's own in real kernels: linked into the linux engine's, loaded into this machine's."""
+"""A custom congestion control in real kernels: linked into the linux engine's, loaded into this machine's."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import pytest
 from cc_network import TCP_CONGESTION, sweep
 from requirement import lacking
 
-from polypath import Study, cli, kernelcc, owncc, run
+from polypath import Study, cli, customcc, kernelcc, run
+from polypath.customcc import CustomCcError
 from polypath.kernelcc import KernelCcError
 from polypath.linux import KernelError
-from polypath.owncc import OwnCcError
 
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 
@@ -43,8 +43,8 @@ def changed(file: Path, before: str, after: str) -> None:
 
 @pytest.mark.usefixtures("linux_kernel")
 def test_the_skeleton_in_a_kernel_is_that_kernels_reno(tmp_path: Path) -> None:
-    file = owncc.new("tst_k", tmp_path / "cc")
-    owncc.use(tmp_path / "cc")
+    file = customcc.new("tst_k", tmp_path / "cc")
+    customcc.use(tmp_path / "cc")
     out = tmp_path / "results"
     series = run(study("tst_k", "reno@linux"), engine="linux", out=out).series
     own, theirs = (series[series["cc"] == cc]["cwnd"].tolist() for cc in ("tst_k", "reno@linux"))
@@ -52,17 +52,17 @@ def test_the_skeleton_in_a_kernel_is_that_kernels_reno(tmp_path: Path) -> None:
     assert len(set(own)) > 10
     # Another source is another run, in a kernel of its own.
     changed(file, "BETA 512", "BETA 900")
-    owncc.use(tmp_path / "cc")
+    customcc.use(tmp_path / "cc")
     runs = run(study("tst_k", "reno@linux"), engine="linux", out=out).runs.set_index("cc")["goodput_receiver_mbps"]
     assert runs["tst_k"] > 1.2 * runs["reno@linux"]
 
 
 @pytest.mark.usefixtures("linux_kernel")
 def test_what_a_kernels_compiler_refuses_is_said_before_anything_runs(tmp_path: Path) -> None:
-    file = owncc.new("tst_l", tmp_path / "cc")
+    file = customcc.new("tst_l", tmp_path / "cc")
     # The kernel's build has a function of this name.
     changed(file, "static __u32 tst_l_undo_cwnd", "static int tcp_register_congestion_control;\n\nstatic __u32 tst_l_undo_cwnd")
-    owncc.use(tmp_path / "cc")
+    customcc.use(tmp_path / "cc")
     with pytest.raises(KernelError, match=r"compiling the congestion control tst_l for Linux 6\.12.*(?s:.*)tst_l\.c:\d+:\d+: error"):
         run(study("tst_l"), engine="linux", out=tmp_path / "results")
     assert not list((tmp_path / "results").glob("own/runs/*"))
@@ -83,8 +83,8 @@ def host() -> Iterator[None]:
 
 @pytest.mark.usefixtures("host")
 def test_this_machines_kernel_takes_it_and_lets_it_go(tmp_path: Path) -> None:
-    owncc.new("tst_m", tmp_path)
-    owncc.use(tmp_path)
+    customcc.new("tst_m", tmp_path)
+    customcc.use(tmp_path)
     with kernelcc.ensure(["tst_m", "reno"]) as names:
         assert names == {"tst_m": "pp_tst_m", "reno": "pp_reno"}
         assert "pp_tst_m" in AVAILABLE.read_text().split()
@@ -121,8 +121,8 @@ def test_it_is_loaded_for_good_and_computes_what_the_simulators_build_does(
 
 @pytest.mark.usefixtures("host")
 def test_a_whole_study_with_one_of_ones_own_on_this_machine(tmp_path: Path) -> None:
-    changed(owncc.new("tst_p", tmp_path / "cc"), "BETA 512", "BETA 900")
-    owncc.use(tmp_path / "cc")
+    changed(customcc.new("tst_p", tmp_path / "cc"), "BETA 512", "BETA 900")
+    customcc.use(tmp_path / "cc")
     topology = {"nodes": {"c": None, "r": {"router": True}, "s": None}, "links": {}}
     topology["links"]["first"] = {"ends": ["c", "r"], "both": {"delay": "5ms"}}
     topology["links"]["second"] = {"ends": ["r", "s"], "both": {"rate": "20mbit", "queue": "20packets", "loss": "0.5%"}}
@@ -146,9 +146,10 @@ def test_a_whole_study_with_one_of_ones_own_on_this_machine(tmp_path: Path) -> N
 
 @pytest.mark.usefixtures("host")
 def test_what_cannot_become_bpf_is_said_with_its_line(tmp_path: Path) -> None:
-    file = owncc.new("tst_n", tmp_path)
+    file = customcc.new("tst_n", tmp_path)
     # The kernel's structures have this name there.
     changed(file, "struct tst_n_state {", "struct sock { int x; };\n\nstruct tst_n_state {")
-    owncc.use(tmp_path)
-    with pytest.raises(OwnCcError, match=r"tst_n\.c:\d+: it does not compile as BPF: redefinition of 'sock'"), kernelcc.ensure(["tst_n"]):
+    customcc.use(tmp_path)
+    refused = r"tst_n\.c:\d+: it does not compile as BPF: redefinition of 'sock'"
+    with pytest.raises(CustomCcError, match=refused), kernelcc.ensure(["tst_n"]):
         pass

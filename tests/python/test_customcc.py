@@ -1,4 +1,4 @@
-"""Congestion controls of a person's own: begun, compiled, run, part of the key; and what is said where that fails."""
+"""Custom congestion controls: begun, compiled, run, part of the key; and what is said where that fails."""
 
 import os
 import signal
@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from polypath import Results, Study, StudyError, owncc, plan, run
+from polypath import Results, Study, StudyError, customcc, plan, run
+from polypath.customcc import CustomCcError
 from polypath.engines import find
-from polypath.owncc import OwnCcError
 
 STUDY = """
 name: own
@@ -48,9 +48,9 @@ def changed(file, *replacements):
 
 
 def test_the_skeleton_is_reno_to_the_segment(tmp_path):
-    file = owncc.new("tst_a", tmp_path / "cc")
+    file = customcc.new("tst_a", tmp_path / "cc")
     assert file == tmp_path / "cc" / "tst_a.c"
-    assert [own.name for own in owncc.use(tmp_path / "cc")] == ["tst_a"]
+    assert [own.name for own in customcc.use(tmp_path / "cc")] == ["tst_a"]
     series = run(study(tmp_path, "tst_a"), out=tmp_path / "results").series
     own, reno = (series[series["cc"] == cc]["cwnd"].tolist() for cc in ("tst_a", "reno"))
     assert own == reno
@@ -58,13 +58,13 @@ def test_the_skeleton_is_reno_to_the_segment(tmp_path):
 
 
 def test_another_source_is_another_run_and_leaves_the_others_alone(tmp_path):
-    file = owncc.new("tst_b", tmp_path)
-    owncc.use(tmp_path)
+    file = customcc.new("tst_b", tmp_path)
+    customcc.use(tmp_path)
     mine = study(tmp_path, "tst_b")
     before = plan(mine, engine=find("sim"), out=tmp_path / "results")
     first = run(mine, out=tmp_path / "results").runs.set_index("cc")["goodput_receiver_mbps"]
     changed(file, ("BETA 512", "BETA 900"))
-    owncc.use(tmp_path)
+    customcc.use(tmp_path)
     after = plan(mine, engine=find("sim"), out=tmp_path / "results")
     assert [run.key for run in before.runs][1:] == [run.key for run in after.runs][1:]
     assert [run.parameters["cc"] for run in after.pending] == ["tst_b"]
@@ -74,12 +74,12 @@ def test_another_source_is_another_run_and_leaves_the_others_alone(tmp_path):
 
 
 def test_a_header_beside_it_counts(tmp_path):
-    file = owncc.new("tst_c", tmp_path)
+    file = customcc.new("tst_c", tmp_path)
     (tmp_path / "numbers.h").write_text("#define NUMBER 512\n")
     changed(file, ('#include "pp_math.h"', '#include "pp_math.h"\n#include "numbers.h"'), ("BETA 512", "BETA NUMBER"))
-    (before,) = owncc.use(tmp_path)
+    (before,) = customcc.use(tmp_path)
     (tmp_path / "numbers.h").write_text("#define NUMBER 600\n")
-    (after,) = owncc.use(tmp_path)
+    (after,) = customcc.use(tmp_path)
     assert before.hash != after.hash
 
 
@@ -113,17 +113,17 @@ MISTAKES = {
 
 @pytest.mark.parametrize("change, sentence", MISTAKES.values(), ids=MISTAKES.keys())
 def test_a_mistake_is_named_with_its_place(tmp_path, change, sentence):
-    changed(owncc.new("tst_d", tmp_path), change)
-    with pytest.raises(OwnCcError, match=sentence):
-        owncc.use(tmp_path)
-    assert "tst_d" not in owncc.used()
+    changed(customcc.new("tst_d", tmp_path), change)
+    with pytest.raises(CustomCcError, match=sentence):
+        customcc.use(tmp_path)
+    assert "tst_d" not in customcc.used()
 
 
 def test_a_table_that_never_changes_is_no_variable(tmp_path):
     table = 'static const char *const words[] = {"one", "two"};\nstatic const __u32 parts[] = {5, 6};\nPP_STATE_FITS'
     used = "\ts->losses += words[s->losses & 1][0] + parts[s->losses & 1];"
-    changed(owncc.new("tst_k", tmp_path), ("PP_STATE_FITS", table), ("\ts->losses++;", used))
-    assert [own.name for own in owncc.use(tmp_path)] == ["tst_k"]
+    changed(customcc.new("tst_k", tmp_path), ("PP_STATE_FITS", table), ("\ts->losses++;", used))
+    assert [own.name for own in customcc.use(tmp_path)] == ["tst_k"]
 
 
 GROWTH = "\t(void)ack;"
@@ -137,7 +137,7 @@ FAULTS = {
 @pytest.mark.parametrize("name, line, sentence", FAULTS.values(), ids=FAULTS.keys())
 def test_what_crashes_or_hangs_is_named_and_takes_nothing_with_it(polypath, tmp_path, monkeypatch, name, line, sentence):
     monkeypatch.chdir(tmp_path)
-    changed(owncc.new(name, tmp_path / "mine"), (GROWTH, line))
+    changed(customcc.new(name, tmp_path / "mine"), (GROWTH, line))
     study(tmp_path, name)
     code, out, err = polypath("run", ".", "--cc-path", "mine", "--no-report")
     assert (code, out) == (2, "")
@@ -154,9 +154,9 @@ def test_what_crashes_or_hangs_is_named_and_takes_nothing_with_it(polypath, tmp_
 SENT = """
 import os, signal, sys
 from pathlib import Path
-from polypath import owncc
+from polypath import customcc
 name, digest, file = sys.argv[1:]
-assert owncc.use_sent(name, digest, {f"{name}.c": Path(file).read_text()}).hash == digest
+assert customcc.use_sent(name, digest, {f"{name}.c": Path(file).read_text()}).hash == digest
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -165,7 +165,7 @@ def test_what_another_machine_sent_is_kept_once_and_a_killed_process_leaves_noth
     cache, temporary = tmp_path / "cache" / "polypath" / "own", tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))
-    (mine,) = owncc.use(owncc.new("tst_s", tmp_path / "mine").parent)
+    (mine,) = customcc.use(customcc.new("tst_s", tmp_path / "mine").parent)
     left = cache / ".compiling-of-one-that-was-killed"
     left.mkdir()
     os.utime(left, (0, 0))
@@ -177,8 +177,8 @@ def test_what_another_machine_sent_is_kept_once_and_a_killed_process_leaves_noth
 
 
 def test_many_at_once_are_the_same_as_one_after_the_other(tmp_path):
-    owncc.new("tst_h", tmp_path)
-    owncc.use(tmp_path)
+    customcc.new("tst_h", tmp_path)
+    customcc.use(tmp_path)
     (tmp_path / "study.yaml").write_text(STUDY.replace("NAME", "tst_h") + "seeds: 6\n")
     mine = Study.load(tmp_path)
     together, alone = (run(mine, out=tmp_path / str(workers), workers=workers) for workers in (6, 1))
@@ -238,8 +238,8 @@ def test_a_refusal_is_one_sentence_and_exit_code_2(polypath, tmp_path, monkeypat
 
 
 def test_no_compiler_says_what_to_install(tmp_path, monkeypatch):
-    owncc.new("tst_f", tmp_path)
+    customcc.new("tst_f", tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CC", raising=False)
-    with pytest.raises(OwnCcError, match=r"^cc is missing: install the Debian package gcc$"):
-        owncc.use(tmp_path)
+    with pytest.raises(CustomCcError, match=r"^cc is missing: install the Debian package gcc$"):
+        customcc.use(tmp_path)
