@@ -26,7 +26,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     wanted = {f"*/{name}" for patch in PATCHES for name in re.findall(r"^--- a/(\S+)$", patch.read_text(), re.MULTILINE)}
     tree = tmp_path_factory.mktemp("linux")
     words = ["tar", "-C", str(tree), "--strip-components=1", "--wildcards", "-xf", str(TARBALL), *sorted(wanted)]
-    run(*words, cwd=tree, what="unpacking what the patches change")
+    run(*words, cwd=tree, purpose="unpacking what the patches change")
     git(tree, "init", "--quiet")
     return tree
 

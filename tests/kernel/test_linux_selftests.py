@@ -62,10 +62,10 @@ date +%N
 """
 
 
-def watched(script: Path, kernel: linux.Kernel, out: Path, watch: selftests.Watch) -> tuple[tuple[int, str], selftests.Told]:
+def watched(script: Path, kernel: linux.Kernel, out: Path, watch: selftests.Watch) -> tuple[tuple[int, str], selftests.Observation]:
     script.write_text(WATCHED)
     said = run_script(script, kernel=kernel.file, seed=1, out=out, timeout_s=120, observe=watch.text())
-    return said, selftests.told_of(out)
+    return said, selftests.observation_of(out)
 
 
 def test_a_watched_run_is_the_plain_one(linux_kernel: linux.Kernel, tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_the_clock_stands_while_a_person_types(linux_kernel: linux.Kernel, tmp_p
         person = (source.fileno(), target.fileno())
         said = run_script(script, kernel=linux_kernel.file, seed=1, out=out, timeout_s=120, observe=watch.text(), shell=person)
     assert said == (0, "")
-    assert selftests.told_of(out).shell
+    assert selftests.observation_of(out).shell
     lines = shown.read_text().splitlines()
     assert lines[0].startswith("0.5000")
     first, second = (float(line.rpartition(" ")[2]) for line in lines if " # 17356896" in line)

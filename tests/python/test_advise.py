@@ -100,7 +100,7 @@ def test_ranges_say_how_uncertain_a_rate_is(text):
 def test_a_path_is_told_in_words_that_say_the_same():
     for text in (*WORDS, "30..50/8..10mbit 20ms±20% queue 30..90ms", "1gbit 3ms loss 1.5% dev eth0 address 10.0.0.2 via 10.0.0.1"):
         path = path_in_words(text, 1)
-        again = path_in_words(path.told(), 1)
+        again = path_in_words(path.text(), 1)
         assert again.down.high == pytest.approx(path.down.high) and again.rtt.low == pytest.approx(path.rtt.low)
         assert again.loss.high == pytest.approx(path.loss.high) and again.queue == path.queue and again.device == path.device
 
@@ -279,7 +279,7 @@ def test_what_is_left_out_carries_nothing():
 def test_outages_come_again_and_again():
     path = path_in_words("starlink: 6/2mbit 40ms jitter 10ms outage 300ms every 2s", 1)
     assert (path.outage, path.every, path.jitter) == (span(300e6), span(2e9), span(10e6))
-    assert path_in_words(path.told(), 1) == replace(path, name="path1") and "outage 300ms every 2s" in path.told()
+    assert path_in_words(path.text(), 1) == replace(path, name="path1") and "outage 300ms every 2s" in path.text()
     ranges = path_in_words("6mbit 40ms outage 100..300ms every 2..4s", 1)
     lines = [drawn((ranges,), number)[0] for number in range(1, 100)]
     assert all(100e6 <= each.outage <= 300e6 and 2e9 <= each.every <= 4e9 and 0 <= each.begins < each.every for each in lines)
@@ -361,7 +361,7 @@ def test_a_search_keeps_within_its_budget_and_one_that_is_too_small_says_what_is
             schedule(budget(text, question), count, question)
 
 
-class Told:
+class MadeUpTrials:
     """Trials whose scores are made up, and which count what they are asked to run."""
 
     def __init__(self, question, value):
@@ -385,11 +385,11 @@ def test_a_setting_that_is_clearly_worse_gets_few_runs_and_the_best_is_found():
     best = Setting(paths="path2", cc="bbr", shaped=True)
     # Far apart, all the same in each network but for a little.
     value = {each.name: -0.1 * number for number, each in enumerate([best, *(each for each in settings if each != best)])}
-    clear = Told(question, lambda setting, network: value[setting.name] + 0.001 * (network % 3))
+    clear = MadeUpTrials(question, lambda setting, network: value[setting.name] + 0.001 * (network % 3))
     found = search(clear, settings, planned)
     assert found[0] == best and linux_default(PATHS) in found
     # The same networks for everybody; noise of each setting's own keeps more of them.
-    noisy = Told(question, lambda setting, network: math.sin(len(setting.name) * 7 + network * 31 + len(setting.cc)))
+    noisy = MadeUpTrials(question, lambda setting, network: math.sin(len(setting.name) * 7 + network * 31 + len(setting.cc)))
     search(noisy, settings, planned)
     assert clear.runs < noisy.runs <= planned.searching
     # All of them in the first networks, and the eight that are kept anyway in all.
@@ -399,7 +399,7 @@ def test_a_setting_that_is_clearly_worse_gets_few_runs_and_the_best_is_found():
 def test_what_is_only_shown_does_not_push_out_what_may_be_the_advice():
     settings, question = candidates(PATHS), asked()
     planned = schedule(budget("2min", question), len(settings), question)
-    trials = Told(question, lambda setting, network: (setting.needs == "other") + math.sin(len(setting.name) * 7 + network * 31))
+    trials = MadeUpTrials(question, lambda setting, network: (setting.needs == "other") + math.sin(len(setting.name) * 7 + network * 31))
     found = search(trials, settings, planned)
     assert found[0].needs == "other"
     assert sum(each.needs in ("stock", "ours") for each in found) >= FINALISTS
@@ -414,7 +414,7 @@ def test_close_settings_are_compared_in_more_networks_than_clear_ones():
     planned = schedule(budget("2min", question), 56, question)
     counts = []
     for spread in (0.0, 0.03):
-        trials = Told(question, lambda setting, network, spread=spread: spread * (-1) ** network if setting == default else 0.0)
+        trials = MadeUpTrials(question, lambda setting, network, spread=spread: spread * (-1) ** network if setting == default else 0.0)
         trials.run([*others[:4], default], range(1, planned.searched + 1))
         networks = compared_in(trials, [*others[:4], default], planned, 1000)
         # None of them was seen by the search.
@@ -434,12 +434,12 @@ def test_the_answer_is_better_than_linux_by_itself_and_says_what_it_rests_on(ans
     found = answered.ranking
     assert found.default.setting == linux_default(PATHS)
     assert found.advice.of_default.low > 1.05
-    assert found.places[0].of_best.mean == 1 and all(place.of_best.mean <= 1 for place in found.places)
-    assert all(0 <= place.harm.worst < 1 for place in found.places)
+    assert found.ranks[0].of_best.mean == 1 and all(place.of_best.mean <= 1 for place in found.ranks)
+    assert all(0 <= place.harm.worst < 1 for place in found.ranks)
     # What comes first is the answer, and what became of the congestion controls that are not in the ranking.
     assert answered.answer[0].startswith(("Take ", "Set ", "Leave ", "Put "))
     assert any("beside a TCP connection of somebody else" in line for line in answered.answer) == found.advice.setting.shaped
-    compared = {place.setting.cc for place in found.places}
+    compared = {place.setting.cc for place in found.ranks}
     assert {each.setting.cc for each in answered.left} == {
         each.cc for each in candidates(PATHS) if each.needs in ("stock", "ours")
     } - compared
@@ -475,7 +475,7 @@ def test_another_question_may_have_the_same_folder(tmp_path):
     for uses in ("upload", "web"):
         found = advise(PATHS[:1], uses, folder=tmp_path, budget_text="130runs", on_linux=False)
         assert list(json.loads((tmp_path / "answer.json").read_text())["for"]) == [uses]
-        assert {place.setting.paths for place in found.ranking.places} == {"path1"}
+        assert {place.setting.paths for place in found.ranking.ranks} == {"path1"}
 
 
 SHAPED = Setting(paths="all", cc="lia", shaped=True, buffer=16 << 20)
@@ -706,7 +706,7 @@ def test_the_command_line_tells_and_writes_the_answer(polypath, tmp_path, monkey
 def test_three_paths_that_are_known_exactly_differ_by_chance_alone(tmp_path):
     paths = [path_in_words("2mbit 20ms queue 80ms", number) for number in (1, 2, 3)]
     found = advise(paths, "web,call", folder=tmp_path, budget_text="350runs", on_linux=False)
-    assert len(found.ranking.places) >= 6 and any(line.startswith("one path left out with") for line in found.untried)
+    assert len(found.ranking.ranks) >= 6 and any(line.startswith("one path left out with") for line in found.untried)
 
 
 def test_a_path_needs_no_name_of_its_own():
@@ -729,7 +729,7 @@ def test_a_narrow_terminal_cuts_no_figure(answered, monkeypatch):
         _advised.tell(answered)
         shown = console.export_text()
         assert "…" not in shown
-        for place in answered.ranking.places:
+        for place in answered.ranking.ranks:
             assert place.setting.name in shown and f"{place.figures['download']:.1f}" in shown
 
 

@@ -30,7 +30,7 @@ def network(tmp_path, text, **options):
 
 
 def test_each_end_of_a_link_is_cabled_to_the_wire(tmp_path):
-    made = network(tmp_path, TWO_WAYS, cables=["short"])
+    made = network(tmp_path, TWO_WAYS, plain=["short"])
     cables = [tuple(f"{cable[end]['namespace']} {cable[end]['device']}" for end in "ab") for cable in made["plan"]["cables"]]
     assert cables == [("a l0", ".wire w0a"), ("r l1", ".wire w1a"), ("a l2", "b l2"), (".wire w0b", "r l0"), (".wire w1b", "b l1")]
     assert made["links"] == [{"link": 0, "a": "w0a", "b": "w0b"}, {"link": 1, "a": "w1a", "b": "w1b"}]

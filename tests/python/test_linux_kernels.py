@@ -150,7 +150,7 @@ def test_a_tarball_is_unpacked_without_its_first_folder(tmp_path: Path) -> None:
     tarball = shutil.make_archive(str(tmp_path / "linux"), "gztar", tmp_path / "in")
     # make_archive puts "./" in front, as kernel.org's tarballs do not.
     copy = tmp_path / "copy"
-    _commands.run("tar", "-C", tmp_path / "in", "-czf", tarball, "linux-6.12.7", cwd=tmp_path, what="packing")
+    _commands.run("tar", "-C", tmp_path / "in", "-czf", tarball, "linux-6.12.7", cwd=tmp_path, purpose="packing")
     _source.unpack(_source.resolve(tarball, tmp_path, silent), copy)
     assert (copy / "arch/um/Kconfig").exists()
 
@@ -396,7 +396,7 @@ def test_what_goes_wrong_leaves_no_kernel_but_what_was_compiled(
 
 def test_a_tarball_that_was_built_leaves_nothing_else(cache: Path, tmp_path: Path, without_compiler: None) -> None:
     tree(tmp_path / "in" / "linux-6.12.7")
-    _commands.run("tar", "-C", tmp_path / "in", "-czf", tmp_path / "linux.tar.gz", "linux-6.12.7", cwd=tmp_path, what="packing")
+    _commands.run("tar", "-C", tmp_path / "in", "-czf", tmp_path / "linux.tar.gz", "linux-6.12.7", cwd=tmp_path, purpose="packing")
     linux.build(str(tmp_path / "linux.tar.gz"), prove=works)
     assert objects(cache) == []
 
@@ -453,7 +453,7 @@ def test_an_interrupted_command_ends(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        _commands.run("sh", "-c", "echo $$ >pid; echo line; exec sleep 1000", cwd=tmp_path, what="sleeping", on_line=interrupt)
+        _commands.run("sh", "-c", "echo $$ >pid; echo line; exec sleep 1000", cwd=tmp_path, purpose="sleeping", on_line=interrupt)
     assert not Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}").exists()
 
 
@@ -469,7 +469,7 @@ def test_a_kernel_is_removed(cache: Path) -> None:
 def test_a_failed_command_says_what_failed_and_why(tmp_path: Path) -> None:
     with pytest.raises(KernelError, match=r"(?s)compiling x failed:.*x\.c:1: error: no") as caught:
         _commands.run(
-            "sh", "-c", "for i in 1 2 3 4; do echo line $i; done; echo 'x.c:1: error: no' >&2; exit 3", cwd=tmp_path, what="compiling x"
+            "sh", "-c", "for i in 1 2 3 4; do echo line $i; done; echo 'x.c:1: error: no' >&2; exit 3", cwd=tmp_path, purpose="compiling x"
         )
     assert "line 1" not in str(caught.value)
 
@@ -477,7 +477,7 @@ def test_a_failed_command_says_what_failed_and_why(tmp_path: Path) -> None:
 def test_a_missing_program_is_named_with_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(KernelError, match=r"^building: flex is missing: install the Debian package flex$"):
-        _commands.run("flex", cwd=tmp_path, what="building")
+        _commands.run("flex", cwd=tmp_path, purpose="building")
 
 
 def test_missing_packages_are_named_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

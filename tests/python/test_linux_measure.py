@@ -64,7 +64,7 @@ def measured(of, *, sockets=b"", queues=b"", **flow):
         "counters": {"c": {"TcpExtTCPLossProbes": 4, "TcpExtTCPFullUndo": 1, "TcpExtTCPLossUndo": 2}, "s": {}},
         "disciplines": disciplines,
     }
-    return _measure.outcome(_measure.Given(scenario=run.scenario, held=planned.held, result=result, sockets=sockets, queues=queues))
+    return _measure.outcome(_measure.RunRecord(scenario=run.scenario, stages=planned.stages, result=result, sockets=sockets, queues=queues))
 
 
 def test_the_window_counts_from_the_moment_the_server_accepted():

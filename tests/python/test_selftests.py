@@ -123,9 +123,9 @@ def test_rows_count_each_verdict_and_name_the_seeds():
 
 def test_a_test_that_dies_without_a_failing_subtest_fails():
     died = record(1, "ok 1 - a\n", 137, "net/x")
-    assert [(each.name, each.verdict) for each in selftests.told(died)] == [("a", "pass"), (selftests.EXIT, "fail")]
+    assert [(each.name, each.verdict) for each in selftests.outcomes(died)] == [("a", "pass"), (selftests.EXIT, "fail")]
     # The test's own summary of what a subtest says already.
-    assert [each.name for each in selftests.told(record(1, "not ok 1 - a\n", 1, "net/x"))] == ["a"]
+    assert [each.name for each in selftests.outcomes(record(1, "not ok 1 - a\n", 1, "net/x"))] == ["a"]
 
 
 EVEN = "0,2,4,6,8,10,12,14,16,18,20,22"
@@ -467,7 +467,7 @@ def test_a_window_keeps_what_lies_in_it_and_all_counters(tmp_path):
 
 def test_a_machine_tells_when_its_log_grew_and_which_packets_there_were(tmp_path):
     records = [(10, 4, struct.pack("=Q", 5)), (20, 5, b"mptcp"), (30, 6, struct.pack("=QQ", 2, 99))]
-    found = selftests.told_of(written(tmp_path / "run", records))
+    found = selftests.observation_of(written(tmp_path / "run", records))
     assert (found.marks, found.packets, found.refused, found.shell) == (((10, 5),), (2, 99), ("mptcp",), False)
 
 

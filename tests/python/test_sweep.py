@@ -27,7 +27,7 @@ from polypath.cli._app import build
 from polypath.engines import ENGINES, FakeEngine, HostEngine, Output, find
 from polypath.linux import KernelError
 from polypath.results import Progress, Store, _progress, execute, plan, progress_of
-from polypath.results._progress import Told
+from polypath.results._progress import ProgressFile
 from polypath.study import Run, StudyError
 from polypath.sweep import (
     DaskPlace,
@@ -297,9 +297,9 @@ def test_status_tells_how_far_a_study_is_and_nothing_of_it_stays(tmp_path: Path,
 def test_status_of_a_client_that_was_killed_says_so(tmp_path: Path) -> None:
     gone = subprocess.Popen(["true"])
     gone.wait()
-    told = Told(tmp_path, "s", "sim", runs=10, threads=2)
-    told.progress = replace(told.progress, process=gone.pid)
-    told.__enter__()
+    progress_file = ProgressFile(tmp_path, "s", "sim", runs=10, threads=2)
+    progress_file.progress = replace(progress_file.progress, process=gone.pid)
+    progress_file.__enter__()
     found = progress_of(tmp_path)
     assert found is not None
     assert found.stopped

@@ -12,19 +12,19 @@ from ._advice import ANSWER_FILE, STUDY_FILE, Advice, advise, as_json
 from ._answer import Left
 from ._capture import paths_in
 from ._commands import Command, commands, script, variables
+from ._conclusion import by_use, left_early, share
 from ._confirm import Confirmation, Confirmed
 from ._errors import AdviceError
 from ._file import paths_of_file
 from ._host import Uplink, completed, device_speeds, uplinks
+from ._path_text import path_in_words
 from ._paths import Path, Span
-from ._ranking import Place, Ranking
+from ._ranking import Rank, Ranking
 from ._score import Ratio, ratio
 from ._settings import NEEDS, Setting, candidates, linux_default
 from ._study import Question
-from ._told import by_use, left_early, share
 from ._trials import Trials
 from ._uses import USES, Use, use, weighted
-from ._words import path_in_words
 
 __all__ = [
     "ANSWER_FILE",
@@ -38,8 +38,8 @@ __all__ = [
     "Confirmed",
     "Left",
     "Path",
-    "Place",
     "Question",
+    "Rank",
     "Ranking",
     "Ratio",
     "Setting",

@@ -15,18 +15,18 @@ from polypath.study import Study
 from ._answer import Left, answer, left
 from ._budget import Budget, budget
 from ._commands import commands, script
+from ._conclusion import ASKED, Summary, command, conclusion, highlights
 from ._confirm import Confirmation, confirm
 from ._errors import AdviceError
 from ._final import RESULTS, final_study, run_final
+from ._omissions import omissions
 from ._paths import Path, checked
-from ._ranking import Place, Ranking, ranking
+from ._ranking import Rank, Ranking, ranking
 from ._score import Figures
 from ._search import NEIGHBOURS, Schedule, compared_in, schedule, search
 from ._settings import Setting, candidates, linux_default
 from ._study import BESIDE, Question, check_names
-from ._told import ASKED, Words, command, conclusion, highlights
 from ._trials import Trials
-from ._untried import untried
 from ._uses import use, weighted
 
 STUDY_FILE, ANSWER_FILE = "study.yaml", "answer.json"
@@ -63,7 +63,7 @@ def advise(
     notes: Sequence[str] = (),
     on_linux: bool = True,
     workers: int | None = None,
-    stage: Callable[[str, int], None] = lambda what, runs: None,
+    stage: Callable[[str, int], None] = lambda title, runs: None,
     progress: Callable[[int], None] = lambda runs: None,
 ) -> Advice:
     """Which settings suit these paths and uses. Writes study, answer and commands into `folder`.
@@ -88,31 +88,33 @@ def advise(
 
     networks = compared_in(trials, finalists, planned, allowed.runs - trials.runs)
     neighbours = min(NEIGHBOURS, len(networks))
-    words = {"title": _title(question), "question": _asked(question)}
-    made = final_study(question, finalists, networks, neighbours, words)
-    stage(f"comparing {len(finalists)} of them in other networks", len(plan(made, out=File(folder) / RESULTS).pending))
-    final = run_final(question, finalists, networks, made, File(folder), workers=workers, progress=lambda run: progress(1))
+    words = {"title": _title(question), "question": _question_text(question)}
+    compared_study = final_study(question, finalists, networks, neighbours, words)
+    stage(f"comparing {len(finalists)} of them in other networks", len(plan(compared_study, out=File(folder) / RESULTS).pending))
+    final = run_final(question, finalists, networks, compared_study, File(folder), workers=workers, progress=lambda run: progress(1))
     ranked = ranking(finalists, linux_default(question.paths), final.figures, question.weights, final.harm, final.beside)
 
     others = left(question, settings, ranked, trials)
-    told = Words(question=question, ranked=ranked, beside=final.beside, left=others, uses=uses, budget=budget_text, networks=len(networks))
-    made = made.replace(conclusion=conclusion(told), highlights=highlights(told))
-    (File(folder) / STUDY_FILE).write_text(f"{ASKED}{command(told)}\n{made.to_yaml()}", encoding="utf-8")
+    summary = Summary(
+        question=question, ranked=ranked, beside=final.beside, left=others, uses=uses, budget=budget_text, networks=len(networks)
+    )
+    compared_study = compared_study.replace(conclusion=conclusion(summary), highlights=highlights(summary))
+    (File(folder) / STUDY_FILE).write_text(f"{ASKED}{command(summary)}\n{compared_study.to_yaml()}", encoding="utf-8")
     confirmation = Confirmation(settings=(), sentence="not confirmed on Linux: nobody asked for it")
     if on_linux:
         stage("confirming on Linux", 0)
-        order = [place.setting for place in ranked.places]
+        order = [rank.setting for rank in ranked.ranks]
         confirmation = confirm(question, order, networks, File(folder), workers=workers)
     advice = Advice(
         question=question,
         answer=answer(
-            question, ranked, final.beside, len(networks), lambda each, name, where: _plain(ranked, final.beside, each, name, where)
+            question, ranked, final.beside, len(networks), lambda setting, name, where: _plain(ranked, final.beside, setting, name, where)
         ),
         ranking=ranked,
         left=others,
         yardstick=final.yardstick,
         confirmation=confirmation,
-        untried=untried(question, settings, [each.name for each in find("sim").algorithms()], find("sim").schedulers()),
+        untried=omissions(question, settings, [algorithm.name for algorithm in find("sim").algorithms()], find("sim").schedulers()),
         settings=len(settings),
         runs=trials.runs + final.runs,
         networks=len(networks),
@@ -127,33 +129,34 @@ def advise(
 
 def as_json(advice: Advice) -> dict[str, Any]:
     """The answer as plain values; the names are those of the table."""
-    found = advice.ranking
+    ranked = advice.ranking
     return {
-        "paths": {path.name: path.told() for path in advice.question.paths},
+        "paths": {path.name: path.text() for path in advice.question.paths},
         "for": dict(advice.question.weights),
         "answer": list(advice.answer),
-        "advice": found.advice.setting.name,
-        "advice_stock": found.stock.setting.name,
-        "linux_default": found.default.setting.name,
-        "ranking": [_place(advice.question, place) for place in found.places],
+        "advice": ranked.advice.setting.name,
+        "advice_stock": ranked.stock.setting.name,
+        "linux_default": ranked.default.setting.name,
+        "ranking": [_rank(advice.question, rank) for rank in ranked.ranks],
         "left_the_search": [
-            {"setting": each.setting.name, "of_advice": asdict(each.of_advice), "networks": each.networks} for each in advice.left
+            {"setting": setting_left.setting.name, "of_advice": asdict(setting_left.of_advice), "networks": setting_left.networks}
+            for setting_left in advice.left
         ],
         "harm_of_one_tcp": dict(zip((path.name for path in advice.question.paths), advice.yardstick, strict=True)),
         "commands": {
-            name: [asdict(each) for each in commands(advice.question, place.setting)]
-            for name, place in (("advice", found.advice), ("stock", found.stock))
+            name: [asdict(command) for command in commands(advice.question, rank.setting)]
+            for name, rank in (("advice", ranked.advice), ("stock", ranked.stock))
         },
         "confirmed": {
             "sentence": advice.confirmation.sentence,
             "settings": [
                 {
-                    "setting": each.setting.name,
-                    "simulated": dict(each.simulated),
-                    "measured": dict(each.measured),
-                    "of_first": asdict(each.of_first),
+                    "setting": confirmed.setting.name,
+                    "simulated": dict(confirmed.simulated),
+                    "measured": dict(confirmed.measured),
+                    "of_first": asdict(confirmed.of_first),
                 }
-                for each in advice.confirmation.settings
+                for confirmed in advice.confirmation.settings
             ],
         },
         "not_tried": list(advice.untried),
@@ -174,8 +177,8 @@ def _affordable(question: Question, allowed: Budget) -> tuple[list[Setting], Sch
         return settings, schedule(allowed, len(settings), question)
 
 
-def _place(question: Question, place: Place) -> dict[str, Any]:
-    setting = place.setting
+def _rank(question: Question, rank: Rank) -> dict[str, Any]:
+    setting = rank.setting
     return {
         "setting": setting.name,
         "paths": setting.paths,
@@ -185,11 +188,11 @@ def _place(question: Question, place: Place) -> dict[str, Any]:
         "queue": setting.queue,
         "buffers": setting.buffer,
         "needs": setting.needs,
-        "figures": {name: {"value": value, "figure": use(name).figure, "unit": use(name).unit} for name, value in place.figures.items()},
-        "of_best": asdict(place.of_best),
-        "of_default": asdict(place.of_default),
-        "ties_with_best": place.ties,
-        "harm": dict(zip((path.name for path in question.paths), place.harm.by_path, strict=True)),
+        "figures": {name: {"value": value, "figure": use(name).figure, "unit": use(name).unit} for name, value in rank.figures.items()},
+        "of_best": asdict(rank.of_best),
+        "of_default": asdict(rank.of_default),
+        "ties_with_best": rank.ties,
+        "harm": dict(zip((path.name for path in question.paths), rank.harm.by_path, strict=True)),
     }
 
 
@@ -209,14 +212,14 @@ def _title(question: Question) -> str:
     return f"Settings for {', '.join(path.name for path in question.paths)}"
 
 
-def _asked(question: Question) -> str:
+def _question_text(question: Question) -> str:
     wanted = ", ".join(f"{name} ({100 * weight:.0f} %)" for name, weight in question.weights.items())
     return f"Which congestion control, scheduler, queue and buffers are best for {wanted}?"
 
 
 def _plain(ranked: Ranking, beside: Mapping[str, Figures], setting: Setting, name: str, experiment: str) -> str:
-    place = next(each for each in ranked.places if each.setting == setting)
-    figures = beside[setting.name] if experiment == BESIDE else place.figures
+    rank = next(rank for rank in ranked.ranks if rank.setting == setting)
+    figures = beside[setting.name] if experiment == BESIDE else rank.figures
     return f"{figures[name]:.1f}"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ._ranking import Place, Ranking
+from ._ranking import Rank, Ranking
 from ._score import Figures, Ratio, ratio
 from ._search import NEIGHBOURS
 from ._settings import ALL, SHOWN, Setting
@@ -13,7 +13,7 @@ from ._study import BESIDE, COMPARED, Question
 from ._trials import Trials
 from ._uses import use
 
-Told = Callable[[Setting, str, str], str]
+Placeholder = Callable[[Setting, str, str], str]
 """The figure of a setting for a use in an experiment, as it is written."""
 
 
@@ -27,27 +27,27 @@ class Left:
     networks: int
 
 
-def answer(question: Question, ranked: Ranking, beside: Mapping[str, Figures], networks: int, told: Told) -> list[str]:
+def answer(question: Question, ranked: Ranking, beside: Mapping[str, Figures], networks: int, placeholder: Placeholder) -> list[str]:
     """`beside`: figures of each setting beside a TCP connection of somebody else on each path; `networks`: how many compared them."""
     best, default = ranked.advice, ranked.default
     sentences = [_what(question, best.setting)]
     where = f"On the simulator, in {networks} networks such as you said,"
     if best is default:
-        sentences.append(f"That is what Linux does by itself. {where} it gives {_figures(question, best.setting, COMPARED, told)}.")
+        sentences.append(f"That is what Linux does by itself. {where} it gives {_figures(question, best.setting, COMPARED, placeholder)}.")
     else:
-        own, theirs = (_figures(question, each.setting, COMPARED, told) for each in (best, default))
-        sentences.append(f"{where} that gives {own}; Linux by itself gives {theirs}. {_gain(best)}")
+        advised, theirs = (_figures(question, rank.setting, COMPARED, placeholder) for rank in (best, default))
+        sentences.append(f"{where} that gives {advised}; Linux by itself gives {theirs}. {_gain(best)}")
     if ranked.equals:
-        names = _listed([place.setting.name for place in ranked.equals])
+        names = _listed([equal.setting.name for equal in ranked.equals])
         sentences.append(
             f"It ties with {names}, within 1 % on the simulator. Ties go to what keeps most beside somebody else's TCP, then to what takes "
             "least from it, then to the smaller change."
         )
     if best.setting.shaped and best.setting.name in beside and default.setting.name in beside:
-        own, theirs = (_figures(question, each.setting, BESIDE, told) for each in (best, default))
+        advised, theirs = (_figures(question, rank.setting, BESIDE, placeholder) for rank in (best, default))
         sentences.append(
-            f"A shaper on the host rules the host's own packets alone: beside a TCP connection of somebody else on each path it is {own} "
-            f"(Linux by itself: {theirs}), the means of {min(NEIGHBOURS, networks)} simulated networks, "
+            f"A shaper on the host rules the host's own packets alone: beside a TCP connection of somebody else on each path it is "
+            f"{advised} (Linux by itself: {theirs}), the means of {min(NEIGHBOURS, networks)} simulated networks, "
             "so a rough figure. Where the line is shared, put the shaper on the router."
         )
     used = [path.name for path in question.paths if best.setting.uses(path)]
@@ -61,13 +61,13 @@ def answer(question: Question, ranked: Ranking, beside: Mapping[str, Figures], n
     return sentences
 
 
-def _tunnel(place: Place, of_advice: Ratio) -> str:
+def _tunnel(rank: Rank, of_advice: Ratio) -> str:
     """MPTCP, or one path, against a tunnel."""
     by = f"{of_advice.mean:.2f} times as good ({_interval(of_advice)})"
     if of_advice.low <= 1 <= of_advice.high:
         by = f"not told from it ({_interval(of_advice)} of its score)"
     sentence = (
-        f"A tunnel to a host of your own takes all paths to any server (polypath tunnel): in its best setting, {place.setting.name}, it is "
+        f"A tunnel to a host of your own takes all paths to any server (polypath tunnel): in its best setting, {rank.setting.name}, it is "
         f"{by} on the simulator"
     )
     return f"{sentence}, so where you have such a host take the tunnel." if of_advice.low > 1 else f"{sentence}."
@@ -79,17 +79,17 @@ def _interval(of: Ratio) -> str:
 
 def left(question: Question, settings: Sequence[Setting], ranked: Ranking, trials: Trials) -> list[Left]:
     """Of each congestion control that is not in the ranking what may be the advice and came furthest, the best first."""
-    shown = {place.setting.cc for place in ranked.places}
-    found: dict[str, Left] = {}
-    for each in settings:
-        if each.cc in shown or each.needs in SHOWN:
+    shown = {rank.setting.cc for rank in ranked.ranks}
+    best_of: dict[str, Left] = {}
+    for setting in settings:
+        if setting.cc in shown or setting.needs in SHOWN:
             continue
-        networks = trials.networks(each)
-        own = ratio(trials.scores(each, networks), trials.scores(ranked.advice.setting, networks))
-        before = found.get(each.cc)
-        if before is None or (len(networks), own.mean) > (before.networks, before.of_advice.mean):
-            found[each.cc] = Left(setting=each, of_advice=own, networks=len(networks))
-    return sorted(found.values(), key=lambda each: -each.of_advice.mean)
+        networks = trials.networks(setting)
+        score_ratio = ratio(trials.scores(setting, networks), trials.scores(ranked.advice.setting, networks))
+        before = best_of.get(setting.cc)
+        if before is None or (len(networks), score_ratio.mean) > (before.networks, before.of_advice.mean):
+            best_of[setting.cc] = Left(setting=setting, of_advice=score_ratio, networks=len(networks))
+    return sorted(best_of.values(), key=lambda setting: -setting.of_advice.mean)
 
 
 def _what(question: Question, setting: Setting) -> str:
@@ -131,12 +131,12 @@ def _listed(words: Sequence[str]) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
-def _figures(question: Question, setting: Setting, experiment: str, told: Told) -> str:
-    return ", ".join(f"{name} {told(setting, name, experiment)} {use(name).unit}" for name in question.weights)
+def _figures(question: Question, setting: Setting, experiment: str, placeholder: Placeholder) -> str:
+    return ", ".join(f"{name} {placeholder(setting, name, experiment)} {use(name).unit}" for name in question.weights)
 
 
-def _gain(place: Place) -> str:
-    gain = place.of_default
+def _gain(rank: Rank) -> str:
+    gain = rank.of_default
     score = "By the score, the weighted geometric mean of these figures,"
     if gain.low <= 1 <= gain.high:
         return f"{score} the two are not told apart ({_interval(gain)} of it)."

@@ -20,10 +20,10 @@ def paths_in(report: Mapping[str, Any]) -> tuple[list[Path], list[str]]:
 
     `report` is what `polypath.pcap.analyse` gives. Raises `AdviceError` where it says too little.
     """
-    connections = [each for each in report["connections"] if any(_bytes(subflow) for subflow in each["subflows"])]
+    connections = [connection for connection in report["connections"] if any(_bytes(subflow) for subflow in connection["subflows"])]
     if not connections:
         raise AdviceError("--from-capture: no connection of TCP or MPTCP carried data there; capture while something is sent")
-    most = max(connections, key=lambda each: sum(_bytes(subflow) for subflow in each["subflows"]))
+    most = max(connections, key=lambda connection: sum(_bytes(subflow) for subflow in connection["subflows"]))
     subflows = [subflow for subflow in most["subflows"] if _bytes(subflow) >= _FEWEST_BYTES][:MOST_PATHS]
     if not subflows:
         raise AdviceError(
@@ -45,7 +45,7 @@ def _path(subflow: Mapping[str, Any], number: int, notes: list[str]) -> Path:
     sides = [_side(direction) for direction in subflow["directions"]]
     name = f"path{number}"
     main = max((0, 1), key=lambda side: subflow["directions"][side]["bytes"])
-    times = next((each["rtt"] for each in (subflow["directions"][main], *subflow["directions"]) if each["rtt"]), None)
+    times = next((direction["rtt"] for direction in (subflow["directions"][main], *subflow["directions"]) if direction["rtt"]), None)
     if times is None:
         raise AdviceError(
             f"--from-capture: no round-trip time of {_ends(subflow)} is known; capture at the side that sends, or describe it with --path"

@@ -15,7 +15,7 @@ from ._settings import STOCK_CC, Setting
 from ._study import Question, shaped_to
 from ._uses import use
 
-Place = Literal["host", "server"]
+Machine = Literal["host", "server"]
 _BUILT_IN = ("cubic", "reno")
 # Linux's own first two figures of the buffers, bytes.
 _RMEM, _WMEM = "4096 131072", "4096 16384"
@@ -25,7 +25,7 @@ _TABLES = 100
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    where: Place
+    where: Machine
     line: str
     why: str
     unless: str = ""
@@ -36,65 +36,65 @@ class Command:
 
 def commands(question: Question, setting: Setting) -> list[Command]:
     """What is to be run as root, at the host with the paths and at the server, in this order."""
-    numbered = [(place, path) for place, path in enumerate(question.paths, start=1) if setting.uses(path)]
+    numbered = [(number, path) for number, path in enumerate(question.paths, start=1) if setting.uses(path)]
     several = setting.multipath
-    found = [*_congestion_control(question, setting)]
+    lines = [*_congestion_control(question, setting)]
     if setting.scheduler != "default":
         line = f"sysctl -w net.mptcp.scheduler={setting.scheduler}"
-        found += [Command(where=where, line=line, why="the scheduler, of the side that sends") for where in _senders(question)]
+        lines += [Command(where=where, line=line, why="the scheduler, of the side that sends") for where in _senders(question)]
     if several:
-        found += _mptcp(numbered)
+        lines += _mptcp(numbered)
     elif len(question.paths) > 1:
-        place, path = numbered[0]
-        line = f"ip route replace default {_via(path, place)}dev {_device(path, place)}"
+        number, path = numbered[0]
+        line = f"ip route replace default {_via(path, number)}dev {_device(path, number)}"
         undo = line.replace("replace", "del", 1)
-        found.append(Command(where="host", line=line, why=f"all packets leave by {path.name}", undo=undo))
+        lines.append(Command(where="host", line=line, why=f"all packets leave by {path.name}", undo=undo))
     if setting.buffer is not None:
         for where in ("host", "server"):
             for name, figures in (("rmem", _RMEM), ("wmem", _WMEM)):
                 line = f'sysctl -w net.ipv4.tcp_{name}="{figures} {setting.buffer}"'
-                found.append(Command(where=where, line=line, why="buffers that hold what is under way"))
+                lines.append(Command(where=where, line=line, why="buffers that hold what is under way"))
     if setting.shaped:
-        found += [each for place, path in numbered for each in _shaper(path, place)]
-    return sorted(found, key=lambda each: each.where)
+        lines += [command for number, path in numbered for command in _shaper(path, number)]
+    return sorted(lines, key=lambda command: command.where)
 
 
 def variables(question: Question, setting: Setting) -> list[tuple[str, str]]:
     """Name and meaning of what the commands leave open."""
-    text = "\n".join(each.line for each in commands(question, setting))
-    found = []
-    for place, path in enumerate(question.paths, start=1):
+    text = "\n".join(command.line for command in commands(question, setting))
+    assignments = []
+    for number, path in enumerate(question.paths, start=1):
         for name, meaning in (("DEV", "network device"), ("ADDRESS", "address of this host"), ("GATEWAY", "next hop")):
-            if f"${name}{place}" in text:
-                found.append((f"{name}{place}", f"{meaning} of {path.name}"))
-    return found
+            if f"${name}{number}" in text:
+                assignments.append((f"{name}{number}", f"{meaning} of {path.name}"))
+    return assignments
 
 
-def script(question: Question, setting: Setting, where: Place) -> str:
+def script(question: Question, setting: Setting, where: Machine) -> str:
     """The commands of one side as a shell script, which takes them back with the word `undo`; nothing where there are none."""
-    own = [each for each in commands(question, setting) if each.where == where]
-    if not own:
+    here = [command for command in commands(question, setting) if command.where == where]
+    if not here:
         return ""
     lines = ["#!/bin/sh", f"# {setting.name}: what to run as root on the {where}, and `sh {where}.sh undo` to take it back."]
     lines += ["# Written by polypath advise.", "set -e"]
-    text = "\n".join(each.line for each in own)
+    text = "\n".join(command.line for command in here)
     lines += [f': "${{{name}:?{meaning}}}"' for name, meaning in variables(question, setting) if f"${name}" in text]
-    lines += _undo(own)
+    lines += _undo(here)
     why = ""
-    for each in own:
-        lines += [f"# {each.why}"] * (each.why != why) + [f"{each.unless} || {each.line}" if each.unless else each.line]
-        why = each.why
+    for command in here:
+        lines += [f"# {command.why}"] * (command.why != why) + [f"{command.unless} || {command.line}" if command.unless else command.line]
+        why = command.why
     return "\n".join([*lines, ""])
 
 
-def _undo(own: Sequence[Command]) -> Iterator[str]:
+def _undo(here: Sequence[Command]) -> Iterator[str]:
     """Keeps what was set before, once, and what takes everything back."""
-    settings = list(dict.fromkeys(found[1] for each in own if (found := _SYSCTL.match(each.line))))
-    limits = any(each.line.startswith("ip mptcp limits") for each in own)
-    route = any(each.line.startswith("ip route replace default") and " table " not in each.line for each in own)
+    settings = list(dict.fromkeys(match[1] for command in here if (match := _SYSCTL.match(command.line))))
+    limits = any(command.line.startswith("ip mptcp limits") for command in here)
+    route = any(command.line.startswith("ip route replace default") and " table " not in command.line for command in here)
     yield 'before="$0.before"'
     yield 'if [ "$1" = undo ]; then'
-    for line in dict.fromkeys(each.undo for each in reversed(own) if each.undo):
+    for line in dict.fromkeys(command.undo for command in reversed(here) if command.undo):
         yield f"    {line} 2>/dev/null || true"
     if settings:
         yield '    [ ! -e "$before" ] || sysctl -q -p "$before"'
@@ -117,10 +117,10 @@ def _undo(own: Sequence[Command]) -> Iterator[str]:
 _SYSCTL = re.compile(r"sysctl -w ([a-z0-9_.]+)=")
 
 
-def _senders(question: Question) -> Sequence[Place]:
+def _senders(question: Question) -> Sequence[Machine]:
     """Who sends on connections; a call's datagrams ask no congestion control."""
-    own = {use(name).sender for name in question.weights} - {"both"}
-    return [where for where in ("host", "server") if where in own]
+    senders = {use(name).sender for name in question.weights} - {"both"}
+    return [where for where in ("host", "server") if where in senders]
 
 
 def _congestion_control(question: Question, setting: Setting) -> Iterator[Command]:
@@ -140,8 +140,8 @@ def _mptcp(paths: Sequence[tuple[int, Path]]) -> Iterator[Command]:
         why = "MPTCP with a subflow on each path; programs ask for it themselves, or by mptcpize run PROGRAM"
         yield Command(where=where, line="sysctl -w net.mptcp.enabled=1", why=why)
         yield Command(where=where, line=f"ip mptcp limits set subflows {_SUBFLOWS} add_addr_accepted {_SUBFLOWS}", why=why)
-    for place, path in paths:
-        address, device, table = _address(path, place), _device(path, place), _TABLES + place
+    for number, path in paths:
+        address, device, table = _address(path, number), _device(path, number), _TABLES + number
         why = f"an endpoint on {path.name}, and a route of its own for what leaves from there"
         there = f"ip mptcp endpoint show | grep -qwF {address}"
         gone = f"ip mptcp endpoint delete id $(ip mptcp endpoint show | grep -wF {address} | sed 's/.* id \\([0-9]*\\).*/\\1/')"
@@ -154,14 +154,14 @@ def _mptcp(paths: Sequence[tuple[int, Path]]) -> Iterator[Command]:
             unless=there,
             undo=f"ip rule del from {address} table {table}",
         )
-        line = f"ip route replace default {_via(path, place)}dev {device} table {table}"
+        line = f"ip route replace default {_via(path, number)}dev {device} table {table}"
         yield Command(where="host", line=line, why=why, undo=f"ip route flush table {table}")
 
 
-def _shaper(path: Path, place: int) -> Iterator[Command]:
+def _shaper(path: Path, number: int) -> Iterator[Command]:
     """A token bucket with fq_codel in it, for what leaves, and by a device of its own for what arrives."""
-    rates, device = shaped_to(path), _device(path, place)
-    mirror = f"pp-ifb{place}"
+    rates, device = shaped_to(path), _device(path, number)
+    mirror = f"pp-ifb{number}"
     why = f"a queue of the host's own in front of {path.name}, a little slower than the path, so that none forms where nobody rules it"
     lines = [
         *_bucket(device, rates["up"]),
@@ -192,16 +192,16 @@ def _bucket(device: str, rate: Rate) -> Iterator[str]:
     yield f"tc qdisc replace dev {device} parent 1:1 handle 10: fq_codel"
 
 
-def _device(path: Path, place: int) -> str:
-    return shlex.quote(path.device) if path.device else f'"$DEV{place}"'
+def _device(path: Path, number: int) -> str:
+    return shlex.quote(path.device) if path.device else f'"$DEV{number}"'
 
 
-def _address(path: Path, place: int) -> str:
-    return path.address or f'"$ADDRESS{place}"'
+def _address(path: Path, number: int) -> str:
+    return path.address or f'"$ADDRESS{number}"'
 
 
-def _via(path: Path, place: int) -> str:
+def _via(path: Path, number: int) -> str:
     """The next hop; a device that is described without one may have none, as that of a mobile network."""
     if path.gateway:
         return f"via {path.gateway} "
-    return "" if path.device and path.address else f'via "$GATEWAY{place}" '
+    return "" if path.device and path.address else f'via "$GATEWAY{number}" '

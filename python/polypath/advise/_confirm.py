@@ -54,25 +54,25 @@ def confirm(
         return _not(f"a kernel does not tell when each byte was read, which {_UNTOLD} is judged by")
     if DEFAULT_KERNEL not in (kernel.name for kernel in linux.installed()):
         return _not(f"the kernel {DEFAULT_KERNEL} is not here; build it with polypath linux build {DEFAULT_KERNEL}, and ask again")
-    made = study(asked, able, few, {"name": "confirmed"})
-    found: dict[str, Outcomes] = {}
+    confirmation = study(asked, able, few, {"name": "confirmed"})
+    outcomes_of: dict[str, Outcomes] = {}
     try:
         for engine in ("sim", "linux"):
-            work = plan(made, engine=engine, out=folder / RESULTS)
+            work = plan(confirmation, engine=engine, out=folder / RESULTS)
             execute(work, workers=workers)
-            found[engine] = outcomes(work.runs, Store(work.folder / "runs"))
+            outcomes_of[engine] = outcomes(work.runs, Store(work.folder / "runs"))
     except PolypathError as error:
         return _not(str(error))
-    figures = {engine: {each: _figures(asked, found[engine], each, few) for each in able} for engine in found}
-    scores = {each: [score(own, asked.weights) for own in figures["linux"][each]] for each in able}
+    figures = {engine: {setting: _figures(asked, outcomes_of[engine], setting, few) for setting in able} for engine in outcomes_of}
+    scores = {setting: [score(network_figures, asked.weights) for network_figures in figures["linux"][setting]] for setting in able}
     settings = tuple(
         Confirmed(
-            setting=each,
-            simulated=means(figures["sim"][each]),
-            measured=means(figures["linux"][each]),
-            of_first=ratio(scores[each], scores[able[0]]),
+            setting=setting,
+            simulated=means(figures["sim"][setting]),
+            measured=means(figures["linux"][setting]),
+            of_first=ratio(scores[setting], scores[able[0]]),
         )
-        for each in able
+        for setting in able
     )
     left_out = [name for name in question.weights if name not in asked.weights]
     return Confirmation(settings=settings, sentence=_sentence(settings, len(few), left_out))
@@ -87,22 +87,22 @@ def _measurable(question: Question) -> Question | None:
 
     A kernel has one path manager for all connections, so a host either opens them or waits for them.
     """
-    told = {name: weight for name, weight in question.weights.items() if name != _UNTOLD}
+    weights = {name: weight for name, weight in question.weights.items() if name != _UNTOLD}
     if len(question.paths) > 1:
-        openers = {name: str(use(name).flow["client"]) for name in told if use(name).sender != "both"}
-        heaviest = max(openers, key=lambda name: told[name], default=None)
-        told = {name: weight for name, weight in told.items() if heaviest is None or openers.get(name) in (None, openers[heaviest])}
-    total = sum(told.values())
-    return Question(paths=question.paths, weights={name: weight / total for name, weight in told.items()}) if told else None
+        openers = {name: str(use(name).flow["client"]) for name in weights if use(name).sender != "both"}
+        heaviest = max(openers, key=lambda name: weights[name], default=None)
+        weights = {name: weight for name, weight in weights.items() if heaviest is None or openers.get(name) in (None, openers[heaviest])}
+    total = sum(weights.values())
+    return Question(paths=question.paths, weights={name: weight / total for name, weight in weights.items()}) if weights else None
 
 
 def _sentence(settings: Sequence[Confirmed], networks: int, left_out: Sequence[str]) -> str:
     first, *others = settings
     without = f", without {' and '.join(left_out)}" if left_out else ""
     where = f"Linux {DEFAULT_KERNEL}, {networks} networks{without}"
-    better = [each for each in others if each.of_first.low > 1]
+    better = [other for other in others if other.of_first.low > 1]
     if better:
-        best = max(better, key=lambda each: each.of_first.mean)
+        best = max(better, key=lambda other: other.of_first.mean)
         return (
             f"{where}: not confirmed, {best.setting.name} is {100 * (best.of_first.mean - 1):.0f} % better there than {first.setting.name}"
         )
@@ -111,8 +111,8 @@ def _sentence(settings: Sequence[Confirmed], networks: int, left_out: Sequence[s
     return f"{where}: confirmed, none of the best {len(settings)} is better there than {first.setting.name}"
 
 
-def _figures(question: Question, found: Outcomes, setting: Setting, networks: Sequence[int]) -> list[Figures]:
+def _figures(question: Question, runs: Outcomes, setting: Setting, networks: Sequence[int]) -> list[Figures]:
     return [
-        {name: value(use(name), found[_MAIN, setting.name, f"n{network}"], question.seconds[1]) for name in question.weights}
+        {name: value(use(name), runs[_MAIN, setting.name, f"n{network}"], question.seconds[1]) for name in question.weights}
         for network in networks
     ]

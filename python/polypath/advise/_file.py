@@ -12,8 +12,8 @@ from polypath.analysis import paths as study_paths
 from polypath.study import FILE_NAME, Study, StudyError, cells, read_yaml, scenario, unknown
 
 from ._errors import AdviceError
+from ._path_text import path_in_words
 from ._paths import MIN_RATE, Path, Span
-from ._words import path_in_words
 
 _PACKET_BITS = 1514 * 8
 _FIELDS = ("down", "up", "rtt", "jitter", "loss", "queue", "outage", "every", "dev", "address", "via")
@@ -25,8 +25,8 @@ def paths_of_file(name: str) -> tuple[list[Path], list[str]]:
 
     Raises `AdviceError` or `StudyError` with one sentence.
     """
-    place = File(name)
-    file = place / FILE_NAME if place.is_dir() else place
+    source = File(name)
+    file = source / FILE_NAME if source.is_dir() else source
     if not file.exists():
         raise AdviceError(f"{name}: there is no such file; write one with {EXAMPLE}")
     try:
@@ -39,13 +39,13 @@ def paths_of_file(name: str) -> tuple[list[Path], list[str]]:
         raise AdviceError(f"{name} names no paths; write {EXAMPLE}, or give a study")
     if spare := [key for key in tree if key != "paths"]:
         raise AdviceError(f"{name}: there is no field `{spare[0]}` here; there is `paths`, and what they are for stands in --for")
-    found = []
-    for number, (own, said) in enumerate(tree["paths"].items(), start=1):
+    paths = []
+    for number, (path_name, said) in enumerate(tree["paths"].items(), start=1):
         try:
-            found.append(replace(path_in_words(_words(said), number), name=str(own)))
+            paths.append(replace(path_in_words(_words(said), number), name=str(path_name)))
         except AdviceError as error:
-            raise AdviceError(f"{name}: {own}: {str(error).removeprefix('--path ')}") from None
-    return found, []
+            raise AdviceError(f"{name}: {path_name}: {str(error).removeprefix('--path ')}") from None
+    return paths, []
 
 
 def _words(said: Any) -> str:
@@ -66,23 +66,23 @@ def _of_study(study: Study) -> tuple[list[Path], list[str]]:
     """The paths of the first flow of its first cell that has most of them."""
     cell = cells(study)[0]
     plain = scenario(cell.setup, cell.seeds[0])
-    flow = max(plain["flows"], key=lambda each: len(study_paths(plain, each)))
-    found = []
+    flow = max(plain["flows"], key=lambda candidate: len(study_paths(plain, candidate)))
+    joined = []
     for number, path in enumerate(study_paths(plain, flow), start=1):
         links = [hop.link for hop in path.hops]
         # Of a download the data come from the server.
         there = [_chain(plain, hop.link, hop.a_to_b) for hop in path.hops]
         back = [_chain(plain, hop.link, not hop.a_to_b) for hop in path.hops]
         up, down = (back, there) if flow.get("direction") == "download" else (there, back)
-        found.append(_joined(links, up, down, number))
-    names = [path.name for path in found]
-    found = [path if names.count(path.name) == 1 else replace(path, name=f"{path.name}-{number}") for number, path in enumerate(found, 1)]
+        joined.append(_joined(links, up, down, number))
+    names = [path.name for path in joined]
+    joined = [path if names.count(path.name) == 1 else replace(path, name=f"{path.name}-{number}") for number, path in enumerate(joined, 1)]
     more = "" if len(cells(study)) == 1 else f", the first of {len(cells(study))} cells"
-    return found, [f"{study.name}: the paths of the flow {flow['name']}{more}; changes over time are left out"]
+    return joined, [f"{study.name}: the paths of the flow {flow['name']}{more}; changes over time are left out"]
 
 
 def _chain(plain: Mapping[str, Any], name: str, a_to_b: bool) -> Sequence[Mapping[str, Any]]:
-    link = next(each for each in plain["links"] if each["name"] == name)
+    link = next(entry for entry in plain["links"] if entry["name"] == name)
     chain: Sequence[Mapping[str, Any]] = link["a_to_b" if a_to_b else "b_to_a"]
     return chain
 
@@ -95,19 +95,20 @@ def _joined(
     if math.inf in rates:
         raise AdviceError(f"the path over {', '.join(links)} has no rate in the study, so that nothing fills it; describe it with --path")
     delays = [element for way in ways for element in way if element["kind"] == "delay"]
-    rtt = float(sum(each["delay_ns"] for each in delays))
+    rtt = float(sum(delay["delay_ns"] for delay in delays))
     through = [
-        math.prod(1 - float(each["probability"]) for each in way if each["kind"] == "loss" and "probability" in each) for way in ways
+        math.prod(1 - float(element["probability"]) for element in way if element["kind"] == "loss" and "probability" in element)
+        for way in ways
     ]
     loss = 1 - min(through)
-    narrow = next((name for name, chain in zip(links, down, strict=True) if any(_rate(each) == rates[0] for each in chain)), links[0])
+    narrow = next((name for name, chain in zip(links, down, strict=True) if any(_rate(element) == rates[0] for element in chain)), links[0])
     queue = max(queues) * 1e9
     return Path(
         name=narrow if narrow.isascii() else f"path{number}",
         down=Span(low=rates[0], high=rates[0]),
         up=Span(low=rates[1], high=rates[1]),
         rtt=Span(low=max(rtt, 1e5), high=max(rtt, 1e5)),
-        jitter=Span(low=(wide := float(sum(each.get("jitter_ns", 0) for each in delays))), high=wide),
+        jitter=Span(low=(wide := float(sum(delay.get("jitter_ns", 0) for delay in delays))), high=wide),
         loss=Span(low=loss, high=loss),
         queue=Span(low=queue, high=queue),
     )

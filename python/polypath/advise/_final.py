@@ -55,31 +55,31 @@ def run_final(
     question: Question,
     settings: Sequence[Setting],
     networks: Sequence[int],
-    made: Study,
+    final: Study,
     folder: Path,
     *,
     workers: int | None = None,
     progress: Callable[[Run], None] | None = None,
 ) -> Final:
     """Runs it on the simulator; what was run before is kept."""
-    work = plan(made, out=folder / RESULTS)
+    work = plan(final, out=folder / RESULTS)
     results = execute(work, workers=workers, progress=progress)
-    found = outcomes(work.runs, Store(work.folder / "runs"))
+    run_outcomes = outcomes(work.runs, Store(work.folder / "runs"))
     seconds = question.seconds[1]
-    some = [network for network in networks if (experiment(BESIDE, settings[0]), settings[0].name, f"n{network}") in found]
-    alone = [goodputs(outcome) for (name, _, _), outcome in found.items() if name == ALONE]
+    some = [network for network in networks if (experiment(BESIDE, settings[0]), settings[0].name, f"n{network}") in run_outcomes]
+    alone = [goodputs(outcome) for (name, _, _), outcome in run_outcomes.items() if name == ALONE]
 
     def beside(setting: Setting) -> list[Goodputs]:
         wanted = (experiment(BESIDE, setting), setting.name)
-        return [goodputs(outcome) for (name, own, _), outcome in found.items() if (name, own) == wanted]
+        return [goodputs(outcome) for (name, experiment, _), outcome in run_outcomes.items() if (name, experiment) == wanted]
 
     return Final(
-        study=made,
+        study=final,
         results=results,
-        figures={each.name: figures(question, found, each, networks, seconds) for each in settings},
-        harm={each.name: harm(beside(each), alone) for each in settings},
-        beside={each.name: means(figures(question, found, each, some, seconds, BESIDE)) for each in settings},
-        yardstick=[harm(beside(each), alone).by_path[place] for place, each in enumerate(yardsticks(question))],
+        figures={setting.name: figures(question, run_outcomes, setting, networks, seconds) for setting in settings},
+        harm={setting.name: harm(beside(setting), alone) for setting in settings},
+        beside={setting.name: means(figures(question, run_outcomes, setting, some, seconds, BESIDE)) for setting in settings},
+        yardstick=[harm(beside(setting), alone).by_path[index] for index, setting in enumerate(yardsticks(question))],
         runs=work.distinct,
     )
 
@@ -93,13 +93,16 @@ def outcomes(done: Sequence[Run], store: Store) -> Outcomes:
 
 
 def figures(
-    question: Question, found: Outcomes, setting: Setting, networks: Sequence[int], seconds: float, within: str = COMPARED
+    question: Question, run_outcomes: Outcomes, setting: Setting, networks: Sequence[int], seconds: float, within: str = COMPARED
 ) -> list[Figures]:
     return [
-        {name: value(use(name), found[experiment(within, setting), setting.name, f"n{network}"], seconds) for name in question.weights}
+        {
+            name: value(use(name), run_outcomes[experiment(within, setting), setting.name, f"n{network}"], seconds)
+            for name in question.weights
+        }
         for network in networks
     ]
 
 
 def means(every: Sequence[Figures]) -> Figures:
-    return {name: sum(each[name] for each in every) / len(every) for name in every[0]}
+    return {name: sum(network[name] for network in every) / len(every) for name in every[0]}

@@ -36,7 +36,7 @@ def harm(beside: Sequence[Goodputs], alone: Sequence[Goodputs]) -> Harm:
     places = sorted(alone[0])
     return Harm(
         by_path=tuple(
-            _mean([_lost(with_it[place], by_itself[place]) for with_it, by_itself in zip(beside, alone, strict=True)]) for place in places
+            _mean([_lost(with_it[path], by_itself[path]) for with_it, by_itself in zip(beside, alone, strict=True)]) for path in places
         )
     )
 

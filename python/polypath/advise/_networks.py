@@ -42,12 +42,12 @@ def drawn(paths: Sequence[Path], number: int) -> tuple[Line, ...]:
     Figures are uniform between their ends; a queue, of which people know the order of magnitude, is so in its logarithm. A path's two
     rates have one place between their ends, since what slows a line down does so in both directions.
     """
-    return tuple(_line(path, number, place) for place, path in enumerate(paths))
+    return tuple(_line(path, number, index) for index, path in enumerate(paths))
 
 
-def _line(path: Path, number: int, place: int) -> Line:
-    def at(what: str, span: Span) -> float:
-        return span.low if span.exact else span.at(_uniform(number, place, what))
+def _line(path: Path, number: int, index: int) -> Line:
+    def at(figure: str, span: Span) -> float:
+        return span.low if span.exact else span.at(_uniform(number, index, figure))
 
     logarithm = Span(low=math.log(path.queue.low), high=math.log(path.queue.high))
     wait_s = math.exp(at("queue", logarithm)) / 1e9
@@ -63,7 +63,7 @@ def _line(path: Path, number: int, place: int) -> Line:
         up_queue=_packets(up, wait_s),
         outage=Time.base(_rounded(at("outage", path.outage), _FEWEST_STEPS)),
         every=(every := Time.base(_rounded(at("every", path.every), _FEWEST_STEPS))),
-        begins=Time.base(_rounded(_uniform(number, place, "begins") * every, _FEWEST_STEPS)),
+        begins=Time.base(_rounded(_uniform(number, index, "begins") * every, _FEWEST_STEPS)),
     )
 
 
@@ -75,7 +75,7 @@ def _rounded(value: float, step: int) -> int:
     return int(value // step) * step
 
 
-def _uniform(number: int, place: int, what: str) -> float:
+def _uniform(number: int, index: int, figure: str) -> float:
     """At least 0 and below 1, from a hash: no generator of a library has to stay as it is."""
-    digest = hashlib.sha256(f"{number} {place} {what}".encode()).digest()
+    digest = hashlib.sha256(f"{number} {index} {figure}".encode()).digest()
     return int.from_bytes(digest[:6], "big") / 2**48

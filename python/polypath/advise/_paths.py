@@ -59,13 +59,13 @@ class Path:
     """Of the host on this path."""
     gateway: str | None = None
 
-    def told(self) -> str:
+    def text(self) -> str:
         """The path in words that `--path` reads."""
         parts = [f"{_rates(self.down)}/{_rates(self.up)}", _times(self.rtt)]
         if self.jitter.high:
             parts.append(f"jitter {_times(self.jitter)}")
         if self.loss.high:
-            low, high = (Share(f"{100 * each:.4f}".rstrip("0").rstrip(".") + "%") for each in (self.loss.low, self.loss.high))
+            low, high = (Share(f"{100 * share:.4f}".rstrip("0").rstrip(".") + "%") for share in (self.loss.low, self.loss.high))
             parts.append(f"loss {high}" if self.loss.exact else f"loss {str(low).removesuffix('%')}..{high}")
         parts.append(f"queue {_times(self.queue)}")
         if self.outage.high:
@@ -75,13 +75,13 @@ class Path:
 
 
 def _rates(span: Span) -> str:
-    low, high = (f"{each / 1e6:.4g}" for each in (span.low, span.high))
+    low, high = (f"{rate / 1e6:.4g}" for rate in (span.low, span.high))
     return f"{high}mbit" if low == high else f"{low}..{high}mbit"
 
 
 def _times(span: Span) -> str:
     unit, ns = ("s", 1e9) if span.low >= 1e9 else ("ms", 1e6)
-    low, high = (f"{each / ns:.4g}" for each in (span.low, span.high))
+    low, high = (f"{time / ns:.4g}" for time in (span.low, span.high))
     return f"{high}{unit}" if low == high else f"{low}..{high}{unit}"
 
 

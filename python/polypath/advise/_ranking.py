@@ -23,7 +23,7 @@ AS_KIND = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class Rank:
     """One setting of the ranking."""
 
     setting: Setting
@@ -38,21 +38,21 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class Ranking:
-    places: tuple[Place, ...]
-    default: Place
-    advice: Place
+    ranks: tuple[Rank, ...]
+    default: Rank
+    advice: Rank
     """Of what a stock kernel or polypath cc can do."""
-    equals: tuple[Place, ...]
+    equals: tuple[Rank, ...]
     """What ties with the best of these, without the advice."""
-    stock: Place
+    stock: Rank
     """Of what a stock kernel can do."""
-    tunnel: Place | None
+    tunnel: Rank | None
     """The best of the tunnels."""
     tunnel_of_advice: Ratio | None
 
     @property
-    def best(self) -> Place:
-        return self.places[0]
+    def best(self) -> Rank:
+        return self.ranks[0]
 
 
 def ranking(
@@ -64,45 +64,45 @@ def ranking(
     beside: Mapping[str, Figures] | None = None,
 ) -> Ranking:
     """From the figures of each setting in the same networks; `beside`: beside a TCP connection of somebody else on each path."""
-    scores = {each.name: [score(own, weights) for own in figures[each.name]] for each in settings}
+    scores = {setting.name: [score(network, weights) for network in figures[setting.name]] for setting in settings}
     # Of equals the one that changes less stands first.
-    ordered = sorted(settings, key=lambda each: (-sum(scores[each.name]), each.changes))
+    ordered = sorted(settings, key=lambda setting: (-sum(scores[setting.name]), setting.changes))
     best = ordered[0]
-    places = tuple(
-        Place(
-            setting=each,
-            figures={name: sum(own[name] for own in figures[each.name]) / len(figures[each.name]) for name in weights},
-            of_best=(of_best := ratio(scores[each.name], scores[best.name])),
-            of_default=ratio(scores[each.name], scores[default.name]),
+    ranks = tuple(
+        Rank(
+            setting=setting,
+            figures={name: sum(network[name] for network in figures[setting.name]) / len(figures[setting.name]) for name in weights},
+            of_best=(of_best := ratio(scores[setting.name], scores[best.name])),
+            of_default=ratio(scores[setting.name], scores[default.name]),
             ties=of_best.high >= 1,
-            harm=harms[each.name],
+            harm=harms[setting.name],
         )
-        for each in ordered
+        for setting in ordered
     )
-    left = {name: score(own, weights) for name, own in (beside or {}).items()}
-    close = _close(places, scores, ("stock", "ours"))
+    left = {name: score(network, weights) for name, network in (beside or {}).items()}
+    close = _close(ranks, scores, ("stock", "ours"))
     advice = _kindest(close, left)
-    tunnel = next((place for place in places if place.setting.tunnel is not None), None)
+    tunnel = next((rank for rank in ranks if rank.setting.tunnel is not None), None)
     return Ranking(
-        places=places,
-        default=next(place for place in places if place.setting == default),
+        ranks=ranks,
+        default=next(rank for rank in ranks if rank.setting == default),
         advice=advice,
-        equals=tuple(place for place in close if place is not advice),
-        stock=_kindest(_close(places, scores, ("stock",)), left),
+        equals=tuple(rank for rank in close if rank is not advice),
+        stock=_kindest(_close(ranks, scores, ("stock",)), left),
         tunnel=tunnel,
         tunnel_of_advice=None if tunnel is None else ratio(scores[tunnel.setting.name], scores[advice.setting.name]),
     )
 
 
-def _close(places: Sequence[Place], scores: Mapping[str, Sequence[float]], kinds: Sequence[Needs]) -> list[Place]:
+def _close(ranks: Sequence[Rank], scores: Mapping[str, Sequence[float]], kinds: Sequence[Needs]) -> list[Rank]:
     """The best of these kinds and what ties with it."""
-    able = [place for place in places if place.setting.needs in kinds]
-    own = [(place, ratio(scores[place.setting.name], scores[able[0].setting.name])) for place in able]
-    return [place for place, of_best in own if of_best.mean >= CLOSE and of_best.high >= 1]
+    able = [rank for rank in ranks if rank.setting.needs in kinds]
+    ratios = [(rank, ratio(scores[rank.setting.name], scores[able[0].setting.name])) for rank in able]
+    return [rank for rank, of_best in ratios if of_best.mean >= CLOSE and of_best.high >= 1]
 
 
-def _kindest(close: Sequence[Place], left: Mapping[str, float]) -> Place:
-    most = max((left[place.setting.name] for place in close if place.setting.name in left), default=0.0)
-    kept = [place for place in close if left.get(place.setting.name, most) >= most + math.log(KEPT)]
-    least = min(place.harm.worst for place in kept)
-    return min((place for place in kept if place.harm.worst <= least + AS_KIND), key=lambda place: place.setting.changes)
+def _kindest(close: Sequence[Rank], left: Mapping[str, float]) -> Rank:
+    most = max((left[rank.setting.name] for rank in close if rank.setting.name in left), default=0.0)
+    kept = [rank for rank in close if left.get(rank.setting.name, most) >= most + math.log(KEPT)]
+    least = min(rank.harm.worst for rank in kept)
+    return min((rank for rank in kept if rank.harm.worst <= least + AS_KIND), key=lambda rank: rank.setting.changes)

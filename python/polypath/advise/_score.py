@@ -31,13 +31,13 @@ class Ratio:
     high: float
 
 
-def ratio(own: Sequence[float], other: Sequence[float], confidence: float = 0.95) -> Ratio:
+def ratio(scores: Sequence[float], other: Sequence[float], confidence: float = 0.95) -> Ratio:
     """Of two settings' scores in the same networks, pair by pair, with Student's interval."""
-    differences = [a - b for a, b in zip(own, other, strict=True)]
+    differences = [a - b for a, b in zip(scores, other, strict=True)]
     count = len(differences)
     mean = sum(differences) / count
     if count < 2:
         return Ratio(mean=math.exp(mean), low=0.0, high=math.inf)
-    spread = math.sqrt(sum((each - mean) ** 2 for each in differences) / (count - 1))
+    spread = math.sqrt(sum((difference - mean) ** 2 for difference in differences) / (count - 1))
     half = float(stdtrit(count - 1, (1 + confidence) / 2)) * spread / math.sqrt(count)
     return Ratio(mean=math.exp(mean), low=math.exp(mean - half), high=math.exp(mean + half))

@@ -58,8 +58,8 @@ class Schedule:
     def searching(self) -> int:
         """Runs of the search at the most: those that several rounds share are run once."""
         done, total = 0, 0
-        for place, (settings, networks) in enumerate(self.rounds):
-            kept = min(self.rounds[0][0], settings + (self.beside if place else 0))
+        for round_number, (settings, networks) in enumerate(self.rounds):
+            kept = min(self.rounds[0][0], settings + (self.beside if round_number else 0))
             total += kept * (networks - done)
             done = networks
         return total
@@ -84,7 +84,7 @@ def schedule(budget: Budget, settings: int, question: Question) -> Schedule:
     # Few settings have one round, so it may be a long one.
     most = MOST_FIRST if settings > 2 * FINALISTS else MOST_NETWORKS
     every = [_schedule(settings, beside, networks, COMPARED[0] * min(networks, MOST_FIRST)) for networks in range(1, most + 1)]
-    return max((each for each in every if each.runs <= budget.runs), key=lambda each: each.rounds[0][1])
+    return max((candidate for candidate in every if candidate.runs <= budget.runs), key=lambda candidate: candidate.rounds[0][1])
 
 
 def _schedule(settings: int, beside: int, first: int, final: int) -> Schedule:
@@ -111,9 +111,9 @@ def compared_in(trials: Trials, finalists: Sequence[Setting], plan: Schedule, ru
     The number comes from the search and the networks are others, so the intervals of the comparison are not bent by it.
     """
     networks = range(1, plan.searched + 1)
-    able = [each for each in finalists if each.needs not in SHOWN]
+    able = [finalist for finalist in finalists if finalist.needs not in SHOWN]
     first = trials.scores(able[0], networks)
-    wanted = max(needed([a - b for a, b in zip(trials.scores(each, networks), first, strict=True)]) for each in able)
+    wanted = max(needed([a - b for a, b in zip(trials.scores(finalist, networks), first, strict=True)]) for finalist in able)
     # Beside neighbours, with the yardsticks; and the neighbours alone.
     fixed = (len(finalists) + len(trials.question.paths) + 1) * NEIGHBOURS
     affordable = [count for count in COMPARED if count * len(finalists) + fixed <= runs] or [plan.final]
@@ -126,21 +126,21 @@ def needed(differences: Sequence[float]) -> float:
     """Networks after which the interval of such differences is narrow: half of their mean where they are far, and else as wide as a tie."""
     count = len(differences)
     mean = sum(differences) / count
-    spread = math.sqrt(sum((each - mean) ** 2 for each in differences) / max(count - 1, 1))
+    spread = math.sqrt(sum((difference - mean) ** 2 for difference in differences) / max(count - 1, 1))
     return (_QUANTILE * spread / max(-math.log(CLOSE), abs(mean) / 2)) ** 2
 
 
 def _best(trials: Trials, settings: Sequence[Setting], count: int, networks: range, default: Setting) -> list[Setting]:
     """Of so many the share of each group that does not part from its best, the best of each kind of kernel, and the default."""
-    scores = {each: trials.scores(each, networks) for each in settings}
+    scores = {setting: trials.scores(setting, networks) for setting in settings}
     # Stable: of equals the first one stays, which changes less.
-    ranked = sorted(settings, key=lambda each: sum(scores[each]), reverse=True)
-    able, others = ([each for each in ranked if (each.needs in SHOWN) is it] for it in (False, True))
+    ranked = sorted(settings, key=lambda setting: sum(scores[setting]), reverse=True)
+    able, others = ([setting for setting in ranked if (setting.needs in SHOWN) is it] for it in (False, True))
     # What is only shown does not push out what may be the advice.
     share = max(-(-count * len(able) // len(ranked)), FINALISTS)
     kept = {default}
-    for own, most in ((able, share), (others, max(count - share, 0))):
-        kept |= {each for each in own[:most] if ratio(scores[each], scores[own[0]], SURE).high >= 1}
+    for class_, most in ((able, share), (others, max(count - share, 0))):
+        kept |= {setting for setting in class_[:most] if ratio(scores[setting], scores[class_[0]], SURE).high >= 1}
     for kind, most in OF_EACH_KIND.items():
-        kept |= set([each for each in ranked if each.needs == kind][:most])
-    return [each for each in ranked if each in kept]
+        kept |= set([setting for setting in ranked if setting.needs == kind][:most])
+    return [setting for setting in ranked if setting in kept]

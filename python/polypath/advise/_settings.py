@@ -99,29 +99,29 @@ def linux_default(paths: Sequence[Path]) -> Setting:
 def candidates(paths: Sequence[Path], *, few: bool = False) -> list[Setting]:
     """All settings that are tried, the default of Linux first; with `few` one congestion control of each kind, upstream's scheduler."""
     buffers = (None,) if (needed := _needed(paths)) is None else (None, needed)
-    found = []
+    settings = []
     for buffer in buffers:
         for shaped in (False, True):
             if len(paths) > 1:
-                found += [
+                settings += [
                     Setting(paths=ALL, cc=cc, scheduler=scheduler, shaped=shaped, buffer=buffer)
                     for cc in (*STOCK_CC, *OUR_CC, *OUR_COUPLED_CC)
                     for scheduler in SCHEDULERS
                 ]
-                found += [Setting(paths=ALL, cc=cc, shaped=shaped, buffer=buffer, tunnel="earliest") for cc in TUNNEL_CC]
+                settings += [Setting(paths=ALL, cc=cc, shaped=shaped, buffer=buffer, tunnel="earliest") for cc in TUNNEL_CC]
             # One path is left out; more of them would be too many settings.
-            found += [
+            settings += [
                 Setting(paths=AND.join(path.name for path in paths if path is not left), cc=cc, shaped=shaped, buffer=buffer)
                 for left in paths
                 for cc in FEW_CC
                 if len(paths) > FEW_LEFT_OUT
             ]
-            found += [Setting(paths=path.name, cc=cc, shaped=shaped, buffer=buffer) for path in paths for cc in (*STOCK_CC, *OUR_CC)]
+            settings += [Setting(paths=path.name, cc=cc, shaped=shaped, buffer=buffer) for path in paths for cc in (*STOCK_CC, *OUR_CC)]
     if len(paths) > 1:
-        found += [Setting(paths=ALL, cc=cc, tunnel=distribution) for distribution in ("turns", "flows") for cc in TUNNEL_CC]
+        settings += [Setting(paths=ALL, cc=cc, tunnel=distribution) for distribution in ("turns", "flows") for cc in TUNNEL_CC]
     first = linux_default(paths)
-    kept = [each for each in found if not few or (each.cc in FEW_CC and each.scheduler == "default")]
-    return [first, *(each for each in kept if each != first)]
+    kept = [setting for setting in settings if not few or (setting.cc in FEW_CC and setting.scheduler == "default")]
+    return [first, *(setting for setting in kept if setting != first)]
 
 
 def _needed(paths: Sequence[Path]) -> int | None:

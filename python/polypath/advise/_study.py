@@ -72,13 +72,13 @@ def study(question: Question, settings: Sequence[Setting], networks: Sequence[in
     ours = _flows(question, settings)
     tree: dict[str, Any] = {
         "name": "advice",
-        "topology": _topology(question, tunnel=all(each.tunnel is not None for each in settings)),
+        "topology": _topology(question, tunnel=all(setting.tunnel is not None for setting in settings)),
         "flows": ours,
         "duration": f"{end}s",
         "baselines": None,
         "bundles": {
-            SETTING: {each.name: _set(question, each) for each in settings},
-            NETWORK: {_number(each): {"seed": each, **_drawn(question, drawn(question.paths, each))} for each in networks},
+            SETTING: {setting.name: _set(question, setting) for setting in settings},
+            NETWORK: {_number(network): {"seed": network, **_drawn(question, drawn(question.paths, network))} for network in networks},
         },
         "matrix": {SETTING: [each.name for each in settings], NETWORK: [_number(each) for each in networks]},
         "repeat_over": [NETWORK],
@@ -100,8 +100,8 @@ def compared(question: Question, settings: Sequence[Setting], networks: Sequence
 
 def with_neighbours(question: Question, settings: Sequence[Setting], networks: Sequence[int]) -> dict[str, Any]:
     """The experiments that tell what settings cost others: a TCP connection on each path beside them, and without them."""
-    others = {f"{NEIGHBOUR}{place}": _neighbour(question, place) for place, _ in enumerate(question.paths, start=1)}
-    numbers = [_number(each) for each in networks]
+    others = {f"{NEIGHBOUR}{index}": _neighbour(question, index) for index, _ in enumerate(question.paths, start=1)}
+    numbers = [_number(network) for network in networks]
     return {
         **_experiments(question, BESIDE, "Beside a TCP connection on each path", settings, networks, others),
         ALONE: {
@@ -116,17 +116,17 @@ def with_neighbours(question: Question, settings: Sequence[Setting], networks: S
 def _experiments(
     question: Question, name: str, title: str, settings: Sequence[Setting], networks: Sequence[int], others: Mapping[str, Any]
 ) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    experiments: dict[str, Any] = {}
     for tunnel in (False, True):
-        some = [each for each in settings if (each.tunnel is not None) is tunnel]
+        some = [setting for setting in settings if (setting.tunnel is not None) is tunnel]
         if some:
-            found[experiment(name, some[0])] = {
+            experiments[experiment(name, some[0])] = {
                 "title": f"{title}: tunnels" if tunnel else title,
                 **({"topology": _topology(question, tunnel=True)} if tunnel else {}),
                 "flows": {**_flows(question, some), **others},
                 "matrix": {SETTING: [each.name for each in some], NETWORK: [_number(each) for each in networks]},
             }
-    return found
+    return experiments
 
 
 def _topology(question: Question, *, tunnel: bool) -> dict[str, Any]:
@@ -141,30 +141,30 @@ def _number(network: int) -> str:
 
 def _nodes(paths: Sequence[Path]) -> dict[str, Any]:
     buffers = {"net.ipv4.tcp_rmem": "4096 131072 ${rmem}", "net.ipv4.tcp_wmem": "4096 16384 ${wmem}"}
-    gateways = {f"gateway{place}": {"router": True} for place, _ in enumerate(paths, start=1)}
-    others: dict[str, Any] = {f"{NEIGHBOUR}{place}": {} for place, _ in enumerate(paths, start=1)}
+    gateways = {f"gateway{index}": {"router": True} for index, _ in enumerate(paths, start=1)}
+    others: dict[str, Any] = {f"{NEIGHBOUR}{index}": {} for index, _ in enumerate(paths, start=1)}
     return {"host": {"sysctl": buffers}, **gateways, "internet": {"router": True}, "server": {"sysctl": buffers}, **others}
 
 
 def _links(question: Question) -> dict[str, Any]:
     """A device of the host in front of each path, and the host's neighbours behind the same gateways."""
-    found: dict[str, Any] = {}
+    links: dict[str, Any] = {}
     paths = question.paths
-    for place, path in enumerate(paths, start=1):
+    for index, path in enumerate(paths, start=1):
         # Of more than two paths one may be left out.
-        cut = {"changes": [{"at": f"${{cut{place}}}", "up": False}]} if len(paths) > 2 else {}
-        found[f"device{place}"] = {
-            "ends": ["host", f"gateway{place}"],
+        cut = {"changes": [{"at": f"${{cut{index}}}", "up": False}]} if len(paths) > 2 else {}
+        links[f"device{index}"] = {
+            "ends": ["host", f"gateway{index}"],
             **{
-                side: {"rate": f"${{{way}_shaped{place}}}", "queue": "10000packets", "aqm": "${aqm}", **cut} for side, way in _SIDES.items()
+                side: {"rate": f"${{{way}_shaped{index}}}", "queue": "10000packets", "aqm": "${aqm}", **cut} for side, way in _SIDES.items()
             },
         }
-        sides = {side: _shape(question, path, place, way) for side, way in _SIDES.items()}
-        found[path.name] = {"ends": [f"gateway{place}", "internet"], **sides}
-    found["uplink"] = {"ends": ["internet", "server"], "both": {"delay": "0ms"}}
-    for place, _ in enumerate(paths, start=1):
-        found[f"cable{place}"] = {"ends": [f"{NEIGHBOUR}{place}", f"gateway{place}"], "both": {"delay": "0ms"}}
-    return found
+        sides = {side: _shape(question, path, index, way) for side, way in _SIDES.items()}
+        links[path.name] = {"ends": [f"gateway{index}", "internet"], **sides}
+    links["uplink"] = {"ends": ["internet", "server"], "both": {"delay": "0ms"}}
+    for index, _ in enumerate(paths, start=1):
+        links[f"cable{index}"] = {"ends": [f"{NEIGHBOUR}{index}", f"gateway{index}"], "both": {"delay": "0ms"}}
+    return links
 
 
 _SIDES = {"forward": "up", "backward": "down"}
@@ -174,7 +174,7 @@ def _tunnel(question: Question) -> dict[str, Any]:
     """Over all paths, from the host to the server, with weights as the rates are."""
     rates = [(path.down if question.downward else path.up).middle for path in question.paths]
     server = _server(question.paths)
-    ends = [{"ends": [_address(place), server], "weight": min(round(rate / min(rates)), _MOST_WEIGHT)} for place, rate in enumerate(rates)]
+    ends = [{"ends": [_address(index), server], "weight": min(round(rate / min(rates)), _MOST_WEIGHT)} for index, rate in enumerate(rates)]
     return {
         "ends": [{"node": node, "address": address} for node, address in zip(("host", "server"), _TUNNEL_ENDS, strict=True)],
         "paths": ends,
@@ -188,26 +188,26 @@ def _outages(question: Question, path: Path) -> int:
     return math.ceil(question.seconds[1] * 1e9 / path.every.low) if path.outage.high else 0
 
 
-def _shape(question: Question, path: Path, place: int, way: str) -> dict[str, Any]:
-    shape: dict[str, Any] = {"rate": f"${{{way}{place}}}", "queue": f"${{{way}_queue{place}}}", "delay": f"${{delay{place}}}"}
+def _shape(question: Question, path: Path, index: int, way: str) -> dict[str, Any]:
+    shape: dict[str, Any] = {"rate": f"${{{way}{index}}}", "queue": f"${{{way}_queue{index}}}", "delay": f"${{delay{index}}}"}
     if path.jitter.high:
-        shape["jitter"] = f"${{jitter{place}}}"
+        shape["jitter"] = f"${{jitter{index}}}"
     if path.loss.high:
-        shape["loss"] = f"${{loss{place}}}"
+        shape["loss"] = f"${{loss{index}}}"
     if outages := range(_outages(question, path)):
-        shape["changes"] = [{"at": f"${{{what}{place}_{number}}}", "up": what == "back"} for number in outages for what in ("out", "back")]
+        shape["changes"] = [{"at": f"${{{edge}{index}_{number}}}", "up": edge == "back"} for number in outages for edge in ("out", "back")]
     return shape
 
 
 def _flows(question: Question, settings: Sequence[Setting]) -> dict[str, Any]:
-    several = any(each.multipath for each in settings)
-    return {each: _flow(each, mptcp=several, peer=len(question.paths) > 1) for each in question.weights}
+    several = any(setting.multipath for setting in settings)
+    return {name: _flow(name, mptcp=several, peer=len(question.paths) > 1) for name in question.weights}
 
 
 def _flow(name: str, *, mptcp: bool, peer: bool) -> dict[str, Any]:
     """A use as a flow; `mptcp`: whether some setting has it; `peer`: whether the server may have several addresses."""
-    own = use(name)
-    flow: dict[str, Any] = {**own.flow, "start_spread": _SPREAD}
+    kind = use(name)
+    flow: dict[str, Any] = {**kind.flow, "start_spread": _SPREAD}
     # The host's address by which a connection begins; where it takes one path, its only one.
     ours, theirs = ("client_address", "server_address") if flow["client"] == "host" else ("server_address", "client_address")
     flow[ours] = "${address}"
@@ -220,8 +220,8 @@ def _flow(name: str, *, mptcp: bool, peer: bool) -> dict[str, Any]:
     return {**flow, "scheduler": "${scheduler}"} if mptcp else flow
 
 
-def _neighbour(question: Question, place: int) -> dict[str, Any]:
-    ends = ("server", f"{NEIGHBOUR}{place}")
+def _neighbour(question: Question, index: int) -> dict[str, Any]:
+    ends = ("server", f"{NEIGHBOUR}{index}")
     client, server = ends if question.downward else ends[::-1]
     return {"client": client, "server": server, "transport": "tcp", "cc": "cubic", "start_spread": _SPREAD}
 
@@ -229,8 +229,8 @@ def _neighbour(question: Question, place: int) -> dict[str, Any]:
 def _set(question: Question, setting: Setting) -> dict[str, Any]:
     """What a setting is in the study."""
     paths = question.paths
-    first = next(place for place, path in enumerate(paths) if setting.uses(path))
-    found: dict[str, Any] = {
+    first = next(index for index, path in enumerate(paths) if setting.uses(path))
+    values: dict[str, Any] = {
         "cc": setting.cc,
         "aqm": "fq_codel" if setting.shaped else "none",
         "rmem": setting.buffer or DEFAULT_RMEM,
@@ -238,24 +238,24 @@ def _set(question: Question, setting: Setting) -> dict[str, Any]:
         "address": _address(first),
     }
     if len(paths) > 1:
-        found |= {"transport": "mptcp" if setting.multipath else "tcp", "scheduler": setting.scheduler, "peer": _server(paths)}
+        values |= {"transport": "mptcp" if setting.multipath else "tcp", "scheduler": setting.scheduler, "peer": _server(paths)}
     if setting.tunnel is not None:
-        found["distribution"] = setting.tunnel
-        found["address"], found["peer"] = _TUNNEL_ENDS
+        values["distribution"] = setting.tunnel
+        values["address"], values["peer"] = _TUNNEL_ENDS
     if len(paths) > 2:
         left_out = [AND in setting.paths and not setting.uses(path) for path in paths]
         # A study has no change behind its end: the last nanosecond does.
         never = str(Time.base(question.seconds[1] * 10**9 - 1))
-        found |= {f"cut{place}": "0s" if out else never for place, out in enumerate(left_out, start=1)}
-    for place, path in enumerate(paths, start=1):
+        values |= {f"cut{index}": "0s" if out else never for index, out in enumerate(left_out, start=1)}
+    for index, path in enumerate(paths, start=1):
         rates = shaped_to(path)
-        found |= {f"{way}_shaped{place}": str(rates[way] if setting.shaped else _DEVICE) for way in ("up", "down")}
-    return found
+        values |= {f"{way}_shaped{index}": str(rates[way] if setting.shaped else _DEVICE) for way in ("up", "down")}
+    return values
 
 
-def _address(place: int) -> str:
+def _address(index: int) -> str:
     """The host's address on a path, as studies count them: a device and a path have a link each."""
-    return f"10.0.{2 * place + 1}.1"
+    return f"10.0.{2 * index + 1}.1"
 
 
 def _server(paths: Sequence[Path]) -> str:
@@ -268,33 +268,33 @@ def shaped_to(path: Path) -> dict[str, Rate]:
 
 
 def _drawn(question: Question, lines: Sequence[Line]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for place, (path, line) in enumerate(zip(question.paths, lines, strict=True), start=1):
-        own = {
-            f"up{place}": line.up,
-            f"down{place}": line.down,
-            f"up_queue{place}": line.up_queue,
-            f"down_queue{place}": line.down_queue,
-            f"delay{place}": line.delay,
-            f"jitter{place}": line.jitter,
-            f"loss{place}": line.loss,
+    values: dict[str, str] = {}
+    for index, (path, line) in enumerate(zip(question.paths, lines, strict=True), start=1):
+        own_values = {
+            f"up{index}": line.up,
+            f"down{index}": line.down,
+            f"up_queue{index}": line.up_queue,
+            f"down_queue{index}": line.down_queue,
+            f"delay{index}": line.delay,
+            f"jitter{index}": line.jitter,
+            f"loss{index}": line.loss,
         }
         # Those behind the run's end are in its last nanoseconds, one after the other: a study has no change behind its end.
         last = question.seconds[1] * 10**9 - 2 * (count := _outages(question, path))
         for number in range(count):
             begins = int(line.begins) + number * int(line.every)
-            own |= {
-                f"out{place}_{number}": Time.base(min(begins, last + 2 * number)),
-                f"back{place}_{number}": Time.base(min(begins + int(line.outage), last + 2 * number + 1)),
+            own_values |= {
+                f"out{index}_{number}": Time.base(min(begins, last + 2 * number)),
+                f"back{index}_{number}": Time.base(min(begins + int(line.outage), last + 2 * number + 1)),
             }
-        found |= {name: str(value) for name, value in own.items()}
-    return found
+        values |= {name: str(value) for name, value in own_values.items()}
+    return values
 
 
 def check_names(paths: Sequence[Path]) -> None:
     """Raises `AdviceError` where a path is called as something else in the study."""
     count = len(paths)
-    taken = {"uplink", ALL, TUNNEL, *(f"{what}{place}" for what in ("device", "cable") for place in range(1, count + 1))}
+    taken = {"uplink", ALL, TUNNEL, *(f"{noun}{index}" for noun in ("device", "cable") for index in range(1, count + 1))}
     for path in paths:
         if path.name in taken:
             raise AdviceError(f'a path cannot be called "{path.name}", as another part of the study is: give it another `name`')

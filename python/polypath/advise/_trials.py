@@ -20,8 +20,8 @@ _AT_ONCE = 64
 
 def _parts(settings: Sequence[Setting]) -> Iterator[Sequence[Setting]]:
     for tunnel in (False, True):
-        own = [each for each in settings if (each.tunnel is not None) is tunnel]
-        yield from (own[start : start + _AT_ONCE] for start in range(0, len(own), _AT_ONCE))
+        part = [setting for setting in settings if (setting.tunnel is not None) is tunnel]
+        yield from (part[start : start + _AT_ONCE] for start in range(0, len(part), _AT_ONCE))
 
 
 class Trials:
@@ -37,16 +37,16 @@ class Trials:
 
     def run(self, settings: Sequence[Setting], networks: Sequence[int]) -> None:
         """Runs what of these is missing."""
-        missing = {network: [each for each in settings if (each.name, network) not in self._figures] for network in networks}
+        missing = {network: [setting for setting in settings if (setting.name, network) not in self._figures] for network in networks}
         with ThreadPoolExecutor(max_workers=self._workers, thread_name_prefix="advise") as pool:
-            for network, own in missing.items():
-                for part in _parts(own):
+            for network, lacking in missing.items():
+                for part in _parts(lacking):
                     some = study(self.question, part, [network])
-                    made = list(runs(some, engine="sim", version=self._engine.version))
-                    for run, figures in zip(made, pool.map(self._one, made), strict=True):
+                    trial_runs = list(runs(some, engine="sim", version=self._engine.version))
+                    for run, figures in zip(trial_runs, pool.map(self._one, trial_runs), strict=True):
                         self._figures[str(run.parameters[SETTING]), int(str(run.parameters[NETWORK])[1:])] = figures
-                    self.runs += len(made)
-                    self._progress(len(made))
+                    self.runs += len(trial_runs)
+                    self._progress(len(trial_runs))
 
     def scores(self, setting: Setting, networks: Sequence[int]) -> list[float]:
         """The setting's scores in these networks, all of which were run."""

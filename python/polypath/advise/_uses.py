@@ -112,18 +112,18 @@ def weighted(text: str) -> dict[str, float]:
 
     Raises `AdviceError` with one sentence.
     """
-    found: dict[str, float] = {}
+    weights: dict[str, float] = {}
     for part in (part.strip() for part in text.split(",")):
-        name, equals, written = (each.strip() for each in part.partition("="))
+        name, equals, written = (side.strip() for side in part.partition("="))
         if not name:
             raise AdviceError(f'--for "{text}" names no use; write one or several of {", ".join(_BY_NAME)}, like "download=2,call=1"')
         if name not in _BY_NAME:
             raise AdviceError(f"--for: {unknown('use', name, _BY_NAME)}")
-        if name in found:
+        if name in weights:
             raise AdviceError(f'--for: "{name}" stands there twice: give it one weight')
-        found[name] = _weight(part, written) if equals else 1.0
-    total = sum(found.values())
-    return {name: weight / total for name, weight in found.items()}
+        weights[name] = _weight(part, written) if equals else 1.0
+    total = sum(weights.values())
+    return {name: weight / total for name, weight in weights.items()}
 
 
 def _weight(part: str, written: str) -> float:

@@ -40,22 +40,22 @@ def _possible_rows(scenario: Scenario) -> list[dict[str, Any]]:
 def _possible(scenario: Scenario, flow: Mapping[str, Any], there: Sequence[Path]) -> dict[str, float]:
     app, span = flow["app"], window(scenario, flow)
     links = max_goodput(there, span)
-    found = dict.fromkeys(POSSIBLE, math.nan)
-    found["possible_mbps"] = min(links, _asked(app)) / 1e6
+    possible = dict.fromkeys(POSSIBLE, math.nan)
+    possible["possible_mbps"] = min(links, _asked(app)) / 1e6
     # Of what is sent at a rate a byte may be alone in its packet, and of datagrams none is.
     alone = int(flow["datagram_bytes"]) + UDP_HEADER + IPV4_HEADER if flow["transport"] == "udp" else 0
     least = min(_delay_ns(strand, alone) for path in there for strand in path.strands) / 1e6
-    found["least_delay_ms"] = least
+    possible["least_delay_ms"] = least
     if app["kind"] == "transfer":
-        found["least_completion_s"] = least / 1e3 + _seconds(int(app["bytes"]), _fastest(there, links))
+        possible["least_completion_s"] = least / 1e3 + _seconds(int(app["bytes"]), _fastest(there, links))
     if app["kind"] == "requests":
         back = [opposite(scenario, flow, path) for path in there]
         answers = max_goodput(back, span)
         sending = _seconds(int(app["request_bytes"]), _fastest(there, links)) + _seconds(
             int(app["response_bytes"]), _fastest(back, answers)
         )
-        found["least_response_ms"] = least + min(_delay_ns(strand, 0) for path in back for strand in path.strands) / 1e6 + 1e3 * sending
-    return found
+        possible["least_response_ms"] = least + min(_delay_ns(strand, 0) for path in back for strand in path.strands) / 1e6 + 1e3 * sending
+    return possible
 
 
 def _asked(app: Mapping[str, Any]) -> float:
@@ -105,16 +105,16 @@ def with_limits(
     """
     bounds = pd.DataFrame([{**row, "key": key} for key, scenario in scenarios.items() for row in flow_bound_rows(scenario)])
     best = pd.DataFrame([{**row, "key": key} for key, scenario in scenarios.items() for row in _possible_rows(scenario)])
-    found = runs.merge(bounds.merge(best, on=["key", "flow"]), on=["key", "flow"], how="left")
+    limited = runs.merge(bounds.merge(best, on=["key", "flow"]), on=["key", "flow"], how="left")
     # A run goes on a little after its applications have ended; that they have nothing to send then limits nothing.
-    until = found["key"].map({key: int(scenario["duration_ns"]) / 1e9 for key, scenario in scenarios.items()})
-    tail = (until - found["established_s"] - found["lifetime_s"]).clip(lower=0.0).fillna(0.0)
-    found["app_limited_s"] = (found["app_limited_s"] - tail).clip(lower=0.0)
-    seen = _evidence(found, subflows, scenarios, link_series, links, tunnel_paths)
-    own = [seen.get(row) for row in zip(found["key"], found["flow"], strict=True)]
-    found[EVIDENCE] = pd.Series(own, index=found.index, dtype=object)
-    found["queue_share"] = [math.nan if each is None else each["queue_share"] for each in own]
-    return found.merge(limits(found, subflows).drop(columns=["losses", "timeouts"]), on=["key", "flow"], how="left")
+    until = limited["key"].map({key: int(scenario["duration_ns"]) / 1e9 for key, scenario in scenarios.items()})
+    tail = (until - limited["established_s"] - limited["lifetime_s"]).clip(lower=0.0).fillna(0.0)
+    limited["app_limited_s"] = (limited["app_limited_s"] - tail).clip(lower=0.0)
+    seen = _evidence(limited, subflows, scenarios, link_series, links, tunnel_paths)
+    evidences = [seen.get(row) for row in zip(limited["key"], limited["flow"], strict=True)]
+    limited[EVIDENCE] = pd.Series(evidences, index=limited.index, dtype=object)
+    limited["queue_share"] = [math.nan if evidence is None else evidence["queue_share"] for evidence in evidences]
+    return limited.merge(limits(limited, subflows).drop(columns=["losses", "timeouts"]), on=["key", "flow"], how="left")
 
 
 def _evidence(
@@ -128,22 +128,22 @@ def _evidence(
     queues = {} if link_series is None or link_series.empty else dict(list(link_series.groupby("key", sort=False)))
     links, tunnels = (_records(pd.DataFrame() if table is None else table) for table in tables)
     rows = {name: _records(table) for name, table in (("runs", runs), ("subflows", subflows))}
-    found: dict[tuple[Any, Any], Evidence] = {}
-    for key, own in rows["runs"].items():
+    evidence_of: dict[tuple[Any, Any], Evidence] = {}
+    for key, flow_rows in rows["runs"].items():
         if key not in scenarios:
             continue
         counted, tunnel_paths = (table.get(key, []) for table in (links, tunnels))
-        of_flows = evidence(scenarios[key], own, rows["subflows"].get(key, []), queues.get(key), counted, tunnel_paths)
-        found |= {(key, flow): each for flow, each in of_flows.items()}
-    return found
+        of_flows = evidence(scenarios[key], flow_rows, rows["subflows"].get(key, []), queues.get(key), counted, tunnel_paths)
+        evidence_of |= {(key, flow): evidence for flow, evidence in of_flows.items()}
+    return evidence_of
 
 
 def _records(table: pd.DataFrame) -> dict[str, list[dict[Any, Any]]]:
     """Rows by key."""
-    found: dict[str, list[dict[Any, Any]]] = {}
+    records: dict[str, list[dict[Any, Any]]] = {}
     for row in table.to_dict("records"):
-        found.setdefault(str(row["key"]), []).append(row)
-    return found
+        records.setdefault(str(row["key"]), []).append(row)
+    return records
 
 
 def answers(runs: pd.DataFrame, by: Sequence[str], application: Application, more: Sequence[str] = ()) -> pd.DataFrame:
@@ -152,30 +152,30 @@ def answers(runs: pd.DataFrame, by: Sequence[str], application: Application, mor
 
     `runs` are those of `with_limits` and carry what `possible` found; `more` are further columns of them.
     """
-    own = runs[runs["application"] == application.name]
+    chosen = runs[runs["application"] == application.name]
     columns = [*(metric.column for metric in application.metrics), *POSSIBLE, *more]
-    table = summarise(own, by, list(dict.fromkeys(columns)))
+    table = summarise(chosen, by, list(dict.fromkeys(columns)))
     if table.empty:
         return table
-    table = table.merge(limits_of_cells(own, by), on=list(by), how="left")
-    table["of_paths"] = of_paths(own, by)
+    table = table.merge(limits_of_cells(chosen, by), on=list(by), how="left")
+    table["of_paths"] = of_paths(chosen, by)
     table["of_possible"] = [of_possible(row, application) for row in table.to_dict("records")]
     return table
 
 
 def of_paths(runs: pd.DataFrame, by: Sequence[str]) -> list[str]:
     """Of each cell: of how many of the paths that its flow asks for `bound_mbps` and `possible_mbps` are, if not of all."""
-    found = []
+    remarks = []
     for _, where in groups(runs, by):
         used, asked = (int(runs[name].iloc[where].fillna(0).min()) for name in ("paths_used", "paths_asked"))
-        found.append(f"{used} path{'s' * (used != 1)} of {asked}" if used < asked else "")
-    return found
+        remarks.append(f"{used} path{'s' * (used != 1)} of {asked}" if used < asked else "")
+    return remarks
 
 
 def of_possible(row: Mapping[Any, Any], application: Application) -> float:
     """How near a cell comes to what its links and its application allow: 1 is all of it, for times as for rates."""
     # Rates before times: a rate is all of what was possible more often than a time is the least.
-    bounded = sorted((each for each in application.metrics if each.best), key=lambda each: each.better != "higher")
+    bounded = sorted((metric for metric in application.metrics if metric.best), key=lambda measure: measure.better != "higher")
     if not bounded:
         return math.nan
     metric = bounded[0]

@@ -152,14 +152,14 @@ HEADS: Mapping[str, str] = {
 }
 
 
-def meant(name: str, known: Collection[str]) -> str:
+def meant(name: str, candidates: Collection[str]) -> str:
     """Which of the known columns a person may mean by a name that is none, as a question; nothing where none is near."""
     head = HEADS.get(name.lower().replace("_", " "))
-    near = [head] if head in known else difflib.get_close_matches(name, known, n=1, cutoff=0.8)
+    near = [head] if head in candidates else difflib.get_close_matches(name, candidates, n=1, cutoff=0.8)
     if not near:
-        words = difflib.get_close_matches(name.lower(), {column.partition("_")[0] for column in known}, n=1, cutoff=0.8)
-        near = [column for column in known if words and column.startswith(f"{words[0]}_")]
-        near = sorted(near, key=lambda column: column not in HEADS.values()) or difflib.get_close_matches(name, known, n=1)
+        words = difflib.get_close_matches(name.lower(), {column.partition("_")[0] for column in candidates}, n=1, cutoff=0.8)
+        near = [column for column in candidates if words and column.startswith(f"{words[0]}_")]
+        near = sorted(near, key=lambda column: column not in HEADS.values()) or difflib.get_close_matches(name, candidates, n=1)
     return f"; did you mean {' or '.join(f'{chr(34)}{column}{chr(34)}' for column in near[:3])}?" if near else ""
 
 

@@ -27,14 +27,14 @@ def used_paths(scenario: Scenario, flow: Mapping[str, Any]) -> tuple[int, int]:
 
 def without_route(scenario: Scenario) -> list[str]:
     """A sentence for each flow, or for several that are alike, that asks for subflows which no engine can open."""
-    found: dict[tuple[int, int, str], list[str]] = {}
+    addresses: dict[tuple[int, int, str], list[str]] = {}
     for flow in scenario["flows"]:
         if missing := unjoined(scenario, flow):
             on_kernel = len(missing) > len(unjoined({**scenario, "kernel": "any"}, flow))
             why = no_route(missing) + _all_the_same(scenario, flow) + "; Linux sends them over the source's link" * on_kernel
             key = (len(missing), len(asked(scenario, flow)), f" in the simulator: {why}" if on_kernel else f": {why}")
-            found.setdefault(key, []).append(flow["name"])
-    return [f"{subflows_of(flows, some, every)} cannot come up{why}" for (some, every, why), flows in found.items()]
+            addresses.setdefault(key, []).append(flow["name"])
+    return [f"{subflows_of(flows, some, every)} cannot come up{why}" for (some, every, why), flows in addresses.items()]
 
 
 def subflows_of(flows: Sequence[str], some: int, every: int) -> str:
@@ -58,19 +58,19 @@ def _all_the_same(scenario: Scenario, flow: Mapping[str, Any]) -> str:
 
 def tunnels_as_paths(scenario: Scenario) -> list[str]:
     """A sentence for each MPTCP flow of which a path leads through a tunnel over links of its other paths."""
-    found = []
+    sentences = []
     names = path_names(scenario) if scenario.get("tunnels") else {}
     for flow in scenario["flows"] if names else ():
-        own = paths(scenario, flow)
-        for path in own:
+        ways = paths(scenario, flow)
+        for path in ways:
             inside = {hop.link for tunnel in path.hops for way in tunnel.inside for hop in way}
-            others = [other for other in own if other is not path and inside & {hop.link for hop in other.hops}]
+            others = [other for other in ways if other is not path and inside & {hop.link for hop in other.hops}]
             tunnel = next((hop.link for hop in path.hops if hop.inside), None)
             if tunnel is None or not others:
                 continue
             beside = " and ".join(names[other.source, other.destination] for other in others)
             manager = flow["mptcp"]["path_manager"]["kind"]
-            found.append(
+            sentences.append(
                 f"{flow['name']} takes the tunnel {tunnel} for one more path ({path.source} → {path.destination}), over the links of "
                 f"{beside}: "
                 + (
@@ -79,4 +79,4 @@ def tunnels_as_paths(scenario: Scenario) -> list[str]:
                     else "leave its address out of `path_manager`"
                 )
             )
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(sentences))

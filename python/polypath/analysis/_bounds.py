@@ -63,17 +63,17 @@ def flow_bound_rows(scenario: Scenario) -> list[dict[str, Any]]:
     taken = {flow["name"]: paths(scenario, flow) for flow in scenario["flows"]}
     windows = {flow["name"]: window(scenario, flow) for flow in scenario["flows"]}
     used = {flow["name"]: used_paths(scenario, flow) for flow in scenario["flows"]}
-    everything = max_goodput([path for each in taken.values() for path in each], span(list(windows.values())))
+    everything = max_goodput([path for ways in taken.values() for path in ways], span(list(windows.values())))
     return [
         {
             "flow": name,
-            "bound_mbps": max_goodput(each, windows[name]) / 1e6,
+            "bound_mbps": max_goodput(ways, windows[name]) / 1e6,
             "bound_all_mbps": everything / 1e6,
-            "paths": len(each),
+            "paths": len(ways),
             "paths_used": used[name][0],
             "paths_asked": used[name][1],
         }
-        for name, each in taken.items()
+        for name, ways in taken.items()
     ]
 
 
@@ -103,8 +103,8 @@ def capacities(chosen: Sequence[Path], window: tuple[int, int]) -> tuple[list[Ca
     limited = [False] * len(chosen)
     for index, path in enumerate(chosen):
         for hop in path.hops:
-            for place, rate, per_payload in _stages(hop, path, window):
-                _, uses = limits.setdefault((hop.link, hop.a_to_b, place), (rate, {}))
+            for stage, rate, per_payload in _stages(hop, path, window):
+                _, uses = limits.setdefault((hop.link, hop.a_to_b, stage), (rate, {}))
                 uses[index] = per_payload
                 limited[index] = True
     return list(limits.values()), limited
@@ -128,16 +128,16 @@ def _stages(hop: Hop, path: Path, window: tuple[int, int]) -> list[tuple[int, fl
     What is lost after a transmitter has been paid for there already; spans in which the link is down carry nothing.
     """
     stages = []
-    for place, element in enumerate(hop.elements):
+    for index, element in enumerate(hop.elements):
         if element["kind"] not in ("rate", "trace"):
             continue
         mean = _trace_rate(element) if element["kind"] == "trace" else _mean_rate(element, window)
         rate = mean * _up_share(hop.elements, window)
         frame = path.packet + hop.headers + int(element.get("framing_bytes", 14))
         survive = 1.0
-        for later in hop.elements[place + 1 :]:
+        for later in hop.elements[index + 1 :]:
             survive *= 1.0 - mean_loss(later)
-        stages.append((place, rate, frame / (path.payload * survive) if survive > 0 else UNLIMITED))
+        stages.append((index, rate, frame / (path.payload * survive) if survive > 0 else UNLIMITED))
     return stages
 
 

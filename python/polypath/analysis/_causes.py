@@ -30,8 +30,8 @@ def explained(base: str, why: str, seen: Evidence) -> tuple[str, str]:
     if base in ("application", "application's rate", "links", "links, shared"):
         return base, why
     for find in (_full_path_of_tunnel, _way_back, _overtaken):
-        if told := find(seen):
-            return told
+        if explanation := find(seen):
+            return explanation
     if base == "send buffer":
         return base, why
     up = [path for path in seen["paths"] if path["up"]]
@@ -54,8 +54,8 @@ def _nothing_came(base: str, why: str, seen: Evidence) -> tuple[str, str]:
 def _full_path_of_tunnel(seen: Evidence) -> tuple[str, str] | None:
     """A tunnel gives one of its paths more than that carries, while another has room."""
     for tunnel in seen["tunnels"]:
-        full = max(tunnel["strands"], key=lambda each: each["used"])
-        idle = min(tunnel["strands"], key=lambda each: each["used"])
+        full = max(tunnel["strands"], key=lambda strand: strand["used"])
+        idle = min(tunnel["strands"], key=lambda strand: strand["used"])
         if not full["used"] >= FULL or not idle["used"] < USED:
             continue
         rules = {"turns": "by its weights ", "flows": "keeping a flow on one path, ", "earliest": ""}
@@ -72,10 +72,10 @@ def _full_path_of_tunnel(seen: Evidence) -> tuple[str, str] | None:
 def _way_back(seen: Evidence) -> tuple[str, str] | None:
     """Acknowledgements wait for the link on which they come back, while the data's own has room."""
     up = [path for path in seen["paths"] if path["up"]]
-    held = [path for path in up if path["back"] >= MOSTLY and not min(each["waits"] for each in path["strands"]) > path["back"]]
-    if not held or len(held) < len(up):
+    limited = [path for path in up if path["back"] >= MOSTLY and not min(strand["waits"] for strand in path["strands"]) > path["back"]]
+    if not limited or len(limited) < len(up):
         return None
-    path = max(held, key=lambda each: each["back"])
+    path = max(limited, key=lambda candidate: candidate["back"])
     behind = " behind data of other flows" if path["back_shared"] else ""
     grew = f", and the round trip grew from {_ms(path['least_rtt'])} to {_ms(path['rtt'])}" if path["rtt"] > 1.2 * path["least_rtt"] else ""
     sentence = f"acknowledgements wait on the way back{behind}: {path['back_hop']} had a queue {100 * path['back']:.0f} % of the time{grew}"
@@ -101,8 +101,8 @@ def _overtaken(seen: Evidence) -> tuple[str, str] | None:
 def _of_one(base: str, why: str, seen: Evidence, path: Evidence) -> tuple[str, str]:
     """One path, which the congestion window does not fill."""
     if base == "receive window" and seen["blocked"] >= MOSTLY:
-        held = f"{seen['held'] / 1e6:.2g} MB at the most"
-        return base, f"{why}; {100 * seen['blocked']:.0f} % of the time it held data that had come out of order, {held}"
+        buffered = f"{seen['held'] / 1e6:.2g} MB at the most"
+        return base, f"{why}; {100 * seen['blocked']:.0f} % of the time it held data that had come out of order, {buffered}"
     if base != "congestion window":
         return base, why
     name, about = _lossy(path)
@@ -149,7 +149,7 @@ def _lossy(path: Evidence) -> tuple[str, str]:
     if dropped["loss"] and dropped["loss"] >= MOSTLY * every:
         lost = 100 * dropped["loss"] / (dropped["loss"] + path["passed"])
         return f"loss on {path['name']}", f"{path['name']} loses {lost:.2g} % of its packets"
-    waits = min(each["waits"] for each in path["strands"])
+    waits = min(strand["waits"] for strand in path["strands"])
     if dropped["queue"] and dropped["queue"] >= MOSTLY * every and waits < MOSTLY:
         kind = "policer" if "policer" in path["overflowing"] else "short queue"
         words = f"{path['overflowing']} overflowed {dropped['queue']:.0f} times, and was empty {100 * (1 - waits):.0f} % of the time"

@@ -159,14 +159,14 @@ def _within(claim: Any, evidence: Evidence) -> Decision:
     if numbers.empty or bool(numbers["measured"].isna().all()):
         return Verdict.NOT_MEASURED, "no cell of the published table was run", rule, numbers
     absent = numbers[numbers["measured"].isna()]
-    known = numbers[numbers["measured"].notna()]
-    far = known[(known["measured"] - known["published"]).abs() > _allowed(known, float(check.of))]
-    if len(known) > MOST_NAMED and not len(far) and not len(absent):
-        furthest = known.iloc[int(known["deviation"].abs().argmax())]
-        return Verdict.HOLDS, f"{len(known)} cells, the furthest {_beside(furthest, evidence.keys)}", rule, numbers
-    named = [_beside(row, evidence.keys) for _, row in (far if len(far) else known).iterrows()]
+    measured = numbers[numbers["measured"].notna()]
+    far = measured[(measured["measured"] - measured["published"]).abs() > _allowed(measured, float(check.of))]
+    if len(measured) > MOST_NAMED and not len(far) and not len(absent):
+        furthest = measured.iloc[int(measured["deviation"].abs().argmax())]
+        return Verdict.HOLDS, f"{len(measured)} cells, the furthest {_beside(furthest, evidence.keys)}", rule, numbers
+    named = [_beside(row, evidence.keys) for _, row in (far if len(far) else measured).iterrows()]
     if len(far):
-        return Verdict.FAILS, f"{len(far)} of {_cells(len(known))} further away: {_some(named)}", rule, numbers
+        return Verdict.FAILS, f"{len(far)} of {_cells(len(measured))} further away: {_some(named)}", rule, numbers
     if len(absent):
         return Verdict.NOT_MEASURED, _not_run(absent, len(numbers), evidence.keys), rule, numbers
     return Verdict.HOLDS, "; ".join(named), rule, numbers
@@ -349,8 +349,8 @@ def _telling(cells: pd.DataFrame, parameters: Sequence[str]) -> list[str]:
 
 def _in_words(row: pd.Series, names: Sequence[str]) -> str:
     # A value that begins with a letter speaks for itself; "0%" or 4 needs its name.
-    known = [(name, str(row[name])) for name in names if not pd.isna(row[name])]
-    return " ".join(value if value[:1].isalpha() else f"{name} {value}" for name, value in known)
+    parameters = [(name, str(row[name])) for name in names if not pd.isna(row[name])]
+    return " ".join(value if value[:1].isalpha() else f"{name} {value}" for name, value in parameters)
 
 
 def _signed(share: float, digits: int = 2) -> str:

@@ -56,12 +56,12 @@ class Comparison:
 
     def count(self, platform: str) -> tuple[int, int]:
         """How many rows of a platform agree with the reference, and how many there are on both."""
-        own = self.rows.loc[(self.rows[PLATFORM] == platform) & self.rows[WITHIN].notna(), WITHIN]
-        return int(own.astype(bool).sum()), len(own)
+        within = self.rows.loc[(self.rows[PLATFORM] == platform) & self.rows[WITHIN].notna(), WITHIN]
+        return int(within.astype(bool).sum()), len(within)
 
     def distances(self, platform: str) -> list[Distance]:
         """Of a platform's rows that have enough repetitions to be judged as distributions."""
-        return [found for found in self.rows.loc[self.rows[PLATFORM] == platform, "distance"] if found is not None]
+        return [distance for distance in self.rows.loc[self.rows[PLATFORM] == platform, "distance"] if distance is not None]
 
 
 def platform_names(table: pd.DataFrame) -> pd.Series[str]:
@@ -187,8 +187,8 @@ class _Lines:
         if series.empty:
             return
         named = series[["key", "flow", "subflow", "time_s", "cwnd"]].merge(ends, on=["key", "flow", "subflow"], how="inner")
-        for (key, flow, *name), own in named.groupby(["key", "flow", "source", "destination", "order"], sort=False):
-            curve = (own["time_s"].to_numpy(dtype=np.float64), own["cwnd"].to_numpy(dtype=np.float64))
+        for (key, flow, *name), samples in named.groupby(["key", "flow", "source", "destination", "order"], sort=False):
+            curve = (samples["time_s"].to_numpy(dtype=np.float64), samples["cwnd"].to_numpy(dtype=np.float64))
             self._curves.setdefault((str(key), str(flow)), {})[tuple(name)] = curve
 
     def areas(self, flow: str, pairs: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
@@ -203,12 +203,12 @@ class _Lines:
                 continue
             for name in [*theirs, *(name for name in ours if name not in theirs)]:
                 between, mean = area_between(ours.get(name, nothing), theirs.get(name, nothing), start, end)
-                own = sums.setdefault(name, [0.0, 0.0])
-                own[0] += between
-                own[1] += mean
+                areas_of = sums.setdefault(name, [0.0, 0.0])
+                areas_of[0] += between
+                areas_of[1] += mean
         return [
-            {"source": name[0], "destination": name[1], "between": own[0], "mean": own[1], "area": _ratio(*own)}
-            for name, own in sums.items()
+            {"source": name[0], "destination": name[1], "between": areas_of[0], "mean": areas_of[1], "area": _ratio(*areas_of)}
+            for name, areas_of in sums.items()
         ]
 
     def _span(self, key: str, flow: str) -> tuple[float, float]:
@@ -234,7 +234,7 @@ def _shared(cell: pd.DataFrame, platforms: Sequence[str], repetitions: Sequence[
     """The runs of the repetitions that every platform has which ran this cell at all."""
     names = _repetition(cell, repetitions)
     there = [set(names[cell[PLATFORM] == platform]) for platform in platforms]
-    common = set.intersection(*(each for each in there if each))
+    common = set.intersection(*(there_names for there_names in there if there_names))
     return cell[names.isin(common)]
 
 
@@ -247,38 +247,38 @@ def _pairs(shared: pd.DataFrame, platform: str, reference: str, repetitions: Seq
     """Keys of the runs of the same repetition on both."""
     names = _repetition(shared, repetitions)
     rows = [shared[PLATFORM] == name for name in (platform, reference)]
-    keys = [dict(zip(names[each], shared.loc[each, "key"], strict=True)) for each in rows]
+    keys = [dict(zip(names[chosen], shared.loc[chosen, "key"], strict=True)) for chosen in rows]
     return [(keys[0][name], keys[1][name]) for name in keys[1] if name in keys[0]]
 
 
-def _measured(own: pd.DataFrame, metric: str) -> dict[str, Any]:
+def _measured(cell: pd.DataFrame, metric: str) -> dict[str, Any]:
     """Mean over the repetitions, with half the width of its 95 % interval."""
-    values = [float(value) for value in own[metric].dropna()]
+    values = [float(value) for value in cell[metric].dropna()]
     mean = sum(values) / len(values) if values else math.nan
     return {
-        "runs": len(own),
+        "runs": len(cell),
         "n": len(values),
         # Runs in real time that were late.
-        "untrusted": int(own["trusted"].eq(False).sum()) if "trusted" in own else 0,
+        "untrusted": int(cell["trusted"].eq(False).sum()) if "trusted" in cell else 0,
         "value": mean,
         "value_ci": half_width(values),
-        "srtt_ms": float(own["srtt_ms"].mean()) if len(own) else math.nan,
-        "retransmissions": float(own["retransmissions"].mean()) if len(own) else math.nan,
+        "srtt_ms": float(cell["srtt_ms"].mean()) if len(cell) else math.nan,
+        "retransmissions": float(cell["retransmissions"].mean()) if len(cell) else math.nan,
     }
 
 
-def _judged(own: Mapping[str, Any], reference: Mapping[str, Any]) -> dict[str, Any]:
+def _judged(platform: Mapping[str, Any], reference: Mapping[str, Any]) -> dict[str, Any]:
     """How far a mean lies from the reference's."""
-    if not own or not own["runs"] or not reference["runs"]:
+    if not platform or not platform["runs"] or not reference["runs"]:
         return {"deviation": math.nan, WITHIN: None, "srtt_deviation": math.nan}
-    if not own["n"] or not reference["n"]:
+    if not platform["n"] or not reference["n"]:
         # A transfer that one of them never finished.
         return {"deviation": math.nan, WITHIN: False, "srtt_deviation": math.nan}
-    apart, mean = own["value"] - reference["value"], reference["value"]
+    apart, mean = platform["value"] - reference["value"], reference["value"]
     return {
         "deviation": _ratio(apart, mean) if mean else (0.0 if apart == 0 else math.inf),
         WITHIN: abs(apart) <= TOLERANCE * abs(mean) + ROUNDING,
-        "srtt_deviation": _ratio(own["srtt_ms"] - reference["srtt_ms"], reference["srtt_ms"]),
+        "srtt_deviation": _ratio(platform["srtt_ms"] - reference["srtt_ms"], reference["srtt_ms"]),
     }
 
 

@@ -126,21 +126,21 @@ def discoveries(p_values: Sequence[float], level: float = LEVEL) -> int:
     return sum(significant(p_values, level))
 
 
-def in_words(found: Sequence[Distance]) -> str:
+def in_words(distances: Sequence[Distance]) -> str:
     """A sentence on many rows: how they stand, and what of it chance alone would do."""
-    if not found:
+    if not distances:
         return "no row has enough starts to be judged as a distribution"
-    standing = {each: [row for row in found if row.standing is each] for each in Standing}
-    good, of = len(standing[Standing.NEAR]) + len(standing[Standing.ALIKE]), len(found)
+    standing = {kind: [row for row in distances if row.standing is kind] for kind in Standing}
+    good, of = len(standing[Standing.NEAR]) + len(standing[Standing.ALIKE]), len(distances)
     widths = [row.interval for row in standing[Standing.ALIKE]]
     blunt = f" (their intervals are ± {100 * statistics.median(widths):.0f} % in the median)" if widths else ""
-    apart = len(standing[Standing.APART])
+    apart, told = len(standing[Standing.APART]), sum(row.told_apart for row in distances)
     return (
         f"{good} of {of} rows ({100 * good / of:.1f} %) are within 5 % of the reference's mean or not to be told apart: "
         f"{len(standing[Standing.NEAR])} within 5 %, {len(standing[Standing.ALIKE])} not to be told apart{blunt}, "
-        f"{apart} {'differs' if apart == 1 else 'differ'}. The two tests tell {sum(row.told_apart for row in found)} of {of} rows apart "
+        f"{apart} {'differs' if apart == 1 else 'differ'}. The two tests tell {told} of {of} rows apart "
         f"(near ones too); of equal engines they would {2 * LEVEL * of:.1f} at most, "
-        f"and after Benjamini and Hochberg at {100 * LEVEL:.0f} % {discoveries([row.p for row in found])} remain."
+        f"and after Benjamini and Hochberg at {100 * LEVEL:.0f} % {discoveries([row.p for row in distances])} remain."
     )
 
 

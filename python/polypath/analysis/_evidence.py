@@ -37,27 +37,27 @@ class Queues:
 
     def packets(self, hop: Hop) -> npt.NDArray[np.float64] | None:
         """At each time the packets that wait beyond what a rate with a `hold` keeps in any case; None where nobody looked."""
-        place = (hop.link, hop.a_to_b)
-        if place not in self._known:
+        direction = (hop.link, hop.a_to_b)
+        if direction not in self._known:
             here = (self._columns["link"] == hop.link) & (self._columns["a_to_b"] == hop.a_to_b)
-            self._known[place] = None
+            self._known[direction] = None
             if here.any():
-                found = np.zeros(len(self.times))
+                waiting = np.zeros(len(self.times))
                 packets, size = (self._columns[name][here].astype(float) for name in ("queue_packets", "queue_bytes"))
                 beyond = np.where(size > 0, np.clip(1.0 - _held(hop) / np.maximum(size, 1.0), 0.0, None), 0.0)
-                found[np.searchsorted(self.times, self._columns["time_s"][here])] = packets * beyond
-                self._known[place] = found
-        return self._known[place]
+                waiting[np.searchsorted(self.times, self._columns["time_s"][here])] = packets * beyond
+                self._known[direction] = waiting
+        return self._known[direction]
 
 
 def _held(hop: Hop) -> float:
     """Bytes that rates with a `hold` keep."""
-    held = 0.0
+    capacity = 0.0
     for element in hop.elements:
         if element["kind"] == "rate":
             fastest = max(float(element["bits_per_s"]), *(float(change["to"]) for change in element.get("changes", ())), 0.0)
-            held += fastest * float(element.get("hold_ns") or 0) / 8e9
-    return held
+            capacity += fastest * float(element.get("hold_ns") or 0) / 8e9
+    return capacity
 
 
 def evidence(
@@ -74,25 +74,25 @@ def evidence(
     names = path_names(scenario)
     by_flow = {row["flow"]: row for row in runs}
     by_subflow: dict[str, list[Mapping[str, Any]]] = {}
-    for each in subflows:
-        by_subflow.setdefault(each["flow"], []).append(each)
+    for subflow in subflows:
+        by_subflow.setdefault(subflow["flow"], []).append(subflow)
     # By direction of a link or tunnel: Mbit/s of the flows whose data it carries.
     sends: dict[tuple[str, bool], float] = {}
     for name, ways in taken.items():
         mbps = _number(by_flow[name]["goodput_receiver_mbps"], 0.0) if name in by_flow else 0.0
-        for place in {(hop.link, hop.a_to_b) for path in ways for way in (path, *path.strands) for hop in way.hops}:
-            sends[place] = sends.get(place, 0.0) + mbps
-    found: dict[str, Evidence] = {}
+        for direction in {(hop.link, hop.a_to_b) for path in ways for way in (path, *path.strands) for hop in way.hops}:
+            sends[direction] = sends.get(direction, 0.0) + mbps
+    evidence_of: dict[str, Evidence] = {}
     for flow in scenario["flows"]:
         row = by_flow.get(flow["name"])
         if row is None:
             continue
         begins, lives = (float(row[name]) if pd.notna(row[name]) else math.nan for name in ("established_s", "lifetime_s"))
         alive = (seen.times >= begins) & (seen.times <= begins + lives)
-        own = by_subflow.get(flow["name"], [])
-        told = [_of_path(scenario, flow, path, names, seen, alive, counted, own, sends) for path in taken[flow["name"]]]
-        waits = [strand["waits"] for each in told for strand in each["strands"]]
-        found[flow["name"]] = {
+        flow_subflows = by_subflow.get(flow["name"], [])
+        of_paths = [_of_path(scenario, flow, path, names, seen, alive, counted, flow_subflows, sends) for path in taken[flow["name"]]]
+        waits = [strand["waits"] for path in of_paths for strand in path["strands"]]
+        evidence_of[flow["name"]] = {
             "cc": row.get("flow_cc"),
             "mbps": float(row["goodput_receiver_mbps"]),
             "life": lives,
@@ -100,13 +100,13 @@ def evidence(
             "held": _number(row.get("out_of_order_max_bytes")),
             "again": _number(row.get("retransmissions")),
             "needless": _number(row.get("dsacks_received")),
-            "segments": sum(_number(each.get("data_segments_sent")) for each in own),
+            "segments": sum(_number(subflow.get("data_segments_sent")) for subflow in flow_subflows),
             "established": pd.notna(row["established_s"]),
             "queue_share": min(waits) if waits and not any(map(math.isnan, waits)) else math.nan,
-            "paths": told,
+            "paths": of_paths,
             "tunnels": _tunnels(scenario, flow, taken[flow["name"]], sends, tunnel_paths),
         }
-    return found
+    return evidence_of
 
 
 def _of_path(
@@ -122,12 +122,12 @@ def _of_path(
 ) -> Evidence:
     pairs = subflows_over(scenario, flow, path)
     ends = {path.source, path.destination}
-    own = [each for each in subflows if frozenset((bare(each["source"]), bare(each["destination"]))) in pairs]
-    own = [each for each in own if pd.notna(each["established_s"])]
+    path_subflows = [subflow for subflow in subflows if frozenset((bare(subflow["source"]), bare(subflow["destination"]))) in pairs]
+    path_subflows = [subflow for subflow in path_subflows if pd.notna(subflow["established_s"])]
     strands = path.strands
     back = opposite(scenario, flow, path).strands
     backs = [(_waits(hop, seen, alive), hop) for strand in back for hop in strand.hops]
-    slowest = max((each for each in backs if not math.isnan(each[0])), key=lambda each: each[0], default=(math.nan, None))
+    slowest = max((way for way in backs if not math.isnan(way[0])), key=lambda way: way[0], default=(math.nan, None))
     lengths = [
         (float(packets[alive].mean()), hop.name)
         for strand in strands
@@ -144,17 +144,17 @@ def _of_path(
             passed = max(passed, _number(row.get("packets"), 0.0))
     every_hop = [hop for strand in strands for hop in strand.hops]
     overflown = [(_number(counted.get((hop.link, hop.a_to_b), {}).get("queue_drops"), 0.0), hop) for hop in every_hop]
-    overflowing = max(overflown, key=lambda each: each[0])
+    overflowing = max(overflown, key=lambda queue: queue[0])
     asked_for = flow["mptcp"]["path_manager"].get("addresses", ()) if flow["transport"] == "mptcp" else ()
     return {
         "name": names.get((path.source, path.destination), path.source),
-        "up": bool(own),
-        "backup": any(each["backup"] for each in asked_for if each["address"] in ends),
+        "up": bool(path_subflows),
+        "backup": any(endpoint["backup"] for endpoint in asked_for if endpoint["address"] in ends),
         "alone": max_goodput([path], window(scenario, flow)) / 1e6,
-        "acked": sum(_number(each["acked_mbps"], 0.0) for each in own),
-        "cwnd": sum(_number(each.get("mean_cwnd"), 0.0) for each in own),
-        "rtt": _mean([_number(each.get("mean_srtt_ms")) for each in own]),
-        "least_rtt": _mean([_number(each.get("min_rtt_ms")) for each in own]),
+        "acked": sum(_number(subflow["acked_mbps"], 0.0) for subflow in path_subflows),
+        "cwnd": sum(_number(subflow.get("mean_cwnd"), 0.0) for subflow in path_subflows),
+        "rtt": _mean([_number(subflow.get("mean_srtt_ms")) for subflow in path_subflows]),
+        "least_rtt": _mean([_number(subflow.get("min_rtt_ms")) for subflow in path_subflows]),
         "strands": [{"waits": _strand_waits(strand, seen, alive)} for strand in strands],
         "queue": max(lengths, default=(math.nan, ""))[0],
         "back": slowest[0],
@@ -171,15 +171,15 @@ def _of_path(
 
 def _drops(row: Mapping[str, Any], hop: Hop) -> dict[str, float]:
     """Packets dropped on a direction of a link by reason. A kernel's netem counts all together: what its loss would take is loss."""
-    known = {reason: _number(row.get(f"{reason}_drops")) for reason in _REASONS}
-    rest = _number(row.get("drops"), 0.0) - sum(number for number in known.values() if not math.isnan(number))
-    found = {reason: 0.0 if math.isnan(number) else number for reason, number in known.items()}
-    if rest > 0 and math.isnan(known["loss"]):
+    counts = {reason: _number(row.get(f"{reason}_drops")) for reason in _REASONS}
+    rest = _number(row.get("drops"), 0.0) - sum(number for number in counts.values() if not math.isnan(number))
+    drops = {reason: 0.0 if math.isnan(number) else number for reason, number in counts.items()}
+    if rest > 0 and math.isnan(counts["loss"]):
         survive = math.prod(1.0 - mean_loss(element) for element in hop.elements)
-        found["loss"] = min(rest, (1.0 - survive) * (rest + _number(row.get("packets"), 0.0)) * CHANCE)
-        rest -= found["loss"]
-    found["queue"] += max(rest, 0.0)
-    return found
+        drops["loss"] = min(rest, (1.0 - survive) * (rest + _number(row.get("packets"), 0.0)) * CHANCE)
+        rest -= drops["loss"]
+    drops["queue"] += max(rest, 0.0)
+    return drops
 
 
 def _waits(hop: Hop, seen: Queues, alive: npt.NDArray[np.bool_]) -> float:
@@ -189,8 +189,8 @@ def _waits(hop: Hop, seen: Queues, alive: npt.NDArray[np.bool_]) -> float:
 
 def _strand_waits(strand: Path, seen: Queues, alive: npt.NDArray[np.bool_]) -> float:
     """The share of the time in which packets waited somewhere on the way; not a number where nobody looked."""
-    known = [packets[alive] >= WAITING for hop in strand.hops if (packets := seen.packets(hop)) is not None]
-    return float(np.logical_or.reduce(known).mean()) if known and alive.any() else math.nan
+    hops_waiting = [packets[alive] >= WAITING for hop in strand.hops if (packets := seen.packets(hop)) is not None]
+    return float(np.logical_or.reduce(hops_waiting).mean()) if hops_waiting and alive.any() else math.nan
 
 
 def _queue_of(hop: Hop) -> str:
@@ -217,13 +217,13 @@ def _black_hole(path: Path) -> str:
 def _down(path: Path, span: tuple[int, int]) -> float:
     """Seconds of the window in which a link of the path let nothing pass."""
     elements = [element for strand in path.strands for hop in strand.hops for element in hop.elements]
-    found = [_overlap([(int(since), int(to)) for since, to in each["spans_ns"]], span) for each in elements if each["kind"] == "down"]
-    for each in elements:
-        if each["kind"] == "loss" and each["model"] == "bernoulli":
-            changes = [(0, float(each["probability"])), *((int(to["at_ns"]), float(to["to"])) for to in each.get("changes", ()))]
+    outages = [_overlap([(int(since), int(to)) for since, to in entry["spans_ns"]], span) for entry in elements if entry["kind"] == "down"]
+    for entry in elements:
+        if entry["kind"] == "loss" and entry["model"] == "bernoulli":
+            changes = [(0, float(entry["probability"])), *((int(to["at_ns"]), float(to["to"])) for to in entry.get("changes", ()))]
             ends = [at for at, _ in changes[1:]] + [span[1]]
-            found.append(_overlap([(at, end) for (at, share), end in zip(changes, ends, strict=True) if share >= 1.0], span))
-    return max(found, default=0.0)
+            outages.append(_overlap([(at, end) for (at, share), end in zip(changes, ends, strict=True) if share >= 1.0], span))
+    return max(outages, default=0.0)
 
 
 def _overlap(spans: Sequence[tuple[int, int]], whole: tuple[int, int]) -> float:
@@ -233,13 +233,13 @@ def _overlap(spans: Sequence[tuple[int, int]], whole: tuple[int, int]) -> float:
 def _tunnels(
     scenario: Scenario,
     flow: Mapping[str, Any],
-    own: Sequence[Path],
+    ways: Sequence[Path],
     sends: Mapping[tuple[str, bool], float],
     tunnel_paths: Sequence[Mapping[str, Any]],
 ) -> list[Evidence]:
     """Of each tunnel that carries all of the flow's data: its share of packets on each of its paths, and how full that made them."""
-    found = []
-    for hop in own[0].hops if len(own) == 1 else ():
+    tunnels = []
+    for hop in ways[0].hops if len(ways) == 1 else ():
         if not hop.inside:
             continue
         rows = [row for row in tunnel_paths if row["tunnel"] == hop.link and bool(row["a_to_b"]) == hop.a_to_b]
@@ -248,13 +248,13 @@ def _tunnels(
         if len(sent) != len(hop.inside) or not sum(sent):
             continue
         strands = []
-        for count, strand in zip(sent, own[0].strands, strict=False):
+        for count, strand in zip(sent, ways[0].strands, strict=False):
             alone, share = max_goodput([strand], window(scenario, flow)) / 1e6, count / sum(sent)
             name = " + ".join(dict.fromkeys(at.link for at in strand.hops if at.headers))
             strands.append({"name": name, "share": share, "alone": alone, "used": share * mbps / alone if alone > 0 else math.nan})
         kind = next(tunnel["distribution"] for tunnel in scenario["tunnels"] if tunnel["name"] == hop.link)
-        found.append({"name": hop.link, "distribution": kind, "strands": strands})
-    return found
+        tunnels.append({"name": hop.link, "distribution": kind, "strands": strands})
+    return tunnels
 
 
 def _number(value: Any, otherwise: float = math.nan) -> float:
@@ -262,8 +262,8 @@ def _number(value: Any, otherwise: float = math.nan) -> float:
 
 
 def _mean(values: Sequence[float]) -> float:
-    known = [value for value in values if not math.isnan(value)]
-    return sum(known) / len(known) if known else math.nan
+    finite = [value for value in values if not math.isnan(value)]
+    return sum(finite) / len(finite) if finite else math.nan
 
 
 def merged(every: Sequence[Any]) -> Any:
@@ -274,8 +274,8 @@ def merged(every: Sequence[Any]) -> Any:
     if isinstance(first, int | float):
         return _mean([float(value) for value in every])
     if isinstance(first, dict):
-        return {name: merged([each[name] for each in every]) for name in first}
+        return {name: merged([item[name] for item in every]) for name in first}
     if isinstance(first, list):
-        alike = [each for each in every if len(each) == len(first)]
+        alike = [items for items in every if len(items) == len(first)]
         return [merged(list(column)) for column in zip(*alike, strict=True)]
     return next((value for value in every if value), first)

@@ -30,11 +30,11 @@ def fair_shares(scenario: Scenario) -> pd.DataFrame:
     6.5.2), found by a linear programme a step; a flow counts once, however many subflows it has (RFC 6356, goal 2).
     """
     taken = [paths(scenario, flow) for flow in scenario["flows"]]
-    owner = [number for number, own in enumerate(taken) for _ in own]
-    limits, limited = capacities([path for own in taken for path in own], span([window(scenario, flow) for flow in scenario["flows"]]))
+    owner = [number for number, ways in enumerate(taken) for _ in ways]
+    limits, limited = capacities([path for ways in taken for path in ways], span([window(scenario, flow) for flow in scenario["flows"]]))
     # A flow with a path that nothing limits leaves the others all the rest.
     free = {owner[index] for index, bounded in enumerate(limited) if not bounded}
-    shares = dict.fromkeys(free, UNLIMITED) | {number: 0.0 for number, own in enumerate(taken) if not own}
+    shares = dict.fromkeys(free, UNLIMITED) | {number: 0.0 for number, ways in enumerate(taken) if not ways}
     asking = {number for number in range(len(taken)) if number not in shares}
     demands = {number: _demand(flow["app"]) for number, flow in enumerate(scenario["flows"])}
     shares |= _water_filling(owner, limits, asking, demands)
@@ -85,24 +85,24 @@ def with_fairness(
 
     `by` are the columns that tell cells and repetitions apart, the seed among them.
     """
-    known: dict[str, dict[str, float]] = {}
+    single: dict[str, dict[str, float]] = {}
     shares = {}
     for key in dict.fromkeys(runs["key"]):
         same = _network_of(scenarios[key])
-        if same not in known:
-            known[same] = dict(fair_shares(scenarios[key]).itertuples(index=False, name=None))
-        shares[key] = known[same]
-    made = runs.assign(fair_mbps=[shares[key].get(flow, np.nan) for key, flow in zip(runs["key"], runs["flow"], strict=True)])
-    made["of_fair"] = made[GOODPUT] / made["fair_mbps"].where((made["fair_mbps"] > 0) & (made["fair_mbps"] < UNLIMITED))
-    made["over_others"] = _over_others(made)
-    made["best_single_mbps"] = _looked_up(made, baselines, by, "baseline_of", GOODPUT, "max")
-    made["gain"] = made[GOODPUT] / made["best_single_mbps"]
-    solo = {metric: _looked_up(made, alone, by, "baseline_of", metric, "mean") for metric in (GOODPUT, LATENCY, COMPLETION)}
+        if same not in single:
+            single[same] = dict(fair_shares(scenarios[key]).itertuples(index=False, name=None))
+        shares[key] = single[same]
+    table = runs.assign(fair_mbps=[shares[key].get(flow, np.nan) for key, flow in zip(runs["key"], runs["flow"], strict=True)])
+    table["of_fair"] = table[GOODPUT] / table["fair_mbps"].where((table["fair_mbps"] > 0) & (table["fair_mbps"] < UNLIMITED))
+    table["over_others"] = _over_others(table)
+    table["best_single_mbps"] = _looked_up(table, baselines, by, "baseline_of", GOODPUT, "max")
+    table["gain"] = table[GOODPUT] / table["best_single_mbps"]
+    solo = {metric: _looked_up(table, alone, by, "baseline_of", metric, "mean") for metric in (GOODPUT, LATENCY, COMPLETION)}
     # Ware et al. 2019: of what is better when larger, the part that was lost; of what is better when smaller, the part that was added.
-    made["harm_goodput"] = (solo[GOODPUT] - made[GOODPUT]) / solo[GOODPUT].where(solo[GOODPUT] > 0)
-    made["harm_latency"] = (made[LATENCY] - solo[LATENCY]) / made[LATENCY]
-    made["harm_completion"] = (made[COMPLETION] - solo[COMPLETION]) / made[COMPLETION]
-    return made
+    table["harm_goodput"] = (solo[GOODPUT] - table[GOODPUT]) / solo[GOODPUT].where(solo[GOODPUT] > 0)
+    table["harm_latency"] = (table[LATENCY] - solo[LATENCY]) / table[LATENCY]
+    table["harm_completion"] = (table[COMPLETION] - solo[COMPLETION]) / table[COMPLETION]
+    return table
 
 
 def _network_of(scenario: Scenario) -> str:
@@ -120,9 +120,9 @@ def _over_others(runs: pd.DataFrame) -> pd.Series[Any]:
     """A flow's goodput over the mean of the flows of the other groups of its run; with one group there are none."""
     groups = runs.groupby("key", sort=False)
     total, count = groups[GOODPUT].transform("sum"), groups["flow"].transform("count")
-    own = runs.groupby(["key", "group"], sort=False)
-    others = count - own["flow"].transform("count")
-    mean = (total - own[GOODPUT].transform("sum")) / others.where(others > 0)
+    by_group = runs.groupby(["key", "group"], sort=False)
+    others = count - by_group["flow"].transform("count")
+    mean = (total - by_group[GOODPUT].transform("sum")) / others.where(others > 0)
     return runs[GOODPUT] / mean.where(mean > 0)
 
 
@@ -130,6 +130,6 @@ def _looked_up(runs: pd.DataFrame, table: pd.DataFrame, by: Sequence[str], of: s
     """What the other table has for each row's cell, repetition and group."""
     if table.empty:
         return pd.Series(np.nan, index=runs.index)
-    found = table.groupby([*by, of], sort=False, dropna=False)[metric].agg(how).rename("found").reset_index()
-    merged = runs[[*by, "group"]].merge(found, left_on=[*by, "group"], right_on=[*by, of], how="left")
+    matched = table.groupby([*by, of], sort=False, dropna=False)[metric].agg(how).rename("found").reset_index()
+    merged = runs[[*by, "group"]].merge(matched, left_on=[*by, "group"], right_on=[*by, of], how="left")
     return pd.Series(merged["found"].to_numpy(), index=runs.index)

@@ -53,9 +53,9 @@ def limits(runs: pd.DataFrame, subflows: pd.DataFrame) -> pd.DataFrame:
     if "established_s" in subflows:
         subflows = subflows[subflows["established_s"].notna()]
     counters = {
-        own: {name: values[where] for name, values in columns.items()}
+        flow: {name: values[where] for name, values in columns.items()}
         for columns in [{name: subflows[name].to_numpy(dtype=float, na_value=math.nan) for name in _COUNTERS}]
-        for own, where in subflows.groupby(["key", "flow"], sort=False).indices.items()
+        for flow, where in subflows.groupby(["key", "flow"], sort=False).indices.items()
     }
     together = runs.groupby("key", sort=False)["goodput_receiver_mbps"].transform("sum")
     runs = runs.assign(share_all=(together / runs["bound_all_mbps"]).where(runs["bound_all_mbps"] > 0))
@@ -73,28 +73,28 @@ def limits_of_cells(runs: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     columns = {name: runs[name].to_numpy(dtype=float, na_value=math.nan) for name in names}
     queue = runs["queue_share"].to_numpy(dtype=float, na_value=math.nan) if "queue_share" in runs else np.full(len(runs), math.nan)
     for key, where in groups(runs, by):
-        own = {name: values[where] for name, values in columns.items()}
-        times = {cause: _mean(own[f"{cause}_share"]) for cause in CAUSES}
-        life = float(np.nan_to_num(own["lifetime_s"]).max())
-        losses, timeouts = (round(float(np.nan_to_num(own[name]).mean())) for name in ("retransmissions", "timeouts"))
+        cell = {name: values[where] for name, values in columns.items()}
+        times = {cause: _mean(cell[f"{cause}_share"]) for cause in CAUSES}
+        life = float(np.nan_to_num(cell["lifetime_s"]).max())
+        losses, timeouts = (round(float(np.nan_to_num(cell[name]).mean())) for name in ("retransmissions", "timeouts"))
         kept = _mean(queue[where])
-        name = _name(_mean(own["share"]), _mean(own["share_all"]), times, life, kept, several=bool(own["flows"].max() > 1))
+        name = _name(_mean(cell["share"]), _mean(cell["share_all"]), times, life, kept, several=bool(cell["flows"].max() > 1))
         if _datagrams(runs.iloc[where[0]]):
             name = DATAGRAMS
         why = _sentence(name, times, losses, timeouts, kept)
-        seen = [each for each in runs[EVIDENCE].iloc[where] if isinstance(each, dict)] if EVIDENCE in runs else []
+        seen = [evidence for evidence in runs[EVIDENCE].iloc[where] if isinstance(evidence, dict)] if EVIDENCE in runs else []
         if seen:
             name, why = explained(name, why, merged(seen))
         rows.append({**dict(zip(by, key, strict=True)), "limited_by": name, "why": why})
     return pd.DataFrame(rows, columns=[*by, "limited_by", "why"])
 
 
-def _limit(run: Mapping[Any, Any], own: Counters | None) -> dict[str, object]:
+def _limit(run: Mapping[Any, Any], counters: Counters | None) -> dict[str, object]:
     bound = float(run["bound_mbps"])
     share = float(run["goodput_receiver_mbps"]) / bound if bound > 0 and math.isfinite(bound) else math.nan
     life = float(run["lifetime_s"]) if pd.notna(run["lifetime_s"]) else 0.0
-    times = _times(run, own, life)
-    losses, timeouts = (int(np.nansum(own[name])) if own else 0 for name in ("retransmissions", "timeouts"))
+    times = _times(run, counters, life)
+    losses, timeouts = (int(np.nansum(counters[name])) if counters else 0 for name in ("retransmissions", "timeouts"))
     share_all = float(run["share_all"])
     kept = float(run.get("queue_share", math.nan))
     name = DATAGRAMS if _datagrams(run) else _name(share, share_all, times, life, kept, several=run["flows"] > 1)
@@ -111,21 +111,21 @@ def _datagrams(run: Mapping[Any, Any] | pd.Series) -> bool:
     return bool(run.get("flow_transport") == "udp")
 
 
-def _times(run: Mapping[Any, Any], own: Counters | None, life: float) -> dict[str, float]:
-    if not life > 0 or not own:
+def _times(run: Mapping[Any, Any], counters: Counters | None, life: float) -> dict[str, float]:
+    if not life > 0 or not counters:
         return dict.fromkeys(CAUSES, 0.0)
     # What an engine cannot tell (a kernel: what held a whole MPTCP connection) explains nothing.
-    known = {name: run.get(name, math.nan) for name in ("app_limited_s", "rwnd_limited_s", "sndbuf_limited_s")}
-    application, window, buffer = (min(1.0, float(spent) / life) if pd.notna(spent) else 0.0 for spent in known.values())
-    mean = {name: _mean(own[name]) / life for name in ("busy_s", "rwnd_limited_s", "sndbuf_limited_s", "cwnd_limited_s")}
+    seconds = {name: run.get(name, math.nan) for name in ("app_limited_s", "rwnd_limited_s", "sndbuf_limited_s")}
+    application, window, buffer = (min(1.0, float(spent) / life) if pd.notna(spent) else 0.0 for spent in seconds.values())
+    mean = {name: _mean(counters[name]) / life for name in ("busy_s", "rwnd_limited_s", "sndbuf_limited_s", "cwnd_limited_s")}
     # A subflow of MPTCP has no send buffer of its own to fill: its counter runs when the connection gives it nothing, for whatever reason.
     given_nothing = float(mean["sndbuf_limited_s"])
     if run.get("flow_transport") != "mptcp":
         buffer, given_nothing = given_nothing, 0.0
-    elif pd.notna(known["sndbuf_limited_s"]):
+    elif pd.notna(seconds["sndbuf_limited_s"]):
         given_nothing = 0.0
     # A subflow that rests while the connection has data, buffer and room at the peer was not chosen: that is the scheduler.
-    resting = max(0.0, 1.0 - float(mean["busy_s"]) - application - window - buffer) if len(own["busy_s"]) > 1 else 0.0
+    resting = max(0.0, 1.0 - float(mean["busy_s"]) - application - window - buffer) if len(counters["busy_s"]) > 1 else 0.0
     return {
         "application": application,
         # A connection lives a little longer than its application, so a counter can pass the whole.
@@ -139,8 +139,8 @@ def _times(run: Mapping[Any, Any], own: Counters | None, life: float) -> dict[st
 
 def _mean(values: npt.NDArray[np.float64]) -> float:
     """Of what is known; nothing known is no number."""
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if len(known) else math.nan
+    finite = values[~np.isnan(values)]
+    return float(finite.mean()) if len(finite) else math.nan
 
 
 def _name(share: float, share_all: float, times: dict[str, float], life: float, queue: float, *, several: bool) -> str:
@@ -153,7 +153,7 @@ def _name(share: float, share_all: float, times: dict[str, float], life: float, 
     if queue >= QUEUE_KEPT:
         # A transmitter that always has a packet waiting is full, whatever the endpoints wait for.
         return "links, shared" if several else "links"
-    cause = max(CAUSES, key=lambda each: times[each])
+    cause = max(CAUSES, key=lambda candidate: times[candidate])
     if cause == "congestion_window" and queue > QUEUE_MOSTLY:
         # The window is full in any case; while packets wait, a larger one would only make them wait longer.
         return "links, shared" if several else "links"

@@ -115,13 +115,13 @@ def _outside(scenario: Scenario, tunnel: Mapping[str, Any], path: Mapping[str, A
 
 def addresses(scenario: Scenario, node: str) -> list[str]:
     """The addresses of a node in the simulator's order: its own, those of its links, those of its tunnels."""
-    own = [address for entry in scenario["nodes"] if entry["name"] == node for address in entry.get("addresses", ())]
-    return [*own, *_on_links(scenario, node)]
+    node_addresses = [address for entry in scenario["nodes"] if entry["name"] == node for address in entry.get("addresses", ())]
+    return [*node_addresses, *_on_links(scenario, node)]
 
 
 def _on_links(scenario: Scenario, node: str) -> list[str]:
     joined = (*scenario["links"], *scenario.get("tunnels", ()))
-    return [end["address"] for each in joined for end in (each["a"], each["b"]) if end["node"] == node]
+    return [end["address"] for link in joined for end in (link["a"], link["b"]) if end["node"] == node]
 
 
 def asked(scenario: Scenario, flow: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -157,12 +157,12 @@ def route(scenario: Scenario, flow: Mapping[str, Any], source: str, destination:
     whatever address the node at the other end has: a subflow is bound to its interface, beyond which Linux takes every destination to be
     (`ip_route_output_key_hash_rcu`), and a node answers for all of its addresses at each of its interfaces (`arp_ignore` 0).
     """
-    found = _route(scenario, flow, source, destination)
-    if found or not scenario.get("kernel"):
-        return found
-    own, target = _link_of(scenario, flow["client"], source), _owner(scenario, destination)
+    hops_there = _route(scenario, flow, source, destination)
+    if hops_there or not scenario.get("kernel"):
+        return hops_there
+    link, target = _link_of(scenario, flow["client"], source), _owner(scenario, destination)
     every = itertools.chain(hops(scenario), tunnels(scenario))
-    return next(((hop,) for hop in every if (hop.link, hop.sender, hop.receiver) == (own, flow["client"], target)), ())
+    return next(((hop,) for hop in every if (hop.link, hop.sender, hop.receiver) == (link, flow["client"], target)), ())
 
 
 def paths(scenario: Scenario, flow: Mapping[str, Any]) -> list[Path]:
@@ -202,24 +202,24 @@ def path_names(scenario: Scenario) -> dict[tuple[str, str], str]:
     one; where there is none, all links
     that some other path does not take. Two paths that would have the same name are told apart by their addresses.
     """
-    found: dict[tuple[str, str], str] = {}
+    names: dict[tuple[str, str], str] = {}
     # A flow of several paths tells them apart.
-    for own in sorted((paths(scenario, flow) for flow in scenario["flows"]), key=len, reverse=True):
-        for place, path in enumerate(own):
-            if (path.destination, path.source) not in found:
-                found.setdefault(
-                    (path.source, path.destination), _told_apart(path, [each for index, each in enumerate(own) if index != place])
+    for ways in sorted((paths(scenario, flow) for flow in scenario["flows"]), key=len, reverse=True):
+        for order, path in enumerate(ways):
+            if (path.destination, path.source) not in names:
+                names.setdefault(
+                    (path.source, path.destination), _told_apart(path, [other for index, other in enumerate(ways) if index != order])
                 )
     used: dict[str, int] = {}
-    for name in found.values():
+    for name in names.values():
         used[name] = used.get(name, 0) + 1
-    named = {pair: name if used[name] == 1 else f"{name} ({pair[0]} → {pair[1]})" for pair, name in found.items()}
+    named = {pair: name if used[name] == 1 else f"{name} ({pair[0]} → {pair[1]})" for pair, name in names.items()}
     # Plain TCP, measured for itself, may have a path that no flow has.
     joined = (*scenario["links"], *scenario.get("tunnels", ()))
     named |= {
-        pair: each["name"]
-        for each in joined
-        if (pair := (each["a"]["address"], each["b"]["address"])) not in named and pair[::-1] not in named
+        pair: link["name"]
+        for link in joined
+        if (pair := (link["a"]["address"], link["b"]["address"])) not in named and pair[::-1] not in named
     }
     for flow in scenario["flows"]:
         for path in paths(scenario, flow):
@@ -233,9 +233,11 @@ def path_names(scenario: Scenario) -> dict[tuple[str, str], str]:
 
 def _told_apart(path: Path, others: Sequence[Path]) -> str:
     taken = [{hop.link for hop in other.hops} for other in others]
-    alone = [hop for hop in path.hops if not any(hop.link in each for each in taken)]
+    alone = [hop for hop in path.hops if not any(hop.link in links for links in taken)]
     if not alone:
-        return " + ".join([hop.link for hop in path.hops if not all(hop.link in each for each in taken)] or [hop.link for hop in path.hops])
+        return " + ".join(
+            [hop.link for hop in path.hops if not all(hop.link in links for links in taken)] or [hop.link for hop in path.hops]
+        )
     # A device in front of a line is not what people call the path by.
     far = [hop for hop in alone if any(element["kind"] == "delay" and element["delay_ns"] for element in hop.elements)]
     return min(far or alone, key=_lowest_rate).link

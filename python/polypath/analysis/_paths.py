@@ -54,7 +54,7 @@ def path_figures(scenario: Scenario) -> pd.DataFrame:
 
 def small_buffers(scenario: Scenario) -> list[str]:
     """A sentence for each host whose largest buffer is below what a flow's paths need together (RFC 8684 section 3.3.1)."""
-    found: dict[str, None] = {}
+    sentences: dict[str, None] = {}
     for flow in scenario["flows"]:
         if flow["transport"] == "udp" or flow["app"].get("bits_per_s"):
             continue
@@ -66,15 +66,15 @@ def small_buffers(scenario: Scenario) -> list[str]:
         needed = BUFFER_OVERHEAD * rate * rtt_ns / 8e9
         down = flow.get("direction") == "download" or flow["app"]["kind"] == "requests"
         sender, reader = (flow["server"], flow["client"]) if down else (flow["client"], flow["server"])
-        for node, name, what in ((reader, "net.ipv4.tcp_rmem", "receive"), (sender, "net.ipv4.tcp_wmem", "send")):
+        for node, name, direction in ((reader, "net.ipv4.tcp_rmem", "receive"), (sender, "net.ipv4.tcp_wmem", "send")):
             most = _largest(scenario, node, name)
             if most < needed:
                 sentence = (
-                    f"the {what} buffer of `{node}` ends at {_size(most)}, and the paths of `{flow['name']}` need {_size(needed)} "
+                    f"the {direction} buffer of `{node}` ends at {_size(most)}, and the paths of `{flow['name']}` need {_size(needed)} "
                     f"({rate / 1e6:.4g} Mbit/s over {rtt_ns / 1e6:g} ms, twice what is under way): raise `{name}`"
                 )
-                found[sentence] = None
-    return list(found)
+                sentences[sentence] = None
+    return list(sentences)
 
 
 def short_queues(paths: pd.DataFrame) -> list[str]:
@@ -83,22 +83,22 @@ def short_queues(paths: pd.DataFrame) -> list[str]:
     After a loss cubic goes on with 0.7 of its window (RFC 9438 section 4.6), so a path stays full if its queue holds 43 % of what is under
     way (Appenzeller et al. 2004 for halving: all of it). Far below that, windows shrink before buffers matter.
     """
-    found: dict[str, None] = {}
+    sentences: dict[str, None] = {}
     for row in paths.to_dict("records"):
         if row["rtt_ms"] >= _LONG_MS and row["queue_ms"] < row["rtt_ms"] / 4:
-            found[
+            sentences[
                 f"the queue of {row['bottleneck']} holds {row['queue_ms']:.2g} ms of packets, and a round trip takes {row['rtt_ms']:g} ms: "
                 "one connection may not fill it, because it loses packets before its window is large enough"
             ] = None
-    return list(found)
+    return list(sentences)
 
 
 def _largest(scenario: Scenario, node: str, name: str) -> float:
     settings: Mapping[str, Any] = next(entry.get("sysctl", {}) for entry in scenario["nodes"] if entry["name"] == node)
-    given = settings.get(name)
-    if given is None:
+    value = settings.get(name)
+    if value is None:
         return _DEFAULT_MOST[name]
-    parts: Sequence[Any] = given.split() if isinstance(given, str) else given
+    parts: Sequence[Any] = value.split() if isinstance(value, str) else value
     return float(parts[-1])
 
 
@@ -117,14 +117,14 @@ def _bottleneck(path: Path, span: tuple[int, int]) -> tuple[Hop | None, float]:
     limits, _ = capacities([path], span)
     if not limits:
         return None, math.nan
-    found: tuple[float, Hop | None, float] = (UNLIMITED, None, math.nan)
+    narrowest: tuple[float, Hop | None, float] = (UNLIMITED, None, math.nan)
     for hop in path.hops:
-        own = [element for element in hop.elements if element["kind"] in ("rate", "trace")]
-        for element, (rate, uses) in zip(own, capacities([_only(path, hop)], span)[0], strict=True):
+        limiting = [element for element in hop.elements if element["kind"] in ("rate", "trace")]
+        for element, (rate, uses) in zip(limiting, capacities([_only(path, hop)], span)[0], strict=True):
             carried = rate / uses[0]
-            if carried < found[0]:
-                found = (carried, hop, _queue_bits(element, hop) / rate if rate > 0 else math.nan)
-    return found[1], found[2]
+            if carried < narrowest[0]:
+                narrowest = (carried, hop, _queue_bits(element, hop) / rate if rate > 0 else math.nan)
+    return narrowest[1], narrowest[2]
 
 
 def _only(path: Path, hop: Hop) -> Path:

@@ -27,11 +27,11 @@ def beside(
     texts = {key: _texts(measured[key]).to_numpy(dtype=object) for key in keys if not (of_runs and key == SUBFLOW)}
     metrics = {metric: measured[metric].to_numpy(dtype=float, na_value=math.nan) for metric in compare.values() if metric in measured}
     rows = []
-    for (_, line), *own in zip(published.iterrows(), *(_texts(published[key]) for key in keys), strict=True):
-        if of_runs and SUBFLOW in keys and own[list(keys).index(SUBFLOW)]:
+    for (_, line), *row_texts in zip(published.iterrows(), *(_texts(published[key]) for key in keys), strict=True):
+        if of_runs and SUBFLOW in keys and row_texts[list(keys).index(SUBFLOW)]:
             continue
         match = np.full(len(measured), fill_value=True)
-        for key, wanted in zip(keys, own, strict=True):
+        for key, wanted in zip(keys, row_texts, strict=True):
             # An empty field says nothing of its column.
             if wanted:
                 match &= texts[key] == wanted
@@ -39,12 +39,12 @@ def beside(
             if pd.isna(line[column]):
                 continue
             said = float(line[column])
-            found = metrics[metric][match] if metric in metrics else np.empty(0)
-            values = found[~np.isnan(found)].tolist()
+            matching = metrics[metric][match] if metric in metrics else np.empty(0)
+            values = matching[~np.isnan(matching)].tolist()
             got = sum(values) / len(values) if values else math.nan
             rows.append(
                 {
-                    **dict(zip(keys, own, strict=True)),
+                    **dict(zip(keys, row_texts, strict=True)),
                     "column": column,
                     "metric": metric,
                     "published": said,

@@ -60,10 +60,10 @@ def summarise(table: pd.DataFrame, by: Sequence[str], metrics: Sequence[str], co
         row = dict(zip(by, key, strict=True))
         row["n"] = len(where)
         for metric in metrics:
-            found = measured.get(metric, missing)[where]
-            known = found[~np.isnan(found)].tolist()
-            row[metric] = sum(known) / len(known) if known else math.nan
-            row[f"{metric}_ci"] = half_width(known, confidence)
+            samples = measured.get(metric, missing)[where]
+            finite = samples[~np.isnan(samples)].tolist()
+            row[metric] = sum(finite) / len(finite) if finite else math.nan
+            row[f"{metric}_ci"] = half_width(finite, confidence)
         rows.append(row)
     columns = [*by, "n", *(name for metric in metrics for name in (metric, f"{metric}_ci"))]
     return pd.DataFrame(rows, columns=columns)
@@ -79,7 +79,7 @@ def groups(table: pd.DataFrame, by: Sequence[str]) -> list[tuple[tuple[Any, ...]
     numbers = table.groupby(list(by), sort=False, dropna=False).ngroup().to_numpy()
     order = np.argsort(numbers, kind="stable")
     places = np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1)
-    first = [own[0] for own in places]
+    first = [where[0] for where in places]
     names = [[math.nan if pd.isna(value) else value for value in table[name].iloc[first]] for name in by]
     return list(zip(zip(*names, strict=True), places, strict=True))
 

@@ -46,8 +46,8 @@ class Sequential:
         """What the runs decide, one after another, and how many of them it took; None as long as they decide nothing."""
         bound = math.log((1 - self.error) / self.error)
         evidence = 0.0
-        for count, each in enumerate(failed, 1):
-            evidence += math.log(self.bad / self.good) if each else math.log((1 - self.bad) / (1 - self.good))
+        for count, run_failed in enumerate(failed, 1):
+            evidence += math.log(self.bad / self.good) if run_failed else math.log((1 - self.bad) / (1 - self.good))
             if abs(evidence) >= bound:
                 return ("bad" if evidence > 0 else "good"), count
         return None, len(failed)

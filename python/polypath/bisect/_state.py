@@ -64,8 +64,8 @@ class Session:
 
     def asked(self) -> Asked:
         """What was asked."""
-        found = json.loads((self.folder / "asked.json").read_text(encoding="utf-8"))
-        return Asked(**{**found, "command": tuple(found["command"]), "seeds": tuple(found["seeds"])})
+        fields = json.loads((self.folder / "asked.json").read_text(encoding="utf-8"))
+        return Asked(**{**fields, "command": tuple(fields["command"]), "seeds": tuple(fields["seeds"])})
 
     def checkout(self, commit: str) -> None:
         """Has the tree be as a commit left it."""
@@ -79,12 +79,12 @@ class Session:
         """Short hash and subject."""
         return git(self.tree, "log", "-1", "--format=%h %s", commit).strip()
 
-    def keep(self, commit: str, found: Mapping[str, Any]) -> None:
+    def keep(self, commit: str, judgement: Mapping[str, Any]) -> None:
         """Writes down what a commit was found to be."""
         file = self.folder / "commits" / f"{commit}.json"
         file.parent.mkdir(exist_ok=True)
         aside = file.with_suffix(".new")
-        aside.write_text(json.dumps({"commit": commit, **found}, indent=1) + "\n", encoding="utf-8")
+        aside.write_text(json.dumps({"commit": commit, **judgement}, indent=1) + "\n", encoding="utf-8")
         aside.replace(file)
 
     def kept(self, commit: str) -> dict[str, Any] | None:

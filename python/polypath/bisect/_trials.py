@@ -73,23 +73,23 @@ def _selftests(tests: Sequence[selftests.Test], subtest: str | None, folder: Pat
 
 
 def _fails(record: selftests.Record, subtest: str | None) -> bool:
-    told = selftests.told(record)
+    outcomes = selftests.outcomes(record)
     if subtest is None:
-        return any(each.verdict == "fail" for each in told)
+        return any(outcome.verdict == "fail" for outcome in outcomes)
     # Who names a subtest wants to know even where the test itself ignores it; one that is not reached has not passed.
-    own = [each for each in told if each.name == subtest]
-    return not own or any(each.verdict in ("fail", "ignored") for each in own)
+    of_subtest = [outcome for outcome in outcomes if outcome.name == subtest]
+    return not of_subtest or any(outcome.verdict in ("fail", "ignored") for outcome in of_subtest)
 
 
 def _claim(study: Study, claim: str, folder: Path) -> Make:
-    chosen = [each for each in study.claims if each.id == claim]
+    chosen = [candidate for candidate in study.claims if candidate.id == claim]
     if not chosen:
-        have = ", ".join(each.id for each in study.claims) or "none"
+        have = ", ".join(candidate.id for candidate in study.claims) or "none"
         raise BisectError(f'the study {study.name} has no claim "{claim}" to check; it has {have}')
 
     def make(kernel: linux.Kernel) -> Trial:
         def failed(seed: int) -> bool:
-            experiments = {name: each.model_copy(update={"seeds": None}) for name, each in study.experiments.items()}
+            experiments = {name: experiment.model_copy(update={"seeds": None}) for name, experiment in study.experiments.items()}
             one = study.replace(
                 seeds=[seed], claims=tuple(chosen), conclusion=None, **({"experiments": experiments} if experiments else {})
             )

@@ -53,22 +53,22 @@ def advise(
     from polypath.advise import as_json as plain
 
     with _Progress() as shown:
-        found = find_out(
+        advice = find_out(
             links, uses, folder=out_folder, budget_text=budget, notes=notes, on_linux=on_linux, stage=shown.stage, progress=shown.advance
         )
     page = None
     if report:
         from . import _report
 
-        page = _report.write(found.results, _report.material_of(found.results))
+        page = _report.write(advice.results, _report.material_of(advice.results))
     if as_json:
         import json
 
-        sys.stdout.write(json.dumps(plain(found), indent=1) + "\n")
+        sys.stdout.write(json.dumps(plain(advice), indent=1) + "\n")
         return
     from . import _advised
 
-    _advised.tell(found)
+    _advised.tell(advice)
     if page is not None:
         out.print(f"report: {page}", soft_wrap=True)
     out.print(f"its runs again: polypath run {out_folder}", soft_wrap=True)
@@ -77,12 +77,12 @@ def advise(
 def _paths(words: list[str], file: str | None, from_host: bool, captures: list[Path]) -> tuple[list[Link], list[str]]:
     from polypath.advise import AdviceError, path_in_words
 
-    given = [name for name, there in (("--file", file), ("--from-capture", captures)) if there]
-    given += ["--from-host"] if from_host else ["--path"] if words else []
-    if not given:
+    sources = [name for name, there in (("--file", file), ("--from-capture", captures)) if there]
+    sources += ["--from-host"] if from_host else ["--path"] if words else []
+    if not sources:
         raise AdviceError('there is no path to advise on: describe one, like --path "50/10mbit 20ms", or take --from-host')
-    if len(given) > 1:
-        raise AdviceError(f"{' and '.join(given)} both say what the paths are: take one of them")
+    if len(sources) > 1:
+        raise AdviceError(f"{' and '.join(sources)} both say what the paths are: take one of them")
     if file is not None:
         from polypath.advise import paths_of_file
 
@@ -120,10 +120,10 @@ class _Progress:
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
 
-    def stage(self, what: str, runs: int) -> None:
+    def stage(self, title: str, runs: int) -> None:
         if not err.is_terminal:
-            err.print(what + (f": {runs} runs at the most" if runs else ""), soft_wrap=True)
-        self._bar.reset(self._task, total=runs or None, description=what)
+            err.print(title + (f": {runs} runs at the most" if runs else ""), soft_wrap=True)
+        self._bar.reset(self._task, total=runs or None, description=title)
 
     def advance(self, runs: int) -> None:
         self._bar.advance(self._task, runs)

@@ -10,113 +10,113 @@ from ._console import out
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from polypath.advise import Advice, Place
+    from polypath.advise import Advice, Rank
 
 
-def tell(found: Advice) -> None:
+def tell(advice: Advice) -> None:
     from polypath.advise import left_early, use
 
-    question = found.question
+    question = advice.question
     for path in question.paths:
-        out.print(f"{path.name}: {path.told()}", soft_wrap=True)
-    for note in found.notes:
+        out.print(f"{path.name}: {path.text()}", soft_wrap=True)
+    for note in advice.notes:
         out.print(f"  {note}", style="dim", soft_wrap=True)
     wanted = ", ".join(f"{name} {100 * weight:.0f} % ({use(name).what})" for name, weight in question.weights.items())
     out.print(f"for: {wanted}\n", soft_wrap=True)
-    first, *others = found.answer
+    first, *others = advice.answer
     out.print(first, style="bold", soft_wrap=True)
     for sentence in others:
         out.print(sentence, soft_wrap=True)
     out.print()
-    _ranking(found)
-    tried = f"{found.settings} settings were tried in {found.runs} runs on the simulator"
-    out.print(f"{tried}; these were compared in {found.networks} further networks.")
+    _ranking(advice)
+    tried = f"{advice.settings} settings were tried in {advice.runs} runs on the simulator"
+    out.print(f"{tried}; these were compared in {advice.networks} further networks.")
     advised, measure = (
         ", ".join(f"{round(100 * harm)} % on {path.name}" for harm, path in zip(harms, question.paths, strict=True))
-        for harms in (found.ranking.advice.harm.by_path, found.yardstick)
+        for harms in (advice.ranking.advice.harm.by_path, advice.yardstick)
     )
     out.print(
         "harm: what a TCP connection of somebody else on a path loses beside the host, on the worst path (simulator, a few networks: "
         f"roughly); beside the advice it loses {advised}, beside one plain TCP connection of the host {measure}",
         soft_wrap=True,
     )
-    if found.left:
-        out.print(left_early(found.left), soft_wrap=True)
-    out.print(found.confirmation.sentence + "\n", soft_wrap=True)
-    _commands(found)
+    if advice.left:
+        out.print(left_early(advice.left), soft_wrap=True)
+    out.print(advice.confirmation.sentence + "\n", soft_wrap=True)
+    _commands(advice)
     out.print("\nnot tried:")
-    for line in found.untried:
+    for line in advice.untried:
         out.print(f"  {line}", soft_wrap=True)
 
 
-def _commands(found: Advice) -> None:
+def _commands(advice: Advice) -> None:
     from rich.text import Text
 
     from polypath.advise import NEEDS, commands, variables
 
-    question, ranked = found.question, found.ranking
-    for heading, place in (("advice", ranked.advice), ("a stock kernel", ranked.stock)):
-        if heading != "advice" and place is ranked.advice:
+    question, ranked = advice.question, advice.ranking
+    for heading, rank in (("advice", ranked.advice), ("a stock kernel", ranked.stock)):
+        if heading != "advice" and rank is ranked.advice:
             continue
-        out.print(Text.assemble((f"{heading}: {place.setting.name}", "bold"), f" ({NEEDS[place.setting.needs]})"))
-        if not (lines := commands(question, place.setting)):
+        out.print(Text.assemble((f"{heading}: {rank.setting.name}", "bold"), f" ({NEEDS[rank.setting.needs]})"))
+        if not (lines := commands(question, rank.setting)):
             out.print("  nothing to set")
             continue
-        asked = variables(question, place.setting)
-        given = "".join(f"{name}=... " for name, _ in asked)
+        asked = variables(question, rank.setting)
+        assignments = "".join(f"{name}=... " for name, _ in asked)
         if heading == "advice":
             for where in ("host", "server"):
-                own = "".join(f"{name}=... " for name, _ in asked) if where == "host" else ""
-                if (found.folder / f"{where}.sh").is_file():
-                    file: Path = found.folder / f"{where}.sh"
+                here = "".join(f"{name}=... " for name, _ in asked) if where == "host" else ""
+                if (advice.folder / f"{where}.sh").is_file():
+                    file: Path = advice.folder / f"{where}.sh"
                     out.print(
-                        f"  on the {where}, as root: {own}sh {file}   (and to take it back: sh {file} undo)", style="cyan", soft_wrap=True
+                        f"  on the {where}, as root: {here}sh {file}   (and to take it back: sh {file} undo)", style="cyan", soft_wrap=True
                     )
-        for name, meaning in asked if given else ():
+        for name, meaning in asked if assignments else ():
             out.print(f"  {name}=...   # {meaning}", style="dim", soft_wrap=True)
         for where in ("host", "server"):
-            own_lines = [each.line for each in lines if each.where == where]
+            own_lines = [command.line for command in lines if command.where == where]
             if own_lines:
                 out.print(f"  which is, on the {where}:" if heading == "advice" else f"  on the {where}, as root:")
             for line in own_lines:
                 out.print(f"    {line}", style="cyan", markup=False, soft_wrap=True)
 
 
-def _ranking(found: Advice) -> None:
+def _ranking(advice: Advice) -> None:
     from rich.measure import Measurement
 
-    table = _table(found)
+    table = _table(advice)
     if Measurement.get(out, out.options.update(max_width=1000), table).maximum <= out.width:
         out.print(table)
         return
     # Where a table has no room nothing of it is cut.
-    for place, remark in _rows(found):
-        out.print(place.setting.name + (f": {remark}" if remark else ""), style="bold" if place is found.ranking.advice else None)
-        out.print(f"  {_figures(found, place)}", soft_wrap=True)
-        out.print(f"  {_share(place)} of the best, harm {round(100 * place.harm.worst)} %", soft_wrap=True)
+    for rank, remark in _rows(advice):
+        out.print(rank.setting.name + (f": {remark}" if remark else ""), style="bold" if rank is advice.ranking.advice else None)
+        out.print(f"  {_figures(advice, rank)}", soft_wrap=True)
+        out.print(f"  {_share(rank)} of the best, harm {round(100 * rank.harm.worst)} %", soft_wrap=True)
     out.print()
 
 
 _LACKS = {"ours": "needs polypath cc load", "other": "needs another kernel", "tunnel": "needs a tunnel to a host of yours"}
 
 
-def _rows(found: Advice) -> list[tuple[Place, str]]:
+def _rows(advice: Advice) -> list[tuple[Rank, str]]:
     """Each place with what is to be said of it; what may be the advice stands first."""
     from polypath.advise import by_use
 
-    ranked = found.ranking
-    told = []
-    for place in by_use(ranked):
-        words = [word for word, it in (("the advice", ranked.advice), ("Linux by itself", ranked.default)) if it is place]
-        if place is ranked.stock and place is not ranked.advice:
+    ranked = advice.ranking
+    rows = []
+    for rank in by_use(ranked):
+        words = [word for word, it in (("the advice", ranked.advice), ("Linux by itself", ranked.default)) if it is rank]
+        if rank is ranked.stock and rank is not ranked.advice:
             words.append("best of a stock kernel")
-        if place.setting.needs != "stock":
-            words.append(_LACKS[place.setting.needs])
-        told.append((place, ", ".join(words)))
-    return told
+        if rank.setting.needs != "stock":
+            words.append(_LACKS[rank.setting.needs])
+        rows.append((rank, ", ".join(words)))
+    return rows
 
 
-def _table(found: Advice) -> Table:
+def _table(advice: Advice) -> Table:
     from rich import box
     from rich.table import Table
 
@@ -124,26 +124,26 @@ def _table(found: Advice) -> Table:
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("setting", vertical="bottom", no_wrap=True)
-    for name in found.question.weights:
+    for name in advice.question.weights:
         table.add_column(f"{name}\n{use(name).figure.split()[-1]}\n{use(name).unit}", justify="right", vertical="bottom", no_wrap=True)
     table.add_column("score, of\nthe best", justify="right", vertical="bottom", no_wrap=True)
     table.add_column("harm", justify="right", vertical="bottom", no_wrap=True)
-    for place, remark in _rows(found):
-        figures = [f"{place.figures[each]:.1f}" for each in found.question.weights]
-        style = "bold" if place is found.ranking.advice else None
-        table.add_row(place.setting.name, *figures, _share(place), f"{round(100 * place.harm.worst)} %", style=style)
+    for rank, remark in _rows(advice):
+        figures = [f"{rank.figures[name]:.1f}" for name in advice.question.weights]
+        style = "bold" if rank is advice.ranking.advice else None
+        table.add_row(rank.setting.name, *figures, _share(rank), f"{round(100 * rank.harm.worst)} %", style=style)
         if remark:
             table.add_row(f"  {remark}", style="dim")
     return table
 
 
-def _figures(found: Advice, place: Place) -> str:
+def _figures(advice: Advice, rank: Rank) -> str:
     from polypath.advise import use
 
-    return ", ".join(f"{name} {place.figures[name]:.1f} {use(name).unit}" for name in found.question.weights)
+    return ", ".join(f"{name} {rank.figures[name]:.1f} {use(name).unit}" for name in advice.question.weights)
 
 
-def _share(place: Place) -> str:
+def _share(rank: Rank) -> str:
     from polypath.advise import share
 
-    return share(place.of_best)
+    return share(rank.of_best)

@@ -71,8 +71,8 @@ def build(names: Iterable[str] = COMMANDS) -> typer.Typer:
         callback=_root,
     )
     for name in names:
-        module, found = COMMANDS[name]
-        command = getattr(import_module(module, __package__), found)
+        module, function = COMMANDS[name]
+        command = getattr(import_module(module, __package__), function)
         if isinstance(command, typer.Typer):
             app.add_typer(command, name=name)
         else:
@@ -116,8 +116,8 @@ def main() -> None:
     except OSError as error:
         # The system names a file that cannot be opened, and none that is full.
         if error.errno in FULL:
-            what = f"{error.filename}: " if error.filename else ""
-            complain(f"{what}{os.strerror(error.errno).lower()}: make room, or choose another folder; what is finished is kept")
+            file = f"{error.filename}: " if error.filename else ""
+            complain(f"{file}{os.strerror(error.errno).lower()}: make room, or choose another folder; what is finished is kept")
         elif error.errno in PLACES and error.filename is not None:
             complain(f"{error.filename}: {os.strerror(error.errno).lower()}; choose another file or folder, or mend this one")
         else:

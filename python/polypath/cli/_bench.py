@@ -65,10 +65,10 @@ def bench(
         return
     if engine != "sim":
         raise StudyError(unknown("engine to measure", engine, ("sim", "linux")))
-    known = _native.bench_cases()
+    known_cases = _native.bench_cases()
     for case in cases or []:
-        if case not in known:
-            raise StudyError(unknown("case", case, known))
+        if case not in known_cases:
+            raise StudyError(unknown("case", case, known_cases))
     if cc:
         if cases:
             raise StudyError(f"--cc compares congestion controls on a case of its own; leave out {' '.join(cases)}, or --cc")
@@ -76,7 +76,7 @@ def bench(
         return
     queue = _median([_measured("queue", str(_QUEUE_SOURCES), str(_QUEUE_EVENTS)) for _ in range(repeat)])
     figures: dict[str, dict[str, float]] = {}
-    for case in cases or known:
+    for case in cases or known_cases:
         if err.is_terminal:
             err.print(f"{case} ...", end="\r")
         figures[case] = _case(_median([_measured(case) for _ in range(repeat)]))
@@ -85,30 +85,30 @@ def bench(
 
 def _algorithms(wanted: list[str], repeat: int) -> dict[str, dict[str, float]]:
     """Figures of each congestion control, in turns, so that a busy moment of the machine does not hit one alone."""
-    known = [algorithm[0] for algorithm in _native.algorithms()]
+    algorithms = [algorithm[0] for algorithm in _native.algorithms()]
     names = list(dict.fromkeys(name for text in wanted for name in text.split(",")))
-    names = known if names == ["all"] else names
+    names = algorithms if names == ["all"] else names
     for name in names:
-        if name not in known:
-            raise StudyError(unknown("congestion control", name, known))
+        if name not in algorithms:
+            raise StudyError(unknown("congestion control", name, algorithms))
     measured: dict[str, list[dict[str, float]]] = {name: [] for name in names}
     for _ in range(repeat):
         for name in names:
             if err.is_terminal:
                 err.print(f"{name} ...", end="\r")
             measured[name].append(_measured("cc", name))
-    return {name: _case(_median(each)) for name, each in measured.items()}
+    return {name: _case(_median(repetitions)) for name, repetitions in measured.items()}
 
 
-def _print(figures: dict[str, dict[str, float]], what: str, bare: float | None, *, as_json: bool) -> None:
+def _print(figures: dict[str, dict[str, float]], title: str, bare: float | None, *, as_json: bool) -> None:
     if as_json:
-        rows = {"cases" if what == "case" else "cc": [{"name": case, **row, **_ratio(row, bare)} for case, row in figures.items()]}
+        rows = {"cases" if title == "case" else "cc": [{"name": case, **row, **_ratio(row, bare)} for case, row in figures.items()]}
         sys.stdout.write(json.dumps(rows | ({} if bare is None else {"bare_queue_ns_per_event": bare}), indent=1) + "\n")
         return
     heads = ["M packets/s", "ns/packet", "events/packet", "ns/event", "wall s", "peak MB"]
     if bare is not None:
         heads.append("bare events/packet")
-    table = Table(what, *(Column(head, justify="right") for head in heads))
+    table = Table(title, *(Column(head, justify="right") for head in heads))
     for case, row in figures.items():
         per_packet = 1e9 / row["packets_per_s"]
         per_event = per_packet / row["events_per_packet"]
@@ -146,5 +146,8 @@ def _measured(*arguments: str) -> dict[str, float]:
 
 def _median(measured: list[dict[str, float]]) -> dict[str, float]:
     """The measurement with the median time; memory is the largest of all."""
-    wall = statistics.median_low(each["wall_s"] for each in measured)
-    return {**next(each for each in measured if each["wall_s"] == wall), "rss_mb": max(each["rss_mb"] for each in measured)}
+    wall = statistics.median_low(repetition["wall_s"] for repetition in measured)
+    return {
+        **next(repetition for repetition in measured if repetition["wall_s"] == wall),
+        "rss_mb": max(repetition["rss_mb"] for repetition in measured),
+    }

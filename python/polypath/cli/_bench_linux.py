@@ -99,8 +99,8 @@ def bench(cases: list[str], repeat: int, kernel: str, *, as_json: bool) -> None:
 
 def _median(name: str, repeat: int, kernel: str) -> dict[str, float]:
     """The measurement with the median time."""
-    found = sorted((_measured(name, kernel) for _ in range(repeat)), key=lambda measured: measured["wall_s"])
-    return found[(repeat - 1) // 2]
+    measurements = sorted((_measured(name, kernel) for _ in range(repeat)), key=lambda measured: measured["wall_s"])
+    return measurements[(repeat - 1) // 2]
 
 
 def _measured(name: str, kernel: str) -> dict[str, float]:

@@ -41,8 +41,8 @@ def load(names: _Names, cc_path: CcPath = None) -> None:
     for name in kernelcc.load(names):
         out.print(f"loaded {name}; choose it with: sysctl net.ipv4.tcp_congestion_control={name}, or setsockopt TCP_CONGESTION")
     state = kernelcc.status()
-    coupled = {each.kernel_name for each in state.algorithms if each.coupled}
-    if not state.mptcp and any(each.name in coupled for each in state.loaded):
+    coupled = {algorithm.kernel_name for algorithm in state.algorithms if algorithm.coupled}
+    if not state.mptcp and any(algorithm.name in coupled for algorithm in state.loaded):
         out.print("MPTCP is switched off here, and without it a coupled algorithm is alone on its path: sysctl net.mptcp.enabled=1")
 
 
@@ -65,16 +65,16 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="For programs.")
         return
     table = Table("congestion control", "from", "any user", "used by", title=f"Linux {state.release}", title_justify="left")
     words = {"loaded": "polypath", "held": "polypath, while a process holds it", "leaving": "polypath, unloaded"}
-    known = {each.kernel_name for each in state.algorithms}
+    built_in = {algorithm.kernel_name for algorithm in state.algorithms}
     for ours in state.loaded:
-        another = ", another build" if ours.name in known else ", your own"
+        another = ", another build" if ours.name in built_in else ", your own"
         whose = words[ours.how] + ("" if ours.this_build else another)
         table.add_row(ours.name, whose, "yes" if ours.allowed else "no", _users(ours.sockets) or _counted(ours.users))
-    for own in state.own:
-        table.add_row(own.name, "the kernel", "yes" if own.allowed else "no", _users(own.sockets))
+    for algorithm in state.own:
+        table.add_row(algorithm.name, "the kernel", "yes" if algorithm.allowed else "no", _users(algorithm.sockets))
     out.print(table)
-    here = {each.name for each in state.loaded}
-    rest = [each.name for each in state.algorithms if each.kernel_name not in here]
+    here = {algorithm.name for algorithm in state.loaded}
+    rest = [algorithm.name for algorithm in state.algorithms if algorithm.kernel_name not in here]
     if rest:
         out.print(f"can be loaded: {' '.join(rest)}")
 
@@ -86,8 +86,8 @@ def check(
     cc_path: CcPath = None,
 ) -> None:
     """Run every algorithm in this kernel and in the simulator, on scripted and random flows, and compare the windows."""
-    own = use_custom(cc_path)
-    same, lines = kernelcc.check(names or own, seed=seed)
+    custom = use_custom(cc_path)
+    same, lines = kernelcc.check(names or custom, seed=seed)
     for line in lines:
         out.print(line, soft_wrap=True)
     if not same:

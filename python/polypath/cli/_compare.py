@@ -77,11 +77,11 @@ def compare(
         for engine, version in _platforms(_words(engines), _words(kernel or ""))
     ]
     failures = []
-    for each in plans:
-        for line in (*each.left_out, *each.notes):
+    for work in plans:
+        for line in (*work.left_out, *work.notes):
             err.print(f"{loaded.name}: {line}", soft_wrap=True)
         try:
-            carry_out(each, workers)
+            carry_out(work, workers)
         except EngineError as error:
             # What did run can be compared all the same.
             failures.append(str(error))
@@ -94,26 +94,26 @@ def compare(
         write,
     )  # The drawing library takes longer to load than most commands take to run.
 
-    made = material(results)
+    tables = material(results)
     # The results folder may hold other parts and other engines of the study from before.
-    keys = {run.key for each in plans for run in each.runs}
-    compared = comparison(made, runs=keys)
+    keys = {run.key for work in plans for run in work.runs}
+    compared = comparison(tables, runs=keys)
     if compared is None and failures:
         raise EngineError("\n".join(failures))
     if compared is None:
         raise StudyError(f"there is nothing to compare: only one engine ran {loaded.name}; name two, like --engines sim,linux")
     if as_json:
-        sys.stdout.write(json.dumps({**_json(loaded, compared), "claims": _claims(made, compared.platforms)}, indent=1) + "\n")
+        sys.stdout.write(json.dumps({**_json(loaded, compared), "claims": _claims(tables, compared.platforms)}, indent=1) + "\n")
     else:
         _print(loaded, compared)
         if loaded.claims:
-            out.print(claims(made, compared.platforms))
-        for sentence in (*made.origin, *warnings(made.runs[made.runs["key"].isin(keys)], made.parameters)):
+            out.print(claims(tables, compared.platforms))
+        for sentence in (*tables.origin, *warnings(tables.runs[tables.runs["key"].isin(keys)], tables.parameters)):
             out.print(Text(sentence, style="yellow"), soft_wrap=True)
         for sentence in comparison_sentences(compared):
             out.print(sentence, soft_wrap=True)
     if report:
-        (err if as_json else out).print(f"report: {write(made, results.folder)}", soft_wrap=True)
+        (err if as_json else out).print(f"report: {write(tables, results.folder)}", soft_wrap=True)
     if failures:
         raise EngineError("\n".join(failures))
 
@@ -133,18 +133,18 @@ def _platforms(engines: Sequence[str], kernels: Sequence[str]) -> list[tuple[str
     """Engine and kernel of each column."""
     if kernels and "linux" not in engines:
         raise StudyError("--kernel names kernels of the engine linux; add it, like --engines sim,linux")
-    found: list[tuple[str, str | None]] = []
+    platforms: list[tuple[str, str | None]] = []
     for engine in engines:
-        found += [(engine, version) for version in kernels] if engine == "linux" and kernels else [(engine, None)]
-    return list(dict.fromkeys(found))
+        platforms += [(engine, version) for version in kernels] if engine == "linux" and kernels else [(engine, None)]
+    return list(dict.fromkeys(platforms))
 
 
-def _print(study: Study, made: Comparison) -> None:
-    for name, rows in made.rows.groupby("experiment", sort=False):
-        out.print(_table(study.all_experiments[str(name)].title or str(name), rows, made))
+def _print(study: Study, comparison: Comparison) -> None:
+    for name, rows in comparison.rows.groupby("experiment", sort=False):
+        out.print(_table(study.all_experiments[str(name)].title or str(name), rows, comparison))
 
 
-def _table(title: str, rows: pd.DataFrame, made: Comparison) -> Table:
+def _table(title: str, rows: pd.DataFrame, comparison: Comparison) -> Table:
     import pandas as pd
 
     from polypath.analysis import PLATFORM
@@ -152,42 +152,42 @@ def _table(title: str, rows: pd.DataFrame, made: Comparison) -> Table:
 
     # Distributions and two platforms take the room; the report has the rest.
     spread = bool(rows["distance"].notna().any())
-    names, roomy = parameters_apart(rows, made.by), not spread and out.width >= _ROOMY * len(made.judged)
+    names, roomy = parameters_apart(rows, comparison.by), not spread and out.width >= _ROOMY * len(comparison.judged)
     table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
     names = [*names, "flow"] if rows["flow"].nunique() > 1 or not names else names
     for name in names:
         table.add_column(name, vertical="bottom")
     unit = "s" if (rows["metric"] == "completion_s").all() else "Mbit/s"
-    for platform in made.platforms:
+    for platform in comparison.platforms:
         table.add_column(f"{platform}\n{unit}", justify="right")
-    for platform in made.judged:
-        of = f"{platform}\n" if len(made.judged) > 1 else ""
+    for platform in comparison.judged:
+        of = f"{platform}\n" if len(comparison.judged) > 1 else ""
         heads = ["deviation", "within\n10 %", *["over the same starts"] * spread, *["windows\narea", "srtt\ndeviation"] * roomy]
-        for head in (of + each for each in heads):
+        for head in (of + suffix for suffix in heads):
             table.add_column(head, justify="left" if head.endswith(("10 %", "starts")) else "right", vertical="bottom")
     if roomy:
         table.add_column("retrans-\nmissions", justify="right")
     table.add_column("limited by", vertical="bottom")
     styles = {"yes": "green", "no": "red"}
-    for _, cell in rows.groupby(list(made.by), sort=False, dropna=False):
-        own = {str(row[PLATFORM]): row for _, row in cell.iterrows()}
+    for _, cell in rows.groupby(list(comparison.by), sort=False, dropna=False):
+        row_of = {str(row[PLATFORM]): row for _, row in cell.iterrows()}
         line: list[str | Text] = ["" if pd.isna(cell[name].iloc[0]) else str(cell[name].iloc[0]) for name in names]
-        line += [mean_and_interval(own[platform]) for platform in made.platforms]
-        for platform in made.judged:
-            row = own[platform]
+        line += [mean_and_interval(row_of[platform]) for platform in comparison.platforms]
+        for platform in comparison.judged:
+            row = row_of[platform]
             within = within_of(row)
             line += [_share(row["deviation"], 1), Text(within, style=styles.get(within, "")), *[_over_starts(row["distance"])] * spread]
             line += [f"{row['window_area']:.2f}" if _known(row["window_area"]) else "", _share(row["srtt_deviation"], 0)] if roomy else []
-        sent = [own[platform]["retransmissions"] for platform in made.platforms]
-        line += [" / ".join(f"{each:.0f}" if _known(each) else "–" for each in sent)] if roomy else []
-        table.add_row(*line, limits_of(own, made.platforms))
+        sent = [row_of[platform]["retransmissions"] for platform in comparison.platforms]
+        line += [" / ".join(f"{value:.0f}" if _known(value) else "–" for value in sent)] if roomy else []
+        table.add_row(*line, limits_of(row_of, comparison.platforms))
     return table
 
 
-def _over_starts(found: Distance | None) -> Text:
-    if found is None:
+def _over_starts(distance: Distance | None) -> Text:
+    if distance is None:
         return Text("")
-    return Text(str(found), style="red" if found.standing == "differs" else "green")
+    return Text(str(distance), style="red" if distance.standing == "differs" else "green")
 
 
 def _share(value: float, digits: int) -> str:
@@ -198,7 +198,7 @@ def _known(value: Any) -> bool:
     return value is not None and math.isfinite(value)
 
 
-def _json(study: Study, made: Comparison) -> dict[str, Any]:
+def _json(study: Study, comparison: Comparison) -> dict[str, Any]:
     """Everything that the tables show, unrounded; what is not known is null."""
     import pandas as pd
 
@@ -206,10 +206,12 @@ def _json(study: Study, made: Comparison) -> dict[str, Any]:
     from polypath.report import comparison_sentences
 
     rows = []
-    for _, cell in made.rows.groupby(list(made.by), sort=False, dropna=False):
+    for _, cell in comparison.rows.groupby(list(comparison.by), sort=False, dropna=False):
         first = cell.iloc[0]
-        parameters = {name: _plain(first[name]) for name in made.by if name not in ("experiment", "flow") and not pd.isna(first[name])}
-        figures = [column for column in cell.columns if column not in (*made.by, PLATFORM, "metric", "distance")]
+        parameters = {
+            name: _plain(first[name]) for name in comparison.by if name not in ("experiment", "flow") and not pd.isna(first[name])
+        }
+        figures = [column for column in cell.columns if column not in (*comparison.by, PLATFORM, "metric", "distance")]
         rows.append(
             {
                 "experiment": first["experiment"],
@@ -219,15 +221,17 @@ def _json(study: Study, made: Comparison) -> dict[str, Any]:
                 "platforms": {row[PLATFORM]: _figures(row, figures) for _, row in cell.iterrows()},
             }
         )
-    windows = [{name: _plain(row[name]) for name in made.windows.columns} for _, row in made.windows.iterrows()]
-    counts = {platform: dict(zip(("within_10_percent", "of"), made.count(platform), strict=True)) for platform in made.judged}
+    windows = [{name: _plain(row[name]) for name in comparison.windows.columns} for _, row in comparison.windows.iterrows()]
+    counts = {platform: dict(zip(("within_10_percent", "of"), comparison.count(platform), strict=True)) for platform in comparison.judged}
     return {
         "study": study.name,
-        "platforms": list(made.platforms),
-        "referee": made.reference,
+        "platforms": list(comparison.platforms),
+        "referee": comparison.reference,
         "counts": counts,
-        "over_starts": {platform: in_words(made.distances(platform)) for platform in made.judged if made.distances(platform)},
-        "conclusions": dict(zip(made.judged, comparison_sentences(made), strict=True)),
+        "over_starts": {
+            platform: in_words(comparison.distances(platform)) for platform in comparison.judged if comparison.distances(platform)
+        },
+        "conclusions": dict(zip(comparison.judged, comparison_sentences(comparison), strict=True)),
         "rows": rows,
         "windows": windows,
     }
@@ -235,15 +239,21 @@ def _json(study: Study, made: Comparison) -> dict[str, Any]:
 
 def _figures(row: Any, names: Sequence[str]) -> dict[str, Any]:
     """What was found on one platform; `over_starts` where there were starts enough."""
-    found: Distance | None = row["distance"]
+    distance: Distance | None = row["distance"]
     figures = {name: _plain(row[name]) for name in names}
-    if found is not None:
-        said = {"n": found.n, "difference": found.difference, "interval": found.interval, "p_mean": found.p_mean, "p_ks": found.p_ks}
-        figures["over_starts"] = {**{name: _plain(value) for name, value in said.items()}, "standing": found.standing.value}
+    if distance is not None:
+        said = {
+            "n": distance.n,
+            "difference": distance.difference,
+            "interval": distance.interval,
+            "p_mean": distance.p_mean,
+            "p_ks": distance.p_ks,
+        }
+        figures["over_starts"] = {**{name: _plain(value) for name, value in said.items()}, "standing": distance.standing.value}
     return figures
 
 
-def _claims(made: Material, platforms: Sequence[str]) -> list[dict[str, Any]]:
+def _claims(material: Material, platforms: Sequence[str]) -> list[dict[str, Any]]:
     from polypath.report import claims_of
 
     return [
@@ -252,7 +262,7 @@ def _claims(made: Material, platforms: Sequence[str]) -> list[dict[str, Any]]:
             "sentence": claim.sentence,
             "platforms": {name: {"verdict": str(claim.on(name).verdict), "why": claim.on(name).why} for name in platforms},
         }
-        for claim in claims_of(made)
+        for claim in claims_of(material)
     ]
 
 

@@ -22,11 +22,11 @@ def __getattr__(name: str) -> Console:
         raise AttributeError(name)
     from polypath.terminal import console
 
-    made = console(stderr=name == "err")
-    if name == "out" and not made.is_terminal:
-        made = console(width=_WIDE)
-    globals()[name] = made
-    return made
+    opened = console(stderr=name == "err")
+    if name == "out" and not opened.is_terminal:
+        opened = console(width=_WIDE)
+    globals()[name] = opened
+    return opened
 
 
 def complain(sentence: str) -> None:

@@ -50,30 +50,33 @@ def doctor(
         raise SocketsError(f"--rate is given {len(rate)} times and --rtt {len(rtt)} times: give both once for each path")
     question = Question(
         role=role.value if role else None,
-        rates_bps=tuple(_quantity("--rate", each, Rate) for each in rate or ()),
-        rtts_ns=tuple(_quantity("--rtt", each, Time) for each in rtt or ()),
+        rates_bps=tuple(_quantity("--rate", text, Rate) for text in rate or ()),
+        rtts_ns=tuple(_quantity("--rtt", text, Time) for text in rtt or ()),
     )
     for address in to or ():
         _check_address(address)
-    found = [replace(each, run=tuple(_inside(netns, line) for line in each.run)) for each in findings(collect(netns, to or ()), question)]
+    shown = [
+        replace(finding, run=tuple(_inside(netns, line) for line in finding.run))
+        for finding in findings(collect(netns, to or ()), question)
+    ]
     if as_json:
-        sys.stdout.write(json.dumps({"namespace": netns, "findings": [asdict(finding) for finding in found]}, indent=1) + "\n")
+        sys.stdout.write(json.dumps({"namespace": netns, "findings": [asdict(finding) for finding in shown]}, indent=1) + "\n")
     else:
-        _show(found)
+        _show(shown)
     counted = ("wrong", "doubt") if strict else ("wrong",)
-    if any(finding.severity in counted for finding in found):
+    if any(finding.severity in counted for finding in shown):
         raise typer.Exit(_FOUND)
 
 
-def _show(found: list[Finding]) -> None:
-    for finding in found:
+def _show(shown: list[Finding]) -> None:
+    for finding in shown:
         out.print(Text.assemble((f"{finding.severity:5}", _STYLES[finding.severity]), f"  {finding.sentence}"), soft_wrap=True)
         for command in finding.run:
             out.print(Text(f"         {command}", style="cyan"), soft_wrap=True)
-    if any(command.startswith("sysctl -w") for finding in found for command in finding.run):
+    if any(command.startswith("sysctl -w") for finding in shown for command in finding.run):
         out.print("what sysctl -w sets lasts until the next start: lines in a file of /etc/sysctl.d keep it", soft_wrap=True)
-    if not any(finding.severity == "wrong" for finding in found):
-        out.print("nothing is wrong" + (", doubts and notes apart" if found else ""))
+    if not any(finding.severity == "wrong" for finding in shown):
+        out.print("nothing is wrong" + (", doubts and notes apart" if shown else ""))
 
 
 def _inside(netns: str | None, command: str) -> str:

@@ -57,8 +57,8 @@ def exec_(
 ) -> None:
     """Run a program on a node."""
     # `exec h1 -- bash` and `exec h1 bash` mean the same.
-    given = command[1:] if command and command[0] == "--" else command
-    words = emu.entrance(node, given or [os.environ.get("SHELL", "/bin/sh")])
+    program = command[1:] if command and command[0] == "--" else command
+    words = emu.entrance(node, program or [os.environ.get("SHELL", "/bin/sh")])
     os.execv(words[0], words)
 
 
@@ -74,7 +74,7 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="For programs.")
     ends = _ends(report.lab)
     for row in report.status["directions"]:
         drops = [str(row[f"{kind}_drops"]) for kind in ("queue", "loss", "mtu", "down")]
-        late = [_span(row[f"late_{what}_us"]) if row["packets"] else "" for what in ("median", "p99", "max")]
+        late = [_span(row[f"late_{statistic}_us"]) if row["packets"] else "" for statistic in ("median", "p99", "max")]
         a, b = ends[row["link"]] if row["a_to_b"] else reversed(ends[row["link"]])
         table.add_row(f"{row['link']}: {a} to {b}", str(row["packets"]), f"{row['bytes'] / 1e6:.1f}", *drops, str(row["held"]), *late)
     out.print(table)
@@ -103,45 +103,45 @@ def bench(
         return
     plain, through = figures["plain"], figures["through"]
     table = Table("through one link, one direction", *(Column(head, justify="right") for head in ("bare cable", "emulated", "share")))
-    for name, what, unit, digits in (
+    for name, statistic, unit, digits in (
         ("UDP packets/s of 1500 bytes, nothing lost", "lossless_per_s", 1, 0),
         ("UDP packets/s, sent as fast as can be", "sent_per_s", 1, 0),
         ("    of which received", "received_per_s", 1, 0),
         ("Gbit/s of TCP at MTU 1500", "tcp_bits_per_s", 1e9, 2),
     ):
-        share = f"{through[what] / plain[what]:.0%}" if plain[what] else ""
-        table.add_row(name, *(f"{row[what] / unit:,.{digits}f}" for row in (plain, through)), share)
+        share = f"{through[statistic] / plain[statistic]:.0%}" if plain[statistic] else ""
+        table.add_row(name, *(f"{row[statistic] / unit:,.{digits}f}" for row in (plain, through)), share)
     out.print(table)
     delay = figures["delay"]
     late = Table(f"later than asked ({_span(delay['asked'])})", *(Column(head, justify="right") for head in ("median", "99 %", "most")))
     for name, prefix in (("emulated delay", "late"), ("bare sleeping timer", "timer_late")):
-        late.add_row(name, *(_span(delay[f"{prefix}_{what}"]) for what in ("median", "p99", "max")))
+        late.add_row(name, *(_span(delay[f"{prefix}_{statistic}"]) for statistic in ("median", "p99", "max")))
     out.print(late)
     out.print(f"the emulator takes {figures['cpu_ns_per_packet'] / 1e3:.1f} µs of a processor for a packet, the receiving stack included")
 
 
 def _doubts(row: dict[str, Any], limit_us: float) -> list[str]:
-    found = []
+    doubts = []
     if row["late_p99_us"] > limit_us:
-        found.append(f"1 % of its packets left more than {_span(row['late_p99_us'])} late (the limit is {_span(limit_us)})")
+        doubts.append(f"1 % of its packets left more than {_span(row['late_p99_us'])} late (the limit is {_span(limit_us)})")
     for counter, sentence in (
         ("missed", "packets were lost since the machine was too busy to read them"),
         ("overflow", "packets were lost since the emulator's memory was full"),
         ("cut", "packets were longer than the device's MTU and lost: an offload is on"),
     ):
         if row[counter]:
-            found.append(f"{row[counter]} {sentence}")
-    return found
+            doubts.append(f"{row[counter]} {sentence}")
+    return doubts
 
 
 def _ends(lab: emu.Lab) -> dict[str, list[str]]:
     """By link: the nodes that it joins, in the file's order of their devices."""
-    found: dict[str, list[str]] = {}
+    devices: dict[str, list[str]] = {}
     for node, rows in lab.addresses.items():
         for _, _, link in rows:
             if link:
-                found.setdefault(link, []).append(node)
-    return found
+                devices.setdefault(link, []).append(node)
+    return devices
 
 
 def _span(microseconds: float) -> str:

@@ -53,7 +53,7 @@ def _name_argument(param: TyperArgument) -> None:
 def _word(param: TyperOption) -> str:
     kind = param.type_descriptor
     if kind.is_choice:
-        return "|".join(str(getattr(each, "value", each)) for each in kind.choices or ())
+        return "|".join(str(getattr(choice, "value", choice)) for choice in kind.choices or ())
     if kind.is_path:
         return _WORDS.get(kind.path_type, "PATH")
     bare = str(kind.ranged_type_name) if kind.is_ranged else param.bare_type()

@@ -31,7 +31,7 @@ def init(
         raise StudyError(f"{file} is there already; choose another name or remove it")
     if folder.exists() and not folder.is_dir():
         raise StudyError(f"{folder} is a file, so no study can be made there; choose another name")
-    made = not folder.exists()
+    missing = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     file.write_text(_MODELINE + there[template].replace("NAME", folder.name), encoding="utf-8")
     try:
@@ -39,7 +39,7 @@ def init(
     except StudyError:
         # Only the name can be at fault, and a folder with a broken study in it helps nobody.
         file.unlink()
-        if made:
+        if missing:
             folder.rmdir()
         raise
     out.print(f"wrote {file}; run it with: polypath run {name}", soft_wrap=True)
@@ -48,5 +48,5 @@ def init(
 def templates() -> dict[str, str]:
     """The templates by name."""
     folder = resources.files("polypath") / "templates"
-    found = {file.name.removesuffix(".yaml"): file.read_text(encoding="utf-8") for file in folder.iterdir() if file.name.endswith(".yaml")}
-    return dict(sorted(found.items()))
+    texts = {file.name.removesuffix(".yaml"): file.read_text(encoding="utf-8") for file in folder.iterdir() if file.name.endswith(".yaml")}
+    return dict(sorted(texts.items()))

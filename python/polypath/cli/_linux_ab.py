@@ -57,18 +57,18 @@ def ab(
     if kernels[0].key == kernels[1].key:
         raise StudyError(f"{tree[0]} and {tree[1]} give the same kernel to the byte, so there is nothing to compare")
     plans = [plan(loaded, engine=find("linux"), out=out_folder, only=choices(only), kernel=kernel.name) for kernel in kernels]
-    for each in plans:
-        for line in each.left_out:
+    for work in plans:
+        for line in work.left_out:
             err.print(f"{loaded.name}: {line}", soft_wrap=True)
-        carry_out(each, workers)
+        carry_out(work, workers)
     from polypath.report import comparison, material
 
-    keys = {run.key for each in plans for run in each.runs}
+    keys = {run.key for work in plans for run in work.runs}
     # The first one is what the other is measured by.
-    made = comparison(material(Results.open(plans[-1].folder, loaded)), runs=keys, reference=f"linux {kernels[0].name}")
-    if made is None:
+    compared = comparison(material(Results.open(plans[-1].folder, loaded)), runs=keys, reference=f"linux {kernels[0].name}")
+    if compared is None:
         raise StudyError(f"there is nothing to compare: {loaded.name} has no runs on both kernels")
-    text = _text(loaded.name, kernels, made, starts)
+    text = _text(loaded.name, kernels, compared, starts)
     file = plans[-1].folder / "ab.txt"
     file.write_text(text, encoding="utf-8")
     out.print(text, markup=False, highlight=False, soft_wrap=True)
@@ -77,42 +77,48 @@ def ab(
 
 def _kernel(trees: list[str], number: int, jobs: int | None) -> linux.Kernel:
     """The kernel that an argument means: one that was built, or one that is built now under a name of its own."""
-    what = trees[number]
-    if not Path(what).exists() and what in [kernel.name for kernel in linux.installed()]:
-        return linux.find(what)
-    if not Path(what).exists():
-        return linux.build(what, prove=prove, jobs=jobs, say=_say)
-    path = Path(what).resolve()
+    tree = trees[number]
+    if not Path(tree).exists() and tree in [kernel.name for kernel in linux.installed()]:
+        return linux.find(tree)
+    if not Path(tree).exists():
+        return linux.build(tree, prove=prove, jobs=jobs, say=_say)
+    path = Path(tree).resolve()
     name = "ab-" + (re.sub(r"[^\w.+-]+", "-", path.name) or "tree")
     if Path(trees[1 - number]).resolve().name == path.name:
         name += ("-before", "-after")[number]
-    return linux.build(what, prove=prove, name=name, jobs=jobs, say=_say)
+    return linux.build(tree, prove=prove, name=name, jobs=jobs, say=_say)
 
 
-def _text(study: str, kernels: list[linux.Kernel], made: Comparison, starts: int) -> str:
+def _text(study: str, kernels: list[linux.Kernel], compared: Comparison, starts: int) -> str:
     """A table and what of it is significant, as a commit message quotes it."""
     from polypath.analysis import LEVEL, PLATFORM, significant
 
-    names = [name for name in made.by if made.rows[name].nunique(dropna=False) > 1]
-    rows = made.rows[made.rows["distance"].notna()]
-    found: list[Distance] = list(rows["distance"])
-    speaks = significant([each.p for each in found])
+    names = [name for name in compared.by if compared.rows[name].nunique(dropna=False) > 1]
+    rows = compared.rows[compared.rows["distance"].notna()]
+    distances: list[Distance] = list(rows["distance"])
+    speaks = significant([distance.p for distance in distances])
     labels = [", ".join(str(row[name]) for name in names) or study for _, row in rows.iterrows()]
     width = max(map(len, ["", *labels]))
     unit = {"completion_s": "s"}
     lines = [f"{'':{width}}  {'before':>9}  {'after':>9}  {'':6}  change"]
-    for (_, row), label, each, real in zip(rows.iterrows(), labels, found, speaks, strict=True):
-        change = f"{100 * each.difference:+.1f} % ± {100 * each.interval:.1f}" if math.isfinite(each.difference) else "never finished"
+    for (_, row), label, distance, real in zip(rows.iterrows(), labels, distances, speaks, strict=True):
+        change = (
+            f"{100 * distance.difference:+.1f} % ± {100 * distance.interval:.1f}"
+            if math.isfinite(distance.difference)
+            else "never finished"
+        )
         mark = "" if real else "  (not significant)"
-        lines.append(f"{label:{width}}  {each.reference:9.2f}  {each.ours:9.2f}  {unit.get(row['metric'], 'Mbit/s'):6}  {change}{mark}")
+        lines.append(
+            f"{label:{width}}  {distance.reference:9.2f}  {distance.ours:9.2f}  {unit.get(row['metric'], 'Mbit/s'):6}  {change}{mark}"
+        )
     before, after = kernels
     about = (
         f"Study {study}, {starts} starts of every cell, the same before and after, in virtual time (polypath linux ab). Before: Linux "
         f"{before.release} ({before.name}); after: Linux {after.release} ({after.name}). Changes are of the means, with their paired 95 % "
-        f"intervals; {sum(speaks)} of {len(found)} rows are significant (paired t-test or Kolmogorov-Smirnov; of them at most "
+        f"intervals; {sum(speaks)} of {len(distances)} rows are significant (paired t-test or Kolmogorov-Smirnov; of them at most "
         f"{100 * LEVEL:.0f} % by chance, after Benjamini and Hochberg)."
     )
-    assert made.rows[PLATFORM].nunique() == 2
+    assert compared.rows[PLATFORM].nunique() == 2
     return "\n".join([*textwrap.wrap(about, _WIDTH), "", *(line.rstrip() for line in lines), ""])
 
 

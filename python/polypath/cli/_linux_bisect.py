@@ -76,15 +76,15 @@ def bisect(
     session.start()
     options = [*(("--workers", str(workers)) if workers else ()), *(("--jobs", str(jobs)) if jobs else ())]
     session.run("sh", "-c", _AS_GIT, "sh", *_SELF, "linux", "bisect-step", str(session.folder), *options)
-    found = session.culprit()
-    if found is None:
+    culprits = session.culprit()
+    if culprits is None:
         raise BisectError(f"git bisect ended without an answer; {session.folder}/commits has what was found")
-    text = _report(session, found.commits, ends, steps_of(len(between)))
+    text = _report(session, culprits.commits, ends, steps_of(len(between)))
     (session.folder / "report.md").write_text(text, encoding="utf-8")
     session.end()
     out.print(text, markup=False, highlight=False, soft_wrap=True)
     out.print(f"report: {session.folder}/report.md", soft_wrap=True)
-    if len(found.commits) > 1:
+    if len(culprits.commits) > 1:
         raise typer.Exit(1)
 
 
@@ -98,7 +98,7 @@ def bisect_step(
     asked, commit = session.asked(), session.commit()
     kept = session.kept(commit)
     if kept is None or "verdict" not in kept:
-        ends = [session.kept(each) for each in (asked.good, asked.bad)]
+        ends = [session.kept(commit) for commit in (asked.good, asked.bad)]
         low, high = (rate(sum(end["failed"].values()), len(end["failed"])) for end in ends if end)
         kept = _judge_tree(
             session, workers, jobs, Sequential(low, high, asked.error / steps_of(len(_between(session.tree, asked.good, asked.bad))))
@@ -127,7 +127,7 @@ def _judge_tree(session: Any, workers: int | None, jobs: int | None, test: Any) 
     except linux.KernelError as error:
         if test is None:
             raise
-        found: dict[str, Any] = {"verdict": "skip", "why": str(error), "failed": {}, "build_s": time.monotonic() - began, "runs_s": 0}
+        judgement: dict[str, Any] = {"verdict": "skip", "why": str(error), "failed": {}, "build_s": time.monotonic() - began, "runs_s": 0}
         _say(f"{session.about(commit)}: skipped, it cannot be built")
     else:
         built = time.monotonic()
@@ -136,13 +136,13 @@ def _judge_tree(session: Any, workers: int | None, jobs: int | None, test: Any) 
         )
         judged = judge(make(kernel), first, test, workers=workers or os.cpu_count() or 1)
         times = {"build_s": built - began, "runs_s": time.monotonic() - built}
-        found = {"failed": {str(seed): failed for seed, failed in judged.failed.items()}, **times}
+        judgement = {"failed": {str(seed): failed for seed, failed in judged.failed.items()}, **times}
         if test is not None:
-            found["verdict"] = judged.verdict
-        _say(f"{session.about(commit)}: {judged.verdict or ('undecided' if test else 'an end')}, {_failing(found)}")
+            judgement["verdict"] = judged.verdict
+        _say(f"{session.about(commit)}: {judged.verdict or ('undecided' if test else 'an end')}, {_failing(judgement)}")
         linux.remove(kernel.name)
-    session.keep(commit, found)
-    return found
+    session.keep(commit, judgement)
+    return judgement
 
 
 def _tests(session: Any) -> Path:
@@ -163,9 +163,9 @@ def _absolute(command: list[str]) -> tuple[str, ...]:
     return tuple(str(_studies.path(word).resolve()) if number == 1 and command[0] == "run" else word for number, word in enumerate(command))
 
 
-def _failing(found: dict[str, Any]) -> str:
-    runs = found["failed"]
-    return f"{sum(runs.values())} of {len(runs)} seeds fail, build {found['build_s']:.0f} s, runs {found['runs_s']:.0f} s"
+def _failing(judgement: dict[str, Any]) -> str:
+    runs = judgement["failed"]
+    return f"{sum(runs.values())} of {len(runs)} seeds fail, build {judgement['build_s']:.0f} s, runs {judgement['runs_s']:.0f} s"
 
 
 def _report(session: Any, culprits: tuple[str, ...], ends: list[tuple[int, int]], steps: int) -> str:
@@ -178,7 +178,7 @@ def _report(session: Any, culprits: tuple[str, ...], ends: list[tuple[int, int]]
         lines += [f"    {line}".rstrip() for line in git(session.tree, "show", "--stat", "--format=fuller", culprits[0]).splitlines()]
     else:
         lines += ["One of these commits is the first bad one; the others could not be decided:", ""]
-        lines += [f"- {session.about(each)}" for each in culprits]
+        lines += [f"- {session.about(culprit)}" for culprit in culprits]
     (few, runs), (many, of) = ends
     lines += [
         "",
@@ -189,11 +189,11 @@ def _report(session: Any, culprits: tuple[str, ...], ends: list[tuple[int, int]]
         "| commit | verdict | seeds that fail | of | build, s | runs, s |",
         "|---|---|---|---|---|---|",
     ]
-    for each in session.all_kept():
-        failing = [int(seed) for seed, failed in each["failed"].items() if failed]
-        verdict = each["verdict"] or "undecided" if "verdict" in each else "good end" if each["commit"] == asked.good else "bad end"
-        cells = (session.about(each["commit"]), verdict, selftests.seeds_text(failing) or "–", len(each["failed"]))
-        lines.append("| " + " | ".join(map(str, cells)) + f" | {each['build_s']:.0f} | {each['runs_s']:.0f} |")
+    for kept in session.all_kept():
+        failing = [int(seed) for seed, failed in kept["failed"].items() if failed]
+        verdict = kept["verdict"] or "undecided" if "verdict" in kept else "good end" if kept["commit"] == asked.good else "bad end"
+        cells = (session.about(kept["commit"]), verdict, selftests.seeds_text(failing) or "–", len(kept["failed"]))
+        lines.append("| " + " | ".join(map(str, cells)) + f" | {kept['build_s']:.0f} | {kept['runs_s']:.0f} |")
     return "\n".join(lines) + "\n"
 
 

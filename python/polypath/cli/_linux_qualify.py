@@ -29,9 +29,9 @@ def qualify(
     Plain, with all cores busy, stopped and continued at random moments, in another folder, on each core, and as another user (root only).
     Exit status 1 if one replay differs.
     """
-    found = linux.find(kernel)
+    machine = linux.find(kernel)
     wanted = replays or (_SHORT_REPLAYS if short else _REPLAYS)
-    scenarios = [proof(found, each, _SHORT_SECONDS if short else _SECONDS) for each in (seed, seed + 1)]
+    scenarios = [proof(machine, number, _SHORT_SECONDS if short else _SECONDS) for number in (seed, seed + 1)]
     names = conditions()
     done: list[Replay] = []
     began = time.monotonic()
@@ -40,21 +40,21 @@ def qualify(
             condition = names[number % len(names)]
             if err.is_terminal:
                 status.update(f"replay {number + 1} of {wanted}: {condition}")
-            done.append(replay(scenarios[0], condition, kernel=found, number=number))
-        other = replay(scenarios[1], "plain", kernel=found)
-    raise typer.Exit(_tell(found, done, other, seed, time.monotonic() - began))
+            done.append(replay(scenarios[0], condition, kernel=machine, number=number))
+        other = replay(scenarios[1], "plain", kernel=machine)
+    raise typer.Exit(_tell(machine, done, other, seed, time.monotonic() - began))
 
 
 def _tell(kernel: linux.Kernel, done: list[Replay], other: Replay, seed: int, seconds: float) -> int:
     """Prints what was proved; the exit status."""
     table = Table("otherwise", "replays", "stops", "hashes", title=f"Linux {kernel.release}, seed {seed}", title_justify="left")
-    for name in dict.fromkeys(each.condition for each in done):
-        own = [each for each in done if each.condition == name]
-        stops = sum(each.stops for each in own)
-        short = ", ".join(sorted({each.digest[:12] for each in own}))
-        table.add_row(CONDITIONS[name], str(len(own)), str(stops) if name == "stopped" else "", short)
+    for name in dict.fromkeys(run.condition for run in done):
+        runs = [run for run in done if run.condition == name]
+        stops = sum(run.stops for run in runs)
+        short = ", ".join(sorted({run.digest[:12] for run in runs}))
+        table.add_row(CONDITIONS[name], str(len(runs)), str(stops) if name == "stopped" else "", short)
     out.print(table)
-    hashes = {each.digest for each in done}
+    hashes = {run.digest for run in done}
     if other.digest in hashes:
         out.print(f"NOT PROVED: seed {seed + 1} gives the hash of seed {seed}, so that equal hashes say nothing")
         return 1

@@ -62,11 +62,11 @@ def replay(
     folder = to or out_folder / "replays" / f"{test.strip('/').replace('/', '-').replace(':', '-')}-{seed}"
     if not plain and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise selftests.SelftestError(f"{folder} is not empty: remove it, or name another folder with --to")
-    found = tests_of([test], kernel, say)
-    if len(found) != 1:
-        raise selftests.SelftestError(f"a replay is of one test, and {test} means {len(found)}")
+    tests = tests_of([test], kernel, say)
+    if len(tests) != 1:
+        raise selftests.SelftestError(f"a replay is of one test, and {test} means {len(tests)}")
     machine = kernel_of(kernel, say)
-    job = selftests.Job(found[0], seed, vary=varied)
+    job = selftests.Job(tests[0], seed, vary=varied)
     if plain:
         sys.stdout.write(selftests.run_job(job, kernel=machine.file)[1])
         return
@@ -96,11 +96,11 @@ def _compared(job: selftests.Job, machine: linux.Kernel, watch: selftests.Watch,
         window = None
         if subtest is not None:
             log = nobody.result()[1]
-            window = selftests.window_of(log.encode(), selftests.told_of(beside).marks, subtest, job.test.name)
+            window = selftests.window_of(log.encode(), selftests.observation_of(beside).marks, subtest, job.test.name)
             watch = selftests.during(watch, window)
         status, log = selftests.run_job(job, kernel=machine.file, out=folder, watch=watch)
         plain_log = nobody.result()[1]
-        plain, watched = selftests.told_of(beside), selftests.told_of(folder)
+        plain, watched = selftests.observation_of(beside), selftests.observation_of(folder)
     _show(job, folder, status, log, watch, watched, window)
     if (plain_log, plain.packets) != (log, watched.packets):
         return False
@@ -120,7 +120,7 @@ def _at_shell(job: selftests.Job, machine: linux.Kernel, watch: selftests.Watch,
     finally:
         for descriptor in person:
             os.close(descriptor)
-    watched = selftests.told_of(folder)
+    watched = selftests.observation_of(folder)
     _show(job, folder, status, log, watch, watched, None)
     if not watched.shell:
         last = watched.marks[-1][0] / 1e9 if watched.marks else 0.0
@@ -134,16 +134,16 @@ def _show(
     status: int,
     log: str,
     watch: selftests.Watch,
-    told: selftests.Told,
+    observation: selftests.Observation,
     window: tuple[int, int] | None,
 ) -> None:
     (folder / LOG).write_text(log, encoding="utf-8")
     happened = selftests.events(folder)
     asked = selftests.Watch()
-    for what in told.refused:
+    for event in observation.refused:
         # What was not asked for by name may be missing.
         if (watch.events, watch.dyndbg) != (asked.events, asked.dyndbg):
-            err.print(f"polypath: this kernel has no {what}: nothing of it is in the files", markup=False, soft_wrap=True)
+            err.print(f"polypath: this kernel has no {event}: nothing of it is in the files", markup=False, soft_wrap=True)
     if happened and happened.lost:
         err.print(
             f"polypath: the first {happened.lost} kernel events found no room: narrow --events or --dyndbg, or name a --subtest",
@@ -158,8 +158,8 @@ def _show(
         files.append(folder / PAGE)
     for file in files:
         out.print(str(file), soft_wrap=True, highlight=False)
-    for each in selftests.told(selftests.record(job, status, log)):
-        if each.verdict in ("fail", "ignored"):
-            out.print(f"{each.verdict}: {each.name}" + (f", {each.ms} ms" if each.ms is not None else ""), soft_wrap=True)
+    for outcome in selftests.outcomes(selftests.record(job, status, log)):
+        if outcome.verdict in ("fail", "ignored"):
+            out.print(f"{outcome.verdict}: {outcome.name}" + (f", {outcome.ms} ms" if outcome.ms is not None else ""), soft_wrap=True)
     if window:
-        out.print(f"kept is {window[0] / 1e9:.2f} s to {window[1] / 1e9:.2f} s of {told.marks[-1][0] / 1e9:.2f} s", soft_wrap=True)
+        out.print(f"kept is {window[0] / 1e9:.2f} s to {window[1] / 1e9:.2f} s of {observation.marks[-1][0] / 1e9:.2f} s", soft_wrap=True)

@@ -72,23 +72,23 @@ def selftests_(
             else:
                 err.print(text, highlight=False)
 
-        found = tests_of(tests or ["mptcp"], kernel, say)
+        chosen = tests_of(tests or ["mptcp"], kernel, say)
         if list_only:
             status.stop()
-            for test in found:
+            for test in chosen:
                 out.print(test.name)
             return
         machine = kernel_of(kernel, say)
-    for sentence in selftests.missing_of(found):
+    for sentence in selftests.missing_of(chosen):
         err.print(f"polypath: {sentence}", markup=False, soft_wrap=True)
     runner = selftests.Runner(machine, out_folder / "runs")
     if hunt:
-        _hunt(runner, selftests.jobs(found, wanted), varied, draws or 4, workers or os.cpu_count() or 1, out_folder)
+        _hunt(runner, selftests.jobs(chosen, wanted), varied, draws or 4, workers or os.cpu_count() or 1, out_folder)
         return
-    todo = selftests.jobs(found, wanted, varied)
+    todo = selftests.jobs(chosen, wanted, varied)
     kept = sum(runner.kept(job) is not None for job in todo)
     err.print(
-        f"{len(todo)} runs of {len(found)} tests on Linux {machine.release}"
+        f"{len(todo)} runs of {len(chosen)} tests on Linux {machine.release}"
         + (f", with {varied}" if varied else "")
         + (f", {kept} of them finished before" if kept else "")
     )
@@ -123,7 +123,7 @@ def _hunt(runner: selftests.Runner, todo: Sequence[selftests.Job], varied: Varia
     def say(text: str) -> None:
         err.print(text, highlight=False, markup=False, soft_wrap=True)
 
-    found = 0
+    failures = 0
     for job in todo:
         for kind in varied.kinds:
             result = selftests.hunt(runner, job, kind, draws=draws, workers=workers, say=say)
@@ -131,7 +131,7 @@ def _hunt(runner: selftests.Runner, todo: Sequence[selftests.Job], varied: Varia
             if isinstance(result, selftests.Nothing):
                 out.print(f"{of}: {result.kind}: {result.why} ({result.runs} runs)", markup=False, soft_wrap=True)
                 continue
-            found += 1
+            failures += 1
             vary = result.job.vary
             out.print(f'{of}: with {vary} "{result.subtest}" fails ({result.runs} runs)', markup=False, highlight=False, soft_wrap=True)
             for line in result.what[:_SHOWN]:
@@ -140,8 +140,8 @@ def _hunt(runner: selftests.Runner, todo: Sequence[selftests.Job], varied: Varia
                 out.print(f"    and {len(result.what) - _SHOWN} more")
             again = f"polypath linux replay {job.test.name} --seed {job.seed} --vary {vary} --draw {vary.draw}"
             out.print(f"    {again}", markup=False, highlight=False, soft_wrap=True)
-    out.print(f"{found} of {len(todo) * len(varied.kinds)} hunts found something; their runs are in {folder / 'runs'}", soft_wrap=True)
-    if found:
+    out.print(f"{failures} of {len(todo) * len(varied.kinds)} hunts found something; their runs are in {folder / 'runs'}", soft_wrap=True)
+    if failures:
         raise typer.Exit(1)
 
 
@@ -186,12 +186,12 @@ def _write(folder: Path, records: Sequence[selftests.Record], rows: Sequence[sel
 def _table(rows: Sequence[selftests.Row], *, show_all: bool) -> Table:
     table = Table(*selftests.HEADS, title="selftests", title_justify="left")
     for test in dict.fromkeys(row.test for row in rows):
-        own = [row for row in rows if row.test == test]
-        shown = own if show_all else [row for row in own if not row.always_passes]
+        own_rows = [row for row in rows if row.test == test]
+        shown = own_rows if show_all else [row for row in own_rows if not row.always_passes]
         for row in shown:
             table.add_row(*row.cells())
-        if len(shown) < len(own):
-            runs = str(max(row.runs for row in own))
-            rest = f"{len(own) - len(shown)} {'others' if shown else 'subtests'}"
+        if len(shown) < len(own_rows):
+            runs = str(max(row.runs for row in own_rows))
+            rest = f"{len(own_rows) - len(shown)} {'others' if shown else 'subtests'}"
             table.add_row(test, rest, runs, runs, *[""] * (len(selftests.HEADS) - 4))
     return table

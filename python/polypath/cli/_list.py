@@ -46,12 +46,12 @@ def _cc() -> Table:
     theirs = {name for algorithms in kernels.values() for name in algorithms if not name.startswith(PREFIX)}
     ours = {algorithm.name: algorithm for algorithm in SimEngine().algorithms()}
     only_theirs = {name: Algorithm(name, coupled=False, source="only in kernels", counterpart=name) for name in theirs}
-    for name, each in sorted({**only_theirs, **ours}.items()):
-        having = ", ".join(kernel for kernel, algorithms in kernels.items() if each.counterpart in algorithms)
-        coupled, draws = ("yes" if fact else "no" for fact in (each.coupled, each.draws))
+    for name, rows in sorted({**only_theirs, **ours}.items()):
+        having = ", ".join(kernel for kernel, algorithms in kernels.items() if rows.counterpart in algorithms)
+        coupled, draws = ("yes" if fact else "no" for fact in (rows.coupled, rows.draws))
         # Nobody has looked whether those of a kernel alone draw.
         draws = draws if name in ours else ""
-        table.add_row(name, each.aliases, each.family, coupled, draws, each.source, each.counterpart, having)
+        table.add_row(name, rows.aliases, rows.family, coupled, draws, rows.source, rows.counterpart, having)
     return table
 
 
@@ -107,8 +107,8 @@ def _kernels() -> Table:
         # How they differ: docs/reference/kernels.md.
         table.add_row(modelled.name, "sim", modelled.release, f"version {modelled.mptcp}", "")
     for kernel in installed():
-        own = " ".join(name for name in kernel.algorithms if not name.startswith("pp_"))
-        table.add_row(kernel.name, "linux", kernel.release, kernel.mptcp_in_words, own)
+        algorithms = " ".join(name for name in kernel.algorithms if not name.startswith("pp_"))
+        table.add_row(kernel.name, "linux", kernel.release, kernel.mptcp_in_words, algorithms)
     return table
 
 
@@ -137,11 +137,11 @@ def _templates() -> Table:
 
 def _models(title: str, head: str, *models: type[BaseModel]) -> Table:
     table = _table(title, head, "what it does", "fields with defaults (!: must be given)")
-    for each in models:
+    for kind_model in models:
         # The kind's default is its name in study files.
-        kind = each.model_fields["kind"].default
-        fields = [_field(name, field) for name, field in each.model_fields.items() if name != "kind"]
-        table.add_row(kind, (each.__doc__ or "").strip().splitlines()[0], ", ".join(fields))
+        kind = kind_model.model_fields["kind"].default
+        fields = [_field(name, field) for name, field in kind_model.model_fields.items() if name != "kind"]
+        table.add_row(kind, (kind_model.__doc__ or "").strip().splitlines()[0], ", ".join(fields))
     return table
 
 

@@ -41,22 +41,22 @@ def open_results(argument: str) -> Results:
     """The results that an argument means: a folder of results, the name of one in ./results, which is the study's, or a study."""
     from polypath.results import Results
 
-    given, by_name = Path(argument), DEFAULT_OUT / argument
-    if (given / "runs.parquet").exists():
-        return Results.open(given)
+    folder, by_name = Path(argument), DEFAULT_OUT / argument
+    if (folder / "runs.parquet").exists():
+        return Results.open(folder)
     if by_name.is_dir():
         return Results.open(by_name)
-    if given.is_file() or (given / FILE_NAME).is_file():
+    if folder.is_file() or (folder / FILE_NAME).is_file():
         study = _studies.read_all([argument])[0]
         return Results.open(_studies.out_of(study) / study.name)
-    return Results.open(given)
+    return Results.open(folder)
 
 
-def write(results: Results, made: Material | None = None, figures: Sequence[str] = ("svg", "png")) -> Path:
-    """Writes the report into the folder of the results; `made` is their material where it is there already."""
+def write(results: Results, material: Material | None = None, figures: Sequence[str] = ("svg", "png")) -> Path:
+    """Writes the report into the folder of the results; `material` is of them, where it is there already."""
     from polypath.report import write_report  # The drawing library takes longer to load than most commands take to run.
 
-    return write_report(results, made=made, figures=figures)
+    return write_report(results, tables=material, figures=figures)
 
 
 def material_of(results: Results) -> Material | None:

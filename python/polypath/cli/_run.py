@@ -105,49 +105,49 @@ def run(
     if verify is not None and (on != "local" or again):
         raise StudyError("--verify runs finished runs again on this machine: leave --on and --again out")
     sample = None if verify is None else _sample(verify)
-    place = find_place(on, handover=handover, build_kernels=build_kernels, certificates=certificates)
-    if place is not None:
+    backend = find_place(on, handover=handover, build_kernels=build_kernels, certificates=certificates)
+    if backend is not None:
         check_place(ran_by)
     plans = [
         plan(
-            each,
+            study,
             engine=ran_by,
-            out=_studies.out_of(each) if out_folder is None else out_folder,
+            out=_studies.out_of(study) if out_folder is None else out_folder,
             only=chosen,
             kernel=kernel,
             again=again,
         )
-        for each in loaded
+        for study in loaded
     ]
     from ._summary import known_columns, summary
 
-    for each in plans:
-        for line in (*each.left_out, *each.notes):
-            (_console.out if dry_run else _console.err).print(f"{each.study.name}: {line}", soft_wrap=True)
+    for work in plans:
+        for line in (*work.left_out, *work.notes):
+            (_console.out if dry_run else _console.err).print(f"{work.study.name}: {line}", soft_wrap=True)
         if dry_run:
-            _tell(each)
+            _tell(work)
             continue
         if sample is not None:
-            _verify(each, sample, workers)
+            _verify(work, sample, workers)
             continue
         laps = [time.monotonic()]
-        results = carry_out(each, workers, place)
+        results = carry_out(work, workers, backend)
         laps.append(time.monotonic())
-        made = _report.material_of(results)
-        _console.out.print(summary(results, made, known_columns(results, names_in(columns))))
-        if each.study.conclusion and made is not None and not columns:
+        tables = _report.material_of(results)
+        _console.out.print(summary(results, tables, known_columns(results, names_in(columns))))
+        if work.study.conclusion and tables is not None and not columns:
             from rich.markdown import Markdown
 
             from polypath.report import concluded
 
-            _console.out.print(Markdown(concluded(made), hyperlinks=False))
+            _console.out.print(Markdown(concluded(tables), hyperlinks=False))
         laps.append(time.monotonic())
         if report:
-            _console.out.print(f"report: {_report.write(results, made)}", soft_wrap=True)
+            _console.out.print(f"report: {_report.write(results, tables)}", soft_wrap=True)
             laps.append(time.monotonic())
         _console.out.print(f"tables: {results.folder}/runs.parquet and others", soft_wrap=True)
         spent = zip(("runs and tables", "verdicts", "report"), itertools.pairwise(laps), strict=False)
-        _console.err.print(f"{each.study.name}: {', '.join(f'{what} {end - begin:.1f} s' for what, (begin, end) in spent)}", soft_wrap=True)
+        _console.err.print(f"{work.study.name}: {', '.join(f'{step} {end - begin:.1f} s' for step, (begin, end) in spent)}", soft_wrap=True)
 
 
 def _varied(engine: str, vary: str, on: str) -> Engine:
@@ -185,19 +185,19 @@ def _sample(text: str) -> int:
 def _verify(work: Plan, number: int, workers: int | None) -> None:
     from polypath.results import verify
 
-    found = verify(work, number, workers=workers)
-    wrong = [each for each in found if each.differ]
-    for each in wrong:
-        _console.out.print(f"{each.folder} ({each.run.label}): {', '.join(each.differ)} differs", soft_wrap=True)
-    runs = "run" if len(found) == 1 else "runs"
+    checks = verify(work, number, workers=workers)
+    wrong = [check for check in checks if check.differ]
+    for check in wrong:
+        _console.out.print(f"{check.folder} ({check.run.label}): {', '.join(check.differ)} differs", soft_wrap=True)
+    runs = "run" if len(checks) == 1 else "runs"
     if work.store.damaged:
         raise StudyError("\n".join(f"{work.study.name}: {sentence}" for sentence in work.store.unreadable()))
     if wrong:
         raise StudyError(
-            f"{work.study.name}: {len(wrong)} of {len(found)} {runs} came out otherwise when run again on {work.engine.name}: "
+            f"{work.study.name}: {len(wrong)} of {len(checks)} {runs} came out otherwise when run again on {work.engine.name}: "
             "delete these folders and run the study, or ask who made them"
         )
-    _console.out.print(f"{work.study.name}: {len(found)} {runs} again on {work.engine.name}, the same to the byte", soft_wrap=True)
+    _console.out.print(f"{work.study.name}: {len(checks)} {runs} again on {work.engine.name}, the same to the byte", soft_wrap=True)
 
 
 def _tell(work: Plan) -> None:
@@ -218,13 +218,13 @@ def _tell(work: Plan) -> None:
     )
     from polypath.results import cost
 
-    found = cost(work)
-    words = f"{_long(found.simulated_s)} of simulated time"
+    estimate = cost(work)
+    words = f"{_long(estimate.simulated_s)} of simulated time"
     if work.engine.name == "sim":
         cores = os.cpu_count() or 1
-        took = _long(found.packets / _PACKETS_PER_S / cores)
-        words += f", at most {found.packets:.2g} packets: {took} on {cores} cores at a million a second each"
-    words += "" if found.bytes is None else f"; results of {found.bytes / 1e6:.0f} MB, as those that are finished"
+        took = _long(estimate.packets / _PACKETS_PER_S / cores)
+        words += f", at most {estimate.packets:.2g} packets: {took} on {cores} cores at a million a second each"
+    words += "" if estimate.bytes is None else f"; results of {estimate.bytes / 1e6:.0f} MB, as those that are finished"
     _console.out.print(words, soft_wrap=True)
 
 

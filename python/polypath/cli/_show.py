@@ -127,11 +127,11 @@ def _unlike(study: Study) -> list[str]:
 
     from polypath.analysis import tunnels_as_paths, without_route
 
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for cell in cells(study)[:_MOST_LOOKED_AT]:
         plain = scenario(cell.setup, 1, links=links_of(cell.setup, 1, until_ns=0))
-        found |= dict.fromkeys((*without_route(plain), *tunnels_as_paths(plain)))
-    return [escape(sentence) for sentence in found]
+        names |= dict.fromkeys((*without_route(plain), *tunnels_as_paths(plain)))
+    return [escape(sentence) for sentence in names]
 
 
 def _show_paths(plain: Mapping[str, Any]) -> None:
@@ -147,8 +147,8 @@ def _show_paths(plain: Mapping[str, Any]) -> None:
     table.add_column("bottleneck")
     figures = path_figures(plain)
     for row in figures.to_dict("records"):
-        known = [f"{row['rtt_ms']:.1f}", f"{row['bound_mbps']:.2f}", f"{row['bdp_bytes'] / 1e3:.0f}", f"{row['queue_ms']:.0f}"]
-        texts = ["" if each in ("inf", "nan") else each for each in known]
+        columns = [f"{row['rtt_ms']:.1f}", f"{row['bound_mbps']:.2f}", f"{row['bdp_bytes'] / 1e3:.0f}", f"{row['queue_ms']:.0f}"]
+        texts = ["" if text in ("inf", "nan") else text for text in columns]
         table.add_row(row["flow"], f"{row['source']} → {row['destination']}", row["hops"], *texts, row["bottleneck"] or "no rate")
     _console.out.print(table)
     for sentence in [*small_buffers(plain), *short_queues(figures)]:
@@ -177,29 +177,29 @@ _MOST_TOLD = 3
 
 def _changes(changes: Sequence[Any], first: object) -> str:
     """What changes of a figure, which begins with `first`: times in which everything is lost as outages, many as their range."""
-    told, before = [], first
+    kept, before = [], first
     for change in changes:
         if change.to != before:
-            told.append(change)
+            kept.append(change)
         before = change.to
-    if not told:
+    if not kept:
         return ""
-    cut = [(each.at, then.at) for each, then in itertools.pairwise(told) if isinstance(each.to, Share) and float(each.to) == 1.0]
-    if cut and len(told) == 2 * len(cut) and all(each.to in (1, first) for each in told):
+    cut = [(change.at, then.at) for change, then in itertools.pairwise(kept) if isinstance(change.to, Share) and float(change.to) == 1.0]
+    if cut and len(kept) == 2 * len(cut) and all(change.to in (1, first) for change in kept):
         return _spans(cut, "outages")
-    if len(told) <= _MOST_TOLD:
-        return "changes " + ", ".join(map(_value, told))
-    low, high = (_value(pick([each.to for each in told])) for pick in (min, max))
-    return f"{len(told)} changes from {_value(told[0].at)} to {_value(told[-1].at)}: {low} to {high}"
+    if len(kept) <= _MOST_TOLD:
+        return "changes " + ", ".join(map(_value, kept))
+    low, high = (_value(pick([change.to for change in kept])) for pick in (min, max))
+    return f"{len(kept)} changes from {_value(kept[0].at)} to {_value(kept[-1].at)}: {low} to {high}"
 
 
-def _spans(spans: Sequence[tuple[Any, Any]], what: str) -> str:
+def _spans(spans: Sequence[tuple[Any, Any]], noun: str) -> str:
     """Many spans by their number and length."""
     if len(spans) <= _MOST_TOLD - 1:
-        return f"{what} " + ", ".join(f"{_value(since)} to {_value(to)}" for since, to in spans)
+        return f"{noun} " + ", ".join(f"{_value(since)} to {_value(to)}" for since, to in spans)
     lengths = sorted({Time(f"{int(to) - int(since)}ns") for since, to in spans})
     long = _value(lengths[0]) if len(lengths) == 1 else f"{_value(lengths[0])} to {_value(lengths[-1])}"
-    return f"{len(spans)} {what} of {long} from {_value(spans[0][0])} on"
+    return f"{len(spans)} {noun} of {long} from {_value(spans[0][0])} on"
 
 
 def _value(value: object) -> str:

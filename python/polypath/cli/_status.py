@@ -29,22 +29,23 @@ def status(
     """Show how far studies are that run now, in this terminal or another."""
     if not folder.is_dir():
         raise StudyError(f"{folder} is no folder with results; name the one that `polypath run` was given with --out")
-    found = [each for place in (folder, *sorted(folder.iterdir())) if (each := progress_of(place)) is not None]
+    live = [progress for entry in (folder, *sorted(folder.iterdir())) if (progress := progress_of(entry)) is not None]
     if as_json:
-        told = [
-            {**dataclasses.asdict(each), "per_second": each.per_second, "left_s": each.left_s, "stopped": each.stopped} for each in found
+        rows = [
+            {**dataclasses.asdict(progress), "per_second": progress.per_second, "left_s": progress.left_s, "stopped": progress.stopped}
+            for progress in live
         ]
-        out.print_json(json.dumps(told))
+        out.print_json(json.dumps(rows))
         return
-    if not found:
+    if not live:
         out.print(f"nothing runs whose results go to {folder}", soft_wrap=True)
         return
     table = Table("study", "engine", "ended", "failed", "runs/s", "left", "machines", "threads", "state")
-    for each in found:
-        left = "" if each.left_s is None else _span(each.left_s)
-        ended = f"{each.finished + each.failed} of {each.runs}"
-        numbers = (f"{each.per_second:.1f}", left, str(each.machines), str(each.threads))
-        table.add_row(each.study, each.engine, ended, str(each.failed), *numbers, _state(each))
+    for progress in live:
+        left = "" if progress.left_s is None else _span(progress.left_s)
+        ended = f"{progress.finished + progress.failed} of {progress.runs}"
+        numbers = (f"{progress.per_second:.1f}", left, str(progress.machines), str(progress.threads))
+        table.add_row(progress.study, progress.engine, ended, str(progress.failed), *numbers, _state(progress))
     out.print(table)
 
 

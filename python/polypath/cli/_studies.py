@@ -46,8 +46,8 @@ def read_all(arguments: list[str]) -> list[Study]:
 
 def out_of(study: Study) -> Path:
     """Where its results go on, such as those of `polypath advise`."""
-    own = None if study.folder is None else study.folder / DEFAULT_OUT
-    return own if own is not None and (own / study.name / "manifest.json").is_file() else DEFAULT_OUT
+    beside = None if study.folder is None else study.folder / DEFAULT_OUT
+    return beside if beside is not None and (beside / study.name / "manifest.json").is_file() else DEFAULT_OUT
 
 
 def files() -> list[Path]:
@@ -57,9 +57,9 @@ def files() -> list[Path]:
 
 def path(argument: str) -> Path:
     """The file or folder of a study that an argument means."""
-    given = Path(argument)
-    if given.exists() or "/" in argument:
-        return given
+    named = Path(argument)
+    if named.exists() or "/" in argument:
+        return named
     if (FOLDER / argument / FILE_NAME).is_file():
         return FOLDER / argument
     if (beside := Path(f"{argument}.yaml")).is_file():

@@ -32,10 +32,10 @@ _ROOMY = 120
 _MORE = (("goodput_sender_mbps", "sender\nMbit/s", 2), ("retransmissions", "retrans-\nmissions", 0), ("srtt_ms", "srtt\nms", 1))
 
 
-def summary(results: Results, made: Material | None = None, columns: Sequence[str] = ()) -> RenderableType:
+def summary(results: Results, tables: Material | None = None, columns: Sequence[str] = ()) -> RenderableType:
     """A table for each experiment and kind of application, then published numbers and claims where the study has them.
 
-    `made`: their material where it is there; `columns`: those of the runs to show in place of the application's own.
+    `tables`: their material where it is there; `columns`: those of the runs to show in place of the application's own.
     """
     from polypath.report import (
         material,
@@ -46,18 +46,18 @@ def summary(results: Results, made: Material | None = None, columns: Sequence[st
 
     if results.runs.empty:
         raise StudyError(f"{results.folder} holds no finished run: run its study again")
-    made = made or material(results)
-    runs = with_limits(made)
+    tables = tables or material(results)
+    runs = with_limits(tables)
     parts: list[RenderableType] = []
     for name, rows in runs.groupby("experiment", sort=False):
-        parts += _chosen(str(name), rows, made, columns) if columns else _experiment(str(name), rows, made)
-    beware, harmless = notes(made)
-    parts += [Text(sentence, style="yellow") for sentence in (*made.origin, *warnings(runs, made.parameters), *beware)]
+        parts += _chosen(str(name), rows, tables, columns) if columns else _experiment(str(name), rows, tables)
+    beware, harmless = notes(tables)
+    parts += [Text(sentence, style="yellow") for sentence in (*tables.origin, *warnings(runs, tables.parameters), *beware)]
     parts += [Text(sentence) for sentence in harmless]
-    if made.published is not None and not columns:
-        parts.append(_published(made))
-    if made.study.claims and not columns:
-        parts.append(claims(made))
+    if tables.published is not None and not columns:
+        parts.append(_published(tables))
+    if tables.study.claims and not columns:
+        parts.append(claims(tables))
     return Group(*parts)
 
 
@@ -93,21 +93,21 @@ def ranking(results: Results, asked: str) -> RenderableType:
 
     word = asked.lower().replace("_", " ")
     column = None if word in HEADS else _known(results, asked)
-    made = material(results)
+    tables = material(results)
     parts: list[RenderableType] = []
-    for (name, application), rows in with_limits(made).groupby(["experiment", "application"], sort=False):
+    for (name, application), rows in with_limits(tables).groupby(["experiment", "application"], sort=False):
         declared = _declared(str(application), word if column is None else column)
         metric = column or (declared.column if declared else "")
         rows = rows[rows[metric].notna()] if metric else rows.iloc[:0]
         if len(rows):
-            parts.append(_ranked(_title(str(name), rows, made), str(application), rows, metric, declared, made))
+            parts.append(_ranked(_title(str(name), rows, tables), str(application), rows, metric, declared, tables))
     return Group(*parts) if parts else Text(f"no run has a value of {asked}")
 
 
-def _ranked(title: str, application: str, rows: pd.DataFrame, metric: str, declared: Metric | None, made: Material) -> Table:
+def _ranked(title: str, application: str, rows: pd.DataFrame, metric: str, declared: Metric | None, material: Material) -> Table:
     from polypath.analysis import summarise
 
-    by = _by(made, rows)
+    by = _by(material, rows)
     lower = declared is not None and declared.better == "lower"
     cells = summarise(rows, by, [metric]).sort_values(metric, ascending=lower, kind="stable")
     table = _table(f"{title}, {application}: {'least' if lower else 'most'} first", by)
@@ -126,59 +126,59 @@ def _declared(application: str, asked: str) -> Metric | None:
     """The application's metric of this column or head; of several with one word the one that its cells are compared by."""
     from polypath.analysis import APPLICATIONS
 
-    own = next(each for each in APPLICATIONS if each.name == application)
-    ordered = sorted(own.metrics, key=lambda metric: metric.column != own.compared_by)
+    application_kind = next(kind for kind in APPLICATIONS if kind.name == application)
+    ordered = sorted(application_kind.metrics, key=lambda metric: metric.column != application_kind.compared_by)
     return next((metric for metric in ordered if asked in (metric.column, metric.head, metric.head.split()[0])), None)
 
 
-def _title(name: str, rows: pd.DataFrame, made: Material) -> str:
+def _title(name: str, rows: pd.DataFrame, material: Material) -> str:
     """The experiment's, and what ran it where all rows have that in common: otherwise each row says it."""
     from polypath.analysis import PLATFORM
 
-    title = made.study.all_experiments[name].title or name
-    return title if made.runs[PLATFORM].nunique() > 1 else f"{title}, on {rows[PLATFORM].iloc[0]}"
+    title = material.study.all_experiments[name].title or name
+    return title if material.runs[PLATFORM].nunique() > 1 else f"{title}, on {rows[PLATFORM].iloc[0]}"
 
 
-def _by(made: Material, rows: pd.DataFrame) -> list[str]:
+def _by(material: Material, rows: pd.DataFrame) -> list[str]:
     """What tells the cells of these rows apart."""
     from polypath.report import varied
 
-    by = varied(made, rows)
+    by = varied(material, rows)
     return [*by, "flow"] if rows["flow"].nunique() > 1 or not by else by
 
 
-def _experiment(name: str, rows: pd.DataFrame, made: Material) -> list[RenderableType]:
+def _experiment(name: str, rows: pd.DataFrame, material: Material) -> list[RenderableType]:
     """A table for each kind of application, and what limited its cells."""
     from polypath.analysis import applications_in
 
     kinds = applications_in(rows)
-    title = _title(name, rows, made)
+    title = _title(name, rows, material)
     several = rows["flow"].nunique() > 1
     tables: list[RenderableType] = []
     for kind in kinds:
-        own = rows[rows["application"] == kind.name]
-        by = _by(made, own)
+        own_rows = rows[rows["application"] == kind.name]
+        by = _by(material, own_rows)
         # A flow is named wherever there are several, though not of one kind.
         by = [*by, "flow"] if several and "flow" not in by else by
-        tables += _application(f"{title}: {kind.name}" if len(kinds) > 1 else title, own, by, kind, made)
+        tables += _application(f"{title}: {kind.name}" if len(kinds) > 1 else title, own_rows, by, kind, material)
     return tables
 
 
-def _application(title: str, rows: pd.DataFrame, by: list[str], kind: Application, made: Material) -> list[RenderableType]:
+def _application(title: str, rows: pd.DataFrame, by: list[str], kind: Application, material: Material) -> list[RenderableType]:
     from polypath.analysis import answers, groups
     from polypath.report import SEGMENT, UNTRUSTED_MARK, mtu_searches, segments, share_of_paths
 
     roomy = out.width >= _ROOMY
-    more = [each for each in _MORE if roomy and kind.name == "bulk"]
-    searches = mtu_searches(made, rows)
+    more = [metric for metric in _MORE if roomy and kind.name == "bulk"]
+    searches = mtu_searches(material, rows)
     if searches:
-        rows, more = rows.assign(**{SEGMENT: segments(made, rows)}), [*more, (SEGMENT, "segment\nbytes", 0)]
+        rows, more = rows.assign(**{SEGMENT: segments(material, rows)}), [*more, (SEGMENT, "segment\nbytes", 0)]
     cells = answers(rows, by, kind, [column for column, _, _ in more])
     # What an engine does not tell (a kernel: the delay of bytes) takes no room.
     metrics = [metric for metric in kind.metrics if cells[metric.column].notna().any()] or list(kind.metrics)
     main = kind.main if kind.main in metrics else metrics[0]
     experiment = str(rows["experiment"].iloc[0])
-    alone = _alone(experiment, by, made.baselines, main, made.paths_of(rows))
+    alone = _alone(experiment, by, material.baselines, main, material.paths_of(rows))
     single = [alone(values, rows["group"].iloc[where]) if kind.name == "bulk" or roomy else "" for values, where in groups(rows, by)]
     table = _table(title, by)
     table.add_column("runs", justify="right")
@@ -206,8 +206,8 @@ def _application(title: str, rows: pd.DataFrame, by: list[str], kind: Applicatio
         table.add_row(*(str(row[column]) for column in by), *texts, str(row["limited_by"]))
         if (sums := together.get(int(where[-1]))) is not None:
             words = [f"{sums['way']} x {sums['copies']:.0f}" if column == "flow" else str(row[column]) for column in by]
-            known = {metrics[0].column: _figure(sums, metrics[0].column, metrics[0].digits, spread=True)}
-            blank = [known.get(metric.column, MISSING) for metric in metrics] + [MISSING] * len(more)
+            shown = {metrics[0].column: _figure(sums, metrics[0].column, metrics[0].digits, spread=True)}
+            blank = [shown.get(metric.column, MISSING) for metric in metrics] + [MISSING] * len(more)
             share = share_of_paths(_percent(sums["share"]), row["of_paths"])
             table.add_row(*words, str(sums["n"]), *blank, share, *[MISSING] * any(single), "all together", style="bold")
     return [_aligned(table), *_why(cells, by), *(Text(f"mtu_search {name}: {about}") for name, about in searches.items())]
@@ -245,16 +245,16 @@ _MOST_WHY = 4
 
 def _why(cells: pd.DataFrame, by: Sequence[str]) -> list[Text]:
     """What limited the cells, where its name does not say all."""
-    found = []
-    for name, own in cells[~cells["limited_by"].isin(_PLAIN)].groupby("limited_by", sort=False):
+    sentences = []
+    for name, affected in cells[~cells["limited_by"].isin(_PLAIN)].groupby("limited_by", sort=False):
         said: dict[str, list[str]] = {}
-        for _, row in own.sort_values("of_possible", kind="stable").iterrows():
+        for _, row in affected.sort_values("of_possible", kind="stable").iterrows():
             said.setdefault(str(row["why"]), []).append(" ".join(str(row[column]) for column in by))
         for why, where in list(said.items())[: len(said) if len(said) <= _MOST_WHY else 1]:
-            others = len(own) - 1 if len(said) > _MOST_WHY else len(where) - 1
+            others = len(affected) - 1 if len(said) > _MOST_WHY else len(where) - 1
             which = f" ({where[0]}{f' and {others} more' if others else ''})" if len(cells) > 1 else ""
-            found.append(Text(f"{name}{which}: {why}"))
-    return found
+            sentences.append(Text(f"{name}{which}: {why}"))
+    return sentences
 
 
 def _aligned(table: Table) -> Table:
@@ -270,13 +270,13 @@ def _brief(metric: Metric) -> str:
     return f"{percentile} {metric.unit}" if percentile[1:].isdigit() else metric.unit
 
 
-def _chosen(name: str, rows: pd.DataFrame, made: Material, columns: Sequence[str]) -> list[Table]:
+def _chosen(name: str, rows: pd.DataFrame, material: Material, columns: Sequence[str]) -> list[Table]:
     """The cells with the columns that were asked for."""
     from polypath.analysis import summarise
 
-    by = _by(made, rows)
+    by = _by(material, rows)
     cells = summarise(rows, by, columns)
-    table = _table(_title(name, rows, made), by)
+    table = _table(_title(name, rows, material), by)
     for head in ("runs", *columns):
         table.add_column(head, justify="right", overflow="fold")
     for _, row in cells.iterrows():
@@ -290,20 +290,20 @@ def _alone(
     """For a cell (its values of `by`) and the flows in it: plain TCP's mean on each of their paths, by name where there are several."""
     from polypath.analysis import groups
 
-    own = baselines[baselines["experiment"] == experiment]
-    known = [name != "flow" and name in own for name in by]
-    shared = [name for name, there in zip(by, known, strict=True) if there]
-    places = dict(groups(own, ["baseline_of", *shared]))
-    ways = list(zip(own["client_address"], own["server_address"], strict=True))
-    figures = (own[metric.column] * metric.scale).tolist() if metric.column in own else [math.nan] * len(own)
+    alone_rows = baselines[baselines["experiment"] == experiment]
+    has_column = [name != "flow" and name in alone_rows for name in by]
+    shared = [name for name, there in zip(by, has_column, strict=True) if there]
+    places = dict(groups(alone_rows, ["baseline_of", *shared]))
+    ways = list(zip(alone_rows["client_address"], alone_rows["server_address"], strict=True))
+    figures = (alone_rows[metric.column] * metric.scale).tolist() if metric.column in alone_rows else [math.nan] * len(alone_rows)
 
     def alone(values: Sequence[Any], flows: Iterable[str]) -> str:
-        cell = [value for value, there in zip(values, known, strict=True) if there]
-        found: dict[tuple[str, str], list[float]] = {}
-        for place in sorted(place for flow in dict.fromkeys(flows) for place in places.get((flow, *cell), ())):
-            found.setdefault(ways[place], []).append(figures[place])
+        cell = [value for value, there in zip(values, has_column, strict=True) if there]
+        rates: dict[tuple[str, str], list[float]] = {}
+        for path in sorted(path for flow in dict.fromkeys(flows) for path in places.get((flow, *cell), ())):
+            rates.setdefault(ways[path], []).append(figures[path])
         # Nothing where plain TCP was not measured, or does not know of it.
-        means = {way: sum(each) / len(each) for way, each in found.items()}
+        means = {way: sum(values) / len(values) for way, values in rates.items()}
         if all(math.isnan(mean) for mean in means.values()):
             return ""
         names = {way: f"{named.get(way, way[0])} " if len(means) > 1 else "" for way in means}
@@ -312,12 +312,12 @@ def _alone(
     return alone
 
 
-def _published(made: Material) -> Table:
+def _published(material: Material) -> Table:
     from polypath.analysis import PLATFORM
     from polypath.report import published_beside
 
-    said = made.study.published
-    rows = published_beside(made)
+    said = material.study.published
+    rows = published_beside(material)
     # What is the same in every line goes into the title.
     parts = {"column": "published as", "metric": "compared with", PLATFORM: "on"}
     shown = [part for part in parts if rows[part].nunique() > 1]
@@ -336,26 +336,26 @@ def _published(made: Material) -> Table:
     return table
 
 
-def claims(made: Material, platforms: Sequence[str] | None = None) -> RenderableType:
+def claims(material: Material, platforms: Sequence[str] | None = None) -> RenderableType:
     """Every claim: on one platform its verdict and why; on several the verdicts side by side, and why where they differ."""
     from polypath.analysis import PLATFORM, platforms_in_order
     from polypath.report import claims_of
 
-    platforms = platforms or platforms_in_order(made.runs[PLATFORM])
-    found = claims_of(made)
+    platforms = platforms or platforms_in_order(material.runs[PLATFORM])
+    results = claims_of(material)
     if len(platforms) < 2:
         table = _table("claims", ["claim", "on", "verdict", "why"])
-        for claim in found:
-            own = claim.on(platforms[0])
-            table.add_row(claim.id, own.platform, Text(str(own.verdict), style=_VERDICTS.get(own.css, "")), own.why)
+        for claim in results:
+            decided = claim.on(platforms[0])
+            table.add_row(claim.id, decided.platform, Text(str(decided.verdict), style=_VERDICTS.get(decided.css, "")), decided.why)
         return table
     table = _table("claims", ["claim", *platforms])
     reasons: list[Text] = []
-    for claim in found:
+    for claim in results:
         said = [claim.on(platform) for platform in platforms]
-        table.add_row(claim.id, *(Text(str(each.verdict), style=_VERDICTS.get(each.css, "")) for each in said))
+        table.add_row(claim.id, *(Text(str(verdict.verdict), style=_VERDICTS.get(verdict.css, "")) for verdict in said))
         if not claim.agreed:
-            reasons += [Text(f"{claim.id} on {each.platform}: {each.why}") for each in said]
+            reasons += [Text(f"{claim.id} on {verdict.platform}: {verdict.why}") for verdict in said]
     return Group(table, *reasons)
 
 
@@ -374,8 +374,8 @@ def _figure(row: pd.Series[Any], metric: str, digits: int, *, spread: bool = Fal
         return MISSING
     interval = scale * row[f"{metric}_ci"] if spread else None
     # An interval that rounds to nothing says nothing.
-    told = interval is not None and not _missing(interval) and interval >= 0.5 * 10**-digits
-    return f"{scale * row[metric]:.{digits}f}" + (f" ± {interval:.{digits}f}" if told else "")
+    has_interval = interval is not None and not _missing(interval) and interval >= 0.5 * 10**-digits
+    return f"{scale * row[metric]:.{digits}f}" + (f" ± {interval:.{digits}f}" if has_interval else "")
 
 
 def _percent(share: float) -> str:

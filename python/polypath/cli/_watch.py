@@ -76,11 +76,11 @@ def _look(sockets: Sockets, history: Kept, *, tcp: bool) -> list[Entry]:
     live = sockets.look()
     # To ask for the devices takes a while; the counters are those of this moment.
     now = time.monotonic()
-    shown = [each for each in live if tcp or each.token is not None]
-    history.plain = sum(each.token is None for each in live)
-    if any(each.source not in history.devices for each in shown):
+    shown = [subflow for subflow in live if tcp or subflow.token is not None]
+    history.plain = sum(subflow.token is None for subflow in live)
+    if any(subflow.source not in history.devices for subflow in shown):
         # An address that went since then stays unknown, and is not asked for again.
-        history.devices |= {each.source: "" for each in shown} | devices(sockets.netns)
+        history.devices |= {subflow.source: "" for subflow in shown} | devices(sockets.netns)
     return history.see(now, shown)
 
 
@@ -151,7 +151,7 @@ def _picture(history: Kept, netns: str | None, *, tcp: bool) -> RenderableType:
             )
         return Text(f"no MPTCP connection now; --tcp shows plain TCP, {doctor} what is lacking")
     # What carries most stands first: a program's control connection is not looked for.
-    connections.sort(key=lambda entries: -sum(getattr(entry.last, what) for entry in entries for what in _BYTES))
+    connections.sort(key=lambda entries: -sum(getattr(entry.last, field) for entry in entries for field in _BYTES))
     return Group(table(connections, out.width, history.devices), _closed(history, connections))
 
 
@@ -161,16 +161,16 @@ def table(connections: Sequence[Sequence[Entry]], width: int, places: Mapping[st
     heads = ["cwnd", *["ssthresh"] * shape.roomy, "srtt\nms", "out\nMbit/s", "in\nMbit/s", "", "re-\nsent"]
     heads += [*["MSS", "PMTU"] * shape.roomy, "out\nMB", "in\nMB"]
     columns: list[Column | str] = ["connection, subflow", *["cc"] * shape.wide]
-    made = Table(*columns, *(Column(head, justify="right", no_wrap=True) for head in heads), box=box.SIMPLE_HEAD, pad_edge=False)
+    rows = Table(*columns, *(Column(head, justify="right", no_wrap=True) for head in heads), box=box.SIMPLE_HEAD, pad_edge=False)
     for entries in connections:
         if entries[0].token is not None:
             cells = [f"MPTCP {entries[0].token:08x}", *[""] * shape.wide, "", *[""] * shape.roomy, ""]
             cells += [*(_mbps(_sum(entries, which)) for which in _RATES), _spark(_together(entries), shape.bars)]
             cells += [str(sum(entry.last.retransmissions for entry in entries)), *["", ""] * shape.roomy]
-            made.add_row(*cells, *(_megabytes(sum(getattr(entry.last, what) for entry in entries)) for what in _BYTES), style="bold")
+            rows.add_row(*cells, *(_megabytes(sum(getattr(entry.last, field) for entry in entries)) for field in _BYTES), style="bold")
         for entry in entries:
-            made.add_row(*_row(entry, shape, (places or {}).get(entry.last.source, "")), style="dim" if entry.closed else "")
-    return made
+            rows.add_row(*_row(entry, shape, (places or {}).get(entry.last.source, "")), style="dim" if entry.closed else "")
+    return rows
 
 
 _RATES = ("sent_mbps", "received_mbps")
@@ -202,7 +202,7 @@ def _row(entry: Entry, shape: _Shape, device: str) -> list[str]:
     row += [str(last.cwnd), *[ssthresh] * shape.roomy, srtt]
     row += [*(_mbps(getattr(entry, which)) for which in _RATES), _spark(list(entry.rates), shape.bars)]
     row += [str(last.retransmissions), *[str(last.mss), str(last.pmtu)] * shape.roomy]
-    return [*row, *(_megabytes(getattr(last, what)) for what in _BYTES)]
+    return [*row, *(_megabytes(getattr(last, field)) for field in _BYTES)]
 
 
 def _closed(history: History, connections: Sequence[Sequence[Entry]]) -> Text:
@@ -220,7 +220,7 @@ def _together(entries: Sequence[Entry]) -> list[float]:
     living = [list(entry.rates) for entry in entries if not entry.closed]
     longest = max((len(rates) for rates in living), default=0)
     padded = [[0.0] * (longest - len(rates)) + rates for rates in living]
-    return [sum(each) for each in zip(*padded, strict=True)]
+    return [sum(values) for values in zip(*padded, strict=True)]
 
 
 def _spark(rates: Sequence[float], bars: int) -> str:
@@ -231,8 +231,8 @@ def _spark(rates: Sequence[float], bars: int) -> str:
 
 
 def _sum(entries: Sequence[Entry], which: str) -> float | None:
-    known = [getattr(entry, which) for entry in entries if getattr(entry, which) is not None]
-    return sum(known) if known else None
+    values = [getattr(entry, which) for entry in entries if getattr(entry, which) is not None]
+    return sum(values) if values else None
 
 
 def _mbps(rate: float | None) -> str:

@@ -52,7 +52,7 @@ def use_custom(cc_path: Path | None) -> list[str]:
         return []
     from polypath import customcc
 
-    return [own.name for own in customcc.use(cc_path)]
+    return [algorithm.name for algorithm in customcc.use(cc_path)]
 
 
 def choices(only: Sequence[str] | None) -> dict[str, list[str]]:
@@ -75,8 +75,8 @@ def carry_out(work: Plan, workers: int | None, on: Place | None = None) -> Resul
     """Runs what is missing, shows how far it is, and writes the tables."""
     from polypath.results import execute
 
-    with _shown(work, on) as told:
-        return execute(work, workers=workers, on=on, **told)
+    with _shown(work, on) as tell:
+        return execute(work, workers=workers, on=on, **tell)
 
 
 @contextmanager

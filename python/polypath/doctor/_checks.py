@@ -30,8 +30,8 @@ def findings(facts: Facts, question: Question) -> list[Finding]:
     if facts.mptcp != "works":
         # Without MPTCP nothing else matters.
         return list(mptcp(facts, question))
-    found = [finding for check in CHECKS for finding in check(facts, question)]
-    return sorted(found, key=lambda finding: _SEVERITIES.index(finding.severity))
+    problems = [finding for check in CHECKS for finding in check(facts, question)]
+    return sorted(problems, key=lambda finding: _SEVERITIES.index(finding.severity))
 
 
 def mptcp(facts: Facts, question: Question) -> Iterator[Finding]:
@@ -69,30 +69,30 @@ def limits(facts: Facts, question: Question) -> Iterator[Finding]:
         return
     subflows, accepted = facts.limits
     flags = _FLAGS[question.role]
-    own = {each.address for each in facts.named if each.flags & set(flags)}
+    addresses = {endpoint.address for endpoint in facts.named if endpoint.flags & set(flags)}
     # The address that the first subflow leaves by is an endpoint too, mostly, and needs no further one.
-    spare = len(own - facts.first)
+    spare = len(addresses - facts.first)
     if subflows == 0:
         yield Finding(
             id="no-subflows-allowed",
             severity="wrong",
             sentence="the limit of further subflows is 0: every connection stays on its first path",
-            run=(f"ip mptcp limits set subflows {max(len(own), 2)}",),
+            run=(f"ip mptcp limits set subflows {max(len(addresses), 2)}",),
         )
     elif spare > subflows:
         uses = "announced" if flags == ("signal",) else "for subflows"
         yield Finding(
             id="few-subflows-allowed",
             severity="wrong",
-            sentence=f"{len(own)} endpoints are {uses}, and a connection may have {subflows} beside its first: some are never used",
-            run=(f"ip mptcp limits set subflows {len(own)}",),
+            sentence=f"{len(addresses)} endpoints are {uses}, and a connection may have {subflows} beside its first: some are never used",
+            run=(f"ip mptcp limits set subflows {len(addresses)}",),
         )
     if accepted or question.role == "server":
         return
     cure = (f"ip mptcp limits set subflows {max(subflows, 2)} add_addr_accepted {max(len(facts.outward) - 1, 2)}",)
     if facts.announced:
         # An endpoint on each device may do without; whether it does a live connection tells.
-        covered = all(any(each.address in own | facts.first for each in device.addresses) for device in facts.outward)
+        covered = all(any(address.address in addresses | facts.first for address in device.addresses) for device in facts.outward)
         severity: Severity = "note" if facts.all_used else "doubt" if covered or question.role is None else "wrong"
         yield Finding(
             id="announcements-ignored",
@@ -102,8 +102,8 @@ def limits(facts: Facts, question: Question) -> Iterator[Finding]:
             run=cure,
         )
         return
-    fullmesh = any({"subflow", "fullmesh"} <= each.flags for each in facts.named)
-    if question.role == "client" and (fullmesh or not own):
+    fullmesh = any({"subflow", "fullmesh"} <= endpoint.flags for endpoint in facts.named)
+    if question.role == "client" and (fullmesh or not addresses):
         reason = "a full mesh goes to the first server address alone" if fullmesh else "no further address of the server is ever used"
         yield Finding(
             id="announcements-ignored",
@@ -117,51 +117,53 @@ def endpoint_roles(facts: Facts, question: Question) -> Iterator[Finding]:
     """What the kernel does with an endpoint of these flags, at a client and at a server (asked of Linux 6.12 and 6.18)."""
     role = question.role
     yield from _both_flags(facts, question)
-    for each in facts.named:
-        if {"signal", "fullmesh"} <= each.flags:
+    for endpoint in facts.named:
+        if {"signal", "fullmesh"} <= endpoint.flags:
             yield Finding(
                 id="fullmesh-signal",
                 severity="doubt",
-                sentence=f"the endpoint {each.address} has signal and fullmesh, which the kernel takes for signal alone",
-                run=_anew(each, "signal" if role == "server" else "subflow fullmesh"),
+                sentence=f"the endpoint {endpoint.address} has signal and fullmesh, which the kernel takes for signal alone",
+                run=_anew(endpoint, "signal" if role == "server" else "subflow fullmesh"),
             )
-        if not each.flags & {"signal", "subflow"}:
-            yield from _idle(facts, question, each)
-        elif {"signal", "subflow"} <= each.flags:
+        if not endpoint.flags & {"signal", "subflow"}:
+            yield from _idle(facts, question, endpoint)
+        elif {"signal", "subflow"} <= endpoint.flags:
             continue
         elif role == "both":
-            yield from _half(facts, each)
-        elif role == "client" and "signal" in each.flags and not (each.flags & {"laminar"} or facts.joined_from(each.address)):
+            yield from _half(facts, endpoint)
+        elif role == "client" and "signal" in endpoint.flags and not (endpoint.flags & {"laminar"} or facts.joined_from(endpoint.address)):
             does = "announces its address"
-            if each.port is None:
+            if endpoint.port is None:
                 severity: Severity = "wrong"
                 does += ", and the server knows no port to connect to"
             else:
                 severity = "doubt"
-                does += f" with port {each.port}, and a subflow comes only if the server takes announcements up (add_addr_accepted there)"
+                does += (
+                    f" with port {endpoint.port}, and a subflow comes only if the server takes announcements up (add_addr_accepted there)"
+                )
             yield Finding(
                 id="wrong-flag",
                 severity=severity,
-                sentence=f"the endpoint {each.address} is a signal one: on a client it {does}; subflow is needed there",
-                run=_anew(each, _with("subflow", each)),
+                sentence=f"the endpoint {endpoint.address} is a signal one: on a client it {does}; subflow is needed there",
+                run=_anew(endpoint, _with("subflow", endpoint)),
             )
-        elif role == "server" and "subflow" in each.flags:
+        elif role == "server" and "subflow" in endpoint.flags:
             yield Finding(
                 id="wrong-flag",
                 severity="wrong",
-                sentence=f"the endpoint {each.address} is a subflow one: on a server it announces nothing, and what the server itself "
+                sentence=f"the endpoint {endpoint.address} is a subflow one: on a server it announces nothing, and what the server itself "
                 "opens nobody answers; signal is needed there",
-                run=_anew(each, _with("signal", each)),
+                run=_anew(endpoint, _with("signal", endpoint)),
             )
 
 
-def _idle(facts: Facts, question: Question, each: Endpoint) -> Iterator[Finding]:
+def _idle(facts: Facts, question: Question, endpoint: Endpoint) -> Iterator[Finding]:
     """Without subflow and signal: of use only for addresses that the server announces, and with fullmesh or laminar alone."""
-    only = each.flags & {"fullmesh", "laminar"}
+    only = endpoint.flags & {"fullmesh", "laminar"}
     severity: Severity = "wrong"
-    sentence = f"the endpoint {each.address} has neither subflow nor signal"
+    sentence = f"the endpoint {endpoint.address} has neither subflow nor signal"
     if only and question.role != "server":
-        if facts.joined_from(each.address):
+        if facts.joined_from(endpoint.address):
             return
         flag = " and ".join(sorted(only))
         sentence += f": with {flag} alone it takes up what the server announces"
@@ -174,15 +176,17 @@ def _idle(facts: Facts, question: Question, each: Endpoint) -> Iterator[Finding]
             severity = "doubt"
     else:
         sentence += ": no subflow leaves from it, and it is not announced"
-    yield Finding(id="idle-endpoint", severity=severity, sentence=sentence, run=_anew(each, _with(" ".join(_FLAGS[question.role]), each)))
+    yield Finding(
+        id="idle-endpoint", severity=severity, sentence=sentence, run=_anew(endpoint, _with(" ".join(_FLAGS[question.role]), endpoint))
+    )
 
 
 def _both_flags(facts: Facts, question: Question) -> Iterator[Finding]:
-    both = [each for each in facts.named if {"signal", "subflow"} <= each.flags]
-    announced = [each for each in facts.named if "signal" in each.flags and each.address not in facts.first]
+    both = [endpoint for endpoint in facts.named if {"signal", "subflow"} <= endpoint.flags]
+    announced = [endpoint for endpoint in facts.named if "signal" in endpoint.flags and endpoint.address not in facts.first]
     if question.role in ("server", "both") and len(announced) > 1:
         # Of the others it has made a subflow by the time that it would announce them; those with a port come first.
-        spoilt = [each for each in both if each in announced]
+        spoilt = [endpoint for endpoint in both if endpoint in announced]
         server = question.role == "server"
         if spoilt:
             yield Finding(
@@ -190,11 +194,13 @@ def _both_flags(facts: Facts, question: Question) -> Iterator[Finding]:
                 severity="wrong",
                 sentence=f"{_endpoints(spoilt)} both signal and subflow: the kernel announces one such address at the most, and of the "
                 f"others it makes subflows to the client's port, in vain{_port(question)}",
-                run=tuple(line for each in spoilt for line in (_anew(each, _with("signal", each)) if server else _twins(each))),
+                run=tuple(
+                    line for endpoint in spoilt for line in (_anew(endpoint, _with("signal", endpoint)) if server else _twins(endpoint))
+                ),
             )
-        both = [each for each in both if each not in spoilt]
-    for each in both:
-        sentence = f"{_endpoints([each])} both signal and subflow: "
+        both = [endpoint for endpoint in both if endpoint not in spoilt]
+    for endpoint in both:
+        sentence = f"{_endpoints([endpoint])} both signal and subflow: "
         if question.role == "client":
             sentence += "on a client its announcement helps nobody, since the server knows no port to connect to"
         else:
@@ -202,29 +208,29 @@ def _both_flags(facts: Facts, question: Question) -> Iterator[Finding]:
                 "a server with it also opens a subflow to the client's port, in vain; subflow belongs to the client, signal to the server"
             )
         if question.role != "both":
-            run = _anew(each, _with(_FLAGS[question.role][0], each))
+            run = _anew(endpoint, _with(_FLAGS[question.role][0], endpoint))
             yield Finding(id="both-flags", severity="doubt", sentence=sentence, run=run)
 
 
 def _endpoints(some: list[Endpoint]) -> str:
-    addresses = " and ".join(each.address for each in some)
+    addresses = " and ".join(endpoint.address for endpoint in some)
     return f"the endpoint {addresses} has" if len(some) == 1 else f"the endpoints {addresses} have"
 
 
-def _half(facts: Facts, each: Endpoint) -> Iterator[Finding]:
+def _half(facts: Facts, endpoint: Endpoint) -> Iterator[Finding]:
     """Of a host that is client and server: an address needs both flags, be it at two endpoints."""
-    flags = frozenset[str]().union(*(other.flags for other in facts.named if other.address == each.address))
-    if {"signal", "subflow"} <= flags or "laminar" in flags or each.address in facts.first:
+    flags = frozenset[str]().union(*(other.flags for other in facts.named if other.address == endpoint.address))
+    if {"signal", "subflow"} <= flags or "laminar" in flags or endpoint.address in facts.first:
         return
     lacks, does = ("signal", "as a server it announces nothing") if "subflow" in flags else ("subflow", "as a client it opens nothing")
-    alone = not any("signal" in other.flags and other != each and other.address not in facts.first for other in facts.named)
-    sentence = f"the endpoint {each.address} is without {lacks}: {does}"
-    run = _anew(each, _with("signal subflow", each)) if alone else _twins(each)
+    alone = not any("signal" in other.flags and other != endpoint and other.address not in facts.first for other in facts.named)
+    sentence = f"the endpoint {endpoint.address} is without {lacks}: {does}"
+    run = _anew(endpoint, _with("signal subflow", endpoint)) if alone else _twins(endpoint)
     yield Finding(id="wrong-flag", severity="wrong", sentence=sentence if alone else f"{sentence}; {_PORT}", run=run)
 
 
 def no_endpoints(facts: Facts, question: Question) -> Iterator[Finding]:
-    if facts.named and (question.role is not None or any("subflow" in each.flags for each in facts.named)):
+    if facts.named and (question.role is not None or any("subflow" in endpoint.flags for endpoint in facts.named)):
         return  # Said of each of them already.
     outward = facts.outward
     if len(outward) < 2:
@@ -237,7 +243,7 @@ def no_endpoints(facts: Facts, question: Question) -> Iterator[Finding]:
     if facts.named:
         return
     flags = _FLAGS[question.role]
-    further = [device for device in outward if not facts.first & {own.address for own in device.addresses}] or outward[1:]
+    further = [device for device in outward if not facts.first & {entry.address for entry in device.addresses}] or outward[1:]
     commands: tuple[str, ...] = ()
     for device in further:
         address = device.addresses[0].address
@@ -256,48 +262,50 @@ def no_endpoints(facts: Facts, question: Question) -> Iterator[Finding]:
 
 
 def endpoint_addresses(facts: Facts, question: Question) -> Iterator[Finding]:
-    for each in facts.named:
-        holder = facts.holder(each.address)
-        if holder is None and "signal" in each.flags and "subflow" not in each.flags:
-            near = next((device.name for device in facts.outward if any(own.near(each.address) for own in device.addresses)), None)
-            if near is not None and not facts.joined_from(each.address):
+    for endpoint in facts.named:
+        holder = facts.holder(endpoint.address)
+        if holder is None and "signal" in endpoint.flags and "subflow" not in endpoint.flags:
+            near = next(
+                (device.name for device in facts.outward if any(address.near(endpoint.address) for address in device.addresses)), None
+            )
+            if near is not None and not facts.joined_from(endpoint.address):
                 yield Finding(
                     id="address-missing",
                     severity="doubt",
-                    sentence=f"the endpoint {each.address} is announced, and no device here has that address, though {near} is in its net: "
-                    "all is well only behind an address translator",
-                    run=(_delete(each),),
+                    sentence=f"the endpoint {endpoint.address} is announced, and no device here has that address, though {near} is in its "
+                    "net: all is well only behind an address translator",
+                    run=(_delete(endpoint),),
                 )
         elif holder is None:
             yield Finding(
                 id="address-missing",
                 severity="wrong",
-                sentence=f"no device here has the address of the endpoint {each.address}: no subflow can leave from it",
-                run=(_delete(each),),
+                sentence=f"no device here has the address of the endpoint {endpoint.address}: no subflow can leave from it",
+                run=(_delete(endpoint),),
             )
-        elif each.device is not None and each.device != holder.name:
-            bound = each.device if any(device.name == each.device for device in facts.devices) else "a device that is gone"
+        elif endpoint.device is not None and endpoint.device != holder.name:
+            bound = endpoint.device if any(device.name == endpoint.device for device in facts.devices) else "a device that is gone"
             yield Finding(
                 id="other-device",
                 severity="wrong",
-                sentence=f"the endpoint {each.address} is bound to {bound}, and {holder.name} has that address",
-                run=_anew(each, " ".join(sorted(each.flags)), device=holder.name),
+                sentence=f"the endpoint {endpoint.address} is bound to {bound}, and {holder.name} has that address",
+                run=_anew(endpoint, " ".join(sorted(endpoint.flags)), device=holder.name),
             )
         elif not (holder.up and holder.carrier):
             why = "is down" if not holder.up else "has no carrier: its link is down at the other end, or unplugged"
             yield Finding(
                 id="device-down",
                 severity="wrong",
-                sentence=f"{holder.name}, which has the endpoint {each.address}, {why}",
+                sentence=f"{holder.name}, which has the endpoint {endpoint.address}, {why}",
                 run=(f"ip link set {holder.name} up",) if not holder.up else (),
             )
-    usable = [each for each in facts.named if "subflow" in each.flags]
-    if usable and all("backup" in each.flags for each in usable):
+    usable = [endpoint for endpoint in facts.named if "subflow" in endpoint.flags]
+    if usable and all("backup" in endpoint.flags for endpoint in usable):
         yield Finding(
             id="all-backup",
             severity="note",
             sentence="every endpoint is a backup: its subflows carry data only while the others cannot",
-            run=tuple(f"ip mptcp endpoint change id {each.id} nobackup" for each in usable),
+            run=tuple(f"ip mptcp endpoint change id {endpoint.id} nobackup" for endpoint in usable),
         )
     if len(facts.endpoints) >= _MOST_ENDPOINTS:
         yield Finding(
@@ -308,12 +316,12 @@ def endpoint_addresses(facts: Facts, question: Question) -> Iterator[Finding]:
 def shared_subnet(facts: Facts, question: Question) -> Iterator[Finding]:
     places: dict[str, dict[str, str]] = {}
     for device in facts.outward:
-        for own in device.addresses:
-            places.setdefault(own.subnet, {})[device.name] = own.address
-    for subnet, found in places.items():
-        if len(found) < 2:
+        for address in device.addresses:
+            places.setdefault(address.subnet, {})[device.name] = address.address
+    for subnet, by_device in places.items():
+        if len(by_device) < 2:
             continue
-        devices = " and ".join(found)
+        devices = " and ".join(by_device)
         yield Finding(
             id="one-subnet",
             severity="note",
@@ -333,7 +341,7 @@ def routing(facts: Facts, question: Question) -> Iterator[Finding]:
     said: set[str] = set()
     noted: set[str] = set()
     table = next(number for number in range(101, 253) if number not in facts.tables)
-    live = {(each.source, each.destination) for each in facts.subflows if each.state == "established"}
+    live = {(subflow.source, subflow.destination) for subflow in facts.subflows if subflow.state == "established"}
     leads = {(way.source, way.destination) for way in facts.ways if way.device is not None and way.device == facts.holds(way.source)}
     for way in facts.ways:
         holder = facts.holder(way.source)
@@ -342,23 +350,23 @@ def routing(facts: Facts, question: Question) -> Iterator[Finding]:
         # What a live subflow uses is a way, whatever the tables say: a host may find the other one on a link that no route names.
         if way.device is None and (way.source, way.destination) in live:
             continue
-        flags = frozenset[str]().union(*(each.flags for each in facts.named if each.address == way.source))
+        flags = frozenset[str]().union(*(endpoint.flags for endpoint in facts.named if endpoint.address == way.source))
         # A live subflow that takes its own path proves it, unless another one from there, which is live too, does not.
         if (way.source, way.destination) not in live and any(pair[0] == way.source for pair in live & leads):
             continue
-        own = sorted(destination for source, destination in leads if source == way.source)
+        destinations = sorted(destination for source, destination in leads if source == way.source)
         # The first subflow goes where its address leads, and no other leaves from there.
-        if own and way.source in facts.first and not flags:
+        if destinations and way.source in facts.first and not flags:
             continue
         opens = question.role != "server" and "subflow" in flags
-        if own and (way.device is None or not opens):
+        if destinations and (way.device is None or not opens):
             if way.source in noted:
                 continue
             noted.add(way.source)
             elsewhere = "there is no way to" if way.device is None else f"packets leave by {way.device} to"
             sentence = (
-                f"from {way.source} ({holder.name}) {elsewhere} {way.destination}, but there is one to {' and '.join(own)}: "
-                f"all is well if the other host announces {' and '.join(own)} (an endpoint with the flag `signal` there)"
+                f"from {way.source} ({holder.name}) {elsewhere} {way.destination}, but there is one to {' and '.join(destinations)}: "
+                f"all is well if the other host announces {' and '.join(destinations)} (an endpoint with the flag `signal` there)"
             )
             yield Finding(id="routing", severity="note", sentence=sentence)
             continue
@@ -391,9 +399,9 @@ def reverse_path(facts: Facts, question: Question) -> Iterator[Finding]:
         return
     overall = int(facts.sysctls.get("net/ipv4/conf/all/rp_filter", "0") or 0)
     for device in outward:
-        own = int(facts.sysctls.get(f"net/ipv4/conf/{device.name}/rp_filter", "0") or 0)
+        of_device = int(facts.sysctls.get(f"net/ipv4/conf/{device.name}/rp_filter", "0") or 0)
         # The kernel takes the larger of the two.
-        if max(overall, own) == 1:
+        if max(overall, of_device) == 1:
             yield Finding(
                 id="rp-filter",
                 severity="doubt",
@@ -430,7 +438,7 @@ def fallbacks(facts: Facts, question: Question) -> Iterator[Finding]:
         sentence = f"{broken} connections became plain TCP after their handshake: a box between strips MPTCP's options or rewrites the data"
         yield Finding(id="stripped", severity="doubt", sentence=sentence)
     # What a server opens nobody answers; that its endpoints make it open subflows is said of them.
-    opens = question.role != "server" or not any("subflow" in each.flags for each in facts.named)
+    opens = question.role != "server" or not any("subflow" in endpoint.flags for endpoint in facts.named)
     sent, answered = count("MPJoinSynTx", 0), count("MPJoinSynAckRx", 0)
     if sent and not answered and opens:
         sentence = f"none of the {sent} SYNs of further subflows was answered: look at the routes, at firewalls and at the server's limits"
@@ -450,9 +458,9 @@ def fallbacks(facts: Facts, question: Question) -> Iterator[Finding]:
 
 
 def old_settings(facts: Facts, question: Question) -> Iterator[Finding]:
-    found = [(file, name) for file, name in facts.lines if name.startswith("net.mptcp.mptcp_")]
-    if found:
-        names = ", ".join(f"{name} ({file})" for file, name in found)
+    lines = [(file, name) for file, name in facts.lines if name.startswith("net.mptcp.mptcp_")]
+    if lines:
+        names = ", ".join(f"{name} ({file})" for file, name in lines)
         sentence = f"settings of the out-of-tree MPTCP do nothing on this kernel: {names}"
         yield Finding(id="v0-settings", severity="doubt", sentence=sentence)
 
@@ -468,7 +476,7 @@ def checksums(facts: Facts, question: Question) -> Iterator[Finding]:
 
 
 def tcp_options(facts: Facts, question: Question) -> Iterator[Finding]:
-    for name, what in (
+    for name, option in (
         ("tcp_sack", "every loss of several packets costs a timeout or many round trips"),
         ("tcp_window_scaling", "no subflow has more than 64 KiB on its way"),
         ("tcp_timestamps", "round-trip times are measured less often"),
@@ -476,7 +484,7 @@ def tcp_options(facts: Facts, question: Question) -> Iterator[Finding]:
         if facts.sysctls.get(f"net.ipv4.{name}") == "0":
             severity: Severity = "note" if name == "tcp_timestamps" else "doubt"
             run = (f"sysctl -w net.ipv4.{name}=1",)
-            yield Finding(id=name.replace("_", "-"), severity=severity, sentence=f"net.ipv4.{name} is 0: {what}", run=run)
+            yield Finding(id=name.replace("_", "-"), severity=severity, sentence=f"net.ipv4.{name} is 0: {option}", run=run)
 
 
 def sizes(facts: Facts, question: Question) -> Iterator[Finding]:

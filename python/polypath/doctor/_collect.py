@@ -63,7 +63,7 @@ def _collect(sockets: Sockets, to: Sequence[str]) -> Facts:
     from pyroute2 import IPRoute  # Of Linux alone, and slow to load.
 
     live = sockets.look()
-    subflows = tuple(each for each in live if each.token is not None)
+    subflows = tuple(subflow for subflow in live if subflow.token is not None)
     mptcp = ability()
     endpoints, limits = _path_manager(mptcp)
     with IPRoute() as route:
@@ -71,19 +71,23 @@ def _collect(sockets: Sockets, to: Sequence[str]) -> Facts:
         endpoints = tuple(_named(endpoint, network.names) for endpoint in endpoints)
         # The way to the world counts where there is one.
         worlds = [world for world in _WORLD if any(world in reach for reach, _, _ in network.reaches)]
-        peers = [*to] or list(dict.fromkeys(each.destination for each in subflows if not each.joined)) or [str(world) for world in worlds]
+        peers = (
+            [*to]
+            or list(dict.fromkeys(subflow.destination for subflow in subflows if not subflow.joined))
+            or [str(world) for world in worlds]
+        )
         sources = {endpoint.address: endpoint.device for endpoint in endpoints}
         if not sources:
-            sources = {own.address: None for device in network.devices if not device.loopback for own in device.addresses}
+            sources = {address.address: None for device in network.devices if not device.loopback for address in device.addresses}
         pairs = [(source, peer) for source in sources for peer in peers]
-        pairs += [(each.source, each.destination) for each in subflows if each.source in sources]
+        pairs += [(subflow.source, subflow.destination) for subflow in subflows if subflow.source in sources]
         ways = tuple(_ways(route, sources, dict.fromkeys(pairs), network))
         # A connection that lives tells by which address it began; else the kernel would choose one for the peer that is named first.
-        begun = frozenset(each.source for each in subflows if not each.joined and (not to or each.destination in to))
+        begun = frozenset(subflow.source for subflow in subflows if not subflow.joined and (not to or subflow.destination in to))
         first = begun or frozenset(_first(route, peers[:1] if to else peers))
-    plain = [each for each in live if each.token is None and each.destination in to]
+    plain = [connection for connection in live if connection.token is None and connection.destination in to]
     listens = _listeners() if plain else {}
-    opened = [each for each in plain if each.source_port not in listens]
+    opened = [connection for connection in plain if connection.source_port not in listens]
     return Facts(
         release=os.uname().release,
         mptcp=mptcp,
@@ -100,10 +104,12 @@ def _collect(sockets: Sockets, to: Sequence[str]) -> Facts:
         counters=_counters(),
         lines=tuple(_lines()),
         subflows=subflows,
-        plain=Counter(each.destination for each in opened if not each.fell_back),
-        fell_back=Counter(each.destination for each in opened if each.fell_back),
+        plain=Counter(connection.destination for connection in opened if not connection.fell_back),
+        fell_back=Counter(connection.destination for connection in opened if connection.fell_back),
         came_plain=Counter(
-            (each.destination, each.source_port, listens[each.source_port]) for each in plain if each.source_port in listens
+            (connection.destination, connection.source_port, listens[connection.source_port])
+            for connection in plain
+            if connection.source_port in listens
         ),
         missing=tuple(programs.missing(*PARTS)),
     )
@@ -133,7 +139,7 @@ def _path_manager(mptcp: Ability) -> tuple[tuple[Endpoint, ...], tuple[int, int]
     except (NetlinkError, OSError) as error:
         raise SocketsError(f"the kernel does not tell of its MPTCP endpoints: {error}") from None
     limits = (message.get_attr("MPTCP_PM_ATTR_SUBFLOWS") or 0, message.get_attr("MPTCP_PM_ATTR_RCV_ADD_ADDRS") or 0)
-    return tuple(_endpoint(each) for each in shown if each is not None), limits
+    return tuple(_endpoint(shown_endpoint) for shown_endpoint in shown if shown_endpoint is not None), limits
 
 
 def _endpoint(shown: Any) -> Endpoint:
@@ -223,7 +229,7 @@ def _neighbours(route: Any, addresses: dict[int, list[Address]], routed: frozens
     met: dict[tuple[int, int], set[str]] = {}
     for message in route.get_neighbours():
         hop, index = message.get_attr("NDA_DST"), message["ifindex"]
-        subnets = [ip_network(own.subnet) for own in addresses.get(index, ())]
+        subnets = [ip_network(address.subnet) for address in addresses.get(index, ())]
         if hop and index not in routed and any(ip_address(hop) in subnet for subnet in subnets):
             met.setdefault((index, ip_address(hop).version), set()).add(hop)
     alone: dict[int, tuple[str, ...]] = {}
@@ -259,8 +265,8 @@ def _ways(route: Any, sources: dict[str, str | None], pairs: Iterable[tuple[str,
         index = answer.get_attr("RTA_OIF")
         # For a bound socket without a route Linux supposes that the other host is on the link itself.
         direct = any(by == index and hop is None and ip_address(peer) in to for to, by, hop in network.reaches)
-        known = answer["type"] == _LOCAL or answer.get_attr("RTA_GATEWAY") or direct
-        yield Way(source=source, destination=peer, device=network.names.get(index) if known else None)
+        decided = answer["type"] == _LOCAL or answer.get_attr("RTA_GATEWAY") or direct
+        yield Way(source=source, destination=peer, device=network.names.get(index) if decided else None)
 
 
 def _listeners() -> dict[int, bool]:
@@ -274,7 +280,7 @@ def _listeners() -> dict[int, bool]:
         # The number of MPTCP has no room in the field for the protocol (include/uapi/linux/inet_diag.h).
         nla_map = (("NONE", "none"), ("BYTECODE", "hex"), ("SK_BPF_STORAGES", "hex"), ("PROTOCOL", "uint32"))
 
-    found: dict[int, bool] = {}
+    listening: dict[int, bool] = {}
     with DiagSocket() as diagnostics:
         for protocol in (socket.IPPROTO_TCP, _IPPROTO_MPTCP):
             for family in (socket.AF_INET, socket.AF_INET6):
@@ -286,8 +292,8 @@ def _listeners() -> dict[int, bool]:
                     seen = list(diagnostics.nlm_request(request, SOCK_DIAG_BY_FAMILY, NLM_F_REQUEST | NLM_F_ROOT | NLM_F_MATCH))
                 except NetlinkError:
                     continue  # A kernel without IPv6, or without socket diagnostics of MPTCP.
-                found |= {message["idiag_sport"]: protocol == _IPPROTO_MPTCP for message in seen}
-    return found
+                listening |= {message["idiag_sport"]: protocol == _IPPROTO_MPTCP for message in seen}
+    return listening
 
 
 def _first(route: Any, peers: Sequence[str]) -> Iterator[str]:
@@ -309,10 +315,10 @@ def _family(address: str) -> int:
 
 def _sysctls(devices: Sequence[Device]) -> Iterator[tuple[str, str]]:
     root = Path("/proc/sys")
-    own = [f"net/ipv4/conf/{device.name}/rp_filter" for device in devices]
-    for start in (*_SYSCTLS, *own):
-        place = root / start
-        for file in sorted(place.iterdir()) if place.is_dir() else [place]:
+    names = [f"net/ipv4/conf/{device.name}/rp_filter" for device in devices]
+    for start in (*_SYSCTLS, *names):
+        folder = root / start
+        for file in sorted(folder.iterdir()) if folder.is_dir() else [folder]:
             try:
                 text = file.read_text()
             except OSError:

@@ -126,7 +126,7 @@ class Facts:
     @property
     def named(self) -> tuple[Endpoint, ...]:
         """Endpoints that somebody set; the kernel adds others (implicit) for addresses of live subflows."""
-        return tuple(each for each in self.endpoints if "implicit" not in each.flags)
+        return tuple(endpoint for endpoint in self.endpoints if "implicit" not in endpoint.flags)
 
     @property
     def announced(self) -> int:
@@ -135,20 +135,20 @@ class Facts:
 
     def joined_from(self, address: str) -> bool:
         """Whether a live subflow beside the first of its connection uses this address here."""
-        return any(each.joined and each.source == address and each.state == "established" for each in self.subflows)
+        return any(subflow.joined and subflow.source == address and subflow.state == "established" for subflow in self.subflows)
 
     @property
     def joined(self) -> bool:
         """Whether some live connection has a further subflow."""
-        return any(each.joined and each.state == "established" for each in self.subflows)
+        return any(subflow.joined and subflow.state == "established" for subflow in self.subflows)
 
     @property
     def all_used(self) -> bool:
         """Whether some live connection has a subflow on each device that leads somewhere."""
         used: dict[int | None, set[str | None]] = {}
-        for each in self.subflows:
-            if each.state == "established":
-                used.setdefault(each.token, set()).add(self.holds(each.source))
+        for subflow in self.subflows:
+            if subflow.state == "established":
+                used.setdefault(subflow.token, set()).add(self.holds(subflow.source))
         return any(devices >= {device.name for device in self.outward} for devices in used.values())
 
     def holds(self, address: str) -> str | None:
@@ -158,7 +158,7 @@ class Facts:
 
     def holder(self, address: str) -> Device | None:
         """The device that has an address."""
-        return next((device for device in self.devices if any(own.address == address for own in device.addresses)), None)
+        return next((device for device in self.devices if any(entry.address == address for entry in device.addresses)), None)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -32,7 +32,7 @@ def congestion_control(facts: Facts, question: Question) -> Iterator[Finding]:
             "subflows that share a bottleneck together take more than one TCP flow's share",
             run=("# where they share one:", "polypath cc load lia", "sysctl -w net.ipv4.tcp_congestion_control=pp_lia"),
         )
-    used = sorted({each.cc for each in facts.subflows if each.cc and each.cc != chosen})
+    used = sorted({subflow.cc for subflow in facts.subflows if subflow.cc and subflow.cc != chosen})
     if used:
         words = ", ".join(used)
         sentence = f"live subflows use {words} and not {chosen}, which new ones get: chosen by their program, or from before it was set"
@@ -44,64 +44,65 @@ def buffers(facts: Facts, question: Question) -> Iterator[Finding]:
     if question.rates_bps and question.rtts_ns:
         rate, rtt_ns, source = sum(question.rates_bps), max(question.rtts_ns), "given"
     else:
-        known = [each for each in facts.subflows if each.srtt_ms is not None and each.delivery_mbps > 0]
-        if not known:
+        measured = [subflow for subflow in facts.subflows if subflow.srtt_ms is not None and subflow.delivery_mbps > 0]
+        if not measured:
             return
         # Only what goes together adds up.
         by_token: dict[int | None, list[float]] = {}
-        for each in known:
-            by_token.setdefault(each.token, []).append(each.delivery_mbps)
+        for subflow in measured:
+            by_token.setdefault(subflow.token, []).append(subflow.delivery_mbps)
         rate = round(max(sum(rates) for rates in by_token.values()) * 1e6)
-        rtt_ns, source = round(max(each.srtt_ms or 0 for each in known) * 1e6), "of live subflows"
+        rtt_ns, source = round(max(subflow.srtt_ms or 0 for subflow in measured) * 1e6), "of live subflows"
     product = rate * rtt_ns // 8_000_000_000
     needed = product * _OVERHEAD
     paths = f"{rate / 1e6:g} Mbit/s over {rtt_ns / 1e6:g} ms, {source}"
-    for name, what in (("tcp_rmem", "receive"), ("tcp_wmem", "send")):
+    for name, direction in (("tcp_rmem", "receive"), ("tcp_wmem", "send")):
         most = facts.largest(f"net.ipv4.{name}")
         if most is None or (most >= needed and not question.rates_bps):
             continue
         if most >= needed:
             yield Finding(
-                id=f"{what}-buffer-enough",
+                id=f"{direction}-buffer-enough",
                 severity="note",
-                sentence=f"{what} buffers end at {_size(most)}, and the paths together ({paths}) need {_size(needed)}: enough",
+                sentence=f"{direction} buffers end at {_size(most)}, and the paths together ({paths}) need {_size(needed)}: enough",
             )
             continue
         least = " ".join(facts.sysctls[f"net.ipv4.{name}"].split()[:2])
         yield Finding(
-            id=f"{what}-buffer",
+            id=f"{direction}-buffer",
             severity="doubt",
-            sentence=f"{what} buffers end at {_size(most)}, and the paths together ({paths}) need {_size(needed)} "
-            f"on the host that {what}s: {_size(product)} are under way, and as much again is for what the kernel keeps with each packet",
+            sentence=f"{direction} buffers end at {_size(most)}, and the paths together ({paths}) need {_size(needed)} "
+            f"on the host that {direction}s: {_size(product)} are under way, and as much again is for what the kernel keeps with each "
+            "packet",
             # The next power of two.
             run=(f'sysctl -w net.ipv4.{name}="{least} {2 ** (needed - 1).bit_length()}"',),
         )
 
 
 def live_limits(facts: Facts, question: Question) -> Iterator[Finding]:
-    siblings = Counter(each.token for each in facts.subflows)
-    for each in facts.subflows:
-        if each.busy_s < _ENOUGH_S:
+    siblings = Counter(subflow.token for subflow in facts.subflows)
+    for subflow in facts.subflows:
+        if subflow.busy_s < _ENOUGH_S:
             continue
-        where = f"the subflow {each.source}:{each.source_port} to {each.destination}:{each.destination_port}"
-        causes = [(each.rwnd_limited_s, "the receiver's window", "raise net.ipv4.tcp_rmem there")]
+        where = f"the subflow {subflow.source}:{subflow.source_port} to {subflow.destination}:{subflow.destination_port}"
+        causes = [(subflow.rwnd_limited_s, "the receiver's window", "raise net.ipv4.tcp_rmem there")]
         # Beside siblings Linux counts the send buffer, too, while the connection gives a subflow nothing because others carry its data.
-        if siblings[each.token] == 1:
-            causes.append((each.sndbuf_limited_s, "this host's send buffer", "raise net.ipv4.tcp_wmem here"))
-        for spent, what, mend in causes:
-            if spent > _MUCH * each.busy_s:
-                sentence = f"{where} was held back by {what} for {spent / each.busy_s:.0%} of the time in which it had data: {mend}"
+        if siblings[subflow.token] == 1:
+            causes.append((subflow.sndbuf_limited_s, "this host's send buffer", "raise net.ipv4.tcp_wmem here"))
+        for spent, limit, mend in causes:
+            if spent > _MUCH * subflow.busy_s:
+                sentence = f"{where} was held back by {limit} for {spent / subflow.busy_s:.0%} of the time in which it had data: {mend}"
                 yield Finding(id="held-back", severity="doubt", sentence=sentence)
 
 
 def plain_connections(facts: Facts, question: Question) -> Iterator[Finding]:
     """Which of the two programs did not ask for MPTCP: one has to at each end."""
-    told = [
+    plain = [
         (f"{_connections(count)} to {address}", count, "its program here did not ask for it (mptcpize run PROGRAM makes it); the server's "
          "has to speak it, too, as programs of Go 1.24 and later do by themselves")
         for address, count in facts.plain.items()
     ]  # fmt: skip
-    told += [
+    plain += [
         (f"{_connections(count)} to {address}", count, "its program here asked for it, and the answer had none: the program there does not "
          "speak it (mptcpize run PROGRAM makes it), or a box between takes the option out")
         for address, count in facts.fell_back.items()
@@ -111,8 +112,8 @@ def plain_connections(facts: Facts, question: Question) -> Iterator[Finding]:
             why = "the program here that listens speaks it, so the one there did not ask for it, or a box between takes the option out"
         else:
             why = "the program here that listens does not speak it (mptcpize run PROGRAM makes it); the one there has to ask for it, too"
-        told.append((f"{_connections(count)} from {address} to port {port}", count, why))
-    for which, count, why in told:
+        plain.append((f"{_connections(count)} from {address} to port {port}", count, why))
+    for which, count, why in plain:
         does = "does" if count == 1 else "do"
         yield Finding(id="plain-tcp", severity="doubt", sentence=f"{which} {does} not use MPTCP: {why}")
 
@@ -124,18 +125,18 @@ def _connections(count: int) -> str:
 def live_paths(facts: Facts, question: Question) -> Iterator[Finding]:
     """Which devices the data of each live connection took."""
     connections: dict[int | None, list[Subflow]] = {}
-    for each in facts.subflows:
-        connections.setdefault(each.token, []).append(each)
+    for subflow in facts.subflows:
+        connections.setdefault(subflow.token, []).append(subflow)
     for token, subflows in connections.items():
         taken: Counter[str] = Counter()
-        for each in subflows:
-            taken[facts.holds(each.source) or "no device"] += each.bytes_acked + each.bytes_received
+        for subflow in subflows:
+            taken[facts.holds(subflow.source) or "no device"] += subflow.bytes_acked + subflow.bytes_received
         total = taken.total()
         if total < _TELLING or len(facts.outward) < 2:
             continue
         used = {name: count / total for name, count in taken.most_common() if count}
         # A backup waits, and is meant to.
-        waiting = {facts.holds(each.source) for each in subflows if each.backup}
+        waiting = {facts.holds(subflow.source) for subflow in subflows if subflow.backup}
         unused = [device for device in facts.outward if device.name not in used and device.name not in waiting]
         shares = " and ".join(f"{name} ({share:.0%})" for name, share in used.items())
         uses = f"the connection {token:08x}, {total / 1e6:.1f} MB so far, uses {shares if len(used) > 1 else f'{next(iter(used))} alone'}"
@@ -144,7 +145,7 @@ def live_paths(facts: Facts, question: Question) -> Iterator[Finding]:
             continue
         names = " and ".join(device.name if device.carrier else f"{device.name} (which has no carrier)" for device in unused)
         sentence, run = f"{uses}, and not {names}", tuple[str, ...]()
-        further = sum(each.joined for each in subflows)
+        further = sum(subflow.joined for subflow in subflows)
         if facts.limits is not None and 0 < facts.limits[0] <= further:
             sentence += f": it has {further} further subflows, and no more are allowed"
             run = (f"ip mptcp limits set subflows {further + len(unused)}",)

@@ -31,11 +31,11 @@ _STUDY = {
 def bench(seconds: float) -> dict[str, Any]:
     """The figures (crates/emu/src/bench.rs); each of the measurements lasts so many seconds."""
     require_root()
-    made = scenario(cells(Study.model_validate(_STUDY, context={NETWORK_ONLY: True}))[0].setup, seed=1)
-    ends = {link["name"]: link["b"]["address"] for link in made["links"]}
-    delay = next(link["a_to_b"][0]["delay_ns"] for link in made["links"] if link["name"] == "delayed")
+    spec = scenario(cells(Study.model_validate(_STUDY, context={NETWORK_ONLY: True}))[0].setup, seed=1)
+    ends = {link["name"]: link["b"]["address"] for link in spec["links"]}
+    delay = next(link["a_to_b"][0]["delay_ns"] for link in spec["links"] if link["name"] == "delayed")
     specification = {
-        "spec": {**network(made, cables=[_PLAIN]), "with_parent": True},
+        "spec": {**network(spec, plain=[_PLAIN]), "with_parent": True},
         "client": "client",
         "server": "server",
         **ends,

@@ -21,10 +21,10 @@ from polypath.study import Flow, Fullmesh, Setup, scenario, unknown
 from . import _process
 from ._errors import EmuError, require_root
 from ._network import LATE_LIMIT_NS, network
-from ._places import lock_file, own_file
+from ._run_files import lock_file, run_file
 
 PREFIX = "pp-"
-_STATE, _STATUS, _LOG = (own_file(name) for name in ("emu.json", "emu-status.json", "emu.log"))
+_STATE, _STATUS, _LOG = (run_file(name) for name in ("emu.json", "emu-status.json", "emu.log"))
 _LOCK = "emu.lock"
 _NAMES = Path("/run/netns")
 _FUNCTION = "emulate"
@@ -62,11 +62,11 @@ def up(file: str, setup: Setup, *, seed: int = 1, late_limit_ns: int = LATE_LIMI
     With `mptcp` the clients and servers of the set-up's flows get endpoints and limits, so that MPTCP uses all paths between them.
     """
     require_root()
-    made = scenario(_over_mptcp(setup) if mptcp else setup, seed)
-    specification = {**network(made, mptcp=mptcp), "late_limit_ns": late_limit_ns, "status": str(_STATUS)}
+    spec = scenario(_over_mptcp(setup) if mptcp else setup, seed)
+    specification = {**network(spec, mptcp=mptcp), "late_limit_ns": late_limit_ns, "status": str(_STATUS)}
     # The wire keeps no name: it ends with the emulator.
-    names = {node["name"]: PREFIX + node["name"] for node in made["nodes"]}
-    lab = Lab(file=file, namespaces=names, addresses=_addresses(specification["plan"], made), mptcp=_endpoints(specification["plan"]))
+    names = {node["name"]: PREFIX + node["name"] for node in spec["nodes"]}
+    lab = Lab(file=file, namespaces=names, addresses=_addresses(specification["plan"], spec), mptcp=_endpoints(specification["plan"]))
     with _locked():
         _refuse_a_second()
         for name in names.values():
@@ -143,7 +143,7 @@ def _start(lab: Lab, specification: dict[str, Any]) -> Lab:
 
 def _remove(lab: Lab) -> None:
     """Ends the emulator, what runs in the namespaces, and the namespaces."""
-    inodes = {place.stat().st_ino for name in lab.namespaces.values() if (place := _NAMES / name).exists()}
+    inodes = {name_file.stat().st_ino for name in lab.namespaces.values() if (name_file := _NAMES / name).exists()}
     # A file on which nothing is mounted is no namespace, and shares its inode with none.
     inodes.discard(Path("/proc/self/ns/net").stat().st_ino)
     # By its mark and not by its number, which whoever started it may not have come to write down.
@@ -157,17 +157,17 @@ def _remove(lab: Lab) -> None:
         file.unlink(missing_ok=True)
 
 
-def _addresses(plan: dict[str, Any], made: dict[str, Any]) -> dict[str, list[tuple[str, str, str]]]:
+def _addresses(plan: dict[str, Any], spec: dict[str, Any]) -> dict[str, list[tuple[str, str, str]]]:
     """By node: each address with its device and link; the loopback device has those of no link."""
-    found: dict[str, list[tuple[str, str, str]]] = {}
-    for node in made["nodes"]:
-        found[node["name"]] = [(each, "lo", "") for each in node["addresses"]]
-    for cable in plan["cables"]:
-        for port in (cable["a"], cable["b"]):
+    addresses: dict[str, list[tuple[str, str, str]]] = {}
+    for node in spec["nodes"]:
+        addresses[node["name"]] = [(address, "lo", "") for address in node["addresses"]]
+    for veth in plan["cables"]:
+        for port in (veth["a"], veth["b"]):
             if "address" in port:
-                link = made["links"][int(port["device"][1:])]["name"]
-                found[port["namespace"]].append((port["address"][0], port["device"], link))
-    return found
+                link = spec["links"][int(port["device"][1:])]["name"]
+                addresses[port["namespace"]].append((port["address"][0], port["device"], link))
+    return addresses
 
 
 def _over_mptcp(setup: Setup) -> Setup:
@@ -190,15 +190,15 @@ def _over_mptcp(setup: Setup) -> Setup:
 
 def _endpoints(plan: dict[str, Any]) -> dict[str, str]:
     """By node: what `ip mptcp` has there, in words."""
-    found = {}
+    endpoints = {}
     for namespace in plan["namespaces"]:
         if "limits" in namespace:
-            own = [each for each in plan["endpoints"] if each["namespace"] == namespace["name"]]
-            words = [f"{each['address']} ({'announced' if each.get('signal') else 'opens subflows'})" for each in own]
+            here = [endpoint for endpoint in plan["endpoints"] if endpoint["namespace"] == namespace["name"]]
+            words = [f"{endpoint['address']} ({'announced' if endpoint.get('signal') else 'opens subflows'})" for endpoint in here]
             further = namespace["limits"]["subflows"]
             words.append(f"a connection has {further} more subflow{'s' if further != 1 else ''} at most")
-            found[namespace["name"]] = ", ".join(words)
-    return found
+            endpoints[namespace["name"]] = ", ".join(words)
+    return endpoints
 
 
 @contextmanager

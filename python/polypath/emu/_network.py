@@ -24,10 +24,10 @@ _ANY_MTU = 65_535
 _SILENT = (("net.ipv6.conf.all.disable_ipv6", "1"), ("net.ipv6.conf.default.disable_ipv6", "1"))
 
 
-def network(scenario: Scenario, *, cables: Collection[str] = (), mptcp: bool = False) -> dict[str, Any]:
+def network(scenario: Scenario, *, plain: Collection[str] = (), mptcp: bool = False) -> dict[str, Any]:
     """The network of a scenario without its flows: every address reaches every other one that a way leads to.
 
-    Links whose names are in `cables` are mere cables, without their elements. With `mptcp` the hosts have the endpoints and limits that
+    Links whose names are in `plain` have no elements. With `mptcp` the hosts have the endpoints and limits that
     the scenario's flows of MPTCP ask for.
     """
     quiet = {**scenario, "flows": [], "tunnels": []}
@@ -38,15 +38,15 @@ def network(scenario: Scenario, *, cables: Collection[str] = (), mptcp: bool = F
         plan = planner.build({**bare, "flows": flows}, {flow["cc"] for flow in flows}, defaults=False).plan
     except planner.PlanError as error:
         raise EmuError(str(error)) from None
-    return carried({**plan, "flows": [], "routes": _routes(bare, plan)}, quiet, cables=cables)
+    return carried({**plan, "flows": [], "routes": _routes(bare, plan)}, quiet, plain=plain)
 
 
-def carried(plan: Plan, scenario: Scenario, *, cables: Collection[str] = (), late_limit_ns: int = LATE_LIMIT_NS) -> dict[str, Any]:
+def carried(plan: Plan, scenario: Scenario, *, plain: Collection[str] = (), late_limit_ns: int = LATE_LIMIT_NS) -> dict[str, Any]:
     """The specification of an emulator that carries the links of a scenario; `plan` was made of it without the links' elements."""
     joined, ends, links = [], [], []
-    for number, (link, cable) in enumerate(zip(scenario["links"], plan["cables"], strict=True)):
-        if link["name"] in cables:
-            joined.append(cable)
+    for number, (link, veth) in enumerate(zip(scenario["links"], plan["cables"], strict=True)):
+        if link["name"] in plain:
+            joined.append(veth)
             continue
         a, b = (
             {
@@ -57,8 +57,8 @@ def carried(plan: Plan, scenario: Scenario, *, cables: Collection[str] = (), lat
             }
             for index, end in enumerate("ab")
         )
-        joined.append({"a": cable["a"], "b": a})
-        ends.append({"a": b, "b": cable["b"]})
+        joined.append({"a": veth["a"], "b": a})
+        ends.append({"a": b, "b": veth["b"]})
         links.append({"link": number, "a": a["device"], "b": b["device"]})
     wire = {"name": WIRE, "sysctl": [list(pair) for pair in _SILENT]}
     return {
@@ -74,15 +74,15 @@ def _routes(scenario: Scenario, plan: Plan) -> list[dict[str, Any]]:
     """Routes between all addresses of different nodes."""
     graph = Graph(scenario)
     devices = {
-        Hop(number, a_to_b): cable["a" if a_to_b else "b"]["device"]
-        for number, cable in enumerate(plan["cables"])
+        Hop(number, a_to_b): veth["a" if a_to_b else "b"]["device"]
+        for number, veth in enumerate(plan["cables"])
         for a_to_b in (True, False)
     }
-    found = []
+    routes = []
     # Each way serves both directions, so that none is asymmetric.
     for here, there in itertools.combinations(graph.addresses, 2):
         for source, destination in itertools.product(graph.addresses[here], graph.addresses[there]):
             way = graph.way(here, source, there, destination)
             if way is not None:
-                found += planner.steps(way, graph, source, destination, ("flows", "", "routes"))
-    return planner.routes(found, graph, devices)
+                routes += planner.steps(way, graph, source, destination, ("flows", "", "routes"))
+    return planner.routes(routes, graph, devices)

@@ -33,11 +33,11 @@ except Exception as error:
 
 def start(function: str, specification: Mapping[str, Any], *, log: IO[bytes], mark: str) -> subprocess.Popen[bytes]:
     """Starts a function of the compiled module in the background, out of reach of this terminal's Ctrl-C; `marked` finds it again."""
-    with tempfile.TemporaryFile() as given:
-        given.write(json.dumps(specification).encode())
-        given.seek(0)
+    with tempfile.TemporaryFile() as input_file:
+        input_file.write(json.dumps(specification).encode())
+        input_file.seek(0)
         command = [*_command(function), mark]
-        return subprocess.Popen(command, stdin=given, stdout=subprocess.DEVNULL, stderr=log, cwd="/", start_new_session=True)
+        return subprocess.Popen(command, stdin=input_file, stdout=subprocess.DEVNULL, stderr=log, cwd="/", start_new_session=True)
 
 
 def ask(function: str, specification: Mapping[str, Any]) -> Any:
@@ -91,20 +91,20 @@ def end(pid: int, start: int | None, patience: float) -> None:
 
 def inside(namespaces: set[int]) -> list[int]:
     """Processes in any of these network namespaces, by inode."""
-    return _processes(lambda place: (place / "ns" / "net").stat().st_ino in namespaces)
+    return _processes(lambda folder: (folder / "ns" / "net").stat().st_ino in namespaces)
 
 
 def marked(function: str, mark: str) -> list[int]:
     """Processes that `start` has started with this mark, whoever called it."""
     last = f"\0{function}\0{mark}\0".encode()
-    return _processes(lambda place: (place / "cmdline").read_bytes().endswith(last))
+    return _processes(lambda folder: (folder / "cmdline").read_bytes().endswith(last))
 
 
 def _processes(test: Callable[[Path], bool]) -> list[int]:
-    found = []
-    for place in Path("/proc").iterdir():
+    processes = []
+    for folder in Path("/proc").iterdir():
         # A process may end while we look at it.
         with suppress(OSError):
-            if place.name.isdigit() and test(place):
-                found.append(int(place.name))
-    return found
+            if folder.name.isdigit() and test(folder):
+                processes.append(int(folder.name))
+    return processes

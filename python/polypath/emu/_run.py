@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from . import _process
 from ._errors import EmuError, require_root
-from ._places import lock_file
+from ._run_files import lock_file
 
 _LOCK = "host.lock"
 # Seconds that setting up and ending may take in all: a machine that needs longer cannot keep real time.
@@ -35,9 +35,9 @@ def run(specification: Mapping[str, Any], results: Path, *, rehearsal: bool = Fa
     A rehearsal only builds everything and takes it down again.
     """
     require_root()
-    given = json.dumps({"spec": {**specification, "with_parent": True}, "results": str(results), "rehearsal": rehearsal})
+    request = json.dumps({"spec": {**specification, "with_parent": True}, "results": str(results), "rehearsal": rehearsal})
     with contextlib.nullcontext() if rehearsal else _turn():
-        said = _carried_out(given, specification["plan"]["duration_ns"] / 1e9)
+        said = _carried_out(request, specification["plan"]["duration_ns"] / 1e9)
     ran: dict[str, Any] = json.loads(said)
     return ran
 
@@ -50,14 +50,14 @@ def stop() -> None:
             process.terminate()
 
 
-def _carried_out(given: str, seconds: float) -> str:
+def _carried_out(request: str, seconds: float) -> str:
     with _lock:
         if _stopped.is_set():
             raise EmuError("the run was not started, since the study was interrupted")
         process = _process.begin("run_emulated")
         _running.add(process)
     try:
-        said, wrong = process.communicate(given, timeout=_PATIENCE + seconds)
+        said, wrong = process.communicate(request, timeout=_PATIENCE + seconds)
     except subprocess.TimeoutExpired:
         process.kill()
         process.communicate()
@@ -100,10 +100,10 @@ _turns = _Turns()
 
 
 def _take_turn() -> IO[str]:
-    place = lock_file(_LOCK)
+    lock = lock_file(_LOCK)
     try:
-        fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         _log.warning("waiting until another program's run in real time is over")
-        fcntl.flock(place, fcntl.LOCK_EX)
-    return place
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    return lock

@@ -30,11 +30,11 @@ class Algorithm(NamedTuple):
     draws: bool = False
 
 
-def unknown_cc(name: str, known: Iterable[Algorithm]) -> str:
+def unknown_cc(name: str, algorithms: Iterable[Algorithm]) -> str:
     """One sentence: which congestion control is not known, what else it may be called, and all there are."""
-    known = list(known)
-    meant = next((algorithm.name for algorithm in known if name.lower() in algorithm.aliases.split()), None)
-    sentence = unknown("congestion control", name, [algorithm.name for algorithm in known], meant=meant)
+    algorithms = list(algorithms)
+    meant = next((algorithm.name for algorithm in algorithms if name.lower() in algorithm.aliases.split()), None)
+    sentence = unknown("congestion control", name, [algorithm.name for algorithm in algorithms], meant=meant)
     return sentence if meant else f"{sentence}; one of your own, in a file {name}.c, is found by --cc-path FOLDER"
 
 

@@ -78,14 +78,14 @@ class HostEngine(Engine):
 
     def left_out(self, cell: Cell, kernel: str | None = None) -> str | None:
         has = 0 if _OUT_OF_TREE.exists() else 1
-        known = names(self._algorithms)
+        algorithms = names(self._algorithms)
         for flow in cell.setup.flows.values():
             if flow.transport == "udp":
                 continue
             asked = cell.setup.kernel_of(flow.client)
             if (version := nearest(asked).mptcp) != has:
                 return f"kernel {asked}, which has MPTCP version {version}; this machine's ({self.only_kernel}) has version {has} or none"
-            if flow.cc not in known and flow.cc in self._known:
+            if flow.cc not in algorithms and flow.cc in self._known:
                 lacks = f"congestion control {flow.cc}, which this machine's kernel ({self.only_kernel}) does not have"
                 return lacks + self._why_not(flow.cc)
         if any(tunnel.send_buffer is not None for tunnel in cell.setup.topology.tunnels.values()):
@@ -100,15 +100,15 @@ class HostEngine(Engine):
             if flow.transport == "mptcp" and not (_OUT_OF_TREE.exists() or _UPSTREAM.exists()):
                 raise cell.error(("flows", name, "transport"), f"this machine's kernel ({self.only_kernel}) has {_MPTCP}")
         check_one_kernel(cell, self.only_kernel)
-        made = scenario(cell.setup, cell.seeds[0], kernel=self.only_kernel)
+        built = scenario(cell.setup, cell.seeds[0], kernel=self.only_kernel)
         try:
-            plan = self._plan(made)
+            plan = self._plan(built)
         except planner.PlanError as error:
             raise cell.error(where(cell, error.place), error.sentence) from None
         if (other := _other_settings(plan.get("machine", []))) is not None:
             raise cell.error(("topology",), other)
         self._try_algorithms(_ours(plan))
-        wrong = self._try_network(plan, made)
+        wrong = self._try_network(plan, built)
         if wrong:
             raise cell.error(_where_of(cell, wrong), f"this machine's kernel ({self.only_kernel}) cannot do this: {wrong}")
 
@@ -126,7 +126,7 @@ class HostEngine(Engine):
             raise EngineError(f"the run could not be carried out: {error}") from error
 
     def _plan(self, scenario: Mapping[str, Any]) -> dict[str, Any]:
-        # The emulator carries what stands on the links; to the kernel they are mere cables.
+        # The emulator carries what stands on the links; to the kernel they are mere veth pairs.
         bare = {**scenario, "links": [{**link, "a_to_b": [], "b_to_a": []} for link in scenario["links"]]}
         plan = planner.build(bare, self._algorithms, out_of_tree=_OUT_OF_TREE.exists(), defaults=False, send_buffers=False).plan
         for planned in plan["tunnels"]:
@@ -167,10 +167,10 @@ class HostEngine(Engine):
     @cached_property
     def _algorithms(self) -> Collection[str]:
         """The kernel's own, and ours that can be loaded into it."""
-        own = [name for name in _AVAILABLE.read_text().split() if not name.startswith(planner.PREFIX)] if _AVAILABLE.exists() else []
+        algorithms = [name for name in _AVAILABLE.read_text().split() if not name.startswith(planner.PREFIX)] if _AVAILABLE.exists() else []
         with contextlib.suppress(kernelcc.KernelCcError):
-            own += [planner.PREFIX + name for name in kernelcc.available()] + custom_names()
-        return tuple(own)
+            algorithms += [planner.PREFIX + name for name in kernelcc.available()] + custom_names()
+        return tuple(algorithms)
 
     @cached_property
     def _ours_built(self) -> set[str]:
@@ -209,12 +209,12 @@ def _other_settings(settings: Sequence[Sequence[str]], root: Path = Path("/")) -
 
 def _where_of(cell: Cell, wrong: str) -> tuple[str | int, ...]:
     """The setting that a sentence of the guest names, if it names one."""
-    found = re.search(r"namespace (\S+): setting (\S+) to ", wrong)
-    if found is None or found[1] not in cell.setup.topology.nodes:
+    match = re.search(r"namespace (\S+): setting (\S+) to ", wrong)
+    if match is None or match[1] not in cell.setup.topology.nodes:
         return ("topology",)
-    settings = cell.setup.topology.nodes[found[1]].sysctl
-    own = next((name for name in settings if found[2] == name or found[2].endswith(f".{name}")), None)
-    return ("topology", "nodes", found[1], *(("sysctl", own) if own else ()))
+    settings = cell.setup.topology.nodes[match[1]].sysctl
+    setting = next((name for name in settings if match[2] == name or match[2].endswith(f".{name}")), None)
+    return ("topology", "nodes", match[1], *(("sysctl", setting) if setting else ()))
 
 
 def _output(scenario: Mapping[str, Any], plan: Mapping[str, Any], ran: Mapping[str, Any], results: Path) -> Output:
@@ -228,7 +228,7 @@ def _output(scenario: Mapping[str, Any], plan: Mapping[str, Any], ran: Mapping[s
     for number, flow in enumerate(scenario["flows"]):
         if flow.get("program") == _iperf3.NAME:
             programs[number] = _iperf3.read(number, flow, result["flows"][number], results)
-    given = _measure.Given(
+    record = _measure.RunRecord(
         scenario=scenario,
         result=result,
         sockets=(results / "sockets.bin").read_bytes(),
@@ -236,19 +236,19 @@ def _output(scenario: Mapping[str, Any], plan: Mapping[str, Any], ran: Mapping[s
         links=[_link(direction) for direction in _in_order(scenario, ran["directions"])],
         link_series=_link_series(scenario, plan["sample_ns"], result["ended_ns"], ran["series"]),
     )
-    outcome, subflows, links = _measure.outcome(given)
+    outcome, subflows, links = _measure.outcome(record)
     for number, program in programs.items():
         outcome["flows"][number]["program"] = program
     outcome |= {"late": _late(ran), "sampled_late_ns": result["late_ns"], "emulator_cpu_ns": ran["cpu_ns"]}
     # Open files outlive their folder.
-    captures: dict[str, BinaryIO] = {each["file"]: (results / each["file"]).open("rb") for each in plan["captures"]}
+    captures: dict[str, BinaryIO] = {capture["file"]: (results / capture["file"]).open("rb") for capture in plan["captures"]}
     return Output(outcome=outcome, subflow_series=subflows, link_series=links, captures=captures)
 
 
 def _in_order(scenario: Mapping[str, Any], directions: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """As the links stand in the scenario; the emulator has them as it shared them out."""
-    found = {(each["link"], each["a_to_b"]): each for each in directions}
-    return [found[link["name"], a_to_b] for link in scenario["links"] for a_to_b in (True, False)]
+    by_direction = {(direction["link"], direction["a_to_b"]): direction for direction in directions}
+    return [by_direction[link["name"], a_to_b] for link in scenario["links"] for a_to_b in (True, False)]
 
 
 _COUNTED = (*(column.raw for column in columns_of("links")), "missed")
@@ -265,15 +265,15 @@ def _link(direction: Mapping[str, Any]) -> dict[str, Any]:
 
 def _late(ran: Mapping[str, Any]) -> dict[str, Any]:
     """The latest direction's figures, and why the run is not to be trusted, if so."""
-    used = [each for each in ran["directions"] if each["packets"]]
+    used = [direction for direction in ran["directions"] if direction["packets"]]
     why = []
-    for each in ran["directions"]:
-        way = f"{each['link']} {'there' if each['a_to_b'] else 'back'}"
-        lost = each["missed"] + each["overflow"] + each["cut"]
-        if each["untrusted"] and lost:
+    for direction in ran["directions"]:
+        way = f"{direction['link']} {'there' if direction['a_to_b'] else 'back'}"
+        lost = direction["missed"] + direction["overflow"] + direction["cut"]
+        if direction["untrusted"] and lost:
             why.append(f"the emulator lost {lost} packets on {way}")
-        elif each["untrusted"]:
-            why.append(f"packets left {way} {each['late_p99_us'] / 1e3:.1f} ms late at the 99th percentile")
+        elif direction["untrusted"]:
+            why.append(f"packets left {way} {direction['late_p99_us'] / 1e3:.1f} ms late at the 99th percentile")
     for flow in ran["result"]["flows"]:
         # As for packets: one in a hundred may be.
         if flow["datagrams_late"] * 100 > flow["datagrams_sent"]:
@@ -281,7 +281,7 @@ def _late(ran: Mapping[str, Any]) -> dict[str, Any]:
             why.append(f"{flow['name']} sent {share:.0%} of its datagrams more than 1 ms late, since the processors had more to do")
     return {
         "limit_us": emu.LATE_LIMIT_NS / 1e3,
-        **{f"{name}_us": max((each[f"{name}_us"] for each in used), default=0.0) for name in _LATENESS},
+        **{f"{name}_us": max((direction[f"{name}_us"] for direction in used), default=0.0) for name in _LATENESS},
         "untrusted": why,
     }
 
@@ -289,11 +289,11 @@ def _late(ran: Mapping[str, Any]) -> dict[str, Any]:
 def _link_series(scenario: Mapping[str, Any], sample_ns: int, ended_ns: int, series: Sequence[Mapping[str, Any]]) -> pa.Table:
     """A row a sample and direction with a queue, by time."""
     interval, parts = scenario["series_interval_ns"], []
-    for place, each in enumerate(_in_order(scenario, series)):
-        samples = np.array(each["samples"], np.uint64).reshape(-1, 3)
+    for index, link_samples in enumerate(_in_order(scenario, series)):
+        samples = np.array(link_samples["samples"], np.uint64).reshape(-1, 3)
         times = np.arange(len(samples), dtype=np.uint64) * np.uint64(sample_ns)
         kept = (times <= ended_ns) & (times % (interval or 1) == 0) if interval else np.zeros(len(samples), bool)
-        parts.append((times[kept], np.full(int(kept.sum()), place, np.uint32), samples[kept]))
+        parts.append((times[kept], np.full(int(kept.sum()), index, np.uint32), samples[kept]))
     times = np.concatenate([part[0] for part in parts])
     places = np.concatenate([part[1] for part in parts])
     values = np.concatenate([part[2] for part in parts])

@@ -31,25 +31,25 @@ def release() -> tuple[int, ...] | None:
     """That of the iperf3 of this machine; None if there is none."""
     if outside.find(NAME) is None:
         return None
-    found = re.match(r"iperf (\d+)\.(\d+)", outside.run(NAME, "--version").stdout)
-    return tuple(map(int, found.groups())) if found else None
+    match = re.match(r"iperf (\d+)\.(\d+)", outside.run(NAME, "--version").stdout)
+    return tuple(map(int, match.groups())) if match else None
 
 
 def programs(number: int, planned: Mapping[str, Any], flow: Mapping[str, Any]) -> Json:
     """Of the flow of this number, as the plan has it: the commands of both ends."""
-    place = ("flows", flow["name"], "program")
-    found = release()
-    if found is None:
-        raise PlanError(place, outside.lacks(NAME))
+    field = ("flows", flow["name"], "program")
+    version = release()
+    if version is None:
+        raise PlanError(field, outside.lacks(NAME))
     wrapper: list[str] = []
     extra: list[str] = []
-    if planned["mptcp"] and found >= WITH_MPTCP:
+    if planned["mptcp"] and version >= WITH_MPTCP:
         extra = ["--mptcp"]
     elif planned["mptcp"] and outside.find("mptcpize"):
         wrapper = ["mptcpize", "run"]
     elif planned["mptcp"]:
-        sentence = f"iperf3 {'.'.join(map(str, found))} opens no MPTCP sockets, and {outside.lacks('mptcpize')}, or iperf3 3.19"
-        raise PlanError(place, sentence)
+        sentence = f"iperf3 {'.'.join(map(str, version))} opens no MPTCP sockets, and {outside.lacks('mptcpize')}, or iperf3 3.19"
+        raise PlanError(field, sentence)
     client_port, port = FIRST_CLIENT_PORT + number, str(planned["port"])
     client = [*wrapper, NAME, "--client", planned["server_address"], "--port", port, "--bind", planned["client_address"]]
     client += ["--cport", str(client_port), "--congestion", planned["cc"], "--interval", INTERVAL, "--json", *extra, *_amount(flow)]
@@ -90,10 +90,10 @@ def read(number: int, flow: Mapping[str, Any], got: Json, results: Path) -> str:
 
 def _said(flow: str, file: Path) -> Json:
     try:
-        found: Json = json.loads(file.read_text())
+        report: Json = json.loads(file.read_text())
     except (OSError, ValueError):
         raise EngineError(f"flow {flow}: iperf3 did not end in time, or without its figures") from None
-    return found
+    return report
 
 
 def _points(said: Mapping[str, Any], began: int) -> list[tuple[int, int]]:

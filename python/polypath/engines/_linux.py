@@ -43,14 +43,14 @@ class LinuxEngine(Engine):
 
     def version_of(self, kernel: str) -> str:
         """The version together with a kernel: equal ones, equal outcomes."""
-        found = self._kernel(kernel)
-        return f"{found.release}+{found.key[:16]}.{self.version}"
+        installed = self._kernel(kernel)
+        return f"{installed.release}+{installed.key[:16]}.{self.version}"
 
     def algorithms(self) -> list[Algorithm]:
         """Of all kernels that are there."""
         coupled = {algorithm.name for algorithm in SimEngine().algorithms() if algorithm.coupled}
-        known = {name for kernel in linux.installed() for name in names([*kernel.algorithms, *custom_names()])}
-        return [Algorithm(name, split_cc(name)[0] in coupled) for name in sorted(known)]
+        algorithms = {name for kernel in linux.installed() for name in names([*kernel.algorithms, *custom_names()])}
+        return [Algorithm(name, split_cc(name)[0] in coupled) for name in sorted(algorithms)]
 
     def schedulers(self) -> list[str]:
         return ["default"]
@@ -75,21 +75,21 @@ class LinuxEngine(Engine):
     def check(self, cell: Cell, kernel: str | None = None) -> None:
         name = kernel or cell.setup.kernel
         for flow_name, flow in cell.setup.flows.items():
-            known = names(self._algorithms(name))
-            if flow.transport != "udp" and flow.cc not in known:
+            algorithms = names(self._algorithms(name))
+            if flow.transport != "udp" and flow.cc not in algorithms:
                 ours = {algorithm.name: algorithm for algorithm in SimEngine().algorithms()}
-                here = [ours.get(each, Algorithm(each, coupled=False)) for each in sorted(known)]
+                here = [ours.get(algorithm, Algorithm(algorithm, coupled=False)) for algorithm in sorted(algorithms)]
                 raise cell.error(("flows", flow_name, "cc"), unknown_cc(flow.cc, here))
         check_one_kernel(cell, name)
-        made = scenario(cell.setup, cell.seeds[0], kernel=name)
+        built = scenario(cell.setup, cell.seeds[0], kernel=name)
         try:
-            planned = self._plan(made)
+            planned = self._plan(built)
         except planner.PlanError as error:
             raise cell.error(where(cell, error.place), error.sentence) from None
         if planned.plan["tunnels"]:
             tunnel.program()
         # A custom algorithm must compile for the kernel too, before anything runs.
-        self._kernel(name, custom_of(made))
+        self._kernel(name, custom_of(built))
 
     def stop(self) -> None:
         _machine.stop()
@@ -108,11 +108,11 @@ class LinuxEngine(Engine):
     def _algorithms(self, kernel: str) -> tuple[str, ...]:
         return _algorithms(self._kernel(kernel))
 
-    def _kernel(self, name: str, own: tuple[customcc.Algorithm, ...] = ()) -> linux.Kernel:
+    def _kernel(self, name: str, custom: tuple[customcc.Algorithm, ...] = ()) -> linux.Kernel:
         """With custom algorithms linked in, if a run uses any: it is the same kernel for all others."""
-        if (name, own) not in self._found:
-            self._found[name, own] = linux.find(name, own)
-        return self._found[name, own]
+        if (name, custom) not in self._found:
+            self._found[name, custom] = linux.find(name, custom)
+        return self._found[name, custom]
 
     @cached_property
     def _known(self) -> set[str]:
@@ -145,10 +145,12 @@ def output(scenario: Mapping[str, Any], planned: planner.Planned, where: Path) -
     lost = {file: count for file, count in result["capture_losses"].items() if count}
     if lost:
         raise EngineError(f"captures missed frames: {lost}")
-    given = _measure.Given(scenario=scenario, held=planned.held, result=result, sockets=sampled, queues=queues, datagrams=datagrams)
-    outcome, subflows, links = _measure.outcome(given)
+    record = _measure.RunRecord(
+        scenario=scenario, stages=planned.stages, result=result, sockets=sampled, queues=queues, datagrams=datagrams
+    )
+    outcome, subflows, links = _measure.outcome(record)
     # Open files outlive their folder.
-    captures: dict[str, BinaryIO] = {each["file"]: (results / each["file"]).open("rb") for each in planned.plan["captures"]}
+    captures: dict[str, BinaryIO] = {capture["file"]: (results / capture["file"]).open("rb") for capture in planned.plan["captures"]}
     return Output(outcome=outcome, subflow_series=subflows, link_series=links, captures=captures)
 
 

@@ -53,12 +53,12 @@ def programs_are_there() -> None:
 @contextlib.contextmanager
 def folder() -> Iterator[Path]:
     """The folder of one run, removed at the end."""
-    made = _place() / f"{PREFIX}.{os.getpid()}.{_born(os.getpid())}.{secrets.token_hex(6)}"
-    made.mkdir(mode=0o700)
+    work = _place() / f"{PREFIX}.{os.getpid()}.{_born(os.getpid())}.{secrets.token_hex(6)}"
+    work.mkdir(mode=0o700)
     try:
-        yield made
+        yield work
     finally:
-        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(work, ignore_errors=True)
 
 
 def run_plan(where: Path, plan: dict[str, Any], *, kernel: Path, seed: int, vary: str = "") -> None:
@@ -79,9 +79,9 @@ def hand_in(where: Path, folders: Iterable[Path]) -> None:
     """Has a script in this folder's machine see these folders of the host at their own places, read-only, also where they are hidden."""
     links = where / "handed-in"
     links.mkdir()
-    hidden = {place for folder in folders if not HIDDEN.isdisjoint((place := folder.resolve()).parents)}
-    for number, place in enumerate(sorted(hidden)):
-        (links / f"{number}").symlink_to(place)
+    hidden = {path for folder in folders if not HIDDEN.isdisjoint((path := folder.resolve()).parents)}
+    for number, path in enumerate(sorted(hidden)):
+        (links / f"{number}").symlink_to(path)
 
 
 def lay_out(where: Path, programs: Mapping[str, Path] = MappingProxyType({})) -> None:
@@ -90,8 +90,8 @@ def lay_out(where: Path, programs: Mapping[str, Path] = MappingProxyType({})) ->
     for name in MOUNT_POINTS:
         (where / "root" / name).mkdir()
     shutil.copy(GUEST, where / "root" / "init")
-    for place, program in programs.items():
-        shutil.copy(program, where / "root" / place.removeprefix("/"))
+    for target, program in programs.items():
+        shutil.copy(program, where / "root" / target.removeprefix("/"))
     (where / "results").mkdir()
 
 
@@ -147,8 +147,8 @@ def stop() -> None:
 
 def clean() -> None:
     """Removes the folders of processes that are gone."""
-    for place in {Path("/dev/shm"), Path(tempfile.gettempdir())}:
-        for left in place.glob(f"{PREFIX}.*.*.*"):
+    for shared in {Path("/dev/shm"), Path(tempfile.gettempdir())}:
+        for left in shared.glob(f"{PREFIX}.*.*.*"):
             _, owner, born, _ = left.name.rsplit(".", 3)
             if owner.isdigit() and _born(int(owner)) != born:
                 shutil.rmtree(left, ignore_errors=True)

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from polypath.columns import columns_of
-from polypath.planner import Held
+from polypath.planner import PlacedStage
 from polypath.sockets import COUNTS_TIMEOUTS
 
 from . import _traffic, _tunnels
@@ -32,14 +32,14 @@ Json = dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Given:
+class RunRecord:
     """All that a run gave back."""
 
     scenario: Mapping[str, Any]
     result: Mapping[str, Any]
     sockets: bytes
     # Of links that are the kernel's netem.
-    held: Sequence[Held] = ()
+    stages: Sequence[PlacedStage] = ()
     queues: bytes = b""
     # Of links that something else carried: their counters, and the series of their queues with those of times that no run reached.
     links: Sequence[Json] | None = None
@@ -55,27 +55,27 @@ def failure(result: Mapping[str, Any], who: str) -> str:
     return f"the {who} could not carry out the run: {result['error']}"
 
 
-def outcome(given: Given) -> tuple[Json, pa.Table, pa.Table]:
+def outcome(record: RunRecord) -> tuple[Json, pa.Table, pa.Table]:
     """The outcome, and the series of subflows and of links."""
-    end = given.result["ended_ns"]
-    sockets = records(given.sockets, SOCKET)
-    sockets = _without_syn(sockets[~np.isin(sockets["state"], NOT_YET_OPEN)], given.scenario)
-    queues = records(given.queues, QUEUE)
-    flows = [_flow(given, number, sockets[sockets["flow"] == number], end) for number in range(len(given.scenario["flows"]))]
-    found: Json = {
+    end = record.result["ended_ns"]
+    sockets = records(record.sockets, SOCKET)
+    sockets = _without_syn(sockets[~np.isin(sockets["state"], NOT_YET_OPEN)], record.scenario)
+    queues = records(record.queues, QUEUE)
+    flows = [_flow(record, number, sockets[sockets["flow"] == number], end) for number in range(len(record.scenario["flows"]))]
+    totals: Json = {
         "flows": flows,
-        "links": _links(given) if given.links is None else list(given.links),
+        "links": _links(record) if record.links is None else list(record.links),
         "events": None,
         "delivered_packets": None,
         "simulated_ns": end,
-        "counters": given.result["counters"],
+        "counters": record.result["counters"],
     }
-    if given.scenario.get("tunnels"):
-        found["tunnels"] = _tunnels.tunnels(given.scenario, given.result)
-    interval = given.scenario["series_interval_ns"]
-    if given.link_series is not None:
-        return found, _subflow_series(sockets, interval), given.link_series
-    return found, _subflow_series(sockets, interval), _link_series(given, queues, interval)
+    if record.scenario.get("tunnels"):
+        totals["tunnels"] = _tunnels.tunnels(record.scenario, record.result)
+    interval = record.scenario["series_interval_ns"]
+    if record.link_series is not None:
+        return totals, _subflow_series(sockets, interval), record.link_series
+    return totals, _subflow_series(sockets, interval), _link_series(record, queues, interval)
 
 
 class _Progress:
@@ -111,8 +111,8 @@ class _Progress:
         return int(self._times[index]) if index < len(self._times) else None
 
 
-def _flow(given: Given, number: int, sockets: Array, end: int) -> Json:
-    flow, got = given.scenario["flows"][number], given.result["flows"][number]
+def _flow(record: RunRecord, number: int, sockets: Array, end: int) -> Json:
+    flow, got = record.scenario["flows"][number], record.result["flows"][number]
     accepted, app = got["accepted_ns"], flow["app"]
     received = _Progress(accepted, got["read"], rests=True)
     sent = _Progress(_began(flow, got), got["written"], rests=app["kind"] == "on_off")
@@ -130,8 +130,8 @@ def _flow(given: Given, number: int, sockets: Array, end: int) -> Json:
     goodput = rate(received)
     steps = received.every_step(end)
     done = received.reached(app["bytes"]) if app["kind"] == "transfer" else None
-    only = _only_flow_of(given.scenario, flow)
-    counters = given.result["counters"].get(_sender(flow), {}) if only else None
+    only = _only_flow_of(record.scenario, flow)
+    counters = record.result["counters"].get(_sender(flow), {}) if only else None
     subflows = [
         _subflow(flow, got, index, sockets[sockets["subflow"] == index], window, counters if len(got["subflows"]) == 1 else None)
         for index in range(len(got["subflows"]))
@@ -142,7 +142,7 @@ def _flow(given: Given, number: int, sockets: Array, end: int) -> Json:
     counted_window = [-1, window[1]] if window and flow["window_ns"][0] == 0 else window
     datagrams = None
     if flow["transport"] == "udp":
-        arrivals = records(given.datagrams, DATAGRAM)
+        arrivals = records(record.datagrams, DATAGRAM)
         datagrams = _traffic.datagrams(got["datagrams_sent"], arrivals[arrivals["flow"] == number], counted_window)
     return {
         "name": flow["name"],
@@ -181,8 +181,8 @@ def _sender(flow: Mapping[str, Any]) -> str:
 
 def _began(flow: Mapping[str, Any], got: Mapping[str, Any]) -> int | None:
     """When the sender's end was connected."""
-    found: int | None = got["accepted_ns" if _is_download(flow) else "connected_ns"]
-    return found
+    began: int | None = got["accepted_ns" if _is_download(flow) else "connected_ns"]
+    return began
 
 
 def _only_flow_of(scenario: Mapping[str, Any], flow: Mapping[str, Any]) -> bool:
@@ -280,33 +280,33 @@ def _transient(steps: Sequence[int], window: Sequence[int], goodput: float, acce
     return None if first is None else first - accepted
 
 
-def _links(given: Given) -> list[Json]:
-    disciplines = {(each["namespace"], each["device"]): each for each in given.result["disciplines"]}
-    widest = max(link[end]["mtu"] for link in given.scenario["links"] for end in ("a", "b"))
-    found = []
-    for number, link in enumerate(given.scenario["links"]):
+def _links(record: RunRecord) -> list[Json]:
+    disciplines = {(discipline["namespace"], discipline["device"]): discipline for discipline in record.result["disciplines"]}
+    widest = max(link[end]["mtu"] for link in record.scenario["links"] for end in ("a", "b"))
+    directions = []
+    for number, link in enumerate(record.scenario["links"]):
         for a_to_b, side in ((True, "a_to_b"), (False, "b_to_a")):
-            held = [each for each in given.held if (each.link, each.a_to_b) == (number, a_to_b)]
-            narrow = link["a"]["mtu"] != widest or link["b"]["mtu"] != widest or any(each["kind"] == "mtu" for each in link[side])
-            found.append({"name": link["name"], "a_to_b": a_to_b, **_passed(held, disciplines), "mtu_drops": None if narrow else 0})
-    return found
+            stages = [stage for stage in record.stages if (stage.link, stage.a_to_b) == (number, a_to_b)]
+            narrow = link["a"]["mtu"] != widest or link["b"]["mtu"] != widest or any(element["kind"] == "mtu" for element in link[side])
+            directions.append({"name": link["name"], "a_to_b": a_to_b, **_passed(stages, disciplines), "mtu_drops": None if narrow else 0})
+    return directions
 
 
-def _passed(held: Sequence[Held], disciplines: Mapping[tuple[str, str], Mapping[str, Any]]) -> Json:
+def _passed(stages: Sequence[PlacedStage], disciplines: Mapping[tuple[str, str], Mapping[str, Any]]) -> Json:
     counts: Json = {"packets": None, "bytes": None, "queue_drops": 0, "loss_drops": 0, "down_drops": 0, "drops": 0, "ecn_marks": 0}
     counts["max_queue_packets"] = 0
-    for each in held:
-        seen = disciplines[each.namespace, each.device]
+    for placed in stages:
+        seen = disciplines[placed.namespace, placed.device]
         # What passes the last one passes the link.
         counts |= {"packets": seen["packets"], "bytes": seen["bytes"] - ETHERNET * seen["packets"]}
         counts["drops"] += seen["drops"]
         counts["ecn_marks"] += seen.get("marks", 0)
-        kinds = [name for name, there in (("queue", each.stage.rate), ("loss", each.stage.loss), ("down", each.stage.down)) if there]
+        kinds = [name for name, there in (("queue", placed.stage.rate), ("loss", placed.stage.loss), ("down", placed.stage.down)) if there]
         for name in (f"{kind}_drops" for kind in kinds):
             # One netem counts all its drops together, so with several reasons nobody knows which it was.
             alone = seen["drops"] if len(kinds) == 1 else None
             counts[name] = None if alone is None and seen["drops"] else _plus(counts[name], alone or 0)
-        if each.stage.rate is not None:
+        if placed.stage.rate is not None:
             counts["max_queue_packets"] = max(counts["max_queue_packets"], seen["max_queue_packets"])
     return counts
 
@@ -341,14 +341,16 @@ def _arrived(rows: Array) -> Array:
     """What the sender knows to have arrived: acknowledged, or told of by SACK in whole segments. It never becomes less."""
     count: Array = rows["bytes_acked"].astype(np.int64) + rows["sacked"].astype(np.int64) * rows["snd_mss"]
     for flow, subflow in {(int(row["flow"]), int(row["subflow"])) for row in rows[["flow", "subflow"]]}:
-        own = (rows["flow"] == flow) & (rows["subflow"] == subflow)
-        count[own] = np.maximum.accumulate(count[own])
+        arrivals = (rows["flow"] == flow) & (rows["subflow"] == subflow)
+        count[arrivals] = np.maximum.accumulate(count[arrivals])
     arrived: Array = count.astype(np.uint64)
     return arrived
 
 
-def _link_series(given: Given, queues: Array, interval: int | None) -> pa.Table:
-    framing = {(held.link, held.a_to_b): held.stage.rate["framing_bytes"] for held in given.held if held.stage.rate is not None}
+def _link_series(record: RunRecord, queues: Array, interval: int | None) -> pa.Table:
+    framing = {
+        (placed.link, placed.a_to_b): placed.stage.rate["framing_bytes"] for placed in record.stages if placed.stage.rate is not None
+    }
     sums: dict[tuple[int, int], list[int]] = {}
     rows = queues[:0] if interval is None else queues[queues["time_ns"] % interval == 0]
     for time, link, a_to_b, packets, length, drops in rows.tolist():
@@ -356,8 +358,8 @@ def _link_series(given: Given, queues: Array, interval: int | None) -> pa.Table:
             continue
         row = sums.setdefault((time, 2 * link + 1 - a_to_b), [0, 0, 0])
         # netem counts each packet with its Ethernet header.
-        for place, value in enumerate((packets, length + packets * (framing[link, bool(a_to_b)] - ETHERNET), drops)):
-            row[place] += value
+        for column, value in enumerate((packets, length + packets * (framing[link, bool(a_to_b)] - ETHERNET), drops)):
+            row[column] += value
     keys = sorted(sums)
     return pa.table(
         {

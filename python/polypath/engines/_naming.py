@@ -28,9 +28,9 @@ def custom_of(scenario: Mapping[str, Any]) -> tuple[customcc.Algorithm, ...]:
     return tuple(used[name] for name in sorted({bare_of_ours(flow["cc"] or "") for flow in scenario["flows"]} & used.keys()))
 
 
-def where(cell: Cell, place: planner.Place) -> tuple[str | int, ...]:
+def where(cell: Cell, field: planner.FieldPath) -> tuple[str | int, ...]:
     """A place in the scenario as a field of the set-up."""
-    return field_of(cell.setup, place)
+    return field_of(cell.setup, field)
 
 
 def simulator_only(cell: Cell) -> str | None:

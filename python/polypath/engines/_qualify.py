@@ -69,10 +69,10 @@ def replay(scenario: Mapping[str, Any], condition: str, *, kernel: linux.Kernel,
             stack.enter_context(_busy())
         words, starter, file = [], _machine.STARTER, kernel.file
         if condition == "user":
-            starter, file = (Path(shutil.copy(each, where)) for each in (starter, file))
+            starter, file = (Path(shutil.copy(source, where)) for source in (starter, file))
             words = [programs.need("setpriv"), f"--reuid={_NOBODY}", f"--regid={_NOBODY}", "--clear-groups"]
-            for each in (where, *where.rglob("*")):
-                os.chown(each, _NOBODY, _NOBODY)
+            for path in (where, *where.rglob("*")):
+                os.chown(path, _NOBODY, _NOBODY)
         words += _machine.command(where, kernel=file, seed=scenario["seed"], timeout_s=timeout_s, starter=starter)
         process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         if condition == "core":
@@ -117,10 +117,10 @@ def _stopping(process: int, number: int) -> Iterator[list[int]]:
         while not ended.wait(moments.uniform(*_BETWEEN_S)):
             every = [process, *_descendants(process)]
             moments.shuffle(every)
-            stops[0] += sum(_send(each, signal.SIGSTOP) for each in every) > 1
+            stops[0] += sum(_send(process, signal.SIGSTOP) for process in every) > 1
             time.sleep(moments.uniform(*_STOPPED_S))
-            for each in every:
-                _send(each, signal.SIGCONT)
+            for number in every:
+                _send(number, signal.SIGCONT)
 
     thread = threading.Thread(target=work)
     thread.start()
@@ -131,24 +131,24 @@ def _stopping(process: int, number: int) -> Iterator[list[int]]:
         thread.join()
 
 
-def _send(process: int, what: signal.Signals) -> bool:
+def _send(process: int, signal_number: signal.Signals) -> bool:
     try:
-        os.kill(process, what)
+        os.kill(process, signal_number)
     except ProcessLookupError:
         return False
     return True
 
 
 def _descendants(process: int) -> list[int]:
-    found: list[int] = []
+    processes: list[int] = []
     waiting = [process]
     while waiting:
         for file in Path(f"/proc/{waiting.pop()}/task").glob("*/children"):
             with contextlib.suppress(OSError):
                 children = [int(word) for word in file.read_text(encoding="ascii").split()]
-                found += children
+                processes += children
                 waiting += children
-    return found
+    return processes
 
 
 def _digest(results: Path) -> str:

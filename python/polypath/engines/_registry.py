@@ -17,12 +17,12 @@ class _Engines(MutableMapping[str, type[Engine]]):
         self._found: dict[str, str | type[Engine]] = {**named}
 
     def __getitem__(self, name: str) -> type[Engine]:
-        found = self._found[name]
-        if isinstance(found, str):
-            module, name_there = found.split(":")
+        engine = self._found[name]
+        if isinstance(engine, str):
+            module, name_there = engine.split(":")
             loaded: type[Engine] = getattr(import_module(module, __package__), name_there)
             return loaded
-        return found
+        return engine
 
     def __setitem__(self, name: str, engine: type[Engine]) -> None:
         self._found[name] = engine
@@ -105,18 +105,20 @@ def _simulated(engine: Engine, kernel: str) -> str:
 
 def notes(engine: Engine, study: Study) -> list[str]:
     """What is no mistake and yet not what somebody may think."""
-    found = []
-    named = "kernel" in study.model_fields_set or any(each.kernel is not None for each in study.all_experiments.values())
+    sentences = []
+    named = "kernel" in study.model_fields_set or any(experiment.kernel is not None for experiment in study.all_experiments.values())
     if named and (modelled := engine.modelled_kernels()):
         if foreign := sorted({cell.setup.kernel for cell in specimens(study)} - {*modelled}):
             have = ", ".join(modelled)
-            found.append(f"{engine.name} has no kernel {', '.join(foreign)} (it has {have}); its hosts are those of {DEFAULT_KERNEL} there")
+            sentences.append(
+                f"{engine.name} has no kernel {', '.join(foreign)} (it has {have}); its hosts are those of {DEFAULT_KERNEL} there"
+            )
     elif named and not _takes_kernels(engine):
         runs = f"runs this machine's, {engine.only_kernel}" if engine.only_kernel else "runs none"
-        found.append(f"`kernel` is for the engine linux; {engine.name} {runs}")
+        sentences.append(f"`kernel` is for the engine linux; {engine.name} {runs}")
     if not engine.real_time and (same := same_for_all_seeds(study)):
-        found.append(same)
-    return found
+        sentences.append(same)
+    return sentences
 
 
 def _takes_kernels(engine: Engine) -> bool:

@@ -55,9 +55,9 @@ def run_script(
         left = sorted((where / "results").iterdir())
         if out is not None and left:
             out.mkdir(parents=True, exist_ok=True)
-            for each in left:
-                if each.is_dir():
-                    shutil.copytree(each, out / each.name, dirs_exist_ok=True)
+            for process in left:
+                if process.is_dir():
+                    shutil.copytree(process, out / process.name, dirs_exist_ok=True)
                 else:
-                    shutil.copyfile(each, out / each.name)
+                    shutil.copyfile(process, out / process.name)
         return code, said

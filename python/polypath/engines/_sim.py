@@ -42,12 +42,12 @@ class SimEngine(Engine):
         return [*MODELLED]
 
     def left_out(self, cell: Cell, kernel: str | None = None) -> str | None:
-        own = {algorithm.name for algorithm in self.algorithms()}
+        algorithms = {algorithm.name for algorithm in self.algorithms()}
         for flow in cell.setup.flows.values():
             bare, whose = split_cc(flow.cc)
             if flow.transport == "udp":
                 continue
-            if whose == THEIRS or (not whose and bare not in own and bare in LINUX_ONLY):
+            if whose == THEIRS or (not whose and bare not in algorithms and bare in LINUX_ONLY):
                 return "congestion controls that only a Linux kernel has, which --engine linux runs"
         return None
 

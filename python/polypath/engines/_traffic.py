@@ -16,7 +16,7 @@ def datagrams(sent: int, arrivals: Array, window: Sequence[int] | None) -> Json:
     """Datagrams of a whole run, and of those that arrived in `window`; a row of `arrivals` each, in the order of arrival."""
     numbers = arrivals["number"].astype(np.int64)
     ahead = np.maximum.accumulate(numbers) if len(numbers) else numbers
-    found: Json = {"sent": sent, "received": len(numbers), "reordered": int(np.sum(numbers < ahead))}
+    counts: Json = {"sent": sent, "received": len(numbers), "reordered": int(np.sum(numbers < ahead))}
     times = arrivals["received_ns"].astype(np.int64)
     first, last = np.searchsorted(times, window, side="right") if window else (0, 0)
     # Datagrams up to the latest that has arrived, before the window and in it.
@@ -25,7 +25,7 @@ def datagrams(sent: int, arrivals: Array, window: Sequence[int] | None) -> Json:
     transits = within["received_ns"].astype(np.int64) - within["sent_ns"].astype(np.int64)
     steps = np.abs(np.diff(transits))
     return {
-        **found,
+        **counts,
         "loss": 1.0 - min(len(within) / due, 1.0) if due > 0 else None,
         "jitter_ns": float(np.mean(steps)) if len(steps) else None,
         "delay": spread(transits),

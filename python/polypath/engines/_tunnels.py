@@ -16,7 +16,7 @@ _RECEIVED = ("packets_received", "bytes_received", "packets_late", "keepalives_r
 
 def tunnels(scenario: Mapping[str, Any], result: Mapping[str, Any]) -> list[Json]:
     """A row a direction of each tunnel, as the simulator's outcome has them."""
-    found = []
+    tables = []
     for tunnel, got in zip(scenario.get("tunnels", ()), result["tunnels"], strict=True):
         for a_to_b in (True, False):
             sender, receiver = got["ends"] if a_to_b else got["ends"][::-1]
@@ -25,26 +25,26 @@ def tunnels(scenario: Mapping[str, Any], result: Mapping[str, Any]) -> list[Json
                 {"source": path[source], "destination": path[destination], **_path(sent, came)}
                 for path, sent, came in zip(tunnel["paths"], sender["status"]["paths"], receiver["status"]["paths"], strict=True)
             ]
-            found.append({"name": tunnel["name"], "a_to_b": a_to_b, **_counters(sender, receiver["status"]["reorder"]), "paths": paths})
-    return found
+            tables.append({"name": tunnel["name"], "a_to_b": a_to_b, **_counters(sender, receiver["status"]["reorder"]), "paths": paths})
+    return tables
 
 
 def _counters(sender: Mapping[str, Any], reorder: Mapping[str, Any]) -> Json:
     status = sender["status"]
-    own = {
+    counters = {
         "queue_drops": sender["queue_drops"],
         "unsent_packets": status["no_path_up"],
         "mtu": status["mtu"],
         "blocked_s": status["daemon"]["blocked_s"],
     }
     # How many packets wait in the device and at the receiver nobody samples.
-    return {column.raw: _raw(column, {**reorder, **own}) for column in _TUNNELS}
+    return {column.raw: _raw(column, {**reorder, **counters}) for column in _TUNNELS}
 
 
 def _path(sent: Mapping[str, Any], came: Mapping[str, Any]) -> Json:
     # A packet that is lost, or late, the daemon counts for all paths together or not at all.
-    own = {**sent, "mtu": sent["mtu"] or 0}  # The daemon says null where it does not search.
-    return {column.raw: _raw(column, came if column.name in _RECEIVED else own) for column in _PATHS}
+    counters = {**sent, "mtu": sent["mtu"] or 0}  # The daemon says null where it does not search.
+    return {column.raw: _raw(column, came if column.name in _RECEIVED else counters) for column in _PATHS}
 
 
 def _raw(column: Declared, counted: Mapping[str, Any]) -> int | None:

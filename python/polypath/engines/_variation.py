@@ -55,7 +55,7 @@ class Variation:
     def text(self, seed: int) -> str:
         """The lines of the file "vary" of a run's folder."""
         lines = [f"draw {seed if self.draw is None else self.draw}"]
-        return "".join(f"{line}\n" for line in [*lines, *(f"{each.name} {each.most_ns} {each.first} {each.last}" for each in self.kinds)])
+        return "".join(f"{line}\n" for line in [*lines, *(f"{kind.name} {kind.most_ns} {kind.first} {kind.last}" for kind in self.kinds)])
 
     @property
     def key(self) -> str:
@@ -68,7 +68,7 @@ NONE = Variation()
 
 def variation(text: str, draw: int | None = None) -> Variation:
     """The variation that "start", "start=2ms,slow" or "start=4ms:183..184" means. Raises `EngineError` if it means none."""
-    found: dict[str, Kind] = {}
+    kinds: dict[str, Kind] = {}
     for part in text.split(","):
         match = _PART.fullmatch(part.strip())
         name = match["kind"] if match else ""
@@ -76,14 +76,14 @@ def variation(text: str, draw: int | None = None) -> Variation:
             raise EngineError(f'"{part}" is no variation: write one like start, slow=20us, or start=4ms:183..184 for some of its draws')
         if name not in MOST_NS:
             raise EngineError(unknown("variation", name, MOST_NS))
-        if name in found:
+        if name in kinds:
             raise EngineError(f'"{text}" has {name} twice')
         most = MOST_NS[name] if match["most"] is None else _time(match["most"], name)
         first, last = (int(match["first"]), int(match["last"])) if match["first"] else (0, ALL)
         if first >= last:
             raise EngineError(f'"{part}" has no draws: the range ends before it begins')
-        found[name] = Kind(name, most, first, last)
-    return Variation(tuple(found[name] for name in MOST_NS if name in found), draw)
+        kinds[name] = Kind(name, most, first, last)
+    return Variation(tuple(kinds[name] for name in MOST_NS if name in kinds), draw)
 
 
 def _time(text: str, name: str) -> int:
@@ -119,8 +119,8 @@ def happened(folder: Path) -> list[str]:
         kind, number, *rest = line.split()
         if number == "draws":
             continue
-        _, at, _, ns, who, what = rest
+        _, at, _, ns, who, call = rest
         if kind == "slow":
-            who += " receives" if what == "-2" else " page fault" if what == "-1" else f" call {what}"
+            who += " receives" if call == "-2" else " page fault" if call == "-1" else f" call {call}"
         lines.append(f"{kind} {number} at {int(at) / 1e9:.6f} s: {who}, {in_units(int(ns))}")
     return lines

@@ -35,10 +35,10 @@ def ensure(names: Iterable[str]) -> Iterator[dict[str, str]]:
         assert holder.stdout is not None
         assert holder.stderr is not None
         try:
-            held = holder.stdout.readline().split()
-            if not held:
+            names_held = holder.stdout.readline().split()
+            if not names_held:
                 raise complaint(holder.stderr.read())
-            yield dict(zip(wanted, held, strict=True))
+            yield dict(zip(wanted, names_held, strict=True))
         finally:
             holder.stdin.close()
             holder.wait()

@@ -51,8 +51,11 @@ def _said(*words: str) -> str:
 def custom_files(names: Iterable[str]) -> list[str]:
     """Where the program finds custom algorithms among these: what they are, and what the kernel takes."""
     used = customcc.used()
-    own = [used[bare] for bare in dict.fromkeys(name.removeprefix(PREFIX) for name in names) if bare in used]
-    return ["=".join(map(str, (f"--own={each.name}", customcc.object_for(each), *customcc.bpf_objects_for(each)))) for each in own]
+    custom = [used[bare] for bare in dict.fromkeys(name.removeprefix(PREFIX) for name in names) if bare in used]
+    return [
+        "=".join(map(str, (f"--own={algorithm.name}", customcc.object_for(algorithm), *customcc.bpf_objects_for(algorithm))))
+        for algorithm in custom
+    ]
 
 
 def load(names: Iterable[str]) -> list[str]:

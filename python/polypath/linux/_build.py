@@ -68,7 +68,7 @@ def build(
     made_of = _made_of(source, variant)
     waiting = "another process builds this kernel; waiting for it"
     with locked(root / f".lock-{made_of[:12]}", "", lambda _: say(waiting), remove=True):
-        there = [recipe for recipe in (Recipe.load(place) for place in places()) if recipe.made_of == made_of]
+        there = [recipe for recipe in (Recipe.load(folder) for folder in places()) if recipe.made_of == made_of]
         if there:
             say(f"kernel {there[0].name} is there already")
         else:
@@ -116,10 +116,10 @@ def _build(
         link(recipe)
         say(f"starting Linux {release}, to see that it works and repeats itself")
         prove(of_recipe(recipe))
-        place = root / f"{name}-{made_of[:12]}"
-        shutil.rmtree(place, ignore_errors=True)
+        target = root / f"{name}-{made_of[:12]}"
+        shutil.rmtree(target, ignore_errors=True)
         older = [other for other in places() if Recipe.load(other).name == name]
-        done.rename(place)
+        done.rename(target)
         for other in older:
             # A study that began with it goes on.
             if time.time() - (other / FILE).stat().st_mtime > KEPT_SECONDS:
@@ -127,7 +127,7 @@ def _build(
         if not source.path.is_dir():
             # A tarball does not change, so nothing is compiled a second time.
             shutil.rmtree(work, ignore_errors=True)
-        return Recipe.load(place)
+        return Recipe.load(target)
 
 
 def _make(tree: Path, release: str, variant: str, jobs: int, say: Callable[[str], None]) -> None:
@@ -157,7 +157,7 @@ def _configure(tree: Path, release: str, variant: str) -> list[str]:
     """What this release did not accept of our configuration."""
     (tree / "polypath.config").write_text(_config.fragment(variant, release), encoding="utf-8")
     environment = {**_NEUTRAL, "KCONFIG_ALLCONFIG": "polypath.config"}
-    run(*_MAKE, "allnoconfig", cwd=tree, what=f"configuring Linux {release}", env=environment)
+    run(*_MAKE, "allnoconfig", cwd=tree, purpose=f"configuring Linux {release}", env=environment)
     return _config.check((tree / ".config").read_text(encoding="utf-8"), _config.known(tree), release, variant)
 
 
@@ -171,7 +171,7 @@ def _compile(tree: Path, release: str, jobs: int, say: Callable[[str], None]) ->
             if count % 50 == 0:
                 say(f"building Linux {release}: {count} files compiled")
 
-    run(*_MAKE, f"-j{jobs}", "linux", cwd=tree, what=f"building Linux {release}", env=_NEUTRAL, on_line=on_line)
+    run(*_MAKE, f"-j{jobs}", "linux", cwd=tree, purpose=f"building Linux {release}", env=_NEUTRAL, on_line=on_line)
 
 
 def _harvest(tree: Path, done: Path, name: str, release: str, variant: str, made_of: str) -> Recipe:
@@ -179,7 +179,7 @@ def _harvest(tree: Path, done: Path, name: str, release: str, variant: str, made
     config = (tree / ".config").read_text(encoding="utf-8")
     shutil.copy(tree / ".config", done / "config")
     stack = _features.mptcp(tree, config)
-    run("strip", "--strip-debug", "-o", done / "vmlinux.o", tree / "vmlinux.o", cwd=tree, what=f"stripping Linux {release}")
+    run("strip", "--strip-debug", "-o", done / "vmlinux.o", tree / "vmlinux.o", cwd=tree, purpose=f"stripping Linux {release}")
     shutil.copy(tree / "arch/um/kernel/vmlinux.lds", done / "vmlinux.lds")
     objects = ["vmlinux.o"]
     # Since 6.2 the version's text is an object of its own, outside vmlinux.o.
@@ -189,7 +189,7 @@ def _harvest(tree: Path, done: Path, name: str, release: str, variant: str, made
     extra = ("-iquote", ".", "-Wno-declaration-after-statement", "-std=gnu11")
     compile_ = [*_command_of(tree, _MODEL), *_features.defines(tree, stack), *extra]
     ask = "--eval=polypath-flags: ; @echo FLAGS $(CFLAGS_vmlinux)"
-    said = run(*_MAKE, "-s", ask, "polypath-flags", cwd=tree, what="asking for the linker's flags")
+    said = run(*_MAKE, "-s", ask, "polypath-flags", cwd=tree, purpose="asking for the linker's flags")
     (flags,) = {line for line in said.splitlines() if line.startswith("FLAGS ")}
     recipe = Recipe(
         name=name,
@@ -241,7 +241,7 @@ def _copy_headers(tree: Path, to: Path, command: list[str]) -> None:
     file = algorithms(cc)[0]
     words = ["-I", str(cc / "include"), f"-DPP_ALG={file.stem}", f'-DPP_ALG_FILE="{file}"']
     files = [str(cc / "kernel" / f"{name}.c") for name in ("glue", *KERNEL_SIDE)]
-    rules = run(*command, "-M", *words, *files, cwd=tree, what="listing the headers of cc/kernel")
+    rules = run(*command, "-M", *words, *files, cwd=tree, purpose="listing the headers of cc/kernel")
     for name in sorted(set(rules.replace("\\\n", " ").split())):
         if not Path(name).is_absolute() and not name.endswith(":"):
             target = to / name

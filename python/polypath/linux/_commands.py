@@ -19,9 +19,9 @@ _SHOWN = 20
 
 
 def run(
-    *command: str | Path, cwd: Path, what: str, env: Mapping[str, str] | None = None, on_line: Callable[[str], None] | None = None
+    *command: str | Path, cwd: Path, purpose: str, env: Mapping[str, str] | None = None, on_line: Callable[[str], None] | None = None
 ) -> str:
-    """Runs a command; its standard output. `what` says what failed if it fails."""
+    """Runs a command; its standard output. `purpose` says what failed if it fails."""
     # The words of compilers and of apt are read and shown: in one language.
     environment = {**os.environ, "LC_ALL": "C", **(env or {})}
     # Settings of an outer make would reach the kernel's.
@@ -31,7 +31,7 @@ def run(
     # The program's own name stays: gcc looks beside it for its parts.
     program = words[0] if isinstance(command[0], Path) else programs.find(words[0])
     if program is None:
-        raise KernelError(f"{what}: {programs.lacks(words[0])}")
+        raise KernelError(f"{purpose}: {programs.lacks(words[0])}")
     process = subprocess.Popen(
         words, executable=program, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT if on_line else subprocess.PIPE, text=True, errors="replace",
@@ -53,7 +53,7 @@ def run(
             process.terminate()
             raise
     if process.returncode:
-        raise KernelError(f"{what} failed:\n{_essence(said or out)}")
+        raise KernelError(f"{purpose} failed:\n{_essence(said or out)}")
     return out
 
 
@@ -67,14 +67,14 @@ def _essence(said: str) -> str:
     return "\n".join(lines[first : first + _SHOWN])
 
 
-def apt_get(*words: str, what: str, say: Callable[[str], None], cwd: Path = Path("/")) -> None:
+def apt_get(*words: str, purpose: str, say: Callable[[str], None], cwd: Path = Path("/")) -> None:
     """Runs apt-get; if another program holds its locks, says so and waits for some minutes."""
-    run(programs.DEBIAN, "apt-get", *words, cwd=cwd, what=what, on_line=lambda line: say(line.removeprefix("polypath: ")))
+    run(programs.DEBIAN, "apt-get", *words, cwd=cwd, purpose=purpose, on_line=lambda line: say(line.removeprefix("polypath: ")))
 
 
-def install(*packages: str, what: str, say: Callable[[str], None]) -> None:
+def install(*packages: str, purpose: str, say: Callable[[str], None]) -> None:
     """Installs Debian packages; only root may."""
-    apt_get("install", "-y", "--no-install-recommends", *packages, what=what, say=say)
+    apt_get("install", "-y", "--no-install-recommends", *packages, purpose=purpose, say=say)
 
 
 @contextmanager
@@ -101,7 +101,7 @@ def locked(file: Path, waiting: str, on_wait: Callable[[str], None] | None = Non
 
 def _is(file: Path, descriptor: int) -> bool:
     try:
-        there, held = file.stat(), os.fstat(descriptor)
+        there, opened = file.stat(), os.fstat(descriptor)
     except FileNotFoundError:
         return False
-    return (there.st_dev, there.st_ino) == (held.st_dev, held.st_ino)
+    return (there.st_dev, there.st_ino) == (opened.st_dev, opened.st_ino)

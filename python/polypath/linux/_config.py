@@ -33,14 +33,14 @@ def files(variant: str = "") -> list[Path]:
 
 def options(text: str | None = None, variant: str = "") -> list[Option]:
     """The lines of kernel.config and of the variant's file."""
-    found = []
+    names = []
     text = "".join(file.read_text(encoding="utf-8") for file in files(variant)) if text is None else text
     for line in text.splitlines():
         setting, _, comment = line.partition(" #")
         if setting.startswith("CONFIG_"):
             name, _, value = setting.strip().partition("=")
-            found.append(Option(name, value, comment.strip().startswith("needed")))
-    return found
+            names.append(Option(name, value, comment.strip().startswith("needed")))
+    return names
 
 
 def fragment(variant: str = "", release: str = "") -> str:

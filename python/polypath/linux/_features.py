@@ -23,35 +23,35 @@ def is_v0(tree: Path) -> bool:
 def defines(tree: Path, stack: str) -> list[str]:
     """The compiler's options that tell the glue."""
     tcp = (tree / "include/net/tcp.h").read_text(errors="replace")
-    found = []
+    names = []
     # The out-of-tree stack has its own coupled algorithms, and other structures: ours see no siblings there.
     if stack == "v1":
-        found.append("-DPP_KERNEL_MPTCP")
+        names.append("-DPP_KERNEL_MPTCP")
     if re.search(r"\blast_end_seq;", tcp):
-        found.append("-DPP_KERNEL_LAST_END_SEQ")
+        names.append("-DPP_KERNEL_LAST_END_SEQ")
     if re.search(r"\(\*cong_control\)\(struct sock \*sk, u32 ack", tcp):
-        found.append("-DPP_KERNEL_CONTROL_FLAGS")
-    return found
+        names.append("-DPP_KERNEL_CONTROL_FLAGS")
+    return names
 
 
 def algorithms(tree: Path) -> list[str]:
     """The congestion controls that were compiled into this kernel."""
-    found = []
+    names = []
     for folder in ("net/ipv4", "net/mptcp"):
         for source in sorted((tree / folder).glob("*.c")):
             if source.with_suffix(".o").exists():
-                found += _registered(source.read_text(errors="replace"))
-    return sorted(set(found))
+                names += _registered(source.read_text(errors="replace"))
+    return sorted(set(names))
 
 
 def _registered(text: str) -> list[str]:
-    found = []
+    names = []
     table = re.compile(r"^(?:static\s+)?struct\s+tcp_congestion_ops\s+(\w+)[^=;{]*=\s*\{(.*?)^\};", re.MULTILINE | re.DOTALL)
     for variable, body in table.findall(text):
         name = re.search(r"\.name\s*=\s*\"([^\"]+)\"", body)
         if name and re.search(rf"tcp_register_congestion_control\(&{variable}\)", text):
-            found.append(name.group(1))
+            names.append(name.group(1))
         elif name and variable == "tcp_reno":
             # The kernel registers it elsewhere (tcp.c).
-            found.append(name.group(1))
-    return found
+            names.append(name.group(1))
+    return names

@@ -38,33 +38,33 @@ def harvest(tree: Path, done: Path, config: str) -> tuple[str, ...]:
     return (PROGRAM, *(word for name, word in words if f"CONFIG_KALLSYMS_{name}=y" in settings and word[2:] in knows))
 
 
-def settle(command: tuple[str, ...], place: Path, work: Path, link: Callable[[list[Path]], Path], release: str) -> Path:
-    """The executable with its own table in it. `link` links with these further objects; `place` holds the program, `work` gets files."""
-    file, before = _table(command, place, work, "", release)
+def settle(command: tuple[str, ...], folder: Path, work: Path, link: Callable[[list[Path]], Path], release: str) -> Path:
+    """The executable with its own table in it. `link` links with these further objects; `folder` holds the program, `work` gets files."""
+    file, before = _table(command, folder, work, "", release)
     for _ in range(_PASSES):
         linked = link([file] if file else [])
-        names = run("nm", "-n", linked, cwd=place, what=f"listing the names of Linux {release}")
+        names = run("nm", "-n", linked, cwd=folder, purpose=f"listing the names of Linux {release}")
         kept = "".join(line for line in names.splitlines(keepends=True) if not _LEFT_OUT.search(line.rstrip("\n")))
-        file, text = _table(command, place, work, kept, release)
+        file, text = _table(command, folder, work, kept, release)
         if text == before:
             return linked
         before = text
     raise KernelError(f"linking Linux {release}: its table of names does not settle within {_PASSES} links")
 
 
-def _table(command: tuple[str, ...], place: Path, work: Path, names: str, release: str) -> tuple[Path | None, str]:
+def _table(command: tuple[str, ...], folder: Path, work: Path, names: str, release: str) -> tuple[Path | None, str]:
     """The table of these names as an object, and as a text. None where a release takes no empty one; it links without."""
-    listed, source, made = work / "names", work / "kallsyms.S", work / "kallsyms.o"
+    listed, source, linked = work / "names", work / "kallsyms.S", work / "kallsyms.o"
     listed.write_text(names, encoding="utf-8")
-    what = f"making the table of names of Linux {release}"
+    purpose = f"making the table of names of Linux {release}"
     try:
         # By its path: it is the kernel's own program and none of this machine.
-        text = run(place / command[0], *command[1:], listed, cwd=place, what=what)
+        text = run(folder / command[0], *command[1:], listed, cwd=folder, purpose=purpose)
     except KernelError:
         if names:
             raise
         return None, ""
     # The one thing that the header is read for.
     source.write_text(text.replace(_HEADER, "#define BITS_PER_LONG 64"), encoding="utf-8")
-    run("gcc", "-c", "-o", made, source, cwd=place, what=what)
-    return made, text
+    run("gcc", "-c", "-o", linked, source, cwd=folder, purpose=purpose)
+    return linked, text

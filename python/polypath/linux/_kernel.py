@@ -62,16 +62,16 @@ def folder() -> Path:
     return Path(cache) / "polypath" / "linux"
 
 
-def find(name: str, own: Sequence[customcc.Algorithm] = ()) -> Kernel:
-    """The kernel of this name, with the present algorithms of cc/ and a person's `own` linked in.
+def find(name: str, custom: Sequence[customcc.Algorithm] = ()) -> Kernel:
+    """The kernel of this name, with the present algorithms of cc/ and the `custom` ones linked in.
 
-    Raises `KernelError` if it was not built, or if `own` do not compile for it.
+    Raises `KernelError` if it was not built, or if the `custom` ones do not compile for it.
     """
     recipes = _recipes()
     recipe = _called(name, recipes)
     if recipe is None:
         raise KernelError(f"{_missing(name, recipes)}; build it with: {_build(name)}")
-    return of_recipe(recipe, own)
+    return of_recipe(recipe, custom)
 
 
 def is_there(name: str) -> bool:
@@ -96,10 +96,10 @@ def remove(name: str) -> None:
     recipes = _recipes()
     if name not in recipes:
         raise KernelError(_missing(name, recipes))
-    for place in [place for place in places() if Recipe.load(place).name == name]:
+    for folder in [folder for folder in places() if Recipe.load(folder).name == name]:
         # Out of the way at once, then piece by piece: what is half removed must not be taken for a kernel.
-        gone = place.with_name(f".removed-{place.name}-{os.getpid()}")
-        place.rename(gone)
+        gone = folder.with_name(f".removed-{folder.name}-{os.getpid()}")
+        folder.rename(gone)
         shutil.rmtree(gone)
 
 
@@ -119,26 +119,26 @@ def _build(name: str) -> str:
 
 def places() -> list[Path]:
     """The folders of all kernels, oldest first."""
-    found = []
+    folders = []
     for file in folder().glob(f"[!.]*/{FILE}"):
         try:
             Recipe.load(file.parent)
         except (OSError, ValueError, TypeError):
             # Written by another version of polypath, or taken away at this moment.
             continue
-        found.append(file.parent)
-    return sorted(found, key=lambda place: (place / FILE).stat().st_mtime_ns)
+        folders.append(file.parent)
+    return sorted(folders, key=lambda kernel_folder: (kernel_folder / FILE).stat().st_mtime_ns)
 
 
 def _recipes() -> dict[str, Recipe]:
     """The newest recipe of each name, in the order of releases."""
-    found = {recipe.name: recipe for recipe in map(Recipe.load, places())}
-    return dict(sorted(found.items(), key=lambda item: ([int(n) for n in re.findall(r"\d+", item[1].release)], item[0])))
+    recipes = {recipe.name: recipe for recipe in map(Recipe.load, places())}
+    return dict(sorted(recipes.items(), key=lambda item: ([int(n) for n in re.findall(r"\d+", item[1].release)], item[0])))
 
 
-def of_recipe(recipe: Recipe, own: Sequence[customcc.Algorithm] = ()) -> Kernel:
+def of_recipe(recipe: Recipe, custom: Sequence[customcc.Algorithm] = ()) -> Kernel:
     """The kernel that lies where this recipe lies, linked if need be."""
-    file = link(recipe, own)
+    file = link(recipe, custom)
     about = json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))
     return Kernel(
         name=recipe.name,

@@ -61,20 +61,20 @@ def sources_hash(cc: Path) -> str:
     return digest.hexdigest()
 
 
-def link(recipe: Recipe, own: Sequence[customcc.Algorithm] = ()) -> Path:
-    """The executable of this kernel with the present algorithms and a person's `own`, made if it is not there."""
+def link(recipe: Recipe, custom: Sequence[customcc.Algorithm] = ()) -> Path:
+    """The executable of this kernel with the present algorithms and the `custom` ones, made if it is not there."""
     cc = sources()
     wanted = sources_hash(cc)
-    if own:
+    if custom:
         # By their names, so that the order in which they were asked for makes no other kernel.
-        own = sorted(own, key=lambda each: each.name)
-        wanted = hashlib.sha256("\0".join([wanted, *(f"{each.name} {each.hash}" for each in own)]).encode()).hexdigest()
+        custom = sorted(custom, key=lambda algorithm: algorithm.name)
+        wanted = hashlib.sha256("\0".join([wanted, *(f"{algorithm.name} {algorithm.hash}" for algorithm in custom)]).encode()).hexdigest()
     output = recipe.place / f"linux-{wanted[:12]}"
     if _complete(output):
         return output
     with locked(recipe.place / ".lock", "another process links this kernel"):
         if not _complete(output):
-            _link(recipe, cc, own, output)
+            _link(recipe, cc, custom, output)
             _forget(recipe.place)
     return output
 
@@ -84,61 +84,61 @@ def _complete(output: Path) -> bool:
     return output.with_suffix(".json").exists() and output.exists()
 
 
-def _link(recipe: Recipe, cc: Path, own: Sequence[customcc.Algorithm], output: Path) -> None:
+def _link(recipe: Recipe, cc: Path, custom: Sequence[customcc.Algorithm], output: Path) -> None:
     work = Path(tempfile.mkdtemp(prefix=".link-", dir=recipe.place))
     try:
         objects = []
         for name in _HOST:
             objects.append(work / f"{name}.o")
             source = cc / "kernel" / f"{name}.c"
-            run(*recipe.compile_host, "-o", objects[-1], source, cwd=recipe.place, what=f"compiling cc/kernel/{name}.c")
+            run(*recipe.compile_host, "-o", objects[-1], source, cwd=recipe.place, purpose=f"compiling cc/kernel/{name}.c")
         for name in KERNEL_SIDE:
             objects.append(work / f"{name}.o")
             run(
                 *recipe.compile, f"-fmacro-prefix-map={cc}=cc", "-o", objects[-1], cc / "kernel" / f"{name}.c",
-                cwd=recipe.place / TREE, what=f"compiling cc/kernel/{name}.c for Linux {recipe.release}",
+                cwd=recipe.place / TREE, purpose=f"compiling cc/kernel/{name}.c for Linux {recipe.release}",
             )  # fmt: skip
         # The recipe stays as it was built.
-        run("objcopy", *_SEEN, _KERNEL, work / _KERNEL, cwd=recipe.place, what=f"preparing Linux {recipe.release}")
-        files = [*algorithms(cc), *(each.file.resolve() for each in own)]
+        run("objcopy", *_SEEN, _KERNEL, work / _KERNEL, cwd=recipe.place, purpose=f"preparing Linux {recipe.release}")
+        files = [*algorithms(cc), *(algorithm.file.resolve() for algorithm in custom)]
         for file in files:
-            made = work / f"pp_{file.stem}.o"
+            target = work / f"pp_{file.stem}.o"
             define = [f"-DPP_ALG={file.stem}", f'-DPP_ALG_FILE="{file}"']
             glue = cc / "kernel" / "glue.c"
             # Paths must not become part of the executable, whose hash is part of results' keys.
             prefixes = [f"-fmacro-prefix-map={cc}=cc", *([f"-fmacro-prefix-map={file.parent}=own"] if file.parent != cc / "algs" else [])]
             run(
-                *recipe.compile, *prefixes, "-I", cc / "include", *define, "-o", made, glue,
-                cwd=recipe.place / TREE, what=f"compiling the congestion control {file.stem} for Linux {recipe.release}",
+                *recipe.compile, *prefixes, "-I", cc / "include", *define, "-o", target, glue,
+                cwd=recipe.place / TREE, purpose=f"compiling the congestion control {file.stem} for Linux {recipe.release}",
             )  # fmt: skip
-            objects.append(made)
+            objects.append(target)
 
         def with_(further: list[Path]) -> Path:
-            made = work / "linux"
+            executable = work / "linux"
             command: list[str | Path] = []
-            places: dict[str, list[str | Path]] = {"{objects}": [*objects, *further], "{output}": [made], _KERNEL: [work / _KERNEL]}
+            places: dict[str, list[str | Path]] = {"{objects}": [*objects, *further], "{output}": [executable], _KERNEL: [work / _KERNEL]}
             for word in recipe.link:
                 command += places.get(word, [word])
-            run(*command, *_WRAPS, cwd=recipe.place, what=f"linking Linux {recipe.release}")
-            return made
+            run(*command, *_WRAPS, cwd=recipe.place, purpose=f"linking Linux {recipe.release}")
+            return executable
 
-        made = _kallsyms.settle(recipe.kallsyms, recipe.place, work, with_, recipe.release) if recipe.kallsyms else with_([])
-        run("strip", made, cwd=recipe.place, what=f"linking Linux {recipe.release}")
-        about = {"key": hashlib.sha256(made.read_bytes()).hexdigest(), "algorithms": [f"pp_{file.stem}" for file in files]}
-        made.rename(output)
+        target = _kallsyms.settle(recipe.kallsyms, recipe.place, work, with_, recipe.release) if recipe.kallsyms else with_([])
+        run("strip", target, cwd=recipe.place, purpose=f"linking Linux {recipe.release}")
+        about = {"key": hashlib.sha256(target.read_bytes()).hexdigest(), "algorithms": [f"pp_{file.stem}" for file in files]}
+        target.rename(output)
         (work / "about").write_text(json.dumps(about) + "\n", encoding="utf-8")
         (work / "about").rename(output.with_suffix(".json"))
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def _forget(place: Path) -> None:
+def _forget(folder: Path) -> None:
     """Removes executables that are out of date, and what killed links left."""
-    about = sorted(place.glob("linux-*.json"), key=lambda file: file.stat().st_mtime_ns, reverse=True)
+    about = sorted(folder.glob("linux-*.json"), key=lambda file: file.stat().st_mtime_ns, reverse=True)
     for file in about[_KEPT:]:
         if time.time() - file.stat().st_mtime > KEPT_SECONDS:
             file.unlink()
             file.with_suffix("").unlink(missing_ok=True)
-    for left in place.glob(".link-*"):
+    for left in folder.glob(".link-*"):
         # We hold the lock: nobody works there.
         shutil.rmtree(left, ignore_errors=True)

@@ -44,16 +44,16 @@ class Recipe:
     place: Path = field(default=Path(), compare=False)
 
     @classmethod
-    def load(cls, place: Path) -> Recipe:
+    def load(cls, folder: Path) -> Recipe:
         """The recipe in this folder. Raises ValueError or TypeError for one of another format."""
-        found = json.loads((place / FILE).read_text(encoding="utf-8"))
-        if found.get("format") != FORMAT:
-            raise ValueError(f"{place} is of another format")
-        lists = {key: tuple(value) for key, value in found.items() if isinstance(value, list)}
-        return cls(**{**found, **lists, "place": place})
+        fields = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        if fields.get("format") != FORMAT:
+            raise ValueError(f"{folder} is of another format")
+        lists = {key: tuple(value) for key, value in fields.items() if isinstance(value, list)}
+        return cls(**{**fields, **lists, "place": folder})
 
-    def save(self, place: Path) -> None:
+    def save(self, folder: Path) -> None:
         """Writes it there."""
         values = dataclasses.asdict(self)
         del values["place"]
-        (place / FILE).write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
+        (folder / FILE).write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")

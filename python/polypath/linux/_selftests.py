@@ -28,43 +28,43 @@ _KERNEL_ONLY = (
 )
 
 
-def selftests(what: str, say: Callable[[str], None] = lambda _: None) -> Path:
-    """The folder with the network tests of the kernel that `what` names (as `build` takes it), unpacked once for each state of its sources.
+def selftests(source_of: str, say: Callable[[str], None] = lambda _: None) -> Path:
+    """The network tests of the kernel that `source_of` names (as `build` takes it), unpacked once for each state of its sources.
 
     In it are tools/testing/selftests and include/uapi, the latter as programs may include it.
     """
     root = folder()
     root.mkdir(parents=True, exist_ok=True)
-    source = _source.resolve(what, root / "sources", say)
-    place = root / f"selftests-{source.identity[:12]}-{_FORMAT}"
-    with locked(root / f".lock-{place.name}", "", lambda _: say("another process unpacks these tests; waiting for it"), remove=True):
-        if not place.is_dir():
+    source = _source.resolve(source_of, root / "sources", say)
+    target = root / f"selftests-{source.identity[:12]}-{_FORMAT}"
+    with locked(root / f".lock-{target.name}", "", lambda _: say("another process unpacks these tests; waiting for it"), remove=True):
+        if not target.is_dir():
             say("unpacking the kernel's selftests")
             work = Path(tempfile.mkdtemp(prefix=".tests-", dir=root))
             try:
                 _unpack(source.path, work)
-                work.rename(place)
+                work.rename(target)
             finally:
                 shutil.rmtree(work, ignore_errors=True)
-    return place
+    return target
 
 
 def _unpack(path: Path, into: Path) -> None:
     if path.is_file():
-        wanted = [f"*/{each}" for each in _WANTED]
+        wanted = [f"*/{pattern}" for pattern in _WANTED]
         run(
             "tar", "-C", into, "--strip-components=1", "--wildcards", "--no-wildcards-match-slash", "-xf", path, *wanted,
-            cwd=into, what=f"unpacking the selftests of {path}",
+            cwd=into, purpose=f"unpacking the selftests of {path}",
         )  # fmt: skip
     else:
-        for each in _WANTED:
-            for found in path.glob(each):
-                to = into / found.relative_to(path)
+        for wanted_path in _WANTED:
+            for source_file in path.glob(wanted_path):
+                to = into / source_file.relative_to(path)
                 to.parent.mkdir(parents=True, exist_ok=True)
-                if found.is_dir():
-                    shutil.copytree(found, to, symlinks=True)
+                if source_file.is_dir():
+                    shutil.copytree(source_file, to, symlinks=True)
                 else:
-                    shutil.copy(found, to)
+                    shutil.copy(source_file, to)
     if not (into / TESTS / "net").is_dir():
         raise KernelError(f"{path} holds no {TESTS}/net: the tests come with the whole sources of a kernel")
     for header in (into / "include" / "uapi").rglob("*.h"):

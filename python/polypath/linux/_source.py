@@ -49,19 +49,19 @@ class Source(NamedTuple):
     identity: str
 
 
-def resolve(what: str, sources_cache: Path, say: Callable[[str], None]) -> Source:
-    """The sources that `what` means: "6.12" and the like are Debian's, everything else a folder or a tarball."""
-    path = Path(what).expanduser()
-    if re.fullmatch(r"\d+\.\d+", what) and not path.exists():
-        tarball = _debian(what, sources_cache, say)
-        return Source(what, tarball, _file_hash(tarball))
+def resolve(wanted: str, sources_cache: Path, say: Callable[[str], None]) -> Source:
+    """The sources that `wanted` means: "6.12" and the like are Debian's, everything else a folder or a tarball."""
+    path = Path(wanted).expanduser()
+    if re.fullmatch(r"\d+\.\d+", wanted) and not path.exists():
+        tarball = _debian(wanted, sources_cache, say)
+        return Source(wanted, tarball, _file_hash(tarball))
     if path.is_dir():
         if not (path / "Makefile").exists() or not (path / "arch" / "um").is_dir():
             raise KernelError(f"{path} does not hold the sources of a Linux kernel: it has no Makefile or no arch/um")
         return Source("", path.resolve(), _folder_hash(path))
     if path.is_file():
         return Source("", path.resolve(), _file_hash(path))
-    raise KernelError(f"{what} is neither a release such as 6.12 nor a folder or tarball with the sources of a kernel")
+    raise KernelError(f"{wanted} is neither a release such as 6.12 nor a folder or tarball with the sources of a kernel")
 
 
 def lacks_files(wrong: KernelError) -> bool:
@@ -74,13 +74,13 @@ def unpack(source: Source, tree: Path, *, whole: bool = False) -> None:
 
     What no part of our kernels is made of is left out, unless they are wanted whole, or were once.
     """
-    known = tree.with_suffix(".json")
-    before = json.loads(known.read_text(encoding="utf-8")) if known.exists() else {}
+    stamp = tree.with_suffix(".json")
+    before = json.loads(stamp.read_text(encoding="utf-8")) if stamp.exists() else {}
     more = whole and not before.get("whole")
     whole = whole or bool(before.get("whole"))
     excluded = [f"--exclude={pattern}" for pattern in (_UNUSED[:1] if whole else _UNUSED)]
     if before.get("identity") != source.identity or more:
-        known.unlink(missing_ok=True)
+        stamp.unlink(missing_ok=True)
         files: dict[str, list[int]] = {}
         if source.path.is_dir():
             excluded += [f"--exclude={pattern}" for pattern in _BUILT]
@@ -92,22 +92,22 @@ def unpack(source: Source, tree: Path, *, whole: bool = False) -> None:
             tree.mkdir()
             _copy(source.path, tree, excluded)
         # Written last: an interrupted copy begins anew.
-        known.write_text(json.dumps({"identity": source.identity, "files": files, "whole": whole}), encoding="utf-8")
+        stamp.write_text(json.dumps({"identity": source.identity, "files": files, "whole": whole}), encoding="utf-8")
     if not (tree / "arch" / "um" / "Kconfig").exists():
         raise KernelError(f"{source.path} does not hold the sources of a Linux kernel: it has no arch/um")
 
 
 def _copy(path: Path, tree: Path, excluded: list[str]) -> None:
     if path.is_file():
-        run("tar", "-C", tree, "--strip-components=1", *excluded, "-xf", path, cwd=tree, what=f"unpacking {path}")
+        run("tar", "-C", tree, "--strip-components=1", *excluded, "-xf", path, cwd=tree, purpose=f"unpacking {path}")
     else:
         pipe = 'from=$1; to=$2; shift 2; tar -C "$from" "$@" -cf - . | tar -C "$to" -xf -'
-        run("sh", "-c", pipe, "sh", path, tree, *excluded, cwd=tree, what=f"copying {path}")
+        run("sh", "-c", pipe, "sh", path, tree, *excluded, cwd=tree, purpose=f"copying {path}")
 
 
 def _files(path: Path, excluded: list[str]) -> dict[str, list[int]]:
     """Size and time of each file that is copied. tar chooses them, and reads none where nothing is written."""
-    listed = run("tar", "-C", path, "--quoting-style=literal", *excluded, "-cvf", "/dev/null", ".", cwd=path, what=f"listing {path}")
+    listed = run("tar", "-C", path, "--quoting-style=literal", *excluded, "-cvf", "/dev/null", ".", cwd=path, purpose=f"listing {path}")
     names = [name for name in listed.splitlines() if not name.endswith("/")]
     return {name: [(status := (path / name).lstat()).st_size, status.st_mtime_ns] for name in names}
 
@@ -131,9 +131,9 @@ def repository(path: Path) -> Path:
     """What the checkouts of one repository have in common; a folder that is no checkout is itself. See gitrepository-layout(5)."""
     git = path / ".git"
     if git.is_file():
-        own = path / git.read_text(encoding="utf-8").removeprefix("gitdir:").strip()
-        common = own / "commondir"
-        return (own / common.read_text(encoding="utf-8").strip()).resolve() if common.is_file() else own.resolve()
+        git_folder = path / git.read_text(encoding="utf-8").removeprefix("gitdir:").strip()
+        common = git_folder / "commondir"
+        return (git_folder / common.read_text(encoding="utf-8").strip()).resolve() if common.is_file() else git_folder.resolve()
     return git.resolve() if git.is_dir() else path.resolve()
 
 
@@ -143,47 +143,47 @@ def release(tree: Path) -> str:
     parts = {key: value.strip() for key, value in re.findall(r"^(VERSION|PATCHLEVEL|SUBLEVEL|EXTRAVERSION)\s*=(.*)$", head, re.MULTILINE)}
     if not parts.get("VERSION", "").isdigit() or not parts.get("PATCHLEVEL", "").isdigit():
         raise KernelError(f"{tree}/Makefile does not say which release of Linux this is")
-    found = f"{parts['VERSION']}.{parts['PATCHLEVEL']}.{parts.get('SUBLEVEL') or 0}{parts.get('EXTRAVERSION', '')}"
+    version = f"{parts['VERSION']}.{parts['PATCHLEVEL']}.{parts.get('SUBLEVEL') or 0}{parts.get('EXTRAVERSION', '')}"
     if (int(parts["VERSION"]), int(parts["PATCHLEVEL"])) < (5, 4):
-        raise KernelError(f"Linux {found} is too old: virtual time came with 5.4, so take a release from 5.4 on")
-    return found
+        raise KernelError(f"Linux {version} is too old: virtual time came with 5.4, so take a release from 5.4 on")
+    return version
 
 
 def _debian(version: str, sources_cache: Path, say: Callable[[str], None]) -> Path:
     """The tarball of Debian's package linux-source-<version>; installed as root, unpacked into our cache otherwise."""
     package = f"linux-source-{version}"
-    for place in (_DEBIAN, sources_cache):
-        found = sorted(place.glob(f"{package}.tar.*"))
-        if found:
-            return found[0]
+    for folder in (_DEBIAN, sources_cache):
+        tarballs = sorted(folder.glob(f"{package}.tar.*"))
+        if tarballs:
+            return tarballs[0]
     root = os.geteuid() == 0
     cwd = Path("/")
-    what = f"getting the Debian package {package} (or give a folder or tarball with the sources)"
+    purpose = f"getting the Debian package {package} (or give a folder or tarball with the sources)"
     say(f"getting the Debian package {package}")
     if root:
-        apt_get("update", what=what, say=say)
-    if not run("apt-cache", "search", "--names-only", f"^{package}$", cwd=cwd, what=what).strip():
-        have = run("apt-cache", "search", "--names-only", r"^linux-source-[0-9.]+$", cwd=cwd, what=what)
+        apt_get("update", purpose=purpose, say=say)
+    if not run("apt-cache", "search", "--names-only", f"^{package}$", cwd=cwd, purpose=purpose).strip():
+        have = run("apt-cache", "search", "--names-only", r"^linux-source-[0-9.]+$", cwd=cwd, purpose=purpose)
         names = ", ".join(sorted(re.findall(r"linux-source-([0-9.]+)", have))) or "none at all"
         raise KernelError(
             f"this system's package sources have no Linux {version} (they have {names}): choose one of these, or give a folder or "
             "tarball with the sources"
         )
     if root:
-        install(package, what=what, say=say)
+        install(package, purpose=purpose, say=say)
     else:
         sources_cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=sources_cache, prefix=".") as name:
             work = Path(name)
-            apt_get("download", package, what=what, say=say, cwd=work)
+            apt_get("download", package, purpose=purpose, say=say, cwd=work)
             (deb,) = work.glob("*.deb")
-            run("dpkg-deb", "-x", deb, work / "x", cwd=work, what=what)
+            run("dpkg-deb", "-x", deb, work / "x", cwd=work, purpose=purpose)
             for file in (work / "x" / "usr" / "src").glob(f"{package}.tar.*"):
                 file.rename(sources_cache / file.name)
-    found = [file for place in (_DEBIAN, sources_cache) for file in sorted(place.glob(f"{package}.tar.*"))]
-    if not found:
+    tarballs = [file for folder in (_DEBIAN, sources_cache) for file in sorted(folder.glob(f"{package}.tar.*"))]
+    if not tarballs:
         raise KernelError(f"the Debian package {package} holds no tarball of the sources: give a folder or tarball with them")
-    return found[0]
+    return tarballs[0]
 
 
 def _file_hash(file: Path) -> str:
@@ -194,10 +194,10 @@ def _file_hash(file: Path) -> str:
 def _folder_hash(folder: Path) -> str:
     """Of names, sizes and times: reading everything would take longer than building."""
     digest = hashlib.sha256(str(folder.resolve()).encode())
-    for place, folders, files in os.walk(folder):
+    for parent, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if name != ".git")
         for name in sorted(files):
             if name.endswith((".c", ".h", ".S")) or name.startswith(("Kconfig", "Makefile", "Kbuild")):
-                status = (Path(place) / name).lstat()
-                digest.update(f"{place}/{name}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
+                status = (Path(parent) / name).lstat()
+                digest.update(f"{parent}/{name}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
     return digest.hexdigest()

@@ -27,8 +27,8 @@ def require(say: Callable[[str], None], use: str = "linux") -> None:
     names = " ".join(packages)
     if os.geteuid() == 0 and programs.find("apt-get"):
         say(f"installing the Debian packages {names}")
-        apt_get("update", what=f"installing {names}", say=say)
-        install(*packages, what=f"installing {names}", say=say)
+        apt_get("update", purpose=f"installing {names}", say=say)
+        install(*packages, purpose=f"installing {names}", say=say)
         packages = missing(use)
     if packages:
         raise KernelError(f"{_WHO[use]} the Debian packages {' '.join(packages)}: install them (apt-get install) and try again")

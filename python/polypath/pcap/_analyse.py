@@ -46,9 +46,9 @@ def complaints(report: Mapping[str, Any]) -> list[str]:
         if file["unread"]:
             kinds = file["unread_kinds"]
             # One kind needs no number of its own.
-            names = [each["name"] if len(kinds) == 1 else f"{each['packets']} {each['name']}" for each in kinds]
-            what = f"{file['unread']} of {file['packets']} packets are of a kind that is not read"
-            said.append(f"{file['name']}: {what} ({'; '.join(names[:_NAMED])}{'; and others' if len(names) > _NAMED else ''})")
+            names = [kind["name"] if len(kinds) == 1 else f"{kind['packets']} {kind['name']}" for kind in kinds]
+            sentence = f"{file['unread']} of {file['packets']} packets are of a kind that is not read"
+            said.append(f"{file['name']}: {sentence} ({'; '.join(names[:_NAMED])}{'; and others' if len(names) > _NAMED else ''})")
         if file.get("missing"):
             said.append(
                 f"{file['name']}: by its own count {file['missing']} packets are missing, so what it does not show may have been sent"
@@ -64,15 +64,15 @@ def contents(report: Mapping[str, Any]) -> str:
     """What was read of captures without a TCP connection."""
     kinds: dict[str, int] = {}
     for file in report["files"]:
-        for each in file["kinds"]:
-            kinds[each["name"]] = kinds.get(each["name"], 0) + each["packets"]
+        for kind in file["kinds"]:
+            kinds[kind["name"]] = kinds.get(kind["name"], 0) + kind["packets"]
     if not kinds:
         return "no packets that are read" if any(file["unread"] for file in report["files"]) else "no packets"
     total = sum(kinds.values())
     packets = f"{total} packet{'' if total == 1 else 's'}"
     if len(kinds) == 1:
         return f"{packets}, all {next(iter(kinds))}"
-    ordered = sorted(kinds.items(), key=lambda each: -each[1])
+    ordered = sorted(kinds.items(), key=lambda entry: -entry[1])
     return f"{packets}: {', '.join(f'{count} {name}' for name, count in ordered)}"
 
 
@@ -84,13 +84,13 @@ def subflow_table(report: dict[str, Any]) -> pa.Table:
     """A row for each subflow and direction."""
     rows = []
     for number, connection in enumerate(report["connections"]):
-        for place, subflow in enumerate(connection["subflows"]):
+        for position, subflow in enumerate(connection["subflows"]):
             for sender, direction in zip(("client", "server"), subflow["directions"], strict=True):
                 rows.append(
                     {
                         "connection": number,
                         "kind": connection["kind"],
-                        "subflow": place,
+                        "subflow": position,
                         "client": subflow["client"],
                         "server": subflow["server"],
                         "is_join": subflow["is_join"],
@@ -143,14 +143,14 @@ def series_table(report: Mapping[str, Any]) -> pa.Table:
         parts = [
             *((None, side, data["series"]) for side, data in enumerate(connection["data"])),
             *(
-                (place, side, sent["series"])
-                for place, each in enumerate(connection["subflows"])
-                for side, sent in enumerate(each["directions"])
+                (order, side, sent["series"])
+                for order, subflow in enumerate(connection["subflows"])
+                for side, sent in enumerate(subflow["directions"])
             ),
         ]
-        for place, side, series in parts:
+        for path_number, side, series in parts:
             count = len(series["time_s"])
-            fixed = {"connection": number, "subflow": place, "sender": ("client", "server")[side], "bin_s": series["bin_s"]}
+            fixed = {"connection": number, "subflow": path_number, "sender": ("client", "server")[side], "bin_s": series["bin_s"]}
             for name, values in columns.items():
                 values += [fixed[name]] * count if name in fixed else series[name]
     return pa.table(columns, schema=_SERIES)

@@ -1,7 +1,7 @@
-"""From a scenario to the plan of a run on a Linux kernel: namespaces, cables, routes, netem, endpoints, flows. Touches nothing."""
+"""From a scenario to the plan of a run on a Linux kernel: namespaces, veth pairs, routes, netem, endpoints, flows. Touches nothing."""
 
-from ._errors import Place, PlanError
-from ._network import Held
+from ._errors import FieldPath, PlanError
+from ._network import PlacedStage
 from ._plan import FORMAT, PREFIX, Planned, algorithm, build, sample_ns
 from ._tunnels import PROGRAM
 from ._ways import Graph, Hop, routes, steps
@@ -10,10 +10,10 @@ __all__ = [
     "FORMAT",
     "PREFIX",
     "PROGRAM",
+    "FieldPath",
     "Graph",
-    "Held",
     "Hop",
-    "Place",
+    "PlacedStage",
     "PlanError",
     "Planned",
     "algorithm",

@@ -50,8 +50,8 @@ def namespaces(
     scenario: Scenario, ccs: Mapping[str, str], limits: Mapping[str, Mapping[str, int]], *, wire: bool, out_of_tree: bool
 ) -> list[dict[str, Any]]:
     """One for each node, and one for the places inside links if there are any."""
-    made = [_namespace(node, ccs.get(node["name"]), limits.get(node["name"]), out_of_tree=out_of_tree) for node in scenario["nodes"]]
-    return [*made, {"name": WIRE, "sysctl": [list(pair) for pair in QUIET]}] if wire else made
+    plans = [_namespace(node, ccs.get(node["name"]), limits.get(node["name"]), out_of_tree=out_of_tree) for node in scenario["nodes"]]
+    return [*plans, {"name": WIRE, "sysctl": [list(pair) for pair in QUIET]}] if wire else plans
 
 
 def machine(scenario: Scenario, flows: Flows) -> list[list[str]]:
@@ -69,8 +69,8 @@ def machine(scenario: Scenario, flows: Flows) -> list[list[str]]:
                 sentence = f"out-of-tree MPTCP has one {full} for the whole machine, and {of[full]} says {settings[full]}"
                 raise PlanError(("nodes", node["name"], name), sentence)
             settings[full], of[full] = text, node["name"]
-    found = [[f"proc/sys/{name.replace('.', '/')}", text] for name, text in settings.items()]
-    return [*found, [V0_SUBFLOWS, str(flows.ndiffports)]] if flows.ndiffports else found
+    writes = [[f"proc/sys/{name.replace('.', '/')}", text] for name, text in settings.items()]
+    return [*writes, [V0_SUBFLOWS, str(flows.ndiffports)]] if flows.ndiffports else writes
 
 
 def _out_of_tree(name: str) -> str:
@@ -98,8 +98,8 @@ def _namespace(node: Mapping[str, Any], cc: str | None, limits: Mapping[str, int
         # Out-of-tree MPTCP has none of its settings here.
         if full and not (out_of_tree and full.startswith(_MPTCP)):
             sysctl[full] = _text(value)
-    made: dict[str, Any] = {"name": node["name"], "addresses": node["addresses"], "sysctl": [list(pair) for pair in sysctl.items()]}
-    return {**made, "limits": dict(limits)} if limits else made
+    plan: dict[str, Any] = {"name": node["name"], "addresses": node["addresses"], "sysctl": [list(pair) for pair in sysctl.items()]}
+    return {**plan, "limits": dict(limits)} if limits else plan
 
 
 def _full(node: str, name: str) -> str:
@@ -145,7 +145,7 @@ class Flows:
 
     @property
     def endpoints(self) -> list[dict[str, Any]]:
-        return [endpoint for found in self._endpoints.values() for endpoint in found]
+        return [endpoint for of_node in self._endpoints.values() for endpoint in of_node]
 
     def _add(self, flow: Mapping[str, Any], port: int, cc: str, reader: Mapping[str, Any]) -> None:
         graph, mptcp = self._graph, flow["transport"] == "mptcp"
@@ -200,8 +200,8 @@ class Flows:
         graph, manager = self._graph, flow["mptcp"]["path_manager"]
         scheduler = V0_SCHEDULERS.get(flow["mptcp"]["scheduler"] or "minrtt")
         if scheduler is None:
-            known = ", ".join(V0_SCHEDULERS)
-            sentence = f"out-of-tree MPTCP has the schedulers {known}"
+            schedulers = ", ".join(V0_SCHEDULERS)
+            sentence = f"out-of-tree MPTCP has the schedulers {schedulers}"
             if flow["mptcp"]["scheduler"] == "default":
                 # Ours of that name is upstream's.
                 sentence += "; default is upstream's, and what an out-of-tree kernel calls so is minrtt"
@@ -227,28 +227,28 @@ class Flows:
 
     def _open(self, flow: Mapping[str, Any], source: str, destination: str) -> tuple[list[str], list[str]]:
         """Endpoints and limits of an MPTCP flow; returns the addresses at both ends between which it has subflows."""
-        graph, place = self._graph, ("flows", flow["name"], "path_manager")
+        graph, field = self._graph, ("flows", flow["name"], "path_manager")
         client, server, manager = flow["client"], flow["server"], flow["mptcp"]["path_manager"]
         if manager["kind"] == "ndiffports":
             return self._open_ports(flow, source, destination)
         if manager["kind"] == "endpoints":
-            opened = [self._endpoint(client, each["address"], place, subflow=True, **_fate(each)) for each in manager["addresses"]]
+            opened = [self._endpoint(client, entry["address"], field, subflow=True, **_fate(entry)) for entry in manager["addresses"]]
             announced: list[dict[str, Any]] = []
         else:
             others = [address for address in graph.on_links(server) if address != destination]
             # An address of the server that belongs to no link is reached over every path: there is no need for another.
             others = others if graph.addresses[server][destination] is not None else []
-            announced = [self._endpoint(server, address, place, signal=True) for address in others]
+            announced = [self._endpoint(server, address, field, signal=True) for address in others]
             mesh = bool(announced)
             # For each address that the server announces, the kernel wants an endpoint for the first address of the client too.
-            own = [address for address in graph.on_links(client) if mesh or address != source]
-            opened = [self._endpoint(client, address, place, subflow=True, fullmesh=mesh) for address in own]
-        sources = list(dict.fromkeys([source, *(each["address"] for each in opened)]))
-        destinations = [destination, *(each["address"] for each in announced)]
+            sources_here = [address for address in graph.on_links(client) if mesh or address != source]
+            opened = [self._endpoint(client, address, field, subflow=True, fullmesh=mesh) for address in sources_here]
+        sources = list(dict.fromkeys([source, *(endpoint["address"] for endpoint in opened)]))
+        destinations = [destination, *(endpoint["address"] for endpoint in announced)]
         count = len(sources) * len(destinations) - 1
         if max(count, len(opened), len(announced)) > MOST_ENDPOINTS:
             raise PlanError(
-                place, f"the kernel holds {MOST_ENDPOINTS} further subflows of a connection, and this one asks for {count}{SIMULATOR}"
+                field, f"the kernel holds {MOST_ENDPOINTS} further subflows of a connection, and this one asks for {count}{SIMULATOR}"
             )
         self._keep(flow, client, opened, {"subflows": count, "add_addr_accepted": len(announced)})
         self._keep(flow, server, announced, {"subflows": count, "add_addr_accepted": 0})
@@ -267,20 +267,20 @@ class Flows:
         self._keep(flow, server, announced, {"subflows": more, "add_addr_accepted": 0})
         return [source], [destination]
 
-    def _endpoint(self, node: str, address: str, place: tuple[str, ...], **flags: Any) -> dict[str, Any]:
+    def _endpoint(self, node: str, address: str, field: tuple[str, ...], **flags: Any) -> dict[str, Any]:
         hop = self._graph.addresses[node][address]
         if hop is None:
             raise PlanError(
-                place, f"the address {address} of {node} belongs to no link, so a kernel does not know by which one to leave{SIMULATOR}"
+                field, f"the address {address} of {node} belongs to no link, so a kernel does not know by which one to leave{SIMULATOR}"
             )
         flags = {name: value for name, value in flags.items() if value}
         return {"namespace": node, "address": address, "device": self._net.devices[hop], **flags}
 
     def _keep(self, flow: Mapping[str, Any], node: str, endpoints: Sequence[dict[str, Any]], limits: dict[str, int]) -> None:
         """Endpoints and limits hold for all of a host's connections, so its flows must agree on them."""
-        known = self._endpoints.setdefault(node, list(endpoints))
+        kept = self._endpoints.setdefault(node, list(endpoints))
         other = self._opener.setdefault(node, flow["name"])
-        if known != list(endpoints) or self.limits.setdefault(node, limits) != limits:
+        if kept != list(endpoints) or self.limits.setdefault(node, limits) != limits:
             sentence = f"the flows {other} and {flow['name']} want other subflows at {node}, and a kernel's path manager serves all alike"
             raise PlanError(("flows", flow["name"], "path_manager"), sentence + SIMULATOR)
 

@@ -1,4 +1,4 @@
-"""Links as cables: devices, what stands on them, and extra places inside a link where a node's own device is not the place.
+"""Links as veth pairs: devices, what stands on them, and extra places inside a link where a node's own device is not the place.
 
 An extra place is a pair of ports in a namespace that no node owns: a frame that enters by one leaves by the other through that one's
 discipline. It is no hop of IP, and one place serves both directions.
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ._errors import Place, PlanError
+from ._errors import FieldPath, PlanError
 from ._stages import VLAN, Direction, Stage, direction
 from ._tunnels import device, waiting
 from ._ways import Graph, Hop, Scenario
@@ -23,7 +23,7 @@ ANY_MTU = 65_535
 
 
 @dataclass(frozen=True, kw_only=True)
-class Held:
+class PlacedStage:
     """A discipline whose counters are kept, and the part of which direction it stands for."""
 
     link: int
@@ -35,13 +35,13 @@ class Held:
 
 @dataclass(kw_only=True)
 class Network:
-    cables: list[dict[str, Any]] = field(default_factory=list)
+    veth_pairs: list[dict[str, Any]] = field(default_factory=list)
     redirects: list[dict[str, Any]] = field(default_factory=list)
     neighbours: list[dict[str, Any]] = field(default_factory=list)
     disciplines: list[dict[str, Any]] = field(default_factory=list)
     changes: list[dict[str, Any]] = field(default_factory=list)
     # In the order in which packets of a direction meet them.
-    held: list[Held] = field(default_factory=list)
+    stages: list[PlacedStage] = field(default_factory=list)
     # By hop: the device by which it leaves its node.
     devices: dict[Hop, str] = field(default_factory=dict)
     has_wire: bool = False
@@ -68,24 +68,24 @@ class _Port:
 
 def network(scenario: Scenario, graph: Graph) -> Network:
     """All links."""
-    made = Network()
+    net = Network()
     captured = {(capture["node"], capture["link"]) for capture in scenario.get("captures", ())}
     held_up = waiting(graph)
-    for number in range(graph.cables):
-        _join(made, graph, number, captured, held_up)
+    for number in range(graph.link_count):
+        _join(net, graph, number, captured, held_up)
     for number in range(len(graph.tunnels)):
-        made.devices |= {Hop(graph.cables + number, a_to_b): device(number) for a_to_b in (True, False)}
-    made.changes.sort(key=lambda change: change["at_ns"])
-    return made
+        net.devices |= {Hop(graph.link_count + number, a_to_b): device(number) for a_to_b in (True, False)}
+    net.changes.sort(key=lambda change: change["at_ns"])
+    return net
 
 
-def _join(made: Network, graph: Graph, number: int, captured: set[tuple[str, str]], held_up: Mapping[Hop, Place]) -> None:
+def _join(net: Network, graph: Graph, number: int, captured: set[tuple[str, str]], held_up: Mapping[Hop, FieldPath]) -> None:
     link = graph.links[number]
     hops = (Hop(number, True), Hop(number, False))
     there, back = (
         direction(
             link[side],
-            place=("links", link["name"], side),
+            where=("links", link["name"], side),
             from_router=graph.begins(hop) in graph.routers,
             captured=(graph.begins(hop), link["name"]) in captured,
             bucket=(graph.end(hop)["mtu"], held_up[hop]) if hop in held_up else None,
@@ -93,60 +93,60 @@ def _join(made: Network, graph: Graph, number: int, captured: set[tuple[str, str
         for side, hop in zip(("a_to_b", "b_to_a"), hops, strict=True)
     )
     prefix = _prefix(link)
-    first, last = (_end(made, graph, hop, own, prefix) for hop, own in zip(hops, (there, back), strict=True))
+    first, last = (_end(net, graph, hop, way, prefix) for hop, way in zip(hops, (there, back), strict=True))
     places = max(len(there.inside), len(back.inside))
     ports = [first]
     for place in range(1, places + 1):
         for side in ("a", "b"):
-            ports.append(_Port(namespace=WIRE, device=f"w{number}{side}{place}", mtu=ANY_MTU, mac=made.mac()))
+            ports.append(_Port(namespace=WIRE, device=f"w{number}{side}{place}", mtu=ANY_MTU, mac=net.mac()))
         names = [port.device for port in ports[-2:]]
-        made.redirects += [{"namespace": WIRE, "from": x, "to": y} for x, y in (names, names[::-1])]
+        net.redirects += [{"namespace": WIRE, "from": x, "to": y} for x, y in (names, names[::-1])]
     ports.append(last)
-    made.has_wire |= places > 0
+    net.has_wire |= places > 0
     # Packets from a to b leave by ports 0, 2, 4, ...; those from b to a by the last, the last but two, ...
-    for a_to_b, own, row in ((True, there, ports[::2]), (False, back, ports[::-1][::2])):
+    for a_to_b, way, row in ((True, there, ports[::2]), (False, back, ports[::-1][::2])):
         entered = ports[1::2] if a_to_b else ports[::-1][1::2]
-        standing = [(stage, port) for stage, port in zip([own.egress, *own.inside], row, strict=False) if stage and stage.has_netem]
+        standing = [(stage, port) for stage, port in zip([way.egress, *way.inside], row, strict=False) if stage and stage.has_netem]
         # Counters are those of what drops; a direction that drops nothing is counted where packets leave it.
         counted = [stage.drops for stage, _ in standing]
         for position, (stage, port) in enumerate(standing):
             counts = counted[position] or (not any(counted) and position == len(standing) - 1)
-            _stand(made, Held(link=number, a_to_b=a_to_b, namespace=port.namespace, device=port.device, stage=stage), counts=counts)
-        for stage, port in zip(own.inside, entered, strict=False):
+            _stand(net, PlacedStage(link=number, a_to_b=a_to_b, namespace=port.namespace, device=port.device, stage=stage), counts=counts)
+        for stage, port in zip(way.inside, entered, strict=False):
             if stage.silent_mtu is not None:
                 port.mtu = stage.silent_mtu - VLAN
-    made.cables += [{"a": a.plan(), "b": b.plan()} for a, b in zip(ports[::2], ports[1::2], strict=True)]
+    net.veth_pairs += [{"a": a.plan(), "b": b.plan()} for a, b in zip(ports[::2], ports[1::2], strict=True)]
     for here, other in ((first, last), (last, first)):
         assert other.address is not None, "both ends of a link have addresses"
         neighbour = {"namespace": here.namespace, "device": here.device, "address": other.address[0], "mac": other.mac}
-        made.neighbours.append(neighbour)
+        net.neighbours.append(neighbour)
 
 
-def _end(made: Network, graph: Graph, hop: Hop, own: Direction, prefix: int) -> _Port:
+def _end(net: Network, graph: Graph, hop: Hop, way: Direction, prefix: int) -> _Port:
     end = graph.end(hop)
-    device = made.devices[hop] = f"l{hop.link}"
-    mtu = end["mtu"] if own.mtu is None else min(end["mtu"], own.mtu)
-    return _Port(namespace=end["node"], device=device, mtu=mtu, mac=made.mac(), address=(end["address"], prefix))
+    device = net.devices[hop] = f"l{hop.link}"
+    mtu = end["mtu"] if way.mtu is None else min(end["mtu"], way.mtu)
+    return _Port(namespace=end["node"], device=device, mtu=mtu, mac=net.mac(), address=(end["address"], prefix))
 
 
-def _stand(made: Network, held: Held, *, counts: bool) -> None:
-    at = {"namespace": held.namespace, "device": held.device}
-    discipline = {**at, **held.stage.discipline()}
+def _stand(net: Network, placed: PlacedStage, *, counts: bool) -> None:
+    at = {"namespace": placed.namespace, "device": placed.device}
+    discipline = {**at, **placed.stage.discipline()}
     if counts:
-        made.held.append(held)
-        discipline["link"] = {"index": held.link, "a_to_b": held.a_to_b}
-    made.disciplines.append(discipline)
-    made.changes += [{"at_ns": time, **at, **discipline} for time, discipline in held.stage.changes()]
+        net.stages.append(placed)
+        discipline["link"] = {"index": placed.link, "a_to_b": placed.a_to_b}
+    net.disciplines.append(discipline)
+    net.changes += [{"at_ns": time, **at, **discipline} for time, discipline in placed.stage.changes()]
 
 
 def _prefix(link: Mapping[str, Any]) -> int:
     """The longest prefix that both ends share and in which neither is the address of the network or of its broadcasts."""
-    place: Place = ("links", link["name"], "a")
+    where: FieldPath = ("links", link["name"], "a")
     a, b = (ipaddress.ip_address(link[end]["address"]) for end in ("a", "b"))
     if a.version != 4 or b.version != 4:
-        raise PlanError(place, "addresses of IPv6 are not yet set up on a kernel; the engine sim can (--engine sim)")
+        raise PlanError(where, "addresses of IPv6 are not yet set up on a kernel; the engine sim can (--engine sim)")
     for prefix in range(min(30, 32 - (int(a) ^ int(b)).bit_length()), 0, -1):
         network = ipaddress.ip_network((int(a), prefix), strict=False)
         if not {a, b} & {network.network_address, network.broadcast_address}:
             return prefix
-    raise PlanError(place, f"{a} and {b} cannot be in one network: give the ends other addresses")
+    raise PlanError(where, f"{a} and {b} cannot be in one network: give the ends other addresses")

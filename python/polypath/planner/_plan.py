@@ -9,7 +9,7 @@ from typing import Any
 
 from ._errors import PlanError
 from ._hosts import Flows, machine, namespaces
-from ._network import Held, network
+from ._network import PlacedStage, network
 from ._tunnels import tunnels
 from ._ways import Graph, Scenario, routes
 
@@ -29,7 +29,7 @@ class Planned:
 
     plan: dict[str, Any]
     # By which device which part of a link's direction is carried out, in the order in which packets meet them.
-    held: tuple[Held, ...]
+    stages: tuple[PlacedStage, ...]
 
 
 def build(
@@ -52,7 +52,7 @@ def build(
         "duration_ns": scenario["duration_ns"],
         "sample_ns": sample_ns(scenario),
         "namespaces": namespaces(scenario, flows.ccs if defaults else {}, flows.limits, wire=net.has_wire, out_of_tree=out_of_tree),
-        "cables": net.cables,
+        "cables": net.veth_pairs,
         "redirects": net.redirects,
         "tunnels": joined.plan,
         "neighbours": net.neighbours,
@@ -65,15 +65,15 @@ def build(
     }
     if out_of_tree:
         plan["machine"] = machine(scenario, flows)
-    return Planned(plan=plan, held=tuple(net.held))
+    return Planned(plan=plan, stages=tuple(net.stages))
 
 
-def algorithm(flow: str, name: str, known: Collection[str]) -> str:
+def algorithm(flow: str, name: str, available: Collection[str]) -> str:
     """A congestion control's name in the kernel: its own where it has one of this name, else ours."""
     bare, at, whose = name.partition("@")
     named = {"": [bare, PREFIX + bare], THEIRS: [bare], OURS: [PREFIX + bare]}.get(at + whose, [])
     for candidate in named:
-        if candidate in known:
+        if candidate in available:
             return candidate
     raise PlanError(("flows", flow, "cc"), f"this kernel has no congestion control {name}")
 
@@ -89,11 +89,11 @@ def sample_ns(scenario: Scenario) -> int:
 
 def _captures(scenario: Scenario, graph: Graph, devices: Any) -> list[dict[str, Any]]:
     names = {link["name"]: number for number, link in enumerate(graph.links)}
-    found = []
+    captures = []
     for capture in scenario.get("captures", ()):
         number = names[capture["link"]]
         device = next(device for hop, device in devices.items() if hop.link == number and graph.begins(hop) == capture["node"])
         file = f"{capture['node']}-{capture['link']}.pcapng"
         kept = {"snaplen": capture["snaplen"], "packets": capture["packets"]}
-        found.append({"namespace": capture["node"], "device": device, "file": file, **kept})
-    return found
+        captures.append({"namespace": capture["node"], "device": device, "file": file, **kept})
+    return captures

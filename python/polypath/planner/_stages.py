@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
-from ._errors import Place, PlanError
+from ._errors import FieldPath, PlanError
 
 Element = Mapping[str, Any]
 Netem = dict[str, Any]
@@ -88,13 +88,13 @@ class Stage:
         times = {time for span in self.down for time in span}
         for element in (self.loss, self.delay, self.rate):
             times |= {change["at_ns"] for change in (element or {}).get("changes", ())}
-        before, found = self._discipline(0), []
+        before, changes = self._discipline(0), []
         for time in sorted(times):
             after = self._discipline(time)
             if time > 0 and after != before:
-                found.append((time + self.shift_ns, after))
+                changes.append((time + self.shift_ns, after))
             before = after
-        return found
+        return changes
 
     def _discipline(self, time: int) -> dict[str, Any]:
         return {"shaper": self._shaper(time)} if self.is_managed else {"netem": self._at(time)}
@@ -154,21 +154,21 @@ class Direction:
 
 
 def direction(
-    elements: Sequence[Element], *, place: Place, from_router: bool, captured: bool, bucket: tuple[int, Place] | None = None
+    elements: Sequence[Element], *, where: FieldPath, from_router: bool, captured: bool, bucket: tuple[int, FieldPath] | None = None
 ) -> Direction:
     """Where the elements of a direction go. `bucket`: its rate has to hold up who sends, by a token bucket; with the MTU and who wants it.
 
     The sender's own device sees aggregates of segments, and what it drops is no loss to TCP: at a host only a pure delay may stand
     there, and at a device that is captured not even that, or the capture would show packets after it.
     """
-    found = Direction()
+    built = Direction()
     stages: list[Stage] = []
     for number, element in enumerate(elements):
-        here = (*place, number)
+        here = (*where, number)
         if element["kind"] == "mtu" and element["oversize"] != "silent":
             if not from_router or number > 0:
                 raise PlanError(here, _no_icmp(element, from_router))
-            found.mtu = element["bytes"]
+            built.mtu = element["bytes"]
             continue
         alone = _alone(element, here)
         grown = _with(stages[-1], element) if stages else None
@@ -177,28 +177,28 @@ def direction(
         else:
             stages[-1] = grown
     if bucket is not None and any(stage.rate is not None for stage in stages):
-        found.egress = _bucket(stages.pop(0), place, *bucket)
+        built.egress = _bucket(stages.pop(0), where, *bucket)
     elif from_router and stages and stages[0].silent_mtu is None:
-        found.egress = stages.pop(0)
+        built.egress = stages.pop(0)
     elif not from_router and not captured and stages:
         # A delay that is the same for every packet may as well come before the rest: all leave the link at the same times.
         index = next((index for index in (0, len(stages) - 1) if stages[index].is_pure_delay), None)
         if index is not None:
-            found.egress = stages.pop(index)
-            delay = found.egress.delay["delay_ns"] if found.egress.delay else 0
+            built.egress = stages.pop(index)
+            delay = built.egress.delay["delay_ns"] if built.egress.delay else 0
             stages = [replace(stage, shift_ns=stage.shift_ns + (delay if number < index else 0)) for number, stage in enumerate(stages)]
-    found.inside = stages
-    return found
+    built.inside = stages
+    return built
 
 
-def _bucket(stage: Stage, link: Place, mtu: int, place: Place) -> Stage:
+def _bucket(stage: Stage, link: FieldPath, mtu: int, where: FieldPath) -> Stage:
     """The first stage as a token bucket, if it is one rate with a plain queue."""
     rate = stage.rate
     if rate is None or rate.get("aqm") or rate["hold_ns"] or stage != Stage(rate=rate) or rate["framing_bytes"] < ETHERNET:
         sentence = (
             f"its socket waits for {link[1]} only if that begins with a rate, with a queue in packets, and {ETHERNET} bytes of framing"
         )
-        raise PlanError(place, f"{sentence} or more, without `aqm` and `hold`{SIMULATOR}")
+        raise PlanError(where, f"{sentence} or more, without `aqm` and `hold`{SIMULATOR}")
     return replace(stage, bucket=mtu)
 
 
@@ -223,43 +223,43 @@ def _with(stage: Stage, element: Element) -> Stage | None:
             return replace(stage, rate=element)
 
 
-def _alone(element: Element, place: Place) -> Stage:
+def _alone(element: Element, where: FieldPath) -> Stage:
     match element["kind"]:
         case "rate":
             if element.get("burst_bytes"):
-                raise PlanError(place, f"netem has no token bucket: leave out `burst`{SIMULATOR}")
+                raise PlanError(where, f"netem has no token bucket: leave out `burst`{SIMULATOR}")
             if element.get("aqm"):
                 if element["framing_bytes"] < ETHERNET:
-                    raise PlanError(place, f"a token bucket counts {ETHERNET} bytes of Ethernet header at least{SIMULATOR}")
+                    raise PlanError(where, f"a token bucket counts {ETHERNET} bytes of Ethernet header at least{SIMULATOR}")
                 return Stage(rate=element)
             if "packets" not in element["queue"]:
                 packets = max(1, element["queue"]["bytes"] // (1500 + element["framing_bytes"]))
                 instead = f"{packets}packets hold as much of full packets{SIMULATOR}"
-                raise PlanError(place, f"netem counts its queue in packets, and this one is given in bytes: {instead}")
+                raise PlanError(where, f"netem counts its queue in packets, and this one is given in bytes: {instead}")
             return Stage(rate=element)
         case "delay":
             return Stage(delay=element)
         case "loss":
             if element["model"] == "packets":
-                raise PlanError(place, f"netem cannot drop packets by their numbers{SIMULATOR}")
+                raise PlanError(where, f"netem cannot drop packets by their numbers{SIMULATOR}")
             return Stage(loss=element)
         case "down":
             return Stage(down=tuple(map(tuple, element["spans_ns"])))
         case "mtu":
             if element["bytes"] - VLAN < LEAST_MTU:
-                raise PlanError(place, f"no device has an MTU of {element['bytes']} bytes; the least here is {LEAST_MTU + VLAN}")
+                raise PlanError(where, f"no device has an MTU of {element['bytes']} bytes; the least here is {LEAST_MTU + VLAN}")
             return Stage(silent_mtu=element["bytes"])
         case "retry":
             if _attempts(element)["jitter_ns"] > MOST_JITTER_NS:
                 raise PlanError(
-                    place, f"so many attempts so far apart are more than netem can tell apart; give fewer `attempts`{SIMULATOR}"
+                    where, f"so many attempts so far apart are more than netem can tell apart; give fewer `attempts`{SIMULATOR}"
                 )
             given_up = element["probability"] ** element["attempts"]
             return Stage(retry=element, loss={"kind": "loss", "model": "random", "probability": given_up, "changes": []})
         case "trace":
-            raise PlanError(place, f"netem cannot replay single chances to send; describe the link by a `table`{SIMULATOR}")
+            raise PlanError(where, f"netem cannot replay single chances to send; describe the link by a `table`{SIMULATOR}")
         case kind:
-            raise PlanError(place, f"the kernel has nothing like the element {kind}{SIMULATOR}")
+            raise PlanError(where, f"the kernel has nothing like the element {kind}{SIMULATOR}")
 
 
 def _attempts(retry: Element) -> Netem:
@@ -279,9 +279,9 @@ def _attempts(retry: Element) -> Netem:
 
 
 def _no_icmp(element: Element, from_router: bool) -> str:
-    what = "split" if element["oversize"] == "fragment" else "answered by ICMP"
+    fate = "split" if element["oversize"] == "fragment" else "answered by ICMP"
     where = "only a router does that, before anything else on the link" if from_router else "this direction begins at a host"
-    return f"packets too long cannot be {what} here: {where}; give the link's end an `mtu`, or write `oversize: silent`{SIMULATOR}"
+    return f"packets too long cannot be {fate} here: {where}; give the link's end an `mtu`, or write `oversize: silent`{SIMULATOR}"
 
 
 def _value(element: Element, name: str, time: int) -> Any:

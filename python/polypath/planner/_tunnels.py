@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ._errors import Place, PlanError
+from ._errors import FieldPath, PlanError
 from ._stages import SIMULATOR
 from ._ways import Graph, Hop, Step, steps
 
@@ -34,34 +34,34 @@ def device(number: int) -> str:
     return f"t{number}"
 
 
-def waiting(graph: Graph) -> dict[Hop, Place]:
+def waiting(graph: Graph) -> dict[Hop, FieldPath]:
     """The directions in which the ends of tunnels wait for their own interfaces: those tunnels have socket buffers."""
-    found: dict[Hop, Place] = {}
+    fields: dict[Hop, FieldPath] = {}
     for tunnel in graph.tunnels:
         if tunnel["send_buffer_bytes"] is not None:
-            place = ("tunnels", tunnel["name"], "send_buffer")
+            where = ("tunnels", tunnel["name"], "send_buffer")
             for way in (_way(graph, tunnel, number) for number in range(len(tunnel["paths"]))):
-                found |= {way[0]: place, way[-1].reversed(): place}
-    return found
+                fields |= {way[0]: where, way[-1].reversed(): where}
+    return fields
 
 
 def tunnels(graph: Graph, *, send_buffers: bool) -> Tunnels:
     """All tunnels of a scenario. `send_buffers`: a full interface holds up who sends, as a real one does."""
-    made = Tunnels()
+    built = Tunnels()
     for number, tunnel in enumerate(graph.tunnels):
         _check(tunnel, send_buffers=send_buffers)
         ways = [_way(graph, tunnel, path) for path in range(len(tunnel["paths"]))]
         mtu = _mtu(graph, tunnel, ways)
         ends = []
-        for own, other in (("a", "b"), ("b", "a")):
-            text = _file(tunnel, number, own, other, mtu)
-            ends.append({"namespace": tunnel[own]["node"], "device": device(number), "file": text})
-        made.plan.append({"name": device(number), "program": PROGRAM, "ends": ends})
+        for end, other in (("a", "b"), ("b", "a")):
+            text = _file(tunnel, number, end, other, mtu)
+            ends.append({"namespace": tunnel[end]["node"], "device": device(number), "file": text})
+        built.plan.append({"name": device(number), "program": PROGRAM, "ends": ends})
         for way, path in zip(ways, tunnel["paths"], strict=True):
-            made.steps += steps(way, graph, path["a"], path["b"], ("tunnels", tunnel["name"], "paths"))
-        hop = Hop(graph.cables + number, True)
-        made.steps += steps([hop], graph, tunnel["a"]["address"], tunnel["b"]["address"], ("tunnels", tunnel["name"], "ends"))
-    return made
+            built.steps += steps(way, graph, path["a"], path["b"], ("tunnels", tunnel["name"], "paths"))
+        hop = Hop(graph.link_count + number, True)
+        built.steps += steps([hop], graph, tunnel["a"]["address"], tunnel["b"]["address"], ("tunnels", tunnel["name"], "ends"))
+    return built
 
 
 def _check(tunnel: Mapping[str, Any], *, send_buffers: bool) -> None:
@@ -89,39 +89,41 @@ def _check(tunnel: Mapping[str, Any], *, send_buffers: bool) -> None:
 
 def _way(graph: Graph, tunnel: Mapping[str, Any], number: int) -> list[Hop]:
     """The way of a path, over links alone."""
-    path, place = tunnel["paths"][number], ("tunnels", tunnel["name"], "paths")
+    path, where = tunnel["paths"][number], ("tunnels", tunnel["name"], "paths")
     for end in ("a", "b"):
         node = tunnel[end]["node"]
-        own = [address for address, hop in graph.addresses[node].items() if hop is None or hop.link < graph.cables]
-        if path[end] not in own:
-            raise PlanError(place, f"path {number + 1} begins at {path[end]}, which is no address of `{node}`; it has {', '.join(own)}")
+        addresses = [address for address, hop in graph.addresses[node].items() if hop is None or hop.link < graph.link_count]
+        if path[end] not in addresses:
+            raise PlanError(
+                where, f"path {number + 1} begins at {path[end]}, which is no address of `{node}`; it has {', '.join(addresses)}"
+            )
     way = graph.way(tunnel["a"]["node"], path["a"], tunnel["b"]["node"], path["b"], over_tunnels=False)
     if way is None:
-        raise PlanError(place, f"no route leads from {path['a']} to {path['b']} over links: name addresses that routers join")
+        raise PlanError(where, f"no route leads from {path['a']} to {path['b']} over links: name addresses that routers join")
     return way
 
 
 def _mtu(graph: Graph, tunnel: Mapping[str, Any], ways: list[list[Hop]]) -> int:
     """The MTU of its devices: what is given, or what the narrowest interface on the paths leaves."""
     headers = OUTER + GRE + WORD * ((tunnel["key"] is not None) + (tunnel["reorder"]["kind"] != "off"))
-    mtus = [[graph.end(each)["mtu"] for hop in way for each in (hop, hop.reversed())] for way in ways]
-    given = tunnel["mtu"]
-    mtu: int = min(map(min, mtus)) - headers if given is None else given
-    place = ("tunnels", tunnel["name"], "mtu")
+    mtus = [[graph.end(hop_end)["mtu"] for hop in way for hop_end in (hop, hop.reversed())] for way in ways]
+    asked = tunnel["mtu"]
+    mtu: int = min(map(min, mtus)) - headers if asked is None else asked
+    where = ("tunnels", tunnel["name"], "mtu")
     if not LEAST_MTU <= mtu <= MOST_MTU:
-        raise PlanError(place, f"the tunnel daemon's devices have an MTU of {LEAST_MTU} to {MOST_MTU} bytes, and this is {mtu}{SIMULATOR}")
-    own = min(min(each[0], each[-1]) for each in mtus)
-    if mtu + headers > own:
-        sentence = f"its devices have an MTU of {mtu} bytes, and {headers} of headers make more than the {own} of an interface"
-        raise PlanError(place, f"{sentence}: {own - headers} is the most")
+        raise PlanError(where, f"the tunnel daemon's devices have an MTU of {LEAST_MTU} to {MOST_MTU} bytes, and this is {mtu}{SIMULATOR}")
+    largest = min(min(way_mtus[0], way_mtus[-1]) for way_mtus in mtus)
+    if mtu + headers > largest:
+        sentence = f"its devices have an MTU of {mtu} bytes, and {headers} of headers make more than the {largest} of an interface"
+        raise PlanError(where, f"{sentence}: {largest - headers} is the most")
     return mtu
 
 
-def _file(tunnel: Mapping[str, Any], number: int, own: str, other: str, mtu: int) -> str:
+def _file(tunnel: Mapping[str, Any], number: int, end: str, other: str, mtu: int) -> str:
     """The file of one end. The kernel's devices have no offloads here, so that the tunnel carries packets of MTU size, as the links do."""
     fields: dict[str, Any] = {
         "device": device(number),
-        "addresses": [f"{tunnel[own]['address']}/32"],
+        "addresses": [f"{tunnel[end]['address']}/32"],
         "peer": tunnel[other]["address"],
         "mtu": "search" if tunnel.get("mtu_search") else mtu,
         "clamp_mss": tunnel["clamp_mss"],
@@ -145,7 +147,7 @@ def _file(tunnel: Mapping[str, Any], number: int, own: str, other: str, mtu: int
     }
     parts = [("[tunnel]", fields), ("[reorder]", _reorder(tunnel)), ("[keepalive]", keepalive)]
     for path in tunnel["paths"]:
-        addresses = {"local": path[own], "remote": path[other], "port": tunnel["port"], "weight": path["weight"]}
+        addresses = {"local": path[end], "remote": path[other], "port": tunnel["port"], "weight": path["weight"]}
         parts.append(("[[path]]", addresses))
     lines = [f"name = {json.dumps(device(number))}"]
     for head, values in parts:
@@ -156,14 +158,14 @@ def _file(tunnel: Mapping[str, Any], number: int, own: str, other: str, mtu: int
 
 def _reorder(tunnel: Mapping[str, Any]) -> dict[str, Any]:
     rule = tunnel["reorder"]
-    found: dict[str, Any] = {"rule": rule["kind"]}
+    settings: dict[str, Any] = {"rule": rule["kind"]}
     for ours, daemons in (("window", "packets"), ("capacity", "packets")):
         if ours in rule:
-            found[daemons] = rule[ours]
+            settings[daemons] = rule[ours]
     for ours, daemons in (("max_delay_ns", "max_delay"), ("timeout_ns", "max_delay"), ("cap_ns", "max_delay"), ("offset_ns", "offset")):
         if ours in rule:
-            found[daemons] = _time(tunnel, "reorder", rule[ours])
-    return found
+            settings[daemons] = _time(tunnel, "reorder", rule[ours])
+    return settings
 
 
 def _time(tunnel: Mapping[str, Any], field: str, ns: int) -> str:

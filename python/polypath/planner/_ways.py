@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ._errors import Place, PlanError
+from ._errors import FieldPath, PlanError
 
 Scenario = Mapping[str, Any]
 
@@ -30,7 +30,7 @@ class Graph:
         self.tunnels: Sequence[Mapping[str, Any]] = scenario.get("tunnels", ())
         self.links: Sequence[Mapping[str, Any]] = [*scenario["links"], *self.tunnels]
         # How many of them are links.
-        self.cables = len(scenario["links"])
+        self.link_count = len(scenario["links"])
         self.routers = {node["name"] for node in scenario["nodes"] if node["router"]}
         # By node: addresses in the simulator's order (those of the node as a whole first), each with the hop that leaves by it.
         self.addresses: dict[str, dict[str, Hop | None]] = {node["name"]: dict.fromkeys(node["addresses"]) for node in scenario["nodes"]}
@@ -71,7 +71,7 @@ class Graph:
             node = ahead.popleft()
             for hop in self.leaving[node]:
                 following = self.ends(hop)
-                if hop.link >= self.cables and not over_tunnels:
+                if hop.link >= self.link_count and not over_tunnels:
                     continue
                 if node == client and only is not None and hop != only:
                     continue
@@ -92,19 +92,19 @@ class Graph:
 
     def by_hand(self, flow: Mapping[str, Any], route: Mapping[str, Any]) -> list[Hop]:
         """The way that a route of a flow prescribes."""
-        place = ("flows", flow["name"], "routes")
+        where = ("flows", flow["name"], "routes")
         names, at = [link["name"] for link in self.links], str(flow["client"])
         way: list[Hop] = []
         for position, name in enumerate(route["via"]):
             hop = next((hop for hop in self.leaving[at] if names[hop.link] == name), None)
             if hop is None:
-                raise PlanError(place, f"the route from {route['from']} uses the link {name} at {at}, which it does not join")
+                raise PlanError(where, f"the route from {route['from']} uses the link {name} at {at}, which it does not join")
             way.append(hop)
             at = self.ends(hop)
             if position + 1 < len(route["via"]) and at not in self.routers:
-                raise PlanError(place, f"the route from {route['from']} passes through {at}, which is no router")
+                raise PlanError(where, f"the route from {route['from']} passes through {at}, which is no router")
         if at != flow["server"]:
-            raise PlanError(place, f"the route from {route['from']} ends at {at} and not at {flow['server']}")
+            raise PlanError(where, f"the route from {route['from']} ends at {at} and not at {flow['server']}")
         return way
 
 
@@ -117,13 +117,13 @@ class Step:
     destination: str
     hop: Hop
     # Whose: of a flow, or of a tunnel.
-    place: Place
+    place: FieldPath
 
 
-def steps(way: Sequence[Hop], graph: Graph, source: str, destination: str, place: Place) -> list[Step]:
+def steps(way: Sequence[Hop], graph: Graph, source: str, destination: str, where: FieldPath) -> list[Step]:
     """What each node on the way has to know, there and back."""
-    there = [Step(graph.begins(hop), source, destination, hop, place) for hop in way]
-    back = [Step(graph.ends(hop), destination, source, hop.reversed(), place) for hop in way]
+    there = [Step(graph.begins(hop), source, destination, hop, where) for hop in way]
+    back = [Step(graph.ends(hop), destination, source, hop.reversed(), where) for hop in way]
     return there + back[::-1]
 
 
@@ -133,27 +133,27 @@ def _named(step: Step) -> str:
     return f"{str(kind).removesuffix('s')} {name}"
 
 
-def routes(found: Sequence[Step], graph: Graph, device: Mapping[Hop, str]) -> list[dict[str, Any]]:
+def routes(wanted: Sequence[Step], graph: Graph, device: Mapping[Hop, str]) -> list[dict[str, Any]]:
     """Routes to single addresses: one for all packets where a node sends all of them the same way, else one for each source.
 
     The first way found is also that of packets from any other source, such as a router's own ICMP.
     """
     by_target: dict[tuple[str, str], dict[str, Step]] = {}
-    for step in found:
-        known = by_target.setdefault((step.node, step.destination), {}).setdefault(step.source, step)
-        if known.hop != step.hop:
+    for step in wanted:
+        first = by_target.setdefault((step.node, step.destination), {}).setdefault(step.source, step)
+        if first.hop != step.hop:
             raise PlanError(
                 step.place,
-                f"the {_named(known)} and the {_named(step)} take different ways at {step.node} from {step.source} to {step.destination}, "
+                f"the {_named(first)} and the {_named(step)} take different ways at {step.node} from {step.source} to {step.destination}, "
                 "and a kernel knows a way by its addresses; give one of them an address of its own",
             )
-    made = []
+    plans = []
     for (node, destination), ways in by_target.items():
         parted = len({step.hop for step in ways.values()}) > 1
         for source in [None, *ways] if parted else [None]:
             hop = ways[source].hop if source else next(iter(ways.values())).hop
             route = {"namespace": node, "to": destination, "device": device[hop]}
-            if hop.link < graph.cables:
+            if hop.link < graph.link_count:
                 route["via"] = graph.address(hop.reversed())
-            made.append({**route, "source": source} if source else route)
-    return made
+            plans.append({**route, "source": source} if source else route)
+    return plans

@@ -47,9 +47,9 @@ def _radio(name: str) -> dict[str, Any]:
     walks: dict[str, dict[int, list[tuple[int, int]]]] = {}
     retry = None
     for seed in SEEDS:
-        for link, made in _links([{"kind": "wireless", "radio": name, "peak": f"{_PEAK}bit"}], seed).items():
+        for link, elements in _links([{"kind": "wireless", "radio": name, "peak": f"{_PEAK}bit"}], seed).items():
             for side, way in (("a_to_b", "there"), ("b_to_a", "back")):
-                rate, retry, _ = made[side]
+                rate, retry, _ = elements[side]
                 steps = [{"at_ns": 0, "to": rate["bits_per_s"]}, *rate["changes"]]
                 walk = [(step["at_ns"] // 10**6, _state(radio.states, step["to"])) for step in steps]
                 # The element stands first in its chain.

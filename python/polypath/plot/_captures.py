@@ -69,13 +69,13 @@ def size_histogram(name: str, title: str, caption: str, sizes: pd.DataFrame, lin
     names = [str(size) for _, size in sorted(set(zip(drawn["low"], drawn["size"], strict=True)))]
     charts = []
     for index, line in enumerate(lines):
-        own = drawn[drawn["line"] == line]
-        if own.empty:
+        line_rows = drawn[drawn["line"] == line]
+        if line_rows.empty:
             continue
         x = alt.X("size:N", sort=names, scale=alt.Scale(domain=names), title=None, axis=alt.Axis(labelAngle=-45 if len(names) > 10 else 0))
         y = alt.Y("share:Q", title="segments", scale=alt.Scale(domain=[0, 1.12]), axis=alt.Axis(format=".0%", values=[0, 0.5, 1]))
-        bars = alt.Chart(own).mark_bar(color=PALETTE[index % len(PALETTE)], opacity=0.85, width={"band": 0.7}).encode(x=x, y=y)
-        texts = alt.Chart(own).mark_text(dy=-6, fontSize=10, color=INK, stroke=PAPER, strokeWidth=0).encode(x=x, y=y, text="text:N")
+        bars = alt.Chart(line_rows).mark_bar(color=PALETTE[index % len(PALETTE)], opacity=0.85, width={"band": 0.7}).encode(x=x, y=y)
+        texts = alt.Chart(line_rows).mark_text(dy=-6, fontSize=10, color=INK, stroke=PAPER, strokeWidth=0).encode(x=x, y=y, text="text:N")
         picture = alt.layer(bars, texts).properties(width=min(800, max(160, 64 * len(names))), height=100)
         charts.append(picture.properties(title=alt.TitleParams(line, fontSize=12, offset=6, frame="group")))
     return figure(name, title, caption, alt.vconcat(*charts, spacing=14))
@@ -89,8 +89,8 @@ def _apart(events: pd.DataFrame, least: float) -> pd.DataFrame:
             kept[-1]["more"] = int(kept[-1]["more"]) + 1
         else:
             kept.append({"time_s": time, "words": words, "more": 0})
-    for each in kept:
-        each["words"] = f"{each['words']}, and {each['more']} more" if each["more"] else each["words"]
+    for entry in kept:
+        entry["words"] = f"{entry['words']}, and {entry['more']} more" if entry["more"] else entry["words"]
     return pd.DataFrame(kept)
 
 

@@ -88,10 +88,10 @@ def _bars(cells: pd.DataFrame, axis: str, *, narrow: bool) -> tuple[Any, bool]:
         shown = alt.Chart(bars).mark_bar(height={"band": 0.3 if narrow else 0.62}, color=PALETTE[0], opacity=0.82)
     layers: list[alt.Chart] = [shown.encode(x=x, y=y)]
     if "ci" in cells and bool((cells["ci"] > 0).any()):
-        known = bars[bars["ci"] > 0].assign(
-            low=lambda each: (each["goodput"] - each["ci"]).clip(lower=low), high=lambda each: each["goodput"] + each["ci"]
+        with_interval = bars[bars["ci"] > 0].assign(
+            low=lambda table: (table["goodput"] - table["ci"]).clip(lower=low), high=lambda table: table["goodput"] + table["ci"]
         )
-        layers.append(alt.Chart(known).mark_rule(color=INK, strokeWidth=1.4).encode(x=alt.X("low:Q"), x2="high:Q", y=y))
+        layers.append(alt.Chart(with_interval).mark_rule(color=INK, strokeWidth=1.4).encode(x=alt.X("low:Q"), x2="high:Q", y=y))
     marks = _beside(cells)
     present = [key for key in BESIDE if key in set(marks["key"])]
     words = [BESIDE[key][0] for key in present]
@@ -162,7 +162,7 @@ def over_time(
             scale=alt.Scale(domain=lines, range=colours),
             legend=alt.Legend(columns=legend, columnPadding=COLUMN_PADDING),
         )
-        own = thin[thin["label"] == cell]
+        cell_rows = thin[thin["label"] == cell]
         top = tops[index] if kind == "own" else max(tops)
         if kind == "log":
             span = alt.Scale(type="log", domain=[0.9 * low, 1.2 * top], nice=False)
@@ -179,7 +179,7 @@ def over_time(
             axis=alt.Axis(tickCount=5),
         )
         drawn = (
-            alt.Chart(own)
+            alt.Chart(cell_rows)
             .mark_line(strokeWidth=1.5, clip=True, strokeJoin="round")
             .encode(
                 x=time,
@@ -188,8 +188,8 @@ def over_time(
             )
         )
         layers = _behind(marks, cell, time, until) if marks is not None else []
-        found: Any = (alt.layer(*layers, drawn) if layers else drawn).properties(width=width, height=height)
-        return found.properties(title=alt.TitleParams(cell, fontSize=12, offset=6, frame="group")) if many else found
+        chart: Any = (alt.layer(*layers, drawn) if layers else drawn).properties(width=width, height=height)
+        return chart.properties(title=alt.TitleParams(cell, fontSize=12, offset=6, frame="group")) if many else chart
 
     if not many:
         return figure(name, title, caption, picture(0, 820, 240, 4), picture(0, NARROW + 20, 180, 1))
@@ -200,8 +200,8 @@ def over_time(
 
 def _scale(tops: Sequence[float], lowest: float) -> Literal["shared", "log", "own"]:
     """The y-axis of pictures with these highest values and the lowest of all."""
-    known = [top for top in tops if top > 0]
-    if len(known) < 2 or max(known) <= APART * min(known):
+    positive = [top for top in tops if top > 0]
+    if len(positive) < 2 or max(positive) <= APART * min(positive):
         return "shared"
     return "log" if lowest > 0 else "own"
 

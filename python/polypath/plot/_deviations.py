@@ -31,7 +31,7 @@ def deviations(
     `rows`: label, platform, deviation as a share, and `within`. Rows without a deviation are not drawn.
     """
     drawn = rows[rows["deviation"].notna()].assign(
-        shown=lambda each: each["deviation"].clip(-SHOWN, SHOWN),
+        shown=lambda table: table["deviation"].clip(-SHOWN, SHOWN),
         low=-allowed,
         high=allowed,
     )

@@ -51,7 +51,7 @@ def _renumbered(svg: str) -> str:
     for name, kind in dict.fromkeys(_NUMBERED.findall(svg)):
         names[name] = f"{kind}{kinds.setdefault(kind, 0)}"
         kinds[kind] += 1
-    return _COUNTED.sub(lambda found: names.get(found[0], found[0]), svg)
+    return _COUNTED.sub(lambda match: names.get(match[0], match[0]), svg)
 
 
 _NUMBERED = re.compile(r'\bid="((clip|gradient_)\d+)"')

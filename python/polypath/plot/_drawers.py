@@ -79,9 +79,9 @@ class _Drawers:
         return Drawing(svg=files.pop("svg").decode(), narrow=files.pop("narrow", b"").decode(), files=files)
 
     def _process(self) -> subprocess.Popen[bytes]:
-        own: subprocess.Popen[bytes] | None = getattr(self._own, "process", None)
-        if own is None or own.poll() is not None:
+        process: subprocess.Popen[bytes] | None = getattr(self._own, "process", None)
+        if process is None or process.poll() is not None:
             command = [sys.executable, "-P", str(Path(__file__).with_name("_drawer.py"))]
-            own = self._own.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-            self._started.append(own)
-        return own
+            process = self._own.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            self._started.append(process)
+        return process

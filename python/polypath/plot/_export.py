@@ -81,8 +81,8 @@ def quick(make: Callable[P, Figure]) -> Callable[P, Figure]:
 
 def figure(name: str, title: str, caption: str, chart: Any, narrow: Any = None, legend: Sequence[tuple[str, str]] = ()) -> Figure:
     """Renders an Altair chart, and the same for a narrow screen where there is one; the data is inlined, so the drawing stands alone."""
-    own = {"narrow": _spec(narrow)} if narrow is not None else {}
-    return _figure(name, title, caption, {"chart": _spec(chart), **own, "version": VEGALITE}, legend)
+    variants = {"narrow": _spec(narrow)} if narrow is not None else {}
+    return _figure(name, title, caption, {"chart": _spec(chart), **variants, "version": VEGALITE}, legend)
 
 
 def _spec(chart: Any) -> dict[str, Any]:
@@ -121,12 +121,12 @@ def _figure(name: str, title: str, caption: str, request: dict[str, Any], legend
     kinds, kept = _wanted.get()
     asked = {**request, "scale": SCALE, "kinds": [kind for kind in kinds if kind != "svg"]}
     digest = hashlib.sha256(json.dumps([asked, metadata.version("vl-convert-python")], sort_keys=True).encode()).hexdigest()
-    known = None if kept is None else kept(name, digest)
+    drawn_before = None if kept is None else kept(name, digest)
     drawn: Future[Drawing] = Future()
-    if known is None:
+    if drawn_before is None:
         drawn = drawing(asked)
     else:
-        drawn.set_result(known)
+        drawn.set_result(drawn_before)
     return Figure(name=name, title=title, caption=caption, drawing=drawn, legend=legend, digest=digest)
 
 
@@ -156,7 +156,7 @@ def pictures(svg: str, prefix: str) -> str:
     root = re.search(r'translate\(([\d.]+),([\d.]+)\)"><g class="mark-group role-frame root"', svg)
     assert root is not None, "a drawing of several pictures has a frame"
     x0, y0 = float(root[1]), float(root[2])
-    places = [tuple(map(float, found)) for found in _PICTURE.findall(svg)]
+    places = [tuple(map(float, box)) for box in _PICTURE.findall(svg)]
     last = max(y for _, y, _, _ in places)
     parts = []
     for x, y, width, height in places:

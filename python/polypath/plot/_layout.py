@@ -131,7 +131,7 @@ class Layout:
 
     def extent(self) -> Box:
         """What the drawing takes up."""
-        boxes = [*self.nodes.values(), *(each.box for each in self.words)]
+        boxes = [*self.nodes.values(), *(word.box for word in self.words)]
         points = [point for curve in self.curves for point in curve.points()]
         return Box(
             left=min([*(box.left for box in boxes), *(x for x, _ in points)]),
@@ -145,10 +145,10 @@ def layout(scenario: Mapping[str, Any], joins: Sequence[Join]) -> Layout:
     """The first of ever larger drawings in which all words have room beside the lines, or else the one in which most have."""
     best: Layout | None = None
     for stretch in STRETCHES if len(joins) <= MOST_TRIED else STRETCHES[2:3]:
-        made = _layout(scenario, joins, stretch)
-        if best is None or (len(made.left_out), made.struck) < (len(best.left_out), best.struck):
-            best = made
-        if not made.left_out and not made.struck:
+        placed = _layout(scenario, joins, stretch)
+        if best is None or (len(placed.left_out), placed.struck) < (len(best.left_out), best.struck):
+            best = placed
+        if not placed.left_out and not placed.struck:
             break
     assert best is not None, "there is at least one stretch"
     return best
@@ -163,28 +163,28 @@ def _layout(scenario: Mapping[str, Any], joins: Sequence[Join], stretch: float) 
     taken = list(nodes.values())
     # Tunnels go round the links and their words.
     for kind in ([join for join in joins if not join.tunnel], [join for join in joins if join.tunnel]):
-        own = _curves(nodes, kind, joins, [each.box for each in words], [point for curve in curves for point in curve.points()])
-        curves += own
+        kind_curves = _curves(nodes, kind, joins, [word.box for word in words], [point for curve in curves for point in curve.points()])
+        curves += kind_curves
         points = {curve.join.name: curve.fine() for curve in curves}
         # Those with the most words have the fewest places.
-        for curve in sorted(own, key=lambda each: -len(each.join.words)):
-            found = _beside(curve, points, taken)
-            if found is None:
+        for curve in sorted(kind_curves, key=lambda candidate: -len(candidate.join.words)):
+            label = _beside(curve, points, taken)
+            if label is None:
                 left_out.append(curve.join)
             else:
-                words.append(found)
-                taken.append(found.box)
-        for curve in own:
-            for found in _addresses(curve, points, taken):
-                words.append(found)
-                taken.append(found.box)
+                words.append(label)
+                taken.append(label.box)
+        for curve in kind_curves:
+            for label in _addresses(curve, points, taken):
+                words.append(label)
+                taken.append(label.box)
     order = {join.name: index for index, join in enumerate(joins)}
     left_out.sort(key=lambda join: order[join.name])
     lines = [point for curve in curves for point in curve.fine()]
-    under = [each for each in words if any(each.box.holds(point, 1) for point in lines)]
+    under = [word for word in words if any(word.box.holds(point, 1) for point in lines)]
     # A tunnel may go through an address, which the tables have, too.
-    words = [each for each in words if each.title or each not in under]
-    struck = sum(each.title for each in under)
+    words = [word for word in words if word.title or word not in under]
+    struck = sum(word.title for word in under)
     return Layout(nodes=nodes, curves=curves, words=words, left_out=left_out, struck=struck)
 
 
@@ -222,27 +222,27 @@ def _untangled(columns: list[list[str]], scenario: Mapping[str, Any]) -> list[li
         neighbours.setdefault(a, []).append(b)
         neighbours.setdefault(b, []).append(a)
     for number in range(1, len(columns)):
-        before = {name: place - (len(columns[number - 1]) - 1) / 2 for place, name in enumerate(columns[number - 1])}
+        before = {name: position - (len(columns[number - 1]) - 1) / 2 for position, name in enumerate(columns[number - 1])}
         middle = {}
-        for place, name in enumerate(columns[number]):
-            known = [before[other] for other in neighbours.get(name, ()) if other in before]
-            middle[name] = sum(known) / len(known) if known else place - (len(columns[number]) - 1) / 2
+        for position, name in enumerate(columns[number]):
+            before_positions = [before[other] for other in neighbours.get(name, ()) if other in before]
+            middle[name] = sum(before_positions) / len(before_positions) if before_positions else position - (len(columns[number]) - 1) / 2
         columns[number] = sorted(columns[number], key=lambda name: middle[name])
     return columns
 
 
 def _distances(scenario: Mapping[str, Any], start: str) -> dict[str, int]:
-    found, waiting = {start: 0}, deque([start])
+    distances, waiting = {start: 0}, deque([start])
     while waiting:
         node = waiting.popleft()
         for link in scenario["links"]:
             ends = (link["a"]["node"], link["b"]["node"])
             if node in ends:
                 other = ends[1] if ends[0] == node else ends[0]
-                if other not in found:
-                    found[other] = found[node] + 1
+                if other not in distances:
+                    distances[other] = distances[node] + 1
                     waiting.append(other)
-    return found
+    return distances
 
 
 CROWDED = 4
@@ -250,13 +250,13 @@ CROWDED = 4
 
 
 def _most_on_a_side(columns: Sequence[Sequence[str]], joins: Sequence[Join]) -> int:
-    place = {name: number for number, column in enumerate(columns) for name in column}
+    column_of = {name: number for number, column in enumerate(columns) for name in column}
     counts: dict[tuple[str, bool], int] = {}
     pairs = {frozenset(join.ends): join.ends for join in joins if not join.tunnel}
     for one, other in pairs.values():
-        for own, far in ((one, other), (other, one)):
-            if place[own] != place[far]:
-                counts[own, place[far] < place[own]] = counts.get((own, place[far] < place[own]), 0) + 1
+        for node, far in ((one, other), (other, one)):
+            if column_of[node] != column_of[far]:
+                counts[node, column_of[far] < column_of[node]] = counts.get((node, column_of[far] < column_of[node]), 0) + 1
     return max(counts.values(), default=0)
 
 
@@ -275,13 +275,13 @@ def _nodes(columns: Sequence[Sequence[str]], joins: Sequence[Join], stretch: flo
         * (1 + 0.35 * (stretch - 1))
         * (1 + 0.7 * (_most_on_a_side(columns, joins) >= CROWDED))
     )
-    found = {}
+    boxes = {}
     for number, column in enumerate(columns):
         for row, name in enumerate(column):
             x, y = number * apart, (row - (len(column) - 1) / 2) * pitch
             height = max(BOX_HEIGHT, SLOT * sides.count(name))
-            found[name] = Box(left=x - widths[name] / 2, top=y - height / 2, right=x + widths[name] / 2, bottom=y + height / 2)
-    return found
+            boxes[name] = Box(left=x - widths[name] / 2, top=y - height / 2, right=x + widths[name] / 2, bottom=y + height / 2)
+    return boxes
 
 
 def _middle(box: Box) -> tuple[float, float]:
@@ -297,18 +297,18 @@ def _curves(
         pairs.setdefault(frozenset(join.ends), []).append(join)
     slots = _slots(nodes, joins)
     taken = _near(before)
-    found = {}
+    curves = {}
     # Near nodes before far ones.
-    for links in sorted(pairs.values(), key=lambda each: _length(nodes, each[0])):
+    for links in sorted(pairs.values(), key=lambda pair: _length(nodes, pair[0])):
         for index, join in enumerate(links):
             offset = index - (len(links) - 1) / 2
             base = offset * BEND + NESTED * _within(nodes, join)
             tried = [_curve(join, nodes, slots, base + extra) for extra in _EXTRA]
-            costs = [_crowd(each, nodes, words, taken) + 0.3 * abs(each.bend - base) for each in tried]
+            costs = [_crowd(curve, nodes, words, taken) + 0.3 * abs(curve.bend - base) for curve in tried]
             curve = tried[costs.index(min(costs))]
-            found[join.name] = curve
+            curves[join.name] = curve
             taken |= _near(curve.points()[6:-6])
-    return [found[join.name] for join in chosen]
+    return [curves[join.name] for join in chosen]
 
 
 def _within(nodes: Mapping[str, Box], join: Join) -> int:
@@ -372,13 +372,13 @@ def _slots(nodes: Mapping[str, Box], joins: Sequence[Join]) -> dict[tuple[str, s
     for index, join in enumerate(joins):
         if join.tunnel:
             continue
-        for own, other in (join.ends, join.ends[::-1]):
-            leftward = _middle(nodes[other])[0] < _middle(nodes[own])[0]
-            sides.setdefault((own, leftward), []).append((_middle(nodes[other])[1], index, join.name))
+        for end, other in (join.ends, join.ends[::-1]):
+            leftward = _middle(nodes[other])[0] < _middle(nodes[end])[0]
+            sides.setdefault((end, leftward), []).append((_middle(nodes[other])[1], index, join.name))
     slots = {}
     for (node, _), links in sides.items():
-        for place, (_, _, name) in enumerate(sorted(links)):
-            slots[name, node] = ((place - (len(links) - 1) / 2) * SLOT, len(links))
+        for slot, (_, _, name) in enumerate(sorted(links)):
+            slots[name, node] = ((slot - (len(links) - 1) / 2) * SLOT, len(links))
     return slots
 
 
@@ -390,19 +390,19 @@ def _size(join: Join) -> tuple[float, float]:
 def _beside(curve: Curve, points: Mapping[str, Sequence[tuple[float, float]]], taken: Sequence[Box]) -> Words | None:
     """The name and the words of a link where they cover nothing; None where they would."""
     width, height = _size(curve.join)
-    own = points[curve.join.name]
+    on_curve = points[curve.join.name]
     best: tuple[float, Words] | None = None
     for t in (0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74, 0.18, 0.82):
-        for anchor, box in _around(curve.at(t), own, width, height):
+        for anchor, box in _around(curve.at(t), on_curve, width, height):
             if any(box.meets(other, 5) for other in taken):
                 continue
             covered = sum(box.holds(point, 2) for name, line in points.items() for point in line if name != curve.join.name)
-            covered += 3 * sum(box.holds(point, 1) for point in own)
+            covered += 3 * sum(box.holds(point, 1) for point in on_curve)
             above = box.bottom < curve.at(t)[1]
             cost = 8.0 * covered + 30 * abs(t - 0.5) + (4 if above == (curve.bend > 0) else 0) + (6 if anchor != "middle" else 0)
             if best is None or cost < best[0]:
-                made = Words(lines=[curve.join.name, *curve.join.words], box=box, anchor=anchor, title=True, size=SMALL)
-                best = (cost, made)
+                label = Words(lines=[curve.join.name, *curve.join.words], box=box, anchor=anchor, title=True, size=SMALL)
+                best = (cost, label)
     return None if best is None else best[1]
 
 
@@ -422,16 +422,16 @@ def _around(
 def _addresses(curve: Curve, points: Mapping[str, Sequence[tuple[float, float]]], taken: Sequence[Box]) -> Iterator[Words]:
     """The addresses at both ends; one without room is left out, since the tables have it, too."""
     ends = curve.join.addresses[::-1] if curve.turned else curve.join.addresses
-    own, placed = points[curve.join.name], list(taken)
+    on_curve, occupied = points[curve.join.name], list(taken)
     for address, (x, y), outward in ((ends[0], curve.start, 1), (ends[1], curve.end, 1 if curve.upright else -1)):
         width, height = ROOM * width_of(address, ADDRESS), 1.25 * ADDRESS
         best: tuple[float, Words] | None = None
         for away in (7.0, 22.0, 40.0):
             left = x + away if outward > 0 else x - away - width
-            near = [py for px, py in own if left <= px <= left + width and abs(py - y) < 60] or [y]
+            near = [py for px, py in on_curve if left <= px <= left + width and abs(py - y) < 60] or [y]
             for top in (min(near) - 4 - height, max(near) + 3):
                 box = Box(left=left, top=top, right=left + width, bottom=top + height)
-                if any(box.meets(other, 2) for other in placed):
+                if any(box.meets(other, 2) for other in occupied):
                     continue
                 if any(box.holds(point, 1) for line in points.values() for point in line):
                     continue
@@ -440,5 +440,5 @@ def _addresses(curve: Curve, points: Mapping[str, Sequence[tuple[float, float]]]
                     anchor: Literal["start", "end"] = "start" if outward > 0 else "end"
                     best = (cost, Words(lines=[address], box=box, anchor=anchor, title=False, size=ADDRESS))
         if best is not None:
-            placed.append(best[1].box)
+            occupied.append(best[1].box)
             yield best[1]

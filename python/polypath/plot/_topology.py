@@ -25,13 +25,13 @@ def topology(scenario: Mapping[str, Any], name: str = "topology", title: str = "
     every = [path for flow in scenario["flows"] for path in paths(scenario, flow)]
     taken = list(dict.fromkeys(tuple(sorted((path.source, path.destination))) for path in every))
     users = _users(every, taken) if len(taken) <= MOST_COLOURED else {}
-    made = layout(scenario, _joins(scenario))
-    extent = made.extent()
-    parts = [_line(curve, users.get(curve.join.name, set()), plain=len(taken) > MOST_COLOURED) for curve in made.curves]
-    parts += [_node(node, made.nodes[node["name"]], scenario) for node in scenario["nodes"]]
-    parts += [_said(words) for words in made.words]
+    drawing = layout(scenario, _joins(scenario))
+    extent = drawing.extent()
+    parts = [_line(curve, users.get(curve.join.name, set()), plain=len(taken) > MOST_COLOURED) for curve in drawing.curves]
+    parts += [_node(node, drawing.nodes[node["name"]], scenario) for node in scenario["nodes"]]
+    parts += [_said(words) for words in drawing.words]
     left, right = extent.left - MARGIN, extent.right + MARGIN
-    legend, bottom, right = _below(scenario, made, taken, every, Box(left=left, top=0.0, right=right, bottom=extent.bottom))
+    legend, bottom, right = _below(scenario, drawing, taken, every, Box(left=left, top=0.0, right=right, bottom=extent.bottom))
     top = extent.top - MARGIN
     width, tall = right - left, bottom + MARGIN - top
     svg = (
@@ -107,20 +107,20 @@ def _said(words: Words) -> str:
 def _node(node: Mapping[str, Any], box: Box, scenario: Mapping[str, Any]) -> str:
     clients = {flow["client"] for flow in scenario["flows"]}
     servers = {flow["server"] for flow in scenario["flows"]}
-    own = node["name"]
-    both = own in clients and own in servers
-    role = "router" if node.get("router") else "host" if both else "client" if own in clients else "server" if own in servers else "host"
+    name = node["name"]
+    both = name in clients and name in servers
+    role = "router" if node.get("router") else "host" if both else "client" if name in clients else "server" if name in servers else "host"
     x, y = (box.left + box.right) / 2, (box.top + box.bottom) / 2
     return (
         f'<rect class="node" x="{box.left:.1f}" y="{box.top:.1f}" width="{box.right - box.left:.1f}" height="{box.bottom - box.top:.1f}" '
         f'rx="{26 if role == "router" else 9}" fill="#eef2f6" stroke="#8794a1" stroke-width="1.4"/>'
-        + _text(x, y - 1, own, weight="bold", size=15, css="ink", fill=INK, halo=False)
+        + _text(x, y - 1, name, weight="bold", size=15, css="ink", fill=INK, halo=False)
         + _text(x, y + 15, role, size=11, css="quiet", fill=QUIET, halo=False)
     )
 
 
 def _below(
-    scenario: Mapping[str, Any], made: Layout, taken: Sequence[tuple[str, ...]], every: Sequence[Path], frame: Box
+    scenario: Mapping[str, Any], drawing: Layout, taken: Sequence[tuple[str, ...]], every: Sequence[Path], frame: Box
 ) -> tuple[str, float, float]:
     """The names of the paths, and the figures of links that had no room; with the drawing's new lower and right edges."""
     parts, x, y, right = [], frame.left + MARGIN, frame.bottom, frame.right
@@ -137,7 +137,7 @@ def _below(
             parts.append(_text(x + 34, y, words, size=12, anchor="start", css="ink", fill=INK, halo=False))
             x += wide + 26
             right = max(right, x)
-    for join in made.left_out:
+    for join in drawing.left_out:
         y += 18 if parts else 26
         words = f"{join.name} ({join.ends[0]} – {join.ends[1]}): {', '.join(join.words)}"
         parts.append(_text(frame.left + MARGIN, y, words, size=12, anchor="start", css="ink", fill=INK, halo=False))

@@ -23,7 +23,7 @@ class Thing(NamedTuple):
 
 def _read() -> tuple[Thing, ...]:
     lines = [line.split("\t") for line in FILE.read_text(encoding="ascii").splitlines() if not line.startswith("#")]
-    return tuple(Thing(cast(Kind, kind), name, package, frozenset(use.split(",")), what) for kind, name, package, use, what in lines)
+    return tuple(Thing(cast(Kind, kind), name, package, frozenset(use.split(",")), purpose) for kind, name, package, use, purpose in lines)
 
 
 THINGS = _read()

@@ -31,10 +31,10 @@ def find(name: str) -> str | None:
 
 def need(name: str) -> str:
     """Where a program of the list is; raises `ProgramError` if it is not there."""
-    found = find(name)
-    if found is None:
+    path = find(name)
+    if path is None:
         raise ProgramError(lacks(name))
-    return found
+    return path
 
 
 def lacks(name: str) -> str:
@@ -99,7 +99,7 @@ def _is_there(thing: Thing) -> bool:
         case "header":
             # Debian keeps what differs between processors in a folder of each.
             places = (Path("/usr/include"), *Path("/usr/include").glob("*-linux-gnu"))
-            return any((place / thing.name).exists() for place in places)
+            return any((folder / thing.name).exists() for folder in places)
         case "library":
             # The compiler answers with the bare name if it does not find the file.
             return find("cc") is not None and Path(run("cc", f"-print-file-name={thing.name}").stdout.strip()).is_absolute()

@@ -11,9 +11,9 @@ import pandas as pd
 from polypath.analysis import Application, Metric, answers, applications_in
 from polypath.plot import Figure, goodput_bars
 
+from ._format import mean_ci, number, percent, share_of_paths
 from ._material import label
 from ._tables import Cell, Column, Table, reasons
-from ._words import mean_ci, number, percent, share_of_paths
 
 BULK = "bulk"
 _TITLES = {
@@ -67,7 +67,7 @@ def _table(cells: pd.DataFrame, metrics: Sequence[Metric]) -> Table:
     for _, row in cells.iterrows():
         line = [Cell(text=row["label"], css="name")]
         for metric in metrics:
-            mean, interval = (metric.scale * row[each] for each in (metric.column, f"{metric.column}_ci"))
+            mean, interval = (metric.scale * row[column] for column in (metric.column, f"{metric.column}_ci"))
             line.append(Cell(text=mean_ci(mean, interval, metric.digits)))
             if metric.best and metric.better == "lower":
                 line.append(Cell(text=number(metric.scale * row[metric.best], metric.digits)))
@@ -106,9 +106,9 @@ def _headline(title: str, cells: pd.DataFrame, names: Sequence[str], kind: Appli
         return f"{title}: {main.head} was not measured."
     flows = sorted(set(cells["flow"]))
     several = len(flows) > 1
-    told = [_from_to(cells[cells["flow"] == flow], names, kind, f"of {flow} " if several else "") for flow in flows[:_MOST_NAMED]]
+    sentences = [_from_to(cells[cells["flow"] == flow], names, kind, f"of {flow} " if several else "") for flow in flows[:_MOST_NAMED]]
     more = f"; and {len(flows) - _MOST_NAMED} more flows" if len(flows) > _MOST_NAMED else ""
-    return f"{title}: {main.head} {'; '.join(told)}{more}."
+    return f"{title}: {main.head} {'; '.join(sentences)}{more}."
 
 
 def _from_to(cells: pd.DataFrame, names: Sequence[str], kind: Application, whose: str) -> str:

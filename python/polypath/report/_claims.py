@@ -46,18 +46,18 @@ class ClaimView:
     @property
     def agreed(self) -> bool:
         """Whether all platforms that measured it say the same."""
-        return len({each.verdict for each in self.decisions} - {Verdict.NOT_MEASURED}) < 2
+        return len({decision.verdict for decision in self.decisions} - {Verdict.NOT_MEASURED}) < 2
 
     def on(self, platform: str) -> DecisionView:
-        return next(each for each in self.decisions if each.platform == platform)
+        return next(decision for decision in self.decisions if decision.platform == platform)
 
 
 def claims_of(material: Material) -> list[ClaimView]:
     """Every claim of the study in its order, with its verdict on each platform of the results."""
     if "claims" not in material.kept:
         material.kept["claims"] = _claims_of(material)
-    found: list[ClaimView] = material.kept["claims"]
-    return found
+    claims: list[ClaimView] = material.kept["claims"]
+    return claims
 
 
 def _claims_of(material: Material) -> list[ClaimView]:
@@ -77,8 +77,10 @@ def verdicts(claims: Sequence[ClaimView], platforms: Sequence[str]) -> Table:
     columns = [Column(title="Claim", numeric=False), *(Column(title=platform, numeric=False) for platform in platforms)]
     rows = []
     for claim in claims:
-        own = [claim.on(platform) for platform in platforms]
-        rows.append([Cell(text=claim.id, css="name"), *(Cell(text=str(each.verdict), css=f"said {each.css}") for each in own)])
+        decisions = [claim.on(platform) for platform in platforms]
+        rows.append(
+            [Cell(text=claim.id, css="name"), *(Cell(text=str(decision.verdict), css=f"said {decision.css}") for decision in decisions)]
+        )
     return Table(columns=columns, rows=rows)
 
 
@@ -95,19 +97,19 @@ def other_views(material: Material, platform: str | None = None) -> list[tuple[s
         else None
         for claim in material.study.claims
     ]
-    found = iter(_decide([claim for claim in turned if claim is not None], material, platform))
-    return [None if claim is None else (VIEWS[claim.metric], next(found)) for claim in turned]
+    decided = iter(_decide([claim for claim in turned if claim is not None], material, platform))
+    return [None if claim is None else (VIEWS[claim.metric], next(decided)) for claim in turned]
 
 
 def _decide(claims: Sequence[Any], material: Material, platform: str | None) -> list[ClaimResult]:
     said = material.study.published
-    own = {} if platform is None else {PLATFORM: platform}
+    restricted = {} if platform is None else {PLATFORM: platform}
     # Values of what is repeated are repetitions of one cell.
     parameters = [name for name in material.parameters if name in material.runs and name not in material.study.repeated]
     evidence = Evidence(
-        runs=select(material.runs, own),
-        series=select(material.living, own),
-        subflows=select(material.subflows, own),
+        runs=select(material.runs, restricted),
+        series=select(material.living, restricted),
+        subflows=select(material.subflows, restricted),
         published=material.published,
         keys=tuple(said.keys) if said else (),
         published_where=dict(said.where) if said else {},

@@ -12,10 +12,10 @@ import pandas as pd
 from polypath.analysis import LEVEL, PLATFORM, TOLERANCE, WITHIN, Comparison, Distance, Standing, compare
 from polypath.plot import INK, Figure, deviations, over_time
 
+from ._format import MISSING, count, mean_ci, number, percent, several
 from ._material import Material, label, with_limits
 from ._tables import Cell, Column, Table
 from ._timing import UNTRUSTED_MARK, warnings
-from ._words import MISSING, count, mean_ci, number, percent, several
 
 MOST_OVERLAYS = 12
 """Rows whose windows are drawn over one another, those that lie furthest apart first."""
@@ -39,7 +39,7 @@ def comparison(material: Material, runs: Collection[str] | None = None, referenc
     if chosen[PLATFORM].nunique() < 2:
         return None
     over = list(material.study.repeated)
-    own = [name for name in material.parameters if name in material.runs and name not in over and name != "kernel"]
+    parameters = [name for name in material.parameters if name in material.runs and name not in over and name != "kernel"]
     spans = {
         (key, flow["name"]): (int(flow["window_ns"][0]) / 1e9, int(flow["window_ns"][1]) / 1e9)
         for key, scenario in material.scenarios.items()
@@ -50,45 +50,45 @@ def comparison(material: Material, runs: Collection[str] | None = None, referenc
         material.subflows,
         material.living,
         spans,
-        by=["experiment", *own, "flow"],
+        by=["experiment", *parameters, "flow"],
         repetitions=[*over, "seed"],
         reference=reference,
     )
 
 
-def comparison_sentences(made: Comparison) -> list[str]:
+def comparison_sentences(compared: Comparison) -> list[str]:
     """A sentence a platform: whether it agrees with the reference, and where it is significantly lower or higher all the same."""
-    labels = _labels(made)
-    return [_sentence(made, platform, labels) for platform in made.judged]
+    labels = _labels(compared)
+    return [_sentence(compared, platform, labels) for platform in compared.judged]
 
 
-def _sentence(made: Comparison, platform: str, labels: Mapping[tuple[Any, ...], str]) -> str:
-    rows = made.rows[made.rows[PLATFORM] == platform].to_dict("records")
+def _sentence(compared: Comparison, platform: str, labels: Mapping[tuple[Any, ...], str]) -> str:
+    rows = compared.rows[compared.rows[PLATFORM] == platform].to_dict("records")
     on_both = [row for row in rows if row[WITHIN] is not None]
     far = [row for row in on_both if not row[WITHIN]]
     agree, of = len(on_both) - len(far), len(on_both)
 
-    def names(own: Sequence[Mapping[Any, Any]]) -> str:
-        return several([labels[_who(row, made.by)] for row in own]) if len(own) <= _MOST_NAMED else f"{len(own)} rows"
+    def names(rows: Sequence[Mapping[Any, Any]]) -> str:
+        return several([labels[_who(row, compared.by)] for row in rows]) if len(rows) <= _MOST_NAMED else f"{len(rows)} rows"
 
     if not of:
-        said = f"no row ran on both {platform} and {made.reference}"
+        said = f"no row ran on both {platform} and {compared.reference}"
     else:
         rest = "" if not far or not agree else f" (not for {names(far)})"
-        said = f"{platform} agrees with {made.reference} within {percent(TOLERANCE, 0)} in {agree} of {of} rows{rest}"
+        said = f"{platform} agrees with {compared.reference} within {percent(TOLERANCE, 0)} in {agree} of {of} rows{rest}"
     judged = [row for row in rows if row["distance"] is not None]
     apart = [row for row in judged if row["distance"].standing is Standing.APART]
     parts = []
     for word, belongs in _WORDS.items():
-        own = [row for row in apart if belongs(row["distance"].difference)]
-        if own:
-            parts.append(f"significantly {word} for {names(own)}{_span([row['distance'].difference for row in own])}")
+        one_way = [row for row in apart if belongs(row["distance"].difference)]
+        if one_way:
+            parts.append(f"significantly {word} for {names(one_way)}{_span([row['distance'].difference for row in one_way])}")
     if parts:
         join = "yet" if any(row[WITHIN] for row in apart) else "and"
         chance = 2 * LEVEL * len(judged)
         luck = f"; chance alone tells up to {chance:.0f} of {len(judged)} rows apart" if chance >= 1 else ""
         said += f", {join} over the same starts it is {several(parts)}{luck}"
-    alone = {name: int((made.rows.loc[made.rows[PLATFORM] == name, "runs"] == 0).sum()) for name in (platform, made.reference)}
+    alone = {name: int((compared.rows.loc[compared.rows[PLATFORM] == name, "runs"] == 0).sum()) for name in (platform, compared.reference)}
     return said + "".join(f"; {n} of {len(rows)} rows were not run on {name}" for name, n in alone.items() if n)
 
 
@@ -104,25 +104,25 @@ _WORDS: Mapping[str, Callable[[float], bool]] = {
 
 def _span(differences: Sequence[float]) -> str:
     """(8 %), or (8 to 25 %); nothing where no share can be told."""
-    known = sorted(abs(each) for each in differences if math.isfinite(each))
-    if not known:
+    finite = sorted(abs(difference) for difference in differences if math.isfinite(difference))
+    if not finite:
         return ""
-    least, most = percent(known[0], 0), percent(known[-1], 0)
+    least, most = percent(finite[0], 0), percent(finite[-1], 0)
     return f" ({most})" if least == most else f" ({least.removesuffix(' %')} to {most})"
 
 
 def view(material: Material) -> ComparisonView | None:
     """The section of the page."""
-    made = comparison(material)
-    if made is None:
+    compared = comparison(material)
+    if compared is None:
         return None
-    parts = [(str(name), rows) for name, rows in made.rows.groupby("experiment", sort=False)]
+    parts = [(str(name), rows) for name, rows in compared.rows.groupby("experiment", sort=False)]
     titles = {name: material.study.all_experiments[name].title or name for name, _ in parts}
-    drawn = _overlays(made, material)
+    drawn = _overlays(compared, material)
     return ComparisonView(
-        summary=[*comparison_sentences(made), *warnings(material.runs, material.parameters)],
-        tables=[(titles[name], _table(rows, made)) for name, rows in parts],
-        figures=[*([_deviations(made)] if made.rows["deviation"].notna().any() else []), *drawn],
+        summary=[*comparison_sentences(compared), *warnings(material.runs, material.parameters)],
+        tables=[(titles[name], _table(rows, compared)) for name, rows in parts],
+        figures=[*([_deviations(compared)] if compared.rows["deviation"].notna().any() else []), *drawn],
     )
 
 
@@ -137,16 +137,16 @@ def _title(row: Any, names: Sequence[str], flows: int) -> str:
     return label({**dict(row), **{name: MISSING for name in names if pd.isna(row[name])}}, names, flows)
 
 
-def _table(rows: pd.DataFrame, made: Comparison) -> Table:
-    names, flows = parameters_apart(rows, made.by), rows["flow"].nunique()
-    spread = {platform for platform in made.judged if rows.loc[rows[PLATFORM] == platform, "distance"].notna().any()}
+def _table(rows: pd.DataFrame, compared: Comparison) -> Table:
+    names, flows = parameters_apart(rows, compared.by), rows["flow"].nunique()
+    spread = {platform for platform in compared.judged if rows.loc[rows[PLATFORM] == platform, "distance"].notna().any()}
     columns = [Column(title="Cell", numeric=False)]
-    columns += [Column(title=platform, help="Mean over the repetitions ± its 95 % interval") for platform in made.platforms]
-    for platform in made.judged:
-        of = f" of {platform}" if len(made.judged) > 1 else ""
+    columns += [Column(title=platform, help="Mean over the repetitions ± its 95 % interval") for platform in compared.platforms]
+    for platform in compared.judged:
+        of = f" of {platform}" if len(compared.judged) > 1 else ""
         columns += [
-            Column(title=f"Deviation{of}", help=f"Of the mean, from {made.reference}"),
-            Column(title="Within 10 %", help=f"Whether the mean lies within 10 % of that of {made.reference}", numeric=False),
+            Column(title=f"Deviation{of}", help=f"Of the mean, from {compared.reference}"),
+            Column(title="Within 10 %", help=f"Whether the mean lies within 10 % of that of {compared.reference}", numeric=False),
             *(_SPREAD if platform in spread else ()),
             Column(title="Windows", help="Area between the congestion windows over the area under their mean; 0 is the same curve"),
             Column(title="RTT", help="Deviation of the mean smoothed round-trip time"),
@@ -156,12 +156,12 @@ def _table(rows: pd.DataFrame, made: Comparison) -> Table:
         Column(title="Limited by", help="What held each below what was possible", numeric=False),
     ]
     body = []
-    for _, cell in rows.groupby(list(made.by), sort=False, dropna=False):
-        own = {str(row[PLATFORM]): row for _, row in cell.iterrows()}
+    for _, cell in rows.groupby(list(compared.by), sort=False, dropna=False):
+        row_of = {str(row[PLATFORM]): row for _, row in cell.iterrows()}
         line = [Cell(text=_title(cell.iloc[0], names, flows), css="name")]
-        line += [Cell(text=mean_and_interval(own[platform]), css="strong") for platform in made.platforms]
-        for platform in made.judged:
-            row = own[platform]
+        line += [Cell(text=mean_and_interval(row_of[platform]), css="strong") for platform in compared.platforms]
+        for platform in compared.judged:
+            row = row_of[platform]
             within = within_of(row)
             line += [
                 Cell(text=percent(row["deviation"], signed=True)),
@@ -170,8 +170,8 @@ def _table(rows: pd.DataFrame, made: Comparison) -> Table:
                 Cell(text=number(row["window_area"])),
                 Cell(text=percent(row["srtt_deviation"], 0, signed=True)),
             ]
-        line.append(Cell(text=" / ".join(count(own[platform]["retransmissions"]) for platform in made.platforms)))
-        line.append(Cell(text=limits_of(own, made.platforms), css="words limits"))
+        line.append(Cell(text=" / ".join(count(row_of[platform]["retransmissions"]) for platform in compared.platforms)))
+        line.append(Cell(text=limits_of(row_of, compared.platforms), css="words limits"))
         body.append(line)
     metric = "seconds until everything was read" if (rows["metric"] == "completion_s").all() else "goodput in Mbit/s"
     return Table(columns=columns, rows=body, note=f"{metric[0].upper()}{metric[1:]}, read by the receiving application.")
@@ -184,11 +184,11 @@ _SPREAD = (
 )
 
 
-def _spread_cells(found: Distance | None) -> list[Cell]:
-    if found is None:
+def _spread_cells(distance: Distance | None) -> list[Cell]:
+    if distance is None:
         return [Cell(text=MISSING) for _ in _SPREAD]
-    css = "far" if found.standing is Standing.APART else "near"
-    return [Cell(text=str(found), css=css), *(Cell(text=f"{p:.3f}") for p in (found.p_mean, found.p_ks))]
+    css = "far" if distance.standing is Standing.APART else "near"
+    return [Cell(text=str(distance), css=css), *(Cell(text=f"{p:.3f}") for p in (distance.p_mean, distance.p_ks))]
 
 
 def mean_and_interval(row: Any) -> str:
@@ -206,34 +206,36 @@ def within_of(row: Any) -> str:
     return MISSING if row[WITHIN] is None or pd.isna(row[WITHIN]) else "yes" if row[WITHIN] else "no"
 
 
-def limits_of(own: Any, platforms: Sequence[str]) -> str:
+def limits_of(row_of: Any, platforms: Sequence[str]) -> str:
     """What limited each; said once where it is the same for all that ran."""
-    found = [str(own[platform]["limited_by"]) or MISSING for platform in platforms]
-    said = set(found) - {MISSING}
+    limits = [str(row_of[platform]["limited_by"]) or MISSING for platform in platforms]
+    said = set(limits) - {MISSING}
     if len(said) == 1:
         return said.pop()
-    return found[0] if len(set(found)) == 1 else " / ".join(found)
+    return limits[0] if len(set(limits)) == 1 else " / ".join(limits)
 
 
-def _deviations(made: Comparison) -> Figure:
-    rows = made.rows.loc[made.rows[PLATFORM] != made.reference, [name for name in made.rows.columns if name != "distance"]]
-    labels = _labels(made)
-    table = rows.assign(label=[labels[_who(row, made.by)] for _, row in rows.iterrows()])
-    words = f"The band is 10 % of {made.reference}. Hollow: outside."
-    return deviations("compare-deviation", f"Deviation from {made.reference}", words, table, made.judged, _hues(made), TOLERANCE, WITHIN)
+def _deviations(compared: Comparison) -> Figure:
+    rows = compared.rows.loc[compared.rows[PLATFORM] != compared.reference, [name for name in compared.rows.columns if name != "distance"]]
+    labels = _labels(compared)
+    table = rows.assign(label=[labels[_who(row, compared.by)] for _, row in rows.iterrows()])
+    words = f"The band is 10 % of {compared.reference}. Hollow: outside."
+    return deviations(
+        "compare-deviation", f"Deviation from {compared.reference}", words, table, compared.judged, _hues(compared), TOLERANCE, WITHIN
+    )
 
 
-def _overlays(made: Comparison, material: Material) -> list[Figure]:
+def _overlays(compared: Comparison, material: Material) -> list[Figure]:
     """The windows of the rows that lie furthest apart, the first repetition that all platforms have."""
-    known = made.rows[(made.rows[PLATFORM] != made.reference) & made.rows["window_area"].notna()]
-    if known.empty or material.series.empty:
+    judged = compared.rows[(compared.rows[PLATFORM] != compared.reference) & compared.rows["window_area"].notna()]
+    if judged.empty or material.series.empty:
         return []
-    labels = _labels(made)
-    furthest = known.sort_values("window_area", ascending=False, kind="stable").drop_duplicates(list(made.by))[:MOST_OVERLAYS]
-    parts = [_curves(row, labels[_who(row, made.by)], made, material) for _, row in furthest.iterrows()]
+    labels = _labels(compared)
+    furthest = judged.sort_values("window_area", ascending=False, kind="stable").drop_duplicates(list(compared.by))[:MOST_OVERLAYS]
+    parts = [_curves(row, labels[_who(row, compared.by)], compared, material) for _, row in furthest.iterrows()]
     curves = pd.concat(parts)
-    curves = curves[curves["line"].isin(made.platforms)]
-    note = f"One repetition of {len(furthest)} of {known[list(made.by)].drop_duplicates().shape[0]} rows, the furthest apart first; "
+    curves = curves[curves["line"].isin(compared.platforms)]
+    note = f"One repetition of {len(furthest)} of {judged[list(compared.by)].drop_duplicates().shape[0]} rows, the furthest apart first; "
     return [
         over_time(
             "compare-cwnd",
@@ -243,43 +245,43 @@ def _overlays(made: Comparison, material: Material) -> list[Figure]:
             curves,
             "cwnd",
             "packets",
-            colours=[*_hues(made), INK],
-            lines=made.platforms,
+            colours=[*_hues(compared), INK],
+            lines=compared.platforms,
         )
     ]
 
 
-def _hues(made: Comparison) -> list[str]:
-    return [_HUES[index % len(_HUES)] for index in range(len(made.judged))]
+def _hues(compared: Comparison) -> list[str]:
+    return [_HUES[index % len(_HUES)] for index in range(len(compared.judged))]
 
 
 _HUES = ("#e07b28", "#2767b0", "#2f9271", "#a5499b", "#3aa0c9")
 """Of the judged platforms; the reference is drawn in the colour of the page's ink."""
 
 
-def _curves(row: Any, title: str, made: Comparison, material: Material) -> pd.DataFrame:
+def _curves(row: Any, title: str, compared: Comparison, material: Material) -> pd.DataFrame:
     """label, line (the platform), time_s and cwnd of each subflow of a row."""
     runs = material.runs
-    for name in made.by:
+    for name in compared.by:
         runs = runs[runs[name].isna()] if pd.isna(row[name]) else runs[runs[name] == row[name]]
     over = [*material.study.repeated, "seed"]
-    by_repetition = [own for _, own in runs.groupby(over, sort=False, dropna=False) if own[PLATFORM].nunique() > 1]
+    by_repetition = [repetition for _, repetition in runs.groupby(over, sort=False, dropna=False) if repetition[PLATFORM].nunique() > 1]
     if not by_repetition:
         return pd.DataFrame(columns=["label", "line", "time_s", "cwnd"])
     first = by_repetition[0].drop_duplicates(PLATFORM)
-    areas = made.windows[made.windows[PLATFORM] == row[PLATFORM]]
-    for name in made.by:
+    areas = compared.windows[compared.windows[PLATFORM] == row[PLATFORM]]
+    for name in compared.by:
         areas = areas[areas[name].isna()] if pd.isna(row[name]) else areas[areas[name] == row[name]]
     series, ends = material.living, material.subflows
     parts = []
     for _, run in first.iterrows():
-        own = series[(series["key"] == run["key"]) & (series["flow"] == run["flow"])]
+        samples = series[(series["key"] == run["key"]) & (series["flow"] == run["flow"])]
         for _, end in ends[(ends["key"] == run["key"]) & (ends["flow"] == run["flow"])].iterrows():
             source = str(end["source"]).rsplit(":", 1)[0]
             area = areas.loc[areas["source"] == source, "area"]
             words = f"{title}, from {source}" if len(areas) > 1 else title
             words += f" ({number(area.iloc[0])})" if len(area) and math.isfinite(float(area.iloc[0])) else ""
-            curve = own.loc[own["subflow"] == end["subflow"], ["time_s", "cwnd"]]
+            curve = samples.loc[samples["subflow"] == end["subflow"], ["time_s", "cwnd"]]
             parts.append(curve.assign(label=words, line=run[PLATFORM]))
     return pd.concat(parts) if parts else pd.DataFrame(columns=["label", "line", "time_s", "cwnd"])
 
@@ -288,13 +290,13 @@ def _who(row: Any, by: Sequence[str]) -> tuple[Any, ...]:
     return tuple(None if pd.isna(row[name]) else row[name] for name in by)
 
 
-def _labels(made: Comparison) -> dict[tuple[Any, ...], str]:
+def _labels(compared: Comparison) -> dict[tuple[Any, ...], str]:
     """Every row of the comparison in a few words, with its experiment where there are several."""
-    several = made.rows["experiment"].nunique() > 1
-    found = {}
-    for experiment, rows in made.rows.groupby("experiment", sort=False):
-        names, flows = parameters_apart(rows, made.by), rows["flow"].nunique()
-        for _, row in rows.drop_duplicates(list(made.by)).iterrows():
+    several = compared.rows["experiment"].nunique() > 1
+    labels = {}
+    for experiment, rows in compared.rows.groupby("experiment", sort=False):
+        names, flows = parameters_apart(rows, compared.by), rows["flow"].nunique()
+        for _, row in rows.drop_duplicates(list(compared.by)).iterrows():
             words = _title(row, names, flows)
-            found[_who(row, made.by)] = f"{experiment}: {words}" if several else words
-    return found
+            labels[_who(row, compared.by)] = f"{experiment}: {words}" if several else words
+    return labels

@@ -15,8 +15,8 @@ from polypath.errors import visible
 from polypath.study import Place, filled
 
 from ._claims import ClaimView, claims_of
+from ._format import MISSING, count, mean_ci, percent
 from ._material import Material, label, varied, with_limits
-from ._words import MISSING, count, mean_ci, percent
 
 NOT_MEASURED = "not measured"
 _SHARES = ("share", "share_all", "of_fair", "gain", "harm_goodput", "harm_latency", "harm_completion")
@@ -44,8 +44,8 @@ def conclusion_text(material: Material, claims: list[ClaimView]) -> str:
 
 def highlights(material: Material, claims: list[ClaimView]) -> dict[str, str]:
     """The study's own large figures, by what they are."""
-    told = material.study.highlights.items()
-    return {_filled(words, material, claims, str): _filled(text, material, claims, str) for words, text in told}
+    texts = material.study.highlights.items()
+    return {_filled(words, material, claims, str): _filled(text, material, claims, str) for words, text in texts}
 
 
 def _filled(text: str, material: Material, claims: list[ClaimView], written: Callable[[str], str]) -> str:
@@ -55,25 +55,25 @@ def _filled(text: str, material: Material, claims: list[ClaimView], written: Cal
     runs = select(runs, {PLATFORM: platforms_in_order(runs[PLATFORM])[-1]})
     by_id = {claim.id: str(claim.decisions[0].verdict) for claim in claims}
 
-    def value(place: Place) -> str:
-        return by_id.get(place.claim, NOT_MEASURED) if place.claim else _value(place, runs, material)
+    def value(placeholder: Place) -> str:
+        return by_id.get(placeholder.claim, NOT_MEASURED) if placeholder.claim else _value(placeholder, runs, material)
 
-    return filled(text, lambda place: written(value(place)))
+    return filled(text, lambda placeholder: written(value(placeholder)))
 
 
-def _value(place: Place, runs: pd.DataFrame, material: Material) -> str:
-    rows = select(runs, place.where)
-    if place.metric not in rows or rows[place.metric].notna().sum() == 0:
+def _value(placeholder: Place, runs: pd.DataFrame, material: Material) -> str:
+    rows = select(runs, placeholder.where)
+    if placeholder.metric not in rows or rows[placeholder.metric].notna().sum() == 0:
         return NOT_MEASURED
-    names = [name for name in varied(material, rows) if name != PLATFORM and name not in place.where]
+    names = [name for name in varied(material, rows) if name != PLATFORM and name not in placeholder.where]
     groups = ["experiment", *names, "flow"]
-    cells = summarise(rows, list(dict.fromkeys(groups)), [place.metric])
-    cells = cells[cells[place.metric].notna()].sort_values(place.metric, kind="stable")
+    cells = summarise(rows, list(dict.fromkeys(groups)), [placeholder.metric])
+    cells = cells[cells[placeholder.metric].notna()].sort_values(placeholder.metric, kind="stable")
     low, high = cells.iloc[0], cells.iloc[-1]
-    if place.end:
-        chosen = high if place.end == "highest" else low
-        return label(dict(chosen), names, rows["flow"].nunique()) if place.name else _text(place.metric, chosen)
-    first, last = (_text(place.metric, row, interval=len(cells) == 1) for row in (low, high))
+    if placeholder.end:
+        chosen = high if placeholder.end == "highest" else low
+        return label(dict(chosen), names, rows["flow"].nunique()) if placeholder.name else _text(placeholder.metric, chosen)
+    first, last = (_text(placeholder.metric, row, interval=len(cells) == 1) for row in (low, high))
     return first if first == last else f"{first} to {last}"
 
 

@@ -9,9 +9,9 @@ import pandas as pd
 from polypath.analysis import summarise
 from polypath.plot import Marks
 
+from ._format import count, mean_ci, number, several
 from ._material import Material, label
 from ._tables import Cell, Column, Table
-from ._words import count, mean_ci, number, several
 
 METRICS = ["outages", "length_s", "before_mbps", "stall_s", "recover_s"]
 
@@ -94,5 +94,5 @@ def _of(name: str, material: Material) -> pd.DataFrame:
     events = events.sort_values("recover_s", na_position="last", kind="stable").drop_duplicates(
         ["key", "link", "at_s", "flow"], keep="last"
     )
-    place = {key: index for index, key in enumerate(dict.fromkeys(material.runs["key"]))}
-    return events.assign(place=events["key"].map(place)).sort_values(["place", "flow", "link", "at_s"], kind="stable")
+    order = {key: index for index, key in enumerate(dict.fromkeys(material.runs["key"]))}
+    return events.assign(place=events["key"].map(order)).sort_values(["place", "flow", "link", "at_s"], kind="stable")

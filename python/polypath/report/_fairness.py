@@ -11,9 +11,9 @@ import pandas as pd
 from polypath.analysis import summarise
 from polypath.plot import Figure, harm_matrix, share_dots
 
+from ._format import mean_ci, number, percent
 from ._material import GOODPUT, label
 from ._tables import Cell, Column, Table
-from ._words import mean_ci, number, percent
 
 CONTENDING = ("bulk", "transfer")
 """Applications that take what they get: the share of one that sends at a rate of its own says nothing about fairness."""
@@ -98,10 +98,10 @@ def _share(row: pd.Series[Any], metric: str) -> str:
 
 
 def _dots(name: str, cells: pd.DataFrame) -> list[Figure]:
-    known = cells[cells["of_fair"].notna()]
-    if known.empty or len(known) > MOST_FLOWS:
+    judged = cells[cells["of_fair"].notna()]
+    if judged.empty or len(judged) > MOST_FLOWS:
         return []
-    drawn = pd.DataFrame({"label": known["label"], "share": known["of_fair"], "ci": known["of_fair_ci"], "group": known["group"]})
+    drawn = pd.DataFrame({"label": judged["label"], "share": judged["of_fair"], "ci": judged["of_fair_ci"], "group": judged["group"]})
     caption = "Goodput over the max-min fair share, with the 95 % interval over the repetitions. The line is the fair share."
     return [share_dots(f"fairness-{name}", "Share of the fair share", caption, drawn)]
 
@@ -111,21 +111,21 @@ def _matrices(name: str, together: pd.DataFrame) -> list[Figure]:
     groups = together.groupby("key")["group"].nunique()
     pairs = together[together["key"].isin(groups.index[groups == 2])]
     figures = []
-    for group, own in pairs.groupby("group", sort=False):
+    for group, group_pairs in pairs.groupby("group", sort=False):
         others = pairs[pairs["group"] != group].groupby("key").agg(_other_cc=("flow_cc", "first"), _other=("group", "first"))
-        made = own.merge(others, left_on="key", right_index=True)
-        if made["flow_cc"].nunique() < 2 or made["_other_cc"].nunique() < 2:
+        joined = group_pairs.merge(others, left_on="key", right_index=True)
+        if joined["flow_cc"].nunique() < 2 or joined["_other_cc"].nunique() < 2:
             continue
         for metric in ("harm_goodput", "harm_latency"):
-            known = made[made[metric].notna()]
-            if known.empty:
+            measured = joined[joined[metric].notna()]
+            if measured.empty:
                 continue
-            means = known.groupby(["flow_cc", "_other_cc"], sort=False)[metric].mean().rename("harm").reset_index()
+            means = measured.groupby(["flow_cc", "_other_cc"], sort=False)[metric].mean().rename("harm").reset_index()
             drawn = means.rename(columns={"flow_cc": "own", "_other_cc": "other"})
-            what, rival = HARMS[metric], known["_other"].iloc[0]
-            title = f"Harm to the {what} of {group} by {rival}"
+            harm, rival = HARMS[metric], measured["_other"].iloc[0]
+            title = f"Harm to the {harm} of {group} by {rival}"
             caption = (
-                f"The part of its {what} alone that {group} loses (goodput) or gets on top (time) beside {rival}. Rows: its congestion "
+                f"The part of its {harm} alone that {group} loses (goodput) or gets on top (time) beside {rival}. Rows: its congestion "
                 f"control, columns: that of {rival}. Negative: better off than alone."
             )
             figures.append(harm_matrix(f"{metric.replace('_', '-')}-{name}-{group}", title, caption, drawn, str(group), str(rival)))

@@ -28,8 +28,8 @@ def drawing(material: Material) -> Figure:
 
 def bars(name: str, rows: pd.DataFrame, table: pd.DataFrame, names: Sequence[str], material: Material) -> Figure:
     """Goodput of each cell (of `cells`) beside the bound, plain TCP and the published value that is compared with it."""
-    own = material.baselines[material.baselines["experiment"] == name] if not material.baselines.empty else material.baselines
-    single = gains(rows, own, names)[[*names, "flow", "best_single"]]
+    baselines = material.baselines[material.baselines["experiment"] == name] if not material.baselines.empty else material.baselines
+    single = gains(rows, baselines, names)[[*names, "flow", "best_single"]]
     table = table.merge(single, on=[*names, "flow"], how="left")
     drawn = pd.DataFrame(
         {
@@ -62,18 +62,18 @@ def _published(name: str, table: pd.DataFrame, names: Sequence[str], material: M
     there = material.published[material.published[column].notna()]
     # The runs of a bar are looked for among all columns of their table otherwise.
     asked = dict.fromkeys(["flow", GOODPUT, *names, *(key for key in said.keys if key in meant)])
-    own = meant.loc[meant["experiment"] == name, list(asked)]
-    found = [beside(_cell_of(row, own, names), there, list(said.keys), {column: GOODPUT}) for _, row in table.iterrows()]
-    matched = [values.loc[values["n"] > 0, "published"] for values in found]
+    keys = meant.loc[meant["experiment"] == name, list(asked)]
+    matches = [beside(_cell_of(row, keys, names), there, list(said.keys), {column: GOODPUT}) for _, row in table.iterrows()]
+    matched = [values.loc[values["n"] > 0, "published"] for values in matches]
     return [float(values.iloc[0]) if len(values) else float("nan") for values in matched]
 
 
-def _cell_of(row: pd.Series[Any], own: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+def _cell_of(row: pd.Series[Any], keys: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     """The runs of one bar."""
-    own = own[own["flow"] == row["flow"]]
+    keys = keys[keys["flow"] == row["flow"]]
     for name in names:
-        own = own[own[name] == row[name]] if pd.notna(row[name]) else own[own[name].isna()]
-    return own
+        keys = keys[keys[name] == row[name]] if pd.notna(row[name]) else keys[keys[name].isna()]
+    return keys
 
 
 def over_time_of(name: str, rows: pd.DataFrame, names: Sequence[str], material: Material) -> list[Figure]:
@@ -97,21 +97,23 @@ def over_time_of(name: str, rows: pd.DataFrame, names: Sequence[str], material: 
         + named.get((row["source"], row["destination"]), f"{row['source']} → {row['destination']}")
         for _, row in ends.iterrows()
     }
-    order = {key: place for place, key in enumerate(chosen)}
+    order = {key: index for index, key in enumerate(chosen)}
     series = series.assign(
         label=series["key"].map(titles),
-        line=[lines.get(each, f"subflow {each[2]}") for each in zip(series["key"], series["flow"], series["subflow"], strict=True)],
+        line=[
+            lines.get(subflow, f"subflow {subflow[2]}") for subflow in zip(series["key"], series["flow"], series["subflow"], strict=True)
+        ],
         place=series["key"].map(order),
     ).sort_values(["place", "flow", "subflow", "time_s"], kind="stable")
     seed = int(first["seed"].min())
     note = f"Seed {seed}" + (
         f"; the first {MOST_PICTURES} cells of {first['key'].nunique()}" if first["key"].nunique() > MOST_PICTURES else ""
     )
-    known = bool(series["bytes_received"].notna().all())
-    speed = rates(series, ["label", "line"], "bytes_received" if known else "bytes_acked").rename(columns={"mbps": "goodput"})
-    counted = "Bytes that arrived, each once and in order or not," if known else "Acknowledged bytes"
+    has_bytes = bool(series["bytes_received"].notna().all())
+    speed = rates(series, ["label", "line"], "bytes_received" if has_bytes else "bytes_acked").rename(columns={"mbps": "goodput"})
+    counted = "Bytes that arrived, each once and in order or not," if has_bytes else "Acknowledged bytes"
     marks = _events.marks(name, titles, material)
-    own = f"{note}." + (f" {marks.words}" if marks else "")
+    caption = f"{note}." + (f" {marks.words}" if marks else "")
     back = f" {marks.words} Triangles: a flow is back at nine tenths of its rate before." if marks else ""
     cwnd, srtt = f"time-cwnd-{name}", f"time-srtt-{name}"
     # The triangles stand for goodput, and only beside it.
@@ -127,16 +129,16 @@ def over_time_of(name: str, rows: pd.DataFrame, names: Sequence[str], material: 
             scale="shared",
             marks=marks,
         ),
-        over_time(cwnd, "Congestion window", own, series, "cwnd", "packets", marks=spans),
-        over_time(srtt, "Smoothed round-trip time", own, series, "srtt_ms", "ms", marks=spans),
+        over_time(cwnd, "Congestion window", caption, series, "cwnd", "packets", marks=spans),
+        over_time(srtt, "Smoothed round-trip time", caption, series, "srtt_ms", "ms", marks=spans),
     ]
     waiting = _waiting(material, titles)
     if not waiting.empty:
         title = "Out of order in the receive queue"
-        figures.append(over_time(f"time-order-{name}", title, own, waiting, "out_of_order_kb", "kB", marks=spans))
+        figures.append(over_time(f"time-order-{name}", title, caption, waiting, "out_of_order_kb", "kB", marks=spans))
     queues = _queues(material, titles)
     if not queues.empty:
-        figures.append(over_time(f"time-queue-{name}", "Queues on the way", own, queues, "queue_packets", "packets", marks=spans))
+        figures.append(over_time(f"time-queue-{name}", "Queues on the way", caption, queues, "queue_packets", "packets", marks=spans))
     return figures
 
 
@@ -149,7 +151,7 @@ def _waiting(material: Material, titles: Mapping[str, str]) -> pd.DataFrame:
         label=series["key"].map(titles),
         line=series["flow"],
         out_of_order_kb=series["out_of_order_bytes"].astype(float) / 1e3,
-        place=series["key"].map({key: place for place, key in enumerate(titles)}),
+        place=series["key"].map({key: index for index, key in enumerate(titles)}),
     )
     ever = series.groupby("flow", sort=False)["out_of_order_kb"].transform("max") > 0
     return series[ever].sort_values(["place", "flow", "time_s"], kind="stable")
@@ -164,7 +166,7 @@ def _queues(material: Material, titles: Mapping[str, str]) -> pd.DataFrame:
     series = series.assign(
         label=series["key"].map(titles),
         line=[ways.get((link, bool(way)), str(link)) for link, way in zip(series["link"], series["a_to_b"], strict=True)],
-        place=series["key"].map({key: place for place, key in enumerate(titles)}),
+        place=series["key"].map({key: index for index, key in enumerate(titles)}),
     )
     busiest = series.groupby("line", sort=False)["queue_packets"].max().sort_values(ascending=False, kind="stable")
     kept = [line for line, most in busiest.items() if most >= FEW_PACKETS][:4]

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from ._format import mean_ci, number, percent, several
 from ._material import GOODPUT, label
-from ._words import mean_ci, number, percent, several
 
 ALIKE = 0.005
 """Cells that differ by less are told in one figure."""
@@ -29,31 +29,31 @@ def headlines(title: str, rows: pd.DataFrame, table: pd.DataFrame, names: Sequen
         return [f"{title or 'Goodput'}: nothing was measured."]
     flows = list(dict.fromkeys(table["flow"]))
     first = _each(table, flows, names) if len(flows) > 1 else _spread(rows, table)
-    found = [f"{title}: {first}" if title else first[:1].upper() + first[1:]]
+    sentences = [f"{title}: {first}" if title else first[:1].upper() + first[1:]]
     if len(flows) == 1 and len(table) > 1 and not _alike(table):
-        found += [*_ties(table), *_where(rows, table, names)]
-    return [*found, *_limits(table)]
+        sentences += [*_ties(table), *_where(rows, table, names)]
+    return [*sentences, *_limits(table)]
 
 
 def _each(table: pd.DataFrame, flows: Sequence[str], names: Sequence[str]) -> str:
     """Flows are not compared with one another but each with itself: its best cell and its worst, or the one figure that it has."""
-    told = []
+    sentences = []
     for flow in flows[:MOST_NAMED]:
-        own = table[table["flow"] == flow]
-        low, high = own.iloc[int(own[GOODPUT].argmin())], own.iloc[int(own[GOODPUT].argmax())]
-        if len(own) == 1:
-            told.append(f"{flow} {_value(high)}")
-        elif _alike(own):
-            told.append(f"{flow} {number(own[GOODPUT].mean())} in every cell")
+        flow_rows = table[table["flow"] == flow]
+        low, high = flow_rows.iloc[int(flow_rows[GOODPUT].argmin())], flow_rows.iloc[int(flow_rows[GOODPUT].argmax())]
+        if len(flow_rows) == 1:
+            sentences.append(f"{flow} {_value(high)}")
+        elif _alike(flow_rows):
+            sentences.append(f"{flow} {number(flow_rows[GOODPUT].mean())} in every cell")
         else:
-            told.append(f"{flow} {_value(low)} ({label(dict(low), names, 1)}) to {_value(high)} ({label(dict(high), names, 1)})")
+            sentences.append(f"{flow} {_value(low)} ({label(dict(low), names, 1)}) to {_value(high)} ({label(dict(high), names, 1)})")
     more = f"; and {len(flows) - MOST_NAMED} more flows" if len(flows) > MOST_NAMED else ""
     least, most = percent(table["share_all"].min()), percent(table["share_all"].max())
     told_of = zip(table["flow"], table.get("of_paths", [""] * len(table)), strict=True)
-    paths = [f"{flow} with {each}" for flow, each in dict.fromkeys(told_of) if each]
+    paths = [f"{flow} with {remark}" for flow, remark in dict.fromkeys(told_of) if remark]
     fewer = f" ({', '.join(paths[:MOST_NAMED])})" if paths else ""
     shares = f"{least}{f' to {most}' * (least != most)}"
-    return f"goodput in Mbit/s: {'; '.join(told)}{more}. That is {shares} of what the links allow together{fewer}."
+    return f"goodput in Mbit/s: {'; '.join(sentences)}{more}. That is {shares} of what the links allow together{fewer}."
 
 
 def _alike(table: pd.DataFrame) -> bool:
@@ -64,7 +64,7 @@ def _alike(table: pd.DataFrame) -> bool:
 def _spread(rows: pd.DataFrame, table: pd.DataFrame) -> str:
     """From the best to the worst, and how close that is to what was possible."""
     low, high = table.iloc[int(table[GOODPUT].argmin())], table.iloc[int(table[GOODPUT].argmax())]
-    fewer = list(dict.fromkeys(each for each in table.get("of_paths", ()) if each))
+    fewer = list(dict.fromkeys(remark for remark in table.get("of_paths", ()) if remark))
     many = " together" * (rows["flow"].nunique() > 1) + f" with {several(fewer)}" * bool(fewer)
     if len(table) == 1:
         return f"{_value(high)} Mbit/s, {percent(high['share'])} of what the links allow{many}."
@@ -121,15 +121,15 @@ def _where(rows: pd.DataFrame, table: pd.DataFrame, names: Sequence[str]) -> lis
     parts = list(table.groupby(conditions, sort=False, dropna=False))
     if not 1 < len(parts) <= MOST_CONDITIONS:
         return []
-    for _, own in parts:
-        best = own.iloc[int(own[GOODPUT].argmax())]
-        alike = own[own["label"].isin(_not_apart(own, best)) & (own[compared] != best[compared])]
-        close = list(dict.fromkeys(str(each) for each in alike[compared])) if pd.notna(best[f"{GOODPUT}_ci"]) else []
-        what = "nothing is clearly best" if len(close) > 2 else " or ".join(sorted([str(best[compared]), *close]))
-        winners.setdefault(what, []).append(label(dict(best), conditions, 1))
-    told = [f"{what} at {several(places)}" for what, places in winners.items()]
+    for _, part in parts:
+        best = part.iloc[int(part[GOODPUT].argmax())]
+        alike = part[part["label"].isin(_not_apart(part, best)) & (part[compared] != best[compared])]
+        close = list(dict.fromkeys(str(name) for name in alike[compared])) if pd.notna(best[f"{GOODPUT}_ci"]) else []
+        winner = "nothing is clearly best" if len(close) > 2 else " or ".join(sorted([str(best[compared]), *close]))
+        winners.setdefault(winner, []).append(label(dict(best), conditions, 1))
+    sentences = [f"{winner} at {several(places)}" for winner, places in winners.items()]
     return (
-        [f"Best by {' and '.join(conditions)}: {'; '.join(told)}."]
+        [f"Best by {' and '.join(conditions)}: {'; '.join(sentences)}."]
         if len(winners) > 1
         else [f"At every {' and '.join(conditions)}: {next(iter(winners))}."]
     )
@@ -140,11 +140,11 @@ def _limits(table: pd.DataFrame) -> list[str]:
     counts = table["limited_by"].astype(str).value_counts(sort=False)
     if len(counts) == 1:
         return [f"What limited {'it' if len(table) == 1 else 'all of them'}: {counts.index[0]}.", *_why(table)]
-    told = []
+    sentences = []
     for cause, many in counts.sort_values(ascending=False, kind="stable").items():
-        own = [str(name) for name in table.loc[table["limited_by"] == cause, "label"]]
-        told.append(f"{cause} ({several(own) if many <= 3 else f'{many} of {len(table)}'})")
-    return [f"What limited: {'; '.join(told)}.", *_why(table)]
+        labels = [str(name) for name in table.loc[table["limited_by"] == cause, "label"]]
+        sentences.append(f"{cause} ({several(labels) if many <= 3 else f'{many} of {len(table)}'})")
+    return [f"What limited: {'; '.join(sentences)}.", *_why(table)]
 
 
 _PLAIN = ("links", "links, shared", "application", "not connected")
@@ -154,13 +154,13 @@ MOST_EXPLAINED = 3
 
 def _why(table: pd.DataFrame) -> list[str]:
     """For each cause a sentence, of the cell that it held most."""
-    found = []
-    for _, own in table[~table["limited_by"].isin(_PLAIN)].groupby("limited_by", sort=False) if "why" in table else ():
-        worst = own.iloc[int(own["share"].fillna(0.0).argmin())]
+    sentences = []
+    for _, affected in table[~table["limited_by"].isin(_PLAIN)].groupby("limited_by", sort=False) if "why" in table else ():
+        worst = affected.iloc[int(affected["share"].fillna(0.0).argmin())]
         which = f"{worst['label']}: " if len(table) > 1 else ""
         why = str(worst["why"])
-        found.append(f"{which or why[:1].upper()}{why if which else why[1:]}.")
-    return found[:MOST_EXPLAINED]
+        sentences.append(f"{which or why[:1].upper()}{why if which else why[1:]}.")
+    return sentences[:MOST_EXPLAINED]
 
 
 def _value(row: pd.Series) -> str:

@@ -54,10 +54,10 @@ class Material:
 
     def paths_of(self, rows: pd.DataFrame) -> Mapping[tuple[str, str], str]:
         """What people call the path between two addresses in these runs; where their networks differ, the first that has it names it."""
-        found: dict[tuple[str, str], str] = {}
+        names: dict[tuple[str, str], str] = {}
         for key in dict.fromkeys(rows["key"]):
-            found = {**self._named(str(key)), **found}
-        return found
+            names = {**self._named(str(key)), **names}
+        return names
 
     def _named(self, key: str) -> Mapping[tuple[str, str], str]:
         # Most runs have the network of another one.
@@ -143,9 +143,9 @@ def published_beside(material: Material) -> pd.DataFrame:
     theirs = {column: metric for column, metric in compare.items() if column not in ours}
     return pd.concat(
         [
-            beside(part[part[PLATFORM] == platform], table, list(said.keys), own).assign(**{PLATFORM: platform})
+            beside(part[part[PLATFORM] == platform], table, list(said.keys), values).assign(**{PLATFORM: platform})
             for platform in platforms_in_order(runs[PLATFORM]) or [""]
-            for part, own in ((runs, theirs), (subflows, ours))
-            if own
+            for part, values in ((runs, theirs), (subflows, ours))
+            if values
         ]
     )

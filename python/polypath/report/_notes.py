@@ -8,8 +8,8 @@ from typing import Any
 
 from polypath.analysis import HARMLESS, asked, bare, no_route, paths, subflows_of, tunnels_as_paths, unjoined
 
+from ._format import several
 from ._material import Material, label, varied
-from ._words import several
 
 _NAMED = 4
 """So many cells are named, of more their number."""
@@ -17,12 +17,12 @@ _NAMED = 4
 
 def notes(material: Material) -> tuple[list[str], list[str]]:
     """A sentence for each thing, and in which cells it is so, where it is not in all: what to beware of, and what changes nothing."""
-    found: dict[str, list[str]] = {}
+    keys_of: dict[str, list[str]] = {}
     for sentence, key in (*_never_up(material), *_tunnels(material), *_beside_tunnels(material)):
-        found.setdefault(sentence, []).append(key)
-    told = {sentence: sentence + _where(material, keys) for sentence, keys in found.items()}
-    harmless = [sentence for sentence in found if sentence.endswith(HARMLESS)]
-    return [told[sentence] for sentence in found if sentence not in harmless], [told[sentence] for sentence in harmless]
+        keys_of.setdefault(sentence, []).append(key)
+    sentences = {sentence: sentence + _where(material, keys) for sentence, keys in keys_of.items()}
+    harmless = [sentence for sentence in keys_of if sentence.endswith(HARMLESS)]
+    return [sentences[sentence] for sentence in keys_of if sentence not in harmless], [sentences[sentence] for sentence in harmless]
 
 
 def _where(material: Material, keys: Sequence[str]) -> str:
@@ -30,13 +30,13 @@ def _where(material: Material, keys: Sequence[str]) -> str:
     if rows["key"].nunique() == material.runs["key"].nunique():
         return ""
     cells: dict[str, None] = {}
-    for name, own in rows.groupby("experiment", sort=False):
+    for name, experiment_rows in rows.groupby("experiment", sort=False):
         whole = material.runs[material.runs["experiment"] == name]
-        if whole["key"].nunique() == own["key"].nunique() and material.runs["experiment"].nunique() > 1:
+        if whole["key"].nunique() == experiment_rows["key"].nunique() and material.runs["experiment"].nunique() > 1:
             cells[str(name)] = None
             continue
         names = varied(material, whole)
-        cells |= dict.fromkeys(label(dict(row), names, 1) for _, row in own.drop_duplicates("key").iterrows())
+        cells |= dict.fromkeys(label(dict(row), names, 1) for _, row in experiment_rows.drop_duplicates("key").iterrows())
     runs = f"{rows['key'].nunique()} of {material.runs['key'].nunique()} runs"
     return f" ({several(list(cells)) if len(cells) <= _NAMED else runs})"
 
@@ -48,62 +48,62 @@ def _never_up(material: Material) -> list[tuple[str, str]]:
     stood: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for key, flow, source, destination in zip(up["key"], up["flow"], up["source"], up["destination"], strict=True):
         stood.setdefault((key, flow), []).append((bare(source), bare(destination)))
-    known: dict[str, Any] = {}
-    found: dict[tuple[str, int, int, str], list[str]] = {}
+    pairs_of: dict[str, Any] = {}
+    never_up: dict[tuple[str, int, int, str], list[str]] = {}
     for key in dict.fromkeys(material.runs["key"]):
-        for flow, every, pairs, without in _asked(material.scenarios[str(key)], known):
-            own = stood.get((str(key), flow), [])
-            if not own or len(own) >= every:
+        for flow, every, pairs, without in _asked(material.scenarios[str(key)], pairs_of):
+            pairs_up = stood.get((str(key), flow), [])
+            if not pairs_up or len(pairs_up) >= every:
                 continue
-            missing = [pair for pair in pairs if pair not in own and pair[::-1] not in own]
+            missing = [pair for pair in pairs if pair not in pairs_up and pair[::-1] not in pairs_up]
             reasons = [no_route([pair for pair in missing if pair in without])] if without else []
             silent = [f"from {source} to {destination}" for source, destination in missing if (source, destination) not in without]
             reasons += [f"no answer {several(silent)}"] if silent else []
-            ends = [{end for pair in pairs for end in pair}, {end for pair in own for end in pair}]
+            ends = [{end for pair in pairs for end in pair}, {end for pair in pairs_up for end in pair}]
             reasons[-1:] = [reasons[-1] + HARMLESS] if reasons and ends[0] <= ends[1] else reasons[-1:]
             because = f": {'; '.join(reasons)}" if reasons else ""
-            found.setdefault((str(key), every - len(own), every, because), []).append(flow)
-    return [(f"{subflows_of(flows, some, every)} never came up{why}", key) for (key, some, every, why), flows in found.items()]
+            never_up.setdefault((str(key), every - len(pairs_up), every, because), []).append(flow)
+    return [(f"{subflows_of(flows, some, every)} never came up{why}", key) for (key, some, every, why), flows in never_up.items()]
 
 
-def _asked(scenario: Mapping[str, Any], known: dict[str, Any]) -> list[tuple[str, int, list[tuple[str, str]], list[tuple[str, str]]]]:
+def _asked(scenario: Mapping[str, Any], pairs_of: dict[str, Any]) -> list[tuple[str, int, list[tuple[str, str]], list[tuple[str, str]]]]:
     """Of each MPTCP flow how many subflows it asks for, between which addresses, and between which no route leads."""
     links = [(link["name"], link["a"], link["b"]) for link in scenario["links"]]
     flows = [{name: value for name, value in flow.items() if name not in ("cc", "app", "start_ns")} for flow in scenario["flows"]]
     network = json.dumps([scenario["nodes"], links, scenario.get("tunnels"), flows, bool(scenario.get("kernel"))], sort_keys=True)
-    if network not in known:
-        known[network] = []
+    if network not in pairs_of:
+        pairs_of[network] = []
         for flow in scenario["flows"]:
             if flow["transport"] == "mptcp":
                 pairs, manager = asked(scenario, flow), flow["mptcp"]["path_manager"]
                 every = manager["subflows"] if manager["kind"] == "ndiffports" else len(pairs)
-                known[network].append((flow["name"], every, pairs, unjoined(scenario, flow)))
-    found: list[tuple[str, int, list[tuple[str, str]], list[tuple[str, str]]]] = known[network]
-    return found
+                pairs_of[network].append((flow["name"], every, pairs, unjoined(scenario, flow)))
+    asked_pairs: list[tuple[str, int, list[tuple[str, str]], list[tuple[str, str]]]] = pairs_of[network]
+    return asked_pairs
 
 
 def _tunnels(material: Material) -> list[tuple[str, str]]:
     """Tunnels, and paths of tunnels, that carried nothing."""
     if material.tunnel_paths.empty:
         return []
-    found = []
+    sentences = []
     ways = material.tunnel_paths.drop_duplicates(["key", "tunnel", "a_to_b", "path"])
-    for (key, tunnel), own in ways.groupby(["key", "tunnel"], sort=False):
-        if not own["packets_sent"].sum():
-            found.append((f"the tunnel {tunnel} carried nothing{_bypassed(material.scenarios[str(key)], str(tunnel))}", str(key)))
+    for (key, tunnel), tunnel_ways in ways.groupby(["key", "tunnel"], sort=False):
+        if not tunnel_ways["packets_sent"].sum():
+            sentences.append((f"the tunnel {tunnel} carried nothing{_bypassed(material.scenarios[str(key)], str(tunnel))}", str(key)))
             continue
-        for row in own[(own["packets_sent"] > 0) & (own["packets_received"] == 0)].to_dict("records"):
+        for row in tunnel_ways[(tunnel_ways["packets_sent"] > 0) & (tunnel_ways["packets_received"] == 0)].to_dict("records"):
             sentence = (
                 f"of {row['packets_sent']:.0f} packets that the tunnel {tunnel} sent from {row['source']} to {row['destination']} none came"
             )
-            found.append((sentence, str(key)))
-    return found
+            sentences.append((sentence, str(key)))
+    return sentences
 
 
 def _bypassed(scenario: Mapping[str, Any], name: str) -> str:
     if any(hop.link == name for flow in scenario["flows"] for path in paths(scenario, flow) for hop in path.hops):
         return ""
-    tunnel = next(each for each in scenario["tunnels"] if each["name"] == name)
+    tunnel = next(entry for entry in scenario["tunnels"] if entry["name"] == name)
     ends = " and ".join(tunnel[end]["address"] for end in ("a", "b"))
     return f": no flow goes through it; one does whose `client_address` and `server_address` are {ends}"
 

@@ -58,13 +58,13 @@ def _named(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def write_report(
-    results: Results, folder: Path | None = None, made: Material | None = None, figures: Sequence[str] = ("svg", "png")
+    results: Results, folder: Path | None = None, tables: Material | None = None, figures: Sequence[str] = ("svg", "png")
 ) -> Path:
     """Writes report.html and figures/ (files of these kinds: svg, png, pdf) into the results folder, or another one; gives the page's path.
 
-    `made` is the material of these results where the caller has it already.
+    `tables` are the material of these results where the caller has it already.
     """
-    return write(made or material(results), results.folder if folder is None else folder, figures)
+    return write(tables or material(results), results.folder if folder is None else folder, figures)
 
 
 def _published(results: Results, study: Study) -> pd.DataFrame | None:
@@ -103,7 +103,7 @@ def _repeat(results: Results, study: Study) -> list[str]:
 def _versions(results: Results) -> dict[str, str]:
     engines = {f"engine {name}": str(version) for name, version in results.manifest["engines"].items()}
     try:
-        own = {"polypath": metadata.version("polypath")}
+        versions = {"polypath": metadata.version("polypath")}
     except metadata.PackageNotFoundError:
-        own = {}
-    return {**own, **engines, "page made with": f"Python {platform.python_version()}, Altair {metadata.version('altair')}"}
+        versions = {}
+    return {**versions, **engines, "page made with": f"Python {platform.python_version()}, Altair {metadata.version('altair')}"}

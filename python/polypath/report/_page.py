@@ -20,13 +20,13 @@ from ._claims import ClaimView, claims_of, verdicts
 from ._compare import ComparisonView, view
 from ._conclusion import conclusion, highlights
 from ._fairness import FairnessView
+from ._format import number, percent, several
 from ._headlines import headlines
 from ._material import GOODPUT, Material, experiments, varied, with_limits
 from ._notes import notes
 from ._segments import mtu_searches
 from ._tables import Cell, Column, Table
 from ._timing import timing, warnings
-from ._words import number, percent, several
 
 RESULTS = "Results"
 
@@ -51,8 +51,8 @@ class ExperimentView:
 
     @property
     def figures(self) -> list[Figure]:
-        own = [self.bars, *(each.bars for each in self.answers)]
-        return [*(figure for figure in own if figure is not None), *(self.fairness.figures if self.fairness else ()), *self.over_time]
+        drawn = [self.bars, *(answer.bars for answer in self.answers)]
+        return [*(figure for figure in drawn if figure is not None), *(self.fairness.figures if self.fairness else ()), *self.over_time]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,13 +99,13 @@ class Page:
     @property
     def figures(self) -> list[Figure]:
         compared = self.comparison.figures if self.comparison else ()
-        return [self.topology, *(figure for each in self.experiments for figure in each.figures), *compared]
+        return [self.topology, *(figure for experiment in self.experiments for figure in experiment.figures), *compared]
 
     @property
     def topology_lies_across(self) -> bool:
         """Whether the drawing of the network is printed on a page of its own, across: upright paper would make its letters too small."""
-        found = re.search(r'viewBox="\S+ \S+ (\S+)', self.topology.svg)
-        return found is not None and float(found[1]) > _WIDEST_UPRIGHT
+        match = re.search(r'viewBox="\S+ \S+ (\S+)', self.topology.svg)
+        return match is not None and float(match[1]) > _WIDEST_UPRIGHT
 
 
 _WIDEST_UPRIGHT = 950.0
@@ -166,11 +166,11 @@ def _experiment(name: str, rows: pd.DataFrame, material: Material, never_up: Seq
     goodputs, sent = (greedy, rows[bulk]) if bulk.any() else (table, rows)
     # A study with one experiment without a title needs no word for it.
     lead = "" if title == RESULTS else title
-    own = [" ".join(headlines(lead, rows, greedy, names))] if bulk.any() else []
+    first = [" ".join(headlines(lead, rows, greedy, names))] if bulk.any() else []
     return ExperimentView(
         name=name,
         title=title,
-        headlines=[*own, *(each.headline for each in answers)],
+        headlines=[*first, *(answer.headline for answer in answers)],
         answers=answers,
         bars=_figures.bars(name, rows, greedy, names, material) if bulk.any() else None,
         results=_tables.results(sent, goodputs, names, material),
@@ -187,9 +187,9 @@ def _experiment(name: str, rows: pd.DataFrame, material: Material, never_up: Seq
     )
 
 
-def _facts(runs: pd.DataFrame, claims: Sequence[ClaimView], platforms: Sequence[str], told: Mapping[str, str]) -> list[Fact]:
-    """`told`: those of the study itself; where it has some, the report adds none of its own about applications."""
-    facts = [Fact(value=value, words=words) for words, value in told.items()]
+def _facts(runs: pd.DataFrame, claims: Sequence[ClaimView], platforms: Sequence[str], highlights: Mapping[str, str]) -> list[Fact]:
+    """`highlights`: those of the study itself; where it has some, the report adds none of its own about applications."""
+    facts = [Fact(value=value, words=words) for words, value in highlights.items()]
     if claims:
         # With several platforms the last one, the reference, decides.
         kinds = {verdict: sum(claim.decisions[0].verdict is verdict for claim in claims) for verdict in Verdict}
@@ -201,20 +201,20 @@ def _facts(runs: pd.DataFrame, claims: Sequence[ClaimView], platforms: Sequence[
             alike = sum(claim.agreed for claim in claims)
             facts.append(Fact(value=f"{alike} of {len(claims)}", words="claims have the same verdict wherever they were measured"))
     several_kinds = runs["application"].nunique() > 1
-    for kind in applications_in(runs) if not told else ():
+    for kind in applications_in(runs) if not highlights else ():
         main = kind.main
         if runs.loc[runs["application"] == kind.name, main.column].notna().any():
-            own = main.scale * runs.loc[runs["application"] == kind.name, main.column]
-            best = own.max() if main.better == "higher" else own.min()
-            what = "highest" if main.better == "higher" else "lowest"
+            values = main.scale * runs.loc[runs["application"] == kind.name, main.column]
+            best = values.max() if main.better == "higher" else values.min()
+            extreme = "highest" if main.better == "higher" else "lowest"
             facts.append(
                 Fact(
                     value=number(best, main.digits),
-                    words=f"{main.unit}, the {what} {main.head} of a run" + several_kinds * f" ({kind.name})",
+                    words=f"{main.unit}, the {extreme} {main.head} of a run" + several_kinds * f" ({kind.name})",
                 )
             )
     finite = runs[runs["share_all"].notna() & (runs["application"] == _answers.BULK)].drop_duplicates("key")
-    if len(finite) and not told:
+    if len(finite) and not highlights:
         facts.append(Fact(value=percent(finite["share_all"].median()), words="of what the links allow, median of the runs"))
     facts.append(Fact(value=str(runs["key"].nunique()), words=f"runs, {runs['seed'].nunique()} seed{'s' * (runs['seed'].nunique() > 1)}"))
     return facts
@@ -248,7 +248,7 @@ def _bounds(scenario: Mapping[str, Any], named: Mapping[tuple[str, str], str]) -
 
 
 def _setup(scenario: Mapping[str, Any], material: Material) -> list[tuple[str, str]]:
-    found = []
+    facts = []
     for flow in scenario["flows"]:
         start, end = (edge / 1e9 for edge in flow["window_ns"])
         ends = (flow["client"], flow["server"]) if flow.get("direction") != "download" else (flow["server"], flow["client"])
@@ -260,25 +260,25 @@ def _setup(scenario: Mapping[str, Any], material: Material) -> list[tuple[str, s
             if flow["mptcp"].get("scheduler"):
                 words.append(f"scheduler {flow['mptcp']['scheduler']}")
         words.append(f"measured from {start:g} to {end:g} s after the connection stood")
-        found.append((f"Flow {flow['name']}", ", ".join(words)))
+        facts.append((f"Flow {flow['name']}", ", ".join(words)))
     for name, rows in experiments(material).items():
         axes = [
             f"{parameter}: {', '.join(dict.fromkeys(str(value) for value in rows[parameter].dropna()))}"
             for parameter in material.parameters
             if parameter in rows and rows[parameter].notna().any()
         ]
-        found.append((f"Experiment {name}", "; ".join(axes) or "one cell"))
+        facts.append((f"Experiment {name}", "; ".join(axes) or "one cell"))
     for name, about in mtu_searches(material, material.runs).items():
-        found.append((f"Search for the MTU {name}", about))
+        facts.append((f"Search for the MTU {name}", about))
     for node in scenario["nodes"]:
         if node.get("sysctl"):
             settings = ", ".join(f"{key} = {_setting(value)}" for key, value in node["sysctl"].items())
-            found.append((f"Settings of {node['name']}", settings))
-    return found
+            facts.append((f"Settings of {node['name']}", settings))
+    return facts
 
 
 def _setting(value: Any) -> str:
-    return " ".join(str(each) for each in value) if isinstance(value, Sequence) and not isinstance(value, str) else str(value)
+    return " ".join(str(item) for item in value) if isinstance(value, Sequence) and not isinstance(value, str) else str(value)
 
 
 def _seconds(app: Mapping[str, Any]) -> str:

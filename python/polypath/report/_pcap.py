@@ -14,9 +14,9 @@ import pandas as pd
 from polypath.pcap import complaints, contents, series_table
 from polypath.plot import Figure, over_time, progress, size_histogram
 
+from ._format import number, percent, several
 from ._page import Fact
 from ._tables import Cell, Column, Table
-from ._words import number, percent, several
 from ._write import rendered, replace
 
 DRAWN = 8
@@ -77,7 +77,7 @@ def write_captures(report: Mapping[str, Any], target: Path, kernel: KernelEvents
 
 def capture_page(report: Mapping[str, Any], kernel: KernelEvents | None = None) -> CapturePage:
     """Everything that the template shows."""
-    ordered = sorted(enumerate(report["connections"]), key=lambda each: (-_bytes(each[1]), each[0]))
+    ordered = sorted(enumerate(report["connections"]), key=lambda numbered: (-_bytes(numbered[1]), numbered[0]))
     series = series_table(report).to_pandas()
     files = [Path(file["name"]).name for file in report["files"]]
     return CapturePage(
@@ -119,14 +119,14 @@ def _kind(kind: str) -> str:
 
 def _facts(report: Mapping[str, Any]) -> list[Fact]:
     connections = report["connections"]
-    directions = [direction for each in connections for subflow in each["subflows"] for direction in subflow["directions"]]
+    directions = [direction for connection in connections for subflow in connection["subflows"] for direction in subflow["directions"]]
     segments = sum(direction["segments"] for direction in directions)
     again = sum(direction["retransmissions"] for direction in directions)
-    goodput = max((data["goodput_bps"] for each in connections for data in each["data"]), default=0.0)
-    multipath = sum(each["kind"] != "tcp" for each in connections)
+    goodput = max((data["goodput_bps"] for connection in connections for data in connection["data"]), default=0.0)
+    multipath = sum(connection["kind"] != "tcp" for connection in connections)
     return [
         Fact(value=str(len(connections)), words=f"connection{_s(len(connections))}, {multipath} of them Multipath TCP"),
-        Fact(value=str(sum(len(each["subflows"]) for each in connections)), words="subflows: the TCP connections on the wire"),
+        Fact(value=str(sum(len(connection["subflows"]) for connection in connections)), words="subflows: the TCP connections on the wire"),
         Fact(value=f"{number(goodput / 1e6)}", words="Mbit/s, the highest goodput of a connection"),
         Fact(value=percent(again / segments) if segments else "–", words="of the segments with data were sent again"),
     ]
@@ -151,19 +151,19 @@ def _overview(ordered: Sequence[tuple[int, Mapping[str, Any]]]) -> Table:
         Column(title="What stands out", numeric=False),
     ]
     rows = []
-    for _, each in ordered[:LISTED]:
-        first = each["subflows"][0]
-        sent = [data["acked_bytes"] for data in each["data"]]
-        main = each["data"][0 if sent[0] >= sent[1] else 1]
+    for _, connection in ordered[:LISTED]:
+        first = connection["subflows"][0]
+        sent = [data["acked_bytes"] for data in connection["data"]]
+        main = connection["data"][0 if sent[0] >= sent[1] else 1]
         rows.append(
             [
                 Cell(text=f"{first['client']} → {first['server']}", css="words"),
-                Cell(text=_kind(each["kind"]), css="name"),
-                Cell(text=str(len(each["subflows"]))),
+                Cell(text=_kind(connection["kind"]), css="name"),
+                Cell(text=str(len(connection["subflows"]))),
                 Cell(text=number(sent[0] / 1e6)),
                 Cell(text=number(sent[1] / 1e6)),
                 Cell(text=number(main["goodput_bps"] / 1e6), css="strong"),
-                Cell(text=each["diagnosis"][0] if each["diagnosis"] else "nothing", css="words"),
+                Cell(text=connection["diagnosis"][0] if connection["diagnosis"] else "nothing", css="words"),
             ]
         )
     note = f"The {LISTED} of {len(ordered)} connections that carried most." if len(ordered) > LISTED else ""
@@ -195,12 +195,12 @@ def _messages(report: Mapping[str, Any]) -> Table | None:
     rows = [
         [
             Cell(text=Path(file["name"]).name, css="name"),
-            Cell(text=f"{each['protocol']} {each['name']}", css="words"),
-            Cell(text=f"{each['kind']}/{each['code']}"),
-            Cell(text=str(each["count"])),
+            Cell(text=f"{message['protocol']} {message['name']}", css="words"),
+            Cell(text=f"{message['kind']}/{message['code']}"),
+            Cell(text=str(message["count"])),
         ]
         for file in report["files"]
-        for each in file["icmp"]
+        for message in file["icmp"]
     ]
     columns = [
         Column(title="File", numeric=False),
@@ -213,13 +213,13 @@ def _messages(report: Mapping[str, Any]) -> Table | None:
 
 def _connection(number_of: int, connection: Mapping[str, Any], series: pd.DataFrame) -> ConnectionView:
     names = line_names(connection)
-    own = series[series["connection"] == number_of]
+    samples = series[series["connection"] == number_of]
     directions = []
     for side, sender in enumerate(SENDERS):
         sent = sum(subflow["directions"][side]["bytes"] for subflow in connection["subflows"])
         if sent >= LITTLE:
-            made = _figures(f"connection-{number_of}-{sender}", connection, side, names, own[own["sender"] == sender])
-            directions.append(DirectionView(title=f"What the {sender} sent", figures=made))
+            figures = _figures(f"connection-{number_of}-{sender}", connection, side, names, samples[samples["sender"] == sender])
+            directions.append(DirectionView(title=f"What the {sender} sent", figures=figures))
     return ConnectionView(
         name=f"connection-{number_of}",
         title=_title(connection),
@@ -233,11 +233,11 @@ def _connection(number_of: int, connection: Mapping[str, Any], series: pd.DataFr
 
 def line_names(connection: Mapping[str, Any]) -> list[str]:
     """A subflow's name in legends: its number, and its addresses where they are short; the table has the ports."""
-    marks = [" (join, backup)" if each["backup"] else " (join)" if each["is_join"] else "" for each in connection["subflows"]]
-    bare = [tuple(each[end].rpartition(":")[0] for end in SENDERS) for each in connection["subflows"]]
-    names = [f"{place + 1}: {client} → {server}{mark}" for place, ((client, server), mark) in enumerate(zip(bare, marks, strict=True))]
+    marks = [" (join, backup)" if subflow["backup"] else " (join)" if subflow["is_join"] else "" for subflow in connection["subflows"]]
+    bare = [tuple(subflow[end].rpartition(":")[0] for end in SENDERS) for subflow in connection["subflows"]]
+    names = [f"{index + 1}: {client} → {server}{mark}" for index, ((client, server), mark) in enumerate(zip(bare, marks, strict=True))]
     if max(len(name) for name in names) > LONGEST_NAME:
-        names = [f"subflow {place + 1}{mark}" for place, mark in enumerate(marks)]
+        names = [f"subflow {index + 1}{mark}" for index, mark in enumerate(marks)]
     return names
 
 
@@ -273,12 +273,12 @@ def _subflows(connection: Mapping[str, Any]) -> Table:
         Column(title="Window full", help="Share of the time in which the receive window had no room for a segment"),
     ]
     rows = []
-    for place, subflow in enumerate(connection["subflows"]):
+    for index, subflow in enumerate(connection["subflows"]):
         mark = " (join, backup)" if subflow["backup"] else " (join)" if subflow["is_join"] else ""
         for sender, sent in zip(SENDERS, subflow["directions"], strict=True):
             if sender == "server" and not sent["segments"]:
                 continue
-            name = f"{place + 1}: {subflow['client']} → {subflow['server']}{mark}" if sender == "client" else ""
+            name = f"{index + 1}: {subflow['client']} → {subflow['server']}{mark}" if sender == "client" else ""
             rows.append(
                 [
                     Cell(text=name, css="ends"),
@@ -320,16 +320,16 @@ def _errors(connection: Mapping[str, Any], names: Sequence[str]) -> Table | None
     rows = [
         [
             Cell(text=name, css="ends"),
-            Cell(text=f"{each['protocol']} {each['name']}", css="name"),
-            Cell(text=each["from"], css="words"),
-            Cell(text=each["about"]),
-            Cell(text=number(each["first_s"], 3)),
-            Cell(text=str(each["count"])),
-            Cell(text=str(each["mtu"] or "–")),
-            Cell(text=str(each["longer_after"]) if each["mtu"] else "–"),
+            Cell(text=f"{message['protocol']} {message['name']}", css="name"),
+            Cell(text=message["from"], css="words"),
+            Cell(text=message["about"]),
+            Cell(text=number(message["first_s"], 3)),
+            Cell(text=str(message["count"])),
+            Cell(text=str(message["mtu"] or "–")),
+            Cell(text=str(message["longer_after"]) if message["mtu"] else "–"),
         ]
         for name, subflow in zip(names, connection["subflows"], strict=True)
-        for each in subflow["icmp"]
+        for message in subflow["icmp"]
     ]
     return Table(columns=columns, rows=rows) if rows else None
 
@@ -340,12 +340,12 @@ def _figures(prefix: str, connection: Mapping[str, Any], side: int, names: Seque
     subflows["line"] = [names[int(number)] for number in subflows["subflow"]]
     whole = rows[rows["subflow"].isna()]
     carried = [name for name, subflow in zip(names, connection["subflows"], strict=True) if subflow["directions"][side]["segments"]]
-    made = [_goodput(prefix, subflows, names), _progress(prefix, connection, subflows, names, side)]
+    figures = [_goodput(prefix, subflows, names), _progress(prefix, connection, subflows, names, side)]
     rtt = subflows[subflows["rtt_ms"].notna()]
     if len(rtt):
         caption = "From a segment that was sent once to the acknowledgement that covers it; means of short spans of time."
-        made.append(over_time(f"{prefix}-rtt", "Round-trip time", caption, rtt, "rtt_ms", "RTT, ms", lines=names))
-    made.append(_window(prefix, whole, receiver))
+        figures.append(over_time(f"{prefix}-rtt", "Round-trip time", caption, rtt, "rtt_ms", "RTT, ms", lines=names))
+    figures.append(_window(prefix, whole, receiver))
     sizes = pd.DataFrame(
         [
             {"line": name, "bytes": size, "segments": count}
@@ -357,8 +357,8 @@ def _figures(prefix: str, connection: Mapping[str, Any], side: int, names: Seque
         f"Payload of the segments that the {sender} sent, bytes, and which share of the subflow's segments had it. Most are as long as the "
         "path lets them be, if enough data waits."
     )
-    made.append(size_histogram(f"{prefix}-sizes", "Segment sizes", caption, sizes, names if carried else []))
-    return made
+    figures.append(size_histogram(f"{prefix}-sizes", "Segment sizes", caption, sizes, names if carried else []))
+    return figures
 
 
 def _goodput(prefix: str, subflows: pd.DataFrame, names: Sequence[str]) -> Figure:
@@ -367,11 +367,11 @@ def _goodput(prefix: str, subflows: pd.DataFrame, names: Sequence[str]) -> Figur
     step = max(until / 100, float(subflows["bin_s"].max()))
     count = max(1, math.ceil(until / step))
     parts = []
-    for line, own in subflows.groupby("line", sort=False):
+    for line, samples in subflows.groupby("line", sort=False):
         # How much had arrived until the end of each span; between bins nothing was.
         ends = [(index + 1) * step for index in range(count)]
-        place = (own["time_s"] + own["bin_s"] / 2).searchsorted(ends)
-        arrived = [0, *[int(own["delivered_bytes"].iloc[at - 1]) if at else 0 for at in place]]
+        bins = (samples["time_s"] + samples["bin_s"] / 2).searchsorted(ends)
+        arrived = [0, *[int(samples["delivered_bytes"].iloc[at - 1]) if at else 0 for at in bins]]
         rate = [(after - before) * 8 / step / 1e6 for before, after in itertools.pairwise(arrived)]
         parts.append(pd.DataFrame({"label": "", "line": line, "time_s": [end - step / 2 for end in ends], "mbps": rate}))
     caption = (
@@ -387,10 +387,10 @@ def _progress(prefix: str, connection: Mapping[str, Any], subflows: pd.DataFrame
     drawn = subflows[["line", "time_s"]].assign(reached_mb=reached / 1e6, again_mb=subflows["reinjected_dsn"].astype(float) / 1e6)
     events = pd.DataFrame(
         [
-            {"time_s": each["first_s"], "words": f"{each['name']}" + (f": {each['mtu']} bytes" if each["mtu"] else "")}
+            {"time_s": message["first_s"], "words": f"{message['name']}" + (f": {message['mtu']} bytes" if message["mtu"] else "")}
             for subflow in connection["subflows"]
-            for each in subflow["icmp"]
-            if each["about"] == SENDERS[side]
+            for message in subflow["icmp"]
+            if message["about"] == SENDERS[side]
         ],
         columns=["time_s", "words"],
     )

@@ -14,15 +14,15 @@ _NOTHING = Drawing(svg="", files={})
 
 def plot(results: Results, what: str, experiment: str | None = None) -> Figure:
     """A figure of the report of these results; nothing else is drawn. `Results.plot` says what there is."""
-    experiments = [str(each) for each in results.runs["experiment"].unique()] if experiment is None else [experiment]
+    experiments = [str(name) for name in results.runs["experiment"].unique()] if experiment is None else [experiment]
     # As a figure is called; else the one of each experiment; else the one over time.
-    meant = [[what], *([f"{before}{what}-{each}" for each in experiments] for before in ("", _OVER_TIME))]
+    meant = [[what], *([f"{before}{what}-{name}" for name in experiments] for before in ("", _OVER_TIME))]
     with drawn_as(KINDS, lambda name, _: None if any(name in names for names in meant) else _NOTHING):
         there = {figure.name: figure for figure in page(material(results)).figures}
     for names in meant:
-        found = [there[name] for name in names if name in there]
-        if len(found) == 1:
-            return found[0]
-        if found:
+        figures = [there[name] for name in names if name in there]
+        if len(figures) == 1:
+            return figures[0]
+        if figures:
             raise ValueError(f'"{what}" is a figure of several experiments; say which with `experiment`: {", ".join(experiments)}')
     raise ValueError(f'there is no figure "{what}"; there are {", ".join(there)}')

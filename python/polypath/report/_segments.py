@@ -16,12 +16,12 @@ def mtu_searches(material: Material, rows: pd.DataFrame) -> dict[str, str]:
     """The searches that hosts of these runs name, and what each does, with the version of the program that it follows."""
     scenarios = [material.scenarios[key] for key in dict.fromkeys(rows["key"])]
     names = dict.fromkeys(node["mtu_search"] for scenario in scenarios for node in scenario["nodes"] if node.get("mtu_search"))
-    known = dict(_native.mtu_searches())
-    return {name: known[name][:1].lower() + known[name][1:].removesuffix(".") for name in names}
+    searches = dict(_native.mtu_searches())
+    return {name: searches[name][:1].lower() + searches[name][1:].removesuffix(".") for name in names}
 
 
 def segments(material: Material, rows: pd.DataFrame) -> list[float]:
     """Of each row the segment size at the end of its run."""
-    own = material.subflows[material.subflows["established_s"].notna()].drop_duplicates(["key", "flow", "subflow"])
-    sizes = own.groupby(["key", "flow"])["mss"].mean().to_dict()
-    return [float(sizes.get(place, float("nan"))) for place in zip(rows["key"], rows["flow"], strict=True)]
+    established = material.subflows[material.subflows["established_s"].notna()].drop_duplicates(["key", "flow", "subflow"])
+    sizes = established.groupby(["key", "flow"])["mss"].mean().to_dict()
+    return [float(sizes.get(flow, float("nan"))) for flow in zip(rows["key"], rows["flow"], strict=True)]

@@ -11,8 +11,8 @@ import pandas as pd
 
 from polypath.analysis import PLATFORM, ClaimResult, bare, gains, limits_of_cells, of_paths, single_paths, summarise
 
+from ._format import count, mean_ci, number, percent, share_of_paths
 from ._material import GOODPUT, Material, label, published_beside
-from ._words import count, mean_ci, number, percent, share_of_paths
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,8 +74,8 @@ def cells(rows: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
 
 def results(rows: pd.DataFrame, table: pd.DataFrame, names: Sequence[str], material: Material) -> Table:
     """What each cell (of `cells`) reached, what was possible, and what limited it."""
-    own = _baselines_of(rows, material)
-    beside_tcp = gains(rows, own, names)
+    baselines = _baselines_of(rows, material)
+    beside_tcp = gains(rows, baselines, names)
     table = table.merge(beside_tcp[[*names, "flow", "best_single", "gain"]], on=[*names, "flow"], how="left")
     transfers = bool(table["completion_s"].notna().any())
     many = rows["flow"].nunique() > 1
@@ -132,10 +132,10 @@ def results(rows: pd.DataFrame, table: pd.DataFrame, names: Sequence[str], mater
 
 def reasons(table: pd.DataFrame) -> list[tuple[str, str]]:
     """What limited the cells (label, limited_by, why) in a sentence each; cells of one sentence stand together."""
-    found: dict[str, list[str]] = {}
+    labels_of: dict[str, list[str]] = {}
     for _, row in table.iterrows():
-        found.setdefault(str(row["why"]), []).append(str(row["label"]))
-    return [(", ".join(labels) if len(found) > 1 else "All", why) for why, labels in found.items()]
+        labels_of.setdefault(str(row["why"]), []).append(str(row["label"]))
+    return [(", ".join(labels) if len(labels_of) > 1 else "All", why) for why, labels in labels_of.items()]
 
 
 _SIZES = {
@@ -146,10 +146,10 @@ _SIZES = {
 
 def paths(rows: pd.DataFrame, names: Sequence[str], subflows: pd.DataFrame, named: PathNames, why: Sequence[str] = ()) -> Table:
     """Each subflow of each cell: its share of the work, and the figures of its path. `why`: of those that never came up."""
-    own = subflows[subflows["key"].isin(rows["key"])]
+    shown = subflows[subflows["key"].isin(rows["key"])]
     # Fullmesh asks for a subflow between every two addresses; those that no route joins never come up, and say nothing.
-    never = own[own["established_s"].isna()]
-    own = own[own["established_s"].notna()]
+    never = shown[shown["established_s"].isna()]
+    shown = shown[shown["established_s"].notna()]
     metrics = [
         "acked_mbps",
         "mean_srtt_ms",
@@ -162,9 +162,9 @@ def paths(rows: pd.DataFrame, names: Sequence[str], subflows: pd.DataFrame, name
         "busy_s",
     ]
     # Only where something was captured.
-    sizes = [name for name in ("segment_usual_bytes", "packet_max_acked_bytes") if name in own and bool(own[name].notna().any())]
-    table = summarise(own, [*names, "flow", "subflow", "source", "destination"], [*metrics, *sizes])
-    flows = own["flow"].nunique()
+    sizes = [name for name in ("segment_usual_bytes", "packet_max_acked_bytes") if name in shown and bool(shown[name].notna().any())]
+    table = summarise(shown, [*names, "flow", "subflow", "source", "destination"], [*metrics, *sizes])
+    flows = shown["flow"].nunique()
     columns = [
         Column(title="Cell", numeric=False),
         Column(
@@ -202,7 +202,11 @@ def paths(rows: pd.DataFrame, names: Sequence[str], subflows: pd.DataFrame, name
             ]
         )
         last = name
-    return Table(columns=columns, rows=body, note=" ".join([_never_up(never), *(f"{each[:1].upper()}{each[1:]}." for each in why)]).strip())
+    return Table(
+        columns=columns,
+        rows=body,
+        note=" ".join([_never_up(never), *(f"{sentence[:1].upper()}{sentence[1:]}." for sentence in why)]).strip(),
+    )
 
 
 def _never_up(never: pd.DataFrame) -> str:
@@ -232,11 +236,11 @@ ORDER = [
 
 def order(rows: pd.DataFrame, names: Sequence[str]) -> Table | None:
     """How long the application's bytes took, and what waited for what came before it; nothing where no engine told."""
-    known = rows[rows["byte_delay_p50_ms"].notna()] if "byte_delay_p50_ms" in rows else rows.iloc[:0]
-    if known.empty:
+    with_delay = rows[rows["byte_delay_p50_ms"].notna()] if "byte_delay_p50_ms" in rows else rows.iloc[:0]
+    if with_delay.empty:
         return None
-    table = summarise(known, [*names, "flow"], ORDER)
-    flows = known["flow"].nunique()
+    table = summarise(with_delay, [*names, "flow"], ORDER)
+    flows = with_delay["flow"].nunique()
     columns = [
         Column(title="Cell", numeric=False),
         Column(
@@ -358,7 +362,7 @@ def _baselines_of(rows: pd.DataFrame, material: Material) -> pd.DataFrame:
 
 
 def _title(name: Any) -> str:
-    known: Mapping[str, str] = {
+    titles: Mapping[str, str] = {
         "goodput_receiver_mbps": "goodput, receiver’s view",
         "goodput_sender_mbps": "goodput, sender’s view",
         "n": "runs",
@@ -366,7 +370,7 @@ def _title(name: Any) -> str:
         "variation": "coefficient of variation",
         "column": "published as",
     }
-    return known.get(str(name), str(name).replace("_mbps", ", Mbit/s").replace("_", " "))
+    return titles.get(str(name), str(name).replace("_mbps", ", Mbit/s").replace("_", " "))
 
 
 def _distance(deviation: float) -> str:

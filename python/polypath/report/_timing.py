@@ -8,9 +8,9 @@ import pandas as pd
 
 from polypath.analysis import PLATFORM
 
+from ._format import number, several
 from ._material import Material, label, varied
 from ._tables import Cell, Column, Table
-from ._words import number, several
 
 LATE = "late_p99_ms"
 UNTRUSTED_MARK = "*"
@@ -24,24 +24,24 @@ def untrusted(runs: pd.DataFrame) -> int:
 
 def warnings(runs: pd.DataFrame, parameters: Sequence[str] = ()) -> list[str]:
     """A sentence a platform that has runs which are not to be trusted."""
-    found = []
+    sentences = []
     if not untrusted(runs):
         return []
-    for platform, own in runs.groupby(PLATFORM, sort=False):
-        count, of = untrusted(own), own["key"].nunique()
+    for platform, platform_runs in runs.groupby(PLATFORM, sort=False):
+        count, of = untrusted(platform_runs), platform_runs["key"].nunique()
         if not count:
             continue
-        bad = own[own["trusted"].eq(False)].drop_duplicates("key")
-        names = [name for name in parameters if name in own and own[name].nunique() > 1]
+        bad = platform_runs[platform_runs["trusted"].eq(False)].drop_duplicates("key")
+        names = [name for name in parameters if name in platform_runs and platform_runs[name].nunique() > 1]
         which = [f"{label(dict(row), names, 1) if names else row['experiment']} seed {row['seed']}" for _, row in bad.iterrows()]
         latest = number(bad[LATE].max())
-        found.append(
+        sentences.append(
             f"{count} of {of} runs on {platform} {'is' if count == 1 else 'are'} not to be trusted (up to {latest} ms late at the 99th "
             f"percentile, packets lost by the emulator, or datagrams sent late), marked {UNTRUSTED_MARK}: {several(which[:6])}"
             f"{' and others' if count > 6 else ''}; "
             "the machine was busy with something else, so run them again (--again) when it is not"
         )
-    return found
+    return sentences
 
 
 def timing(material: Material) -> Table | None:
@@ -63,9 +63,9 @@ def timing(material: Material) -> Table | None:
         Column(title="Latest packet", unit="ms", help="Of all runs"),
     ]
     body = []
-    for experiment, own in timed.groupby("experiment", sort=False):
-        names = [name for name in varied(material, own) if name in own]
-        for _, cell in own.groupby(names, sort=False, dropna=False) if names else [("", own)]:
+    for experiment, experiment_runs in timed.groupby("experiment", sort=False):
+        names = [name for name in varied(material, experiment_runs) if name in experiment_runs]
+        for _, cell in experiment_runs.groupby(names, sort=False, dropna=False) if names else [("", experiment_runs)]:
             words = label(dict(cell.iloc[0]), names, 1) if names else str(experiment)
             bad = untrusted(cell)
             body.append(

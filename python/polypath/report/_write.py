@@ -29,9 +29,9 @@ _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-ur
 """A page loads nothing and runs nothing, whatever stands in a study."""
 
 
-def render(made: Page) -> str:
+def render(report_page: Page) -> str:
     """The page as HTML."""
-    return rendered("page.html.j2", page=made)
+    return rendered("page.html.j2", page=report_page)
 
 
 def rendered(template: str, **values: Any) -> str:
@@ -57,10 +57,10 @@ def write(material: Material, folder: Path, kinds: Sequence[str] = ("svg", "png"
     """
     figures = folder / FIGURES
     with drawn_as(kinds, _kept(figures, kinds)):
-        made = page(material)
+        report_page = page(material)
     figures.mkdir(parents=True, exist_ok=True)
     index = {}
-    for figure in made.figures:
+    for figure in report_page.figures:
         files = {kind: figure.file(kind) for kind in ("svg", *(kind for kind in kinds if kind != "svg"))}
         for kind in kinds:
             replace(figures / f"{figure.name}.{kind}", files[kind])
@@ -68,7 +68,7 @@ def write(material: Material, folder: Path, kinds: Sequence[str] = ("svg", "png"
         index[figure.name] = {"shows": figure.digest, **narrow, **{kind: _sha(files[kind]) for kind in kinds}}
     replace(figures / DRAWN, json.dumps(index, indent=1).encode())
     target = folder / PAGE
-    replace(target, render(made).encode())
+    replace(target, render(report_page).encode())
     return target
 
 
@@ -80,16 +80,16 @@ def _kept(folder: Path, kinds: Sequence[str]) -> Callable[[str, str], Drawing | 
         index = {}
 
     def known(name: str, digest: str) -> Drawing | None:
-        told = index.get(name, {})
-        if told.get("shows") != digest or "svg" not in told:
+        entry = index.get(name, {})
+        if entry.get("shows") != digest or "svg" not in entry:
             return None
         try:
             files = {kind: (folder / f"{name}.{kind}").read_bytes() for kind in {"svg", *kinds}}
         except OSError:
             return None
-        if any(told.get(kind) != _sha(data) for kind, data in files.items()):
+        if any(entry.get(kind) != _sha(data) for kind, data in files.items()):
             return None
-        return Drawing(svg=files.pop("svg").decode(), narrow=told.get("narrow", ""), files=files)
+        return Drawing(svg=files.pop("svg").decode(), narrow=entry.get("narrow", ""), files=files)
 
     return known
 

@@ -40,9 +40,9 @@ def captured(store: Store, run: Run) -> list[Figures]:
     """Both directions of the subflows that the captures of a finished run show, with the addresses; none where nothing was captured."""
     if not run.scenario.get("captures"):
         return []
-    known = _known(store, run)
-    if known is not None:
-        return known
+    kept = _known(store, run)
+    if kept is not None:
+        return kept
     files = sorted(place(store.folder.parent, run).glob("*.pcapng"))
     if not files:
         return []
@@ -64,18 +64,18 @@ def _known(store: Store, run: Run) -> list[Figures] | None:
     if kept is None:
         return None
     try:
-        found = json.loads(kept)
-        whole = found["format"] == FORMAT and all(map(_is_whole, found["subflows"]))
+        fields = json.loads(kept)
+        whole = fields["format"] == FORMAT and all(map(_is_whole, fields["subflows"]))
     except (ValueError, TypeError, KeyError, AttributeError):
         # It was damaged: the captures still say it.
         return None
-    return list(found["subflows"]) if whole else None
+    return list(fields["subflows"]) if whole else None
 
 
 def _is_whole(figures: Mapping[str, Any]) -> bool:
     numbers = (figures[name] for name in COLUMNS)
     ends = (figures["source"], figures["destination"])
-    return all(isinstance(end, str) for end in ends) and all(isinstance(each, int | float | None) for each in numbers)
+    return all(isinstance(end, str) for end in ends) and all(isinstance(number, int | float | None) for number in numbers)
 
 
 def _analysed(files: Sequence[Path]) -> list[Figures]:
@@ -101,7 +101,7 @@ def _figures(subflow: Mapping[str, Any], sender: str, receiver: str, sent: Mappi
         "segment_mean_bytes": sum(size * count for size, count in sizes.items()) / segments if segments else None,
         "segment_max_bytes": max(sizes, default=None),
         "packet_max_acked_bytes": sent["pmtu_seen"] or None,
-        "icmp_too_big": sum(each["count"] for each in subflow["icmp"] if each["about"] == sender and _too_big(each)),
+        "icmp_too_big": sum(message["count"] for message in subflow["icmp"] if message["about"] == sender and _too_big(message)),
     }
 
 
@@ -117,23 +117,23 @@ def matched(rows: Sequence[Mapping[str, Any]], subflows: Sequence[Figures]) -> l
     Kernels name ports, and then a row has the subflow with its two ends. The simulator's rows have addresses alone. There the subflows of
     one flow between the same two addresses stand in the order in which they began, and of several flows nobody knows which is which.
     """
-    by_ends = {(each["source"], each["destination"]): each for each in subflows}
+    by_ends = {(subflow["source"], subflow["destination"]): subflow for subflow in subflows}
     between: dict[tuple[str, str], list[Figures]] = defaultdict(list)
-    for each in subflows:
-        between[_address(each["source"]), _address(each["destination"])].append(each)
+    for subflow in subflows:
+        between[_address(subflow["source"]), _address(subflow["destination"])].append(subflow)
     asking: dict[tuple[str, str], list[int]] = defaultdict(list)
     for index, row in enumerate(rows):
         asking[_address(row["source"]), _address(row["destination"])].append(index)
-    found: list[Figures] = [{} for _ in rows]
-    for ends, own in asking.items():
-        theirs, one_flow = between[ends], len({rows[index]["flow"] for index in own}) == 1
-        for number, index in enumerate(own):
+    figures: list[Figures] = [{} for _ in rows]
+    for ends, asking_rows in asking.items():
+        theirs, one_flow = between[ends], len({rows[index]["flow"] for index in asking_rows}) == 1
+        for number, index in enumerate(asking_rows):
             exact = by_ends.get((rows[index]["source"], rows[index]["destination"]))
             if exact is not None:
-                found[index] = exact
-            elif one_flow and len(theirs) == len(own):
-                found[index] = theirs[number]
-    return found
+                figures[index] = exact
+            elif one_flow and len(theirs) == len(asking_rows):
+                figures[index] = theirs[number]
+    return figures
 
 
 def _address(end: str) -> str:
@@ -145,10 +145,10 @@ def of_connection(subflows: Sequence[Figures]) -> Figures:
     """The figures of a connection: sums over its captured subflows, and the mean over all their segments."""
     if not subflows:
         return {}
-    segments = sum(each["captured_segments"] for each in subflows)
-    payload = sum(each["captured_segments"] * (each["segment_mean_bytes"] or 0) for each in subflows)
+    segments = sum(subflow["captured_segments"] for subflow in subflows)
+    payload = sum(subflow["captured_segments"] * (subflow["segment_mean_bytes"] or 0) for subflow in subflows)
     return {
         "captured_segments": segments,
         "segment_mean_bytes": payload / segments if segments else None,
-        "icmp_too_big": sum(each["icmp_too_big"] for each in subflows),
+        "icmp_too_big": sum(subflow["icmp_too_big"] for subflow in subflows),
     }

@@ -17,23 +17,23 @@ _ALWAYS = ("key", "study", "engine", "kernel", "seed")
 def check_claims(study: Study) -> None:
     """Raises `StudyError`, with file and line, at the first one. A claim that is misspelled would otherwise be "not measured" for ever."""
     try:
-        known = _Known(study)
+        checked = _Known(study)
         for index, claim in enumerate(study.claims):
-            known.claim(("claims", index), claim)
-        known.table = "runs"
+            checked.claim(("claims", index), claim)
+        checked.table = "runs"
         if study.published is not None:
             of_subflows = columns("subflows") if SUBFLOW in study.published.keys else []
             for column, metric in study.published.compare.items():
                 if metric in of_subflows:
                     continue
-                known.metric(("published", "compare", column), metric)
-            known.selection(("published", "where"), study.published.where)
+                checked.metric(("published", "compare", column), metric)
+            checked.selection(("published", "where"), study.published.where)
         ids = [claim.id for claim in study.claims]
         texts: dict[Where, str] = {("conclusion",): study.conclusion or ""}
         texts |= {("highlights", words): words + text for words, text in study.highlights.items()}
         for where, text in texts.items():
-            for place in conclusion_places(text):
-                known.place(where, place, ids)
+            for placeholder in conclusion_places(text):
+                checked.place(where, placeholder, ids)
     except SetupError as error:
         raise located(study, error) from None
 
@@ -56,45 +56,45 @@ class _Known:
         # Any value of what is drawn may be among those that are not looked at.
         self._drawn = study.draw.names if study.draw else ()
 
-    def place(self, where: Where, place: Place, ids: Sequence[str]) -> None:
+    def place(self, where: Where, placeholder: Place, ids: Sequence[str]) -> None:
         """What a text asks of the results."""
         self.table = "runs"
-        if place.claim:
-            if place.claim not in ids:
-                raise SetupError(where, unknown("claim", place.claim, ids))
+        if placeholder.claim:
+            if placeholder.claim not in ids:
+                raise SetupError(where, unknown("claim", placeholder.claim, ids))
             return
-        self.metric(where, place.metric)
-        for name, wanted in place.where.items():
+        self.metric(where, placeholder.metric)
+        for name, wanted in placeholder.where.items():
             self.column(where, name)
             self.value(where, name, wanted)
 
     def claim(self, where: Where, claim: Any) -> None:
-        check, place = claim.check, (*where, "check")
+        check, where_check = claim.check, (*where, "check")
         self.table = claim.table
         self.metric((*where, "metric"), claim.metric)
         self.selection((*where, "where"), claim.where)
         match check.kind:
             case "order":
-                self.column((*place, "by"), check.by)
+                self.column((*where_check, "by"), check.by)
                 for index, value in enumerate(check.of):
-                    self.value((*place, "of", index), check.by, value)
+                    self.value((*where_check, "of", index), check.by, value)
             case "above" | "below":
                 for side in ("left", "right"):
                     for way, selection in _selections(getattr(check, side)):
-                        self.selection((*place, side, *way), selection)
+                        self.selection((*where_check, side, *way), selection)
             case "decides":
-                self.column((*place, "by"), check.by)
+                self.column((*where_check, "by"), check.by)
             case "varies":
                 if check.series not in self._series:
-                    raise SetupError((*place, "series"), unknown("column of the series", check.series, self._series))
+                    raise SetupError((*where_check, "series"), unknown("column of the series", check.series, self._series))
                 for index, column in enumerate(check.by):
                     if column not in self._series:
-                        self.column((*place, "by", index), column)
+                        self.column((*where_check, "by", index), column)
 
     def metric(self, where: Where, name: str) -> None:
-        known = self._columns[self.table]
-        if name not in known:
-            hint = meant(name, known) or ";"
+        available = self._columns[self.table]
+        if name not in available:
+            hint = meant(name, available) or ";"
             raise SetupError(where, f'there is no column "{name}" of the {self.table}{hint} docs/reference/results.md has all of them')
 
     def selection(self, where: Where, selection: Mapping[str, Any]) -> None:
@@ -118,5 +118,5 @@ def _selections(side: Any) -> Iterator[tuple[Where, Mapping[str, Any]]]:
     if isinstance(side, Mapping):
         yield (), side
     elif isinstance(side, tuple | list):
-        for index, each in enumerate(side):
-            yield (index,), each
+        for index, selection in enumerate(side):
+            yield (index,), selection

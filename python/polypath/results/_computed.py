@@ -78,11 +78,11 @@ def _whole(content: bytes) -> bytes:
 
 
 def _entry(key: str, files: Files) -> bytes:
-    made = hashlib.sha256(key.encode())
+    entry = hashlib.sha256(key.encode())
     for name in sorted(files):
-        made.update(f"\0{name}\0{len(files[name])}\0".encode())
-        made.update(files[name])
-    return made.digest()[:_ENTRY]
+        entry.update(f"\0{name}\0{len(files[name])}\0".encode())
+        entry.update(files[name])
+    return entry.digest()[:_ENTRY]
 
 
 def _folder() -> Path:

@@ -30,9 +30,9 @@ def cost(plan: Plan) -> Cost:
     """What is still to run; of many runs it is scaled from the first ones."""
     some = list(itertools.islice(plan.waiting(), _RUNS))
     scale = plan.expected / len(some) if some else 0.0
-    each = plan.store.mean_bytes()
+    mean = plan.store.mean_bytes()
     return Cost(
         simulated_s=scale * sum(run.scenario["duration_ns"] for run in some) / 1e9,
         packets=scale * sum(map(weight, some)) / 1e9 / _BITS_A_PACKET,
-        bytes=None if each is None else plan.expected * each,
+        bytes=None if mean is None else plan.expected * mean,
     )

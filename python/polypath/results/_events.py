@@ -20,7 +20,7 @@ Row = dict[str, Any]
 def events(scenario: Mapping[str, Any], outcome: Mapping[str, Any]) -> Iterator[Row]:
     """Every span in which a direction of a link was down, with what each flow that was under way went through."""
     end = int(outcome["simulated_ns"])
-    found = [
+    rows = [
         (int(start), min(int(until), end), link["name"], side == "a_to_b")
         for link in scenario["links"]
         for side in ("a_to_b", "b_to_a")
@@ -29,9 +29,9 @@ def events(scenario: Mapping[str, Any], outcome: Mapping[str, Any]) -> Iterator[
         for start, until in element["spans_ns"]
         if int(start) < end
     ]
-    for start, until, link, a_to_b in sorted(found):
+    for start, until, link, a_to_b in sorted(rows):
         # What comes after the next outage of the same direction is that one's affair.
-        horizon = min([other[0] for other in found if other[2:] == (link, a_to_b) and other[0] > start], default=end)
+        horizon = min([other[0] for other in rows if other[2:] == (link, a_to_b) and other[0] > start], default=end)
         for flow in outcome["flows"]:
             row = _of_flow(flow["received_100ms"], start, horizon)
             if row is not None:

@@ -31,8 +31,8 @@ class Keys:
         """The number of a key; None if it is not there."""
         at = self._place(key)
         # Zero stands for a place that is free.
-        found = int.from_bytes(self._table[at + KEY : at + _ENTRY], "little")
-        return found - 1 if found else None
+        value = int.from_bytes(self._table[at + KEY : at + _ENTRY], "little")
+        return value - 1 if value else None
 
     def add(self, key: bytes, number: int = 0) -> bool:
         """Puts a key there, or gives it another number; whether it is new."""
@@ -63,5 +63,5 @@ class Keys:
         for at in range(0, len(before), _ENTRY):
             entry = before[at : at + _ENTRY]
             if any(entry[KEY:]):
-                own = self._place(bytes(entry[:KEY]))
-                self._table[own : own + _ENTRY] = entry
+                position = self._place(bytes(entry[:KEY]))
+                self._table[position : position + _ENTRY] = entry

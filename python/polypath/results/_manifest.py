@@ -107,9 +107,9 @@ def _before(folder: Path) -> dict[str, Any]:
     """The manifest; nothing where there is none, or one that was damaged."""
     file = folder / MANIFEST
     try:
-        found: dict[str, Any] = json.loads(file.read_bytes()) if file.is_file() else {}
-        whole = isinstance(found, dict) and all(isinstance(found.get(name, kind()), kind) for name, kind in _KINDS.items())
-        return found if whole else {}
+        fields: dict[str, Any] = json.loads(file.read_bytes()) if file.is_file() else {}
+        whole = isinstance(fields, dict) and all(isinstance(fields.get(name, kind()), kind) for name, kind in _KINDS.items())
+        return fields if whole else {}
     except ValueError:
         return {}
 

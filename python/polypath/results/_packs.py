@@ -89,11 +89,11 @@ class Packs:
             number = self._index().get(bytes.fromhex(key))
             if number is None:
                 return None
-            own = self._own is not None and self._files[number] == self._own.file
-            connection = self._own.connection if own and self._own is not None else self._reader(number)
+            is_open = self._own is not None and self._files[number] == self._own.file
+            connection = self._own.connection if is_open and self._own is not None else self._reader(number)
             with _naming(self._files[number]):
-                found = connection.execute("SELECT sz, data FROM sqlar WHERE name = ?", (f"{key}/{name}",)).fetchone()
-        return None if found is None else _content(*found)
+                row = connection.execute("SELECT sz, data FROM sqlar WHERE name = ?", (f"{key}/{name}",)).fetchone()
+        return None if row is None else _content(*row)
 
     def close(self) -> None:
         """Makes whole what this object has written."""
@@ -113,11 +113,11 @@ class Packs:
         with self._lock:
             if self._where is None:
                 self._files = _whole(self._folder)
-                found = Keys()
+                keys = Keys()
                 for number, file in enumerate(self._files):
                     for key in _keys(self._reader(number), file):
-                        found.add(key, number)
-                self._where = found
+                        keys.add(key, number)
+                self._where = keys
             return self._where
 
     def _reader(self, number: int) -> sqlite3.Connection:

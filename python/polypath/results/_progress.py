@@ -57,7 +57,7 @@ class Progress:
         return self.host == socket.gethostname() and not lives(self.process)
 
 
-class Told:
+class ProgressFile:
     """Keeps the file up to date while runs end; use it as a context."""
 
     def __init__(self, folder: Path, study: str, engine: str, runs: int, threads: int) -> None:
@@ -68,7 +68,7 @@ class Told:
             study=study, engine=engine, runs=runs, begun=now, updated=now, host=socket.gethostname(), process=os.getpid(), threads=threads
         )
 
-    def __enter__(self) -> Told:
+    def __enter__(self) -> ProgressFile:
         self._write()
         return self
 

@@ -288,11 +288,11 @@ class Results:
         keys = dict.fromkeys(map(str, self.runs["key"]))
         if len(keys) > MOST_KEPT:
             return _Scenarios(self, keys)
-        found = {}
+        scenarios = {}
         for key in keys:
             with contextlib.suppress(StudyError):
-                found[key] = self.scenario(key)
-        return found
+                scenarios[key] = self.scenario(key)
+        return scenarios
 
     def readable(self, table: pd.DataFrame) -> pd.DataFrame:
         """The rows of a table whose runs can be read: others are as if they had not run."""
@@ -307,7 +307,7 @@ class Results:
         if not self._looked and len(self.scenarios) <= MOST_KEPT:
             for key in dict.fromkeys(map(str, self.baselines.get("key", ()))):
                 self._store.look(key)
-        return [*self._store.unreadable(), *self._store.told()]
+        return [*self._store.unreadable(), *self._store.cautions()]
 
     def __repr__(self) -> str:
         return f"Results({str(self.folder)!r})"

@@ -44,7 +44,7 @@ from ._computed import note
 from ._folder import DEFAULT_OUT
 from ._keys import KEY, Keys
 from ._manifest import Contents, check_owner, claim_folder, draws_before, left_out_before, versions_before, write_manifest
-from ._progress import Told
+from ._progress import ProgressFile
 from ._results import Results
 from ._store import Store, TableFiles
 from ._tables import readable, tables, types_of
@@ -232,7 +232,7 @@ def _modelled_on(study: Study, kernel: str, modelled: Sequence[str]) -> Study:
     """The study as if it had asked for this kernel; a host that names one keeps its own."""
     if kernel not in modelled:
         raise StudyError(unknown("kernel", kernel, modelled))
-    experiments = {name: each.model_copy(update={"kernel": None}) for name, each in study.experiments.items()}
+    experiments = {name: experiment.model_copy(update={"kernel": None}) for name, experiment in study.experiments.items()}
     return study.replace(kernel=kernel, **({"experiments": experiments} if experiments else {}))
 
 
@@ -264,14 +264,14 @@ def execute(
         EngineError: The same where the engine is at fault.
     """
     failures = _carry_out(plan, workers, on, progress, tell)
-    known = plan.runs if plan.whole and not plan.large else None
+    known_runs = plan.runs if plan.whole and not plan.large else None
     contents = assemble(
         plan.study,
         plan.engine,
         plan.folder,
         kernel=plan.kernel,
         left_out=plan.left_out,
-        known=known,
+        known_runs=known_runs,
         draws=plan.draws,
         store=plan.store,
     )
@@ -293,14 +293,14 @@ def _carry_out(
         plan.look_again()
     failures: list[_Failure] = []
     threads = workers or plan.engine.workers or os.cpu_count() or 1
-    with closing(store), Told(plan.folder, plan.study.name, plan.engine.name, plan.expected, threads) as told:
+    with closing(store), ProgressFile(plan.folder, plan.study.name, plan.engine.name, plan.expected, threads) as progress_file:
 
         def heard(state: State) -> None:
-            told.machines(state)
+            progress_file.machines(state)
             tell(state)
 
         for run in _finished(plan, store, threads, on, failures, heard):
-            told.ended(failures)
+            progress_file.ended(failures)
             if progress is not None:
                 progress(run)
     return failures
@@ -326,13 +326,13 @@ def _raise(plan: Plan, failures: list[_Failure]) -> None:
     alike: dict[str, list[str]] = {}
     for failure in failures:
         alike.setdefault(failure.sentence, []).append(failure.run.label)
-    told = [f"{plan.study.name}: {sentence} ({_places(labels)})" for sentence, labels in list(alike.items())[:_TOLD]]
+    sentences = [f"{plan.study.name}: {sentence} ({_places(labels)})" for sentence, labels in list(alike.items())[:_TOLD]]
     if len(failures) > 1:
         silent = sum(map(len, list(alike.values())[_TOLD:]))
         not_named = f", {silent} of them not named here" if silent else ""
-        told.append(f"{len(failures)} runs failed{not_named}; the others are kept")
+        sentences.append(f"{len(failures)} runs failed{not_named}; the others are kept")
     kind = StudyError if any(failure.of_study for failure in failures) else EngineError
-    raise kind("\n".join(told))
+    raise kind("\n".join(sentences))
 
 
 def _places(labels: Sequence[str]) -> str:
@@ -385,13 +385,13 @@ def assemble(
     *,
     kernel: str | None = None,
     left_out: Iterable[str] = (),
-    known: Iterable[Run] | None = None,
+    known_runs: Iterable[Run] | None = None,
     draws: Collection[int] | None = None,
     store: Store | None = None,
 ) -> Contents:
     """Writes the tables of all finished runs: those of this engine first, then those of any other that this study was run on.
 
-    `known` are all runs of the study on this engine and kernel, where the caller has them; `draws` those of a large study that were run
+    `known_runs` are all runs of the study on this engine and kernel, if the caller has them; `draws` those of a large study that ran
     now, if not all: the tables have them and those that they had before. `store` is that of the folder, where the caller has looked at it.
     Gives what the tables hold.
     """
@@ -402,7 +402,7 @@ def assemble(
     types = types_of(study)
     contents = Contents(seeds=None) if study.has_own_seeds else Contents()
     with TableFiles(folder) as files:
-        for part in _parts(_once(_all_runs(study, engine, folder, kernel, known, draws))):
+        for part in _parts(_once(_all_runs(study, engine, folder, kernel, known_runs, draws))):
             files.add(tables(store, part, types))
             contents.add(run for run in part if run.key in store and run.key not in store.damaged)
     others = [line for line in left_out_before(folder) if not line.startswith(f"left out on {engine.name}")]
@@ -410,19 +410,19 @@ def assemble(
     return contents
 
 
-def _once(found: Iterable[Run]) -> Iterator[Run]:
+def _once(runs: Iterable[Run]) -> Iterator[Run]:
     """A run that several kernels share, or cells of several experiments, stands in the tables once for each cell."""
     seen = Keys()
-    for run in found:
+    for run in runs:
         cell = repr((run.experiment, run.key, run.baseline, tuple(run.parameters.items())))
         if seen.add(hashlib.sha256(cell.encode()).digest()[:KEY]):
             yield run
 
 
-def _parts(found: Iterable[Run]) -> Iterator[list[Run]]:
+def _parts(runs: Iterable[Run]) -> Iterator[list[Run]]:
     """Runs in parts that fit into memory, a cell with its baselines in one; one part at least."""
     part: list[Run] = []
-    for run in found:
+    for run in runs:
         if run.baseline is None and len(part) >= _TABLE_PART:
             yield part
             part = []
@@ -431,12 +431,12 @@ def _parts(found: Iterable[Run]) -> Iterator[list[Run]]:
 
 
 def _all_runs(
-    study: Study, engine: Engine, folder: Path, kernel: str | None, known: Iterable[Run] | None, draws: Collection[int] | None
+    study: Study, engine: Engine, folder: Path, kernel: str | None, known_runs: Iterable[Run] | None, draws: Collection[int] | None
 ) -> Iterator[Run]:
     before = versions_before(folder)
     kernels = [kernel, *_kernels(engine)] if kernel else _kernels(engine)
-    if known is not None and kernels[0] == kernel:
-        yield from known
+    if known_runs is not None and kernels[0] == kernel:
+        yield from known_runs
         kernels = [other for other in kernels[1:] if other != kernel]
     yield from _runs_on(study, engine, kernels, draws, before)
     for other in _other_engines(engine, before):
@@ -507,12 +507,12 @@ class _Versions:
 def _since_before(engine: Engine, folder: Path, *, whole: bool) -> Iterator[str]:
     """What becomes of the rows that the tables have, a sentence each."""
     before = versions_before(folder)
-    for each in (engine, *_other_engines(engine, before)):
-        versions = _Versions(each, before)
+    for engine_name in (engine, *_other_engines(engine, before)):
+        versions = _Versions(engine_name, before)
         for platform, version in before.items():
             name, _, kernel = platform.partition(" ")
             now = versions.now(kernel)
-            if name != each.name or now == version or (each is engine and whole):
+            if name != engine_name.name or now == version or (engine_name is engine and whole):
                 continue
             if now is None:
                 yield f"{platform} is not there any more; the rows of its finished runs stay in the tables"
@@ -529,14 +529,14 @@ def _engine_of(platform: str) -> str:
 
 def _own() -> dict[str, str]:
     """What decides a run of a custom congestion control."""
-    return {name: each.hash for name, each in customcc.used().items()}
+    return {name: algorithm.hash for name, algorithm in customcc.used().items()}
 
 
 def _draws(study: Study, only: Mapping[str, Iterable[str]]) -> tuple[frozenset[int] | None, Mapping[str, Iterable[str]]]:
     """The draws that were asked for, None for all; and what else was asked for."""
     if study.draw is None or NUMBER_OF_DRAW not in only:
         return None, only
-    found: set[int] = set()
+    draws: set[int] = set()
     last = draw_numbers(study)[-1]
     for text in only[NUMBER_OF_DRAW]:
         try:
@@ -546,19 +546,19 @@ def _draws(study: Study, only: Mapping[str, Iterable[str]]) -> tuple[frozenset[i
         if not numbers or numbers[-1] > last:
             sentence = f"no cell of {study.name} has {NUMBER_OF_DRAW}={text}; there are 1 to {last}, and 1..9 stands for nine of them"
             raise StudyError(sentence)
-        found.update(numbers)
-    return frozenset(found), {name: values for name, values in only.items() if name != NUMBER_OF_DRAW}
+        draws.update(numbers)
+    return frozenset(draws), {name: values for name, values in only.items() if name != NUMBER_OF_DRAW}
 
 
 def _choice(study: Study, only: Mapping[str, Iterable[str]]) -> Callable[[Cell], bool]:
     """Whether a cell is in the part of the study that was asked for, whatever its draw. Raises `StudyError` if none is."""
     wanted = {name: list(values) for name, values in only.items()}
     some = specimens(study)
-    known = {"experiment": None, **dict.fromkeys(parameter_names(study))}
+    named = {"experiment": None, **dict.fromkeys(parameter_names(study))}
     drawn = study.draw.names if study.draw else ()
     for name, values in wanted.items():
-        if name not in known:
-            raise StudyError(f'the study {study.name} has no parameter "{name}" to choose by; it has {", ".join(known)}')
+        if name not in named:
+            raise StudyError(f'the study {study.name} has no parameter "{name}" to choose by; it has {", ".join(named)}')
         if name in drawn:
             raise StudyError(f'"{name}" is drawn; choose draws by their number, such as --only {NUMBER_OF_DRAW}=1')
         there = dict.fromkeys(str(_value(cell, name)) for cell in some)

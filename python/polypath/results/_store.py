@@ -162,13 +162,13 @@ class Store:
         if key not in self or key in self.damaged:
             return None
         try:
-            found = {name: self.read(key, name) for name in (RECORD, *(f"{each}.parquet" for each in _SERIES))}
+            contents = {name: self.read(key, name) for name in (RECORD, *(f"{name}.parquet" for name in _SERIES))}
         except PermissionError:
             raise
         except (OSError, zlib.error) as error:
             self.damaged[key] = str(error)
             return None
-        files = {name: content for name, content in found.items() if content is not None}
+        files = {name: content for name, content in contents.items() if content is not None}
         if RECORD not in files:
             self.damaged[key] = f"it has no {RECORD}"
             return None
@@ -195,24 +195,24 @@ class Store:
         sentence = f"{self._folders_of(self.damaged)} cannot be read{why}: {counts} as not there, and `polypath run` runs {them} again"
         return [sentence]
 
-    def told(self) -> list[str]:
+    def cautions(self) -> list[str]:
         """What a person must know of the runs that were looked at before he believes them, a sentence each."""
-        found = []
+        sentences = []
         changed = [key for key in self._changed if key not in self.damaged]
         if changed:
             was = "was changed after it was" if len(changed) == 1 else "were changed after they were"
-            found.append(
+            sentences.append(
                 f"{self._folders_of(changed)} {was} written: the hash in run.json does not fit; delete what nobody can explain, "
                 "and run the study again"
             )
         foreign = self._foreign - sum(self._looked.get(bytes.fromhex(key)) or 0 for key in self.damaged)
         if foreign:
             were, they = ("was", "it") if foreign == 1 else ("were", "they")
-            found.append(
+            sentences.append(
                 f"{foreign} of {len(self._looked)} results {were} not computed here: {they} came with the study, or from another machine; "
                 "`polypath run STUDY --verify all` runs such results again and compares"
             )
-        return found
+        return sentences
 
     def _folders_of(self, keys: Collection[str]) -> str:
         named = ", ".join(str(self.folder / key) for key in list(keys)[:_NAMED])
@@ -252,7 +252,7 @@ class Store:
         """
         if not self.folder.is_dir():
             return False
-        found = False
+        removed = False
         for aside in sorted(self.folder.glob(f"{glob.escape(prefix())}*")):
             process = int(aside.name.rsplit(":", 3)[1])
             if process != os.getpid() and lives(process):
@@ -260,13 +260,13 @@ class Store:
             if aside.is_dir():
                 shutil.rmtree(aside, ignore_errors=True)
             elif aside.name.endswith(ASIDE):
-                found |= finish_killed(aside)
+                removed |= finish_killed(aside)
         self._packs.forget()
-        return found
+        return removed
 
     def _folders(self) -> Iterator[Path]:
         if self.folder.is_dir():
-            yield from (each for each in self.folder.iterdir() if not each.name.startswith(".") and not is_pack(each.name))
+            yield from (folder for folder in self.folder.iterdir() if not folder.name.startswith(".") and not is_pack(folder.name))
 
 
 def replace_file(file: Path, content: bytes) -> None:
@@ -285,9 +285,9 @@ class TableFiles:
         self._folder = folder
         self._tables: dict[str, _Table] = {}
 
-    def add(self, made: Mapping[str, pa.Table]) -> None:
+    def add(self, tables: Mapping[str, pa.Table]) -> None:
         """Another part of each table."""
-        for name, table in made.items():
+        for name, table in tables.items():
             if name not in self._tables:
                 self._tables[name] = _Table(self._folder / f"{name}.parquet", table.schema)
             elif not table.num_rows:
@@ -366,11 +366,11 @@ def table_files(folder: Path, name: str) -> list[Path]:
     return [file] if file.is_file() else []
 
 
-def _remove(what: Path) -> None:
-    if what.is_dir():
-        shutil.rmtree(what)
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
     else:
-        what.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -81,9 +81,9 @@ def _made(
         kept = kept or look(store, run, types)
         assert kept is not None, "it was there a moment ago"
         record = kept.record
-        own = _with_captured(_subflows(record, who), _captured.captured(store, run))
-        rows["subflows"] += own
-        rows["runs"] += _with_subflows(_of(run, who, _flows(record)), own)
+        subflow_rows = _with_captured(_subflows(record, who), _captured.captured(store, run))
+        rows["subflows"] += subflow_rows
+        rows["runs"] += _with_subflows(_of(run, who, _flows(record)), subflow_rows)
         rows["links"] += _links(record, who)
         rows["tunnels"] += _tunnels(record, who)
         rows["tunnel_paths"] += _tunnel_paths(record, who)
@@ -94,9 +94,9 @@ def _made(
             if table is not None:
                 parts[name].append((who, build(table, record)))
         parts["progress"] += [(who, table) for table in _progress(record)]
-    found = {name: pa.Table.from_pylist(rows[name], schema=_schema(name, types)) for name in rows}
-    found |= {name: _joined(own, name, types) for name, own in parts.items()}
-    return found
+    tables = {name: pa.Table.from_pylist(rows[name], schema=_schema(name, types)) for name in rows}
+    tables |= {name: _joined(part, name, types) for name, part in parts.items()}
+    return tables
 
 
 def _who(run: Run, parameters: Sequence[str], types: Mapping[str, pa.DataType]) -> Row:
@@ -129,19 +129,19 @@ def _flows(record: Mapping[str, Any]) -> list[Row]:
     goodputs = [flow["goodput_receiver_bps"] for flow in outcome["flows"]]
     jain = _jain(goodputs)
     rows = []
-    for flow, given in zip(outcome["flows"], scenario["flows"], strict=True):
+    for flow, described in zip(outcome["flows"], scenario["flows"], strict=True):
         subflows = flow["subflows"]
         rows.append(
             {
                 "flow": flow["name"],
-                "flow_transport": given["transport"],
-                "flow_cc": given["cc"],
-                "client_kernel": kernel_of(scenario, given["client"]),
-                "server_kernel": kernel_of(scenario, given["server"]),
+                "flow_transport": described["transport"],
+                "flow_cc": described["cc"],
+                "client_kernel": kernel_of(scenario, described["client"]),
+                "server_kernel": kernel_of(scenario, described["server"]),
                 "flow_program": flow.get("program"),
-                "start_s": _seconds(given["start_ns"]),
+                "start_s": _seconds(described["start_ns"]),
                 "established_s": _seconds(flow["established_ns"]),
-                "lifetime_s": _lifetime(flow, given, outcome),
+                "lifetime_s": _lifetime(flow, described, outcome),
                 "goodput_receiver_mbps": flow["goodput_receiver_bps"] / 1e6,
                 "goodput_sender_mbps": flow["goodput_sender_bps"] / 1e6,
                 "total_receiver_mbps": sum(goodputs) / 1e6,
@@ -256,23 +256,23 @@ def _subflows(record: Mapping[str, Any], who: Row) -> list[Row]:
     return rows
 
 
-def _with_captured(rows: list[Row], found: Sequence[Row]) -> list[Row]:
+def _with_captured(rows: list[Row], captured: Sequence[Row]) -> list[Row]:
     """Rows of subflows with what their captures say."""
-    if not found:
+    if not captured:
         return rows
-    own = _captured.matched(rows, found)
-    return [{**row, **{name: figures.get(name) for name in _captured.COLUMNS}} for row, figures in zip(rows, own, strict=True)]
+    matched_figures = _captured.matched(rows, captured)
+    return [{**row, **{name: figures.get(name) for name in _captured.COLUMNS}} for row, figures in zip(rows, matched_figures, strict=True)]
 
 
 def _with_subflows(rows: list[Row], subflows: Sequence[Row]) -> list[Row]:
     """Rows of connections with what the captures say of their subflows; nothing where one that sent data was not captured."""
-    found = []
+    joined = []
     for row in rows:
-        own = [subflow for subflow in subflows if subflow["flow"] == row["flow"]]
-        known = [subflow for subflow in own if subflow.get("captured_segments") is not None]
-        whole = all(subflow in known or not subflow["data_segments_sent"] for subflow in own)
-        found.append({**row, **(_captured.of_connection(known) if whole else {})})
-    return found
+        flow_subflows = [subflow for subflow in subflows if subflow["flow"] == row["flow"]]
+        captured = [subflow for subflow in flow_subflows if subflow.get("captured_segments") is not None]
+        whole = all(subflow in captured or not subflow["data_segments_sent"] for subflow in flow_subflows)
+        joined.append({**row, **(_captured.of_connection(captured) if whole else {})})
+    return joined
 
 
 _KERNEL_SPANS = ("busy", "rwnd_limited", "sndbuf_limited")
@@ -284,8 +284,13 @@ def _links(record: Mapping[str, Any], who: Row) -> list[Row]:
 
 def _tunnels(record: Mapping[str, Any], who: Row) -> list[Row]:
     return [
-        {**who, "tunnel": each["name"], "a_to_b": each["a_to_b"], **{column.name: column.scaled(each[column.raw]) for column in _TUNNELS}}
-        for each in record["outcome"].get("tunnels", ())
+        {
+            **who,
+            "tunnel": tunnel["name"],
+            "a_to_b": tunnel["a_to_b"],
+            **{column.name: column.scaled(tunnel[column.raw]) for column in _TUNNELS},
+        }
+        for tunnel in record["outcome"].get("tunnels", ())
     ]
 
 
@@ -293,15 +298,15 @@ def _tunnel_paths(record: Mapping[str, Any], who: Row) -> list[Row]:
     return [
         {
             **who,
-            "tunnel": each["name"],
-            "a_to_b": each["a_to_b"],
+            "tunnel": tunnel["name"],
+            "a_to_b": tunnel["a_to_b"],
             "path": number,
             "source": path["source"],
             "destination": path["destination"],
             **{column.name: column.scaled(path[column.raw]) for column in _TUNNEL_PATHS},
         }
-        for each in record["outcome"].get("tunnels", ())
-        for number, path in enumerate(each["paths"], start=1)
+        for tunnel in record["outcome"].get("tunnels", ())
+        for number, path in enumerate(tunnel["paths"], start=1)
     ]
 
 
@@ -319,13 +324,17 @@ def _sum(flow: Mapping[str, Any], name: str) -> int | None:
     What the others sent are SYNs, of which a kernel counts none: it has no such sockets.
     """
     counts = [subflow.get(name) for subflow in flow["subflows"] if subflow["established_ns"] is not None or subflow["bytes_acked"]]
-    own: int | None = flow.get(name)
-    return own if None in counts else sum(counts)
+    count: int | None = flow.get(name)
+    return count if None in counts else sum(counts)
 
 
 def _counters(record: Mapping[str, Any], who: Row) -> list[Row]:
     counters = record["outcome"].get("counters", {})
-    return [{**who, "node": node, "counter": name, "count": count} for node, found in counters.items() for name, count in found.items()]
+    return [
+        {**who, "node": node, "counter": name, "count": count}
+        for node, node_counters in counters.items()
+        for name, count in node_counters.items()
+    ]
 
 
 def _progress(record: Mapping[str, Any]) -> list[pa.Table]:
@@ -345,24 +354,24 @@ def _progress(record: Mapping[str, Any]) -> list[pa.Table]:
 
 def _subflow_series(table: pa.Table, record: Mapping[str, Any]) -> pa.Table:
     names = [flow["name"] for flow in record["outcome"]["flows"]]
-    found = {column.name: column.scaled_all(table[column.raw]) for column in _SERIES}
-    found["flow"] = _named(table["flow"], names)
-    found["ssthresh"] = pc.if_else(pc.equal(table["ssthresh"], INFINITE_SSTHRESH), None, table["ssthresh"])
+    columns = {column.name: column.scaled_all(table[column.raw]) for column in _SERIES}
+    columns["flow"] = _named(table["flow"], names)
+    columns["ssthresh"] = pc.if_else(pc.equal(table["ssthresh"], INFINITE_SSTHRESH), None, table["ssthresh"])
     # Only a kernel tells these.
     for name in ("lost", "pmtu", "flags"):
-        found[name] = table[name] if name in table.column_names else pa.nulls(table.num_rows)
+        columns[name] = table[name] if name in table.column_names else pa.nulls(table.num_rows)
     for name in _KERNEL_SPANS:
         raw = f"{name}_us"
-        found[f"{name}_s"] = scaled(table[raw], 1e6) if raw in table.column_names else pa.nulls(table.num_rows)
-    return pa.table(found)
+        columns[f"{name}_s"] = scaled(table[raw], 1e6) if raw in table.column_names else pa.nulls(table.num_rows)
+    return pa.table(columns)
 
 
 def _link_series(table: pa.Table, record: Mapping[str, Any]) -> pa.Table:
     links = record["outcome"]["links"]
-    found = {column.name: column.scaled_all(table[column.raw]) for column in _LINK_SERIES}
-    found["link"] = _named(table["link"], [link["name"] for link in links])
-    found["a_to_b"] = pa.array([link["a_to_b"] for link in links], pa.bool_()).take(table["link"])
-    return pa.table(found)
+    columns = {column.name: column.scaled_all(table[column.raw]) for column in _LINK_SERIES}
+    columns["link"] = _named(table["link"], [link["name"] for link in links])
+    columns["a_to_b"] = pa.array([link["a_to_b"] for link in links], pa.bool_()).take(table["link"])
+    return pa.table(columns)
 
 
 def _joined(parts: Sequence[tuple[Row, pa.Table]], name: str, types: Mapping[str, pa.DataType]) -> pa.Table:
@@ -411,12 +420,12 @@ def _mean_srtt(subflows: Sequence[Mapping[str, Any]]) -> float | None:
     return float(sum(subflow["mean_srtt_us"] * subflow["bytes_acked"] for subflow in subflows) / carried / 1e3)
 
 
-def _lifetime(flow: Mapping[str, Any], given: Mapping[str, Any], outcome: Mapping[str, Any]) -> float | None:
+def _lifetime(flow: Mapping[str, Any], described: Mapping[str, Any], outcome: Mapping[str, Any]) -> float | None:
     """From establishment until the application was done, the transfer complete or the run over."""
     if flow["established_ns"] is None:
         return None
     left: int = outcome["simulated_ns"] - flow["established_ns"]
-    done: int | None = given["app"].get("duration_ns", flow["completion_ns"])
+    done: int | None = described["app"].get("duration_ns", flow["completion_ns"])
     return (left if done is None else min(left, done)) / 1e9
 
 

@@ -49,7 +49,7 @@ def verify(plan: Plan, number: int | None = None, *, workers: int | None = None)
         raise StudyError(f"{plan.folder} holds no finished run of {plan.study.name} on {engine.name} to verify: run it first")
     # Whoever wrote the results must not know which are looked at.
     random.SystemRandom().shuffle(finished)
-    finished.sort(key=lambda each: bool(each[1].sealed and each[1].ours))
+    finished.sort(key=lambda entry: bool(entry[1].sealed and entry[1].ours))
     chosen = finished[:number]
     with ThreadPoolExecutor(max_workers=workers or engine.workers or os.cpu_count() or 1) as pool:
         return list(pool.map(partial(_checked, plan), *zip(*chosen, strict=True)))

@@ -5,11 +5,11 @@ now and then is a seed with which it always fails.
 from ._errors import SelftestError
 from ._events import Events, events
 from ._hunt import PARTS, Found, Nothing, hunt
-from ._observed import Told, counters, readable, told_of
+from ._observed import Observation, counters, observation_of, readable
 from ._run import FORMAT, PATIENCE_S, USE, Job, Record, Runner, jobs, missing_of, record, run_job, seeds_of, tools_hash
 from ._statistics import wilson
 from ._suite import Suite, Test, find, tests_of
-from ._table import HEADS, Row, as_csv, as_junit, as_tap, rows, seeds_text, told
+from ._table import HEADS, Row, as_csv, as_junit, as_tap, outcomes, rows, seeds_text
 from ._tap import EXIT, VERDICTS, Subtest, Verdict, parse
 from ._watch import DYNDBG, EVENTS, IDLE, Watch, during, window_of
 
@@ -28,6 +28,7 @@ __all__ = [
     "Found",
     "Job",
     "Nothing",
+    "Observation",
     "Record",
     "Row",
     "Runner",
@@ -35,7 +36,6 @@ __all__ = [
     "Subtest",
     "Suite",
     "Test",
-    "Told",
     "Verdict",
     "Watch",
     "as_csv",
@@ -48,6 +48,8 @@ __all__ = [
     "hunt",
     "jobs",
     "missing_of",
+    "observation_of",
+    "outcomes",
     "parse",
     "readable",
     "record",
@@ -56,8 +58,6 @@ __all__ = [
     "seeds_of",
     "seeds_text",
     "tests_of",
-    "told",
-    "told_of",
     "tools_hash",
     "wilson",
     "window_of",

@@ -12,7 +12,7 @@ from pathlib import Path
 from polypath.engines import ALL, EngineError, Kind, Variation, happened
 
 from ._run import Job, Record, Runner, run_job
-from ._table import told
+from ._table import outcomes
 
 # Sizes that are tried: these parts of the largest one, the smallest first.
 PARTS = (256, 64, 16, 4, 1)
@@ -62,7 +62,7 @@ class _Hunt:
 
     def search(self) -> Found | Nothing:
         plain = self._record(self.job)
-        passing = {each.name for each in told(plain) if each.verdict == "pass"} if plain else set()
+        passing = {outcome.name for outcome in outcomes(plain) if outcome.verdict == "pass"} if plain else set()
         if not passing:
             return self._nothing("no subtest passes without a variation")
         for part in PARTS:
@@ -71,10 +71,10 @@ class _Hunt:
             self.say(f"{self.job.test.name} seed {self.job.seed}: {varied[0].vary}, {self.draws} draws")
             with concurrent.futures.ThreadPoolExecutor(max_workers=self.workers) as pool:
                 records = list(pool.map(self._record, varied))
-            for each, record in zip(varied, records, strict=True):
+            for variation, record in zip(varied, records, strict=True):
                 failing = _failing(record, passing)
                 if failing:
-                    return self._narrow(each, record, failing)
+                    return self._narrow(variation, record, failing)
         sizes = f"{self.draws} draws of each of {len(PARTS)} sizes up to {self.kind}"
         return self._nothing(f"all that passed passes with {sizes}, too")
 
@@ -102,8 +102,8 @@ class _Hunt:
             # A machine that dies is what fails.
             with contextlib.suppress(EngineError):
                 run_job(job, kernel=self.runner.kernel.file, out=Path(name))
-            what = tuple(happened(Path(name)))
-        return Found(job, subtest, what, self.runs)
+            calls = tuple(happened(Path(name)))
+        return Found(job, subtest, calls, self.runs)
 
     def _boundary(self, job: Job, subtest: str, low: int, high: int, change: Callable[[int], dict[str, int]]) -> int:
         """A number with which the subtest fails and with one less it does not; `high` fails, and none at all changes nothing."""
@@ -143,8 +143,8 @@ def _failing(record: Record | None, passing: set[str]) -> str:
     """The first subtest that passed before and fails now; "" if there is none."""
     if record is None:
         return NO_RESULT
-    return next((each.name for each in told(record) if each.name in passing and each.verdict in ("fail", "ignored")), "")
+    return next((outcome.name for outcome in outcomes(record) if outcome.name in passing and outcome.verdict in ("fail", "ignored")), "")
 
 
 def _verdict(record: Record, subtest: str) -> str:
-    return next((each.verdict for each in told(record) if each.name == subtest), "")
+    return next((outcome.verdict for outcome in outcomes(record) if outcome.name == subtest), "")

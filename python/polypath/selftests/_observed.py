@@ -81,7 +81,7 @@ class _Namespace:
 
 
 @dataclass(frozen=True)
-class Told:
+class Observation:
     """What a machine says of a run beside what happened in it."""
 
     # When the test's log became how long: nanoseconds since the machine's start, bytes.
@@ -94,17 +94,17 @@ class Told:
     shell: bool
 
 
-def told_of(folder: Path) -> Told:
+def observation_of(folder: Path) -> Observation:
     """What the machine that left this folder says of its run."""
     marks, refused, packets = [], [], (0, 0)
-    for at, what, body in _records(folder / RECORDS):
-        if what == _LOG:
+    for at, kind, body in _records(folder / RECORDS):
+        if kind == _LOG:
             marks.append((at, struct.unpack("=Q", body)[0]))
-        elif what == _REFUSED:
+        elif kind == _REFUSED:
             refused.append(body.decode("ascii"))
-        elif what == _PACKETS:
+        elif kind == _PACKETS:
             packets = struct.unpack("=QQ", body)
-    return Told(tuple(marks), packets, tuple(refused), (folder / SHELL).exists())
+    return Observation(tuple(marks), packets, tuple(refused), (folder / SHELL).exists())
 
 
 def readable(folder: Path, window: tuple[int, int] | None = None) -> list[Path]:
@@ -125,19 +125,19 @@ def readable(folder: Path, window: tuple[int, int] | None = None) -> list[Path]:
         return there[number]
 
     try:
-        for at, what, body in _records(folder / RECORDS):
-            if what == _COUNTERS:
+        for at, kind, body in _records(folder / RECORDS):
+            if kind == _COUNTERS:
                 (number,) = struct.unpack_from("=I", body)
                 text = "".join(f"{name} {value}\n" for name, value in counters(body[4:].decode("ascii")) if value)
                 if text and (number in there or number in names):
                     namespace(number).base.with_name(f"{namespace(number).base.name}.counters").write_text(text, encoding="ascii")
-            elif first <= at < last and what == _PACKET:
+            elif first <= at < last and kind == _PACKET:
                 _packet(namespace(struct.unpack_from("=I", body)[0]), at, body)
-            elif first <= at < last and what == _SOCKET:
+            elif first <= at < last and kind == _SOCKET:
                 _socket(namespace(struct.unpack_from("=I", body)[0]), at, body)
     finally:
-        for each in there.values():
-            each.close()
+        for files in there.values():
+            files.close()
     for raw in (RECORDS, NAMES, SHELL):
         (folder / raw).unlink(missing_ok=True)
     return sorted(file for file in folder.iterdir() if file.is_file())
@@ -146,8 +146,8 @@ def readable(folder: Path, window: tuple[int, int] | None = None) -> list[Path]:
 def _records(file: Path) -> Iterator[tuple[int, int, bytes]]:
     with file.open("rb") as raw:
         while len(head := raw.read(_HEAD.size)) == _HEAD.size:
-            at, what, length = _HEAD.unpack(head)
-            yield at, what, raw.read(length + (-length & 7))[:length]
+            at, kind, length = _HEAD.unpack(head)
+            yield at, kind, raw.read(length + (-length & 7))[:length]
 
 
 def _packet(namespace: _Namespace, at: int, body: bytes) -> None:
@@ -204,9 +204,9 @@ def _address(family: int, raw: bytes, port: int) -> str:
 
 def counters(text: str) -> list[tuple[str, int]]:
     """The counters in the texts of /proc/net/snmp and netstat: pairs of lines, names and values."""
-    found = []
+    counts = []
     lines = text.splitlines()
     for names, values in zip(lines[::2], lines[1::2], strict=True):
         group, *heads = names.split()
-        found += [(f"{group.rstrip(':')}{head}", int(value)) for head, value in zip(heads, values.split()[1:], strict=True)]
-    return found
+        counts += [(f"{group.rstrip(':')}{head}", int(value)) for head, value in zip(heads, values.split()[1:], strict=True)]
+    return counts

@@ -66,7 +66,7 @@ class Record:
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Record:
         """What was kept."""
-        return cls(**{**record, "subtests": tuple(Subtest(**each) for each in record["subtests"])})
+        return cls(**{**record, "subtests": tuple(Subtest(**fields) for fields in record["subtests"])})
 
 
 def record(job: Job, status: int, log: str, draws: Mapping[str, int] | None = None) -> Record:
@@ -221,15 +221,15 @@ def jobs(tests: Iterable[Test], seeds: Iterable[int], vary: Variation = NONE) ->
 
 def seeds_of(text: str) -> list[int]:
     """The seeds that "1..100", "7" or "1..5,13" mean. Raises `SelftestError` if it means none."""
-    found: list[int] = []
+    seeds: list[int] = []
     for part in text.split(","):
         first, dots, last = part.strip().partition("..")
         if not first.isdigit() or (dots and not last.isdigit()):
             raise SelftestError(f'"{text}" names no seeds; write one like 13, some like 3,5, or a range like 1..100')
-        found += range(int(first), int(last if dots else first) + 1)
-    if not found:
+        seeds += range(int(first), int(last if dots else first) + 1)
+    if not seeds:
         raise SelftestError(f'"{text}" names no seeds: the range ends before it begins')
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(seeds))
 
 
 def missing_of(tests: Iterable[Test]) -> list[str]:

@@ -83,15 +83,15 @@ def find(root: Path, wanted: Sequence[str], say: Callable[[str], None] = lambda 
     `root` is the folder tools/testing/selftests. Their suites are made ready: programs compiled, archives written.
     """
     suites: dict[str, Suite] = {}
-    found: dict[tuple[str, str, str], Test] = {}
+    tests: dict[tuple[str, str, str], Test] = {}
     for word in wanted:
         name, _, part = word.partition(":")
         for folder, file in _meant(root, name):
             parts = _parts_meant(root / folder / file, part, word)
             if folder not in suites:
                 suites[folder] = _ready(root, folder, say)
-            found |= {(folder, file, each): Test(suites[folder], file, each) for each in parts}
-    return list(found.values())
+            tests |= {(folder, file, name): Test(suites[folder], file, name) for name in parts}
+    return list(tests.values())
 
 
 def _parts_meant(file: Path, part: str, word: str) -> list[str]:
@@ -101,7 +101,7 @@ def _parts_meant(file: Path, part: str, word: str) -> list[str]:
     if part not in there:
         whole = word.removesuffix(f":{part}")
         raise SelftestError(
-            unknown("test", word, [f"{whole}:{each}" for each in there]) if there else f"{whole} has no parts: leave :{part} out"
+            unknown("test", word, [f"{whole}:{part_name}" for part_name in there]) if there else f"{whole} has no parts: leave :{part} out"
         )
     return [part]
 
@@ -120,8 +120,8 @@ def _meant(root: Path, word: str) -> list[tuple[str, str]]:
         return [(path, file) for file in tests_of(root / path)]
     folder, _, name = path.rpartition("/")
     if not (root / folder / "Makefile").is_file():
-        known = sorted(short(f"{made.parent.relative_to(root)}") for made in (root / NET).rglob("Makefile"))
-        raise SelftestError(unknown("folder of tests", word, known))
+        names = sorted(short(f"{makefile.parent.relative_to(root)}") for makefile in (root / NET).rglob("Makefile"))
+        raise SelftestError(unknown("folder of tests", word, names))
     there = tests_of(root / folder)
     matching = [(folder, file) for file in there if fnmatch.fnmatchcase(file.removesuffix(".sh").removesuffix(SCRIPT), name)]
     if not matching:
@@ -139,14 +139,14 @@ def tests_of(folder: Path) -> list[str]:
 def _makefile(folder: Path) -> dict[str, list[str]]:
     """The words of the variables that we know. Of what functions of make would compute, only packetdrill's scripts: $(wildcard *.pkt)."""
     text = (folder / "Makefile").read_text(encoding="utf-8").replace("\\\n", " ")
-    found: dict[str, list[str]] = {name: [] for name in _VARIABLES}
+    values: dict[str, list[str]] = {name: [] for name in _VARIABLES}
     for line in text.splitlines():
         match = _ASSIGNED.match(line)
-        if match and match[1] in found:
+        if match and match[1] in values:
             if match[1] == "TEST_PROGS" and match[2].strip() == f"$(wildcard *{SCRIPT})":
-                found[match[1]] += sorted(file.name for file in folder.glob(f"*{SCRIPT}"))
-            found[match[1]] += [word for word in match[2].split() if not re.search(r"[$()%]", word)]
-    return found
+                values[match[1]] += sorted(file.name for file in folder.glob(f"*{SCRIPT}"))
+            values[match[1]] += [word for word in match[2].split() if not re.search(r"[$()%]", word)]
+    return values
 
 
 def _ready(root: Path, name: str, say: Callable[[str], None]) -> Suite:
@@ -159,8 +159,8 @@ def _ready(root: Path, name: str, say: Callable[[str], None]) -> Suite:
         archive.write_bytes(content)
         # Written last: what is there is whole.
         about.write_text(json.dumps({"missing": missing, "key": hashlib.sha256(content).hexdigest()}), encoding="utf-8")
-    known = json.loads(about.read_text(encoding="utf-8"))
-    return Suite(name, tuple(tests_of(folder)), known["missing"], archive, known["key"])
+    about_before = json.loads(about.read_text(encoding="utf-8"))
+    return Suite(name, tuple(tests_of(folder)), about_before["missing"], archive, about_before["key"])
 
 
 def _compile(root: Path, folder: Path, say: Callable[[str], None]) -> dict[str, str]:
@@ -206,12 +206,12 @@ def _archive(root: Path, folder: Path) -> bytes:
     wanted = {file for file in folder.iterdir() if file.suffix not in (".c", ".o", ".h")}
     for above in folder.relative_to(root).parents:
         wanted |= set((root / above).glob("*.sh"))
-    for place in (root / "kselftest", root / "lib", root / NET / "lib", root / NET / "forwarding"):
-        wanted |= {file for file in place.rglob("*") if file.suffix in (".sh", ".py", ".pl")} if place.is_dir() else set()
+    for library in (root / "kselftest", root / "lib", root / NET / "lib", root / NET / "forwarding"):
+        wanted |= {file for file in library.rglob("*") if file.suffix in (".sh", ".py", ".pl")} if library.is_dir() else set()
     wanted |= {folder / file for file in _makefile(folder)["TEST_INCLUDES"]}
     memory = io.BytesIO()
     with tarfile.open(fileobj=memory, mode="w", format=tarfile.PAX_FORMAT) as tar:
-        for file in sorted({each.resolve() for each in wanted}):
+        for file in sorted({path.resolve() for path in wanted}):
             if file.is_file():
                 entry = tarfile.TarInfo(str(file.relative_to(root.resolve())))
                 entry.size, entry.mode = file.stat().st_size, 0o755

@@ -51,7 +51,7 @@ class Row:
     def cells(self) -> tuple[str, ...]:
         """What a table shows of it."""
         counts = (str(len(self.seeds[verdict])) for verdict in VERDICTS)
-        rate = "" if self.rate is None else "{:.1f} % ({:.1f} to {:.1f})".format(*(100 * each for each in self.rate))
+        rate = "" if self.rate is None else "{:.1f} % ({:.1f} to {:.1f})".format(*(100 * share for share in self.rate))
         return (self.test, self.subtest, str(self.runs), *counts, rate, self._times(), seeds_text(self.failures))
 
     def _times(self) -> str:
@@ -66,24 +66,24 @@ HEADS = ("test", "subtest", "runs", *VERDICTS, "failing (95 %)", "ms", "seeds th
 
 def rows(records: Iterable[Record]) -> list[Row]:
     """A row for each subtest, in the order in which they were met. An exit status has one if it says what no subtest says."""
-    found: dict[tuple[str, str], Row] = {}
+    rows_of: dict[tuple[str, str], Row] = {}
     for record in sorted(records, key=lambda record: record.seed):
-        for each in told(record):
-            row = found.setdefault((record.test, each.name), Row(record.test, each.name))
-            row.seeds[each.verdict].append(record.seed)
-            if each.ms is not None and each.verdict != "skip":
-                row.ms.append(each.ms)
+        for outcome in outcomes(record):
+            row = rows_of.setdefault((record.test, outcome.name), Row(record.test, outcome.name))
+            row.seeds[outcome.verdict].append(record.seed)
+            if outcome.ms is not None and outcome.verdict != "skip":
+                row.ms.append(outcome.ms)
     # A test that was cut short with some seeds leaves its last subtests for behind those of others.
-    tests = list(dict.fromkeys(row.test for row in found.values()))
-    return sorted(found.values(), key=lambda row: (tests.index(row.test), row.subtest == EXIT))
+    tests = list(dict.fromkeys(row.test for row in rows_of.values()))
+    return sorted(rows_of.values(), key=lambda row: (tests.index(row.test), row.subtest == EXIT))
 
 
-def told(record: Record) -> list[Subtest]:
+def outcomes(record: Record) -> list[Subtest]:
     """The subtests that count: the exit status only where it is no mere summary of the others."""
-    own = [each for each in record.subtests if each.name != EXIT]
-    (status,) = [each for each in record.subtests if each.name == EXIT]
-    explained = status.verdict == "pass" or any(each.verdict == status.verdict for each in own)
-    return own if own and explained else [*own, status]
+    subtests = [subtest for subtest in record.subtests if subtest.name != EXIT]
+    (status,) = [subtest for subtest in record.subtests if subtest.name == EXIT]
+    explained = status.verdict == "pass" or any(subtest.verdict == status.verdict for subtest in subtests)
+    return subtests if subtests and explained else [*subtests, status]
 
 
 def seeds_text(seeds: Sequence[int]) -> str:
@@ -105,13 +105,13 @@ def seeds_text(seeds: Sequence[int]) -> str:
     return ",".join(parts)
 
 
-def as_csv(found: Sequence[Row]) -> str:
+def as_csv(rows: Sequence[Row]) -> str:
     """All rows, the milliseconds of each run with them."""
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(("test", "subtest", "runs", *VERDICTS, "failing", "failing_low", "failing_high", "failing_seeds", "ms"))
-    for row in found:
-        rate = ["", "", ""] if row.rate is None else [f"{each:.4f}" for each in row.rate]
+    for row in rows:
+        rate = ["", "", ""] if row.rate is None else [f"{share:.4f}" for share in row.rate]
         counts = [len(row.seeds[verdict]) for verdict in VERDICTS]
         table.writerow((row.test, row.subtest, row.runs, *counts, *rate, " ".join(map(str, row.failures)), " ".join(map(str, row.ms))))
     return text.getvalue()
@@ -119,14 +119,14 @@ def as_csv(found: Sequence[Row]) -> str:
 
 def as_tap(records: Sequence[Record]) -> str:
     """All results as one TAP document, version 13."""
-    points = [(record, each) for record in records for each in told(record)]
+    points = [(record, outcome) for record in records for outcome in outcomes(record)]
     lines = ["TAP version 13", f"1..{len(points)}"]
-    for number, (record, each) in enumerate(points, 1):
-        word = {"pass": "ok", "skip": "ok", "ignored": "not ok", "fail": "not ok"}[each.verdict]
+    for number, (record, outcome) in enumerate(points, 1):
+        word = {"pass": "ok", "skip": "ok", "ignored": "not ok", "fail": "not ok"}[outcome.verdict]
         # A test point that fails and is marked so counts for nothing.
-        said = {"skip": ["SKIP"], "ignored": ["TODO the test ignores it"]}.get(each.verdict, [])
-        time = [f"time={each.ms}ms"] if each.ms is not None else []
-        name = f"{record.test} seed {record.seed}: {each.name}".replace("#", "no.")
+        said = {"skip": ["SKIP"], "ignored": ["TODO the test ignores it"]}.get(outcome.verdict, [])
+        time = [f"time={outcome.ms}ms"] if outcome.ms is not None else []
+        name = f"{record.test} seed {record.seed}: {outcome.name}".replace("#", "no.")
         lines.append(f"{word} {number} - {name}" + (f" # {' '.join([*said, *time])}" if said or time else ""))
     return "\n".join(lines) + "\n"
 
@@ -135,20 +135,20 @@ def as_junit(records: Sequence[Record]) -> str:
     """All results as JUnit's XML: a suite a run, with what it printed where something failed."""
     root = ElementTree.Element("testsuites")
     for record in records:
-        cases = told(record)
-        counts = {verdict: sum(each.verdict == verdict for each in cases) for verdict in VERDICTS}
+        cases = outcomes(record)
+        counts = {verdict: sum(outcome.verdict == verdict for outcome in cases) for verdict in VERDICTS}
         skipped = counts["skip"] + counts["ignored"]
         about = {"tests": len(cases), "failures": counts["fail"], "skipped": skipped, "errors": 0}
         name = {"name": f"{record.test} seed {record.seed}"}
         suite = ElementTree.SubElement(root, "testsuite", name | {key: str(value) for key, value in about.items()})
-        for each in cases:
-            case = ElementTree.SubElement(suite, "testcase", {"classname": record.test, "name": each.name})
-            if each.ms is not None:
-                case.set("time", f"{each.ms / 1000:.3f}")
-            if each.verdict == "fail":
+        for outcome in cases:
+            case = ElementTree.SubElement(suite, "testcase", {"classname": record.test, "name": outcome.name})
+            if outcome.ms is not None:
+                case.set("time", f"{outcome.ms / 1000:.3f}")
+            if outcome.verdict == "fail":
                 ElementTree.SubElement(case, "failure", {"message": f"failed with seed {record.seed}"})
-            elif each.verdict != "pass":
-                why = "the test ignores this failure" if each.verdict == "ignored" else "skipped"
+            elif outcome.verdict != "pass":
+                why = "the test ignores this failure" if outcome.verdict == "ignored" else "skipped"
                 ElementTree.SubElement(case, "skipped", {"message": why})
         if counts["fail"]:
             # What XML cannot hold is left out.

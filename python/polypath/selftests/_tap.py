@@ -40,19 +40,19 @@ def of_status(status: int) -> Verdict:
 def parse(text: str, test: str, status: int) -> list[Subtest]:
     """The subtests in what a test printed, each name once, and at last the exit status under the name `EXIT`."""
     lines = text.splitlines()
-    found = list(_tap(lines, test)) or list(_brackets(lines))
+    points = list(_tap(lines, test)) or list(_brackets(lines))
     counts: dict[str, int] = {}
     named = []
-    for each in found:
-        counts[each.name] = counts.get(each.name, 0) + 1
-        times = counts[each.name]
-        named.append(each if times == 1 else Subtest(f"{each.name} ({times})", each.verdict, each.ms))
+    for point in points:
+        counts[point.name] = counts.get(point.name, 0) + 1
+        times = counts[point.name]
+        named.append(point if times == 1 else Subtest(f"{point.name} ({times})", point.verdict, point.ms))
     return [*named, Subtest(EXIT, of_status(status))]
 
 
 def _tap(lines: Iterable[str], test: str) -> Iterable[Subtest]:
     # The test's own name stands before its subtests' names; a part has it too.
-    own = test.rsplit("/", 1)[-1].partition(":")[0]
+    name = test.rsplit("/", 1)[-1].partition(":")[0]
     for line in lines:
         match = _TAP.match(line)
         if not match:
@@ -67,7 +67,7 @@ def _tap(lines: Iterable[str], test: str) -> Iterable[Subtest]:
             verdict = "ignored"
         else:
             verdict = "fail" if match["bad"] else "pass"
-        yield Subtest(match["name"].strip().removeprefix(f"{own}: ") or own, verdict, int(time[1]) if time else None)
+        yield Subtest(match["name"].strip().removeprefix(f"{name}: ") or name, verdict, int(time[1]) if time else None)
 
 
 def _brackets(lines: Iterable[str]) -> Iterable[Subtest]:

@@ -55,24 +55,24 @@ class History:
 
     def see(self, now: float, seen: Iterable[Subflow]) -> list[Entry]:
         """Takes a look over; `now` in seconds. The entries that were seen, then those that this look found closed."""
-        found: dict[Key, Entry] = {}
+        entries: dict[Key, Entry] = {}
         closed: list[Entry] = []
         # Of subflows that appear together the first of a connection comes first, then by their ids.
         for subflow in sorted(seen, key=lambda s: (s.token or 0, s.joined, s.local_id, s.remote_id, s.source, s.source_port)):
             key = Key(subflow.source, subflow.source_port, subflow.destination, subflow.destination_port)
-            known = self._entries.get(key)
-            if known is not None and not _goes_on(known, subflow):
-                closed.append(self._close(known))
-                known = None
-            if known is None:
+            before = self._entries.get(key)
+            if before is not None and not _goes_on(before, subflow):
+                closed.append(self._close(before))
+                before = None
+            if before is None:
                 number = self._number(key, subflow.token)
-                known = Entry(key=key, token=subflow.token, number=number, first_seen=now, last_seen=now, last=subflow)
-                self._entries[key] = known
+                before = Entry(key=key, token=subflow.token, number=number, first_seen=now, last_seen=now, last=subflow)
+                self._entries[key] = before
             else:
-                _advance(known, now, subflow)
-            found[key] = known
-        closed += [self._close(entry) for key, entry in list(self._entries.items()) if key not in found]
-        return [*found.values(), *closed]
+                _advance(before, now, subflow)
+            entries[key] = before
+        closed += [self._close(entry) for key, entry in list(self._entries.items()) if key not in entries]
+        return [*entries.values(), *closed]
 
     @property
     def closed(self) -> list[Entry]:

@@ -154,14 +154,14 @@ def require_linux() -> None:
 
 def namespace_file(netns: str) -> Path:
     """Where a namespace is found: a name of `ip netns`, or a file such as /proc/PID/ns/net."""
-    place = Path(netns) if "/" in netns else _NAMES / netns
-    if not place.exists():
+    name_file = Path(netns) if "/" in netns else _NAMES / netns
+    if not name_file.exists():
         there = sorted(file.name for file in _NAMES.glob("*")) if "/" not in netns else []
-        known = f"; there are {', '.join(there)}" if there else ""
+        others = f"; there are {', '.join(there)}" if there else ""
         raise SocketsError(
-            f'there is no network namespace "{netns}"{known} (ip netns lists names; a file like /proc/PID/ns/net will do too)'
+            f'there is no network namespace "{netns}"{others} (ip netns lists names; a file like /proc/PID/ns/net will do too)'
         )
-    return place
+    return name_file
 
 
 def inside(netns: str | None, work: Callable[[], _Result]) -> _Result:
@@ -169,14 +169,14 @@ def inside(netns: str | None, work: Callable[[], _Result]) -> _Result:
     if netns is None:
         return work()
     require_linux()
-    place = namespace_file(netns)
+    file = namespace_file(netns)
     done: list[_Result] = []
     failure: list[BaseException] = []
 
     def enter() -> None:
         try:
             try:
-                _native.enter_network(str(place))
+                _native.enter_network(str(file))
             except OSError as error:
                 reason = "entering a namespace needs root: run this with sudo" if os.geteuid() else str(error)
                 raise SocketsError(f'the network namespace "{netns}" cannot be entered: {reason}') from None

@@ -47,14 +47,14 @@ def bench(seconds: float = 1.0, repeat: int = 3) -> dict[str, Any]:
         rows[_WIREGUARD] = {"missing": f"{' and '.join(lacks)} not installed (Debian: wireguard-go wireguard-tools)"}
     else:
         kinds[_WIREGUARD] = lambda pair, stack: pair.wireguard(stack)
-    found: dict[str, list[dict[str, float]]] = {name: [] for name in kinds}
+    samples: dict[str, list[dict[str, float]]] = {name: [] for name in kinds}
     for _ in range(repeat):
         for name, make in kinds.items():
-            found[name].append(_measured(make, seconds))
-    rows |= {name: {key: statistics.median(run[key] for run in runs) for key in runs[0]} for name, runs in found.items()}
+            samples[name].append(_measured(make, seconds))
+    rows |= {name: {key: statistics.median(run[key] for run in runs) for key in runs[0]} for name, runs in samples.items()}
     if not lacks:
         rows[_WIREGUARD]["version"] = _said("wireguard-go", "--version").split()[1]
-    return {name: rows[name] for name in (*found, *rows)}
+    return {name: rows[name] for name in (*samples, *rows)}
 
 
 def _measured(make: Callable[[_Pair, ExitStack], tuple[str, list[int]]], seconds: float) -> dict[str, float]:
@@ -124,13 +124,13 @@ class _Pair:
         names = [f"{name}-tunnel" for name in self.names]
         keys = [_said(str(program()), "keygen", str(self.folder / f"{name}.key")).strip() for name in names] if encrypted else []
         for end, name in enumerate(names):
-            own, other = end + 1, 2 - end
-            text = f'name = "{name}"\n[tunnel]\ndevice = "ppt"\naddresses = ["{_INNER.format(number=1, end=own)}/24"]\n'
+            near, other = end + 1, 2 - end
+            text = f'name = "{name}"\n[tunnel]\ndevice = "ppt"\naddresses = ["{_INNER.format(number=1, end=near)}/24"]\n'
             text += f'peer = "{_INNER.format(number=1, end=other)}"\n'
             if encrypted:
                 text += f'[encryption]\nprivate_key = "{name}.key"\npeer_public_key = "{keys[1 - end]}"\n'
             for path in _PATHS:
-                outer = [_OUTER.format(path=path, end=which) for which in (own, other)]
+                outer = [_OUTER.format(path=path, end=which) for which in (near, other)]
                 text += f'[[path]]\nlocal = "{outer[0]}"\nremote = "{outer[1]}"\n'
             file = self.folder / f"{name}.toml"
             file.write_text(text)
@@ -159,10 +159,10 @@ class _Pair:
             stack.callback(started.terminate)
             processes.append(started.pid)
             _until(partial(self.has, end, device), f"wireguard-go does not make {device}")
-            peer = _said("wg", "pubkey", given=keys[1 - end]).strip()
+            peer = _said("wg", "pubkey", text=keys[1 - end]).strip()
             remote = f"{_OUTER.format(path=1, end=2 - end)}:51820"
-            own = ["listen-port", "51820", "private-key", str(key)]
-            self.inside(end, "wg", "set", device, *own, "peer", peer, "allowed-ips", "0.0.0.0/0", "endpoint", remote)
+            settings = ["listen-port", "51820", "private-key", str(key)]
+            self.inside(end, "wg", "set", device, *settings, "peer", peer, "allowed-ips", "0.0.0.0/0", "endpoint", remote)
             self.at(end, "addr", "add", f"{_INNER.format(number=2, end=end + 1)}/24", "dev", device)
             self.at(end, "link", "set", device, "up")
         address = _INNER.format(number=2, end=2)
@@ -177,9 +177,9 @@ class _Pair:
         _until(answered, f"nobody answers at {address} through the tunnel")
 
 
-def _said(*words: str, given: str | None = None) -> str:
+def _said(*words: str, text: str | None = None) -> str:
     try:
-        done = subprocess.run(words, input=given, capture_output=True, text=True, check=False)
+        done = subprocess.run(words, input=text, capture_output=True, text=True, check=False)
     except OSError as error:
         raise TunnelError(f"{words[0]} could not be started: {error.strerror}") from error
     if done.returncode:
@@ -188,11 +188,11 @@ def _said(*words: str, given: str | None = None) -> str:
     return done.stdout
 
 
-def _until(condition: Callable[[], bool], what: str) -> None:
+def _until(condition: Callable[[], bool], state: str) -> None:
     limit = time.monotonic() + _PATIENCE_S
     while not condition():
         if time.monotonic() > limit:
-            raise TunnelError(f"{what} within {_PATIENCE_S:.0f} s")
+            raise TunnelError(f"{state} within {_PATIENCE_S:.0f} s")
         time.sleep(0.05)
 
 

@@ -86,7 +86,7 @@ def validate(
     """
     form = _Form(json=as_json, markdown=as_markdown, differs=differs, detail=detail)
     selection = Selection(groups=_names(group), algorithms=_names(cc), ids=_names(id))
-    given: dict[str, object] = {
+    options: dict[str, object] = {
         "--group": group,
         "--cc": cc,
         "--id": id,
@@ -94,11 +94,11 @@ def validate(
         "--detail": detail or None,
         "--figure": figure,
     }
-    given |= {"--starts": starts, "--spread": spread, "--kernel": kernel, "--networks": networks, "--out": out, "--csv": csv}
-    given |= {"--measured": measured}
+    options |= {"--starts": starts, "--spread": spread, "--kernel": kernel, "--networks": networks, "--out": out, "--csv": csv}
+    options |= {"--measured": measured}
     try:
         mode = _mode(table, drawn, starts)
-        _refuse(mode, {*given} - {name for name, value in given.items() if value is None})
+        _refuse(mode, {*options} - {name for name, value in options.items() if value is None})
         if drawn is not None:
             study = draw(drawn, networks or NETWORKS, starts or STARTS)
             _drawn(study, kernel or DEFAULT_KERNEL, out or DEFAULT_OUT, csv, measured, workers, form)
@@ -133,8 +133,8 @@ class _Form:
 
     @property
     def console(self) -> Console:
-        made = console(markup=True)
-        return made if made.is_terminal else console(markup=True, width=200)
+        opened = console(markup=True)
+        return opened if opened.is_terminal else console(markup=True, width=200)
 
 
 # What each form of the command may be told besides, and what it is called in a sentence.
@@ -157,19 +157,19 @@ def _mode(table: Path | None, drawn: int | None, starts: int | None) -> str:
     return "again" if is_drawn(table) else "rows" if starts is None else "starts"
 
 
-def _refuse(mode: str, given: set[str]) -> None:
+def _refuse(mode: str, options: set[str]) -> None:
     """Options that would be ignored."""
     may, where = _MODES[mode]
-    if wrong := sorted(given - may):
-        others = sorted(name for name, (own, _) in _MODES.items() if wrong[0] in own and name in ("starts", "drawn"))
+    if wrong := sorted(options - may):
+        others = sorted(name for name, (allowed, _) in _MODES.items() if wrong[0] in allowed and name in ("starts", "drawn"))
         instead = f", or add {' or '.join(f'--{name}' for name in others)}" if others and mode == "rows" else ""
         raise TableError(f"{wrong[0]} means nothing {where}; leave it out{instead}.")
 
 
-def _any(found: list[_Found], table: Path) -> list[_Found]:
-    if not found:
+def _any(rows: list[_Found], table: Path) -> list[_Found]:
+    if not rows:
         raise TableError(f"{table} has no runs that match the options given.")
-    return found
+    return rows
 
 
 def _drawn(study: Study, kernel: str, out: Path, csv: Path | None, measured: Path | None, workers: int | None, form: _Form) -> None:
@@ -206,8 +206,8 @@ def _print_networks(flows: list[_networks.Flow], form: _Form) -> None:
     from polypath.validate import _networks
 
     if form.json:
-        found = {"flows": _networks.rows_of(flows), "summary": _networks.summary(flows)}
-        sys.stdout.write(json.dumps(found, indent=1) + "\n")
+        tables = {"flows": _networks.rows_of(flows), "summary": _networks.summary(flows)}
+        sys.stdout.write(json.dumps(tables, indent=1) + "\n")
     elif form.markdown:
         sys.stdout.write(visible(_networks.to_markdown(flows)))
     else:
@@ -228,10 +228,10 @@ def _over_starts(
 
     how = {} if spread_ms is None else {"spread_ms": spread_ms}
     with _bar() as count:
-        found = _starts.run_starts(
+        measured = _starts.run_starts(
             table, starts=starts, kernel=kernel, selection=selection, platform=platform, workers=workers, progress=count, **how
         )
-    spreads = _any(found, table)
+    spreads = _any(measured, table)
     if form.json:
         sys.stdout.write(json.dumps(_starts.to_json(spreads), indent=1) + "\n")
     elif form.markdown:
@@ -256,8 +256,8 @@ def _refuse_unknown(table: Path, verdicts: list[Verdict]) -> None:
         return
     names = list(dict.fromkeys(cell.id for cell in unknown))
     listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-    what = "names tell the set-up, as v0_nitk_lia_r1 does, and other measurements are compared by a study's `published`"
-    raise TableError(f"{table}: {len(unknown)} of {len(verdicts)} rows are not judged, since no set-up is known for {listed}: {what}.")
+    meaning = "names tell the set-up, as v0_nitk_lia_r1 does, and other measurements are compared by a study's `published`"
+    raise TableError(f"{table}: {len(unknown)} of {len(verdicts)} rows are not judged, since no set-up is known for {listed}: {meaning}.")
 
 
 def _draw_figures(verdicts: list[Verdict], table: Path, folder: Path | None) -> None:

@@ -66,7 +66,7 @@ class _Draw:
 
 def algorithms() -> list[str]:
     """What both the simulator and a kernel have, by name."""
-    return sorted(each.name for each in SimEngine().algorithms() if each.counterpart)
+    return sorted(algorithm.name for algorithm in SimEngine().algorithms() if algorithm.counterpart)
 
 
 def draw(seed: int, networks: int, starts: int) -> Study:
@@ -77,8 +77,8 @@ def draw(seed: int, networks: int, starts: int) -> Study:
     for number in range(networks):
         kind, cc = KINDS[number % len(KINDS)], every[(first + number) % len(every)]
         rival = drawn.one(every) if kind in "bfg" else None
-        made = _network(drawn, kind, cc, rival)
-        experiments[f"{kind}{number:02}-{cc}" + (f"-{rival}" if rival else "")] = made
+        network = _network(drawn, kind, cc, rival)
+        experiments[f"{kind}{number:02}-{cc}" + (f"-{rival}" if rival else "")] = network
     setup = next(iter(experiments.values()))
     return Study.model_validate(
         {

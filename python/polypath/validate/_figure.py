@@ -45,9 +45,9 @@ def draw(verdicts: list[Verdict], table: Path, folder: Path, console: Console) -
             curves.append(_linux(rows))
         file = folder / f"{name}.png"
         both = pd.concat(curves)
-        own = window_areas(both)
-        areas += [{"id": name, "line": line, "area": area} for line, area in own.items()]
-        file.write_bytes(vl_convert.vegalite_to_png(_chart(both, name, own).to_json(), scale=1.5))
+        area_table = window_areas(both)
+        areas += [{"id": name, "line": line, "area": area} for line, area in area_table.items()]
+        file.write_bytes(vl_convert.vegalite_to_png(_chart(both, name, area_table).to_json(), scale=1.5))
         written.append(file)
     if areas:
         file = folder / "areas.csv"

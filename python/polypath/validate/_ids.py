@@ -99,10 +99,10 @@ def parse(name: str) -> Setup:
     base, repeat = (repeated[1], int(repeated[2])) if repeated else (name, 1)
     rest, tool = (base.removesuffix("_iperf3"), "iperf3") if base.endswith("_iperf3") else (base, "bulk")
     for pattern, build in _PATTERNS:
-        found = re.fullmatch(pattern, rest)
-        if found:
+        match = re.fullmatch(pattern, rest)
+        if match:
             kernel = OUT_OF_TREE if rest.startswith("v0_") else DEFAULT_KERNEL
-            return replace(build(found.groupdict(), repeat), id=base, repeat=repeat, kernel=kernel, tool=tool)
+            return replace(build(match.groupdict(), repeat), id=base, repeat=repeat, kernel=kernel, tool=tool)
     raise UnknownRunError(f"the name {name!r} fits no known set-up")
 
 
@@ -144,15 +144,15 @@ def _shared(m: dict[str, str], repeat: int) -> Setup:
     """Group c: two paths of 50 Mbit/s, 10 and 20 ms, into one hop of 10 Mbit/s, 4 ms and a queue of Q packets."""
     mptcp = not m.get("tcp")
     paths = tuple(Path(rate=50 * MBIT, queue=100, fwd_ms=ms, rev_ms=ms) for ms in (5, 10))
-    made = _make("c", "shared", paths, (Sender(cc=m["cc"], mptcp=mptcp, paths=2),), 20)
-    return replace(made, last=Path(rate=10 * MBIT, queue=int(m["queue"]), fwd_ms=0, rev_ms=4))
+    setup = _make("c", "shared", paths, (Sender(cc=m["cc"], mptcp=mptcp, paths=2),), 20)
+    return replace(setup, last=Path(rate=10 * MBIT, queue=int(m["queue"]), fwd_ms=0, rev_ms=4))
 
 
 def _nitk(m: dict[str, str], repeat: int) -> Setup:
     """The nitk paper: `netem delay D rate R` with netem's default limit of 1000 packets on both ends of every link."""
     paths = tuple(Path(rate=50 * MBIT, queue=1000, fwd_ms=ms, rev_ms=ms) for ms in (5, 10))
-    made = _make("nitk", "shared", paths, (Sender(cc=m["cc"], mptcp=True, paths=2),), 20)
-    return replace(made, last=Path(rate=10 * MBIT, queue=1000, fwd_ms=2, rev_ms=2), both_ends=True)
+    setup = _make("nitk", "shared", paths, (Sender(cc=m["cc"], mptcp=True, paths=2),), 20)
+    return replace(setup, last=Path(rate=10 * MBIT, queue=1000, fwd_ms=2, rev_ms=2), both_ends=True)
 
 
 def _two_paths(m: dict[str, str], repeat: int) -> Setup:
@@ -161,8 +161,8 @@ def _two_paths(m: dict[str, str], repeat: int) -> Setup:
     first = Path(rate=100 * MBIT, queue=167, fwd_ms=1 + more, rev_ms=1 + more, loss=loss)
     second = Path(rate=100 * MBIT, queue=167, fwd_ms=1, rev_ms=1)
     scheduler = m.get("scheduler")
-    made = _make("s" if scheduler else "d", "paths", (first, second), (Sender(cc=m.get("cc") or "cubic", mptcp=True, paths=2),), 30)
-    return replace(made, scheduler=scheduler, buffers=DEFAULT_BUFFERS if m.get("defbuf") else LARGE_BUFFERS)
+    setup = _make("s" if scheduler else "d", "paths", (first, second), (Sender(cc=m.get("cc") or "cubic", mptcp=True, paths=2),), 30)
+    return replace(setup, scheduler=scheduler, buffers=DEFAULT_BUFFERS if m.get("defbuf") else LARGE_BUFFERS)
 
 
 def _fairness(m: dict[str, str], repeat: int) -> Setup:
@@ -184,8 +184,8 @@ def _many_subflows(m: dict[str, str], repeat: int) -> Setup:
 def _transfer(m: dict[str, str], repeat: int) -> Setup:
     """60 MB over 100 Mbit/s, 2 ms and 8 Mbit/s, 20 ms."""
     paths = (Path(rate=100 * MBIT, queue=100, fwd_ms=1, rev_ms=1), Path(rate=8 * MBIT, queue=50, fwd_ms=10, rev_ms=10))
-    made = _make("done", "paths", paths, (Sender(cc=m["cc"], mptcp=True, paths=2),), 10)
-    return replace(made, bytes=60_000_000)
+    setup = _make("done", "paths", paths, (Sender(cc=m["cc"], mptcp=True, paths=2),), 10)
+    return replace(setup, bytes=60_000_000)
 
 
 def _mtu(m: dict[str, str], repeat: int) -> Setup:

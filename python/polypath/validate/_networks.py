@@ -58,9 +58,9 @@ def run_networks(
     # The simulator's hosts have the same kernel.
     sim = _rates(study.model_copy(update={"kernel": kernel}), "sim", None, out, workers, progress)
     return [
-        Flow(network=name, title=experiment.title or name, flow=flow, cc=made.cc, linux=linux[name, flow], sim=sim[name, flow])
+        Flow(network=name, title=experiment.title or name, flow=flow, cc=flow_setup.cc, linux=linux[name, flow], sim=sim[name, flow])
         for name, experiment in study.all_experiments.items()
-        for flow, made in (experiment.flows or study.flows).items()
+        for flow, flow_setup in (experiment.flows or study.flows).items()
     ]
 
 
@@ -73,8 +73,11 @@ def _rates(
 ) -> _Rates:
     planned = plan(study, engine=find(engine), out=out, kernel=kernel)
     runs = execute(planned, workers=workers, progress=_counter(planned, progress)).runs
-    own = runs[(runs["engine"] == engine) & runs["key"].isin({run.key for run in planned.runs})]
-    return {(str(network), str(flow)): tuple(_by_seed(rows)) for (network, flow), rows in own.groupby(["experiment", "flow"], sort=False)}
+    engine_runs = runs[(runs["engine"] == engine) & runs["key"].isin({run.key for run in planned.runs})]
+    return {
+        (str(network), str(flow)): tuple(_by_seed(rows))
+        for (network, flow), rows in engine_runs.groupby(["experiment", "flow"], sort=False)
+    }
 
 
 def _of(study: Study, measured: Sequence[Flow]) -> _Rates:
@@ -108,18 +111,18 @@ def rows_of(flows: Iterable[Flow]) -> list[dict[str, Any]]:
     return [_row(flow, flow.distance) for flow in flows]
 
 
-def _row(flow: Flow, found: Distance) -> dict[str, Any]:
+def _row(flow: Flow, distance: Distance) -> dict[str, Any]:
     figures = {
-        "linux_mbps": found.reference,
-        "sim_mbps": found.ours,
-        "difference": found.difference,
-        "interval": found.interval,
-        "p_mean": found.p_mean,
-        "p_ks": found.p_ks,
+        "linux_mbps": distance.reference,
+        "sim_mbps": distance.ours,
+        "difference": distance.difference,
+        "interval": distance.interval,
+        "p_mean": distance.p_mean,
+        "p_ks": distance.p_ks,
     }
-    words = {"network": flow.network, "kind": flow.kind, "flow": flow.flow, "cc": flow.cc, "starts": found.n}
+    words = {"network": flow.network, "kind": flow.kind, "flow": flow.flow, "cc": flow.cc, "starts": distance.n}
     rounded = {name: round(value, 4) if math.isfinite(value) else None for name, value in figures.items()}
-    return {**words, **rounded, "standing": found.standing.value, "title": flow.title}
+    return {**words, **rounded, "standing": distance.standing.value, "title": flow.title}
 
 
 def write_csv(flows: Iterable[Flow], stream: TextIO = sys.stdout) -> None:
@@ -149,10 +152,10 @@ def read_csv(file: Path) -> list[Flow]:
 
 
 def summary(flows: list[Flow]) -> str:
-    found = [flow.distance for flow in flows]
-    off = [abs(each.difference) for each in found]
-    ten = sum(each <= 0.1 for each in off) / len(off)
-    return f"{in_words(found)} The median flow is {100 * median(off):.1f} % off, {100 * ten:.0f} % are within 10 %."
+    distances = [flow.distance for flow in flows]
+    off = [abs(distance.difference) for distance in distances]
+    ten = sum(share <= 0.1 for share in off) / len(off)
+    return f"{in_words(distances)} The median flow is {100 * median(off):.1f} % off, {100 * ten:.0f} % are within 10 %."
 
 
 def to_markdown(flows: list[Flow]) -> str:
@@ -160,19 +163,21 @@ def to_markdown(flows: list[Flow]) -> str:
     lines = ["| kind | within 5 % | not told apart | differs | share |", "|---|---:|---:|---:|---:|"]
     kinds = [(kind, [flow for flow in flows if flow.kind == kind]) for kind in dict.fromkeys(flow.kind for flow in flows)]
     for name, part in [*kinds, ("all", flows)]:
-        near, alike, apart = (sum(flow.distance.standing is each for flow in part) for each in Standing)
+        near, alike, apart = (sum(flow.distance.standing is standing for flow in part) for standing in Standing)
         lines.append(f"| {name} | {near} | {alike} | {apart} | {100 * (near + alike) / len(part):.0f} % |")
     lines += ["", "| differs | flow | Linux | simulated | difference | p (means) | p (KS) | network |"]
     lines.append("|---|---|---:|---:|---:|---:|---:|---|")
-    for flow, found in _differing(flows):
-        figures = f"{found.reference:.2f} | {found.ours:.2f} | {100 * found.difference:+.1f} ± {100 * found.interval:.1f} %"
-        lines.append(f"| {flow.network} | {flow.flow} | {figures} | {found.p_mean:.3f} | {found.p_ks:.3f} | {flow.title} |")
+    for flow, gap in _differing(flows):
+        figures = f"{gap.reference:.2f} | {gap.ours:.2f} | {100 * gap.difference:+.1f} ± {100 * gap.interval:.1f} %"
+        lines.append(f"| {flow.network} | {flow.flow} | {figures} | {gap.p_mean:.3f} | {gap.p_ks:.3f} | {flow.title} |")
     return "\n".join([*lines, "", summary(flows)]) + "\n"
 
 
 def _differing(flows: list[Flow]) -> list[tuple[Flow, Distance]]:
-    found = [(flow, flow.distance) for flow in flows]
-    return sorted(((flow, each) for flow, each in found if each.standing is Standing.APART), key=lambda pair: -abs(pair[1].difference))
+    pairs = [(flow, flow.distance) for flow in flows]
+    return sorted(
+        ((flow, distance) for flow, distance in pairs if distance.standing is Standing.APART), key=lambda pair: -abs(pair[1].difference)
+    )
 
 
 def show(flows: list[Flow], console: Console, *, only_differing: bool = False) -> None:
@@ -185,18 +190,18 @@ def show(flows: list[Flow], console: Console, *, only_differing: bool = False) -
     table.add_column("drawn", style="dim", overflow="fold")
     styles = {Standing.NEAR: "green", Standing.ALIKE: "green", Standing.APART: "red"}
     for flow in flows:
-        found = flow.distance
-        if only_differing and found.standing is not Standing.APART:
+        distance = flow.distance
+        if only_differing and distance.standing is not Standing.APART:
             continue
         table.add_row(
             flow.network,
             flow.flow,
-            f"{found.reference:.2f}",
-            f"{found.ours:.2f}",
-            f"{100 * found.difference:+.1f} ± {100 * found.interval:.1f} %",
-            f"{found.p_mean:.3f}",
-            f"{found.p_ks:.3f}",
-            f"[{styles[found.standing]}]{found.standing.value}[/]",
+            f"{distance.reference:.2f}",
+            f"{distance.ours:.2f}",
+            f"{100 * distance.difference:+.1f} ± {100 * distance.interval:.1f} %",
+            f"{distance.p_mean:.3f}",
+            f"{distance.p_ks:.3f}",
+            f"[{styles[distance.standing]}]{distance.standing.value}[/]",
             flow.title,
         )
     console.print(table)

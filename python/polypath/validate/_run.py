@@ -49,13 +49,13 @@ def run(
 ) -> list[Verdict]:
     """A verdict for each selected cell of the table, in its order; `kernel` is simulated, by default the table's. Raises TableError."""
     everything, selection = read(file, platform=platform, kernel=kernel), selection or Selection()
-    for what, asked, known in (
+    for noun, asked, available in (
         ("group", selection.groups, {cell.group: None for cell in everything}),
         ("congestion control", selection.algorithms, {cell.cc: None for cell in everything}),
     ):
         for name in asked:
-            if name not in known:
-                raise TableError(f"{file}: {unknown(what, name, known)}.")
+            if name not in available:
+                raise TableError(f"{file}: {unknown(noun, name, available)}.")
     cells = [cell for cell in everything if cell in selection]
     results = simulate([setup for cell in cells for setup in cell.setups], workers=workers, progress=progress)
     verdicts = []

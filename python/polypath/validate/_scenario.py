@@ -78,7 +78,7 @@ def for_kernel(scenario: Json, kernel: str) -> Json:
     def managed(flow: Json) -> Json:
         manager = flow["mptcp"].get("path_manager", {"kind": "fullmesh"})
         if manager["kind"] == "endpoints":
-            manager = {**manager, "addresses": [{"backup": False, "remove_at_ns": None, **each} for each in manager["addresses"]]}
+            manager = {**manager, "addresses": [{"backup": False, "remove_at_ns": None, **entry} for entry in manager["addresses"]]}
         return {"routes": [], **flow, "mptcp": {"scheduler": None, **flow["mptcp"], "path_manager": manager}}
 
     return {

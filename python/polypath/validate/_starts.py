@@ -122,13 +122,13 @@ def _spread(cell: Cell, starts: int, spread_ms: float, sim: Mapping[str, Simulat
     if cell.why or not cell.setups:
         return Spread(cell=cell, why=cell.why)
     keys = [[scenario_key(moved(setup, start, spread_ms)) for setup in cell.setups] for start in range(1, starts + 1)]
-    found = []
+    spreads = []
     for results in (sim, there) if there else (sim,):
-        why = next((result for own in keys for key in own if isinstance(result := results[key], str)), None)
+        why = next((result for platform_keys in keys for key in platform_keys if isinstance(result := results[key], str)), None)
         if why:
             return Spread(cell=cell, why=why)
-        found.append(tuple(_mean(cell, [results[key] for key in own]) for own in keys))
-    return Spread(cell=cell, sim=found[0], kernel=found[1] if there else ())
+        spreads.append(tuple(_mean(cell, [results[key] for key in platform_keys]) for platform_keys in keys))
+    return Spread(cell=cell, sim=spreads[0], kernel=spreads[1] if there else ())
 
 
 def _mean(cell: Cell, results: Sequence[Simulated]) -> float:
@@ -169,8 +169,8 @@ def summary(spreads: Sequence[Spread]) -> list[str]:
         far_off = surely_outside(spreads)
         names = ", ".join(f"{spread.cell.id} {spread.cell.flow}" for spread in far_off) or "none"
         lines.append(f"Rows that are no draw of it even among so many (Student; Benjamini and Hochberg at 5 %; beyond 5 %): {names}.")
-    if found := [each for spread in spreads if (each := spread.distance)]:
-        lines.append(f"Against the kernel over the same starts: {in_words(found)}")
+    if distances := [distance for spread in spreads if (distance := spread.distance)]:
+        lines.append(f"Against the kernel over the same starts: {in_words(distances)}")
     return lines
 
 
@@ -184,9 +184,9 @@ def to_json(spreads: Sequence[Spread]) -> dict[str, Any]:
         if spread.sim:
             row |= {"sim_mbps": list(spread.sim), "deviation": spread.deviation, "percentile": spread.percentile, "inside": spread.inside}
             row["p"] = spread.p
-        if found := spread.distance:
-            row |= {"kernel_mbps": list(spread.kernel), "difference": found.difference, "interval": found.interval}
-            row |= {"p_mean": found.p_mean, "p_ks": found.p_ks, "standing": found.standing.value}
+        if distance := spread.distance:
+            row |= {"kernel_mbps": list(spread.kernel), "difference": distance.difference, "interval": distance.interval}
+            row |= {"p_mean": distance.p_mean, "p_ks": distance.p_ks, "standing": distance.standing.value}
         rows.append(row)
     return {"rows": rows, "outside": out, "of": of, "outside_by_chance": expected, "summary": summary(spreads)}
 
@@ -219,8 +219,8 @@ def show(spreads: Sequence[Spread], console: Console, *, only_differing: bool = 
     if kernel:
         table.add_column("verdict", no_wrap=True)
     for spread in spreads:
-        found = spread.distance
-        if only_differing and spread.words != "outside" and (found is None or found.standing is not Standing.APART):
+        distance = spread.distance
+        if only_differing and spread.words != "outside" and (distance is None or distance.standing is not Standing.APART):
             continue
         line = [spread.cell.id, spread.cell.flow, f"{spread.cell.mbps:.2f}"]
         if not spread.sim:
@@ -228,10 +228,10 @@ def show(spreads: Sequence[Spread], console: Console, *, only_differing: bool = 
             continue
         line += [f"{value:.2f}" for value in (fmean(spread.sim), min(spread.sim), max(spread.sim))]
         line += [f"{100 * spread.percentile:.0f} %", f"[{'red' if spread.words == 'outside' else 'green'}]{spread.words}[/]"]
-        if found:
-            line += [f"{found.reference:.2f}", f"{100 * found.difference:+.1f} ± {100 * found.interval:.1f} %"]
-            line += [f"{found.p_mean:.3f}", f"{found.p_ks:.3f}"]
-            line.append(f"[{'red' if found.standing is Standing.APART else 'green'}]{found.standing.value}[/]")
+        if distance:
+            line += [f"{distance.reference:.2f}", f"{100 * distance.difference:+.1f} ± {100 * distance.interval:.1f} %"]
+            line += [f"{distance.p_mean:.3f}", f"{distance.p_ks:.3f}"]
+            line.append(f"[{'red' if distance.standing is Standing.APART else 'green'}]{distance.standing.value}[/]")
         table.add_row(*line)
     console.print(table)
     console.print("Mbit/s read by the receiver; simulated: mean over the starts. ± is a 95 % interval.", style="dim")

@@ -65,8 +65,8 @@ class Cell:
 
 def kernel_of(file: Path) -> str | None:
     """The kernel whose runs a table has, by its name or its folder's ("linux-6.1.csv", "linux-6.1/summary.csv"); None: nothing is said."""
-    found = next((match for name in (file.stem, file.resolve().parent.name) if (match := re.fullmatch(r"linux-(\d+\.\d+)", name))), None)
-    return None if found is None else found[1]
+    named = next((match for name in (file.stem, file.resolve().parent.name) if (match := re.fullmatch(r"linux-(\d+\.\d+)", name))), None)
+    return None if named is None else named[1]
 
 
 def read(file: Path, *, platform: str | None = None, kernel: str | None = None) -> list[Cell]:

@@ -34,7 +34,7 @@ def path_in_words(text: str, number: int) -> Path:
     title, words = _parts(text)
     if len(words) < 1:
         raise AdviceError(f'--path: "" describes nothing; write rates down and up and the round-trip time, like "{EXAMPLE}"')
-    found = {"name": title} if title else {}
+    figures = {"name": title} if title else {}
     waiting = list(words)
     while waiting:
         word = waiting.pop(0)
@@ -47,38 +47,40 @@ def path_in_words(text: str, number: int) -> Path:
             key, value = "rates", word
         elif word[:1].isdigit():
             # A number without a unit behind the rates is meant as the time.
-            key, value = ("rtt" if _is_time(word) or ("rates" in found and word.isdigit()) else "rates"), word
+            key, value = ("rtt" if _is_time(word) or ("rates" in figures and word.isdigit()) else "rates"), word
         else:
             near = difflib.get_close_matches(key, _WORDS, n=1)
             hint = (
                 f'did you mean "{near[0]}"?' if near else f'the words are {", ".join(_WORDS)}; a name stands first, as in "dsl: {EXAMPLE}"'
             )
             raise _wrong(text, f'"{word}" is no word of a path; {hint}')
-        if key in found:
-            raise _wrong(text, f'"{value}" is a second {_SPOKEN.get(key, key)}; the first is "{found[key]}"')
-        found[key] = value
-    if "rates" not in found:
+        if key in figures:
+            raise _wrong(text, f'"{value}" is a second {_SPOKEN.get(key, key)}; the first is "{figures[key]}"')
+        figures[key] = value
+    if "rates" not in figures:
         raise _wrong(text, f'its rate is missing; write rates down and up and the round-trip time, like "{EXAMPLE}"')
-    if "rtt" not in found:
+    if "rtt" not in figures:
         raise _wrong(text, f'its round-trip time is missing; write it as ping shows it, like "{EXAMPLE}"')
-    down, up = _rates(text, found["rates"])
-    rtt = _span(text, found["rtt"], Time)
+    down, up = _rates(text, figures["rates"])
+    rtt = _span(text, figures["rtt"], Time)
     if not 0 < rtt.low <= rtt.high <= _LONGEST:
-        raise _wrong(text, f'"{found["rtt"]}" is no round-trip time between 1ns and 10s')
-    jitter = _span(text, found.get("jitter", "0ms"), Time)
+        raise _wrong(text, f'"{figures["rtt"]}" is no round-trip time between 1ns and 10s')
+    jitter = _span(text, figures.get("jitter", "0ms"), Time)
     if jitter.high > rtt.low:
-        raise _wrong(text, f"a jitter of {found['jitter']} is more than the round-trip time, of which it is a part: at most {found['rtt']}")
-    loss = _span(text, found.get("loss", "0%"), Share)
+        raise _wrong(
+            text, f"a jitter of {figures['jitter']} is more than the round-trip time, of which it is a part: at most {figures['rtt']}"
+        )
+    loss = _span(text, figures.get("loss", "0%"), Share)
     if loss.high > 0.5:
-        raise _wrong(text, f'nothing useful comes through a path that loses "{found["loss"]}"; the most is 50%')
+        raise _wrong(text, f'nothing useful comes through a path that loses "{figures["loss"]}"; the most is 50%')
     unknown_queue = Span(low=50e6, high=200e6)
-    queue = _span(text, found["queue"], Time) if "queue" in found else unknown_queue
+    queue = _span(text, figures["queue"], Time) if "queue" in figures else unknown_queue
     if not 1e6 <= queue.low <= queue.high <= _LONGEST:
-        raise _wrong(text, f'"{found["queue"]}" is no length of a queue between 1ms and 10s')
-    outage, every = _outage(text, found)
+        raise _wrong(text, f'"{figures["queue"]}" is no length of a queue between 1ms and 10s')
+    outage, every = _outage(text, figures)
     for word in ("address", "via"):
-        _check_address(text, found.get(word))
-    name = found.get("name") or found.get("dev") or f"path{number}"
+        _check_address(text, figures.get(word))
+    name = figures.get("name") or figures.get("dev") or f"path{number}"
     if not _NAME.match(name):
         raise _wrong(text, f'"{name}" is no name; use letters, digits, "_", "-" and "."')
     return Path(
@@ -91,24 +93,24 @@ def path_in_words(text: str, number: int) -> Path:
         queue=queue,
         outage=outage,
         every=every,
-        device=found.get("dev"),
-        address=found.get("address"),
-        gateway=found.get("via"),
+        device=figures.get("dev"),
+        address=figures.get("address"),
+        gateway=figures.get("via"),
     )
 
 
-def _outage(text: str, found: Mapping[str, str]) -> tuple[Span, Span]:
+def _outage(text: str, figures: Mapping[str, str]) -> tuple[Span, Span]:
     """How long nothing passes, and how often."""
-    if "outage" not in found and "every" not in found:
+    if "outage" not in figures and "every" not in figures:
         return Span(low=0, high=0), Span(low=0, high=0)
-    if "outage" not in found or "every" not in found:
-        lacks = "every" if "outage" in found else "outage"
+    if "outage" not in figures or "every" not in figures:
+        lacks = "every" if "outage" in figures else "outage"
         raise _wrong(text, f'`{lacks}` is missing; outages have a length and a distance, like "outage {_EXAMPLES["outage"]}"')
-    outage, every = (_span(text, found[word], Time) for word in ("outage", "every"))
+    outage, every = (_span(text, figures[word], Time) for word in ("outage", "every"))
     if not _SHORTEST <= outage.low <= outage.high < every.low:
-        raise _wrong(text, f"an outage of {found['outage']} is none between 1ms and the time from one to the next, {found['every']}")
+        raise _wrong(text, f"an outage of {figures['outage']} is none between 1ms and the time from one to the next, {figures['every']}")
     if not _MOST_OFTEN <= every.low <= every.high <= _RAREST:
-        raise _wrong(text, f'"every {found["every"]}" is not between 500ms and 10 minutes')
+        raise _wrong(text, f'"every {figures["every"]}" is not between 500ms and 10 minutes')
     return outage, every
 
 
@@ -138,8 +140,8 @@ _EXAMPLES = {
 _SPOKEN = {"rtt": "round-trip time", "rates": "pair of rates"}
 
 
-def _wrong(text: str, what: str) -> AdviceError:
-    return AdviceError(f'--path "{text}": {what}')
+def _wrong(text: str, reason: str) -> AdviceError:
+    return AdviceError(f'--path "{text}": {reason}')
 
 
 def _is_time(word: str) -> bool:

@@ -8,7 +8,7 @@ from typing import IO
 _FOLDER = Path("/run/polypath")
 
 
-def own_file(name: str) -> Path:
+def run_file(name: str) -> Path:
     """A file that other calls read."""
     return _FOLDER / name
 
@@ -16,4 +16,4 @@ def own_file(name: str) -> Path:
 def lock_file(name: str) -> IO[str]:
     """The same, opened to be locked; the first one that is needed makes the folder."""
     _FOLDER.mkdir(mode=0o755, exist_ok=True)
-    return own_file(name).open("w")
+    return run_file(name).open("w")
