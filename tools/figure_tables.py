@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # Finished runs are kept here: the next call runs only what a change of the study or the simulator calls for.
 RESULTS = ROOT / "build" / "figures"
 # The longest reason of a claim's verdict, in characters.
-LONGEST = 400
+LONGEST = 120
 NAMES = {
     "goodput_receiver_mbps": "Mbit/s",
     "total_receiver_mbps": "Mbit/s of all",
@@ -153,7 +153,9 @@ def _short(why: str) -> str:
     kept: list[str] = []
     for part in parts:
         if kept and len("; ".join([*kept, part])) > LONGEST:
-            return "; ".join(kept) + f"; and {len(parts) - len(kept)} more"
+            # The claim itself may have left cells out.
+            unsaid = re.search(r" and (\d+) more$", parts[-1])
+            return "; ".join(kept) + f"; and {len(parts) - len(kept) + int(unsaid[1] if unsaid else 0)} more"
         kept.append(part)
     return re.sub(r"\s*\|\s*", " / ", "; ".join(kept))
 

@@ -52,7 +52,7 @@ def _path(subflow: Mapping[str, Any], number: int, notes: list[str]) -> Path:
         )
     other = 1 - main
     if subflow["directions"][other]["bytes"] < _FEWEST_BYTES:
-        # Nobody tried it: between a tenth and as much, as access lines are.
+        # Not measured: between a tenth and as much, as access lines are.
         sides[other] = Span(low=max(sides[main].low / 10, MIN_RATE), high=sides[main].high)
         sender = _SIDES[other]
         notes.append(f"{name}: the {sender} sent nothing to speak of, so that its rate is taken as a tenth of the other's to as much")

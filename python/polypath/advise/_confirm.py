@@ -40,7 +40,7 @@ class Confirmed:
 class Confirmation:
     settings: tuple[Confirmed, ...]
     sentence: str
-    """What the kernel says; or why nobody asked it."""
+    """What the kernel says, or why it did not run."""
 
 
 def confirm(

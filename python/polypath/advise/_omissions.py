@@ -1,4 +1,4 @@
-"""What the search did not try, in sentences, so that nobody takes silence for an answer."""
+"""What the search did not try, in sentences."""
 
 from __future__ import annotations
 

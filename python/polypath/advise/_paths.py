@@ -49,7 +49,7 @@ class Path:
     loss: Span = Span(low=0, high=0)
     """Share of the packets that are lost in each direction other than in a full queue."""
     queue: Span = Span(low=50e6, high=200e6)
-    """How long a packet waits in the bottleneck's queue when it is full, ns. What nobody knows lies between these."""
+    """How long a packet waits in the bottleneck's queue when it is full, ns. An unknown value lies between these."""
     outage: Span = Span(low=0, high=0)
     """How long nothing passes, ns, again and again; none where this is 0."""
     every: Span = Span(low=0, high=0)

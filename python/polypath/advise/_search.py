@@ -47,7 +47,7 @@ class Schedule:
     beside: int
     """What may stay beside the best: the default, and the best of each other kind."""
     final: int
-    """Networks of the comparison at the least: others than those of the search, so that nobody is there by luck."""
+    """Networks of the comparison at the least: others than those of the search, so that none wins by luck."""
 
     @property
     def searched(self) -> int:

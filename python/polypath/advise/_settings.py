@@ -31,7 +31,7 @@ FEW_LEFT_OUT = 2
 FEW_CC = ("cubic", "bbr", "bbr3", "lia")
 """One of each kind, for paths on which runs cost much."""
 DEFAULT_RMEM, DEFAULT_WMEM = 6291456, 4194304
-"""Largest buffers of Linux where nobody set others, bytes."""
+"""Linux's default largest buffers, bytes."""
 SHAPED = 0.95
 """Share of the path's least rate that the host's own queue lets through, so that it forms here and not at the bottleneck."""
 ALL = "all"
@@ -92,7 +92,7 @@ class Setting:
 
 
 def linux_default(paths: Sequence[Path]) -> Setting:
-    """What Linux does where nobody sets more than the paths' endpoints."""
+    """What Linux does with the paths' endpoints set and nothing else."""
     return Setting(paths=ALL if len(paths) > 1 else paths[0].name, cc="cubic")
 
 

@@ -23,7 +23,7 @@ _FAST_BPS = 500e6
 NEIGHBOUR = "neighbour"
 TUNNEL = "tunnel"
 _TUNNEL_ENDS = ("10.9.0.1", "10.9.0.2")
-# Of every path: the largest socket buffer that Linux gives where nobody set another, as the tunnel's daemon has it.
+# Of every path: Linux's default largest socket buffer, as the tunnel's daemon has it.
 _TUNNEL_BUFFER = "212992B"
 _MOST_WEIGHT = 1000
 _LONGEST_PERIOD_S = 30

@@ -147,7 +147,7 @@ _NOTHING_MBPS = 1e-3
 def value(use: Use, outcome: Mapping[str, Any], seconds: float) -> float:
     """The figure of a use in the outcome of a run that lasted so long.
 
-    A delay that nobody measured, since nothing arrived, counts as the whole run.
+    Where nothing arrived the delay counts as the whole run.
     """
     flows = [flow for flow in outcome["flows"] if flow["name"] in (use.name, f"{use.name}-up", f"{use.name}-down")]
     if use.bulk:

@@ -36,7 +36,7 @@ class Queues:
         self._known: dict[tuple[str, bool], npt.NDArray[np.float64] | None] = {}
 
     def packets(self, hop: Hop) -> npt.NDArray[np.float64] | None:
-        """At each time the packets that wait beyond what a rate with a `hold` keeps in any case; None where nobody looked."""
+        """At each time the packets that wait beyond what a rate with a `hold` keeps in any case; None where no queue was sampled."""
         direction = (hop.link, hop.a_to_b)
         if direction not in self._known:
             here = (self._columns["link"] == hop.link) & (self._columns["a_to_b"] == hop.a_to_b)
@@ -188,7 +188,7 @@ def _waits(hop: Hop, seen: Queues, alive: npt.NDArray[np.bool_]) -> float:
 
 
 def _strand_waits(strand: Path, seen: Queues, alive: npt.NDArray[np.bool_]) -> float:
-    """The share of the time in which packets waited somewhere on the way; not a number where nobody looked."""
+    """The share of the time in which packets waited somewhere on the way; not a number where no queue was sampled."""
     hops_waiting = [packets[alive] >= WAITING for hop in strand.hops if (packets := seen.packets(hop)) is not None]
     return float(np.logical_or.reduce(hops_waiting).mean()) if hops_waiting and alive.any() else math.nan
 

@@ -110,7 +110,7 @@ def main() -> None:
         complain(str(error))
         sys.exit(error.exit_status)
     except BrokenPipeError:
-        # Whoever read our output (`| head`) has seen enough; what is still buffered has nowhere to go.
+        # The reader of our output (`| head`) has ended: drop what is still buffered.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(FAILURE)
     except OSError as error:

@@ -46,7 +46,7 @@ def _name_argument(param: TyperArgument) -> None:
     # Square brackets, and dots, as a person who wrote the name meant them.
     usage = name if param.required or "[" in name else f"[{name}]"
     param.metavar = name
-    # The name says it all: of a type nobody asked.
+    # The name alone; the type says nothing more.
     vars(param).update(get_usage_pieces=lambda ctx: [usage], display_type_rich=lambda ctx: "")
 
 

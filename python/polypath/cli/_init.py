@@ -37,7 +37,7 @@ def init(
     try:
         Study.load(file)
     except StudyError:
-        # Only the name can be at fault, and a folder with a broken study in it helps nobody.
+        # Only the name can be at fault, so a folder with a broken study is not left.
         file.unlink()
         if missing:
             folder.rmdir()

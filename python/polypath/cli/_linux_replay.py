@@ -48,7 +48,7 @@ def replay(
     """Run one test with one seed again and write down all of it: packets, sockets every 10 ms and counters of each namespace, the kernel's
     own events, dynamic debug, and its log; with a page that shows them.
 
-    What is written down changes nothing: packets and log are compared with those of a run that nobody watches. Exit status 1 if they
+    What is written down changes nothing: packets and log are compared with those of an unwatched run. Exit status 1 if they
     differ.
     """
 
@@ -92,14 +92,14 @@ def _compared(job: selftests.Job, machine: linux.Kernel, watch: selftests.Watch,
     """Whether the run that is written down is the plain one; says what there is."""
     with tempfile.TemporaryDirectory() as name, ThreadPoolExecutor(max_workers=2) as pool:
         beside = Path(name)
-        nobody = pool.submit(selftests.run_job, job, kernel=machine.file, out=beside)
+        unwatched = pool.submit(selftests.run_job, job, kernel=machine.file, out=beside)
         window = None
         if subtest is not None:
-            log = nobody.result()[1]
+            log = unwatched.result()[1]
             window = selftests.window_of(log.encode(), selftests.observation_of(beside).marks, subtest, job.test.name)
             watch = selftests.during(watch, window)
         status, log = selftests.run_job(job, kernel=machine.file, out=folder, watch=watch)
-        plain_log = nobody.result()[1]
+        plain_log = unwatched.result()[1]
         plain, watched = selftests.observation_of(beside), selftests.observation_of(folder)
     _show(job, folder, status, log, watch, watched, window)
     if (plain_log, plain.packets) != (log, watched.packets):

@@ -105,7 +105,7 @@ def selftests_(
 
 
 def variation_of(vary: str | None, draw: int | None, *, hunt: bool = False) -> Variation:
-    """What --vary and --draw mean; a hunt looks among all kinds where nobody names some. Raises `SelftestError` if they mean nothing."""
+    """What --vary and --draw mean; a hunt without kinds looks among all. Raises `SelftestError` if they mean nothing."""
     try:
         varied = variation(vary or (",".join(MOST_NS) if hunt else ""), draw) if vary is not None or hunt else NONE
     except EngineError as error:

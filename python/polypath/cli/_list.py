@@ -49,7 +49,7 @@ def _cc() -> Table:
     for name, rows in sorted({**only_theirs, **ours}.items()):
         having = ", ".join(kernel for kernel, algorithms in kernels.items() if rows.counterpart in algorithms)
         coupled, draws = ("yes" if fact else "no" for fact in (rows.coupled, rows.draws))
-        # Nobody has looked whether those of a kernel alone draw.
+        # Whether those of a kernel alone draw is not known.
         draws = draws if name in ours else ""
         table.add_row(name, rows.aliases, rows.family, coupled, draws, rows.source, rows.counterpart, having)
     return table

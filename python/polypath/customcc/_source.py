@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ._errors import CustomCcError
 
-# Comments and texts; a text that nobody ended goes to the end of its line.
+# Comments and texts; an unterminated text goes to the end of its line.
 _APART = re.compile(r"""//[^\n]*|/\*.*?(?:\*/|\Z)|"(?:\\.|[^"\\\n])*(?:"|$)|'(?:\\.|[^'\\\n])*(?:'|$)""", re.DOTALL | re.MULTILINE)
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f]|\r(?!\n)")
 _DIRECTIVE = re.compile(r"^[ \t\f\r]*(?:#|%:)[ \t\f]*(?P<name>\w*)(?P<rest>.*)$", re.MULTILINE)

@@ -389,7 +389,7 @@ def routing(facts: Facts, question: Question) -> Iterator[Finding]:
                 "the subflow does not take its own path (nobody makes policy routes in a namespace)"
             )
         sentence += where
-        # From other addresses goes the first subflow, or one that answers an announcement, and nobody knows here to where.
+        # From other addresses goes the first subflow, or one that answers an announcement, to a destination that is not known here.
         yield Finding(id="routing", severity="wrong" if opens else "doubt", sentence=sentence, run=commands)
 
 
@@ -437,7 +437,7 @@ def fallbacks(facts: Facts, question: Question) -> Iterator[Finding]:
     if broken:
         sentence = f"{broken} connections became plain TCP after their handshake: a box between strips MPTCP's options or rewrites the data"
         yield Finding(id="stripped", severity="doubt", sentence=sentence)
-    # What a server opens nobody answers; that its endpoints make it open subflows is said of them.
+    # A subflow that a server opens gets no answer; that its endpoints make it open subflows is said of them.
     opens = question.role != "server" or not any("subflow" in endpoint.flags for endpoint in facts.named)
     sent, answered = count("MPJoinSynTx", 0), count("MPJoinSynAckRx", 0)
     if sent and not answered and opens:

@@ -297,7 +297,7 @@ def _listeners() -> dict[int, bool]:
 
 
 def _first(route: Any, peers: Sequence[str]) -> Iterator[str]:
-    """The addresses that packets to the peers get where nobody chose one."""
+    """The source addresses that the kernel chooses for packets to the peers."""
     from pyroute2.netlink.exceptions import NetlinkError
 
     for peer in peers:

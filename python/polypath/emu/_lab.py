@@ -146,7 +146,7 @@ def _remove(lab: Lab) -> None:
     inodes = {name_file.stat().st_ino for name in lab.namespaces.values() if (name_file := _NAMES / name).exists()}
     # A file on which nothing is mounted is no namespace, and shares its inode with none.
     inodes.discard(Path("/proc/self/ns/net").stat().st_ino)
-    # By its mark and not by its number, which whoever started it may not have come to write down.
+    # By its mark: the process that started it may have ended before it wrote the number down.
     for pid in _process.marked(_FUNCTION, str(_STATE)):
         _process.end(pid, _process.started_at(pid), _END)
     for pid in _process.inside(inodes):

@@ -95,7 +95,7 @@ def inside(namespaces: set[int]) -> list[int]:
 
 
 def marked(function: str, mark: str) -> list[int]:
-    """Processes that `start` has started with this mark, whoever called it."""
+    """Processes that any call of `start` has started with this mark."""
     last = f"\0{function}\0{mark}\0".encode()
     return _processes(lambda folder: (folder / "cmdline").read_bytes().endswith(last))
 

@@ -55,7 +55,7 @@ class Engine(ABC):
 
     name: ClassVar[str]
     summary: ClassVar[str]
-    # Runs at once where nobody says otherwise; None: one a core.
+    # Runs at once by default; None: one a core.
     workers: ClassVar[int | None] = None
     # Whether runs take the time they last, so that they may be late and chance has a part in them.
     real_time: ClassVar[bool] = False

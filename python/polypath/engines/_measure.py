@@ -244,7 +244,7 @@ def _subflow(
 
 
 def _without_syn(sockets: Array, scenario: Mapping[str, Any]) -> Array:
-    """With what is acknowledged of the data alone: of whoever opened the connection the kernel counts the SYN as a byte."""
+    """With what is acknowledged of the data alone: the kernel counts the SYN of the end that opened the connection as a byte."""
     uploads = [number for number, flow in enumerate(scenario["flows"]) if not _is_download(flow)]
     counts_syn = np.isin(sockets["flow"], uploads) & (sockets["bytes_acked"] > 0)
     sockets["bytes_acked"][counts_syn] -= 1
@@ -303,7 +303,7 @@ def _passed(stages: Sequence[PlacedStage], disciplines: Mapping[tuple[str, str],
         counts["ecn_marks"] += seen.get("marks", 0)
         kinds = [name for name, there in (("queue", placed.stage.rate), ("loss", placed.stage.loss), ("down", placed.stage.down)) if there]
         for name in (f"{kind}_drops" for kind in kinds):
-            # One netem counts all its drops together, so with several reasons nobody knows which it was.
+            # One netem counts all its drops together, so with several reasons the count of each is unknown.
             alone = seen["drops"] if len(kinds) == 1 else None
             counts[name] = None if alone is None and seen["drops"] else _plus(counts[name], alone or 0)
         if placed.stage.rate is not None:

@@ -37,7 +37,7 @@ def _counters(sender: Mapping[str, Any], reorder: Mapping[str, Any]) -> Json:
         "mtu": status["mtu"],
         "blocked_s": status["daemon"]["blocked_s"],
     }
-    # How many packets wait in the device and at the receiver nobody samples.
+    # Packets that wait in the device and at the receiver are not sampled.
     return {column.raw: _raw(column, {**reorder, **counters}) for column in _TUNNELS}
 
 

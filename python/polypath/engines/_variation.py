@@ -10,7 +10,7 @@ from polypath.study import Time, unknown
 
 from ._errors import EngineError
 
-# Of each kind how much it is at most where nobody says: a tick of the kernel, and what a debug kernel adds to a call.
+# Of each kind the default maximum: a tick of the kernel, and what a debug kernel adds to a call.
 MOST_NS = {"start": 4_000_000, "jitter": 10_000, "slow": 10_000}
 # Of numbers of draws.
 ALL = 1 << 62

@@ -88,7 +88,7 @@ def _build(
     which = str(_source.repository(source.path)) if source.path.is_dir() else source.identity
     work = root / (_OBJECTS + hashlib.sha256(f"{which}\0{variant}".encode()).hexdigest()[:12])
     with contextlib.ExitStack() as stack:
-        # Between making a folder and locking it nobody else may clean up.
+        # No other process may clean up between making a folder and locking it.
         with locked(root / ".lock", ""):
             _clean(root, work)
             work.mkdir(exist_ok=True)
@@ -140,7 +140,7 @@ def _make(tree: Path, release: str, variant: str, jobs: int, say: Callable[[str]
 
 
 def _clean(root: Path, but: Path) -> None:
-    """Removes what nobody has compiled in for a week, and what killed builds of earlier versions left; `but` stays."""
+    """Removes folders without a build for a week, and what killed builds of earlier versions left; `but` stays."""
     for left in [*root.glob(".building-*"), *root.glob(f"{_OBJECTS}*")]:
         try:
             age = time.time() - (left / "lock").stat().st_mtime

@@ -140,5 +140,5 @@ def _forget(folder: Path) -> None:
             file.unlink()
             file.with_suffix("").unlink(missing_ok=True)
     for left in folder.glob(".link-*"):
-        # We hold the lock: nobody works there.
+        # We hold the lock: no other process works there.
         shutil.rmtree(left, ignore_errors=True)

@@ -45,7 +45,7 @@ _TYPES = {
 }
 
 
-# The page runs its own scripts and the simulator, draws and saves what it drew, and asks nobody else.
+# The page runs its own scripts and the simulator, draws and saves what it drew, and asks no other server.
 _POLICY = (
     "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self'; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -80,7 +80,7 @@ class _Handler(SimpleHTTPRequestHandler):
         self.send_error(HTTPStatus.NOT_FOUND)
 
     def end_headers(self) -> None:
-        # Whoever builds it anew sees the new one.
+        # A new build is served at once.
         self.send_header("Cache-Control", "no-cache")
         self.send_header("Content-Security-Policy", _POLICY)
         self.send_header("X-Content-Type-Options", "nosniff")

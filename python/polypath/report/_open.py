@@ -94,7 +94,7 @@ def _repeat(results: Results, study: Study) -> list[str]:
         return [asked[1], f"polypath run {study.name}   # its runs alone, where the command above wrote them"]
     if study.folder is None:
         return [f"# The study {study.name} was built in Python; run the program that built it again."]
-    # The host's kernel is the one that runs, and nobody can choose it.
+    # The host's kernel is the one that runs; it cannot be chosen.
     named = [engine.partition(" ")[0] if engine.startswith("host ") else engine.replace(" ", " --kernel ") for engine in engines]
     left_out = [f"# {line}" for line in results.manifest.get("left_out", [])]
     return left_out + [f"polypath run study.yaml --engine {engine} --out again   # study.yaml lies beside this page" for engine in named]

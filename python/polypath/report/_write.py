@@ -73,7 +73,7 @@ def write(material: Material, folder: Path, kinds: Sequence[str] = ("svg", "png"
 
 
 def _kept(folder: Path, kinds: Sequence[str]) -> Callable[[str, str], Drawing | None]:
-    """The figures of a folder that nobody has changed since they were drawn."""
+    """The figures of a folder that are as they were drawn."""
     try:
         index = json.loads((folder / DRAWN).read_bytes())
     except (OSError, ValueError):

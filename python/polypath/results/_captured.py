@@ -115,7 +115,7 @@ def matched(rows: Sequence[Mapping[str, Any]], subflows: Sequence[Figures]) -> l
     """For each row of a run's table of subflows, its figures; no figures where it cannot be told which captured subflow it is.
 
     Kernels name ports, and then a row has the subflow with its two ends. The simulator's rows have addresses alone. There the subflows of
-    one flow between the same two addresses stand in the order in which they began, and of several flows nobody knows which is which.
+    one flow between the same two addresses stand in the order in which they began, and of several flows they cannot be told apart.
     """
     by_ends = {(subflow["source"], subflow["destination"]): subflow for subflow in subflows}
     between: dict[tuple[str, str], list[Figures]] = defaultdict(list)

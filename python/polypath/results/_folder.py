@@ -1,4 +1,4 @@
-"""Where results go if nobody says where."""
+"""Where results go by default."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Packs: thousands of finished runs in one file, for studies of so many runs that a folder each would be too many.
 
 A pack is an archive of SQLite's (`sqlite3 -A` lists and unpacks it): files called KEY/NAME, each compressed. One process writes it,
-and nobody reads it before it is whole; then it gets its name and never changes. So nothing is ever locked, and processes on several
+and no other process reads it before it is whole; then it gets its name and never changes. So nothing is locked, and processes on several
 hosts may share the folder whatever their file system does about locks.
 """
 
@@ -207,7 +207,7 @@ def _named(file: Path, connection: sqlite3.Connection) -> Path:
 
 def _log(connection: sqlite3.Connection) -> None:
     """Appends what is written to a log first: of a process that is killed, nothing is lost or half there."""
-    # Nobody else opens this file, so that the log needs no memory shared with others.
+    # No other process opens this file, so the log needs no memory shared with others.
     connection.execute("PRAGMA locking_mode = EXCLUSIVE")
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = NORMAL")

@@ -47,7 +47,7 @@ class Results:
         self.folder = folder
         self._study = study
         self._store = store or Store(folder / "runs")
-        # Whoever made the tables has looked at all runs.
+        # All runs were looked at when the tables were made.
         self._looked = store is not None
 
     @classmethod

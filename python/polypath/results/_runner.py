@@ -186,7 +186,7 @@ def plan(
         sentence = f"--again repeats runs that came late in real time, and {engine.name} is never late: it gives the same bytes each time"
         raise StudyError(f"{sentence}; leave it out, or take --engine host")
     check_owner(Path(out) / study.name, study)
-    # A single value is a text, whose letters nobody means.
+    # A single value is a text, not a list of letters.
     chosen = {name: [values] if isinstance(values, str) else list(values) for name, values in (only or {}).items()}
     draws, others = _draws(study, chosen)
     is_chosen = _choice(study, others)
@@ -576,7 +576,7 @@ def _choice(study: Study, only: Mapping[str, Iterable[str]]) -> Callable[[Cell],
 
 
 def _left_out(engine: Engine, kernel: str | None, is_chosen: Callable[[Cell], bool], cell: Cell, *, checked: bool) -> bool:
-    """Whether a cell is not to run. Raises `SetupError` where the engine lacks what it asks for, if nobody has checked that before."""
+    """Whether a cell is not to run. Raises `SetupError` where the engine lacks what it asks for, unless that was checked before."""
     if not is_chosen(cell) or engine.left_out(cell, kernel):
         return True
     if not checked:
@@ -622,7 +622,7 @@ def _here(plan: Plan, store: Store, workers: int, failures: list[_Failure]) -> I
                 if following is not None:
                     active.add(pool.submit(work, following))
     except KeyboardInterrupt:
-        # Nobody who interrupts wants to wait for the runs in flight, and nothing of them would be kept half.
+        # After an interrupt the runs in flight are not waited for: half a run is not kept.
         plan.engine.stop()
         pool.shutdown(wait=False, cancel_futures=True)
         raise

@@ -248,7 +248,7 @@ class Store:
         """Removes the unfinished runs of processes of this host that were killed, and makes their packs whole; those of processes that live
         are left alone.
 
-        Of other hosts that share the folder nobody here knows. Says whether runs came to light.
+        Runs in flight on other hosts that share the folder are not known here. Says whether runs came to light.
         """
         if not self.folder.is_dir():
             return False

@@ -42,7 +42,7 @@ def readable(store: Store, run: Run, types: Mapping[str, pa.DataType]) -> Kept |
             raise ValueError("it is of another scenario")
         # A baseline's rows are those of any run, without series.
         _made(store, [replace(run, baseline=None)], types, lambda *_: kept)
-    except Exception as error:  # Whatever our own code meets in bytes of which nobody knows who wrote them.
+    except Exception as error:  # Bytes of unknown origin may raise anything.
         store.damaged[run.key] = f"{type(error).__name__}: {error}"
         return None
     store.read_before.add(bytes.fromhex(run.key))

@@ -47,7 +47,7 @@ def verify(plan: Plan, number: int | None = None, *, workers: int | None = None)
     finished = list(_finished(plan))
     if not finished:
         raise StudyError(f"{plan.folder} holds no finished run of {plan.study.name} on {engine.name} to verify: run it first")
-    # Whoever wrote the results must not know which are looked at.
+    # The writer of the results must not be able to guess which are looked at.
     random.SystemRandom().shuffle(finished)
     finished.sort(key=lambda entry: bool(entry[1].sealed and entry[1].ours))
     chosen = finished[:number]

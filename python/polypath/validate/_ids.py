@@ -1,4 +1,4 @@
-"""From the name of a measured run to its set-up. Names are parsed, never looked up, so a run that nobody has seen before works too.
+"""From the name of a measured run to its set-up. Names are parsed, never looked up, so a new run works too.
 
 A name is `[v0_]GROUP_PARAMETERS_CC[_rN]`; N counts the repeats from 1 and decides seed or later starts. What each group's network
 looks like is written at the function that builds it.
