@@ -96,13 +96,13 @@ def bench(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the table.")] = False,
     seconds: Annotated[float, typer.Option(min=0.1, help="Length of each of some twenty measurements.")] = 2.0,
 ) -> None:
-    """Measure the emulator: packets and TCP through one link beside a bare cable, delays beside a bare timer, in one run."""
+    """Measure the emulator: packets and TCP through one link beside a bare veth pair, delays beside a bare timer, in one run."""
     figures = emu.bench(seconds)
     if as_json:
         sys.stdout.write(json.dumps(figures, indent=1) + "\n")
         return
     plain, through = figures["plain"], figures["through"]
-    table = Table("through one link, one direction", *(Column(head, justify="right") for head in ("bare cable", "emulated", "share")))
+    table = Table("through one link, one direction", *(Column(head, justify="right") for head in ("bare veth", "emulated", "share")))
     for name, statistic, unit, digits in (
         ("UDP packets/s of 1500 bytes, nothing lost", "lossless_per_s", 1, 0),
         ("UDP packets/s, sent as fast as can be", "sent_per_s", 1, 0),

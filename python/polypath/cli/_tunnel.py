@@ -67,7 +67,7 @@ def bench(
     seconds: Annotated[float, typer.Option(min=0.1, help="Length of each of the measurements, eight to a row and repetition.")] = 1.0,
     repeat: Annotated[int, typer.Option(min=1, help="Repetitions; the medians count.")] = 3,
 ) -> None:
-    """Measure what the tunnel carries over two cables of this machine, beside a bare cable and, if it is installed, wireguard-go."""
+    """Measure what the tunnel carries over two veth pairs of this machine, beside a bare one and, if it is installed, wireguard-go."""
     from polypath.tunnel import _bench
 
     rows = _bench.bench(seconds, repeat)

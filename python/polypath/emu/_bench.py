@@ -18,7 +18,7 @@ _STUDY = {
     "topology": {
         "nodes": {"client": {}, "server": {}},
         "links": {
-            # A link that does nothing but be emulated, a bare cable, and one that only delays.
+            # A link that does nothing but be emulated, a bare veth pair, and one that only delays.
             "through": {"ends": ["client", "server"], "both": []},
             _PLAIN: {"ends": ["client", "server"], "both": []},
             "delayed": {"ends": ["client", "server"], "both": {"delay": _DELAY}},

@@ -1,4 +1,4 @@
-"""How much the tunnel carries between two namespaces of this machine, beside the bare cables and another program's tunnel, in one run."""
+"""How much the tunnel carries between two namespaces of this machine, beside bare veth pairs and another program's tunnel, in one run."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _pair() -> Iterator[_Pair]:
 
 
 class _Pair:
-    """Two namespaces joined by two cables of 1500 bytes."""
+    """Two namespaces joined by two veth pairs of 1500 bytes."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -142,7 +142,7 @@ class _Pair:
         return address, [row["pid"] for row in status]
 
     def wireguard(self, stack: ExitStack) -> tuple[str, list[int]]:
-        """WireGuard in user space over the first cable, as its own tools set it up."""
+        """WireGuard in user space over the first pair, as its own tools set it up."""
         keys = [_said("wg", "genkey").strip() for _ in self.names]
         processes = []
         for end, name in enumerate(self.names):
