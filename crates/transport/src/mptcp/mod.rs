@@ -8,6 +8,15 @@
 //!
 //! Both ends number a path alike. The client creates paths and says which addresses they join ([`Connection::path`]); the
 //! server learns of one by its first segment.
+//!
+//! Where to find what; start with [`Connection::handle_segment`] and what sends, both here:
+//! - what a segment means: `handshake` (MP_CAPABLE, MP_JOIN, the fall back to TCP), `input`
+//!   (data, acknowledgement, the end), then `receiver` and `reassembly` (order, window);
+//! - which subflow sends what: `scheduling`, on the edges of the data in `sender`; `connection_mss`;
+//! - what goes again: `reinjection`, and `retransmission` when the connection's own timer expires;
+//! - who has something to do, and what is kept of subflows between events: `work`;
+//! - what a segment carries: `options`, with keys of `keys`;
+//! - how subflows and addresses come and go: `paths`, asked for by `path_manager`.
 
 mod connection_mss;
 mod handshake;
@@ -18,6 +27,8 @@ pub mod path_manager;
 mod paths;
 mod reassembly;
 mod receiver;
+mod reinjection;
+mod retransmission;
 mod scheduling;
 mod sender;
 #[cfg(test)]
@@ -49,7 +60,7 @@ const INITIAL: usize = 0;
 /// By how much a DATA_ACK of 8 bytes is longer than one of 4 (RFC 8684 section 3.3).
 const WIDE_ACK_BYTES: u32 = 4;
 
-/// Room that a connection has for subflows from the start: two are most common, and memory that nobody uses keeps connections apart.
+/// Room that a connection has for subflows from the start: two are most common, and unused memory keeps connections apart.
 const USUAL_SUBFLOWS: usize = 2;
 
 /// What a connection is told at its making.
@@ -280,7 +291,7 @@ impl Connection {
             own = self.with_own_mapping(i, segment);
             &own
         } else {
-            // In fallback the segments of a burst have the mapping of its first one, which nobody reads.
+            // In fallback the segments of a burst have the mapping of its first one, which is not read.
             debug_assert!(!segment.has_dss || !self.has_foreign_mapping(i, segment), "{segment:?} has a mapping of its own");
             segment
         };

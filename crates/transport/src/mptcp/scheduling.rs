@@ -1,10 +1,7 @@
-//! Which subflow sends what: new data by the scheduler, and what must go out again.
+//! Which subflow sends what: new data by the scheduler, and the DATA_FIN behind it.
 //!
-//! Linux's MPTCP queues on a subflow as much as its send buffer takes, sends everything unacknowledged again when a subflow
-//! closes or goes stale, and retransmits one fragment when its timer expires while a subflow has nothing left to do. MPTCP
-//! 0.96 enqueues what the subflow's congestion window lets out, reinjects what a subflow had when it times
-//! out, and, when the peer's window or the send buffer holds it up, sends the oldest segment again on a fast subflow and
-//! halves the window of the slow one. Each of these is a property of [`crate::stack::Stack`].
+//! Linux enqueues on a subflow as much as its send buffer takes, MPTCP 0.96 what its congestion
+//! window lets out; each difference is a property of [`crate::stack::Stack`].
 
 use super::connection_mss::{Candidate, connection_mss};
 use super::sender::{Fin, Piece};
@@ -12,14 +9,8 @@ use super::{Connection, INITIAL, Phase};
 use crate::limit_clock::Limit as SenderLimit;
 use crate::stack::{MetaRetransmission, MetaSendBuffer, PushOrder};
 use crate::tcp::{CaState, State};
-use crate::timer_wheel::fires_at;
-use polypath_base::{Bytes, DataSeq, Duration, Instant, Segments};
-use polypath_sched::{Choice, DataQueueView, Limit, MAX_SUBFLOWS, Scheduler, SubflowSet};
-
-/// Rounds of the retransmission timer without a sign of life after which a subflow is stale (`mptcp.stale_loss_cnt`).
-const STALE_ROUNDS: u8 = 4;
-/// The wait for a retransmission is doubled so often at most.
-const MOST_DOUBLINGS: u32 = 8;
+use polypath_base::{Bytes, DataSeq, Instant};
+use polypath_sched::{Choice, DataQueueView, Limit, MAX_SUBFLOWS, SubflowSet};
 
 impl Connection {
     /// The application may write more: fills the send buffer, then the subflows.
@@ -144,7 +135,7 @@ impl Connection {
 
     /// Brings the schedulers' view of the subflows up to date, where anything has happened since.
     #[inline]
-    fn refresh_view(&mut self) {
+    pub(super) fn refresh_view(&mut self) {
         // One that hands out bursts reads only the fields above; the others are not brought up to date for it.
         let all = self.push_order != PushOrder::Bursts;
         let keeps_buffers = self.settings.stack.subflow_keeps_buffers;
@@ -315,7 +306,7 @@ impl Connection {
     }
 
     #[inline]
-    fn enqueue_on_subflow(&mut self, now: Instant, i: usize, dsn: DataSeq, len: u32) {
+    pub(super) fn enqueue_on_subflow(&mut self, now: Instant, i: usize, dsn: DataSeq, len: u32) {
         let subflow = &mut self.subflows[i];
         if self.phase != Phase::Fallback {
             // Linux: data that the connection's window allows passes the subflow's test of the window too.
@@ -324,252 +315,6 @@ impl Connection {
         }
         subflow.socket.push_mapping(now, dsn, Bytes::from_u32(len));
         self.work.mark(i);
-    }
-
-    // What a subflow has goes on another one too.
-
-    fn mark_tried(&mut self, dsn: DataSeq, len: u32, i: usize) {
-        let end = dsn + u64::from(len);
-        let first = self.tx.pieces.partition_point(|p| !p.end().after(dsn));
-        for piece in self.tx.pieces.iter_mut().skip(first).take_while(|p| p.dsn.before(end)) {
-            piece.tried.insert(i);
-        }
-    }
-
-    #[inline(never)]
-    fn schedule_reinjection(&mut self, now: Instant, piece: Piece) -> bool {
-        let Some(i) = Scheduler::pick_reinjection(self.work.views(), piece.tried) else { return false };
-        self.tx.reinject.pop_front();
-        let dsn = piece.dsn.max(self.tx.una);
-        let len = piece.end().distance(dsn) as u32;
-        self.tx.reinjected_bytes += u64::from(len);
-        self.mark_tried(dsn, len, i);
-        self.enqueue_on_subflow(now, i, dsn, len);
-        true
-    }
-
-    /// Nothing waits but the writer does: the oldest data goes again on a fast subflow (opportunistic retransmission).
-    #[inline(never)]
-    fn opportunistic_retransmit(&mut self, now: Instant) {
-        if self.tx.sndbuf.saturating_sub(self.tx.queued()) >= self.tx.queued() >> 1 {
-            return;
-        }
-        self.refresh_view();
-        if let Some(i) = Scheduler::pick_reinjection(self.work.views(), SubflowSet::EMPTY) {
-            self.retransmit_head(now, i, false);
-        }
-    }
-
-    /// Raiciu et al. 2012 ("How hard can it be?", section 4.2): the segment that holds up the window goes again on subflow
-    /// `fast`, and the slow subflow that has it is penalised. `by_window`: the peer's window is the reason, not our buffer.
-    #[inline(never)]
-    fn retransmit_head(&mut self, now: Instant, fast: usize, by_window: bool) -> bool {
-        let Some(&head) = self.tx.pieces.front() else { return false };
-        let carriers = head.tried.without(fast);
-        if by_window || self.tx.queued() >= self.tx.sndbuf {
-            self.scheduler.on_blocked();
-            self.penalise(now, fast, carriers);
-        }
-        if head.tried.has(fast) {
-            return false;
-        }
-        // As they were before the penalty.
-        let views = self.work.last_views();
-        let srtt = |i: usize| views[i].srtt.as_duration();
-        // Worth it only if the carrier is stuck with a tiny window or more than four times as slow.
-        let mut worth = false;
-        for i in carriers.iter() {
-            if views[i].cwnd <= Segments::new(4) {
-                worth = true;
-                break;
-            }
-            worth = srtt(fast) * 4 < srtt(i);
-            if !worth {
-                break;
-            }
-        }
-        if !worth || !views[fast].takes_data() {
-            return false;
-        }
-        let share = views[fast].share().as_u32();
-        let dsn = head.dsn.max(self.tx.una);
-        let left = head.end().distance(dsn) as u32;
-        let len = left.min(share);
-        // What does not fit stays a piece of its own.
-        self.tx.pieces[0] = Piece { dsn, len, tried: head.tried.with(fast) };
-        if len < left {
-            self.tx.pieces.insert(1, Piece { dsn: dsn + u64::from(len), len: left - len, tried: head.tried });
-        }
-        self.tx.reinjected_bytes += u64::from(len);
-        self.enqueue_on_subflow(now, fast, dsn, len);
-        true
-    }
-
-    /// The windows of those among `carriers` that are slower than `fast` are halved, at most once in a round trip of `fast`.
-    fn penalise(&mut self, now: Instant, fast: usize, carriers: SubflowSet) {
-        let srtt = self.work.views()[fast].srtt.as_duration();
-        if self.tx.penalised_at[fast].is_some_and(|at| now.since(at) < srtt) {
-            return;
-        }
-        for i in carriers.iter() {
-            let tx = &mut self.subflows[i].socket.tx;
-            if srtt < self.work.last_views()[i].srtt.as_duration() && tx.ca_state() == CaState::Open {
-                tx.penalise();
-                self.work.touch(i);
-                self.tx.penalised_at[fast] = Some(now);
-            }
-        }
-    }
-
-    /// A subflow had a retransmission timeout.
-    pub(super) fn on_subflow_timeout(&mut self, i: usize) {
-        if self.settings.stack.reinjects_on_timeout && self.subflows[i].confirmed {
-            self.reinject_all_of(i);
-            self.subflows[i].potentially_failed = true;
-        }
-    }
-
-    /// All that a subflow has and the peer has not acknowledged goes to the others.
-    #[cold]
-    pub(super) fn reinject_all_of(&mut self, i: usize) {
-        if self.phase != Phase::Established || !self.scheduler.reinjects() {
-            return;
-        }
-        if !self.settings.stack.reinjects_pieces {
-            self.tx.send_all_again();
-            return;
-        }
-        for (dsn, len) in self.subflows[i].socket.tx.unacked_mappings() {
-            // Once is enough: what another subflow has already is not reinjected again.
-            if self.tx.tried(dsn).without(i).is_empty() {
-                self.tx.queue_reinjection(dsn, len.as_u32(), SubflowSet::of(i));
-            }
-        }
-    }
-
-    // The connection's own retransmission timer.
-
-    /// (Re)starts it. Of MPTCP 0.96, the subflows that are not suspected decide how long it waits; of Linux they did so when the scheduler was asked.
-    pub(super) fn arm_retransmission(&mut self, now: Instant) {
-        let wait = match self.settings.stack.meta_retransmission {
-            MetaRetransmission::TwiceLongestTimeout => {
-                let timeouts = self.subflows.iter().filter(|s| s.times_retransmission()).map(|s| s.socket.tx.retransmission_timeout() * 2);
-                timeouts.fold(Duration::ZERO, Duration::max)
-            }
-            MetaRetransmission::LastTimer => self.tx.rtx_interval,
-        };
-        let wait = if wait == Duration::ZERO { self.settings.rto_min } else { wait };
-        self.tx.rtx_due = fires_at(now, now + wait * (1 << self.tx.rtx_backoff.min(MOST_DOUBLINGS)), self.settings.tick);
-    }
-
-    /// What is left of the subflows' timers now is how long the connection's own waits whenever it starts until this is asked again
-    /// (Linux: `mptcp_set_timeout`).
-    #[inline]
-    fn note_rtx_interval(&mut self, now: Instant) {
-        let dues = self.subflows.iter().filter(|s| s.times_retransmission()).filter_map(|s| s.socket.tx.rtx_due());
-        self.tx.rtx_interval = dues.fold(Duration::ZERO, |most, due| most.max(due.since(now)));
-        self.work.set_sends_first(SubflowSet::EMPTY);
-    }
-
-    /// The subflows that send before the scheduler is asked have sent by now: their timers count as well.
-    #[cold]
-    pub(super) fn count_timers_of_first(&mut self, now: Instant) {
-        let first = self.work.take_sends_first();
-        for subflow in first.iter().map(|i| &self.subflows[i]).filter(|s| s.times_retransmission()) {
-            let wait = subflow.socket.tx.rtx_due().map_or(Duration::ZERO, |due| due.since(now));
-            self.tx.rtx_interval = self.tx.rtx_interval.max(wait);
-        }
-        if self.tx.rtx_due == Instant::NEVER && self.tx.una.before(self.tx.next) {
-            self.arm_retransmission(now);
-        }
-    }
-
-    #[cold]
-    pub(super) fn on_retransmission_timer(&mut self, now: Instant) {
-        self.tx.rtx_due = Instant::NEVER;
-        if matches!(self.tx.fin, Fin::Sent) && !self.tx.una.before(self.tx.end) {
-            // Only the DATA_FIN is missing: every ACK carries it.
-            self.tx.fin_repetitions += 1;
-            self.tx.rtx_backoff = self.tx.fin_repetitions - u32::from(self.settings.stack.data_fin_doubles_late);
-            self.tx.rtx_interval = self.settings.rto_min;
-            self.request_acks();
-        } else if self.tx.una.before(self.tx.next) && self.phase == Phase::Established {
-            if self.settings.stack.reinjects_pieces {
-                self.tx.rtx_backoff += 1;
-                if let Some(head) = self.tx.pieces.front().copied() {
-                    self.tx.queue_reinjection(head.dsn, head.len, SubflowSet::EMPTY);
-                }
-            } else {
-                self.retransmit_fragment(now);
-            }
-        } else if self.tx.pending.before(self.tx.end) && self.phase == Phase::Established {
-            self.probe_window(now);
-        } else if !self.tx.una.before(self.tx.sent_end()) {
-            return;
-        }
-        self.arm_retransmission(now);
-    }
-
-    /// The window may have opened without our hearing of it: the last acknowledged byte goes again, and the answer tells.
-    fn probe_window(&mut self, now: Instant) {
-        self.tx.rtx_backoff += 1;
-        self.refresh_view();
-        let usable = |i: &usize| self.work.views()[*i].usable && self.subflows[*i].socket.tx.packets_out() == Segments::ZERO;
-        if let Some(i) = (0..self.subflows.len()).find(usable) {
-            self.enqueue_on_subflow(now, i, self.tx.una - 1, 1);
-        }
-    }
-
-    /// The oldest fragment goes again on a subflow that has nothing else to do; subflows without a sign of life for too
-    /// long become stale, and then everything goes again on the others.
-    fn retransmit_fragment(&mut self, now: Instant) {
-        let (mut pick, mut backup, mut least_rounds) = (None, None, u8::MAX);
-        for i in 0..self.subflows.len() {
-            let s = &self.subflows[i];
-            if !s.confirmed || s.closed || !s.socket.state().can_send() {
-                continue;
-            }
-            if s.socket.tx.packets_out() > Segments::ZERO || s.socket.tx.unsent() > Bytes::ZERO {
-                self.check_stale(i);
-                least_rounds = least_rounds.min(self.subflows[i].stale_rounds);
-            } else if s.backup {
-                backup = backup.or(Some(i));
-            } else {
-                pick = pick.or(Some(i));
-            }
-        }
-        let chosen = pick.or(if least_rounds > 1 { backup } else { None });
-        if let Some(i) = chosen {
-            let dsn = self.tx.una;
-            let len = self.tx.fragment_end(dsn).min(self.tx.next).distance(dsn) as u32;
-            self.tx.reinjected_bytes += u64::from(len);
-            self.enqueue_on_subflow(now, i, dsn, len);
-        }
-    }
-
-    fn check_stale(&mut self, i: usize) {
-        let subflow = &mut self.subflows[i];
-        if subflow.stale_rounds == 0 {
-            subflow.stale_since = subflow.heard_at;
-            subflow.stale_rounds = 1;
-            return;
-        }
-        if subflow.stale_since != subflow.heard_at {
-            subflow.stale_rounds = 0;
-            subflow.stale = false;
-            return;
-        }
-        subflow.stale_rounds = subflow.stale_rounds.saturating_add(1);
-        if subflow.stale || subflow.stale_rounds <= STALE_ROUNDS {
-            return;
-        }
-        let alternative =
-            (0..self.subflows.len()).any(|j| j != i && self.is_usable(j) && self.subflows[j].stale_rounds < (STALE_ROUNDS - 1).max(1));
-        if alternative {
-            self.subflows[i].stale = true;
-            self.work.touch(i);
-            self.reinject_all_of(i);
-        }
     }
 
     #[cold]
@@ -586,7 +331,7 @@ impl Connection {
     }
 
     #[cold]
-    fn request_acks(&mut self) {
+    pub(super) fn request_acks(&mut self) {
         for (i, subflow) in self.subflows.iter_mut().enumerate() {
             if !subflow.closed && subflow.socket.state().is_synchronized() {
                 subflow.socket.request_ack();

@@ -1,0 +1,139 @@
+//! The connection's own retransmission timer, beside those of its subflows: what it waits for, and
+//! what goes again when it expires (Linux: `mptcp_reset_rtx_timer`, `__mptcp_retrans`).
+
+use super::sender::Fin;
+use super::{Connection, Phase};
+use crate::stack::MetaRetransmission;
+use crate::timer_wheel::fires_at;
+use polypath_base::{Bytes, Duration, Instant, Segments};
+use polypath_sched::SubflowSet;
+
+/// Rounds of the retransmission timer without a sign of life after which a subflow is stale (`mptcp.stale_loss_cnt`).
+const STALE_ROUNDS: u8 = 4;
+/// The wait for a retransmission is doubled so often at most.
+const MOST_DOUBLINGS: u32 = 8;
+
+impl Connection {
+    /// (Re)starts it. Of MPTCP 0.96, the subflows that are not suspected decide how long it waits; of Linux they did so when the scheduler was asked.
+    pub(super) fn arm_retransmission(&mut self, now: Instant) {
+        let wait = match self.settings.stack.meta_retransmission {
+            MetaRetransmission::TwiceLongestTimeout => {
+                let timeouts = self.subflows.iter().filter(|s| s.times_retransmission()).map(|s| s.socket.tx.retransmission_timeout() * 2);
+                timeouts.fold(Duration::ZERO, Duration::max)
+            }
+            MetaRetransmission::LastTimer => self.tx.rtx_interval,
+        };
+        let wait = if wait == Duration::ZERO { self.settings.rto_min } else { wait };
+        self.tx.rtx_due = fires_at(now, now + wait * (1 << self.tx.rtx_backoff.min(MOST_DOUBLINGS)), self.settings.tick);
+    }
+
+    /// What is left of the subflows' timers now is how long the connection's own waits whenever it starts until this is asked again
+    /// (Linux: `mptcp_set_timeout`).
+    #[inline]
+    pub(super) fn note_rtx_interval(&mut self, now: Instant) {
+        let dues = self.subflows.iter().filter(|s| s.times_retransmission()).filter_map(|s| s.socket.tx.rtx_due());
+        self.tx.rtx_interval = dues.fold(Duration::ZERO, |most, due| most.max(due.since(now)));
+        self.work.set_sends_first(SubflowSet::EMPTY);
+    }
+
+    /// The subflows that send before the scheduler is asked have sent by now: their timers count as well.
+    #[cold]
+    pub(super) fn count_timers_of_first(&mut self, now: Instant) {
+        let first = self.work.take_sends_first();
+        for subflow in first.iter().map(|i| &self.subflows[i]).filter(|s| s.times_retransmission()) {
+            let wait = subflow.socket.tx.rtx_due().map_or(Duration::ZERO, |due| due.since(now));
+            self.tx.rtx_interval = self.tx.rtx_interval.max(wait);
+        }
+        if self.tx.rtx_due == Instant::NEVER && self.tx.una.before(self.tx.next) {
+            self.arm_retransmission(now);
+        }
+    }
+
+    #[cold]
+    pub(super) fn on_retransmission_timer(&mut self, now: Instant) {
+        self.tx.rtx_due = Instant::NEVER;
+        if matches!(self.tx.fin, Fin::Sent) && !self.tx.una.before(self.tx.end) {
+            // Only the DATA_FIN is missing: every ACK carries it.
+            self.tx.fin_repetitions += 1;
+            self.tx.rtx_backoff = self.tx.fin_repetitions - u32::from(self.settings.stack.data_fin_doubles_late);
+            self.tx.rtx_interval = self.settings.rto_min;
+            self.request_acks();
+        } else if self.tx.una.before(self.tx.next) && self.phase == Phase::Established {
+            if self.settings.stack.reinjects_pieces {
+                self.tx.rtx_backoff += 1;
+                if let Some(head) = self.tx.pieces.front().copied() {
+                    self.tx.queue_reinjection(head.dsn, head.len, SubflowSet::EMPTY);
+                }
+            } else {
+                self.retransmit_fragment(now);
+            }
+        } else if self.tx.pending.before(self.tx.end) && self.phase == Phase::Established {
+            self.probe_window(now);
+        } else if !self.tx.una.before(self.tx.sent_end()) {
+            return;
+        }
+        self.arm_retransmission(now);
+    }
+
+    /// The window may have opened without our hearing of it: the last acknowledged byte goes again, and the answer tells.
+    fn probe_window(&mut self, now: Instant) {
+        self.tx.rtx_backoff += 1;
+        self.refresh_view();
+        let usable = |i: &usize| self.work.views()[*i].usable && self.subflows[*i].socket.tx.packets_out() == Segments::ZERO;
+        if let Some(i) = (0..self.subflows.len()).find(usable) {
+            self.enqueue_on_subflow(now, i, self.tx.una - 1, 1);
+        }
+    }
+
+    /// The oldest fragment goes again on a subflow that has nothing else to do; subflows without a sign of life for too
+    /// long become stale, and then everything goes again on the others.
+    fn retransmit_fragment(&mut self, now: Instant) {
+        let (mut pick, mut backup, mut least_rounds) = (None, None, u8::MAX);
+        for i in 0..self.subflows.len() {
+            let s = &self.subflows[i];
+            if !s.confirmed || s.closed || !s.socket.state().can_send() {
+                continue;
+            }
+            if s.socket.tx.packets_out() > Segments::ZERO || s.socket.tx.unsent() > Bytes::ZERO {
+                self.check_stale(i);
+                least_rounds = least_rounds.min(self.subflows[i].stale_rounds);
+            } else if s.backup {
+                backup = backup.or(Some(i));
+            } else {
+                pick = pick.or(Some(i));
+            }
+        }
+        let chosen = pick.or(if least_rounds > 1 { backup } else { None });
+        if let Some(i) = chosen {
+            let dsn = self.tx.una;
+            let len = self.tx.fragment_end(dsn).min(self.tx.next).distance(dsn) as u32;
+            self.tx.reinjected_bytes += u64::from(len);
+            self.enqueue_on_subflow(now, i, dsn, len);
+        }
+    }
+
+    fn check_stale(&mut self, i: usize) {
+        let subflow = &mut self.subflows[i];
+        if subflow.stale_rounds == 0 {
+            subflow.stale_since = subflow.heard_at;
+            subflow.stale_rounds = 1;
+            return;
+        }
+        if subflow.stale_since != subflow.heard_at {
+            subflow.stale_rounds = 0;
+            subflow.stale = false;
+            return;
+        }
+        subflow.stale_rounds = subflow.stale_rounds.saturating_add(1);
+        if subflow.stale || subflow.stale_rounds <= STALE_ROUNDS {
+            return;
+        }
+        let alternative =
+            (0..self.subflows.len()).any(|j| j != i && self.is_usable(j) && self.subflows[j].stale_rounds < (STALE_ROUNDS - 1).max(1));
+        if alternative {
+            self.subflows[i].stale = true;
+            self.work.touch(i);
+            self.reinject_all_of(i);
+        }
+    }
+}
