@@ -40,146 +40,112 @@ impl From<Refused> for Error {
     }
 }
 
+/// A setting that is modelled.
+struct Known {
+    name: &'static str,
+    /// What its value must be.
+    allowed: &'static str,
+    /// Linux takes other values too.
+    is_partial: bool,
+    /// Applies a value; `None`: it is not one of those.
+    set: fn(&mut Settings, &Value) -> Option<()>,
+}
+
+const fn all(name: &'static str, allowed: &'static str, set: fn(&mut Settings, &Value) -> Option<()>) -> Known {
+    Known { name, allowed, is_partial: false, set }
+}
+
+const fn partly(name: &'static str, allowed: &'static str, set: fn(&mut Settings, &Value) -> Option<()>) -> Known {
+    Known { name, allowed, is_partial: true, set }
+}
+
+/// Whether subflows of MPTCP 0.96 search for the path's MTU.
+const SUBFLOW_MTU_PROBING: &str = "subflow_mtu_probing";
+
+const KNOWN: [Known; 30] = [
+    all("net.ipv4.tcp_rmem", "three ascending sizes in bytes", |s, v| triple(v).map(|sizes| s.rmem = sizes)),
+    all("net.ipv4.tcp_wmem", "three ascending sizes in bytes", |s, v| triple(v).map(|sizes| s.wmem = sizes)),
+    all("net.ipv4.tcp_sack", "0 or 1", |s, v| flag(v).map(|flag| s.sack = flag)),
+    all("net.ipv4.tcp_dsack", "0 or 1", |s, v| flag(v).map(|flag| s.dsack = flag)),
+    all("net.ipv4.tcp_timestamps", "0, 1, or 2: timestamps that do not begin at a random value", |s, v| {
+        number(v, 0, 2).map(|wanted| (s.timestamps, s.timestamps_from_zero) = (wanted > 0, wanted == 2))
+    }),
+    all("net.ipv4.tcp_window_scaling", "0 or 1", |s, v| flag(v).map(|flag| s.window_scaling = flag)),
+    partly("net.ipv4.tcp_ecn", "0, 1 or 2", |s, v| number(v, 0, 2).map(|n| s.ecn = n as u8)),
+    all("net.ipv4.tcp_slow_start_after_idle", "0 or 1", |s, v| flag(v).map(|flag| s.slow_start_after_idle = flag)),
+    all("net.ipv4.tcp_early_retrans", "a number from 0 to 4", |s, v| number(v, 0, 4).map(|n| s.tail_loss_probe = n >= 3)),
+    partly("net.ipv4.tcp_recovery", "1, since there is no other loss detection than RACK", |_, v| number(v, 1, 1).map(|_| ())),
+    all("net.ipv4.tcp_frto", "0, 1 or 2", |s, v| number(v, 0, 2).map(|n| s.frto = n > 0)),
+    partly("net.ipv4.tcp_reordering", "a number from 1 to 300", |s, v| number(v, 1, 300).map(|n| s.reordering = Segments::new(n))),
+    partly("net.ipv4.tcp_max_reordering", "a number from 1 to 65535", |s, v| {
+        number(v, 1, 65_535).map(|n| s.max_reordering = Segments::new(n))
+    }),
+    all("net.ipv4.tcp_mtu_probing", "0, 1 or 2", |s, v| number(v, 0, 2).map(|n| s.mtu_probing = n as u8)),
+    all("net.ipv4.tcp_base_mss", "a number of bytes from 48 to 65495", |s, v| bytes(v, 48, 65_495).map(|n| s.base_mss = n)),
+    all("net.ipv4.tcp_min_snd_mss", "a number of bytes from 48 to 65535", |s, v| bytes(v, 48, 65_535).map(|n| s.min_snd_mss = n)),
+    all("net.ipv4.tcp_mtu_probe_floor", "a number of bytes from 48 to 65495", |s, v| bytes(v, 48, 65_495).map(|n| s.mtu_probe_floor = n)),
+    all("net.ipv4.tcp_probe_interval", "seconds from 0 to 1048576", |s, v| seconds(v, 0).map(|time| s.probe_interval = time)),
+    all("net.ipv4.tcp_probe_threshold", "a number of bytes from 1 to 65535", |s, v| bytes(v, 1, 65_535).map(|n| s.probe_threshold = n)),
+    all("net.ipv4.route.mtu_expires", "seconds from 1 to 1048576", |s, v| seconds(v, 1).map(|time| s.route_mtu_expires = time)),
+    all("net.ipv4.route.min_pmtu", "a number of bytes from 68 to 65535", |s, v| bytes(v, 68, 65_535).map(|n| s.route_min_pmtu = n)),
+    all(SUBFLOW_MTU_PROBING, "0 or 1", |s, v| flag(v).map(|flag| s.subflow_mtu_probing = flag)),
+    all("net.mptcp.checksum_enabled", "0 or 1", |s, v| flag(v).map(|flag| s.checksum = flag)),
+    all("net.mptcp.add_addr_timeout", "seconds from 0 to 1048576", |s, v| seconds(v, 0).map(|time| s.add_addr_timeout = time)),
+    // Not sysctls, but properties of the kernel, the route or the program that a study may want to change.
+    all("initcwnd", "a number of segments from 1 to 1000", |s, v| number(v, 1, 1000).map(|n| s.initial_cwnd = Segments::new(n))),
+    all("tso_bytes", "a number of bytes up to 1048576", |s, v| bytes(v, 0, 1 << 20).map(|n| s.tso_bytes = n)),
+    all("tick_us", "microseconds from 0 to 100000", |s, v| micros(v, 0, 100_000).map(|time| s.tick = time)),
+    all("rto_min_us", "microseconds from 1000 to 120000000", |s, v| micros(v, 1000, 120_000_000).map(|time| s.rto_min = time)),
+    all("read_period_us", "microseconds from 0 to 10000000", |s, v| micros(v, 0, 10_000_000).map(|time| s.read_period = time)),
+    all("receive_low_water", "a number of bytes above zero", |s, v| bytes(v, 1, i32::MAX as u32).map(|n| s.receive_low_water = n)),
+];
+
 /// Applies a node's settings on top of the defaults.
 pub(crate) fn apply(node: &Node, settings: &mut Settings) -> Result<(), Refused> {
+    let error =
+        |sentence: String, field: &str| Error::caller(sentence).of(format!("node `{}`", node.name)).at(&["nodes", &node.name, field]);
     if let Some(asked) = &node.mtu_search {
         settings.mtu_search = MtuSearch::find(asked).ok_or_else(|| {
             let known = MtuSearch::NAMES.map(|(name, _)| name).join(", ");
-            Error::caller(format!("there is no search for the path's MTU `{asked}`; there are {known}"))
-                .of(format!("node `{}`", node.name))
-                .at(&["nodes", &node.name, "mtu_search"])
+            error(format!("there is no search for the path's MTU `{asked}`; there are {known}"), "mtu_search")
         })?;
     }
     for (name, value) in &node.sysctl {
-        let short = name.strip_prefix("net.ipv4.").or_else(|| name.strip_prefix("net.mptcp.")).unwrap_or(name);
-        let error = |sentence: String| Error::caller(sentence).of(format!("node `{}`", node.name)).at(&["nodes", &node.name, name]);
-        let wrong = |allowed: &str| error(format!("`{name}` is {value}; it must be {allowed}"));
-        let bytes = |low, high| {
-            number(value, low, high).map(Bytes::from_u32).ok_or_else(|| wrong(&format!("a number of bytes from {low} to {high}")))
+        let error = |sentence| error(sentence, name);
+        // The checksum's name in MPTCP 0.96.
+        let short = match without_prefix(name) {
+            "mptcp_checksum" => "checksum_enabled",
+            short => short,
         };
-        let seconds = |low, high| match number(value, low, high) {
-            Some(seconds) => Ok(Duration::from_secs(u64::from(seconds))),
-            None => Err(wrong(&format!("seconds from {low} to {high}"))),
+        let Some(known) = KNOWN.iter().find(|known| without_prefix(known.name) == short) else {
+            let meant = nearest(name).map_or(String::new(), |known| format!(" did you mean `{known}`?"));
+            let names = KNOWN.map(|known| known.name).join(", ");
+            let unknown = error(format!("the setting `{name}` is not modelled;{meant} modelled are {names}"));
+            // Linux may have it.
+            return Err(Refused { error: unknown, simulator_only: name.starts_with("net.") });
         };
-        // Linux takes the value.
-        let other = |modelled: &str| Refused { error: error(format!("`{name}` is {value}; modelled is {modelled}")), simulator_only: true };
-        match short {
-            "tcp_rmem" => settings.rmem = triple(value).ok_or_else(|| wrong("three ascending sizes in bytes"))?,
-            "tcp_wmem" => settings.wmem = triple(value).ok_or_else(|| wrong("three ascending sizes in bytes"))?,
-            "tcp_sack" => settings.sack = flag(value).ok_or_else(|| wrong("0 or 1"))?,
-            "tcp_dsack" => settings.dsack = flag(value).ok_or_else(|| wrong("0 or 1"))?,
-            "tcp_timestamps" => {
-                let wanted = number(value, 0, 2).ok_or_else(|| wrong("0, 1, or 2: timestamps that do not begin at a random value"))?;
-                settings.timestamps = wanted > 0;
-                settings.timestamps_from_zero = wanted == 2;
-            }
-            "tcp_window_scaling" => settings.window_scaling = flag(value).ok_or_else(|| wrong("0 or 1"))?,
-            "tcp_ecn" => settings.ecn = number(value, 0, 2).ok_or_else(|| other("0, 1 or 2"))? as u8,
-            "tcp_slow_start_after_idle" => settings.slow_start_after_idle = flag(value).ok_or_else(|| wrong("0 or 1"))?,
-            "tcp_early_retrans" => settings.tail_loss_probe = number(value, 0, 4).ok_or_else(|| wrong("a number from 0 to 4"))? >= 3,
-            "tcp_recovery" => {
-                number(value, 1, 1).ok_or_else(|| other("1, since there is no other loss detection than RACK"))?;
-            }
-            "tcp_frto" => settings.frto = number(value, 0, 2).ok_or_else(|| wrong("0, 1 or 2"))? > 0,
-            "tcp_reordering" => {
-                settings.reordering = number(value, 1, 300).map(Segments::new).ok_or_else(|| other("a number from 1 to 300"))?;
-            }
-            "tcp_max_reordering" => {
-                settings.max_reordering = number(value, 1, 65_535).map(Segments::new).ok_or_else(|| other("a number from 1 to 65535"))?;
-            }
-            "tcp_mtu_probing" => settings.mtu_probing = number(value, 0, 2).ok_or_else(|| wrong("0, 1 or 2"))? as u8,
-            "tcp_base_mss" => settings.base_mss = bytes(48, 65_495)?,
-            "tcp_min_snd_mss" => settings.min_snd_mss = bytes(48, 65_535)?,
-            "tcp_mtu_probe_floor" => settings.mtu_probe_floor = bytes(48, 65_495)?,
-            "tcp_probe_interval" => settings.probe_interval = seconds(0, 1 << 20)?,
-            "tcp_probe_threshold" => settings.probe_threshold = bytes(1, 65_535)?,
-            "route.mtu_expires" => settings.route_mtu_expires = seconds(1, 1 << 20)?,
-            "route.min_pmtu" => settings.route_min_pmtu = bytes(68, 65_535)?,
-            "checksum_enabled" | "mptcp_checksum" => settings.checksum = flag(value).ok_or_else(|| wrong("0 or 1"))?,
-            "add_addr_timeout" => settings.add_addr_timeout = seconds(0, 1 << 20)?,
-            "subflow_mtu_probing" => {
-                settings.subflow_mtu_probing = flag(value).ok_or_else(|| wrong("0 or 1"))?;
-                if settings.stack.mptcp_version != MptcpVersion::V0 {
-                    return Err(
-                        error(format!("`{name}` is a change to MPTCP 0.96 (kernel 5.4-mptcp); others always probe subflows")).into()
-                    );
-                }
-            }
-            // Not sysctls, but properties of the kernel, the route or the program that a study may want to change.
-            "initcwnd" => {
-                settings.initial_cwnd =
-                    number(value, 1, 1000).map(Segments::new).ok_or_else(|| wrong("a number of segments from 1 to 1000"))?;
-            }
-            "tso_bytes" => {
-                settings.tso_bytes =
-                    number(value, 0, 1 << 20).map(Bytes::from_u32).ok_or_else(|| wrong("a number of bytes up to 1048576"))?;
-            }
-            "tick_us" => {
-                settings.tick =
-                    Duration::from_micros(u64::from(number(value, 0, 100_000).ok_or_else(|| wrong("microseconds from 0 to 100000"))?));
-            }
-            "rto_min_us" => {
-                settings.rto_min = Duration::from_micros(u64::from(
-                    number(value, 1000, 120_000_000).ok_or_else(|| wrong("microseconds from 1000 to 120000000"))?,
-                ));
-            }
-            "read_period_us" => {
-                settings.read_period =
-                    Duration::from_micros(u64::from(number(value, 0, 10_000_000).ok_or_else(|| wrong("microseconds from 0 to 10000000"))?));
-            }
-            "receive_low_water" => {
-                settings.receive_low_water =
-                    number(value, 1, i32::MAX as u32).map(Bytes::from_u32).ok_or_else(|| wrong("a number of bytes above zero"))?;
-            }
-            _ => {
-                let meant = nearest(name).map_or(String::new(), |known| format!(" did you mean `{known}`?"));
-                let unknown = error(format!("the setting `{name}` is not modelled;{meant} modelled are {}", KNOWN.join(", ")));
-                // Linux may have it.
-                return Err(Refused { error: unknown, simulator_only: name.starts_with("net.") });
-            }
+        let Known { allowed, is_partial, .. } = *known;
+        (known.set)(settings, value).ok_or_else(|| Refused {
+            error: error(format!("`{name}` is {value}; {} {allowed}", if is_partial { "modelled is" } else { "it must be" })),
+            simulator_only: is_partial,
+        })?;
+        if short == SUBFLOW_MTU_PROBING && settings.stack.mptcp_version != MptcpVersion::V0 {
+            return Err(error(format!("`{name}` is a change to MPTCP 0.96 (kernel 5.4-mptcp); others always probe subflows")).into());
         }
     }
     Ok(())
 }
 
-const KNOWN: [&str; 30] = [
-    "net.ipv4.tcp_rmem",
-    "net.ipv4.tcp_wmem",
-    "net.ipv4.tcp_sack",
-    "net.ipv4.tcp_dsack",
-    "net.ipv4.tcp_timestamps",
-    "net.ipv4.tcp_window_scaling",
-    "net.ipv4.tcp_ecn",
-    "net.ipv4.tcp_slow_start_after_idle",
-    "net.ipv4.tcp_early_retrans",
-    "net.ipv4.tcp_recovery",
-    "net.ipv4.tcp_frto",
-    "net.ipv4.tcp_reordering",
-    "net.ipv4.tcp_max_reordering",
-    "net.ipv4.tcp_mtu_probing",
-    "net.ipv4.tcp_base_mss",
-    "net.ipv4.tcp_min_snd_mss",
-    "net.ipv4.tcp_mtu_probe_floor",
-    "net.ipv4.tcp_probe_interval",
-    "net.ipv4.tcp_probe_threshold",
-    "net.ipv4.route.mtu_expires",
-    "net.ipv4.route.min_pmtu",
-    "subflow_mtu_probing",
-    "net.mptcp.checksum_enabled",
-    "net.mptcp.add_addr_timeout",
-    "initcwnd",
-    "tso_bytes",
-    "tick_us",
-    "rto_min_us",
-    "read_period_us",
-    "receive_low_water",
-];
+/// A setting's name without its folder.
+fn without_prefix(name: &str) -> &str {
+    name.strip_prefix("net.ipv4.").or_else(|| name.strip_prefix("net.mptcp.")).unwrap_or(name)
+}
 
 /// The known name that differs in the fewest letters, if these are few.
 fn nearest(name: &str) -> Option<&'static str> {
     let bare = |name: &str| name.rsplit('.').next().unwrap_or_default().to_owned();
     let distance = |known: &&str| letters_between(&bare(name), &bare(known));
-    KNOWN.into_iter().min_by_key(distance).filter(|known| distance(known) <= 2)
+    KNOWN.map(|known| known.name).into_iter().min_by_key(distance).filter(|known| distance(known) <= 2)
 }
 
 /// How many letters have to be put in, taken out or exchanged to make one name of another (Levenshtein).
@@ -204,6 +170,19 @@ fn number(value: &Value, least: u32, most: u32) -> Option<u32> {
         _ => return None,
     };
     u32::try_from(n).ok().filter(|n| (least..=most).contains(n))
+}
+
+fn bytes(value: &Value, least: u32, most: u32) -> Option<Bytes> {
+    number(value, least, most).map(Bytes::from_u32)
+}
+
+/// At most 2^20 seconds.
+fn seconds(value: &Value, least: u32) -> Option<Duration> {
+    number(value, least, 1 << 20).map(|seconds| Duration::from_secs(u64::from(seconds)))
+}
+
+fn micros(value: &Value, least: u32, most: u32) -> Option<Duration> {
+    number(value, least, most).map(|micros| Duration::from_micros(u64::from(micros)))
 }
 
 fn flag(value: &Value) -> Option<bool> {
@@ -264,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn probing_of_subflows_is_a_setting_of_out_of_tree_mptcp_alone() {
+    fn probing_of_subflows_is_a_setting_of_mptcp_0_96_alone() {
         let probing = node("subflow_mtu_probing", Value::from(1));
         let error = apply(&probing, &mut Settings::default()).unwrap_err();
         assert!(error.error.to_string().contains("MPTCP 0.96") && !error.simulator_only, "{}", error.error);
@@ -304,7 +283,7 @@ mod tests {
 
     #[test]
     fn every_known_name_is_read() {
-        for name in KNOWN {
+        for Known { name, .. } in KNOWN {
             let error = apply(&node(name, Value::Null), &mut Settings::default()).unwrap_err();
             assert!(!error.error.to_string().contains("is not modelled;"), "{}", error.error);
         }
