@@ -36,7 +36,7 @@ pub(crate) struct World {
     series: SubflowSeries,
     /// What hosts have learnt of their routes' MTUs.
     route_mtus: Vec<(RouteEntry, RouteMtu)>,
-    /// The segment that an endpoint is given or has just written.
+    /// The segment that an endpoint receives or has just written.
     segment: Segment,
     /// Everything due by then has happened.
     now: Instant,
@@ -129,7 +129,7 @@ impl World {
             now = at;
             self.events += 1;
             if source.0 < self.sources.timers {
-                self.leave(now, source.0);
+                self.deliver(now, source.0);
             } else {
                 self.act(now, source);
             }
@@ -148,9 +148,9 @@ impl World {
         (self.finish(now), captures)
     }
 
-    /// The first packet of a pipe has reached its end. A function of its own: in line in the loop of [`World::advance`] it lacks registers.
+    /// The first packet of a pipe stage has reached its end and goes to its endpoint. A function of its own: in line in the loop of [`World::advance`] it lacks registers.
     #[inline(never)]
-    fn leave(&mut self, now: Instant, number: u32) {
+    fn deliver(&mut self, now: Instant, number: u32) {
         let Some(arrival) = self.data_plane.dequeue(now, number, &mut self.segment) else { return };
         if let Arrived::Segment = arrival.what {
             self.delivered += u64::from(self.segment.len > 0);
@@ -171,7 +171,7 @@ impl World {
             return self.learn_route_mtu(now, arrival, after.unrouted);
         }
         if after.unrouted.is_some() || endpoint.app_wait != AppWait::Nothing {
-            return self.flush_unrouted(now, to, after.unrouted);
+            return self.finish_transmit(now, to, after.unrouted);
         }
         if after.done != endpoint.reported_bytes {
             endpoint.reported_bytes = after.done;
@@ -205,7 +205,7 @@ impl World {
                 None => self.route_mtus.push((entry, learnt)),
             }
         }
-        self.flush_unrouted(now, arrival.to, unrouted);
+        self.finish_transmit(now, arrival.to, unrouted);
     }
 
     /// A connection uses a route for the first time of which its host has learnt before.
@@ -219,24 +219,24 @@ impl World {
 
     /// Resolves the route of a segment that has none yet, and lets the application act if it waits for something.
     #[inline(never)]
-    fn flush_unrouted(&mut self, now: Instant, number: u32, unrouted: Option<PathId>) {
+    fn finish_transmit(&mut self, now: Instant, number: u32, unrouted: Option<PathId>) {
         if let Some(path) = unrouted {
-            self.flush_new(now, number, path);
+            self.transmit_on_new_path(now, number, path);
         }
-        self.after_io(now, number);
+        self.settle(now, number);
     }
 
-    /// Sends what an endpoint has to send, looks whether what its application waits for has happened, and notes its timeout.
+    /// Sends what an endpoint has to send, then settles.
     #[inline(never)]
-    fn settle(&mut self, now: Instant, number: u32) {
+    fn transmit_and_settle(&mut self, now: Instant, number: u32) {
         if self.endpoints[number as usize].connection.may_transmit() {
-            self.flush(now, number);
+            self.transmit(now, number);
         }
-        self.after_io(now, number);
+        self.settle(now, number);
     }
 
     /// After input and output of an endpoint: polls its application, reports its bytes, notes its timeout.
-    fn after_io(&mut self, now: Instant, number: u32) {
+    fn settle(&mut self, now: Instant, number: u32) {
         if self.endpoints[number as usize].app_wait != AppWait::Nothing {
             self.poll_app(now, number);
         }
@@ -258,8 +258,9 @@ impl World {
         }
     }
 
+    /// Sends what an endpoint has to send.
     #[inline(never)]
-    fn flush(&mut self, now: Instant, number: u32) {
+    fn transmit(&mut self, now: Instant, number: u32) {
         let endpoint = &mut self.endpoints[number as usize];
         let ends = Ends { number, peer: endpoint.peer, is_sender: endpoint.is_sender };
         let (data_plane, segment) = (&mut self.data_plane, &mut self.segment);
@@ -269,13 +270,13 @@ impl World {
             Connection::Udp(end) => send_datagrams(end, now, ends, data_plane),
         };
         if let Some(path) = unrouted {
-            self.flush_new(now, number, path);
+            self.transmit_on_new_path(now, number, path);
         }
     }
 
     /// Goes on where an endpoint sends on a path for the first time, or on one that leads nowhere.
     #[cold]
-    fn flush_new(&mut self, now: Instant, number: u32, path: PathId) {
+    fn transmit_on_new_path(&mut self, now: Instant, number: u32, path: PathId) {
         let endpoint = &mut self.endpoints[number as usize];
         let (addresses, peer) = (endpoint.connection.path(path), endpoint.peer);
         let datagram = if let Connection::Udp(end) = &mut endpoint.connection { end.poll_transmit(now) } else { None };
@@ -299,7 +300,7 @@ impl World {
                 self.endpoints[number as usize].connection.handle_unreachable(now, path, &message);
             }
         }
-        self.flush(now, number);
+        self.transmit(now, number);
     }
 
     /// Something other than a packet is due.
@@ -317,7 +318,7 @@ impl World {
             let (app_wait, next) = self.flows[flow].step(now, &mut endpoint.connection);
             endpoint.app_wait = app_wait;
             self.data_plane.queue.set(source, next);
-            self.settle(now, acting);
+            self.transmit_and_settle(now, acting);
         } else if source.0 < samples {
             let flow = (source.0 - edges) as usize;
             let [sender, receiver] = self.ends[flow].map(|end| &self.endpoints[end as usize].connection);
@@ -353,7 +354,7 @@ impl World {
         endpoint.timer = Instant::NEVER;
         self.data_plane.queue.set(source, Instant::NEVER);
         endpoint.connection.handle_timeout(now);
-        self.settle(now, number);
+        self.transmit_and_settle(now, number);
     }
 
     /// Lets an application act if what it waits for has happened.
@@ -397,7 +398,7 @@ impl World {
             _ => return,
         }
         // The application has acted: send what follows, and see whether the next thing has happened as well.
-        self.flush(now, number);
+        self.transmit(now, number);
         if self.endpoints[number as usize].app_wait != AppWait::Nothing {
             self.poll_app(now, number);
         }
@@ -518,7 +519,7 @@ fn send_datagrams(end: &mut udp::Socket, now: Instant, ends: Ends, data_plane: &
         let Some(hop) = data_plane.routes.first(ends.number, path) else { return Some(path) };
         let Some(datagram) = end.poll_transmit(now) else { break };
         data_plane.send_datagram(now, ends.peer, path, hop, datagram);
-        // Nobody fragments less because of it: a datagram has its size from the application.
+        // It changes nothing: a datagram has its size from the application.
         data_plane.local_ptb = None;
     }
     None
