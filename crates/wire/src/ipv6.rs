@@ -8,8 +8,6 @@ use std::net::Ipv6Addr;
 
 /// Bytes of the fixed header.
 pub const HEADER: usize = 40;
-/// Most bytes behind it.
-pub const MAX_PAYLOAD: usize = 65_535;
 
 const HOP_BY_HOP: u8 = 0;
 const ROUTING: u8 = 43;

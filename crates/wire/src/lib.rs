@@ -36,4 +36,4 @@ pub mod udp;
 pub use codec::Envelope;
 pub use error::{Error, Result};
 pub use inline::Inline;
-pub use segment::{Dss, EthernetFraming, Flags, MpOptions, Sack, SackBlock, Segment, Unreachable};
+pub use segment::{Dss, Flags, MpOptions, Sack, SackBlock, Segment, Unreachable};

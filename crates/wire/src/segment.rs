@@ -237,17 +237,6 @@ pub struct Segment {
     pub mp: MpOptions,
 }
 
-/// Ethernet framing counted on top of the IP packet: 14 bytes as Linux's netem counts (no preamble, FCS or gap).
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct EthernetFraming;
-
-impl EthernetFraming {
-    /// 14 bytes, as Linux's netem counts: two addresses and an EtherType.
-    pub const NETEM: u32 = 14;
-    /// 14 header, 4 FCS, 8 preamble, 12 gap: what a physical link spends.
-    pub const PHYSICAL: u32 = 38;
-}
-
 impl Segment {
     /// Bytes of an IPv4 header without options (RFC 791 section 3.1).
     pub const IPV4_HEADER: u32 = 20;
