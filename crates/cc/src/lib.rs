@@ -160,7 +160,7 @@ impl Algorithm {
         self.0.flags & !custom::CUSTOM
     }
 
-    /// Whether it was added by [`custom::add`], so that nobody vouches for it but whoever wrote it.
+    /// Whether it was added by [`custom::add`], so that its author alone vouches for it.
     pub const fn is_own(self) -> bool {
         self.0.flags & custom::CUSTOM != 0
     }

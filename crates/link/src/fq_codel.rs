@@ -154,7 +154,7 @@ impl FqCodel {
         self.serving.is_some()
     }
 
-    /// The number of a packet that was dropped and that nobody was told of.
+    /// The number of a packet that was dropped and not reported.
     pub fn take_dropped(&mut self) -> Option<u32> {
         self.dropped.pop()
     }

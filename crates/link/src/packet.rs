@@ -26,7 +26,7 @@ pub enum Verdict {
     Mark(Instant),
     /// Enqueue it: only later it turns out when it leaves. Only of an element that is alone in its chain ([`LinkElement::enqueues`](crate::LinkElement::enqueues)).
     Enqueue,
-    /// It is gone, and nobody is told.
+    /// It is dropped without a message.
     Drop(DropCause),
     /// Dropped; its sender shall hear that at most `mtu` bytes pass (RFC 1191 section 4).
     TooBig {

@@ -202,7 +202,7 @@ impl RateQueue {
         Some(leaves)
     }
 
-    /// Room for a packet that arrives at `at`, for whoever knows when it leaves ([`RateQueue::append`]): its length with framing, or none.
+    /// Room for a packet that arrives at `at`, for a caller that knows when it leaves ([`RateQueue::append`]): its length with framing, or none.
     pub(crate) fn admit(&mut self, at: Instant, packet: PacketMeta) -> Option<Bytes> {
         self.pass_time(at);
         let len = packet.len + self.framing;

@@ -45,7 +45,7 @@ pub fn cut_into_stages(elements: Vec<Element>) -> Vec<StageElements> {
     stages
 }
 
-/// A packet in a stage, as whoever carries it keeps it.
+/// A packet in a stage, as its carrier keeps it.
 pub trait InFlight: Copy {
     /// When it leaves the stage.
     fn leaves(&self) -> Instant;

@@ -88,7 +88,7 @@ impl LinkElement for Trace {
     fn transit(&mut self, at: Instant, packet: PacketMeta) -> Verdict {
         let Some(mut len) = self.queue.admit(at, packet) else { return Verdict::Drop(DropCause::QueueFull) };
         if self.time() < at {
-            // What nobody was there to use is gone.
+            // Opportunities without a packet are gone.
             self.skip_to(at);
         }
         while len > self.left {

@@ -5,7 +5,7 @@
 //! Idea: when the fastest subflow's window is full, a slower one may still be the wrong choice: what it carries may arrive after
 //! the fast one, left alone, would have been done with everything. With k bytes waiting, f the fastest subflow and s the one that minRTT
 //! would choose, the fast one needs about (1 + k / window_f) round trips. If that is less than one round trip of s (and the spread of
-//! the round-trip times), and s would need two of f's round trips at least, nobody sends and f is waited for. Having decided to wait
+//! the round-trip times), and s would need two of f's round trips at least, none sends and f is waited for. Having decided to wait
 //! makes waiting again a quarter more attractive (the paper's beta), so that the choice does not flap.
 //!
 //! As in MPTCP 0.96: the spread is half of Linux's `rttvar`, which never falls below half of the least retransmission timeout

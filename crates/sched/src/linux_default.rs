@@ -2,7 +2,7 @@
 //!
 //! It takes the subflow that would drain its send queue soonest: queued bytes over an averaged pacing rate, the "linger
 //! time". The chosen subflow gets a burst of up to 64 KiB. Congestion windows are not asked: a subflow may queue as much as
-//! its send buffer takes, so a burst waits there, and if the chosen subflow's buffer is full, nobody sends.
+//! its send buffer takes, so a burst waits there, and if the chosen subflow's buffer is full, none sends.
 
 use crate::policy::Policy;
 use crate::view::{Choice, DataQueueView, Limit, MAX_SUBFLOWS, PathView, SubflowSet};

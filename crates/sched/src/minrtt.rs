@@ -23,7 +23,7 @@ impl Policy for MinRtt {
 }
 
 /// The fastest subflow of those that are backup, or are not, with room or without: the one to wait for. One in the Loss state may be
-/// dead, and nobody waits for it.
+/// dead, and is not waited for.
 pub(crate) fn fastest(subflows: &[PathView], backup: bool) -> Option<usize> {
     let among = subflows.iter().enumerate().filter(|(_, s)| s.usable && !s.in_loss && s.backup == backup);
     among.min_by_key(|(_, s)| s.srtt).map(|(i, _)| i)

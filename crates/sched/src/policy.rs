@@ -38,7 +38,7 @@ pub trait Policy: Default {
         true
     }
 
-    /// It hands out long bursts to whoever has room in the send buffer, and reads nothing of a path but what Linux's scheduler
+    /// It hands out long bursts to subflows with room in the send buffer, and reads nothing of a path but what Linux's scheduler
     /// reads: `usable`, `backup`, `queued`, `room` and `pacing_rate`. Any other is asked segment by segment or window by window.
     #[inline]
     fn schedules_bursts(&self) -> bool {

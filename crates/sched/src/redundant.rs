@@ -3,7 +3,7 @@
 //! Source: Frömmgen, Erbshäußer, Buchmann, Zimmermann, Wehrle, "ReMP TCP: Low latency multipath TCP", IEEE ICC 2016; MPTCP
 //! 0.96's scheduler of that name.
 //!
-//! Idea: each subflow goes through the unacknowledged data at its own pace, and whoever is ahead sends new data first. What arrives
+//! Idea: each subflow goes through the unacknowledged data at its own pace, and the one ahead sends new data first. What arrives
 //! first counts, so the latency is that of the better subflow at each moment, and so is the throughput.
 //!
 //! MPTCP 0.96 up to April 2022 ([`Redundant::repeating`]) repeats itself: a subflow remembers the buffer that it sent last,

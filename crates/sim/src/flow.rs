@@ -118,7 +118,7 @@ impl Flow {
         self.direction == DataDirection::Upload
     }
 
-    /// Whether [`Flow::step`] is the client's to make: it opens the connection, whoever sends on it.
+    /// The client's application makes the next [`Flow::step`]: it opens the connection, also where the server sends.
     pub(crate) fn client_acts(&self) -> bool {
         self.began.is_none() || self.client_sends()
     }

@@ -118,7 +118,7 @@ impl Network {
         self.pipes_of(route).into_iter().map(|pipe| self.icmp_return_hop(route, &back_route, pipe)).collect()
     }
 
-    /// How many pipes a packet passes until it has left the interface that a direction begins with; none: nobody asks.
+    /// How many pipes a packet passes until it has left the interface that a direction begins with; `None`: no send buffer is counted there.
     pub(crate) fn pipes_to_leave(&self, direction: Direction) -> Option<usize> {
         self.released_behind[direction.index()]
     }

@@ -112,7 +112,7 @@ pub(crate) struct TunnelHeader {
     pub(crate) keepalive: bool,
     /// The node that sent it.
     pub(crate) from: u32,
-    /// Bytes of the sender's socket buffer that it takes; 0: none any more, or nobody counts.
+    /// Bytes of the sender's socket buffer that it takes; 0: none any more, or they are not counted.
     pub(crate) charge: u32,
 }
 

@@ -442,7 +442,7 @@ pub(crate) struct RouteEntry {
     destination: String,
 }
 
-/// The paths of an endpoint, for whoever reports on them.
+/// The paths of an endpoint, for reports.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct PathsOf<'a> {
     routes: &'a Routes,

@@ -1,4 +1,4 @@
-//! A run that is made in steps, for whoever shows its progress or abandons it.
+//! A run in steps: between them a caller shows progress or abandons it.
 
 use crate::outcome::{CaptureFile, Outcome};
 use crate::scenario::Scenario;

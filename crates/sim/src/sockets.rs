@@ -64,7 +64,7 @@ impl Sockets {
         [2 * flow as u32, 2 * flow as u32 + 1]
     }
 
-    /// Which endpoint gets what an endpoint sends to its peer's port at a host; none: nobody listens there.
+    /// Which endpoint gets what an endpoint sends to its peer's port at a host; `None`: no socket listens there.
     pub(crate) fn peer(&self, endpoint: u32, host: NodeId) -> Option<u32> {
         let Ports { local, remote } = self.sockets[endpoint as usize].ports;
         self.bound.get(&(host, Ports { local: remote, remote: local })).copied()

@@ -5,7 +5,7 @@ use polypath_wire::{Envelope, Segment};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The segment as it comes out of bytes, with its checksums right; as it is, if nobody counts.
+/// The segment as it comes out of bytes, with its checksums right; as it is without a count.
 pub(crate) fn carried(count: Option<&AtomicU64>, to: u32, path: PathId, segment: &Segment) -> Segment {
     let Some(count) = count else { return *segment };
     count.fetch_add(1, Ordering::Relaxed);

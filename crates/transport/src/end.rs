@@ -3,7 +3,7 @@
 //!
 //! A segment is large, and most of the work of handing it on would be to copy it. So an end writes
 //! into a place of the caller's, and of a burst it writes only the first segment whole: each further
-//! one is a patch of it. Whoever has a [`Place`] may therefore rely on what it wrote there last.
+//! one is a patch of it. An end that has a [`Place`] may therefore rely on what it wrote there last.
 //! [`Transmits`] alone makes one, holds the place and the end as long as segments come, and lets
 //! others only read.
 

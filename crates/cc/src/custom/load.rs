@@ -122,7 +122,7 @@ fn mapped(mut image: Image) -> io::Result<*const u8> {
     // SAFETY: the memory is ours, so long and writable.
     unsafe { slice::from_raw_parts_mut(base.cast::<u8>(), image.bytes.len()) }.copy_from_slice(&image.bytes);
     let protect = |from: usize, to: usize, protection| {
-        // SAFETY: whole pages of the mapping above; nobody has a reference into it.
+        // SAFETY: whole pages of the mapping above; there is no reference into it.
         match unsafe { libc::mprotect(base.byte_add(from), to - from, protection) } {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),

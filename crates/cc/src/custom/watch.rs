@@ -1,4 +1,4 @@
-//! Which hook of an added algorithm runs: whoever runs one in a process of its own lets that process write here, and knows what crashed or hung.
+//! Which hook of an added algorithm runs: a process that runs one writes here, and its parent knows what crashed or hung.
 //!
 //! Only hooks of added algorithms are told, since only they are marked ([`CUSTOM`]).
 
@@ -102,7 +102,7 @@ pub(crate) fn call<T>(ops: &Ops, hook: u32, call: impl FnOnce() -> T) -> T {
 
 #[cold]
 fn began(ops: &Ops, hook: u32) {
-    // SAFETY: `watch` stored a reference that lives as long as the process, or nobody did.
+    // SAFETY: `watch` stored a reference that lives as long as the process, or it was not called.
     let Some(watch) = (unsafe { WATCH.load(Ordering::Acquire).as_ref() }) else { return };
     let bytes = ops.name.map(|char| char as u8);
     for (word, bytes) in watch.name.iter().zip(bytes.chunks_exact(8)) {

@@ -305,7 +305,7 @@ impl Connection {
     #[cold]
     pub(super) fn add_third_ack_options(&mut self, i: usize, segment: &mut Segment) {
         let tells_keys = i == INITIAL && self.version() == MptcpVersion::V1;
-        // A checksum would have to cover the whole burst, whose bytes nobody has: then the keys stand on the first segment alone.
+        // A checksum would have to cover the whole burst, whose bytes are not there: then the keys stand on the first segment alone.
         let with_checksum = self.settings.checksum && segment.len > 0;
         let socket = &mut self.subflows[i].socket;
         // The next segment of the burst may need other options.

@@ -1,12 +1,12 @@
 //! What a connection has yet to do for its subflows, and what it keeps of them from one event to the next.
 //!
-//! Whoever changes a subflow says so here: [`PendingWork::mark`] if it may have something to send, [`PendingWork::touch`]
+//! Code that changes a subflow says so here: [`PendingWork::mark`] if it may have something to send, [`PendingWork::touch`]
 //! if only a scheduler would notice. Each thing that is kept has one rule for when it is brought up to date:
 //!
 //! - who may have something to send: a subflow leaves the set once it was asked and has nothing ([`PendingWork::on_quiet`]);
 //! - the schedulers' views: before a scheduler is asked ([`PendingWork::refresh_views`]);
-//! - when a subflow's timers are due: when it has nothing to send. The floor lies at or below all of them, and moves up only when
-//!   somebody looks ([`PendingWork::due_before`]);
+//! - when a subflow's timers are due: when it has nothing to send. The floor lies at or below all of them, and moves up only in
+//!   ([`PendingWork::due_before`]);
 //! - the siblings of coupled congestion control: when a subflow has nothing to send, timed out or closed, as long as the connection is
 //!   a sender.
 
@@ -208,7 +208,7 @@ impl PendingWork {
     }
 
     /// The first time at which something is due on a subflow or, by `other`, elsewhere, if that is before `limit`: most timeouts move
-    /// later and later, and then nobody looks for the next one.
+    /// later and later, and the next one is not looked for.
     #[inline]
     pub(super) fn due_before(&mut self, limit: Instant, other: Instant) -> Option<Instant> {
         debug_assert!(self.due_floor <= self.due(), "the floor lies below every subflow's timeout");
@@ -294,14 +294,14 @@ mod tests {
     }
 
     #[test]
-    fn the_floor_of_timeouts_moves_up_only_when_somebody_looks() {
+    fn the_floor_of_timeouts_moves_up_only_when_it_is_reached() {
         let mut work = work(2);
         work.set_due(0, at(10));
         work.set_due(1, at(20));
         work.set_due(0, at(30));
         assert_eq!((work.due(), work.due_floor), (at(20), at(10)));
         assert_eq!(work.due_before(at(5), Instant::NEVER), None);
-        assert_eq!(work.due_floor, at(10), "nobody looked");
+        assert_eq!(work.due_floor, at(10), "it was not reached");
         assert_eq!(work.due_before(at(15), Instant::NEVER), None);
         assert_eq!(work.due_floor, at(20));
         assert_eq!(work.due_before(at(25), Instant::NEVER), Some(at(20)));
@@ -323,7 +323,7 @@ mod tests {
     #[test]
     fn the_first_write_is_waited_for_and_then_the_connection_pushes_again() {
         let mut work = work(1);
-        assert!(!work.take_first_write(true), "nobody waits for it");
+        assert!(!work.take_first_write(true), "none is waited for");
         work.await_first_write();
         assert!(!work.take_first_write(false) && !work.take_push());
         assert!(work.take_first_write(true) && work.take_push());
@@ -356,7 +356,7 @@ mod tests {
         assert_eq!((siblings.own(), siblings.as_slice().len(), siblings.as_slice()[1].cwnd), (1, 2, 7));
         let mut alone = PendingWork::new(false);
         alone.add(false);
-        alone.set_sibling(0, || unreachable!("nobody looks at it"));
+        alone.set_sibling(0, || unreachable!("it is not coupled"));
         assert!(alone.context(at(0), 0).siblings.is_none());
     }
 }

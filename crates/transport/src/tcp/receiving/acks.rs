@@ -22,7 +22,7 @@ pub(in crate::tcp) struct Arrived {
     pub(in crate::tcp) out_of_order: bool,
     /// Something waits beyond a hole.
     pub(in crate::tcp) hole: bool,
-    /// More than a full segment has come since the last ACK, and nobody else decides on that.
+    /// More than a full segment has come since the last ACK, and the connection does not decide on that.
     pub(in crate::tcp) full_frames: bool,
     /// The next sequence number expected.
     pub(in crate::tcp) next: Seq,

@@ -55,7 +55,7 @@ impl Rtt {
         if self.backoff == 0 { self.rto } else { (self.in_ticks(self.rto) * (1 << self.backoff.min(MOST_DOUBLINGS))).min(self.rto_max) }
     }
 
-    /// The same for whoever multiplies it: Linux keeps whole ticks (`icsk_rto`), so what is doubled
+    /// The same, to be multiplied: Linux keeps whole ticks (`icsk_rto`), so what is doubled
     /// is the rounded time.
     #[cold]
     pub(super) fn rto_in_ticks(&self) -> Duration {

@@ -54,9 +54,9 @@ impl Sender {
         self.writer_blocked = self.offered > 0;
     }
 
-    /// The writer fills a buffer. What fills the only one that waits leaves first, as far as it
-    /// may, and the writer makes up for it before it begins the next (Linux: `tcp_push_one`): the
-    /// first buffer of a write ends with the window and as many segments as any other has.
+    /// The writer fills a buffer. Where no other waits, the buffer is sent at once as far as the
+    /// window allows, and then filled up before the next is begun (Linux: `tcp_push_one`). So the
+    /// first buffer of a write ends with the window and has as many segments as any other.
     fn begin_writing(&mut self) {
         if self.queue.buffers() <= 1 {
             self.writing = self.write_buffer() && self.offered > 0;
