@@ -148,7 +148,8 @@ impl World {
         (self.finish(now), captures)
     }
 
-    /// The first packet of a pipe stage has reached its end and goes to its endpoint. A function of its own: in line in the loop of [`World::advance`] it lacks registers.
+    /// The first packet of a pipe stage has reached its end and goes to its endpoint. A function of
+    /// its own: in line in the loop of [`World::advance`] it lacks registers.
     #[inline(never)]
     fn deliver(&mut self, now: Instant, number: u32) {
         let Some(arrival) = self.data_plane.dequeue(now, number, &mut self.segment) else { return };
