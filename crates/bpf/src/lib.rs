@@ -6,6 +6,9 @@
 //! itself sees to. [`check`] runs the scripted flows of cc/vectors, and random ones, in the kernel and in the simulator's build and
 //! compares the windows.
 //!
+//! Start at `registry`, which loads what `sources` has with `kernel`; `registrations` and `status`
+//! say what is there, `capabilities` what a kernel can do, `check` and `drive` call hooks in it.
+//!
 //! Everything that talks to the kernel is behind the feature `load`; without it only the judgement on what a kernel can do is built.
 
 mod capabilities;

@@ -3,6 +3,12 @@
 //! [`analyse`] reads files side by side in the order of their time stamps, so that several places on a path may be given, each in a file of its own.
 //! Memory is bounded by the connections, not by the files. Files are bytes from a stranger: nothing here panics, and what is cut off or damaged
 //! ends a file early, with a sentence that says where.
+//!
+//! Start at `analysis`. A file's bytes become packets (`packed`, `reader`), a packet what is
+//! innermost in it (`layers`, `frame`, `fragments`, `icmp`, `kind`). Segments go to their `stream`,
+//! with a `direction` and a `window` for each end; streams of MPTCP to their `connection`
+//! (`mapped`). `diagnosis` makes sentences of it, and `report` is what comes out. `ranges`,
+//! `series` and `spread` hold numbers in bounded memory.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 

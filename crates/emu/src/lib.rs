@@ -8,6 +8,10 @@
 //! [`emulate`] builds the network of a plan, carries its links and gives the network up again; [`run()`] has flows run over them and measures
 //! them, [`bench()`] measures how well the links are carried.
 //! The emulator touches nothing but the namespaces that it makes itself.
+//!
+//! Start at `emulate` or `run`, which `setup` serves. `worker` is the thread that carries a `link`:
+//! in each `direction` packets wait in a `frame_pool` for their time; `ip` is what is read of a
+//! frame, and done to one. `spec` comes in, `status` and `lateness` go out.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

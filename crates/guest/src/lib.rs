@@ -1,9 +1,14 @@
 //! Carries out the plan of a run and writes down what came of it: the linux engine's program inside the machine, and a library for the host
 //! engine, which has a network of its own and real time.
 //!
-//! `plan` is what comes in, `records` what goes out; `run` carries a plan out, `script` runs a person's own script instead. The other
-//! modules own one thing of the kernel each. Errors are sentences; nothing here writes to a console, whose interrupts would make runs
-//! differ.
+//! Start at `run`, which carries a plan out; `script` runs a person's own script instead. `plan` is
+//! what comes in, `records` what goes out. `network` builds namespaces and what is in them
+//! (`netem`, `shaper`, `mptcp`, `out_of_tree`, `offload`, `tunnels`). A `flow` is a TCP
+//! `connection` of `client` and `server` (`sender`, `reader`, `stream`), `datagrams`, or `external`
+//! programs; `progress` is how far it is. `sample` and `observe` ask the kernel over time (`diag`),
+//! `capture` takes packets. `machine` and `host` start and watch the machine from outside. `sys`
+//! has the system calls. Errors are sentences; nothing here writes to a console, whose interrupts
+//! would make runs differ.
 
 mod address;
 mod capture;

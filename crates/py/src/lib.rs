@@ -1,4 +1,8 @@
 //! The Python module `polypath._native`: converts types and errors, and decides nothing.
+//!
+//! Runs of the simulator start here, those with custom algorithms in `apart`, confined by
+//! `confine`; `done` is what comes back. `captures` reads captures, `emulator` and `sockets` talk
+//! to the kernel, `columns` and `errors` are what Python sees.
 
 #[cfg(target_os = "linux")]
 mod apart;

@@ -2,6 +2,12 @@
 //!
 //! [`run`] takes a [`Scenario`] and gives back an [`Outcome`]; the same scenario always gives the same outcome. Nothing here
 //! reads a clock, a file or the environment.
+//!
+//! Start at `world`, the event path: `queue` says what is next, `data_plane` moves packets
+//! (`packet`) through pipes, `routes` and `nodes` (`fragments`, `tunnel`) to the endpoints of
+//! `flow`s. `build` makes a world of a `scenario` (`topology`, `network`, `sockets`, `sysctl`,
+//! `tunnels`), and `check` only asks whether it could. `probe`, `delays`, `traffic` and `capture`
+//! measure, `outcome` is what comes out.
 #![forbid(unsafe_code)]
 
 pub mod bench;

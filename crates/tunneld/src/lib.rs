@@ -4,6 +4,11 @@
 //! read ([`config`]), a device and sockets are made, one thread carries packets out and one carries them in, and the third answers
 //! `polypath-tunnel status`. What the network sends is read in [`encapsulation`] alone. Once all is there the daemon gives up its rights (`rights`);
 //! what it needs of root's later a second process does for it (`files`).
+//!
+//! Start at `daemon`. `core` is what the threads `outgoing` and `incoming` share, `signs` what both
+//! send by themselves. On the way out a large packet is cut (`superpacket`), its SYN corrected
+//! ([`mss`]), put into GRE and encrypted (`encryption`); on the way in the other way round.
+//! `control` and `status` answer, `import` reads MPT's files.
 #![forbid(unsafe_code)]
 
 pub mod config;
