@@ -1,4 +1,4 @@
-//! The running kernel: what it capabilities, and objects loaded into it.
+//! The running kernel: what it can do, and objects loaded into it.
 
 use std::fs;
 use std::path::Path;

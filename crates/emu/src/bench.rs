@@ -1,7 +1,7 @@
 //! How much the emulator carries and how exactly it delays, beside what the machine can do without it, in one run.
 
 use crate::lateness::Lateness;
-use crate::setup::{Places, Workers, links};
+use crate::setup::{Namespaces, Workers, links};
 use crate::spec::Spec;
 use crate::status::DirectionStatus;
 use polypath_base::Error;
@@ -26,7 +26,7 @@ pub struct BenchSpec {
     pub client: String,
     /// The namespace of the plan that receives.
     pub server: String,
-    /// Address of the server behind a cable without an emulator.
+    /// Address of the server behind a veth pair without an emulator.
     pub plain: Ipv4Addr,
     /// Address of the server behind an emulated link that does nothing.
     pub through: Ipv4Addr,
@@ -84,9 +84,9 @@ pub fn bench(bench: &BenchSpec) -> Result<String, Error> {
     if bench.spec.with_parent {
         bind_to_parent()?;
     }
-    let places = Places::build(&bench.spec)?;
-    let workers = Workers::start(&bench.spec, links(&bench.spec, &places)?)?;
-    let (client, server) = (places.get(&bench.client)?, places.get(&bench.server)?);
+    let namespaces = Namespaces::build(&bench.spec)?;
+    let workers = Workers::start(&bench.spec, links(&bench.spec, &namespaces)?)?;
+    let (client, server) = (namespaces.get(&bench.client)?, namespaces.get(&bench.server)?);
     let pair = Between { client, server, clock: workers.clock, each: bench.each };
     let mut figures = Figures { delay: delay(&pair, bench)?, ..Figures::default() };
     figures.plain.tcp_bits_per_s = pair.tcp((bench.plain, PORT).into())?;

@@ -1,6 +1,6 @@
 //! The emulator's life: set up, carry, give up again.
 
-use crate::setup::{Places, Workers, links};
+use crate::setup::{Namespaces, Workers, links};
 use crate::spec::Spec;
 use crate::status::{DirectionStatus, Status};
 use polypath_base::Duration;
@@ -28,10 +28,10 @@ pub fn emulate(spec: &Spec) -> Result<(), Error> {
 }
 
 fn carried(spec: &Spec, signals: &Signals) -> Result<(), Error> {
-    let places = Places::build(spec)?;
-    let links = links(spec, &places)?;
+    let namespaces = Namespaces::build(spec)?;
+    let links = links(spec, &namespaces)?;
     for (namespace, name) in &spec.names {
-        places.get(namespace)?.name(name)?;
+        namespaces.get(namespace)?.name(name)?;
     }
     let workers = Workers::start(spec, links)?;
     let mut status = Status {

@@ -100,9 +100,9 @@ impl Link {
 
     fn send_batch(&mut self, side: usize, clock: &Clock) {
         let now = clock.now();
-        let mut told = Vec::new();
+        let mut refusals = Vec::new();
         let Direction { direction, passed, lateness, .. } = &mut self.directions[side];
-        direction.advance(now, &mut self.store, |refused| told.push(refused));
+        direction.advance(now, &mut self.store, |refused| refusals.push(refused));
         let mut batch: [Option<FrameInFlight>; BATCH] = [None; BATCH];
         let mut frames: [&[u8]; BATCH] = [&[]; BATCH];
         let mut count = 0;
@@ -121,7 +121,7 @@ impl Link {
             passed.add(held.ip_len());
             self.store.release(held.slot);
         }
-        for refused in told {
+        for refused in refusals {
             self.remedy(side, &refused);
         }
     }

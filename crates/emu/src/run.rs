@@ -2,7 +2,7 @@
 //!
 //! One process has the network, the links and the flows, and its namespaces have no names: whatever ends it, the kernel takes all of it away.
 
-use crate::setup::{Places, Workers, links};
+use crate::setup::{Namespaces, Workers, links};
 use crate::spec::Spec;
 use crate::status::{DirectionStatus, Series};
 use polypath_base::Duration;
@@ -18,7 +18,7 @@ use std::path::PathBuf;
 /// What settles after the set-up (carriers, threads) has this long.
 const SETTLING_NS: u64 = 100_000_000;
 /// A process that was told to end has this status, as shells have it: 128 and SIGTERM.
-const TOLD: i32 = 143;
+const TERMINATED: i32 = 143;
 
 /// A run as plain data.
 #[derive(Clone, Debug, Deserialize)]
@@ -50,10 +50,10 @@ pub fn run(run: &RunSpec) -> Result<String, Error> {
     }
     let watch = std::thread::Builder::new().spawn(move || {
         while !signals.wait(Duration::from_secs(3600)) {}
-        std::process::exit(TOLD);
+        std::process::exit(TERMINATED);
     });
     watch.map_err(|e| Error::machine(format!("starting a thread: {e}")))?;
-    // The thread that builds the network and looks at the sockets moves about the namespaces.
+    // The thread that builds the network and samples the sockets moves about the namespaces.
     let ran = std::thread::scope(|scope| scope.spawn(|| carry_out(run)).join());
     let ran = ran.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
     serde_json::to_string(&ran).map_err(|e| Error::machine(format!("the result cannot be written: {e}")))
@@ -62,7 +62,7 @@ pub fn run(run: &RunSpec) -> Result<String, Error> {
 fn carry_out(run: &RunSpec) -> Result<Ran, Error> {
     let plan: &Plan = &run.spec.plan;
     let network = Network::build(plan)?;
-    let links = links(&run.spec, &Places::of(&network)?)?;
+    let links = links(&run.spec, &Namespaces::of(&network)?)?;
     if run.rehearsal {
         return Ok(Ran::default());
     }

@@ -22,9 +22,9 @@ const STORE: usize = 1 << 30;
 
 /// Namespaces that exist as long as this does.
 #[derive(Debug)]
-pub(crate) struct Places(BTreeMap<String, Namespace>);
+pub(crate) struct Namespaces(BTreeMap<String, Namespace>);
 
-impl Places {
+impl Namespaces {
     /// Builds the network of the plan.
     pub(crate) fn build(spec: &Spec) -> Result<Self, Error> {
         // The thread that builds it ends up in one of the new namespaces.
@@ -44,8 +44,8 @@ impl Places {
 }
 
 /// Opens the ports and makes the elements of the links.
-pub(crate) fn links(spec: &Spec, places: &Places) -> Result<Vec<Link>, Error> {
-    let wire = places.get(&spec.wire)?;
+pub(crate) fn links(spec: &Spec, namespaces: &Namespaces) -> Result<Vec<Link>, Error> {
+    let wire = namespaces.get(&spec.wire)?;
     let mut made = Vec::new();
     for emulated in &spec.links {
         let Some(link) = spec.scenario.links.get(emulated.link) else {

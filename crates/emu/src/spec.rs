@@ -12,11 +12,11 @@ use std::collections::BTreeMap;
 pub struct Spec {
     /// The links with their elements.
     pub scenario: EmulatedScenario,
-    /// Namespaces, cables, addresses and routes. Both ends of an emulated link are cables into the namespace `wire`.
+    /// Namespaces, veth pairs, addresses and routes. Both ends of an emulated link are veth pairs into the namespace `wire`.
     pub plan: Plan,
     /// The namespace that no node owns, where the emulator has its ports.
     pub wire: String,
-    /// Which links of the scenario are carried, and where they end. The others are plain cables of the plan.
+    /// Which links of the scenario are carried, and where they end. The others are plain veth pairs of the plan.
     pub links: Vec<Emulated>,
     /// Which of the plan's namespaces get a name that `ip netns` knows; the others end with the emulator.
     #[serde(default)]
@@ -49,7 +49,7 @@ pub struct EmulatedScenario {
 pub struct Emulated {
     /// Index into the scenario's links.
     pub link: usize,
-    /// Devices of the namespace `wire` to which the link's ends a and b are cabled.
+    /// Devices of the namespace `wire` to which the link's ends a and b lead.
     pub a: String,
     pub b: String,
 }

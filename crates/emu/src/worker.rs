@@ -1,8 +1,8 @@
 //! The thread that carries links.
 //!
-//! It never sleeps over a packet: near the time at which one is due it looks at the clock and the ports in turn, further away it sleeps
+//! It never sleeps over a packet: near the time at which one is due it polls the clock and the ports in turn, further away it sleeps
 //! until then or until something arrives. Where every link delays all packets by some time anyway, it need not be woken by arrivals: the
-//! kernel has noted when they came, and it is enough to look before the first of them can be due.
+//! kernel has noted when they came, and it is enough to poll before the first of them can be due.
 
 use crate::link::Link;
 use crate::status::{DirectionStatus, Series};
@@ -24,7 +24,7 @@ const DENSE: Duration = Duration::from_micros(25);
 const DENSE_PAUSE: Duration = Duration::from_micros(100);
 /// Without traffic for so long it waits for arrivals.
 const QUIET: Duration = Duration::from_millis(200);
-/// Between two looks at whether to stop, and two reports.
+/// Between two polls of whether to stop, and two reports.
 const REPORT: Duration = Duration::from_millis(100);
 
 /// What a worker and those who watch it share.
@@ -125,7 +125,7 @@ fn idle(links: &[Link], clock: &Clock, next: Instant, floor: Duration, traffic: 
         return;
     }
     let left = left - NEAR;
-    // Whatever has not been read yet came after the last look, so it is due in this time at the earliest.
+    // Whatever has not been read yet came after the last poll, so it is due in this time at the earliest.
     let deaf = (floor - RESERVE).min(LONGEST_DEAF).min(left);
     if quiet < QUIET && deaf > NEAR {
         clock.sleep_until(now + deaf);

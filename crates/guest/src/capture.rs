@@ -1,4 +1,5 @@
-//! Captures of devices: a ring shared with the kernel, emptied without a system call a packet, written as pcapng.
+//! Captures of devices: a ring shared with the kernel, emptied without a system call a packet,
+//! written as pcapng.
 
 use crate::network::Network;
 use crate::plan::Capture;
@@ -9,7 +10,8 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-/// From a place's begin to the Ethernet header: tpacket2_hdr, sockaddr_ll, and the alignment of the network header (packet_mmap.rst).
+/// From a frame's begin to the Ethernet header: tpacket2_hdr, sockaddr_ll, and the alignment of the
+/// network header (packet_mmap.rst).
 const TO_PACKET: usize = 66;
 const BLOCK: usize = 128 << 10;
 /// Frames in a ring at least: 20 ms of full-size packets and their acknowledgements at 3 Gbit/s.
@@ -31,9 +33,9 @@ pub(crate) struct Tap {
 
 impl Tap {
     pub(crate) fn open(capture: &Capture, network: &Network, results: &Path) -> Outcome<Self> {
-        let place = &network.places[network.number(&capture.namespace)?];
+        let namespace = &network.namespaces[network.number(&capture.namespace)?];
         network.device(&capture.namespace, &capture.device)?;
-        sys::enter_network(&place.file)?;
+        sys::enter_network(&namespace.file)?;
         let frame = (TO_PACKET + capture.snaplen as usize).next_multiple_of(16).min(BLOCK);
         let layout = RingLayout { block: BLOCK, blocks: FRAMES.div_ceil(BLOCK / frame), frame };
         let what = |e: Failed| Error::from(e).of(format!("capturing {} of {}", capture.device, capture.namespace));

@@ -30,20 +30,20 @@ impl Connection {
     pub(crate) fn open(flow: &Flow, network: &Network, announces: bool) -> Outcome<Self> {
         let (client_at, server_at) = (network.number(&flow.client)?, network.number(&flow.server)?);
         let (client_address, server_address) = (ip(&flow.client_address)?, ip(&flow.server_address)?);
-        sys::enter_network(&network.places[server_at].file)?;
+        sys::enter_network(&network.namespaces[server_at].file)?;
         let listener = open(flow, server_address.is_ipv4(), network.out_of_tree)?;
         sys::set_option(&listener, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1_i32)?;
         let anywhere = if server_address.is_ipv4() { IpAddr::V4(Ipv4Addr::UNSPECIFIED) } else { IpAddr::V6(Ipv6Addr::UNSPECIFIED) };
         let listens = if announces && flow.mptcp { anywhere } else { server_address };
         sys::bind(&listener, SocketAddr::new(listens, flow.port))?;
         // Of dctcp, the SYN is agreed to by its like alone, and the receiver tells each mark (RFC 8257 section 3.2).
-        if flow.cc.ends_with("dctcp") || flow.server_sends() && network.places[server_at].congestion_control != flow.cc {
+        if flow.cc.ends_with("dctcp") || flow.server_sends() && network.namespaces[server_at].congestion_control != flow.cc {
             choose_congestion_control(&listener, &flow.cc)?;
         }
         sys::listen(&listener)?;
-        sys::enter_network(&network.places[client_at].file)?;
+        sys::enter_network(&network.namespaces[client_at].file)?;
         let client = open(flow, client_address.is_ipv4(), network.out_of_tree)?;
-        if network.places[client_at].congestion_control != flow.cc {
+        if network.namespaces[client_at].congestion_control != flow.cc {
             choose_congestion_control(&client, &flow.cc)?;
         }
         sys::bind(&client, SocketAddr::new(client_address, 0))?;

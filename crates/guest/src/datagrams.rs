@@ -29,7 +29,7 @@ impl Sockets {
         let (client_address, server_address) = (ip(&flow.client_address)?, ip(&flow.server_address)?);
         let family = if server_address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
         let open = |namespace: &str, address: SocketAddr| {
-            sys::enter_network(&network.places[network.number(namespace)?].file)?;
+            sys::enter_network(&network.namespaces[network.number(namespace)?].file)?;
             let socket = sys::socket(family, libc::SOCK_DGRAM, 0)?;
             sys::bind(&socket, address)?;
             Ok::<_, Error>(socket)

@@ -1,7 +1,7 @@
 //! What the kernel says about the TCP sockets of a namespace (socket diagnostics).
 
-use polypath_io::netlink::{self, DUMP, Message, Netlink};
 use crate::sys::{Error, Outcome};
+use polypath_io::netlink::{self, DUMP, Message, Netlink};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// A TCP socket, a subflow of MPTCP or not.
@@ -32,7 +32,7 @@ impl Diagnostics {
     }
 
     /// All TCP sockets that neither listen nor wait out their time, of both families.
-    pub fn look(&mut self) -> Outcome<Vec<Seen>> {
+    pub fn dump(&mut self) -> Outcome<Vec<Seen>> {
         let mut found = Vec::new();
         for family in [libc::AF_INET, libc::AF_INET6] {
             match sockets(&mut self.0, family as u8, |seen| found.push(seen)) {
@@ -127,7 +127,7 @@ mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
         let here = std::net::TcpStream::connect(listener.local_addr().expect("it is bound")).expect("somebody listens");
         let (_there, peer) = listener.accept().expect("it has connected");
-        let seen = Diagnostics::open().and_then(|mut diagnostics| diagnostics.look()).expect("every kernel that runs this has them");
+        let seen = Diagnostics::open().and_then(|mut diagnostics| diagnostics.dump()).expect("every kernel that runs this has them");
         let server = here.peer_addr().expect("it is connected");
         let ends = |source, destination| seen.iter().filter(move |s| (s.source, s.destination) == (source, destination));
         for (source, destination) in [(peer, server), (server, peer)] {

@@ -24,10 +24,10 @@ pub(crate) struct Ends {
 impl Ends {
     /// Starts the server's program. It ends with the calling thread.
     pub(crate) fn open(number: usize, flow: &Flow, programs: &Programs, network: &Network, results: &Path) -> Outcome<Self> {
-        let place = |name: &str| Ok::<_, Error>(&network.places[network.number(name)?].file);
-        sys::enter_network(place(&flow.server)?)?;
+        let namespace_of = |name: &str| Ok::<_, Error>(&network.namespaces[network.number(name)?].file);
+        sys::enter_network(namespace_of(&flow.server)?)?;
         let server = start(&programs.server, &results.join(format!("{number}-server.json")))?;
-        let namespace = place(&flow.client)?.try_clone().map_err(|e| Error::machine(format!("holding a namespace open: {e}")))?;
+        let namespace = namespace_of(&flow.client)?.try_clone().map_err(|e| Error::machine(format!("holding a namespace open: {e}")))?;
         Ok(Self { server, namespace, output: results.join(format!("{number}-client.json")) })
     }
 

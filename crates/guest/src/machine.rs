@@ -103,7 +103,7 @@ fn wait(child: &mut Child, signals: &Signals, parent: libc::pid_t, timeout: Opti
         if left == 0 {
             return Ok(End::TimedOut);
         }
-        // Anything else is a child's or the parent's death, or time that has gone by: look again. The signal of the parent's death also
+        // Anything else is a child's or the parent's death, or time that has gone by: poll again. The signal of the parent's death also
         // comes when only the thread of the parent that started this process has ended.
         if let Some(libc::SIGTERM | libc::SIGINT | libc::SIGHUP) = signals.wait(PARENT.min(Duration::from_nanos(left))) {
             return Ok(End::Unwanted("this was asked for"));

@@ -1,9 +1,9 @@
 //! Upstream's in-kernel path manager by generic netlink.
 
 use crate::address::{family, octets};
-use polypath_io::netlink::{self, Message, Netlink};
 use crate::plan::{Endpoint, Limits};
 use crate::sys::{Error, Outcome};
+use polypath_io::netlink::{self, Message, Netlink};
 use std::net::IpAddr;
 
 const COMMAND_ADD: u8 = 1;

@@ -1,7 +1,7 @@
 //! netem as the kernel wants it told: the same attributes as `tc` sends, with times in nanoseconds instead of its ticks.
 
-use polypath_io::netlink::Message;
 use crate::plan::{Loss, Netem};
+use polypath_io::netlink::Message;
 
 const TCA_KIND: u16 = 1;
 const TCA_OPTIONS: u16 = 2;

@@ -1,17 +1,17 @@
-//! Brings the network of a plan up: namespaces, cables, addresses, neighbours, routes, disciplines, MPTCP endpoints.
+//! Brings the network of a plan up: namespaces, veth pairs, addresses, neighbours, routes, disciplines, MPTCP endpoints.
 //!
 //! A namespace's messages go in one batch; device numbers are chosen here, so that nothing has to be asked for. Nothing outside the plan's
 //! namespaces is touched.
 
 use crate::address::{family, ip, mac, octets};
 use crate::mptcp::PathManager;
-use polypath_io::netlink::{CREATE, EXCL, Message, Netlink, REPLACE};
 use crate::offload::Offload;
 use crate::out_of_tree;
-use crate::plan::{Cable, Change, Plan, Port, Route, Tunnel};
+use crate::plan::{Change, Plan, Port, Route, Tunnel, VethPair};
 use crate::records::TunnelResult;
 use crate::sys::{self, Error, Outcome};
 use crate::tunnels::Daemon;
+use polypath_io::netlink::{CREATE, EXCL, Message, Netlink, REPLACE};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
@@ -44,7 +44,7 @@ const TC_H_MIN_INGRESS: u32 = 0xffff_fff2;
 
 /// A network namespace that exists.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct Namespace {
     pub(crate) name: String,
     pub(crate) file: OwnedFd,
     pub(crate) route: Netlink,
@@ -56,7 +56,7 @@ pub(crate) struct Place {
 /// The network of a plan.
 #[derive(Debug)]
 pub struct Network {
-    pub(crate) places: Vec<Place>,
+    pub(crate) namespaces: Vec<Namespace>,
     /// This kernel has out-of-tree MPTCP.
     pub(crate) out_of_tree: bool,
     numbers: BTreeMap<String, usize>,
@@ -71,18 +71,19 @@ impl Network {
     pub fn build(plan: &Plan) -> Outcome<Self> {
         // Asked once and here: the new namespaces do not have its settings.
         let out_of_tree = out_of_tree::is_there(Path::new("/proc/sys"));
-        let mut network = Self { places: Vec::new(), out_of_tree, numbers: BTreeMap::new(), devices: BTreeMap::new(), daemons: Vec::new() };
+        let mut network =
+            Self { namespaces: Vec::new(), out_of_tree, numbers: BTreeMap::new(), devices: BTreeMap::new(), daemons: Vec::new() };
         network.create_namespaces(plan)?;
         let mut offload = None;
-        for cable in &plan.cables {
-            network.create_cable(cable)?;
+        for pair in &plan.veth_pairs {
+            network.create_veth_pair(pair)?;
         }
-        for place in &mut network.places {
-            place.route.flush()?;
+        for namespace in &mut network.namespaces {
+            namespace.route.flush()?;
         }
-        for port in plan.cables.iter().flat_map(|cable| [&cable.a, &cable.b]) {
-            let place = &network.places[network.number(&port.namespace)?];
-            sys::enter_network(&place.file)?;
+        for port in plan.veth_pairs.iter().flat_map(|pair| [&pair.a, &pair.b]) {
+            let namespace = &network.namespaces[network.number(&port.namespace)?];
+            sys::enter_network(&namespace.file)?;
             let offload = match &mut offload {
                 Some(offload) => offload,
                 none => none.insert(Offload::find(&port.device)?),
@@ -108,12 +109,12 @@ impl Network {
 
     /// The namespaces with their names in the plan, held open.
     pub fn namespaces(&self) -> impl Iterator<Item = (&str, &OwnedFd)> {
-        self.places.iter().map(|place| (place.name.as_str(), &place.file))
+        self.namespaces.iter().map(|namespace| (namespace.name.as_str(), &namespace.file))
     }
 
-    pub(crate) fn place(&mut self, namespace: &str) -> Outcome<&mut Place> {
-        let number = self.number(namespace)?;
-        Ok(&mut self.places[number])
+    pub(crate) fn namespace(&mut self, name: &str) -> Outcome<&mut Namespace> {
+        let number = self.number(name)?;
+        Ok(&mut self.namespaces[number])
     }
 
     pub(crate) fn number(&self, namespace: &str) -> Outcome<usize> {
@@ -135,10 +136,10 @@ impl Network {
 
     /// What came of the tunnels, in the order of the plan. The calling thread is in one of the namespaces afterwards.
     pub(crate) fn tunnels(&mut self, plan: &Plan) -> Outcome<Vec<TunnelResult>> {
-        let (places, mut daemons) = (&self.places, self.daemons.iter_mut());
+        let (namespaces, mut daemons) = (&self.namespaces, self.daemons.iter_mut());
         let one = |tunnel: &Tunnel| {
             let ends = daemons.by_ref().take(tunnel.ends.len());
-            let ends = ends.map(|daemon| daemon.result(&tunnel.name, &places[daemon.place()].file)).collect::<Outcome<_>>()?;
+            let ends = ends.map(|daemon| daemon.result(&tunnel.name, &namespaces[daemon.namespace()].file)).collect::<Outcome<_>>()?;
             Ok(TunnelResult { name: tunnel.name.clone(), ends })
         };
         plan.tunnels.iter().map(one).collect()
@@ -149,7 +150,7 @@ impl Network {
         for tunnel in &plan.tunnels {
             for end in &tunnel.ends {
                 let number = self.number(&end.namespace)?;
-                let daemon = Daemon::start(&tunnel.program, end, number, &self.places[number].file);
+                let daemon = Daemon::start(&tunnel.program, end, number, &self.namespaces[number].file);
                 self.daemons.push(daemon.map_err(|e| e.of(format!("tunnel {} at {}", tunnel.name, end.namespace)))?);
                 self.devices.insert((number, end.device.clone()), sys::device_number(&end.device)?);
             }
@@ -164,7 +165,9 @@ impl Network {
     }
 
     fn flush(&mut self) -> Outcome<()> {
-        self.places.iter_mut().try_for_each(|place| place.route.flush().map_err(|e| e.of(format!("namespace {}", place.name))))
+        self.namespaces
+            .iter_mut()
+            .try_for_each(|namespace| namespace.route.flush().map_err(|e| e.of(format!("namespace {}", namespace.name))))
     }
 
     /// Gives a device's discipline other parameters; what waits in it stays.
@@ -177,7 +180,7 @@ impl Network {
             (None, Some(shaper)) => shaper.put(head),
             (None, None) => return Ok(()),
         };
-        let route = &mut self.place(namespace)?.route;
+        let route = &mut self.namespace(namespace)?.route;
         route.queue(message, format!("discipline of {device} in {namespace}"));
         route.flush()
     }
@@ -187,22 +190,22 @@ impl Network {
             sys::new_network()?;
             let file = File::open("/proc/thread-self/ns/net").map_err(|e| Error::machine(format!("the namespace just made: {e}")))?.into();
             for (name, value) in &namespace.sysctl {
-                let place = format!("/proc/sys/{}", name.replace('.', "/"));
-                let written = File::options().write(true).open(place).and_then(|mut f| f.write_all(value.as_bytes()));
+                let path = format!("/proc/sys/{}", name.replace('.', "/"));
+                let written = File::options().write(true).open(path).and_then(|mut f| f.write_all(value.as_bytes()));
                 written.map_err(|e| Error::machine(format!("namespace {}: setting {name} to {value:?}: {e}", namespace.name)))?;
             }
             let congestion_control = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap_or_default();
             let route = Netlink::open(libc::NETLINK_ROUTE)?;
             let wants_endpoints = namespace.limits.is_some() || plan.endpoints.iter().any(|e| e.namespace == namespace.name);
             let path_manager = if wants_endpoints && !self.out_of_tree { Some(PathManager::open()?) } else { None };
-            self.numbers.insert(namespace.name.clone(), self.places.len());
+            self.numbers.insert(namespace.name.clone(), self.namespaces.len());
             let congestion_control = congestion_control.trim().to_owned();
-            self.places.push(Place { name: namespace.name.clone(), file, route, path_manager, congestion_control });
+            self.namespaces.push(Namespace { name: namespace.name.clone(), file, route, path_manager, congestion_control });
         }
         Ok(())
     }
 
-    fn create_cable(&mut self, cable: &Cable) -> Outcome<()> {
+    fn create_veth_pair(&mut self, pair: &VethPair) -> Outcome<()> {
         const IFLA_ADDRESS: u16 = 1;
         const IFLA_IFNAME: u16 = 3;
         const IFLA_MTU: u16 = 4;
@@ -211,8 +214,8 @@ impl Network {
         const IFLA_INFO_KIND: u16 = 1;
         const IFLA_INFO_DATA: u16 = 2;
         const VETH_INFO_PEER: u16 = 1;
-        let (at_a, at_b) = (self.number(&cable.a.namespace)?, self.number(&cable.b.namespace)?);
-        let (mac_a, mac_b) = (mac(&cable.a.mac)?, mac(&cable.b.mac)?);
+        let (at_a, at_b) = (self.number(&pair.a.namespace)?, self.number(&pair.b.namespace)?);
+        let (mac_a, mac_b) = (mac(&pair.a.mac)?, mac(&pair.b.mac)?);
         let mut add = |at: usize, port: &Port| {
             let index = FIRST_DEVICE + self.devices.len() as u32;
             match self.devices.insert((at, port.device.clone()), index) {
@@ -220,40 +223,40 @@ impl Network {
                 Some(_) => Err(Error::caller(format!("the plan has two devices {} in namespace {}", port.device, port.namespace))),
             }
         };
-        let (index_a, index_b) = (add(at_a, &cable.a)?, add(at_b, &cable.b)?);
+        let (index_a, index_b) = (add(at_a, &pair.a)?, add(at_b, &pair.b)?);
         let put = |message: Message, port: &Port, mac: [u8; 6]| {
             message.put_text(IFLA_IFNAME, &port.device).put(IFLA_ADDRESS, &mac).put_u32(IFLA_MTU, port.mtu)
         };
-        let other_end = sys::number(&self.places[at_b].file) as u32;
-        let message = put(Message::new(RTM_NEWLINK, CREATE | EXCL, &link(index_a, false)), &cable.a, mac_a).nest(IFLA_LINKINFO, &[], |m| {
+        let other_end = sys::number(&self.namespaces[at_b].file) as u32;
+        let message = put(Message::new(RTM_NEWLINK, CREATE | EXCL, &link(index_a, false)), &pair.a, mac_a).nest(IFLA_LINKINFO, &[], |m| {
             m.put_text(IFLA_INFO_KIND, "veth").nest(IFLA_INFO_DATA, &[], |m| {
-                m.nest(VETH_INFO_PEER, &link(index_b, false), |m| put(m, &cable.b, mac_b).put_u32(IFLA_NET_NS_FD, other_end))
+                m.nest(VETH_INFO_PEER, &link(index_b, false), |m| put(m, &pair.b, mac_b).put_u32(IFLA_NET_NS_FD, other_end))
             })
         });
-        let what = format!("the cable {}/{} to {}/{}", cable.a.namespace, cable.a.device, cable.b.namespace, cable.b.device);
-        self.places[at_a].route.queue(message, what);
+        let what = format!("the veth pair {}/{} to {}/{}", pair.a.namespace, pair.a.device, pair.b.namespace, pair.b.device);
+        self.namespaces[at_a].route.queue(message, what);
         Ok(())
     }
 
     /// Addresses, then everything up.
     fn raise(&mut self, plan: &Plan) -> Outcome<()> {
-        for (place, namespace) in self.places.iter_mut().zip(&plan.namespaces) {
-            place.route.queue(Message::new(RTM_NEWLINK, 0, &link(LOOPBACK, true)), "raising the loopback device");
-            for text in &namespace.addresses {
+        for (namespace, planned) in self.namespaces.iter_mut().zip(&plan.namespaces) {
+            namespace.route.queue(Message::new(RTM_NEWLINK, 0, &link(LOOPBACK, true)), "raising the loopback device");
+            for text in &planned.addresses {
                 let address = ip(text)?;
-                place.route.queue(new_address(LOOPBACK, address, if address.is_ipv4() { 32 } else { 128 }), format!("address {text}"));
+                namespace.route.queue(new_address(LOOPBACK, address, if address.is_ipv4() { 32 } else { 128 }), format!("address {text}"));
             }
         }
-        for port in plan.cables.iter().flat_map(|cable| [&cable.a, &cable.b]) {
+        for port in plan.veth_pairs.iter().flat_map(|pair| [&pair.a, &pair.b]) {
             let index = self.device(&port.namespace, &port.device)?;
-            let route = &mut self.place(&port.namespace)?.route;
+            let route = &mut self.namespace(&port.namespace)?.route;
             if let Some((address, length)) = &port.address {
                 route.queue(new_address(index, ip(address)?, *length), format!("address {address} of {}", port.device));
             }
             route.queue(Message::new(RTM_NEWLINK, 0, &link(index, true)), format!("raising {}", port.device));
         }
-        for place in &mut self.places {
-            place.route.flush().map_err(|e| e.of(format!("namespace {}", place.name)))?;
+        for namespace in &mut self.namespaces {
+            namespace.route.flush().map_err(|e| e.of(format!("namespace {}", namespace.name)))?;
         }
         Ok(())
     }
@@ -271,7 +274,7 @@ impl Network {
             head[8..10].copy_from_slice(&NUD_PERMANENT.to_ne_bytes());
             let message = Message::new(RTM_NEWNEIGH, CREATE | REPLACE, &head);
             let message = message.put(NDA_DST, &octets(address)).put(NDA_LLADDR, &mac(&neighbour.mac)?);
-            self.place(&neighbour.namespace)?.route.queue(message, format!("neighbour {address}"));
+            self.namespace(&neighbour.namespace)?.route.queue(message, format!("neighbour {address}"));
         }
         Ok(())
     }
@@ -286,11 +289,11 @@ impl Network {
                 let next = FIRST_TABLE + tables.len() as u32;
                 table = *tables.entry((route.namespace.clone(), source.clone())).or_insert(next);
                 if table == next {
-                    self.place(&route.namespace)?.route.queue(new_rule(ip(source)?, table), format!("rule from {source}"));
+                    self.namespace(&route.namespace)?.route.queue(new_rule(ip(source)?, table), format!("rule from {source}"));
                 }
             }
             let message = new_route(to, via, index, table, route.metric);
-            self.place(&route.namespace)?.route.queue(message, format!("route to {to} through {}", route.device));
+            self.namespace(&route.namespace)?.route.queue(message, format!("route to {to} through {}", route.device));
         }
         Ok(())
     }
@@ -310,7 +313,7 @@ impl Network {
                 messages.push((message, format!("managed queue of {}", discipline.device)));
             }
             for (message, what) in messages {
-                self.place(&discipline.namespace)?.route.queue(message, what);
+                self.namespace(&discipline.namespace)?.route.queue(message, what);
             }
         }
         Ok(())
@@ -338,7 +341,7 @@ impl Network {
                     m.nest(FIRST, &[], |m| m.put_text(TCA_KIND, "mirred").nest(TCA_ACT_OPTIONS, &[], |m| m.put(TCA_MIRRED_PARMS, &mirred)))
                 })
             });
-            let route = &mut self.place(&redirect.namespace)?.route;
+            let route = &mut self.namespace(&redirect.namespace)?.route;
             route.queue(discipline, format!("the ingress of {}", redirect.from));
             route.queue(filter, format!("redirection from {} to {}", redirect.from, redirect.to));
         }
@@ -347,7 +350,7 @@ impl Network {
 
     fn endpoints(&mut self, plan: &Plan) -> Outcome<()> {
         for namespace in &plan.namespaces {
-            if let (Some(limits), Some(manager)) = (namespace.limits, &mut self.place(&namespace.name)?.path_manager) {
+            if let (Some(limits), Some(manager)) = (namespace.limits, &mut self.namespace(&namespace.name)?.path_manager) {
                 manager.limit(limits);
             }
         }
@@ -355,13 +358,13 @@ impl Network {
         for endpoint in &plan.endpoints {
             let id = ids.entry(&endpoint.namespace).and_modify(|id| *id += 1).or_insert(1);
             let (index, address) = (self.device(&endpoint.namespace, &endpoint.device)?, ip(&endpoint.address)?);
-            if let Some(manager) = &mut self.place(&endpoint.namespace)?.path_manager {
+            if let Some(manager) = &mut self.namespace(&endpoint.namespace)?.path_manager {
                 manager.add(endpoint, *id, index, address);
             }
         }
-        for place in &mut self.places {
-            if let Some(manager) = &mut place.path_manager {
-                manager.flush().map_err(|e| e.of(format!("namespace {}", place.name)))?;
+        for namespace in &mut self.namespaces {
+            if let Some(manager) = &mut namespace.path_manager {
+                manager.flush().map_err(|e| e.of(format!("namespace {}", namespace.name)))?;
             }
         }
         Ok(())
@@ -388,8 +391,8 @@ fn link(index: u32, up: bool) -> [u8; 16] {
 /// struct tcmsg: family, padding, device, handle, parent, info.
 pub(crate) fn traffic_control(index: u32, handle: u32, parent: u32, info: u32) -> [u8; 20] {
     let mut head = [0; 20];
-    for (place, value) in head[4..].chunks_exact_mut(4).zip([index, handle, parent, info]) {
-        place.copy_from_slice(&value.to_ne_bytes());
+    for (field, value) in head[4..].chunks_exact_mut(4).zip([index, handle, parent, info]) {
+        field.copy_from_slice(&value.to_ne_bytes());
     }
     head
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-/// Between two looks, ns.
+/// Between two polls, ns.
 const PERIOD: u64 = 10_000_000;
 const NAMESPACES: &str = "/run/netns";
 /// Written to, the kernel writes down the counters of all namespaces.
@@ -50,7 +50,7 @@ impl Wanted {
     }
 }
 
-/// A thread that looks every 10 ms until it is told to end.
+/// A thread that polls every 10 ms until it is told to end.
 #[derive(Debug)]
 pub(crate) struct Observer {
     results: PathBuf,
@@ -98,7 +98,7 @@ fn watch(wanted: &Wanted, results: &Path, ended: &AtomicBool) -> Outcome<()> {
         let now = std::fs::metadata(NAMESPACES).map(|folder| (folder.mtime(), folder.mtime_nsec())).ok();
         if now != changed || again {
             let (named, whole) = namespaces();
-            // The folder's time counts in ticks of 4 ms: what is added after this look may have the same.
+            // The folder's time counts in ticks of 4 ms: what is added after this poll may have the same.
             again = now != changed || !whole;
             changed = now;
             for (number, name) in named {

@@ -1,4 +1,4 @@
-//! The plan of a run: namespaces, cables, addresses, routes, queueing disciplines, endpoints, flows and what to sample, as plain data.
+//! The plan of a run: namespaces, veth pairs, addresses, routes, queueing disciplines, endpoints, flows and what to sample, as plain data.
 //!
 //! Made from a study's scenario by Python (`polypath.planner`); carried out by the guest in the linux engine's machine. It holds nothing
 //! that still has to be decided. Times are nanoseconds since the run's start (all set up, nothing sent yet), rates bits per second, sizes
@@ -20,7 +20,8 @@ pub struct Plan {
     #[serde(default)]
     pub machine: Vec<(String, String)>,
     pub namespaces: Vec<Namespace>,
-    pub cables: Vec<Cable>,
+    #[serde(rename = "cables")]
+    pub veth_pairs: Vec<VethPair>,
     #[serde(default)]
     pub redirects: Vec<Redirect>,
     #[serde(default)]
@@ -72,7 +73,7 @@ pub struct Limits {
 /// A veth pair. All offloads are off, so that links carry packets of MTU size.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Cable {
+pub struct VethPair {
     pub a: Port,
     pub b: Port,
 }

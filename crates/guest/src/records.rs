@@ -31,7 +31,7 @@ pub struct RunResult {
     pub setup_ns: u64,
     /// Time at which the run ended, since its start.
     pub ended_ns: u64,
-    /// How much later than planned the latest look at sockets was; 0 in virtual time.
+    /// How much later than planned the latest sample of sockets was; 0 in virtual time.
     pub late_ns: u64,
     pub flows: Vec<FlowResult>,
     /// By namespace: counters of /proc/net/netstat and /proc/net/snmp that are not 0, as "TcpExtTCPTimeouts".

@@ -1,4 +1,4 @@
-//! Carries out a plan: builds the network, starts the flows, looks at everything at the times that the plan says, ends in time.
+//! Carries out a plan: builds the network, starts the flows, samples everything at the times that the plan says, ends in time.
 //!
 //! One thread follows the clock and never waits for a flow, so that a run ends when it has to whatever the flows do.
 
@@ -53,7 +53,7 @@ struct Time<F> {
     /// When the set-up began.
     began: u64,
     begin: F,
-    /// What is polled at at some time is seen a little later.
+    /// What is polled at some time is seen a little later.
     is_real: bool,
 }
 
@@ -72,67 +72,105 @@ fn carry_out(
     result: &mut RunResult,
     time: Time<impl FnOnce() -> Outcome<u64>>,
 ) -> Outcome<()> {
-    let mut taps = plan.captures.iter().map(|c| Tap::open(c, &network, results)).collect::<Outcome<Vec<_>>>()?;
-    let mut queues = Queues::open(plan, &network, results)?;
-    let sockets = Arc::new(Mutex::new(Sockets::open(plan, &network, results)?));
-    let ready = flow::prepare(plan, &network, results)?;
-    let flows: Vec<Arc<Mutex<Progress>>> = ready.iter().map(|flow| flow.progress.clone()).collect();
-    let origin = (time.begin)()?;
-    result.setup_ns = origin.saturating_sub(time.began);
-    let removals = Arc::new(Mutex::new(removals(plan, &mut network)?));
-    let failure = Failure::default();
-    let chunk = stream::chunk();
-    for (number, flow) in ready.into_iter().enumerate() {
-        let (removals, failure, namespace) = (removals.clone(), failure.clone(), plan.flows[number].client.clone());
-        flow.start(origin, &chunk, &sockets, move |connected| {
-            if let Some(removal) = lock(&removals).remove(&namespace) {
-                removal.start(origin + connected, failure);
-            }
-        })?;
-    }
-    let mut clock = Clock { plan, origin, changes: &plan.changes, polled: 0 };
-    let ended = loop {
-        let (now, what) = clock.wait();
-        let seen = if time.is_real { sys::monotonic().saturating_sub(origin) } else { now };
-        result.late_ns = result.late_ns.max(seen.saturating_sub(now));
-        match what {
-            Due::Change(change) => network.change(change)?,
-            Due::Poll => {
-                taps.iter_mut().try_for_each(Tap::empty)?;
-                flows.iter().for_each(|flow| lock(flow).poll(seen));
-            }
-            Due::Sample => {
-                if now % POLL_INTERVAL == 0 {
-                    taps.iter_mut().try_for_each(Tap::empty)?;
-                    flows.iter().for_each(|flow| lock(flow).poll(seen));
+    let is_real = time.is_real;
+    let (mut running, origin) = Running::start(plan, &mut network, results, result, time)?;
+    running.follow(plan, origin, is_real, &mut network, result)?;
+    running.collect(plan, &mut network, results, result)
+}
+
+/// A run that is going on.
+struct Running {
+    captures: Vec<Tap>,
+    queues: Queues,
+    sockets: Arc<Mutex<Sockets>>,
+    flows: Vec<Arc<Mutex<Progress>>>,
+    failure: Failure,
+}
+
+impl Running {
+    /// Opens everything, and starts the flows once all is ready. Returns when the run begins, too.
+    fn start(
+        plan: &Plan,
+        network: &mut Network,
+        results: &Path,
+        result: &mut RunResult,
+        time: Time<impl FnOnce() -> Outcome<u64>>,
+    ) -> Outcome<(Self, u64)> {
+        let captures = plan.captures.iter().map(|c| Tap::open(c, network, results)).collect::<Outcome<Vec<_>>>()?;
+        let queues = Queues::open(plan, network, results)?;
+        let sockets = Arc::new(Mutex::new(Sockets::open(plan, network, results)?));
+        let ready = flow::prepare(plan, network, results)?;
+        let flows = ready.iter().map(|flow| flow.progress.clone()).collect();
+        let origin = (time.begin)()?;
+        result.setup_ns = origin.saturating_sub(time.began);
+        let removals = Arc::new(Mutex::new(removals(plan, network)?));
+        let failure = Failure::default();
+        let chunk = stream::chunk();
+        for (number, flow) in ready.into_iter().enumerate() {
+            let (removals, failure, namespace) = (removals.clone(), failure.clone(), plan.flows[number].client.clone());
+            flow.start(origin, &chunk, &sockets, move |connected| {
+                if let Some(removal) = lock(&removals).remove(&namespace) {
+                    removal.start(origin + connected, failure);
                 }
-                lock(&sockets).look(now, true)?;
-                queues.look(&mut network, now, false)?;
-                if now >= plan.duration_ns || flows.iter().all(|flow| lock(flow).is_over()) {
-                    break now;
+            })?;
+        }
+        Ok((Self { captures, queues, sockets, flows, failure }, origin))
+    }
+
+    /// Does what the plan says at its times, until the run is over.
+    fn follow(&mut self, plan: &Plan, origin: u64, is_real: bool, network: &mut Network, result: &mut RunResult) -> Outcome<()> {
+        let mut clock = Clock { plan, origin, changes: &plan.changes, polled: 0 };
+        loop {
+            let (now, what) = clock.wait();
+            let seen = if is_real { sys::monotonic().saturating_sub(origin) } else { now };
+            result.late_ns = result.late_ns.max(seen.saturating_sub(now));
+            match what {
+                Due::Change(change) => network.change(change)?,
+                Due::Poll => self.poll(seen)?,
+                Due::Sample => {
+                    if now % POLL_INTERVAL == 0 {
+                        self.poll(seen)?;
+                    }
+                    lock(&self.sockets).sample(now)?;
+                    self.queues.sample(network, now)?;
+                    if now >= plan.duration_ns || self.flows.iter().all(|flow| lock(flow).is_over()) {
+                        result.ended_ns = now;
+                        return Ok(());
+                    }
                 }
             }
         }
-    };
-    result.ended_ns = ended;
-    flows.iter().for_each(|flow| lock(flow).poll(ended));
-    result.flows = flows.iter().map(|flow| lock(flow).finish()).collect();
-    let datagrams: Vec<u8> = flows.iter().flat_map(|flow| std::mem::take(&mut lock(flow).datagrams)).collect();
-    std::fs::write(results.join("datagrams.bin"), datagrams).map_err(|e| Error::machine(format!("datagrams.bin: {e}")))?;
-    let mut sockets = lock(&sockets);
-    sockets.finish()?;
-    for (number, (flow, planned)) in result.flows.iter_mut().zip(&plan.flows).enumerate() {
-        flow.subflows = sockets.subflows(number);
-        // Where the kernel cannot say that a connection fell back, its peer's silence on MPTCP does.
-        flow.fallback |= planned.mptcp && flow.connected_ns.is_some() && flow.client_mptcp_info.is_none() && !sockets.is_capable(number);
     }
-    queues.look(&mut network, ended, true)?;
-    result.disciplines = queues.finish()?;
-    result.tunnels = network.tunnels(plan)?;
-    result.capture_losses = taps.into_iter().map(Tap::finish).collect::<Outcome<_>>()?;
-    result.counters = counters(&network)?;
-    let wrong = lock(&failure).take().or_else(|| sockets.wrong_congestion_control());
-    wrong.map_or(Ok(()), Err)
+
+    fn poll(&mut self, seen: u64) -> Outcome<()> {
+        self.captures.iter_mut().try_for_each(Tap::empty)?;
+        self.flows.iter().for_each(|flow| lock(flow).poll(seen));
+        Ok(())
+    }
+
+    /// Writes down what came of everything.
+    fn collect(mut self, plan: &Plan, network: &mut Network, results: &Path, result: &mut RunResult) -> Outcome<()> {
+        let (flows, ended) = (&self.flows, result.ended_ns);
+        flows.iter().for_each(|flow| lock(flow).poll(ended));
+        result.flows = flows.iter().map(|flow| lock(flow).finish()).collect();
+        let datagrams: Vec<u8> = flows.iter().flat_map(|flow| std::mem::take(&mut lock(flow).datagrams)).collect();
+        std::fs::write(results.join("datagrams.bin"), datagrams).map_err(|e| Error::machine(format!("datagrams.bin: {e}")))?;
+        let mut sockets = lock(&self.sockets);
+        sockets.finish()?;
+        for (number, (flow, planned)) in result.flows.iter_mut().zip(&plan.flows).enumerate() {
+            flow.subflows = sockets.subflows(number);
+            // Where the kernel cannot say that a connection fell back, its peer's silence on MPTCP does.
+            flow.fallback |=
+                planned.mptcp && flow.connected_ns.is_some() && flow.client_mptcp_info.is_none() && !sockets.is_capable(number);
+        }
+        self.queues.sample_all(network, ended)?;
+        result.disciplines = self.queues.finish()?;
+        result.tunnels = network.tunnels(plan)?;
+        result.capture_losses = self.captures.into_iter().map(Tap::finish).collect::<Outcome<_>>()?;
+        result.counters = counters(network)?;
+        let wrong = lock(&self.failure).take().or_else(|| sockets.wrong_congestion_control());
+        wrong.map_or(Ok(()), Err)
+    }
 }
 
 fn check(plan: &Plan) -> Outcome<()> {
@@ -227,7 +265,7 @@ fn removals(plan: &Plan, network: &mut Network) -> Outcome<BTreeMap<String, Remo
             }
         }
         endpoints.sort_unstable();
-        let manager = network.place(&namespace.name)?.path_manager.take();
+        let manager = network.namespace(&namespace.name)?.path_manager.take();
         if let (Some(manager), false) = (manager, endpoints.is_empty()) {
             all.insert(namespace.name.clone(), Removal { manager, endpoints });
         }
@@ -238,8 +276,8 @@ fn removals(plan: &Plan, network: &mut Network) -> Outcome<BTreeMap<String, Remo
 /// Counters of /proc/net/netstat and /proc/net/snmp of each namespace that are not 0.
 fn counters(network: &Network) -> Outcome<BTreeMap<String, BTreeMap<String, i64>>> {
     let mut all = BTreeMap::new();
-    for place in &network.places {
-        sys::enter_network(&place.file)?;
+    for namespace in &network.namespaces {
+        sys::enter_network(&namespace.file)?;
         let mut own = BTreeMap::new();
         for file in ["netstat", "snmp"] {
             // The folder of the calling thread, whose namespace has just changed.
@@ -247,7 +285,7 @@ fn counters(network: &Network) -> Outcome<BTreeMap<String, BTreeMap<String, i64>
                 std::fs::read_to_string(format!("/proc/thread-self/net/{file}")).map_err(|e| Error::machine(format!("{file}: {e}")))?;
             own.extend(table(&text));
         }
-        all.insert(place.name.clone(), own);
+        all.insert(namespace.name.clone(), own);
     }
     Ok(all)
 }

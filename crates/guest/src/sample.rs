@@ -2,11 +2,11 @@
 
 use crate::address::{family, ip};
 use crate::diag::{self, Seen};
-use polypath_io::netlink::{self, DUMP, Message, Netlink};
 use crate::network::{CHILD_PARENT, Network, traffic_control};
 use crate::plan::{LinkDirection, Plan};
 use crate::records::{DisciplineResult, QUEUE_RECORD, SOCKET_RECORD, SubflowResult};
 use crate::sys::{self, Error, Outcome};
+use polypath_io::netlink::{self, DUMP, Message, Netlink};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Write;
@@ -15,7 +15,7 @@ use std::path::Path;
 /// The sockets of all flows, as their senders' namespaces see them.
 #[derive(Debug)]
 pub(crate) struct Sockets {
-    places: Vec<Watched>,
+    watched: Vec<Watched>,
     /// Name and congestion control of each flow.
     flows: Vec<(String, String)>,
     records: Records,
@@ -53,11 +53,11 @@ struct Known {
 
 impl Sockets {
     pub(crate) fn open(plan: &Plan, network: &Network, results: &Path) -> Outcome<Self> {
-        let mut places: BTreeMap<usize, Watched> = BTreeMap::new();
+        let mut by_namespace: BTreeMap<usize, Watched> = BTreeMap::new();
         for (number, flow) in plan.flows.iter().enumerate() {
             let at = network.number(flow.sender())?;
-            if let std::collections::btree_map::Entry::Vacant(vacant) = places.entry(at) {
-                sys::enter_network(&network.places[at].file)?;
+            if let std::collections::btree_map::Entry::Vacant(vacant) = by_namespace.entry(at) {
+                sys::enter_network(&network.namespaces[at].file)?;
                 let diag = Netlink::open(libc::NETLINK_SOCK_DIAG)?;
                 vacant.insert(Watched {
                     diag,
@@ -67,49 +67,47 @@ impl Sockets {
                     known: Vec::new(),
                 });
             }
-            if let Some(watched) = places.get_mut(&at) {
+            if let Some(watched) = by_namespace.get_mut(&at) {
                 watched.families.insert(family(ip(&flow.client_address)?));
                 let client_port = flow.programs.as_ref().map(|programs| programs.client_port);
                 watched.flows.insert(flow.port, OwnFlow { number, client_port, download: flow.download });
             }
         }
         let flows = plan.flows.iter().map(|flow| (flow.name.clone(), flow.cc.clone())).collect();
-        Ok(Self { places: places.into_values().collect(), flows, records: Records::create(&results.join("sockets.bin"))? })
+        Ok(Self { watched: by_namespace.into_values().collect(), flows, records: Records::create(&results.join("sockets.bin"))? })
     }
 
-    /// Looks at all sockets. With `record`, keeps what they say as a sample.
-    pub(crate) fn look(&mut self, now_ns: u64, record: bool) -> Outcome<()> {
-        for watched in &mut self.places {
-            let mut seen = Vec::new();
-            for family in watched.families.clone() {
-                diag::sockets(&mut watched.diag, family, |socket| seen.push(socket))?;
-            }
-            let seen = watched.assign(seen);
-            for (number, state) in watched.place(seen, now_ns) {
-                if record {
-                    let known = &watched.known[number];
-                    self.records.socket(now_ns, known.flow, known.subflow, state, &known.last);
-                }
+    /// Asks for all sockets, and keeps what they say as a sample.
+    pub(crate) fn sample(&mut self, now_ns: u64) -> Outcome<()> {
+        for watched in &mut self.watched {
+            for (number, state) in watched.poll(now_ns)? {
+                let known = &watched.known[number];
+                self.records.socket(now_ns, known.flow, known.subflow, state, &known.last);
             }
         }
         self.records.flush(false)
     }
 
+    /// Asks for all sockets, so that the last of what they say is known.
+    pub(crate) fn poll(&mut self, now_ns: u64) -> Outcome<()> {
+        self.watched.iter_mut().try_for_each(|watched| watched.poll(now_ns).map(drop))
+    }
+
     /// The subflows of a flow, in the order of their numbers.
     pub(crate) fn subflows(&self, flow: usize) -> Vec<SubflowResult> {
-        let known = self.places.iter().flat_map(|watched| &watched.known).filter(|known| known.flow == flow);
+        let known = self.watched.iter().flat_map(|watched| &watched.known).filter(|known| known.flow == flow);
         known.map(Known::result).collect()
     }
 
     /// Whether the flow's peer agreed to MPTCP.
     pub(crate) fn is_capable(&self, flow: usize) -> bool {
-        let mut known = self.places.iter().flat_map(|watched| &watched.known);
+        let mut known = self.watched.iter().flat_map(|watched| &watched.known);
         known.any(|known| known.flow == flow && known.last.flags & diag::FLAG_CAPABLE != 0)
     }
 
     /// A sentence about the first subflow that does not have the congestion control it should have.
     pub(crate) fn wrong_congestion_control(&self) -> Option<Error> {
-        self.places.iter().flat_map(|watched| &watched.known).find_map(|known| {
+        self.watched.iter().flat_map(|watched| &watched.known).find_map(|known| {
             let (name, asked) = &self.flows[known.flow];
             let (subflow, used) = (known.subflow, &known.last.cc);
             (used != asked && !is_fallback(asked, used))
@@ -129,6 +127,16 @@ fn is_fallback(asked: &str, used: &str) -> bool {
 }
 
 impl Watched {
+    /// Asks for the sockets. Returns (index of the known socket, its state) for each, in the order of flow and subflow.
+    fn poll(&mut self, now_ns: u64) -> Outcome<Vec<(usize, u32)>> {
+        let mut seen = Vec::new();
+        for &family in &self.families {
+            diag::sockets(&mut self.diag, family, |socket| seen.push(socket))?;
+        }
+        let seen = self.assign(seen);
+        Ok(self.update(seen, now_ns))
+    }
+
     /// The sockets that belong to flows: those that go to a flow's port, and what has joined their connections.
     fn assign(&mut self, seen: Vec<Seen>) -> Vec<(usize, Seen)> {
         let by_port = |socket: &Seen| {
@@ -149,8 +157,8 @@ impl Watched {
         seen.into_iter().filter(accepted).filter_map(|socket| flow_of(&socket).map(|flow| (flow, socket))).collect()
     }
 
-    /// Updates what is known. Returns (index of the known socket, its state) for each, in the order of flow and subflow.
-    fn place(&mut self, mut seen: Vec<(usize, Seen)>, now_ns: u64) -> Vec<(usize, u32)> {
+    /// Updates what is known; returns as `poll`.
+    fn update(&mut self, mut seen: Vec<(usize, Seen)>, now_ns: u64) -> Vec<(usize, u32)> {
         // The kernel lists sockets in the order of its hash table. Of subflows that appear together the initial one comes first, then those
         // of smaller addresses of the client.
         let downloads: BTreeSet<usize> = self.flows.values().filter(|flow| flow.download).map(|flow| flow.number).collect();
@@ -209,7 +217,7 @@ pub(crate) struct Queues {
 
 #[derive(Debug)]
 struct Queue {
-    place: usize,
+    namespace: usize,
     device: u32,
     link: Option<LinkDirection>,
     result: DisciplineResult,
@@ -224,24 +232,34 @@ impl Queues {
                 device: discipline.device.clone(),
                 ..DisciplineResult::default()
             };
-            let (place, device) = (network.number(&discipline.namespace)?, network.device(&discipline.namespace, &discipline.device)?);
-            watched.push(Queue { place, device, link: discipline.link, result });
+            let (namespace, device) = (network.number(&discipline.namespace)?, network.device(&discipline.namespace, &discipline.device)?);
+            watched.push(Queue { namespace, device, link: discipline.link, result });
         }
         Ok(Self { watched, records: Records::create(&results.join("queues.bin"))? })
     }
 
-    /// Looks at the disciplines with a link, or at all.
-    pub(crate) fn look(&mut self, network: &mut Network, now_ns: u64, all: bool) -> Outcome<()> {
+    /// Samples the disciplines with a link.
+    pub(crate) fn sample(&mut self, network: &mut Network, now_ns: u64) -> Outcome<()> {
+        self.ask(network, now_ns, |queue| queue.link.is_some())
+    }
+
+    /// Samples all disciplines.
+    pub(crate) fn sample_all(&mut self, network: &mut Network, now_ns: u64) -> Outcome<()> {
+        self.ask(network, now_ns, |_| true)
+    }
+
+    /// Asks the namespaces with a discipline that is wanted for all of theirs.
+    fn ask(&mut self, network: &mut Network, now_ns: u64, is_wanted: impl Fn(&Queue) -> bool) -> Outcome<()> {
         const RTM_GETQDISC: u16 = 38;
-        for (number, place) in network.places.iter_mut().enumerate() {
-            if !self.watched.iter().any(|queue| queue.place == number && (all || queue.link.is_some())) {
+        for (number, namespace) in network.namespaces.iter_mut().enumerate() {
+            if !self.watched.iter().any(|queue| queue.namespace == number && is_wanted(queue)) {
                 continue;
             }
             let (watched, records) = (&mut self.watched, &mut self.records);
-            place.route.ask(Message::new(RTM_GETQDISC, DUMP, &traffic_control(0, 0, 0, 0)), |part| {
+            namespace.route.ask(Message::new(RTM_GETQDISC, DUMP, &traffic_control(0, 0, 0, 0)), |part| {
                 let device = netlink::word(part.body, 4);
                 let root = netlink::word(part.body, 12) == u32::MAX;
-                let queue = watched.iter_mut().find(|queue| queue.place == number && queue.device == device);
+                let queue = watched.iter_mut().find(|queue| queue.namespace == number && queue.device == device);
                 let managed = netlink::word(part.body, 12) == CHILD_PARENT;
                 match (queue, part.body.get(20..)) {
                     (Some(queue), Some(rest)) if root => queue.update(rest, now_ns, records),
@@ -374,10 +392,10 @@ mod tests {
     #[test]
     fn the_initial_subflow_is_number_0_whatever_the_order_and_numbers_stay() {
         let mut watched = watched();
-        watched.place(vec![(0, socket(2, 0x8, 2)), (0, socket(7, 0x3, 1)), (0, socket(1, 0x8, 2))], 10);
+        watched.update(vec![(0, socket(2, 0x8, 2)), (0, socket(7, 0x3, 1)), (0, socket(1, 0x8, 2))], 10);
         let order: Vec<u16> = watched.known.iter().map(|known| known.last.source.port()).collect();
         assert_eq!(order, [7, 1, 2]);
-        let found = watched.place(vec![(0, socket(9, 0x8, 1)), (0, socket(2, 0xc, 1))], 20);
+        let found = watched.update(vec![(0, socket(9, 0x8, 1)), (0, socket(2, 0xc, 1))], 20);
         assert_eq!(found, [(2, 1), (3, 1)]);
         let established: Vec<_> = watched.known.iter().map(|known| (known.subflow, known.established_ns)).collect();
         assert_eq!(established, [(0, Some(10)), (1, None), (2, Some(20)), (3, Some(20))]);
@@ -418,7 +436,7 @@ mod tests {
         // One that is not accepted yet is no subflow.
         let half_open = Seen { cc: String::new(), tcp_info: Vec::new(), ..to(4, 0x4, diag::SYN_RECEIVED) };
         let seen = watched.assign(vec![to(9, 0x4, 1), half_open, to(7, 0x4, 1), to(8, 0x1, 1)]);
-        assert_eq!(watched.place(seen, 10).len(), 3);
+        assert_eq!(watched.update(seen, 10).len(), 3);
         let order: Vec<u16> = watched.known.iter().map(|known| known.last.destination.port()).collect();
         assert_eq!(order, [8, 7, 9], "the initial subflow, then by the client's address");
     }
@@ -426,9 +444,9 @@ mod tests {
     #[test]
     fn a_socket_on_its_way_down_keeps_its_last_counters() {
         let mut watched = watched();
-        watched.place(vec![(0, socket(5, 0, 1))], 10);
+        watched.update(vec![(0, socket(5, 0, 1))], 10);
         let gone = Seen { cc: String::new(), tcp_info: Vec::new(), ..socket(5, 0, 7) };
-        assert_eq!(watched.place(vec![(0, gone)], 20), [(0, 7)]);
+        assert_eq!(watched.update(vec![(0, gone)], 20), [(0, 7)]);
         assert_eq!(watched.known[0].last.tcp_info, vec![5; 8]);
     }
 

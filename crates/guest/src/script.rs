@@ -1,9 +1,9 @@
 //! Runs a person's script as root in a fresh machine: the host's files read-only, /dev, /tmp and /run of the machine's own but for folders
 //! that are handed in, results in `$OUT`.
 
-use polypath_io::netlink::Netlink;
 use crate::observe::{ENVIRONMENT, Observer, Wanted};
 use crate::sys::{self, Error, Outcome};
+use polypath_io::netlink::Netlink;
 use std::fs::File;
 use std::os::unix::fs::chroot;
 use std::path::{Path, PathBuf};

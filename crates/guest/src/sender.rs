@@ -26,7 +26,7 @@ pub(crate) fn send(end: &FlowEnd, socket: &Arc<OwnedFd>, connected: u64) -> Outc
         }
     };
     // The last word of the kernel about this flow's subflows, before they are gone.
-    lock(&end.sockets).look(end.now(), false)?;
+    lock(&end.sockets).poll(end.now())?;
     sent
 }
 

@@ -1,7 +1,7 @@
 //! A rate behind a managed queue as the kernel wants it told: a token bucket of one packet, and in it what manages the queue.
 
-use polypath_io::netlink::Message;
 use crate::plan::{Aqm, Shaper};
+use polypath_io::netlink::Message;
 
 const TCA_KIND: u16 = 1;
 const TCA_OPTIONS: u16 = 2;

@@ -21,7 +21,7 @@ const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct Daemon {
     /// Its namespace's number.
-    place: usize,
+    namespace: usize,
     device: String,
     child: Child,
 }
@@ -36,17 +36,17 @@ impl Drop for Daemon {
 
 impl Daemon {
     /// Its namespace's number.
-    pub(crate) fn place(&self) -> usize {
-        self.place
+    pub(crate) fn namespace(&self) -> usize {
+        self.namespace
     }
 
     /// Whether it has made this device of a namespace.
-    pub(crate) fn is_at(&self, place: usize, device: &str) -> bool {
-        self.place == place && self.device == device
+    pub(crate) fn is_at(&self, namespace: usize, device: &str) -> bool {
+        self.namespace == namespace && self.device == device
     }
 
     /// Starts the daemon of one end in its namespace and waits until its device is there.
-    pub(crate) fn start(program: &str, end: &TunnelEnd, place: usize, namespace: &OwnedFd) -> Outcome<Self> {
+    pub(crate) fn start(program: &str, end: &TunnelEnd, number: usize, namespace: &OwnedFd) -> Outcome<Self> {
         let failed = |what: &str, e: std::io::Error| Error::machine(format!("{what} {program}: {e}"));
         sys::enter_network(namespace)?;
         let mut command = Command::new(program);
@@ -55,7 +55,7 @@ impl Daemon {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         sys::die_with_thread(&mut command);
         let child = command.spawn().map_err(|e| failed("starting", e))?;
-        let mut daemon = Self { place, device: end.device.clone(), child };
+        let mut daemon = Self { namespace: number, device: end.device.clone(), child };
         if let Some(mut input) = daemon.child.stdin.take() {
             input.write_all(end.file.as_bytes()).map_err(|e| failed("writing to", e))?;
         }

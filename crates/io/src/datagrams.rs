@@ -251,7 +251,7 @@ impl Datagrams {
         }
         for (header, name) in headers.iter().zip(&names).take(got as usize) {
             let length = (header.msg_len as usize).min(SLOT);
-            let (segment, real_ns) = if self.merges || self.stamps { told(&header.msg_hdr) } else { (None, None) };
+            let (segment, real_ns) = if self.merges || self.stamps { control_data(&header.msg_hdr) } else { (None, None) };
             // A sender that is neither IPv4 nor IPv6 does not exist; its place must be filled all the same.
             let from = from_kernel(name).unwrap_or_else(|| SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0));
             slots.filled.push((from, length, segment.unwrap_or(length).max(1), real_ns));
@@ -279,7 +279,7 @@ fn message(to: &Address, pieces: &[IoSlice<'_>]) -> libc::msghdr {
 }
 
 /// The length of each datagram that was merged into this one, and when it came.
-fn told(header: &libc::msghdr) -> (Option<usize>, Option<u64>) {
+fn control_data(header: &libc::msghdr) -> (Option<usize>, Option<u64>) {
     let (mut segment, mut real_ns) = (None, None);
     // SAFETY: the kernel has filled the control data and their length; they lie where the header points and are aligned for a header, and
     // those of these types hold an int and a timespec, perhaps not aligned.

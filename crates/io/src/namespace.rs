@@ -22,8 +22,8 @@ impl Namespace {
 
     /// The one that `ip netns` knows by this name.
     pub fn named(name: &str) -> Result<Self, Failed> {
-        let place = place(name);
-        File::open(&place).map(|file| Self(file.into())).map_err(|e| Failed::new(format!("the network namespace {name}"), e))
+        let file = path(name);
+        File::open(&file).map(|file| Self(file.into())).map_err(|e| Failed::new(format!("the network namespace {name}"), e))
     }
 
     /// Does something in the namespace, on a thread of its own: the calling thread stays where it is. Sockets opened there belong to the
@@ -47,37 +47,37 @@ impl Namespace {
     /// Gives the namespace a name. It exists from then on until the name is taken away, whatever becomes of this process.
     pub fn name(&self, name: &str) -> Result<(), Failed> {
         prepare_names()?;
-        let place = place(name);
-        File::options().write(true).create_new(true).open(&place).map_err(|e| Failed::new(format!("making {}", place.display()), e))?;
+        let file = path(name);
+        File::options().write(true).create_new(true).open(&file).map_err(|e| Failed::new(format!("making {}", file.display()), e))?;
         let source = format!("/proc/self/fd/{}", self.0.as_raw_fd());
-        let mounted = mount(Path::new(&source), &place, libc::MS_BIND);
+        let mounted = mount(Path::new(&source), &file, libc::MS_BIND);
         if mounted.is_err() {
             // Nothing is mounted there, so only an empty file is left.
-            let _ = fs::remove_file(&place);
+            let _ = fs::remove_file(&file);
         }
         mounted
     }
 
     /// Takes a name away; without processes or sockets in it the namespace ends. No fault if there is no such name.
     pub fn unname(name: &str) -> Result<(), Failed> {
-        let place = place(name);
-        let path = text(&place)?;
+        let file = path(name);
+        let path = text(&file)?;
         // More than one mount may lie there if somebody mounted the folder of names anew.
         // SAFETY: the path ends in zero and outlives the call.
         while unsafe { libc::umount2(path.as_ptr(), libc::MNT_DETACH) } == 0 {}
         match io::Error::last_os_error() {
             // Nothing is mounted there (any more), or there is no such place.
             e if matches!(e.raw_os_error(), Some(libc::EINVAL | libc::ENOENT)) => {}
-            e => return Err(Failed::new(format!("unmounting {}", place.display()), e)),
+            e => return Err(Failed::new(format!("unmounting {}", file.display()), e)),
         }
-        match fs::remove_file(&place) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(Failed::new(format!("removing {}", place.display()), e)),
+        match fs::remove_file(&file) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(Failed::new(format!("removing {}", file.display()), e)),
             _ => Ok(()),
         }
     }
 }
 
-fn place(name: &str) -> PathBuf {
+fn path(name: &str) -> PathBuf {
     Path::new(NAMES).join(name)
 }
 

@@ -27,7 +27,7 @@ impl Sockets {
     /// All that neither listen nor wait out their time: (source, port, destination, port, state, congestion control, MPTCP's flags, token
     /// or None, id of this end's address, of the other's, tcp_info).
     fn look<'py>(&mut self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
-        let seen = self.0.look().map_err(refused)?;
+        let seen = self.0.dump().map_err(refused)?;
         let rows = seen.into_iter().map(|socket| {
             // A socket for both families names its IPv4 addresses as IPv6 ones.
             let [source, destination] = [socket.source, socket.destination].map(|end| end.ip().to_canonical().to_string());

@@ -1,4 +1,4 @@
-//! The socket over which `status` and `down` reach a daemon: one word in, an answer out.
+//! The socket over which `status` and `down` reach a daemon: one command in, an answer out.
 
 use polypath_base::{Duration, Error};
 use polypath_io::{bind_private, peer_user};
@@ -11,14 +11,14 @@ use std::path::{Path, PathBuf};
 /// From where a daemon can be asked.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// From the whole machine, by a file in [`PLACE`].
+    /// From the whole machine, by a file in [`FOLDER`].
     Machine,
     /// From its network namespace alone, by a name that is no file: the tunnel of a run, which leaves nothing behind.
     Namespace,
 }
 
 /// Where the sockets of all tunnels are.
-pub const PLACE: &str = "/run/polypath";
+pub const FOLDER: &str = "/run/polypath";
 const PREFIX: &str = "tunnel-";
 const SUFFIX: &str = ".sock";
 /// A daemon that does not answer for so long hangs.
@@ -26,19 +26,19 @@ const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
 /// The kernel may take two seconds to close what a killed daemon held.
 const TRIES: u32 = 100;
 const BETWEEN_TRIES: std::time::Duration = std::time::Duration::from_millis(20);
-/// After the word `down` it may have to wait for full sockets.
+/// After the command `down` it may have to wait for full sockets.
 pub const END: Duration = Duration::from_secs(10);
-/// The longest word.
-const WORD: usize = 16;
+/// The longest command.
+const LONGEST: usize = 16;
 
 /// The socket of the tunnel of this name.
 pub fn path(name: &str) -> PathBuf {
-    Path::new(PLACE).join(format!("{PREFIX}{name}{SUFFIX}"))
+    Path::new(FOLDER).join(format!("{PREFIX}{name}{SUFFIX}"))
 }
 
 /// The names of tunnels that have a socket.
 pub fn names() -> Vec<String> {
-    let files = fs::read_dir(PLACE).into_iter().flatten().flatten();
+    let files = fs::read_dir(FOLDER).into_iter().flatten().flatten();
     let mut names: Vec<String> = files
         .filter_map(|file| Some(file.file_name().to_str()?.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?.to_owned()))
         .filter(|name| UnixStream::connect(path(name)).is_ok())
@@ -82,20 +82,20 @@ fn listen_by_name(name: &str) -> Result<UnixListener, Error> {
 
 /// At a file; what a killed daemon left is replaced.
 fn listen_by_file(name: &str) -> Result<UnixListener, Error> {
-    let place = path(name);
+    let file = path(name);
     if !is_free(name) {
         return Err(Error::caller(format!("the tunnel {name} is up already: take it down first (polypath-tunnel down {name})")));
     }
-    let failed = |e: std::io::Error| Error::machine(format!("making {}: {e}", place.display()));
-    fs::create_dir_all(PLACE).map_err(failed)?;
-    match fs::remove_file(&place) {
+    let failed = |e: std::io::Error| Error::machine(format!("making {}: {e}", file.display()));
+    fs::create_dir_all(FOLDER).map_err(failed)?;
+    match fs::remove_file(&file) {
         Err(e) if e.kind() != ErrorKind::NotFound => return Err(failed(e)),
         _ => {}
     }
-    bind_private(&place).map_err(failed)
+    bind_private(&file).map_err(failed)
 }
 
-/// Takes one request and answers it with what `reply` makes of its word. Who asks and does not speak is not waited for. Root and `owner` may ask: a
+/// Takes one request and answers it with what `reply` makes of its command. Who asks and does not speak is not waited for. Root and `owner` may ask: a
 /// socket that is no file has no mode that would keep others out.
 pub fn answer(listener: &UnixListener, owner: u32, mut reply: impl FnMut(&str) -> String) {
     while let Ok((mut stream, _)) = listener.accept() {
@@ -103,10 +103,10 @@ pub fn answer(listener: &UnixListener, owner: u32, mut reply: impl FnMut(&str) -
         if stream.set_nonblocking(false).is_err() || stream.set_read_timeout(short).is_err() || stream.set_write_timeout(short).is_err() {
             continue;
         }
-        let mut word = [0_u8; WORD];
-        let Ok(length) = stream.read(&mut word) else { continue };
+        let mut command = [0_u8; LONGEST];
+        let Ok(length) = stream.read(&mut command) else { continue };
         let said = if peer_user(&stream).is_ok_and(|user| user == 0 || user == owner) {
-            reply(std::str::from_utf8(&word[..length]).unwrap_or_default().trim())
+            reply(std::str::from_utf8(&command[..length]).unwrap_or_default().trim())
         } else {
             "only root may ask, and who started the tunnel".to_owned()
         };
@@ -116,13 +116,13 @@ pub fn answer(listener: &UnixListener, owner: u32, mut reply: impl FnMut(&str) -
 }
 
 /// Asks the daemon of a tunnel; its answer.
-pub fn ask(name: &str, word: &str) -> Result<String, Error> {
+pub fn ask(name: &str, command: &str) -> Result<String, Error> {
     let gone = |_| Error::caller(format!("no tunnel {name} is up: {}", known()));
     let mut stream = UnixStream::connect(path(name)).map_err(gone)?;
     let mut said = String::new();
     let mut talk = || {
         stream.set_read_timeout(Some(PATIENCE))?;
-        stream.write_all(word.as_bytes())?;
+        stream.write_all(command.as_bytes())?;
         stream.read_to_string(&mut said)
     };
     talk().map_err(|e| Error::machine(format!("the daemon of the tunnel {name} does not answer: {e}")))?;

@@ -102,12 +102,12 @@ fn carry(core: &Core, signals: &Signals, asked: Asked<'_>, log: &(dyn Fn(&str) +
         let (stop, ending) = (&stop, &ending);
         let outgoing = scope.spawn(move || {
             name_thread("tunnel-out");
-            let _told = Told(ending);
+            let _notifier = ExitNotifier(ending);
             outgoing::run(core, stop.as_fd(), log)
         });
         let incoming = scope.spawn(move || {
             name_thread("tunnel-in");
-            let _told = Told(ending);
+            let _notifier = ExitNotifier(ending);
             incoming::run(core, stop.as_fd(), log)
         });
         let stopped = supervise(core, signals, asked, &ended);
@@ -124,9 +124,9 @@ fn carry(core: &Core, signals: &Signals, asked: Asked<'_>, log: &(dyn Fn(&str) +
 }
 
 /// Says that its thread has ended, however it ended.
-struct Told<'a>(&'a UnixStream);
+struct ExitNotifier<'a>(&'a UnixStream);
 
-impl Drop for Told<'_> {
+impl Drop for ExitNotifier<'_> {
     fn drop(&mut self) {
         // Nobody listens any more when all has ended.
         let _ = { self.0 }.write_all(b"x");
@@ -149,13 +149,13 @@ fn supervise(core: &Core, signals: &Signals, (listener, owner, rights): Asked<'_
             None => {}
         }
         let down = Cell::new(false);
-        control::answer(listener, owner, |word| match word {
+        control::answer(listener, owner, |command| match command {
             "status" => status::status(core, rights).to_string(),
             "down" => {
                 down.set(true);
                 String::new()
             }
-            other => format!("no such word: {other}"),
+            other => format!("unknown command: {other}"),
         });
         if down.get() {
             return Stopped::Down;

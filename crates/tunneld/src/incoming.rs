@@ -17,7 +17,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 const KEPT: usize = 1024;
 /// Packets that one call hands over, and a head.
 const MOST_PIECES: usize = 65;
-/// What is looked at even if nothing is due.
+/// What is polled even if nothing is due.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// Everything between a read and a write; kept, so that nothing is allocated for a packet.

@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering;
 /// Packets of the stack that are read before they are sent.
 const READS: usize = 32;
 const READ: usize = VIRTIO_HEAD + 65_536;
-/// What is looked at even if nothing is due.
+/// What is polled even if nothing is due.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 /// With so many packets it is time to send.
 const ENOUGH: usize = 128;
@@ -27,7 +27,7 @@ const MOST_BYTES: usize = 65_000;
 /// What the kernel answers where it cannot cut (EIO, EINVAL).
 const CANNOT_CUT: [i32; 2] = [5, 22];
 
-/// What waits for its path is looked at so often at most, and not for each packet: a fraction of what waits in the network meanwhile.
+/// What waits for its path is polled so often at most, and not for each packet: a fraction of what waits in the network meanwhile.
 const PACE: Duration = Duration::from_micros(250);
 /// Buffers that are kept for later packets.
 const KEPT: usize = 1024;
@@ -35,13 +35,13 @@ const KEPT: usize = 1024;
 /// A packet to be sent.
 #[derive(Debug)]
 struct Outgoing {
-    bytes: Place,
+    bytes: PacketBytes,
     hash: u32,
 }
 
 /// Where its bytes are, with room for its header.
 #[derive(Debug)]
-enum Place {
+enum PacketBytes {
     /// It was cut out of one of the stack's.
     Read(usize, Part),
     /// It has waited for its path.
@@ -51,8 +51,8 @@ enum Place {
 impl Outgoing {
     fn len(&self) -> usize {
         match &self.bytes {
-            Place::Read(_, part) => part.head.len() + part.body.len(),
-            Place::Own(bytes) => bytes.len(),
+            PacketBytes::Read(_, part) => part.head.len() + part.body.len(),
+            PacketBytes::Own(bytes) => bytes.len(),
         }
     }
 }
@@ -173,7 +173,7 @@ impl Batch {
                 }
             }
             let hash = if hashed { flow_hash(&buffer[VIRTIO_HEAD..length]) } else { 0 };
-            self.packets.extend(self.parts.drain(..).map(|part| Outgoing { bytes: Place::Read(read, part), hash }));
+            self.packets.extend(self.parts.drain(..).map(|part| Outgoing { bytes: PacketBytes::Read(read, part), hash }));
             if self.packets.len() >= ENOUGH {
                 break;
             }
@@ -214,7 +214,7 @@ impl Batch {
             let number = match packet {
                 Packet::Outgoing(number) => number,
                 Packet::Held(bytes, hash) => {
-                    self.packets.push(Outgoing { bytes: Place::Own(bytes), hash });
+                    self.packets.push(Outgoing { bytes: PacketBytes::Own(bytes), hash });
                     self.packets.len() as u32 - 1
                 }
                 Packet::Incoming(_) => continue,
@@ -239,11 +239,11 @@ impl Batch {
     fn emit(&mut self, number: u32, form: Encapsulation, seq: Option<Seq>) {
         let room = form.header_len();
         match &mut self.packets[number as usize].bytes {
-            Place::Own(bytes) => {
+            PacketBytes::Own(bytes) => {
                 let (header, packet) = bytes.split_at_mut(room);
                 form.emit(seq, packet[0], header);
             }
-            Place::Read(read, part) => {
+            PacketBytes::Read(read, part) => {
                 let first = self.heads.get(part.head.start + room).filter(|_| part.head.len() > room);
                 let first = *first.unwrap_or(&self.reads[*read][part.body.start]);
                 form.emit(seq, first, &mut self.heads[part.head.start..part.head.start + room]);
@@ -254,8 +254,8 @@ impl Batch {
     /// The bytes of a packet, with its header.
     fn pieces(&self, number: u32) -> [&[u8]; 2] {
         match &self.packets[number as usize].bytes {
-            Place::Read(read, part) => [&self.heads[part.head.clone()], &self.reads[*read][part.body.clone()]],
-            Place::Own(bytes) => [bytes, &[]],
+            PacketBytes::Read(read, part) => [&self.heads[part.head.clone()], &self.reads[*read][part.body.clone()]],
+            PacketBytes::Own(bytes) => [bytes, &[]],
         }
     }
 
@@ -276,7 +276,7 @@ impl Batch {
         self.by_path = by_path;
         self.numbered = 0;
         for packet in self.packets.drain(..) {
-            if let (Place::Own(bytes), true) = (packet.bytes, self.free.len() < KEPT) {
+            if let (PacketBytes::Own(bytes), true) = (packet.bytes, self.free.len() < KEPT) {
                 self.free.push(bytes);
             }
         }

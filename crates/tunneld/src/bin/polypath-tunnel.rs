@@ -137,7 +137,7 @@ fn named(text: &str) -> Result<String, Error> {
 fn up(file: &Path) -> Result<(), Error> {
     let name = daemon::read(file)?.name;
     let failed = |what: &str, e: std::io::Error| Error::machine(format!("{what}: {e}"));
-    std::fs::create_dir_all(control::PLACE).map_err(|e| failed(control::PLACE, e))?;
+    std::fs::create_dir_all(control::FOLDER).map_err(|e| failed(control::FOLDER, e))?;
     let said: PathBuf = control::path(&name).with_extension("log");
     let log = std::fs::File::create(&said).map_err(|e| failed(&said.display().to_string(), e))?;
     let program = std::env::current_exe().map_err(|e| failed("finding this program", e))?;
