@@ -11,7 +11,8 @@ from polypath import linux
 from polypath.engines import prove
 
 from . import _linux_ab, _linux_bisect, _linux_exec, _linux_qualify, _linux_replay, _linux_selftests
-from ._console import err, out
+from ._console import out
+from ._steps import steps
 
 app = typer.Typer(help="Kernels for the linux engine: build, list, remove, and run scripts on them.", no_args_is_help=True)
 app.command("ab")(_linux_ab.ab)
@@ -41,15 +42,7 @@ def build(
     Before it counts as built it is started: equal runs must be equal, another seed must give another run, and data must arrive. What was
     compiled is kept after a failure, and for a folder of sources: a second build compiles what changed.
     """
-    with err.status("", spinner="line") as status:
-
-        def say(text: str) -> None:
-            # A terminal shows the present step; a log gets a line for each.
-            if err.is_terminal:
-                status.update(text)
-            else:
-                err.print(text, highlight=False)
-
+    with steps() as say:
         kernel = linux.build(what, prove=prove, name=name, variant=variant, jobs=jobs, say=say)
     out.print(
         f"ready: kernel {kernel.name} (Linux {kernel.release}); use it with --engine linux, or kernel: {_quoted(kernel.name)} in a study"

@@ -18,6 +18,7 @@ from polypath.study import FEWEST_STARTS, StudyError, Time
 from . import _studies
 from ._console import err, out
 from ._linux_bisect import Jobs
+from ._steps import say
 from ._work import Only, Short, Workers, carry_out, choices, in_form
 
 if TYPE_CHECKING:
@@ -81,12 +82,12 @@ def _kernel(trees: list[str], number: int, jobs: int | None) -> linux.Kernel:
     if not Path(tree).exists() and tree in [kernel.name for kernel in linux.installed()]:
         return linux.find(tree)
     if not Path(tree).exists():
-        return linux.build(tree, prove=prove, jobs=jobs, say=_say)
+        return linux.build(tree, prove=prove, jobs=jobs, say=say)
     path = Path(tree).resolve()
     name = "ab-" + (re.sub(r"[^\w.+-]+", "-", path.name) or "tree")
     if Path(trees[1 - number]).resolve().name == path.name:
         name += ("-before", "-after")[number]
-    return linux.build(tree, prove=prove, name=name, jobs=jobs, say=_say)
+    return linux.build(tree, prove=prove, name=name, jobs=jobs, say=say)
 
 
 def _text(study: str, kernels: list[linux.Kernel], compared: Comparison, starts: int) -> str:
@@ -120,7 +121,3 @@ def _text(study: str, kernels: list[linux.Kernel], compared: Comparison, starts:
     )
     assert compared.rows[PLATFORM].nunique() == 2
     return "\n".join([*textwrap.wrap(about, _WIDTH), "", *(line.rstrip() for line in lines), ""])
-
-
-def _say(text: str) -> None:
-    err.print(text, highlight=False, markup=False, soft_wrap=True)

@@ -13,7 +13,8 @@ import typer
 from polypath import linux, selftests
 from polypath.engines import prove
 
-from ._console import err, out
+from ._console import out
+from ._steps import say
 
 DEFAULT_OUT = Path("results/bisect")
 # Beyond the seeds of both ends a commit may take so many times more.
@@ -48,7 +49,7 @@ def bisect(
     """
     from polypath.bisect import Asked, BisectError, Session, git, steps_of, told_apart
 
-    linux.require(_say)
+    linux.require(say)
     wanted = tuple(selftests.seeds_of(seeds))
     source = tree.resolve()
     if not source.is_dir():
@@ -118,8 +119,8 @@ def _judge_tree(session: Any, workers: int | None, jobs: int | None, test: Any) 
     from polypath.bisect import judge, trial_of
 
     asked, commit = session.asked(), session.commit()
-    variant, make = trial_of(asked.command, session.folder, lambda: _tests(session), _say)
-    _say(f"{session.about(commit)}: building")
+    variant, make = trial_of(asked.command, session.folder, lambda: _tests(session), say)
+    say(f"{session.about(commit)}: building")
     began = time.monotonic()
     name = f"bisect-{commit[:12]}"
     try:
@@ -128,7 +129,7 @@ def _judge_tree(session: Any, workers: int | None, jobs: int | None, test: Any) 
         if test is None:
             raise
         judgement: dict[str, Any] = {"verdict": "skip", "why": str(error), "failed": {}, "build_s": time.monotonic() - began, "runs_s": 0}
-        _say(f"{session.about(commit)}: skipped, it cannot be built")
+        say(f"{session.about(commit)}: skipped, it cannot be built")
     else:
         built = time.monotonic()
         first = (
@@ -139,7 +140,7 @@ def _judge_tree(session: Any, workers: int | None, jobs: int | None, test: Any) 
         judgement = {"failed": {str(seed): failed for seed, failed in judged.failed.items()}, **times}
         if test is not None:
             judgement["verdict"] = judged.verdict
-        _say(f"{session.about(commit)}: {judged.verdict or ('undecided' if test else 'an end')}, {_failing(judgement)}")
+        say(f"{session.about(commit)}: {judged.verdict or ('undecided' if test else 'an end')}, {_failing(judgement)}")
         linux.remove(kernel.name)
     session.keep(commit, judgement)
     return judgement
@@ -151,7 +152,7 @@ def _tests(session: Any) -> Path:
     if not file.exists():
         at = session.commit()
         session.checkout(session.asked().bad)
-        file.write_text(str(linux.selftests(str(session.tree), _say) / linux.TESTS), encoding="utf-8")
+        file.write_text(str(linux.selftests(str(session.tree), say) / linux.TESTS), encoding="utf-8")
         session.checkout(at)
     return Path(file.read_text(encoding="utf-8"))
 
@@ -195,7 +196,3 @@ def _report(session: Any, culprits: tuple[str, ...], ends: list[tuple[int, int]]
         cells = (session.about(kept["commit"]), verdict, selftests.seeds_text(failing) or "–", len(kept["failed"]))
         lines.append("| " + " | ".join(map(str, cells)) + f" | {kept['build_s']:.0f} | {kept['runs_s']:.0f} |")
     return "\n".join(lines) + "\n"
-
-
-def _say(text: str) -> None:
-    err.print(text, highlight=False, markup=False, soft_wrap=True)

@@ -17,6 +17,7 @@ from polypath.study import DEFAULT_KERNEL, Time
 
 from ._console import err, out
 from ._linux_selftests import DEFAULT_OUT, Draw, Kernel, Out, Vary, kernel_of, tests_of, variation_of
+from ._steps import say
 
 PAGE, LOG = "report.html", "log"
 # A person at the shell takes their time.
@@ -51,10 +52,6 @@ def replay(
     What is written down changes nothing: packets and log are compared with those of an unwatched run. Exit status 1 if they
     differ.
     """
-
-    def say(text: str) -> None:
-        err.print(text, highlight=False)
-
     if plain and (shell_at is not None or subtest is not None):
         raise selftests.SelftestError(f"--plain writes nothing down: leave {'--shell-at' if shell_at is not None else '--subtest'} out")
     varied = variation_of(vary, draw)

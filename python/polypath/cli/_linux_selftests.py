@@ -16,6 +16,7 @@ from polypath.engines import MOST_NS, NONE, EngineError, Variation, in_units, pr
 from polypath.study import DEFAULT_KERNEL
 
 from ._console import err, out
+from ._steps import say, steps
 
 VARIANT = "selftests"
 Kernel = Annotated[
@@ -64,21 +65,13 @@ def selftests_(
     varied = variation_of(vary, draw, hunt=hunt)
     if draws is not None and not hunt:
         raise selftests.SelftestError("--draws says how many variations a hunt tries: add --hunt, or leave it out")
-    with err.status("", spinner="line") as status:
-
-        def say(text: str) -> None:
-            if err.is_terminal:
-                status.update(text)
-            else:
-                err.print(text, highlight=False)
-
-        chosen = tests_of(tests or ["mptcp"], kernel, say)
-        if list_only:
-            status.stop()
-            for test in chosen:
-                out.print(test.name)
-            return
-        machine = kernel_of(kernel, say)
+    with steps() as step:
+        chosen = tests_of(tests or ["mptcp"], kernel, step)
+        machine = None if list_only else kernel_of(kernel, step)
+    if machine is None:
+        for test in chosen:
+            out.print(test.name)
+        return
     for sentence in selftests.missing_of(chosen):
         err.print(f"polypath: {sentence}", markup=False, soft_wrap=True)
     runner = selftests.Runner(machine, out_folder / "runs")
@@ -119,10 +112,6 @@ def variation_of(vary: str | None, draw: int | None, *, hunt: bool = False) -> V
 
 def _hunt(runner: selftests.Runner, todo: Sequence[selftests.Job], varied: Variation, draws: int, workers: int, folder: Path) -> None:
     """Hunts with each job and kind, and ends with what was found."""
-
-    def say(text: str) -> None:
-        err.print(text, highlight=False, markup=False, soft_wrap=True)
-
     failures = 0
     for job in todo:
         for kind in varied.kinds:
