@@ -1,5 +1,9 @@
 """Inputs that no engine can use: what is changed in a sound study, and the line, the field and a part of the sentence that refuses it."""
 
+from pathlib import Path
+
+import yaml
+
 BASE = """\
 name: base
 topology:
@@ -48,18 +52,6 @@ def router(text: str) -> Changes:
 # What a person did -> the changes to BASE, and "line: field: part of the sentence".
 WRONG: dict[str, tuple[Changes, str]] = {
     # Settings that were accepted and ignored.
-    "a scheduler on plain TCP": (
-        flow("transport: tcp, scheduler: roundrobin"),
-        "11: flows.f.scheduler: a tcp flow has one path and no scheduler: take `scheduler` out, or take `transport: mptcp`",
-    ),
-    "a path manager on plain TCP": (
-        flow("transport: tcp, path_manager: fullmesh"),
-        "11: flows.f.path_manager: a tcp flow has one path and no path manager: take `path_manager` out",
-    ),
-    "a congestion control of datagrams": (
-        (("transport: tcp", UDP),),
-        "11: flows.f.cc: a udp flow has no congestion control: take `cc` out, or take `transport: mptcp`",
-    ),
     "an unknown congestion control of datagrams": (
         ((FLOW, f"f: {{client: a, server: b, {UDP}, cc: nonsense}}"), ("matrix: {cc: [cubic, reno]}\n", "")),
         "11: flows.f.cc: a udp flow has no congestion control",
@@ -71,10 +63,6 @@ WRONG: dict[str, tuple[Changes, str]] = {
         ),
         "11: flows.f.scheduler: a tcp flow has one path and no scheduler, so this cell is the same run as s=default: "
         "leave one of them out with `exclude` (in the cell cc=cubic, t=tcp, s=roundrobin)",
-    ),
-    "a scheduler that there is not": (
-        flow("transport: mptcp, scheduler: rounrobin"),
-        '11: flows.f.scheduler: there is no scheduler "rounrobin"; did you mean "roundrobin"?',
     ),
     "more weights than subflows": (
         flow("transport: mptcp, scheduler: 'weighted 3:2:1'"),
@@ -124,21 +112,9 @@ WRONG: dict[str, tuple[Changes, str]] = {
         host("initcwmd: 10"),
         "4: topology.nodes.a.sysctl.initcwmd: the setting `initcwmd` is not modelled; did you mean `initcwnd`?",
     ),
-    "a change that changes nothing": (
-        shape("rate: 10mbit, changes: [{at: 1s}]"),
-        "9: topology.links.l2.both.changes[0]: this change changes nothing: give it a new `rate`, `delay` or `loss`, or `up`",
-    ),
     "a link that is joined twice": (
         shape("rate: 10mbit, changes: [{at: 1s, up: true}]"),
         "9: topology.links.l2.both: `up: true` at 1s changes nothing: the link is up already; take it out",
-    ),
-    "changes out of order": (
-        shape("rate: 10mbit, changes: [{at: 1s, rate: 5mbit}, {at: 500ms, rate: 1mbit}]"),
-        "9: topology.links.l2.both: `changes` stand in the order of their times, and 500ms comes after 1s; put it before",
-    ),
-    "a change after the end": (
-        shape("rate: 10mbit, changes: [{at: 100s, rate: 5mbit}]"),
-        "9: topology.links.l2.both.changes[0].at: the change comes at 100s, and the run ends at 2s",
     ),
     "a change of an element after the end": (
         ((SHAPE, "[{kind: rate, rate: 10mbit}, {kind: delay, delay: 5ms, changes: [{at: 3s, to: 9ms}]}]"),),
@@ -153,51 +129,19 @@ WRONG: dict[str, tuple[Changes, str]] = {
         "11: flows.f.app.duration: the application begins at 0ns and lasts 9s, and the run ends at 2s",
     ),
     # Figures that nobody can mean.
-    "a run of a nanosecond": (
-        (("duration: 2s", "duration: 1ns"),),
-        "12: duration: a run of 1ns is too short to measure anything; the shortest is 1ms",
-    ),
-    "a rate beyond counting": (
-        shape("rate: 100000gbit"),
-        "9: topology.links.l2.both.rate: 100000gbit is faster than any engine can count; the most is 400gbit",
-    ),
-    "a rate at which no packet passes": (
-        shape("rate: 1bit"),
-        "9: topology.links.l2.both.rate: at 1bit a packet of 1514 bytes takes 12112 s, longer than the run; the least is 6056bit",
-    ),
     "a later rate at which no packet passes": (
         shape("rate: 10mbit, changes: [{at: 1s, rate: 1bit}]"),
         "9: topology.links.l2.both.changes[0].rate: at 1bit a packet of 1514 bytes takes 12112 s, longer than the run",
     ),
-    "no rate on the whole path": (
-        shape("delay: 5ms"),
-        "8: topology.links.l1.both: no link from `a` to `b` (l1, l2) has a rate, so `f` would send as fast as its buffers allow",
-    ),
-    "more jitter than delay": (
-        shape("rate: 10mbit, delay: 5ms, jitter: 50ms"),
-        "9: topology.links.l2.both.jitter: a jitter of 50ms around a delay of 5ms lets packets arrive before they were sent",
-    ),
     "more jitter than a radio's delay": (
         ((SHAPE, "[{kind: wireless, radio: 5g, peak: 10mbit, delay: 1ms}]"),),
         "9: topology.links.l2.both[0].jitter: a jitter of 2ms around a delay of 1ms",
-    ),
-    "a queue without room for a packet": (
-        shape("rate: 10mbit, queue: 100B"),
-        "9: topology.links.l2.both.queue: no full packet fits into a queue of 100B: with its framing it has 1514 bytes, which is the least",
     ),
     "a delay longer than the run": (
         shape("rate: 10mbit, delay: 2000s"),
         "9: topology.links.l2.both.delay: a packet takes 2000s, and the run lasts 2s: nothing would arrive",
     ),
     # What the engines would say when they run it.
-    "series without an interval": (
-        (("seeds: 1", "seeds: 1\nmeasure: {series: 0s}"),),
-        "15: measure.series: samples that are no time apart have no end: give an interval like 100ms, or null for no series",
-    ),
-    "an MTU of nothing": (
-        (("ends: [r, b],", "ends: [r, b], mtu: 0B,"),),
-        "9: topology.links.l2.mtu: an MTU of 0 bytes at `r`; IPv4 needs at least 68",
-    ),
     "an MTU below IPv4's": ((("ends: [r, b],", "ends: [r, b], mtu: 20B,"),), "9: topology.links.l2.mtu: an MTU of 20 bytes at `r`"),
     "an MTU of an interface": (
         (("ends: [r, b]", "ends: [r, {node: b, mtu: 20B}]"),),
@@ -206,26 +150,6 @@ WRONG: dict[str, tuple[Changes, str]] = {
     "an MTU on the way": (
         shape("rate: 10mbit, mtu: 20B"),
         "9: topology.links.l2.both: an MTU of 20 bytes is below IPv4's smallest, 68 bytes",
-    ),
-    "one size for three": (
-        host("net.ipv4.tcp_rmem: 6291456"),
-        "4: topology.nodes.a.sysctl.net.ipv4.tcp_rmem: `net.ipv4.tcp_rmem` is 6291456; it must be three ascending sizes in bytes",
-    ),
-    "sizes that descend": (
-        host("net.ipv4.tcp_rmem: [16000000, 131072, 4096]"),
-        "4: topology.nodes.a.sysctl.net.ipv4.tcp_rmem: `net.ipv4.tcp_rmem` is [16000000,131072,4096]; it must be three ascending sizes",
-    ),
-    "a transfer of nothing": (
-        flow("transport: tcp, app: {kind: transfer, size: 0B}"),
-        "11: flows.f.app: a transfer of no bytes is complete before it begins",
-    ),
-    "a router that serves": (
-        (("server: b", "server: r"),),
-        "11: flows.f.server: the server is `r`, which is a router: only hosts send and receive",
-    ),
-    "a placeholder without its end": (
-        (('cc: "${cc}"', 'cc: "${cc"'), ("matrix: {cc: [cubic, reno]}\n", "")),
-        '11: flows.f.cc: "${cc" begins a placeholder that does not end: write it as "${name}", with both braces',
     ),
     "an address that cannot be reached": (
         (
@@ -320,17 +244,20 @@ WRONG: dict[str, tuple[Changes, str]] = {
         "9: topology.links.l2.both: codel counts packets: give its queue in packets",
     ),
     # Runs that would take hours and gigabytes.
-    "a hundred thousand flows": (flow("transport: tcp, count: 100000"), "11: flows.f.count: 100000 is too large; the most is 10000"),
-    "no flow at all": (flow("transport: tcp, count: 0"), "11: flows.f.count: 0 is too small; the least is 1"),
-    "a sample a microsecond": (
-        (("seeds: 1", "seeds: 1\nmeasure: {series: 1us}"),),
-        "15: measure.series: every 1us of 2s makes 2,000,000 samples of every subflow and link; the most is 1,000,000",
-    ),
     "a run of eleven years": (
         (("duration: 2s", "duration: 100000h"),),
         "12: duration: every 100ms of 360000000s makes 3,600,000,000 samples of every subflow and link; the most is 1,000,000",
     ),
 }
+
+# What newcomers did, and this is said of in the same words (tests/data/newcomers.yaml).
+NEWCOMERS = """
+scheduler on tcp; path manager on tcp; cc on udp; unknown scheduler; change with nothing; changes unordered; change after end; duration
+1ns; huge rate; tiny rate 1bit; link without rate anywhere; jitter > delay; queue 100 B tiny; series 0; mtu 0; sysctl rmem one; sysctl
+rmem reversed; transfer 0; server is router; unclosed placeholder; count 100000; count 0; series 1ns
+"""
+_CASES = {case["did"]: case for case in yaml.safe_load((Path(__file__).parents[1] / "data" / "newcomers.yaml").read_text(encoding="utf-8"))}
+WRONG |= {name: (_CASES[name]["replace"], _CASES[name]["says"]) for name in " ".join(NEWCOMERS.split()).split("; ")}
 
 
 def changed(changes: Changes) -> str:
