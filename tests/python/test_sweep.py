@@ -522,23 +522,6 @@ def test_building_kernels_is_for_other_machines_and_the_linux_engine(tmp_path: P
 # --- what machines say, without machines
 
 
-def test_a_fault_of_a_machine_is_tried_elsewhere_and_one_of_every_machine_is_told() -> None:
-    tried: dict[str, int] = {}
-
-    def answer(task: Task) -> Finished | Failed:
-        tried[task.key] = tried.get(task.key, 0) + 1
-        full = Failed(key=task.key, fault=Fault.MACHINE, sentence="no space left on device", machine="one")
-        always = "rate=5mbit" in task.label
-        return full if always or tried[task.key] == 1 else Finished(key=task.key, files={}, seconds=0.1)
-
-    runs = [run for run in plan(study(STUDY.replace("seeds: 3", "seeds: 1"))).runs if run.baseline is None]
-    ends = sweep_with(runs, FakeClient(answer))
-    assert sorted(end.key for end in ends) == sorted(run.key for run in runs)
-    told = {end.key: end.sentence for end in ends if isinstance(end, Failed)}
-    assert told == {run.key: "no space left on device" for run in runs if run.parameters["rate"] == "5mbit"}
-    assert tried == {run.key: 3 if run.key in told else 2 for run in runs}
-
-
 def test_a_worker_that_cannot_begin_a_chunk_ends_no_sweep_and_keeps_none_going() -> None:
     def answer(task: Task) -> Finished | Failed:
         raise ModuleNotFoundError("No module named 'polypath'")

@@ -6,20 +6,17 @@ import re
 import signal
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 from dask_cluster import cluster_in
-from distributed.scheduler import KilledWorker
 from sweep_data import LONGER, STUDY, FakeClient, FakeFuture, study
 
 from polypath import customcc
 from polypath.engines import EngineError, find
 from polypath.results import execute, plan
 from polypath.study import Run, StudyError
-from polypath.sweep import DaskPlace, Failed, Finished, _dask
+from polypath.sweep import DaskPlace, Finished, _dask
 from polypath.sweep._chunks import Chunk
-from polypath.sweep._finished import DIED
 
 
 def test_a_machine_that_hangs_is_left_behind(tmp_path: Path) -> None:
@@ -122,53 +119,24 @@ class TwoMachines(FakeClient):
         self.cancelled += [future.key for future in futures]
 
 
-@pytest.fixture
-def sweep(monkeypatch: pytest.MonkeyPatch) -> tuple[TwoMachines, _dask._Sweep]:
-    """Of one run, which is overdue at once."""
+def test_a_chunk_that_waits_for_a_machine_that_is_gone_is_sent_to_another(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_dask, "_COUNT_S", 0.0)
     client = TwoMachines()
-    return client, _dask._Sweep(DaskPlace("nowhere:1", overdue_s=0.0), client, find("sim"), plan(study()).runs[:1], lambda state: None)
+    # Of one run, which is overdue at once.
+    work = _dask._Sweep(DaskPlace("nowhere:1", overdue_s=0.0), client, find("sim"), plan(study()).runs[:1], lambda state: None)
 
+    def look() -> None:
+        """What a sweep does each second while nothing ends."""
+        work._look_around()
+        work._hand_out()
 
-KILLED = KilledWorker("a chunk", last_worker=None, allowed_failures=3)
-
-
-def look(sweep: _dask._Sweep) -> None:
-    """What a sweep does each second while nothing ends."""
-    sweep._look_around()
-    sweep._hand_out()
-
-
-def test_a_chunk_that_waits_for_a_machine_that_is_gone_is_sent_to_another(sweep: tuple[TwoMachines, _dask._Sweep]) -> None:
-    client, work = sweep
-    look(work)
-    look(work)
+    look()
+    look()
     assert list(client.at.values()) == ["tcp://one", "tcp://two"], "the first one hangs"
     client.names[1] = "tcp://three"
-    look(work)
+    look()
     _, second, third = client.futures
     assert client.cancelled == [second]
     client.end(third)
     (end,) = work.results()
     assert isinstance(end, Finished)
-
-
-def test_a_machine_that_hangs_does_not_keep_a_run_that_kills_from_its_last_try(
-    sweep: tuple[TwoMachines, _dask._Sweep], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    client, work = sweep
-    look(work)
-    look(work)
-    hangs, kills = client.futures
-    client.futures[kills].set_exception(KILLED)
-    submit = client.submit
-
-    def killed(*arguments: Any, **more: Any) -> FakeFuture:
-        future = submit(*arguments, **more)
-        future.set_exception(KILLED)
-        return future
-
-    monkeypatch.setattr(client, "submit", killed)
-    (end,) = work.results()
-    assert (isinstance(end, Failed) and end.sentence) == DIED
-    assert client.cancelled == [hangs]

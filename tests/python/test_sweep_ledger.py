@@ -291,6 +291,13 @@ def test_a_machine_that_hangs_keeps_nobody_from_the_end() -> None:
     assert [end.sentence for end in sweep.ledger.died(sweep.sent().number)] == [DIED]
 
 
+def test_an_overdue_suspect_is_alone_at_the_second_machine_too() -> None:
+    sweep = Sweep(RUNS[:1], **DASK)
+    sweep.ledger.died(sweep.sent().number)
+    sweep.ledger.repeat(sweep.sent().number, ["one"], sweep.machines)
+    assert [end.sentence for end in sweep.ledger.died(sweep.sent().number)] == [DIED]
+
+
 # --- what others finished
 
 
