@@ -505,22 +505,27 @@ def test_commands_name_what_is_known_and_ask_for_the_rest():
 ABSENT = ("kind is unknown", "classifier not found", "No such file or directory", "must match existing qdisc", "Operation not supported")
 
 
+def at_host(*lines, folder):
+    """What these lines of shell say at a host with the devices of `PLACES`, in a network namespace of its own."""
+    if os.geteuid() or not all(map(shutil.which, ("ip", "tc", "sysctl", "unshare"))):
+        lacking("host", "a network namespace needs root, ip, tc and sysctl")
+    ready = ["set -e", "ip link set lo up"]
+    for number, path in enumerate(PLACES, start=1):
+        ready += [f"ip link add {path.device} type veth peer name peer{number}", f"ip addr add {path.address}/24 dev {path.device}"]
+        ready += [f"ip link set {path.device} up", f"ip link set peer{number} up"]
+    text = "\n".join([*ready, *lines])
+    done = subprocess.run(["unshare", "--net", "sh", "-c", text], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 @pytest.mark.parametrize(
     "setting", [replace(SHAPED, cc="bbr"), Setting(paths="pp-adv-b", cc="reno", shaped=True)], ids=lambda each: each.name
 )
 def test_the_commands_are_accepted_by_the_real_tools(setting, tmp_path):
-    if os.geteuid() or not all(map(shutil.which, ("ip", "tc", "sysctl", "unshare"))):
-        lacking("host", "a network namespace needs root, ip, tc and sysctl")
     lines = [each.line for each in commands(asked("download,upload", PLACES), setting)]
-    ready = ["ip link set lo up"]
-    for number, path in enumerate(PLACES, start=1):
-        ready += [f"ip link add {path.device} type veth peer name peer{number}", f"ip addr add {path.address}/24 dev {path.device}"]
-        ready += [f"ip link set {path.device} up", f"ip link set peer{number} up"]
     told = [f'{{ {line}; }} 2>err || {{ echo "{number}: $(cat err)"; }}' for number, line in enumerate(lines)]
-    text = "\n".join(["set -e", *ready, "set +e", *told, "true"])
-    done = subprocess.run(["unshare", "--net", "sh", "-c", text], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    refused = [line for line in done.stdout.splitlines() if line.split(":")[0].isdigit()]
+    refused = [line for line in at_host("set +e", *told, "true", folder=tmp_path).splitlines() if line.split(":")[0].isdigit()]
     wrong = [line for line in refused if not any(reason in line for reason in ABSENT)]
     assert not wrong, (wrong, lines)
     # Whatever the kernel was built without, it has MPTCP, addresses and routes.
@@ -528,31 +533,21 @@ def test_the_commands_are_accepted_by_the_real_tools(setting, tmp_path):
 
 
 def test_the_script_may_be_run_again(tmp_path):
-    if os.geteuid() or not all(map(shutil.which, ("ip", "tc", "sysctl", "unshare"))):
-        lacking("host", "a network namespace needs root, ip, tc and sysctl")
     whole = script(asked("download", PLACES), SHAPED, "host")
     # What the machine's kernel may lack is left out.
     own = [line for line in whole.splitlines() if not line.startswith(("tc ", "sysctl ", "modprobe "))]
     (tmp_path / "host.sh").write_text("\n".join(own) + "\n")
-    ready = ["set -e", "ip link set lo up"]
-    for number, path in enumerate(PLACES, start=1):
-        ready += [f"ip link add {path.device} type veth peer name peer{number}", f"ip addr add {path.address}/24 dev {path.device}"]
-        ready += [f"ip link set {path.device} up", f"ip link set peer{number} up"]
-    text = "\n".join([*ready, "sh host.sh", "sh host.sh", "ip mptcp endpoint show", "ip rule show", "ip link show"])
-    done = subprocess.run(["unshare", "--net", "sh", "-c", text], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    shown = ["ip mptcp endpoint show", "ip rule show", "ip link show"]
+    said = at_host("sh host.sh", "sh host.sh", *shown, folder=tmp_path)
     for path, table in zip(PLACES, (101, 102), strict=True):
-        assert sum("subflow" in line and path.address in line for line in done.stdout.splitlines()) == 1
-        assert done.stdout.count(f"from {path.address} lookup {table}") == 1
+        assert sum("subflow" in line and path.address in line for line in said.splitlines()) == 1
+        assert said.count(f"from {path.address} lookup {table}") == 1
     # What was taken back is as it was.
     kept = "{ ip mptcp limits show; sysctl net.ipv4.tcp_rmem; }"
     taken_back = [f"{kept} >before", "sh whole.sh 2>/dev/null", "sh whole.sh undo 2>/dev/null", f"{kept} >after", "cmp before after"]
-    shown = ["ip mptcp endpoint show", "ip rule show", "ip link show"]
-    text = "\n".join([*ready, "ip mptcp limits set subflows 1 add_addr_accepted 0", *taken_back, *shown])
     (tmp_path / "whole.sh").write_text("\n".join(line for line in whole.splitlines() if not line.startswith("tc ")) + "\n")
-    done = subprocess.run(["unshare", "--net", "sh", "-c", text], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "subflow" not in done.stdout and "lookup 10" not in done.stdout and "pp-ifb" not in done.stdout
+    said = at_host("ip mptcp limits set subflows 1 add_addr_accepted 0", *taken_back, *shown, folder=tmp_path)
+    assert "subflow" not in said and "lookup 10" not in said and "pp-ifb" not in said
     assert not list(tmp_path.glob("whole.sh.*"))
     # Each command that would fail the second time has its question.
     assert all(each.unless for each in commands(asked("download", PLACES), SHAPED) if " add " in each.line)

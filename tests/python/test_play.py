@@ -252,16 +252,23 @@ def compared(page, setting, value):
     wait_for_another(page, old, "b")
 
 
-def test_two_set_ups_are_saved_as_one_study_of_two_cells(page, polypath, tmp_path):
-    compared(page, "cc", "bbr")
+def runs_of_saved(page, polypath, folder):
+    """What `polypath run` makes of the study that the page saves."""
     with page.expect_download() as saved:
         page.click("#save")
-    assert "both set-ups" in page.inner_text("#said")
-    shutil.copy(saved.value.path(), tmp_path / "study.yaml")
-    code, _, err = polypath("run", tmp_path / "study.yaml", "--out", tmp_path / "out", "--no-report")
+    assert saved.value.suggested_filename == "study.yaml"
+    shutil.copy(saved.value.path(), folder / "study.yaml")
+    code, _, err = polypath("run", folder / "study.yaml", "--out", folder / "out", "--no-report")
     assert code == 0, err
-    (folder,) = (tmp_path / "out").glob("playground-*")
-    runs = Results.open(folder).runs
+    # Named by what the study holds, so that the next one does not write over these results.
+    (results,) = (folder / "out").glob("playground-*")
+    return Results.open(results).runs
+
+
+def test_two_set_ups_are_saved_as_one_study_of_two_cells(page, polypath, tmp_path):
+    compared(page, "cc", "bbr")
+    runs = runs_of_saved(page, polypath, tmp_path)
+    assert "both set-ups" in page.inner_text("#said")
     found = dict(zip(runs["setup"], runs["goodput_receiver_mbps"] * 1e6, strict=True))
     assert found == pytest.approx({"a": goodput(page), "b": goodput(page, "b")}, rel=1e-12)
 
@@ -325,15 +332,7 @@ def test_a_saved_study_gives_the_same_figures_with_polypath_run(page, polypath, 
         }}"""
     )
     assert goodput(page) == wanted["connection"]
-    with page.expect_download() as saved:
-        page.click("#save")
-    assert saved.value.suggested_filename == "study.yaml"
-    shutil.copy(saved.value.path(), tmp_path / "study.yaml")
-    code, _, err = polypath("run", tmp_path / "study.yaml", "--out", tmp_path / "out", "--no-report")
-    assert code == 0, err
-    # Of what it holds, so that the next study does not write over these results.
-    (folder,) = (tmp_path / "out").glob("playground-*")
-    runs = Results.open(folder).runs
+    runs = runs_of_saved(page, polypath, tmp_path)
     assert dict(zip(runs["flow"], runs["goodput_receiver_mbps"] * 1e6, strict=True)) == pytest.approx(wanted, rel=1e-12)
 
 
