@@ -55,8 +55,3 @@ def test_pyright_takes_the_examples(examples: Path) -> None:
     if find_spec("pyright") is None:
         lacking("web", "the Python package pyright is not installed")
     assert told(examples, "pyright", "--pythonpath", sys.executable) == []
-
-
-def test_what_checkers_read_is_what_the_models_take() -> None:
-    done = subprocess.run([sys.executable, "tools/inputs.py", "--check"], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")

@@ -96,7 +96,7 @@ class Ledger:
         # Runs that wait to go alone; and whoever is under suspicion, until it ends.
         self._suspects: dict[str, Run] = {}
         self._suspected: set[str] = set()
-        # By run: machines that failed at it, with and without a name, and machines that died of it when it was alone.
+        # By run: machines that failed at it, how often one did, and how many died of it when it was alone.
         self._failed_at: defaultdict[str, set[str]] = defaultdict(set)
         self._tries: Counter[str] = Counter()
         self._deaths: Counter[str] = Counter()
@@ -172,8 +172,7 @@ class Ledger:
                     continue
             self._end(end.key)
             ends.append(end)
-        for runs in again.values():
-            self._retry(runs)
+        self._again.extend(_Again(runs=trusted) for runs in again.values() if (trusted := self._trusted(runs)))
         return ends
 
     def raised(self, number: int, sentence: str) -> list[Finished | Failed]:
@@ -202,14 +201,14 @@ class Ledger:
     def back(self, number: int) -> None:
         """A chunk came back, and nothing is known of its runs."""
         if (sent := self._removed(number)) is not None:
-            self._put_back(self._open(sent.runs))
+            self.queue.back(reversed(self._trusted(self._open(sent.runs))))
 
     def all_back(self) -> None:
         """Everything that was on its way is lost, and nothing is known of it."""
         runs = {run.key: run for sent in self._sent.values() for run in self._open(sent.runs)}
         self._sent.clear()
         self._repeated = 0
-        self._put_back(list(runs.values()))
+        self.queue.back(reversed(self._trusted(list(runs.values()))))
 
     def take_back(self, machines: Collection[str]) -> list[int]:
         """Takes back chunks that would keep the sweep from its end, and names them.
@@ -222,7 +221,7 @@ class Ledger:
         taken = gone if any(awaited.values()) else list(self._sent)
         for number in taken:
             self._removed(number)
-            self._put_back(awaited[number])
+            self.queue.back(reversed(self._trusted(awaited[number])))
         return taken
 
     def overdue(self, now: float, least_s: float, times: float) -> list[int]:
@@ -279,19 +278,10 @@ class Ledger:
         sent.among = (frozenset(machines()) - avoid or None) if avoid else None
         return Assignment(number=number, runs=runs, among=sent.among, avoid=frozenset(avoid) if sent.among else frozenset())
 
-    def _retry(self, runs: Sequence[Run]) -> None:
-        """Puts runs before all others; suspects stay alone."""
-        for run in runs:
-            if run.key in self._suspected:
-                self._suspects[run.key] = run
-        if others := [run for run in runs if run.key not in self._suspected]:
-            self._again.append(_Again(runs=others))
-
-    def _put_back(self, runs: Sequence[Run]) -> None:
-        for run in runs:
-            if run.key in self._suspected:
-                self._suspects[run.key] = run
-        self.queue.back(run for run in reversed(runs) if run.key not in self._suspected)
+    def _trusted(self, runs: Sequence[Run]) -> list[Run]:
+        """Those that may go out with others. Suspects among them wait to go alone."""
+        self._suspects |= {run.key: run for run in runs if run.key in self._suspected}
+        return [run for run in runs if run.key not in self._suspected]
 
     def _removed(self, number: int) -> _Sent | None:
         """The chunk, which is on its way no more; None if it was taken back before."""
