@@ -55,10 +55,12 @@ impl Policy for Linux {
     }
 
     fn on_probe_sent(&mut self, _now: Instant, _size: Bytes) {
+        debug_assert!(!self.is_probe_out, "one probe is in the network at a time");
         self.is_probe_out = true;
     }
 
     fn on_probe_acked(&mut self, _now: Instant, size: Bytes) {
+        debug_assert!(size >= self.low, "a probe is no shorter than what passes");
         (self.low, self.is_probe_out) = (size, false);
     }
 

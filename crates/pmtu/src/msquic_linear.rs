@@ -60,6 +60,7 @@ impl Policy for MsquicLinear {
             }
             (self.complete_until, self.lost) = (None, 0);
         }
+        debug_assert!(self.current < self.next_size(), "a probe is longer than what passes");
         Some(self.next_size())
     }
 
@@ -77,6 +78,7 @@ impl Policy for MsquicLinear {
     fn on_probe_lost(&mut self, now: Instant, _size: Bytes) {
         self.is_probe_out = false;
         self.lost += 1;
+        debug_assert!(self.lost <= MAX_PROBES, "the search is over after the last probe");
         if self.lost == MAX_PROBES {
             self.complete_until = Some(now + RAISE_AFTER);
         }

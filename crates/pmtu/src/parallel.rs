@@ -136,6 +136,7 @@ impl Parallel {
             self.lost[place] = size;
             self.lost_count = (self.lost_count + 1).min(MAX_PROBES);
         }
+        debug_assert!(self.lost().is_sorted() && self.lost().iter().all(|&lost| lost > self.low), "what passes is not among the lost");
     }
 
     /// Losses of what passes were chance.
@@ -143,6 +144,7 @@ impl Parallel {
         let passed = self.lost().partition_point(|&lost| lost <= self.low);
         self.lost.rotate_left(passed);
         self.lost_count -= passed;
+        debug_assert!(self.suspect() > self.low, "what passes is not suspected");
     }
 
     fn take_out(&mut self, size: u64) {
@@ -246,10 +248,13 @@ impl Policy for Parallel {
         let wanted = |size: u64| candidates.iter().filter(|&&other| other == Some(size)).count();
         let is_out = |size: u64| self.out().iter().filter(|&&out| out == size).count();
         let mut sizes = candidates.iter().flatten().copied();
-        sizes.find(|&size| is_out(size) < wanted(size) && self.affords(now, size, path)).map(Bytes::new)
+        let size = sizes.find(|&size| is_out(size) < wanted(size) && self.affords(now, size, path));
+        debug_assert!(size.is_none_or(|size| self.low < size && size <= self.ceiling), "a probe tells something new");
+        size.map(Bytes::new)
     }
 
     fn on_probe_sent(&mut self, _now: Instant, size: Bytes) {
+        debug_assert!(self.out_count < AT_ONCE, "there is room for a probe where one is wanted");
         self.spent += size.get();
         if self.out_count < AT_ONCE {
             self.out[self.out_count] = size.get();

@@ -68,6 +68,7 @@ impl Policy for QuicGo {
         // Smaller ones were lost by chance.
         let mut larger = self.lost.into_iter().flatten().filter(|&lost| lost > size);
         self.lost = [(); LOST].map(|()| larger.next());
+        debug_assert!(self.max() >= self.min, "the search stays between its ends");
     }
 
     fn on_probe_lost(&mut self, _now: Instant, size: Bytes) {
@@ -76,6 +77,7 @@ impl Policy for QuicGo {
             self.lost[place..].rotate_right(1);
             self.lost[place] = Some(size);
         }
+        debug_assert!(self.lost.iter().flatten().is_sorted(), "the smallest size that was lost stands first");
     }
 
     fn on_probe_forgotten(&mut self, _size: Bytes) {

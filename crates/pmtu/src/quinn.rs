@@ -147,6 +147,7 @@ impl<const SAME_SIZE_COUNTS: bool> Policy for QuinnRule<SAME_SIZE_COUNTS> {
                 range.lost = 0;
                 range.next = range.advance(false);
             }
+            debug_assert!(range.lost < MAX_PROBES, "a size is tried so often and no more");
         }
     }
 
@@ -175,6 +176,7 @@ impl<const SAME_SIZE_COUNTS: bool> Policy for QuinnRule<SAME_SIZE_COUNTS> {
             return;
         }
         self.suspicious_bursts += 1;
+        debug_assert!(self.suspicious_bursts <= BLACK_HOLE_BURSTS + 1, "the burst that shows a black hole ends the search");
         if self.suspicious_bursts > BLACK_HOLE_BURSTS {
             (self.current, self.suspicious_bursts) = (base, 0);
             self.phase = Phase::Complete(now + BLACK_HOLE_COOLDOWN);

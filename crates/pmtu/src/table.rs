@@ -46,6 +46,7 @@ impl Table {
             self.lost = [0; SIZES.len()];
             self.complete_until = Some(now + RAISE_AFTER);
         }
+        debug_assert!(self.lost.iter().all(|&count| count < MAX_PROBES), "what was lost so often ends the search");
     }
 
     fn note_acked(&mut self, size: Bytes) {

@@ -53,6 +53,10 @@ impl WeightedTurns {
             counts[least] += 1;
             round.push(PathId(least as u8));
         }
+        debug_assert!(
+            counts.iter().zip(weights).all(|(count, weight)| count * common == *weight),
+            "a round gives each path the turns of its weight"
+        );
         Some(Self { round: round.into(), next: 0, batch, taken: 0 })
     }
 
@@ -72,6 +76,7 @@ impl Distribution for WeightedTurns {
                 self.next = (self.next + 1) % self.round.len();
                 self.taken = 0;
             }
+            debug_assert!(self.taken < self.batch, "a turn that is used up is passed on");
             if live {
                 return Some(path);
             }

@@ -325,6 +325,7 @@ impl Earliest {
         self.answered &= !blind;
         let path = &mut self.paths[usize::from(path.0)];
         let bytes = len.get() + HEADERS;
+        debug_assert!(path.waiting >= bytes, "a packet was counted when it took its path");
         path.waiting = path.waiting.saturating_sub(bytes);
         if blind {
             path.forget(path.sent.len());
@@ -337,9 +338,11 @@ impl Earliest {
         if path.sent.len() == REMEMBERED {
             path.forget(1);
         }
+        debug_assert!(path.sent.back().is_none_or(|last| last.at <= now), "packets of a path leave one after the other");
         let predicted = path.free_at.since(now).as_nanos() as i64;
         path.sent.push_back(Sent { seq, at: now, count: path.count, predicted, moved: path.moved, bytes });
         path.unreported += bytes;
+        debug_assert!(path.sent.len() <= REMEMBERED, "the oldest packet gives way to a new one");
     }
 
     /// A path is left: what was to be sent on it does not wait any more.
@@ -384,6 +387,7 @@ impl Earliest {
     pub fn on_received(&mut self, now: Instant, arrived: Instant, path: PathId, seq: Seq, len: Bytes) {
         self.used_at = Some(now);
         let receiver = &mut self.paths[usize::from(path.0)].receiver;
+        debug_assert!(arrived <= now, "a packet is read after it came");
         receiver.packets = receiver.packets.wrapping_add(1);
         receiver.bytes = receiver.bytes.wrapping_add((len.get() + HEADERS) as u32);
         receiver.latest = Some((seq.get(), micros(arrived)));
@@ -410,6 +414,7 @@ impl Earliest {
         let path = &mut self.paths[usize::from(path.0)];
         let (receiver, sent_us) = (&mut path.receiver, micros(now));
         receiver.unreported = 0;
+        debug_assert!(path.reported_at <= now, "a report follows the one before it");
         path.reported_at = now;
         if path.free_at <= now && path.waiting == 0 && path.sent.is_empty() {
             path.clean_us = Some(sent_us);
@@ -479,6 +484,7 @@ impl Path {
     /// So many packets need no report any more.
     fn forget(&mut self, count: usize) {
         self.unreported -= self.sent.drain(..count).map(|sent| sent.bytes).sum::<u64>();
+        debug_assert_eq!(self.unreported == 0, self.sent.is_empty(), "bytes are forgotten with their packets");
     }
 
     /// When the first packet that waits for it may be sent, as the model has it.
@@ -530,6 +536,10 @@ impl Path {
             self.allowed += place as u64 + 1;
         }
         self.forget(place + 1);
+        debug_assert!(
+            self.sent.front().is_none_or(|next| next.count == sent.count.wrapping_add(1)),
+            "packets are remembered without a gap"
+        );
         Some(sent)
     }
 

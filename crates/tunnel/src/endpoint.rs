@@ -150,6 +150,7 @@ impl<P> Endpoint<P> {
     /// Both ends have sent so many packets before this run: the next one has this number and the turn behind theirs. To be called before
     /// anything else.
     pub fn begin_after(&mut self, packets: u32) {
+        debug_assert!(self.paths.iter().all(|path| *path == PathCounters::default()), "nothing has passed the tunnel yet");
         for _ in 0..packets {
             match &mut self.spreader {
                 Spreader::Turns(turns) => _ = turns.pick(0, &self.usable),
@@ -175,6 +176,7 @@ impl<P> Endpoint<P> {
             self.unsent += 1;
             return false;
         };
+        debug_assert!(self.usable[usize::from(path.0)], "a packet takes a path that it may take");
         let seq = self.next;
         self.next = seq.map(|seq| seq + 1);
         if let (Spreader::Earliest(_), Some(seq)) = (&self.spreader, seq) {
@@ -295,6 +297,7 @@ impl<P> Endpoint<P> {
 
     /// The same of a message that came at `arrived`, a moment ago, and has been read now.
     pub fn handle_arrived(&mut self, now: Instant, arrived: Instant, path: PathId, len: Bytes, message: Message<P>) {
+        debug_assert!(arrived <= now, "a message is read after it came");
         let Some(counters) = self.paths.get_mut(usize::from(path.0)) else { return };
         match message {
             Message::Keepalive => {
@@ -365,6 +368,7 @@ impl<P> Endpoint<P> {
         if self.reorder.poll_timeout() <= now {
             self.reorder.handle_timeout(now);
         }
+        debug_assert!(self.poll_timeout() > now, "what was due is done");
     }
 
     #[inline]
@@ -415,6 +419,8 @@ impl<P> Endpoint<P> {
         }
         let left: Vec<usize> = (0..usable.len()).filter(|&path| self.usable[path] && !usable[path]).collect();
         self.usable = usable;
+        debug_assert!(self.usable.iter().zip(&self.up).all(|(usable, up)| *up || !usable), "no packet takes a path that is down");
+        debug_assert_eq!(self.usable.contains(&true), self.up.contains(&true), "while a path is up, packets may take one");
         for path in left {
             self.move_waiting(now, PathId(path as u8));
         }
@@ -431,6 +437,7 @@ impl<P> Endpoint<P> {
                 None => self.unsent += 1,
             }
         }
+        debug_assert!(self.waiting[usize::from(path.0)].is_empty(), "nothing waits for a path that is left");
         self.release(now);
     }
 

@@ -141,7 +141,9 @@ impl Keepalive {
                 self.changes.push_back(Change { path: PathId(number as u8), up: false });
             }
         }
+        debug_assert!(self.to_send.len() <= self.paths.len(), "a path gets one keepalive at a time");
         self.note_timeout();
+        debug_assert!(self.timeout > now, "what was due is done");
     }
 
     fn note_timeout(&mut self) {

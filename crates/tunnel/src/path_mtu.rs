@@ -143,6 +143,7 @@ impl PathMtus {
         if let Some(sent) = searched.sent.remove(place) {
             searched.search.on_probe_lost(now, sent.size);
         }
+        debug_assert!(searched.out <= searched.sent.len(), "the probes of a round are remembered");
         self.go_on(now, path);
     }
 
@@ -164,6 +165,7 @@ impl PathMtus {
                 self.go_on(now, PathId(number as u8));
             }
         }
+        debug_assert!(self.poll_timeout() > now, "what was due is done");
     }
 
     /// Begins a round on a path if one is due.
@@ -180,6 +182,8 @@ impl PathMtus {
             }
             searched.sent.push_back(Sent { id, size, at: now, answered: false, searches });
             searched.out += 1;
+            debug_assert!(searched.out <= REMEMBERED, "the probes of a round are remembered");
+            debug_assert!(size <= searched.path.bounds.ceiling, "no probe is longer than its interface takes");
             self.to_send.push_back((path, Probe { is_answer: false, size: size.get() as u16, id }));
         };
         send(Bytes::ZERO, false, searched);
@@ -273,6 +277,7 @@ impl Searched {
                 break;
             }
         }
+        debug_assert!(self.search.largest() < size || size <= self.path.bounds.floor, "a size that does not pass is left");
         (self.failed, self.settled) = (0, true);
     }
 }

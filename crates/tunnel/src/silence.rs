@@ -43,6 +43,7 @@ impl Silence {
             self.usual = [(0, Duration::ZERO), self.usual[0]];
             self.period_began = now;
         }
+        debug_assert!(self.others == 0 || self.since <= now, "a pause has begun before it ends");
         let (packets, time) = &mut self.usual[0];
         *packets = (*packets).max(self.others);
         if self.others >= TELLING {

@@ -137,6 +137,7 @@ impl<P> Buffer<P> {
                 let first = self.first_held().unwrap_or(number);
                 self.release_through(now, first, Why::Room);
             }
+            debug_assert!(self.held.len() <= self.capacity, "there is room for what waits");
         } else {
             self.deliver(packet);
         }
@@ -149,6 +150,7 @@ impl<P> Buffer<P> {
             self.release_through(now, last, Why::Room);
         }
         self.given_up = Ranges::default();
+        debug_assert!(self.held.is_empty(), "nothing of the old numbers waits");
         self.arrivals.clear();
         self.expected = number;
         self.given_up.add(number.saturating_sub(self.near)..number, self.near);
@@ -212,6 +214,7 @@ impl<P> Buffer<P> {
     }
 
     fn count_hold(&mut self, now: Instant, since: Instant) {
+        debug_assert!(since <= now, "a packet leaves after it came");
         self.counters.hold_time += now.since(since);
     }
 
@@ -232,6 +235,8 @@ impl<P> Buffer<P> {
         while self.arrivals.front().is_some_and(|&(_, number)| number < self.expected) {
             self.arrivals.pop_front();
         }
+        debug_assert!(self.first_held().is_none_or(|first| first > self.expected), "what waits lies beyond a gap");
+        debug_assert!(self.held.len() <= self.arrivals.len(), "the arrival of what waits is known");
     }
 }
 
@@ -251,6 +256,7 @@ struct Ranges {
 impl Ranges {
     /// Adds numbers that are greater than all that are there. Of more than `most` the least are forgotten.
     fn add(&mut self, numbers: Range<u64>, most: u64) {
+        debug_assert!(self.ends.last_key_value().is_none_or(|(_, &end)| end <= numbers.start), "ranges do not overlap");
         if !numbers.is_empty() {
             self.count += numbers.end - numbers.start;
             self.ends.insert(numbers.start, numbers.end);
@@ -263,6 +269,7 @@ impl Ranges {
                 self.ends.insert(start + dropped, end);
             }
         }
+        debug_assert!(self.count <= most, "the least numbers are forgotten");
     }
 
     fn around(&self, number: u64) -> Option<Range<u64>> {
@@ -284,6 +291,7 @@ impl Ranges {
             }
         }
         self.count -= 1;
+        debug_assert_eq!(self.count == 0, self.ends.is_empty(), "numbers are counted with their ranges");
         true
     }
 }

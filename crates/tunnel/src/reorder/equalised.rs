@@ -76,6 +76,8 @@ impl<P> Rule<P> for Equalised<P> {
         if self.held.len() > self.capacity {
             self.deliver_first(now);
         }
+        debug_assert!(self.held.len() <= self.capacity, "there is room for what waits");
+        debug_assert_eq!(self.arrived, self.counters.delivered + self.held.len() as u64, "what came waits or was given on");
         self.handle_timeout(now);
     }
 

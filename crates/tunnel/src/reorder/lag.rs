@@ -47,6 +47,7 @@ impl Lags {
             self.restart();
         }
         let lag = if self.frontier.back().is_none_or(|&(last, _)| number > last) {
+            debug_assert!(self.frontier.back().is_none_or(|&(_, came)| came <= now), "times grow with numbers");
             self.frontier.push_back((number, now));
             if self.frontier.len() > REMEMBERED {
                 self.frontier.pop_front();

@@ -174,6 +174,7 @@ impl<P> Rule<P> for Reorder<P> {
 
     fn handle_timeout(&mut self, now: Instant) {
         each!(self, rule => rule.handle_timeout(now));
+        debug_assert!(self.poll_timeout() > now, "what was due is done");
     }
 
     fn begin_at(&mut self, first: Seq) {

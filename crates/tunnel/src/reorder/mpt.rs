@@ -144,6 +144,7 @@ impl<P> Mpt<P> {
             next += 1;
         }
         self.forget_left();
+        debug_assert!(self.table.held as usize <= self.arrivals.len(), "the arrival of what is held is known");
         given_up
     }
 
@@ -202,6 +203,7 @@ impl<P> Rule<P> for Mpt<P> {
             self.counters.duplicates += 1;
             return;
         }
+        debug_assert!(self.in_window(number), "what lay outside has moved the window or is dropped");
         if number != self.expected {
             self.arrivals.push_back((now, number));
             if self.arrivals.len() == 1 {

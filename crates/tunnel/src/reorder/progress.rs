@@ -53,6 +53,8 @@ impl Path {
             self.greatest.copy_within(place..GREATEST - 1, place + 1);
             self.greatest[place] = number;
         }
+        debug_assert!(self.greatest.is_sorted_by(|a, b| a >= b), "the greatest number stands first");
+        debug_assert!(self.moved < GREATEST, "a move is remembered as far as numbers are");
     }
 
     /// Whatever it has not delivered below this number it has lost.
