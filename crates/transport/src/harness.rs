@@ -4,13 +4,30 @@
 //! that what no byte carries is lost. Each direction of a path has a rate, a queue and a delay, and scripts: closures that say of each
 //! segment whether it arrives, is lost or is held back, and that may change it. Loss, reordering, a small MTU and marks are such closures.
 
+use crate::stack::{STACKS, Stack};
 use crate::tcp::{Context, Socket};
 use crate::{End, Transmit, Transmits, mptcp};
 use polypath_base::{Bytes, Duration, Instant, PathId, Rng};
 use polypath_wire::{Envelope, Segment};
+use proptest::strategy::Strategy;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::rc::Rc;
+
+/// A kernel of the table; a failed case shows its name and not its 61 properties.
+#[derive(Copy, Clone)]
+pub(crate) struct Kernel(pub &'static Stack);
+
+impl fmt::Debug for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.name)
+    }
+}
+
+/// What properties are tried with: every kernel of the table.
+pub(crate) fn any_kernel() -> impl Strategy<Value = Kernel> {
+    proptest::sample::select(&STACKS).prop_map(Kernel)
+}
 
 /// Who sends: index of a path's directions, and of [`Sent::end`].
 pub(crate) const CLIENT: usize = 0;
@@ -106,6 +123,8 @@ pub(crate) enum Fate {
     Lost,
     /// It arrives, this much later than rate, queue and delay say.
     HeldBack(Duration),
+    /// It arrives, and once more this much later.
+    Twice(Duration),
 }
 
 /// Decides over segments of a direction.
@@ -160,16 +179,17 @@ impl Direction {
         self.departures.len()
     }
 
-    /// When a segment that enters at `now` arrives; `None` if it is lost.
-    fn pass(&mut self, now: Instant, segment: &mut Segment, rng: &mut Rng) -> Option<Instant> {
+    /// When a segment that enters at `now` arrives, and when it does once more; `None` if it is lost.
+    fn pass(&mut self, now: Instant, segment: &mut Segment, rng: &mut Rng) -> Option<(Instant, Option<Instant>)> {
         let mut crossing = Crossing { now, number: self.segments, data_number: self.data_segments, segment, rng };
         self.segments += 1;
         self.data_segments += u64::from(crossing.segment.len > 0);
         let fate = self.scripts.iter().map(|script| script(&mut crossing)).find(|&fate| fate != Fate::Arrives);
-        let held = match fate {
+        let (held, again) = match fate {
             Some(Fate::Lost) => return None,
-            Some(Fate::HeldBack(held)) => held,
-            Some(Fate::Arrives) | None => Duration::ZERO,
+            Some(Fate::HeldBack(held)) => (held, None),
+            Some(Fate::Twice(later)) => (Duration::ZERO, Some(later)),
+            Some(Fate::Arrives) | None => (Duration::ZERO, None),
         };
         if self.queued(now) >= self.queue {
             return None;
@@ -178,7 +198,8 @@ impl Direction {
         self.payload += u64::from(segment.len);
         let departure = self.departures.back().map_or(now, |&at| at.max(now)) + Duration::from_nanos(bytes * self.ns_per_byte);
         self.departures.push_back(departure);
-        Some(departure + self.delay + held)
+        let arrival = departure + self.delay + held;
+        Some((arrival, again.map(|later| arrival + later)))
     }
 }
 
@@ -303,7 +324,8 @@ impl<C: Endpoint, S: Endpoint> Net<C, S> {
                 if self.keep_log {
                     self.log.push(Sent { at: self.now, end, path, segment });
                 }
-                if let Some(at) = self.paths[usize::from(path.0)][end].pass(self.now, &mut segment, &mut self.rng) {
+                let passed = self.paths[usize::from(path.0)][end].pass(self.now, &mut segment, &mut self.rng);
+                for at in passed.into_iter().flat_map(|(at, again)| std::iter::once(at).chain(again)) {
                     self.sent += 1;
                     self.under_way.insert((at, self.sent), (1 - end, path, segment));
                 }

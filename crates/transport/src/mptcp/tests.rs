@@ -5,7 +5,9 @@ mod bytes;
 
 use super::path_manager::{Endpoint, Endpoints, Ndiffports, PathManager};
 use super::{Config, Connection, Interface};
-use crate::harness::{CLIENT, Direction, Net, SERVER, Sent, change, down, lose, lose_at_random, lose_if, through_bytes};
+use crate::harness::{
+    CLIENT, Direction, Kernel, Net, SERVER, Sent, any_kernel, change, down, lose, lose_at_random, lose_if, through_bytes,
+};
 use crate::stack::{LINUX_6_12_117, MPTCP_0_96_LINUX_5_4_188, MptcpVersion, PushOrder, Stack};
 use crate::{Settings, Transmit};
 use polypath_base::{Bytes, DataSeq, Duration, Instant, PathId, Rng, Seq};
@@ -398,7 +400,7 @@ fn a_join_with_a_wrong_code_is_refused() {
 /// A connection of random kind over random paths.
 #[derive(Clone, Debug)]
 struct Chaos {
-    v0: bool,
+    kernel: Kernel,
     scheduler: usize,
     paths: Vec<(u64, u64, usize, u32, u32)>,
     dying: Option<(usize, u64)>,
@@ -418,7 +420,7 @@ mod property {
         let path = (1_u64..60, 1_u64..60, 3_usize..150, 0_u32..6, 0_u32..4);
         let paths = prop::collection::vec(path, 1..4);
         (
-            any::<bool>(),
+            any_kernel(),
             0_usize..Scheduler::NAMES.len(),
             paths,
             prop::option::of((0_usize..3, 0_u64..1500)),
@@ -428,8 +430,8 @@ mod property {
             any::<u64>(),
             prop::option::of(50_u64..1500),
         )
-            .prop_map(|(v0, scheduler, paths, dying, bytes, read_ms, rmem, seed, removed_after_ms)| Chaos {
-                v0,
+            .prop_map(|(kernel, scheduler, paths, dying, bytes, read_ms, rmem, seed, removed_after_ms)| Chaos {
+                kernel,
                 scheduler,
                 // One path that neither dies nor goes away is enough to finish on.
                 dying: dying.filter(|_| paths.len() > 1),
@@ -446,7 +448,7 @@ mod property {
         #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
         #[test]
         fn every_byte_arrives_once_whatever_happens_to_paths(c in chaos()) {
-            let mut settings = settings(if c.v0 { &MPTCP_0_96_LINUX_5_4_188 } else { &LINUX_6_12_117 });
+            let mut settings = settings(c.kernel.0);
             settings.read_period = Duration::from_millis(c.read_ms);
             settings.rmem[2] = Bytes::from_u32(c.rmem);
             let paths: Vec<_> = c.paths.iter().enumerate().map(|(k, &(delay, mbit, queue, loss, ack_loss))| {
@@ -495,13 +497,13 @@ mod property {
         /// Of a burst only the first segment is written whole: the others must come out as if each had been.
         #[test]
         fn a_burst_written_in_place_is_the_burst_handed_out_by_value(
-            v0 in any::<bool>(),
+            kernel in any_kernel(),
             mbit in 1_u64..300,
             delay_ms in 1_u64..40,
             loss in prop_oneof![Just(0.0), Just(1.0 / 256.0), Just(1.0 / 32.0)],
             bytes in 1_u64..4_000_000,
         ) {
-            let settings = Settings { stack: if v0 { &MPTCP_0_96_LINUX_5_4_188 } else { &LINUX_6_12_117 }, ..Settings::default() };
+            let settings = Settings { stack: kernel.0, ..Settings::default() };
             let logs = [false, true].map(|in_place| {
                 let direction = Direction::new(delay_ms, mbit, 60).scripted(lose_at_random(loss));
                 let path = [direction.clone(), direction];

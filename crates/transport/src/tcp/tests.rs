@@ -2,7 +2,7 @@
 
 use super::{CaState, Config, Context, Socket, State};
 use crate::Settings;
-use crate::harness::{self, CLIENT, Direction, SERVER, down, hold_back, lose, lose_data};
+use crate::harness::{self, CLIENT, Direction, SERVER, any_kernel, down, hold_back, lose, lose_data};
 use crate::stack::{LINUX_6_12_117, MPTCP_0_96_LINUX_5_4_188};
 use polypath_base::{Bytes, Duration, Instant, Seq};
 use polypath_pmtu::MtuSearch;
@@ -554,11 +554,10 @@ proptest::proptest! {
         queue in 5usize..200,
         sack: bool,
         timestamps: bool,
-        v0: bool,
+        kernel in any_kernel(),
         mtu_probing in 0u8..3,
     ) {
-        let stack = if v0 { &MPTCP_0_96_LINUX_5_4_188 } else { &LINUX_6_12_117 };
-        let mut net = connect(cc, Settings { stack, sack, timestamps, mtu_probing, ..Settings::default() });
+        let mut net = connect(cc, Settings { stack: kernel.0, sack, timestamps, mtu_probing, ..Settings::default() });
         net.paths[0][CLIENT].queue = queue;
         net.paths[0][CLIENT].script(lose_data(lost));
         net.paths[0][CLIENT].script(hold_back(held.into_iter().map(|(n, ms)| (n, Duration::from_millis(ms)))));

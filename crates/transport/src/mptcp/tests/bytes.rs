@@ -95,9 +95,9 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn no_packet_of_a_peer_panics_or_wraps(v0 in any::<bool>(), end in 0..2_usize, all in prop::collection::vec(mutated(), 1..40)) {
+    fn no_packet_of_a_peer_panics_or_wraps(kernel in any_kernel(), end in 0..2_usize, all in prop::collection::vec(mutated(), 1..40)) {
         let packets = packets();
-        let mut net = hostile::established(if v0 { &MPTCP_0_96_LINUX_5_4_188 } else { &LINUX_6_12_117 });
+        let mut net = hostile::established(kernel.0);
         let end = if end == CLIENT { &mut net.client } else { &mut net.server };
         let mut now = net.now;
         for mutated in &all {

@@ -124,8 +124,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn no_option_of_a_peer_panics_or_wraps(v0 in any::<bool>(), end in 0..2_usize, segments in prop::collection::vec(forged(), 1..40)) {
-        let mut net = established(if v0 { &MPTCP_0_96_LINUX_5_4_188 } else { &LINUX_6_12_117 });
+    fn no_option_of_a_peer_panics_or_wraps(kernel in any_kernel(), end in 0..2_usize, segments in prop::collection::vec(forged(), 1..40)) {
+        let mut net = established(kernel.0);
         let end = if end == CLIENT { &mut net.client } else { &mut net.server };
         let mut now = net.now;
         for forged in &segments {

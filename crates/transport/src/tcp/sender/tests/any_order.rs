@@ -1,6 +1,7 @@
 //! Any order of what can happen.
 
 use super::*;
+use crate::harness::any_kernel;
 use proptest::prelude::*;
 
 /// Numbers choose segments, reduced to those that there are.
@@ -79,12 +80,10 @@ proptest! {
 
     /// Whatever is lost, late or reported twice: counters are right, a timer runs, and all arrives in the end.
     #[test]
-    fn all_arrives_in_the_end(steps in proptest::collection::vec(step(), 1..60), probes: bool, old: bool) {
+    fn all_arrives_in_the_end(steps in proptest::collection::vec(step(), 1..60), probes: bool, kernel in any_kernel()) {
         let mut test = TestSender::with(|settings| {
             settings.tail_loss_probe = probes;
-            if old {
-                settings.stack = &MPTCP_0_96_LINUX_5_4_188;
-            }
+            settings.stack = kernel.0;
         });
         let mut peer = Peer::default();
         let mut ms = 0;
