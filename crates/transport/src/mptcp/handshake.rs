@@ -165,11 +165,9 @@ impl Connection {
     /// RFC 8684 section 3.7: without MP_CAPABLE from the peer the connection is plain TCP.
     #[cold]
     fn fall_back(&mut self, now: Instant) {
-        self.phase = Phase::Fallback;
-        self.subflows[INITIAL].confirmed = true;
+        self.become_plain_tcp();
         let (space, window) = self.first_window();
         self.rx.start(now, DataSeq::default(), space, window);
-        self.subflows[INITIAL].socket.end_mptcp();
         self.tx.window_end = self.tx.una + self.subflows[INITIAL].socket.tx.peer_window().get();
         self.write(now);
     }
@@ -188,6 +186,14 @@ impl Connection {
             self.close_subflow(now, i);
             return false;
         }
+        self.become_plain_tcp();
+        true
+    }
+
+    /// What this end has sent as a DATA_FIN goes as a FIN now.
+    #[cold]
+    fn become_plain_tcp(&mut self) {
+        debug_assert!(self.phase != Phase::Fallback, "there is no way back");
         self.phase = Phase::Fallback;
         self.paths.stop_announcing();
         let subflow = &mut self.subflows[INITIAL];
@@ -198,7 +204,6 @@ impl Connection {
             subflow.socket.close();
         }
         self.work.mark(INITIAL);
-        true
     }
 
     /// A path that is new to the server, with an MP_JOIN for this connection.

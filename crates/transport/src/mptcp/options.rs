@@ -83,7 +83,10 @@ impl Connection {
     fn add_waiting_option(&mut self, i: usize, segment: &mut Segment) {
         let Some(option) = self.subflows[i].waiting_options.first() else { return };
         let mut with_option = Segment { mp: option.into(), ..*segment };
-        if self.settings.stack.add_addr_alone && matches!(option, Repr::AddAddr { .. }) {
+        // A FIN keeps its DATA_ACK, which may be the only one of the peer's DATA_FIN: Linux leaves
+        // the DSS out of pure ACKs alone (`mptcp_pm_add_addr_signal`).
+        let is_pure_ack = !segment.flags.has(Flags::FIN);
+        if self.settings.stack.add_addr_alone && is_pure_ack && matches!(option, Repr::AddAddr { .. }) {
             (with_option.has_dss, with_option.dss) = (false, Dss::default());
         }
         fit_sacks(&mut with_option);

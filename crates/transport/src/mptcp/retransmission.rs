@@ -78,6 +78,15 @@ impl Connection {
     /// The window may have opened without our hearing of it: the last acknowledged byte goes again, and the answer tells.
     fn probe_window(&mut self, now: Instant) {
         self.tx.rtx_backoff += 1;
+        if !self.settings.stack.reinjects_pieces {
+            // Or a scheduler keeps it for a subflow that is dead, of which all was acknowledged on others.
+            for i in 0..self.subflows.len() {
+                let s = &self.subflows[i];
+                if s.is_usable() && s.socket.tx.packets_out() > Segments::ZERO {
+                    self.check_stale(i);
+                }
+            }
+        }
         self.refresh_view();
         let usable = |i: &usize| self.work.views()[*i].usable && self.subflows[*i].socket.tx.packets_out() == Segments::ZERO;
         if let Some(i) = (0..self.subflows.len()).find(usable) {

@@ -19,6 +19,7 @@ use std::net::IpAddr;
 
 mod fallback;
 mod hostile;
+mod operations;
 
 fn config(settings: &Settings, manager: PathManager, addresses: usize, name: &str) -> Config {
     let scheduler = if settings.stack.push_order == PushOrder::Bursts { "default" } else { "minrtt" };
