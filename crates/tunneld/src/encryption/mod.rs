@@ -52,6 +52,9 @@ const RESPONSE_LEN: usize = 12 + 48 + STAMP;
 const REPLACED: Duration = Duration::from_secs(120);
 const REPLACED_BY_OTHER: Duration = Duration::from_secs(150);
 const ENDED: Duration = Duration::from_secs(180);
+/// Sessions that are still read after they were replaced. Where both ends begin at one time each session is replaced twice, and an end may
+/// send in the one while the other end sends in the other: one that is in use is the third of these a moment later.
+const PREVIOUS: usize = 3;
 /// An initiation that nobody answers is followed by a new one, after up to `JITTER_MS` more, so that two ends do not go on at the same moments.
 const RETRY: Duration = Duration::from_secs(2);
 const JITTER_MS: u64 = 333;
@@ -138,8 +141,8 @@ pub struct Peer {
     public: Key,
     paths: usize,
     current: Option<Held>,
-    /// What is still on its way in it can be read.
-    previous: Option<Held>,
+    /// What is still on its way in them can be read; the latest last.
+    previous: VecDeque<Held>,
     /// The other end began it; it is used as soon as that has shown that it can.
     next: Option<Held>,
     pending: Option<Pending>,
@@ -173,7 +176,7 @@ impl std::fmt::Debug for Peer {
 }
 
 impl Peer {
-    /// A tunnel of so many paths. The first handshake is due at once. `secret`: [`Key::random`], another one for each.
+    /// A tunnel of so many paths. The first handshake is due at once: the clock is 0 now. `secret`: [`Key::random`], another one for each.
     pub fn new(keys: Keys, paths: usize, secret: Key) -> Self {
         let budget = Budget::new(HANDSHAKES);
         let (public, out) = (keys.private.public(), VecDeque::new());
@@ -185,7 +188,7 @@ impl Peer {
             public,
             paths: paths.min(session::PATHS),
             current: None,
-            previous: None,
+            previous: VecDeque::with_capacity(PREVIOUS + 1),
             next: None,
             pending: None,
             may_begin: Instant::ZERO,
@@ -219,7 +222,8 @@ impl Peer {
 
     /// When [`Peer::handle_timeout`] has something to do.
     pub fn poll_timeout(&self) -> Instant {
-        let ends = [&self.current, &self.previous, &self.next].into_iter().flatten().map(|held| held.session.born + ENDED);
+        let held = [&self.current, &self.next].into_iter().flatten().chain(&self.previous);
+        let ends = held.map(|held| held.session.born + ENDED);
         ends.chain([self.begins_at()]).min().unwrap_or(Instant::NEVER)
     }
 
@@ -245,11 +249,11 @@ impl Peer {
             // It has been tried for some time already.
             self.asked = self.asked.max(self.wanted_at());
         }
-        for held in [&mut self.current, &mut self.previous, &mut self.next] {
-            if held.as_ref().is_some_and(|held| now.since(held.session.born) >= ENDED) {
-                *held = None;
-            }
+        let is_over = |held: &Held| now.since(held.session.born) >= ENDED;
+        for held in [&mut self.current, &mut self.next] {
+            held.take_if(|held| is_over(held));
         }
+        self.previous.retain(|held| !is_over(held));
         if now >= self.begins_at() {
             self.begin(now, wall_ns);
             let jitter = u64::from(self.drawn(b"jitter")) % (JITTER_MS + 1);
@@ -441,16 +445,19 @@ impl Peer {
 
     fn use_session(&mut self, held: Held) {
         self.counters.sessions += 1;
-        self.previous = self.current.replace(held);
+        self.previous.extend(self.current.replace(held));
+        if self.previous.len() > PREVIOUS {
+            self.previous.pop_front();
+        }
+        debug_assert!(self.previous.len() <= PREVIOUS, "keys are not kept for longer than they are read with");
     }
 
     fn open(&mut self, came_on: PathId, datagram: &[u8], plain: &mut Vec<u8>) -> Result<Opened, Refusal> {
         let (header, sealed) = datagram.split_at(HEADER);
         let name = u32::from_be_bytes([header[4], header[5], header[6], header[7]]);
         let number = u64::from_be_bytes([header[8], header[9], header[10], header[11], header[12], header[13], header[14], header[15]]);
-        let own = |held: &&mut Option<Held>| held.as_ref().is_some_and(|held| held.session.local == name);
-        let found = [&mut self.current, &mut self.previous, &mut self.next].into_iter().find(own);
-        let held = found.and_then(Option::as_mut).ok_or(Refusal::NoSession)?;
+        let all = [&mut self.current, &mut self.next].into_iter().flatten().chain(self.previous.iter_mut().rev());
+        let held = all.into_iter().find(|held| held.session.local == name).ok_or(Refusal::NoSession)?;
         let newest = held.open(came_on, number, sealed, plain)?;
         let confirmed = self.next.take_if(|next| next.session.local == name);
         let renewed = confirmed.is_some();

@@ -81,6 +81,26 @@ impl Net {
         }
     }
 
+    /// What both ends send is under way at one time, and so is the keepalive in which each says that its session is new.
+    fn cross(&mut self) {
+        let mut under_way = vec![];
+        loop {
+            for end in [A, B] {
+                let sent = std::iter::from_fn(|| self.ends[end].poll_transmit());
+                under_way.extend(sent.map(|(To::Path(path) | To::Back(path, _), message)| (end, path, message)));
+            }
+            if under_way.is_empty() {
+                return;
+            }
+            for (end, path, datagram) in std::mem::take(&mut under_way) {
+                let taken = self.take(1 - end, path, &datagram);
+                if let Ok(Opened::Handshake { renewed: true } | Opened::Data { renewed: true, .. }) = taken {
+                    under_way.push((1 - end, PATH, self.seal(1 - end, b"keepalive")));
+                }
+            }
+        }
+    }
+
     fn take(&mut self, end: usize, path: PathId, datagram: &[u8]) -> Result<Opened, Refusal> {
         let mut plain = vec![];
         let now = self.now;
@@ -148,6 +168,26 @@ fn sessions_are_replaced_every_two_minutes_and_nothing_is_lost() {
     let sessions = net.ends[A].counters().sessions;
     assert!((8..=18).contains(&sessions), "{sessions} in 1000 s");
     assert_eq!(net.take(B, PATH, &old), Err(Refusal::NoSession), "and long after it is not");
+}
+
+#[test]
+fn what_is_under_way_is_read_where_both_ends_begin_at_once() {
+    // They do so each time, once they did.
+    let mut net = Net::new();
+    for second in 0..400 {
+        net.now = secs(second);
+        let late = [A, B].map(|end| net.ends[end].session().is_some().then(|| net.seal(end, b"late")));
+        let wall = net.wall();
+        for end in net.ends.iter_mut().filter(|end| end.poll_timeout() <= secs(second)) {
+            end.handle_timeout(secs(second), wall);
+        }
+        net.cross();
+        for (end, late) in late.into_iter().enumerate() {
+            let taken = late.map(|late| net.take(1 - end, PATH, &late));
+            assert!(matches!(taken, None | Some(Ok(Opened::Data { .. }))), "{second} s, end {end}: {taken:?}");
+        }
+    }
+    assert!(net.ends.iter().all(|end| end.counters().sessions == 6), "two each time");
 }
 
 #[test]
