@@ -22,6 +22,8 @@ pub mod import;
 mod incoming;
 pub mod mss;
 mod outgoing;
+#[cfg(test)]
+mod reference_test;
 mod rights;
 mod signs;
 pub mod status;
