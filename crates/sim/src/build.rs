@@ -178,11 +178,7 @@ fn stacks(scenario: &Scenario, flow: &scenario::Flow) -> Result<[&'static Stack;
         let speaks = |stack: &Stack, host: &str| {
             format!("the kernel of `{host}` ({}) has MPTCP version {}", stack.name, stack.mptcp_version.number())
         };
-        let sentence = format!(
-            "{}, and {}: give both a kernel of one version",
-            speaks(client, &flow.client),
-            speaks(server, &flow.server)
-        );
+        let sentence = format!("{}, and {}: give both a kernel of one version", speaks(client, &flow.client), speaks(server, &flow.server));
         return Err(of_flow(flow, "transport", sentence));
     }
     Ok(stacks)

@@ -463,7 +463,7 @@ impl Pair {
                 prop_assert!(leads(was.0, is.0) || (opens && leads(State::SynSent, is.0)), "{was:?} became {is:?}");
             }
             // Data that left and is not acknowledged goes again some time.
-            let waits = end.tx.una.before(end.tx.end) && end.subflows.iter().any(|subflow| subflow.is_usable());
+            let waits = end.tx.una.before(end.tx.end) && end.subflows.iter().any(super::super::Subflow::is_usable);
             prop_assert!(!waits || end.poll_timeout() != Instant::NEVER, "nothing is due, and data waits: {:?}", end.tx);
         }
         self.before = ends.map(Seen::of);
