@@ -74,7 +74,7 @@ def _of_study(study: Study) -> tuple[list[Path], list[str]]:
         there = [_chain(plain, hop.link, hop.a_to_b) for hop in path.hops]
         back = [_chain(plain, hop.link, not hop.a_to_b) for hop in path.hops]
         up, down = (back, there) if flow.get("direction") == "download" else (there, back)
-        joined.append(_joined(links, up, down, number))
+        joined.append(_path_of_links(links, up, down, number))
     names = [path.name for path in joined]
     joined = [path if names.count(path.name) == 1 else replace(path, name=f"{path.name}-{number}") for number, path in enumerate(joined, 1)]
     more = "" if len(cells(study)) == 1 else f", the first of {len(cells(study))} cells"
@@ -87,7 +87,7 @@ def _chain(plain: Mapping[str, Any], name: str, a_to_b: bool) -> Sequence[Mappin
     return chain
 
 
-def _joined(
+def _path_of_links(
     links: Sequence[str], up: Sequence[Sequence[Mapping[str, Any]]], down: Sequence[Sequence[Mapping[str, Any]]], number: int
 ) -> Path:
     ways = [[element for chain in way for element in chain] for way in (down, up)]

@@ -36,12 +36,12 @@ def harm(beside: Sequence[Goodputs], alone: Sequence[Goodputs]) -> Harm:
     places = sorted(alone[0])
     return Harm(
         by_path=tuple(
-            _mean([_lost(with_it[path], by_itself[path]) for with_it, by_itself in zip(beside, alone, strict=True)]) for path in places
+            _mean([_loss(with_it[path], by_itself[path]) for with_it, by_itself in zip(beside, alone, strict=True)]) for path in places
         )
     )
 
 
-def _lost(beside: float, alone: float) -> float:
+def _loss(beside: float, alone: float) -> float:
     return (alone - beside) / alone if alone > 0 else 0.0
 
 

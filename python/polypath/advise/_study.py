@@ -78,7 +78,7 @@ def study(question: Question, settings: Sequence[Setting], networks: Sequence[in
         "baselines": None,
         "bundles": {
             SETTING: {setting.name: _set(question, setting) for setting in settings},
-            NETWORK: {_number(network): {"seed": network, **_drawn(question, drawn(question.paths, network))} for network in networks},
+            NETWORK: {_number(network): {"seed": network, **_values(question, drawn(question.paths, network))} for network in networks},
         },
         "matrix": {SETTING: [each.name for each in settings], NETWORK: [_number(each) for each in networks]},
         "repeat_over": [NETWORK],
@@ -267,7 +267,7 @@ def shaped_to(path: Path) -> dict[str, Rate]:
     return {way: Rate.base(int(SHAPED * span.low // 1000) * 1000) for way, span in (("up", path.up), ("down", path.down))}
 
 
-def _drawn(question: Question, lines: Sequence[Line]) -> dict[str, str]:
+def _values(question: Question, lines: Sequence[Line]) -> dict[str, str]:
     values: dict[str, str] = {}
     for index, (path, line) in enumerate(zip(question.paths, lines, strict=True), start=1):
         own_values = {

@@ -41,7 +41,7 @@ def _possible(scenario: Scenario, flow: Mapping[str, Any], there: Sequence[Path]
     app, span = flow["app"], window(scenario, flow)
     links = max_goodput(there, span)
     possible = dict.fromkeys(POSSIBLE, math.nan)
-    possible["possible_mbps"] = min(links, _asked(app)) / 1e6
+    possible["possible_mbps"] = min(links, _demand(app)) / 1e6
     # Of what is sent at a rate a byte may be alone in its packet, and of datagrams none is.
     alone = int(flow["datagram_bytes"]) + UDP_HEADER + IPV4_HEADER if flow["transport"] == "udp" else 0
     least = min(_delay_ns(strand, alone) for path in there for strand in path.strands) / 1e6
@@ -58,7 +58,7 @@ def _possible(scenario: Scenario, flow: Mapping[str, Any], there: Sequence[Path]
     return possible
 
 
-def _asked(app: Mapping[str, Any]) -> float:
+def _demand(app: Mapping[str, Any]) -> float:
     """What an application sends at the most, in bit/s over time."""
     if app["kind"] != "on_off" or not app.get("bits_per_s"):
         return UNLIMITED

@@ -155,7 +155,7 @@ def _within(claim: Any, evidence: Evidence) -> Decision:
         if evidence.published is None or column not in evidence.published:
             return Verdict.NOT_MEASURED, f"the study has no published column {column}", rule, pd.DataFrame()
     runs = select(select(evidence.runs, evidence.published_where), claim.where)
-    numbers = beside(runs, _meant(evidence, claim.where), evidence.keys, {check.published: metric}, check.spread)
+    numbers = beside(runs, _selected(evidence, claim.where), evidence.keys, {check.published: metric}, check.spread)
     if numbers.empty or bool(numbers["measured"].isna().all()):
         return Verdict.NOT_MEASURED, "no cell of the published table was run", rule, numbers
     absent = numbers[numbers["measured"].isna()]
@@ -180,7 +180,7 @@ def _not_run(absent: pd.DataFrame, of: int, keys: Sequence[str]) -> str:
     return f"not run, {len(absent)} of {of}: {_some([_cell(row, keys) for _, row in absent.iterrows()])}"
 
 
-def _meant(evidence: Evidence, where: Mapping[str, Any]) -> pd.DataFrame:
+def _selected(evidence: Evidence, where: Mapping[str, Any]) -> pd.DataFrame:
     """The published rows that a claim is about: where it names a column that is a key, only those."""
     assert evidence.published is not None, "the caller has looked"
     return select(evidence.published, {column: wanted for column, wanted in where.items() if column in evidence.keys})

@@ -95,9 +95,9 @@ def with_fairness(
     table = runs.assign(fair_mbps=[shares[key].get(flow, np.nan) for key, flow in zip(runs["key"], runs["flow"], strict=True)])
     table["of_fair"] = table[GOODPUT] / table["fair_mbps"].where((table["fair_mbps"] > 0) & (table["fair_mbps"] < UNLIMITED))
     table["over_others"] = _over_others(table)
-    table["best_single_mbps"] = _looked_up(table, baselines, by, "baseline_of", GOODPUT, "max")
+    table["best_single_mbps"] = _lookup(table, baselines, by, "baseline_of", GOODPUT, "max")
     table["gain"] = table[GOODPUT] / table["best_single_mbps"]
-    solo = {metric: _looked_up(table, alone, by, "baseline_of", metric, "mean") for metric in (GOODPUT, LATENCY, COMPLETION)}
+    solo = {metric: _lookup(table, alone, by, "baseline_of", metric, "mean") for metric in (GOODPUT, LATENCY, COMPLETION)}
     # Ware et al. 2019: of what is better when larger, the part that was lost; of what is better when smaller, the part that was added.
     table["harm_goodput"] = (solo[GOODPUT] - table[GOODPUT]) / solo[GOODPUT].where(solo[GOODPUT] > 0)
     table["harm_latency"] = (table[LATENCY] - solo[LATENCY]) / table[LATENCY]
@@ -126,7 +126,7 @@ def _over_others(runs: pd.DataFrame) -> pd.Series[Any]:
     return runs[GOODPUT] / mean.where(mean > 0)
 
 
-def _looked_up(runs: pd.DataFrame, table: pd.DataFrame, by: Sequence[str], of: str, metric: str, how: str) -> pd.Series[Any]:
+def _lookup(runs: pd.DataFrame, table: pd.DataFrame, by: Sequence[str], of: str, metric: str, how: str) -> pd.Series[Any]:
     """What the other table has for each row's cell, repetition and group."""
     if table.empty:
         return pd.Series(np.nan, index=runs.index)

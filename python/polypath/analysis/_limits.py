@@ -175,7 +175,7 @@ def _sentence(name: str, times: dict[str, float], losses: int, timeouts: int, qu
         return "the links, which the flows of the run fill together"
     if name == "not explained":
         return "no counter accounts for 5 % of the time or more"
-    spent, lost = times[name.replace(" ", "_")], _lost(losses, timeouts)
+    spent, lost = times[name.replace(" ", "_")], _losses_text(losses, timeouts)
     return {
         "application": f"the application had nothing to send for {100 * spent:.0f} % of the time",
         "receive window": f"the peer's receive window, {100 * spent:.0f} % of the time",
@@ -187,5 +187,5 @@ def _sentence(name: str, times: dict[str, float], losses: int, timeouts: int, qu
     }[name]
 
 
-def _lost(losses: int, timeouts: int) -> str:
+def _losses_text(losses: int, timeouts: int) -> str:
     return "no losses" if losses == 0 else f"{losses} retransmissions" + (f", {timeouts} timeouts" if timeouts else "")

@@ -208,7 +208,7 @@ def path_names(scenario: Scenario) -> dict[tuple[str, str], str]:
         for order, path in enumerate(ways):
             if (path.destination, path.source) not in names:
                 names.setdefault(
-                    (path.source, path.destination), _told_apart(path, [other for index, other in enumerate(ways) if index != order])
+                    (path.source, path.destination), _distinct_name(path, [other for index, other in enumerate(ways) if index != order])
                 )
     used: dict[str, int] = {}
     for name in names.values():
@@ -231,7 +231,7 @@ def path_names(scenario: Scenario) -> dict[tuple[str, str], str]:
     return {**{(there, here): name for (here, there), name in named.items()}, **named}
 
 
-def _told_apart(path: Path, others: Sequence[Path]) -> str:
+def _distinct_name(path: Path, others: Sequence[Path]) -> str:
     taken = [{hop.link for hop in other.hops} for other in others]
     alone = [hop for hop in path.hops if not any(hop.link in links for links in taken)]
     if not alone:

@@ -81,7 +81,7 @@ def build(names: Iterable[str] = COMMANDS) -> typer.Typer:
     return app
 
 
-def _asked_for(words: Sequence[str]) -> Iterable[str]:
+def _named_commands(words: Sequence[str]) -> Iterable[str]:
     """The sub-commands that are needed for what a person typed: all of them, unless it begins with one."""
     completes = any(name.startswith("_") and name.endswith("_COMPLETE") for name in os.environ)
     first = words[0] if words and not completes else ""
@@ -105,7 +105,7 @@ FULL = {errno.ENOSPC, errno.EDQUOT}
 def main() -> None:
     """Runs the command line; the entry point of the package."""
     try:
-        build(_asked_for(sys.argv[1:]))()
+        build(_named_commands(sys.argv[1:]))()
     except PolypathError as error:
         complain(str(error))
         sys.exit(error.exit_status)

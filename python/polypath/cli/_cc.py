@@ -69,7 +69,7 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="For programs.")
     for ours in state.loaded:
         another = ", another build" if ours.name in built_in else ", your own"
         whose = words[ours.how] + ("" if ours.this_build else another)
-        table.add_row(ours.name, whose, "yes" if ours.allowed else "no", _users(ours.sockets) or _counted(ours.users))
+        table.add_row(ours.name, whose, "yes" if ours.allowed else "no", _users(ours.sockets) or _sockets_text(ours.users))
     for algorithm in state.own:
         table.add_row(algorithm.name, "the kernel", "yes" if algorithm.allowed else "no", _users(algorithm.sockets))
     out.print(table)
@@ -98,11 +98,11 @@ def _users(shares: Iterable[Share]) -> str:
     parts = []
     for share in shares:
         if share.sockets:
-            parts.append(f"{_counted(share.sockets)} in {share.namespace}")
+            parts.append(f"{_sockets_text(share.sockets)} in {share.namespace}")
         if share.default:
             parts.append(f"default of {share.namespace}")
     return ", ".join(parts)
 
 
-def _counted(sockets: int) -> str:
+def _sockets_text(sockets: int) -> str:
     return "" if not sockets else f"{sockets} socket{'s' if sockets != 1 else ''}"

@@ -65,10 +65,10 @@ def known_columns(results: Results, names: Sequence[str]) -> list[str]:
     """The columns of the runs that a person means; a word of the tables' heads will do."""
     from polypath.analysis import HEADS
 
-    return [_known(results, HEADS.get(name.lower().replace("_", " "), name)) for name in names]
+    return [_check_column(results, HEADS.get(name.lower().replace("_", " "), name)) for name in names]
 
 
-def _known(results: Results, name: str) -> str:
+def _check_column(results: Results, name: str) -> str:
     from polypath.analysis import FAIRNESS, HEADS, POSSIBLE, meant
     from polypath.results import columns
 
@@ -92,7 +92,7 @@ def ranking(results: Results, asked: str) -> RenderableType:
     from polypath.report import material, with_limits
 
     word = asked.lower().replace("_", " ")
-    column = None if word in HEADS else _known(results, asked)
+    column = None if word in HEADS else _check_column(results, asked)
     tables = material(results)
     parts: list[RenderableType] = []
     for (name, application), rows in with_limits(tables).groupby(["experiment", "application"], sort=False):

@@ -75,12 +75,12 @@ def carry_out(work: Plan, workers: int | None, on: Place | None = None) -> Resul
     """Runs what is missing, shows how far it is, and writes the tables."""
     from polypath.results import execute
 
-    with _shown(work, on) as tell:
+    with _progress(work, on) as tell:
         return execute(work, workers=workers, on=on, **tell)
 
 
 @contextmanager
-def _shown(work: Plan, on: Place | None) -> Iterator[Any]:
+def _progress(work: Plan, on: Place | None) -> Iterator[Any]:
     """A bar; gives the functions that move it."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 

@@ -35,7 +35,7 @@ def check_text(file: Path, headers: Collection[str]) -> None:
     text = file.read_bytes().decode("utf-8", errors="replace")
     if odd := _CONTROL.search(text):
         raise CustomCcError(f"{file}:{_line(text, odd.start())}: a control character ({odd[0]!r}) stands here: take it out")
-    whole = _joined(text)
+    whole = _join_lines(text)
     bare = _bare(whole, str(file))
     for directive in _DIRECTIVE.finditer(bare):
         where = f"{file}:{_line(bare, directive.start('name'))}"
@@ -69,7 +69,7 @@ def check_preprocessed(text: str) -> None:
     _check_words(bare, lambda at: places[_line(bare, at) - 1])
 
 
-def _joined(text: str) -> str:
+def _join_lines(text: str) -> str:
     """Lines that a backslash continues, as one; the ends of lines stand behind it, so that the next has its number."""
     joined, ends = [], 0
     for line in text.split("\n"):

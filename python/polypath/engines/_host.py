@@ -85,7 +85,7 @@ class HostEngine(Engine):
             asked = cell.setup.kernel_of(flow.client)
             if (version := nearest(asked).mptcp) != has:
                 return f"kernel {asked}, which has MPTCP version {version}; this machine's ({self.only_kernel}) has version {has} or none"
-            if flow.cc not in algorithms and flow.cc in self._known:
+            if flow.cc not in algorithms and flow.cc in self._all_names:
                 lacks = f"congestion control {flow.cc}, which this machine's kernel ({self.only_kernel}) does not have"
                 return lacks + self._why_not(flow.cc)
         if any(tunnel.send_buffer is not None for tunnel in cell.setup.topology.tunnels.values()):
@@ -177,7 +177,7 @@ class HostEngine(Engine):
         return {algorithm.name for algorithm in SimEngine().algorithms()}
 
     @cached_property
-    def _known(self) -> set[str]:
+    def _all_names(self) -> set[str]:
         """Names of algorithms that some kernel or we have, in every way to write them."""
         return names([*(planner.PREFIX + name for name in self._ours_built), *self._ours_built, *LINUX_ONLY])
 

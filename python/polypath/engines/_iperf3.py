@@ -74,7 +74,7 @@ def read(number: int, flow: Mapping[str, Any], got: Json, results: Path) -> str:
 
     Its clock starts with its test; the run's time of that is when the first sample showed the data connection.
     """
-    server, client = (_said(flow["name"], results / f"{number}-{end}.json") for end in ("server", "client"))
+    server, client = (_report_of(flow["name"], results / f"{number}-{end}.json") for end in ("server", "client"))
     if got["error"] or "error" in client:
         raise EngineError(f"flow {flow['name']}: iperf3: {client.get('error') or server.get('error') or got['error']}")
     began = next((subflow["established_ns"] for subflow in got["subflows"] if subflow["established_ns"] is not None), None)
@@ -88,7 +88,7 @@ def read(number: int, flow: Mapping[str, Any], got: Json, results: Path) -> str:
     return str(client["start"]["version"]).replace("iperf ", "iperf3 ", 1)
 
 
-def _said(flow: str, file: Path) -> Json:
+def _report_of(flow: str, file: Path) -> Json:
     try:
         report: Json = json.loads(file.read_text())
     except (OSError, ValueError):

@@ -68,7 +68,7 @@ class LinuxEngine(Engine):
         for flow in cell.setup.flows.values():
             if flow.transport == "udp":
                 continue
-            if flow.cc not in names(self._algorithms(name)) and flow.cc in self._known:
+            if flow.cc not in names(self._algorithms(name)) and flow.cc in self._all_names:
                 return f"congestion control {flow.cc}, which kernel {name} does not have"
         return simulator_only(cell)
 
@@ -115,7 +115,7 @@ class LinuxEngine(Engine):
         return self._found[name, custom]
 
     @cached_property
-    def _known(self) -> set[str]:
+    def _all_names(self) -> set[str]:
         """Names of algorithms that some kernel or we have."""
         ours = {algorithm.name for algorithm in SimEngine().algorithms()}
         return ours.union(*(names(kernel.algorithms) for kernel in linux.installed()))

@@ -115,7 +115,7 @@ def _flow(record: RunRecord, number: int, sockets: Array, end: int) -> Json:
     flow, got = record.scenario["flows"][number], record.result["flows"][number]
     accepted, app = got["accepted_ns"], flow["app"]
     received = _Progress(accepted, got["read"], rests=True)
-    sent = _Progress(_began(flow, got), got["written"], rests=app["kind"] == "on_off")
+    sent = _Progress(_start_of(flow, got), got["written"], rests=app["kind"] == "on_off")
     window = None if accepted is None else [min(accepted + edge, end) for edge in flow["window_ns"]]
     if window is not None and accepted + flow["window_ns"][0] > end:
         window = None
@@ -163,7 +163,7 @@ def _flow(record: RunRecord, number: int, sockets: Array, end: int) -> Json:
         "app_limited_ns": _app_limited(app, subflows, lifetime),
         "error": got["error"],
         # Of the whole flow where the kernel counts for the whole host alone.
-        **(_counted(counters) if counters is not None else {}),
+        **(_named_counters(counters) if counters is not None else {}),
         "subflows": subflows,
         "received_100ms": steps,
         "accepted_100ms": sent.every_step(end),
@@ -179,7 +179,7 @@ def _sender(flow: Mapping[str, Any]) -> str:
     return str(flow["server" if _is_download(flow) else "client"])
 
 
-def _began(flow: Mapping[str, Any], got: Mapping[str, Any]) -> int | None:
+def _start_of(flow: Mapping[str, Any], got: Mapping[str, Any]) -> int | None:
     """When the sender's end was connected."""
     began: int | None = got["accepted_ns" if _is_download(flow) else "connected_ns"]
     return began
@@ -190,7 +190,7 @@ def _only_flow_of(scenario: Mapping[str, Any], flow: Mapping[str, Any]) -> bool:
     return sum(_sender(flow) in (other["client"], other["server"]) for other in scenario["flows"]) == 1
 
 
-def _counted(counters: Mapping[str, int]) -> Json:
+def _named_counters(counters: Mapping[str, int]) -> Json:
     return {column.raw: sum(counters.get(name, 0) for name in column.linux) for column in _COUNTERS if column.linux}
 
 
@@ -217,13 +217,13 @@ def _subflow(
         counts = np.concatenate(([0], sockets["bytes_acked"].astype(np.int64)))
         before, after = (float(np.interp(edge, times, counts)) for edge in window)
         acked = (after - before) * 8 / seconds
-    counted = _counted(counters) if counters is not None else {}
+    counted = _named_counters(counters) if counters is not None else {}
     busy = last["busy_us"]
     return {
         "source": subflow["source"],
         "destination": subflow["destination"],
         # A sample shows the others; of the first one it is known when connect() or accept() returned.
-        "established_ns": _began(flow, got) if index == 0 else subflow["established_ns"],
+        "established_ns": _start_of(flow, got) if index == 0 else subflow["established_ns"],
         "cc": subflow["cc"],
         "acked_bps": acked,
         **{column.raw: counted.get(column.raw) for column in _COUNTERS},
@@ -288,11 +288,11 @@ def _links(record: RunRecord) -> list[Json]:
         for a_to_b, side in ((True, "a_to_b"), (False, "b_to_a")):
             stages = [stage for stage in record.stages if (stage.link, stage.a_to_b) == (number, a_to_b)]
             narrow = link["a"]["mtu"] != widest or link["b"]["mtu"] != widest or any(element["kind"] == "mtu" for element in link[side])
-            directions.append({"name": link["name"], "a_to_b": a_to_b, **_passed(stages, disciplines), "mtu_drops": None if narrow else 0})
+            directions.append({"name": link["name"], "a_to_b": a_to_b, **_counts(stages, disciplines), "mtu_drops": None if narrow else 0})
     return directions
 
 
-def _passed(stages: Sequence[PlacedStage], disciplines: Mapping[tuple[str, str], Mapping[str, Any]]) -> Json:
+def _counts(stages: Sequence[PlacedStage], disciplines: Mapping[tuple[str, str], Mapping[str, Any]]) -> Json:
     counts: Json = {"packets": None, "bytes": None, "queue_drops": 0, "loss_drops": 0, "down_drops": 0, "drops": 0, "ecn_marks": 0}
     counts["max_queue_packets"] = 0
     for placed in stages:
@@ -326,7 +326,7 @@ def _subflow_series(sockets: Array, interval: int | None) -> pa.Table:
             **{name: np.ascontiguousarray(rows[name]) for name in same},
             "in_flight": np.maximum(in_flight, 0).astype(np.uint32),
             "bytes_acked": np.ascontiguousarray(rows["bytes_acked"]),
-            "bytes_received": _arrived(rows),
+            "bytes_received": _arrivals(rows),
             "retransmissions": np.ascontiguousarray(rows["total_retrans"]),
             "timeouts": timeouts,
             "pacing_rate": pa.array(np.ascontiguousarray(rows["pacing_rate"]), mask=rows["pacing_rate"] == 2**64 - 1),
@@ -337,7 +337,7 @@ def _subflow_series(sockets: Array, interval: int | None) -> pa.Table:
     )
 
 
-def _arrived(rows: Array) -> Array:
+def _arrivals(rows: Array) -> Array:
     """What the sender knows to have arrived: acknowledged, or told of by SACK in whole segments. It never becomes less."""
     count: Array = rows["bytes_acked"].astype(np.int64) + rows["sacked"].astype(np.int64) * rows["snd_mss"]
     for flow, subflow in {(int(row["flow"]), int(row["subflow"])) for row in rows[["flow", "subflow"]]}:

@@ -41,7 +41,7 @@ def _run(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([str(program()), *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False)
 
 
-def _said(*words: str) -> str:
+def _stdout_of(*words: str) -> str:
     done = _run(*words)
     if done.returncode:
         raise complaint(done.stderr)
@@ -61,22 +61,22 @@ def custom_files(names: Iterable[str]) -> list[str]:
 def load(names: Iterable[str]) -> list[str]:
     """Loads algorithms, custom ones too (`customcc.use`), until they are unloaded, all or none; the kernel's names."""
     names = list(names)
-    return [line.removeprefix("loaded ") for line in _said("load", *custom_files(names), *names).splitlines()]
+    return [line.removeprefix("loaded ") for line in _stdout_of("load", *custom_files(names), *names).splitlines()]
 
 
 def unload(names: Iterable[str], *, force: bool = False) -> list[str]:
     """Takes algorithms out, all or none; the kernel's names. `force`: also if sockets use one, which then keep it until they end."""
-    return [line.removeprefix("unloaded ") for line in _said("unload", *(["--force"] if force else []), *names).splitlines()]
+    return [line.removeprefix("unloaded ") for line in _stdout_of("unload", *(["--force"] if force else []), *names).splitlines()]
 
 
 def status() -> Status:
     """What the kernel has, and who uses it."""
-    return Status.model_validate_json(_said("status", "--json"))
+    return Status.model_validate_json(_stdout_of("status", "--json"))
 
 
 def available() -> list[str]:
     """The algorithms that can be loaded; needs no root."""
-    return _said("list").split()
+    return _stdout_of("list").split()
 
 
 def check(names: Iterable[str] = (), *, seed: int = 1) -> tuple[bool, list[str]]:

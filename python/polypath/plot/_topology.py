@@ -29,7 +29,7 @@ def topology(scenario: Mapping[str, Any], name: str = "topology", title: str = "
     extent = drawing.extent()
     parts = [_line(curve, users.get(curve.join.name, set()), plain=len(taken) > MOST_COLOURED) for curve in drawing.curves]
     parts += [_node(node, drawing.nodes[node["name"]], scenario) for node in scenario["nodes"]]
-    parts += [_said(words) for words in drawing.words]
+    parts += [_label_of(words) for words in drawing.words]
     left, right = extent.left - MARGIN, extent.right + MARGIN
     legend, bottom, right = _below(scenario, drawing, taken, every, Box(left=left, top=0.0, right=right, bottom=extent.bottom))
     top = extent.top - MARGIN
@@ -85,7 +85,7 @@ def _line(curve: Curve, users: set[int], *, plain: bool) -> str:
     return f'<path d="{path}" fill="none" stroke="{stroke}" stroke-width="2.6"{dash}{shade}/>'
 
 
-def _said(words: Words) -> str:
+def _label_of(words: Words) -> str:
     parts = []
     for index, (x, y, line) in enumerate(words.baselines()):
         bold, ink = words.title and index == 0, words.title

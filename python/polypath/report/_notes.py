@@ -51,7 +51,7 @@ def _never_up(material: Material) -> list[tuple[str, str]]:
     pairs_of: dict[str, Any] = {}
     never_up: dict[tuple[str, int, int, str], list[str]] = {}
     for key in dict.fromkeys(material.runs["key"]):
-        for flow, every, pairs, without in _asked(material.scenarios[str(key)], pairs_of):
+        for flow, every, pairs, without in _all_pairs(material.scenarios[str(key)], pairs_of):
             pairs_up = stood.get((str(key), flow), [])
             if not pairs_up or len(pairs_up) >= every:
                 continue
@@ -66,7 +66,9 @@ def _never_up(material: Material) -> list[tuple[str, str]]:
     return [(f"{subflows_of(flows, some, every)} never came up{why}", key) for (key, some, every, why), flows in never_up.items()]
 
 
-def _asked(scenario: Mapping[str, Any], pairs_of: dict[str, Any]) -> list[tuple[str, int, list[tuple[str, str]], list[tuple[str, str]]]]:
+def _all_pairs(
+    scenario: Mapping[str, Any], pairs_of: dict[str, Any]
+) -> list[tuple[str, int, list[tuple[str, str]], list[tuple[str, str]]]]:
     """Of each MPTCP flow how many subflows it asks for, between which addresses, and between which no route leads."""
     links = [(link["name"], link["a"], link["b"]) for link in scenario["links"]]
     flows = [{name: value for name, value in flow.items() if name not in ("cc", "app", "start_ns")} for flow in scenario["flows"]]

@@ -56,7 +56,7 @@ def write(material: Material, folder: Path, kinds: Sequence[str] = ("svg", "png"
     What the figures of the folder show already is not drawn again.
     """
     figures = folder / FIGURES
-    with drawn_as(kinds, _kept(figures, kinds)):
+    with drawn_as(kinds, _unchanged_figures(figures, kinds)):
         report_page = page(material)
     figures.mkdir(parents=True, exist_ok=True)
     index = {}
@@ -72,7 +72,7 @@ def write(material: Material, folder: Path, kinds: Sequence[str] = ("svg", "png"
     return target
 
 
-def _kept(folder: Path, kinds: Sequence[str]) -> Callable[[str, str], Drawing | None]:
+def _unchanged_figures(folder: Path, kinds: Sequence[str]) -> Callable[[str, str], Drawing | None]:
     """The figures of a folder that are as they were drawn."""
     try:
         index = json.loads((folder / DRAWN).read_bytes())

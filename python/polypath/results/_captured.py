@@ -40,7 +40,7 @@ def captured(store: Store, run: Run) -> list[Figures]:
     """Both directions of the subflows that the captures of a finished run show, with the addresses; none where nothing was captured."""
     if not run.scenario.get("captures"):
         return []
-    kept = _known(store, run)
+    kept = _read_kept(store, run)
     if kept is not None:
         return kept
     files = sorted(place(store.folder.parent, run).glob("*.pcapng"))
@@ -55,10 +55,10 @@ def captures_are_there(store: Store, run: Run) -> bool:
     """Whether a finished run that captures has its files, or what they said if they were not to be kept; or captures nothing."""
     if not run.scenario.get("captures") or place(store.folder.parent, run).is_dir():
         return True
-    return not run.keeps_captures and _known(store, run) is not None
+    return not run.keeps_captures and _read_kept(store, run) is not None
 
 
-def _known(store: Store, run: Run) -> list[Figures] | None:
+def _read_kept(store: Store, run: Run) -> list[Figures] | None:
     """What was found before, in the same way."""
     kept = store.read(run.key, _FILE)
     if kept is None:

@@ -29,7 +29,7 @@ Row = dict[str, Any]
 
 def tables(store: Store, runs: Iterable[Run], types: Mapping[str, pa.DataType]) -> dict[str, pa.Table]:
     """All tables of the runs that are finished; `types` are the study's."""
-    return _made(store, runs, types, readable)
+    return _tables_of_run(store, runs, types, readable)
 
 
 def readable(store: Store, run: Run, types: Mapping[str, pa.DataType]) -> Kept | None:
@@ -41,7 +41,7 @@ def readable(store: Store, run: Run, types: Mapping[str, pa.DataType]) -> Kept |
         if kept.record["scenario"] != json.loads(json.dumps(run.scenario)):
             raise ValueError("it is of another scenario")
         # A baseline's rows are those of any run, without series.
-        _made(store, [replace(run, baseline=None)], types, lambda *_: kept)
+        _tables_of_run(store, [replace(run, baseline=None)], types, lambda *_: kept)
     except Exception as error:  # Bytes of unknown origin may raise anything.
         store.damaged[run.key] = f"{type(error).__name__}: {error}"
         return None
@@ -49,7 +49,7 @@ def readable(store: Store, run: Run, types: Mapping[str, pa.DataType]) -> Kept |
     return kept
 
 
-def _made(
+def _tables_of_run(
     store: Store,
     runs: Iterable[Run],
     types: Mapping[str, pa.DataType],
@@ -95,7 +95,7 @@ def _made(
                 parts[name].append((who, build(table, record)))
         parts["progress"] += [(who, table) for table in _progress(record)]
     tables = {name: pa.Table.from_pylist(rows[name], schema=_schema(name, types)) for name in rows}
-    tables |= {name: _joined(part, name, types) for name, part in parts.items()}
+    tables |= {name: _concatenated(part, name, types) for name, part in parts.items()}
     return tables
 
 
@@ -374,7 +374,7 @@ def _link_series(table: pa.Table, record: Mapping[str, Any]) -> pa.Table:
     return pa.table(columns)
 
 
-def _joined(parts: Sequence[tuple[Row, pa.Table]], name: str, types: Mapping[str, pa.DataType]) -> pa.Table:
+def _concatenated(parts: Sequence[tuple[Row, pa.Table]], name: str, types: Mapping[str, pa.DataType]) -> pa.Table:
     """One table of many, with the columns of `who`, the same in every row of a part, before its own."""
     schema = _schema(name, types)
     if not parts:

@@ -53,7 +53,7 @@ def bench(seconds: float = 1.0, repeat: int = 3) -> dict[str, Any]:
             samples[name].append(_measured(make, seconds))
     rows |= {name: {key: statistics.median(run[key] for run in runs) for key in runs[0]} for name, runs in samples.items()}
     if not lacks:
-        rows[_WIREGUARD]["version"] = _said("wireguard-go", "--version").split()[1]
+        rows[_WIREGUARD]["version"] = _stdout_of("wireguard-go", "--version").split()[1]
     return {name: rows[name] for name in (*samples, *rows)}
 
 
@@ -62,7 +62,7 @@ def _measured(make: Callable[[_Pair, ExitStack], tuple[str, list[int]]], seconds
         address, processes = make(pair, stack)
         before = _processor_time(processes)
         words = ["measure", *pair.names, address, str(_PAYLOAD), str(seconds)]
-        figures: dict[str, float] = json.loads(_said(str(program()), *words))
+        figures: dict[str, float] = json.loads(_stdout_of(str(program()), *words))
         carried = pair.bytes_at_server() / 1e9
         figures["cpu_s_per_gb"] = (_processor_time(processes) - before) / carried if carried else 0.0
         return figures
@@ -92,14 +92,14 @@ class _Pair:
 
     def build(self) -> None:
         for name in self.names:
-            _said("ip", "netns", "add", name)
-            _said("ip", "-n", name, "link", "set", "lo", "up")
+            _stdout_of("ip", "netns", "add", name)
+            _stdout_of("ip", "-n", name, "link", "set", "lo", "up")
         for path in _PATHS:
             device = f"p{path}"
             ends = [["netns", name, "name", device] for name in self.names]
-            _said("ip", "link", "add", f"{self.names[0]}{path}", "type", "veth", "peer", "name", f"{self.names[1]}{path}")
+            _stdout_of("ip", "link", "add", f"{self.names[0]}{path}", "type", "veth", "peer", "name", f"{self.names[1]}{path}")
             for end, words in enumerate(ends):
-                _said("ip", "link", "set", f"{self.names[end]}{path}", *words)
+                _stdout_of("ip", "link", "set", f"{self.names[end]}{path}", *words)
                 self.at(end, "addr", "add", f"{_OUTER.format(path=path, end=end + 1)}/24", "dev", device)
                 self.at(end, "link", "set", device, "up")
 
@@ -108,10 +108,10 @@ class _Pair:
             subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
 
     def at(self, end: int, *words: str) -> str:
-        return _said("ip", "-n", self.names[end], *words)
+        return _stdout_of("ip", "-n", self.names[end], *words)
 
     def inside(self, end: int, *words: str) -> str:
-        return _said("ip", "netns", "exec", self.names[end], *words)
+        return _stdout_of("ip", "netns", "exec", self.names[end], *words)
 
     def has(self, end: int, device: str) -> bool:
         return device in self.at(end, "link")
@@ -122,7 +122,7 @@ class _Pair:
 
     def tunnel(self, stack: ExitStack, *, encrypted: bool) -> tuple[str, list[int]]:
         names = [f"{name}-tunnel" for name in self.names]
-        keys = [_said(str(program()), "keygen", str(self.folder / f"{name}.key")).strip() for name in names] if encrypted else []
+        keys = [_stdout_of(str(program()), "keygen", str(self.folder / f"{name}.key")).strip() for name in names] if encrypted else []
         for end, name in enumerate(names):
             near, other = end + 1, 2 - end
             text = f'name = "{name}"\n[tunnel]\ndevice = "ppt"\naddresses = ["{_INNER.format(number=1, end=near)}/24"]\n'
@@ -136,14 +136,14 @@ class _Pair:
             file.write_text(text)
             stack.callback(subprocess.run, [str(program()), "down", name], capture_output=True, check=False)
             self.inside(end, str(program()), "up", str(file))
-        status = [json.loads(_said(str(program()), "status", name, "--json")) for name in names]
+        status = [json.loads(_stdout_of(str(program()), "status", name, "--json")) for name in names]
         address = _INNER.format(number=1, end=2)
         self.reach(address)
         return address, [row["pid"] for row in status]
 
     def wireguard(self, stack: ExitStack) -> tuple[str, list[int]]:
         """WireGuard in user space over the first pair, as its own tools set it up."""
-        keys = [_said("wg", "genkey").strip() for _ in self.names]
+        keys = [_stdout_of("wg", "genkey").strip() for _ in self.names]
         processes = []
         for end, name in enumerate(self.names):
             device, key = f"{name}w", self.folder / f"{name}.wg"
@@ -159,7 +159,7 @@ class _Pair:
             stack.callback(started.terminate)
             processes.append(started.pid)
             _until(partial(self.has, end, device), f"wireguard-go does not make {device}")
-            peer = _said("wg", "pubkey", text=keys[1 - end]).strip()
+            peer = _stdout_of("wg", "pubkey", text=keys[1 - end]).strip()
             remote = f"{_OUTER.format(path=1, end=2 - end)}:51820"
             settings = ["listen-port", "51820", "private-key", str(key)]
             self.inside(end, "wg", "set", device, *settings, "peer", peer, "allowed-ips", "0.0.0.0/0", "endpoint", remote)
@@ -177,7 +177,7 @@ class _Pair:
         _until(answered, f"nobody answers at {address} through the tunnel")
 
 
-def _said(*words: str, text: str | None = None) -> str:
+def _stdout_of(*words: str, text: str | None = None) -> str:
     try:
         done = subprocess.run(words, input=text, capture_output=True, text=True, check=False)
     except OSError as error:

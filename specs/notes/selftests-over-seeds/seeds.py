@@ -11,7 +11,7 @@ import json
 from collections import defaultdict
 from pathlib import Path
 
-from polypath.selftests import VERDICTS, Record, Row, Verdict, told
+from polypath.selftests import VERDICTS, Record, Row, Verdict, outcomes
 
 SEEDS = Path(__file__).parent / "seeds.csv"
 HEADS = ("test", "seed", "passed", "others")
@@ -30,7 +30,7 @@ def known() -> dict[Run, dict[str, str]]:
 
 def taken(record: Record) -> dict[str, str]:
     """A finished run as a row."""
-    subtests = told(record)
+    subtests = outcomes(record)
     others = [f"{each.verdict} {each.name}" for each in subtests if each.verdict != "pass"]
     passed = str(len(subtests) - len(others))
     return {"test": record.test, "seed": str(record.seed), "passed": passed, "others": BETWEEN.join(others)}
