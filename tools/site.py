@@ -131,9 +131,7 @@ def contents(source: Path) -> None:
         tree = f"\n```{{toctree}}\n:maxdepth: 1\n\n{inside}\n```\n"
         file = source / page
         file.write_text((f"# {titles[page]}\n" if page in titles else file.read_text(encoding="utf-8")) + tree, encoding="utf-8")
-    trees = "".join(
-        f"\n```{{toctree}}\n:hidden:\n:caption: {caption}\n\n{chr(10).join(names)}\n```\n" for caption, names in groups.items()
-    )
+    trees = "".join(f"\n```{{toctree}}\n:hidden:\n:caption: {caption}\n\n{chr(10).join(names)}\n```\n" for caption, names in groups.items())
     # The first page has the README's place, so its links hold.
     (source / "index.md").write_text((source / "README.md").read_text(encoding="utf-8") + trees, encoding="utf-8")
     (source / "README.md").write_text("---\norphan: true\n---\n\n# README\n\nIt is [the first page](index.md).\n", encoding="utf-8")

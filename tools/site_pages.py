@@ -142,4 +142,3 @@ def _package(package: str, about: str) -> str:
     if constants:
         parts.insert(1, f"Constants and names of types: {', '.join(constants)}.\n")
     return "\n".join(parts)
-
