@@ -53,6 +53,7 @@ impl ReceiveMemory {
     }
 
     pub(crate) fn set_scaling_ratio(&mut self, ratio: u32) {
+        debug_assert!((1..=256).contains(&ratio), "it is a share of payload, in 1/256");
         self.scaling_ratio = ratio;
     }
 

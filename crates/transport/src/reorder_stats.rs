@@ -46,6 +46,7 @@ impl ReorderStats {
             self.blocked += span;
             self.byte_ns += u128::from(self.waiting.get()) * u128::from(span.as_nanos());
         }
+        debug_assert!(waiting <= self.most_waiting, "more waits only where a piece came");
         self.since = now;
         self.waiting = waiting;
     }

@@ -48,7 +48,9 @@ fn fires(clock: u64, ticks: u64, by: SetBy) -> u64 {
         shift += LEVEL_SHIFT;
         start <<= LEVEL_SHIFT;
     }
-    (((clock + ticks) >> shift) + 1) << shift
+    let at = (((clock + ticks) >> shift) + 1) << shift;
+    debug_assert!(at > clock + ticks, "a timer never fires early");
+    at
 }
 
 #[cfg(test)]

@@ -64,6 +64,7 @@ impl Socket {
     /// Notes that a datagram arrived at `now`; the first one establishes an end that waits.
     pub fn handle_datagram(&mut self, now: Instant, datagram: Datagram) {
         self.established_at.get_or_insert(now);
+        debug_assert!(datagram.sent_at <= now, "a datagram comes after it left");
         self.received += datagram.len;
         self.arrivals.push(Arrival { number: datagram.number, transit: now.since(datagram.sent_at) });
     }

@@ -80,6 +80,7 @@ impl Connection {
     }
 
     fn learn_key(&mut self, now: Instant, key: u64) {
+        debug_assert!(self.remote_key == 0, "the peer's key is learnt once");
         self.remote_key = key;
         let (token, idsn) = self.version().token_and_idsn(key);
         self.remote_token = token;
@@ -165,6 +166,7 @@ impl Connection {
     /// RFC 8684 section 3.7: without MP_CAPABLE from the peer the connection is plain TCP.
     #[cold]
     fn fall_back(&mut self, now: Instant) {
+        debug_assert!(self.subflows.len() == 1, "a connection with further subflows does not become plain TCP");
         self.become_plain_tcp();
         let (space, window) = self.first_window();
         self.rx.start(now, DataSeq::default(), space, window);

@@ -205,7 +205,8 @@ impl Connection {
             self.finish_if_done();
         }
         let state = self.subflows[i].socket.state();
-        if self.phase == Phase::Established && (state == State::Closed || (state == State::CloseWait && !self.rx.finished())) {
+        let gives_up = state == State::Closed || (state == State::CloseWait && !self.rx.finished());
+        if self.phase == Phase::Established && gives_up && !self.subflows[i].closed {
             // The peer has given up this subflow, not the connection.
             self.close_subflow(now, i);
         }

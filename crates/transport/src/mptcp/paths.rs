@@ -71,6 +71,7 @@ impl Paths {
     }
 
     pub(super) fn register(&mut self, path: PathId, subflow: usize) {
+        debug_assert!(self.subflow(path).is_none() && subflow < MAX_SUBFLOWS, "a path leads to one subflow");
         self.by_path[usize::from(path.0)] = subflow as u8;
     }
 
@@ -136,6 +137,7 @@ impl Connection {
     /// Tells the client on a subflow of the next address that it does not know, if there is one.
     pub(super) fn announce_next(&mut self, now: Instant, i: usize) {
         self.paths.unanswered = None;
+        debug_assert!(!self.paths.is_client, "the server tells of its addresses");
         let Some((address_id, address)) = self.next_announcement() else { return };
         if self.version() == MptcpVersion::V0 {
             // RFC 6824 section 3.4.1: nothing answers.
@@ -311,6 +313,7 @@ impl Connection {
     /// A subflow is gone; a RST of its socket's may have yet to leave.
     #[cold]
     pub(super) fn drop_subflow(&mut self, i: usize) {
+        debug_assert!(!self.subflows[i].closed, "a subflow goes once");
         self.subflows[i].closed = true;
         self.work.mark(i);
         self.subflows[i].socket.abort();

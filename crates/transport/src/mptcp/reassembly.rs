@@ -49,12 +49,14 @@ impl Reassembly {
             next = next.max(first.end);
             self.ranges.pop_front();
         }
+        debug_assert_eq!(self.bytes == 0, self.ranges.is_empty(), "bytes are counted with their ranges");
         next
     }
 
     /// Keeps `start..end`; gives back how many bytes of it waited already.
     #[inline]
     pub(super) fn keep(&mut self, start: u64, end: u64) -> u64 {
+        debug_assert!(start < end, "what waits has a length");
         match self.ranges.back_mut() {
             Some(last) if last.end == start => {
                 last.end = end;
@@ -105,6 +107,8 @@ impl Reassembly {
             self.ranges[first] = new;
             self.ranges.drain(first + 1..last);
         }
+        debug_assert!(first == 0 || self.ranges[first - 1].end < new.start, "ranges do not touch");
+        debug_assert!(self.ranges.get(first + 1).is_none_or(|next| new.end < next.start), "ranges do not touch");
         (end - start) - added
     }
 

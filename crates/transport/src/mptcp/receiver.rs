@@ -195,6 +195,7 @@ impl Rx {
             self.join(now);
         }
         self.unread += self.next - before;
+        debug_assert!(self.read + self.unread + u64::from(self.finished) == self.next, "what is in order waits for the reader or was read");
         true
     }
 
@@ -294,6 +295,7 @@ impl Rx {
         }
         self.unread = 0;
         self.read += bytes;
+        debug_assert!(self.read + u64::from(self.finished) == self.next, "what came in order is read");
         let grown = self.adjust(now, measure);
         Read {
             grown,

@@ -25,6 +25,7 @@ impl Connection {
         };
         let wait = if wait == Duration::ZERO { self.settings.rto_min } else { wait };
         self.tx.rtx_due = fires_at(now, now + wait * (1 << self.tx.rtx_backoff.min(MOST_DOUBLINGS)), self.settings.tick);
+        debug_assert!(self.tx.rtx_due > now, "the timer comes up later");
     }
 
     /// What is left of the subflows' timers now is how long the connection's own waits whenever it starts until this is asked again

@@ -313,6 +313,7 @@ impl Connection {
             let window = self.tx.window_end.max(dsn).distance(dsn).min(u64::from(u32::MAX)) as u32;
             subflow.socket.tx.raise_peer_window(window);
         }
+        debug_assert!(len > 0 && !subflow.closed, "a subflow that is there gets data");
         subflow.socket.push_mapping(now, dsn, Bytes::from_u32(len));
         self.work.mark(i);
     }

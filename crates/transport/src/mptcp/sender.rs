@@ -277,6 +277,7 @@ impl Tx {
         {
             self.reinject.pop_front();
         }
+        debug_assert!(!self.pending.after(self.next) && !self.next.after(self.end), "data is given once it was handed over");
         true
     }
 
@@ -340,6 +341,7 @@ impl Tx {
         if !(dsn + u64::from(len)).after(self.una) {
             return;
         }
+        debug_assert!(!(dsn + u64::from(len)).after(self.next), "only what was given goes again");
         let at = self.reinject.partition_point(|p| p.dsn.before(dsn));
         match self.reinject.get(at) {
             Some(p) if p.dsn == dsn => {}

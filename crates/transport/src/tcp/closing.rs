@@ -42,6 +42,7 @@ impl Socket {
     /// tell.
     #[cold]
     pub(super) fn handle_in_time_wait(&mut self, now: Instant, segment: &Segment) {
+        debug_assert!(self.rx.finished() && self.tx.fin_sent(), "both ends have said that they have no more");
         if now >= self.time_wait_ends {
             self.abort();
             self.refuse_with_reset(segment);

@@ -65,6 +65,7 @@ impl Socket {
             // RFC 3168; Linux agrees only if it does too.
             ece && cwr && (self.ecn.accurate || (self.settings.ecn != 0 && segment.ecn == NOT_ECT))
         };
+        debug_assert!(!agreed || self.ecn.accurate || self.settings.ecn != 0, "an end whose settings are against it agrees to nothing");
         self.tx.set_ecn_ok(agreed);
     }
 
@@ -78,6 +79,7 @@ impl Socket {
 
     #[inline(never)]
     fn note_mark(&mut self, next: Seq, segment: &Segment) {
+        debug_assert!(self.tx.ecn_ok(), "marks count where both ends agreed on them (RFC 3168 section 6.1.1)");
         if segment.flags.has(Flags::CWR) {
             self.ecn.echo = false;
             if segment.len > 0 {

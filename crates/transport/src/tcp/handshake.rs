@@ -28,6 +28,7 @@ impl Handshake {
 
     /// It leaves, and is a SYN or SYN/ACK.
     pub(in crate::tcp) fn on_syn_sent(&mut self, now: Instant) {
+        debug_assert!(self.due && now >= self.sent_at, "a SYN leaves when it is asked for");
         self.due = false;
         self.sent_at = now;
     }

@@ -74,6 +74,7 @@ impl Socket {
         match leaving.kind {
             Kind::New | Kind::NewOfOtherSize => {
                 if leaving.is_fin {
+                    debug_assert!(matches!(self.state, State::Established | State::CloseWait), "a FIN leaves once");
                     self.state = if self.state == State::CloseWait { State::LastAck } else { State::FinWait1 };
                 }
                 self.rx.acks_mut().on_data_sent(now);

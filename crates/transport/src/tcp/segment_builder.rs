@@ -65,6 +65,7 @@ impl Socket {
     #[inline]
     pub(super) fn make_data(&mut self, now: Instant, sent: Leaving, segment: &mut Segment) {
         self.make_with_room(now, self.sack_room_beside_data(sent), segment);
+        debug_assert!(!(sent.seq + sent.len + u32::from(sent.is_fin)).after(self.tx.snd_nxt()), "what leaves has been counted as sent");
         segment.seq = sent.seq;
         segment.len = sent.len;
         if sent.is_fin {

@@ -26,6 +26,7 @@ impl Socket {
     /// The meta connection adds so many bytes of options to data segments from now on.
     #[cold]
     pub(crate) fn set_data_options(&mut self, bytes: u32) {
+        debug_assert!(bytes + self.timestamp_bytes() <= 40, "a header has 40 bytes of options (RFC 9293 section 3.1)");
         self.tx.set_mptcp_options(Bytes::from_u32(bytes));
         self.invalidate_template();
         self.reserve_sack_options();

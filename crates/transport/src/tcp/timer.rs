@@ -145,6 +145,7 @@ impl Timers {
         if entry.armed != Instant::NEVER {
             let by = if entry.armed == self.fired { SetBy::Timer } else { SetBy::Event };
             *entry = Entry { due: fires_after(entry.armed, entry.due.since(entry.armed), self.tick, by), armed: Instant::NEVER };
+            debug_assert!(entry.due != Instant::NEVER, "a timer that was armed comes up");
             if entry.due > now {
                 return false;
             }

@@ -222,6 +222,7 @@ impl AckPolicy {
     /// When the ACK that is owed leaves.
     #[inline]
     pub(in crate::tcp) fn schedule(&mut self, arrived: Arrived) -> AckTime {
+        debug_assert!(self.scheduled, "an ACK is owed");
         if arrived.full_frames || (self.quick > 0 && !self.pingpong) || self.now {
             self.now = true;
             return AckTime::Now;
@@ -248,6 +249,7 @@ impl AckPolicy {
             return AckTime::Now;
         }
         self.compressed += 1;
+        debug_assert!(self.compressed <= MAX_COMPRESSED && self.duplicate_acks == UNCOMPRESSED, "ACKs are compressed within bounds");
         AckTime::Compressed
     }
 }

@@ -79,6 +79,7 @@ impl ReceiveBuffer {
 
     /// The connection is established with this `window`; `mss`: what this end announced less the timestamps.
     pub(super) fn established(&mut self, mss: u32, window: u32) {
+        debug_assert!(mss <= self.advertised_mss, "timestamps take room from the MSS");
         self.advmss = mss;
         if self.stack.rcv_reserves_segment {
             self.window_clamp = self.window_clamp.saturating_sub(mss).max(2 * mss);
@@ -138,6 +139,7 @@ impl ReceiveBuffer {
 
     /// Subflows: the meta connection's buffer has grown, for a window of up to `clamp` bytes.
     pub(in crate::tcp) fn set_size(&mut self, rcvbuf: u32, clamp: u32) {
+        debug_assert!(rcvbuf >= self.rcvbuf, "a buffer does not shrink");
         (self.rcvbuf, self.window_clamp) = (rcvbuf, clamp);
     }
 
@@ -165,6 +167,7 @@ impl ReceiveBuffer {
         let us = ms.clamp(1, MAX_ECHO_MS) * 1000;
         let replaces = self.rtt_us == 0 || (self.stack.rcv_rtt_least && us < self.rtt_us);
         self.rtt_us = if replaces { us } else { self.rtt_us - (self.rtt_us >> 3) + (us >> 3) };
+        debug_assert!(self.rtt_us > 0, "an estimate that was made is not zero, which says that there is none");
     }
 
     #[inline]

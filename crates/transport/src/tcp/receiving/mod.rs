@@ -92,6 +92,7 @@ impl Receiver {
 
     /// The peer's data begins at `next`.
     pub(super) fn start(&mut self, next: Seq) {
+        debug_assert!(self.received == 0, "no data comes before the SYN");
         self.next = next;
         self.first = next;
         self.acked = next;
@@ -107,6 +108,7 @@ impl Receiver {
 
     /// The peer, or this end, does without the option.
     pub(super) fn disable_scaling(&mut self) {
+        debug_assert!(self.received == 0, "the handshake decides on the option");
         self.scale = 0;
         self.scaling_ok = false;
     }
@@ -274,6 +276,7 @@ impl Receiver {
             self.reordering.set(now, Bytes::from_u32(self.out_of_order.bytes()));
         }
         debug_assert!(!self.finished, "nothing follows a FIN");
+        debug_assert!(self.read + u64::from(self.unread) <= self.received, "no more is given on than came");
         if self.fin == Some(self.next) {
             self.next += 1;
             self.fin = None;
@@ -402,15 +405,18 @@ impl Receiver {
     #[inline]
     pub(super) fn on_ack_sent(&mut self) -> bool {
         let had_timers = self.acks.on_sent();
+        let edge = self.acked + self.window;
         // A subflow keeps what is left of the window that it announced: less by what has come since.
         self.window = if self.is_subflow { self.window_left_or_none() } else { self.select_window() };
         self.acked = self.next;
+        debug_assert!(!(self.acked + self.window).before(edge), "the right edge of the window never moves back (RFC 9293 section 3.8.6)");
         had_timers
     }
 
     /// Subflows: the meta connection announced this much beyond what has come.
     #[inline]
     pub(super) fn set_window(&mut self, window: u32) {
+        debug_assert!(self.is_subflow, "a plain connection chooses its own window");
         self.window = (self.next + window).distance(self.acked);
     }
 

@@ -72,6 +72,7 @@ impl OutOfOrderQueue {
                 return Some((first.dsn + u64::from(next.distance(first.seq)), first.end.distance(next)));
             }
         }
+        debug_assert!(!self.pieces.is_empty() || self.bytes == 0, "bytes are counted with their pieces");
         self.release();
         self.sacks.retain(|block| block.end.after(next));
         None
@@ -116,6 +117,7 @@ impl OutOfOrderQueue {
     /// be pushed back: beyond the first `expected` blocks, the ones that an option has room for.
     #[inline(never)]
     pub(in crate::tcp) fn note(&mut self, start: Seq, end: Seq, ack_waits: bool, expected: usize) -> bool {
+        debug_assert!(start.before(end), "a block holds data");
         self.release();
         let found = self.sacks.iter().position(|block| touch(block, start, end));
         let at = found.unwrap_or(self.sacks.len());
@@ -141,6 +143,7 @@ impl OutOfOrderQueue {
             }
             !touches
         });
+        debug_assert!(!self.sacks.iter().any(|block| touch(block, start, end)), "blocks that touch are one");
         self.sacks.insert(0, SackBlock { start, end });
         self.sacks.truncate(MOST_BLOCKS);
     }
@@ -177,6 +180,7 @@ impl OutOfOrderQueue {
             self.bytes -= following.end.distance(following.seq);
             self.pieces.remove(at);
         }
+        debug_assert!(seq.before(end), "what was there already is not kept twice");
         self.bytes += end.distance(seq);
         let joins =
             at > 0 && self.pieces[at - 1].end == seq && self.pieces[at - 1].dsn + u64::from(seq.distance(self.pieces[at - 1].seq)) == dsn;
@@ -186,6 +190,7 @@ impl OutOfOrderQueue {
             self.pieces.insert(at, Chunk { seq, end, dsn });
             self.begins_piece = true;
         }
+        debug_assert!(self.pieces.get(at + usize::from(!joins)).is_none_or(|next| !next.seq.before(end)), "pieces do not overlap");
         true
     }
 }
