@@ -88,6 +88,7 @@ impl Policy for Blest {
             if s.usable && s.srtt > SmoothedRtt::ZERO {
                 *least = if *least == SmoothedRtt::ZERO { s.srtt } else { s.srtt.min(*least) };
                 *largest = s.srtt.max(*largest);
+                debug_assert!(*least <= s.srtt, "the least round trip is no longer than this one");
             }
         }
         let choice = MinRtt.pick(subflows, queue)?;

@@ -84,8 +84,9 @@ impl Ecf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::TcpExtras;
     use crate::fixtures::subflow;
-    use polypath_base::DataSeq;
+    use polypath_base::{DataSeq, Duration};
 
     fn waiting(bytes: u64) -> DataQueueView {
         DataQueueView { end: DataSeq::new(bytes), window_end: DataSeq::new(1 << 30), ..DataQueueView::EMPTY }
@@ -133,6 +134,14 @@ mod tests {
         // 20 ms against 18: the slow one is done before two round trips of the fast one.
         let flows = [subflow(20, 0), subflow(18, 10)];
         assert_eq!(Ecf::default().pick(&flows, &waiting(5_000)).map(|c| c.subflow), Some(0));
+    }
+
+    #[test]
+    fn where_round_trips_spread_the_fast_subflow_is_waited_for() {
+        // Two and a half round trips of 10 ms alone, against one of 25 ms: it waits only if that may be one of 40 ms.
+        let slow = PathView { tcp: TcpExtras { rttvar: Duration::from_millis(30), ..TcpExtras::default() }, ..subflow(25, 0) };
+        assert_eq!(Ecf::default().pick(&[slow, subflow(10, 10)], &waiting(15_000)), None);
+        assert!(Ecf::default().pick(&[subflow(25, 0), subflow(10, 10)], &waiting(15_000)).is_some());
     }
 
     #[test]

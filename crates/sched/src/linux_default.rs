@@ -75,6 +75,7 @@ impl Policy for LinuxDefault {
         let (_, i) = best[usize::from(!any_active)]?;
         let s = subflows.get(i).filter(|s| s.room)?;
         let burst = queue.window_left().min(Self::BURST);
+        debug_assert!(s.usable && self.rate[i] > 0, "a subflow that may be chosen has a rate");
         if burst > Bytes::ZERO {
             // Weighted mean of the old rate over what is queued and of the current rate over the burst. Rates stay below
             // 2^34 byte/s and weights below 2^29 bytes, so the products fit.

@@ -53,6 +53,7 @@ impl Policy for Redundant {
             if !from.before(queue.end) || !s.takes_data() || (s.backup && any_active) {
                 continue;
             }
+            debug_assert!(!from.after(queue.next), "a subflow goes on no further than data was given");
             self.turn = (i + 1) % subflows.len();
             if self.repeats {
                 // A buffer as a whole, whatever the window.

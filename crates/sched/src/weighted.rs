@@ -44,6 +44,7 @@ impl Policy for Weighted {
             }
             let richest = subflows.iter().enumerate().filter(|(_, s)| taken(s)).map(|(i, _)| i).rev().max_by_key(|&i| self.credit[i])?;
             self.credit[richest] -= sum;
+            debug_assert!(self.credit.iter().sum::<i32>() == 0, "what is paid was earned");
             Some(richest)
         });
         self.turn = turn;
