@@ -52,7 +52,10 @@ impl ElementChain {
                 continue;
             }
             match step.element.transit(at, packet) {
-                Verdict::Pass(leaves) => at = leaves + step.after,
+                Verdict::Pass(leaves) => {
+                    debug_assert!(leaves >= at, "nothing leaves before it came");
+                    at = leaves + step.after;
+                }
                 Verdict::Mark(leaves) => {
                     marked = true;
                     at = leaves + step.after;

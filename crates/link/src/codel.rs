@@ -103,6 +103,7 @@ impl Codel {
 
     /// When the next drop follows one at `at`: sooner with the square root of their number.
     fn control_law(&self, at: Instant, config: &CodelConfig) -> Instant {
+        debug_assert!(self.count > 0, "drops follow a first one");
         // Square roots are rounded the same way on every machine (IEEE 754).
         at + Duration::from_nanos((config.interval.as_nanos() as f64 / f64::from(self.count).sqrt()) as u64)
     }

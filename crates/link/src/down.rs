@@ -74,6 +74,7 @@ impl LinkElement for Down {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Element, LinkCounters};
     use polypath_base::Bytes;
 
     const PACKET: PacketMeta = PacketMeta { len: Bytes::new(1500), payload: true, df: true, ect: false, flow: 0 };
@@ -87,7 +88,9 @@ mod tests {
         let mut down = Down::new(DownConfig { spans: vec![[at(10), at(20)], [at(30), at(31)]] }).unwrap();
         let passed: Vec<u64> = (0..40).filter(|&t| down.transit(at(t), PACKET) == Verdict::Pass(at(t))).collect();
         assert_eq!(passed, (0..10).chain(20..30).chain(31..40).collect::<Vec<_>>());
-        assert_eq!(down.drops().packets, 11);
+        let mut counters = LinkCounters::default();
+        counters.add_element(&Element::Down(down));
+        assert_eq!(counters, LinkCounters { down_drops: 11, ..LinkCounters::default() });
     }
 
     #[test]

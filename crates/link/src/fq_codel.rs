@@ -130,6 +130,7 @@ impl FqCodel {
         if self.packets > self.limit {
             self.drop_from_longest();
         }
+        debug_assert!(self.packets <= self.limit, "what is too much is dropped");
         self.longest = self.longest.max(u64::from(self.packets));
     }
 
@@ -139,7 +140,10 @@ impl FqCodel {
         if let Some((len, _)) = self.serving.take() {
             (self.packets, self.bytes) = (self.packets - 1, self.bytes - len);
         }
-        let (item, marked) = self.choose(at)?;
+        let Some((item, marked)) = self.choose(at) else {
+            debug_assert_eq!((self.packets, self.bytes), (0, Bytes::ZERO), "nothing waits where nothing can be chosen");
+            return None;
+        };
         if let Some(rate) = self.changes.advance(at) {
             self.rate = rate;
         }

@@ -200,4 +200,17 @@ mod tests {
         assert!(marks == 0 && (20..70).contains(&drops), "{marks} {drops}");
         assert_eq!(hits(0.3, true).0, 0);
     }
+
+    #[test]
+    fn the_probability_decays_while_nothing_waits() {
+        // RFC 8033 section 4.2: by a fiftieth, beside what the controller takes: alpha (0.125) times the target (15 ms).
+        let mut idle = pie(PieConfig::DEFAULT);
+        idle.probability = 0.5;
+        idle.update();
+        assert!((idle.probability - (0.5 - 0.125 * 0.015) * 0.98).abs() < 1e-9, "{}", idle.probability);
+        // Not where something waited at the update before.
+        (idle.probability, idle.old_delay) = (0.5, Duration::from_millis(1));
+        idle.update();
+        assert!((idle.probability - (0.5 - 0.125 * 0.015 - 1.25 * 0.001)).abs() < 1e-9, "{}", idle.probability);
+    }
 }

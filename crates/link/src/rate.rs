@@ -195,7 +195,17 @@ impl RateQueue {
             free = self.across_changes(start, len);
         }
         self.free = free;
-        let leaves = Instant::from_nanos(free.as_nanos().saturating_sub(self.burst.1.as_nanos())).max(ready);
+        let mut leaves = Instant::from_nanos(free.as_nanos().saturating_sub(self.burst.1.as_nanos())).max(ready);
+        if self.burst.0 > Bytes::ZERO
+            && let Some(last) = self.waiting.iter().next_back()
+        {
+            // Where the rate has fallen the bucket stands for more time, which is none for a packet to overtake others in.
+            leaves = leaves.max(last.leaves);
+        }
+        debug_assert!(
+            self.waiting.iter().next_back().is_none_or(|last| last.leaves <= leaves),
+            "packets leave in the order in which they came"
+        );
         self.bytes += len;
         *self.waiting.push() = Waiting { leaves, len };
         self.longest = self.longest.max(self.waiting.len() as u64);
@@ -238,6 +248,7 @@ impl RateQueue {
     /// A packet for which there was room leaves at this time, not before those that came earlier.
     pub(crate) fn append(&mut self, leaves: Instant, packet: PacketMeta) {
         let len = packet.len + self.framing;
+        debug_assert!(leaves >= self.free, "packets leave in the order in which they came");
         self.free = leaves;
         self.bytes += len;
         *self.waiting.push() = Waiting { leaves, len };
@@ -282,6 +293,7 @@ impl RateQueue {
             self.bytes -= first.len;
             self.waiting.pop();
         }
+        debug_assert!(!self.waiting.is_empty() || self.bytes == Bytes::ZERO, "an empty queue holds no bytes");
     }
 
     #[cold]

@@ -67,6 +67,7 @@ impl<T: Copy> Ring<T> {
     /// Puts an entry behind `ahead` others and hands out its place.
     pub fn insert(&mut self, ahead: usize, entry: T) -> &mut T {
         *self.push() = entry;
+        debug_assert!(ahead < self.len, "no more entries stand before it than there are");
         for number in (ahead..self.len - 1).rev() {
             let (a, b) = (self.place(number), self.place(number + 1));
             self.places.swap(a, b);

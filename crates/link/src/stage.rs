@@ -209,6 +209,7 @@ impl<P: Copy> AqmBacklog<P> {
     }
 
     fn release(&mut self, slot: u32) -> P {
+        debug_assert!(self.free.len() < self.packets.len(), "a number is freed once");
         self.free.push(slot);
         self.packets[slot as usize]
     }

@@ -80,6 +80,7 @@ impl Trace {
         self.lap += self.period * laps;
         let into = at.since(self.lap);
         self.next = self.chances.partition_point(|&chance| chance < into);
+        debug_assert!(self.next < self.chances.len(), "the last chance ends the trace");
         self.left = self.bytes;
     }
 }

@@ -90,4 +90,24 @@ proptest! {
             }
         }
     }
+
+    #[test]
+    fn a_bucket_whose_rate_changes_keeps_the_order(
+        mut packets in prop::collection::vec((0_u64..100_000, 40_u32..1500), 1..100),
+        burst in 1_u64..20_000,
+        mut changes in prop::collection::vec((0_u64..1_000_000, 10_000_000_u64..10_000_000_000), 1..4),
+    ) {
+        packets.sort_by_key(|packet| packet.0);
+        changes.sort_by_key(|change| change.0);
+        let changes = changes.iter().map(|&(at, rate)| Change { at: Instant::from_nanos(at), to: Rate::from_bits_per_sec(rate) }).collect();
+        let rate = Rate::from_bits_per_sec(1_000_000_000);
+        let mut queue = RateQueue::new(RateConfig { rate, burst: Bytes::new(burst), changes, ..RateConfig::default() }).unwrap();
+        let mut last = Instant::ZERO;
+        for (at, len) in packets {
+            if let Verdict::Pass(leaves) = queue.transit(Instant::from_nanos(at), PacketMeta { len: Bytes::from_u32(len), payload: true, df: true, ..PacketMeta::default() }) {
+                prop_assert!(leaves >= last && leaves >= Instant::from_nanos(at), "{leaves:?} after {last:?}");
+                last = leaves;
+            }
+        }
+    }
 }

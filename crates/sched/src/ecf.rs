@@ -84,7 +84,7 @@ impl Ecf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::TcpExtras;
+
     use crate::fixtures::subflow;
     use polypath_base::{DataSeq, Duration};
 
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn where_round_trips_spread_the_fast_subflow_is_waited_for() {
         // Two and a half round trips of 10 ms alone, against one of 25 ms: it waits only if that may be one of 40 ms.
-        let slow = PathView { tcp: TcpExtras { rttvar: Duration::from_millis(30), ..TcpExtras::default() }, ..subflow(25, 0) };
+        let slow = PathView { rttvar: Duration::from_millis(30), ..subflow(25, 0) };
         assert_eq!(Ecf::default().pick(&[slow, subflow(10, 10)], &waiting(15_000)), None);
         assert!(Ecf::default().pick(&[subflow(25, 0), subflow(10, 10)], &waiting(15_000)).is_some());
     }

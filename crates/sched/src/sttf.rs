@@ -83,11 +83,7 @@ mod tests {
         assert_eq!(half_round_trips(subflow(10, 10, 11_000)), 5, "and the one after");
         let doubling = PathView { ssthresh: Segments::new(0x7fff_ffff), ..subflow(10, 10, 19_000) };
         assert_eq!(half_round_trips(doubling), 3);
-        assert_eq!(
-            half_round_trips(PathView { ssthresh: Segments::new(15), ..subflow(10, 10, 30_000) }),
-            5,
-            "fifteen, then sixteen"
-        );
+        assert_eq!(half_round_trips(PathView { ssthresh: Segments::new(15), ..subflow(10, 10, 30_000) }), 5, "fifteen, then sixteen");
         assert_eq!(
             half_round_trips(PathView { unsent: Bytes::new(u64::from(u32::MAX)), ..doubling }),
             2 * 18 + 1,
