@@ -215,6 +215,7 @@ impl Stage {
             Verdict::Mark(_) => ip::mark(store.get_mut(packet.slot, packet.len as usize)),
             _ => {}
         }
+        debug_assert!(packet.leaves >= self.last, "no packet leaves before it entered");
         *self.packets.place(packet.leaves).0 = packet;
     }
 
@@ -242,6 +243,7 @@ impl Stage {
     /// The transmitter is free and takes the next packet, if one waits.
     fn send(&mut self, store: &mut FramePool) {
         if let Some((packet, leaves, marked)) = self.packets.transmit_next(self.transmitter_free) {
+            debug_assert!(leaves >= self.transmitter_free, "the transmitter sends one packet after the other");
             self.transmitter_free = leaves;
             if marked {
                 ip::mark(store.get_mut(packet.slot, packet.len as usize));

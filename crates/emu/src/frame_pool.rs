@@ -51,6 +51,7 @@ impl FramePool {
     /// Forgets a packet.
     #[inline]
     pub(crate) fn release(&mut self, slot: FrameSlot) {
+        debug_assert!((slot.0 as usize) < self.places.len() && self.free.len() < self.places.len(), "a place is freed once");
         self.free.push(slot.0);
     }
 

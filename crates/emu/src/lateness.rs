@@ -24,6 +24,10 @@ impl Lateness {
     #[inline]
     pub(crate) fn add(&mut self, late: Duration) {
         self.counts[place(late.as_nanos())] += 1;
+        debug_assert!(
+            late.as_nanos() <= edge(place(late.as_nanos()) as u64).max(1 << LARGEST),
+            "a place holds what is no later than its edge"
+        );
         self.total += 1;
         self.most = self.most.max(late);
     }
