@@ -40,7 +40,9 @@ _CODE = re.compile(r"(`+[^`]+`+)")
 
 
 def plain(app: Sphinx, what: str, name: str, found: object, options: object, lines: list[str]) -> None:
-    """Docstrings are plain text with `code` in it, and a dataclass that has none gets its signature for one."""
+    """Docstrings are plain text with `code` in it, and a dataclass that has none gets its signature
+    for one.
+    """
     if lines and lines[0].startswith(f"{name.rsplit('.', 1)[-1]}("):
         lines.clear()
     for index, line in enumerate(lines):

@@ -1,7 +1,9 @@
-"""What all tests share: programs are those of the project's list and no others, and a test that costs much runs in `make test-all` alone.
+"""What all tests share: programs are those of the project's list and no others, and a test that
+costs much runs in `make test-all` alone.
 
-`costs.tsv` has what each test costs that costs a second or more, with what it shares with others; `make test-all` renews it.
-`kept.tsv` names tests that `make test` runs whatever they cost: one of each kind. A test that neither file names runs.
+`costs.tsv` has what each test costs that costs a second or more, with what it shares with others;
+`make test-all` renews it. `kept.tsv` names tests that `make test` runs whatever they cost: one of
+each kind. A test that neither file names runs.
 """
 
 import fcntl
@@ -18,10 +20,12 @@ import pytest
 HERE = Path(__file__).resolve().parent
 COSTS = HERE / "costs.tsv"
 KEPT = HERE / "kept.tsv"
-# What costs less is not listed, and what is listed stays until it is wrong by half: the file changes when a cost does.
+# What costs less is not listed, and what is listed stays until it is wrong by half: the file
+# changes when a cost does.
 LEAST_S = 1.0
 WRONG = 1.5
-# While a test waits, others have the processor: a second of it costs this much of one that computes.
+# While a test waits, others have the processor: a second of it costs this much of one that
+# computes.
 WAITING = 1 / 3
 
 
@@ -40,7 +44,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     os.environ["PATH"] = subprocess.check_output([HERE.parent / "tools/machine", "listed"], text=True).strip()
-    # What a shell starts in the background ignores interrupts and hands that down; the programs that tests interrupt must not.
+    # What a shell starts in the background ignores interrupts and hands that down; the programs
+    # that tests interrupt must not.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.option.durations_into or config.option.renew_costs:
@@ -94,7 +99,9 @@ class Seconds:
 
 
 class Durations:
-    """What each test costs: its own seconds, and all of those that a fixture of several tests takes once."""
+    """What each test costs: its own seconds, and all of those that a fixture of several tests takes
+    once.
+    """
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config

@@ -1,4 +1,6 @@
-"""What tests do where the machine lacks something: they call `lacking`, never a skip of pytest's own."""
+"""What tests do where the machine lacks something: they call `lacking`, never a skip of pytest's
+own.
+"""
 
 import os
 from typing import NoReturn
@@ -7,9 +9,11 @@ import pytest
 
 
 def lacking(engine: str, reason: str) -> NoReturn:
-    """Skips with the reason, or fails where POLYPATH_REQUIRE says that nothing may be missing for this engine.
+    """Skips with the reason, or fails where POLYPATH_REQUIRE says that nothing may be missing for
+    this engine.
 
-    "linux", "host", "slurm" for a cluster of one machine, "web" for the playground, or "s3" for storage of objects.
+    "linux", "host", "slurm" for a cluster of one machine, "web" for the playground, or "s3" for
+    storage of objects.
     """
     if engine in os.environ.get("POLYPATH_REQUIRE", "").split(","):
         pytest.fail(reason)

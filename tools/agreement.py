@@ -1,4 +1,5 @@
-"""How the simulator and the bundled tables of real kernels agree, as Markdown; blocks of figures use it.
+"""How the simulator and the bundled tables of real kernels agree, as Markdown; blocks of figures
+use it.
 
 One of these:
 

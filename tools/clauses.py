@@ -3,7 +3,8 @@
     tools/clauses.py            form of each mark; every exception names a mark and a test that exist
     tools/clauses.py --table    which clause is obeyed where, and where not on purpose, as Markdown
 
-A mark is `RFC 9293 section 3.10.7.4`, also `sections 3.1 and 3.2`, `appendix A.3`, `figure 9`; an RFC without a section is a mention.
+A mark is `RFC 9293 section 3.10.7.4`, also `sections 3.1 and 3.2`, `appendix A.3`, `figure 9`; an
+RFC without a section is a mention.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ def sources(root: Path) -> Iterator[Path]:
 
 
 def marks(root: Path) -> tuple[dict[str, list[str]], list[str]]:
-    """Clause -> the places "file:line" that have it, and a sentence for each mark that is malformed."""
+    """Clause -> the places "file:line" that have it, and a sentence for each mark that is
+    malformed.
+    """
     found: dict[str, list[str]] = {}
     faults = []
     for file in sources(root):

@@ -1,4 +1,5 @@
-"""The tables that blocks of figures show (tools/figures.py), as Markdown, and what scripts beside notes and studies share to make others.
+"""The tables that blocks of figures show (tools/figures.py), as Markdown, and what scripts beside
+notes and studies share to make others.
 
     figure_tables.py study STUDY EXPERIMENT[,...] rows=COLUMN[,COLUMN] [columns=COLUMN] [join=COLUMN] [table=subflows]
                      METRIC[:DIGITS]... [kernel=KERNEL] [COLUMN=VALUE[,...]...]
@@ -6,8 +7,9 @@
     figure_tables.py columns GROUP...           rows of docs/reference/results.md
     figure_tables.py applications               the metrics of each kind of application
 
-`study` prints means over all that is not named: repetitions, and flows of one kind; `join` puts the values of one column into a cell.
-A study is asked in the simulator, or on a kernel in virtual time; what is missing runs first.
+`study` prints means over all that is not named: repetitions, and flows of one kind; `join` puts the
+values of one column into a cell. A study is asked in the simulator, or on a kernel in virtual time;
+what is missing runs first.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ from polypath.columns import columns_of
 from polypath.report import claim_results, material
 
 ROOT = Path(__file__).resolve().parent.parent
-# Finished runs are kept here: the next call runs only what a change of the study or the simulator calls for.
+# Finished runs are kept here: the next call runs only what a change of the study or the simulator
+# calls for.
 RESULTS = ROOT / "build" / "figures"
 # The longest reason of a claim's verdict, in characters.
 LONGEST = 120
@@ -42,7 +45,9 @@ PROVENANCE = re.compile(r"# .+ \| recorded \d{4}-\d\d-\d\d, (?:Linux \d+\.\d+|co
 
 
 def simulated(study: str | Path, *, only: Mapping[str, Iterable[str]] | None = None) -> Results:
-    """The results of a study (its folder, from the project's root) on the simulator; what is missing runs first."""
+    """The results of a study (its folder, from the project's root) on the simulator; what is
+    missing runs first.
+    """
     return polypath.run(ROOT / study, out=RESULTS, only=only)
 
 
@@ -52,7 +57,9 @@ def on_linux(study: str | Path, kernel: str, *, only: Mapping[str, Iterable[str]
 
 
 def recorded(file: str | Path) -> pd.DataFrame:
-    """A table that was measured once: a CSV file whose first line names the command and when and on what it ran."""
+    """A table that was measured once: a CSV file whose first line names the command and when and on
+    what it ran.
+    """
     path = ROOT / file
     first = path.read_text(encoding="utf-8").split("\n", 1)[0]
     if not PROVENANCE.match(first):

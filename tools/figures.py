@@ -1,4 +1,5 @@
-"""Renews the figures that Markdown files take from runs, or checks that they are still what a run gives.
+"""Renews the figures that Markdown files take from runs, or checks that they are still what a run
+gives.
 
     tools/figures.py [FILE...]                  renew every block of these files, of all Markdown files without any
     tools/figures.py --check [FILE...]          change nothing; exit status 1 when a block differs by more than its tolerance
@@ -10,20 +11,23 @@ A block names the command that prints it:
     what COMMAND prints, Markdown
     <!-- end of figures -->
 
-Old and new text must be the same but for the numbers, and each number within the tolerance, or within one unit of its last digit where
-the number is not a count; `tolerance 5 % or 2` lets each differ by 2 as well, `tolerance 0 %` asks for the same text. What cannot
-be had here in minutes (another kernel, real time, hours) is recorded instead:
+Old and new text must be the same but for the numbers, and each number within the tolerance, or
+within one unit of its last digit where the number is not a count; `tolerance 5 % or 2` lets each
+differ by 2 as well, `tolerance 0 %` asks for the same text. What cannot be had here in minutes
+(another kernel, real time, hours) is recorded instead:
 
     <!-- figures: COMMAND | recorded 2026-05-17, Linux 6.12.117 -->
 
-Such a block says when and on what, and is never renewed. Both may stand within a line. Commands run in the project's root with
-.venv/bin, this Python's own folder and tools first in PATH; several blocks with the same command run it once.
+Such a block says when and on what, and is never renewed. Both may stand within a line. Commands run
+in the project's root with .venv/bin, this Python's own folder and tools first in PATH; several
+blocks with the same command run it once.
 
-Figures of a page stand in such blocks; the sentences around a block say the finding, so that they outlive a small change. The cost is
-the seconds that the command takes on two idle cores. `tools/figure_tables.py` and `tools/agreement.py` print most
-tables; a script beside a note imports the first. What is recorded may be a CSV file whose first line says when and
-on what, and which the script reads. After a change of the simulator `make figures` renews all: read what it lists, and the sentences
-around it.
+Figures of a page stand in such blocks; the sentences around a block say the finding, so that they
+outlive a small change. The cost is the seconds that the command takes on two idle cores.
+`tools/figure_tables.py` and `tools/agreement.py` print most tables; a script beside a note imports
+the first. What is recorded may be a CSV file whose first line says when and on what, and which the
+script reads. After a change of the simulator `make figures` renews all: read what it lists, and the
+sentences around it.
 """
 
 from __future__ import annotations
@@ -180,7 +184,9 @@ def _words(text: str) -> str:
 
 
 def _within(old: str, new: str, tolerance: Tolerance) -> bool:
-    """Whether a number may have become another; what has digits behind the point may differ by one unit of the last."""
+    """Whether a number may have become another; what has digits behind the point may differ by one
+    unit of the last.
+    """
     a, b = _value(old), _value(new)
     digits = len(old.partition(".")[2])
     unit = 10.0**-digits if digits and tolerance != EXACT else 0.0
@@ -233,7 +239,8 @@ def outcomes(listed: Iterable[Block], workers: int) -> Iterator[Outcome]:
             yield Outcome(block=block, verdict=RECORD)
         else:
             todo.setdefault(block.command, []).append(block)
-    # Commands that begin alike run one after the other: they share runs, which the first of them keeps.
+    # Commands that begin alike run one after the other: they share runs, which the first of them
+    # keeps.
     rows: dict[str, list[str]] = {}
     for command in sorted(todo, key=lambda command: max(block.cost_s for block in todo[command])):
         rows.setdefault(" ".join(command.split()[:2]), []).append(command)
@@ -257,7 +264,9 @@ def _judged(command: str, own: list[Block]) -> Iterator[Outcome]:
 
 
 def write(outcome: Outcome) -> None:
-    """Puts a new text in the place of the old one; the file is read again, for it may have changed meanwhile."""
+    """Puts a new text in the place of the old one; the file is read again, for it may have changed
+    meanwhile.
+    """
     if outcome.content is None or outcome.verdict == SAME:
         return
     file = outcome.block.file

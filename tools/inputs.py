@@ -1,9 +1,11 @@
-"""What the models of a study take, as type checkers see it: a time or "5s", a model or its fields, a placeholder for anything.
+"""What the models of a study take, as type checkers see it: a time or "5s", a model or its fields,
+a placeholder for anything.
 
     python tools/inputs.py          # writes the `__init__` that only checkers read into each model of python/polypath/study
     python tools/inputs.py --check  # fails if one is not what this program would write
 
-A field's annotation says what a study has. What may be given is derived from it, and from `MORE` where validators take other forms too.
+A field's annotation says what a study has. What may be given is derived from it, and from `MORE`
+where validators take other forms too.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 from polypath.study._model import Model, Undecided
 
 FOLDER = Path(inspect.getfile(Model)).parent
-# Models that nobody builds: `Setup` is made of cells alone, and `Study` has the fields of `Question`.
+# Models that nobody builds: `Setup` is made of cells alone, and `Study` has the fields of
+# `Question`.
 LEFT_OUT = ("Model", "Undecided", "Setup", "Question")
 MORE = {"seeds": ["int"], "reorder": ["bool"]}
 # A host with nothing special may be nothing at all.
@@ -42,7 +45,9 @@ _LAST = ("Mapping[str, Any]", "str", "None")
 
 
 def forms(value: Any, module: ModuleType) -> list[str]:
-    """The parts of the union that may be given for a field of this type. A placeholder, which is a text, may stand for anything."""
+    """The parts of the union that may be given for a field of this type. A placeholder, which is a
+    text, may stand for anything.
+    """
     origin, parts = get_origin(value), get_args(value)
     for name, given in NAMED.items():
         if getattr(module, name, None) == value:

@@ -1,9 +1,11 @@
-"""Fails when a crate or a Python package depends on something above itself, or modules of one crate or package on each other in a circle.
+"""Fails when a crate or a Python package depends on something above itself, or modules of one crate
+or package on each other in a circle.
 
-Rust: the order below against the workspace's Cargo metadata, development dependencies included; and the modules of each crate against
-what they name by `crate::` and `super::` outside of tests. A module may use the items of the module that holds it.
-Python: the order below against every import statement in python/polypath, wherever it stands in a file; and the modules of each package
-against what they import of one another, its face (`__init__`, with what its stub names) among them.
+Rust: the order below against the workspace's Cargo metadata, development dependencies included; and
+the modules of each crate against what they name by `crate::` and `super::` outside of tests. A
+module may use the items of the module that holds it. Python: the order below against every import
+statement in python/polypath, wherever it stands in a file; and the modules of each package against
+what they import of one another, its face (`__init__`, with what its stub names) among them.
 Something new has no place until it is given one here, in review.
 """
 
@@ -15,7 +17,8 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-# Each entry lists what a crate may depend on. Transitive edges are written out where they are wanted, so that nothing creeps in.
+# Each entry lists what a crate may depend on. Transitive edges are written out where they are
+# wanted, so that nothing creeps in.
 CRATES: Mapping[str, frozenset[str]] = {
     "base": frozenset(),
     "wire": frozenset({"base"}),
@@ -39,7 +42,8 @@ CRATES: Mapping[str, frozenset[str]] = {
     "py": frozenset({"base", "capture", "cc", "sched", "pmtu", "transport", "sim", "emu", "guest"}),
 }
 
-# Lowest first: a package may import those in lines before its own, never one of its own line or below it.
+# Lowest first: a package may import those in lines before its own, never one of its own line or
+# below it.
 PYTHON: tuple[frozenset[str], ...] = (
     frozenset({"_native", "errors"}),
     frozenset({"programs", "terminal"}),
@@ -56,12 +60,15 @@ PYTHON: tuple[frozenset[str], ...] = (
 )
 
 
-# `Results.report()` and `Results.plot()` are what a person asks of results: they load the layer above when they are called.
+# `Results.report()` and `Results.plot()` are what a person asks of results: they load the layer
+# above when they are called.
 CALLED_LATE = frozenset({("results", "report"), ("results", "plot")})
 
 
 def crate_edges(metadata: Mapping[str, object]) -> set[tuple[str, str]]:
-    """Pairs (crate, crate it depends on) of the workspace, names without the prefix, from `cargo metadata --no-deps`."""
+    """Pairs (crate, crate it depends on) of the workspace, names without the prefix, from
+    `cargo metadata --no-deps`.
+    """
     packages = metadata["packages"]
     assert isinstance(packages, list)
     names = {package["name"] for package in packages}
@@ -75,7 +82,9 @@ def _short(crate: str) -> str:
 
 
 def check_crates(edges: Iterable[tuple[str, str]]) -> list[str]:
-    """A sentence for each edge that points upward. An edge from a crate to itself only says that the crate exists."""
+    """A sentence for each edge that points upward. An edge from a crate to itself only says that
+    the crate exists.
+    """
     faults = []
     for crate, below in sorted(edges):
         if crate not in CRATES:
@@ -96,7 +105,9 @@ COMMENT = re.compile(r"//[^\n]*")
 
 
 def module_edges(source: Path) -> set[tuple[str, str]]:
-    """Pairs (module, module it uses) of the crate whose folder of sources is `source`; modules of tests are left out."""
+    """Pairs (module, module it uses) of the crate whose folder of sources is `source`; modules of
+    tests are left out.
+    """
     files = [file for file in sorted(source.rglob("*.rs")) if file.relative_to(source).parts[0] != "bin"]
     texts = {_module(file, source): COMMENT.sub("", TESTS.sub("", file.read_text(encoding="utf-8"))) for file in files}
     exported = {
@@ -129,7 +140,9 @@ def _module(file: Path, source: Path) -> str:
 
 
 def check_modules(crate: str, edges: Iterable[tuple[str, str]]) -> list[str]:
-    """A sentence for each circle of modules that stand beside one another, at any depth. A module and those inside it are one."""
+    """A sentence for each circle of modules that stand beside one another, at any depth. A module
+    and those inside it are one.
+    """
     beside: dict[str, set[str]] = {}
     for module, target in edges:
         a, b = module.split("::"), target.split("::")
@@ -176,7 +189,9 @@ def python_edges(root: Path) -> set[tuple[str, str, str]]:
 
 
 def _imported(node: ast.AST, package: str, inside: tuple[str, ...], *, is_package: bool) -> list[list[str]]:
-    """The names below `package` that an import statement reaches; none of them is the package's own face (everything)."""
+    """The names below `package` that an import statement reaches; none of them is the package's own
+    face (everything).
+    """
     if isinstance(node, ast.Import):
         modules = [alias.name.split(".") for alias in node.names]
     elif isinstance(node, ast.ImportFrom):
@@ -191,7 +206,9 @@ def _imported(node: ast.AST, package: str, inside: tuple[str, ...], *, is_packag
 
 
 def python_module_edges(package: Path) -> set[tuple[str, str]]:
-    """Pairs (module, module it imports) inside the package whose folder is `package`, such as ("_model", "_errors")."""
+    """Pairs (module, module it imports) inside the package whose folder is `package`, such as
+    ("_model", "_errors").
+    """
     files = {_python_module(file, package): file for file in sorted([*package.rglob("*.py"), *package.rglob("*.pyi")])}
     edges = set()
     for file in files.values():

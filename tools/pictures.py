@@ -1,4 +1,5 @@
-"""Renews the pictures of README.md: python tools/pictures.py. A study runs, its report and the playground are opened in Chromium.
+"""Renews the pictures of README.md: python tools/pictures.py. A study runs, its report and the
+playground are opened in Chromium.
 
 They need `make setup-all` and `make playground`.
 """

@@ -1,11 +1,14 @@
-"""Builds the documentation as a site: python tools/site.py [FOLDER]; into build/site, unless a folder is named.
+"""Builds the documentation as a site: python tools/site.py [FOLDER]; into build/site, unless a
+folder is named.
 
-It lays the pages out as they lie in the project, adds those that are generated, and has Sphinx make them. A warning is a mistake: a link
-that leads nowhere, a page in no table of contents. The site opens from the disk and asks no network: search, fonts and scripts are in it.
+It lays the pages out as they lie in the project, adds those that are generated, and has Sphinx make
+them. A warning is a mistake: a link that leads nowhere, a page in no table of contents. The site
+opens from the disk and asks no network: search, fonts and scripts are in it.
 
-`docs/conf.py` and `docs/_static/site.css` say how the site looks, `site_pages.py` makes the pages that no one writes.
-A recipe is a page of `docs/recipes` and a row of its README. `tests/python/test_recipes.py` does what its blocks say, as root
-`tests/kernel/test_recipes.py`; its claims are committed before their first result.
+`docs/conf.py` and `docs/_static/site.css` say how the site looks, `site_pages.py` makes the pages
+that no one writes. A recipe is a page of `docs/recipes` and a row of its README.
+`tests/python/test_recipes.py` does what its blocks say, as root `tests/kernel/test_recipes.py`; its
+claims are committed before their first result.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Pages of the site that no one writes by hand: the commands, a study's fields, the Python interface."""
+"""Pages of the site that no one writes by hand: the commands, a study's fields, the Python
+interface.
+"""
 
 from __future__ import annotations
 

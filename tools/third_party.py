@@ -1,11 +1,14 @@
-"""What other people wrote of the programs that are packed: their notices, which licences ask for, and a bill of materials.
+"""What other people wrote of the programs that are packed: their notices, which licences ask for,
+and a bill of materials.
 
     python tools/third_party.py notices PROGRAM... > FILE    licences with their texts
     python tools/third_party.py sbom PROGRAM... > FILE       CycloneDX, JSON
 
-A PROGRAM is a crate of the workspace, such as polypath-tunneld. What only runs while it is built is not in it, and is left out.
+A PROGRAM is a crate of the workspace, such as polypath-tunneld. What only runs while it is built is
+not in it, and is left out.
 
-A new crate needs a licence of `deny.toml`. A new version of a vendored file gets its hash in `web/vendor/README.md`.
+A new crate needs a licence of `deny.toml`. A new version of a vendored file gets its hash in
+`web/vendor/README.md`.
 """
 
 from __future__ import annotations
@@ -74,7 +77,9 @@ def _within(metadata: Any, roots: set[str]) -> Iterator[dict[str, Any]]:
 
 
 def texts(package: dict[str, Any]) -> list[str]:
-    """The licences and notices that come with a crate. Raises `SystemExit` where none does and none can stand for it."""
+    """The licences and notices that come with a crate. Raises `SystemExit` where none does and none
+    can stand for it.
+    """
     folder = Path(package["manifest_path"]).parent
     places = [folder, *(folder / name for name in _INSIDE.get(package["name"], ()))]
     found = (file for place in places for file in place.iterdir() if _TEXT.match(file.name) and file.is_file())

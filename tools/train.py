@@ -1,5 +1,6 @@
-"""What the simulator runs while a build with a profile watches it (`make pgo`): the cases of `polypath bench` but the largest, and one
-connection under each algorithm. Only the native module is loaded, because nothing else is counted.
+"""What the simulator runs while a build with a profile watches it (`make pgo`): the cases of
+`polypath bench` but the largest, and one connection under each algorithm. Only the native module is
+loaded, because nothing else is counted.
 """
 
 import importlib.util
@@ -15,7 +16,8 @@ sys.modules["polypath"] = package
 
 native = importlib.import_module("polypath._native")
 for case in native.bench_cases():
-    # Ten thousand connections run the same code as a hundred, and take long while every branch is counted.
+    # Ten thousand connections run the same code as a hundred, and take long while every branch is
+    # counted.
     if case != "mptcp-10000x2":
         native.bench_case(case)
 for algorithm, *_ in native.algorithms():

@@ -2,11 +2,13 @@
 /*
  * Balia, the balanced linked adaptation.
  *
- * Idea. Between LIA, which is friendly but slow to move traffic, and OLIA, which balances well but reacts slowly: increase and decrease both depend on how a
- * subflow's rate compares with the best one's.
+ * Idea. Between LIA, which is friendly but slow to move traffic, and OLIA, which balances well but
+ * reacts slowly: increase and decrease both depend on how a subflow's rate compares with the best
+ * one's.
  *
- * Source. Q. Peng, A. Walid, J. Hwang, S. Low: "Multipath TCP: analysis, design, and implementation", IEEE/ACM ToN 24(1), 2016; draft-walid-mptcp-congestion-control-04.
- * With x_r = w_r mss_r / rtt_r and alpha_r = max_k(x_k) / x_r:
+ * Source. Q. Peng, A. Walid, J. Hwang, S. Low: "Multipath TCP: analysis, design, and
+ * implementation", IEEE/ACM ToN 24(1), 2016; draft-walid-mptcp-congestion-control-04. With x_r =
+ * w_r mss_r / rtt_r and alpha_r = max_k(x_k) / x_r:
  *
  *	for each segment acknowledged	w_r += (x_r / rtt_r) / (sum_k x_k)^2 * (1 + alpha_r) / 2 * (4 + alpha_r) / 5	(rates in segments)
  *	for each loss			w_r -= w_r / 2 * min(alpha_r, 3/2)
@@ -17,15 +19,16 @@
  *
  * On one path alpha is 1 and this is Reno.
  *
- * Differences from the paper: none known. Differences from MPTCP 0.96: that one counts ACKs instead of segments (PP_COMPAT_ACK_COUNTS_ONCE), and
- * on loss takes the whole part of alpha, so that a path with alpha = 1.6 loses half, not three quarters (PP_COMPAT_BALIA_WHOLE_ALPHA), and may leave a
- * single segment (PP_COMPAT_BALIA_ONE_SEGMENT).
+ * Differences from the paper: none known. Differences from MPTCP 0.96: that one counts ACKs instead
+ * of segments (PP_COMPAT_ACK_COUNTS_ONCE), and on loss takes the whole part of alpha, so that a
+ * path with alpha = 1.6 loses half, not three quarters (PP_COMPAT_BALIA_WHOLE_ALPHA), and may leave
+ * a single segment (PP_COMPAT_BALIA_ONE_SEGMENT).
  */
 #include "pp_coupled.h"
 
 /*
- * Largest share of half the window that a loss costs, in 1/1024. Raising it makes a path that is worse than the best give way faster, and costs
- * throughput where losses are random.
+ * Largest share of half the window that a loss costs, in 1/1024. Raising it makes a path that is
+ * worse than the best give way faster, and costs throughput where losses are random.
  */
 #define BALIA_MAX_CUT 1536
 
@@ -51,7 +54,8 @@ static struct balia_view balia_look(const struct pp_ctx *c)
 static __u32 balia_segments_per_increase(const struct pp_ctx *c)
 {
 	struct balia_view v = balia_look(c);
-	/* sum <= 2^20, so the dividend stays below 2^52; sum <= 32 alpha, so the quotient, in 1/256, stays below 10240 * 256. */
+	/* sum <= 2^20, so the dividend stays below 2^52; sum <= 32 alpha, so the quotient, in 1/256,
+	 * stays below 10240 * 256. */
 	__u64 dividend = (__u64)v.sum * v.sum * 10 << 8;
 	__u64 divisor = (__u64)(PP_RATIO_ONE + v.alpha) * (4 * PP_RATIO_ONE + v.alpha);
 

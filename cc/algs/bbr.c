@@ -2,10 +2,13 @@
 /*
  * BBR, version 1: congestion control by a model of the path.
  *
- * Idea. A path is described by its bottleneck's rate and by its bare round-trip time; their product, the BDP, is what fits into it without a queue. BBR measures
- * both: the rate as the largest delivery rate of the last ten round trips, the time as the least RTT of the last ten seconds. It paces at the rate and keeps at most
- * two BDPs in the network. Losses do not enter the model, so random losses do not slow it down, and a queue that others keep full does not either: against loss-based flows it
- * takes more than its share where queues are short. Neither can be seen at the same time as the other, so the flow moves between four modes (cc/include/pp_bbr.h has the
+ * Idea. A path is described by its bottleneck's rate and by its bare round-trip time; their
+ * product, the BDP, is what fits into it without a queue. BBR measures both: the rate as the
+ * largest delivery rate of the last ten round trips, the time as the least RTT of the last ten
+ * seconds. It paces at the rate and keeps at most two BDPs in the network. Losses do not enter the
+ * model, so random losses do not slow it down, and a queue that others keep full does not either:
+ * against loss-based flows it takes more than its share where queues are short. Neither can be seen
+ * at the same time as the other, so the flow moves between four modes (cc/include/pp_bbr.h has the
  * machine):
  *
  *	Startup		pacing 2.89 times the rate, doubling it each round, until three rounds bring less than a quarter more
@@ -13,15 +16,20 @@
  *	ProbeBW		cycles of eight phases of one RTT: 1.25, 0.75, then six times 1; each flow begins at a random phase
  *	ProbeRTT	after ten seconds without a smaller RTT: four segments in flight for 200 ms and a round trip
  *
- * Source. N. Cardwell, Y. Cheng, C. S. Gunn, S. Hassas Yeganeh, V. Jacobson: "BBR: Congestion-Based Congestion Control", ACM Queue 14(5), 2016;
- * draft-cardwell-iccrg-bbr-congestion-control-00 (2017); delivery rates by draft-cheng-iccrg-delivery-rate-estimation-00. What the draft lacks and Linux has: the margin of
- * 1 % of the pacing rate, aggregated ACKs (both in -02 of the draft), and policers (described in T. Flach et al.: "An Internet-Wide Analysis of Traffic Policing", SIGCOMM
+ * Source. N. Cardwell, Y. Cheng, C. S. Gunn, S. Hassas Yeganeh, V. Jacobson: "BBR: Congestion-Based
+ * Congestion Control", ACM Queue 14(5), 2016; draft-cardwell-iccrg-bbr-congestion-control-00
+ * (2017); delivery rates by draft-cheng-iccrg-delivery-rate-estimation-00. What the draft lacks and
+ * Linux has: the margin of 1 % of the pacing rate, aggregated ACKs (both in -02 of the draft), and
+ * policers (described in T. Flach et al.: "An Internet-Wide Analysis of Traffic Policing", SIGCOMM
  * 2016, and in the authors' talks at IETF 97 and 101).
  *
- * Differences from the draft, all as in Linux: the filter of the bandwidth keeps three values; the flight that ends Drain and a phase is that of the moment at which
- * pacing lets the next segment leave; a retransmission timeout shrinks the window as the transport does, and starts over the search for a full pipe.
- * As Linux it counts the ten seconds and the 200 ms in ticks. Differences from Linux: a bandwidth beyond 256 segments/us saturates; the filter keeps values by a rule of
- * its own, which gave another maximum than Linux's for at most one sample in 900 of random ones, and there more often the true one (specs/notes/bbr).
+ * Differences from the draft, all as in Linux: the filter of the bandwidth keeps three values; the
+ * flight that ends Drain and a phase is that of the moment at which pacing lets the next segment
+ * leave; a retransmission timeout shrinks the window as the transport does, and starts over the
+ * search for a full pipe. As Linux it counts the ten seconds and the 200 ms in ticks. Differences
+ * from Linux: a bandwidth beyond 256 segments/us saturates; the filter keeps values by a rule of
+ * its own, which gave another maximum than Linux's for at most one sample in 900 of random ones,
+ * and there more often the true one (specs/notes/bbr).
  */
 #include "pp_bbr.h"
 

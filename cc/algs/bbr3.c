@@ -2,9 +2,12 @@
 /*
  * BBR, version 3: a model of the path that listens to losses too.
  *
- * Idea. As version 1 (cc/algs/bbr.c), and beside the largest rate and the least RTT the model has bounds of what may be in flight, learnt from losses. The long-term bound is
- * how much was in flight when probing lost more than 2 %; it is raised again by probing. The short-term bounds, of rate and of volume, follow losses outside of probing, by at
- * most 30 % a round, and are forgotten when the next probing begins. Probing is rarer, and in step with what Reno would need to grow by the same:
+ * Idea. As version 1 (cc/algs/bbr.c), and beside the largest rate and the least RTT the model has
+ * bounds of what may be in flight, learnt from losses. The long-term bound is how much was in
+ * flight when probing lost more than 2 %; it is raised again by probing. The short-term bounds, of
+ * rate and of volume, follow losses outside of probing, by at most 30 % a round, and are forgotten
+ * when the next probing begins. Probing is rarer, and in step with what Reno would need to grow by
+ * the same:
  *
  * The machine is in cc/include/pp_bbr3.h; its modes:
  *
@@ -17,14 +20,21 @@
  *			follows a lossy one stops as soon as it reaches the bound; if all goes well the next begins at once
  *	ProbeRTT	every five seconds without a smaller RTT: half a BDP in flight for 200 ms and a round trip
  *
- * Source. N. Cardwell, I. Swett, J. Beshay: draft-ietf-ccwg-bbr-06 (July 2026), "BBR Congestion Control". Section numbers are that draft's.
+ * Source. N. Cardwell, I. Swett, J. Beshay: draft-ietf-ccwg-bbr-06 (July 2026), "BBR Congestion
+ * Control". Section numbers are that draft's.
  *
- * Differences from the draft. A kernel's rate sample says of the segment that was delivered last neither how much was in flight when it left nor what was lost since: the first is
- * taken as what was delivered meanwhile and what was lost, which is the same where nothing overtakes; the second as what was lost in this round. Ranges of lost segments in Startup are
- * counted as ACKs that revealed losses. Undoing a spurious recovery takes the short-term bounds away if there were none before, and else leaves them. How much is to be
- * acknowledged for each segment by which Up raises the bound follows the present window, not that at the start of the round. Bounds of 65535 segments and more are none. An
- * epoch of aggregated ACKs holds at most 65535 segments, and the largest excess is that of 5 to 10 rounds. As in Linux's version 1, delayed ACKs do not renew the least RTT, and times of seconds are counted
- * in ticks. The draft says nothing of ECN, and so nothing is done about it. No kernel release has this version; its authors' tree has an earlier form of it.
+ * Differences from the draft. A kernel's rate sample says of the segment that was delivered last
+ * neither how much was in flight when it left nor what was lost since: the first is taken as what
+ * was delivered meanwhile and what was lost, which is the same where nothing overtakes; the second
+ * as what was lost in this round. Ranges of lost segments in Startup are counted as ACKs that
+ * revealed losses. Undoing a spurious recovery takes the short-term bounds away if there were none
+ * before, and else leaves them. How much is to be acknowledged for each segment by which Up raises
+ * the bound follows the present window, not that at the start of the round. Bounds of
+ * 65535 segments and more are none. An epoch of aggregated ACKs holds at most 65535 segments, and
+ * the largest excess is that of 5 to 10 rounds. As in Linux's version 1, delayed ACKs do not renew
+ * the least RTT, and times of seconds are counted in ticks. The draft says nothing of ECN, and so
+ * nothing is done about it. No kernel release has this version; its authors' tree has an earlier
+ * form of it.
  */
 #include "pp_bbr3.h"
 

@@ -2,38 +2,49 @@
 /*
  * BIC, binary increase congestion control.
  *
- * Idea. The window at the last loss was too large, the present one is not: look for the right one between them as by binary search, a quarter of the way each round
- * trip, but never by more than a fixed step. Beyond the old window, probe away from it slowly at first, then faster.
+ * Idea. The window at the last loss was too large, the present one is not: look for the right one
+ * between them as by binary search, a quarter of the way each round trip, but never by more than a
+ * fixed step. Beyond the old window, probe away from it slowly at first, then faster.
  *
- * Source. L. Xu, K. Harfoush, I. Rhee: "Binary increase congestion control (BIC) for fast long-distance networks", INFOCOM 2004. With W the window at the last loss, a
- * round trip adds
+ * Source. L. Xu, K. Harfoush, I. Rhee: "Binary increase congestion control (BIC) for fast
+ * long-distance networks", INFOCOM 2004. With W the window at the last loss, a round trip adds
  *
  *	(W - cwnd) / 4, at most 16 segments, at least 4/20 of one	below W
  *	4/20 up to W + 4, (cwnd - W) / 3 up to W + 48, then 16		beyond W
  *
- * and a loss leaves 0.8 of the window; W becomes 0.9 of it if it did not reach the last W (fast convergence).
+ * and a loss leaves 0.8 of the window; W becomes 0.9 of it if it did not reach the last W (fast
+ * convergence).
  *
- * Differences from the paper, as in Linux: the search goes a quarter of the way (paper: half), and its last step is a fifth of a segment a round trip; a loss leaves
- * 819/1024 (paper: 0.875); Reno up to 14 segments, where a loss leaves half; before the first loss a round trip adds at least a twentieth of the window; all growth is multiplied by
- * the mean number of segments that an ACK acknowledged (two to begin with), so with delayed ACKs it is twice the above; a retransmission timeout forgets W; between two changes of the
- * window the rate of growth is kept for seven ticks.
+ * Differences from the paper, as in Linux: the search goes a quarter of the way (paper: half), and
+ * its last step is a fifth of a segment a round trip; a loss leaves 819/1024 (paper: 0.875); Reno
+ * up to 14 segments, where a loss leaves half; before the first loss a round trip adds at least a
+ * twentieth of the window; all growth is multiplied by the mean number of segments that an ACK
+ * acknowledged (two to begin with), so with delayed ACKs it is twice the above; a retransmission
+ * timeout forgets W; between two changes of the window the rate of growth is kept for seven ticks.
  * Differences from Linux: none known.
  */
 #include "pp_math.h"
 
-/* What a loss leaves of the window, 1/1024. Raising it keeps more of the link busy after a loss, and makes room for others more slowly. */
+/* What a loss leaves of the window, 1/1024. Raising it keeps more of the link busy after a loss,
+ * and makes room for others more slowly. */
 #define BIC_BETA 819
-/* Most that a round trip adds, segments. Raising it finds free capacity sooner, and loses more at once. */
+/* Most that a round trip adds, segments. Raising it finds free capacity sooner, and loses more
+ * at once. */
 #define BIC_MAX_STEP 16
-/* The search goes 1/this of the way a round trip. Raising it approaches the old window more gently. */
+/* The search goes 1/this of the way a round trip. Raising it approaches the old window more
+ * gently. */
 #define BIC_SEARCH 4
-/* Near the old window a round trip adds BIC_SEARCH/this segments. Raising it stays near it for longer. */
+/* Near the old window a round trip adds BIC_SEARCH/this segments. Raising it stays near it for
+ * longer. */
 #define BIC_SMOOTH 20
-/* Largest window that is Reno's, segments. Raising it makes BIC fairer to Reno where windows are small, and slower there. */
+/* Largest window that is Reno's, segments. Raising it makes BIC fairer to Reno where windows are
+ * small, and slower there. */
 #define BIC_LOW_WINDOW 14
-/* Most segments acknowledged for an increase of one before the first loss. Raising it probes more gently. */
+/* Most segments acknowledged for an increase of one before the first loss. Raising it probes
+ * more gently. */
 #define BIC_MAX_PER_BEFORE_LOSS 20
-/* For how many ticks an unchanged window keeps its rate of growth. Raising it saves divisions, and follows slowly. */
+/* For how many ticks an unchanged window keeps its rate of growth. Raising it saves divisions,
+ * and follows slowly. */
 #define BIC_KEEP_TICKS (PP_TICKS_PER_S / 32)
 /* Segments per ACK are in 1/16. */
 #define BIC_RATIO_SHIFT 4
@@ -53,7 +64,8 @@ static void bic_reset(struct bic_state *s)
 	*s = (struct bic_state){ .ratio = 2U << BIC_RATIO_SHIFT };
 }
 
-/* Segments to acknowledge for an increase of one, by the paper's curve. Windows below 2^27 segments do not overflow. */
+/* Segments to acknowledge for an increase of one, by the paper's curve. Windows below
+ * 2^27 segments do not overflow. */
 static __u32 bic_curve(const struct bic_state *s, __u32 cwnd)
 {
 	__u32 smooth = cwnd * BIC_SMOOTH / BIC_SEARCH, step;
@@ -97,7 +109,8 @@ static __u32 bic_ssthresh(struct pp_ctx *c)
 	struct bic_state *s = c->priv;
 	__u32 cwnd = c->flow->cwnd;
 
-	/* A window that did not reach the last one's makes room for new flows. 2^32 * 1843 fits into 64 bits. */
+	/* A window that did not reach the last one's makes room for new flows. 2^32 * 1843 fits into 64
+	 * bits. */
 	s->w_max = cwnd < s->w_max ? (__u32)((__u64)cwnd * (1024 + BIC_BETA) / 2048) : cwnd;
 	return cwnd <= BIC_LOW_WINDOW ? pp_half(c->flow) : pp_max((__u32)((__u64)cwnd * BIC_BETA / 1024), 2);
 }

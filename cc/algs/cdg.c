@@ -2,33 +2,44 @@
 /*
  * CDG, CAIA delay gradient.
  *
- * Idea. A queue that grows shows in RTTs that grow, whatever the least RTT is. CDG takes the slope of the RTT over eight round trips and backs off with a probability
- * that rises with it, so that flows do not back off all at once. Where that does not help, since a loss-based flow fills the queue anyway, it stops; and it remembers, in
- * a shadow window, what it has yielded, to answer a loss with half of that instead.
+ * Idea. A queue that grows shows in RTTs that grow, whatever the least RTT is. CDG takes the slope
+ * of the RTT over eight round trips and backs off with a probability that rises with it, so that
+ * flows do not back off all at once. Where that does not help, since a loss-based flow fills the
+ * queue anyway, it stops; and it remembers, in a shadow window, what it has yielded, to answer a
+ * loss with half of that instead.
  *
- * Source. D. Hayes, G. Armitage: "Revisiting TCP congestion control using delay gradients", Networking 2011. For the round's least and largest RTT each
+ * Source. D. Hayes, G. Armitage: "Revisiting TCP congestion control using delay gradients",
+ * Networking 2011. For the round's least and largest RTT each
  *
  *	g = RTT - RTT of the round before, summed over 8 rounds; the slope that counts is the least RTTs' if it is positive, or else the largest ones'
  *	back off with probability 1 - exp(-g / G), to 0.7071 of the window; after more than 5 in vain in a row no more until a slope falls
  *	on loss: half of the shadow window, which grows with the window and does not fall when that backs off
  *
- * Growth is Reno's. HyStart ends slow start: when ACKs come as a train as long as half the least RTT, or when a round's RTTs are an eighth above it.
+ * Growth is Reno's. HyStart ends slow start: when ACKs come as a train as long as half the least
+ * RTT, or when a round's RTTs are an eighth above it.
  *
- * Differences from the paper, as in Linux: G is 1/42 per ms of the sum, a third of a millisecond of slope a round trip; rounds of a window reduction do not count; the sum of
- * fewer than 8 rounds is scaled up; the handshake's RTT belongs to the first round (specs/notes/handshake-rtt); a delayed ACK's RTT counts only if it is a new least one; an application that does not fill the window brings the shadow window down to it. The
- * paper's slow start is Reno's; its heuristic for losses that are not congestion is off in Linux, and absent here.
- * Differences from Linux: random numbers, of course, so windows agree in distribution only; a round's change of the RTT counts for at most 8.4 s; as BPF, which cannot have the kernel
- * reduce a window over a round trip, a back-off takes place at once.
+ * Differences from the paper, as in Linux: G is 1/42 per ms of the sum, a third of a millisecond of
+ * slope a round trip; rounds of a window reduction do not count; the sum of fewer than 8 rounds is
+ * scaled up; the handshake's RTT belongs to the first round (specs/notes/handshake-rtt); a delayed
+ * ACK's RTT counts only if it is a new least one; an application that does not fill the window
+ * brings the shadow window down to it. The paper's slow start is Reno's; its heuristic for losses
+ * that are not congestion is off in Linux, and absent here. Differences from Linux: random numbers,
+ * of course, so windows agree in distribution only; a round's change of the RTT counts for at most
+ * 8.4 s; as BPF, which cannot have the kernel reduce a window over a round trip, a back-off takes
+ * place at once.
  */
 #include "pp_math.h"
 
-/* Rounds over which slopes are summed. Raising it smooths the slope and reacts later; the state has room for 8. */
+/* Rounds over which slopes are summed. Raising it smooths the slope and reacts later; the state
+ * has room for 8. */
 #define CDG_ROUNDS 8
-/* The probability to back off is 1 - exp(-this * sum of slopes in s). Raising it backs off sooner, from smaller queues. */
+/* The probability to back off is 1 - exp(-this * sum of slopes in s). Raising it backs off
+ * sooner, from smaller queues. */
 #define CDG_FACTOR 42
 /* What a back-off leaves of the window, 1/1024. Raising it yields less, and drains queues less. */
 #define CDG_BETA 724
-/* Back-offs in vain in a row that are made. Raising it yields for longer to flows that fill the queue. */
+/* Back-offs in vain in a row that are made. Raising it yields for longer to flows that fill the
+ * queue. */
 #define CDG_MOST_IN_VAIN 5
 /* A sum of slopes at most this shows that a back-off was not in vain, us. */
 #define CDG_EFFECT_US -32
@@ -69,7 +80,8 @@ struct cdg_state {
 
 PP_STATE_FITS(struct cdg_state);
 
-/* Takes in the newest slope; the oldest leaves. A place that is not constant would be too much for BPF's verifier. */
+/* Takes in the newest slope; the oldest leaves. A place that is not constant would be too much
+ * for BPF's verifier. */
 static void cdg_push(__u64 *words, __s32 slope)
 {
 	__u32 bits = (__u32)(slope > CDG_SLOPE_MAX ? CDG_SLOPE_MAX : slope < -CDG_SLOPE_MAX ? -CDG_SLOPE_MAX : slope) & 0xffffff;
@@ -106,7 +118,8 @@ static __u32 cdg_exp(__u32 x)
 
 	if (n > 31)
 		return 0;
-	/* The series of 2^-f = exp(-f ln 2) to the sixth power, 2 * 10^-5 at most from it; coefficients in 2^-31, all products below 2^64. */
+	/* The series of 2^-f = exp(-f ln 2) to the sixth power, 2 * 10^-5 at most from it; coefficients
+	 * in 2^-31, all products below 2^64. */
 	p = 330788;
 	p = 2863360 - (p * f >> 32);
 	p = 20654775 - (p * f >> 32);
@@ -200,7 +213,8 @@ static void cdg_init(struct pp_ctx *c)
 	struct cdg_state *s = c->priv;
 
 	cdg_reset(s, c->flow);
-	/* Of small packets: with it the second round's least RTT is a little higher, and that is the slope; without it the window's burst would be. */
+	/* Of small packets: with it the second round's least RTT is a little higher, and that is the
+	 * slope; without it the window's burst would be. */
 	s->least_us = c->flow->srtt_us >> 3;
 	s->largest_us = s->least_us;
 }

@@ -2,27 +2,38 @@
 /*
  * C-MPBBR: coupled multipath BBR.
  *
- * Idea. Each subflow of a connection runs BBR, version 1 (cc/algs/bbr.c). Several of them through one bottleneck would take several flows' shares of it. Subflows that share a
- * bottleneck see like bandwidths, so a subflow that finds n of its connection within 20 % of its own bandwidth, itself included, sends at 1/n of it from then on, except while it
- * probes and gives back what it probed (the first two of the eight phases of a cycle): these keep the measured bandwidth up. Alone it is BBR.
+ * Idea. Each subflow of a connection runs BBR, version 1 (cc/algs/bbr.c). Several of them through
+ * one bottleneck would take several flows' shares of it. Subflows that share a bottleneck see like
+ * bandwidths, so a subflow that finds n of its connection within 20 % of its own bandwidth, itself
+ * included, sends at 1/n of it from then on, except while it probes and gives back what it probed
+ * (the first two of the eight phases of a cycle): these keep the measured bandwidth up. Alone it is
+ * BBR.
  *
- * Source. I. Mahmud, T. Lubna, Y.-J. Song, Y.-Z. Cho: "Coupled Multipath BBR (C-MPBBR): A Efficient Congestion Control Algorithm for Multipath TCP", IEEE Access 8, 2020,
- * DOI 10.1109/ACCESS.2020.3022720. The paper itself was not at hand: this follows its abstract, others' descriptions of it and the behaviour of the module that its authors
- * published for MPTCP 0.93, where the constants come from.
+ * Source. I. Mahmud, T. Lubna, Y.-J. Song, Y.-Z. Cho: "Coupled Multipath BBR (C-MPBBR): A Efficient
+ * Congestion Control Algorithm for Multipath TCP", IEEE Access 8, 2020, DOI
+ * 10.1109/ACCESS.2020.3022720. The paper itself was not at hand: this follows its abstract, others'
+ * descriptions of it and the behaviour of the module that its authors published for MPTCP 0.93,
+ * where the constants come from.
  *
- * What could not be known. How often the subflows are to be compared: here once a cycle, when its fourth phase begins. How the judgement is smoothed: as their module does, one
- * comparison that finds others is not believed, and one that finds none after one that did is not either. Whether like bandwidths of separate paths are told from a shared
- * bottleneck: nothing known of it does, so two separate paths of one rate are taken for one, and the connection then leaves half of each unused between probings.
+ * What could not be known. How often the subflows are to be compared: here once a cycle, when its
+ * fourth phase begins. How the judgement is smoothed: as their module does, one comparison that
+ * finds others is not believed, and one that finds none after one that did is not either. Whether
+ * like bandwidths of separate paths are told from a shared bottleneck: nothing known of it does, so
+ * two separate paths of one rate are taken for one, and the connection then leaves half of each
+ * unused between probings.
  *
- * Differences. The paper closes a subflow once the best one's bandwidth less 40 % has been above the rate of all together in five comparisons in a row. An algorithm here cannot close a
- * subflow, and does not try.
+ * Differences. The paper closes a subflow once the best one's bandwidth less 40 % has been above
+ * the rate of all together in five comparisons in a row. An algorithm here cannot close a subflow,
+ * and does not try.
  */
 #include "pp_bbr.h"
 #include "pp_coupled.h"
 
-/* How near the bandwidths of subflows are that share a bottleneck: one part in this. Raising it overlooks shared bottlenecks, lowering it finds some where there are none. */
+/* How near the bandwidths of subflows are that share a bottleneck: one part in this. Raising it
+ * overlooks shared bottlenecks, lowering it finds some where there are none. */
 #define CMPBBR_NEAR 5
-/* The phase with which subflows are compared, the first after the two of probing that has seen their outcome. */
+/* The phase with which subflows are compared, the first after the two of probing that has seen
+ * their outcome. */
 #define CMPBBR_PHASE 3
 
 struct cmpbbr_state {

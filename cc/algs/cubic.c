@@ -2,54 +2,71 @@
 /*
  * CUBIC with HyStart.
  *
- * Idea. After a loss the window follows a cubic function of the time since then: fast towards the window at which the loss came, slow around it, fast beyond,
- * so growth does not depend on the RTT. Where Reno would be faster, it grows as Reno. HyStart ends the first slow start before it overshoots: when the ACKs of one window
- * arrive as a train as long as half the path's RTT, or when the RTT of a round rises.
+ * Idea. After a loss the window follows a cubic function of the time since then: fast towards the
+ * window at which the loss came, slow around it, fast beyond, so growth does not depend on the RTT.
+ * Where Reno would be faster, it grows as Reno. HyStart ends the first slow start before it
+ * overshoots: when the ACKs of one window arrive as a train as long as half the path's RTT, or when
+ * the RTT of a round rises.
  *
- * Source. RFC 9438; S. Ha, I. Rhee: "Taming the elephants: new TCP slow start", Computer Networks 55(9), 2011. Constants are those that Linux 5.4 to 6.12 uses:
+ * Source. RFC 9438; S. Ha, I. Rhee: "Taming the elephants: new TCP slow start", Computer Networks
+ * 55(9), 2011. Constants are those that Linux 5.4 to 6.12 uses:
  *
  *	W(t) = C (t - K)^3 + W_max	C = 410/1024 = 0.4004 segments/s^3 (RFC: 0.4)		RFC 9438 section 4.2
  *	K = cbrt((W_max - cwnd) / C)							RFC 9438 section 4.2
  *	W_est grows by 8/15 = 0.533 segments a round trip (RFC: 3 (1 - b) / (1 + b) = 0.529)	RFC 9438 section 4.3
  *	on loss ssthresh = 717/1024 cwnd = 0.7002 cwnd (RFC: 0.7)				RFC 9438 section 4.6
  *
- * Differences from the RFC, all as in Linux: ssthresh is a part of the window, not of the flight size; a target above 1.5 cwnd (4.2) is met by growing at most one segment
- * for two acknowledged; alpha stays 8/15 after W_est passes the window before the loss (4.3); before the first loss growth is at least one segment for
- * twenty acknowledged; a retransmission timeout forgets W_max; between two changes of the window the rate of growth is kept for 1/32 s.
- * Differences from Linux: the cube root is exact (Linux: 0.2 % off on average), time is exact (Linux: 4 ms steps). HyStart sees RTT samples in microseconds as
- * since 5.6, and counts rounds from the start as since early 2025; releases before that began the first one at 16 segments.
- * 5.4 takes time in milliseconds, the RTT in eighths of one, and has no allowance for bursts in the threshold of an ACK train. PP_COMPAT_HYSTART_MS,
- * PP_COMPAT_HYSTART_HALF_RTT and PP_COMPAT_HYSTART_LATE_ROUNDS (the first round begins at 16 segments) let it do so.
+ * Differences from the RFC, all as in Linux: ssthresh is a part of the window, not of the flight
+ * size; a target above 1.5 cwnd (4.2) is met by growing at most one segment for two acknowledged;
+ * alpha stays 8/15 after W_est passes the window before the loss (4.3); before the first loss
+ * growth is at least one segment for twenty acknowledged; a retransmission timeout forgets W_max;
+ * between two changes of the window the rate of growth is kept for 1/32 s. Differences from Linux:
+ * the cube root is exact (Linux: 0.2 % off on average), time is exact (Linux: 4 ms steps). HyStart
+ * sees RTT samples in microseconds as since 5.6, and counts rounds from the start as since early
+ * 2025; releases before that began the first one at 16 segments. 5.4 takes time in milliseconds,
+ * the RTT in eighths of one, and has no allowance for bursts in the threshold of an ACK train.
+ * PP_COMPAT_HYSTART_MS, PP_COMPAT_HYSTART_HALF_RTT and PP_COMPAT_HYSTART_LATE_ROUNDS (the first
+ * round begins at 16 segments) let it do so.
  */
 #include "pp_math.h"
 
-/* C in 1/1024 segments/s^3. Raising it finds free capacity sooner, and overshoots and loses more. */
+/* C in 1/1024 segments/s^3. Raising it finds free capacity sooner, and overshoots and loses
+ * more. */
 #define CUBIC_C 410
-/* What a loss leaves of the window, 1/1024. Raising it keeps more of the link busy after a loss, and makes room for others more slowly. */
+/* What a loss leaves of the window, 1/1024. Raising it keeps more of the link busy after a loss,
+ * and makes room for others more slowly. */
 #define CUBIC_BETA 717
 /* Segments acknowledged for an increase of one in the Reno-friendly region: cwnd * 15 / 8. */
 #define CUBIC_RENO_SCALE 15
-/* Fewest segments acknowledged for an increase of one. Raising it damps bursts, and costs time on long fat paths. */
+/* Fewest segments acknowledged for an increase of one. Raising it damps bursts, and costs time
+ * on long fat paths. */
 #define CUBIC_MIN_PER 2
-/* The same before any loss is known. Raising it probes more gently after HyStart ended slow start, and takes longer to fill the path. */
+/* The same before any loss is known. Raising it probes more gently after HyStart ended slow
+ * start, and takes longer to fill the path. */
 #define CUBIC_MAX_PER_BEFORE_LOSS 20
-/* For how long an unchanged window keeps its rate of growth, ns. Raising it saves divisions and follows the curve more coarsely. */
+/* For how long an unchanged window keeps its rate of growth, ns. Raising it saves divisions and
+ * follows the curve more coarsely. */
 #define CUBIC_KEEP_NS (1000000000ULL / 32)
 /* The curve is evaluated at most once in this time, ns (a tick of HZ=250). Same trade. */
 #define CUBIC_TICK_NS 4000000ULL
 
-/* Smallest window at which HyStart looks, segments. Raising it protects short paths from leaving early, and overshoots more on shallow queues. */
+/* Smallest window at which HyStart looks, segments. Raising it protects short paths from leaving
+ * early, and overshoots more on shallow queues. */
 #define HYSTART_LOW_WINDOW 16
-/* RTT samples of a round before its minimum is judged. Raising it tolerates jitter and reacts later. */
+/* RTT samples of a round before its minimum is judged. Raising it tolerates jitter and reacts
+ * later. */
 #define HYSTART_MIN_SAMPLES 8
-/* ACKs closer than this belong to one train, us. Raising it tolerates jitter, and calls sparse ACKs a train. */
+/* ACKs closer than this belong to one train, us. Raising it tolerates jitter, and calls sparse
+ * ACKs a train. */
 #define HYSTART_ACK_DELTA_US 2000
-/* Rise of the RTT that ends slow start: an eighth of the minimum, within these bounds, us. Raising them fills more of the queue. */
+/* Rise of the RTT that ends slow start: an eighth of the minimum, within these bounds, us.
+ * Raising them fills more of the queue. */
 #define HYSTART_DELAY_MIN_US 4000
 #define HYSTART_DELAY_MAX_US 16000
 /* RTT samples this soon after a reduction still show the old queue, ns. */
 #define HYSTART_SETTLE_NS 1000000000ULL
-/* Allowance for bursts in the length of a train: the time of this many bytes at the pacing rate, at most 1 ms. */
+/* Allowance for bursts in the length of a train: the time of this many bytes at the pacing rate,
+ * at most 1 ms. */
 #define HYSTART_BURST_BYTES (4 * 65536ULL)
 #define HYSTART_BURST_MAX_US 1000
 
@@ -98,7 +115,8 @@ static void cubic_reset(struct cubic_state *s, const struct pp_flow *f)
 	cubic_begin_round(s, f);
 }
 
-/* RFC 9438 section 4.2: the curve through the present window with its plateau at the window of the last loss. */
+/* RFC 9438 section 4.2: the curve through the present window with its plateau at the window of
+ * the last loss. */
 static void cubic_begin_epoch(struct cubic_state *s, const struct pp_flow *f, __u32 acked)
 {
 	s->epoch_ns = f->now_ns;
@@ -166,7 +184,8 @@ static void hystart_leave(struct cubic_state *s, struct pp_flow *f)
 	f->ssthresh = f->cwnd;
 }
 
-/* How long the ACKs of one window may take before the path is full: half the minimum RTT (all of it if paced), and an allowance for bursts. */
+/* How long the ACKs of one window may take before the path is full: half the minimum RTT (all of
+ * it if paced), and an allowance for bursts. */
 static __u64 hystart_train_ns(const struct cubic_state *s, const struct pp_flow *f)
 {
 	if (f->compat & PP_COMPAT_HYSTART_HALF_RTT)
@@ -188,7 +207,8 @@ static void hystart_update(struct cubic_state *s, struct pp_flow *f, __u32 rtt_u
 		rtt_us -= rtt_us % 125;
 		delay_min -= delay_min % 125;
 	}
-	/* Rounds are counted from the first ACK on: one that began in the middle of an ACK train would cut that in two. */
+	/* Rounds are counted from the first ACK on: one that began in the middle of an ACK train would
+	 * cut that in two. */
 	if (pp_after(f->snd_una, s->round_end))
 		cubic_begin_round(s, f);
 	if (f->cwnd < HYSTART_LOW_WINDOW)
@@ -218,7 +238,8 @@ static __u32 cubic_ssthresh(struct pp_ctx *c)
 	__u32 cwnd = c->flow->cwnd;
 
 	s->epoch_ns = 0;
-	/* RFC 9438 section 4.7: a window that did not reach the last one's makes room for new flows. 2^32 * 1741 fits into 64 bits. */
+	/* RFC 9438 section 4.7: a window that did not reach the last one's makes room for new flows.
+	 * 2^32 * 1741 fits into 64 bits. */
 	s->w_max = cwnd < s->w_max ? (__u32)((__u64)cwnd * (1024 + CUBIC_BETA) / 2048) : cwnd;
 	/* RFC 9438 section 4.6 */
 	return pp_max((__u32)((__u64)cwnd * CUBIC_BETA / 1024), 2);
@@ -251,7 +272,8 @@ static void cubic_cwnd_event(struct pp_ctx *c, __u32 event)
 	struct cubic_state *s = c->priv;
 	__u64 now = c->flow->now_ns;
 
-	/* RFC 9438 sections 4.2 and 5.8: the time in which the application sent nothing is no time to grow in. */
+	/* RFC 9438 sections 4.2 and 5.8: the time in which the application sent nothing is no time to
+	 * grow in. */
 	if (event == PP_EVENT_TX_START && s->epoch_ns && now > c->flow->last_sent_ns)
 		s->epoch_ns = pp_min64(s->epoch_ns + (now - c->flow->last_sent_ns), now);
 }

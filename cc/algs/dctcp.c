@@ -2,9 +2,10 @@
 /*
  * DCTCP, Data Center TCP.
  *
- * Idea. Where switches mark packets as soon as their queue exceeds a few, a mark says that there is a queue, not that there is congestion as grave as a
- * loss. The share of marked packets says how much: alpha follows it, and once a round trip with marks the window loses alpha / 2 of itself. Queues
- * stay short, and links full.
+ * Idea. Where switches mark packets as soon as their queue exceeds a few, a mark says that there is
+ * a queue, not that there is congestion as grave as a loss. The share of marked packets says how
+ * much: alpha follows it, and once a round trip with marks the window loses alpha / 2 of itself.
+ * Queues stay short, and links full.
  *
  * Source. RFC 8257; M. Alizadeh et al.: "Data Center TCP (DCTCP)", SIGCOMM 2010.
  *
@@ -12,11 +13,11 @@
  *	on marks: cwnd (1 - alpha / 2)								RFC 8257 section 3.3
  *	on loss: half									RFC 8257 section 3.5
  *
- * The receiver must tell each mark: that half, an ACK at once whenever marks begin or end, is the transport's wherever an algorithm has
- * PP_CC_NEEDS_ECN (RFC 8257 section 3.2).
+ * The receiver must tell each mark: that half, an ACK at once whenever marks begin or end, is the
+ * transport's wherever an algorithm has PP_CC_NEEDS_ECN (RFC 8257 section 3.2).
  *
- * Differences from the RFC, all as in Linux: alpha begins at 1 and is in whole 1/1024, M in 1/64; below 1/64 it falls to 0 at once; segments count, not
- * bytes. Where ECN was not agreed it is Reno.
+ * Differences from the RFC, all as in Linux: alpha begins at 1 and is in whole 1/1024, M in 1/64;
+ * below 1/64 it falls to 0 at once; segments count, not bytes. Where ECN was not agreed it is Reno.
  * Differences from Linux: no protective load balancing (sysctl tcp_plb_enabled, off unless set).
  */
 #include "pp_math.h"

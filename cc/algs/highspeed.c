@@ -2,22 +2,28 @@
 /*
  * HighSpeed TCP.
  *
- * Idea. Reno's window is 1.2 / sqrt(p) at a loss rate p, so a window of 83,000 segments (10 Gbit/s at 100 ms) needs losses as rare as 2e-10. Beyond a window of 38
- * HighSpeed TCP follows 0.12 / p^0.835 instead: it grows by a(w) segments a round trip and loses b(w) of the window, both by a table, and is Reno below.
+ * Idea. Reno's window is 1.2 / sqrt(p) at a loss rate p, so a window of 83,000 segments (10 Gbit/s
+ * at 100 ms) needs losses as rare as 2e-10. Beyond a window of 38 HighSpeed TCP follows 0.12 /
+ * p^0.835 instead: it grows by a(w) segments a round trip and loses b(w) of the window, both by a
+ * table, and is Reno below.
  *
- * Source. RFC 3649 sections 5 and 7, with Low_Window 38, High_Window 83,000, High_P 1e-7, High_Decrease 0.1:
+ * Source. RFC 3649 sections 5 and 7, with Low_Window 38, High_Window 83,000, High_P 1e-7,
+ * High_Decrease 0.1:
  *
  *	p(w) = 0.078 / w^1.2
  *	b(w) = (0.1 - 0.5) (log w - log 38) / (log 83000 - log 38) + 0.5
  *	a(w) = w^2 p(w) 2 b(w) / (2 - b(w))
  *
- * Differences from the RFC, as in Linux: an ACK counts once, however much it acknowledges, so that with delayed ACKs growth is half of the RFC's; beyond the
- * table's last row a and b stay at its values (72, 24/256); a loss is answered with the b of the last ACK in congestion avoidance, so the first loss, in slow start,
- * halves. The reduced window is at least two segments. Differences from Linux: none known.
+ * Differences from the RFC, as in Linux: an ACK counts once, however much it acknowledges, so that
+ * with delayed ACKs growth is half of the RFC's; beyond the table's last row a and b stay at its
+ * values (72, 24/256); a loss is answered with the b of the last ACK in congestion avoidance, so
+ * the first loss, in slow start, halves. The reduced window is at least two segments. Differences
+ * from Linux: none known.
  */
 #include "pp_math.h"
 
-/* Row n holds up to its window, segments: a = n + 1 segments a round trip, b in 1/256. Windows from RFC 3649, appendix B; b from the formula, rounded down. */
+/* Row n holds up to its window, segments: a = n + 1 segments a round trip, b in 1/256. Windows
+ * from RFC 3649, appendix B; b from the formula, rounded down. */
 struct highspeed_row {
 	__u32 window;
 	__u32 b;
@@ -43,7 +49,8 @@ struct highspeed_state {
 
 PP_STATE_FITS(struct highspeed_state);
 
-/* The first row whose window is not below cwnd, the last one if there is none: by halves, since BPF verifies each step of a loop. */
+/* The first row whose window is not below cwnd, the last one if there is none: by halves, since
+ * BPF verifies each step of a loop. */
 static __u32 highspeed_row(__u32 cwnd)
 {
 	__u32 row = 0, step;

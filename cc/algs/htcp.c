@@ -2,38 +2,49 @@
 /*
  * H-TCP.
  *
- * Idea. The longer the last loss is past, the faster the window grows: for a second as Reno, so that small windows share with Reno, then faster and faster, so that large ones
- * recover in seconds. A loss leaves as much of the window as empties the queue, if the rate shows that the flow was not alone to blame.
+ * Idea. The longer the last loss is past, the faster the window grows: for a second as Reno, so
+ * that small windows share with Reno, then faster and faster, so that large ones recover in
+ * seconds. A loss leaves as much of the window as empties the queue, if the rate shows that the
+ * flow was not alone to blame.
  *
- * Source. D. Leith, R. Shorten: "H-TCP: TCP for high-speed and long-distance networks", PFLDnet 2004; draft-leith-tcp-htcp-06. With D the seconds since the last loss:
+ * Source. D. Leith, R. Shorten: "H-TCP: TCP for high-speed and long-distance networks", PFLDnet
+ * 2004; draft-leith-tcp-htcp-06. With D the seconds since the last loss:
  *
  *	a round trip adds	alpha = 2 (1 - beta) (1 + 10 (D - 1) + ((D - 1) / 2)^2) segments, 2 (1 - beta) in the first second
  *				times the RTT over 100 ms, between 1/10 and 2 (RTT scaling)
  *	a loss leaves		beta = least RTT / largest RTT, between 0.5 and 0.8; 0.5 if the rate before it differs by more than a fifth from that before the last loss
  *
- * Differences from the draft, as in Linux: the factor of alpha is a whole number, at least 1, before and after RTT scaling; beta is above 0.5 only where the least RTT is above 12 ms;
- * after a loss that changed the rate one more passes at 0.5; alpha changes only when the window does; in Open each ACK counts what it acknowledged, otherwise one segment; the largest RTT rises
- * by at most 20 ms at once and fades by 5 % of what it exceeds the least one at each loss; time and RTTs are in ticks.
- * Differences from Linux: none known but that products have 64 bits (Linux: they wrap after 524 s without a loss).
+ * Differences from the draft, as in Linux: the factor of alpha is a whole number, at least 1,
+ * before and after RTT scaling; beta is above 0.5 only where the least RTT is above 12 ms; after a
+ * loss that changed the rate one more passes at 0.5; alpha changes only when the window does; in
+ * Open each ACK counts what it acknowledged, otherwise one segment; the largest RTT rises by at
+ * most 20 ms at once and fades by 5 % of what it exceeds the least one at each loss; time and RTTs
+ * are in ticks. Differences from Linux: none known but that products have 64 bits (Linux: they wrap
+ * after 524 s without a loss).
  */
 #include "pp_math.h"
 
 /* alpha and beta are in 1/128. */
 #define HTCP_SHIFT 7
 #define HTCP_ONE (1U << HTCP_SHIFT)
-/* Bounds of what a loss leaves, 1/128. Raising the upper one keeps more of the link busy, and makes room for others more slowly. */
+/* Bounds of what a loss leaves, 1/128. Raising the upper one keeps more of the link busy, and
+ * makes room for others more slowly. */
 #define HTCP_BETA_MIN 64
 #define HTCP_BETA_MAX 102
-/* For how long growth is Reno's after a loss, ticks. Raising it is fairer to Reno at larger windows, and fills fast paths later. */
+/* For how long growth is Reno's after a loss, ticks. Raising it is fairer to Reno at larger
+ * windows, and fills fast paths later. */
 #define HTCP_RENO_TICKS PP_TICKS_PER_S
 /* The RTT at which growth is the paper's, in 1/8 of ticks: 100 ms. */
 #define HTCP_REFERENCE (PP_TICKS_PER_S * 8 / 10)
-/* Bounds of reference over RTT, 1/8: paths below 10 ms count as 10 ms, those above 200 ms as 200 ms. */
+/* Bounds of reference over RTT, 1/8: paths below 10 ms count as 10 ms, those above 200 ms as
+ * 200 ms. */
 #define HTCP_SCALE_MIN 4
 #define HTCP_SCALE_MAX 80
-/* A quotient of RTTs means something where the least one is above this, ticks (10 ms, rounded up). */
+/* A quotient of RTTs means something where the least one is above this, ticks (10 ms, rounded
+ * up). */
 #define HTCP_JUDGED_RTT 3
-/* Most by which one sample may raise the largest RTT, ticks. Raising it follows new routes at once, and believes single late ACKs. */
+/* Most by which one sample may raise the largest RTT, ticks. Raising it follows new routes at
+ * once, and believes single late ACKs. */
 #define HTCP_RTT_STEP (PP_TICKS_PER_S / 50)
 /* What each loss leaves of the largest RTT beyond the least one, percent. */
 #define HTCP_FADE 95

@@ -2,22 +2,27 @@
 /*
  * TCP Hybla.
  *
- * Idea. Reno grows by segments a round trip, so a flow over a satellite gets less than one over a cable. Hybla grows as a Reno flow with an RTT of 25 ms would in
- * the same time: rho = RTT / 25 ms, one for shorter paths, says how many of that flow's round trips one round trip here lasts.
+ * Idea. Reno grows by segments a round trip, so a flow over a satellite gets less than one over a
+ * cable. Hybla grows as a Reno flow with an RTT of 25 ms would in the same time: rho = RTT / 25 ms,
+ * one for shorter paths, says how many of that flow's round trips one round trip here lasts.
  *
- * Source. C. Caini, R. Firrincieli: "TCP Hybla: a TCP enhancement for heterogeneous networks", Int. J. Satellite Communications and Networking 22, 2004, section 3:
+ * Source. C. Caini, R. Firrincieli: "TCP Hybla: a TCP enhancement for heterogeneous networks", Int.
+ * J. Satellite Communications and Networking 22, 2004, section 3:
  *
  *	for each ACK in slow start			cwnd += 2^rho - 1
  *	for each ACK in congestion avoidance		cwnd += rho^2 / cwnd
  *
- * Differences from the paper, as in Linux: an ACK counts once, however much it acknowledges; rho counts in eighths and follows the least smoothed RTT, which is looked at on
- * ACKs in Open and Disorder; 2^rho is cut to 1/128 and rho in it stops at 16; outside of Open growth is Reno's; the first window is rho segments
- * instead of the transport's, so a short path starts with one; a window is at most 65535 segments. No packet spacing and no bandwidth estimate (the paper's section 5).
- * Differences from Linux: none known.
+ * Differences from the paper, as in Linux: an ACK counts once, however much it acknowledges; rho
+ * counts in eighths and follows the least smoothed RTT, which is looked at on ACKs in Open and
+ * Disorder; 2^rho is cut to 1/128 and rho in it stops at 16; outside of Open growth is Reno's; the
+ * first window is rho segments instead of the transport's, so a short path starts with one; a
+ * window is at most 65535 segments. No packet spacing and no bandwidth estimate (the paper's
+ * section 5). Differences from Linux: none known.
  */
 #include "pp_math.h"
 
-/* RTT of the flow that Hybla grows like, us. Raising it makes Hybla gentler on long paths, up to Reno where it exceeds their RTT. */
+/* RTT of the flow that Hybla grows like, us. Raising it makes Hybla gentler on long paths, up to
+ * Reno where it exceeds their RTT. */
 #define HYBLA_REFERENCE_US 25000
 /* Largest rho that counts in slow start. Raising it lets a window leap further on one ACK. */
 #define HYBLA_MAX_LEAP 16
@@ -46,7 +51,8 @@ static void hybla_measure(struct hybla_state *s, const struct pp_flow *f)
 	s->rho = pp_max(f->srtt_us / HYBLA_REFERENCE_US, 8);
 }
 
-/* Growth of one ACK, 1/128 segments. rho is below 2^32 / 25000 < 2^18, so its square times 2 is below 2^37. */
+/* Growth of one ACK, 1/128 segments. rho is below 2^32 / 25000 < 2^18, so its square times 2 is
+ * below 2^37. */
 static __u64 hybla_increase(const struct hybla_state *s, const struct pp_flow *f)
 {
 	if (pp_in_slow_start(f))

@@ -2,12 +2,14 @@
 /*
  * Illinois.
  *
- * Idea. Losses say when to reduce the window, as for Reno; the delay says by how much, and how fast to grow. With an empty queue the window grows by ten
- * segments a round trip, near the largest queueing delay ever seen by less than Reno's one: the curve is concave, so the window stays near its best
- * value for long. A loss at low delay is taken for random and costs an eighth.
+ * Idea. Losses say when to reduce the window, as for Reno; the delay says by how much, and how fast
+ * to grow. With an empty queue the window grows by ten segments a round trip, near the largest
+ * queueing delay ever seen by less than Reno's one: the curve is concave, so the window stays near
+ * its best value for long. A loss at low delay is taken for random and costs an eighth.
  *
- * Source. S. Liu, T. Basar, R. Srikant: "TCP-Illinois: a loss- and delay-based congestion control algorithm for high-speed networks", Performance
- * Evaluation 65(6-7), 2008. Once a round trip, with da the mean queueing delay of the round and dm the largest (RTT minus the least RTT):
+ * Source. S. Liu, T. Basar, R. Srikant: "TCP-Illinois: a loss- and delay-based congestion control
+ * algorithm for high-speed networks", Performance Evaluation 65(6-7), 2008. Once a round trip, with
+ * da the mean queueing delay of the round and dm the largest (RTT minus the least RTT):
  *
  *	alpha = 10					da <= d1 = dm / 100
  *	alpha = k1 / (k2 + da), from 10 at d1 to 0.3 at dm	otherwise
@@ -15,17 +17,19 @@
  *	beta = 1/2					da >= d3 = 8 dm / 10
  *	beta in a line between				otherwise
  *
- * The window grows by alpha segments a round trip and loses beta of itself. After da was above d1, alpha returns to 10 only after theta rounds below.
- * Below 15 segments it is Reno.
+ * The window grows by alpha segments a round trip and loses beta of itself. After da was above d1,
+ * alpha returns to 10 only after theta rounds below. Below 15 segments it is Reno.
  *
- * Differences from the paper, all as in Linux: alpha is in whole 1/128 and 38/128 at least, beta in whole 1/64; the theta rounds need not be
- * consecutive; a retransmission timeout makes it Reno until the next round ends, and what was acknowledged beyond a whole increase is forgotten. Before
- * the first round it grows by 10.
- * Differences from Linux: none known; rounds of more than 65535 RTT samples do not wrap.
+ * Differences from the paper, all as in Linux: alpha is in whole 1/128 and 38/128 at least, beta in
+ * whole 1/64; the theta rounds need not be consecutive; a retransmission timeout makes it Reno
+ * until the next round ends, and what was acknowledged beyond a whole increase is forgotten. Before
+ * the first round it grows by 10. Differences from Linux: none known; rounds of more than 65535 RTT
+ * samples do not wrap.
  */
 #include "pp_math.h"
 
-/* alpha in 1/128 segments a round trip. Raising the most finds free capacity sooner, and overshoots more. */
+/* alpha in 1/128 segments a round trip. Raising the most finds free capacity sooner, and
+ * overshoots more. */
 #define ILLINOIS_ALPHA_SHIFT 7
 #define ILLINOIS_ALPHA_RENO (1U << ILLINOIS_ALPHA_SHIFT)
 #define ILLINOIS_ALPHA_MAX (10 * ILLINOIS_ALPHA_RENO)
@@ -37,7 +41,8 @@
 #define ILLINOIS_BETA_MAX (1U << (ILLINOIS_BETA_SHIFT - 1))
 /* Windows below this are Reno's, segments. Raising it is gentler to Reno on short paths. */
 #define ILLINOIS_MIN_CWND 15
-/* theta: rounds of low delay before alpha returns to its most. Raising it tolerates more jitter, and refills an empty path later. */
+/* theta: rounds of low delay before alpha returns to its most. Raising it tolerates more jitter,
+ * and refills an empty path later. */
 #define ILLINOIS_CALM_ROUNDS 5
 /* Longer RTTs count as this, us (3.4 s): then a delay times the most alpha fits into 32 bits. */
 #define ILLINOIS_RTT_MAX_US (~0U / ILLINOIS_ALPHA_MAX)
@@ -66,7 +71,8 @@ static void illinois_begin_round(struct illinois_state *s, const struct pp_flow 
 	s->samples = 0;
 }
 
-/* The paper's kappas spelt out: alpha_max (dm - d1) / ((dm - d1) + (da - d1) (alpha_max - alpha_min) / alpha_min). */
+/* The paper's kappas spelt out: alpha_max (dm - d1) / ((dm - d1) + (da - d1) (alpha_max -
+ * alpha_min) / alpha_min). */
 static __u32 illinois_alpha(struct illinois_state *s, __u32 da_us, __u32 dm_us)
 {
 	__u32 d1_us = dm_us / 100;
@@ -83,7 +89,8 @@ static __u32 illinois_alpha(struct illinois_state *s, __u32 da_us, __u32 dm_us)
 		return ILLINOIS_ALPHA_MAX;
 	}
 	s->was_above = 1;
-	/* Delays below ILLINOIS_RTT_MAX_US: both products below 2^32. d1 < da <= dm: the divisor is not 0. */
+	/* Delays below ILLINOIS_RTT_MAX_US: both products below 2^32. d1 < da <= dm: the divisor is not
+	 * 0. */
 	return range_us * ILLINOIS_ALPHA_MAX / (range_us + above_us * (ILLINOIS_ALPHA_MAX - ILLINOIS_ALPHA_MIN) / ILLINOIS_ALPHA_MIN);
 }
 

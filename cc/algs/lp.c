@@ -2,33 +2,40 @@
 /*
  * LP, TCP Low Priority.
  *
- * Idea. A background transfer that takes only what others leave: it watches the one-way delay from sender to receiver and gives way when that shows a
- * queue, well before anything is lost. The first sign halves the window; a second one within some round trips (the inference time) leaves one segment;
- * within that time nothing grows. Otherwise it is Reno.
+ * Idea. A background transfer that takes only what others leave: it watches the one-way delay from
+ * sender to receiver and gives way when that shows a queue, well before anything is lost. The first
+ * sign halves the window; a second one within some round trips (the inference time) leaves one
+ * segment; within that time nothing grows. Otherwise it is Reno.
  *
- * Source. A. Kuzmanovic, E. Knightly: "TCP-LP: low-priority service via end-point congestion control", IEEE/ACM ToN 14(4), 2006. With d the smoothed
- * one-way delay:
+ * Source. A. Kuzmanovic, E. Knightly: "TCP-LP: low-priority service via end-point congestion
+ * control", IEEE/ACM ToN 14(4), 2006. With d the smoothed one-way delay:
  *
  *	early congestion: d > d_min + delta (d_max - d_min), delta = 0.15, d smoothed by 1/8
  *	inference time: three round trips
  *
- * The one-way delay is the peer's timestamp less its echo of ours (RFC 7323), which holds an unknown constant: both clocks begin at different values.
- * Only differences of d matter, so the constant should not either. How fast the peer's clock ticks is estimated.
+ * The one-way delay is the peer's timestamp less its echo of ours (RFC 7323), which holds an
+ * unknown constant: both clocks begin at different values. Only differences of d matter, so the
+ * constant should not either. How fast the peer's clock ticks is estimated.
  *
- * Differences from the paper, all as in Linux: at a sign of congestion d_min becomes d, and d_max twice d; a new largest d replaces only the second
- * largest; the inference time is three times the RTT of the last ACK by timestamps, and the window is not set to one at its end; losses are Reno's. The
- * peer's clock is estimated in whole ticks a second, by a filter that rounds down, and its ticks are converted by a whole quotient.
+ * Differences from the paper, all as in Linux: at a sign of congestion d_min becomes d, and d_max
+ * twice d; a new largest d replaces only the second largest; the inference time is three times the
+ * RTT of the last ACK by timestamps, and the window is not set to one at its end; losses are
+ * Reno's. The peer's clock is estimated in whole ticks a second, by a filter that rounds down, and
+ * its ticks are converted by a whole quotient.
  *
- * What follows from these on Linux is astonishing, and so here. Since Linux 4.10 timestamps begin at a random value for each connection. d therefore is
- * a random number of 32 bits with the delay in its last digits; but its smoothed value is kept in eighths, and has room for 29. Seven of eight
- * connections have a larger d, of which d_min is larger than the smoothed value can ever be: they never see congestion and are Reno. With
- * net.ipv4.tcp_timestamps=2, timestamps without random start, the clocks of both ends begin with the machine and low priority works as it was meant to.
- * `specs/notes/low-priority` shows it.
- * Differences from Linux: none known; timestamps in microseconds (a route's feature since 6.7) are not expected.
+ * What follows from these on Linux is astonishing, and so here. Since Linux 4.10 timestamps begin
+ * at a random value for each connection. d therefore is a random number of 32 bits with the delay
+ * in its last digits; but its smoothed value is kept in eighths, and has room for 29. Seven of
+ * eight connections have a larger d, of which d_min is larger than the smoothed value can ever be:
+ * they never see congestion and are Reno. With net.ipv4.tcp_timestamps=2, timestamps without random
+ * start, the clocks of both ends begin with the machine and low priority works as it was meant to.
+ * `specs/notes/low-priority` shows it. Differences from Linux: none known; timestamps in
+ * microseconds (a route's feature since 6.7) are not expected.
  */
 #include "pp_math.h"
 
-/* delta: how much of the range of delays is congestion, percent. Raising it takes more from others, and lowers the risk of giving way to noise. */
+/* delta: how much of the range of delays is congestion, percent. Raising it takes more from
+ * others, and lowers the risk of giving way to noise. */
 #define LP_DELTA_PERCENT 15
 /* Inference time in round trips. Raising it stays small for longer after a sign of congestion. */
 #define LP_INFERENCE_RTTS 3

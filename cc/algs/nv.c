@@ -2,39 +2,47 @@
 /*
  * NV, New Vegas.
  *
- * Idea. In networks whose machines batch segments and ACKs, single RTTs are noise. NV watches the rate at which segments are delivered: with an empty
- * queue it is window / least RTT, and once the path is full it grows no more. So from the largest rate of the last round trips and the least RTT follows
- * the window that would give just that rate; a window that is larger by more than a pad is congestion, and shrinks toward it by a part of the
- * difference. Decisions wait for enough samples.
+ * Idea. In networks whose machines batch segments and ACKs, single RTTs are noise. NV watches the
+ * rate at which segments are delivered: with an empty queue it is window / least RTT, and once the
+ * path is full it grows no more. So from the largest rate of the last round trips and the least RTT
+ * follows the window that would give just that rate; a window that is larger by more than a pad is
+ * congestion, and shrinks toward it by a part of the difference. Decisions wait for enough samples.
  *
- * Source. L. Brakmo: "TCP-NV: congestion avoidance for data centers", Linux Plumbers Conference 2010; "TCP-NV: an update to TCP-Vegas", 2015 (no RFC, no
- * formulas in print). With rtt the mean of a sample and the mean before, rate = (bytes delivered while the last segment acknowledged was in flight) /
- * rtt:
+ * Source. L. Brakmo: "TCP-NV: congestion avoidance for data centers", Linux Plumbers Conference
+ * 2010; "TCP-NV: an update to TCP-Vegas", 2015 (no RFC, no formulas in print). With rtt the mean of
+ * a sample and the mean before, rate = (bytes delivered while the last segment acknowledged was in
+ * flight) / rtt:
  *
  *	ideal = max rate * least rtt / mss			once a round trip, from at least 20 samples to grow and 60 to shrink (30 in the first slow start)
  *	cwnd > ideal + pad: ssthresh = ideal + pad, cwnd - 30 % of the excess, no growth
  *	cwnd <= ideal + pad - 2: growth as Reno's, at least four segments a step
  *	loss: 80 % of the window
  *
- * After a loss nothing grows until a decision allows it, and the samples begin anew. Each retransmission timeout halves the pace of growth, down to
- * 1/256; nine decisions to grow double it. The least RTT is that of the last 3.75 to 6.25 s, a time drawn anew every time so that flows do not renew it
- * together. Where a round has one sample only, which is a batch, it takes longer rounds.
+ * After a loss nothing grows until a decision allows it, and the samples begin anew. Each
+ * retransmission timeout halves the pace of growth, down to 1/256; nine decisions to grow double
+ * it. The least RTT is that of the last 3.75 to 6.25 s, a time drawn anew every time so that flows
+ * do not renew it together. Where a round has one sample only, which is a batch, it takes longer
+ * rounds.
  *
- * Differences from the slides, all as in Linux: while the state is other than Open and Disorder samples are not looked at; a sequence of samples that
- * begins anew takes twice its first RTT for the least one; growth faster than Reno's is not used. Differences from Linux: the drawn times differ, and
- * are exact (Linux: ticks); a BPF program is not asked for a base RTT.
+ * Differences from the slides, all as in Linux: while the state is other than Open and Disorder
+ * samples are not looked at; a sequence of samples that begins anew takes twice its first RTT for
+ * the least one; growth faster than Reno's is not used. Differences from Linux: the drawn times
+ * differ, and are exact (Linux: ticks); a BPF program is not asked for a base RTT.
  */
 #include "pp_math.h"
 
-/* Segments beyond the ideal window. Raising it fills the link better against others, and adds delay. */
+/* Segments beyond the ideal window. Raising it fills the link better against others, and adds
+ * delay. */
 #define NV_PAD 10
 /* Closer than this to the pad the window rests, segments. */
 #define NV_PAD_REST 2
-/* What a decision takes of the excess, 1/128 (30 %). Raising it drains queues faster, and overreacts to noise. */
+/* What a decision takes of the excess, 1/128 (30 %). Raising it drains queues faster, and
+ * overreacts to noise. */
 #define NV_SHRINK 38
 /* What a loss leaves of the window, 1/1024 (80 %). */
 #define NV_BETA 819
-/* Samples before a decision to grow, to end the first slow start, to shrink. Raising them withstands more noise, and reacts later. */
+/* Samples before a decision to grow, to end the first slow start, to shrink. Raising them
+ * withstands more noise, and reacts later. */
 #define NV_GROW_SAMPLES 20
 #define NV_LEAVE_SAMPLES 30
 #define NV_SHRINK_SAMPLES 60
@@ -49,10 +57,12 @@
 #define NV_MIN_PER 4
 /* Least window that a decision leaves, segments. */
 #define NV_MIN_CWND 2
-/* The first least RTT counts for this long, later ones for (384 + 0..255) / 512 of the period, ns. Raising it follows longer paths later. */
+/* The first least RTT counts for this long, later ones for (384 + 0..255) / 512 of the period,
+ * ns. Raising it follows longer paths later. */
 #define NV_FIRST_PERIOD_NS 2000000000ULL
 #define NV_PERIOD_NS 5000000000ULL
-/* Segments that a batch is thought to have: at first, steps, at most. A round of one sample acknowledges a batch. */
+/* Segments that a batch is thought to have: at first, steps, at most. A round of one sample
+ * acknowledges a batch. */
 #define NV_BATCH 4
 #define NV_BATCH_STEP 2
 #define NV_BATCH_MAX 81
@@ -92,7 +102,8 @@ static void nv_begin(struct nv_state *s, const struct pp_flow *f)
 	s->rounds = 0;
 }
 
-/* The mean and the rate of this sample, and what they change. `bytes` were delivered within `rtt_us`. */
+/* The mean and the rate of this sample, and what they change. `bytes` were delivered within
+ * `rtt_us`. */
 static void nv_note(struct nv_state *s, const struct pp_flow *f, __u32 rtt_us, __u32 bytes)
 {
 	if (s->rtt_us) {

@@ -2,17 +2,20 @@
 /*
  * OLIA, the opportunistic linked increases algorithm.
  *
- * Idea. LIA keeps traffic on congested paths to stay responsive. OLIA takes Kelly and Voice's Pareto-optimal increase and adds a term that moves window from the
- * paths with the largest windows to those that seem best but have small ones, so that it stays responsive without that traffic.
+ * Idea. LIA keeps traffic on congested paths to stay responsive. OLIA takes Kelly and Voice's
+ * Pareto-optimal increase and adds a term that moves window from the paths with the largest windows
+ * to those that seem best but have small ones, so that it stays responsive without that traffic.
  *
- * Source. R. Khalili, N. Gast, M. Popovic, J.-Y. Le Boudec: "MPTCP is not Pareto-optimal: performance issues and a possible solution", CoNEXT 2012 and IEEE/ACM ToN
- * 2013; draft-khalili-mptcp-congestion-control-05. For each segment acknowledged on path r:
+ * Source. R. Khalili, N. Gast, M. Popovic, J.-Y. Le Boudec: "MPTCP is not Pareto-optimal:
+ * performance issues and a possible solution", CoNEXT 2012 and IEEE/ACM ToN 2013;
+ * draft-khalili-mptcp-congestion-control-05. For each segment acknowledged on path r:
  *
  *	w_r += (w_r / rtt_r^2) / (sum_p w_p / rtt_p)^2 + alpha_r / w_r
  *
- * With x_r = w_r mss_r / rtt_r that is ((x_r / sum_p x_p)^2 + alpha_r) / w_r. l_r is the larger of the bytes acknowledged since the last loss on r and
- * between the last two; 1 / l_r estimates the loss rate, and sqrt(l_r) / rtt_r the rate that a TCP would get there. B is the set of paths with the largest
- * l_r / rtt_r^2, M that with the largest windows, n the number of paths:
+ * With x_r = w_r mss_r / rtt_r that is ((x_r / sum_p x_p)^2 + alpha_r) / w_r. l_r is the larger of
+ * the bytes acknowledged since the last loss on r and between the last two; 1 / l_r estimates the
+ * loss rate, and sqrt(l_r) / rtt_r the rate that a TCP would get there. B is the set of paths with
+ * the largest l_r / rtt_r^2, M that with the largest windows, n the number of paths:
  *
  *	alpha_r = 1 / (n |B \ M|)	if r is in B but not in M
  *	        = -1 / (n |M|)		if r is in M and B \ M is not empty
@@ -20,10 +23,12 @@
  *
  * On loss the window is halved. On one path this is Reno.
  *
- * Differences from the paper: paths whose l / rtt^2 agree to one in a thousand count as equally good. l above 2 GiB counts as 2 GiB.
- * Differences from MPTCP 0.96: that one counts ACKs instead of segments (PP_COMPAT_ACK_COUNTS_ONCE), each ACK adds a whole number of 2^-10
- * segments (PP_COMPAT_OLIA_COARSE), and a loss keeps the credit (PP_COMPAT_OLIA_KEEPS_CREDIT). With two equal subflows of 140 segments an ACK adds 1 instead
- * of 1.8, and to a subflow of 400 segments with a share below 0.62 none at all.
+ * Differences from the paper: paths whose l / rtt^2 agree to one in a thousand count as equally
+ * good. l above 2 GiB counts as 2 GiB. Differences from MPTCP 0.96: that one counts ACKs instead of
+ * segments (PP_COMPAT_ACK_COUNTS_ONCE), each ACK adds a whole number of 2^-10 segments
+ * (PP_COMPAT_OLIA_COARSE), and a loss keeps the credit (PP_COMPAT_OLIA_KEEPS_CREDIT). With two
+ * equal subflows of 140 segments an ACK adds 1 instead of 1.8, and to a subflow of 400 segments
+ * with a share below 0.62 none at all.
  */
 #include "pp_coupled.h"
 
@@ -34,22 +39,25 @@
 #define OLIA_MAX_BYTES ((1ULL << 31) - 1)
 
 /*
- * PP_COMPAT_OLIA_COARSE, facts in the published sources of MPTCP 0.96, and seen in what it does (specs/notes/coupled-out-of-tree): what an ACK adds is a whole
- * number of 2^-10 segments, and a segment counts as full at 1023 of them, when all ten fractional bits are set.
+ * PP_COMPAT_OLIA_COARSE, facts in the published sources of MPTCP 0.96, and seen in what it does
+ * (specs/notes/coupled-out-of-tree): what an ACK adds is a whole number of 2^-10 segments, and a
+ * segment counts as full at 1023 of them, when all ten fractional bits are set.
  */
 #define OLIA_COARSE_BITS 10
 #define OLIA_COARSE_STEP ((1LL << OLIA_COARSE_BITS) - 1)
 
 struct olia_state {
-	/* Increase times window not yet applied, 2^-20 segments, within +-(acked + window) * 2^20; if coarse, increase, 2^-10 segments. */
+	/* Increase times window not yet applied, 2^-20 segments, within +-(acked + window) * 2^20; if
+	 * coarse, increase, 2^-10 segments. */
 	__s64 credit;
 };
 
 PP_STATE_FITS(struct olia_state);
 
 /*
- * l / rtt^2 of a subflow of a connection: l * 2^32 over the square of the RTT in microseconds. l below 2^31 keeps that below 2^63; the square of
- * srtt_us, which has 32 bits, always fits. An l of 100 kB at an RTT of a second still has three digits.
+ * l / rtt^2 of a subflow of a connection: l * 2^32 over the square of the RTT in microseconds. l
+ * below 2^31 keeps that below 2^63; the square of srtt_us, which has 32 bits, always fits. An l of
+ * 100 kB at an RTT of a second still has three digits.
  */
 static inline __u64 olia_quality(const struct pp_sibling *s, __u32 srtt_us)
 {
@@ -128,7 +136,8 @@ static inline __s64 olia_step(const struct pp_flow *f)
 	return f->compat & PP_COMPAT_OLIA_COARSE ? OLIA_COARSE_STEP : (__s64)pp_max(f->cwnd, 1) << OLIA_SHIFT;
 }
 
-/* What `increase` per segment adds to the credit: if coarse, a whole number of 2^-10 segments for the ACK, rounded towards zero. */
+/* What `increase` per segment adds to the credit: if coarse, a whole number of 2^-10 segments
+ * for the ACK, rounded towards zero. */
 static inline __s64 olia_credit(const struct pp_flow *f, __s64 increase, __u32 acked)
 {
 	__u64 part;

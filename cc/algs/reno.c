@@ -2,13 +2,14 @@
 /*
  * Reno.
  *
- * Idea. Double the window every round trip until something is lost or ssthresh is reached; from there add one segment a round trip; on
- * loss halve the window.
+ * Idea. Double the window every round trip until something is lost or ssthresh is reached; from
+ * there add one segment a round trip; on loss halve the window.
  *
  * Source. RFC 5681 (section 3.1), with the counting in segments of RFC 3465, L = unlimited.
  *
- * Differences from the RFC: ssthresh is half of the congestion window, not of the flight size, because the transport does not let a window grow that the
- * flow does not use. Differences from Linux: none known.
+ * Differences from the RFC: ssthresh is half of the congestion window, not of the flight size,
+ * because the transport does not let a window grow that the flow does not use. Differences from
+ * Linux: none known.
  */
 #include "pp_math.h"
 

@@ -2,30 +2,37 @@
 /*
  * Vegas.
  *
- * Idea. A window larger than the path holds only fills a queue, and the queue shows in the RTT. So once a round trip compare the rate that the window
- * would have at the least RTT with the rate that it has, and keep between alpha and beta segments queued: the flow stops growing before it loses
+ * Idea. A window larger than the path holds only fills a queue, and the queue shows in the RTT. So
+ * once a round trip compare the rate that the window would have at the least RTT with the rate that
+ * it has, and keep between alpha and beta segments queued: the flow stops growing before it loses
  * anything. Its price: beside flows that fill queues until they overflow it yields.
  *
- * Source. L. Brakmo, L. Peterson: "TCP Vegas: end to end congestion avoidance on a global internet", IEEE JSAC 13(8), 1995. Once a round trip, with base
- * the least RTT seen and rtt the least of the round's:
+ * Source. L. Brakmo, L. Peterson: "TCP Vegas: end to end congestion avoidance on a global
+ * internet", IEEE JSAC 13(8), 1995. Once a round trip, with base the least RTT seen and rtt the
+ * least of the round's:
  *
  *	diff = (cwnd / base - cwnd / rtt) * rtt = cwnd (rtt - base) / base		segments more than the path holds
  *	in slow start: go on if diff <= gamma, else leave it with cwnd base / rtt + 1
  *	else cwnd + 1 if diff < alpha, cwnd - 1 if diff > beta
  *
- * Differences from the paper, all as in Linux: slow start doubles the window every round trip, not every other; the round's least RTT, not its mean;
- * Vegas's own retransmission rules are left to the transport; diff is scaled to base, not to rtt, which makes it larger the longer the queue; losses
- * halve the window, and delay is not judged from then until the sender is Open; ssthresh is kept at three quarters of the window, so that a small loss
- * of window is slow-started back. A round with two RTT samples or fewer is Reno's. Within a round nothing grows outside slow start.
+ * Differences from the paper, all as in Linux: slow start doubles the window every round trip, not
+ * every other; the round's least RTT, not its mean; Vegas's own retransmission rules are left to
+ * the transport; diff is scaled to base, not to rtt, which makes it larger the longer the queue;
+ * losses halve the window, and delay is not judged from then until the sender is Open; ssthresh is
+ * kept at three quarters of the window, so that a small loss of window is slow-started back. A
+ * round with two RTT samples or fewer is Reno's. Within a round nothing grows outside slow start.
  * Differences from Linux: none known; windows and RTTs whose product exceeds 2^32 do not wrap.
  */
 #include "pp_vegas.h"
 
-/* Segments to keep queued, at least. Raising it holds more bandwidth against loss-based flows, and adds delay for everybody. */
+/* Segments to keep queued, at least. Raising it holds more bandwidth against loss-based flows,
+ * and adds delay for everybody. */
 #define VEGAS_ALPHA 2
-/* And at most. The room between both lets the window rest; raising it costs fairness between two Vegas flows. */
+/* And at most. The room between both lets the window rest; raising it costs fairness between two
+ * Vegas flows. */
 #define VEGAS_BETA 4
-/* Segments queued at which slow start ends. Raising it fills the path sooner and overshoots more. */
+/* Segments queued at which slow start ends. Raising it fills the path sooner and overshoots
+ * more. */
 #define VEGAS_GAMMA 1
 /* Least window, segments. */
 #define VEGAS_MIN_CWND 2

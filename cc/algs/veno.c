@@ -2,26 +2,30 @@
 /*
  * Veno: Vegas and Reno.
  *
- * Idea. On a wireless path most losses do not mean congestion. Veno estimates, as Vegas does, how many segments the flow keeps in the queue: a loss
- * while they are few was probably random and costs a fifth of the window, not half; and while they are many the window grows at half of Reno's pace,
- * which keeps it near its best value for longer.
+ * Idea. On a wireless path most losses do not mean congestion. Veno estimates, as Vegas does, how
+ * many segments the flow keeps in the queue: a loss while they are few was probably random and
+ * costs a fifth of the window, not half; and while they are many the window grows at half of Reno's
+ * pace, which keeps it near its best value for longer.
  *
- * Source. C. P. Fu, S. C. Liew: "TCP Veno: TCP enhancement for transmission over wireless access networks", IEEE JSAC 21(2), 2003. With base the least
- * RTT:
+ * Source. C. P. Fu, S. C. Liew: "TCP Veno: TCP enhancement for transmission over wireless access
+ * networks", IEEE JSAC 21(2), 2003. With base the least RTT:
  *
  *	n = (cwnd / base - cwnd / rtt) * base = cwnd - cwnd base / rtt
  *	n < beta: Reno's increase; on loss 4/5 of the window
  *	else: one segment every other round trip; on loss half of the window
  *
- * Differences from the paper, all as in Linux: n is in whole half segments, and computed at every ACK that may raise the window, from the least RTT
- * since the ACK before; beta is 3. Delay is not judged from a loss until the sender is Open; a loss in that time is judged by the n of before. In slow
- * start the window doubles whatever n is. The ACK at which a round of the slower growth ends counts for nothing. The number of RTT samples, of which at
- * least three are wanted, is that of the connection, not of the round.
- * Differences from Linux: none known; there the number wraps after 65536 samples, and three ACKs are Reno's: so here.
+ * Differences from the paper, all as in Linux: n is in whole half segments, and computed at every
+ * ACK that may raise the window, from the least RTT since the ACK before; beta is 3. Delay is not
+ * judged from a loss until the sender is Open; a loss in that time is judged by the n of before. In
+ * slow start the window doubles whatever n is. The ACK at which a round of the slower growth ends
+ * counts for nothing. The number of RTT samples, of which at least three are wanted, is that of the
+ * connection, not of the round. Differences from Linux: none known; there the number wraps after
+ * 65536 samples, and three ACKs are Reno's: so here.
  */
 #include "pp_vegas.h"
 
-/* Queued segments times two from which on the path counts as congested. Raising it calls more losses random: faster on lossy links, greedier on full ones. */
+/* Queued segments times two from which on the path counts as congested. Raising it calls more
+ * losses random: faster on lossy links, greedier on full ones. */
 #define VENO_BETA 6
 /* RTT samples of the connection before n is computed. */
 #define VENO_FEW_SAMPLES 2

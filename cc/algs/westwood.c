@@ -2,12 +2,15 @@
 /*
  * Westwood+.
  *
- * Idea. Reno halves its window whatever the loss meant. Westwood+ measures how fast data is acknowledged, and after a loss takes the window that this rate fills at
- * the least RTT: on a path that loses at random that is close to the window before, on one whose queue overflowed it is the window without the queue.
+ * Idea. Reno halves its window whatever the loss meant. Westwood+ measures how fast data is
+ * acknowledged, and after a loss takes the window that this rate fills at the least RTT: on a path
+ * that loses at random that is close to the window before, on one whose queue overflowed it is the
+ * window without the queue.
  *
- * Source. S. Mascolo, C. Casetti, M. Gerla, M. Sanadidi, R. Wang: "TCP Westwood: bandwidth estimation for enhanced transport over wireless links", MobiCom 2001; for
- * the "+", a sample a round trip instead of one an ACK: L. Grieco, S. Mascolo: "Performance evaluation and comparison of Westwood+, New Reno, and Vegas TCP congestion control",
- * ACM SIGCOMM CCR 34(2), 2004:
+ * Source. S. Mascolo, C. Casetti, M. Gerla, M. Sanadidi, R. Wang: "TCP Westwood: bandwidth
+ * estimation for enhanced transport over wireless links", MobiCom 2001; for the "+", a sample a
+ * round trip instead of one an ACK: L. Grieco, S. Mascolo: "Performance evaluation and comparison
+ * of Westwood+, New Reno, and Vegas TCP congestion control", ACM SIGCOMM CCR 34(2), 2004:
  *
  *	once a round trip (50 ms at least), b = bytes acknowledged / time
  *	bw = 7/8 bw + 1/8 b
@@ -15,10 +18,11 @@
  *
  * Growth is Reno's.
  *
- * Differences from the paper, as in Linux: the filter is applied twice; while a recovery lasts the window falls to Reno's half, and ssthresh and window are set when it is
- * over; a timeout forgets the least RTT; a duplicate ACK counts a segment, which later partial ACKs give back; times are in ticks, so an RTT of 21 ms is 24, and rates
- * are whole bytes per tick.
- * Differences from Linux: none known.
+ * Differences from the paper, as in Linux: the filter is applied twice; while a recovery lasts the
+ * window falls to Reno's half, and ssthresh and window are set when it is over; a timeout forgets
+ * the least RTT; a duplicate ACK counts a segment, which later partial ACKs give back; times are in
+ * ticks, so an RTT of 21 ms is 24, and rates are whole bytes per tick. Differences from Linux: none
+ * known.
  */
 #include "pp_math.h"
 
@@ -26,7 +30,8 @@
 #define WESTWOOD_MIN_SAMPLE (PP_TICKS_PER_S / 20)
 /* The RTT before the first sample, ticks. */
 #define WESTWOOD_FIRST_RTT (20 * PP_TICKS_PER_S)
-/* A new sample's weight in both filters: 1/8. Raising the shift smooths the rate and follows it later. */
+/* A new sample's weight in both filters: 1/8. Raising the shift smooths the rate and follows it
+ * later. */
 #define WESTWOOD_FILTER_SHIFT 3
 
 struct westwood_state {
@@ -60,7 +65,8 @@ static void westwood_end_sample(struct westwood_state *s, __u32 now, __u32 ticks
 	s->begun_tick = now;
 }
 
-/* Bytes that an ACK stands for, if anything but a plain one: a duplicate counts a segment, a partial ACK what duplicates have not. */
+/* Bytes that an ACK stands for, if anything but a plain one: a duplicate counts a segment, a
+ * partial ACK what duplicates have not. */
 static __u32 westwood_acked(struct westwood_state *s, __u32 bytes, __u32 mss)
 {
 	__u32 given;

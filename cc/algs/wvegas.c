@@ -2,12 +2,14 @@
 /*
  * wVegas, weighted Vegas.
  *
- * Idea. Vegas keeps alpha segments queued on its path. wVegas divides one total alpha over the subflows in proportion to the rates that they reach: a subflow on a
- * congested path reaches less, so it gets less to queue and yields further, until all paths show the same congestion. Now and then a subflow drains the
- * queue that it made, so that the others see the true minimum RTT.
+ * Idea. Vegas keeps alpha segments queued on its path. wVegas divides one total alpha over the
+ * subflows in proportion to the rates that they reach: a subflow on a congested path reaches less,
+ * so it gets less to queue and yields further, until all paths show the same congestion. Now and
+ * then a subflow drains the queue that it made, so that the others see the true minimum RTT.
  *
- * Source. Y. Cao, M. Xu, X. Fu: "Delay-based congestion control for multipath TCP", ICNP 2012; draft-xu-mptcp-congestion-control-05. Once a round trip, with
- * base the least RTT seen and rtt the mean of the round's:
+ * Source. Y. Cao, M. Xu, X. Fu: "Delay-based congestion control for multipath TCP", ICNP 2012;
+ * draft-xu-mptcp-congestion-control-05. Once a round trip, with base the least RTT seen and rtt the
+ * mean of the round's:
  *
  *	diff = (cwnd / base - cwnd / rtt) * base = cwnd * (rtt - base) / rtt
  *	in slow start: leave it if diff > gamma
@@ -17,23 +19,32 @@
  *
  * so x is that of the last equilibrium, and a subflow that has not reached one yet counts as 0.
  *
- * The paper does not say what happens after losses and pauses. Here as in Linux's Vegas: Reno until the sender is Open again; then share, alpha and the least queue
- * begin anew, and after a pause the least RTT too, since the path may have changed. That this is so in MPTCP 0.96 is told by its published sources, which were read
- * for this fact; there only a window that shrank while idle counts as a pause. The measured rows that it moves are two: beside one reno flow two subflows get 2.0 and
- * 2.4 Mbit/s, as that kernel's 1.99 and 2.41; with what they had learnt kept, 1.6 and 2.8. Rounds with two RTT samples or fewer are Reno's, and ssthresh is held at three quarters of the window.
+ * The paper does not say what happens after losses and pauses. Here as in Linux's Vegas: Reno until
+ * the sender is Open again; then share, alpha and the least queue begin anew, and after a pause the
+ * least RTT too, since the path may have changed. That this is so in MPTCP 0.96 is told by its
+ * published sources, which were read for this fact; there only a window that shrank while idle
+ * counts as a pause. The measured rows that it moves are two: beside one reno flow two subflows get
+ * 2.0 and 2.4 Mbit/s, as that kernel's 1.99 and 2.41; with what they had learnt kept, 1.6 and 2.8.
+ * Rounds with two RTT samples or fewer are Reno's, and ssthresh is held at three quarters of the
+ * window.
  *
- * Differences from the paper: alpha is at least 2 whole segments. Differences from MPTCP 0.96: none known by design, but on a path of 2 ms with 1 % loss it gets
- * 39 Mbit/s where this gets 28: it drains its queue less often there.
+ * Differences from the paper: alpha is at least 2 whole segments. Differences from MPTCP 0.96: none
+ * known by design, but on a path of 2 ms with 1 % loss it gets 39 Mbit/s where this gets 28: it
+ * drains its queue less often there.
  */
 #include "pp_coupled.h"
 
-/* Segments that all subflows together keep in queues. Raising it fills links better against loss-based flows, and adds delay. */
+/* Segments that all subflows together keep in queues. Raising it fills links better against
+ * loss-based flows, and adds delay. */
 #define WVEGAS_TOTAL_ALPHA 10
-/* alpha before a subflow's first equilibrium, and its least value, segments. Raising it speeds up small subflows and blunts the shift of traffic. */
+/* alpha before a subflow's first equilibrium, and its least value, segments. Raising it speeds
+ * up small subflows and blunts the shift of traffic. */
 #define WVEGAS_MIN_ALPHA 2
-/* Segments queued at which slow start ends. Raising it fills the path sooner and overshoots more. */
+/* Segments queued at which slow start ends. Raising it fills the path sooner and overshoots
+ * more. */
 #define WVEGAS_GAMMA 1
-/* A queue this many times the least one is drained. Raising it drains less often: better use of the link, older minimum RTTs. */
+/* A queue this many times the least one is drained. Raising it drains less often: better use of
+ * the link, older minimum RTTs. */
 #define WVEGAS_DRAIN_FACTOR 2
 /* RTT samples that a round must have to be judged. */
 #define WVEGAS_MIN_SAMPLES 2
@@ -58,7 +69,8 @@ static void wvegas_begin_round(struct wvegas_state *s, const struct pp_flow *f)
 	s->samples = 0;
 }
 
-/* Begins to judge delay; what was learnt of the queue before is forgotten, but not the least RTT. */
+/* Begins to judge delay; what was learnt of the queue before is forgotten, but not the least
+ * RTT. */
 static void wvegas_enable(struct wvegas_state *s, const struct pp_flow *f)
 {
 	wvegas_begin_round(s, f);
@@ -68,7 +80,8 @@ static void wvegas_enable(struct wvegas_state *s, const struct pp_flow *f)
 	s->least_queue_us = ~0U;
 }
 
-/* This subflow's share of total alpha, from the rates of all subflows at their last equilibria (below 2^50 each). */
+/* This subflow's share of total alpha, from the rates of all subflows at their last equilibria
+ * (below 2^50 each). */
 static __u32 wvegas_share(const struct pp_ctx *c, __u64 own)
 {
 	__u64 sum = 0;
@@ -119,7 +132,8 @@ static void wvegas_judge(struct pp_ctx *c, __u32 acked)
 		}
 	}
 	f->cwnd = pp_clamp(f->cwnd, 2, f->cwnd_clamp);
-	/* Linux's tcp_current_ssthresh: a later slow start may return to three quarters of a window that was fine. */
+	/* Linux's tcp_current_ssthresh: a later slow start may return to three quarters of a window
+	 * that was fine. */
 	f->ssthresh = pp_max(f->ssthresh, (f->cwnd >> 1) + (f->cwnd >> 2));
 }
 

@@ -2,40 +2,49 @@
 /*
  * YeAH: yet another highspeed TCP.
  *
- * Idea. While the queue is short grow as Scalable TCP does, fast whatever the RTT; once it holds too much drain it before it overflows, and grow as
- * Reno. If the drained queue fills again round after round, somebody greedy is there: then keep to a window that Reno would have, so as not to starve. A
- * loss while alone takes only what was queued.
+ * Idea. While the queue is short grow as Scalable TCP does, fast whatever the RTT; once it holds
+ * too much drain it before it overflows, and grow as Reno. If the drained queue fills again round
+ * after round, somebody greedy is there: then keep to a window that Reno would have, so as not to
+ * starve. A loss while alone takes only what was queued.
  *
- * Source. A. Baiocchi, A. Castellani, F. Vacirca: "YeAH-TCP: Yet Another Highspeed TCP", PFLDnet 2007. Once a round trip, with base the least RTT seen
- * and rtt the least of the round's:
+ * Source. A. Baiocchi, A. Castellani, F. Vacirca: "YeAH-TCP: Yet Another Highspeed TCP",
+ * PFLDnet 2007. Once a round trip, with base the least RTT seen and rtt the least of the round's:
  *
  *	Q = (rtt - base) cwnd / rtt					segments queued
  *	Q > QMAX or rtt - base > base / phi: a congested round, Reno's growth in the next; else Scalable's, one segment for 100 acknowledged
  *	Q > QMAX: cwnd - Q, by at most half and to no less than the window that Reno is thought to have, reno_count
  *	on loss, without competitors: cwnd - max(Q, cwnd / 8); with them (rho congested rounds in a row): half
  *
- * reno_count begins at half of the window of the first congested round, grows by one every such round, is halved by a loss and forgotten after zeta
- * rounds without congestion.
+ * reno_count begins at half of the window of the first congested round, grows by one every such
+ * round, is halved by a loss and forgotten after zeta rounds without congestion.
  *
- * Differences from the paper, all as in Linux: the drained share of the queue is all of it; on loss Q counts for half of the window at most; the rounds
- * without congestion need not be consecutive: a loss alone begins their count anew. Only rounds with three RTT samples or more are judged.
+ * Differences from the paper, all as in Linux: the drained share of the queue is all of it; on loss
+ * Q counts for half of the window at most; the rounds without congestion need not be consecutive: a
+ * loss alone begins their count anew. Only rounds with three RTT samples or more are judged.
  * Differences from Linux: none known; windows beyond 2^25 segments are not cut.
  */
 #include "pp_vegas.h"
 
-/* QMAX: segments queued that are drained. Raising it fills the link better against rivals, and needs and fills larger queues. */
+/* QMAX: segments queued that are drained. Raising it fills the link better against rivals, and
+ * needs and fills larger queues. */
 #define YEAH_QUEUE_MAX 80
-/* phi: the queueing delay is congestion above 1/phi of the least RTT. Raising it turns to Reno's growth earlier. */
+/* phi: the queueing delay is congestion above 1/phi of the least RTT. Raising it turns to Reno's
+ * growth earlier. */
 #define YEAH_DELAY_PART 8
-/* A drain takes at most 1/2^epsilon of the window. Raising it drains less at once, and leaves queues standing longer. */
+/* A drain takes at most 1/2^epsilon of the window. Raising it drains less at once, and leaves
+ * queues standing longer. */
 #define YEAH_DRAIN_SHIFT 1
-/* A loss takes at least 1/2^delta of the window. Raising it keeps more of the link after random losses, and makes room for others more slowly. */
+/* A loss takes at least 1/2^delta of the window. Raising it keeps more of the link after random
+ * losses, and makes room for others more slowly. */
 #define YEAH_LOSS_SHIFT 3
-/* rho: congested rounds in a row that mean competitors. Raising it drains for longer where a greedy flow only takes the room. */
+/* rho: congested rounds in a row that mean competitors. Raising it drains for longer where a
+ * greedy flow only takes the room. */
 #define YEAH_RIVAL_ROUNDS 16
-/* zeta: rounds without congestion after which Reno's window is forgotten. Raising it is more cautious after competition ended. */
+/* zeta: rounds without congestion after which Reno's window is forgotten. Raising it is more
+ * cautious after competition ended. */
 #define YEAH_FORGET_ROUNDS 50
-/* Segments to acknowledge for one of growth while fast: Scalable's. Raising it grows more slowly. */
+/* Segments to acknowledge for one of growth while fast: Scalable's. Raising it grows more
+ * slowly. */
 #define YEAH_FAST_PER 100
 /* Least window, and Reno's window as long as nothing is known of it, segments. */
 #define YEAH_MIN_CWND 2

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Runs the hooks of one algorithm of cc/algs on made-up flows in the kernel, without a socket: what is to be called lies in the map of
- * `pp_call`, and the outcome is written back there. The kernel does not run struct_ops programs for tests; this is the same C file,
- * compiled with the same flags (build.sh), given the same kinds of memory as by the glue (the flow on the stack, private state and
- * siblings elsewhere), verified and translated by the same kernel.
+ * Runs the hooks of one algorithm of cc/algs on made-up flows in the kernel, without a socket: what
+ * is to be called lies in the map of `pp_call`, and the outcome is written back there. The kernel
+ * does not run struct_ops programs for tests; this is the same C file, compiled with the same flags
+ * (build.sh), given the same kinds of memory as by the glue (the flow on the stack, private state
+ * and siblings elsewhere), verified and translated by the same kernel.
  */
 #define PP_BUILD_BPF 1
 

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Makes one algorithm of cc/algs a struct_ops `tcp_congestion_ops` named pp_<name>. This file is the only one that knows the kernel's ops
- * table.
+ * Makes one algorithm of cc/algs a struct_ops `tcp_congestion_ops` named pp_<name>. This file is
+ * the only one that knows the kernel's ops table.
  *
- * build.sh compiles it once for each algorithm with PP_ALG (the name), PP_ALG_FILE (the C file) and a PP_HAS_<hook> for each hook of the
- * algorithm's ops table.
+ * build.sh compiles it once for each algorithm with PP_ALG (the name), PP_ALG_FILE (the C file) and
+ * a PP_HAS_<hook> for each hook of the algorithm's ops table.
  *
- * A hook gets a pp_flow read from the socket; what the hook changed is written back. Everything is inlined, so the compiler drops the
- * fields that a hook does not look at. The private state is the kernel's icsk_ca_priv; its last two words keep the counters that siblings
- * need.
+ * A hook gets a pp_flow read from the socket; what the hook changed is written back. Everything is
+ * inlined, so the compiler drops the fields that a hook does not look at. The private state is the
+ * kernel's icsk_ca_priv; its last two words keep the counters that siblings need.
  *
- * Differences from a kernel module: last_sent_ns is the time of the last delivery, except in cwnd_event, where it matters (a call more in
- * every hook is more than the verifier can follow). Whoever loads an object says how long a tick is (pp_tick_ns); if nobody does, it is
- * so there too, and cubic takes up to one RTT too much for idle time. A subflow's siblings are read without the connection's lock: one
- * that comes or goes at that moment may be missed.
+ * Differences from a kernel module: last_sent_ns is the time of the last delivery, except in
+ * cwnd_event, where it matters (a call more in every hook is more than the verifier can follow).
+ * Whoever loads an object says how long a tick is (pp_tick_ns); if nobody does, it is so there too,
+ * and cubic takes up to one RTT too much for idle time. A subflow's siblings are read without the
+ * connection's lock: one that comes or goes at that moment may be missed.
  */
 #define PP_BUILD_BPF 1
 
@@ -83,7 +84,8 @@ static __always_inline void pp_write_flow(struct tcp_sock *tp, const struct pp_f
 	if (f->pacing_rate != before->pacing_rate)
 		tp->inet_conn.icsk_inet.sk.sk_pacing_rate = f->pacing_rate;
 #ifdef PP_PACES
-	/* BPF may not write sk_pacing_status; any limit makes the kernel pace, and this one is 4 GByte/s. */
+	/* BPF may not write sk_pacing_status; any limit makes the kernel pace, and this one is 4
+	 * GByte/s. */
 	if (f->pacing && !before->pacing) {
 		__u32 most = ~0U - 1;
 
@@ -96,7 +98,8 @@ static __always_inline void pp_write_flow(struct tcp_sock *tp, const struct pp_f
 extern void *bpf_rdonly_cast(const void *obj, __u32 btf_id) __ksym;
 #define pp_cast(type, p) ((type *)bpf_rdonly_cast((p), bpf_core_type_id_kernel(type)))
 
-/* Scratch for the view of the siblings: larger than the stack, and private to a socket because sockets interrupt each other. */
+/* Scratch for the view of the siblings: larger than the stack, and private to a socket because
+ * sockets interrupt each other. */
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -373,7 +376,8 @@ struct tcp_congestion_ops PP_CAT(pp_, PP_ALG) = {
 #ifdef PP_HAS_min_tso_segs
 	.min_tso_segs = (void *)pp_min_tso_segs,
 #endif
-	/* Everybody may choose it, in every network namespace, as if root had written it to net.ipv4.tcp_allowed_congestion_control. */
+	/* Everybody may choose it, in every network namespace, as if root had written it to
+	 * net.ipv4.tcp_allowed_congestion_control. */
 	.flags = PP_OPS_FLAGS,
 	.name = PP_STR(PP_CAT(pp_, PP_ALG)),
 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The kernel's structures as far as the glue reads them. Every field is found in the running kernel's BTF when an object is loaded
- * (CO-RE), so this header fits any release that has the fields, and objects compile on machines without BTF.
+ * The kernel's structures as far as the glue reads them. Every field is found in the running
+ * kernel's BTF when an object is loaded (CO-RE), so this header fits any release that has the
+ * fields, and objects compile on machines without BTF.
  */
 #ifndef PP_KERNEL_H
 #define PP_KERNEL_H

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * BBR version 1: the model of a path and the machine that drives a flow by it, shared by cc/algs/bbr.c, whose essay explains them, and by its coupled
- * form cc/algs/cmpbbr.c. Section numbers are those of draft-cardwell-iccrg-bbr-congestion-control-00.
+ * BBR version 1: the model of a path and the machine that drives a flow by it, shared by
+ * cc/algs/bbr.c, whose essay explains them, and by its coupled form cc/algs/cmpbbr.c.
+ * Section numbers are those of draft-cardwell-iccrg-bbr-congestion-control-00.
  *
- * Bandwidths are in segments per microsecond, times 2^24 (a unit is some 700 bit/s): 32 bits hold up to 256 segments/us. Their product with an RTT in us
- * stays below 2^64; with a gain as well for windows below 2^30 segments. Gains are in 1/256.
+ * Bandwidths are in segments per microsecond, times 2^24 (a unit is some 700 bit/s): 32 bits hold
+ * up to 256 segments/us. Their product with an RTT in us stays below 2^64; with a gain as well for
+ * windows below 2^30 segments. Gains are in 1/256.
  */
 #ifndef PP_BBR_H
 #define PP_BBR_H
@@ -16,30 +18,38 @@
 #define BBR_GAIN_SHIFT 8
 #define BBR_GAIN_ONE (1U << BBR_GAIN_SHIFT)
 
-/* Rounds over which the largest bandwidth counts. Raising it rides out gaps of the application, and keeps an outdated rate for longer. */
+/* Rounds over which the largest bandwidth counts. Raising it rides out gaps of the application,
+ * and keeps an outdated rate for longer. */
 #define BBR_BW_ROUNDS 10
-/* For how long the least RTT counts, ticks (10 s). Raising it probes for it less often, and notices a longer path later. */
+/* For how long the least RTT counts, ticks (10 s). Raising it probes for it less often, and
+ * notices a longer path later. */
 #define BBR_MIN_RTT_TICKS 2500
-/* For how long at least the window stays at its minimum to see the path's bare RTT, ticks (200 ms). Raising it drains larger queues of others, and costs throughput. */
+/* For how long at least the window stays at its minimum to see the path's bare RTT, ticks
+ * (200 ms). Raising it drains larger queues of others, and costs throughput. */
 #define BBR_PROBE_RTT_TICKS 50
-/* Startup: the smallest gain that doubles the delivery rate each round, 2/ln 2 = 2.885 (4.3.2.1), times 256 and rounded up. Raising it only adds queue. */
+/* Startup: the smallest gain that doubles the delivery rate each round, 2/ln 2 = 2.885
+ * (4.3.2.1), times 256 and rounded up. Raising it only adds queue. */
 #define BBR_HIGH_GAIN (BBR_GAIN_ONE * 2885 / 1000 + 1)
 /* Drain: its inverse, so that the queue of Startup is gone after about one round. */
 #define BBR_DRAIN_GAIN (BBR_GAIN_ONE * 1000 / 2885)
-/* Window in ProbeBW, in BDPs. Raising it tolerates later and aggregated ACKs, and lets more than one flow stand in the queue. */
+/* Window in ProbeBW, in BDPs. Raising it tolerates later and aggregated ACKs, and lets more than
+ * one flow stand in the queue. */
 #define BBR_CWND_GAIN (2 * BBR_GAIN_ONE)
-/* ProbeBW: phases of a cycle, and the gains of the two that differ from 1. Raising the first finds free capacity sooner and disturbs others more. */
+/* ProbeBW: phases of a cycle, and the gains of the two that differ from 1. Raising the first
+ * finds free capacity sooner and disturbs others more. */
 #define BBR_PHASES 8
 #define BBR_PROBE_GAIN (BBR_GAIN_ONE * 5 / 4)
 #define BBR_YIELD_GAIN (BBR_GAIN_ONE * 3 / 4)
-/* The pipe is full once the bandwidth has grown by less than a quarter in three rounds (4.3.2.2). */
+/* The pipe is full once the bandwidth has grown by less than a quarter in three rounds
+ * (4.3.2.2). */
 #define BBR_FULL_GAIN (BBR_GAIN_ONE * 5 / 4)
 #define BBR_FULL_ROUNDS 3
 /* Smallest window, segments: two sequences of two segments with delayed ACKs. */
 #define BBR_MIN_CWND 4
 /* Window before there is any RTT sample, segments (RFC 6928). */
 #define BBR_INIT_CWND 10
-/* The flow is paced at so much less than its bandwidth that a queue shrinks on average. Raising it costs that much throughput. */
+/* The flow is paced at so much less than its bandwidth that a queue shrinks on average. Raising
+ * it costs that much throughput. */
 #define BBR_MARGIN_PERCENT 1
 /* A burst holds at most 2^-10 s at the pacing rate, and at most this, bytes. */
 #define BBR_BURST_SHIFT 10
@@ -47,12 +57,14 @@
 /* Below this rate a burst is one segment, byte/s (1.2 Mbit/s). */
 #define BBR_SLOW_RATE 150000
 
-/* Aggregated ACKs: rounds of each half of the window of the largest excess; most that it may add, us at the bandwidth; most that an epoch counts, segments. */
+/* Aggregated ACKs: rounds of each half of the window of the largest excess; most that it may
+ * add, us at the bandwidth; most that an epoch counts, segments. */
 #define BBR_EXCESS_ROUNDS 5
 #define BBR_EXCESS_US 100000
 #define BBR_EXCESS_SEGMENTS ((1U << 20) - 1)
 
-/* Policers: rounds of a sampling interval, rounds for which a policer's rate is used, losses that show one (1/256), how near two rates are (1/256; byte/s). */
+/* Policers: rounds of a sampling interval, rounds for which a policer's rate is used, losses
+ * that show one (1/256), how near two rates are (1/256; byte/s). */
 #define BBR_POLICER_ROUNDS_MIN 4
 #define BBR_POLICER_ROUNDS_MAX 16
 #define BBR_POLICER_USE_ROUNDS 48
@@ -120,10 +132,12 @@ PP_INLINE void bbr_drop_oldest(struct bbr_model *m)
 }
 
 /*
- * 4.1.1.3: the largest value of the last ten rounds. A window's exact maximum needs all values that nothing newer exceeds; here at most three of them are kept, newest
- * last and so smallest last, which is Nichols's idea. A value that leaves the window, or that a newer one reaches, makes room. While there is room otherwise, a smaller
- * value is taken only when the largest has had a quarter (for the second) or half (for the third) of the window, and in a later round than the one before it: its
- * successor then is younger by as much.
+ * 4.1.1.3: the largest value of the last ten rounds. A window's exact maximum needs all values that
+ * nothing newer exceeds; here at most three of them are kept, newest last and so smallest last,
+ * which is Nichols's idea. A value that leaves the window, or that a newer one reaches, makes room.
+ * While there is room otherwise, a smaller value is taken only when the largest has had a quarter
+ * (for the second) or half (for the third) of the window, and in a later round than the one before
+ * it: its successor then is younger by as much.
  */
 PP_INLINE void bbr_note_bw(struct bbr_model *m, __u32 bw)
 {
@@ -149,7 +163,8 @@ PP_INLINE void bbr_note_bw(struct bbr_model *m, __u32 bw)
 	m->bw_kept = (__u8)(larger + 1);
 }
 
-/* Bandwidth to byte/s, with a gain and the margin. The product before the last shift holds for gain * rate below 2^44 bytes/us * 2^-24: some 2 Tbit/s. */
+/* Bandwidth to byte/s, with a gain and the margin. The product before the last shift holds for
+ * gain * rate below 2^44 bytes/us * 2^-24: some 2 Tbit/s. */
 PP_INLINE __u64 bbr_pacing_rate(const struct pp_flow *f, __u64 bw, __u32 gain)
 {
 	__u64 rate = (bw * f->mss * gain >> BBR_GAIN_SHIFT) * (10000 * (100 - BBR_MARGIN_PERCENT)) >> BBR_BW_SHIFT;
@@ -207,7 +222,8 @@ PP_INLINE __u32 bbr_bdp(const struct bbr_model *m, __u32 bw, __u32 gain)
 	return (__u32)((((__u64)bw * m->min_rtt_us * gain >> BBR_GAIN_SHIFT) + BBR_BW_ONE - 1) >> BBR_BW_SHIFT);
 }
 
-/* 4.2.3.2: room for the bursts that sender and receiver hold, an even number for delayed ACKs, and two more while probing, for small BDPs. */
+/* 4.2.3.2: room for the bursts that sender and receiver hold, an even number for delayed ACKs,
+ * and two more while probing, for small BDPs. */
 PP_INLINE __u32 bbr_with_bursts(const struct bbr_model *m, const struct pp_flow *f, __u32 window)
 {
 	window = (window + 3 * bbr_burst(f) + 1) & ~1U;
@@ -239,8 +255,8 @@ PP_INLINE __u32 bbr_cwnd_gain(const struct bbr_model *m)
 }
 
 /*
- * How much will be in the network when the next segment may leave. While it waits for that, what is there now drains at the bandwidth; if probing, the
- * burst that then leaves comes on top.
+ * How much will be in the network when the next segment may leave. While it waits for that, what is
+ * there now drains at the bandwidth; if probing, the burst that then leaves comes on top.
  */
 PP_INLINE __u32 bbr_inflight_at_send(const struct bbr_model *m, const struct pp_flow *f, __u32 inflight)
 {
@@ -319,8 +335,10 @@ PP_INLINE void bbr_judge_policer(struct bbr_model *m, const struct pp_flow *f, _
 }
 
 /*
- * Token-bucket policers let bursts through and then drop what exceeds their rate, so the largest delivery rate is far above what they let through for long. Two
- * intervals in a row, each of 4 to 16 rounds from a loss to a loss, with a fifth or more lost and like rates, show one; for 48 rounds the flow keeps to that rate.
+ * Token-bucket policers let bursts through and then drop what exceeds their rate, so the largest
+ * delivery rate is far above what they let through for long. Two intervals in a row, each of 4 to
+ * 16 rounds from a loss to a loss, with a fifth or more lost and like rates, show one; for 48
+ * rounds the flow keeps to that rate.
  */
 PP_INLINE void bbr_watch_policer(struct bbr_model *m, const struct pp_flow *f, __s32 losses, int app_limited)
 {
@@ -386,12 +404,14 @@ PP_INLINE void bbr_update_bw(struct bbr_model *m, const struct pp_flow *f, const
 	}
 	bbr_watch_policer(m, f, s->losses, s->is_app_limited);
 	bw = (__u32)pp_min64(((__u64)(__u32)s->delivered << BBR_BW_SHIFT) / (__u64)s->interval_us, ~0U);
-	/* An application that had nothing to send says nothing about the path, unless it was faster still. */
+	/* An application that had nothing to send says nothing about the path, unless it was faster
+	 * still. */
 	if (!s->is_app_limited || bw >= m->bw[0])
 		bbr_note_bw(m, bw);
 }
 
-/* How many more segments than the bandwidth allows are acknowledged at a time: radio and cable links hold ACKs back and deliver them in lumps. */
+/* How many more segments than the bandwidth allows are acknowledged at a time: radio and cable
+ * links hold ACKs back and deliver them in lumps. */
 PP_INLINE void bbr_update_excess(struct bbr_model *m, const struct pp_flow *f, const struct pp_sample *s)
 {
 	__u32 now = bbr_delivered_us(f), excess;

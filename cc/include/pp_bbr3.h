@@ -1,38 +1,46 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * BBR version 3: its state, and what an ACK does to its model of the path. cc/algs/bbr3.c explains it and sets rate and window by it. Section numbers are those of
- * draft-ietf-ccwg-bbr-06; units are those of pp_bbr.h.
+ * BBR version 3: its state, and what an ACK does to its model of the path. cc/algs/bbr3.c explains
+ * it and sets rate and window by it. Section numbers are those of draft-ietf-ccwg-bbr-06; units are
+ * those of pp_bbr.h.
  */
 #ifndef PP_BBR3_H
 #define PP_BBR3_H
 
 #include "pp_bbr.h"
 
-/* Gains in 1/256. Startup: 4 ln 2 = 2.77, the least with which the rate doubles each round (5.3.1.1). Raising it adds queue. */
+/* Gains in 1/256. Startup: 4 ln 2 = 2.77, the least with which the rate doubles each round
+ * (5.3.1.1). Raising it adds queue. */
 #define BBR3_STARTUP_GAIN 709
 /* Drain: raising it takes longer to empty the queue. */
 #define BBR3_DRAIN_GAIN 128
 #define BBR3_DRAIN_ROUNDS 3
-/* Down: the least gain with which flows that probe by 1.25 converge to equal shares. Raising it slows that down. */
+/* Down: the least gain with which flows that probe by 1.25 converge to equal shares. Raising it
+ * slows that down. */
 #define BBR3_DOWN_GAIN 230
 #define BBR3_UP_GAIN 320
-/* Windows: in general, while probing, and in ProbeRTT, in BDPs. Raising the first allows more queue and tolerates later ACKs. */
+/* Windows: in general, while probing, and in ProbeRTT, in BDPs. Raising the first allows more
+ * queue and tolerates later ACKs. */
 #define BBR3_CWND_GAIN 512
 #define BBR3_UP_CWND_GAIN 576
 #define BBR3_PROBE_RTT_GAIN 128
-/* Losses that say that too much is in flight, 1/256 (2 %). Raising it stands more random loss, and pushes more out of shallow queues. */
+/* Losses that say that too much is in flight, 1/256 (2 %). Raising it stands more random loss,
+ * and pushes more out of shallow queues. */
 #define BBR3_LOSS 5
 /* ACKs of a round that must reveal losses to end Startup. Raising it overshoots longer. */
 #define BBR3_STARTUP_LOSSES 6
 /* What a round with losses leaves of the short-term bounds at least, 1/256 (0.7, as cubic). */
 #define BBR3_BETA 179
-/* The part of the long-term bound left free for others while not probing, 1/256 (15 %). Raising it lets others in sooner and costs throughput. */
+/* The part of the long-term bound left free for others while not probing, 1/256 (15 %). Raising
+ * it lets others in sooner and costs throughput. */
 #define BBR3_HEADROOM 38
-/* Longest wait between probings: rounds (5.3.3.8.2), and ms of which up to BBR3_WAIT_MORE_MS are drawn. Raising them leaves Reno more time to grow. */
+/* Longest wait between probings: rounds (5.3.3.8.2), and ms of which up to BBR3_WAIT_MORE_MS are
+ * drawn. Raising them leaves Reno more time to grow. */
 #define BBR3_WAIT_ROUNDS 63
 #define BBR3_WAIT_MS 2000
 #define BBR3_WAIT_MORE_MS 1000
-/* How old the least RTT may be before ProbeRTT, ticks (5 s). Raising it loses less throughput, and notices a longer path later. */
+/* How old the least RTT may be before ProbeRTT, ticks (5 s). Raising it loses less throughput,
+ * and notices a longer path later. */
 #define BBR3_PROBE_RTT_TICKS 1250
 /* "No bound", segments. */
 #define BBR3_NONE 0xffffU
@@ -262,7 +270,8 @@ PP_INLINE void bbr3_note_losses(struct bbr3_state *m, const struct pp_flow *f, c
 		m->losses++;
 	if (!m->probing || !bbr3_too_high(a))
 		return;
-	/* InflightAtLoss: how much was in flight without the segments found lost just now, and how many of them 2 % would have allowed. */
+	/* InflightAtLoss: how much was in flight without the segments found lost just now, and how many
+	 * of them 2 % would have allowed. */
 	before = a->flight - pp_min_branchless(a->flight, (__u32)s->losses);
 	lost_before = a->lost - pp_min_branchless(a->lost, (__u32)s->losses);
 	threshold = before * BBR3_LOSS >> 8;
@@ -401,7 +410,8 @@ PP_INLINE int bbr3_time_to_probe(const struct bbr3_state *m, const struct pp_flo
 	return waited > BBR3_WAIT_MS + ((__u32)m->wait * BBR3_WAIT_MORE_MS >> 8) || m->wait_rounds >= pp_min_branchless(bbr3_target(m, f), BBR3_WAIT_ROUNDS);
 }
 
-/* 5.3.3.9, ProbeInflightLongtermUpward: 1, 2, 4, ... segments a round while the window is what limits. */
+/* 5.3.3.9, ProbeInflightLongtermUpward: 1, 2, 4, ... segments a round while the window is what
+ * limits. */
 PP_INLINE void bbr3_raise_long(struct bbr3_state *m, const struct pp_flow *f, const struct pp_sample *s)
 {
 	__u32 per, steps, acked;

@@ -2,9 +2,10 @@
 /*
  * The only interface between a congestion-control algorithm and the transport that runs it.
  *
- * An algorithm is one C file in cc/algs/ that defines one `struct pp_cc_ops` with PP_CC_REGISTER. It is compiled unchanged
- * into the simulator, into a BPF struct_ops object and into a kernel. So: integers only, no 128-bit products, bounded
- * loops, no libc, no mutable globals, no pointer kept between calls. Only pp_env.h may ask which build this is.
+ * An algorithm is one C file in cc/algs/ that defines one `struct pp_cc_ops` with PP_CC_REGISTER.
+ * It is compiled unchanged into the simulator, into a BPF struct_ops object and into a kernel. So:
+ * integers only, no 128-bit products, bounded loops, no libc, no mutable globals, no pointer kept
+ * between calls. Only pp_env.h may ask which build this is.
  *
  * Hooks are called in the order in which Linux calls those of the same names.
  */
@@ -34,8 +35,9 @@ enum pp_event {
 enum pp_ack_flags { PP_ACK_SLOWPATH = 1, PP_ACK_WIN_UPDATE = 2, PP_ACK_ECE = 4 };
 
 /*
- * Bits of pp_flow.compat: what an algorithm shall compute otherwise than the paper and Linux 6.12, one property each. A transport that stands for a
- * kernel sets those that the kernel has (docs/reference/kernels.md); no file here asks which kernel that is.
+ * Bits of pp_flow.compat: what an algorithm shall compute otherwise than the paper and Linux 6.12,
+ * one property each. A transport that stands for a kernel sets those that the kernel has
+ * (docs/reference/kernels.md); no file here asks which kernel that is.
  */
 enum pp_compat {
 	PP_COMPAT_HYSTART_MS = 1,		/* HyStart's clock has whole milliseconds, and its RTTs have eighths of one */
@@ -49,7 +51,8 @@ enum pp_compat {
 	PP_COMPAT_BALIA_ONE_SEGMENT = 256,	/* Balia's cut may leave a single segment */
 };
 
-/* One flow or subflow. "rw" marks what an algorithm may write. Windows are in segments of `mss` bytes. */
+/* One flow or subflow. "rw" marks what an algorithm may write. Windows are in segments of `mss`
+ * bytes. */
 struct pp_flow {
 	__u64 now_ns;		/* virtual or monotonic time */
 	__u64 pacing_rate;	/* rw byte/s; the transport's own rule overwrites it unless PP_CC_PACES is set */
@@ -111,8 +114,10 @@ struct pp_sample {
 };
 
 /*
- * What a coupled algorithm sees of each subflow of its connection. A loss is the entry into CWR, Recovery or Loss (noted when set_state is called) if
- * anything was acknowledged since the last one; before the first loss bytes_since_loss counts from the beginning and bytes_between_losses is 0.
+ * What a coupled algorithm sees of each subflow of its connection. A loss is the entry into CWR,
+ * Recovery or Loss (noted when set_state is called) if anything was acknowledged since the last
+ * one; before the first loss bytes_since_loss counts from the beginning and bytes_between_losses is
+ * 0.
  */
 struct pp_sibling {
 	__u64 bytes_since_loss;		/* acknowledged since the last loss (OLIA's l2) */
@@ -135,8 +140,9 @@ struct pp_siblings {
 };
 
 /*
- * Everything a hook is given. `siblings` is null unless the ops carry PP_CC_COUPLED, for plain TCP, and in the BPF build in all hooks but
- * ssthresh, cong_avoid and cong_control: no other hook may need it. The own entry may be older than the flow.
+ * Everything a hook is given. `siblings` is null unless the ops carry PP_CC_COUPLED, for plain TCP,
+ * and in the BPF build in all hooks but ssthresh, cong_avoid and cong_control: no other hook may
+ * need it. The own entry may be older than the flow.
  */
 struct pp_ctx {
 	struct pp_flow *flow;
@@ -162,7 +168,8 @@ enum pp_family {
 	PP_FAMILY_MODEL = 3,	/* by a model of the path: its rate and its least RTT */
 };
 
-/* Facts for people, beside the ops table: `polypath list cc` shows them. Texts that are not there are empty. */
+/* Facts for people, beside the ops table: `polypath list cc` shows them. Texts that are not
+ * there are empty. */
 struct pp_cc_about {
 	__u32 family;		/* enum pp_family */
 	char source[100];	/* papers and standards, one line */

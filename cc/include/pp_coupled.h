@@ -2,10 +2,12 @@
 /*
  * What the coupled algorithms share: the rates of a connection's subflows, as whole numbers.
  *
- * Notation of the papers: subflow r has window w_r, round-trip time rtt_r and rate x_r = w_r mss_r / rtt_r.
- * Only ratios of rates matter to any of the algorithms, so a rate's unit (bytes per 2^-17 microseconds) cancels out.
+ * Notation of the papers: subflow r has window w_r, round-trip time rtt_r and rate x_r = w_r mss_r
+ * / rtt_r. Only ratios of rates matter to any of the algorithms, so a rate's unit (bytes per 2^-17
+ * microseconds) cancels out.
  *
- * The view of a subflow's own window is the flow's, which is newer than its entry among the siblings.
+ * The view of a subflow's own window is the flow's, which is newer than its entry among the
+ * siblings.
  */
 #ifndef PP_COUPLED_H
 #define PP_COUPLED_H
@@ -29,15 +31,17 @@ struct pp_path {
 };
 
 /*
- * Window over RTT. Windows below 2^43 bytes do not overflow; below 2^30 bytes (more than any send buffer) the rate stays below 2^47.
- * The RTT is rounded up by less than a microsecond so that it is never zero: a branch less, and verifying a BPF program takes time exponential in branches.
+ * Window over RTT. Windows below 2^43 bytes do not overflow; below 2^30 bytes (more than any send
+ * buffer) the rate stays below 2^47. The RTT is rounded up by less than a microsecond so that it is
+ * never zero: a branch less, and verifying a BPF program takes time exponential in branches.
  */
 PP_INLINE __u64 pp_rate(__u32 cwnd, __u32 mss, __u32 srtt_us)
 {
 	return ((__u64)cwnd * mss << PP_RATE_SHIFT) / (srtt_us | 7);
 }
 
-/* The number of subflows to look at: 1 for plain TCP, so that every coupled algorithm becomes its single-path self there. */
+/* The number of subflows to look at: 1 for plain TCP, so that every coupled algorithm becomes
+ * its single-path self there. */
 PP_INLINE __u32 pp_paths(const struct pp_ctx *c)
 {
 	return c->siblings && c->siblings->len ? pp_min(c->siblings->len, PP_MAX_SIBLINGS) : 1;

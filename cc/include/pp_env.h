@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The one file that may ask which build this is: PP_BUILD_BPF, PP_BUILD_KERNEL, or neither for the native build.
+ * The one file that may ask which build this is: PP_BUILD_BPF, PP_BUILD_KERNEL, or neither for the
+ * native build.
  */
 #ifndef PP_ENV_H
 #define PP_ENV_H
@@ -15,8 +16,9 @@ typedef signed long long __s64;
 #endif
 
 /*
- * Hides from the compiler what it knows of x. The BPF verifier walks every combination of branches; where a comparison is written as
- * arithmetic to spare it one, the compiler would otherwise turn it back into a branch.
+ * Hides from the compiler what it knows of x. The BPF verifier walks every combination of branches;
+ * where a comparison is written as arithmetic to spare it one, the compiler would otherwise turn it
+ * back into a branch.
  */
 #if defined(PP_BUILD_BPF)
 #define PP_OPAQUE(x) __asm__ volatile("" : "+r"(x))
@@ -25,26 +27,30 @@ typedef signed long long __s64;
 #endif
 
 /*
- * Makes the compiler read anew what a state holds. A BPF verifier takes a value that stays in a register for known once a branch has looked at it, and walks all that follows
- * once for each value.
+ * Makes the compiler read anew what a state holds. A BPF verifier takes a value that stays in a
+ * register for known once a branch has looked at it, and walks all that follows once for each
+ * value.
  */
 #define PP_REREAD(state) PP_OPAQUE(state)
 
-/* A constant table. Of one with 4, 8, 16 or 32 bytes LLVM makes a mergeable section, which the loader of BPF objects does not know. */
+/* A constant table. Of one with 4, 8, 16 or 32 bytes LLVM makes a mergeable section, which the
+ * loader of BPF objects does not know. */
 #if defined(PP_BUILD_BPF)
 #define PP_TABLE static const __attribute__((section(".rodata")))
 #else
 #define PP_TABLE static const
 #endif
 
-/* 1 where a way round a calculation costs more than the calculation: the BPF verifier walks it as one more combination. */
+/* 1 where a way round a calculation costs more than the calculation: the BPF verifier walks it
+ * as one more combination. */
 #if defined(PP_BUILD_BPF)
 #define PP_VERIFIER_PREFERS_STRAIGHT_CODE 1
 #else
 #define PP_VERIFIER_PREFERS_STRAIGHT_CODE 0
 #endif
 
-/* Subflows that a coupled algorithm sees, its own included: as many as the transport has. Linux allows eight further ones. */
+/* Subflows that a coupled algorithm sees, its own included: as many as the transport has. Linux
+ * allows eight further ones. */
 #if defined(PP_BUILD_BPF) || defined(PP_BUILD_KERNEL)
 #define PP_MAX_SIBLINGS 9
 #else
@@ -52,8 +58,10 @@ typedef signed long long __s64;
 #endif
 
 /*
- * Defines the one ops table of an algorithm's file and the facts about it, both named after the file. The native build links all of them by name; in the other two a glue file
- * includes the algorithm's, and internal linkage lets the compiler see through the table, which in the BPF build must vanish (it has no indirect calls).
+ * Defines the one ops table of an algorithm's file and the facts about it, both named after the
+ * file. The native build links all of them by name; in the other two a glue file includes the
+ * algorithm's, and internal linkage lets the compiler see through the table, which in the BPF build
+ * must vanish (it has no indirect calls).
  */
 #if defined(PP_BUILD_BPF) || defined(PP_BUILD_KERNEL)
 #define PP_CC_REGISTER(alg) static const struct pp_cc_ops pp_cc_##alg

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Arithmetic and window rules that more than one algorithm needs. Everything is inline: in the BPF build each object is one file.
- * Windows and counts are in segments.
+ * Arithmetic and window rules that more than one algorithm needs. Everything is inline: in the BPF
+ * build each object is one file. Windows and counts are in segments.
  */
 #ifndef PP_MATH_H
 #define PP_MATH_H
 
 #include "pp_cc.h"
 
-/* Every helper is forced inline: BPF verifies a program as one piece, and a call would cost more than the body. */
+/* Every helper is forced inline: BPF verifies a program as one piece, and a call would cost more
+ * than the body. */
 #define PP_INLINE static inline __attribute__((always_inline, unused))
 
 #define PP_STATE_FITS(type) _Static_assert(sizeof(type) <= PP_CC_STATE_BYTES, #type " exceeds the room an algorithm has per socket")
@@ -23,7 +24,8 @@ PP_INLINE __u32 pp_max(__u32 a, __u32 b)
 	return a > b ? a : b;
 }
 
-/* The same two without a branch: for algorithms of so many that the BPF verifier could not walk all combinations. */
+/* The same two without a branch: for algorithms of so many that the BPF verifier could not walk
+ * all combinations. */
 PP_INLINE __u32 pp_min_branchless(__u32 a, __u32 b)
 {
 	__u64 apart = (__u64)a - b;
@@ -80,7 +82,8 @@ PP_INLINE __u32 pp_cube_root(__u64 x)
 	for (bit = 21; bit >= 0; bit--) {
 		__u64 next = root | 1ULL << bit;
 
-		/* next^3 <= x, divided by next so that nothing overflows: n^2 <= x / n holds for whole quotients too. */
+		/* next^3 <= x, divided by next so that nothing overflows: n^2 <= x / n holds for whole
+		 * quotients too. */
 		if (next * next <= x / next)
 			root = next;
 	}
@@ -88,8 +91,9 @@ PP_INLINE __u32 pp_cube_root(__u64 x)
 }
 
 /*
- * Some of Linux's algorithms tell time in ticks, and what they compute shows it: an RTT of 21 ms is six ticks, so 24 ms. To agree with them theirs of ours do too,
- * with ticks of HZ=250, which is what most distributions build.
+ * Some of Linux's algorithms tell time in ticks, and what they compute shows it: an RTT of 21 ms is
+ * six ticks, so 24 ms. To agree with them theirs of ours do too, with ticks of HZ=250, which is
+ * what most distributions build.
  */
 #define PP_TICK_US 4000U
 #define PP_TICKS_PER_S (1000000U / PP_TICK_US)
@@ -118,15 +122,17 @@ PP_INLINE int pp_in_slow_start(const struct pp_flow *f)
 }
 
 /*
- * Whether the window limits the flow: growth it would not use proves nothing (RFC 7661). In slow start up to twice what was in use, so that
- * an application that pauses for a moment does not stop the probing.
+ * Whether the window limits the flow: growth it would not use proves nothing (RFC 7661). In slow
+ * start up to twice what was in use, so that an application that pauses for a moment does not stop
+ * the probing.
  */
 PP_INLINE int pp_is_cwnd_limited(const struct pp_flow *f)
 {
 	return f->cwnd_limited || (pp_in_slow_start(f) && f->cwnd < 2 * (__u64)f->max_packets_out);
 }
 
-/* RFC 5681 section 3.1: one segment for each segment acknowledged, up to ssthresh. Returns the segments that were not needed for that. */
+/* RFC 5681 section 3.1: one segment for each segment acknowledged, up to ssthresh. Returns the
+ * segments that were not needed for that. */
 PP_INLINE __u32 pp_slow_start(struct pp_flow *f, __u32 acked)
 {
 	__u32 room = f->ssthresh - f->cwnd;	/* slow start: ssthresh > cwnd */
@@ -137,8 +143,9 @@ PP_INLINE __u32 pp_slow_start(struct pp_flow *f, __u32 acked)
 }
 
 /*
- * RFC 5681 section 3.1: one segment for each `per` (> 0) segments acknowledged; with per = cwnd that is one a round trip. Credit collected under a larger
- * `per` counts for one segment only, so that a sudden fall of `per` makes no burst.
+ * RFC 5681 section 3.1: one segment for each `per` (> 0) segments acknowledged; with per = cwnd
+ * that is one a round trip. Credit collected under a larger `per` counts for one segment only, so
+ * that a sudden fall of `per` makes no burst.
  */
 PP_INLINE void pp_cong_avoid_ai(struct pp_flow *f, __u32 per, __u32 acked)
 {
@@ -156,7 +163,8 @@ PP_INLINE void pp_cong_avoid_ai(struct pp_flow *f, __u32 per, __u32 acked)
 	f->cwnd = pp_min(f->cwnd, f->cwnd_clamp);
 }
 
-/* Reno's whole reaction to an ACK: what the coupled algorithms fall back to on a connection of one path. */
+/* Reno's whole reaction to an ACK: what the coupled algorithms fall back to on a connection of
+ * one path. */
 PP_INLINE void pp_reno_cong_avoid(struct pp_flow *f, __u32 acked)
 {
 	if (!pp_is_cwnd_limited(f))
@@ -169,13 +177,15 @@ PP_INLINE void pp_reno_cong_avoid(struct pp_flow *f, __u32 acked)
 	pp_cong_avoid_ai(f, pp_max(f->cwnd, 1), acked);
 }
 
-/* RFC 5681, equation 4, on the window instead of the flight size, as Linux does: half, at least two segments. */
+/* RFC 5681, equation 4, on the window instead of the flight size, as Linux does: half, at least
+ * two segments. */
 PP_INLINE __u32 pp_half(const struct pp_flow *f)
 {
 	return pp_max(f->cwnd >> 1, 2);
 }
 
-/* The window of before a reduction that proved spurious, or the present one if that has grown beyond (RFC 3522, 4015). */
+/* The window of before a reduction that proved spurious, or the present one if that has grown
+ * beyond (RFC 3522, 4015). */
 PP_INLINE __u32 pp_undo(const struct pp_flow *f)
 {
 	return pp_max(f->cwnd, f->prior_cwnd);

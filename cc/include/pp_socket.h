@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What both builds for a kernel do with a socket: the fields that BPF's view of the kernel's structures (cc/bpf/pp_kernel.h) and the kernel's
- * own headers name alike. Each glue includes this behind its structures; what they reach in different ways stays there.
+ * What both builds for a kernel do with a socket: the fields that BPF's view of the kernel's
+ * structures (cc/bpf/pp_kernel.h) and the kernel's own headers name alike. Each glue includes this
+ * behind its structures; what they reach in different ways stays there.
  */
 #ifndef PP_SOCKET_H
 #define PP_SOCKET_H
@@ -13,7 +14,8 @@
 #define PP_WORD_MARKS 12	/* the sequence number received up to when the last data came, and 2^32 if that was marked */
 _Static_assert(PP_CC_STATE_BYTES == PP_WORD_LAST_LOSS * 8, "the glue's words begin where the algorithm's end");
 
-/* Bits of tcp_sock.ecn_flags and of icsk_ack.pending that the kernel's headers for BPF do not have. */
+/* Bits of tcp_sock.ecn_flags and of icsk_ack.pending that the kernel's headers for BPF do not
+ * have. */
 #define PP_ECN_DEMAND_CWR 4
 #define PP_ACK_PENDING_TIMER 2
 #define PP_ACK_PENDING_NOW 16
@@ -29,7 +31,8 @@ static __always_inline __u32 pp_ack_flags(int flag)
 	       (flag & PP_FLAG_ECE ? PP_ACK_ECE : 0);
 }
 
-/* What was delivered while the most recently sent of the segments now acknowledged was in flight; pkts_acked is told it in bytes. */
+/* What was delivered while the most recently sent of the segments now acknowledged was in
+ * flight; pkts_acked is told it in bytes. */
 static __always_inline __u32 pp_prior_delivered(const struct tcp_sock *tp, __u32 in_flight)
 {
 	return tp->delivered - in_flight / (tp->mss_cache | !tp->mss_cache);
@@ -93,7 +96,8 @@ static __always_inline void pp_begin_losses(struct tcp_sock *tp)
 	tp->inet_conn.icsk_ca_priv[PP_WORD_PRIOR_LOSS] = tp->bytes_acked;
 }
 
-/* What OLIA needs of each subflow: a loss begins a new stretch if anything was acknowledged since the last. */
+/* What OLIA needs of each subflow: a loss begins a new stretch if anything was acknowledged
+ * since the last. */
 static __always_inline void pp_note_loss(struct tcp_sock *tp, __u32 new_state)
 {
 	struct inet_connection_sock *icsk = &tp->inet_conn;
@@ -114,8 +118,9 @@ static __always_inline void pp_echo_marks(struct tcp_sock *tp, __u64 marked)
 }
 
 /*
- * RFC 8257 section 3.2, the receiver's half of what PP_CC_NEEDS_ECN asks for: ACKs echo whether the data was marked. Where that changes, an ACK that was delayed
- * leaves first with the old echo for what came before, and then one at once.
+ * RFC 8257 section 3.2, the receiver's half of what PP_CC_NEEDS_ECN asks for: ACKs echo whether the
+ * data was marked. Where that changes, an ACK that was delayed leaves first with the old echo for
+ * what came before, and then one at once.
  */
 static __always_inline void pp_note_mark(struct tcp_sock *tp, __u32 event)
 {

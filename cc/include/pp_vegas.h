@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What Vegas and those that descend from it share: the least RTT of the path, the least one of the round trip in progress, and when that ends.
+ * What Vegas and those that descend from it share: the least RTT of the path, the least one of the
+ * round trip in progress, and when that ends.
  *
- * An RTT of r us counts as r + 1, so that none is zero. A round begins with everything sent so far outstanding and ends with the first ACK beyond it. Its
- * least RTT is judged rather than its mean: the receiver's delayed ACKs lengthen many samples, but not all.
+ * An RTT of r us counts as r + 1, so that none is zero. A round begins with everything sent so far
+ * outstanding and ends with the first ACK beyond it. Its least RTT is judged rather than its mean:
+ * the receiver's delayed ACKs lengthen many samples, but not all.
  */
 #ifndef PP_VEGAS_H
 #define PP_VEGAS_H
 
 #include "pp_math.h"
 
-/* No RTT is known. Half of what the field holds, as in Linux: a quotient by it is nearly zero, and sums of two do not wrap. */
+/* No RTT is known. Half of what the field holds, as in Linux: a quotient by it is nearly zero,
+ * and sums of two do not wrap. */
 #define PP_RTT_UNKNOWN 0x7fffffffU
-/* A round with this many RTT samples or fewer had an ACK or two, probably delayed ones: its delay says nothing. */
+/* A round with this many RTT samples or fewer had an ACK or two, probably delayed ones: its
+ * delay says nothing. */
 #define PP_ROUND_FEW_SAMPLES 2
 
 struct pp_rounds {
@@ -45,7 +49,8 @@ PP_INLINE void pp_rounds_set_state(struct pp_rounds *r, const struct pp_flow *f,
 		pp_rounds_next(r, f);
 }
 
-/* After a pause what was known of the path is old, and no window is in flight that a round could measure. */
+/* After a pause what was known of the path is old, and no window is in flight that a round could
+ * measure. */
 PP_INLINE void pp_rounds_cwnd_event(struct pp_rounds *r, const struct pp_flow *f, __u32 event)
 {
 	if (event == PP_EVENT_CWND_RESTART || event == PP_EVENT_TX_START)

@@ -2,20 +2,23 @@
 /*
  * Pages around one that a program writes and may not: they become writable with it.
  *
- * A fork leaves every page of parent and child read-only, and each one's first write is a fault, for which the host stops the program. That takes longer
- * than copying the page. So the neighbours become writable too, copied where needed: pages of the same private mapping that are there already.
- * The program cannot tell: it gets the pages that it would get, in another order.
+ * A fork leaves every page of parent and child read-only, and each one's first write is a fault,
+ * for which the host stops the program. That takes longer than copying the page. So the neighbours
+ * become writable too, copied where needed: pages of the same private mapping that are there
+ * already. The program cannot tell: it gets the pages that it would get, in another order.
  */
 #include <linux/mm.h>
 #include <linux/sched.h>
 #include <linux/version.h>
 #include <asm/tlbflush.h>
 
-/* fault.c: a program of `current` writes `address`, and may not. The page itself is left to the kernel. */
+/* fault.c: a program of `current` writes `address`, and may not. The page itself is left to the
+ * kernel. */
 void pp_fault_around(unsigned long address);
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 11, 0)
-/* There a changed page is mapped at once, by code that runs in the stopped program, which is not to run now. Later releases do so before the program goes on. */
+/* There a changed page is mapped at once, by code that runs in the stopped program, which is not
+ * to run now. Later releases do so before the program goes on. */
 void pp_fault_around(unsigned long address)
 {
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a program did when it met a page that is not mapped, or may not be written: read or write. The kernel learns of it from a handler that the program
- * runs for it, which takes a turn of both processes. Here the stopped program's instruction is looked at instead, which is most of the kernel's answer; the
- * address the host knows by itself.
+ * What a program did when it met a page that is not mapped, or may not be written: read or write.
+ * The kernel learns of it from a handler that the program runs for it, which takes a turn of both
+ * processes. Here the stopped program's instruction is looked at instead, which is most of the
+ * kernel's answer; the address the host knows by itself.
  *
- * Only instructions of which there is no doubt are known here; for all others the handler runs. What both reads and writes its operand (an addition to memory)
- * writes where the page may be read, and else has the handler run: processors do not agree on what such an instruction did.
+ * Only instructions of which there is no doubt are known here; for all others the handler runs.
+ * What both reads and writes its operand (an addition to memory) writes where the page may be read,
+ * and else has the handler run: processors do not agree on what such an instruction did.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -125,8 +127,9 @@ static enum access of_one_byte(const unsigned char *at, unsigned long address, c
 }
 
 /*
- * Whether the instruction `code` (15 bytes; what is beyond its end may be anything) wrote to `address` (1) when it stopped with these registers, read (0),
- * or does both (2); -1 where that is not known for certain.
+ * Whether the instruction `code` (15 bytes; what is beyond its end may be anything) wrote to
+ * `address` (1) when it stopped with these registers, read (0), or does both (2); -1 where that is
+ * not known for certain.
  */
 int pp_fault_writes(const unsigned char *code, unsigned long address, const struct user_regs_struct *registers)
 {
@@ -153,7 +156,8 @@ int pp_fault_writes(const unsigned char *code, unsigned long address, const stru
 	return code[0] == 0x0f ? of_two_bytes(code + 1, simd, 0) : of_one_byte(code, address, registers);
 }
 
-/* What the kernel keeps of a fault, where its handler leaves it: arch/x86/um/shared/sysdep/faultinfo_64.h. */
+/* What the kernel keeps of a fault, where its handler leaves it:
+ * arch/x86/um/shared/sysdep/faultinfo_64.h. */
 struct faultinfo {
 	int error_code;
 	unsigned long cr2;
@@ -183,7 +187,8 @@ static struct {
 	unsigned long address;
 } stopped;
 
-/* Whether the handler of this release was seen to leave what is expected: 1 yes, -1 no, 0 not yet. */
+/* Whether the handler of this release was seen to leave what is expected: 1 yes, -1 no, 0 not
+ * yet. */
 static int trusted;
 /* The process whose handler shows it, and what is expected. */
 static pid_t watched;
@@ -204,7 +209,8 @@ void pp_fault_signal(pid_t pid, const siginfo_t *info)
 	stopped.address = (unsigned long)info->si_addr;
 }
 
-/* The processor's error code, or -1 where only the handler can say. A page that may not be accessed counts as present. */
+/* The processor's error code, or -1 where only the handler can say. A page that may not be
+ * accessed counts as present. */
 static int error_code(pid_t pid)
 {
 	unsigned char code[LONGEST_INSTRUCTION + 1] = { 0 };
@@ -219,15 +225,17 @@ static int error_code(pid_t pid)
 	if (address - rip < LONGEST_INSTRUCTION || process_vm_readv(pid, &here, 1, &there, 1, 0) != LONGEST_INSTRUCTION)
 		return -1;
 	writes = pp_fault_writes(code, address, &stopped.registers);
-	/* A page that is there can be read, as a rule; and what does both may have done either where there is none. */
+	/* A page that is there can be read, as a rule; and what does both may have done either where
+	 * there is none. */
 	if (writes == UNKNOWN || (present && writes == READS) || (!present && writes == MODIFIES))
 		return -1;
 	return USER | (writes ? WRITE : 0) | (present ? PRESENT : 0);
 }
 
 /*
- * The kernel is about to let a program run the handler of its fault. Puts there what that would leave, and returns 1; or 0, where the handler is needed.
- * The first such handler runs in any case, and shows whether this release's leaves what is expected.
+ * The kernel is about to let a program run the handler of its fault. Puts there what that would
+ * leave, and returns 1; or 0, where the handler is needed. The first such handler runs in any case,
+ * and shows whether this release's leaves what is expected.
  */
 int pp_fault_told(pid_t pid)
 {

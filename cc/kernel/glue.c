@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Makes one algorithm of cc/algs a congestion control of a kernel, built in, named pp_<name>. With cc/bpf/glue.bpf.c this is the only code that knows
- * the kernel's ops table, and it means the same.
+ * Makes one algorithm of cc/algs a congestion control of a kernel, built in, named pp_<name>. With
+ * cc/bpf/glue.bpf.c this is the only code that knows the kernel's ops table, and it means the same.
  *
- * `polypath linux build` compiles it once for each algorithm with the flags of net/ipv4/tcp_cubic.c and PP_ALG (the name), PP_ALG_FILE (the C file), and
- * PP_KERNEL_<FEATURE> for what the release has (python/polypath/linux/_features.py). It needs no change to the kernel's tree.
+ * `polypath linux build` compiles it once for each algorithm with the flags of net/ipv4/tcp_cubic.c
+ * and PP_ALG (the name), PP_ALG_FILE (the C file), and PP_KERNEL_<FEATURE> for what the release has
+ * (python/polypath/linux/_features.py). It needs no change to the kernel's tree.
  *
- * A hook gets a pp_flow read from the socket; what the hook changed is written back. Everything is inlined, so the compiler drops the fields that a hook
- * does not look at. The private state is the kernel's icsk_ca_priv; its last two words keep the counters that siblings need.
+ * A hook gets a pp_flow read from the socket; what the hook changed is written back. Everything is
+ * inlined, so the compiler drops the fields that a hook does not look at. The private state is the
+ * kernel's icsk_ca_priv; its last two words keep the counters that siblings need.
  *
- * Differences from the BPF glue: last_sent_ns is the kernel's own time of the last transmission (in ticks) in every hook, and `random` is a hash of the
- * socket's progress. A subflow's siblings are read without the connection's lock: this kernel has one processor, does not preempt, and takes timers only
- * when it is idle or leaves a lock, so that none comes or goes meanwhile.
+ * Differences from the BPF glue: last_sent_ns is the kernel's own time of the last transmission (in
+ * ticks) in every hook, and `random` is a hash of the socket's progress. A subflow's siblings are
+ * read without the connection's lock: this kernel has one processor, does not preempt, and takes
+ * timers only when it is idle or leaves a lock, so that none comes or goes meanwhile.
  */
 #define PP_BUILD_KERNEL 1
 
@@ -47,7 +50,8 @@ static __always_inline void pp_send_ack(struct tcp_sock *tp, u32 rcv_nxt)
 static_assert(ICSK_CA_PRIV_SIZE >= PP_CC_PRIV_BYTES, "this kernel gives an algorithm too little room per socket");
 static_assert(sizeof(PP_STR(PP_CAT(pp_, PP_ALG))) <= TCP_CA_NAME_MAX, "the algorithm's name is longer than 12 letters");
 
-/* Every bit of the result depends on every bit of x: the finalizer of MurmurHash3. One multiplication leaves near numbers near. */
+/* Every bit of the result depends on every bit of x: the finalizer of MurmurHash3. One
+ * multiplication leaves near numbers near. */
 static __always_inline u32 pp_mix(u64 x)
 {
 	x = (x ^ x >> 33) * 0xff51afd7ed558ccdULL;
@@ -71,7 +75,8 @@ static __always_inline void pp_read_flow(struct sock *sk, struct pp_flow *f)
 	f->ecn_ok = tp->ecn_flags & TCP_ECN_OK;
 	f->established = sk->sk_state == TCP_ESTABLISHED;
 	f->pacing = sk->sk_pacing_status != SK_PACING_NONE;
-	/* Sequence numbers begin at random; drawing from the kernel's generator would change what everybody else draws. */
+	/* Sequence numbers begin at random; drawing from the kernel's generator would change what
+	 * everybody else draws. */
 	f->random = pp_mix(tp->tcp_mstamp ^ (u64)tp->snd_una << 32 ^ tp->snd_nxt);
 }
 
@@ -97,7 +102,8 @@ static __always_inline void pp_write_flow(struct sock *sk, const struct pp_flow 
 }
 
 #ifdef PP_KERNEL_MPTCP
-/* The subflows of the connection that `sk` belongs to; null for plain TCP and algorithms that do not look. */
+/* The subflows of the connection that `sk` belongs to; null for plain TCP and algorithms that do
+ * not look. */
 static __always_inline const struct pp_siblings *pp_read_siblings(struct sock *sk, struct pp_siblings *view)
 {
 	const struct mptcp_subflow_context *subflow;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the machine may see of its host. User-Mode Linux calls the C library for it; the linker's --wrap sends these calls here, so that the kernel's
- * tree needs no patch and every release gets the same.
+ * What the machine may see of its host. User-Mode Linux calls the C library for it; the linker's
+ * --wrap sends these calls here, so that the kernel's tree needs no patch and every release gets
+ * the same.
  *
  * Nothing of the host may reach a result: not its random numbers, not its processor, not its name.
  */
@@ -57,8 +58,8 @@ int __wrap_uname(struct utsname *host)
 }
 
 /*
- * The host's processor, of which the kernel takes features and the size of a cache line; that size decides how objects are laid out in memory, and so what a
- * packet counts toward a socket's buffer.
+ * The host's processor, of which the kernel takes features and the size of a cache line; that size
+ * decides how objects are laid out in memory, and so what a packet counts toward a socket's buffer.
  */
 static const char processor[] = "flags\t\t: fpu tsc cx8 cmov fxsr sse sse2 syscall nx lm\ncache_alignment\t: 64\n";
 
@@ -76,13 +77,16 @@ FILE *__wrap_fopen(const char *path, const char *mode)
 }
 
 /*
- * The vector registers of the machine's processes. The kernel has room for 2696 bytes of them (x87 to AVX-512); a processor with AMX has 11008, and accepts no
- * less when they are written. The machine's programs cannot use the rest (Linux gives AMX only to who asks, and User-Mode Linux does not pass that on), so
- * reading stops at 2696 bytes and writing fills up with zeros: every processor shows the kernel the same.
+ * The vector registers of the machine's processes. The kernel has room for 2696 bytes of them (x87
+ * to AVX-512); a processor with AMX has 11008, and accepts no less when they are written. The
+ * machine's programs cannot use the rest (Linux gives AMX only to who asks, and User-Mode Linux
+ * does not pass that on), so reading stops at 2696 bytes and writing fills up with zeros: every
+ * processor shows the kernel the same.
  *
- * The kernel reads them twice at a page fault, and writes them back at every system call and fault of a program. What was read or written and not changed since
- * is neither read nor written again. A process is known by its id until its program goes on (PTRACE_SYSEMU); the code that the kernel has it
- * run meanwhile (PTRACE_CONT, to map memory) is compiled without these registers.
+ * The kernel reads them twice at a page fault, and writes them back at every system call and fault
+ * of a program. What was read or written and not changed since is neither read nor written again. A
+ * process is known by its id until its program goes on (PTRACE_SYSEMU); the code that the kernel
+ * has it run meanwhile (PTRACE_CONT, to map memory) is compiled without these registers.
  */
 #define REGISTERS_BYTES 2696
 #define REGISTERS_MOST (64 * 1024)
@@ -95,7 +99,8 @@ static struct {
 	unsigned char state[REGISTERS_BYTES];
 } known[KNOWN];
 
-/* The process that was resumed last, and how; the kernel lets one run at a time and waits for it. */
+/* The process that was resumed last, and how; the kernel lets one run at a time and waits for
+ * it. */
 static struct {
 	pid_t pid;	/* 0: none */
 	int request;
@@ -115,7 +120,8 @@ static size_t registers_bytes(pid_t pid)
 	return bytes;
 }
 
-/* Both are whole numbers of words. The kernel's own memcmp, which a call would reach here, looks at single bytes. */
+/* Both are whole numbers of words. The kernel's own memcmp, which a call would reach here, looks
+ * at single bytes. */
 static int same(const void *a, const void *b, size_t length)
 {
 	const unsigned long long *x = a, *y = b;
@@ -175,7 +181,8 @@ static long write_registers(pid_t pid, const struct iovec *from)
 	return result;
 }
 
-/* Who is told when a program has stopped, for a page fault or for a call of the kernel (vary.c); the kernel takes its registers then. */
+/* Who is told when a program has stopped, for a page fault or for a call of the kernel (vary.c);
+ * the kernel takes its registers then. */
 void (*pp_host_on_stop)(int fault, long call);
 
 /* The process that stopped last, and its signal. */
@@ -212,7 +219,8 @@ static long take_registers(pid_t pid, void *address, void *data)
 
 	if (result == 0)
 		result = __real_ptrace(PTRACE_GETREGS, pid, address, data);
-	/* The host leaves this where it stops a program at its calls; where a signal does (resume.c), the call's number is there still. */
+	/* The host leaves this where it stops a program at its calls; where a signal does (resume.c),
+	 * the call's number is there still. */
 	if (result == 0 && pid == stopped.pid && stopped.signal == (SIGTRAP | 0x80))
 		registers->rax = -ENOSYS;
 	if (result == 0)
@@ -296,10 +304,11 @@ long __wrap_ptrace(int request, pid_t pid, void *address, void *data)
 }
 
 /*
- * Stopped and continued from outside (Ctrl-Z, a debugger, kill -STOP), a machine goes on as if nothing had been. The kernel is told of these
- * signals before its process gets them, and knows no answer but to die: they end here, and the process goes on as it was last asked to.
- * Only where a new process stops itself does the kernel wait for such a signal. Nor is it told of a signal of its own that finds a program while
- * the code that maps its pages still runs (resume.c).
+ * Stopped and continued from outside (Ctrl-Z, a debugger, kill -STOP), a machine goes on as if
+ * nothing had been. The kernel is told of these signals before its process gets them, and knows no
+ * answer but to die: they end here, and the process goes on as it was last asked to. Only where a
+ * new process stops itself does the kernel wait for such a signal. Nor is it told of a signal of
+ * its own that finds a program while the code that maps its pages still runs (resume.c).
  */
 pid_t __real_waitpid(pid_t pid, int *status, int options);
 
@@ -332,7 +341,8 @@ pid_t __wrap_waitpid(pid_t pid, int *status, int options)
 			break;
 		if (!pp_resume_early(who, WSTOPSIG(found)) && (!job_control(WSTOPSIG(found)) || stopped_itself(who)))
 			break;
-		/* It fails for a new process that is not traced yet; that one goes on by itself once it is continued. */
+		/* It fails for a new process that is not traced yet; that one goes on by itself once it is
+		 * continued. */
 		__real_ptrace(who == resumed.pid ? resumed.request : PTRACE_CONT, who, NULL, NULL);
 	}
 	/* Its number may be given to another. */

@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Watches a machine from below: every packet, TCP socket and counter of every network namespace, written straight to a file of the host.
+ * Watches a machine from below: every packet, TCP socket and counter of every network namespace,
+ * written straight to a file of the host.
  *
- * A run that is watched must be the run that nobody watches. So nothing here takes virtual time, wakes a program, holds a namespace, draws a random number
- * or allocates memory, and a run that could be watched and is not ("idle") does all the same, but for the calls of the host that write things down.
+ * A run that is watched must be the run that nobody watches. So nothing here takes virtual time,
+ * wakes a program, holds a namespace, draws a random number or allocates memory, and a run that
+ * could be watched and is not ("idle") does all the same, but for the calls of the host that write
+ * things down.
  *
- * It looks with a soft interrupt every 10 ms, where reading a clock is free. This kernel has one processor and does not preempt, so what a soft interrupt
- * finds is whole; a socket that a program holds at that moment is left out of that look.
+ * It looks with a soft interrupt every 10 ms, where reading a clock is free. This kernel has one
+ * processor and does not preempt, so what a soft interrupt finds is whole; a socket that a program
+ * holds at that moment is left out of that look.
  *
- * The file "observe" in the run's folder says what is wanted; without it nothing of this is there. Its lines: "idle" or "all"; kernel events; what of
- * dynamic debug is printed; and from when to when events are kept (nanoseconds since the machine's start, 0 0: always). The file "results/observed"
- * gets records of 8-byte words: time, what and how long, and that many bytes (python/polypath/selftests/_observed.py reads them).
+ * The file "observe" in the run's folder says what is wanted; without it nothing of this is there.
+ * Its lines: "idle" or "all"; kernel events; what of dynamic debug is printed; and from when to
+ * when events are kept (nanoseconds since the machine's start, 0 0: always). The file
+ * "results/observed" gets records of 8-byte words: time, what and how long, and that many bytes
+ * (python/polypath/selftests/_observed.py reads them).
  */
 #include <linux/hrtimer.h>
 #include <linux/init.h>
@@ -33,7 +39,8 @@ extern u64 pp_host_log_bytes(void);
 extern long pp_host_shell_read(void *into, unsigned long most);
 extern long pp_host_shell_write(const void *from, unsigned long bytes);
 
-/* The kernel's own, which the link makes visible (python/polypath/linux/_link.py). Null where a configuration lacks them. */
+/* The kernel's own, which the link makes visible (python/polypath/linux/_link.py). Null where a
+ * configuration lacks them. */
 extern unsigned long long time_travel_time;
 extern int snmp_seq_show(struct seq_file *seq, void *v) __weak;
 extern int netstat_seq_show(struct seq_file *seq, void *v) __weak;
@@ -55,7 +62,8 @@ static const char *pp_lines[4];
 static u64 pp_from_ns, pp_to_ns;	/* when events are kept; both 0: always */
 
 #ifdef CONFIG_EVENT_TRACING
-/* Stamps of the kernel's events. Its own would be the ticks of 4 ms, and a finer clock costs the reader virtual time. */
+/* Stamps of the kernel's events. Its own would be the ticks of 4 ms, and a finer clock costs the
+ * reader virtual time. */
 u64 notrace trace_clock_local(void)
 {
 	return time_travel_time;
@@ -73,7 +81,8 @@ struct pp_packet {
 	char name[IFNAMSIZ];
 };
 
-/* Of all packets so far: two runs with the same count and hash had the same packets at the same times. */
+/* Of all packets so far: two runs with the same count and hash had the same packets at the same
+ * times. */
 static struct {
 	u64 count, hash;
 } pp_packets;
@@ -233,8 +242,10 @@ static enum hrtimer_restart pp_look(struct hrtimer *timer)
 }
 
 /*
- * /proc/sys/polypath/observe: written to, it writes down the counters of all namespaces, at a run's end. /proc/sys/polypath/shell: reading waits for a
- * person's line, and since it is the whole kernel that waits in a call of the host, no virtual time goes by; what is written is shown to them.
+ * /proc/sys/polypath/observe: written to, it writes down the counters of all namespaces, at a run's
+ * end. /proc/sys/polypath/shell: reading waits for a person's line, and since it is the whole
+ * kernel that waits in a call of the host, no virtual time goes by; what is written is shown to
+ * them.
  */
 static int pp_finish(void *table, int write, void *buffer, size_t *length, loff_t *at)
 {
@@ -276,7 +287,8 @@ static struct ctl_table pp_observe_table[] = {
 #endif
 };
 
-/* Before the kernel begins: as its command line would ask for it, which is not used since it is mixed into random numbers. */
+/* Before the kernel begins: as its command line would ask for it, which is not used since it is
+ * mixed into random numbers. */
 static int __init pp_before(void)
 {
 	pp_mode = pp_host_observe(pp_lines);
@@ -299,8 +311,8 @@ static void __init pp_refused(const char *what)
 }
 
 /*
- * "tcp:*,skb:kfree_skb". Not as the kernel's own trace_event= does it: that enables, disables and enables again, waits for the last readers in between,
- * and so takes time of the machine.
+ * "tcp:*,skb:kfree_skb". Not as the kernel's own trace_event= does it: that enables, disables and
+ * enables again, waits for the last readers in between, and so takes time of the machine.
  */
 static void __init pp_enable_events(char *events)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The host's side of observe.c and vary.c: what is wanted, the files that get what happened, and the person at the shell. Plain calls of the host, in none
- * of which virtual time goes by. Paths are those of the run's folder.
+ * The host's side of observe.c and vary.c: what is wanted, the files that get what happened, and
+ * the person at the shell. Plain calls of the host, in none of which virtual time goes by. Paths
+ * are those of the run's folder.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -19,7 +20,8 @@ static int records = -1;
 static unsigned char waiting[1 << 16];
 static size_t used;
 
-/* The lines of a small file, those that it lacks empty; 0 if it is not there or empty. `text` holds them. */
+/* The lines of a small file, those that it lacks empty; 0 if it is not there or empty. `text`
+ * holds them. */
 static int read_lines(const char *name, char *text, size_t bytes, const char *lines[LINES])
 {
 	int file = open(name, O_RDONLY | O_CLOEXEC);
@@ -134,7 +136,8 @@ unsigned long long pp_host_log_bytes(void)
 	return stat("log", &status) ? 0 : status.st_size;
 }
 
-/* The file "shell" names two descriptors that the starter has left open: what a person types, and where they read. */
+/* The file "shell" names two descriptors that the starter has left open: what a person types,
+ * and where they read. */
 static int person(int which)
 {
 	static int files[2] = { -1, -1 };

@@ -2,15 +2,18 @@
 /*
  * How a stopped program goes on.
  *
- * Before it does, the kernel often has pages for it to map, which only its own process can do. The kernel lets it run a piece of code for that, waits until
- * it has stopped once more, and gives it its registers. A stop takes the host longer than a dozen mappings. So here that code is put off until the program
- * goes on, and another one is run then, which ends in the program (stub.c).
+ * Before it does, the kernel often has pages for it to map, which only its own process can do. The
+ * kernel lets it run a piece of code for that, waits until it has stopped once more, and gives it
+ * its registers. A stop takes the host longer than a dozen mappings. So here that code is put off
+ * until the program goes on, and another one is run then, which ends in the program (stub.c).
  *
- * The host must stop the program at its system calls and let that code make its own. It tells them apart by where the call lies in memory (its system call
- * user dispatch, Linux 5.11): a call from elsewhere is a signal, SIGSYS, which stops the process as every signal does. The kernel is told of a stop for a
- * call. A host without it does as the kernel asks.
+ * The host must stop the program at its system calls and let that code make its own. It tells them
+ * apart by where the call lies in memory (its system call user dispatch, Linux 5.11): a call from
+ * elsewhere is a signal, SIGSYS, which stops the process as every signal does. The kernel is told
+ * of a stop for a call. A host without it does as the kernel asks.
  *
- * A machine is no prison: a program that jumps into that code can make every call of the host that the user who runs the machine can.
+ * A machine is no prison: a program that jumps into that code can make every call of the host that
+ * the user who runs the machine can.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -27,7 +30,8 @@
 #endif
 enum { DISPATCH_OFF, DISPATCH_ON };
 #define PAGE_BYTES 4096
-/* Of a 64-bit program: its segments, the addresses that it can have, and the flags with which it begins. */
+/* Of a 64-bit program: its segments, the addresses that it can have, and the flags with which it
+ * begins. */
 #define USER_CS 0x33
 #define USER_SS 0x2b
 #define USER_END (1UL << 47)
@@ -48,7 +52,8 @@ int _printk(const char *format, ...) __attribute__((weak));
 long __real_ptrace(int request, pid_t pid, void *address, void *data);
 pid_t __real_waitpid(pid_t pid, int *status, int options);
 
-/* Processes whose calls are signals, each at its id modulo PLACES. One that finds its place taken goes on as the kernel asks. */
+/* Processes whose calls are signals, each at its id modulo PLACES. One that finds its place
+ * taken goes on as the kernel asks. */
 #define PLACES 256	/* a power of two */
 static pid_t dispatched[PLACES];
 
@@ -58,7 +63,8 @@ static struct registers {
 	struct user_regs_struct registers;
 } given;
 
-/* The process that has mappings to do first, with the registers for the kernel's own code; and the one that began with them when it last went on. */
+/* The process that has mappings to do first, with the registers for the kernel's own code; and
+ * the one that began with them when it last went on. */
 static struct registers waits;
 static pid_t maps;
 
@@ -109,13 +115,15 @@ static int run(pid_t pid, const struct user_regs_struct *registers)
 	}
 }
 
-/* A stopped process asks the host for signals, or for none any more. Its registers are lost. 0: done; 1: the host has no such signals; -1: not now. */
+/* A stopped process asks the host for signals, or for none any more. Its registers are lost. 0:
+ * done; 1: the host has no such signals; -1: not now. */
 static int ask_for_signals(pid_t pid, int mode)
 {
 	struct user_regs_struct registers;
 	unsigned long call = 0, page = pp_stub_page(&call);
 
-	/* The kernel looks at how processes are stopped before it is ready to have programs: then that page is not there. */
+	/* The kernel looks at how processes are stopped before it is ready to have programs: then that
+	 * page is not there. */
 	if (!page || (__real_ptrace(PTRACE_PEEKTEXT, pid, (void *)call, NULL) & 0xffffff) != CALL_AND_TRAP)
 		return -1;
 	if (__real_ptrace(PTRACE_GETREGS, pid, NULL, &registers))
@@ -170,7 +178,8 @@ long pp_resume_settle(pid_t pid)
 	return __real_ptrace(PTRACE_SETREGS, pid, NULL, &given.registers);
 }
 
-/* The kernel has a process run code that maps pages, or another. 1: that waits until the program goes on. */
+/* The kernel has a process run code that maps pages, or another. 1: that waits until the program
+ * goes on. */
 int pp_resume_waits(pid_t pid)
 {
 	if (given.pid != pid || !pp_stub_waits(pid, given.registers.rip))
@@ -180,7 +189,8 @@ int pp_resume_waits(pid_t pid)
 	return 1;
 }
 
-/* The kernel's answer to pages that could not be mapped: the program ends, and this does not return. */
+/* The kernel's answer to pages that could not be mapped: the program ends, and this does not
+ * return. */
 static long cannot_map(long error)
 {
 	if (error == -ENOMEM)
@@ -191,7 +201,8 @@ static long cannot_map(long error)
 	return -1;
 }
 
-/* Whether code that maps pages can end in a program with these registers; in 32-bit code, or where no program can be, it would fail itself. */
+/* Whether code that maps pages can end in a program with these registers; in 32-bit code, or
+ * where no program can be, it would fail itself. */
 static int can_end_in(const struct user_regs_struct *program)
 {
 	return program->cs == USER_CS && program->ss == USER_SS && program->rip < USER_END;
@@ -225,7 +236,8 @@ static long map_now(pid_t pid)
 	return error ? cannot_map(error) : 0;
 }
 
-/* The host takes no registers that the kernel gives a program, which ends then. Other programs may have its memory, so what waits is mapped. */
+/* The host takes no registers that the kernel gives a program, which ends then. Other programs
+ * may have its memory, so what waits is mapped. */
 long pp_resume_refused(pid_t pid)
 {
 	given.pid = 0;
@@ -236,8 +248,9 @@ long pp_resume_refused(pid_t pid)
 }
 
 /*
- * A program goes on until it calls the kernel, with `step` for one instruction; what the host was asked for is left in `request`. Once it is watched step
- * by step, the host tells of its calls as the kernel asks for good, since a call by signal is no step.
+ * A program goes on until it calls the kernel, with `step` for one instruction; what the host was
+ * asked for is left in `request`. Once it is watched step by step, the host tells of its calls as
+ * the kernel asks for good, since a call by signal is no step.
  */
 long pp_resume(pid_t pid, int step, int *request)
 {
@@ -263,7 +276,8 @@ long pp_resume(pid_t pid, int step, int *request)
 	return __real_ptrace(*request, pid, NULL, NULL);
 }
 
-/* Whether one of the signals that the kernel itself may get has stopped a program before it had its pages and registers: it must go on first. */
+/* Whether one of the signals that the kernel itself may get has stopped a program before it had
+ * its pages and registers: it must go on first. */
 int pp_resume_early(pid_t pid, int signal)
 {
 	struct user_regs_struct registers;

@@ -1,24 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What runs in a program's memory for the kernel, which calls such code a stub: it maps what the program is to find there, and the program goes on.
+ * What runs in a program's memory for the kernel, which calls such code a stub: it maps what the
+ * program is to find there, and the program goes on.
  *
- * The kernel has a stub of its own for it, after which the host stops the program once more. This one ends in the program itself, so that a page fault takes
- * one stop and not two (resume.c). It reads the table that the kernel fills for its own, so it is for one release only.
+ * The kernel has a stub of its own for it, after which the host stops the program once more. This
+ * one ends in the program itself, so that a page fault takes one stop and not two (resume.c). It
+ * reads the table that the kernel fills for its own, so it is for one release only.
  */
 #include <linux/mm.h>
 #include <linux/sched.h>
 #include <linux/version.h>
 
-/* Whether the kernel's request to run at `at` in process `pid` can wait until the program goes on. It is then as if it had run, without an error. */
+/* Whether the kernel's request to run at `at` in process `pid` can wait until the program goes
+ * on. It is then as if it had run, without an error. */
 int pp_stub_waits(int pid, unsigned long at);
-/* Where the program's process is to go on with what waited, its stack there in `stack`. `back`: its registers after it, as pp_stub_map() takes them. */
+/* Where the program's process is to go on with what waited, its stack there in `stack`. `back`:
+ * its registers after it, as pp_stub_map() takes them. */
 unsigned long pp_stub_start(const unsigned long *back, unsigned long *stack);
 /*
- * Why the host could not map what waited for the present process, once that has stopped by a trap: a negative number of errno; 0: it could. Later a fault may be
- * described at the same place (fault.c).
+ * Why the host could not map what waited for the present process, once that has stopped by a trap:
+ * a negative number of errno; 0: it could. Later a fault may be described at the same place
+ * (fault.c).
  */
 long pp_stub_error(void);
-/* Where a process may make calls of the host: this page. One such call lies at `*call`, then a trap. 0: not known for this release. */
+/* Where a process may make calls of the host: this page. One such call lies at `*call`, then a
+ * trap. 0: not known for this release. */
 unsigned long pp_stub_page(unsigned long *call);
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0) || LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
@@ -51,7 +57,8 @@ unsigned long pp_stub_page(unsigned long *call)
 
 /* The masks below and the kernel's own need it. */
 static_assert(sizeof(struct stub_data) == STUB_DATA_PAGES * PAGE_SIZE && STUB_DATA_PAGES == 2);
-/* The program's registers lie at the start of the stub's stack, which grows down to them and needs less. */
+/* The program's registers lie at the start of the stub's stack, which grows down to them and
+ * needs less. */
 static_assert(sizeof_field(struct stub_data, sigstack) == PAGE_SIZE);
 
 /* The kernel's own. */

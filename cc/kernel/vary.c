@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What chance does to a test on a real machine, as a seeded variation of a run: a program starts some time later, packets come some microseconds later,
- * and what the kernel does costs time.
+ * What chance does to a test on a real machine, as a seeded variation of a run: a program starts
+ * some time later, packets come some microseconds later, and what the kernel does costs time.
  *
- * The file "vary" in the run's folder says what is wanted; without it nothing of this is there, and a run is the one that it always was. Its first line is
- * "draw N", from which all draws come; each further one is a kind, how much at most (nanoseconds), and which draws count: from one to before another.
- * The others are drawn and have no effect, so that a smaller part of a variation is the same part.
+ * The file "vary" in the run's folder says what is wanted; without it nothing of this is there, and
+ * a run is the one that it always was. Its first line is "draw N", from which all draws come; each
+ * further one is a kind, how much at most (nanoseconds), and which draws count: from one to before
+ * another. The others are drawn and have no effect, so that a smaller part of a variation is the
+ * same part.
  *
- *   start   every program that is executed begins up to so much later; a script and its interpreter are one program
- *   jitter  every packet that netem delays comes up to so much later, behind the one before; a draw is a configuration of netem
- *   slow    a program's call of the kernel, its page fault and a packet that is received cost up to so much; one in a thousand a thousand times as
+ *   start   every program that is executed begins up to so much later; a script and its interpreter
+ *   are one program jitter  every packet that netem delays comes up to so much later, behind the
+ *   one before; a draw is a configuration of netem slow    a program's call of the kernel, its page
+ *   fault and a packet that is received cost up to so much; one in a thousand a thousand times as
  *           much, which is another load on the same processor
  *
- * "results/varied" gets what happened: a line for each draw that counts where they are few, and at the end how many there were of each kind.
+ * "results/varied" gets what happened: a line for each draw that counts where they are few, and at
+ * the end how many there were of each kind.
  */
 #include <linux/binfmts.h>
 #include <linux/delay.h>
@@ -37,7 +41,8 @@ extern void pp_host_varied(const char *text, unsigned long bytes);
 /* host.c: who is told of a program's stops. */
 extern void (*pp_host_on_stop)(int fault, long call);
 
-/* The kernel's own, which the link makes visible (python/polypath/linux/_link.py). Null where a configuration lacks them. */
+/* The kernel's own, which the link makes visible (python/polypath/linux/_link.py). Null where a
+ * configuration lacks them. */
 extern unsigned long long time_travel_time;
 extern struct list_head time_travel_events;
 extern struct Qdisc_ops netem_qdisc_ops __weak;
@@ -149,7 +154,8 @@ static int pp_put(struct nlattr *opt, int type, u64 value)
 	return 0;
 }
 
-/* The configuration with a delay that is uniform between its own and `most` more. Null where it has a jitter of its own. */
+/* The configuration with a delay that is uniform between its own and `most` more. Null where it
+ * has a jitter of its own. */
 static struct nlattr *pp_with_jitter(const struct nlattr *opt, u64 most, u64 seed)
 {
 	const struct tc_netem_qopt *qopt = nla_data(opt);
@@ -222,8 +228,8 @@ static u64 pp_cost(struct pp_kind *kind, u64 drawn)
 }
 
 /*
- * In a soft interrupt no time can be let go by, since the kernel may be waiting for a moment that comes sooner. Up to that moment the clock is set forward;
- * the rest is owed.
+ * In a soft interrupt no time can be let go by, since the kernel may be waiting for a moment that
+ * comes sooner. Up to that moment the clock is set forward; the rest is owed.
  */
 static int pp_received(struct sk_buff *skb, struct net_device *dev, struct packet_type *pt, struct net_device *orig)
 {

@@ -1,5 +1,5 @@
-//! Compiles the BPF objects of every algorithm with cc/bpf/build.sh and lists them, with the vectors, for embedding. Without the feature
-//! `load` there is nothing to do.
+//! Compiles the BPF objects of every algorithm with cc/bpf/build.sh and lists them, with the
+//! vectors, for embedding. Without the feature `load` there is nothing to do.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,8 @@
-//! Compiles every file of cc/algs and writes the registry from their names, so that adding a file adds an algorithm.
+//! Compiles every file of cc/algs and writes the registry from their names, so that adding a file
+//! adds an algorithm.
 //!
-//! The layout of the Rust mirrors is asserted by the C compiler: a field that differs in place or size stops the build.
+//! The layout of the Rust mirrors is asserted by the C compiler: a field that differs in place or
+//! size stops the build.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -38,7 +40,8 @@ fn main() {
         .std("gnu11")
         .opt_level(2)
         .extra_warnings(true)
-        // A warning that a later compiler invents must not stop a user; tests are built in the debug profile.
+        // A warning that a later compiler invents must not stop a user; tests are built in the
+        // debug profile.
         .warnings_into_errors(variable("PROFILE") == "debug")
         .flag_if_supported("-Wmissing-prototypes")
         .flag_if_supported("-Wvla")
@@ -71,7 +74,8 @@ fn registry(names: &[String]) -> String {
     text
 }
 
-/// What an object that is compiled later must agree with: the layouts, and every word of the headers.
+/// What an object that is compiled later must agree with: the layouts, and every word of the
+/// headers.
 fn abi(include: &Path) -> String {
     let asserts = layout_asserts();
     let mut headers: Vec<PathBuf> =
@@ -97,7 +101,8 @@ fn layout_asserts() -> String {
             .expect("writing to a string");
     }
     for (name, size, fields) in mirror::LAYOUTS {
-        // This program's layouts of what holds pointers are the target's where both have pointers of one size.
+        // This program's layouts of what holds pointers are the target's where both have pointers
+        // of one size.
         let has_pointers = mirror::WITH_POINTERS.contains(name);
         if has_pointers {
             writeln!(text, "#if __SIZEOF_POINTER__ == {}", size_of::<usize>()).expect("writing to a string");

@@ -1,5 +1,5 @@
-//! Gives the module a fingerprint of every source that decides a run's outcome, so that stored runs are used again only where they
-//! would come out the same.
+//! Gives the module a fingerprint of every source that decides a run's outcome, so that stored runs
+//! are used again only where they would come out the same.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -64,7 +64,8 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// FNV-1a over the length and the bytes; the standard library's hashers may change between compilers.
+/// FNV-1a over the length and the bytes; the standard library's hashers may change between
+/// compilers.
 fn fnv(hash: u64, bytes: &[u8]) -> u64 {
     let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     bytes.iter().fold((bytes.len() as u64).to_le_bytes().iter().fold(hash, step), step)

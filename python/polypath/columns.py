@@ -1,7 +1,8 @@
-"""Columns that the engines' counters and series have in the tables: declared in Rust, a line each, and read from there.
+"""Columns that the engines' counters and series have in the tables: declared in Rust, a line each,
+and read from there.
 
-`crates/transport/src/counters.rs` and `crates/link/src/counters.rs` have the counters, `crates/sim/src/outcome.rs` the series;
-their heads say how to add one.
+`crates/transport/src/counters.rs` and `crates/link/src/counters.rs` have the counters,
+`crates/sim/src/outcome.rs` the series; their heads say how to add one.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ class Declared:
 
 def scaled(values: pa.ChunkedArray, unit: float) -> pa.Array:
     """Values over a unit."""
-    # Divided, not multiplied by the inverse: 300 000 000 ns are 0.3 s then, and not 0.30000000000000004.
-    # What is not known is NaN as a float; null in the table.
+    # Divided, not multiplied by the inverse: 300 000 000 ns are 0.3 s then, and not
+    # 0.30000000000000004. What is not known is NaN as a float; null in the table.
     return pa.array(values.to_numpy().astype(np.float64) / unit, from_pandas=True)
 
 

@@ -7,12 +7,15 @@ from typing import ClassVar
 
 
 class PolypathError(Exception):
-    """Its text is one sentence that says who must do what. The command line prints it and ends with the status."""
+    """Its text is one sentence that says who must do what. The command line prints it and ends with
+    the status.
+    """
 
     exit_status: ClassVar[int] = 2
 
 
-# Control characters but the end of a line and the tab; what reverses the direction of text; halves of characters.
+# Control characters but the end of a line and the tab; what reverses the direction of text; halves
+# of characters.
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 

@@ -1,4 +1,6 @@
-"""What is printed. A study or a capture may hold any text, and none of it steers a terminal: control characters are written out."""
+"""What is printed. A study or a capture may hold any text, and none of it steers a terminal:
+control characters are written out.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ if TYPE_CHECKING:
 
 
 def console(**how: Any) -> Console:
-    """A console as rich makes it. By default brackets and colons in a text are what they are, neither styles nor pictures."""
+    """A console as rich makes it. By default brackets and colons in a text are what they are,
+    neither styles nor pictures.
+    """
     # A mistake is told without the library that draws tables.
     from rich.console import Console, ConsoleOptions, RenderableType
     from rich.segment import Segment

@@ -1,13 +1,15 @@
-"""The advice for pairs of links drawn from a prior, beside an exhaustive search of the same settings.
+"""The advice for pairs of links drawn from a prior, beside an exhaustive search of the same
+settings.
 
     python studies/advice/truth.py                  all pairs: a table, and whether each claim holds
     python studies/advice/truth.py --pair 8 --budget 2min
                                                     one pair, or several, with another budget
     python studies/advice/truth.py --fresh          twenty other pairs, 21 to 40, which nobody looked at while the search was made
 
-The advisor searches within 900 runs by default. The truth is every setting in twelve networks that the advisor saw neither in its search
-nor in its comparison, and those that are close to the best in 36 more. Nothing of it is drawn from a clock or a generator: the same
-table comes out on every machine.
+The advisor searches within 900 runs by default. The truth is every setting in twelve networks that
+the advisor saw neither in its search nor in its comparison, and those that are close to the best in
+36 more. Nothing of it is drawn from a clock or a generator: the same table comes out on every
+machine.
 """
 
 from __future__ import annotations
@@ -23,12 +25,13 @@ from polypath.advise import Advice, Path, Question, Ratio, Setting, Span, Trials
 
 PAIRS, FRESH = range(1, 21), range(21, 41)
 BUDGET = "900runs"
-# Far beyond those of any search. All settings run in the first; in the rest only those that the first do not tell from the best, and the
-# advice.
+# Far beyond those of any search. All settings run in the first; in the rest only those that the
+# first do not tell from the best, and the advice.
 NETWORKS, MORE = range(1001, 1013), range(1013, 1049)
 USES = ("download", "download,call", "download,call,web", "web", "upload,call")
-# The claims: of what the advice may be (any kernel with MPTCP, and what polypath cc loads) it is no more than this below the best; and it
-# is better than Linux's defaults (the 95 % interval lies above them) wherever the best is.
+# The claims: of what the advice may be (any kernel with MPTCP, and what polypath cc loads) it is no
+# more than this below the best; and it is better than Linux's defaults (the 95 % interval lies
+# above them) wherever the best is.
 TOLERANCE = 0.03
 
 
@@ -43,7 +46,9 @@ def between(pair: int, what: str, low: float, high: float) -> float:
 
 
 def link(pair: int, number: int) -> Path:
-    """Access lines as people have them: rates known to a fifth, round-trip times to a tenth, queues to their order of magnitude."""
+    """Access lines as people have them: rates known to a fifth, round-trip times to a tenth, queues
+    to their order of magnitude.
+    """
 
     def own(what: str) -> str:
         return f"{number} {what}"

@@ -32,7 +32,9 @@ MORE = 1.1
 
 
 def taken(results: Results) -> pd.DataFrame:
-    """A row a network, setting and engine: goodput or time to completion, and `alone`, the same of TCP on the better link."""
+    """A row a network, setting and engine: goodput or time to completion, and `alone`, the same of
+    TCP on the better link.
+    """
     # Lost connections and transfers that did not end have no figure.
     measured = {"bulk": ("goodput_receiver_mbps", "max"), "page": ("completion_s", "min")}
     parts = []
@@ -46,7 +48,9 @@ def taken(results: Results) -> pd.DataFrame:
 
 
 def rows(atlas: pd.DataFrame, experiment: str, engine: str = "sim") -> pd.DataFrame:
-    """Those of an experiment; `gain` is above 1 where MPTCP is better. `rates` and `delays` are ratios of the two links."""
+    """Those of an experiment; `gain` is above 1 where MPTCP is better. `rates` and `delays` are
+    ratios of the two links.
+    """
     found = atlas[(atlas["experiment"] == experiment) & (atlas["engine"] == engine)].copy()
     found["gain"] = found["alone"] / found["value"] if experiment == "page" else found["value"] / found["alone"]
     home, mobile = found["home_rate"], found["mobile_rate"]
@@ -108,7 +112,9 @@ def page(atlas: pd.DataFrame) -> str:
 
 
 def settings(atlas: pd.DataFrame) -> str:
-    """Schedulers by how much longer a transfer takes than with the best one of each network, by how equal the links are."""
+    """Schedulers by how much longer a transfer takes than with the best one of each network, by how
+    equal the links are.
+    """
     found = rows(atlas, "page")
     times = found.pivot_table(index="draw", columns="scheduler", values="value")
     network = found.drop_duplicates("draw").set_index("draw")
@@ -142,7 +148,9 @@ def confirmed(atlas: pd.DataFrame) -> str:
 
 
 def losses(atlas: pd.DataFrame) -> str:
-    """Of the coupled algorithms on a Linux kernel: goodput there beside the simulator's, by the mobile link's loss."""
+    """Of the coupled algorithms on a Linux kernel: goodput there beside the simulator's, by the
+    mobile link's loss.
+    """
     both = _both(atlas, "bulk", "cc").query("cc in ['lia', 'olia', 'balia']")
     more = 100 * (both["value"] / both["value_sim"] - 1)
     body = [
@@ -153,7 +161,9 @@ def losses(atlas: pd.DataFrame) -> str:
 
 
 def best(atlas: pd.DataFrame) -> str:
-    """Of the networks that ran on a Linux kernel too: how often each congestion control is the best one there and in the simulator."""
+    """Of the networks that ran on a Linux kernel too: how often each congestion control is the best
+    one there and in the simulator.
+    """
     both = _both(atlas, "bulk", "cc")
     linux, sim = (both[name].unstack() for name in ("value", "value_sim"))
     first, expected = linux.idxmax(axis=1), sim.idxmax(axis=1)
@@ -177,7 +187,9 @@ def _both(atlas: pd.DataFrame, experiment: str, setting: str) -> pd.DataFrame:
 
 
 def repeated(sim: Results, linux: Results) -> str:
-    """Of networks that ran with several seeds on both engines: Linux beside the simulator, by seed 1 alone and by the mean of all."""
+    """Of networks that ran with several seeds on both engines: Linux beside the simulator, by seed
+    1 alone and by the mean of all.
+    """
     runs = {
         name: own.runs[own.runs["experiment"] == "bulk"].rename(columns={"goodput_receiver_mbps": "value"})
         for name, own in (("sim", sim), ("linux", linux))
@@ -209,7 +221,9 @@ def repeated(sim: Results, linux: Results) -> str:
 
 
 def dropped(atlas: pd.DataFrame, linux: Results) -> str:
-    """Runs of `bulk` on Linux whose receiver dropped what lay beyond its window, and the others: goodput beside the simulator's."""
+    """Runs of `bulk` on Linux whose receiver dropped what lay beyond its window, and the others:
+    goodput beside the simulator's.
+    """
     both = _beside_sim(atlas, linux)
     both["loses"] = pd.to_numeric(both["mobile_loss"]) > 0
     body = []
@@ -223,7 +237,9 @@ def dropped(atlas: pd.DataFrame, linux: Results) -> str:
 
 
 def cured(atlas: pd.DataFrame, linux: Results, patched: Results) -> str:
-    """The runs of which one kernel's receiver dropped what lay beyond its window, on that kernel and on another: beside the simulator's."""
+    """The runs of which one kernel's receiver dropped what lay beyond its window, on that kernel
+    and on another: beside the simulator's.
+    """
     before, after = (_beside_sim(atlas, each).set_index(["draw", "cc"]) for each in (linux, patched))
     dropping = before.index[before["drops"]]
     body = []
@@ -236,7 +252,9 @@ def cured(atlas: pd.DataFrame, linux: Results, patched: Results) -> str:
 
 
 def _beside_sim(atlas: pd.DataFrame, linux: Results) -> pd.DataFrame:
-    """Runs of `bulk` on Linux: `more` than the simulator's, in percent, and whether the receiver `drops`."""
+    """Runs of `bulk` on Linux: `more` than the simulator's, in percent, and whether the receiver
+    `drops`.
+    """
     counters = linux.table("counters").to_pandas()
     found = counters[(counters["counter"] == "MPTcpExtNoDSSInWindow") & (counters["node"] == "receiver")].set_index("key")["count"]
     runs = linux.runs[(linux.runs["engine"] == "linux") & (linux.runs["experiment"] == "bulk")]
@@ -287,7 +305,9 @@ def figures(atlas: pd.DataFrame, folder: Path) -> None:
 
 
 def claims(atlas: pd.DataFrame) -> str:
-    """The study's claims, decided as a report decides them: a draw is a repetition, and a difference counts beyond its 95 % interval."""
+    """The study's claims, decided as a report decides them: a draw is a repetition, and a
+    difference counts beyond its 95 % interval.
+    """
     study = Study.load(FILE.parent)
     parts = [
         rows(atlas, "bulk").rename(columns={"value": "goodput_receiver_mbps"}),

@@ -1,4 +1,6 @@
-"""How the simulator does against the published means of Linux 6.12: python figures.py counts, outside, or unfair."""
+"""How the simulator does against the published means of Linux 6.12: python figures.py counts,
+outside, or unfair.
+"""
 
 import sys
 

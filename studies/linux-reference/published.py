@@ -1,8 +1,10 @@
-"""Writes studies/linux-reference/published.csv from measured Linux runs: python studies/linux-reference/published.py SUMMARY.csv
+"""Writes studies/linux-reference/published.csv from measured Linux runs: python
+studies/linux-reference/published.py SUMMARY.csv
 
-SUMMARY.csv has the runs; further repeats of them, measured by the same programs, lie in repeats.csv beside the study. The names are
-parsed as `polypath validate` does it; here each becomes the experiment and the parameters that stand for it in the study.
-Groups that the study does not have are left out.
+SUMMARY.csv has the runs; further repeats of them, measured by the same programs, lie in repeats.csv
+beside the study. The names are parsed as `polypath validate` does it; here each becomes the
+experiment and the parameters that stand for it in the study. Groups that the study does not have
+are left out.
 """
 
 import csv
@@ -19,7 +21,9 @@ PROBING = "net.ipv4.tcp_mtu_probing"
 
 
 def main(summary: str) -> None:
-    """One line a cell and flow: the keys, the run's name, mean goodput, the largest distance of a repeat from it, how many repeats."""
+    """One line a cell and flow: the keys, the run's name, mean goodput, the largest distance of a
+    repeat from it, how many repeats.
+    """
     further = repeats(TARGET.with_name("repeats.csv"))
     rows = []
     for cell in read(Path(summary)):
@@ -47,7 +51,9 @@ def repeats(table: Path) -> dict[tuple[str, str], list[float]]:
 
 
 def place(setup: Setup) -> dict[str, str]:
-    """The experiment of a set-up, and those parameters that tell it from the others of its experiment."""
+    """The experiment of a set-up, and those parameters that tell it from the others of its
+    experiment.
+    """
     path = setup.paths[0]
     loss = f"{path.loss:g}%"
     match setup.group:

@@ -1,10 +1,13 @@
-"""Sets the simulator beside real MPT over Linux 6.1 (tests/data/reference/mpt-gre): compare.py [PATTERN..] [--count|--repeats CSV]
+"""Sets the simulator beside real MPT over Linux 6.1 (tests/data/reference/mpt-gre): compare.py
+[PATTERN..] [--count|--repeats CSV]
 
-A row of summary.csv is one run of MPT's daemon. Each was run three times more on the same kernel by another program that speaks MPT's
-format (specs/notes/mpt-starts/linux-6.1.csv), and MPT's run is one of four. The simulator begins at five moments of a tick of the kernel's
-clock, since nobody knows at which one the kernel's run began, or has its losses from five seeds. The rule is that of `polypath validate`:
-means agree within 10 %, or within the greatest distance of a run of the kernel's from their mean. `--repeats` judges another kernel's runs,
-as that kernel, where a row that ran once has no such distance.
+A row of summary.csv is one run of MPT's daemon. Each was run three times more on the same kernel by
+another program that speaks MPT's format (specs/notes/mpt-starts/linux-6.1.csv), and MPT's run is
+one of four. The simulator begins at five moments of a tick of the kernel's clock, since nobody
+knows at which one the kernel's run began, or has its losses from five seeds. The rule is that of
+`polypath validate`: means agree within 10 %, or within the greatest distance of a run of the
+kernel's from their mean. `--repeats` judges another kernel's runs, as that kernel, where a row that
+ran once has no such distance.
 """
 
 import argparse
@@ -35,8 +38,9 @@ TICK = 4_000_000
 MS = 1_000_000
 # The kernel's runs began three pings or four after the tunnel.
 FIRST_PATH = "_synp1"
-# As the reference says: the tunnel's MTU, and in `nic` a token bucket of one frame (1514 bytes and 24) at each interface, where the study
-# has the interfaces themselves, through which a frame takes its time.
+# As the reference says: the tunnel's MTU, and in `nic` a token bucket of one frame (1514 bytes
+# and 24) at each interface, where the study has the interfaces themselves, through which a frame
+# takes its time.
 TUNNEL_MTU = 1464
 BUCKET = 1538
 
@@ -48,7 +52,9 @@ def reference() -> list[dict[str, str]]:
 
 
 def repeats(file: Path) -> tuple[str, dict[str, list[float]]]:
-    """The kernel that a file of specs/notes/mpt-starts is named after, and by the reference's run the goodputs of the repeats, by start."""
+    """The kernel that a file of specs/notes/mpt-starts is named after, and by the reference's run
+    the goodputs of the repeats, by start.
+    """
     found: dict[str, list[float]] = {}
     with file.open() as lines:
         for row in csv.DictReader(line for line in lines if not line.startswith("#")):

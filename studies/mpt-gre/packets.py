@@ -1,7 +1,8 @@
 """What the packets of a run show, as tables for the README: packets.py rounds | depth | unordered
 
-`rounds` shows round trips as Vegas and BBR see them, `depth` by how many places packets overtake one another on the paths and how long they
-wait, `unordered` what TCP makes of it without a reorder buffer. Runs are cells of the study, shortened, with captures.
+`rounds` shows round trips as Vegas and BBR see them, `depth` by how many places packets overtake
+one another on the paths and how long they wait, `unordered` what TCP makes of it without a reorder
+buffer. Runs are cells of the study, shortened, with captures.
 """
 
 import argparse
@@ -31,7 +32,9 @@ ENHANCED_PACKET, TCP, UDP, SYN = 6, 6, 17, 2
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """A cell that was run: its outcome, samples of its one connection, and captured packets by the file's name."""
+    """A cell that was run: its outcome, samples of its one connection, and captured packets by the
+    file's name.
+    """
 
     outcome: dict[str, Any]
     samples: list[dict[str, int]]
@@ -60,7 +63,9 @@ class Segment:
 
 
 def packets(capture: bytes) -> list[tuple[int, bytes]]:
-    """Time in ns and bytes from the IP header on, of each packet of a pcapng as the simulator writes it."""
+    """Time in ns and bytes from the IP header on, of each packet of a pcapng as the simulator
+    writes it.
+    """
     found, at = [], 0
     while at < len(capture):
         kind, length = struct.unpack_from("<II", capture, at)
@@ -111,14 +116,18 @@ def segments(capture: list[tuple[int, bytes]]) -> Iterator[Segment]:
 
 
 def numbers(capture: list[tuple[int, bytes]], source: bytes) -> Iterator[tuple[int, int]]:
-    """Time and the tunnel's number of each packet from an address (RFC 2890: behind 4 bytes of GRE, where bit S is set)."""
+    """Time and the tunnel's number of each packet from an address (RFC 2890: behind 4 bytes of GRE,
+    where bit S is set).
+    """
     for at, ip in capture:
         if ip[9] == UDP and ip[12:16] == source and ip[28] & 0x10:
             yield at, struct.unpack_from(">I", ip, 32)[0]
 
 
 def rounds(found: Run) -> Iterator[tuple[int, int, list[int]]]:
-    """Of each round trip: its start, what was sent in it, and the round-trip times of its segments, by the packets at the sender."""
+    """Of each round trip: its start, what was sent in it, and the round-trip times of its segments,
+    by the packets at the sender.
+    """
     (capture,) = found.captures.values()
     sent: list[tuple[int, int]] = []
     begun, end, count, times = 0, None, 0, []
@@ -174,8 +183,9 @@ def show_depth() -> None:
 
 
 def overtaken(arrivals: list[tuple[int, int]], since: int) -> tuple[list[int], list[int], int]:
-    """Of the packets from a time on: behind how many later ones each came that came behind any; how long each waited that had to wait for
-    earlier ones; and how many packets there were. Numbers begin with the least.
+    """Of the packets from a time on: behind how many later ones each came that came behind any; how
+    long each waited that had to wait for earlier ones; and how many packets there were. Numbers
+    begin with the least.
     """
     behind, waits, early = [], [], {}
     expected, seen = min(number for _, number in arrivals), 0

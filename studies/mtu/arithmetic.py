@@ -1,19 +1,24 @@
-"""What follows from the thesis' own numbers by arithmetic, as a Markdown table: python studies/mtu/arithmetic.py."""
+"""What follows from the thesis' own numbers by arithmetic, as a Markdown table: python
+studies/mtu/arithmetic.py.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import ceil
 
-# Ethernet, as a capture has it, IPv4, TCP with timestamps, and the DSS of MPTCP v0 with its checksum, in bytes.
+# Ethernet, as a capture has it, IPv4, TCP with timestamps, and the DSS of MPTCP v0 with its
+# checksum, in bytes.
 HEADERS = 14 + 20 + 32 + 20
 
 
 def connection_rate(mss: int, subflows: Sequence[Mapping[str, int]]) -> list[float]:
-    """What out-of-tree MPTCP expects of each subflow, in Mbit/s, if the whole connection had this MSS (the thesis' section 10.5.1).
+    """What out-of-tree MPTCP expects of each subflow, in Mbit/s, if the whole connection had this
+    MSS (the thesis' section 10.5.1).
 
-    mss² · 8·10⁶ · cwnd / (srtt · ⌈mss / own⌉ · own), with `own` the subflow's MSS and `srtt` in µs: a segment of the connection that does
-    not fit the subflow's is cut, and the last piece counts as a whole one.
+    mss² · 8·10⁶ · cwnd / (srtt · ⌈mss / own⌉ · own), with `own` the subflow's MSS and `srtt` in µs:
+    a segment of the connection that does not fit the subflow's is cut, and the last piece counts as
+    a whole one.
     """
     return [mss * mss * 8 * each["cwnd"] / (each["srtt_us"] * ceil(mss / each["mss"]) * each["mss"]) for each in subflows]
 

@@ -1,4 +1,6 @@
-"""The tables of this study's README: python studies/nitk/compare.py goodput, subflows, engines, claims or baselines."""
+"""The tables of this study's README: python studies/nitk/compare.py goodput, subflows, engines,
+claims or baselines.
+"""
 
 from __future__ import annotations
 
@@ -94,7 +96,9 @@ def engines(results: Results) -> str:
 
 
 def claims(results: Results) -> str:
-    """The verdicts: the paper's claims on the simulator, which alone has v0, and what was asked of v1 on both."""
+    """The verdicts: the paper's claims on the simulator, which alone has v0, and what was asked of
+    v1 on both.
+    """
     tables = material(results)
     platforms = [str(name) for name in dict.fromkeys(tables.runs[PLATFORM])]
     rows = []

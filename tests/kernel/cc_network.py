@@ -1,11 +1,13 @@
-"""A bottleneck between namespaces for tests of congestion control: a client with two addresses, a rival and a server.
+"""A bottleneck between namespaces for tests of congestion control: a client with two addresses, a
+rival and a server.
 
     client  10.77.1.1 ---+
             10.77.2.1 ---+--- router --- (rate, queue) --- server 10.77.9.2
     rival   10.77.3.1 ---+
 
-Everything lives in four namespaces named after this process, which are removed whatever happens; those of a process that died are removed
-by the next one. There may be several such networks at once.
+Everything lives in four namespaces named after this process, which are removed whatever happens;
+those of a process that died are removed by the next one. There may be several such networks at
+once.
 """
 
 from __future__ import annotations
@@ -53,7 +55,8 @@ class Network:
         for number, namespace in ((1, self.client), (2, self.client), (3, self.rival), (9, self.server)):
             self._cable(number, namespace)
         setting(self.router, "net.ipv4.ip_forward", "1")
-        # Full-size packets with their headers, and a burst of one of them: the queue is the discipline's own.
+        # Full-size packets with their headers, and a burst of one of them: the queue is the
+        # discipline's own.
         packet = MSS + 66
         shape = ("rate", f"{rate}mbit", "burst", packet, "limit", queue * packet)
         ip("tc", "-n", self.router, "qdisc", "add", "dev", "to9", "root", "tbf", *shape)

@@ -44,7 +44,9 @@ def compiled(file: Path, text: str) -> Path:
 
 
 def what_it_says(kernel: Path, program: Path, tmp_path: Path, *, seed: int = 1, memory: str = "256M", before: tuple[str, ...] = ()) -> str:
-    """What `program` says as the first process of a machine; the command `before` starts the machine."""
+    """What `program` says as the first process of a machine; the command `before` starts the
+    machine.
+    """
     folder = tmp_path / f"machine{len(list(tmp_path.iterdir()))}"
     root = folder / "root"
     for name in ("results", "proc", "dev"):

@@ -1,7 +1,8 @@
-"""Our congestion controls in the running kernel: they compute what the simulator does, come and go cleanly, and refuse in one sentence.
+"""Our congestion controls in the running kernel: they compute what the simulator does, come and go
+cleanly, and refuse in one sentence.
 
-Needs root, a kernel with BTF, and polypath-cc (`make setup-all`); what lacks is skipped with the reason, or fails where nothing may be
-missing.
+Needs root, a kernel with BTF, and polypath-cc (`make setup-all`); what lacks is skipped with the
+reason, or fails where nothing may be missing.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ PATIENCE_S = 30
 
 @pytest.fixture(autouse=True)
 def clean() -> Iterator[None]:
-    """Nothing of ours is in the kernel before a test, nor after it; and its sysctls are what they were."""
+    """Nothing of ours is in the kernel before a test, nor after it; and its sysctls are what they
+    were.
+    """
     sweep()
     try:
         there = [each.name for each in kernelcc.status().loaded]

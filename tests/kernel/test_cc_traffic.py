@@ -1,8 +1,10 @@
-"""Our congestion controls on live traffic through one bottleneck of this kernel: coupling acts, and our cubic does what the kernel's does.
+"""Our congestion controls on live traffic through one bottleneck of this kernel: coupling acts, and
+our cubic does what the kernel's does.
 
-Shares vary from one stretch of some seconds to the next, so all that is compared is measured in turn, several times, and the means are
-judged with bounds far from what was seen (beside each). Two networks measure at once, in turn too, so that neither has an algorithm for
-itself; on the two processors of a small machine more would wait for one another.
+Shares vary from one stretch of some seconds to the next, so all that is compared is measured in
+turn, several times, and the means are judged with bounds far from what was seen (beside each). Two
+networks measure at once, in turn too, so that neither has an algorithm for itself; on the two
+processors of a small machine more would wait for one another.
 """
 
 from __future__ import annotations
@@ -75,9 +77,11 @@ def share_beside_reno(net: Network, algorithm: str) -> float:
 def test_coupled_algorithms_leave_a_rival_its_half_and_uncoupled_reno_does_not(nets: list[Network]) -> None:
     algorithms = ("pp_reno", "pp_lia", "pp_olia", "pp_balia")
     shares = in_turn(nets, algorithms, ROUNDS, share_beside_reno)
-    # Seen in single stretches: reno 0.43 to 0.65, lia 0.33 to 0.65, olia 0.20 to 0.53, balia 0.32 to 0.52; means of nine 0.60, 0.43, 0.31
-    # and 0.45. Two flows of three: 0.67. A mean of four is uncertain by 0.05, so each bound is some three times that from what is expected.
-    # Where the machine is busy it is uncertain by more: then as many rounds again, and all of them are judged.
+    # Seen in single stretches: reno 0.43 to 0.65, lia 0.33 to 0.65, olia 0.20 to 0.53, balia 0.32
+    # to 0.52; means of nine 0.60, 0.43, 0.31 and 0.45. Two flows of three: 0.67. A mean of four is
+    # uncertain by 0.05, so each bound is some three times that from what is expected. Where the
+    # machine is busy it is uncertain by more: then as many rounds again, and all of them are
+    # judged.
     if not coupling_acts(shares):
         more = in_turn(nets, algorithms, ROUNDS, share_beside_reno)
         shares = {name: shares[name] + more[name] for name in algorithms}
@@ -86,7 +90,9 @@ def test_coupled_algorithms_leave_a_rival_its_half_and_uncoupled_reno_does_not(n
 
 
 def coupling_acts(shares: dict[str, list[float]]) -> bool:
-    """Reno on both subflows takes more than each of the coupled algorithms, and none of those much more than its half."""
+    """Reno on both subflows takes more than each of the coupled algorithms, and none of those much
+    more than its half.
+    """
     reno, *coupled = (mean(shares[name]) for name in ("pp_reno", "pp_lia", "pp_olia", "pp_balia"))
     return reno > coupled[0] and reno > mean(coupled) + 0.07 and all(share < 0.6 for share in coupled)
 
@@ -105,22 +111,26 @@ def goodput_and_window(net: Network, algorithm: str) -> tuple[float, float]:
 
 def test_our_cubic_and_the_kernels_fill_a_path_alike(nets: list[Network]) -> None:
     measured = in_turn(nets, ("cubic", "pp_cubic"), 2, goodput_and_window)
-    # A late timer lengthens the queue, and with it a window: 73.8 beside 69.0 was seen once on a busy machine. Then as many rounds again.
+    # A late timer lengthens the queue, and with it a window: 73.8 beside 69.0 was seen once on a
+    # busy machine. Then as many rounds again.
     if not windows_alike(measured):
         more = in_turn(nets, ("cubic", "pp_cubic"), 4, goodput_and_window)
         measured = {name: each + more[name] for name, each in measured.items()}
     goodputs = {name: [goodput for goodput, _ in each] for name, each in measured.items()}
     windows = {name: [window for _, window in each] for name, each in measured.items()}
     print(goodputs, windows)
-    # 40 Mbit/s less 5 % of headers, and less what a bucket of one packet loses where a timer is late: 35.3 to 35.6 seen on an idle machine,
-    # 29 to 33 on a busy one, where it says how late the timers were and not what an algorithm did. The windows were 69 to 70 on both, so
-    # they compare the two; the goodput need only show that neither leaves the path empty.
+    # 40 Mbit/s less 5 % of headers, and less what a bucket of one packet loses where a timer is
+    # late: 35.3 to 35.6 seen on an idle machine, 29 to 33 on a busy one, where it says how late the
+    # timers were and not what an algorithm did. The windows were 69 to 70 on both, so they compare
+    # the two; the goodput need only show that neither leaves the path empty.
     assert all(20 < goodput < 38.5 for each in goodputs.values() for goodput in each), goodputs
     assert mean(goodputs["pp_cubic"]) == pytest.approx(mean(goodputs["cubic"]), rel=0.15)
     assert windows_alike(measured), windows
 
 
 def windows_alike(measured: dict[str, list[tuple[float, float]]]) -> bool:
-    """The mean windows are within 5 %; a window that is halved, as Reno's is, would be 12 % smaller in the mean."""
+    """The mean windows are within 5 %; a window that is halved, as Reno's is, would be 12 % smaller
+    in the mean.
+    """
     ours, kernels = (mean(window for _, window in measured[name]) for name in ("pp_cubic", "cubic"))
     return abs(ours - kernels) <= 0.05 * kernels

@@ -1,4 +1,6 @@
-"""A custom congestion control in real kernels: linked into the linux engine's, loaded into this machine's."""
+"""A custom congestion control in real kernels: linked into the linux engine's, loaded into this
+machine's.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,10 @@
-"""The doctor on two hosts with three direct links, each time with one thing wrong: the cause stands first, as wrong. Needs root and MPTCP.
+"""The doctor on two hosts with three direct links, each time with one thing wrong: the cause stands
+first, as wrong. Needs root and MPTCP.
 
     client 192.0.2.17, .33, .49 --- .18, .34, .50 server
 
-What the kernel itself makes of each flag of an endpoint is asked of it first, since the doctor's sentences rest on it.
+What the kernel itself makes of each flag of an endpoint is asked of it first, since the doctor's
+sentences rest on it.
 """
 
 from __future__ import annotations
@@ -65,7 +67,9 @@ class Lab:
 
     @contextmanager
     def connection(self, *, ask: tuple[bool, bool] = (True, True), subflows: int = 0) -> Iterator[None]:
-        """One from the client's first address that has carried enough; `subflows`: further ones, which are waited for."""
+        """One from the client's first address that has carried enough; `subflows`: further ones,
+        which are waited for.
+        """
 
         def made(asks: bool) -> socket.socket:
             return socket.socket(socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP if asks else 0)
@@ -96,7 +100,8 @@ class Lab:
                 self._carry(sender, receiver)
             return True
 
-        # A join that fails (MP_JOIN may overtake the last ACK of the handshake) is not tried again by the same connection.
+        # A join that fails (MP_JOIN may overtake the last ACK of the handshake) is not tried again
+        # by the same connection.
         for _ in range(ATTEMPTS):
             with ExitStack() as stack:
                 if attempt(stack, time.monotonic() + PATIENCE):
@@ -161,7 +166,8 @@ def cure(namespace: str, finding: Finding) -> None:
         ip("ip", "netns", "exec", namespace, *command.replace("PORT", str(5400 + number)).split())
 
 
-# Without "subflow" the kernel makes no subflow of its own accord; what is announced is taken up from where "fullmesh" says, too.
+# Without "subflow" the kernel makes no subflow of its own accord; what is announced is taken up
+# from where "fullmesh" says, too.
 @pytest.mark.parametrize(
     ("flags", "opens", "answers"),
     [
@@ -223,7 +229,8 @@ def test_what_the_server_announces_and_nobody_takes_up_is_the_cause(lab: Lab) ->
     assert wrong(again) == []
     # The third link is there still, and nothing uses it.
     assert doubts(again)["path-unused"].endswith("and not cl3")
-    # What a live subflow does is not called impossible: each link leads to one address of the server.
+    # What a live subflow does is not called impossible: each link leads to one address of the
+    # server.
     assert "routing" not in {each.id for each in again}
 
 

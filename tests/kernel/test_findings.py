@@ -1,4 +1,6 @@
-"""The patches of docs/findings apply to the sources that they are for, and what a script shows in seconds is what its page says."""
+"""The patches of docs/findings apply to the sources that they are for, and what a script shows in
+seconds is what its page says.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""Every study of the project on the engine host: its short form is accepted, and a part of it runs and resembles the simulator.
+"""Every study of the project on the engine host: its short form is accepted, and a part of it runs
+and resembles the simulator.
 
-The parts are chosen for their length. What runs at once shares the processors, so several runs at a time are for links as slow as these.
+The parts are chosen for their length. What runs at once shares the processors, so several runs at a
+time are for links as slow as these.
 """
 
 from __future__ import annotations
@@ -17,10 +19,12 @@ from polypath.results import execute, plan
 from polypath.study import OUT_OF_TREE
 
 STUDIES = Path(__file__).resolve().parents[2] / "studies"
-# What is run of each, and how far each row may be from the simulator's: seconds of slow start on a machine that has more to do. Where TCP
-# connections compete, who wins in some seconds is chance (16 to 20 of 38 Mbit/s in three runs), so that is of them together.
+# What is run of each, and how far each row may be from the simulator's: seconds of slow start on a
+# machine that has more to do. Where TCP connections compete, who wins in some seconds is chance (16
+# to 20 of 38 Mbit/s in three runs), so that is of them together.
 PARTS: dict[str, dict[str, list[str]]] = {
-    # Draw 1 waits for the receive window in the simulator and on Linux 6.12, not on 6.18 (docs/reference/agreement.md).
+    # Draw 1 waits for the receive window in the simulator and on Linux 6.12, not on 6.18
+    # (docs/reference/agreement.md).
     "atlas": {"experiment": ["bulk"], "cc": ["cubic"], "draw": ["2"]},
     "linux-6.8": {"experiment": ["shared"], "cc": ["cubic"]},
     "linux-reference": {"experiment": ["c", "e-tcp-probing"]},

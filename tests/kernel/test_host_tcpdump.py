@@ -1,6 +1,8 @@
-"""What `polypath pcap` makes of tcpdump's captures are the kernel's own counters (TCP_INFO), packet by packet or joined by offloads.
+"""What `polypath pcap` makes of tcpdump's captures are the kernel's own counters (TCP_INFO), packet
+by packet or joined by offloads.
 
-Without root or tcpdump the tests are skipped with the reason; with "host" in POLYPATH_REQUIRE they fail.
+Without root or tcpdump the tests are skipped with the reason; with "host" in POLYPATH_REQUIRE they
+fail.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ STUDY: dict[str, Any] = {
     },
     # tcpdump needs a moment to begin.
     "flows": {
-        # It sends for two seconds; the last counters are taken seconds later, when all is acknowledged.
+        # It sends for two seconds; the last counters are taken seconds later, when all is
+        # acknowledged.
         "f": {
             "client": "c",
             "server": "s",
@@ -87,7 +90,9 @@ def tcpdump(namespace: str, file: Path, device: str = "any") -> Iterator[None]:
 
 
 def namespace_with(address: str) -> str:
-    """The namespace of a child of this process that has this address, as a file below /proc: the engine gives its namespaces no names."""
+    """The namespace of a child of this process that has this address, as a file below /proc: the
+    engine gives its namespaces no names.
+    """
     seen = {str(Path("/proc/self/ns/net").readlink())}
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
@@ -105,7 +110,8 @@ def namespace_with(address: str) -> str:
 
 def test_tcpdump_beside_a_run_tells_the_kernels_own_counters(tmp_path: Path) -> None:
     file = tmp_path / "client.pcap"
-    # Whether this machine can carry it out is tried in a network of its own, before that of the run.
+    # Whether this machine can carry it out is tried in a network of its own, before that of the
+    # run.
     planned = plan(Study.model_validate(STUDY), engine=HostEngine(), out=tmp_path / "out")
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(execute, planned)
@@ -141,7 +147,9 @@ def serve(listener: socket.socket) -> None:
 
 
 def transfer(size: int, host: str) -> bytes:
-    """Sends so many bytes and waits until all are acknowledged; the kernel's counters of the socket then."""
+    """Sends so many bytes and waits until all are acknowledged; the kernel's counters of the socket
+    then.
+    """
     with socket.create_connection((host, 5001)) as sender:
         sender.sendall(bytes(size))
         deadline = time.monotonic() + 30
@@ -152,7 +160,9 @@ def transfer(size: int, host: str) -> bytes:
 
 
 def test_segments_that_offloads_join_are_counted_as_the_kernel_counts(tmp_path: Path) -> None:
-    """TCP segmentation offload: tcpdump sees tens of segments as one packet, and the queue behind loses some of them."""
+    """TCP segmentation offload: tcpdump sees tens of segments as one packet, and the queue behind
+    loses some of them.
+    """
     file = tmp_path / "client.pcap"
     with network(rate=50, queue=30) as net:
         for namespace, device in ((net.client, "to1"), (net.router, "to1")):

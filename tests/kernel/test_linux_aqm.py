@@ -1,4 +1,6 @@
-"""Managed queues and marks: the simulator's elements against the kernel's own disciplines under the same flows."""
+"""Managed queues and marks: the simulator's elements against the kernel's own disciplines under the
+same flows.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +24,15 @@ KINDS: dict[str, Any] = {
 }
 
 
-# RED and PIE draw for each packet, and their drops differ by a tenth from seed to seed; the others differ by one in thirty.
+# RED and PIE draw for each packet, and their drops differ by a tenth from seed to seed; the others
+# differ by one in thirty.
 STARTS = {"red": 48, "pie": 16}
 
 
 def both(tmp_path: Path, kind: str, *, ecn: bool) -> dict[str, tuple[pd.DataFrame, pd.DataFrame]]:
-    """By engine, over many starts: the runs of a TCP and of a stream of datagrams that share a managed queue, by flow, and its links."""
+    """By engine, over many starts: the runs of a TCP and of a stream of datagrams that share a
+    managed queue, by flow, and its links.
+    """
     queue = "1MB" if kind == "red" else "700packets"
     node = {"sysctl": {"net.ipv4.tcp_ecn": 1}} if ecn else None
     forward = {"rate": "10mbit", "queue": queue, "aqm": {**KINDS[kind], "ecn": ecn}, "delay": "10ms"}
@@ -58,7 +63,8 @@ def both(tmp_path: Path, kind: str, *, ecn: bool) -> dict[str, tuple[pd.DataFram
 def test_goodput_and_delay_behind_a_managed_queue_are_the_kernels(tmp_path: Path, kind: str) -> None:
     found = both(tmp_path, kind, ecn=False)
     (sim, sim_link), (linux, linux_link) = found["sim"], found["linux"]
-    # What may differ is what docs/limitations.md names: the kernel's queue is a packet (1.2 ms) ahead.
+    # What may differ is what docs/limitations.md names: the kernel's queue is a packet (1.2 ms)
+    # ahead.
     assert agree(sim.loc["bulk", "goodput_receiver_mbps"], linux.loc["bulk", "goodput_receiver_mbps"], rel=0.02)
     assert agree(sim.loc["voice", "delay_mean_ms"], linux.loc["voice", "delay_mean_ms"], within=1.2)
     assert sim_link["ecn_marks"].eq(0).all() and linux_link["ecn_marks"].eq(0).all()
@@ -72,8 +78,9 @@ def test_marks_take_the_place_of_losses_as_in_the_kernel(tmp_path: Path, kind: s
     assert agree(sim.loc["bulk", "goodput_receiver_mbps"], linux.loc["bulk", "goodput_receiver_mbps"], rel=0.02)
     assert agree(sim.loc["voice", "delay_mean_ms"], linux.loc["voice", "delay_mean_ms"], within=1.2)
     assert linux_link["ecn_marks"].mean() > 15
-    # RED's average ages while the link is idle here and not in a token bucket, so it marks some more. A datagram that is chosen cannot be
-    # marked and is dropped: which packet a queue chooses is chance, how often it chooses is not.
+    # RED's average ages while the link is idle here and not in a token bucket, so it marks some
+    # more. A datagram that is chosen cannot be marked and is dropped: which packet a queue chooses
+    # is chance, how often it chooses is not.
     chosen = [link["ecn_marks"] + link["queue_drops"] for link in (sim_link, linux_link)]
     assert agree(*chosen, rel=0.3 if kind == "red" else 0.15)
     if kind != "pie":

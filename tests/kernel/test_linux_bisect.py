@@ -1,6 +1,8 @@
-"""A regression that was planted in the sources of a kernel is found: `polypath linux bisect` with real git, real builds and real runs.
+"""A regression that was planted in the sources of a kernel is found: `polypath linux bisect` with
+real git, real builds and real runs.
 
-The sources are Debian's, of which a small repository is made; the first build compiles a whole kernel, the others one file each.
+The sources are Debian's, of which a small repository is made; the first build compiles a whole
+kernel, the others one file each.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ claims:
     metric: goodput_receiver_mbps
     check: {kind: between, low: 6.0}
 """
-# What each commit does to a file below net/ipv4; the third one is the regression: a window grows sixteen times slower.
+# What each commit does to a file below net/ipv4; the third one is the regression: a window grows
+# sixteen times slower.
 COMMITS = (
     ("tcp_vegas.c", "$", "\n/* one */\n"),
     ("tcp_timer.c", "$", "\n/* two */\n"),

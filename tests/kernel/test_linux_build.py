@@ -1,7 +1,9 @@
-"""The kernels of the linux engine as they are on this machine: what an executable holds, and that our algorithms become part of it.
+"""The kernels of the linux engine as they are on this machine: what an executable holds, and that
+our algorithms become part of it.
 
-Building one takes minutes and is no part of these tests: `polypath linux build 6.12` does it, and `make test` where none is there.
-Without a kernel they are skipped with the reason; with "linux" in POLYPATH_REQUIRE they fail.
+Building one takes minutes and is no part of these tests: `polypath linux build 6.12` does it, and
+`make test` where none is there. Without a kernel they are skipped with the reason; with "linux" in
+POLYPATH_REQUIRE they fail.
 """
 
 from __future__ import annotations
@@ -55,7 +57,8 @@ PP_CC_REGISTER(fixed) = {{
 }};
 """
 
-# The only program of a machine: sends itself data over the loopback device with each algorithm and tells the window.
+# The only program of a machine: sends itself data over the loopback device with each algorithm and
+# tells the window.
 PROBE = r"""
 #include <arpa/inet.h>
 #include <fcntl.h>

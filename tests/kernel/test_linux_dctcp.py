@@ -1,4 +1,6 @@
-"""DCTCP of both sources in a kernel: the sender's half, the receiver's, and what happens where ECN is not agreed to."""
+"""DCTCP of both sources in a kernel: the sender's half, the receiver's, and what happens where ECN
+is not agreed to.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ pytestmark = pytest.mark.usefixtures("linux_kernel")
 
 
 def transfer(tmp_path: Path, cc: str, kind: str) -> tuple[str, int, list[int]]:
-    """The congestion control that the flow ended with, bytes sent in 5 s, and the window every 10 ms."""
+    """The congestion control that the flow ended with, bytes sent in 5 s, and the window every
+    10 ms.
+    """
     script = tmp_path / "job.sh"
     script.write_text(f"set -- {cc} {kind}\n{Path(__file__).with_name('dctcp.sh').read_text()}")
     command = [sys.executable, "-c", "from polypath.cli import main; main()", "linux", "exec", str(script)]
@@ -29,7 +33,8 @@ def test_both_sources_have_the_same_windows(tmp_path: Path, kind: str) -> None:
     ours = transfer(tmp_path, "pp_dctcp", kind)
     assert ours[1:] == theirs[1:]
     assert len(set(ours[2])) > 20
-    # Without ECN packets must not say that they can be marked: the kernel's becomes a Reno of its own, ours the kernel's.
+    # Without ECN packets must not say that they can be marked: the kernel's becomes a Reno of its
+    # own, ours the kernel's.
     assert (theirs[0], ours[0]) == (("dctcp", "pp_dctcp") if kind == "marks" else ("dctcp-reno", "reno"))
 
 

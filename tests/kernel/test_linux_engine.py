@@ -1,6 +1,8 @@
-"""The engine linux: equal runs are equal to the byte, whatever happens around them, and nothing of a machine outlives its run.
+"""The engine linux: equal runs are equal to the byte, whatever happens around them, and nothing of
+a machine outlives its run.
 
-Without a kernel (`polypath linux build 6.12`) these tests are skipped with the reason; with "linux" in POLYPATH_REQUIRE they fail.
+Without a kernel (`polypath linux build 6.12`) these tests are skipped with the reason; with "linux"
+in POLYPATH_REQUIRE they fail.
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ TWO_PATHS = {
 
 
 def study(**parts: Any) -> Study:
-    """MPTCP over two paths with random loss and jitter for two seconds, and what a test changes of it."""
+    """MPTCP over two paths with random loss and jitter for two seconds, and what a test changes of
+    it.
+    """
     flow = {"client": "c", "server": "s", "transport": "mptcp", "cc": "lia", "start_spread": "4ms"}
     base = {"name": "lossy", "topology": TWO_PATHS, "flows": {"f": flow}, "duration": "2s", "seeds": [1, 2], "baselines": None}
     return Study.model_validate({**base, **parts})
@@ -191,7 +195,8 @@ ELEMENTS = {
         "forward": {"rate": "20mbit", "queue": "60packets", "changes": [{"at": "3s", "rate": "5mbit"}]},
         "backward": {"delay": "5ms"},
     },
-    # Up again at 4 s, the moment of a timeout would decide: Linux's third comes just before that, ours just after.
+    # Up again at 4 s, the moment of a timeout would decide: Linux's third comes just before that,
+    # ours just after.
     "an outage": {
         "forward": {"rate": "20mbit", "queue": "60packets", "changes": [{"at": "2s", "up": False}, {"at": "3500ms", "up": True}]},
         "backward": {"delay": "5ms"},
@@ -206,7 +211,8 @@ ELEMENTS = {
 
 @pytest.mark.parametrize("link", ELEMENTS.values(), ids=ELEMENTS.keys())
 def test_elements_do_what_the_simulators_do(tmp_path: Path, link: dict[str, Any]) -> None:
-    # Two TCPs that meet the same link: within the tenth that the project allows its simulator against a kernel.
+    # Two TCPs that meet the same link: within the tenth that the project allows its simulator
+    # against a kernel.
     assert goodput(alone(**link), tmp_path, "linux") == pytest.approx(goodput(alone(**link), tmp_path, "sim"), rel=0.1)
 
 

@@ -1,5 +1,6 @@
-"""The linux engine where Polypath, its kernel and a person's files lie: also where a machine has files of its own (/tmp, /run, /dev/shm),
-below names with spaces and signs, and in folders of another user's.
+"""The linux engine where Polypath, its kernel and a person's files lie: also where a machine has
+files of its own (/tmp, /run, /dev/shm), below names with spaces and signs, and in folders of
+another user's.
 """
 
 from __future__ import annotations

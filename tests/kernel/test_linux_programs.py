@@ -1,6 +1,8 @@
-"""What programs of a machine find while the host stops and resumes them: their registers, their pages and their steps.
+"""What programs of a machine find while the host stops and resumes them: their registers, their
+pages and their steps.
 
-All the same on a host that cannot tell calls of the kernel's own from theirs (cc/kernel/host.c, fault.c, around.c, resume.c).
+All the same on a host that cannot tell calls of the kernel's own from theirs (cc/kernel/host.c,
+fault.c, around.c, resume.c).
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ from one_program import compiled, what_it_says
 
 from polypath import linux
 
-# Processes and threads that hold values in vector registers across system calls, page faults and signals, which host.c handles sparingly.
+# Processes and threads that hold values in vector registers across system calls, page faults and
+# signals, which host.c handles sparingly.
 REGISTERS = r"""
 #include <pthread.h>
 #include <signal.h>
@@ -84,7 +87,8 @@ int main(void)
 	return 0;
 }
 """
-# After a fork both processes write some of their pages, in several mappings, which around.c makes writable in groups.
+# After a fork both processes write some of their pages, in several mappings, which around.c makes
+# writable in groups.
 PAGES = r"""
 #include <fcntl.h>
 #include <signal.h>
@@ -179,7 +183,8 @@ int main(void)
 	return 0;
 }
 """
-# All other registers, flags set and clear, and the stack below its pointer across page faults, most of which have mappings to do.
+# All other registers, flags set and clear, and the stack below its pointer across page faults, most
+# of which have mappings to do.
 GENERAL = r"""
 #include <stdio.h>
 #include <sys/mman.h>
@@ -226,7 +231,8 @@ int main(void)
 	return 0;
 }
 """
-# A process that another watches step by step through calls and page faults: where it is after each, and how often it stops.
+# A process that another watches step by step through calls and page faults: where it is after each,
+# and how often it stops.
 STEPS = r"""
 #include <signal.h>
 #include <stdio.h>
@@ -264,7 +270,8 @@ int main(void)
 	return 0;
 }
 """
-# The kernel fills pages in one call, none beside its neighbour: its table of what to map is not full, just full, or filled several times.
+# The kernel fills pages in one call, none beside its neighbour: its table of what to map is not
+# full, just full, or filled several times.
 TABLES = r"""
 #include <stdio.h>
 #include <sys/mman.h>
@@ -308,7 +315,8 @@ int main(void)
 	return 0;
 }
 """
-# A process with its parent's memory whose first registers the host refuses. The kernel has written to a page that no program had yet.
+# A process with its parent's memory whose first registers the host refuses. The kernel has written
+# to a page that no program had yet.
 SHARED = r"""
 #include <sched.h>
 #include <signal.h>
@@ -368,7 +376,8 @@ int main(void)
 	return 0;
 }
 """
-# A process that another sends to where no program can be, while the kernel has a page for it to map.
+# A process that another sends to where no program can be, while the kernel has a page for it to
+# map.
 NOWHERE = r"""
 #include <signal.h>
 #include <stdio.h>
@@ -430,8 +439,9 @@ int main(void)
 	return 0;
 }
 """
-# Starts a command on a host that knows no system call user dispatch, as before Linux 5.11 ("old"), or on one that does ("new"). It answers
-# with an error number when it is to map anything at UNMAPPABLE; 0: it does map it.
+# Starts a command on a host that knows no system call user dispatch, as before Linux 5.11 ("old"),
+# or on one that does ("new"). It answers with an error number when it is to map anything at
+# UNMAPPABLE; 0: it does map it.
 HOST = r"""
 #include <errno.h>
 #include <linux/filter.h>
@@ -502,7 +512,9 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(params=["new", "old"])
 def ask(request: pytest.FixtureRequest, kernel: linux.Kernel, programs: dict[str, Path], tmp_path: Path) -> Ask:
-    """Runs a program in a machine on a host that can tell its calls apart, and on one that cannot; what it said."""
+    """Runs a program in a machine on a host that can tell its calls apart, and on one that cannot;
+    what it said.
+    """
 
     def asked(program: str, refuses: int = 0) -> str:
         return what_it_says(kernel.file, programs[program], tmp_path, before=(str(programs["host"]), request.param, str(refuses)))

@@ -1,4 +1,6 @@
-"""Exactness, as `polypath linux qualify --short` proves it: the same bytes whatever happens around a machine."""
+"""Exactness, as `polypath linux qualify --short` proves it: the same bytes whatever happens around
+a machine.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Every script of packets of tests/scripts against the real kernels that it is about; cargo has them on our endpoint.
+"""Every script of packets of tests/scripts against the real kernels that it is about; cargo has
+them on our endpoint.
 
 One machine a kernel plays all.
 """
@@ -17,7 +18,9 @@ from polypath.engines import _machine, run_packets
 
 SCRIPTS = sorted((Path(__file__).parents[1] / "scripts").glob("*.pkt"))
 REQUIRED = "6.12"
-"""What CI builds. Scripts run on the other kernels too where one was built (`polypath linux build 6.1`)."""
+"""What CI builds. Scripts run on the other kernels too where one was built
+(`polypath linux build 6.1`).
+"""
 
 
 def kernels_of(script: Path) -> list[str]:

@@ -1,4 +1,6 @@
-"""Wireless links on a real kernel: the same walk of the rate and the same chances of a retransmission as the simulator's."""
+"""Wireless links on a real kernel: the same walk of the rate and the same chances of a
+retransmission as the simulator's.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ def both(tmp_path: Path, element: dict[str, Any], flow: dict[str, Any], **more: 
 
 
 def test_what_fails_on_the_air_comes_as_much_later_as_in_the_simulator(tmp_path: Path) -> None:
-    # One state and no jitter: what is left are attempts. 4000 datagrams each 2 ms: some 70 % need one attempt, 21 % two.
+    # One state and no jitter: what is left are attempts. 4000 datagrams each 2 ms: some 70 % need
+    # one attempt, 21 % two.
     radio = {"radio": "5g", "peak": "100mbit", "lowest_state": 14, "delay": "10ms", "jitter": "0ms", "retries": "30%", "retry_delay": "1ms"}
     datagrams = {"transport": "udp", "datagram": "200B", "app": {"kind": "constant", "rate": "800kbit"}}
     found = {engine: rows.iloc[0] for engine, rows in both(tmp_path, radio, datagrams, seeds=1).items()}

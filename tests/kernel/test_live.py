@@ -1,4 +1,6 @@
-"""Live subflows of this kernel, and the doctor on namespaces that lack one thing each. Needs root and MPTCP."""
+"""Live subflows of this kernel, and the doctor on namespaces that lack one thing each. Needs root
+and MPTCP.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +77,8 @@ def test_rates_are_those_of_the_transfer(net: Network, flow: Flow) -> None:
     history.see(begun, sockets.look())
     time.sleep(2)
     looked = sockets.look()
-    # The counters and what the application has read are of one moment, however long a busy machine takes to work them out.
+    # The counters and what the application has read are of one moment, however long a busy machine
+    # takes to work them out.
     ended, read = time.monotonic(), flow.received
     entries = history.see(ended, looked)
     measured = sum(entry.sent_mbps or 0 for entry in entries)

@@ -1,4 +1,6 @@
-"""A send buffer smaller than the path needs holds the engines' sender as it holds an ordinary program (specs/notes/small-send-buffer)."""
+"""A send buffer smaller than the path needs holds the engines' sender as it holds an ordinary
+program (specs/notes/small-send-buffer).
+"""
 
 from __future__ import annotations
 

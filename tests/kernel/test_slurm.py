@@ -1,4 +1,6 @@
-"""Runs as jobs of a real Slurm: munged, slurmctld and slurmd of this machine, with a configuration and folders of their own."""
+"""Runs as jobs of a real Slurm: munged, slurmctld and slurmd of this machine, with a configuration
+and folders of their own.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,9 @@ PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 
 
 class Cluster:
-    """A Slurm cluster of two nodes with two processors each, on this machine; as long as it can, Slurm takes the node `first`."""
+    """A Slurm cluster of two nodes with two processors each, on this machine; as long as it can,
+    Slurm takes the node `first`.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -183,7 +187,8 @@ def test_jobs_that_are_cancelled_and_a_controller_that_starts_anew_change_no_byt
         if len(ended) == 2:
             cluster.said("scancel", "--full", "--user=root")
         if len(ended) == 4:
-            # It writes down what it knows. What a controller forgets that is killed, is Slurm's affair.
+            # It writes down what it knows. What a controller forgets that is killed, is Slurm's
+            # affair.
             cluster.kill("slurmctld", signal.SIGTERM)
             cluster.controller()
 
@@ -231,7 +236,8 @@ def test_a_node_that_hangs_is_left_to_slurm_and_its_runs_end_elsewhere(cluster: 
             if len(stopped) > 1:
                 hanging.extend(stopped)
             else:
-                # The job ended between the look and the signal, or none was there: the daemon goes on.
+                # The job ended between the look and the signal, or none was there: the daemon goes
+                # on.
                 for process in stopped:
                     process.resume()
                 time.sleep(0.01)

@@ -1,4 +1,6 @@
-"""A plain tunnel while somebody off the path, who knows the addresses of both ends and nothing else, sends it numbers of his own."""
+"""A plain tunnel while somebody off the path, who knows the addresses of both ends and nothing
+else, sends it numbers of his own.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from tunnel_network import PORT, Tunnel, goodput, inside, pings
 
 @contextlib.contextmanager
 def forged_jumps(rate: int) -> Iterator[None]:
-    """So many datagrams a second that say they are end 0's, each with a number far ahead of the one before it."""
+    """So many datagrams a second that say they are end 0's, each with a number far ahead of the one
+    before it.
+    """
     stop = threading.Event()
 
     def send() -> None:

@@ -1,4 +1,6 @@
-"""The tunnel daemon and Linux's own GRE over FOU speak RFC 8086 with one another, in the linux engine's kernel."""
+"""The tunnel daemon and Linux's own GRE over FOU speak RFC 8086 with one another, in the linux
+engine's kernel.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,8 @@ def test_linux_and_the_daemon_understand_one_another(
     (path,) = status["paths"]
     # Every packet of the daemon reached the kernel's device, byte for byte.
     assert (link["rx"]["packets"], link["rx"]["bytes"], link["rx"]["errors"]) == (path["packets_sent"], path["bytes_sent"], 0)
-    # The kernel had sent a packet before the daemon was there, and counts what it cuts later as one.
+    # The kernel had sent a packet before the daemon was there, and counts what it cuts later as
+    # one.
     assert path["packets_received"] >= link["tx"]["packets"] - 1
     assert sum(status["refused"].values()) == 0
     assert path["packets_received"] > 500
@@ -55,7 +58,8 @@ def test_another_key_is_refused_and_counted(tmp_path: Path, linux_kernel: linux.
 
 @pytest.mark.parametrize(("version", "cuts"), [("6.1", False), ("6.12", True)])
 def test_a_kernel_that_does_not_cut_what_is_sent_has_it_one_by_one(tmp_path: Path, tunnel_daemon: Path, version: str, cuts: bool) -> None:
-    # The script's cable has no checksum offload, and before Linux 6.11 UDP_SEGMENT needs one (EIO). Before 6.2 a TUN device has no USO.
+    # The script's cable has no checksum offload, and before Linux 6.11 UDP_SEGMENT needs one (EIO).
+    # Before 6.2 a TUN device has no USO.
     try:
         kernel = linux.find(version)
     except linux.KernelError as error:

@@ -1,7 +1,9 @@
-"""Two namespaces joined by two veth paths, and the ends of a tunnel in them, for tests of the daemon.
+"""Two namespaces joined by two veth paths, and the ends of a tunnel in them, for tests of the
+daemon.
 
-They need root and TUN devices; what the machine lacks is skipped with the reason, and fails with host in POLYPATH_REQUIRE.
-Times are those of a machine that may be busy: what must happen is waited for, long.
+They need root and TUN devices; what the machine lacks is skipped with the reason, and fails with
+host in POLYPATH_REQUIRE. Times are those of a machine that may be busy: what must happen is waited
+for, long.
 """
 
 from __future__ import annotations
@@ -168,7 +170,9 @@ def unequal_paths(tunnel: Tunnel, mbps: Sequence[int] = (10, 30), ms: Sequence[i
 
 @contextlib.contextmanager
 def router_between(tunnel: Tunnel) -> Iterator[Tunnel]:
-    """The same ends with a router on path 2 whose links are narrower than those of the ends, and which does not say so."""
+    """The same ends with a router on path 2 whose links are narrower than those of the ends, and
+    which does not say so.
+    """
     command("ip", "netns", "del", ROUTER, check=False)
     command("ip", "netns", "add", ROUTER)
     for end in (0, 1):
@@ -222,7 +226,9 @@ def connected(address: str = "10.99.0.2") -> tuple[socket.socket, socket.socket]
 
 
 def goodput(seconds: float = 2.0, settles: float = 0.0) -> float:
-    """Bit/s of a new TCP connection from end 0 to end 1, after so long; what does not even open carries nothing."""
+    """Bit/s of a new TCP connection from end 0 to end 1, after so long; what does not even open
+    carries nothing.
+    """
     try:
         client, server = connected()
     except OSError:

@@ -1,4 +1,6 @@
-"""An engine for the tests of the report: figures of a plausible shape, made from the scenario without running anything."""
+"""An engine for the tests of the report: figures of a plausible shape, made from the scenario
+without running anything.
+"""
 
 from __future__ import annotations
 

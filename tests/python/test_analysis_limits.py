@@ -115,7 +115,8 @@ def test_a_full_window_is_the_links_while_packets_wait_most_of_the_time():
     assert (mostly["limited_by"], mostly["why"]) == ("links", "the links: packets waited at the bottleneck 80 % of the time")
     # A queue that is empty for longer leaves the window as what is too small.
     assert limits(run(queue_share=0.4), full)["limited_by"].iloc[0] == "congestion window"
-    # Whose application rests, or whose peer has no room, is held by that whoever else fills the queue.
+    # Whose application rests, or whose peer has no room, is held by that whoever else fills the
+    # queue.
     assert limits(run(queue_share=0.8, app_limited_s=9.95), full)["limited_by"].iloc[0] == "application"
     assert limits(run(queue_share=0.8, rwnd_limited_s=9.95), full)["limited_by"].iloc[0] == "receive window"
     two = pd.concat([run(queue_share=0.8), run(queue_share=0.8, flow="d", goodput_receiver_mbps=30.0)])

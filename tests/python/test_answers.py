@@ -1,4 +1,6 @@
-"""What the terminal, the report and `Results.summary` show follows the application, and never betters what was possible."""
+"""What the terminal, the report and `Results.summary` show follows the application, and never
+betters what was possible.
+"""
 
 import math
 
@@ -85,7 +87,8 @@ def test_nothing_betters_what_was_possible(folder):
         for metric in application.metrics:
             if metric.best:
                 ratio = own[metric.column] / own[metric.best]
-                # A window may begin between two datagrams, so it holds one more than its time has: 1 of 250.
+                # A window may begin between two datagrams, so it holds one more than its time has:
+                # 1 of 250.
                 assert (ratio <= 1.005 if metric.better == "higher" else ratio >= 0.999).all(), (metric.column, ratio)
         assert own["of_possible"].between(0.01, 1.005).all()
 
@@ -150,7 +153,8 @@ def test_the_report_has_a_table_and_a_figure_of_each_application(folder):
     # A study with one experiment needs no name for it.
     assert made.headlines[0].startswith("The cells reach ") and "neither is clearly the best" in made.headlines[0]
     assert [line.split(":")[0] for line in made.headlines[1:]] == ["Streams at a rate", "Datagrams", "Requests and responses", "Transfers"]
-    # Fullmesh asks for subflows that no route joins; they are named below the table and have no row.
+    # Fullmesh asks for subflows that no route joins; they are named below the table and have no
+    # row.
     assert "Never established and left out: 10.0.1.1 → 10.0.4.2, 10.0.2.1 → 10.0.3.2." in experiment.paths.note
     assert not any("10.0.1.1 → 10.0.4.2" in cell.text for row in experiment.paths.rows for cell in row)
 

@@ -14,7 +14,9 @@ KEYS = ["draw", "experiment", "cc", "scheduler"]
 
 @pytest.fixture(scope="module")
 def beside(tmp_path_factory):
-    """A row a network and setting of the first 200: `value` and `alone` as they are now, and with `_file` as the file has them."""
+    """A row a network and setting of the first 200: `value` and `alone` as they are now, and with
+    `_file` as the file has them.
+    """
     spec = importlib.util.spec_from_file_location("atlas_map", ATLAS / "map.py")
     assert spec is not None
     assert spec.loader is not None
@@ -33,8 +35,9 @@ def test_networks_are_drawn_as_the_file_has_them(beside):
         assert (beside[name] == beside[f"{name}_file"]).all(), name
 
 
-# atlas.parquet is of commit 4fd6e79; endpoints have changed since (studies/atlas/README.md), and a quarter of its outcomes has moved.
-# With a file that is made anew `value` goes back to one in twenty.
+# atlas.parquet is of commit 4fd6e79; endpoints have changed since (studies/atlas/README.md), and a
+# quarter of its outcomes has moved. With a file that is made anew `value` goes back to one in
+# twenty.
 MAY_MOVE = {"value": 0.25, "alone": 0.05}
 
 
@@ -49,7 +52,8 @@ def test_medians_are_those_of_the_file(beside):
 
 @pytest.mark.parametrize("column", MAY_MOVE)
 def test_outcomes_are_those_of_the_file(beside, column):
-    # A change of the simulator may move single runs. Past one in twenty the file is to be made anew: the study's README says how.
+    # A change of the simulator may move single runs. Past one in twenty the file is to be made
+    # anew: the study's README says how.
     there = beside[column].notna() | beside[f"{column}_file"].notna()
     moved = beside[there & ~((beside[column] / beside[f"{column}_file"] - 1).abs() < 0.01)]
     assert len(moved) <= MAY_MOVE[column] * there.sum(), moved[[*KEYS, column, f"{column}_file"]].to_string()

@@ -1,4 +1,6 @@
-"""Sizes of segments from captures: columns of the tables, whatever the engine, and nothing where it cannot be told whose they are."""
+"""Sizes of segments from captures: columns of the tables, whatever the engine, and nothing where it
+cannot be told whose they are.
+"""
 
 import json
 import shutil

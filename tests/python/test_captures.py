@@ -1,4 +1,6 @@
-"""What the simulator captures, judged by tshark: no packet is malformed, and its analysis agrees with our counters."""
+"""What the simulator captures, judged by tshark: no packet is malformed, and its analysis agrees
+with our counters.
+"""
 
 import json
 import runpy
@@ -60,7 +62,9 @@ INSIDE = {"mpt-gre": {"link": "mpt"}, "reorder": {"link": "bond"}}
 
 
 def study_of(name, root):
-    """The study of this name; of the advice one that the advisor makes, with uploads, so that the host sends."""
+    """The study of this name; of the advice one that the advisor makes, with uploads, so that the
+    host sends.
+    """
     folder = root / "studies" / name
     if (folder / "study.yaml").exists():
         return Study.load(folder)
@@ -75,7 +79,9 @@ def cell_of(study, wanted):
 
 
 def captured(name, root, tmp_path, end="client", at=None):
-    """Two seconds of a cell, and the captures of its flows' clients or servers (`at` a link of theirs): outcome, files."""
+    """Two seconds of a cell, and the captures of its flows' clients or servers (`at` a link of
+    theirs): outcome, files.
+    """
     setup = cell_of(study_of(name, root), PARTS[name]).setup
     nodes = sorted({getattr(flow, end) for flow in setup.flows.values()})
     capture = [{"node": node, "snaplen": "65535B", **(at or {})} for node in nodes]

@@ -1,4 +1,6 @@
-"""The command line: every mistake of a user is one sentence on stderr and exit code 2; what works prints what it did."""
+"""The command line: every mistake of a user is one sentence on stderr and exit code 2; what works
+prints what it did.
+"""
 
 import json
 import re

@@ -1,4 +1,6 @@
-"""Which tests `make test` leaves out, by what they cost: tests/conftest.py in a project of two tests."""
+"""Which tests `make test` leaves out, by what they cost: tests/conftest.py in a project of two
+tests.
+"""
 
 import shutil
 import subprocess

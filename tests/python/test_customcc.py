@@ -1,4 +1,6 @@
-"""Custom congestion controls: begun, compiled, run, part of the key; and what is said where that fails."""
+"""Custom congestion controls: begun, compiled, run, part of the key; and what is said where that
+fails.
+"""
 
 import os
 import signal

@@ -1,4 +1,6 @@
-"""A damaged run is one that is not there: every command says so once, and `run` runs it again. A series has no more rows than its run."""
+"""A damaged run is one that is not there: every command says so once, and `run` runs it again. A
+series has no more rows than its run.
+"""
 
 from __future__ import annotations
 

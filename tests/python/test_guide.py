@@ -1,4 +1,6 @@
-"""The guide's examples run: commands in order, Python in one session a page, and every YAML block that is a whole study."""
+"""The guide's examples run: commands in order, Python in one session a page, and every YAML block
+that is a whole study.
+"""
 
 import contextlib
 import io

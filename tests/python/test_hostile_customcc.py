@@ -1,4 +1,6 @@
-"""Own C that a stranger sent: it is read without running, it is C and reads no file, and it runs where it can do nothing but compute."""
+"""Own C that a stranger sent: it is read without running, it is C and reads no file, and it runs
+where it can do nothing but compute.
+"""
 
 import itertools
 import platform
@@ -41,7 +43,9 @@ NUMBERS = itertools.count()
 
 
 def begun(folder: Path, *changes: tuple[str, str]) -> Path:
-    """A working algorithm with changes; none has the name of another, since those that were used stay known."""
+    """A working algorithm with changes; none has the name of another, since those that were used
+    stay known.
+    """
     file = customcc.new(f"hst_{next(NUMBERS)}", folder)
     text = file.read_text()
     for old, new in changes:
@@ -56,7 +60,8 @@ def study(folder: Path, name: str) -> Study:
     return Study.load(folder)
 
 
-# What stands behind the first include of the file -> a part of the sentence. SECRET is a file that holds the word "secretive".
+# What stands behind the first include of the file -> a part of the sentence. SECRET is a file that
+# holds the word "secretive".
 TEXTS = {
     "a constructor": ("__attribute__((constructor)) static void f(void) {}", "an algorithm has no attribute constructor"),
     "a destructor with bars": ("__attribute((__destructor__)) static void f(void) {}", "an algorithm has no attribute __destructor__"),
@@ -226,7 +231,9 @@ FORBIDDEN = {
 
 
 def unchecked(monkeypatch, file: Path):
-    """Takes it in though its text is refused, as that of somebody who found a hole in the checks would be."""
+    """Takes it in though its text is refused, as that of somebody who found a hole in the checks
+    would be.
+    """
     monkeypatch.setattr(_compile, "check_text", lambda *_: None)
     monkeypatch.setattr(_compile, "check_preprocessed", lambda *_: None)
     return customcc.use(file.parent)

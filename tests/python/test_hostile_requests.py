@@ -1,4 +1,6 @@
-"""The playground's server answers this machine's pages alone, with files of its site alone, and says what a browser may run of them."""
+"""The playground's server answers this machine's pages alone, with files of its site alone, and
+says what a browser may run of them.
+"""
 
 import http.client
 import shutil

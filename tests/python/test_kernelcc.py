@@ -1,4 +1,6 @@
-"""The package around polypath-cc, with a stand-in for the program: what it says is handed on, whatever the machine can do."""
+"""The package around polypath-cc, with a stand-in for the program: what it says is handed on,
+whatever the machine can do.
+"""
 
 from __future__ import annotations
 

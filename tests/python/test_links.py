@@ -1,4 +1,6 @@
-"""Recorded and wireless links, and queues that are managed: from the study file to what the engines take."""
+"""Recorded and wireless links, and queues that are managed: from the study file to what the engines
+take.
+"""
 
 import itertools
 import json
@@ -123,7 +125,8 @@ def test_a_wireless_link_walks_between_neighbouring_states_of_its_radio():
     assert all(abs(later - earlier) == 1 for earlier, later in itertools.pairwise(walked))
     assert min(walked) >= 6
     assert max(walked) <= 14
-    # A state lasts 200 ms in the mean, and at both ends of the table every second step leads nowhere: some 270 changes in a minute.
+    # A state lasts 200 ms in the mean, and at both ends of the table every second step leads
+    # nowhere: some 270 changes in a minute.
     assert 210 < len(walked) < 320
 
 

@@ -152,7 +152,9 @@ if (!sigsetjmp(back, 1))
 
 
 def said(cases: tuple[str, ...], folder: Path, *, read_only_too: bool = False) -> dict[tuple[str, bool], tuple[int, int]]:
-    """Of each instruction that met a fault, and whether the page may be read: what the processor says, and what fault.c does."""
+    """Of each instruction that met a fault, and whether the page may be read: what the processor
+    says, and what fault.c does.
+    """
     texts = []
     for case in cases:
         code, _, before = (part.strip().replace("%", "%%") for part in case.partition(";"))

@@ -1,4 +1,6 @@
-"""Kernels as far as they can be tested without building one: configuration, edits, sources, what is there, what is said when nothing is."""
+"""Kernels as far as they can be tested without building one: configuration, edits, sources, what is
+there, what is said when nothing is.
+"""
 
 from __future__ import annotations
 
@@ -435,7 +437,8 @@ def test_a_second_copy_of_a_folder_writes_what_changed(tmp_path: Path) -> None:
     (folder / "changed.c").write_text("int y;\n")
     (folder / "new.c").write_text("int z;\n")
     (folder / "gone.c").unlink()
-    # A checkout back writes the same contents at another time, and one of an old commit brings old times with it.
+    # A checkout back writes the same contents at another time, and one of an old commit brings old
+    # times with it.
     os.utime(folder / "touched.c")
     os.utime(folder / "changed.c", (1, 1))
     unpack()

@@ -1,4 +1,6 @@
-"""What a kernel tells, brought to the simulator's meanings: from records as the guest writes them to outcome and series."""
+"""What a kernel tells, brought to the simulator's meanings: from records as the guest writes them
+to outcome and series.
+"""
 
 import struct
 

@@ -1,4 +1,6 @@
-"""The study linux-reference: every measured row has its cells, every cell a measured row, and names of runs become the right cells."""
+"""The study linux-reference: every measured row has its cells, every cell a measured row, and names
+of runs become the right cells.
+"""
 
 import importlib.util
 from pathlib import Path
@@ -106,7 +108,9 @@ STARTS = {"b": ("1330us", "371330us", "1301330us"), "f": ("1477us", "371477us", 
 
 
 def _figures(scenario):
-    """What decides a run, without names: links' ends and elements, hosts' settings, flows and how much after the first they start."""
+    """What decides a run, without names: links' ends and elements, hosts' settings, flows and how
+    much after the first they start.
+    """
 
     def element(each):
         kept = ("kind", "delay_ns", "bits_per_s", "queue", "probability")

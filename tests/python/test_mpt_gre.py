@@ -1,4 +1,6 @@
-"""The study of the mpt-gre paper: its set-up and its numbers, and how often the simulator agrees with real MPT over a kernel."""
+"""The study of the mpt-gre paper: its set-up and its numbers, and how often the simulator agrees
+with real MPT over a kernel.
+"""
 
 import csv
 import importlib.util
@@ -116,7 +118,8 @@ def test_a_packet_comes_behind_those_that_overtook_it(packets):
 def test_round_trips_are_read_off_the_packets_of_a_run(packets):
     found = packets.run(0.2, experiment="nic-delay", cc="vegas", delay="50ms", captures=(("a", "mpt"),))
     (_, first, handshake), (_, second, times), *_ = packets.rounds(found)
-    # The SYN takes path 2; then the initial window, half of which takes the path that is slower by 50 ms.
+    # The SYN takes path 2; then the initial window, half of which takes the path that is slower by
+    # 50 ms.
     assert (first, second) == (1, 11)
     assert max(handshake) < 1_000_000
     assert min(times) > 50_000_000

@@ -1,4 +1,6 @@
-"""The study of the thesis on MTUs of subflows: its set-up, its copies of numbers, sizes from captures, and the README's arithmetic."""
+"""The study of the thesis on MTUs of subflows: its set-up, its copies of numbers, sizes from
+captures, and the README's arithmetic.
+"""
 
 import csv
 import importlib.util

@@ -1,4 +1,6 @@
-"""What newcomers typed wrong: each is answered by one sentence with line and field, and nothing runs. What is no mistake runs."""
+"""What newcomers typed wrong: each is answered by one sentence with line and field, and nothing
+runs. What is no mistake runs.
+"""
 
 from __future__ import annotations
 

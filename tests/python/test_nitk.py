@@ -1,4 +1,6 @@
-"""The study of the nitk paper: its set-up is the paper's, its claims the listed ones, its copies of data whole."""
+"""The study of the nitk paper: its set-up is the paper's, its claims the listed ones, its copies of
+data whole.
+"""
 
 import csv
 
@@ -19,7 +21,8 @@ def scenario(study):
 
 
 def test_rates_and_delays_are_those_of_the_appendix(scenario):
-    # tc qdisc add dev ... root netem delay D rate R, at both ends of each link; netem's own limit is 1000 packets.
+    # tc qdisc add dev ... root netem delay D rate R, at both ends of each link; netem's own limit
+    # is 1000 packets.
     wanted = {"path1": (5_000_000, 50_000_000), "path2": (10_000_000, 50_000_000), "last": (2_000_000, 10_000_000)}
     for link in scenario["links"]:
         for side in ("a_to_b", "b_to_a"):
@@ -84,7 +87,8 @@ def test_the_kernel_s_figures_are_those_of_its_table(study):
 
 
 def test_the_published_table_is_above_what_the_last_link_carries(scenario, study):
-    # 10 Mbit/s of frames of 1514 bytes with 1428 of payload; so Table 1 cannot be what was received.
+    # 10 Mbit/s of frames of 1514 bytes with 1428 of payload; so Table 1 cannot be what was
+    # received.
     possible = path_bounds(scenario)["alone_mbps"].max()
     assert possible == pytest.approx(9.432, abs=0.001)
     with (study.folder / "published.csv").open() as file:

@@ -262,7 +262,8 @@ def test_packs_hold_what_a_dictionary_holds(operations: list[tuple[str, int, byt
 
 @settings(max_examples=60, deadline=None)
 @given(
-    # Few different hashes, so that many meet at one place; the last are those that a table of zeros could mistake.
+    # Few different hashes, so that many meet at one place; the last are those that a table of zeros
+    # could mistake.
     st.lists(
         st.tuples(st.one_of(st.integers(0, 2**128 - 1), st.integers(0, 20), st.integers(0, 8).map(lambda n: n << 64)), st.integers(0, 9))
     )
@@ -299,6 +300,7 @@ def test_memory_hardly_grows_with_the_number_of_runs(tmp_path: Path) -> None:
     for runs in (few, many):
         (tmp_path / str(runs)).mkdir()
         most[runs] = measured(runs, tmp_path / str(runs))
-    # A run that is kept takes 9 kB, its rows more. Of 3 kB, two million would take 6 GB: a process's memory comes in pieces of megabytes.
+    # A run that is kept takes 9 kB, its rows more. Of 3 kB, two million would take 6 GB: a
+    # process's memory comes in pieces of megabytes.
     for less, more in zip(most[few], most[many], strict=True):
         assert more - less < 3_000 * (many - few), most

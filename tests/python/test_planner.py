@@ -1,4 +1,6 @@
-"""The plan of a run on a kernel: where elements stand, which ways packets take, what MPTCP is given, what is refused."""
+"""The plan of a run on a kernel: where elements stand, which ways packets take, what MPTCP is
+given, what is refused.
+"""
 
 import tomllib
 from types import SimpleNamespace
@@ -377,7 +379,9 @@ BOND = {
 
 
 def bonded(*, first=None, flow=None, **tunnel):
-    """The plan of a tunnel over two routers; `first`: the direction of the first link that leaves the client."""
+    """The plan of a tunnel over two routers; `first`: the direction of the first link that leaves
+    the client.
+    """
 
     def link(a, b, net, forward):
         ends = [{"node": a, "address": f"10.{net}.1"}, {"node": b, "address": f"10.{net}.2"}]

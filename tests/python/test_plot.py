@@ -1,4 +1,6 @@
-"""Figures: what stands in them, that they render without a font of the system, and that the same table gives the same bytes."""
+"""Figures: what stands in them, that they render without a font of the system, and that the same
+table gives the same bytes.
+"""
 
 import itertools
 import re
@@ -62,7 +64,9 @@ def test_directions_that_differ_are_told_apart_and_mtus_named():
 
 
 def network(nodes, pairs, tunnels=()):
-    """A graph: names of nodes (routers begin with r), and the pairs of them that links join, each with a rate, a delay and a queue."""
+    """A graph: names of nodes (routers begin with r), and the pairs of them that links join, each
+    with a rate, a delay and a queue.
+    """
     links = []
     for number, (a, b) in enumerate(pairs):
         elements = [{"kind": "delay", "delay_ns": 5_000_000, "jitter_ns": 0}, rate(50_000_000 + number)]
@@ -192,7 +196,8 @@ def test_a_link_says_who_keeps_its_queue_and_rounds_what_was_drawn_at_random():
 
 @pytest.mark.parametrize(("text", "bold"), [("queue 1000 packets, 5 ms", False), ("WwMm → iIlj", True), ("10.0.255.1", False)])
 def test_the_width_of_a_text_is_what_the_renderer_draws(text, bold):
-    # A black text on white: its ink ends where its width says, up to the side bearings of the outer letters.
+    # A black text on white: its ink ends where its width says, up to the side bearings of the outer
+    # letters.
     weight = "bold" if bold else "normal"
     svg = (
         '<svg xmlns="http://www.w3.org/2000/svg" width="600" height="40"><rect width="600" height="40" fill="#fff"/>'

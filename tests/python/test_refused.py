@@ -1,4 +1,6 @@
-"""What no engine can use is refused when a study is loaded: with file, line and field, in the same words whichever engine is to run it."""
+"""What no engine can use is refused when a study is loaded: with file, line and field, in the same
+words whichever engine is to run it.
+"""
 
 import re
 from pathlib import Path
@@ -38,7 +40,8 @@ def test_a_wrong_input_is_refused_at_load(tmp_path, changes, expected):
 
 @pytest.mark.parametrize("changes, expected", WRONG.values(), ids=WRONG.keys())
 def test_every_command_and_engine_says_the_same(tmp_path, polypath, monkeypatch, changes, expected):
-    # None of them gets as far as asking for a kernel, for root or for a kernel that can be loaded into.
+    # None of them gets as far as asking for a kernel, for root or for a kernel that can be loaded
+    # into.
     for engine in (LinuxEngine, HostEngine):
         monkeypatch.setattr(engine, "left_out", lambda *_: pytest.fail("an engine was asked"))
     file = write(tmp_path, changed(changes))
@@ -261,7 +264,8 @@ def test_a_managed_queue_that_draws_nothing_is_as_still(tmp_path):
     assert still(tmp_path, (SHAPE, "{rate: 10mbit, aqm: codel}")) is not None
 
 
-# Short of loss and long enough for every algorithm to draw: two flows, as lp gives way to others alone.
+# Short of loss and long enough for every algorithm to draw: two flows, as lp gives way to others
+# alone.
 DRAWS = """\
 name: draws
 topology:

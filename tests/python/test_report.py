@@ -1,4 +1,6 @@
-"""The report: everything a reader asks for stands in it, it needs no network, and the same results give the same bytes."""
+"""The report: everything a reader asks for stands in it, it needs no network, and the same results
+give the same bytes.
+"""
 
 import re
 from html.parser import HTMLParser

@@ -1,4 +1,6 @@
-"""What the report shows of outages: a table of stalls and recoveries, and grey spans in the figures over time."""
+"""What the report shows of outages: a table of stalls and recoveries, and grey spans in the figures
+over time.
+"""
 
 import dataclasses
 

@@ -1,4 +1,6 @@
-"""The report on a phone, on a desk and on paper, in Chromium: nothing is cut but by a scroller that shows it, and letters can be read."""
+"""The report on a phone, on a desk and on paper, in Chromium: nothing is cut but by a scroller that
+shows it, and letters can be read.
+"""
 
 import re
 from itertools import pairwise
@@ -89,7 +91,8 @@ def test_letters_of_figures_can_be_read(chromium, request, name, width):
     page = opened(chromium, request.getfixturevalue(name), width)
     sizes = page.evaluate(LETTERS)
     assert len(sizes) > 50
-    # Addresses in a topology are the smallest, drawn at 10.5 px and shrunk to three quarters at the most.
+    # Addresses in a topology are the smallest, drawn at 10.5 px and shrunk to three quarters at the
+    # most.
     assert min(sizes) >= 7.5
     page.close()
 

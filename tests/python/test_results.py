@@ -1,4 +1,6 @@
-"""Results: the same bytes for any number of workers, nothing lost and nothing run twice after kill -9, tables that ordinary tools read."""
+"""Results: the same bytes for any number of workers, nothing lost and nothing run twice after kill
+-9, tables that ordinary tools read.
+"""
 
 import multiprocessing
 import os
@@ -16,7 +18,8 @@ from polypath.engines import EngineError, FakeEngine
 from polypath.results import TABLES, Results, execute, plan
 from polypath.study import Study, runs
 
-# Of the study: two algorithms, two rates, two seeds; and the baselines on two paths for two rates and two seeds.
+# Of the study: two algorithms, two rates, two seeds; and the baselines on two paths for two rates
+# and two seeds.
 CELLS, DISTINCT = 8, 16
 
 

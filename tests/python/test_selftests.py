@@ -1,4 +1,6 @@
-"""The kernel's selftests without a kernel: what their output means, which are run, what is kept, what tables say."""
+"""The kernel's selftests without a kernel: what their output means, which are run, what is kept,
+what tables say.
+"""
 
 from __future__ import annotations
 
@@ -378,7 +380,8 @@ def test_an_unknown_variant_is_refused():
 
 def test_the_table_of_names_is_linked_in_until_nothing_moves(tmp_path):
     program = tmp_path / "kallsyms"
-    # A table that is as long as the list of names, and says its addresses: linking it in moves what lies behind it.
+    # A table that is as long as the list of names, and says its addresses: linking it in moves what
+    # lies behind it.
     program.write_text('#!/bin/sh\necho \'.data\'\nwhile read -r at kind name; do echo ".quad 0x$at # $name"; done <"$1"\n')
     program.chmod(0o755)
     source = tmp_path / "main.c"

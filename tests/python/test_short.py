@@ -1,4 +1,6 @@
-"""The short form of a study: what happens in a run happens sooner in proportion, what links do to packets does not change."""
+"""The short form of a study: what happens in a run happens sooner in proportion, what links do to
+packets does not change.
+"""
 
 from pathlib import Path
 

@@ -1,4 +1,6 @@
-"""The simulator behind Python: errors as sentences, series as columns, and the same bytes whenever and however often it runs."""
+"""The simulator behind Python: errors as sentences, series as columns, and the same bytes whenever
+and however often it runs.
+"""
 
 import json
 from itertools import pairwise

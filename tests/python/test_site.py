@@ -1,4 +1,6 @@
-"""The documentation as a site: nothing is missing, nothing leads nowhere, and nothing is asked of a network."""
+"""The documentation as a site: nothing is missing, nothing leads nowhere, and nothing is asked of a
+network.
+"""
 
 import re
 import subprocess

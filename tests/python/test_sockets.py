@@ -1,4 +1,6 @@
-"""What is kept of live subflows from look to look: numbers, rates, last counters; and what `polypath watch` makes of it."""
+"""What is kept of live subflows from look to look: numbers, rates, last counters; and what
+`polypath watch` makes of it.
+"""
 
 import io
 import json

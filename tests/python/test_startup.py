@@ -1,4 +1,6 @@
-"""A command loads what it needs: the libraries of tables and figures take a second, which `--version` and a mistake need not wait for."""
+"""A command loads what it needs: the libraries of tables and figures take a second, which
+`--version` and a mistake need not wait for.
+"""
 
 import json
 import subprocess

@@ -151,7 +151,8 @@ def test_baselines_are_tcp_alone_on_each_path(study):
         ("10.0.2.1", "10.0.2.1"),
     ]
     assert {(run.scenario["flows"][0]["transport"], run.scenario["flows"][0]["cc"]) for run in found} == {("tcp", "cubic")}
-    # Cells that differ in the congestion control alone share theirs: two paths, two rates, two seeds.
+    # Cells that differ in the congestion control alone share theirs: two paths, two rates, two
+    # seeds.
     assert (len(found), len({run.key for run in found})) == (16, 8)
 
 

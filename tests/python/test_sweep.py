@@ -1,4 +1,6 @@
-"""Runs on other machines: the same bytes, whatever happens to scheduler, workers and client. The workers are processes of this machine."""
+"""Runs on other machines: the same bytes, whatever happens to scheduler, workers and client. The
+workers are processes of this machine.
+"""
 
 from __future__ import annotations
 
@@ -584,7 +586,9 @@ def test_a_machine_whose_disk_is_full_leaves_its_runs_to_others(tmp_path: Path) 
 
 @pytest.fixture
 def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A bucket of a server that answers as S3 does, on this machine; workers find it by the environment."""
+    """A bucket of a server that answers as S3 does, on this machine; workers find it by the
+    environment.
+    """
     try:
         import s3fs
         from moto.server import ThreadedMotoServer

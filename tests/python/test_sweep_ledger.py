@@ -1,4 +1,6 @@
-"""The rules by which runs are tried again, without a machine: what a place tells the ledger, and what goes out next."""
+"""The rules by which runs are tried again, without a machine: what a place tells the ledger, and
+what goes out next.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from polypath.sweep._finished import DIED
 from polypath.sweep._ledger import FAULTS, TRIES, Assignment, Ledger
 
 RUNS = [run for run in plan(study(STUDY.replace("seeds: 3", "seeds: 1"))).runs if run.baseline is None]
-# How the two places are: Dask blames all chunks of a worker that died, and has tried them elsewhere by then; a job dies alone.
+# How the two places are: Dask blames all chunks of a worker that died, and has tried them elsewhere
+# by then; a job dies alone.
 DASK: dict[str, Any] = {"isolated": False, "deaths": 1}
 SLURM: dict[str, Any] = {"isolated": True, "deaths": TRIES}
 MACHINES = {"one", "two", "three"}

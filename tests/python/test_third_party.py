@@ -1,4 +1,6 @@
-"""What other people wrote: vendored files are theirs, licences have their texts, and nothing else is built in."""
+"""What other people wrote: vendored files are theirs, licences have their texts, and nothing else
+is built in.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,8 @@ def test_the_daemons_notices_have_the_texts_that_licences_ask_for() -> None:
         "LGPL-2.1-or-later",
     ):
         assert words in text, words
-    # What is compiled in from the workspace is ours; serde's macros and what builds C are part of no program.
+    # What is compiled in from the workspace is ours; serde's macros and what builds C are part of
+    # no program.
     assert not re.search(r"^(polypath|serde_derive|syn|cc) ", text, re.M)
     assert "uplot" not in text
     assert "uplot" in third_party.notices(["polypath-web"])

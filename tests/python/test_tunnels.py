@@ -1,4 +1,6 @@
-"""Tunnels in study files: what they become, what is refused and where, what runs leave in the tables."""
+"""Tunnels in study files: what they become, what is refused and where, what runs leave in the
+tables.
+"""
 
 import pytest
 import yaml

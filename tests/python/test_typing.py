@@ -1,4 +1,6 @@
-"""Studies, and the examples of guide and recipes, as a person's type checker sees them, with the installed package and no plugin."""
+"""Studies, and the examples of guide and recipes, as a person's type checker sees them, with the
+installed package and no plugin.
+"""
 
 import json
 import re

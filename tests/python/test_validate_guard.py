@@ -1,4 +1,6 @@
-"""The simulator agrees with the measured kernels at least as often as it did: whole tables, the real simulator, counts by group."""
+"""The simulator agrees with the measured kernels at least as often as it did: whole tables, the
+real simulator, counts by group.
+"""
 
 import csv
 from pathlib import Path
@@ -14,7 +16,9 @@ COUNTS = ("agree", "of", "srtt_agree", "srtt_of")
 
 
 def fallen(table: str, counted: dict[str, dict[str, int]]) -> list[str]:
-    """A sentence for each count that is below the one held: cells that agree, and cells that could be simulated at all."""
+    """A sentence for each count that is below the one held: cells that agree, and cells that could
+    be simulated at all.
+    """
     sentences = []
     for row in (row for row in HELD if row["table"] == table):
         now = counted.get(row["group"], dict.fromkeys(COUNTS, 0))

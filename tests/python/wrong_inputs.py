@@ -1,4 +1,6 @@
-"""Inputs that no engine can use: what is changed in a sound study, and the line, the field and a part of the sentence that refuses it."""
+"""Inputs that no engine can use: what is changed in a sound study, and the line, the field and a
+part of the sentence that refuses it.
+"""
 
 from pathlib import Path
 

@@ -1,6 +1,8 @@
-"""What a type checker knows of studies; `tests/python/test_typing.py` lets mypy and pyright read it, and nobody runs it.
+"""What a type checker knows of studies; `tests/python/test_typing.py` lets mypy and pyright read
+it, and nobody runs it.
 
-Each line that ends in a comment for the checkers is a mistake that they must find: an unused one fails.
+Each line that ends in a comment for the checkers is a mistake that they must find: an unused one
+fails.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,11 +1,14 @@
-//! Counters and series, each declared once: its field, its unit, its column in the results, its meaning.
+//! Counters and series, each declared once: its field, its unit, its column in the results, its
+//! meaning.
 //!
-//! [`counters!`](crate::counters) and [`series!`](crate::series) make the structure, and a table of [`Column`]s from which the results'
-//! tables and `docs/reference/results.md` are made. Python reads the tables as `polypath._native.columns()`.
+//! [`counters!`](crate::counters) and [`series!`](crate::series) make the structure, and a table of
+//! [`Column`]s from which the results' tables and `docs/reference/results.md` are made. Python
+//! reads the tables as `polypath._native.columns()`.
 
 use crate::Duration;
 
-/// What a value counts. It decides how the engines hand the value on, and how a table of results shows it.
+/// What a value counts. It decides how the engines hand the value on, and how a table of results
+/// shows it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Payload, or of a link whole packets, in bytes.
@@ -31,8 +34,8 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// What the name of a field ends with, what an engine's name of the value and what a table's column end with instead, and how much of
-    /// the engine's unit is one of the table's.
+    /// What the name of a field ends with, what an engine's name of the value and what a table's
+    /// column end with instead, and how much of the engine's unit is one of the table's.
     pub const fn names(self) -> (&'static str, &'static str, &'static str, f64) {
         match self {
             Self::Time => ("", "_ns", "_s", 1e9),
@@ -67,7 +70,8 @@ pub struct Column {
     pub unit: Unit,
     /// What it says, in the words of the reference page.
     pub meaning: &'static str,
-    /// Counters of Linux's /proc/net/netstat and snmp, with their groups, whose sum it is; none where Linux has no counter like it.
+    /// Counters of Linux's /proc/net/netstat and snmp, with their groups, whose sum it is; none
+    /// where Linux has no counter like it.
     pub linux: &'static [&'static str],
 }
 
@@ -132,8 +136,8 @@ impl<'a> From<&'a [u64]> for Values<'a> {
     }
 }
 
-/// Declares a structure of counters, a line each: `name: Unit [Linux's counters], "meaning";`. One of [`Unit::Time`] is a [`Duration`], all
-/// others are `u64`.
+/// Declares a structure of counters, a line each: `name: Unit [Linux's counters], "meaning";`. One
+/// of [`Unit::Time`] is a [`Duration`], all others are `u64`.
 #[macro_export]
 macro_rules! counters {
     (@type Time) => { $crate::Duration };

@@ -24,7 +24,8 @@ impl ErrorKind {
     }
 }
 
-/// An error: its kind, the field of the caller's input that is at fault, and a sentence for people that says who must change what.
+/// An error: its kind, the field of the caller's input that is at fault, and a sentence for people
+/// that says who must change what.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     kind: ErrorKind,
@@ -62,7 +63,8 @@ impl Error {
         Self { subject: subject.into(), ..self }
     }
 
-    /// Says which field of the input is at fault, from its root: names, and for an element of a list its number.
+    /// Says which field of the input is at fault, from its root: names, and for an element of a
+    /// list its number.
     #[must_use]
     pub fn at(self, field: &[&str]) -> Self {
         Self { field: field.iter().map(|&part| part.into()).collect(), ..self }
@@ -80,12 +82,14 @@ impl Error {
         self.kind
     }
 
-    /// The field at fault from the input's root, as [`Error::at`] has it. Empty where none is known.
+    /// The field at fault from the input's root, as [`Error::at`] has it. Empty where none is
+    /// known.
     pub fn field(&self) -> &[String] {
         &self.field
     }
 
-    /// The field at fault as people write it: `links.wifi.a_to_b[0].rate`. Empty where none is known.
+    /// The field at fault as people write it: `links.wifi.a_to_b[0].rate`. Empty where none is
+    /// known.
     pub fn field_path(&self) -> String {
         let mut path = String::new();
         for part in &self.field {

@@ -1,4 +1,5 @@
-//! Time, rate, amounts, sequence numbers, paths, seeded random streams and errors: the words every other crate speaks.
+//! Time, rate, amounts, sequence numbers, paths, seeded random streams and errors: the words every
+//! other crate speaks.
 //!
 //! Nothing here reads a clock or a global generator; time and chance come in as arguments.
 #![forbid(unsafe_code)]

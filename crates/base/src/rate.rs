@@ -12,7 +12,8 @@ use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
 #[repr(transparent)]
 pub struct Rate(u64);
 
-/// An amount of data in bytes. Sums and differences do not saturate: one that 64 bits do not hold is a fault of who asks for it.
+/// An amount of data in bytes. Sums and differences do not saturate: one that 64 bits do not hold
+/// is a fault of who asks for it.
 #[derive(Copy, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(transparent)]
 #[repr(transparent)]
@@ -159,7 +160,8 @@ impl Rate {
         self.0 / 8
     }
 
-    /// How long `amount` takes at this rate, rounded down to the nanosecond as Linux's netem does. Exact up to 2^64 ns.
+    /// How long `amount` takes at this rate, rounded down to the nanosecond as Linux's netem does.
+    /// Exact up to 2^64 ns.
     #[inline]
     pub const fn time_for(self, amount: Bytes) -> Duration {
         // bytes * 8e9 stays below 2^64 for up to 2.3 GB, far above any packet.

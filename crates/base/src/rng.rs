@@ -1,9 +1,11 @@
-//! Seeded random numbers: every host and link has its own stream, derived from the run's seed and its name.
+//! Seeded random numbers: every host and link has its own stream, derived from the run's seed and
+//! its name.
 
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// A stream of random numbers. It depends on the run's seed and a name alone, so a further host or link changes no other one's numbers.
+/// A stream of random numbers. It depends on the run's seed and a name alone, so a further host or
+/// link changes no other one's numbers.
 #[derive(Clone, Debug)]
 pub struct Rng(Xoshiro256PlusPlus);
 
@@ -46,10 +48,11 @@ impl Rng {
     }
 }
 
-/// A small stream for one endpoint: 4 bytes of state where [`Rng`] has 32, for the few numbers that a congestion control draws.
+/// A small stream for one endpoint: 4 bytes of state where [`Rng`] has 32, for the few numbers that
+/// a congestion control draws.
 ///
-/// Source: Marsaglia, "Xorshift RNGs", Journal of Statistical Software 8(14), 2003: the 32-bit generator with shifts of 13, 17 and 5. It goes
-/// through all states but zero.
+/// Source: Marsaglia, "Xorshift RNGs", Journal of Statistical Software 8(14), 2003: the 32-bit
+/// generator with shifts of 13, 17 and 5. It goes through all states but zero.
 #[derive(Copy, Clone, Debug)]
 pub struct SmallRng(u32);
 

@@ -104,9 +104,11 @@ impl Duration {
     }
 }
 
-/// A smoothed round-trip time in eighths of a microsecond, the unit of Linux's `srtt_us`. Zero: there was no sample yet.
+/// A smoothed round-trip time in eighths of a microsecond, the unit of Linux's `srtt_us`. Zero:
+/// there was no sample yet.
 ///
-/// Schedulers compare and divide these as Linux does; as a [`Duration`] an eighth of a microsecond is exactly 125 ns.
+/// Schedulers compare and divide these as Linux does; as a [`Duration`] an eighth of a microsecond
+/// is exactly 125 ns.
 #[derive(Copy, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct SmoothedRtt(u32);

@@ -91,7 +91,8 @@ proptest! {
     }
 }
 
-/// Amounts do not saturate: a sum that no 64 bits hold is a fault, which a build with checks of overflow finds.
+/// Amounts do not saturate: a sum that no 64 bits hold is a fault, which a build with checks of
+/// overflow finds.
 #[test]
 #[cfg_attr(not(debug_assertions), ignore = "this build has no checks of overflow")]
 #[should_panic(expected = "overflow")]

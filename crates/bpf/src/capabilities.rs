@@ -1,4 +1,5 @@
-//! What a kernel can do, and the sentence for what it lacks. Pure: whoever knows the kernel fills in [`KernelCapabilities`].
+//! What a kernel can do, and the sentence for what it lacks. Pure: whoever knows the kernel fills
+//! in [`KernelCapabilities`].
 
 use polypath_cc as cc;
 

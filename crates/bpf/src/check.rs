@@ -1,4 +1,5 @@
-//! Whether the kernel and the simulator compute the same windows: the vectors of cc/vectors, and random flows, in lockstep.
+//! Whether the kernel and the simulator compute the same windows: the vectors of cc/vectors, and
+//! random flows, in lockstep.
 
 use polypath_base::Rng;
 use polypath_cc as cc;
@@ -25,7 +26,8 @@ pub struct Agreement {
     pub difference: Option<String>,
 }
 
-/// Runs an algorithm in the running kernel and in this process until they differ. Random flows follow from the seed.
+/// Runs an algorithm in the running kernel and in this process until they differ. Random flows
+/// follow from the seed.
 pub fn check(algorithm: cc::Algorithm, seed: u64) -> Result<Agreement, Error> {
     if let Some(error) = unsupported_reason(&capabilities(), &[], false) {
         return Err(error);
@@ -190,7 +192,8 @@ fn vector(both: &mut Both, case: &Case) -> Result<(), Stop> {
     Ok(())
 }
 
-/// A flow of random size, and random things that happen to it. Values span what a flow can have, and more of what is usual.
+/// A flow of random size, and random things that happen to it. Values span what a flow can have,
+/// and more of what is usual.
 fn random(both: &mut Both, rng: &mut Rng) -> Result<(), Stop> {
     let mut flow = cc::Flow::new(number(rng, 13), 1448);
     flow.now_ns = rng.uniform(1 << 40);

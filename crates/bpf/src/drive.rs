@@ -46,7 +46,8 @@ impl Hook {
     }
 }
 
-/// Subflows that an algorithm sees in the kernel (`PP_MAX_SIBLINGS` of the BPF build; the native build has room for more).
+/// Subflows that an algorithm sees in the kernel (`PP_MAX_SIBLINGS` of the BPF build; the native
+/// build has room for more).
 pub(crate) const KERNEL_SIBLINGS: usize = 9;
 
 /// `struct pp_siblings` of the BPF build.
@@ -139,7 +140,8 @@ impl Driver {
         }
         let (fd, key) = (self.map.as_fd().as_raw_fd(), 0u32);
         let key = (&raw const key).cast::<c_void>();
-        // SAFETY: the kernel reads a key of 4 bytes and a value of the size asserted above, both of which outlive the call.
+        // SAFETY: the kernel reads a key of 4 bytes and a value of the size asserted above, both of
+        // which outlive the call.
         let written = unsafe { libbpf_sys::bpf_map_update_elem(fd, key, (&raw const self.call).cast(), 0) };
         let program = self.object.progs_mut().next().expect("drive.bpf.c has one program");
         let ran = program.test_run(ProgramInput::default()).is_ok_and(|output| output.return_value == 0);
@@ -151,8 +153,9 @@ impl Driver {
                 "this kernel does not run BPF programs of the kind syscall, which a check needs: boot Linux 5.14 or later",
             ));
         }
-        // SAFETY: the value is whole. Of the fields that are not mere numbers, the program copies those of the flow from the valid ones
-        // that it was given and leaves the others as they are.
+        // SAFETY: the value is whole. Of the fields that are not mere numbers, the program copies
+        // those of the flow from the valid ones that it was given and leaves the others as they
+        // are.
         self.call = unsafe { after.assume_init() };
         flow.clone_from(&self.call.flow);
         Ok(self.call.result)

@@ -79,7 +79,8 @@ fn listen(_: PrintLevel, text: String) {
     SAID.lock().unwrap_or_else(PoisonError::into_inner).push_str(&text);
 }
 
-/// Loads an object. `until_exit`: its registration is to be a link, which ends with the last process that has it open.
+/// Loads an object. `until_exit`: its registration is to be a link, which ends with the last
+/// process that has it open.
 pub(crate) fn load_object(name: &str, bytes: &[u8], until_exit: bool) -> Result<Object, Error> {
     SAID.lock().unwrap_or_else(PoisonError::into_inner).clear();
     set_print(Some((PrintLevel::Warn, listen)));

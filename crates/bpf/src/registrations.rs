@@ -1,7 +1,7 @@
 //! Which algorithms of ours the kernel has, asked of the kernel each time.
 //!
-//! A registration is an registration of a BPF map of the kind struct_ops, and lives as long as the kernel until it is deleted; or it is a link,
-//! which lives as long as a process has it open.
+//! A registration is an registration of a BPF map of the kind struct_ops, and lives as long as the
+//! kernel until it is deleted; or it is a link, which lives as long as a process has it open.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -88,11 +88,13 @@ pub(crate) fn is_this_build(registration: &Registration) -> Result<bool, Error> 
     Ok(tags(handles) == tags(programs(registration.map)))
 }
 
-/// The hooks of a registered one. In a struct_ops map's value the kernel shows the numbers of the programs in the places of the functions.
+/// The hooks of a registered one. In a struct_ops map's value the kernel shows the numbers of the
+/// programs in the places of the functions.
 fn programs(map: u32) -> impl Iterator<Item = ProgramHandle> {
     let value = MapHandle::from_map_id(map).and_then(|map| map.lookup(&KEY, MapFlags::ANY)).ok().flatten().unwrap_or_default();
     let words: Vec<u64> = value.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().expect("eight bytes"))).collect();
-    // The other words of the table are no numbers of such programs: its name, its flags, its place in a list.
+    // The other words of the table are no numbers of such programs: its name, its flags, its place
+    // in a list.
     words
         .into_iter()
         .filter_map(|word| u32::try_from(word).ok().filter(|id| *id != 0))

@@ -44,8 +44,8 @@ pub fn load(algorithms: &[cc::Algorithm]) -> Result<Vec<String>, Error> {
         .collect())
 }
 
-/// Takes algorithms out, by the kernel's names: all of them, or none and an error. Sockets that use one are an error unless `force`; then
-/// they keep it to their end.
+/// Takes algorithms out, by the kernel's names: all of them, or none and an error. Sockets that use
+/// one are an error unless `force`; then they keep it to their end.
 pub fn unload(names: &[String], force: bool) -> Result<Vec<String>, Error> {
     check_supported(&[], false)?;
     let mut found = Vec::new();
@@ -79,8 +79,9 @@ pub struct Acquired {
     shared: Vec<OwnedFd>,
 }
 
-/// Sees to it that algorithms are registered until the value is dropped or the process ends, however it ends. What another process holds is
-/// shared with it; what is loaded stays as it is. Either must be of this build: what is measured must be what the sources say.
+/// Sees to it that algorithms are registered until the value is dropped or the process ends,
+/// however it ends. What another process holds is shared with it; what is loaded stays as it is.
+/// Either must be of this build: what is measured must be what the sources say.
 #[expect(
     clippy::disallowed_methods,
     reason = "what other processes do to the kernel takes its time, and nothing of this runs inside a model"
@@ -91,7 +92,8 @@ pub fn acquire(algorithms: &[cc::Algorithm]) -> Result<Acquired, Error> {
     for algorithm in algorithms {
         let mut tries = 0;
         while !join(*algorithm, &mut acquired)? {
-            // Other processes come and go meanwhile, and a registration goes in steps: what fails now may be possible at once.
+            // Other processes come and go meanwhile, and a registration goes in steps: what fails
+            // now may be possible at once.
             match check_no_builtin(&kernel_name(*algorithm)).and_then(|()| register(*algorithm, true)) {
                 Ok(link) => {
                     acquired.links.push(link);
@@ -133,7 +135,8 @@ fn join(algorithm: cc::Algorithm, acquired: &mut Acquired) -> Result<bool, Error
 
 /// A link that another process has open, open here too; `None` if it is gone.
 fn opened(link: u32) -> Option<OwnedFd> {
-    // SAFETY: it takes a number; a result that is not negative is a descriptor that nobody else owns.
+    // SAFETY: it takes a number; a result that is not negative is a descriptor that nobody else
+    // owns.
     let fd = unsafe { libbpf_sys::bpf_link_get_fd_by_id(link) };
     // SAFETY: as above.
     (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd) })

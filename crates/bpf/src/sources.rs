@@ -31,7 +31,8 @@ pub(crate) fn source(algorithm: cc::Algorithm) -> &'static Source {
     found.expect("build.rs and crates/cc list the same files of cc/algs, and who adds one adds it here")
 }
 
-/// Takes in an algorithm that is not one of cc/algs: its shared object, which says what it is, and the kernel's, which cc/bpf/build.sh makes.
+/// Takes in an algorithm that is not one of cc/algs: its shared object, which says what it is, and
+/// the kernel's, which cc/bpf/build.sh makes.
 ///
 /// # Safety
 ///

@@ -1,4 +1,5 @@
-//! What the kernel has of congestion control, and who uses it: sockets of every network namespace that has a process or a name, by socket diagnostics.
+//! What the kernel has of congestion control, and who uses it: sockets of every network namespace
+//! that has a process or a name, by socket diagnostics.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -123,7 +124,8 @@ pub fn status() -> Result<Status, Error> {
     })
 }
 
-/// Who uses an algorithm, in words. The kernel counts `users`; some may be where this process cannot look.
+/// Who uses an algorithm, in words. The kernel counts `users`; some may be where this process
+/// cannot look.
 pub(crate) fn usage_sentence(name: &str, users: u32) -> String {
     let shares = shares().remove(name).unwrap_or_default();
     let mut parts: Vec<String> = Vec::new();
@@ -160,7 +162,8 @@ fn shares() -> BTreeMap<String, Vec<Share>> {
     shares
 }
 
-/// Network namespaces that have a name or a process, each once: how to call it and where it is. This one is first.
+/// Network namespaces that have a name or a process, each once: how to call it and where it is.
+/// This one is first.
 fn namespaces() -> Vec<(String, PathBuf)> {
     let inside = |folder: &str| -> Vec<PathBuf> {
         let mut paths: Vec<PathBuf> = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
@@ -184,13 +187,15 @@ fn namespaces() -> Vec<(String, PathBuf)> {
     places
 }
 
-/// Runs something in a network namespace, on a thread of its own, since a namespace belongs to a thread.
+/// Runs something in a network namespace, on a thread of its own, since a namespace belongs to a
+/// thread.
 fn within<T: Send>(path: &Path, work: impl FnOnce() -> T + Send) -> io::Result<T> {
     let file = File::open(path)?;
     thread::scope(|scope| {
         scope
             .spawn(|| {
-                // SAFETY: the descriptor is open; only this thread, which ends right after, changes its namespace.
+                // SAFETY: the descriptor is open; only this thread, which ends right after, changes
+                // its namespace.
                 if unsafe { libc::setns(file.as_raw_fd(), libc::CLONE_NEWNET) } != 0 {
                     return Err(io::Error::last_os_error());
                 }

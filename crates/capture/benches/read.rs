@@ -1,4 +1,5 @@
-//! How fast captures are read and judged: bytes of the file a second, with whole packets, with a snap length of 128 bytes, and of small packets alone.
+//! How fast captures are read and judged: bytes of the file a second, with whole packets, with a
+//! snap length of 128 bytes, and of small packets alone.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use polypath_base::Seq;
@@ -12,7 +13,8 @@ const MSS: u32 = 1448;
 /// A key stroke of `ssh`, encrypted.
 const SMALL: u32 = 36;
 
-/// Eight connections that send segments of so many bytes in turn, with an acknowledgement for every second one.
+/// Eight connections that send segments of so many bytes in turn, with an acknowledgement for every
+/// second one.
 fn file(mss: u32, snaplen: usize) -> Vec<u8> {
     let end = |last, port| SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)), port);
     let mut file = vec![];

@@ -1,4 +1,5 @@
-//! Files side by side: packets in the order of their times, streams by addresses and ports, connections by keys and tokens.
+//! Files side by side: packets in the order of their times, streams by addresses and ports,
+//! connections by keys and tokens.
 
 use crate::connection::Connection;
 use crate::diagnosis;
@@ -28,8 +29,9 @@ pub fn analyse<R: Read + Send>(files: Vec<(String, R)>) -> Report {
     analyse_places(files, false)
 }
 
-/// As [`analyse`], of files that were made at one end, on the paths of a tunnel or of one host: what one file shows of a stream and what another one does
-/// belongs together, in the order of time. They are named together in the report.
+/// As [`analyse`], of files that were made at one end, on the paths of a tunnel or of one host:
+/// what one file shows of a stream and what another one does belongs together, in the order of
+/// time. They are named together in the report.
 pub fn analyse_one_end<R: Read + Send>(files: Vec<(String, R)>) -> Report {
     analyse_places(files, true)
 }
@@ -229,7 +231,8 @@ impl Analysis {
                 }
             }
             Repr::Dss { ack, mapping, data_fin } => {
-                // A DATA_FIN alone has no place in the subflow; behind data it has the mapping's last number (RFC 8684 section 3.3.3).
+                // A DATA_FIN alone has no place in the subflow; behind data it has the mapping's
+                // last number (RFC 8684 section 3.3.3).
                 if let Some(mapping) = mapping.filter(|mapping| mapping.ssn > 0 || mapping.len == 0) {
                     let len = u64::from(mapping.len).saturating_sub(u64::from(data_fin));
                     self.take_mapping(number, segment, &mapping, len, near[0]);
@@ -258,7 +261,8 @@ impl Analysis {
         }
     }
 
-    /// Tells the connection's data what a segment carries, and what earlier ones did whose mapping has just come.
+    /// Tells the connection's data what a segment carries, and what earlier ones did whose mapping
+    /// has just come.
     fn place(&mut self, now: u64, number: usize, side: usize, segment: &Segment<'_>) {
         let stream = &mut self.streams[number];
         let connection = &mut self.connections[stream.connection];
@@ -290,7 +294,8 @@ impl Analysis {
         }
     }
 
-    /// The connection that a join names; if its first subflow is not here, the joins with this token make one.
+    /// The connection that a join names; if its first subflow is not here, the joins with this
+    /// token make one.
     fn connection_of_token(&mut self, token: u32, own: usize) -> usize {
         *self.by_token.entry(token).or_insert(own)
     }

@@ -7,7 +7,8 @@ use polypath_base::DataSeq;
 use polypath_wire::mptcp::Number;
 use std::ops::Range;
 
-/// Ranges of data that are remembered, at most: by them it is seen that data were sent before on another subflow.
+/// Ranges of data that are remembered, at most: by them it is seen that data were sent before on
+/// another subflow.
 const REMEMBERED: usize = 65_536;
 
 /// Data of one end.
@@ -25,8 +26,8 @@ pub(crate) struct Data {
 }
 
 impl Data {
-    /// Bytes of the data that a subflow sends, the first time that it does. Returns how far into the stream they reach, and how many of them
-    /// another one has sent before.
+    /// Bytes of the data that a subflow sends, the first time that it does. Returns how far into
+    /// the stream they reach, and how many of them another one has sent before.
     pub(crate) fn on_sent(&mut self, now: u64, sent: Range<u64>, subflow: usize, mss: u32) -> (u64, u64) {
         let Range { start: begin, end } = sent;
         let first = *self.first.get_or_insert_with(|| {

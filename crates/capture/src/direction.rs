@@ -1,4 +1,5 @@
-//! What one end of a stream sends, and what becomes of it: sizes, retransmissions, reordering, delays.
+//! What one end of a stream sends, and what becomes of it: sizes, retransmissions, reordering,
+//! delays.
 
 use crate::frame::Segment;
 use crate::mapped::Mapped;
@@ -17,7 +18,8 @@ const AGAIN: usize = 4096;
 const HOLES: usize = 1024;
 /// Sizes that are counted one by one, at most; more are rounded to 64 bytes.
 const SIZES: usize = 256;
-/// A segment that comes so soon behind a later one was not sent again, where there is no round-trip time to compare with (as tshark has it).
+/// A segment that comes so soon behind a later one was not sent again, where there is no round-trip
+/// time to compare with (as tshark has it).
 const SOON_NS: u64 = 3_000_000;
 
 #[derive(Clone, Debug)]
@@ -31,9 +33,10 @@ struct Pending {
 
 /// A packet of the capture as the segments that it was on the link.
 ///
-/// A packet longer than the receiver's MSS was joined by the host (TSO, GRO). Its segments are as long as the MSS lets them be with the options
-/// that each carries (RFC 6691 section 2), the last one is what is left: so Linux counts them too (`tcp_skb_pcount`). What a smaller path MTU
-/// allows cannot be seen.
+/// A packet longer than the receiver's MSS was joined by the host (TSO, GRO). Its segments are as
+/// long as the MSS lets them be with the options that each carries (RFC 6691 section 2), the last
+/// one is what is left: so Linux counts them too (`tcp_skb_pcount`). What a smaller path MTU allows
+/// cannot be seen.
 struct Joined {
     count: u64,
     size: u32,
@@ -61,7 +64,8 @@ pub(crate) struct Direction {
     /// Sequence number of the SYN, or the one before the first byte seen.
     isn: Option<u32>,
     has_syn: bool,
-    /// What is to be added to places in the subflow that a mapping tells, where no SYN says from where they count.
+    /// What is to be added to places in the subflow that a mapping tells, where no SYN says from
+    /// where they count.
     place_base: Option<u32>,
     pub(crate) mapped: Mapped,
     pub(crate) mss: Option<u16>,
@@ -86,7 +90,8 @@ pub(crate) struct Direction {
     pending: VecDeque<Pending>,
     again: VecDeque<u64>,
     holes: Vec<(u64, u64)>,
-    /// What the other end has acknowledged selectively; and how many bytes have reached it (Linux: `tcp_sock::delivered`, in segments).
+    /// What the other end has acknowledged selectively; and how many bytes have reached it (Linux:
+    /// `tcp_sock::delivered`, in segments).
     sacked: Ranges<()>,
     delivered: u64,
     advanced_at: u64,
@@ -118,13 +123,15 @@ impl Direction {
         begin..begin + u64::from(segment.len)
     }
 
-    /// A mapping that a segment brings, of so many bytes without a DATA_FIN, to this data sequence number.
+    /// A mapping that a segment brings, of so many bytes without a DATA_FIN, to this data sequence
+    /// number.
     pub(crate) fn map(&mut self, segment: &Segment<'_>, mapping: &Mapping, len: u64, dsn: u64) {
         let near = self.unwrapped(segment.seq);
         let base = if self.has_syn {
             0
         } else {
-            // The mapping begins with the segment or before it; the more of them come, the surer it is where.
+            // The mapping begins with the segment or before it; the more of them come, the surer it
+            // is where.
             let told = (near as u32).wrapping_sub(mapping.ssn);
             let least = self.place_base.filter(|base| (told.wrapping_sub(*base) as i32) >= 0).unwrap_or(told);
             *self.place_base.insert(least)
@@ -143,7 +150,8 @@ impl Direction {
         self.sizes.keys().next_back().copied().unwrap_or(536)
     }
 
-    /// A segment with payload, at the file nearest to this end. `peer_mss` is what the other end announced.
+    /// A segment with payload, at the file nearest to this end. `peer_mss` is what the other end
+    /// announced.
     pub(crate) fn on_data(&mut self, now: u64, segment: &Segment<'_>, ip_len: u32, peer_mss: Option<u16>, near_rtt: bool) {
         let begin = self.unwrapped(segment.seq);
         let end = begin + u64::from(segment.len);
@@ -200,7 +208,8 @@ impl Direction {
     fn on_again(&mut self, begin: u64, end: u64, count: u64, ip_len: u32) {
         self.retransmissions += count;
         self.retransmitted_bytes += end - begin;
-        // Karn: what was sent twice gives no round-trip time, and does not say which size passed; nor if it was sent again in other pieces.
+        // Karn: what was sent twice gives no round-trip time, and does not say which size passed;
+        // nor if it was sent again in other pieces.
         let from = self.pending.partition_point(|pending| pending.end <= begin);
         for pending in self.pending.iter_mut().skip(from) {
             pending.again = true;
@@ -274,7 +283,8 @@ impl Direction {
         self.watch.series.at(now).delivered = self.delivered;
     }
 
-    /// What an acknowledgement of all up to `before` and now up to `watch.acked`, and of these blocks, tells for the first time.
+    /// What an acknowledgement of all up to `before` and now up to `watch.acked`, and of these
+    /// blocks, tells for the first time.
     fn count_delivered(&mut self, before: u64, blocks: impl Iterator<Item = [u64; 2]>) {
         let acked = self.watch.acked;
         if acked > before {
@@ -282,7 +292,8 @@ impl Direction {
             self.sacked.forget_below(acked);
         }
         for [begin, end] in blocks {
-            // Below what is acknowledged stands what came twice (RFC 2883 section 4); beyond what was sent stands nothing.
+            // Below what is acknowledged stands what came twice (RFC 2883 section 4); beyond what
+            // was sent stands nothing.
             let block = begin.max(acked)..end.min(self.watch.sent);
             if !block.is_empty() {
                 self.delivered += (block.end - block.start) - self.sacked.count(block.clone());
@@ -291,7 +302,8 @@ impl Direction {
         }
     }
 
-    /// Data up to this place in the connection's stream are carried; so many bytes of them another subflow had carried before.
+    /// Data up to this place in the connection's stream are carried; so many bytes of them another
+    /// subflow had carried before.
     pub(crate) fn on_placed(&mut self, now: u64, dsn: u64, again: u64) {
         self.reinjected_bytes += again;
         let bin = self.watch.series.at(now);

@@ -1,10 +1,12 @@
-//! TCP segments in fragments of IP: put together by their lengths, since only the first fragment has the segment's header (RFC 791 section 3.2).
+//! TCP segments in fragments of IP: put together by their lengths, since only the first fragment
+//! has the segment's header (RFC 791 section 3.2).
 
 use crate::frame::{Dissected, Frame, Head, Piece};
 use crate::ranges::Ranges;
 use std::collections::VecDeque;
 
-/// Segments that wait for fragments, at most; older ones are given up, as hosts do after some seconds.
+/// Segments that wait for fragments, at most; older ones are given up, as hosts do after some
+/// seconds.
 const WAITING: usize = 64;
 
 #[derive(Debug)]
@@ -25,8 +27,8 @@ pub(crate) struct Fragments {
 }
 
 impl Fragments {
-    /// A fragment that a file shows. With the last one that was missing the segment is whole; `given_up` is called with a file, and how many of its
-    /// fragments will not become one.
+    /// A fragment that a file shows. With the last one that was missing the segment is whole;
+    /// `given_up` is called with a file, and how many of its fragments will not become one.
     pub(crate) fn add(
         &mut self,
         file: usize,

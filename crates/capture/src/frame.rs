@@ -36,7 +36,8 @@ impl Frame<'_> {
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Dissected<'a> {
     pub(crate) frame: Frame<'a>,
-    /// Bytes of the innermost IP packet; longer than any MTU where the host joins segments (GRO, TSO).
+    /// Bytes of the innermost IP packet; longer than any MTU where the host joins segments (GRO,
+    /// TSO).
     pub(crate) ip_len: u32,
     /// In which it came, the innermost one.
     pub(crate) tunnel: Option<&'static str>,
@@ -65,7 +66,8 @@ pub(crate) struct Segment<'a> {
 pub(crate) struct Icmp {
     pub(crate) from: IpAddr,
     pub(crate) message: Message,
-    /// Of "fragmentation needed" and "packet too big", where it is told: older routers say 0 (RFC 1191 section 3).
+    /// Of "fragmentation needed" and "packet too big", where it is told: older routers say 0
+    /// (RFC 1191 section 3).
     pub(crate) mtu: Option<u32>,
     /// Source and destination of the segment that an error is about.
     pub(crate) about: Option<[(IpAddr, u16); 2]>,
@@ -79,7 +81,8 @@ pub(crate) enum TcpOption {
     Mptcp(mptcp::Repr),
 }
 
-/// What is in the frame of a link of this type, of so many bytes on the wire; or why that cannot be told.
+/// What is in the frame of a link of this type, of so many bytes on the wire; or why that cannot be
+/// told.
 pub(crate) fn dissect(link_type: i32, bytes: &[u8], wire: u32) -> Result<Dissected<'_>, Kind> {
     let (content, tunnel) = innermost(link_type, bytes, wire)?;
     let (frame, ip_len) = match content {
@@ -180,7 +183,8 @@ fn icmp(is_v6: bool, from: IpAddr, part: Part<'_>) -> Result<Icmp, Kind> {
     Ok(Icmp { from, message, mtu: mtu.ok().filter(|&mtu| mtu > 0), about })
 }
 
-/// Source and destination of the TCP segment whose beginning an error carries (RFC 792, RFC 4443 section 3).
+/// Source and destination of the TCP segment whose beginning an error carries (RFC 792,
+/// RFC 4443 section 3).
 fn quoted(part: Part<'_>) -> Result<[(IpAddr, u16); 2], Kind> {
     let (packet, protocol, ports) = ip(part)?;
     if protocol != TCP {
@@ -190,13 +194,15 @@ fn quoted(part: Part<'_>) -> Result<[(IpAddr, u16); 2], Kind> {
 }
 
 impl<'a> Segment<'a> {
-    /// The ranges that it acknowledges selectively (RFC 2018 section 3): first sequence number, and the one behind the last.
+    /// The ranges that it acknowledges selectively (RFC 2018 section 3): first sequence number, and
+    /// the one behind the last.
     pub(crate) fn sacked(&self) -> impl Iterator<Item = [u32; 2]> + use<'a> {
         let blocks = self.raw_options().find(|option| option[0] == 5).map_or(&[][..], |option| &option[2..]);
         blocks.chunks_exact(8).map(|block| [0, 4].map(|at| u32::from_be_bytes([block[at], block[at + 1], block[at + 2], block[at + 3]])))
     }
 
-    /// Its options in order, as far as they are there and well made: kind, length, and what follows.
+    /// Its options in order, as far as they are there and well made: kind, length, and what
+    /// follows.
     fn raw_options(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let mut rest = self.options;
         std::iter::from_fn(move || {
@@ -310,7 +316,8 @@ mod tests {
     #[test]
     fn what_only_looks_like_a_tunnel_is_a_datagram() {
         let packet = packet();
-        // Several packets that wait to be cut apart (UDP GSO), and a payload that happens to begin like GRE.
+        // Several packets that wait to be cut apart (UDP GSO), and a payload that happens to begin
+        // like GRE.
         is_the_segment(read(101, &tunnelled(&packet, 4754, 1)), true);
         let bytes = tunnelled(&packet, 40000, 1);
         let chance = read(101, &bytes);

@@ -1,7 +1,9 @@
-//! From a captured frame through the headers of its link, of IP and of tunnels to what is innermost.
+//! From a captured frame through the headers of its link, of IP and of tunnels to what is
+//! innermost.
 //!
-//! Each header is taken off by a function of its own, which says what stands behind it. A capture may keep only the beginning of a packet: so a
-//! [`Part`] has the length that it had on the wire beside the bytes that are there, and a field that is not there is an error, never a panic.
+//! Each header is taken off by a function of its own, which says what stands behind it. A capture
+//! may keep only the beginning of a packet: so a [`Part`] has the length that it had on the wire
+//! beside the bytes that are there, and a field that is not there is an error, never a panic.
 
 use crate::kind::{CUT, Kind, MALFORMED};
 use polypath_wire::{gre, mpt};
@@ -99,7 +101,8 @@ pub(crate) struct IpPacket {
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fragment {
     pub(crate) id: u32,
-    /// Bytes of the packet before it. Only the first fragment has other headers (RFC 791 section 3.2).
+    /// Bytes of the packet before it. Only the first fragment has other headers
+    /// (RFC 791 section 3.2).
     pub(crate) offset: u32,
     pub(crate) has_more: bool,
     /// Bytes of extension headers in it.
@@ -129,7 +132,8 @@ pub(crate) enum Content<'a> {
 
 type Found<'a> = Result<(Content<'a>, Option<&'static str>), Kind>;
 
-/// What is innermost in the frame of a link of this type, of so many bytes on the wire, and the innermost tunnel around it; or why that cannot be told.
+/// What is innermost in the frame of a link of this type, of so many bytes on the wire, and the
+/// innermost tunnel around it; or why that cannot be told.
 pub(crate) fn innermost(link_type: i32, bytes: &[u8], wire: u32) -> Found<'_> {
     // Some programs write the length that they kept as the one on the wire.
     let frame = Part { bytes, wire: wire.max(bytes.len() as u32) };
@@ -137,7 +141,8 @@ pub(crate) fn innermost(link_type: i32, bytes: &[u8], wire: u32) -> Found<'_> {
     inner(header, behind, Outside::default())
 }
 
-/// What a frame begins with behind the header that its link type stands for, by the registry at tcpdump.org.
+/// What a frame begins with behind the header that its link type stands for, by the registry at
+/// tcpdump.org.
 fn first(link_type: i32, frame: Part<'_>) -> Result<(Header, Part<'_>), Kind> {
     let little = |at| frame.array(at).map(u16::from_le_bytes);
     let behind = |header, len: usize| Ok((header, frame.skip(len)?));
@@ -184,7 +189,8 @@ fn first(link_type: i32, frame: Part<'_>) -> Result<(Header, Part<'_>), Kind> {
     }
 }
 
-/// Linux cooked capture: the kind of device (ARPHRD), and the protocol, which is an EtherType unless the device has others.
+/// Linux cooked capture: the kind of device (ARPHRD), and the protocol, which is an EtherType
+/// unless the device has others.
 fn cooked(device: u16, protocol: u16, behind: Part<'_>) -> Result<(Header, Part<'_>), Kind> {
     const GRE_DEVICES: [u16; 2] = [778, 823];
     const RADIOTAP_DEVICE: u16 = 803;
@@ -293,7 +299,8 @@ fn llc(part: Part<'_>, outside: Outside) -> Found<'_> {
     }
 }
 
-/// PPP (RFC 1661 section 2): HDLC's address and control may stand before it, and the protocol may be compressed to a byte.
+/// PPP (RFC 1661 section 2): HDLC's address and control may stand before it, and the protocol may
+/// be compressed to a byte.
 fn ppp(part: Part<'_>, outside: Outside) -> Found<'_> {
     let part = if part.u16(0) == Ok(0xff03) { part.skip(2)? } else { part };
     let first = part.byte(0)?;
@@ -305,8 +312,8 @@ fn ppp(part: Part<'_>, outside: Outside) -> Found<'_> {
     }
 }
 
-/// A stack of MPLS labels (RFC 3032 section 2.1). What is under it nobody says: IP begins with its version, a control word with 0 (RFC 4385
-/// section 3), and else it is an Ethernet frame.
+/// A stack of MPLS labels (RFC 3032 section 2.1). What is under it nobody says: IP begins with its
+/// version, a control word with 0 (RFC 4385 section 3), and else it is an Ethernet frame.
 fn mpls(part: Part<'_>, outside: Outside) -> Found<'_> {
     const BOTTOM: u8 = 1;
     if part.byte(2)? & BOTTOM == 0 {
@@ -372,7 +379,8 @@ pub(crate) fn ip(part: Part<'_>) -> Result<(IpPacket, u8, Part<'_>), Kind> {
 fn ipv4(part: Part<'_>) -> Result<(IpPacket, u8, Part<'_>), Kind> {
     let header = usize::from(part.byte(0)? & 15) * 4;
     let len = match part.u16(2)? {
-        // Left to the card, which cuts the packet apart (TSO); Linux does so with packets that are too long for the field (BIG TCP).
+        // Left to the card, which cuts the packet apart (TSO); Linux does so with packets that are
+        // too long for the field (BIG TCP).
         0 => part.wire,
         len => u32::from(len),
     };
@@ -396,7 +404,8 @@ fn ipv6(part: Part<'_>) -> Result<(IpPacket, u8, Part<'_>), Kind> {
     const HEADER: usize = 40;
     let address = |at| part.array::<16>(at).map(|bits| IpAddr::V6(Ipv6Addr::from(bits)));
     let len = match part.u16(4)? {
-        // As IPv4's. A jumbogram's option has the length on the wire (RFC 2675 section 2), which is that of the frame.
+        // As IPv4's. A jumbogram's option has the length on the wire (RFC 2675 section 2), which is
+        // that of the frame.
         0 => part.wire,
         len => u32::from(len) + HEADER as u32,
     };
@@ -404,8 +413,8 @@ fn ipv6(part: Part<'_>) -> Result<(IpPacket, u8, Part<'_>), Kind> {
     let mut packet = IpPacket { source, destination, len, ecn_ce, fragment: None };
     let (mut protocol, mut rest) = (part.byte(6)?, part.with_length(len).skip(HEADER)?);
     for _ in 0..DEPTH {
-        // RFC 8200 section 4: hop-by-hop options, routing, destination options; and mobility, HIP, shim6. Their length does not count the
-        // first eight bytes.
+        // RFC 8200 section 4: hop-by-hop options, routing, destination options; and mobility, HIP,
+        // shim6. Their length does not count the first eight bytes.
         let extension = match protocol {
             0 | 43 | 60 | 135 | 139 | 140 => 8 + 8 * usize::from(rest.byte(1)?),
             44 => {
@@ -450,8 +459,8 @@ fn in_ip(protocol: u8, packet: IpPacket, body: Part<'_>, outside: Outside) -> Fo
     }
 }
 
-/// What a datagram carries, if that is a tunnel's packet: by its destination port, and GRE at any other port if its packet ends exactly where the
-/// datagram does.
+/// What a datagram carries, if that is a tunnel's packet: by its destination port, and GRE at any
+/// other port if its packet ends exactly where the datagram does.
 fn in_udp(datagram: Part<'_>, outside: Outside) -> Option<Found<'_>> {
     let (port, len) = (datagram.u16(2).ok()?, u32::from(datagram.u16(4).ok()?));
     let whole = if len >= 8 { datagram.with_length(len) } else { datagram };
@@ -482,7 +491,8 @@ fn in_udp(datagram: Part<'_>, outside: Outside) -> Option<Found<'_>> {
     inner(Header::Ip, packet, outside_of("GRE-in-UDP")).ok().map(Ok)
 }
 
-/// What stands behind a GRE header (RFC 2784, RFC 2890), of PPTP too (RFC 2637 section 4.1), and of ERSPAN.
+/// What stands behind a GRE header (RFC 2784, RFC 2890), of PPTP too (RFC 2637 section 4.1), and of
+/// ERSPAN.
 fn behind_gre(part: Part<'_>) -> Result<(Header, Part<'_>), Kind> {
     const CHECKSUM: u16 = 0x8000;
     const ROUTING: u16 = 0x4000;
@@ -526,8 +536,9 @@ fn behind_geneve(part: Part<'_>) -> Option<(Header, Part<'_>)> {
     Some((Header::Ether(part.u16(2).ok()?), part.skip(8 + 4 * usize::from(first & 63)).ok()?))
 }
 
-/// 3GPP TS 29.281 section 5.1: version 1, a user's packet; with any of three flags four more bytes, the last of which begins a chain of extension
-/// headers, each of which says its length in units of four bytes first and the next one's kind last.
+/// 3GPP TS 29.281 section 5.1: version 1, a user's packet; with any of three flags four more bytes,
+/// the last of which begins a chain of extension headers, each of which says its length in units of
+/// four bytes first and the next one's kind last.
 fn behind_gtp(part: Part<'_>) -> Option<(Header, Part<'_>)> {
     const USER_PACKET: u8 = 255;
     let [flags, kind] = part.array(0).ok()?;
@@ -544,7 +555,8 @@ fn behind_gtp(part: Part<'_>) -> Option<(Header, Part<'_>)> {
     None
 }
 
-/// RFC 2661 section 3.1: a data message of version 2, with length, sequence numbers and padding if flags say so.
+/// RFC 2661 section 3.1: a data message of version 2, with length, sequence numbers and padding if
+/// flags say so.
 fn behind_l2tp(part: Part<'_>) -> Option<(Header, Part<'_>)> {
     const CONTROL: u16 = 0x8000;
     const LENGTH: u16 = 0x4000;

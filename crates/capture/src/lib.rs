@@ -1,7 +1,8 @@
 //! Captures of any program, read and explained: connections, subflows, and what held them back.
 //!
-//! [`analyse`] reads files side by side in the order of their time stamps, so that several places on a path may be given, each in a file of its own.
-//! Memory is bounded by the connections, not by the files. Files are bytes from a stranger: nothing here panics, and what is cut off or damaged
+//! [`analyse`] reads files side by side in the order of their time stamps, so that several places
+//! on a path may be given, each in a file of its own. Memory is bounded by the connections, not by
+//! the files. Files are bytes from a stranger: nothing here panics, and what is cut off or damaged
 //! ends a file early, with a sentence that says where.
 //!
 //! Start at `analysis`. A file's bytes become packets (`packed`, `reader`), a packet what is

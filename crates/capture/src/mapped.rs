@@ -1,7 +1,8 @@
 //! Where the bytes of a subflow stand in the connection's data (RFC 8684 section 3.3.1).
 //!
-//! A mapping stands for as many segments as it is long. Linux repeats it on each of them; other stacks send it once, on the first segment, or with
-//! none, before the data or after. So mappings are remembered, and bytes wait until theirs comes.
+//! A mapping stands for as many segments as it is long. Linux repeats it on each of them; other
+//! stacks send it once, on the first segment, or with none, before the data or after. So mappings
+//! are remembered, and bytes wait until theirs comes.
 
 use crate::ranges::Ranges;
 use std::ops::Range;
@@ -25,7 +26,8 @@ impl Mapped {
         self.offsets.is_empty()
     }
 
-    /// These bytes of the subflow are those of the data from there on. False if an earlier mapping says something else of one of them.
+    /// These bytes of the subflow are those of the data from there on. False if an earlier mapping
+    /// says something else of one of them.
     pub(crate) fn map(&mut self, bytes: Range<u64>, dsn: u64) -> bool {
         let offset = dsn.wrapping_sub(bytes.start);
         let mut agrees = true;

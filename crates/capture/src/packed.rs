@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a file may become without anybody asking how long it was, bytes, and how many times its length beyond that. Captures of 64 kB segments of zeros
-/// become a thousand times as long; what becomes more than this is made to do harm.
+/// What a file may become without anybody asking how long it was, bytes, and how many times its
+/// length beyond that. Captures of 64 kB segments of zeros become a thousand times as long; what
+/// becomes more than this is made to do harm.
 const FREE: u64 = 1 << 28;
 const TIMES: u64 = 5000;
 
@@ -49,7 +50,8 @@ pub(crate) fn unpacked<'a, R: Read + Send + 'a>(mut file: R) -> std::result::Res
     }
 }
 
-/// Fills whatever it is given, since what a file is is told by the first read. A failure comes behind the bytes before it.
+/// Fills whatever it is given, since what a file is is told by the first read. A failure comes
+/// behind the bytes before it.
 struct Filling<R> {
     source: R,
     failed: Option<Error>,
@@ -84,7 +86,8 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
-/// What a decoder makes, bounded by what it has read. Readers above it tell only that they failed, so the reason is kept.
+/// What a decoder makes, bounded by what it has read. Readers above it tell only that they failed,
+/// so the reason is kept.
 struct Bounded<R> {
     source: R,
     read: Arc<AtomicU64>,
@@ -233,7 +236,8 @@ mod tests {
 
     #[test]
     fn a_little_that_becomes_very_much_is_not_read_on() {
-        // A frame with a window of 128 KiB, and blocks that repeat a byte 128 KiB times (RFC 8878 section 3.1.1.2).
+        // A frame with a window of 128 KiB, and blocks that repeat a byte 128 KiB times
+        // (RFC 8878 section 3.1.1.2).
         let mut bomb = vec![0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x38];
         let block = (128_u32 << 10 << 3) | 1 << 1;
         bomb.extend([&block.to_le_bytes()[..3], &[0]].concat().repeat(20_000));

@@ -1,5 +1,5 @@
-//! Packets out of a file: pcap of either byte order with micro- or nanoseconds, and pcapng with any number of sections and interfaces; packed with
-//! gzip or zstd, too.
+//! Packets out of a file: pcap of either byte order with micro- or nanoseconds, and pcapng with any
+//! number of sections and interfaces; packed with gzip or zstd, too.
 
 use crate::packed::unpacked;
 use pcap_parser::pcapng::Block;
@@ -36,11 +36,13 @@ pub struct Broken {
 const BUFFER: usize = 1 << 18;
 const MOST: usize = 1 << 26;
 
-/// The type of an enhanced packet block, and the bytes of it before the packet (draft-ietf-opsawg-pcapng section 4.3).
+/// The type of an enhanced packet block, and the bytes of it before the packet
+/// (draft-ietf-opsawg-pcapng section 4.3).
 const ENHANCED: u32 = 6;
 const ENHANCED_HEAD: usize = 28;
 
-/// Bits of a pcap's link type; those above tell the length of a frame check sequence (draft-ietf-opsawg-pcap section 4).
+/// Bits of a pcap's link type; those above tell the length of a frame check sequence
+/// (draft-ietf-opsawg-pcap section 4).
 const LINK_TYPE: i32 = 0x03ff_ffff;
 
 /// An interface of a pcapng section.
@@ -111,7 +113,8 @@ impl<'a> CaptureReader<'a> {
         made
     }
 
-    /// Packets that the file itself says it misses: the capture lost them, or ended before they came.
+    /// Packets that the file itself says it misses: the capture lost them, or ended before they
+    /// came.
     pub(crate) fn missing(&self) -> u64 {
         self.context.interfaces.iter().fold(self.context.missing, |sum, interface| sum.saturating_add(interface.missing))
     }
@@ -184,8 +187,10 @@ impl<'a> CaptureReader<'a> {
 }
 
 impl Context {
-    /// The usual block of a pcapng, an enhanced packet of the usual byte order that is in `data` whole: its packet is then in `out`. Gives the block's
-    /// length. Whatever else begins there, a damaged block too, is for [`Context::take`], which spends ten times as many instructions on a block.
+    /// The usual block of a pcapng, an enhanced packet of the usual byte order that is in `data`
+    /// whole: its packet is then in `out`. Gives the block's length. Whatever else begins there, a
+    /// damaged block too, is for [`Context::take`], which spends ten times as many instructions on
+    /// a block.
     #[inline]
     fn take_enhanced(&self, data: &[u8], out: &mut Captured) -> Option<usize> {
         if !self.is_little_endian {
@@ -230,7 +235,8 @@ impl Context {
                 missing: 0,
             }),
             PcapBlockOwned::NG(Block::InterfaceStatistics(statistics)) => {
-                // isb_ifdrop and isb_osdrop; each block counts from the beginning (draft-ietf-opsawg-pcapng section 4.5).
+                // isb_ifdrop and isb_osdrop; each block counts from the beginning
+                // (draft-ietf-opsawg-pcapng section 4.5).
                 let of = |code: u16| {
                     let option = statistics.options.iter().find(|option| option.code.0 == code)?;
                     let value: [u8; 8] = option.value.get(..8)?.try_into().ok()?;

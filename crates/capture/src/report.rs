@@ -7,11 +7,13 @@ use serde::Serialize;
 /// What [`analyse`](crate::analyse) returns; its names are the keys of `polypath pcap --json`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// When the first packet was seen, by the clock of its file, ns since that clock's epoch; none: there are no packets.
+    /// When the first packet was seen, by the clock of its file, ns since that clock's epoch; none:
+    /// there are no packets.
     pub start_ns: Option<u64>,
     /// In the order in which they were given.
     pub files: Vec<FileReport>,
-    /// In the order in which their initial subflows were seen; joins are assigned by token (RFC 8684 section 3.2).
+    /// In the order in which their initial subflows were seen; joins are assigned by token
+    /// (RFC 8684 section 3.2).
     pub connections: Vec<ConnectionReport>,
 }
 
@@ -28,7 +30,8 @@ pub struct FileReport {
     pub unread: u64,
     /// Why, the most frequent first; at most 65 kinds.
     pub unread_kinds: Vec<KindCount>,
-    /// What the others are: `TCP`, `UDP`, `ICMP`, `ARP` and so on, the most frequent first; at most 65 kinds.
+    /// What the others are: `TCP`, `UDP`, `ICMP`, `ARP` and so on, the most frequent first; at most
+    /// 65 kinds.
     pub kinds: Vec<KindCount>,
     /// Where the file ends early, bytes from its beginning, unpacked; none: it is whole.
     pub broken_at_byte: Option<u64>,
@@ -73,11 +76,14 @@ pub struct ConnectionReport {
     pub data: [DataReport; 2],
     /// Some of its packets came in a tunnel, that is, in another IP packet.
     pub in_tunnel: bool,
-    /// Which: `GRE`, `GRE-in-UDP` (RFC 8086), `IP in IP`, `VXLAN` and so on; of several the innermost.
+    /// Which: `GRE`, `GRE-in-UDP` (RFC 8086), `IP in IP`, `VXLAN` and so on; of several the
+    /// innermost.
     pub tunnel: Option<&'static str>,
-    /// How it ended where no end was reset, in an English sentence without a full stop; none: that is not in the captures.
+    /// How it ended where no end was reset, in an English sentence without a full stop; none: that
+    /// is not in the captures.
     pub ended: Option<String>,
-    /// What held it back or reset it, in English sentences without a full stop; empty: the packets show nothing.
+    /// What held it back or reset it, in English sentences without a full stop; empty: the packets
+    /// show nothing.
     pub diagnosis: Vec<String>,
 }
 
@@ -88,9 +94,11 @@ pub struct DataReport {
     pub sent_bytes: u64,
     /// Bytes from the first data sequence number to the last that was acknowledged.
     pub acked_bytes: u64,
-    /// Bytes sent on a subflow that had been sent on another, without those that the subflow itself sent again; 0 of plain TCP.
+    /// Bytes sent on a subflow that had been sent on another, without those that the subflow itself
+    /// sent again; 0 of plain TCP.
     pub reinjected_bytes: u64,
-    /// Bits per second: what was acknowledged, over the time from the first to the last packet with data; 0 if that time is 0.
+    /// Bits per second: what was acknowledged, over the time from the first to the last packet with
+    /// data; 0 if that time is 0.
     pub goodput_bps: f64,
     /// Share of that time, 0 to 1, in which the receive window had no room for a segment.
     pub window_limited_share: f64,
@@ -101,13 +109,15 @@ pub struct DataReport {
 /// A TCP connection, or one subflow of MPTCP: what has two addresses and two ports.
 #[derive(Clone, Debug, Serialize)]
 pub struct SubflowReport {
-    /// Address and port, `192.0.2.1:80` or `[2001:db8::1]:80`, of who sent the SYN, or without one the first packet seen.
+    /// Address and port, `192.0.2.1:80` or `[2001:db8::1]:80`, of who sent the SYN, or without one
+    /// the first packet seen.
     pub client: String,
     /// Address and port of the other end.
     pub server: String,
     /// Its SYN had an MP_JOIN (RFC 8684 section 3.2).
     pub is_join: bool,
-    /// That MP_JOIN had the B flag: to be used only if no other subflow can be (RFC 8684 section 3.2).
+    /// That MP_JOIN had the B flag: to be used only if no other subflow can be
+    /// (RFC 8684 section 3.2).
     pub backup: bool,
     /// The client's ACK of the SYN/ACK was seen, or payload of either end.
     pub established: bool,
@@ -117,11 +127,13 @@ pub struct SubflowReport {
     pub end: Option<EndReport>,
     /// From the client and from the server.
     pub directions: [DirectionReport; 2],
-    /// Errors about this subflow's packets, each told apart by who sent it, what it says and to whom; at most 64.
+    /// Errors about this subflow's packets, each told apart by who sent it, what it says and to
+    /// whom; at most 64.
     pub icmp: Vec<IcmpReport>,
 }
 
-/// How a subflow ended: the first RST, or without one before both ends had sent a FIN, the first FIN.
+/// How a subflow ended: the first RST, or without one before both ends had sent a FIN, the first
+/// FIN.
 #[derive(Clone, Debug, Serialize)]
 pub struct EndReport {
     /// `RST` or `FIN`.
@@ -153,13 +165,15 @@ pub struct IcmpReport {
     pub code: u8,
     /// As [`IcmpCount::name`].
     pub name: &'static str,
-    /// Longest packet that passes, bytes, of "fragmentation needed" and "packet too big", where the sender names it.
+    /// Longest packet that passes, bytes, of "fragmentation needed" and "packet too big", where the
+    /// sender names it.
     pub mtu: Option<u32>,
     /// How often the file that showed it first shows it.
     pub count: u64,
     /// Since the first packet of all files, s.
     pub first_s: f64,
-    /// Packets that have payload and are longer than that MTU, sent after the first of these messages.
+    /// Packets that have payload and are longer than that MTU, sent after the first of these
+    /// messages.
     pub longer_after: u64,
     /// The longest of them, bytes; 0: there were none.
     pub longest_after: u32,
@@ -184,7 +198,8 @@ pub struct DirectionReport {
     pub reordered: u64,
     /// Bytes that it carried after another subflow had, by data sequence number; 0 of plain TCP.
     pub reinjected_bytes: u64,
-    /// Bits per second: `acked_bytes` over the time from the first to the last packet with payload; 0 if that time is 0.
+    /// Bits per second: `acked_bytes` over the time from the first to the last packet with payload;
+    /// 0 if that time is 0.
     pub goodput_bps: f64,
     /// MSS option of its SYN or SYN/ACK, bytes (RFC 9293 section 3.7.1); none: it was not seen.
     pub mss_announced: Option<u16>,
@@ -194,19 +209,23 @@ pub struct DirectionReport {
     pub pmtu_seen: u32,
     /// Payload of segments, and how many there were, the most frequent first.
     pub sizes: Vec<(u32, u64)>,
-    /// Packets longer than the receiver's MSS allows: the host joined segments before the capture saw them.
+    /// Packets longer than the receiver's MSS allows: the host joined segments before the capture
+    /// saw them.
     pub super_frames: u64,
     /// Packets with payload that had CE in `file` (RFC 3168 section 5).
     pub ce_marks: u64,
-    /// From a segment sent once to the ACK that covers it, delayed ACKs included; none: nothing to measure.
+    /// From a segment sent once to the ACK that covers it, delayed ACKs included; none: nothing to
+    /// measure.
     pub rtt: Option<SpreadReport>,
     /// From `file` to another file, of segments sent once; none: no other file saw them.
     pub one_way_delay: Option<SpreadReport>,
-    /// Smallest receive window that this end offered, bytes, scaled (RFC 7323 section 2.2); SYNs and RSTs do not count.
+    /// Smallest receive window that this end offered, bytes, scaled (RFC 7323 section 2.2); SYNs
+    /// and RSTs do not count.
     pub window_min: Option<u64>,
     /// The largest, as `window_min`.
     pub window_max: Option<u64>,
-    /// Share, 0 to 1, of the time of `goodput_bps` in which the other end's receive window had no room for a segment.
+    /// Share, 0 to 1, of the time of `goodput_bps` in which the other end's receive window had no
+    /// room for a segment.
     pub window_limited_share: f64,
     /// The same over time, in bytes from this end's first.
     pub series: SeriesReport,

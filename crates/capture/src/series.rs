@@ -1,8 +1,9 @@
 //! What happened over time, in a bounded number of bins.
 //!
-//! Bins begin with the stream and are 1 ms long at first. When a stream lasts longer than [`BINS`] of them, two neighbours become one and bins are
-//! twice as long, as often as that takes: a stream has at most 512 bins, and one that lasts has at least 256. Bins in which nothing happened
-//! take no memory.
+//! Bins begin with the stream and are 1 ms long at first. When a stream lasts longer than [`BINS`]
+//! of them, two neighbours become one and bins are twice as long, as often as that takes: a stream
+//! has at most 512 bins, and one that lasts has at least 256. Bins in which nothing happened take
+//! no memory.
 
 use serde::Serialize;
 
@@ -26,8 +27,8 @@ pub(crate) struct Bin {
     pub(crate) in_flight: u64,
     /// The smallest window that the other end offered.
     pub(crate) window: Option<u64>,
-    /// The end of the data furthest in the connection's stream, where a subflow got further than before, and of those that another subflow had
-    /// carried before.
+    /// The end of the data furthest in the connection's stream, where a subflow got further than
+    /// before, and of those that another subflow had carried before.
     pub(crate) dsn: Option<u64>,
     pub(crate) reinjected_dsn: Option<u64>,
     pub(crate) rtt_ns: u64,
@@ -70,7 +71,8 @@ impl Default for Series {
 }
 
 impl Series {
-    /// The bin of this time. Clocks that go back do not make the past anew: that belongs to the last bin.
+    /// The bin of this time. Clocks that go back do not make the past anew: that belongs to the
+    /// last bin.
     #[inline]
     pub(crate) fn at(&mut self, now: u64) -> &mut Bin {
         if now >= self.until || self.bins.is_empty() {
@@ -148,13 +150,15 @@ pub struct SeriesReport {
     pub sent_bytes: Vec<u64>,
     /// Bytes of the stream that were acknowledged up to its end.
     pub acked_bytes: Vec<u64>,
-    /// Bytes of the stream that had reached the other end by its end, as that end told: acknowledged, or behind a hole (SACK, RFC 2018).
+    /// Bytes of the stream that had reached the other end by its end, as that end told:
+    /// acknowledged, or behind a hole (SACK, RFC 2018).
     pub delivered_bytes: Vec<u64>,
     /// The most that was sent and not yet acknowledged in it, bytes.
     pub in_flight_bytes: Vec<u64>,
     /// The smallest window that the other end offered in it, bytes; none: no ACK came.
     pub window_bytes: Vec<Option<u64>>,
-    /// Of a subflow: how far in the connection's data what it carried reached, bytes from the first, where that is further than before.
+    /// Of a subflow: how far in the connection's data what it carried reached, bytes from the
+    /// first, where that is further than before.
     pub dsn: Vec<Option<u64>>,
     /// Of a subflow: how far the data reached that another subflow had carried before, as `dsn`.
     pub reinjected_dsn: Vec<Option<u64>>,

@@ -85,7 +85,8 @@ impl Stream {
         usize::from(segment.source != self.ends[0])
     }
 
-    /// Whether the files show the end near which they were made: the answer to a SYN takes longer than the answer to that.
+    /// Whether the files show the end near which they were made: the answer to a SYN takes longer
+    /// than the answer to that.
     fn is_near_sender(&self, side: usize) -> bool {
         let [Some(syn), Some(syn_ack), Some(ack)] = self.syn_at else {
             return false;
@@ -101,7 +102,8 @@ impl Stream {
         u64::from(segment.window) << if has_scale { self.directions[side].scale.unwrap_or(0) } else { 0 }
     }
 
-    /// Takes in a segment that a file shows. True if it is the first sight of this end's data there, so that MPTCP may count it.
+    /// Takes in a segment that a file shows. True if it is the first sight of this end's data
+    /// there, so that MPTCP may count it.
     pub(crate) fn take(&mut self, now: u64, file: usize, segment: &Segment<'_>, ip_len: u32) -> bool {
         let side = self.side(segment);
         let is_near = *self.directions[side].near.get_or_insert(file) == file;
@@ -129,7 +131,8 @@ impl Stream {
                     event.longer_after += 1;
                     event.longest_after = event.longest_after.max(ip_len);
                 }
-                // A tunnel spreads packets over paths with queues of their own, so that they pass even its own end in another order.
+                // A tunnel spreads packets over paths with queues of their own, so that they pass
+                // even its own end in another order.
                 direction.on_data(now, segment, ip_len, peer_mss, near_rtt && self.tunnel.is_none());
             } else {
                 direction.on_far_data(now, segment);

@@ -2,7 +2,8 @@
 
 use crate::series::Series;
 
-/// Time in which the window had no room for a segment, of a stream of bytes that is counted in 64 bits.
+/// Time in which the window had no room for a segment, of a stream of bytes that is counted in 64
+/// bits.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WindowWatch {
     /// Next byte to be sent, next byte to be acknowledged, first byte beyond the window.

@@ -1,4 +1,5 @@
-//! Files that somebody cut or damaged: what can be read is told, where they break is said, and nothing panics.
+//! Files that somebody cut or damaged: what can be read is told, where they break is said, and
+//! nothing panics.
 
 use polypath_base::{DataSeq, Seq};
 use polypath_capture::{Report, analyse};
@@ -116,7 +117,8 @@ fn every_format_tells_the_same() {
         assert_eq!((sent.segments, sent.bytes, sent.acked_bytes, sent.retransmissions, sent.retransmitted_bytes), (4, 2500, 2500, 1, 1000));
         assert_eq!((sent.mss_announced, sent.mss_used, &sent.sizes[..]), (Some(1460), 1000, &[(1000, 3), (500, 1)][..]));
         assert_eq!((connection.data[0].sent_bytes, connection.data[0].acked_bytes), (2500, 2500));
-        // Only what was sent once is measured: 20 ms, and 57 of the segment that waited for the one before it.
+        // Only what was sent once is measured: 20 ms, and 57 of the segment that waited for the one
+        // before it.
         let rtt = sent.rtt.unwrap();
         assert_eq!((rtt.count, rtt.min_ms, rtt.max_ms), (2, 20.0, 57.0));
         assert_eq!(connection.diagnosis, ["only one subflow carried data: no MP_JOIN was sent"]);

@@ -1,4 +1,5 @@
-//! Memory is bounded by the connections, not by the file. This test has a process of its own, since it looks at the most that this took.
+//! Memory is bounded by the connections, not by the file. This test has a process of its own, since
+//! it looks at the most that this took.
 
 use polypath_base::Seq;
 use polypath_capture::analyse;
@@ -10,7 +11,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 const MSS: u32 = 1400;
 
-/// A transfer of MPTCP at one segment a millisecond, made while it is read: every tenth segment is lost and sent again.
+/// A transfer of MPTCP at one segment a millisecond, made while it is read: every tenth segment is
+/// lost and sent again.
 #[derive(Default)]
 struct Long {
     packets: u32,

@@ -50,7 +50,8 @@ impl Capture {
         pcapng::packet(&mut self.file, ms * MS, bytes.len() as u32, &bytes[..bytes.len().min(128)]);
     }
 
-    /// SYN, answer and ACK, a round-trip time of 20 ms, each with an option of MPTCP. Numbers begin at 100 and 900.
+    /// SYN, answer and ACK, a round-trip time of 20 ms, each with an option of MPTCP. Numbers begin
+    /// at 100 and 900.
     fn handshake(&mut self, ms: u64, host: u8, options: [Option<Repr>; 3]) {
         let [first, second, third] = options.map(|option| option.map(Into::into).unwrap_or_default());
         let syn = Segment { flags: Flags::SYN, seq: Seq::new(100), mss: 1460, window_scale: 2, window: 10_000, ..Segment::default() };
@@ -172,7 +173,8 @@ fn a_mapping_that_several_segments_repeat_counts_each_of_their_bytes_once() {
     let mut capture = Capture::new(false);
     capture.handshake(0, 1, capable(Version::V1));
     capture.handshake(100, 2, join(Version::V1, false));
-    // As Linux sends: a whole buffer is one mapping. The last one carries again what the first subflow had.
+    // As Linux sends: a whole buffer is one mapping. The last one carries again what the first
+    // subflow had.
     for (ms, host, own, dsn, len) in [(200, 1, 0, 0, 3000), (201, 2, 0, 3000, 2500), (300, 2, 2500, 1000, 2000)] {
         for at in (0..len).step_by(1000) {
             let segment = with_data(plain(own + at, (len - at).min(1000)), Version::V1, dsn);
@@ -186,7 +188,8 @@ fn a_mapping_that_several_segments_repeat_counts_each_of_their_bytes_once() {
     assert_eq!(connection.subflows[1].directions[0].reinjected_bytes, 2000);
 }
 
-/// Segments of 1460 bytes that nobody answers; a router's answer after the third, and three more as long or shorter.
+/// Segments of 1460 bytes that nobody answers; a router's answer after the third, and three more as
+/// long or shorter.
 fn with_answer(v6: bool, after: u32) -> ConnectionReport {
     let mut capture = Capture::new(v6);
     capture.handshake(0, 1, [None; 3]);
@@ -339,7 +342,8 @@ fn a_mapping_on_one_segment_stands_for_all_that_it_covers() {
     let same = |dss| dss;
     let short = |dss: Dss| Dss { dsn64: false, ..dss };
     let first_alone = [(0, 1000, Some((0, 3000))), (1000, 1000, None), (2000, 1000, None)];
-    // Before its data on a bare acknowledgement, behind them, in the middle of them, and with a segment that two mappings share.
+    // Before its data on a bare acknowledgement, behind them, in the middle of them, and with a
+    // segment that two mappings share.
     let before = [(0, 0, Some((0, 3000))), (0, 1000, None), (1000, 2000, None)];
     let behind = [(0, 1000, None), (1000, 1000, None), (2000, 1000, Some((0, 3000)))];
     let middle = [(0, 1000, None), (1000, 1000, Some((0, 3000))), (2000, 1000, None)];
@@ -462,7 +466,8 @@ fn a_snap_length_that_cuts_options_off_is_told() {
 fn bytes_behind_a_hole_count_when_they_arrive() {
     let mut capture = Capture::new(false);
     capture.handshake(0, 1, [None; 3]);
-    // The first of ten is lost: each of the others is acknowledged selectively, and all at once when it came again.
+    // The first of ten is lost: each of the others is acknowledged selectively, and all at once
+    // when it came again.
     for number in 0..10 {
         capture.add(100 + u64::from(number) * 10, 1, true, &plain(number * 1000, 1000));
         if number > 0 {

@@ -1,6 +1,8 @@
-//! What it costs to call an algorithm through its C ops table, beside the same function in Rust, inlined and behind a pointer.
+//! What it costs to call an algorithm through its C ops table, beside the same function in Rust,
+//! inlined and behind a pointer.
 //!
-//! Reno is the smallest algorithm, so the call weighs most there. docs/decisions/c-call-cost.md has the figures and what follows from them.
+//! Reno is the smallest algorithm, so the call weighs most there. docs/decisions/c-call-cost.md has
+//! the figures and what follows from them.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

@@ -1,6 +1,8 @@
-//! Algorithms that were compiled later: shared objects, each of one C file with the headers of cc/include and of [`ABI_SOURCE`].
+//! Algorithms that were compiled later: shared objects, each of one C file with the headers of
+//! cc/include and of [`ABI_SOURCE`].
 //!
-//! An object is checked before it is used, and stays for the life of the process. Nothing here compiles.
+//! An object is checked before it is used, and stays for the life of the process. Nothing here
+//! compiles.
 
 #[cfg(not(target_family = "wasm"))]
 mod elf;
@@ -32,8 +34,9 @@ struct Added {
 
 static ADDED: RwLock<Vec<Added>> = RwLock::new(Vec::new());
 
-/// While it lives, no other thread uses the list. A fork that is made meanwhile can use it in both processes once this has been dropped in each:
-/// a lock that another thread held would stay locked in the new process, where that thread is not.
+/// While it lives, no other thread uses the list. A fork that is made meanwhile can use it in both
+/// processes once this has been dropped in each: a lock that another thread held would stay locked
+/// in the new process, where that thread is not.
 #[cfg(not(target_family = "wasm"))]
 pub fn hold() -> impl Drop {
     ADDED.write().unwrap_or_else(PoisonError::into_inner)

@@ -1,11 +1,13 @@
 //! The safe face of the congestion-control algorithms in cc/algs, compiled from C by build.rs.
 //!
-//! [`find`] gives an [`Algorithm`] by name; [`Algorithm::start`] gives the [`Controller`] of one flow, whose methods are the hooks of
-//! cc/include/pp_cc.h in the order in which Linux calls those of the same names. An algorithm writes `pacing_rate`, `cwnd`, `cwnd_cnt`,
-//! `ssthresh`, `app_limited`, `pacing` and `tso_segs_goal` of the [`Flow`] it is given, and its own state; nothing else, and it keeps no pointer.
+//! [`find`] gives an [`Algorithm`] by name; [`Algorithm::start`] gives the [`Controller`] of one
+//! flow, whose methods are the hooks of cc/include/pp_cc.h in the order in which Linux calls those
+//! of the same names. An algorithm writes `pacing_rate`, `cwnd`, `cwnd_cnt`, `ssthresh`,
+//! `app_limited`, `pacing` and `tso_segs_goal` of the [`Flow`] it is given, and its own state;
+//! nothing else, and it keeps no pointer.
 //!
-//! The C side is trusted to keep that contract; everything a caller can pass is safe: views are bounded by construction and a missing
-//! hook does what pp_cc.h says.
+//! The C side is trusted to keep that contract; everything a caller can pass is safe: views are
+//! bounded by construction and a missing hook does what pp_cc.h says.
 //!
 //! # Adding an algorithm
 //!
@@ -52,7 +54,8 @@ pub mod flags {
     pub const COUPLED: u32 = 1;
     /// Sets the pacing rate itself.
     pub const PACES: u32 = 2;
-    /// Negotiates ECN whatever `tcp_ecn` says, and sends every packet as ECT (Linux: `TCP_CONG_NEEDS_ECN`).
+    /// Negotiates ECN whatever `tcp_ecn` says, and sends every packet as ECT (Linux:
+    /// `TCP_CONG_NEEDS_ECN`).
     pub const NEEDS_ECN: u32 = 4;
     /// Replaces the transport's window rules by `cong_control`.
     pub const SEES_SAMPLES: u32 = 8;
@@ -112,7 +115,8 @@ pub struct AlgorithmInfo {
     pub aliases: &'static str,
 }
 
-/// The text in an array of the C side, whose files are ASCII; texts of others were checked when they were added.
+/// The text in an array of the C side, whose files are ASCII; texts of others were checked when
+/// they were added.
 fn text(chars: &'static [c_char]) -> &'static str {
     try_text(chars).expect("the C side's texts are UTF-8")
 }
@@ -165,7 +169,8 @@ impl Algorithm {
         self.0.flags & custom::CUSTOM != 0
     }
 
-    /// Whether runs that differ in nothing but their random numbers differ by this algorithm: it draws, or sees what was drawn.
+    /// Whether runs that differ in nothing but their random numbers differ by this algorithm: it
+    /// draws, or sees what was drawn.
     pub const fn draws(self) -> bool {
         self.0.flags & (flags::DRAWS | flags::SEES_STAMPS) != 0
     }
@@ -175,7 +180,8 @@ impl Algorithm {
         self.0.priv_bytes as usize
     }
 
-    /// A controller for one flow; the transport calls [`Controller::init`] once the flow is established.
+    /// A controller for one flow; the transport calls [`Controller::init`] once the flow is
+    /// established.
     pub const fn start(self) -> Controller {
         Controller { ops: self.0, private: [0; PRIV_WORDS] }
     }
@@ -258,7 +264,8 @@ macro_rules! hook {
         pub fn $name(&mut self, flow: &mut Flow, siblings: Option<&Siblings> $(, $arg: $ty)*) {
             if let Some(hook) = self.ops.$name {
                 let mut ctx = self.ctx(flow, siblings);
-                // SAFETY: the pointers in `ctx` are valid for the call, which keeps none of them; layouts are asserted by build.rs.
+                // SAFETY: the pointers in `ctx` are valid for the call, which keeps none of them;
+                // layouts are asserted by build.rs.
                 custom::call(self.ops, const { custom::number(stringify!($name)) }, || unsafe { hook(&raw mut ctx $(, $pass)*) })
             }
         }
@@ -305,7 +312,8 @@ impl Controller {
         set_state(state: CaState => u32::from(state as u8))
     }
     hook! {
-        /// Tells of `event` (Linux: `tcp_ca_event`); [`Event::TxStart`] comes just before the segment leaves.
+        /// Tells of `event` (Linux: `tcp_ca_event`); [`Event::TxStart`] comes just before the
+        /// segment leaves.
         cwnd_event(event: Event => event as u32)
     }
     hook! {
@@ -313,8 +321,8 @@ impl Controller {
         in_ack_event(flags: u32 => flags)
     }
     hook! {
-        /// An ACK newly acknowledged or sacked segments; rely on `rtt_us`, `pkts_acked` (which counts the cumulatively acknowledged alone) and `prior_delivered` of
-        /// `sample` alone.
+        /// An ACK newly acknowledged or sacked segments; rely on `rtt_us`, `pkts_acked` (which
+        /// counts the cumulatively acknowledged alone) and `prior_delivered` of `sample` alone.
         pkts_acked(sample: &Sample => ptr::from_ref(sample))
     }
     hook_with_result! {
@@ -322,7 +330,8 @@ impl Controller {
         undo_cwnd or (|flow: &Flow| flow.cwnd.max(flow.prior_cwnd))
     }
     hook! {
-        /// An ACK was taken in: replaces the transport's window rules. `ack` is its number, `ack_flags` has bits of [`ack_flags`].
+        /// An ACK was taken in: replaces the transport's window rules. `ack` is its number,
+        /// `ack_flags` has bits of [`ack_flags`].
         cong_control(ack: u32 => ack, ack_flags: u32 => ack_flags, sample: &Sample => ptr::from_ref(sample))
     }
     hook_with_result! {

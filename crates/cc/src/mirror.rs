@@ -1,7 +1,8 @@
 //! The structures of cc/include/pp_cc.h as Rust sees them; that file documents every field.
 //!
-//! build.rs includes this module too and has the C compiler assert size, place and width of every field. What an algorithm may write is a
-//! plain integer here; `bool` and [`CaState`] stand only where the C side reads.
+//! build.rs includes this module too and has the C compiler assert size, place and width of every
+//! field. What an algorithm may write is a plain integer here; `bool` and [`CaState`] stand only
+//! where the C side reads.
 
 use std::ffi::{c_char, c_void};
 use std::fmt;
@@ -24,11 +25,13 @@ pub enum CaState {
     Open = 0,
     /// SACKs or duplicate ACKs came, too few to prove a loss (Linux: `TCP_CA_Disorder`).
     Disorder = 1,
-    /// The window is being reduced for an ECN mark (RFC 3168 section 6.1.2), or as the algorithm asked (Linux: `TCP_CA_CWR`).
+    /// The window is being reduced for an ECN mark (RFC 3168 section 6.1.2), or as the algorithm
+    /// asked (Linux: `TCP_CA_CWR`).
     Cwr = 2,
     /// Fast recovery (RFC 5681 section 3.2, RFC 6675 section 5; Linux: `TCP_CA_Recovery`).
     Recovery = 3,
-    /// A retransmission timeout came; until what was in the network then is acknowledged (Linux: `TCP_CA_Loss`).
+    /// A retransmission timeout came; until what was in the network then is acknowledged (Linux:
+    /// `TCP_CA_Loss`).
     Loss = 4,
 }
 
@@ -44,16 +47,19 @@ pub enum Event {
     CompleteCwr = 2,
     /// Retransmission timeout.
     Loss = 3,
-    /// A packet came with ECT and without CE; only algorithms with `flags::NEEDS_ECN` are told (Linux: `CA_EVENT_ECN_NO_CE`).
+    /// A packet came with ECT and without CE; only algorithms with `flags::NEEDS_ECN` are told
+    /// (Linux: `CA_EVENT_ECN_NO_CE`).
     EcnNoCe = 4,
-    /// A packet came with CE; only algorithms with `flags::NEEDS_ECN` are told (Linux: `CA_EVENT_ECN_IS_CE`).
+    /// A packet came with CE; only algorithms with `flags::NEEDS_ECN` are told (Linux:
+    /// `CA_EVENT_ECN_IS_CE`).
     EcnIsCe = 5,
 }
 
 /// Declares the bits of [`Flow::compat`].
 macro_rules! compat {
     ($($(#[doc = $meaning:literal])+ $name:ident = $bit:literal;)+) => {
-        /// Bits of [`Flow::compat`]: what an algorithm computes otherwise than the paper and Linux 6.12, one property each.
+        /// Bits of [`Flow::compat`]: what an algorithm computes otherwise than the paper and Linux
+        /// 6.12, one property each.
         pub mod compat {
             $($(#[doc = $meaning])+ pub const $name: u32 = $bit;)+
 
@@ -109,48 +115,59 @@ macro_rules! mirror {
 }
 
 mirror! {
-    /// One flow or subflow. A transport keeps this as the master copy of its window, so that a hook copies nothing.
+    /// One flow or subflow. A transport keeps this as the master copy of its window, so that a hook
+    /// copies nothing.
     #[derive(Clone, Debug)]
     pub struct Flow as "pp_flow" in FLOW {
         /// Time of the call, ns (Linux: `tcp_mstamp`, in microseconds there).
         pub now_ns: u64,
-        /// Bytes per second (Linux: `sk_pacing_rate`). An algorithm with `flags::PACES` writes it, otherwise the transport does.
+        /// Bytes per second (Linux: `sk_pacing_rate`). An algorithm with `flags::PACES` writes it,
+        /// otherwise the transport does.
         pub pacing_rate: u64,
-        /// Upper bound of `pacing_rate`, bytes per second; `u64::MAX`: none (Linux: `sk_max_pacing_rate`).
+        /// Upper bound of `pacing_rate`, bytes per second; `u64::MAX`: none (Linux:
+        /// `sk_max_pacing_rate`).
         pub max_pacing_rate: u64,
-        /// When a segment was last acknowledged or sacked for the first time, ns (Linux: `delivered_mstamp`).
+        /// When a segment was last acknowledged or sacked for the first time, ns (Linux:
+        /// `delivered_mstamp`).
         pub delivered_ns: u64,
         /// When data was last sent, before the segment that leaves now, ns (Linux: `lsndtime`).
         pub last_sent_ns: u64,
         /// Payload acknowledged since the connection began, bytes (Linux: `bytes_acked`).
         pub bytes_acked: u64,
-        /// When pacing lets the next segment leave, ns; in the past: at once (Linux: `tcp_wstamp_ns`).
+        /// When pacing lets the next segment leave, ns; in the past: at once (Linux:
+        /// `tcp_wstamp_ns`).
         pub next_send_ns: u64,
         /// Congestion window, segments; algorithms write it (Linux: `snd_cwnd`).
         pub cwnd: u32,
-        /// Segments acknowledged toward the next increase of `cwnd`; algorithms write it (Linux: `snd_cwnd_cnt`).
+        /// Segments acknowledged toward the next increase of `cwnd`; algorithms write it (Linux:
+        /// `snd_cwnd_cnt`).
         pub cwnd_cnt: u32,
         /// Upper bound of `cwnd`, segments (Linux: `snd_cwnd_clamp`).
         pub cwnd_clamp: u32,
-        /// Slow-start threshold, segments; algorithms write it. [`SSTHRESH_INFINITE`] at first (Linux: `snd_ssthresh`).
+        /// Slow-start threshold, segments; algorithms write it. [`SSTHRESH_INFINITE`] at first
+        /// (Linux: `snd_ssthresh`).
         pub ssthresh: u32,
         /// `cwnd` before the reduction in progress, segments (Linux: `prior_cwnd`).
         pub prior_cwnd: u32,
         /// Payload of a full segment, bytes (Linux: `mss_cache`).
         pub mss: u32,
-        /// Smoothed RTT, microseconds << 3; 0 before the first sample (Linux: `srtt_us`; RFC 6298 section 2).
+        /// Smoothed RTT, microseconds << 3; 0 before the first sample (Linux: `srtt_us`;
+        /// RFC 6298 section 2).
         pub srtt_us: u32,
         /// Mean deviation of the RTT, microseconds << 2 (Linux: `mdev_us`).
         pub mdev_us: u32,
-        /// Windowed minimum of the RTT, microseconds; `u32::MAX` before the first sample (Linux: `tcp_min_rtt`).
+        /// Windowed minimum of the RTT, microseconds; `u32::MAX` before the first sample (Linux:
+        /// `tcp_min_rtt`).
         pub min_rtt_us: u32,
-        /// Segments in the network: the pipe of RFC 6675 section 4 (Linux: `tcp_packets_in_flight`).
+        /// Segments in the network: the pipe of RFC 6675 section 4 (Linux:
+        /// `tcp_packets_in_flight`).
         pub in_flight: u32,
         /// Segments sent and not cumulatively acknowledged (Linux: `packets_out`).
         pub packets_out: u32,
         /// Most `packets_out` of the last window, segments (Linux: `max_packets_out`).
         pub max_packets_out: u32,
-        /// Segments delivered since the connection began, the SYN among them; wraps (Linux: `delivered`).
+        /// Segments delivered since the connection began, the SYN among them; wraps (Linux:
+        /// `delivered`).
         pub delivered: u32,
         /// Segments delivered by ACKs with ECE; wraps (Linux: `delivered_ce`).
         pub delivered_ce: u32,
@@ -162,27 +179,35 @@ mirror! {
         pub snd_nxt: u32,
         /// End of the data accepted for sending, as a sequence number; wraps (Linux: `write_seq`).
         pub write_seq: u32,
-        /// `delivered + in_flight` when the application last had nothing to send; 0: not limited. Algorithms may write it.
+        /// `delivered + in_flight` when the application last had nothing to send; 0: not limited.
+        /// Algorithms may write it.
         pub app_limited: u32,
-        /// By how many segments packets may be late before they count as lost (Linux: `reordering`).
+        /// By how many segments packets may be late before they count as lost (Linux:
+        /// `reordering`).
         pub reordering: u32,
-        /// TSval of the peer's last ACK, ticks of its clock; 0: none yet (RFC 7323 section 3; Linux: `rcv_tsval`).
+        /// TSval of the peer's last ACK, ticks of its clock; 0: none yet (RFC 7323 section 3;
+        /// Linux: `rcv_tsval`).
         pub ts_peer: u32,
-        /// TSecr of the peer's last ACK, ms of `now_ns`; wraps (RFC 7323 section 3; Linux: `rcv_tsecr`).
+        /// TSecr of the peer's last ACK, ms of `now_ns`; wraps (RFC 7323 section 3; Linux:
+        /// `rcv_tsecr`).
         pub ts_echo: u32,
         /// In [`CaState`]; the hook `set_state` still sees the old one (Linux: `icsk_ca_state`).
         pub ca_state: CaState,
-        /// `cwnd`, not the application, limited the last window of sending (Linux: `is_cwnd_limited`).
+        /// `cwnd`, not the application, limited the last window of sending (Linux:
+        /// `is_cwnd_limited`).
         pub cwnd_limited: bool,
         /// Both ends agreed to ECN in the handshake (RFC 3168 section 6.1.1; Linux: `TCP_ECN_OK`).
         pub ecn_ok: bool,
         /// The three-way handshake is complete.
         pub established: bool,
-        /// 1: the algorithm asks for pacing, which only an algorithm writes (Linux: `sk_pacing_status`).
+        /// 1: the algorithm asks for pacing, which only an algorithm writes (Linux:
+        /// `sk_pacing_status`).
         pub pacing: u8,
-        /// Segments that the algorithm wants in one burst, which only an algorithm writes; 0: the transport's rule.
+        /// Segments that the algorithm wants in one burst, which only an algorithm writes; 0: the
+        /// transport's rule.
         pub tso_segs_goal: u8,
-        /// 1, set in `cong_avoid` by an algorithm with `flags::REDUCES`: the transport enters [`CaState::Cwr`] and asks `ssthresh`.
+        /// 1, set in `cong_avoid` by an algorithm with `flags::REDUCES`: the transport enters
+        /// [`CaState::Cwr`] and asks `ssthresh`.
         pub reduce: u8,
         /// Padding, 0.
         pub reserved: u8,
@@ -197,32 +222,41 @@ mirror! {
     /// What one ACK delivered.
     #[derive(Clone, Debug, Default)]
     pub struct Sample as "pp_sample" in SAMPLE {
-        /// Start of the delivery interval, ns (Linux: `rate_sample.prior_mstamp`, in microseconds there).
+        /// Start of the delivery interval, ns (Linux: `rate_sample.prior_mstamp`, in microseconds
+        /// there).
         pub prior_ns: u64,
-        /// Length of the delivery interval, microseconds; negative: no valid sample (Linux: `interval_us`).
+        /// Length of the delivery interval, microseconds; negative: no valid sample (Linux:
+        /// `interval_us`).
         pub interval_us: i64,
-        /// RTT of the last segment that this ACK covers, microseconds; negative: none (Linux: `ack_sample.rtt_us`).
+        /// RTT of the last segment that this ACK covers, microseconds; negative: none (Linux:
+        /// `ack_sample.rtt_us`).
         pub rtt_us: i64,
-        /// [`Flow::delivered`] when the most recently sent of the segments delivered was sent (Linux: `prior_delivered`).
+        /// [`Flow::delivered`] when the most recently sent of the segments delivered was sent
+        /// (Linux: `prior_delivered`).
         pub prior_delivered: u32,
-        /// Segments delivered over the interval; negative: no valid sample (Linux: `rate_sample.delivered`).
+        /// Segments delivered over the interval; negative: no valid sample (Linux:
+        /// `rate_sample.delivered`).
         pub delivered: i32,
         /// Segments that this ACK marked lost (Linux: `losses`).
         pub losses: i32,
-        /// Segments that this ACK acknowledged or sacked for the first time (Linux: `acked_sacked`).
+        /// Segments that this ACK acknowledged or sacked for the first time (Linux:
+        /// `acked_sacked`).
         pub acked_sacked: u32,
-        /// Segments that this ACK acknowledged cumulatively, sacked before or not, for the hook `pkts_acked` alone (Linux: `ack_sample.pkts_acked`,
-        /// which its `tcp_clean_rtx_queue` counts).
+        /// Segments that this ACK acknowledged cumulatively, sacked before or not, for the hook
+        /// `pkts_acked` alone (Linux: `ack_sample.pkts_acked`, which its `tcp_clean_rtx_queue`
+        /// counts).
         pub pkts_acked: u32,
         /// [`Flow::in_flight`] before this ACK, segments (Linux: `prior_in_flight`).
         pub prior_in_flight: u32,
-        /// End of the most recently sent of the segments delivered, as a sequence number (Linux: `last_end_seq`).
+        /// End of the most recently sent of the segments delivered, as a sequence number (Linux:
+        /// `last_end_seq`).
         pub last_end_seq: u32,
         /// That segment was sent while [`Flow::app_limited`] was set (Linux: `is_app_limited`).
         pub is_app_limited: bool,
         /// That segment had been retransmitted (Linux: `is_retrans`).
         pub is_retrans: bool,
-        /// The ACK covers a single short segment, so the receiver may have delayed it (Linux: `is_ack_delayed`).
+        /// The ACK covers a single short segment, so the receiver may have delayed it (Linux:
+        /// `is_ack_delayed`).
         pub is_ack_delayed: bool,
         /// The ACK carries ECE (RFC 3168 section 6.1.3).
         pub is_ece: bool,
@@ -237,7 +271,8 @@ mirror! {
         pub bytes_since_loss: u64,
         /// Bytes acknowledged between its last two losses: OLIA's `l_1`; 0 before the first loss.
         pub bytes_between_losses: u64,
-        /// [`Controller::private_word`](crate::Controller::private_word): the first 8 bytes of its algorithm's state.
+        /// [`Controller::private_word`](crate::Controller::private_word): the first 8 bytes of its
+        /// algorithm's state.
         pub priv_word: u64,
         /// [`Flow::cwnd`], segments.
         pub cwnd: u32,
@@ -251,7 +286,8 @@ mirror! {
         pub ca_state: CaState,
         /// `ca_state` is Recovery or Loss.
         pub in_recovery: bool,
-        /// It is established, can send and has an RTT sample; algorithms leave the others out of their sums.
+        /// It is established, can send and has an RTT sample; algorithms leave the others out of
+        /// their sums.
         pub usable: bool,
         /// Padding, 0.
         pub reserved: [u8; 5],
@@ -318,7 +354,8 @@ pub(crate) const LAYOUTS: &[(&str, usize, &[Field])] = &[FLOW, SAMPLE, SIBLING, 
 pub(crate) const WITH_POINTERS: &[&str] = &[CTX.0, OPS.0];
 
 impl Flow {
-    /// A flow before its first RTT sample: nothing sent, no loss seen, no bound on window or pacing.
+    /// A flow before its first RTT sample: nothing sent, no loss seen, no bound on window or
+    /// pacing.
     pub const fn new(cwnd: u32, mss: u32) -> Self {
         Self {
             now_ns: 0,

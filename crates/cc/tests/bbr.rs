@@ -26,7 +26,8 @@ impl Rounds {
         Self { flow, controller, rtt_us, losses: 0 }
     }
 
-    /// A round in which `delivered` segments arrive at an even rate; the ACK acknowledges the last few of them.
+    /// A round in which `delivered` segments arrive at an even rate; the ACK acknowledges the last
+    /// few of them.
     fn round(&mut self, delivered: u32) {
         let flow = &mut self.flow;
         let prior_delivered = flow.delivered;
@@ -70,7 +71,8 @@ impl Rounds {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
-    /// Section 4.1.1.3: never more than the largest rate of the last ten rounds, never less than the last one; an old maximum is forgotten.
+    /// Section 4.1.1.3: never more than the largest rate of the last ten rounds, never less than
+    /// the last one; an old maximum is forgotten.
     #[test]
     fn the_bandwidth_is_the_largest_of_ten_rounds(rounds in prop::collection::vec(20_u32..2000, 15..120), rtt_us in 2_000_u32..300_000) {
         let mut path = Rounds::new("bbr", rtt_us);
@@ -83,7 +85,8 @@ proptest! {
         }
     }
 
-    /// Sections 4.2.1, 4.2.3 and 4.3.4: on a steady path the gains are those of the cycle, in their order, and the window is two BDPs and the bursts.
+    /// Sections 4.2.1, 4.2.3 and 4.3.4: on a steady path the gains are those of the cycle, in their
+    /// order, and the window is two BDPs and the bursts.
     #[test]
     fn a_steady_path_is_probed_in_cycles(delivered in 100_u32..20_000, rtt_us in 2_000_u32..300_000, random: u32) {
         let mut path = Rounds::new("bbr", rtt_us);
@@ -109,13 +112,15 @@ proptest! {
         let gains: Vec<_> = gains.into_iter().map(|gain| named(gain).unwrap_or(gain)).collect();
         prop_assert!(gains.iter().all(|&gain| named(gain).is_some()), "{gains:?}");
         for pair in gains.windows(2) {
-            // What is probed for is then given back; more than a round of probing is possible, since the flight must grow first.
+            // What is probed for is then given back; more than a round of probing is possible,
+            // since the flight must grow first.
             prop_assert!(pair[0] != 1.25 || pair[1] != 1.0, "{gains:?}");
             prop_assert!(pair[0] != 1.0 || pair[1] != 0.75, "{gains:?}");
         }
     }
 
-    /// draft-ietf-ccwg-bbr-06, 5.5.10: a path that loses a part of what is probed with gets a bound that its flow keeps to; a path that loses nothing gets none.
+    /// draft-ietf-ccwg-bbr-06, 5.5.10: a path that loses a part of what is probed with gets a bound
+    /// that its flow keeps to; a path that loses nothing gets none.
     #[test]
     fn version_3_keeps_to_what_a_path_holds(delivered in 100_u32..5_000, rtt_us in 2_000_u32..30_000, random: u32) {
         // All of it takes less than the five seconds after which the path's bare RTT is looked for.
@@ -149,7 +154,8 @@ proptest! {
         prop_assert!(path.flow.cwnd >= delivered * 7 / 10 - 1, "{} of {delivered}", path.flow.cwnd);
     }
 
-    /// Section 4.3.2: each round of Startup may send twice what the last one delivered, and it ends only when the rate no longer grows.
+    /// Section 4.3.2: each round of Startup may send twice what the last one delivered, and it ends
+    /// only when the rate no longer grows.
     #[test]
     fn startup_doubles_until_the_rate_no_longer_grows(name in prop_oneof![Just("bbr"), Just("bbr3"), Just("cmpbbr")], doublings in 1_u32..8, rtt_us in 2_000_u32..300_000) {
         let mut path = Rounds::new(name, rtt_us);

@@ -3,7 +3,8 @@
 use polypath_cc as cc;
 use proptest::prelude::*;
 
-/// A flow in congestion avoidance on a path of which the least RTT is known, and whose round ends with the next acknowledged segment.
+/// A flow in congestion avoidance on a path of which the least RTT is known, and whose round ends
+/// with the next acknowledged segment.
 struct Round {
     flow: cc::Flow,
     controller: cc::Controller,
@@ -57,7 +58,8 @@ fn is_near_whole(x: f64) -> bool {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
-    /// Brakmo and Peterson 1995, section III B: within alpha and beta segments beyond what the path holds the window rests.
+    /// Brakmo and Peterson 1995, section III B: within alpha and beta segments beyond what the path
+    /// holds the window rests.
     #[test]
     fn vegas_keeps_two_to_four_segments_queued((cwnd, base_us, times) in paths()) {
         let rtt_us = (f64::from(base_us) * times) as u32;
@@ -96,7 +98,8 @@ proptest! {
         prop_assert_eq!(round.ssthresh(), want.max(2), "{} queued", queued);
     }
 
-    /// Liu, Basar and Srikant 2008, section 3: alpha = k1 / (k2 + da) and beta = k3 + k4 da between their bounds.
+    /// Liu, Basar and Srikant 2008, section 3: alpha = k1 / (k2 + da) and beta = k3 + k4 da between
+    /// their bounds.
     #[test]
     fn illinois_grows_and_shrinks_by_its_curves(cwnd in 15_u32..5_000, base_us in 500_u32..300_000, dm_us in 1_000_u32..500_000, share in 0.0_f64..1.0) {
         let da_us = (f64::from(dm_us) * share) as u32;
@@ -124,7 +127,8 @@ proptest! {
         let got = f64::from(round.ssthresh());
         prop_assert!((got - want).abs() <= f64::from(cwnd) / 64.0 + 1.0, "{got} for {want}, beta {beta}");
 
-        // The first judged round was at the largest delay, so a low one leaves alpha at its least until five of them were seen.
+        // The first judged round was at the largest delay, so a low one leaves alpha at its least
+        // until five of them were seen.
         prop_assume!(da > d1);
         let k1 = (dm - d1) * low * high / (high - low);
         let k2 = (dm - d1) * low / (high - low) - d1;
@@ -141,7 +145,8 @@ proptest! {
         prop_assert!((f64::from(acked) - want).abs() <= want * precision * 1.1 + 2.0, "{acked} for {want}, alpha {alpha}");
     }
 
-    /// Baiocchi, Castellani and Vacirca 2007, section 2: Q = cwnd (rtt - base) / rtt is drained above 80, and a loss takes Q, an eighth at least, half at most.
+    /// Baiocchi, Castellani and Vacirca 2007, section 2: Q = cwnd (rtt - base) / rtt is drained
+    /// above 80, and a loss takes Q, an eighth at least, half at most.
     #[test]
     fn yeah_drains_its_queue((cwnd, base_us, times) in paths()) {
         let rtt_us = (f64::from(base_us) * times) as u32;
@@ -155,7 +160,8 @@ proptest! {
         prop_assert_eq!(round.ssthresh(), (got - cut).max(2));
     }
 
-    /// Brakmo 2010: at a steady RTT the ideal window is what a round trip delivers; beyond it and ten segments 30 % of the excess go.
+    /// Brakmo 2010: at a steady RTT the ideal window is what a round trip delivers; beyond it and
+    /// ten segments 30 % of the excess go.
     #[test]
     fn nv_shrinks_toward_what_is_delivered(delivered in 2_u32..5_000, excess in 3_u32..20_000, rtt_us in 200_u32..400_000) {
         let mut flow = cc::Flow::new(delivered + 11 + excess, 1448);
@@ -178,7 +184,8 @@ proptest! {
         prop_assert!(flow.ssthresh.abs_diff(delivered + 10) <= 1, "{}", flow.ssthresh);
     }
 
-    /// What Linux's choices make of LP where the clocks are 2^29 ms or more apart, as those of seven in eight connections: Reno, whatever the delay.
+    /// What Linux's choices make of LP where the clocks are 2^29 ms or more apart, as those of
+    /// seven in eight connections: Reno, whatever the delay.
     #[test]
     fn lp_is_reno_where_clocks_are_far_apart(ahead in (1_u32 << 29) + 100_000..0xf000_0000, delays in prop::collection::vec(1_u32..2_000, 10..200)) {
         let mut flow = cc::Flow::new(10, 1448);
@@ -188,7 +195,8 @@ proptest! {
         let (mut lp, mut reno) = (cc::find("lp").expect("a known algorithm").start(), cc::find("reno").expect("a known algorithm").start());
         lp.init(&mut flow, None);
         for (step, &delay) in delays.iter().enumerate() {
-            // The next segment leaves when the slowest before has arrived, so the peer's clock goes no faster than ours.
+            // The next segment leaves when the slowest before has arrived, so the peer's clock goes
+            // no faster than ours.
             let sent_ms = 3_000 * (step as u32 + 1);
             flow.ts_echo = sent_ms;
             flow.ts_peer = ahead + 2_700 * (step as u32 + 1) + delay / 10;

@@ -1,4 +1,5 @@
-//! The integer arithmetic of the algorithms against the papers' formulas in floating point, over random connections.
+//! The integer arithmetic of the algorithms against the papers' formulas in floating point, over
+//! random connections.
 
 use polypath_cc as cc;
 use proptest::prelude::*;
@@ -45,7 +46,8 @@ fn connection(paths: &[Path]) -> (cc::Flow, cc::Siblings) {
     (flow, siblings)
 }
 
-/// Segments that must be acknowledged, one at a time, until the window changes; negative if it then shrinks. Gives up at `limit`.
+/// Segments that must be acknowledged, one at a time, until the window changes; negative if it then
+/// shrinks. Gives up at `limit`.
 fn segments_per_step(name: &str, paths: &[Path], limit: u32) -> Option<i64> {
     let (mut flow, siblings) = connection(paths);
     let mut controller = cc::find(name).expect("a known algorithm").start();
@@ -59,7 +61,8 @@ fn segments_per_step(name: &str, paths: &[Path], limit: u32) -> Option<i64> {
     None
 }
 
-/// What LIA's file says of the segments per increase, in its whole numbers, for two subflows of which the first one is asked for.
+/// What LIA's file says of the segments per increase, in its whole numbers, for two subflows of
+/// which the first one is asked for.
 fn lia_segments(cwnd: u32, srtt_us: u32, other_cwnd: u32, other_srtt_us: u32, mss: u32) -> u32 {
     let rated = |cwnd: u32, srtt_us: u32| {
         let (srtt, mss) = (u64::from(srtt_us | 7), u64::from(mss));
@@ -74,7 +77,8 @@ fn lia_segments(cwnd: u32, srtt_us: u32, other_cwnd: u32, other_srtt_us: u32, ms
 
 const LIMIT: u32 = 2_000_000;
 
-/// Whether `got` is what a continuous count of `want` segments gives, rounded, at a relative precision of 1/1024 a ratio.
+/// Whether `got` is what a continuous count of `want` segments gives, rounded, at a relative
+/// precision of 1/1024 a ratio.
 fn agrees(got: Option<i64>, want: f64, precision: f64) -> bool {
     match got {
         Some(got) => (got as f64 - want).abs() <= want.abs() * precision + 1.0,
@@ -97,7 +101,8 @@ proptest! {
         prop_assert!(agrees(got, want, 0.01), "{got:?} for {want}");
     }
 
-    /// On two subflows most calls are answered by a comparison instead of the formula: they must be the calls in which nothing happens.
+    /// On two subflows most calls are answered by a comparison instead of the formula: they must be
+    /// the calls in which nothing happens.
     #[test]
     fn lia_takes_the_short_way_only_where_it_leads_to_the_same(
         own in (2_u32..5_000, 500_u32..400_000),
@@ -144,7 +149,8 @@ proptest! {
         prop_assert!((got - want).abs() <= cwnd * 0.002 + 1.0, "{got} for {want}");
     }
 
-    /// CoNEXT 2012, section IV: without the exchange term, which the vectors pin down, the increase is Kelly and Voice's.
+    /// CoNEXT 2012, section IV: without the exchange term, which the vectors pin down, the increase
+    /// is Kelly and Voice's.
     #[test]
     fn olia_increases_as_its_paper_says(paths in paths()) {
         let (own, sum) = (paths[0].rate(), paths.iter().map(|p| p.rate()).sum::<f64>());
@@ -170,7 +176,8 @@ proptest! {
         prop_assert!(agrees(got, want, 0.15), "{got:?} for {want}");
     }
 
-    /// RFC 9438 section 4.2: in rounds of one window each the window follows the curve, and never grows faster than by half a round.
+    /// RFC 9438 section 4.2: in rounds of one window each the window follows the curve, and never
+    /// grows faster than by half a round.
     #[test]
     fn cubic_follows_its_curve(w_max in 200_u32..5_000, rtt_ms in 20_u64..200) {
         let mut flow = cc::Flow::new(w_max, 1448);

@@ -1,4 +1,5 @@
-//! The algorithms for long fast paths, and those that measure rates, against the formulas of their papers in floating point.
+//! The algorithms for long fast paths, and those that measure rates, against the formulas of their
+//! papers in floating point.
 
 use polypath_cc as cc;
 use proptest::prelude::*;
@@ -73,7 +74,8 @@ fn highspeed_a(w: f64) -> f64 {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
-    /// Kelly 2003: from one loss to the next it takes log(1 - b) / log(1 - a) round trips, 13.4, at every window.
+    /// Kelly 2003: from one loss to the next it takes log(1 - b) / log(1 - a) round trips, 13.4, at
+    /// every window.
     #[test]
     fn scalable_recovers_in_as_many_round_trips_at_every_window(cwnd in 1_000_u32..100_000) {
         let mut run = Run::new("scalable", cwnd, 50_000);
@@ -82,7 +84,8 @@ proptest! {
         prop_assert!((12..=14).contains(&rounds), "{rounds} round trips");
     }
 
-    /// RFC 3649: a(w) is the formula's, rounded up to a whole segment, and b(w) the formula's where a(w) is that.
+    /// RFC 3649: a(w) is the formula's, rounded up to a whole segment, and b(w) the formula's where
+    /// a(w) is that.
     #[test]
     fn highspeed_follows_its_response_function(cwnd in 39_u32..89_000) {
         let mut run = Run::new("highspeed", cwnd, 50_000);
@@ -98,11 +101,13 @@ proptest! {
         prop_assert!((left - want).abs() <= rounding, "{left} for {want} at {row_end}");
     }
 
-    /// Caini and Firrincieli 2004: in the same time the window grows as that of a Reno flow with an RTT of 25 ms, by rho^2 segments a round trip.
+    /// Caini and Firrincieli 2004: in the same time the window grows as that of a Reno flow with an
+    /// RTT of 25 ms, by rho^2 segments a round trip.
     #[test]
     fn hybla_grows_by_the_square_of_rho(rtt_us in 150_000_u32..800_000, share in 1.0..1.28) {
         let rho = f64::from(rtt_us / (25_000 / 8)) / 8.0;
-        // Of larger windows an ACK is less than a hundred parts of 128 of a segment, too coarse to compare.
+        // Of larger windows an ACK is less than a hundred parts of 128 of a segment, too coarse to
+        // compare.
         let cwnd = (rho * rho * share) as u32;
         let mut run = Run::new("hybla", cwnd, rtt_us);
         let gained = f64::from(run.round());
@@ -112,8 +117,8 @@ proptest! {
         prop_assert!(gained >= rho * rho * x.ln_1p() / x * 0.98 - 1.0, "{gained} for {}", rho * rho);
     }
 
-    /// Xu, Harfoush and Rhee 2004 with Linux's factors: a quarter of the way to the last window a round trip, at most 16 segments; twice that, since ACKs
-    /// are taken for delayed ones.
+    /// Xu, Harfoush and Rhee 2004 with Linux's factors: a quarter of the way to the last window a
+    /// round trip, at most 16 segments; twice that, since ACKs are taken for delayed ones.
     #[test]
     fn bic_searches_the_window_of_the_last_loss(cwnd in 100_u32..5_000) {
         let mut run = Run::new("bic", cwnd, 50_000);
@@ -126,14 +131,16 @@ proptest! {
             }
             window = before + f64::from(run.round());
             let most = 2.0 * (way / 4.0).min(16.0);
-            // Whole segments per increase: cwnd / step loses up to a part of step / cwnd, the mean per ACK a sixteenth; the way shortens meanwhile.
+            // Whole segments per increase: cwnd / step loses up to a part of step / cwnd, the mean
+            // per ACK a sixteenth; the way shortens meanwhile.
             prop_assert!(window - before <= most * (1.0 + 2.0 * most / before) + 2.0, "{} of {most}", window - before);
             prop_assert!(window - before >= most * 0.55 - 2.0, "{} of {most}", window - before);
         }
         prop_assert!(window > f64::from(cwnd) - 8.0);
     }
 
-    /// Grieco and Mascolo 2004: after a loss the window is what the rate of the ACKs fills at the least RTT.
+    /// Grieco and Mascolo 2004: after a loss the window is what the rate of the ACKs fills at the
+    /// least RTT.
     #[test]
     fn westwood_takes_the_window_that_its_rate_fills(rtt_us in 10_000_u32..300_000, segments_per_s in 500_u64..50_000) {
         let mut run = Run::new("westwood", 10, rtt_us);
@@ -149,7 +156,8 @@ proptest! {
         prop_assert_eq!(run.flow.cwnd, run.flow.ssthresh);
     }
 
-    /// draft-leith-tcp-htcp-06: alpha = 1 + 10 (D - 1) + ((D - 1) / 2)^2 at D seconds since the last loss, as beta is 1/2, times the RTT over 100 ms.
+    /// draft-leith-tcp-htcp-06: alpha = 1 + 10 (D - 1) + ((D - 1) / 2)^2 at D seconds since the
+    /// last loss, as beta is 1/2, times the RTT over 100 ms.
     #[test]
     fn htcp_grows_by_the_time_since_the_last_loss(since_ms in 1_500_u64..20_000, rtt_us in 40_000_u32..300_000) {
         let mut run = Run::new("htcp", 2_000, rtt_us);
@@ -176,7 +184,8 @@ proptest! {
     }
 }
 
-/// The least random number at which CDG backs off after the RTT rose in the first of its rounds by `slope_us`, out of 2^32.
+/// The least random number at which CDG backs off after the RTT rose in the first of its rounds by
+/// `slope_us`, out of 2^32.
 fn cdg_threshold(slope_us: u32) -> u64 {
     let backs_off = |random: u64| {
         let mut run = Run::new("cdg", 100, 20_000);
@@ -200,7 +209,8 @@ fn cdg_threshold(slope_us: u32) -> u64 {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
-    /// Hayes and Armitage 2011: the probability to back off is 1 - exp(-g / G), here of eight times the slope and with 42 per second.
+    /// Hayes and Armitage 2011: the probability to back off is 1 - exp(-g / G), here of eight times
+    /// the slope and with 42 per second.
     #[test]
     fn cdg_backs_off_with_its_probability(slope_us in 1_u32..60_000) {
         let stays = cdg_threshold(slope_us) as f64 / 4_294_967_296.0;

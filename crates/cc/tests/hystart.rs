@@ -4,8 +4,8 @@ use polypath_cc as cc;
 
 const MS: u64 = 1_000_000;
 
-/// Slow start over 20 Mbit/s and 40 ms: each window's ACKs, one for two segments, come as a train of 1.2 ms an ACK. The window at which the
-/// train of a round is found too long.
+/// Slow start over 20 Mbit/s and 40 ms: each window's ACKs, one for two segments, come as a train
+/// of 1.2 ms an ACK. The window at which the train of a round is found too long.
 fn leaves_at(compat: u32) -> u32 {
     let mut flow = cc::Flow::new(10, 1448);
     (flow.cwnd_limited, flow.established, flow.compat) = (true, true, compat);
@@ -33,10 +33,12 @@ fn leaves_at(compat: u32) -> u32 {
 
 #[test]
 fn rounds_that_begin_in_the_middle_of_a_train_end_slow_start_later() {
-    // Half an RTT is a train of 17 ACKs. Counted from the first ACK, the round of 40 segments has it.
+    // Half an RTT is a train of 17 ACKs. Counted from the first ACK, the round of 40 segments has
+    // it.
     let now = leaves_at(0);
     assert!((70..80).contains(&now), "left at {now}");
-    // Linux 5.4 counts from the ACK that brought the window to 16 segments: the same train falls into two rounds.
+    // Linux 5.4 counts from the ACK that brought the window to 16 segments: the same train falls
+    // into two rounds.
     let old = leaves_at(cc::compat::HYSTART_LATE_ROUNDS);
     assert!(old > 80, "left at {old}");
 }

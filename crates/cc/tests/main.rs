@@ -1,4 +1,5 @@
-//! The crate's tests from outside, as one program: each of its own would compile and link the crate's code again.
+//! The crate's tests from outside, as one program: each of its own would compile and link the
+//! crate's code again.
 
 mod bbr;
 mod delay;

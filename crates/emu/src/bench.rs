@@ -1,4 +1,5 @@
-//! How much the emulator carries and how exactly it delays, beside what the machine can do without it, in one run.
+//! How much the emulator carries and how exactly it delays, beside what the machine can do without
+//! it, in one run.
 
 use crate::lateness::Lateness;
 use crate::setup::{Namespaces, Workers, links};
@@ -45,7 +46,8 @@ struct Figures {
     plain: Capacity,
     through: Capacity,
     delay: DelayFigures,
-    /// Processor time of the emulator for each packet of one sender as fast as it can, ns; with what the receiving stack does meanwhile.
+    /// Processor time of the emulator for each packet of one sender as fast as it can, ns; with
+    /// what the receiving stack does meanwhile.
     cpu_ns_per_packet: f64,
     /// How the emulator saw it.
     directions: Vec<DirectionStatus>,

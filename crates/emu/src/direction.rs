@@ -1,8 +1,9 @@
 //! One direction of a link: its elements and the packets that are in it.
 //!
-//! It is cut into stages as the simulator's is (`polypath_link`): a packet's path through a stage is computed when it enters,
-//! and the next stage sees it at the time at which it should have left, however late somebody comes to move it on. Where a queue chooses what
-//! it sends next (CoDel, FQ-CoDel), the choice is made as of the time at which the transmitter became free.
+//! It is cut into stages as the simulator's is (`polypath_link`): a packet's path through a stage
+//! is computed when it enters, and the next stage sees it at the time at which it should have left,
+//! however late somebody comes to move it on. Where a queue chooses what it sends next (CoDel,
+//! FQ-CoDel), the choice is made as of the time at which the transmitter became free.
 
 use crate::frame_pool::{FramePool, FrameSlot};
 use crate::ip;
@@ -100,7 +101,8 @@ impl LinkDirection {
         None
     }
 
-    /// Moves on all packets that have come to the end of a stage by `now`; passes those that do not fit into the next one to `on_oversized`.
+    /// Moves on all packets that have come to the end of a stage by `now`; passes those that do not
+    /// fit into the next one to `on_oversized`.
     pub(crate) fn advance(&mut self, now: Instant, store: &mut FramePool, mut on_oversized: impl FnMut(Oversized)) {
         self.stages[0].send_until(now, store);
         for number in 1..self.stages.len() {
@@ -200,7 +202,8 @@ impl Stage {
         Self { packets: PipeStage::new(chain, blank), last: Instant::ZERO, icmp_origin, transmitter_free: Instant::ZERO }
     }
 
-    /// What becomes of a packet, and when it entered: stamps of two processors may be in the wrong order.
+    /// What becomes of a packet, and when it entered: stamps of two processors may be in the wrong
+    /// order.
     #[inline]
     fn transit(&mut self, at: Instant, meta: PacketMeta) -> (Verdict, Instant) {
         self.last = self.last.max(at);
@@ -224,7 +227,8 @@ impl Stage {
         let at = packet.leaves;
         self.send_until(at, store);
         if self.packets.hold(at, packet.meta, packet) {
-            // The emulator may have looked at a time after this packet's, so the transmitter may only then have become free.
+            // The emulator may have looked at a time after this packet's, so the transmitter may
+            // only then have become free.
             self.transmitter_free = self.transmitter_free.max(at);
             self.send(store);
         } else {

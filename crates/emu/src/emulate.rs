@@ -12,8 +12,8 @@ use std::path::Path;
 /// Between two versions of the status file.
 const REPORT: Duration = Duration::from_millis(250);
 
-/// Builds the network, carries its links until SIGTERM, SIGINT or SIGHUP comes, and takes the names of its namespaces away. To be called
-/// where no other threads run, which would get the signals.
+/// Builds the network, carries its links until SIGTERM, SIGINT or SIGHUP comes, and takes the names
+/// of its namespaces away. To be called where no other threads run, which would get the signals.
 pub fn emulate(spec: &Spec) -> Result<(), Error> {
     let signals = Signals::hold()?;
     if spec.with_parent {

@@ -1,7 +1,9 @@
-//! What the emulator has to know of a frame: length, Don't Fragment, whether it carries payload; and what it does to one: marks, answers,
-//! fragments, checksums that were left to a device. The formats are `polypath_wire`'s.
+//! What the emulator has to know of a frame: length, Don't Fragment, whether it carries payload;
+//! and what it does to one: marks, answers, fragments, checksums that were left to a device. The
+//! formats are `polypath_wire`'s.
 //!
-//! Frames begin with [`HEAD`] bytes of struct virtio_net_hdr, then Ethernet. Nothing here panics on any bytes.
+//! Frames begin with [`HEAD`] bytes of struct virtio_net_hdr, then Ethernet. Nothing here panics on
+//! any bytes.
 
 use polypath_base::Bytes;
 use polypath_io::HEAD;
@@ -19,7 +21,8 @@ const IPV6: [u8; 2] = [0x86, 0xdd];
 const CE: u8 = 3;
 const VIRTIO_NEEDS_CHECKSUM: u8 = 1;
 
-/// What the elements see of a frame. What is neither IPv4 nor IPv6 (ARP) is a packet that cannot be split.
+/// What the elements see of a frame. What is neither IPv4 nor IPv6 (ARP) is a packet that cannot be
+/// split.
 #[inline]
 pub(crate) fn meta(frame: &[u8]) -> PacketMeta {
     if let Some(v4) = ipv4_packet(frame) {
@@ -56,11 +59,12 @@ pub(crate) fn mark(frame: &mut [u8]) {
     }
 }
 
-/// The frame that answers one that does not fit into `mtu` bytes, sent by the interface with the address `from`; none where no answer is
-/// allowed ([`icmpv4::fragmentation_needed`], [`icmpv6::packet_too_big`]), to what is not IP, and to IPv4 without an IPv4 address.
+/// The frame that answers one that does not fit into `mtu` bytes, sent by the interface with the
+/// address `from`; none where no answer is allowed ([`icmpv4::fragmentation_needed`],
+/// [`icmpv6::packet_too_big`]), to what is not IP, and to IPv4 without an IPv4 address.
 ///
-/// To IPv6 an interface without an IPv6 address answers in the name of the packet's destination, which lies behind it: senders look at the
-/// quoted packet, not at who answers.
+/// To IPv6 an interface without an IPv6 address answers in the name of the packet's destination,
+/// which lies behind it: senders look at the quoted packet, not at who answers.
 pub(crate) fn too_big(refused: &[u8], from: Option<IpAddr>, mtu: Bytes) -> Option<Vec<u8>> {
     // To many at once, on the layer below.
     if refused.get(HEAD).is_none_or(|first| first & 1 != 0) {
@@ -83,7 +87,8 @@ pub(crate) fn too_big(refused: &[u8], from: Option<IpAddr>, mtu: Bytes) -> Optio
     Some([&[0; HEAD][..], source, destination, &kind, &answer].concat())
 }
 
-/// The frames of the fragments of at most `mtu` bytes; none if it is no IPv4 packet or the MTU leaves no room for eight bytes.
+/// The frames of the fragments of at most `mtu` bytes; none if it is no IPv4 packet or the MTU
+/// leaves no room for eight bytes.
 pub(crate) fn fragment(frame: &[u8], mtu: Bytes) -> Option<Vec<Vec<u8>>> {
     let mut whole = frame.to_vec();
     complete_checksum(&mut whole);
@@ -120,13 +125,14 @@ fn ports(protocol: u8, payload: &[u8]) -> &[u8] {
     if matches!(protocol, tcp::PROTOCOL | udp::PROTOCOL) { payload.get(..4).unwrap_or_default() } else { &[] }
 }
 
-/// Whether there is more than the header of a TCP segment; of other protocols every packet counts as payload.
+/// Whether there is more than the header of a TCP segment; of other protocols every packet counts
+/// as payload.
 fn has_payload(protocol: u8, payload: &[u8]) -> bool {
     protocol != tcp::PROTOCOL || payload.get(12).is_none_or(|offset| payload.len() > usize::from(offset >> 4) * 4)
 }
 
-/// Computes a checksum that the sender left to its device, in place; the field holds the sum over the pseudo header (virtio 1.2 section
-/// 5.1.6.2).
+/// Computes a checksum that the sender left to its device, in place; the field holds the sum over
+/// the pseudo header (virtio 1.2 section 5.1.6.2).
 pub(crate) fn complete_checksum(frame: &mut [u8]) {
     if frame.len() < IP || frame[0] & VIRTIO_NEEDS_CHECKSUM == 0 {
         return;

@@ -2,7 +2,8 @@
 
 use polypath_base::Duration;
 
-/// Counts by size: each power of two of nanoseconds is divided into this many equal parts, so figures are right to 6 %.
+/// Counts by size: each power of two of nanoseconds is divided into this many equal parts, so
+/// figures are right to 6 %.
 const PARTS: u64 = 16;
 /// Everything from 2^40 ns (18 minutes) on is one.
 const LARGEST: u32 = 40;
@@ -40,7 +41,8 @@ impl Lateness {
         self.most
     }
 
-    /// What this share of all packets did not exceed: the upper edge of its place, but never above the most. Zero if there are none.
+    /// What this share of all packets did not exceed: the upper edge of its place, but never above
+    /// the most. Zero if there are none.
     pub(crate) fn quantile(&self, share: f64) -> Duration {
         let wanted = (self.total as f64 * share).ceil() as u64;
         let mut seen = 0;

@@ -12,7 +12,8 @@ use std::net::IpAddr;
 
 /// Frames read from a port before the other one has its turn.
 const BURST: usize = 64;
-/// Frames sent with one call. Lateness is read off after each, so a large number would tell of lateness that is not there.
+/// Frames sent with one call. Lateness is read off after each, so a large number would tell of
+/// lateness that is not there.
 const BATCH: usize = 16;
 
 #[derive(Debug)]

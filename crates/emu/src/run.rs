@@ -1,6 +1,8 @@
-//! A run of the host engine: this machine's kernel as the endpoints, the emulator's links between them, real time.
+//! A run of the host engine: this machine's kernel as the endpoints, the emulator's links between
+//! them, real time.
 //!
-//! One process has the network, the links and the flows, and its namespaces have no names: whatever ends it, the kernel takes all of it away.
+//! One process has the network, the links and the flows, and its namespaces have no names: whatever
+//! ends it, the kernel takes all of it away.
 
 use crate::setup::{Namespaces, Workers, links};
 use crate::spec::Spec;
@@ -42,7 +44,8 @@ struct Ran {
     cpu_ns: u64,
 }
 
-/// Carries the run out; what came of it as JSON. To be called where no other threads run, in a process of its own: a signal ends the process.
+/// Carries the run out; what came of it as JSON. To be called where no other threads run, in a
+/// process of its own: a signal ends the process.
 pub fn run(run: &RunSpec) -> Result<String, Error> {
     let signals = Signals::hold()?;
     if run.spec.with_parent {

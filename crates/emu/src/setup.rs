@@ -80,7 +80,8 @@ impl Workers {
         Self::start_at(spec, links, Clock::start(), None)
     }
 
-    /// Packets pass from now on; the time of the links' changes, and of samples of queues if they were asked for, is that of the clock.
+    /// Packets pass from now on; the time of the links' changes, and of samples of queues if they
+    /// were asked for, is that of the clock.
     pub(crate) fn start_at(spec: &Spec, mut links: Vec<Link>, clock: Clock, sampling: Option<Duration>) -> Result<Self, Error> {
         if let Some(interval) = sampling {
             links.iter_mut().for_each(|link| link.sample_every(interval));
@@ -93,7 +94,8 @@ impl Workers {
         }
         let start = |mut links: Vec<Link>| {
             let shared = Arc::new(Shared::default());
-            // Whoever looks before the thread runs sees that nothing has passed, and not that there are no links.
+            // Whoever looks before the thread runs sees that nothing has passed, and not that there
+            // are no links.
             shared.note(&mut links, late_limit);
             let own = shared.clone();
             let thread = std::thread::Builder::new().spawn(move || worker::carry(links, clock, late_limit, &own));
@@ -128,7 +130,8 @@ impl Workers {
             shared.stop.store(true, Ordering::Relaxed);
         }
         let ended = self.running.into_iter().flat_map(|(thread, shared)| {
-            // A thread that failed has said so on the error output; what it reported before still holds.
+            // A thread that failed has said so on the error output; what it reported before still
+            // holds.
             let _ = thread.join();
             [(shared.report(), shared.series())]
         });

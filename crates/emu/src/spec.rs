@@ -1,4 +1,5 @@
-//! What the emulator is to do, as plain data; made by Python (`polypath.emu`). Unknown fields are refused.
+//! What the emulator is to do, as plain data; made by Python (`polypath.emu`). Unknown fields are
+//! refused.
 
 use polypath_base::Duration;
 use polypath_guest::plan::Plan;
@@ -6,22 +7,27 @@ use polypath_link::LinkSpec;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// A network whose links the emulator carries. Names and indices are checked when it is built, not when it is read.
+/// A network whose links the emulator carries. Names and indices are checked when it is built, not
+/// when it is read.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spec {
     /// The links with their elements.
     pub scenario: EmulatedScenario,
-    /// Namespaces, veth pairs, addresses and routes. Both ends of an emulated link are veth pairs into the namespace `wire`.
+    /// Namespaces, veth pairs, addresses and routes. Both ends of an emulated link are veth pairs
+    /// into the namespace `wire`.
     pub plan: Plan,
     /// The namespace that no node owns, where the emulator has its ports.
     pub wire: String,
-    /// Which links of the scenario are carried, and where they end. The others are plain veth pairs of the plan.
+    /// Which links of the scenario are carried, and where they end. The others are plain veth pairs
+    /// of the plan.
     pub links: Vec<Emulated>,
-    /// Which of the plan's namespaces get a name that `ip netns` knows; the others end with the emulator.
+    /// Which of the plan's namespaces get a name that `ip netns` knows; the others end with the
+    /// emulator.
     #[serde(default)]
     pub names: BTreeMap<String, String>,
-    /// File that says how the emulator fares; written anew several times a second. Its first appearance says that all is set up.
+    /// File that says how the emulator fares; written anew several times a second. Its first
+    /// appearance says that all is set up.
     #[serde(default)]
     pub status: Option<String>,
     /// A direction whose packets are later than this at the 99th percentile is not to be trusted.
@@ -35,7 +41,8 @@ pub struct Spec {
     pub with_parent: bool,
 }
 
-/// What the emulator reads of a scenario: it leaves nodes, flows and the rest to others, so it accepts fields that are not here.
+/// What the emulator reads of a scenario: it leaves nodes, flows and the rest to others, so it
+/// accepts fields that are not here.
 #[derive(Clone, Debug, Deserialize)]
 pub struct EmulatedScenario {
     /// From which the elements' random streams are derived.

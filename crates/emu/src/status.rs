@@ -29,7 +29,8 @@ pub(crate) struct DirectionStatus {
     pub(crate) counters: LinkCounters,
     /// In the link now.
     pub(crate) held: u64,
-    /// Lost and no part of the model: the emulator did not read in time; it had no memory; the packet came longer than the device's MTU.
+    /// Lost and no part of the model: the emulator did not read in time; it had no memory; the
+    /// packet came longer than the device's MTU.
     pub(crate) missed: u64,
     pub(crate) overflow: u64,
     pub(crate) cut: u64,
@@ -48,6 +49,7 @@ pub(crate) struct DirectionStatus {
 pub(crate) struct Series {
     pub(crate) link: String,
     pub(crate) a_to_b: bool,
-    /// Packets and bytes that waited, framing included, and packets refused so far; nothing where there is no queue.
+    /// Packets and bytes that waited, framing included, and packets refused so far; nothing where
+    /// there is no queue.
     pub(crate) samples: Vec<(u32, u64, u64)>,
 }

@@ -1,8 +1,9 @@
 //! The thread that carries links.
 //!
-//! It never sleeps over a packet: near the time at which one is due it polls the clock and the ports in turn, further away it sleeps
-//! until then or until something arrives. Where every link delays all packets by some time anyway, it need not be woken by arrivals: the
-//! kernel has noted when they came, and it is enough to poll before the first of them can be due.
+//! It never sleeps over a packet: near the time at which one is due it polls the clock and the
+//! ports in turn, further away it sleeps until then or until something arrives. Where every link
+//! delays all packets by some time anyway, it need not be woken by arrivals: the kernel has noted
+//! when they came, and it is enough to poll before the first of them can be due.
 
 use crate::link::Link;
 use crate::status::{DirectionStatus, Series};
@@ -15,10 +16,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 const NEAR: Duration = Duration::from_micros(40);
 /// What it wakes up earlier than it must where it sleeps over arrivals: the timer may be late.
 const RESERVE: Duration = Duration::from_millis(1);
-/// It sleeps over arrivals for this long at most, so that the ports' rings do not overflow (a third of what they hold at full speed).
+/// It sleeps over arrivals for this long at most, so that the ports' rings do not overflow (a third
+/// of what they hold at full speed).
 const LONGEST_DEAF: Duration = Duration::from_millis(5);
-/// If packets come closer together than this, it does not sleep when it has read them all: waking it up would cost the sender as much as
-/// the packet itself does.
+/// If packets come closer together than this, it does not sleep when it has read them all: waking
+/// it up would cost the sender as much as the packet itself does.
 const DENSE: Duration = Duration::from_micros(25);
 /// So long after the last of them it does.
 const DENSE_PAUSE: Duration = Duration::from_micros(100);
@@ -125,7 +127,8 @@ fn idle(links: &[Link], clock: &Clock, next: Instant, floor: Duration, traffic: 
         return;
     }
     let left = left - NEAR;
-    // Whatever has not been read yet came after the last poll, so it is due in this time at the earliest.
+    // Whatever has not been read yet came after the last poll, so it is due in this time at the
+    // earliest.
     let deaf = (floor - RESERVE).min(LONGEST_DEAF).min(left);
     if quiet < QUIET && deaf > NEAR {
         clock.sleep_until(now + deaf);

@@ -51,7 +51,8 @@ impl Event {
     }
 }
 
-/// The first four bytes say what tunnel it is; then a byte with the kind of event, one with the path, and four of its own.
+/// The first four bytes say what tunnel it is; then a byte with the kind of event, one with the
+/// path, and four of its own.
 pub fn tunnel_paths(bytes: &[u8]) {
     let Some((&[form, rule, times, weight], mut rest)) = bytes.split_first_chunk() else { return };
     let paths = 1 + usize::from(form & 3);

@@ -3,7 +3,8 @@
 use polypath_tunneld::{config, import};
 use std::path::Path;
 
-/// A tunnel's file, in TOML; or MPT's `interface.conf`, a zero, and one of its connections, whose translation must be a file that can be read.
+/// A tunnel's file, in TOML; or MPT's `interface.conf`, a zero, and one of its connections, whose
+/// translation must be a file that can be read.
 pub fn tunnel_files(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     // Keys lie in files of their own, and a fuzzer may name any file.

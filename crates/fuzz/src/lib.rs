@@ -1,8 +1,10 @@
-//! What fuzzers try: each target is a function of bytes that panics if a promise is broken.
-//! A new one is a function here, a file in `targets`, its `[[bin]]`, a line of `tests/corpus.rs`, and a folder of `corpus` with what it begins with.
+//! What fuzzers try: each target is a function of bytes that panics if a promise is broken. A new
+//! one is a function here, a file in `targets`, its `[[bin]]`, a line of `tests/corpus.rs`, and a
+//! folder of `corpus` with what it begins with.
 //!
-//! `make fuzz` runs the targets under libFuzzer, guided by coverage. `corpus/TARGET/` holds the inputs that it begins with: small captures, what
-//! reached new code in earlier runs, and each input that once failed. The plain test run tries all of them again, without libFuzzer.
+//! `make fuzz` runs the targets under libFuzzer, guided by coverage. `corpus/TARGET/` holds the
+//! inputs that it begins with: small captures, what reached new code in earlier runs, and each
+//! input that once failed. The plain test run tries all of them again, without libFuzzer.
 #![forbid(unsafe_code)]
 
 mod endpoint;
@@ -30,7 +32,8 @@ use polypath_wire::pcapng::{self, LinkType};
 use polypath_wire::{ipv4, ipv6, tcp};
 use sender::{Event, MOST_OUT, Sender, budget};
 
-/// A capture file of any content: read alone, and beside a part of itself as if that were a second place.
+/// A capture file of any content: read alone, and beside a part of itself as if that were a second
+/// place.
 pub fn captures(bytes: &[u8]) {
     let report = analyse(vec![("whole".to_owned(), bytes)]);
     check(&report);
@@ -43,8 +46,9 @@ pub fn captures(bytes: &[u8]) {
     assert_eq!(beside.files[1].packets, report.files[0].packets, "what stands beside a file changes what is in it");
 }
 
-/// Packets, each behind three bytes: milliseconds since the one before, and its length (big-endian). Each is read by every format of
-/// `wire`, and all of them are a capture. What `wire` reads of TCP, the capture must read.
+/// Packets, each behind three bytes: milliseconds since the one before, and its length
+/// (big-endian). Each is read by every format of `wire`, and all of them are a capture. What `wire`
+/// reads of TCP, the capture must read.
 pub fn packets(bytes: &[u8]) {
     let (mut file, mut rest, mut now, mut count, mut segments) = (vec![], bytes, 0, 0_u64, 0_u64);
     pcapng::section(&mut file, "fuzz");
@@ -68,8 +72,9 @@ pub fn packets(bytes: &[u8]) {
     assert!(read.unread + segments <= count, "the capture cannot read a segment that wire reads: {report:?}");
 }
 
-/// A search for a path's MTU, and events of five bytes each: what kind, and two sizes (big-endian). The first byte says which search and which
-/// IP version, the second `tcp_mtu_probing`, the next two the interface's MTU.
+/// A search for a path's MTU, and events of five bytes each: what kind, and two sizes (big-endian).
+/// The first byte says which search and which IP version, the second `tcp_mtu_probing`, the next
+/// two the interface's MTU.
 pub fn path_mtu(bytes: &[u8]) {
     let Some((&[which, probing, high, low], mut rest)) = bytes.split_first_chunk() else { return };
     let floor = if which & 0x80 == 0 { LEAST_MTU } else { LEAST_MTU_IPV6 };
@@ -107,8 +112,9 @@ pub fn path_mtu(bytes: &[u8]) {
     }
 }
 
-/// Datagrams that a tunnel's other end sends, each behind its length (big-endian): what is in them is put together for the host's stack. The
-/// first byte says what form the tunnel has, and whether lengths and checksums of packets are put right, as a real sender has them.
+/// Datagrams that a tunnel's other end sends, each behind its length (big-endian): what is in them
+/// is put together for the host's stack. The first byte says what form the tunnel has, and whether
+/// lengths and checksums of packets are put right, as a real sender has them.
 pub fn tunnel(bytes: &[u8]) {
     let Some((&form, mut rest)) = bytes.split_first() else { return };
     let framing = if form & 1 == 0 { Framing::Mpt } else { Framing::Rfc8086 };
@@ -159,7 +165,8 @@ fn with_length(packet: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// With the checksums of IPv4 and TCP put right, or else hardly any changed packet would get further.
+/// With the checksums of IPv4 and TCP put right, or else hardly any changed packet would get
+/// further.
 fn repaired(packet: &[u8]) -> Vec<u8> {
     let mut packet = packet.to_vec();
     if let Ok(mut outer) = ipv4::Packet::new_checked(&mut packet[..]) {

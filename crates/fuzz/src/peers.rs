@@ -6,8 +6,9 @@ use std::net::SocketAddr;
 
 const PATHS: usize = 2;
 
-/// Two ends, and events of six bytes: what happens, to which end, and how a datagram is changed. A stranger may send anything, also what an end
-/// has sent, changed; an end opens nothing but what the other sealed, and that once.
+/// Two ends, and events of six bytes: what happens, to which end, and how a datagram is changed. A
+/// stranger may send anything, also what an end has sent, changed; an end opens nothing but what
+/// the other sealed, and that once.
 pub fn peers(bytes: &[u8]) {
     let own = [(); 2].map(|()| Key::generate().expect("the kernel has random numbers"));
     let keys = |end: usize| Keys { private: own[end].clone(), peer: own[1 - end].public(), preshared: Keys::NO_PRESHARED };
@@ -50,7 +51,8 @@ pub fn peers(bytes: &[u8]) {
                 datagram.truncate(datagram.len() - usize::from(cut) % datagram.len());
                 let changed = sent.iter().all(|(_, known, _)| *known != datagram);
                 let taken = ends[1 - sender].handle(now, path, (from, cut & 1 != 0), &datagram, &mut plain);
-                // Where a proof of a cookie stands nothing is signed: an end may look at an initiation whatever stands there.
+                // Where a proof of a cookie stands nothing is signed: an end may look at an
+                // initiation whatever stands there.
                 assert!(!changed || !matches!(taken, Ok(Opened::Data { .. })), "changed data were opened");
             }
             _ => {

@@ -36,7 +36,8 @@ impl Connection {
         let anywhere = if server_address.is_ipv4() { IpAddr::V4(Ipv4Addr::UNSPECIFIED) } else { IpAddr::V6(Ipv6Addr::UNSPECIFIED) };
         let listens = if announces && flow.mptcp { anywhere } else { server_address };
         sys::bind(&listener, SocketAddr::new(listens, flow.port))?;
-        // Of dctcp, the SYN is agreed to by its like alone, and the receiver tells each mark (RFC 8257 section 3.2).
+        // Of dctcp, the SYN is agreed to by its like alone, and the receiver tells each mark
+        // (RFC 8257 section 3.2).
         if flow.cc.ends_with("dctcp") || flow.server_sends() && network.namespaces[server_at].congestion_control != flow.cc {
             choose_congestion_control(&listener, &flow.cc)?;
         }
@@ -50,8 +51,8 @@ impl Connection {
         Ok(Self { client, listener, out_of_tree: network.out_of_tree })
     }
 
-    /// Starts a thread for each end; the run's time 0 is `origin` on the machine's clock. `on_connect` is called once the client is
-    /// connected.
+    /// Starts a thread for each end; the run's time 0 is `origin` on the machine's clock.
+    /// `on_connect` is called once the client is connected.
     pub(crate) fn start(
         self,
         flow: Flow,

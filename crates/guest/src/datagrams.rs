@@ -1,4 +1,5 @@
-//! The two ends of a stream of datagrams: a thread sends at a rate, a thread notes what arrives and when.
+//! The two ends of a stream of datagrams: a thread sends at a rate, a thread notes what arrives and
+//! when.
 
 use crate::address::ip;
 use crate::network::Network;
@@ -12,7 +13,8 @@ use std::sync::{Arc, Mutex};
 
 /// Datagrams read with one call at most.
 const BATCH: usize = 16;
-/// A datagram that leaves later than this is counted: the machine had more to do than there was time, and the stream has another shape.
+/// A datagram that leaves later than this is counted: the machine had more to do than there was
+/// time, and the stream has another shape.
 const LATE_NS: u64 = 1_000_000;
 
 /// Both sockets, each in its namespace, connected to one another.
@@ -24,7 +26,8 @@ pub(crate) struct Sockets {
 
 impl Sockets {
     pub(crate) fn open(flow: &Flow, network: &Network) -> Outcome<Self> {
-        /// No Don't Fragment: routers may split, as they may a datagram of any program that does not ask for more.
+        /// No Don't Fragment: routers may split, as they may a datagram of any program that does
+        /// not ask for more.
         const IP_PMTUDISC_DONT: i32 = 0;
         let (client_address, server_address) = (ip(&flow.client_address)?, ip(&flow.server_address)?);
         let family = if server_address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
@@ -60,7 +63,8 @@ impl Sockets {
     }
 }
 
-/// Notes what arrives until the run ends: a receiver of datagrams never knows whether another one comes.
+/// Notes what arrives until the run ends: a receiver of datagrams never knows whether another one
+/// comes.
 fn receive(socket: &OwnedFd, payload: u64, progress: &Mutex<Progress>, origin: u64) {
     let mut buffers: [Vec<u8>; BATCH] = std::array::from_fn(|_| vec![0; DATAGRAM_HEAD]);
     let mut total = 0;
@@ -92,7 +96,8 @@ struct Sender<'a> {
 }
 
 impl Sender<'_> {
-    /// Bursts, each from where the last one should have ended; the n-th datagram of one leaves n datagrams' time into it.
+    /// Bursts, each from where the last one should have ended; the n-th datagram of one leaves n
+    /// datagrams' time into it.
     fn run(&mut self) -> Outcome<()> {
         let App::OnOff { on_ns, off_ns, duration_ns, bits_per_s: Some(bits) } = self.flow.app else {
             return Err(Error::caller("datagrams are sent by an application at a rate"));
@@ -125,7 +130,8 @@ impl Sender<'_> {
         self.late += u64::from(now > due + LATE_NS);
         match sys::send(self.socket, datagram) {
             Ok(_) => {}
-            // A full device, or a peer that said it was not there: the datagram is lost, and the next one may not be.
+            // A full device, or a peer that said it was not there: the datagram is lost, and the
+            // next one may not be.
             Err(e) if matches!(e.raw_os_error(), Some(libc::ENOBUFS | libc::ECONNREFUSED | libc::EHOSTUNREACH)) => {}
             Err(e) => return Err(Error::machine(format!("send: {e}"))),
         }

@@ -13,7 +13,8 @@ pub struct Seen {
     pub cc: String,
     /// MPTCP_SUBFLOW_FLAG_*, 0 for TCP.
     pub flags: u32,
-    /// By what this host knows the MPTCP connection; None for TCP, and where the kernel does not tell.
+    /// By what this host knows the MPTCP connection; None for TCP, and where the kernel does not
+    /// tell.
     pub token: Option<u32>,
     /// MPTCP's numbers of the addresses at this end and at the other one, 0 for TCP.
     pub ids: (u8, u8),
@@ -52,8 +53,8 @@ pub(crate) const FLAG_CAPABLE: u32 = 1;
 /// MPTCP_SUBFLOW_FLAG_JOIN_REM and _LOC.
 pub(crate) const FLAG_JOIN: u32 = 4 | 8;
 
-/// Hands each TCP socket of the socket's namespace to `each`: those of one family (AF_INET, AF_INET6) that neither listen nor wait out
-/// their time.
+/// Hands each TCP socket of the socket's namespace to `each`: those of one family (AF_INET,
+/// AF_INET6) that neither listen nor wait out their time.
 pub(crate) fn sockets(netlink: &mut Netlink, family: u8, mut each: impl FnMut(Seen)) -> Outcome<()> {
     const SOCK_DIAG_BY_FAMILY: u16 = 20;
     const TIME_WAIT: u32 = 6;
@@ -133,7 +134,8 @@ mod tests {
         for (source, destination) in [(peer, server), (server, peer)] {
             let found: Vec<&Seen> = ends(source, destination).collect();
             assert_eq!(found.len(), 1);
-            // An ordinary socket has no token; tcp_info reaches at least to the counters of Linux 5.6.
+            // An ordinary socket has no token; tcp_info reaches at least to the counters of Linux
+            // 5.6.
             assert_eq!((found[0].state, found[0].token, found[0].tcp_info.len() >= 232), (ESTABLISHED, None, true));
         }
     }

@@ -1,4 +1,5 @@
-//! A flow whose two ends are programs of this machine, such as iperf3. What they print goes to files; whoever made the plan reads them.
+//! A flow whose two ends are programs of this machine, such as iperf3. What they print goes to
+//! files; whoever made the plan reads them.
 
 use crate::network::Network;
 use crate::plan::{Flow, Programs};

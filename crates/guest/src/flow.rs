@@ -53,7 +53,8 @@ impl PreparedFlow {
         Ok(Self { flow: flow.clone(), kind: kind.map_err(named)?, progress: Arc::new(Mutex::new(progress)) })
     }
 
-    /// Starts both ends; the run's time 0 is `origin` on the machine's clock. `on_connect` is called once the client is connected.
+    /// Starts both ends; the run's time 0 is `origin` on the machine's clock. `on_connect` is
+    /// called once the client is connected.
     pub(crate) fn start(
         self,
         origin: u64,

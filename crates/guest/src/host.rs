@@ -1,4 +1,5 @@
-//! The system calls of the machine's keeper behind safe functions: signals, orphans, an end for everything that it started.
+//! The system calls of the machine's keeper behind safe functions: signals, orphans, an end for
+//! everything that it started.
 
 use crate::sys::{Outcome, failed};
 use std::collections::BTreeMap;
@@ -11,7 +12,8 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
 
-/// Adopts every descendant whose own parent dies, and asks for SIGUSR1 when the parent of this process dies. Returns that parent.
+/// Adopts every descendant whose own parent dies, and asks for SIGUSR1 when the parent of this
+/// process dies. Returns that parent.
 pub(crate) fn adopt_orphans() -> libc::pid_t {
     // SAFETY: no memory is passed.
     unsafe {
@@ -21,9 +23,9 @@ pub(crate) fn adopt_orphans() -> libc::pid_t {
     parent()
 }
 
-/// Moves this process, and what it starts, to one processor that no other keeper has; where all are taken, leaves it to the scheduler. The
-/// machine's kernel and the programs in it run by turns: on two processors each turn waits for the other to wake up. The claim lasts as
-/// long as the value.
+/// Moves this process, and what it starts, to one processor that no other keeper has; where all are
+/// taken, leaves it to the scheduler. The machine's kernel and the programs in it run by turns: on
+/// two processors each turn waits for the other to wake up. The claim lasts as long as the value.
 pub(crate) fn claim_processor() -> Option<UnixDatagram> {
     // SAFETY: a set of zeros is an empty one.
     let mut allowed: libc::cpu_set_t = unsafe { std::mem::zeroed() };
@@ -42,7 +44,8 @@ pub(crate) fn claim_processor() -> Option<UnixDatagram> {
         // A name that is no file: the kernel forgets it with the process.
         let name = SocketAddr::from_abstract_name(format!("polypath-machine.{processor}")).ok()?;
         if let Ok(claim) = UnixDatagram::bind_addr(&name) {
-            // SAFETY: the set is plain memory of the size given; `processor` is below the size of the set.
+            // SAFETY: the set is plain memory of the size given; `processor` is below the size of
+            // the set.
             unsafe {
                 let mut only: libc::cpu_set_t = std::mem::zeroed();
                 libc::CPU_SET(processor, &mut only);
@@ -101,7 +104,8 @@ pub(crate) fn memory_file() -> Outcome<File> {
     Ok(unsafe { File::from_raw_fd(fd) })
 }
 
-/// Starts the command with addresses that do not change from run to run, in a process that dies with this one.
+/// Starts the command with addresses that do not change from run to run, in a process that dies
+/// with this one.
 pub(crate) fn prepare(command: &mut Command, signals: &Signals) {
     let (before, keeper) = (signals.before, std::process::id() as libc::pid_t);
     let work = move || {

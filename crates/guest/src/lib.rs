@@ -1,5 +1,5 @@
-//! Carries out the plan of a run and writes down what came of it: the linux engine's program inside the machine, and a library for the host
-//! engine, which has a network of its own and real time.
+//! Carries out the plan of a run and writes down what came of it: the linux engine's program inside
+//! the machine, and a library for the host engine, which has a network of its own and real time.
 //!
 //! Start at `run`, which carries a plan out; `script` runs a person's own script instead. `plan` is
 //! what comes in, `records` what goes out. `network` builds namespaces and what is in them

@@ -1,8 +1,10 @@
-//! Runs one virtual machine as processes of this machine: the only module that belongs to the host's side.
+//! Runs one virtual machine as processes of this machine: the only module that belongs to the
+//! host's side.
 //!
-//! User-Mode Linux is a process with helpers and a traced process for each address space inside, in sessions of their own. This process
-//! adopts what they leave (subreaper), learns when its own parent dies, and kills whatever is left before it ends itself. Should it be
-//! killed itself, the kernel dies with it, and the traced processes with the kernel.
+//! User-Mode Linux is a process with helpers and a traced process for each address space inside, in
+//! sessions of their own. This process adopts what they leave (subreaper), learns when its own
+//! parent dies, and kills whatever is left before it ends itself. Should it be killed itself, the
+//! kernel dies with it, and the traced processes with the kernel.
 
 use crate::host::{self, Signals};
 use crate::sys::{self, Error, Outcome};
@@ -13,8 +15,9 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-/// What the kernel is told, the same for every run and machine: it mixes its command line into its random numbers. The root file system is
-/// the folder `root` of the run's folder, time starts on 1 January 2025 and stands still while the kernel works, nothing goes to a console.
+/// What the kernel is told, the same for every run and machine: it mixes its command line into its
+/// random numbers. The root file system is the folder `root` of the run's folder, time starts on 1
+/// January 2025 and stands still while the kernel works, nothing goes to a console.
 const COMMAND_LINE: [&str; 13] = [
     "root=/dev/root",
     "rootfstype=hostfs",
@@ -103,8 +106,9 @@ fn wait(child: &mut Child, signals: &Signals, parent: libc::pid_t, timeout: Opti
         if left == 0 {
             return Ok(End::TimedOut);
         }
-        // Anything else is a child's or the parent's death, or time that has gone by: poll again. The signal of the parent's death also
-        // comes when only the thread of the parent that started this process has ended.
+        // Anything else is a child's or the parent's death, or time that has gone by: poll again.
+        // The signal of the parent's death also comes when only the thread of the parent that
+        // started this process has ended.
         if let Some(libc::SIGTERM | libc::SIGINT | libc::SIGHUP) = signals.wait(PARENT.min(Duration::from_nanos(left))) {
             return Ok(End::Unwanted("this was asked for"));
         }

@@ -1,4 +1,5 @@
-//! netem as the kernel wants it told: the same attributes as `tc` sends, with times in nanoseconds instead of its ticks.
+//! netem as the kernel wants it told: the same attributes as `tc` sends, with times in nanoseconds
+//! instead of its ticks.
 
 use crate::plan::{Loss, Netem};
 use polypath_io::netlink::Message;
@@ -14,10 +15,12 @@ const TCA_NETEM_JITTER64: u16 = 11;
 const NETEM_LOSS_GE: u16 = 2;
 
 impl Netem {
-    /// Puts kind and options. A change names the rate even where it is none: a netem keeps what a change does not name.
+    /// Puts kind and options. A change names the rate even where it is none: a netem keeps what a
+    /// change does not name.
     pub(crate) fn put(&self, message: Message, changes: bool) -> Message {
         let random = if let Loss::Random { probability } = self.loss { share(probability) } else { 0 };
-        // struct tc_netem_qopt: latency and jitter are given in nanoseconds below, no reordering gap, no duplicates.
+        // struct tc_netem_qopt: latency and jitter are given in nanoseconds below, no reordering
+        // gap, no duplicates.
         let mut options = [0; 24];
         options[4..8].copy_from_slice(&self.limit.to_ne_bytes());
         options[8..12].copy_from_slice(&random.to_ne_bytes());
@@ -75,7 +78,8 @@ mod tests {
         netem.put(Message::new(0, 0, &[]), false).body()[12 + 4..].iter().map(|b| format!("{b:02x}")).collect()
     }
 
-    // The expected bytes are what tc of iproute2 6.1 sends for the command above each, seen with strace.
+    // The expected bytes are what tc of iproute2 6.1 sends for the command above each, seen with
+    // strace.
 
     #[test]
     fn a_rate_is_told_as_tc_tells_it() {
@@ -116,7 +120,8 @@ mod tests {
 
     #[test]
     fn a_distribution_is_told_value_by_value() {
-        // As with `netem delay 0ms 5ms distribution FILE`, after a file of three zeros and one 8192.
+        // As with `netem delay 0ms 5ms distribution FILE`, after a file of three zeros and one
+        // 8192.
         let delays = vec![DelayShare { value: 0, count: 3 }, DelayShare { value: 8192, count: 1 }];
         let told = options(Netem { jitter_ns: 1, delays, ..PLAIN });
         let table = "0c000b0001000000000000000c0002000000000000000020";

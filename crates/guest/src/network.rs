@@ -1,7 +1,8 @@
-//! Brings the network of a plan up: namespaces, veth pairs, addresses, neighbours, routes, disciplines, MPTCP endpoints.
+//! Brings the network of a plan up: namespaces, veth pairs, addresses, neighbours, routes,
+//! disciplines, MPTCP endpoints.
 //!
-//! A namespace's messages go in one batch; device numbers are chosen here, so that nothing has to be asked for. Nothing outside the plan's
-//! namespaces is touched.
+//! A namespace's messages go in one batch; device numbers are chosen here, so that nothing has to
+//! be asked for. Nothing outside the plan's namespaces is touched.
 
 use crate::address::{family, ip, mac, octets};
 use crate::mptcp::PathManager;
@@ -66,8 +67,8 @@ pub struct Network {
 }
 
 impl Network {
-    /// Builds it. The calling thread is in the machine's first namespace before, and in one of the new ones afterwards: call it on a thread
-    /// of its own.
+    /// Builds it. The calling thread is in the machine's first namespace before, and in one of the
+    /// new ones afterwards: call it on a thread of its own.
     pub fn build(plan: &Plan) -> Outcome<Self> {
         // Asked once and here: the new namespaces do not have its settings.
         let out_of_tree = out_of_tree::is_there(Path::new("/proc/sys"));
@@ -134,7 +135,8 @@ impl Network {
         found.copied().ok_or_else(|| Error::caller(format!("the plan names a device {device:?} of {namespace} that it does not have")))
     }
 
-    /// What came of the tunnels, in the order of the plan. The calling thread is in one of the namespaces afterwards.
+    /// What came of the tunnels, in the order of the plan. The calling thread is in one of the
+    /// namespaces afterwards.
     pub(crate) fn tunnels(&mut self, plan: &Plan) -> Outcome<Vec<TunnelResult>> {
         let (namespaces, mut daemons) = (&self.namespaces, self.daemons.iter_mut());
         let one = |tunnel: &Tunnel| {
@@ -158,7 +160,8 @@ impl Network {
         Ok(())
     }
 
-    /// Whether a device is one end of a tunnel, which carries IP packets without a header of Ethernet.
+    /// Whether a device is one end of a tunnel, which carries IP packets without a header of
+    /// Ethernet.
     pub(crate) fn is_tunnel(&self, namespace: &str, device: &str) -> Outcome<bool> {
         let number = self.number(namespace)?;
         Ok(self.daemons.iter().any(|daemon| daemon.is_at(number, device)))
@@ -333,7 +336,8 @@ impl Network {
             let (from, to) = (self.device(&redirect.namespace, &redirect.from)?, self.device(&redirect.namespace, &redirect.to)?);
             let head = traffic_control(from, 0xffff_0000, TC_H_CLSACT, 0);
             let discipline = Message::new(RTM_NEWQDISC, CREATE | EXCL, &head).put_text(TCA_KIND, "clsact");
-            // struct tc_mirred: index, capabilities, action (stolen), two counts, kind (redirect to the egress), device.
+            // struct tc_mirred: index, capabilities, action (stolen), two counts, kind (redirect to
+            // the egress), device.
             let mirred = [0_u32, 0, 4, 0, 0, 1, to].map(u32::to_ne_bytes).concat();
             let head = traffic_control(from, 0, TC_H_MIN_INGRESS, PREFERENCE | EVERY_PROTOCOL);
             let filter = Message::new(RTM_NEWTFILTER, CREATE | EXCL, &head).put_text(TCA_KIND, "matchall").nest(TCA_OPTIONS, &[], |m| {
@@ -418,7 +422,8 @@ const RTN_UNICAST: u8 = 1;
 const RTPROT_BOOT: u8 = 3;
 
 fn new_route(to: IpAddr, via: Option<IpAddr>, index: u32, table: u32, metric: Option<u32>) -> Message {
-    // struct rtmsg: family, lengths of destination and source, TOS, table (an attribute says), protocol, scope, type, flags.
+    // struct rtmsg: family, lengths of destination and source, TOS, table (an attribute says),
+    // protocol, scope, type, flags.
     let length = if to.is_ipv4() { 32 } else { 128 };
     let scope = if via.is_none() { libc::RT_SCOPE_LINK } else { libc::RT_SCOPE_UNIVERSE };
     let head = [family(to), length, 0, 0, 0, RTPROT_BOOT, scope, RTN_UNICAST, 0, 0, 0, 0];
@@ -439,7 +444,8 @@ fn new_rule(source: IpAddr, table: u32) -> Message {
     const FRA_PRIORITY: u16 = 6;
     const FRA_TABLE: u16 = 15;
     const FR_ACT_TO_TBL: u8 = 1;
-    // struct fib_rule_hdr: family, lengths of destination and source, TOS, table, two reserved, action, flags.
+    // struct fib_rule_hdr: family, lengths of destination and source, TOS, table, two reserved,
+    // action, flags.
     let length = if source.is_ipv4() { 32 } else { 128 };
     let head = [family(source), 0, length, 0, 0, 0, 0, FR_ACT_TO_TBL, 0, 0, 0, 0];
     let message = Message::new(RTM_NEWRULE, CREATE | EXCL, &head).put(FRA_SRC, &octets(source));

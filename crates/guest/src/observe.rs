@@ -1,7 +1,9 @@
-//! What a program must do beside a script that is watched. Packets, sockets and counters are written down by the kernel itself
-//! (`cc/kernel/observe.c`); here are the names of the network namespaces, and the shell that a person gets at a virtual instant.
+//! What a program must do beside a script that is watched. Packets, sockets and counters are
+//! written down by the kernel itself (`cc/kernel/observe.c`); here are the names of the network
+//! namespaces, and the shell that a person gets at a virtual instant.
 //!
-//! A run that nobody watches has the same thread with the same sleeps and the same calls: a thread has a number, and reading a clock costs virtual time.
+//! A run that nobody watches has the same thread with the same sleeps and the same calls: a thread
+//! has a number, and reading a clock costs virtual time.
 
 use crate::sys::{self, Error, Outcome};
 use std::collections::BTreeSet;
@@ -75,7 +77,8 @@ impl Observer {
         if !self.all {
             return Ok(());
         }
-        // A kernel without tracing has no such file system, and a script may have mounted it already.
+        // A kernel without tracing has no such file system, and a script may have mounted it
+        // already.
         let _there = sys::mount("none", TRACING, "tracefs", 0, "");
         for (from, to) in [("trace", "trace"), ("per_cpu/cpu0/stats", "trace.stats")] {
             if let Ok(mut from) = File::open(Path::new(TRACING).join(from)) {
@@ -98,7 +101,8 @@ fn watch(wanted: &Wanted, results: &Path, ended: &AtomicBool) -> Outcome<()> {
         let now = std::fs::metadata(NAMESPACES).map(|folder| (folder.mtime(), folder.mtime_nsec())).ok();
         if now != changed || again {
             let (named, whole) = namespaces();
-            // The folder's time counts in ticks of 4 ms: what is added after this poll may have the same.
+            // The folder's time counts in ticks of 4 ms: what is added after this poll may have the
+            // same.
             again = now != changed || !whole;
             changed = now;
             for (number, name) in named {
@@ -118,7 +122,8 @@ fn watch(wanted: &Wanted, results: &Path, ended: &AtomicBool) -> Outcome<()> {
     Ok(())
 }
 
-/// Numbers and names, and whether that is all: `ip netns add` makes the file before it is a namespace.
+/// Numbers and names, and whether that is all: `ip netns add` makes the file before it is a
+/// namespace.
 fn namespaces() -> (Vec<(u64, String)>, bool) {
     let entries: Vec<_> = std::fs::read_dir(NAMESPACES).map(|entries| entries.flatten().collect()).unwrap_or_default();
     let named = |entry: &std::fs::DirEntry| {

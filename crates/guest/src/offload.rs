@@ -1,4 +1,5 @@
-//! Switches a device's offloads off, as `ethtool -K DEVICE tso off gso off gro off tx-udp-segmentation off` does, in one call a device.
+//! Switches a device's offloads off, as
+//! `ethtool -K DEVICE tso off gso off gro off tx-udp-segmentation off` does, in one call a device.
 
 use crate::sys::{self, Error, Outcome};
 use std::io;
@@ -32,7 +33,8 @@ impl Offload {
     pub(crate) fn find(device: &str) -> Outcome<Self> {
         let socket = sys::socket(libc::AF_INET, libc::SOCK_DGRAM, 0)?;
         let wrong = |e: io::Error| Error::machine(format!("the offloads of {device}: {e}"));
-        // struct ethtool_sset_info: command, reserved, mask of the sets (u64), then the size of the one set asked for.
+        // struct ethtool_sset_info: command, reserved, mask of the sets (u64), then the size of the
+        // one set asked for.
         let mut sizes = words(&[ETHTOOL_GSSET_INFO, 0, 1 << ETH_SS_FEATURES, 0, 0]);
         // SAFETY: the command writes the structure and one size, which `sizes` has room for.
         unsafe { sys::ethtool(&socket, device, &mut sizes) }.map_err(wrong)?;
@@ -42,7 +44,8 @@ impl Offload {
         names.resize(12 + count * NAME_LENGTH, 0);
         // SAFETY: the command writes `count` names, which `names` has room for.
         unsafe { sys::ethtool(&socket, device, &mut names) }.map_err(wrong)?;
-        // struct ethtool_sfeatures: command, number of blocks, then (which bits to set, their values) for each block of 32.
+        // struct ethtool_sfeatures: command, number of blocks, then (which bits to set, their
+        // values) for each block of 32.
         let mut blocks = vec![0_u32; count.div_ceil(32) * 2];
         for (bit, name) in names[12..].chunks_exact(NAME_LENGTH).enumerate() {
             let name = name.split(|&c| c == 0).next().unwrap_or_default();

@@ -1,4 +1,5 @@
-//! Out-of-tree MPTCP (v0): its connections are TCP sockets with options, and its settings are those of the whole machine.
+//! Out-of-tree MPTCP (v0): its connections are TCP sockets with options, and its settings are those
+//! of the whole machine.
 
 use crate::plan::Flow;
 use crate::sys::{self, Error, Outcome};
@@ -14,13 +15,14 @@ const PATH_MANAGER: libc::c_int = 44;
 /// As `MPTCP_SCHED_NAME_MAX` and `MPTCP_PM_NAME_MAX` have it.
 const LONGEST_NAME: usize = 16;
 
-/// Whether this kernel has it, by the settings that it has in the machine's first namespace and in no other: `sysctls` is that namespace's
-/// /proc/sys.
+/// Whether this kernel has it, by the settings that it has in the machine's first namespace and in
+/// no other: `sysctls` is that namespace's /proc/sys.
 pub(crate) fn is_there(sysctls: &Path) -> bool {
     sysctls.join("net/mptcp/mptcp_enabled").exists()
 }
 
-/// Writes settings of the whole machine: files below `root`, in this order. One that is not there is an error.
+/// Writes settings of the whole machine: files below `root`, in this order. One that is not there
+/// is an error.
 pub(crate) fn set_machine(root: &Path, settings: &[(String, String)]) -> Outcome<()> {
     settings.iter().try_for_each(|(name, value)| {
         let written = File::options().write(true).open(root.join(name)).and_then(|mut file| file.write_all(value.as_bytes()));
@@ -34,7 +36,8 @@ pub(crate) fn configure(socket: &impl AsRawFd, flow: &Flow) -> Outcome<()> {
     named(flow).try_for_each(|(option, _, name)| sys::set_option_bytes(socket, libc::IPPROTO_TCP, option, name.as_bytes()))
 }
 
-/// Asks a connected socket what it has: the kernel takes its default in silence where it cannot do what it was told.
+/// Asks a connected socket what it has: the kernel takes its default in silence where it cannot do
+/// what it was told.
 pub(crate) fn check(socket: &impl AsRawFd, flow: &Flow) -> Outcome<()> {
     named(flow).try_for_each(|(option, what, name)| {
         let mut answer = [0; LONGEST_NAME];

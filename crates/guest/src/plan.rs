@@ -1,8 +1,10 @@
-//! The plan of a run: namespaces, veth pairs, addresses, routes, queueing disciplines, endpoints, flows and what to sample, as plain data.
+//! The plan of a run: namespaces, veth pairs, addresses, routes, queueing disciplines, endpoints,
+//! flows and what to sample, as plain data.
 //!
-//! Made from a study's scenario by Python (`polypath.planner`); carried out by the guest in the linux engine's machine. It holds nothing
-//! that still has to be decided. Times are nanoseconds since the run's start (all set up, nothing sent yet), rates bits per second, sizes
-//! bytes. Unknown fields are refused.
+//! Made from a study's scenario by Python (`polypath.planner`); carried out by the guest in the
+//! linux engine's machine. It holds nothing that still has to be decided. Times are nanoseconds
+//! since the run's start (all set up, nothing sent yet), rates bits per second, sizes bytes.
+//! Unknown fields are refused.
 
 use serde::Deserialize;
 
@@ -15,8 +17,8 @@ pub struct Plan {
     pub duration_ns: u64,
     /// Interval of the samples of every socket, 1 to 100 ms.
     pub sample_ns: u64,
-    /// Of the whole machine, before any namespace is made: what is written to which file ("proc/sys/net/..."). Only a machine of one's own gets
-    /// them.
+    /// Of the whole machine, before any namespace is made: what is written to which file
+    /// ("proc/sys/net/..."). Only a machine of one's own gets them.
     #[serde(default)]
     pub machine: Vec<(String, String)>,
     pub namespaces: Vec<Namespace>,
@@ -91,7 +93,8 @@ pub struct Port {
     pub address: Option<(String, u8)>,
 }
 
-/// Every frame that enters the namespace by `from` leaves it by `to`, through `to`'s discipline: a place on a link for a second one.
+/// Every frame that enters the namespace by `from` leaves it by `to`, through `to`'s discipline: a
+/// place on a link for a second one.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Redirect {
@@ -131,8 +134,9 @@ pub struct Neighbour {
     pub mac: String,
 }
 
-/// To one address through a neighbour, or through a device that has none, such as a tunnel's. With `source`, only for packets from this address: the guest gives each (namespace, source) a table
-/// of its own and a rule `from SOURCE`.
+/// To one address through a neighbour, or through a device that has none, such as a tunnel's. With
+/// `source`, only for packets from this address: the guest gives each (namespace, source) a
+/// table of its own and a rule `from SOURCE`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Route {
@@ -157,7 +161,8 @@ pub struct Discipline {
     pub netem: Option<Netem>,
     #[serde(default)]
     pub shaper: Option<Shaper>,
-    /// Which direction of which link of the scenario it stands for: its counters and queue length go there; none: they are not kept.
+    /// Which direction of which link of the scenario it stands for: its counters and queue length
+    /// go there; none: they are not kept.
     #[serde(default)]
     pub link: Option<LinkDirection>,
 }
@@ -180,13 +185,15 @@ pub struct Netem {
     /// Uniform in plus or minus this much; with `delays`, what their values multiply.
     #[serde(default)]
     pub jitter_ns: u64,
-    /// The table from which the kernel draws the share of the jitter that a packet gets on top of the delay.
+    /// The table from which the kernel draws the share of the jitter that a packet gets on top of
+    /// the delay.
     #[serde(default)]
     pub delays: Vec<DelayShare>,
     /// Bits per second; 0: as fast as they come.
     #[serde(default)]
     pub rate: u64,
-    /// Added to each packet's length when it is timed; the length has 14 bytes of Ethernet header already.
+    /// Added to each packet's length when it is timed; the length has 14 bytes of Ethernet header
+    /// already.
     #[serde(default)]
     pub overhead: i32,
     #[serde(default)]
@@ -228,7 +235,8 @@ pub struct Endpoint {
     pub backup: bool,
     #[serde(default)]
     pub fullmesh: bool,
-    /// Where peers open further subflows to it, if it is not the port of the first: only of one that is announced.
+    /// Where peers open further subflows to it, if it is not the port of the first: only of one
+    /// that is announced.
     #[serde(default)]
     pub port: Option<u16>,
     /// Removed this long after the first flow of its namespace was established.
@@ -255,7 +263,8 @@ pub struct Change {
 pub struct Shaper {
     /// Bits per second.
     pub rate: u64,
-    /// Added to each packet's length when it is timed; the length has 14 bytes of Ethernet header already.
+    /// Added to each packet's length when it is timed; the length has 14 bytes of Ethernet header
+    /// already.
     #[serde(default)]
     pub overhead: u16,
     /// The longest packet with its Ethernet header: so much may leave at once.
@@ -303,8 +312,8 @@ pub enum Aqm {
     },
 }
 
-/// One connection, or a stream of datagrams: the client opens it and sends, the server reads and throws away, or answers; of a download the
-/// client opens it and reads, and the server sends.
+/// One connection, or a stream of datagrams: the client opens it and sends, the server reads and
+/// throws away, or answers; of a download the client opens it and reads, and the server sends.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flow {
@@ -313,11 +322,12 @@ pub struct Flow {
     /// Datagrams with so much payload instead of a connection, bytes; 0: a connection.
     #[serde(default)]
     pub datagram_bytes: u32,
-    /// The server sends, as soon as it has accepted, and the client reads: only of a connection whose data go one way.
+    /// The server sends, as soon as it has accepted, and the client reads: only of a connection
+    /// whose data go one way.
     #[serde(default)]
     pub download: bool,
-    /// Congestion control by its name in the kernel; set on the socket of whoever sends where it differs from the namespace's own. Datagrams have
-    /// none.
+    /// Congestion control by its name in the kernel; set on the socket of whoever sends where it
+    /// differs from the namespace's own. Datagrams have none.
     #[serde(default)]
     pub cc: String,
     pub client: String,
@@ -330,7 +340,8 @@ pub struct Flow {
     pub app: App,
     #[serde(default)]
     pub reading: Reading,
-    /// Out-of-tree MPTCP has these for each socket, by the kernel's names; a kernel of another kind is given none.
+    /// Out-of-tree MPTCP has these for each socket, by the kernel's names; a kernel of another kind
+    /// is given none.
     #[serde(default)]
     pub path_manager: Option<String>,
     #[serde(default)]
@@ -352,8 +363,9 @@ impl Flow {
     }
 }
 
-/// The two ends of a flow as programs of the machine that the guest runs on; each is started in its namespace, and what it prints goes to
-/// NUMBER-client.json or NUMBER-server.json in the results, NUMBER being the flow's.
+/// The two ends of a flow as programs of the machine that the guest runs on; each is started in its
+/// namespace, and what it prints goes to NUMBER-client.json or NUMBER-server.json in the results,
+/// NUMBER being the flow's.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Programs {
@@ -371,7 +383,8 @@ pub enum App {
     Bulk { duration_ns: u64 },
     /// Sends this many bytes, then closes.
     Transfer { bytes: u64 },
-    /// Sends at `bits_per_s` (or as fast as the socket accepts) for `on_ns`, rests for `off_ns`, and so on.
+    /// Sends at `bits_per_s` (or as fast as the socket accepts) for `on_ns`, rests for `off_ns`,
+    /// and so on.
     OnOff { on_ns: u64, off_ns: u64, duration_ns: u64, bits_per_s: Option<u64> },
     /// Sends a request, waits for the whole response, pauses, and so on for a time.
     Requests { request_bytes: u64, response_bytes: u64, pause_ns: u64, duration_ns: u64 },

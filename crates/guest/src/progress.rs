@@ -1,4 +1,5 @@
-//! What the threads of a flow and the run know about it, and what both kinds of flow share: locks, threads, the interval of polling.
+//! What the threads of a flow and the run know about it, and what both kinds of flow share: locks,
+//! threads, the interval of polling.
 
 use crate::plan::Flow;
 use crate::records::{DATAGRAM_RECORD, FlowResult};
@@ -8,9 +9,11 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub(crate) const MILLISECOND: u64 = 1_000_000;
-/// The run polls its flows so often: goodput over a window is as exact as this, and the ring of a capture lasts so long.
+/// The run polls its flows so often: goodput over a window is as exact as this, and the ring of a
+/// capture lasts so long.
 pub(crate) const POLL_INTERVAL: u64 = 20 * MILLISECOND;
-/// What a datagram begins with: its number and the time of its sending since the run's start, u64 each.
+/// What a datagram begins with: its number and the time of its sending since the run's start, u64
+/// each.
 pub(crate) const DATAGRAM_HEAD: usize = 16;
 const SOL_MPTCP: libc::c_int = 284;
 const MPTCP_INFO: libc::c_int = 1;

@@ -1,7 +1,9 @@
-//! Whichever end of a connection reads: it throws away what comes, or, if it is a server, answers requests.
+//! Whichever end of a connection reads: it throws away what comes, or, if it is a server, answers
+//! requests.
 //!
-//! A system call of a program in the machine costs its host some ten microseconds, as much as several packets: so a reader that may block
-//! does so inside the kernel, where it empties its socket each time `low_water` bytes wait, without coming back.
+//! A system call of a program in the machine costs its host some ten microseconds, as much as
+//! several packets: so a reader that may block does so inside the kernel, where it empties its
+//! socket each time `low_water` bytes wait, without coming back.
 
 use crate::flow_end::FlowEnd;
 use crate::plan::{App, Reading};
@@ -12,7 +14,8 @@ use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// What one call reads at most where it stays until the connection ends: the most that any call reads (MAX_RW_COUNT).
+/// What one call reads at most where it stays until the connection ends: the most that any call
+/// reads (MAX_RW_COUNT).
 const READ_ALL: usize = 0x7fff_f000;
 
 /// Reads until the connection ends.
@@ -32,9 +35,11 @@ pub(crate) fn read(end: &FlowEnd, socket: &Arc<OwnedFd>) -> Outcome<()> {
     Ok(())
 }
 
-/// Reads what waits, sleeps, and so on. The time is asked for only about as often as other readers are looked at.
+/// Reads what waits, sleeps, and so on. The time is asked for only about as often as other readers
+/// are looked at.
 fn read_and_sleep(end: &FlowEnd, stream: StreamSocket<'_>, sleep_ns: u64) {
-    /// Linux's default: the sleeps of the readers in the reference ended by so much late, where that saved an interrupt.
+    /// Linux's default: the sleeps of the readers in the reference ended by so much late, where
+    /// that saved an interrupt.
     const SLACK: libc::c_ulong = 50_000;
     sys::timer_slack(SLACK);
     let (mut total, mut unnoted) = (0, 0);
@@ -57,8 +62,8 @@ fn read_and_sleep(end: &FlowEnd, stream: StreamSocket<'_>, sleep_ns: u64) {
     }
 }
 
-/// Reads inside the kernel: TCP to the connection's end, for the run asks the socket how far it is; MPTCP, which cannot say so, comes
-/// back every 100 ms.
+/// Reads inside the kernel: TCP to the connection's end, for the run asks the socket how far it is;
+/// MPTCP, which cannot say so, comes back every 100 ms.
 fn read_on(end: &FlowEnd, socket: &Arc<OwnedFd>, stream: StreamSocket<'_>) {
     const RETURN: u64 = 100 * MILLISECOND;
     if end.flow.mptcp && sys::set_timeout(socket, libc::SO_RCVTIMEO, RETURN).is_err() {

@@ -1,19 +1,23 @@
-//! What the guest gives back, in the folder `results`: one JSON file and three files of fixed-size records.
+//! What the guest gives back, in the folder `results`: one JSON file and three files of fixed-size
+//! records.
 //!
-//! `result.json` is [`RunResult`]. `sockets.bin` has a [`SOCKET_RECORD`]-byte record a sample and socket, `queues.bin` a
-//! [`QUEUE_RECORD`]-byte record a sample and discipline with a link, `datagrams.bin` a [`DATAGRAM_RECORD`]-byte record a datagram that
-//! arrived, flow by flow in the order of arrival. All little-endian. Python reads both with a numpy dtype
-//! (`polypath.engines`), so nothing here interprets a `tcp_info`.
+//! `result.json` is [`RunResult`]. `sockets.bin` has a [`SOCKET_RECORD`]-byte record a sample and
+//! socket, `queues.bin` a [`QUEUE_RECORD`]-byte record a sample and discipline with a link,
+//! `datagrams.bin` a [`DATAGRAM_RECORD`]-byte record a datagram that arrived, flow by flow in the
+//! order of arrival. All little-endian. Python reads both with a numpy dtype (`polypath.engines`),
+//! so nothing here interprets a `tcp_info`.
 
 use polypath_base::Error;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// time_ns u64, flow u32, subflow u32 (0 is the initial one; numbered as they appear), flags u32 (MPTCP_SUBFLOW_FLAG_*, 0 for TCP),
-/// state u32 (TCP_ESTABLISHED = 1, ...), length of the kernel's tcp_info u32, padding u32, then tcp_info, zero-filled to 288 bytes.
+/// time_ns u64, flow u32, subflow u32 (0 is the initial one; numbered as they appear), flags u32
+/// (MPTCP_SUBFLOW_FLAG_*, 0 for TCP), state u32 (TCP_ESTABLISHED = 1, ...), length of the kernel's
+/// tcp_info u32, padding u32, then tcp_info, zero-filled to 288 bytes.
 pub const SOCKET_RECORD: usize = 32 + 288;
 
-/// time_ns u64, link u32, a_to_b u32, packets waiting u32, padding u32, bytes waiting u64, packets dropped so far u64.
+/// time_ns u64, link u32, a_to_b u32, packets waiting u32, padding u32, bytes waiting u64, packets
+/// dropped so far u64.
 pub const QUEUE_RECORD: usize = 40;
 
 /// time of arrival since the run's start u64, time of sending u64, number u32, flow u32.
@@ -34,7 +38,8 @@ pub struct RunResult {
     /// How much later than planned the latest sample of sockets was; 0 in virtual time.
     pub late_ns: u64,
     pub flows: Vec<FlowResult>,
-    /// By namespace: counters of /proc/net/netstat and /proc/net/snmp that are not 0, as "TcpExtTCPTimeouts".
+    /// By namespace: counters of /proc/net/netstat and /proc/net/snmp that are not 0, as
+    /// "TcpExtTCPTimeouts".
     pub counters: BTreeMap<String, BTreeMap<String, i64>>,
     pub disciplines: Vec<DisciplineResult>,
     /// In the order of the plan.
@@ -59,7 +64,8 @@ pub struct FlowResult {
     pub connected_ns: Option<u64>,
     /// Why it failed, in words ("connect: Connection refused").
     pub error: Option<String>,
-    /// (time since the run's start, bytes so far) after each write that the sender's socket took, at most one a millisecond and the last.
+    /// (time since the run's start, bytes so far) after each write that the sender's socket took,
+    /// at most one a millisecond and the last.
     pub written: Vec<(u64, u64)>,
     /// The same for the reader's reads.
     pub read: Vec<(u64, u64)>,
@@ -72,7 +78,8 @@ pub struct FlowResult {
     /// (sent, answered) of each request, since the run's start.
     pub responses: Vec<(u64, u64)>,
     pub subflows: Vec<SubflowResult>,
-    /// MPTCP: whether it fell back to TCP, and `mptcp_info` of both ends as the kernel gives it (hexadecimal), last seen.
+    /// MPTCP: whether it fell back to TCP, and `mptcp_info` of both ends as the kernel gives it
+    /// (hexadecimal), last seen.
     pub fallback: bool,
     pub client_mptcp_info: Option<String>,
     pub server_mptcp_info: Option<String>,

@@ -1,6 +1,8 @@
-//! Carries out a plan: builds the network, starts the flows, samples everything at the times that the plan says, ends in time.
+//! Carries out a plan: builds the network, starts the flows, samples everything at the times that
+//! the plan says, ends in time.
 //!
-//! One thread follows the clock and never waits for a flow, so that a run ends when it has to whatever the flows do.
+//! One thread follows the clock and never waits for a flow, so that a run ends when it has to
+//! whatever the flows do.
 
 use crate::address::ip;
 use crate::capture::Tap;
@@ -17,14 +19,15 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-/// Runs start here on the machine's clock, or at a later multiple of `ALIGNMENT`: whatever the set-up took, timers tick alike.
+/// Runs start here on the machine's clock, or at a later multiple of `ALIGNMENT`: whatever the
+/// set-up took, timers tick alike.
 const START: u64 = 1_000 * MILLISECOND;
 const ALIGNMENT: u64 = 100 * MILLISECOND;
 /// What settles after the set-up (carrier, work queues) has this long.
 const SETTLING: u64 = 100 * MILLISECOND;
 
-/// Builds the network of a plan in a machine of virtual time, runs the plan in it and writes its results into a folder. An error ends up in
-/// the result, too.
+/// Builds the network of a plan in a machine of virtual time, runs the plan in it and writes its
+/// results into a folder. An error ends up in the result, too.
 pub fn run(plan: &Plan, results: &Path) -> RunResult {
     noted(|result| {
         check(plan)?;
@@ -37,8 +40,8 @@ pub fn run(plan: &Plan, results: &Path) -> RunResult {
     })
 }
 
-/// Runs a plan in its network in real time. Once all is ready, `begin` says when the run starts, on CLOCK_MONOTONIC. The calling thread is in
-/// one of the network's namespaces afterwards.
+/// Runs a plan in its network in real time. Once all is ready, `begin` says when the run starts, on
+/// CLOCK_MONOTONIC. The calling thread is in one of the network's namespaces afterwards.
 pub fn run_in(network: Network, plan: &Plan, results: &Path, begin: impl FnOnce() -> Outcome<u64>) -> RunResult {
     noted(|result| {
         check(plan)?;
@@ -159,7 +162,8 @@ impl Running {
         sockets.finish()?;
         for (number, (flow, planned)) in result.flows.iter_mut().zip(&plan.flows).enumerate() {
             flow.subflows = sockets.subflows(number);
-            // Where the kernel cannot say that a connection fell back, its peer's silence on MPTCP does.
+            // Where the kernel cannot say that a connection fell back, its peer's silence on MPTCP
+            // does.
             flow.fallback |=
                 planned.mptcp && flow.connected_ns.is_some() && flow.client_mptcp_info.is_none() && !sockets.is_capable(number);
         }

@@ -1,4 +1,5 @@
-//! Samples every socket of the flows and every discipline, and keeps the records that `records` describes.
+//! Samples every socket of the flows and every discipline, and keeps the records that `records`
+//! describes.
 
 use crate::address::{family, ip};
 use crate::diag::{self, Seen};
@@ -120,14 +121,16 @@ impl Sockets {
     }
 }
 
-/// Whether a kernel takes `used` in place of `asked` by itself: where the peer did not agree to ECN, as after a SYN that was sent again, Linux's
-/// dctcp becomes a Reno of its own, and ours the kernel's (tests/kernel/test_linux_dctcp.py).
+/// Whether a kernel takes `used` in place of `asked` by itself: where the peer did not agree to
+/// ECN, as after a SYN that was sent again, Linux's dctcp becomes a Reno of its own, and ours the
+/// kernel's (tests/kernel/test_linux_dctcp.py).
 fn is_fallback(asked: &str, used: &str) -> bool {
     matches!((asked, used), ("dctcp", "dctcp-reno") | ("pp_dctcp", "reno"))
 }
 
 impl Watched {
-    /// Asks for the sockets. Returns (index of the known socket, its state) for each, in the order of flow and subflow.
+    /// Asks for the sockets. Returns (index of the known socket, its state) for each, in the order
+    /// of flow and subflow.
     fn poll(&mut self, now_ns: u64) -> Outcome<Vec<(usize, u32)>> {
         let mut seen = Vec::new();
         for &family in &self.families {
@@ -137,7 +140,8 @@ impl Watched {
         Ok(self.update(seen, now_ns))
     }
 
-    /// The sockets that belong to flows: those that go to a flow's port, and what has joined their connections.
+    /// The sockets that belong to flows: those that go to a flow's port, and what has joined their
+    /// connections.
     fn assign(&mut self, seen: Vec<Seen>) -> Vec<(usize, Seen)> {
         let by_port = |socket: &Seen| {
             let (here, there) = (socket.source.port(), socket.destination.port());
@@ -159,8 +163,8 @@ impl Watched {
 
     /// Updates what is known; returns as `poll`.
     fn update(&mut self, mut seen: Vec<(usize, Seen)>, now_ns: u64) -> Vec<(usize, u32)> {
-        // The kernel lists sockets in the order of its hash table. Of subflows that appear together the initial one comes first, then those
-        // of smaller addresses of the client.
+        // The kernel lists sockets in the order of its hash table. Of subflows that appear together
+        // the initial one comes first, then those of smaller addresses of the client.
         let downloads: BTreeSet<usize> = self.flows.values().filter(|flow| flow.download).map(|flow| flow.number).collect();
         seen.sort_by_key(|(flow, socket)| {
             let client = if downloads.contains(flow) { socket.destination } else { socket.source };
@@ -180,7 +184,8 @@ impl Watched {
                 known.established_ns = Some(now_ns);
             }
             let state = socket.state;
-            // A socket that has lost its congestion control or its tcp_info on the way down keeps what it had.
+            // A socket that has lost its congestion control or its tcp_info on the way down keeps
+            // what it had.
             if !socket.cc.is_empty() && !socket.tcp_info.is_empty() {
                 known.last = socket;
             }

@@ -1,5 +1,5 @@
-//! Runs a person's script as root in a fresh machine: the host's files read-only, /dev, /tmp and /run of the machine's own but for folders
-//! that are handed in, results in `$OUT`.
+//! Runs a person's script as root in a fresh machine: the host's files read-only, /dev, /tmp and
+//! /run of the machine's own but for folders that are handed in, results in `$OUT`.
 
 use crate::observe::{ENVIRONMENT, Observer, Wanted};
 use crate::sys::{self, Error, Outcome};
@@ -32,7 +32,8 @@ const OFTEN: [&str; 12] = [
     "/lib/x86_64-linux-gnu/libm.so.6",
 ];
 
-/// Reads a file in order, so that the pages in which the kernel keeps it lie in order too: then the host maps many at once.
+/// Reads a file in order, so that the pages in which the kernel keeps it lie in order too: then the
+/// host maps many at once.
 fn read_through(file: &Path) {
     let mut buffer = [0_u8; 1 << 14];
     if let Ok(mut file) = File::open(file) {
@@ -40,7 +41,8 @@ fn read_through(file: &Path) {
     }
 }
 
-/// Mounts the folders that are handed in at their own places. What follows a mount's path are its options, so the path is that of the link.
+/// Mounts the folders that are handed in at their own places. What follows a mount's path are its
+/// options, so the path is that of the link.
 fn hand_in() -> Outcome<()> {
     let Ok(links) = std::fs::read_dir(Path::new(FOLDER).join(HANDED_IN)) else { return Ok(()) };
     let mut links: Vec<PathBuf> = links.flatten().map(|link| link.path()).collect();
@@ -56,7 +58,8 @@ fn hand_in() -> Outcome<()> {
     Ok(())
 }
 
-/// Makes the host's files the root and runs `FOLDER/script`; what it prints goes to `FOLDER/log`, its exit status to `results/status`.
+/// Makes the host's files the root and runs `FOLDER/script`; what it prints goes to `FOLDER/log`,
+/// its exit status to `results/status`.
 pub fn run_script() -> Outcome<ExitStatus> {
     std::fs::create_dir_all(HOST).map_err(|e| Error::machine(format!("{HOST}: {e}")))?;
     sys::mount("none", HOST, "hostfs", libc::MS_RDONLY, "/")?;

@@ -1,6 +1,8 @@
-//! Whichever end of a connection sends: what the flow's application sends, from the time at which this end was connected.
+//! Whichever end of a connection sends: what the flow's application sends, from the time at which
+//! this end was connected.
 //!
-//! A system call of a program in the machine costs its host some ten microseconds, as much as several packets: so sends are large.
+//! A system call of a program in the machine costs its host some ten microseconds, as much as
+//! several packets: so sends are large.
 
 use crate::flow_end::FlowEnd;
 use crate::plan::App;
@@ -36,7 +38,8 @@ struct Sender<'a> {
     total: u64,
     /// How long a send may block now; 0: for ever.
     timeout: u64,
-    /// Stops in the middle of a chunk when the time has come; else after it, as the reference's sender does.
+    /// Stops in the middle of a chunk when the time has come; else after it, as the reference's
+    /// sender does.
     prompt: bool,
 }
 
@@ -55,7 +58,8 @@ impl Sender<'_> {
         Ok(())
     }
 
-    /// Bursts, each from where the last one should have ended; a rate is kept exactly over each burst, in a write a millisecond.
+    /// Bursts, each from where the last one should have ended; a rate is kept exactly over each
+    /// burst, in a write a millisecond.
     fn on_off(&mut self, on_ns: u64, off_ns: u64, end: u64, bits_per_s: Option<u64>) -> Outcome<()> {
         let mut begin = self.end.now();
         while begin < end {
@@ -119,7 +123,8 @@ impl Sender<'_> {
         Ok(())
     }
 
-    /// Sees to it that a send comes back: every second at the latest, so that no flow outlasts its time by more.
+    /// Sees to it that a send comes back: every second at the latest, so that no flow outlasts its
+    /// time by more.
     fn block_at_most(&mut self, ns: u64) -> Outcome<()> {
         // A timeout of 0 would mean for ever.
         let wanted = if self.prompt { ns.clamp(MILLISECOND, SECOND) } else { SECOND };

@@ -1,4 +1,5 @@
-//! A rate behind a managed queue as the kernel wants it told: a token bucket of one packet, and in it what manages the queue.
+//! A rate behind a managed queue as the kernel wants it told: a token bucket of one packet, and in
+//! it what manages the queue.
 
 use crate::plan::{Aqm, Shaper};
 use polypath_io::netlink::Message;
@@ -14,7 +15,8 @@ impl Shaper {
         const TCA_TBF_BURST: u16 = 6;
         const ETHERNET: u8 = 1;
         let bytes_per_s = self.rate / 8;
-        // struct tc_tbf_qopt: rate, peak rate (none), limit (the kernel's own queue is replaced at once), buffer and MTU (given below).
+        // struct tc_tbf_qopt: rate, peak rate (none), limit (the kernel's own queue is replaced at
+        // once), buffer and MTU (given below).
         let mut options = [0; 36];
         options[1] = ETHERNET;
         options[2..4].copy_from_slice(&self.overhead.to_ne_bytes());
@@ -62,7 +64,8 @@ impl Aqm {
     }
 }
 
-/// How far the average falls, in halvings, while a link is idle for so many times 2^`log` microseconds; what `tc` computes for `red`.
+/// How far the average falls, in halvings, while a link is idle for so many times 2^`log`
+/// microseconds; what `tc` computes for `red`.
 fn idle_table(weight_log: u8, packet_ns: u64) -> ([u8; 256], u8) {
     const MOST: f64 = 31.0;
     let per_us = -(1.0 - 1.0 / f64::from(1_u32 << weight_log)).log2() / (packet_ns as f64 / 1000.0);
@@ -83,7 +86,8 @@ mod tests {
         message.body().iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    // The expected bytes are what tc of iproute2 sends for the command above each, in the order in which we send them.
+    // The expected bytes are what tc of iproute2 sends for the command above each, in the order in
+    // which we send them.
 
     #[test]
     fn codel_is_told_as_tc_tells_it() {

@@ -1,4 +1,5 @@
-//! The system calls of the guest behind safe functions: namespaces, mounts, sockets, clocks. Decides nothing.
+//! The system calls of the guest behind safe functions: namespaces, mounts, sockets, clocks.
+//! Decides nothing.
 //!
 //! Errors are of the machine and name the call; who calls adds what it was for.
 
@@ -10,7 +11,8 @@ use std::process::Command;
 
 pub use polypath_base::Error;
 
-/// An outcome whose error says whose fault it is: the caller's, who wrote the plan, or the machine's.
+/// An outcome whose error says whose fault it is: the caller's, who wrote the plan, or the
+/// machine's.
 pub type Outcome<T> = Result<T, Error>;
 
 pub fn failed(call: &str) -> Error {
@@ -98,7 +100,8 @@ pub fn set_option_bytes(fd: &impl AsRawFd, level: libc::c_int, name: libc::c_int
     check(done, &format!("setsockopt {level}/{name}")).map(drop)
 }
 
-/// Reads a socket option into `into`; returns how much of it the kernel filled, or none if the kernel has no such option.
+/// Reads a socket option into `into`; returns how much of it the kernel filled, or none if the
+/// kernel has no such option.
 pub fn get_option(fd: &impl AsRawFd, level: libc::c_int, name: libc::c_int, into: &mut [u8]) -> Option<usize> {
     let mut length = into.len() as libc::socklen_t;
     // SAFETY: `into` has the length that `length` says, and both outlive the call.
@@ -155,7 +158,8 @@ impl<'a> StreamSocket<'a> {
 pub fn discard(socket: StreamSocket<'_>, length: usize, flags: libc::c_int) -> io::Result<usize> {
     // Any address will do of which `length` bytes still are user space; a write to this one fails.
     let nowhere = std::ptr::without_provenance_mut(4096);
-    // SAFETY: with MSG_TRUNC a TCP or MPTCP socket, which this one is, writes nothing to the buffer (net/ipv4/tcp.c, net/mptcp/protocol.c).
+    // SAFETY: with MSG_TRUNC a TCP or MPTCP socket, which this one is, writes nothing to the buffer
+    // (net/ipv4/tcp.c, net/mptcp/protocol.c).
     let got = unsafe { libc::recv(socket.0.as_raw_fd(), nowhere, length, flags | libc::MSG_TRUNC) };
     if got < 0 { Err(io::Error::last_os_error()) } else { Ok(got as usize) }
 }
@@ -287,7 +291,8 @@ pub fn set_timeout(fd: &impl AsRawFd, name: libc::c_int, ns: u64) -> Outcome<()>
     set_option(fd, libc::SOL_SOCKET, name, time)
 }
 
-/// Hands a file's pages to the host and forgets them: results must not fill the machine's memory. The host need not write them to a disk.
+/// Hands a file's pages to the host and forgets them: results must not fill the machine's memory.
+/// The host need not write them to a disk.
 pub fn forget_pages(fd: &impl AsRawFd) {
     const NOW: libc::c_uint = libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
     // SAFETY: no memory is passed.
@@ -345,7 +350,8 @@ pub fn number(fd: &impl AsRawFd) -> RawFd {
 ///
 /// # Safety
 ///
-/// `data` begins with a command, and is as long as what this command reads and writes: the kernel takes the length from the command.
+/// `data` begins with a command, and is as long as what this command reads and writes: the kernel
+/// takes the length from the command.
 pub unsafe fn ethtool(socket: &impl AsRawFd, device: &str, data: &mut [u8]) -> io::Result<()> {
     const SIOCETHTOOL: libc::c_ulong = 0x8946;
     // SAFETY: a request of zeros is valid: an empty name and no data.

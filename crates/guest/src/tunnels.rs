@@ -1,7 +1,8 @@
-//! The tunnels of a plan: a daemon at each end, which makes its device there. The daemon is the one that users run, `polypath-tunnel`.
+//! The tunnels of a plan: a daemon at each end, which makes its device there. The daemon is the one
+//! that users run, `polypath-tunnel`.
 //!
-//! It reads its file from a pipe and is asked by an abstract socket, so that a run leaves nothing behind. It ends with the thread that has
-//! started it.
+//! It reads its file from a pipe and is asked by an abstract socket, so that a run leaves nothing
+//! behind. It ends with the thread that has started it.
 
 use crate::plan::TunnelEnd;
 use crate::records::TunnelEndResult;

@@ -1,4 +1,5 @@
-//! The machine's keeper with programs in the kernel's place: whatever they do, it says how they ended, and none of them outlives it.
+//! The machine's keeper with programs in the kernel's place: whatever they do, it says how they
+//! ended, and none of them outlives it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,5 +1,6 @@
-//! Plans and scripts in a machine with a real kernel: that of POLYPATH_KERNEL, or the newest 6.12 that `polypath linux build` keeps.
-//! Without one (or without the static guest of `make setup-all`) these tests say so and pass; where POLYPATH_REQUIRE names `linux`, they fail.
+//! Plans and scripts in a machine with a real kernel: that of POLYPATH_KERNEL, or the newest 6.12
+//! that `polypath linux build` keeps. Without one (or without the static guest of `make setup-all`)
+//! these tests say so and pass; where POLYPATH_REQUIRE names `linux`, they fail.
 
 use serde_json::{Value, json};
 use std::fs;
@@ -194,29 +195,33 @@ fn a_dumbbell_is_shared() {
     assert!(first > 3.0 && second > 3.0 && (18.0..19.2).contains(&(first + second)), "{first} {second}");
 }
 
-/// A wire between two ports with a second place on the link, changes of its rate, two-state loss, a path that goes away, captures, and an
-/// application of each kind.
+/// A wire between two ports with a second place on the link, changes of its rate, two-state loss, a
+/// path that goes away, captures, and an application of each kind.
 #[test]
 fn everything_a_plan_can_say_is_done() {
     let Some(parts) = parts() else { return };
     let run = Run::planned(&parts, "everything", &plan(include_str!("plans/everything.json")));
     let result = run.good();
     let flows = &result["flows"];
-    // Transfer: all of it, and the end seen. On/off: 200 of 500 ms at 1 Mbit/s for 2 s make 100,000 bytes.
+    // Transfer: all of it, and the end seen. On/off: 200 of 500 ms at 1 Mbit/s for 2 s make
+    // 100,000 bytes.
     let last = |flow: &Value, list: &str| flow[list].as_array().and_then(|points| points.last()?.get(1)?.as_u64());
     assert_eq!(last(&flows[1], "read"), Some(1_000_000));
     assert!(flows[1]["finished_ns"].is_u64());
     assert_eq!((last(&flows[2], "written"), last(&flows[2], "read")), (Some(100_000), Some(100_000)));
-    // The second path is there, and 3 s after the connection was established its subflow begins to close.
+    // The second path is there, and 3 s after the connection was established its subflow begins to
+    // close.
     let samples = run.bytes("sockets.bin");
     let field = |record: &[u8], at: usize| u64::from(u32::from_le_bytes([record[at], record[at + 1], record[at + 2], record[at + 3]]));
     let of_second = samples.chunks_exact(320).filter(|record| field(record, 8) == 0 && field(record, 12) == 1 && field(record, 20) == 1);
     let times: Vec<u64> = of_second.map(|record| (field(record, 0) + (field(record, 4) << 32)) / 1_000_000).collect();
     assert_eq!((times.first(), times.last()), (Some(&100), Some(&3000)));
-    // Ethernet in the captures; the first packet is the connection's, on the machine's clock, whose first second is 1 735 689 601.
+    // Ethernet in the captures; the first packet is the connection's, on the machine's clock, whose
+    // first second is 1 735 689 601.
     assert_eq!(result["capture_losses"], json!({"c-c2.pcapng": 0, "x-x1.pcapng": 0}));
     let pcap = run.bytes("x-x1.pcapng");
-    // Until 2 s 20 Mbit/s, then 5 (each packet counts 4 bytes more), from 4 s on as fast as they come.
+    // Until 2 s 20 Mbit/s, then 5 (each packet counts 4 bytes more), from 4 s on as fast as they
+    // come.
     let (mut at, mut bytes, mut first) = (0, [0_u64; 7], None);
     while at < pcap.len() {
         let word = |offset: usize| field(&pcap, at + offset);

@@ -2,7 +2,8 @@
 
 use polypath_base::{Duration, Instant};
 
-/// Instants since an origin on one of the kernel's clocks, CLOCK_MONOTONIC unless another one is asked for.
+/// Instants since an origin on one of the kernel's clocks, CLOCK_MONOTONIC unless another one is
+/// asked for.
 #[derive(Copy, Clone, Debug)]
 pub struct Clock {
     origin_ns: u64,
@@ -43,8 +44,9 @@ impl Clock {
     }
 }
 
-/// Makes instants of the kernel's time stamps on packets, which are of CLOCK_REALTIME: the two clocks' distance changes when somebody
-/// sets the time or an NTP client slews it, so it is measured again and again.
+/// Makes instants of the kernel's time stamps on packets, which are of CLOCK_REALTIME: the two
+/// clocks' distance changes when somebody sets the time or an NTP client slews it, so it is
+/// measured again and again.
 #[derive(Clone, Debug)]
 pub struct KernelTime {
     clock: Clock,
@@ -78,7 +80,8 @@ impl KernelTime {
     }
 
     fn measure(&mut self) {
-        // Between two readings of one clock the other is read; of some tries the shortest, which nothing interrupted, counts.
+        // Between two readings of one clock the other is read; of some tries the shortest, which
+        // nothing interrupted, counts.
         let (mut best, mut found) = (u64::MAX, (0, 0));
         for _ in 0..3 {
             let before = read(self.clock.kernels);
@@ -126,7 +129,8 @@ mod tests {
         time.refresh(Instant::ZERO + Duration::from_secs(1));
         let before = clock.now();
         let stamped = time.instant(read(libc::CLOCK_REALTIME));
-        // A busy machine may keep us for a while between the two, but never lets time run backwards.
+        // A busy machine may keep us for a while between the two, but never lets time run
+        // backwards.
         assert!(stamped + Duration::from_millis(1) >= before && stamped <= clock.now() + Duration::from_millis(1));
     }
 }

@@ -1,4 +1,5 @@
-//! A UDP socket for many datagrams with one call: segmentation on the way out (UDP_SEGMENT), merging on the way in (UDP_GRO).
+//! A UDP socket for many datagrams with one call: segmentation on the way out (UDP_SEGMENT),
+//! merging on the way in (UDP_GRO).
 
 use crate::{Failed, check};
 use std::io::{self, IoSlice};
@@ -17,7 +18,8 @@ const UDP_GRO: libc::c_int = 104;
 /// Longer a full socket does not hold up the others.
 const SEND_WAIT: std::time::Duration = std::time::Duration::from_millis(100);
 
-/// A socket's buffers, bytes as `getsockopt` says them and as the kernel counts packets (`skb->truesize`).
+/// A socket's buffers, bytes as `getsockopt` says them and as the kernel counts packets
+/// (`skb->truesize`).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Rooms {
     pub send: u32,
@@ -61,7 +63,8 @@ pub struct Received<'a> {
     pub bytes: &'a [u8],
     /// Bytes of each of them; the last may be shorter.
     pub segment: usize,
-    /// When the kernel got the first of them, ns of CLOCK_REALTIME; none unless it was asked to say so.
+    /// When the kernel got the first of them, ns of CLOCK_REALTIME; none unless it was asked to say
+    /// so.
     pub real_ns: Option<u64>,
 }
 
@@ -96,9 +99,11 @@ impl Slots {
 }
 
 impl Datagrams {
-    /// Binds a socket in the calling thread's namespace, to a device if one is named. What is longer than its own interface takes is an error of
-    /// `send`; what routers say of the path changes nothing, because anybody can say it (RFC 8899 section 4.6.1). Of IPv4 they may fragment what is
-    /// too long for them. The kernel keeps as many bytes for each direction as it may.
+    /// Binds a socket in the calling thread's namespace, to a device if one is named. What is
+    /// longer than its own interface takes is an error of `send`; what routers say of the path
+    /// changes nothing, because anybody can say it (RFC 8899 section 4.6.1). Of IPv4 they may
+    /// fragment what is too long for them. The kernel keeps as many bytes for each direction as it
+    /// may.
     pub fn bind(at: SocketAddr, device: Option<&str>, rooms: Rooms) -> Result<Self, Failed> {
         let socket = UdpSocket::bind(at).map_err(|e| Failed::new(format!("opening a UDP socket at {at}"), e))?;
         let what = |name: &str| format!("{name} of the UDP socket at {at}");
@@ -122,13 +127,15 @@ impl Datagrams {
         Ok(Self { socket, device: device.map(str::to_owned), merges: false, stamps: false })
     }
 
-    /// Asks the kernel to merge datagrams of one sender and length (Linux 5.0 and later); whether it does.
+    /// Asks the kernel to merge datagrams of one sender and length (Linux 5.0 and later); whether
+    /// it does.
     pub fn merge(&mut self) -> bool {
         self.merges = set_number(&self.socket, libc::IPPROTO_UDP, UDP_GRO, 1, String::new).is_ok();
         self.merges
     }
 
-    /// No router may fragment what is sent, of IPv4 either (DF): who probes a path's MTU wants to know what passes whole.
+    /// No router may fragment what is sent, of IPv4 either (DF): who probes a path's MTU wants to
+    /// know what passes whole.
     pub fn forbid_fragments(&self) -> Result<(), Failed> {
         match self.local()? {
             at @ SocketAddr::V4(_) => {
@@ -139,7 +146,8 @@ impl Datagrams {
         }
     }
 
-    /// What routers of IPv6 have said of the path to an address, or its own interface's MTU: bytes of an IP packet. None if there is no route.
+    /// What routers of IPv6 have said of the path to an address, or its own interface's MTU: bytes
+    /// of an IP packet. None if there is no route.
     pub fn said_mtu(&self, to: SocketAddr) -> Option<u32> {
         // The kernel tells it of a connected socket alone (ipv6(7), IPV6_MTU).
         let asked = UdpSocket::bind(SocketAddr::new(self.local().ok()?.ip(), 0)).ok()?;
@@ -165,13 +173,15 @@ impl Datagrams {
         self.socket.local_addr().map_err(|e| Failed::new("asking for a socket's address", e))
     }
 
-    /// Sends datagrams of `segment` bytes each, the last perhaps shorter, as one: at most [`MOST_SEGMENTS`] and 65,000 bytes.
+    /// Sends datagrams of `segment` bytes each, the last perhaps shorter, as one: at most
+    /// [`MOST_SEGMENTS`] and 65,000 bytes.
     pub fn send_merged(&self, to: SocketAddr, pieces: &[IoSlice<'_>], segment: u16, full: Full) -> io::Result<()> {
         let to = Address::from(to);
         let mut control = [0_u64; 4];
         let mut header = message(&to, pieces);
         header.msg_control = control.as_mut_ptr().cast();
-        // SAFETY: the control data are aligned for a header and long enough for one with a number of 16 bits.
+        // SAFETY: the control data are aligned for a header and long enough for one with a number
+        // of 16 bits.
         unsafe {
             header.msg_controllen = libc::CMSG_SPACE(2) as _;
             let first = libc::CMSG_FIRSTHDR(&raw const header);
@@ -180,7 +190,8 @@ impl Datagrams {
             (*first).cmsg_len = libc::CMSG_LEN(2) as _;
             std::ptr::write_unaligned(libc::CMSG_DATA(first).cast(), segment);
         }
-        // SAFETY: the header and all that it points to live until the call returns; the kernel only reads.
+        // SAFETY: the header and all that it points to live until the call returns; the kernel only
+        // reads.
         let sent = unsafe { libc::sendmsg(self.socket.as_raw_fd(), &raw const header, full.flags()) };
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
@@ -197,7 +208,8 @@ impl Datagrams {
                 header.msg_hdr = message(&to, pieces);
                 count += 1;
             }
-            // SAFETY: headers and all that they point to live until the call returns; `count` of them are filled.
+            // SAFETY: headers and all that they point to live until the call returns; `count` of
+            // them are filled.
             let sent = unsafe { libc::sendmmsg(self.socket.as_raw_fd(), headers.as_mut_ptr(), count, full.flags() as _) };
             if sent < 0 {
                 return (done, Err(io::Error::last_os_error()));
@@ -216,12 +228,14 @@ impl Datagrams {
     pub fn send_now(&self, to: SocketAddr, bytes: &[u8]) -> io::Result<()> {
         let (to, pieces) = (Address::from(to), [IoSlice::new(bytes)]);
         let header = message(&to, &pieces);
-        // SAFETY: the header and all that it points to live until the call returns; the kernel only reads.
+        // SAFETY: the header and all that it points to live until the call returns; the kernel only
+        // reads.
         let sent = unsafe { libc::sendmsg(self.socket.as_raw_fd(), &raw const header, Full::Tell.flags()) };
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Reads what is there without waiting; whether that was as much as fits, so that there may be more.
+    /// Reads what is there without waiting; whether that was as much as fits, so that there may be
+    /// more.
     pub fn receive(&self, slots: &mut Slots) -> Result<bool, Failed> {
         slots.filled.clear();
         // SAFETY: addresses, headers and control data of zeros are valid ones.
@@ -252,7 +266,8 @@ impl Datagrams {
         for (header, name) in headers.iter().zip(&names).take(got as usize) {
             let length = (header.msg_len as usize).min(SLOT);
             let (segment, real_ns) = if self.merges || self.stamps { control_data(&header.msg_hdr) } else { (None, None) };
-            // A sender that is neither IPv4 nor IPv6 does not exist; its place must be filled all the same.
+            // A sender that is neither IPv4 nor IPv6 does not exist; its place must be filled all
+            // the same.
             let from = from_kernel(name).unwrap_or_else(|| SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0));
             slots.filled.push((from, length, segment.unwrap_or(length).max(1), real_ns));
         }
@@ -281,8 +296,9 @@ fn message(to: &Address, pieces: &[IoSlice<'_>]) -> libc::msghdr {
 /// The length of each datagram that was merged into this one, and when it came.
 fn control_data(header: &libc::msghdr) -> (Option<usize>, Option<u64>) {
     let (mut segment, mut real_ns) = (None, None);
-    // SAFETY: the kernel has filled the control data and their length; they lie where the header points and are aligned for a header, and
-    // those of these types hold an int and a timespec, perhaps not aligned.
+    // SAFETY: the kernel has filled the control data and their length; they lie where the header
+    // points and are aligned for a header, and those of these types hold an int and a timespec,
+    // perhaps not aligned.
     unsafe {
         let mut message = libc::CMSG_FIRSTHDR(std::ptr::from_ref(header));
         while !message.is_null() {
@@ -323,7 +339,8 @@ impl From<SocketAddr> for Address {
                 size_of::<libc::sockaddr_in6>()
             }
             SocketAddr::V4(to) => {
-                // SAFETY: an address of IPv4 is shorter than one of IPv6 and no stricter aligned, and both are plain numbers.
+                // SAFETY: an address of IPv4 is shorter than one of IPv6 and no stricter aligned,
+                // and both are plain numbers.
                 let short = unsafe { &mut *(&raw mut kernel).cast::<libc::sockaddr_in>() };
                 short.sin_family = libc::AF_INET as libc::sa_family_t;
                 short.sin_port = to.port().to_be();
@@ -338,7 +355,8 @@ impl From<SocketAddr> for Address {
 fn from_kernel(name: &libc::sockaddr_storage) -> Option<SocketAddr> {
     match libc::c_int::from(name.ss_family) {
         libc::AF_INET => {
-            // SAFETY: the family says that this is what it holds; a storage is aligned for every address.
+            // SAFETY: the family says that this is what it holds; a storage is aligned for every
+            // address.
             let short = unsafe { &*std::ptr::from_ref(name).cast::<libc::sockaddr_in>() };
             Some(SocketAddrV4::new(Ipv4Addr::from(short.sin_addr.s_addr.to_ne_bytes()), u16::from_be(short.sin_port)).into())
         }
@@ -368,7 +386,8 @@ fn set(socket: &UdpSocket, level: libc::c_int, option: libc::c_int, value: &[u8]
     check(done, || format!("setting the {}", what())).map(drop)
 }
 
-/// Receives up to `into.len()` datagrams that wait already, blocking only for the first; returns their lengths.
+/// Receives up to `into.len()` datagrams that wait already, blocking only for the first; returns
+/// their lengths.
 pub fn receive_many<const N: usize>(fd: &impl AsRawFd, into: &mut [Vec<u8>; N]) -> io::Result<([usize; N], usize)> {
     let mut parts = into.each_mut().map(|buffer| libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() });
     let mut headers = parts.each_mut().map(|part| {
@@ -379,7 +398,8 @@ pub fn receive_many<const N: usize>(fd: &impl AsRawFd, into: &mut [Vec<u8>; N]) 
         header
     });
     let none = std::ptr::null_mut();
-    // SAFETY: headers, parts and buffers live until the call returns; every part has its buffer's length.
+    // SAFETY: headers, parts and buffers live until the call returns; every part has its buffer's
+    // length.
     let got = unsafe { libc::recvmmsg(fd.as_raw_fd(), headers.as_mut_ptr(), N as u32, libc::MSG_WAITFORONE as _, none) };
     if got < 0 { Err(io::Error::last_os_error()) } else { Ok((headers.map(|h| h.msg_len as usize), got as usize)) }
 }

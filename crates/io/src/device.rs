@@ -1,4 +1,5 @@
-//! Settings of a network device: addresses, MTU, routes. By netlink, in the calling thread's namespace.
+//! Settings of a network device: addresses, MTU, routes. By netlink, in the calling thread's
+//! namespace.
 
 use crate::Failed;
 use crate::netlink::{CREATE, Message, Netlink, REPLACE};
@@ -26,7 +27,8 @@ impl Prefix {
     }
 }
 
-/// Sets a device's MTU and the packets that its queue holds, brings it up, gives it addresses, and leads these networks through it.
+/// Sets a device's MTU and the packets that its queue holds, brings it up, gives it addresses, and
+/// leads these networks through it.
 pub fn configure(device: &str, mtu: u32, queue: u32, addresses: &[Prefix], routes: &[Prefix]) -> Result<(), Error> {
     let index = index(device)?;
     let mut netlink = Netlink::open(libc::NETLINK_ROUTE)?;

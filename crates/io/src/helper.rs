@@ -1,4 +1,5 @@
-//! A second process that keeps the rights that the first one gives up, and sockets of this machine's processes among themselves.
+//! A second process that keeps the rights that the first one gives up, and sockets of this
+//! machine's processes among themselves.
 
 use crate::{Failed, check};
 use std::io::{self, IoSlice, Read, Write};
@@ -9,18 +10,20 @@ use std::path::Path;
 /// Bytes of the longest message.
 const LONGEST: usize = 1 << 20;
 
-/// A process that was forked off the calling one; it ends when this is dropped, or when the calling process ends, however it does.
+/// A process that was forked off the calling one; it ends when this is dropped, or when the calling
+/// process ends, however it does.
 #[derive(Debug)]
 pub struct Helper {
     pub stream: UnixStream,
 }
 
 impl Helper {
-    /// Starts one that does `work` with its end of a pair of sockets, and then ends. To be called while no other threads run: what they held
-    /// locked would stay so in the new process.
+    /// Starts one that does `work` with its end of a pair of sockets, and then ends. To be called
+    /// while no other threads run: what they held locked would stay so in the new process.
     pub fn fork(work: impl FnOnce(UnixStream)) -> Result<Self, Failed> {
         let (own, other) = UnixStream::pair().map_err(|e| Failed::new("making a pair of sockets", e))?;
-        // SAFETY: no memory is passed. There is one thread, so the new process may do what this one may.
+        // SAFETY: no memory is passed. There is one thread, so the new process may do what this one
+        // may.
         if check(unsafe { libc::fork() }, || "starting a second process".into())? > 0 {
             return Ok(Self { stream: own });
         }
@@ -43,7 +46,8 @@ pub fn send(mut stream: &UnixStream, message: &[u8], file: Option<BorrowedFd<'_>
     header.msg_iovlen = 1;
     if let Some(file) = file {
         header.msg_control = control.as_mut_ptr().cast();
-        // SAFETY: the control data are aligned for a header and long enough for one with a descriptor.
+        // SAFETY: the control data are aligned for a header and long enough for one with a
+        // descriptor.
         unsafe {
             header.msg_controllen = libc::CMSG_SPACE(size_of::<libc::c_int>() as u32) as _;
             let first = libc::CMSG_FIRSTHDR(&raw const header);
@@ -53,7 +57,8 @@ pub fn send(mut stream: &UnixStream, message: &[u8], file: Option<BorrowedFd<'_>
             std::ptr::write_unaligned(libc::CMSG_DATA(first).cast(), file.as_raw_fd());
         }
     }
-    // SAFETY: the header and all that it points to live until the call returns; the kernel only reads.
+    // SAFETY: the header and all that it points to live until the call returns; the kernel only
+    // reads.
     match unsafe { libc::sendmsg(stream.as_raw_fd(), &raw const header, libc::MSG_NOSIGNAL) } {
         4 => stream.write_all(message),
         sent if sent < 0 => Err(io::Error::last_os_error()),
@@ -77,8 +82,9 @@ pub fn receive(mut stream: &UnixStream) -> io::Result<(Vec<u8>, Option<OwnedFd>)
     if got < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the kernel has filled the control data and their length; they lie where the header points. Those of this kind hold one descriptor,
-    // which is new and known to nobody else: the other process sends one at most.
+    // SAFETY: the kernel has filled the control data and their length; they lie where the header
+    // points. Those of this kind hold one descriptor, which is new and known to nobody else: the
+    // other process sends one at most.
     let file = unsafe {
         let first = libc::CMSG_FIRSTHDR(&raw const header);
         let has = !first.is_null() && (*first).cmsg_level == libc::SOL_SOCKET && (*first).cmsg_type == libc::SCM_RIGHTS;
@@ -93,7 +99,8 @@ pub fn receive(mut stream: &UnixStream) -> io::Result<(Vec<u8>, Option<OwnedFd>)
     Ok((message, file))
 }
 
-/// Listens at a file that nobody else may connect to from its first moment on. To be called while no other threads make files.
+/// Listens at a file that nobody else may connect to from its first moment on. To be called while
+/// no other threads make files.
 pub fn bind_private(at: &Path) -> io::Result<UnixListener> {
     // SAFETY: no memory is passed.
     let before = unsafe { libc::umask(0o077) };

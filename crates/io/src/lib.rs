@@ -1,7 +1,9 @@
-//! The operating system's side of packets in real time: packet rings, clocks, waiting, namespaces, signals.
+//! The operating system's side of packets in real time: packet rings, clocks, waiting, namespaces,
+//! signals.
 //!
-//! Safe functions over system calls. Nothing here decides anything: what is read is handed up as it came, and what is sent was due
-//! before it got here. Errors are sentences that name the call and its object; who calls adds what it was for.
+//! Safe functions over system calls. Nothing here decides anything: what is read is handed up as it
+//! came, and what is sent was due before it got here. Errors are sentences that name the call and
+//! its object; who calls adds what it was for.
 //!
 //! Frames: [`Port`] (`packet_ring`), [`Tun`]. Datagrams: [`Datagrams`]. Time and waiting:
 //! [`Clock`], [`wait()`], [`Waiter`], [`Wake`], [`Signals`]. Networks: [`Namespace`], `device`

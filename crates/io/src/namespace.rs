@@ -26,8 +26,8 @@ impl Namespace {
         File::open(&file).map(|file| Self(file.into())).map_err(|e| Failed::new(format!("the network namespace {name}"), e))
     }
 
-    /// Does something in the namespace, on a thread of its own: the calling thread stays where it is. Sockets opened there belong to the
-    /// namespace for ever.
+    /// Does something in the namespace, on a thread of its own: the calling thread stays where it
+    /// is. Sockets opened there belong to the namespace for ever.
     pub fn inside<T: Send>(&self, work: impl FnOnce() -> Result<T, Failed> + Send) -> Result<T, Failed> {
         std::thread::scope(|scope| {
             let thread = scope.spawn(|| {
@@ -44,7 +44,8 @@ impl Namespace {
         check(unsafe { libc::setns(self.0.as_raw_fd(), libc::CLONE_NEWNET) }, || "entering a namespace".into()).map(drop)
     }
 
-    /// Gives the namespace a name. It exists from then on until the name is taken away, whatever becomes of this process.
+    /// Gives the namespace a name. It exists from then on until the name is taken away, whatever
+    /// becomes of this process.
     pub fn name(&self, name: &str) -> Result<(), Failed> {
         prepare_names()?;
         let file = path(name);
@@ -58,7 +59,8 @@ impl Namespace {
         mounted
     }
 
-    /// Takes a name away; without processes or sockets in it the namespace ends. No fault if there is no such name.
+    /// Takes a name away; without processes or sockets in it the namespace ends. No fault if there
+    /// is no such name.
     pub fn unname(name: &str) -> Result<(), Failed> {
         let file = path(name);
         let path = text(&file)?;
@@ -81,8 +83,8 @@ fn path(name: &str) -> PathBuf {
     Path::new(NAMES).join(name)
 }
 
-/// The folder of names is a mount point shared with other mount namespaces, so that a name that goes away here goes away everywhere; as
-/// `ip netns add` sets it up (iproute2, ip/ipnetns.c).
+/// The folder of names is a mount point shared with other mount namespaces, so that a name that
+/// goes away here goes away everywhere; as `ip netns add` sets it up (iproute2, ip/ipnetns.c).
 fn prepare_names() -> Result<(), Failed> {
     let folder = Path::new(NAMES);
     fs::create_dir_all(folder).map_err(|e| Failed::new(format!("making {NAMES}"), e))?;
@@ -92,7 +94,8 @@ fn prepare_names() -> Result<(), Failed> {
 
 fn mount(source: &Path, target: &Path, flags: libc::c_ulong) -> Result<(), Failed> {
     let (from, to) = (text(source)?, text(target)?);
-    // SAFETY: both strings end in zero and outlive the call; these kinds of mount take no type and no data.
+    // SAFETY: both strings end in zero and outlive the call; these kinds of mount take no type and
+    // no data.
     let done = unsafe { libc::mount(from.as_ptr(), to.as_ptr(), c"none".as_ptr(), flags, std::ptr::null()) };
     check(done, || format!("mounting {}", target.display())).map(drop)
 }

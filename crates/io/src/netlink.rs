@@ -1,6 +1,7 @@
 //! Netlink: messages of nested attributes, sent in batches, and the walk through what comes back.
 //!
-//! A batch is one system call however many messages it has; the kernel answers the last one and whatever fails.
+//! A batch is one system call however many messages it has; the kernel answers the last one and
+//! whatever fails.
 
 use crate::datagrams::receive_many;
 use crate::{Failed, check};
@@ -19,7 +20,8 @@ const ERROR: u16 = 2;
 const DONE: u16 = 3;
 /// Length of the header of a message.
 const HEADER: usize = 16;
-/// Longer answers of one datagram do not occur: the kernel's own buffers for dumps are 32 KiB at most.
+/// Longer answers of one datagram do not occur: the kernel's own buffers for dumps are 32 KiB at
+/// most.
 const BUFFER: usize = 64 << 10;
 
 /// A message in the making.
@@ -106,7 +108,8 @@ impl Message {
     }
 }
 
-/// A netlink socket. It belongs for ever to the namespace that the thread was in when it was opened.
+/// A netlink socket. It belongs for ever to the namespace that the thread was in when it was
+/// opened.
 #[derive(Debug)]
 pub struct Netlink {
     socket: OwnedFd,
@@ -133,7 +136,8 @@ impl Netlink {
 
     /// Sends the batch and waits until the kernel has done all of it. The first failure comes back.
     pub fn flush(&mut self) -> Result<(), Error> {
-        /// The kernel takes no datagram that is longer than the socket's send buffer (208 KiB by default).
+        /// The kernel takes no datagram that is longer than the socket's send buffer (208 KiB by
+        /// default).
         const MOST: usize = 100 << 10;
         let mut all = std::mem::take(&mut self.waiting).into_iter().peekable();
         while all.peek().is_some() {

@@ -1,12 +1,15 @@
-//! A port: a device from which every frame is read and to which frames are written, past the machine's IP stack and queues.
+//! A port: a device from which every frame is read and to which frames are written, past the
+//! machine's IP stack and queues.
 //!
-//! Frames come through a [`PacketRing`]. Sending is by `sendmmsg` and not by a ring: the kernel takes a sending ring's place back
-//! when the receiving IP stack takes the packet over, while a TCP receive queue still refers to its memory (net/packet/af_packet.c,
-//! `tpacket_destruct_skb`; net/ipv4/ip_input.c, `skb_orphan`), so data could change under the reader.
+//! Frames come through a [`PacketRing`]. Sending is by `sendmmsg` and not by a ring: the kernel
+//! takes a sending ring's place back when the receiving IP stack takes the packet over, while a TCP
+//! receive queue still refers to its memory (net/packet/af_packet.c, `tpacket_destruct_skb`;
+//! net/ipv4/ip_input.c, `skb_orphan`), so data could change under the reader.
 //!
-//! Each frame has [`HEAD`] bytes before it (struct virtio_net_hdr) which say whether its checksum is still to be computed, as it is on
-//! every packet that comes out of a stack whose device offloads checksums. They are to be sent along with the frame: the receiving
-//! stack then knows that the packet has never been on a wire and neither side computes anything.
+//! Each frame has [`HEAD`] bytes before it (struct virtio_net_hdr) which say whether its checksum
+//! is still to be computed, as it is on every packet that comes out of a stack whose device
+//! offloads checksums. They are to be sent along with the frame: the receiving stack then knows
+//! that the packet has never been on a wire and neither side computes anything.
 
 use crate::Failed;
 use crate::packet_ring::{Frame, PacketRing, PacketSocket, RingLayout};
@@ -42,17 +45,20 @@ pub struct PortStats {
 }
 
 impl Port {
-    /// Opens a device of the calling thread's namespace whose packets have at most `mtu` bytes; the ring takes about `room` bytes.
+    /// Opens a device of the calling thread's namespace whose packets have at most `mtu` bytes; the
+    /// ring takes about `room` bytes.
     pub fn open(device: &str, mtu: usize, room: usize) -> Result<Self, Failed> {
-        // A frame is not a power of two, so that the headers of all frames do not meet in the same few lines of the cache.
+        // A frame is not a power of two, so that the headers of all frames do not meet in the same
+        // few lines of the cache.
         let frame = ((RING_HEADER + ETHERNET + mtu) | 64).next_multiple_of(64);
         let layout = RingLayout { block: BLOCK, blocks: (room / BLOCK).max(1), frame };
         let ring = PacketRing::open(device, layout, HEAD, &[(libc::PACKET_VNET_HDR, 1), (PACKET_IGNORE_OUTGOING, 1)])?;
         let sending = PacketSocket::open(device)?;
         sending.set(libc::SOL_PACKET, libc::PACKET_VNET_HDR, 1)?;
         sending.set(libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, 1)?;
-        // Frames in flight inside the kernel count against this; it is never to be the limit. Root of a user namespace gets what any user
-        // may have (net.core.wmem_max of the machine); what the kernel does not take then is counted, and a doubt about the run.
+        // Frames in flight inside the kernel count against this; it is never to be the limit. Root
+        // of a user namespace gets what any user may have (net.core.wmem_max of the machine); what
+        // the kernel does not take then is counted, and a doubt about the run.
         let room = |option| sending.set(libc::SOL_SOCKET, option, 64 << 20);
         room(libc::SO_SNDBUFFORCE).or_else(|error| match error.kind() {
             io::ErrorKind::PermissionDenied => room(libc::SO_SNDBUF),
@@ -79,7 +85,8 @@ impl Port {
         self.ring.release();
     }
 
-    /// Sends frames, each with [`HEAD`] bytes before it. What the kernel does not take is counted and lost.
+    /// Sends frames, each with [`HEAD`] bytes before it. What the kernel does not take is counted
+    /// and lost.
     pub fn send(&mut self, frames: &[&[u8]]) {
         for part in frames.chunks(BATCH) {
             self.send_part(part);
@@ -109,7 +116,8 @@ impl Port {
         let mut sent = 0;
         while sent < frames.len() {
             let left = (frames.len() - sent) as libc::c_uint;
-            // SAFETY: headers, parts and frames live until the call returns; each part has its frame's length.
+            // SAFETY: headers, parts and frames live until the call returns; each part has its
+            // frame's length.
             let done = unsafe { libc::sendmmsg(self.sending.as_raw_fd(), headers[sent..].as_mut_ptr(), left, libc::MSG_DONTWAIT as _) };
             match done {
                 1.. => sent += done as usize,

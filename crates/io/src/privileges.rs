@@ -6,10 +6,12 @@ const CAP_NET_ADMIN: u32 = 12;
 /// _LINUX_CAPABILITY_VERSION_3.
 const VERSION: u32 = 0x2008_0522;
 
-/// No program that this one starts has other capabilities than CAP_NET_ADMIN, whoever owns its file.
+/// No program that this one starts has other capabilities than CAP_NET_ADMIN, whoever owns its
+/// file.
 fn bound() {
     for capability in (0..64).filter(|&capability| capability != CAP_NET_ADMIN) {
-        // SAFETY: no memory is passed. It fails for numbers that the kernel does not know, and without CAP_SETPCAP.
+        // SAFETY: no memory is passed. It fails for numbers that the kernel does not know, and
+        // without CAP_SETPCAP.
         unsafe { libc::prctl(libc::PR_CAPBSET_DROP, libc::c_ulong::from(capability), 0, 0, 0) };
     }
 }
@@ -20,8 +22,9 @@ pub fn user() -> u32 {
     unsafe { libc::geteuid() }
 }
 
-/// The calling process becomes one of this user and of a group of the same number, and of no other group. It keeps the capabilities that it has,
-/// for [`keep_net_admin_only`]. To be called before there are other threads.
+/// The calling process becomes one of this user and of a group of the same number, and of no other
+/// group. It keeps the capabilities that it has, for [`keep_net_admin_only`]. To be called before
+/// there are other threads.
 pub fn leave_root(user: u32) -> Result<(), Failed> {
     let what = |what: &str| format!("{what} of user {user}");
     // With the user the right to do it goes.
@@ -44,8 +47,9 @@ pub fn leave_root(user: u32) -> Result<(), Failed> {
     Ok(())
 }
 
-/// The calling thread, and those that it starts later, keep CAP_NET_ADMIN alone of the capabilities that they have, or not even that, and get
-/// none again by starting a program. Nobody may trace the process or have its memory written to a file but who has root's rights.
+/// The calling thread, and those that it starts later, keep CAP_NET_ADMIN alone of the capabilities
+/// that they have, or not even that, and get none again by starting a program. Nobody may trace the
+/// process or have its memory written to a file but who has root's rights.
 pub fn keep_net_admin_only(net_admin: bool) -> Result<(), Failed> {
     bound();
     // SAFETY: no memory is passed.

@@ -9,7 +9,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 pub struct Signals(OwnedFd);
 
 impl Signals {
-    /// Holds them back in the calling thread and in those it starts later: call it before there are others.
+    /// Holds them back in the calling thread and in those it starts later: call it before there are
+    /// others.
     pub fn hold() -> Result<Self, Failed> {
         // SAFETY: a set of zeros is valid, and sigemptyset makes it empty; it outlives the calls.
         let set = unsafe {

@@ -7,7 +7,8 @@ use std::os::fd::AsRawFd;
 
 /// Datagrams of one call.
 const BATCH: usize = 32;
-/// Room for what waits to be read: nobody shall lose datagrams because a reader was kept from the processor for a while.
+/// Room for what waits to be read: nobody shall lose datagrams because a reader was kept from the
+/// processor for a while.
 const ROOM: libc::c_int = 64 << 20;
 
 /// Sends datagrams of one length to one address, many with one call.
@@ -63,7 +64,8 @@ impl UdpSender {
 }
 
 impl UdpReceiver {
-    /// A receiver at this address in the calling thread's namespace; calls return after `wait` without a datagram.
+    /// A receiver at this address in the calling thread's namespace; calls return after `wait`
+    /// without a datagram.
     pub fn new(at: SocketAddr, wait: std::time::Duration) -> Result<Self, Failed> {
         let socket = UdpSocket::bind(at).map_err(|e| Failed::new(format!("listening at {at}"), e))?;
         socket.set_read_timeout(Some(wait)).map_err(|e| Failed::new("limiting the wait for datagrams", e))?;
@@ -116,8 +118,9 @@ impl UdpReceiver {
         if Self::or_none(got, 0)?.is_none() {
             return Ok(None);
         }
-        // SAFETY: the kernel has filled the control data and its length; the first message lies in `control`, which is aligned for it,
-        // and one of this type holds a timespec, perhaps not aligned.
+        // SAFETY: the kernel has filled the control data and its length; the first message lies in
+        // `control`, which is aligned for it, and one of this type holds a timespec, perhaps not
+        // aligned.
         unsafe {
             let message = libc::CMSG_FIRSTHDR(&raw const header);
             if !message.is_null() && (*message).cmsg_level == libc::SOL_SOCKET && (*message).cmsg_type == libc::SCM_TIMESTAMPNS {

@@ -1,7 +1,8 @@
 //! A TUN device: IP packets of this machine's stack, read and written by a program.
 //!
-//! Before each packet stand [`VIRTIO_HEAD`] bytes (struct virtio_net_hdr), which say what of the packet is left to do: its checksum, or
-//! cutting it into segments. How much of that the kernel may leave to the program is [`Offload`].
+//! Before each packet stand [`VIRTIO_HEAD`] bytes (struct virtio_net_hdr), which say what of the
+//! packet is left to do: its checksum, or cutting it into segments. How much of that the kernel may
+//! leave to the program is [`Offload`].
 
 use crate::{Failed, check};
 use std::fs::File;
@@ -43,7 +44,8 @@ impl Tun {
         File::options().read(true).write(true).open("/dev/net/tun").map_err(|e| Failed::new("opening /dev/net/tun", e))
     }
 
-    /// Makes a device of this name, with as much of the wanted offload as the kernel has. Reads do not wait.
+    /// Makes a device of this name, with as much of the wanted offload as the kernel has. Reads do
+    /// not wait.
     pub fn make(file: File, name: &str, wanted: Offload) -> Result<Self, Failed> {
         // SAFETY: a request of zeros is a valid one.
         let mut request: libc::ifreq = unsafe { std::mem::zeroed() };

@@ -23,13 +23,15 @@ impl<'a> Waiter<'a> {
         self.wait_for_first(self.polled.len(), most);
     }
 
-    /// Waits until one of the first `count` has something or the time has passed; without a time, until one has.
+    /// Waits until one of the first `count` has something or the time has passed; without a time,
+    /// until one has.
     pub fn wait_for_first(&mut self, count: usize, most: Option<Duration>) {
         let count = count.min(self.polled.len());
         self.polled[count..].iter_mut().for_each(|fd| fd.revents = 0);
         let time = most.map(|most| timespec(most.as_nanos()));
         let limit = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-        // SAFETY: the list has the length given, the time outlives the call, and the signal mask stays as it is.
+        // SAFETY: the list has the length given, the time outlives the call, and the signal mask
+        // stays as it is.
         let found = unsafe { libc::ppoll(self.polled.as_mut_ptr(), count as libc::nfds_t, limit, std::ptr::null()) };
         if found <= 0 {
             // Time is up, or a signal came: what an earlier call has found is old.

@@ -17,7 +17,8 @@ impl Wake {
 
     pub fn wake(&self) {
         let one = 1_u64;
-        // SAFETY: the number outlives the call. It fails when 2^64 - 1 others are unread: then the descriptor is readable all the same.
+        // SAFETY: the number outlives the call. It fails when 2^64 - 1 others are unread: then the
+        // descriptor is readable all the same.
         unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), size_of::<u64>()) };
     }
 

@@ -29,7 +29,8 @@ pub struct RedConfig {
     pub max: Bytes,
     /// Probability at `max`.
     pub probability: f64,
-    /// The average moves by 1 / 2^`weight_log` of what it is off with each packet: larger ones see bursts later.
+    /// The average moves by 1 / 2^`weight_log` of what it is off with each packet: larger ones see
+    /// bursts later.
     pub weight_log: u32,
     /// Packets of this length are thought to pass in idle time one after the other.
     #[serde(rename = "mean_packet_bytes")]
@@ -59,7 +60,8 @@ pub struct CodelConfig {
     /// A standing delay as long as this is accepted.
     #[serde(rename = "target_ns")]
     pub target: Duration,
-    /// The delay stands once it has been above the target for so long: about the worst round-trip time.
+    /// The delay stands once it has been above the target for so long: about the worst round-trip
+    /// time.
     #[serde(rename = "interval_ns")]
     pub interval: Duration,
     /// Mark ECN-capable packets (ECT) instead of dropping them.
@@ -77,7 +79,8 @@ impl Default for CodelConfig {
     }
 }
 
-/// Parameters of [`FqCodel`](crate::FqCodel): CoDel's own for each queue, and how many queues there are.
+/// Parameters of [`FqCodel`](crate::FqCodel): CoDel's own for each queue, and how many queues there
+/// are.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FqCodelConfig {
@@ -135,7 +138,8 @@ pub struct PieConfig {
     /// A burst as long as this passes untouched (MAX_BURST).
     #[serde(skip, default = "default_max_burst")]
     pub max_burst: Duration,
-    /// Mark ECN-capable packets (ECT) instead of dropping them, while the probability is below a tenth.
+    /// Mark ECN-capable packets (ECT) instead of dropping them, while the probability is below a
+    /// tenth.
     pub ecn: bool,
 }
 

@@ -5,7 +5,8 @@ use polypath_base::{Duration, Instant};
 
 /// Elements in a row, of which only the last may reorder.
 ///
-/// A delay that never changes takes part in no decision: it is added to the time of what comes before it and costs nothing.
+/// A delay that never changes takes part in no decision: it is added to the time of what comes
+/// before it and costs nothing.
 #[derive(Clone, Debug, Default)]
 pub struct ElementChain {
     /// Constant delay before the first step.
@@ -23,7 +24,8 @@ struct Step {
 }
 
 impl ElementChain {
-    /// Panics if an element other than the last reorders, since those behind it would see packets out of order.
+    /// Panics if an element other than the last reorders, since those behind it would see packets
+    /// out of order.
     pub fn new(elements: Vec<Element>) -> Self {
         let ordered = elements.iter().rev().skip(1).all(Element::keeps_order);
         assert!(ordered, "only the last element of a chain may reorder");
@@ -66,7 +68,8 @@ impl ElementChain {
         if marked { Verdict::Mark(at) } else { Verdict::Pass(at) }
     }
 
-    /// The elements that do more than delay by a constant, with their numbers in the list that the chain was made of.
+    /// The elements that do more than delay by a constant, with their numbers in the list that the
+    /// chain was made of.
     pub fn elements(&self) -> impl Iterator<Item = (usize, &Element)> {
         self.steps.iter().map(|step| (step.number, &step.element))
     }
@@ -79,7 +82,8 @@ impl ElementChain {
         }
     }
 
-    /// The elements with their places in the chain, from 0, in the order in which packets pass them.
+    /// The elements with their places in the chain, from 0, in the order in which packets pass
+    /// them.
     pub fn elements_mut(&mut self) -> impl Iterator<Item = (usize, &mut Element)> {
         self.steps.iter_mut().map(|step| (step.number, &mut step.element))
     }

@@ -1,4 +1,5 @@
-//! CoDel: the state of one queue, and what it does to the packet at the head. Names are those of the pseudo-code of RFC 8289.
+//! CoDel: the state of one queue, and what it does to the packet at the head. Names are those of
+//! the pseudo-code of RFC 8289.
 
 use crate::CodelConfig;
 use polypath_base::{Bytes, Duration, Instant};
@@ -16,7 +17,8 @@ pub(crate) struct Codel {
 
 /// A queue as CoDel needs it.
 pub(crate) trait CodelQueue {
-    /// Takes the packet at the head: when it came and whether it is ECN-capable (ECT). `None` if there is none.
+    /// Takes the packet at the head: when it came and whether it is ECN-capable (ECT). `None` if
+    /// there is none.
     fn take(&mut self) -> Option<(Instant, bool)>;
     /// Drops what was taken last.
     fn drop_taken(&mut self);
@@ -28,7 +30,8 @@ pub(crate) trait CodelQueue {
 const MAXPACKET: Bytes = Bytes::new(1514);
 
 impl Codel {
-    /// Takes the next packet to transmit out of the queue, dropping others before it; says whether there is one and whether it is marked.
+    /// Takes the next packet to transmit out of the queue, dropping others before it; says whether
+    /// there is one and whether it is marked.
     pub(crate) fn dequeue(&mut self, now: Instant, config: &CodelConfig, queue: &mut impl CodelQueue) -> Option<bool> {
         let (mut ect, mut ok_to_drop) = self.dodequeue(now, config, queue)?;
         let mut marked = false;
@@ -139,7 +142,8 @@ mod tests {
         Instant::ZERO + Duration::from_millis(ms)
     }
 
-    /// A packet leaves each millisecond, having waited for `delay`; the times of drops or marks, ms.
+    /// A packet leaves each millisecond, having waited for `delay`; the times of drops or marks,
+    /// ms.
     fn hits(delay: u64, end: u64, ecn: bool) -> Vec<u64> {
         let config = CodelConfig { ecn, ..CodelConfig::DEFAULT };
         let (mut codel, mut found) = (Codel::default(), Vec::new());
@@ -156,7 +160,8 @@ mod tests {
 
     #[test]
     fn drops_begin_after_an_interval_and_follow_the_square_root() {
-        // First above the target at 20 ms; an interval later it drops, then after 100 / sqrt(1), 100 / sqrt(2) ... ms.
+        // First above the target at 20 ms; an interval later it drops, then after 100 / sqrt(1),
+        // 100 / sqrt(2) ... ms.
         assert_eq!(hits(20, 430, false), [120, 220, 291, 349, 399]);
         assert_eq!(hits(20, 430, true), [120, 220, 291, 349, 399], "marks take the place of drops");
         assert_eq!(hits(4, 1000, false), [], "below the target nothing is dropped");

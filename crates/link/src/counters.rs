@@ -1,4 +1,5 @@
-//! What is counted and sampled of a direction of a link. A counter is one line here and the line that counts it.
+//! What is counted and sampled of a direction of a link. A counter is one line here and the line
+//! that counts it.
 //!
 //! A new counter is a line in `counters!` and its line in `add_element`. `_passed` in
 //! `python/polypath/engines/_measure.py` says what the engine linux knows of it. The rest is as for
@@ -45,7 +46,8 @@ impl Serialize for LinkCounters {
     }
 }
 
-/// Adds the samples of a further queue of the same direction, row by row; the first queue gives the rows.
+/// Adds the samples of a further queue of the same direction, row by row; the first queue gives the
+/// rows.
 pub fn add_samples(sums: &mut Vec<QueueSample>, samples: &[QueueSample]) {
     if sums.is_empty() {
         sums.extend_from_slice(samples);

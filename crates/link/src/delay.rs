@@ -11,10 +11,12 @@ pub struct DelayConfig {
     /// From the beginning until the first of `changes`.
     #[serde(rename = "delay_ns")]
     pub delay: Duration,
-    /// Uniform in plus or minus this much. A jitter above the delay is cut at zero: nothing leaves before it came.
+    /// Uniform in plus or minus this much. A jitter above the delay is cut at zero: nothing leaves
+    /// before it came.
     #[serde(rename = "jitter_ns", default)]
     pub jitter: Duration,
-    /// A packet that draws a shorter delay overtakes, as in Linux's netem; without, it leaves together with the one in front of it.
+    /// A packet that draws a shorter delay overtakes, as in Linux's netem; without, it leaves
+    /// together with the one in front of it.
     #[serde(default)]
     pub reorder: bool,
     /// Later delays, by time; ascending.
@@ -28,7 +30,8 @@ pub struct Delay {
     delay: Duration,
     jitter: Duration,
     reorder: bool,
-    /// When the last packet leaves: the next one does not leave earlier unless packets may overtake.
+    /// When the last packet leaves: the next one does not leave earlier unless packets may
+    /// overtake.
     last: Instant,
     changes: Schedule<Duration>,
     rng: Rng,
@@ -54,7 +57,8 @@ impl LinkElement for Delay {
         }
         let mut leaves = at + self.delay;
         if self.jitter > Duration::ZERO {
-            // Uniform in [-jitter, +jitter), as netem without a distribution table; the difference saturates at zero.
+            // Uniform in [-jitter, +jitter), as netem without a distribution table; the difference
+            // saturates at zero.
             let spread = Duration::from_nanos(self.rng.uniform(2 * self.jitter.as_nanos()));
             leaves = at + ((self.delay + spread) - self.jitter);
         }

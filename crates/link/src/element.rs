@@ -6,7 +6,8 @@ use crate::{
 use crate::{Trace, Verdict};
 use polypath_base::{Duration, Instant};
 
-/// Declares [`Element`], an enum and not a trait object: the match is predicted, the call is inlined.
+/// Declares [`Element`], an enum and not a trait object: the match is predicted, the call is
+/// inlined.
 macro_rules! elements {
     ($($variant:ident($element:ty)),+ $(,)?) => {
         /// Any element.
@@ -43,8 +44,9 @@ elements! {
 }
 
 impl LinkElement for Element {
-    // Not inlined: where a link is no more than queues with a rate, which [`ElementChain::transit`](crate::ElementChain::transit) passes
-    // itself, nothing else shall take registers.
+    // Not inlined: where a link is no more than queues with a rate, which
+    // [`ElementChain::transit`](crate::ElementChain::transit) passes itself, nothing else shall
+    // take registers.
     #[inline(never)]
     fn transit(&mut self, at: Instant, packet: PacketMeta) -> Verdict {
         each!(self, element => element.transit(at, packet))

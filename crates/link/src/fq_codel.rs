@@ -1,7 +1,9 @@
-//! A transmitter that chooses the next packet when it is free: behind CoDel (RFC 8289), or behind FQ-CoDel (RFC 8290).
+//! A transmitter that chooses the next packet when it is free: behind CoDel (RFC 8289), or behind
+//! FQ-CoDel (RFC 8290).
 //!
-//! Which packet leaves when is decided by what arrives after it, so nothing can be said when a packet arrives: the caller keeps the packets
-//! by number and asks for the next one whenever the last has left.
+//! Which packet leaves when is decided by what arrives after it, so nothing can be said when a
+//! packet arrives: the caller keeps the packets by number and asks for the next one whenever the
+//! last has left.
 
 use crate::codel::{Codel, CodelQueue};
 use crate::rate::Sampler;
@@ -34,7 +36,8 @@ pub struct FqCodel {
     framing: Bytes,
     changes: Schedule<Rate>,
     queues: Vec<Flow>,
-    /// Queues that have just begun to wait, and those whose turn comes again (RFC 8290 section 4.2).
+    /// Queues that have just begun to wait, and those whose turn comes again
+    /// (RFC 8290 section 4.2).
     new: VecDeque<u32>,
     old: VecDeque<u32>,
     /// Length with framing of what is being transmitted, until when.
@@ -69,11 +72,13 @@ struct Item {
     since: Instant,
 }
 
-/// RFC 8290 section 4.1.3: so many packets of the longest queue are dropped at once where there is no room.
+/// RFC 8290 section 4.1.3: so many packets of the longest queue are dropped at once where there is
+/// no room.
 const BATCH: usize = 64;
 
 impl FqCodel {
-    /// `transmitter` is what sends the packets; its limit, in packets, holds for all flows together.
+    /// `transmitter` is what sends the packets; its limit, in packets, holds for all flows
+    /// together.
     pub fn new(transmitter: RateConfig, config: FqCodelConfig, mut rng: Rng) -> Result<Self, Error> {
         let changes = transmitter.schedule()?;
         let RateConfig { rate, queue, framing, .. } = transmitter;
@@ -106,8 +111,8 @@ impl FqCodel {
         })
     }
 
-    /// A packet arrives, kept by the caller under this number. Then ask for the next one if nothing is being transmitted, and for those
-    /// that were dropped.
+    /// A packet arrives, kept by the caller under this number. Then ask for the next one if nothing
+    /// is being transmitted, and for those that were dropped.
     pub fn enqueue(&mut self, at: Instant, packet: PacketMeta, slot: u32) {
         self.sample_until(at);
         // A queue of one flow refuses what does not fit; among several, the longest one gives way.
@@ -134,7 +139,8 @@ impl FqCodel {
         self.longest = self.longest.max(u64::from(self.packets));
     }
 
-    /// The transmitter is free: what it sends from now on, if anything waits. What it sent before has left.
+    /// The transmitter is free: what it sends from now on, if anything waits. What it sent before
+    /// has left.
     pub fn dequeue(&mut self, at: Instant) -> Option<Dequeued> {
         self.sample_until(at);
         if let Some((len, _)) = self.serving.take() {
@@ -189,7 +195,8 @@ impl FqCodel {
                 _ => {
                     let list = if is_new { &mut self.new } else { &mut self.old };
                     list.pop_front();
-                    // An empty new queue waits for its turn among the old ones once, so that it gains nothing by coming and going.
+                    // An empty new queue waits for its turn among the old ones once, so that it
+                    // gains nothing by coming and going.
                     if is_new && !self.old.is_empty() {
                         self.old.push_back(number);
                     } else {
@@ -344,7 +351,8 @@ mod tests {
         PacketMeta { len: Bytes::from_u32(len), payload: true, df: true, flow, ..PacketMeta::default() }
     }
 
-    /// Feeds packets (us, flow, length), ascending; who was served when, and what was dropped, by number of the packet.
+    /// Feeds packets (us, flow, length), ascending; who was served when, and what was dropped, by
+    /// number of the packet.
     fn drive(queue: &mut FqCodel, packets: &[(u64, u32, u32)], end: u64) -> (Vec<(u64, u32)>, Vec<u32>) {
         let (mut served, mut dropped, mut free) = (Vec::new(), Vec::new(), None::<Dequeued>);
         let mut next = 0;

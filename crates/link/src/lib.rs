@@ -1,12 +1,15 @@
 //! Link elements: a rate with its queue, delay, loss, MTU, outages.
 //!
-//! An element is a function of time: given a packet and the instant at which it arrives, it says at once when the packet
-//! leaves, or that it does not. That is possible because every element is either memoryless or first in first out, and
-//! because all later changes of its parameters are known when it is built. So nothing here waits, keeps packets or reads a
-//! clock, and a [`ElementChain`] of elements costs no event of its own. The one exception is [`FqCodel`], which decides when it sends.
+//! An element is a function of time: given a packet and the instant at which it arrives, it says at
+//! once when the packet leaves, or that it does not. That is possible because every element is
+//! either memoryless or first in first out, and because all later changes of its parameters are
+//! known when it is built. So nothing here waits, keeps packets or reads a clock, and a
+//! [`ElementChain`] of elements costs no event of its own. The one exception is [`FqCodel`], which
+//! decides when it sends.
 //!
-//! The one rule: an element sees packets in the order of their arrival. Every element but a reordering [`Delay`] keeps that
-//! order; behind a reordering one the caller sorts what leaves before handing it on (see [`LinkElement::keeps_order`]).
+//! The one rule: an element sees packets in the order of their arrival. Every element but a
+//! reordering [`Delay`] keeps that order; behind a reordering one the caller sorts what leaves
+//! before handing it on (see [`LinkElement::keeps_order`]).
 //!
 //! # Adding an element
 //!

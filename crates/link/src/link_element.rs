@@ -4,8 +4,8 @@ use crate::count::PacketCount;
 use crate::packet::{PacketMeta, Verdict};
 use polypath_base::{Bytes, Duration, Instant};
 
-/// One element of a link. Only [`LinkElement::transit`] must be written; an element that drops packets, reorders them or
-/// has a queue says so in the methods below it.
+/// One element of a link. Only [`LinkElement::transit`] must be written; an element that drops
+/// packets, reorders them or has a queue says so in the methods below it.
 pub trait LinkElement {
     /// Passes a packet that arrives at `at`. Packets come in the order of their arrival.
     fn transit(&mut self, at: Instant, packet: PacketMeta) -> Verdict;
@@ -25,12 +25,14 @@ pub trait LinkElement {
         true
     }
 
-    /// Whether a packet may cause ICMP or fragments here. Those are sent when the packet is here, not when it entered the chain.
+    /// Whether a packet may cause ICMP or fragments here. Those are sent when the packet is here,
+    /// not when it entered the chain.
     fn answers(&self) -> bool {
         false
     }
 
-    /// Whether it decides only later when a packet leaves ([`Verdict::Enqueue`]). Such an element is alone in its chain.
+    /// Whether it decides only later when a packet leaves ([`Verdict::Enqueue`]). Such an element
+    /// is alone in its chain.
     fn enqueues(&self) -> bool {
         false
     }
@@ -74,7 +76,8 @@ pub trait SampledQueue {
     /// Records its length at every multiple of `interval`, zero included.
     fn sample_every(&mut self, interval: Duration);
 
-    /// The samples up to and including `end`, the first one of time zero. To be called once no packet arrives before `end`.
+    /// The samples up to and including `end`, the first one of time zero. To be called once no
+    /// packet arrives before `end`.
     fn samples(&mut self, end: Instant) -> &[QueueSample];
 
     /// The most packets that were ever in it, the one in transmission included.

@@ -16,8 +16,9 @@ pub enum LossConfig {
         #[serde(default)]
         changes: Vec<Change<f64>>,
     },
-    /// A chain of two states, stepped once a packet. A packet is lost by the state that it finds, then the chain steps (as Linux's netem does; E. N. Gilbert 1960, E. O. Elliott 1963). It starts in the
-    /// good state.
+    /// A chain of two states, stepped once a packet. A packet is lost by the state that it finds,
+    /// then the chain steps (as Linux's netem does; E. N. Gilbert 1960, E. O. Elliott 1963). It
+    /// starts in the good state.
     GilbertElliott {
         /// That a step leaves the good state; this and the others from 0 to 1.
         good_to_bad: f64,
@@ -64,7 +65,8 @@ impl Loss {
     /// `rng` decides which packets are lost.
     ///
     /// # Errors
-    /// A probability is not within 0 and 1, a number is 0, or the changes are not in ascending order of time.
+    /// A probability is not within 0 and 1, a number is 0, or the changes are not in ascending
+    /// order of time.
     pub fn new(config: LossConfig, rng: Rng) -> Result<Self, Error> {
         let model = match config {
             LossConfig::Bernoulli { probability, changes } => {

@@ -24,7 +24,8 @@ pub enum Verdict {
     Pass(Instant),
     /// It leaves at this time, marked: Congestion Experienced (RFC 3168).
     Mark(Instant),
-    /// Enqueue it: only later it turns out when it leaves. Only of an element that is alone in its chain ([`LinkElement::enqueues`](crate::LinkElement::enqueues)).
+    /// Enqueue it: only later it turns out when it leaves. Only of an element that is alone in its
+    /// chain ([`LinkElement::enqueues`](crate::LinkElement::enqueues)).
     Enqueue,
     /// It is dropped without a message.
     Drop(DropCause),

@@ -1,4 +1,5 @@
-//! PIE (RFC 8033): the probability of dropping follows the queueing delay, as a controller with two terms.
+//! PIE (RFC 8033): the probability of dropping follows the queueing delay, as a controller with two
+//! terms.
 
 use crate::{DropCategory, Error, LinkElement, PacketCount, PacketMeta, PieConfig, RateConfig, RateQueue, SampledQueue, Verdict};
 use polypath_base::{Bytes, Duration, Instant, Rng};
@@ -185,7 +186,8 @@ mod tests {
         let mut first = pie(PieConfig::DEFAULT);
         let at = Instant::ZERO + Duration::from_secs(1);
         assert!((0..100).all(|_| matches!(first.transit(at, packet(false)), Verdict::Pass(_))));
-        // With a probability that stands (no update is due yet): marks up to a tenth, drops above it.
+        // With a probability that stands (no update is due yet): marks up to a tenth, drops above
+        // it.
         let hits = |probability: f64, ect: bool| {
             let mut pie = pie(PieConfig { ecn: true, ..PieConfig::DEFAULT });
             (pie.probability, pie.burst, pie.old_delay) = (probability, Duration::ZERO, Duration::from_millis(20));
@@ -203,7 +205,8 @@ mod tests {
 
     #[test]
     fn the_probability_decays_while_nothing_waits() {
-        // RFC 8033 section 4.2: by a fiftieth, beside what the controller takes: alpha (0.125) times the target (15 ms).
+        // RFC 8033 section 4.2: by a fiftieth, beside what the controller takes: alpha (0.125)
+        // times the target (15 ms).
         let mut idle = pie(PieConfig::DEFAULT);
         idle.probability = 0.5;
         idle.update();

@@ -26,19 +26,23 @@ pub struct RateConfig {
     pub rate: Rate,
     /// What more comes is dropped.
     pub queue: QueueLimit,
-    /// Bytes added to each IP packet when it is timed and counted; default: Ethernet's 14, as netem counts.
+    /// Bytes added to each IP packet when it is timed and counted; default: Ethernet's 14, as netem
+    /// counts.
     #[serde(rename = "framing_bytes", default = "default_framing")]
     pub framing: Bytes,
-    /// Time that each packet spends in the queue at least, its place taken: what one netem with both `delay` and `rate` does.
+    /// Time that each packet spends in the queue at least, its place taken: what one netem with
+    /// both `delay` and `rate` does.
     #[serde(rename = "hold_ns", default)]
     pub hold: Duration,
-    /// Bytes, framing included, that may leave at once after a pause, as through a token bucket of that size; 0: each packet takes its time at the rate.
+    /// Bytes, framing included, that may leave at once after a pause, as through a token bucket of
+    /// that size; 0: each packet takes its time at the rate.
     #[serde(rename = "burst_bytes", default)]
     pub burst: Bytes,
     /// Later rates, by time; ascending.
     #[serde(default)]
     pub changes: Vec<Change<Rate>>,
-    /// What keeps the queue short; none: a full queue refuses packets. The managed queue reads it, [`RateQueue`] does not.
+    /// What keeps the queue short; none: a full queue refuses packets. The managed queue reads it,
+    /// [`RateQueue`] does not.
     #[serde(default)]
     pub aqm: Option<AqmConfig>,
 }
@@ -79,16 +83,19 @@ impl RateConfig {
     }
 }
 
-/// Serialises packets one after the other; a packet leaves when its last bit has. Where several things happen at one
-/// instant, packets leave before others arrive, and a sample sees the queue after the former and before the latter.
+/// Serialises packets one after the other; a packet leaves when its last bit has. Where several
+/// things happen at one instant, packets leave before others arrive, and a sample sees the queue
+/// after the former and before the latter.
 #[derive(Clone, Debug)]
 pub struct RateQueue {
     rate: Rate,
     /// Bytes added to each IP packet when it is timed and counted.
     framing: Bytes,
-    /// Time that each packet spends in the queue at least before it may be transmitted; counted by the limit.
+    /// Time that each packet spends in the queue at least before it may be transmitted; counted by
+    /// the limit.
     hold: Duration,
-    /// Size of the token bucket, and its time at the rate: so much earlier than the last bit would leave, a packet does.
+    /// Size of the token bucket, and its time at the rate: so much earlier than the last bit would
+    /// leave, a packet does.
     burst: (Bytes, Duration),
     limit: QueueLimit,
     /// When everything accepted so far has left; when the token bucket is full again.
@@ -111,8 +118,8 @@ struct Waiting {
     len: Bytes,
 }
 
-/// Samples at multiples of an interval are written down as time passes them, so that they are right although the packets of
-/// later times may have been seen when somebody asks.
+/// Samples at multiples of an interval are written down as time passes them, so that they are right
+/// although the packets of later times may have been seen when somebody asks.
 #[derive(Clone, Debug)]
 pub(crate) struct Sampler {
     interval: Duration,
@@ -141,7 +148,8 @@ impl Sampler {
 
     /// The samples up to and including `end`.
     pub(crate) fn until(&self, end: Instant) -> &[QueueSample] {
-        // A packet that has passed a delay before a queue may have been seen at a time that lies beyond the end.
+        // A packet that has passed a delay before a queue may have been seen at a time that lies
+        // beyond the end.
         let count = end.as_nanos().checked_div(self.interval.as_nanos()).map_or(0, |last| last as usize + 1);
         &self.rows[..count.min(self.rows.len())]
     }
@@ -199,7 +207,8 @@ impl RateQueue {
         if self.burst.0 > Bytes::ZERO
             && let Some(last) = self.waiting.iter().next_back()
         {
-            // Where the rate has fallen the bucket stands for more time, which is none for a packet to overtake others in.
+            // Where the rate has fallen the bucket stands for more time, which is none for a packet
+            // to overtake others in.
             leaves = leaves.max(last.leaves);
         }
         debug_assert!(
@@ -212,7 +221,8 @@ impl RateQueue {
         Some(leaves)
     }
 
-    /// Room for a packet that arrives at `at`, for a caller that knows when it leaves ([`RateQueue::append`]): its length with framing, or none.
+    /// Room for a packet that arrives at `at`, for a caller that knows when it leaves
+    /// ([`RateQueue::append`]): its length with framing, or none.
     pub(crate) fn admit(&mut self, at: Instant, packet: PacketMeta) -> Option<Bytes> {
         self.pass_time(at);
         let len = packet.len + self.framing;
@@ -232,7 +242,8 @@ impl RateQueue {
         }
     }
 
-    /// Passes a packet on which active queue management has decided: one that it hit is marked if it may be, and dropped otherwise.
+    /// Passes a packet on which active queue management has decided: one that it hit is marked if
+    /// it may be, and dropped otherwise.
     #[inline]
     pub(crate) fn transit_managed(&mut self, at: Instant, packet: PacketMeta, hit: bool, may_be_marked: bool) -> Verdict {
         if hit && !may_be_marked {
@@ -305,7 +316,8 @@ impl RateQueue {
         }
     }
 
-    /// When a packet of length `len` has left whose transmission begins at `start`, the rate changing meanwhile or before.
+    /// When a packet of length `len` has left whose transmission begins at `start`, the rate
+    /// changing meanwhile or before.
     #[cold]
     fn across_changes(&mut self, start: Instant, len: Bytes) -> Instant {
         // In units of bit ns / s. 2^32 bytes * 8e9 and 2^64 bit/s * 2^64 ns both fit in 128 bits.

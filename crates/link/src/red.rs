@@ -1,4 +1,5 @@
-//! Random early detection (S. Floyd and V. Jacobson 1993): the longer the queue is on average, the likelier a packet is dropped or marked.
+//! Random early detection (S. Floyd and V. Jacobson 1993): the longer the queue is on average, the
+//! likelier a packet is dropped or marked.
 
 use crate::{DropCategory, Error, LinkElement, PacketCount, PacketMeta, RateConfig, RateQueue, RedConfig, SampledQueue, Verdict};
 use polypath_base::{Bytes, Duration, Instant, Rng};
@@ -34,7 +35,8 @@ impl Red {
         Ok(Self { queue, config, average: 0, count: -1, drawn: 0.0, marks: 0, rng })
     }
 
-    /// Of packets between two that are hit, each is as likely to be the next: the probability grows with their number.
+    /// Of packets between two that are hit, each is as likely to be the next: the probability grows
+    /// with their number.
     fn should_drop(&mut self, average: Bytes) -> bool {
         let RedConfig { min, max, probability, .. } = self.config;
         self.count += 1;
@@ -166,7 +168,8 @@ mod tests {
 
     #[test]
     fn between_them_the_share_of_hits_is_twice_the_probability_of_the_average() {
-        // Half way: 5 %. Gaps between hits are uniform from 1 to 1 / 5 %, so their mean is half of that (section 8 of the paper).
+        // Half way: 5 %. Gaps between hits are uniform from 1 to 1 / 5 %, so their mean is half of
+        // that (section 8 of the paper).
         let mut red = red(CONFIG);
         let hit = hits(&mut red, 20_500, 20_000, true) as f64 / 20_000.0;
         assert!((0.085..0.115).contains(&hit), "{hit}");
@@ -178,7 +181,8 @@ mod tests {
         let mut red = red(CONFIG);
         hits(&mut red, 20_500, 2000, true);
         let before = red.average;
-        // The queue empties in 20 ms; then 32 packets' time are one halving and a half: (31/32)^32 = 0.362.
+        // The queue empties in 20 ms; then 32 packets' time are one halving and a half: (31/32)^32
+        // = 0.362.
         red.transit(Instant::ZERO + Duration::from_millis(3000 + 20 + 32), packet(true));
         let left = red.average as f64 / before as f64;
         assert!((0.33..0.40).contains(&left), "{left}");

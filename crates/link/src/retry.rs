@@ -1,4 +1,5 @@
-//! Retransmissions of the link layer (HARQ and RLC of cellular networks, Wi-Fi's acknowledged frames): what was lost on the air comes later.
+//! Retransmissions of the link layer (HARQ and RLC of cellular networks, Wi-Fi's acknowledged
+//! frames): what was lost on the air comes later.
 
 use crate::{DropCategory, DropCause, Error, LinkElement, PacketCount, PacketMeta, Verdict};
 use polypath_base::{Duration, Instant, Rng};
@@ -24,8 +25,9 @@ impl Default for RetryConfig {
     }
 }
 
-/// Each attempt to send a packet fails with a probability; it is tried again some time later, and given up after several attempts. Packets
-/// leave in order: those behind one that is tried again wait for it, as the receiver of the link layer makes them.
+/// Each attempt to send a packet fails with a probability; it is tried again some time later, and
+/// given up after several attempts. Packets leave in order: those behind one that is tried again
+/// wait for it, as the receiver of the link layer makes them.
 #[derive(Clone, Debug)]
 pub struct Retry {
     /// For [`Rng::bernoulli`].

@@ -1,10 +1,12 @@
 //! A queue in one piece of memory, whose entries are written where they stay.
 
-/// First in, first out. Unlike the standard library's queue it hands out the place of a new entry to be written in, so that a
-/// large entry is not made elsewhere and copied; places that are free hold old entries.
+/// First in, first out. Unlike the standard library's queue it hands out the place of a new entry
+/// to be written in, so that a large entry is not made elsewhere and copied; places that are free
+/// hold old entries.
 #[derive(Clone, Debug)]
 pub struct Ring<T> {
-    /// All of them are used in turn, so that the memory that is touched follows their number: they grow by halves.
+    /// All of them are used in turn, so that the memory that is touched follows their number: they
+    /// grow by halves.
     places: Box<[T]>,
     /// Place of the first entry, and of the next to come.
     head: usize,
@@ -56,7 +58,8 @@ impl<T: Copy> Ring<T> {
         self.len -= 1;
     }
 
-    /// Takes the first entry out, which stands in its place until the next one comes, and shows the one behind it. There must be one.
+    /// Takes the first entry out, which stands in its place until the next one comes, and shows the
+    /// one behind it. There must be one.
     #[inline]
     pub fn take(&mut self) -> (&T, Option<&T>) {
         let first = self.head;

@@ -1,4 +1,5 @@
-//! Links and their elements as plain data, as a scenario gives them to the simulator and to the emulator.
+//! Links and their elements as plain data, as a scenario gives them to the simulator and to the
+//! emulator.
 //!
 //! Times are nanoseconds, rates bits per second, sizes bytes. Unknown fields are refused.
 
@@ -35,7 +36,8 @@ pub struct InterfaceSpec {
     pub node: String,
     /// IPv4, as 10.1.0.2; no two interfaces have the same.
     pub address: String,
-    /// MTU of this interface, by default 1500 bytes: bounds what the node itself sends and the MSS it announces; a router answers longer packets by ICMP.
+    /// MTU of this interface, by default 1500 bytes: bounds what the node itself sends and the MSS
+    /// it announces; a router answers longer packets by ICMP.
     #[serde(default = "default_mtu")]
     pub mtu: Bytes,
 }
@@ -54,7 +56,8 @@ pub enum ElementSpec {
     Delay(DelayConfig),
     /// Packets are lost at random, or chosen ones are.
     Loss(LossConfig),
-    /// A transmitter of which every chance to send was recorded; after the last one they begin anew.
+    /// A transmitter of which every chance to send was recorded; after the last one they begin
+    /// anew.
     Trace(TraceConfig),
     /// The link layer tries again what fails on the air, and keeps the order.
     Retry(RetryConfig),
@@ -100,7 +103,8 @@ impl LinkSpec {
         if a_to_b { ("a_to_b", &self.a_to_b) } else { ("b_to_a", &self.b_to_a) }
     }
 
-    /// The elements of one direction as they are listed. Each has its own random stream, derived from `seed` and its place.
+    /// The elements of one direction as they are listed. Each has its own random stream, derived
+    /// from `seed` and its place.
     pub fn elements(&self, seed: u64, a_to_b: bool) -> Result<Vec<Element>, Error> {
         let (side, listed) = self.side(a_to_b);
         let made = listed.iter().enumerate().map(|(number, element)| {

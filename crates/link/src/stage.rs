@@ -1,7 +1,9 @@
-//! Stages of a direction of a link: what the simulator and the emulator both do with a packet that is in an element chain.
+//! Stages of a direction of a link: what the simulator and the emulator both do with a packet that
+//! is in an element chain.
 //!
-//! A chain says at once when a packet leaves, so a stage is a list of packets sorted by the time at which they leave. A direction is cut
-//! into several stages where packets may overtake, before an element that answers, and around a queue that decides later what it sends.
+//! A chain says at once when a packet leaves, so a stage is a list of packets sorted by the time at
+//! which they leave. A direction is cut into several stages where packets may overtake, before an
+//! element that answers, and around a queue that decides later what it sends.
 
 use crate::{Element, ElementChain, FqCodel, LinkElement, PacketCount, PacketMeta, Ring, Verdict};
 use polypath_base::{Bytes, Instant};
@@ -11,7 +13,8 @@ use polypath_base::{Bytes, Instant};
 pub struct StageElements {
     /// In the order in which packets pass them.
     pub elements: Vec<Element>,
-    /// Which end of the direction sends ICMP about a packet that the stage's first element refuses; none: it never answers.
+    /// Which end of the direction sends ICMP about a packet that the stage's first element refuses;
+    /// none: it never answers.
     pub icmp_origin: Option<IcmpOrigin>,
 }
 
@@ -24,9 +27,10 @@ pub enum IcmpOrigin {
     Target,
 }
 
-/// Cuts the elements of a direction into stages; there is at least one. A new one begins behind an element that reorders, since those
-/// behind it see packets in order; before an element that answers, since the answer is sent when the packet is there; and before and
-/// behind an element that holds packets.
+/// Cuts the elements of a direction into stages; there is at least one. A new one begins behind an
+/// element that reorders, since those behind it see packets in order; before an element that
+/// answers, since the answer is sent when the packet is there; and before and behind an element
+/// that holds packets.
 pub fn cut_into_stages(elements: Vec<Element>) -> Vec<StageElements> {
     let mut stages = vec![StageElements::default()];
     for (position, element) in elements.into_iter().enumerate() {
@@ -55,8 +59,9 @@ pub trait InFlight: Copy {
 #[derive(Debug)]
 pub struct PipeStage<P> {
     chain: ElementChain,
-    /// Ascending by the time at which they leave; of equal times, in the order of entry. The packets themselves and not references to
-    /// them: they are written and read one after the other, which the processor foresees.
+    /// Ascending by the time at which they leave; of equal times, in the order of entry. The
+    /// packets themselves and not references to them: they are written and read one after the
+    /// other, which the processor foresees.
     in_flight: Ring<P>,
     blank: P,
     /// When the packet that leaves last of all that ever entered leaves.
@@ -100,8 +105,9 @@ impl<P: InFlight> PipeStage<P> {
         self.entered
     }
 
-    /// The place of a packet that leaves at `leaves`, to be written in, and whether it is now the first to leave. A packet is large, and
-    /// most of the work of passing it on would be to copy it.
+    /// The place of a packet that leaves at `leaves`, to be written in, and whether it is now the
+    /// first to leave. A packet is large, and most of the work of passing it on would be to copy
+    /// it.
     #[inline]
     pub fn place(&mut self, leaves: Instant) -> (&mut P, bool) {
         if leaves < self.last {
@@ -157,8 +163,9 @@ impl<P: InFlight> PipeStage<P> {
         self.backlog.is_some()
     }
 
-    /// A packet for which [`PipeStage::transit`] said [`Verdict::Enqueue`] waits. True if nothing is being transmitted: then
-    /// [`PipeStage::transmit_next`] is due. Ask for [`PipeStage::take_dropped`] afterwards.
+    /// A packet for which [`PipeStage::transit`] said [`Verdict::Enqueue`] waits. True if nothing
+    /// is being transmitted: then [`PipeStage::transmit_next`] is due. Ask for
+    /// [`PipeStage::take_dropped`] afterwards.
     pub fn hold(&mut self, now: Instant, meta: PacketMeta, packet: P) -> bool {
         let Some((backlog, queue)) = self.managed() else { return false };
         let slot = backlog.keep(packet);
@@ -171,8 +178,9 @@ impl<P: InFlight> PipeStage<P> {
         self.chain.holding().is_some_and(|queue| queue.is_transmitting())
     }
 
-    /// The transmitter is free: the packet that it chooses, when that leaves, and whether it is marked. The caller gives it a
-    /// [`PipeStage::place`], and asks for [`PipeStage::take_dropped`].
+    /// The transmitter is free: the packet that it chooses, when that leaves, and whether it is
+    /// marked. The caller gives it a [`PipeStage::place`], and asks for
+    /// [`PipeStage::take_dropped`].
     pub fn transmit_next(&mut self, now: Instant) -> Option<(P, Instant, bool)> {
         let (backlog, queue) = self.managed()?;
         let next = queue.dequeue(now)?;

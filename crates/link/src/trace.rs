@@ -1,4 +1,5 @@
-//! A transmitter whose every chance to send was recorded, as mahimahi's link shells replay it (R. Netravali et al. 2015).
+//! A transmitter whose every chance to send was recorded, as mahimahi's link shells replay it (R.
+//! Netravali et al. 2015).
 
 use crate::{
     DropCategory, DropCause, Error, LinkElement, PacketCount, PacketMeta, QueueLimit, RateConfig, RateQueue, SampledQueue, Verdict,
@@ -10,7 +11,8 @@ use serde::{Deserialize, Deserializer};
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TraceConfig {
-    /// When so many bytes may leave, since the trace's start, ascending; of equal ones each is a chance.
+    /// When so many bytes may leave, since the trace's start, ascending; of equal ones each is a
+    /// chance.
     #[serde(rename = "chances_ms", deserialize_with = "milliseconds")]
     pub chances: Vec<Duration>,
     /// That leave at each chance; mahimahi's is 1504.
@@ -35,7 +37,8 @@ pub struct Trace {
     period: Duration,
     /// What leaves at each.
     bytes: Bytes,
-    /// The chance that is next or partly used: which of the trace, and when the trace began that it belongs to.
+    /// The chance that is next or partly used: which of the trace, and when the trace began that it
+    /// belongs to.
     next: usize,
     lap: Instant,
     /// What of that chance is left for packets that had arrived by then.
@@ -44,7 +47,8 @@ pub struct Trace {
 
 impl Trace {
     /// # Errors
-    /// The queue has no room; there is no chance, or they do not ascend; the trace takes no time, or nothing may leave.
+    /// The queue has no room; there is no chance, or they do not ascend; the trace takes no time,
+    /// or nothing may leave.
     pub fn new(config: TraceConfig) -> Result<Self, Error> {
         let TraceConfig { chances, bytes, queue, framing } = config;
         // The queue has the room and the framing; its rate is never used.
@@ -166,7 +170,8 @@ mod tests {
     #[test]
     fn what_nobody_used_is_gone() {
         let packets = [(0, 100), (1, 100), (25, 100), (500_000, 100)];
-        // The second arrives when the first chance is, and finds some of it left; at 25 ms the third lap is half through.
+        // The second arrives when the first chance is, and finds some of it left; at 25 ms the
+        // third lap is half through.
         assert_eq!(leave(&mut trace(&[1, 8, 10], 100), &packets), [1, 1, 28, 500_001].map(Some));
     }
 

@@ -6,15 +6,17 @@ use polypath_link::{
 };
 use proptest::prelude::*;
 
-/// Steps through time nanosecond by nanosecond: a transmitter that sends `rate` bits a second from the head of a queue.
-/// Returns when each packet left, or `None` if it was refused, and the queue's length at multiples of `interval`.
+/// Steps through time nanosecond by nanosecond: a transmitter that sends `rate` bits a second from
+/// the head of a queue. Returns when each packet left, or `None` if it was refused, and the queue's
+/// length at multiples of `interval`.
 fn step(packets: &[(u64, u32)], limit: usize, rates: &[(u64, u64)], end: u64, interval: u64) -> (Vec<Option<u64>>, Vec<u32>) {
     let (mut queue, mut left, mut samples) = (std::collections::VecDeque::new(), vec![None; packets.len()], Vec::new());
     let mut bits = 0_u64;
     for now in 0..=end {
         let rate = |at: u64| rates.iter().rev().find(|change| change.0 <= at).map_or(rates[0].1, |change| change.1);
         if let Some(&number) = queue.front() {
-            // What the last nanosecond has sent. A packet leaves at the last whole nanosecond before or at its last bit.
+            // What the last nanosecond has sent. A packet leaves at the last whole nanosecond
+            // before or at its last bit.
             bits += rate(now - 1);
             let (_, len): (u64, u32) = packets[number];
             if bits + rate(now) > u64::from(len) * 8_000_000_000 {

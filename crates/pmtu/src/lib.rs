@@ -1,8 +1,10 @@
-//! Searches for the largest packet that a path passes (RFC 4821, RFC 8899): what size to probe next, and what came of it.
+//! Searches for the largest packet that a path passes (RFC 4821, RFC 8899): what size to probe
+//! next, and what came of it.
 //!
-//! A search sees sizes of packets and times; it never touches an endpoint, so that TCP and a tunnel can use the same ones. Each is a small
-//! struct with a [`Policy`]; [`Search`] is the closed set of them, matched by an enum. Whoever sends says when a probe has room, which probes
-//! arrived and which are lost.
+//! A search sees sizes of packets and times; it never touches an endpoint, so that TCP and a tunnel
+//! can use the same ones. Each is a small struct with a [`Policy`]; [`Search`] is the closed set of
+//! them, matched by an enum. Whoever sends says when a probe has room, which probes arrived and
+//! which are lost.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
@@ -29,9 +31,11 @@ pub const LEAST_MTU_IPV6: Bytes = Bytes::new(1280);
 /// Between what sizes of packets a search takes place.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// No path passes less: [`LEAST_MTU`], or [`LEAST_MTU_IPV6`], below which nobody's estimate may fall (RFC 8201 section 4).
+    /// No path passes less: [`LEAST_MTU`], or [`LEAST_MTU_IPV6`], below which nobody's estimate may
+    /// fall (RFC 8201 section 4).
     pub floor: Bytes,
-    /// Where it begins: what nearly every path passes (RFC 8899 section 5.1.2: `BASE_PLPMTU`). For TCP the packet with `tcp_base_mss`.
+    /// Where it begins: what nearly every path passes (RFC 8899 section 5.1.2: `BASE_PLPMTU`). For
+    /// TCP the packet with `tcp_base_mss`.
     pub base: Bytes,
     /// What the interface, the route and the peer allow (RFC 8899: `MAX_PLPMTU`).
     pub ceiling: Bytes,
@@ -64,13 +68,15 @@ pub struct LossBurst {
 /// What a host's settings say of searches; the names are those of Linux's sysctls.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Sysctls {
-    /// `tcp_mtu_probing`: 0 no search, 1 once a black hole is suspected, 2 from the start. By default 0.
+    /// `tcp_mtu_probing`: 0 no search, 1 once a black hole is suspected, 2 from the start. By
+    /// default 0.
     pub mtu_probing: u8,
     /// `tcp_probe_threshold`: a range narrower than this is not searched. By default 8.
     pub probe_threshold: Bytes,
     /// `tcp_probe_interval`: a search that has ended begins anew after this. By default 600 s.
     pub probe_interval: Duration,
-    /// `tcp_mtu_probe_floor`: with no fewer bytes of data in a packet a search begins. By default 48.
+    /// `tcp_mtu_probe_floor`: with no fewer bytes of data in a packet a search begins. By default
+    /// 48.
     pub probe_floor: Bytes,
 }
 
@@ -85,14 +91,16 @@ pub trait Policy {
     /// A path is there to be searched: of TCP, the connection is established.
     fn on_start(&mut self, now: Instant, bounds: Bounds);
 
-    /// The largest packet for data that is no probe, as far as the search limits it; [`Bytes::MAX`]: it does not.
+    /// The largest packet for data that is no probe, as far as the search limits it;
+    /// [`Bytes::MAX`]: it does not.
     fn largest(&self) -> Bytes;
 
     /// A probe may be wanted: nobody asks [`Policy::next_probe`] otherwise.
     fn may_probe(&self) -> bool;
 
-    /// The size of the packet to probe next, before data are sent; none: nothing is to be probed now. The bounds hold for a search that
-    /// begins anew. The answer obliges to nothing: it is asked again, until [`Policy::on_probe_sent`].
+    /// The size of the packet to probe next, before data are sent; none: nothing is to be probed
+    /// now. The bounds hold for a search that begins anew. The answer obliges to nothing: it is
+    /// asked again, until [`Policy::on_probe_sent`].
     fn next_probe(&mut self, now: Instant, path: Path) -> Option<Bytes>;
 
     /// A probe of that size leaves.
@@ -107,17 +115,20 @@ pub trait Policy {
     /// Whether the probe of that size arrived will not show, because data were sent again.
     fn on_probe_forgotten(&mut self, _size: Bytes) {}
 
-    /// Packets of more than `mtu` bytes do not pass, says the interface, the route or a message that was believed (RFC 1191).
+    /// Packets of more than `mtu` bytes do not pass, says the interface, the route or a message
+    /// that was believed (RFC 1191).
     fn on_limit(&mut self, mtu: Bytes);
 
-    /// It works as Linux's TCP: a message is believed, any retransmission makes the probe worthless, and a probe is lost if it alone is. With any
-    /// other policy the sender tells of each probe as soon as the scoreboard has it, several may be in the network, and a message is no more
-    /// than a hint ([`Policy::on_hint`]).
+    /// It works as Linux's TCP: a message is believed, any retransmission makes the probe
+    /// worthless, and a probe is lost if it alone is. With any other policy the sender tells of
+    /// each probe as soon as the scoreboard has it, several may be in the network, and a message is
+    /// no more than a hint ([`Policy::on_hint`]).
     fn is_linux(&self) -> bool {
         false
     }
 
-    /// A message says that packets of more than `mtu` bytes do not pass. It may be forged, or wrong (RFC 8899 section 4.6.1).
+    /// A message says that packets of more than `mtu` bytes do not pass. It may be forged, or wrong
+    /// (RFC 8899 section 4.6.1).
     fn on_hint(&mut self, _mtu: Bytes) {}
 
     /// Packets arrived that were no probes, the longest of this size.
@@ -126,7 +137,8 @@ pub trait Policy {
     /// Packets that were no probes are lost.
     fn on_data_lost(&mut self, _now: Instant, _burst: LossBurst) {}
 
-    /// Nothing has got through for long: a black hole is suspected (RFC 8899 section 4.3) by Linux's rule.
+    /// Nothing has got through for long: a black hole is suspected (RFC 8899 section 4.3) by
+    /// Linux's rule.
     fn on_black_hole(&mut self, _now: Instant, _bounds: Bounds) {}
 }
 
@@ -302,8 +314,8 @@ pub(crate) mod tests {
             Self { policy, passes, now: Instant::ZERO, probed: Vec::new() }
         }
 
-        /// A round trip: probes leave as long as the policy wants more, and those that `loses` does not name arrive unless they are too long.
-        /// How many there were.
+        /// A round trip: probes leave as long as the policy wants more, and those that `loses` does
+        /// not name arrive unless they are too long. How many there were.
         pub(crate) fn round(&mut self, ceiling: u64, mut loses: impl FnMut(u64) -> bool) -> usize {
             let mut sent = Vec::new();
             while self.policy.may_probe()

@@ -1,8 +1,10 @@
-//! `linux`: the search of Linux's TCP (`tcp_mtu_probe`, `tcp_mtup_probe_success`, `tcp_mtup_probe_failed`, `tcp_mtu_probing`).
+//! `linux`: the search of Linux's TCP (`tcp_mtu_probe`, `tcp_mtup_probe_success`,
+//! `tcp_mtup_probe_failed`, `tcp_mtu_probing`).
 //!
-//! Source: RFC 4821 for the method, the kernel's page on its sysctls for the numbers, measurements for the rest (`specs/notes/mtu-probing`).
-//! Data go in packets of the lower end of the range, and a packet of the middle of the range is sent now and then. If it arrives, the lower end
-//! rises; if it alone is lost, the upper end falls. One probe is in the network at a time.
+//! Source: RFC 4821 for the method, the kernel's page on its sysctls for the numbers, measurements
+//! for the rest (`specs/notes/mtu-probing`). Data go in packets of the lower end of the range, and
+//! a packet of the middle of the range is sent now and then. If it arrives, the lower end rises; if
+//! it alone is lost, the upper end falls. One probe is in the network at a time.
 
 use super::{Bounds, Path, Policy, Sysctls};
 use polypath_base::{Bytes, Instant};
@@ -12,7 +14,8 @@ use polypath_base::{Bytes, Instant};
 pub struct Linux {
     sysctls: Sysctls,
     enabled: bool,
-    /// Packets of `low` bytes pass, packets of more than `high` bytes do not (Linux: `search_low`, `search_high`).
+    /// Packets of `low` bytes pass, packets of more than `high` bytes do not (Linux: `search_low`,
+    /// `search_high`).
     low: Bytes,
     high: Bytes,
     /// A probe is in the network.
@@ -81,7 +84,8 @@ impl Policy for Linux {
         self.high = self.high.min(mtu);
     }
 
-    /// The search begins, or goes on further down, with half of the data of what passes, at most `tcp_base_mss`.
+    /// The search begins, or goes on further down, with half of the data of what passes, at most
+    /// `tcp_base_mss`.
     fn on_black_hole(&mut self, now: Instant, bounds: Bounds) {
         if self.sysctls.mtu_probing == 0 {
             return;
@@ -112,7 +116,8 @@ mod tests {
         linux
     }
 
-    /// Searches a path that passes packets of up to `passes` bytes; the sizes that were tried, and what was found.
+    /// Searches a path that passes packets of up to `passes` bytes; the sizes that were tried, and
+    /// what was found.
     fn search(passes: u64) -> (Vec<u64>, u64) {
         let (mut linux, mut tried) = (started(2, BOUNDS), Vec::new());
         while let Some(size) = linux.next_probe(Instant::ZERO, PATH) {

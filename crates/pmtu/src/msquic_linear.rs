@@ -1,8 +1,10 @@
 //! `msquic-linear`: the search of msquic.
 //!
-//! Source: what microsoft/msquic says of its MTU discovery: from 1280 bytes on it goes up by 80, and tries 1500 in place of 1520. A probe that is lost
-//! is sent again; after three of one size the search is over. It begins anew ten minutes later at what it has found (RFC 8899 section 5.1.1:
-//! `PMTU_RAISE_TIMER`). It looks for no black holes, and believes no ICMP message. Here the interface's MTU is its upper end.
+//! Source: what microsoft/msquic says of its MTU discovery: from 1280 bytes on it goes up by 80,
+//! and tries 1500 in place of 1520. A probe that is lost is sent again; after three of one size the
+//! search is over. It begins anew ten minutes later at what it has found (RFC 8899 section 5.1.1:
+//! `PMTU_RAISE_TIMER`). It looks for no black holes, and believes no ICMP message. Here the
+//! interface's MTU is its upper end.
 
 use super::{Bounds, Path, Policy, Sysctls};
 use polypath_base::{Bytes, Duration, Instant};

@@ -1,29 +1,38 @@
 //! `parallel`: likely sizes first, several of them in the network at once.
 //!
-//! Source: RFC 8899, with what its implementations taught one another: a table of likely sizes (neqo), all of them at once (Tailscale), the largest
-//! first (picoquic), an upper end that several losses alone can lower (quic-go). No project has exactly this; it is the project's own.
+//! Source: RFC 8899, with what its implementations taught one another: a table of likely sizes
+//! (neqo), all of them at once (Tailscale), the largest first (picoquic), an upper end that several
+//! losses alone can lower (quic-go). No project has exactly this; it is the project's own.
 //!
-//! Data go in packets of 1280 bytes from the start, which nearly every path passes, so that no connection stands still while it searches. The first
-//! probes are 1500 bytes and the interface's MTU. From then on there are three cases. Where likely sizes lie between what passes and what was lost,
-//! up to two of them are probed. Where none does, a likely size that passes is taken for the path's MTU, and what lies a little above is probed; if
-//! that passes too, thirds of what is left are. Near the end the smallest size that was lost is probed again. The search is over
-//! when three probes were lost within one part in 128 of what passes: one or two losses may be chance, and cost no more than a probe. Ten minutes
-//! later it begins anew, also where the interface or the route had said what it takes: that may be more by then.
+//! Data go in packets of 1280 bytes from the start, which nearly every path passes, so that no
+//! connection stands still while it searches. The first probes are 1500 bytes and the interface's
+//! MTU. From then on there are three cases. Where likely sizes lie between what passes and what was
+//! lost, up to two of them are probed. Where none does, a likely size that passes is taken for the
+//! path's MTU, and what lies a little above is probed; if that passes too, thirds of what is left
+//! are. Near the end the smallest size that was lost is probed again. The search is over when three
+//! probes were lost within one part in 128 of what passes: one or two losses may be chance, and
+//! cost no more than a probe. Ten minutes later it begins anew, also where the interface or the
+//! route had said what it takes: that may be more by then.
 //!
-//! Which probes are lost is seen in what the peer acknowledges of later data, not by a timer. A timeout of data says something only when nothing of
-//! their size has arrived for long: at once for a size that never passed, at the second one in a row for a size that did.
+//! Which probes are lost is seen in what the peer acknowledges of later data, not by a timer. A
+//! timeout of data says something only when nothing of their size has arrived for long: at once for
+//! a size that never passed, at the second one in a row for a size that did.
 //!
-//! Probes take at most a hundredth of the bytes that the path carries in three to ten seconds, so a slow path is searched more slowly.
+//! Probes take at most a hundredth of the bytes that the path carries in three to ten seconds, so a
+//! slow path is searched more slowly.
 //!
-//! An ICMP message is a hint of what to probe next (RFC 8899 section 4.6.1). What passes stays in use whatever it says, and what lies above it is
-//! probed all the same, so a forged one costs a few probes. A size that never passed gives way to what a message says, but for less than 576 bytes.
+//! An ICMP message is a hint of what to probe next (RFC 8899 section 4.6.1). What passes stays in
+//! use whatever it says, and what lies above it is probed all the same, so a forged one costs a few
+//! probes. A size that never passed gives way to what a message says, but for less than 576 bytes.
 
 use super::{Bounds, LEAST_MTU, LossBurst, Path, Policy, Sysctls};
 use polypath_base::{Bytes, Duration, Instant};
 
-/// What data begin with: IPv6's least MTU (RFC 8200 section 5), and that of the narrowest common tunnels.
+/// What data begin with: IPv6's least MTU (RFC 8200 section 5), and that of the narrowest common
+/// tunnels.
 const BASE: u64 = 1280;
-/// What to fall back to when nothing gets through, in this order after [`BASE`], but never below the least MTU of the IP version.
+/// What to fall back to when nothing gets through, in this order after [`BASE`], but never below
+/// the least MTU of the IP version.
 const SMALLER: [u64; 4] = [576, 296, 128, LEAST_MTU.get()];
 /// Ethernet's, probed first.
 const ETHERNET: u64 = 1500;
@@ -35,8 +44,10 @@ const AT_ONCE: usize = 3;
 const MAX_PROBES: usize = 3;
 /// A search that has ended begins anew after this (RFC 8899 section 5.1.1: `PMTU_RAISE_TIMER`).
 const RAISE_AFTER: Duration = Duration::from_secs(600);
-/// In probes goes at most a hundredth of what a path carries, at the rate that it has had so far, in this time: the shorter one at first, when slow
-/// start may promise too much, twice the time that has passed more later, and at most the longer one. After that a hundredth of what it has carried.
+/// In probes goes at most a hundredth of what a path carries, at the rate that it has had so far,
+/// in this time: the shorter one at first, when slow start may promise too much, twice the time
+/// that has passed more later, and at most the longer one. After that a hundredth of what it has
+/// carried.
 const SHARE: u64 = 100;
 const HORIZON: [Duration; 2] = [Duration::from_secs(3), Duration::from_secs(10)];
 /// So much always may: a probe of Ethernet's size and one of a jumbo frame.
@@ -188,8 +199,8 @@ impl Parallel {
         }
     }
 
-    /// Nothing gets through: a smaller size is used. What was in use is searched for anew; if packets of it are among the lost (`is_lost`), it may
-    /// be too large.
+    /// Nothing gets through: a smaller size is used. What was in use is searched for anew; if
+    /// packets of it are among the lost (`is_lost`), it may be too large.
     fn fall_back(&mut self, is_lost: bool) {
         let size = [BASE].into_iter().chain(SMALLER).find(|&size| size < self.low).unwrap_or(self.low).max(self.floor).min(self.low);
         let was = std::mem::replace(&mut self.low, size);
@@ -292,7 +303,8 @@ impl Policy for Parallel {
         if mtu > self.low && mtu < self.limit() {
             self.hint = Some(mtu);
         } else if mtu < self.low && !self.proven {
-            // What is in use never passed, so it may be true too; if it is not, what arrives next shows that.
+            // What is in use never passed, so it may be true too; if it is not, what arrives next
+            // shows that.
             self.low = mtu.max(SMALLER[0]).max(self.floor).min(self.low);
             self.hint = Some(self.low);
         }

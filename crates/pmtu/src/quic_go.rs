@@ -1,8 +1,10 @@
 //! `quic-go`: the search of quic-go.
 //!
-//! Source: what quic-go/quic-go (0.45 of June 2024, and later) says of its MTU discoverer: from 1280 bytes on it halves the range, a probe in five round trips, until the ends are
-//! 21 bytes apart. It remembers the three smallest sizes that were lost; the interface's MTU is the first of them. After a loss it aims below
-//! the smallest, else below the largest. So two random losses do no harm. It looks for no black holes, and believes no ICMP message.
+//! Source: what quic-go/quic-go (0.45 of June 2024, and later) says of its MTU discoverer: from
+//! 1280 bytes on it halves the range, a probe in five round trips, until the ends are 21 bytes
+//! apart. It remembers the three smallest sizes that were lost; the interface's MTU is the first of
+//! them. After a loss it aims below the smallest, else below the largest. So two random losses do
+//! no harm. It looks for no black holes, and believes no ICMP message.
 
 use super::{Bounds, Path, Policy, Sysctls};
 use polypath_base::{Bytes, Instant};

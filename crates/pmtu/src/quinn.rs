@@ -1,10 +1,14 @@
-//! `quinn` and `quinn-0.11.16`: the search of quinn, with its rule since August 2026 and with that of the release 0.11.16.
+//! `quinn` and `quinn-0.11.16`: the search of quinn, with its rule since August 2026 and with that
+//! of the release 0.11.16.
 //!
-//! Source: what quinn-rs/quinn says of its MTU discovery: from 1200 bytes on it halves the range; a probe that is lost is sent again, and after three the
-//! size is too large. It stops where a step would be shorter than 20 bytes, after a last probe of the upper end if that is far enough away,
-//! and begins anew ten minutes later. A burst of losses is suspicious if no packet of it was short and none of the size in use has arrived since;
-//! after four of them everything begins anew at 1200 bytes, a minute later. In 0.11.16 an arrival of the size in use clears no burst, only one
-//! of a longer packet does, which is a probe: there ordinary losses of four round trips are taken for a black hole. It believes no ICMP message. Here the interface's MTU is its upper end
+//! Source: what quinn-rs/quinn says of its MTU discovery: from 1200 bytes on it halves the range; a
+//! probe that is lost is sent again, and after three the size is too large. It stops where a step
+//! would be shorter than 20 bytes, after a last probe of the upper end if that is far enough away,
+//! and begins anew ten minutes later. A burst of losses is suspicious if no packet of it was short
+//! and none of the size in use has arrived since; after four of them everything begins anew at
+//! 1200 bytes, a minute later. In 0.11.16 an arrival of the size in use clears no burst, only one
+//! of a longer packet does, which is a probe: there ordinary losses of four round trips are taken
+//! for a black hole. It believes no ICMP message. Here the interface's MTU is its upper end
 //! (quinn's own is 1452 bytes).
 
 use super::{Bounds, LossBurst, Path, Policy, Sysctls};
@@ -25,7 +29,8 @@ pub type Quinn = QuinnRule<true>;
 /// The rule of the release 0.11.16.
 pub type Quinn0_11_16 = QuinnRule<false>;
 
-/// State of a search; `SAME_SIZE_COUNTS`: packets of the size in use that arrive clear the bursts of losses before them.
+/// State of a search; `SAME_SIZE_COUNTS`: packets of the size in use that arrive clear the bursts
+/// of losses before them.
 #[derive(Clone, Debug)]
 pub struct QuinnRule<const SAME_SIZE_COUNTS: bool> {
     current: Bytes,
@@ -43,7 +48,8 @@ enum Phase {
 }
 
 impl Phase {
-    /// The range, if a probe of this size is out. One from before a black hole says nothing any more.
+    /// The range, if a probe of this size is out. One from before a black hole says nothing any
+    /// more.
     fn awaits(&mut self, size: Bytes) -> Option<&mut Range> {
         match self {
             Self::Searching(range) if range.is_probe_out && range.last == size.get() => Some(range),

@@ -1,9 +1,12 @@
-//! `table`: the search of neqo 0.13 to 0.20. From 0.21 on (December 2025) lost data count no more, so that it finds no black hole.
+//! `table`: the search of neqo 0.13 to 0.20. From 0.21 on (December 2025) lost data count no more,
+//! so that it finds no black hole.
 //!
-//! Source: what mozilla/neqo says of its path MTU discovery, with the table of Custura, Fairhurst and Learmonth, "Exploring usable path MTU in the
-//! Internet" (TMA 2018): size by size upwards, until three packets longer than a size are lost; then that size it is. Losses of data count as
-//! losses of probes do, and packets that arrive clear the losses of their size, so a black hole is found by three losses. It begins anew ten
-//! minutes later. It believes no ICMP message. Here sizes above the interface's MTU are left out.
+//! Source: what mozilla/neqo says of its path MTU discovery, with the table of Custura, Fairhurst
+//! and Learmonth, "Exploring usable path MTU in the Internet" (TMA 2018): size by size upwards,
+//! until three packets longer than a size are lost; then that size it is. Losses of data count as
+//! losses of probes do, and packets that arrive clear the losses of their size, so a black hole is
+//! found by three losses. It begins anew ten minutes later. It believes no ICMP message. Here sizes
+//! above the interface's MTU are left out.
 
 use super::{Bounds, LossBurst, Path, Policy, Sysctls};
 use polypath_base::{Bytes, Duration, Instant};

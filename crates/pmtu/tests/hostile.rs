@@ -1,5 +1,6 @@
-//! Searches against a network and a peer that do as they like: probes that arrive or are lost in any order, losses and timeouts of data of any
-//! size, messages that lie. Whatever happens, the sizes stay within their bounds and the cost within its share; and once the network is quiet, the
+//! Searches against a network and a peer that do as they like: probes that arrive or are lost in
+//! any order, losses and timeouts of data of any size, messages that lie. Whatever happens, the
+//! sizes stay within their bounds and the cost within its share; and once the network is quiet, the
 //! search finds what the path passes.
 
 #[path = "hostile/sender.rs"]
@@ -41,7 +42,8 @@ fn bounds() -> impl Strategy<Value = Bounds> {
 }
 
 impl<P: Policy> Sender<P> {
-    /// A round trip over a path that passes packets of up to `passes` bytes and loses no other: 10 MB of data, and probes.
+    /// A round trip over a path that passes packets of up to `passes` bytes and loses no other:
+    /// 10 MB of data, and probes.
     fn round(&mut self, passes: Bytes) {
         let size = self.search.largest();
         if size <= passes {

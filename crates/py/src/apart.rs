@@ -1,7 +1,9 @@
-//! Runs with algorithms that a person wrote: in a process of their own, which may crash or never end without taking this one with it.
+//! Runs with algorithms that a person wrote: in a process of their own, which may crash or never
+//! end without taking this one with it.
 //!
-//! The process is a fork, so that it has the algorithms that were added. It is confined before it loads them, touches no object of Python,
-//! gives its bytes through a pipe and ends without returning. What crashed it, or which hook does not end, its [`Watch`] tells, which lies in
+//! The process is a fork, so that it has the algorithms that were added. It is confined before it
+//! loads them, touches no object of Python, gives its bytes through a pipe and ends without
+//! returning. What crashed it, or which hook does not end, its [`Watch`] tells, which lies in
 //! memory that both share. What it says is another's word: nothing here relies on it.
 
 use std::fs::File;
@@ -17,19 +19,21 @@ use crate::confine::confine;
 
 /// How often somebody looks whether the process is alive and gets on.
 const LOOK: Duration = Duration::from_millis(100);
-/// Processor time within one call of a hook, which takes less than a microsecond, after which it counts as endless.
+/// Processor time within one call of a hook, which takes less than a microsecond, after which it
+/// counts as endless.
 const MOST_IN_A_CALL: Duration = Duration::from_secs(2);
 /// Of an outcome, bytes.
 const MOST_BYTES: u64 = 8 << 30;
 
-/// What `work` gives, done in a process of its own, which is confined or says why it is not. An error is a crash or an endless loop of an
-/// algorithm, or the machine's.
+/// What `work` gives, done in a process of its own, which is confined or says why it is not. An
+/// error is a crash or an endless loop of an algorithm, or the machine's.
 pub(crate) fn apart(work: impl FnOnce(Result<(), Error>) -> Vec<u8>) -> Result<Vec<u8>, Error> {
     let shared = Shared::new()?;
     let (mut reader, writer) = pipe()?;
     let list = custom::hold();
-    // SAFETY: the child runs `work`, which is the simulator: it takes no lock but the allocator's, which the C library keeps usable over a
-    // fork, and one of the list of algorithms, which is held here. Then it ends here.
+    // SAFETY: the child runs `work`, which is the simulator: it takes no lock but the allocator's,
+    // which the C library keeps usable over a fork, and one of the list of algorithms, which is
+    // held here. Then it ends here.
     let forked = unsafe { libc::fork() };
     drop(list);
     match forked {
@@ -56,10 +60,12 @@ fn child(watch: &'static Watch, mut writer: File, work: impl FnOnce(Result<(), E
     unsafe { libc::_exit(i32::from(written.is_err())) }
 }
 
-/// Makes the process one that dies alone: of any signal, without a core dump, and with whoever started it.
+/// Makes the process one that dies alone: of any signal, without a core dump, and with whoever
+/// started it.
 fn alone() {
     let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: calls without memory of ours but `none`. Handlers of Python must not run here: it does not know of this process.
+    // SAFETY: calls without memory of ours but `none`. Handlers of Python must not run here: it
+    // does not know of this process.
     unsafe {
         for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGABRT] {
             libc::signal(signal, libc::SIG_DFL);
@@ -82,8 +88,9 @@ impl Shared {
         if at == libc::MAP_FAILED {
             return Err(failed("sharing memory with a process"));
         }
-        // SAFETY: it has the size, pages are aligned, and zeros are a `Watch`, whose words are atomic. It goes away with `self`, after the
-        // process that writes there; nobody but this module has the reference.
+        // SAFETY: it has the size, pages are aligned, and zeros are a `Watch`, whose words are
+        // atomic. It goes away with `self`, after the process that writes there; nobody but this
+        // module has the reference.
         Ok(Self { watch: unsafe { &*at.cast::<Watch>() } })
     }
 }
@@ -112,7 +119,8 @@ struct Child {
 }
 
 impl Child {
-    /// What it sends; none: it ended before. It does not wait for the end of the pipe, which another fork may hold open.
+    /// What it sends; none: it ended before. It does not wait for the end of the pipe, which
+    /// another fork may hold open.
     fn receive(&mut self, reader: &mut File, watch: &Watch) -> Result<Option<Vec<u8>>, Error> {
         let mut call: Option<(Call, Duration)> = None;
         while !readable(reader, LOOK)? {
@@ -163,7 +171,8 @@ impl Child {
     fn has_ended(&self) -> bool {
         // SAFETY: zeros are a value of this structure.
         let mut info: libc::siginfo_t = unsafe { mem::zeroed() };
-        // SAFETY: one structure is written; its process is zero as long as there is nothing to tell.
+        // SAFETY: one structure is written; its process is zero as long as there is nothing to
+        // tell.
         unsafe {
             libc::waitid(libc::P_PID, self.pid as u32, &raw mut info, libc::WEXITED | libc::WNOHANG | libc::WNOWAIT) == 0
                 && info.si_pid() != 0

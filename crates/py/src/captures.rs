@@ -6,7 +6,8 @@ use polypath_base::Error;
 use pyo3::prelude::*;
 use std::fs::File;
 
-/// What the captures in these files say (JSON text), read side by side; or together, if they were made at one end.
+/// What the captures in these files say (JSON text), read side by side; or together, if they were
+/// made at one end.
 #[pyfunction]
 fn analyse_captures(py: Python<'_>, files: Vec<String>, one_end: bool) -> PyResult<String> {
     let mut opened = Vec::with_capacity(files.len());

@@ -5,7 +5,8 @@ use polypath_sim::outcome::{LinkCounters, LinkSeries, REORDER_COLUMNS, SubflowSe
 use polypath_transport::{Counters, Rejections};
 use pyo3::prelude::*;
 
-/// Table, the engines' name, the column's name, its unit, how much of the engines' unit is one of the column's, Linux's counters, meaning.
+/// Table, the engines' name, the column's name, its unit, how much of the engines' unit is one of
+/// the column's, Linux's counters, meaning.
 type Row = (&'static str, String, String, &'static str, f64, &'static [&'static str], &'static str);
 
 /// Every counter and every column of a series that the engines hand on, in the tables' order.

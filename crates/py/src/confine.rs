@@ -1,7 +1,8 @@
 //! What keeps a process to computing: no file, no network, no other process and no program.
 //!
-//! A filter of system calls (seccomp) lets through what the C library needs for memory, and writing to one pipe; any other call ends the
-//! process. Landlock, where the kernel has it, takes the file system and the network away once more.
+//! A filter of system calls (seccomp) lets through what the C library needs for memory, and writing
+//! to one pipe; any other call ends the process. Landlock, where the kernel has it, takes the file
+//! system and the network away once more.
 
 use std::collections::BTreeMap;
 use std::ffi::c_int;
@@ -28,8 +29,9 @@ pub(crate) fn confine(pipe: RawFd) -> Result<(), Error> {
             .restrict_self()
     };
     landlock().map_err(|error| unconfined(&error.to_string()))?;
-    // The C library would look for a setting of the kernel's before it gives memory back. The second number is where it would arrive itself.
-    // SAFETY: numbers are set, and no other thread allocates.
+    // The C library would look for a setting of the kernel's before it gives memory back. The
+    // second number is where it would arrive itself. SAFETY: numbers are set, and no other thread
+    // allocates.
     #[cfg(target_env = "gnu")]
     unsafe {
         libc::mallopt(libc::M_TRIM_THRESHOLD, c_int::MAX);

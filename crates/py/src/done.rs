@@ -112,7 +112,8 @@ pub(crate) fn encoded(done: Result<Done, Error>) -> Vec<u8> {
     bytes
 }
 
-/// What [`encoded`] wrote. Another process wrote it, with code of a person's own in it, so that nothing is taken for granted.
+/// What [`encoded`] wrote. Another process wrote it, with code of a person's own in it, so that
+/// nothing is taken for granted.
 pub(crate) fn decoded(bytes: &[u8]) -> Result<Done, Error> {
     let broken = || {
         Error::machine("the process of an algorithm of your own gave something that is no outcome: it writes memory that is not its own")

@@ -1,4 +1,5 @@
-//! The link emulator. Each call is made by a process of its own, which the emulator's threads and signals belong to.
+//! The link emulator. Each call is made by a process of its own, which the emulator's threads and
+//! signals belong to.
 
 use crate::errors::raised;
 use crate::guarded;
@@ -20,13 +21,15 @@ fn emulate(py: Python<'_>, spec: &str) -> PyResult<()> {
     py.detach(|| guarded(|| polypath_emu::emulate(&spec)))?.map_err(raised)
 }
 
-/// Release and fingerprint of the sources: other versions may give other outcomes on the same kernel.
+/// Release and fingerprint of the sources: other versions may give other outcomes on the same
+/// kernel.
 #[pyfunction]
 const fn emulator_version() -> &'static str {
     concat!(env!("CARGO_PKG_VERSION"), "+", env!("POLYPATH_EMULATOR"))
 }
 
-/// Carries out a run (JSON text) over emulated links in real time; what came of it is JSON. A signal ends the process.
+/// Carries out a run (JSON text) over emulated links in real time; what came of it is JSON. A
+/// signal ends the process.
 #[pyfunction]
 fn run_emulated(py: Python<'_>, run: &str) -> PyResult<String> {
     let run: RunSpec = serde_json::from_str(run).map_err(unreadable)?;

@@ -30,8 +30,9 @@ use pyo3::types::PyDict;
 /// Text of the outcome, series of the subflows and of the links, captures by file name.
 type Simulated<'py> = (String, Bound<'py, PyDict>, Bound<'py, PyDict>, Bound<'py, PyDict>);
 
-/// Simulates one scenario (JSON text) and gives back the outcome (JSON text) with the series of subflows and of links, each a
-/// dictionary from a column's name to its NumPy type and its little-endian bytes, and the pcapng files of its captures.
+/// Simulates one scenario (JSON text) and gives back the outcome (JSON text) with the series of
+/// subflows and of links, each a dictionary from a column's name to its NumPy type and its
+/// little-endian bytes, and the pcapng files of its captures.
 #[pyfunction]
 fn simulate<'py>(py: Python<'py>, scenario: &str) -> PyResult<Simulated<'py>> {
     let scenario: Scenario = serde_json::from_str(scenario).map_err(unreadable)?;
@@ -53,7 +54,8 @@ fn apart(scenario: &Scenario) -> Result<Done, Error> {
     #[cfg(target_os = "linux")]
     {
         let own = || {
-            // SAFETY: whatever the code does, it does in this process, which is confined and ends with the run.
+            // SAFETY: whatever the code does, it does in this process, which is confined and ends
+            // with the run.
             unsafe { polypath_cc::custom::load() }?;
             done(scenario)
         };
@@ -63,7 +65,8 @@ fn apart(scenario: &Scenario) -> Result<Done, Error> {
     Err(Error::machine("an algorithm of your own runs in a confined process, which only Linux has: run the study on Linux"))
 }
 
-/// What is wrong with a scenario (JSON text): the field at fault, from the scenario's root, and a sentence; none: nothing.
+/// What is wrong with a scenario (JSON text): the field at fault, from the scenario's root, and a
+/// sentence; none: nothing.
 ///
 /// With `simulated`, also what only the simulator has no model of.
 #[pyfunction]
@@ -73,7 +76,8 @@ fn check(scenario: &str, simulated: bool) -> PyResult<Option<(Vec<String>, Strin
     Ok(wrong.map(|error| (error.field().to_vec(), error.sentence().to_owned())))
 }
 
-/// Name, whether it is coupled over subflows, family, source, name of Linux's own, other names, whether it draws random numbers.
+/// Name, whether it is coupled over subflows, family, source, name of Linux's own, other names,
+/// whether it draws random numbers.
 type Algorithm = (&'static str, bool, &'static str, &'static str, &'static str, &'static str, bool);
 
 /// The congestion-control algorithms, sorted by name.
@@ -109,7 +113,8 @@ fn path_managers() -> Vec<(&'static str, &'static str)> {
     polypath_transport::mptcp::PathManager::NAMES.to_vec()
 }
 
-/// The kernels that a host can have in the simulator: what a study calls them, and the exact release.
+/// The kernels that a host can have in the simulator: what a study calls them, and the exact
+/// release.
 #[pyfunction]
 fn kernels() -> Vec<(&'static str, &'static str, u8, usize, u8)> {
     let facts = |stack: &'static polypath_sim::Stack| {
@@ -132,7 +137,8 @@ fn bench_case(py: Python<'_>, name: &str) -> PyResult<(u64, u64)> {
     Ok((outcome.delivered_packets, outcome.events))
 }
 
-/// Simulates the case by which algorithms are compared: data packets delivered, and events. The caller holds the clock.
+/// Simulates the case by which algorithms are compared: data packets delivered, and events. The
+/// caller holds the clock.
 #[pyfunction]
 fn bench_algorithm(py: Python<'_>, name: &str) -> PyResult<(u64, u64)> {
     let scenario = polypath_sim::bench::case_of_algorithm(name);
@@ -140,13 +146,15 @@ fn bench_algorithm(py: Python<'_>, name: &str) -> PyResult<(u64, u64)> {
     Ok((outcome.delivered_packets, outcome.events))
 }
 
-/// Turns over the event queue alone, with so many sources, so many times. The caller holds the clock.
+/// Turns over the event queue alone, with so many sources, so many times. The caller holds the
+/// clock.
 #[pyfunction]
 fn bench_queue(py: Python<'_>, sources: u32, events: u64) -> PyResult<u64> {
     py.detach(|| guarded(|| polypath_sim::bench::turn_queue(sources, events)))
 }
 
-/// The release, and a fingerprint of the sources that decide a run's outcome: equal versions, equal outcomes.
+/// The release, and a fingerprint of the sources that decide a run's outcome: equal versions, equal
+/// outcomes.
 #[pyfunction]
 const fn version() -> &'static str {
     concat!(env!("CARGO_PKG_VERSION"), "+", env!("POLYPATH_SOURCES"))
@@ -156,7 +164,8 @@ fn guarded<T>(work: impl FnOnce() -> T) -> PyResult<T> {
     checked(work).map_err(raised)
 }
 
-/// A panic below is a bug of this program; it must reach Python as an ordinary exception that names it so.
+/// A panic below is a bug of this program; it must reach Python as an ordinary exception that names
+/// it so.
 fn checked<T>(work: impl FnOnce() -> T) -> Result<T, Error> {
     catch_unwind(AssertUnwindSafe(work))
         .map_err(|panic| Error::machine(format!("the simulator failed, which is a bug in it: {}", message(panic.as_ref()))))

@@ -24,8 +24,9 @@ impl Sockets {
         Diagnostics::open().map(Self).map_err(refused)
     }
 
-    /// All that neither listen nor wait out their time: (source, port, destination, port, state, congestion control, MPTCP's flags, token
-    /// or None, id of this end's address, of the other's, tcp_info).
+    /// All that neither listen nor wait out their time: (source, port, destination, port, state,
+    /// congestion control, MPTCP's flags, token or None, id of this end's address, of the other's,
+    /// tcp_info).
     fn look<'py>(&mut self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
         let seen = self.0.dump().map_err(refused)?;
         let rows = seen.into_iter().map(|socket| {

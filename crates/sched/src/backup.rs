@@ -1,11 +1,12 @@
 //! `backup`: one subflow works, the others wait for it to fail.
 //!
-//! Idea: the mode of RFC 8684 section 3.3.8 for people who pay for the second link: the first subflow, in the order in which they
-//! were opened, carries everything as long as it can be used at all; full windows are waited for. Subflows that the peer or the
-//! path manager has marked as backup come after all others.
+//! Idea: the mode of RFC 8684 section 3.3.8 for people who pay for the second link: the first
+//! subflow, in the order in which they were opened, carries everything as long as it can be used at
+//! all; full windows are waited for. Subflows that the peer or the path manager has marked as
+//! backup come after all others.
 //!
-//! MPTCP 0.96 has no scheduler of this kind; its users set the backup flag on an interface, which gives the same with two
-//! subflows and shares the load between the active ones with more.
+//! MPTCP 0.96 has no scheduler of this kind; its users set the backup flag on an interface, which
+//! gives the same with two subflows and shares the load between the active ones with more.
 
 use crate::policy::Policy;
 use crate::view::{Choice, DataQueueView, Limit, PathView};
@@ -30,7 +31,8 @@ impl Policy for Backup {
     }
 }
 
-/// The subflow that works now, with room or without. One in the Loss state has failed for the time being.
+/// The subflow that works now, with room or without. One in the Loss state has failed for the time
+/// being.
 fn working(subflows: &[PathView]) -> Option<usize> {
     let first = |backup: bool| subflows.iter().position(|s| s.backup == backup && s.usable && !s.in_loss);
     first(false).or_else(|| first(true))

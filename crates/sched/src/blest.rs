@@ -1,18 +1,20 @@
 //! `blest`: no data on a slow subflow that would block the window of the peer.
 //!
-//! Source: Ferlin, Alay, Mehani, Boreli, "BLEST: Blocking estimation-based MPTCP scheduler for heterogeneous networks", IFIP
-//! Networking 2016.
+//! Source: Ferlin, Alay, Mehani, Boreli, "BLEST: Blocking estimation-based MPTCP scheduler for
+//! heterogeneous networks", IFIP Networking 2016.
 //!
-//! Idea: what a slow subflow carries holds its place in the peer's window for a round trip of that subflow. If the fast subflow could
-//! send more in that time than the window has room for, it would come to a halt (head-of-line blocking): then nothing goes to the
-//! slow one, and the fast one is waited for. What the fast one can send is an estimate: its window, growing as in slow start or by a
-//! segment a round trip, over as many of its round trips as fit, times a factor lambda. Lambda grows where blocking happened all the
-//! same, and shrinks slowly where it did not.
+//! Idea: what a slow subflow carries holds its place in the peer's window for a round trip of that
+//! subflow. If the fast subflow could send more in that time than the window has room for, it would
+//! come to a halt (head-of-line blocking): then nothing goes to the slow one, and the fast one is
+//! waited for. What the fast one can send is an estimate: its window, growing as in slow start or
+//! by a segment a round trip, over as many of its round trips as fit, times a factor lambda. Lambda
+//! grows where blocking happened all the same, and shrinks slowly where it did not.
 //!
-//! As in MPTCP 0.96: lambda begins at 1.2 and stays between 1.0 and 1.3, in steps of +4 and -1 % at most once in the slow
-//! subflow's least round trip; the slow subflow's time is taken from between its least and largest round trip, by how full its
-//! window is; blocking is noticed when the window of the peer or the full send buffer leads to a retransmission on another subflow.
-//! Difference from it: neither a backup subflow nor one in the Loss state is waited for.
+//! As in MPTCP 0.96: lambda begins at 1.2 and stays between 1.0 and 1.3, in steps of +4 and -1 % at
+//! most once in the slow subflow's least round trip; the slow subflow's time is taken from between
+//! its least and largest round trip, by how full its window is; blocking is noticed when the window
+//! of the peer or the full send buffer leads to a retransmission on another subflow. Difference
+//! from it: neither a backup subflow nor one in the Loss state is waited for.
 
 use crate::minrtt::{self, MinRtt};
 use crate::policy::Policy;
@@ -25,7 +27,8 @@ const LEAST: u32 = 1000;
 const LARGEST: u32 = 1300;
 const UP: u32 = 40;
 const DOWN: u32 = 10;
-/// Most round trips over which growth in slow start is believed: windows beyond 2^16 times the present one mean nothing.
+/// Most round trips over which growth in slow start is believed: windows beyond 2^16 times the
+/// present one mean nothing.
 const MOST_DOUBLINGS: u32 = 16;
 /// Threshold of a flow in its first slow start (Linux: `TCP_INFINITE_SSTHRESH`).
 const INFINITE: Segments = Segments::new(0x7fff_ffff);
@@ -57,7 +60,8 @@ impl Blest {
         self.changed_at = now;
     }
 
-    /// How long a segment enqueued on a slow subflow now takes to be acknowledged, eighths of a microsecond.
+    /// How long a segment enqueued on a slow subflow now takes to be acknowledged, eighths of a
+    /// microsecond.
     fn linger(&self, slow: &PathView, i: usize) -> u32 {
         let (least, largest) = (self.srtt[i].0.as_eighths(), self.srtt[i].1.as_eighths());
         let (in_flight, cwnd) = (u64::from(slow.in_flight.get()) + 1, u64::from(slow.cwnd.get()));
@@ -76,7 +80,8 @@ impl Blest {
             // Congestion avoidance is taken to have begun.
             (u64::from(fast.cwnd.get().max(fast.ssthresh.get().saturating_add(1))) + (rounds - 1) / 2) * rounds
         };
-        // Below 2^48 packets (a window of 2^32 in 2^16 rounds), of less than 2^16 bytes: 2^64 is not reached, but times 1300 it may be.
+        // Below 2^48 packets (a window of 2^32 in 2^16 rounds), of less than 2^16 bytes: 2^64 is
+        // not reached, but times 1300 it may be.
         Bytes::new((u128::from(packets) * u128::from(fast.mss.get()) * u128::from(self.lambda) / 1000) as u64)
     }
 }
@@ -127,8 +132,8 @@ mod tests {
 
     #[test]
     fn a_small_window_is_kept_for_the_fast_subflow() {
-        // In 100 ms the fast one has 11 round trips with windows of 10 to 20: (10 + 5) * 11 = 165 segments, times 1.2 = 198 kB; the
-        // slow one would take 10 kB.
+        // In 100 ms the fast one has 11 round trips with windows of 10 to 20: (10 + 5) * 11 =
+        // 165 segments, times 1.2 = 198 kB; the slow one would take 10 kB.
         let flows = [subflow(100, 0), subflow(10, 10)];
         assert_eq!(Blest::default().pick(&flows, &window(207_999)), None);
         assert_eq!(Blest::default().pick(&flows, &window(208_000)).map(|c| c.subflow), Some(0));

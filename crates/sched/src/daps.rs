@@ -1,16 +1,18 @@
 //! `daps`: delay-aware packet scheduling.
 //!
-//! Source: Kuhn, Lochin, Mifdaoui, Sarwar, Mehani, Boreli, "DAPS: Intelligent delay-aware packet scheduling for multipath transport",
-//! IEEE ICC 2014.
+//! Source: Kuhn, Lochin, Mifdaoui, Sarwar, Mehani, Boreli, "DAPS: Intelligent delay-aware packet
+//! scheduling for multipath transport", IEEE ICC 2014.
 //!
-//! Idea: data should arrive in order although paths have other delays. A subflow brings a window of segments each round trip, so the
-//! times at which windows arrive are known ahead; sequence numbers are dealt out in the order of these times. The slow subflow
-//! thereby sends at once what the peer needs only a slow round trip later, while the fast one still has to send what comes before.
+//! Idea: data should arrive in order although paths have other delays. A subflow brings a window of
+//! segments each round trip, so the times at which windows arrive are known ahead; sequence numbers
+//! are dealt out in the order of these times. The slow subflow thereby sends at once what the peer
+//! needs only a slow round trip later, while the fast one still has to send what comes before.
 //!
-//! Differences from the paper: it plans for the least common multiple of the delays and then plans anew; here each window takes the
-//! delay of the moment, and at most as much as the slowest subflow's round trip is planned ahead. It takes half of the
-//! round trip as delay, which orders windows alike. The paper's weakness stays: a plan is not changed when a path slows down.
-//! MPTCP 0.96 does not have this scheduler.
+//! Differences from the paper: it plans for the least common multiple of the delays and then plans
+//! anew; here each window takes the delay of the moment, and at most as much as the slowest
+//! subflow's round trip is planned ahead. It takes half of the round trip as delay, which orders
+//! windows alike. The paper's weakness stays: a plan is not changed when a path slows down. MPTCP
+//! 0.96 does not have this scheduler.
 
 use crate::policy::Policy;
 use crate::view::{Choice, DataQueueView, Limit, MAX_SUBFLOWS, PathView};
@@ -19,7 +21,8 @@ use polypath_base::{Bytes, Segments};
 /// Windows in the order of their arrival.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct Daps {
-    /// When the next window of each subflow arrives on the plan's own clock, eighths of a microsecond.
+    /// When the next window of each subflow arrives on the plan's own clock, eighths of a
+    /// microsecond.
     arrival: [u64; MAX_SUBFLOWS],
     /// What of that window is yet to be dealt out; zero where it has not begun.
     left: [Bytes; MAX_SUBFLOWS],

@@ -1,17 +1,22 @@
 //! `ecf`: earliest completion first.
 //!
-//! Source: Lim, Nahum, Towsley, Gibbens, "ECF: An MPTCP path scheduler to manage heterogeneous paths", CoNEXT 2017.
+//! Source: Lim, Nahum, Towsley, Gibbens, "ECF: An MPTCP path scheduler to manage heterogeneous
+//! paths", CoNEXT 2017.
 //!
-//! Idea: when the fastest subflow's window is full, a slower one may still be the wrong choice: what it carries may arrive after
-//! the fast one, left alone, would have been done with everything. With k bytes waiting, f the fastest subflow and s the one that minRTT
-//! would choose, the fast one needs about (1 + k / window_f) round trips. If that is less than one round trip of s (and the spread of
-//! the round-trip times), and s would need two of f's round trips at least, none sends and f is waited for. Having decided to wait
-//! makes waiting again a quarter more attractive (the paper's beta), so that the choice does not flap.
+//! Idea: when the fastest subflow's window is full, a slower one may still be the wrong choice:
+//! what it carries may arrive after the fast one, left alone, would have been done with everything.
+//! With k bytes waiting, f the fastest subflow and s the one that minRTT would choose, the fast one
+//! needs about (1 + k / window_f) round trips. If that is less than one round trip of s (and the
+//! spread of the round-trip times), and s would need two of f's round trips at least, none sends
+//! and f is waited for. Having decided to wait makes waiting again a quarter more attractive (the
+//! paper's beta), so that the choice does not flap.
 //!
-//! As in MPTCP 0.96: the spread is half of Linux's `rttvar`, which never falls below half of the least retransmission timeout
-//! (100 ms), where the paper has the standard deviation; k counts as a window at least. Its products of microseconds and bytes are
-//! 32 bits wide and overflow from some 4 MB·ms on, a window of 100 kB at 40 ms: on most paths its decisions are then as good as drawn.
-//! [`Ecf::overflowing`] repeats that. Difference from it: neither a backup subflow nor one in the Loss state is waited for.
+//! As in MPTCP 0.96: the spread is half of Linux's `rttvar`, which never falls below half of the
+//! least retransmission timeout (100 ms), where the paper has the standard deviation; k counts as a
+//! window at least. Its products of microseconds and bytes are 32 bits wide and overflow from some
+//! 4 MB·ms on, a window of 100 kB at 40 ms: on most paths its decisions are then as good as drawn.
+//! [`Ecf::overflowing`] repeats that. Difference from it: neither a backup subflow nor one in the
+//! Loss state is waited for.
 
 use crate::minrtt::{self, MinRtt};
 use crate::policy::{Policy, Quirks};
@@ -58,8 +63,9 @@ impl Ecf {
         Self { overflows: true, ..Self::default() }
     }
 
-    /// Whether the `fast` subflow alone is done with `waiting` bytes before the `slow` one could help. Times in microseconds
-    /// (below 2^32), amounts in bytes (below 2^64): the products fit into 128 bits.
+    /// Whether the `fast` subflow alone is done with `waiting` bytes before the `slow` one could
+    /// help. Times in microseconds (below 2^32), amounts in bytes (below 2^64): the products fit
+    /// into 128 bits.
     fn waits(&mut self, fast: &PathView, slow: &PathView, waiting: Bytes) -> bool {
         let fit = if self.overflows { narrow } else { |product| product };
         let window = |s: &PathView| u128::from((s.cwnd * s.mss).get());
@@ -121,8 +127,8 @@ mod tests {
 
     #[test]
     fn the_kernel_of_v0_overflows() {
-        // Alone 10 ms * 215 kB = 2^31 and more, fits; helped 100 ms * 10 kB fits too: it sends. With 432 kB the product is 2^32 and a
-        // little, which counts as that little: it waits.
+        // Alone 10 ms * 215 kB = 2^31 and more, fits; helped 100 ms * 10 kB fits too: it sends.
+        // With 432 kB the product is 2^32 and a little, which counts as that little: it waits.
         let flows = [subflow(100, 0), subflow(10, 10)];
         assert!(Ecf::overflowing().pick(&flows, &waiting(215_000)).is_some());
         assert!(Ecf::overflowing().pick(&flows, &waiting(432_000)).is_none());
@@ -138,7 +144,8 @@ mod tests {
 
     #[test]
     fn where_round_trips_spread_the_fast_subflow_is_waited_for() {
-        // Two and a half round trips of 10 ms alone, against one of 25 ms: it waits only if that may be one of 40 ms.
+        // Two and a half round trips of 10 ms alone, against one of 25 ms: it waits only if that
+        // may be one of 40 ms.
         let slow = PathView { rttvar: Duration::from_millis(30), ..subflow(25, 0) };
         assert_eq!(Ecf::default().pick(&[slow, subflow(10, 10)], &waiting(15_000)), None);
         assert!(Ecf::default().pick(&[subflow(25, 0), subflow(10, 10)], &waiting(15_000)).is_some());

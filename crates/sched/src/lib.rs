@@ -162,8 +162,8 @@ schedulers! {
 }
 
 impl Scheduler {
-    /// Which path sends again bytes that went to those in `tried`: the fastest one that was not tried, else the fastest. All schedulers share
-    /// this rule.
+    /// Which path sends again bytes that went to those in `tried`: the fastest one that was not
+    /// tried, else the fastest. All schedulers share this rule.
     #[inline]
     pub fn pick_reinjection(paths: &[PathView], tried: SubflowSet) -> Option<usize> {
         minrtt::best(paths, tried)

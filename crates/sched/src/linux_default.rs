@@ -1,8 +1,9 @@
 //! `default`: the scheduler of Linux.
 //!
-//! It takes the subflow that would drain its send queue soonest: queued bytes over an averaged pacing rate, the "linger
-//! time". The chosen subflow gets a burst of up to 64 KiB. Congestion windows are not asked: a subflow may queue as much as
-//! its send buffer takes, so a burst waits there, and if the chosen subflow's buffer is full, none sends.
+//! It takes the subflow that would drain its send queue soonest: queued bytes over an averaged
+//! pacing rate, the "linger time". The chosen subflow gets a burst of up to 64 KiB. Congestion
+//! windows are not asked: a subflow may queue as much as its send buffer takes, so a burst waits
+//! there, and if the chosen subflow's buffer is full, none sends.
 
 use crate::policy::Policy;
 use crate::view::{Choice, DataQueueView, Limit, MAX_SUBFLOWS, PathView, SubflowSet};
@@ -11,11 +12,13 @@ use polypath_base::Bytes;
 /// Shortest linger time first.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct LinuxDefault {
-    /// Pacing rate of each subflow, averaged over the bytes that it got, byte/s; 0 before its first choice.
+    /// Pacing rate of each subflow, averaged over the bytes that it got, byte/s; 0 before its first
+    /// choice.
     rate: [u64; MAX_SUBFLOWS],
 }
 
-/// What is queued, bytes, over the rate at which it drains, byte/s and never 0. Linux compares whole numbers of 2^-32 s.
+/// What is queued, bytes, over the rate at which it drains, byte/s and never 0. Linux compares
+/// whole numbers of 2^-32 s.
 #[derive(Copy, Clone, Debug)]
 struct Linger {
     queued: Bytes,
@@ -30,7 +33,8 @@ impl Linger {
         if own >= others {
             return false;
         }
-        // Where the times themselves lie further apart than their unit, so do the whole numbers, and no division is needed.
+        // Where the times themselves lie further apart than their unit, so do the whole numbers,
+        // and no division is needed.
         let unit = (u128::from(self.rate) * u128::from(other.rate)) >> 32;
         others - own > unit || self.whole() < other.whole()
     }
@@ -41,14 +45,16 @@ impl Linger {
 }
 
 impl LinuxDefault {
-    /// Largest burst: 64 KiB less room for headers (TCP 20, its options 40, IPv6 40 and a fragment header 8).
+    /// Largest burst: 64 KiB less room for headers (TCP 20, its options 40, IPv6 40 and a fragment
+    /// header 8).
     pub const BURST: Bytes = Bytes::new((1 << 16) - 20 - 40 - 40 - 8);
 }
 
 impl Policy for LinuxDefault {
     #[inline]
     fn pick(&mut self, subflows: &[PathView], queue: &DataQueueView) -> Option<Choice> {
-        // The chosen one must have room, so without any room there is nothing to choose; this is the common case by far.
+        // The chosen one must have room, so without any room there is nothing to choose; this is
+        // the common case by far.
         if queue.end == queue.next || !subflows.iter().any(|s| s.room && s.usable) {
             return None;
         }
@@ -77,8 +83,9 @@ impl Policy for LinuxDefault {
         let burst = queue.window_left().min(Self::BURST);
         debug_assert!(s.usable && self.rate[i] > 0, "a subflow that may be chosen has a rate");
         if burst > Bytes::ZERO {
-            // Weighted mean of the old rate over what is queued and of the current rate over the burst. Rates stay below
-            // 2^34 byte/s and weights below 2^29 bytes, so the products fit.
+            // Weighted mean of the old rate over what is queued and of the current rate over the
+            // burst. Rates stay below 2^34 byte/s and weights below 2^29 bytes, so the products
+            // fit.
             let (queued, burst) = (s.queued.get(), burst.get());
             self.rate[i] = (self.rate[i] * queued + s.pacing_rate.as_bytes_per_sec() * burst) / (queued + burst);
         }
@@ -154,7 +161,8 @@ mod tests {
         let mut s = LinuxDefault::default();
         s.pick(&[subflow(0, 1_000_000)], &DATA);
         assert_eq!(s.rate[0], 1_000_000);
-        // 65428 bytes queued at the old rate and a burst of as many at three times the rate: twice the rate.
+        // 65428 bytes queued at the old rate and a burst of as many at three times the rate: twice
+        // the rate.
         s.pick(&[subflow(LinuxDefault::BURST.get(), 3_000_000)], &DATA);
         assert_eq!(s.rate[0], 2_000_000);
     }

@@ -1,7 +1,7 @@
 //! `minrtt`: the default scheduler of MPTCP 0.96.
 //!
-//! The subflow with the lowest smoothed RTT among those whose congestion window has room; backup subflows only when no
-//! other subflow exists that could be used at all, even later.
+//! The subflow with the lowest smoothed RTT among those whose congestion window has room; backup
+//! subflows only when no other subflow exists that could be used at all, even later.
 
 use crate::policy::Policy;
 use crate::view::{Choice, DataQueueView, Limit, PathView, SubflowSet};
@@ -22,15 +22,15 @@ impl Policy for MinRtt {
     }
 }
 
-/// The fastest subflow of those that are backup, or are not, with room or without: the one to wait for. One in the Loss state may be
-/// dead, and is not waited for.
+/// The fastest subflow of those that are backup, or are not, with room or without: the one to wait
+/// for. One in the Loss state may be dead, and is not waited for.
 pub(crate) fn fastest(subflows: &[PathView], backup: bool) -> Option<usize> {
     let among = subflows.iter().enumerate().filter(|(_, s)| s.usable && !s.in_loss && s.backup == backup);
     among.min_by_key(|(_, s)| s.srtt).map(|(i, _)| i)
 }
 
-/// The fastest subflow that takes data, preferring those not in `tried` and then those that are not backup.
-/// A subflow that was not tried and is merely busy is waited for.
+/// The fastest subflow that takes data, preferring those not in `tried` and then those that are not
+/// backup. A subflow that was not tried and is merely busy is waited for.
 pub(crate) fn best(subflows: &[PathView], tried: SubflowSet) -> Option<usize> {
     for backup in [false, true] {
         let (mut fresh, mut used, mut fresh_but_busy) = (None, None, false);

@@ -1,13 +1,15 @@
 //! `payload`: earliest arrival, where a window counts in segments and segments differ.
 //!
-//! Source: the wish of Manoratne 2025, section 13, for a scheduler that knows the sizes of segments; the test for waiting is that of ECF (Lim et al.
-//! 2017). The rest is the project's own.
+//! Source: the wish of Manoratne 2025, section 13, for a scheduler that knows the sizes of
+//! segments; the test for waiting is that of ECF (Lim et al. 2017). The rest is the project's own.
 //!
-//! Idea: a congestion window and an ACK count segments, so the same bytes take seven places on a path of 1500 bytes that take one on a path of 9000,
-//! and seven headers. The paths are therefore compared by the same bytes, a segment of the widest path, in each one's own segments: those beyond its
-//! window leave as earlier ones are acknowledged, a window a round trip. Of paths whose window has room the one on which they arrive first is
-//! chosen; where two are as fast, the one that spends fewer segments, and so fewer headers, on them. If another path, its window full or not,
-//! would alone deliver all that waits before that one delivers its first byte, none is chosen.
+//! Idea: a congestion window and an ACK count segments, so the same bytes take seven places on a
+//! path of 1500 bytes that take one on a path of 9000, and seven headers. The paths are therefore
+//! compared by the same bytes, a segment of the widest path, in each one's own segments: those
+//! beyond its window leave as earlier ones are acknowledged, a window a round trip. Of paths whose
+//! window has room the one on which they arrive first is chosen; where two are as fast, the one
+//! that spends fewer segments, and so fewer headers, on them. If another path, its window full or
+//! not, would alone deliver all that waits before that one delivers its first byte, none is chosen.
 //!
 //! Where all segments are equally long this is minRTT that waits as ECF does.
 
@@ -45,8 +47,8 @@ fn segments(s: &PathView, bytes: Bytes) -> u64 {
     bytes.get().div_ceil(s.mss.get().max(1))
 }
 
-/// Time until so many bytes, behind what waits there already, have reached the peer; sixteenths of a microsecond. RTTs below 2^32, bytes below
-/// 2^64: the product is taken in 128 bits.
+/// Time until so many bytes, behind what waits there already, have reached the peer; sixteenths of
+/// a microsecond. RTTs below 2^32, bytes below 2^64: the product is taken in 128 bits.
 fn arrival(s: &PathView, bytes: Bytes) -> u128 {
     let window = u128::from(s.cwnd.get().max(1));
     let space = u64::from(s.cwnd.saturating_sub(s.in_flight).get());
@@ -82,7 +84,8 @@ mod tests {
 
     #[test]
     fn a_fast_path_whose_window_is_too_short_for_the_bytes_is_not_the_faster_one() {
-        // Six of the seven segments fit, one waits for a fifth of a round trip of 10 ms: 7 ms against 6.
+        // Six of the seven segments fit, one waits for a fifth of a round trip of 10 ms: 7 ms
+        // against 6.
         let narrow = of_mss(1424, 10, 4);
         assert_eq!(arrival(&narrow, Bytes::new(8924)), 16_000 * 6);
         assert_eq!(picks(&[narrow, of_mss(8924, 11, 0)], 100_000), Some(1));
@@ -91,7 +94,8 @@ mod tests {
 
     #[test]
     fn it_waits_for_a_path_that_alone_is_done_before_the_other_delivers_anything() {
-        // 20 segments of 1424 bytes are two windows of 10 ms, 25 ms in all with the half round trip; the same bytes are 4 of 8924.
+        // 20 segments of 1424 bytes are two windows of 10 ms, 25 ms in all with the half round
+        // trip; the same bytes are 4 of 8924.
         let slow = of_mss(1424, 40, 0);
         assert_eq!(picks(&[slow, of_mss(8924, 10, 10)], 20 * 1424), None, "four segments: 9 ms against 20");
         assert_eq!(picks(&[slow, of_mss(1424, 10, 10)], 20 * 1424), Some(0), "twenty: 25 ms");

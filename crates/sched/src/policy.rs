@@ -17,7 +17,8 @@ pub trait Policy: Default {
     /// The path for the next bytes, or `None` if nothing can be sent now.
     fn pick(&mut self, subflows: &[PathView], queue: &DataQueueView) -> Option<Choice>;
 
-    /// `len` bytes from `choice.from` on were enqueued; the scheduler may have asked for more, or for what begins later.
+    /// `len` bytes from `choice.from` on were enqueued; the scheduler may have asked for more, or
+    /// for what begins later.
     #[inline]
     fn on_scheduled(&mut self, _choice: Choice, _len: Bytes) {}
 
@@ -25,28 +26,31 @@ pub trait Policy: Default {
     #[inline]
     fn on_blocked(&mut self) {}
 
-    /// What holds up the peer's window is sent again on a fast path, and the slow one that has it is penalised (Raiciu et al. 2012). In
-    /// MPTCP 0.96 this is the scheduler's to do, and not all do it.
+    /// What holds up the peer's window is sent again on a fast path, and the slow one that has it
+    /// is penalised (Raiciu et al. 2012). In MPTCP 0.96 this is the scheduler's to do, and not all
+    /// do it.
     #[inline]
     fn retransmits_head_of_line(&self) -> bool {
         true
     }
 
-    /// What a path leaves undelivered goes to the others. One that sends everything on every path in any case says no.
+    /// What a path leaves undelivered goes to the others. One that sends everything on every path
+    /// in any case says no.
     #[inline]
     fn reinjects(&self) -> bool {
         true
     }
 
-    /// It hands out long bursts to subflows with room in the send buffer, and reads nothing of a path but what Linux's scheduler
-    /// reads: `usable`, `backup`, `queued`, `room` and `pacing_rate`. Any other is asked segment by segment or window by window.
+    /// It hands out long bursts to subflows with room in the send buffer, and reads nothing of a
+    /// path but what Linux's scheduler reads: `usable`, `backup`, `queued`, `room` and
+    /// `pacing_rate`. Any other is asked segment by segment or window by window.
     #[inline]
     fn schedules_bursts(&self) -> bool {
         false
     }
 
-    /// As long as the peer's window is closed, [`Policy::pick`] would choose no path and remember nothing of them, whatever those in `changed`
-    /// look like now: it need not be asked.
+    /// As long as the peer's window is closed, [`Policy::pick`] would choose no path and remember
+    /// nothing of them, whatever those in `changed` look like now: it need not be asked.
     #[inline]
     fn has_met(&self, _paths: &[PathView], _changed: SubflowSet) -> bool {
         false

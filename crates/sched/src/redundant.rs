@@ -1,16 +1,19 @@
 //! `redundant`: every subflow sends everything.
 //!
-//! Source: Frömmgen, Erbshäußer, Buchmann, Zimmermann, Wehrle, "ReMP TCP: Low latency multipath TCP", IEEE ICC 2016; MPTCP
-//! 0.96's scheduler of that name.
+//! Source: Frömmgen, Erbshäußer, Buchmann, Zimmermann, Wehrle, "ReMP TCP: Low latency multipath
+//! TCP", IEEE ICC 2016; MPTCP 0.96's scheduler of that name.
 //!
-//! Idea: each subflow goes through the unacknowledged data at its own pace, and the one ahead sends new data first. What arrives
-//! first counts, so the latency is that of the better subflow at each moment, and so is the throughput.
+//! Idea: each subflow goes through the unacknowledged data at its own pace, and the one ahead sends
+//! new data first. What arrives first counts, so the latency is that of the better subflow at each
+//! moment, and so is the throughput.
 //!
-//! MPTCP 0.96 up to April 2022 ([`Redundant::repeating`]) repeats itself: a subflow remembers the buffer that it sent last,
-//! forgets it once the peer has acknowledged all *before* it instead of all *in* it, and begins again at the oldest buffer
-//! that is not acknowledged as a whole. So a subflow that works on the oldest buffer fills its window with copies of it, and the next
-//! buffer waits behind them: some 64 KiB of progress in the fastest subflow's full queue, where all links are busy.
-//! <https://github.com/multipath-tcp/mptcp/issues/474> reports it, with goodputs of a hundredth; pull request 478 mended it.
+//! MPTCP 0.96 up to April 2022 ([`Redundant::repeating`]) repeats itself: a subflow remembers the
+//! buffer that it sent last, forgets it once the peer has acknowledged all *before* it instead of
+//! all *in* it, and begins again at the oldest buffer that is not acknowledged as a whole. So a
+//! subflow that works on the oldest buffer fills its window with copies of it, and the next buffer
+//! waits behind them: some 64 KiB of progress in the fastest subflow's full queue, where all links
+//! are busy. <https://github.com/multipath-tcp/mptcp/issues/474> reports it, with goodputs of a
+//! hundredth; pull request 478 mended it.
 
 use crate::policy::{Policy, Quirks};
 use crate::view::{Choice, DataQueueView, Limit, MAX_SUBFLOWS, PathView, SubflowSet};

@@ -1,4 +1,5 @@
-//! `roundrobin`: MPTCP 0.96's scheduler of that name, with its defaults (one segment a turn, windows respected).
+//! `roundrobin`: MPTCP 0.96's scheduler of that name, with its defaults (one segment a turn,
+//! windows respected).
 
 use crate::policy::Policy;
 use crate::view::{Choice, DataQueueView, Limit, MAX_SUBFLOWS, PathView};
@@ -15,7 +16,8 @@ impl Policy for RoundRobin {
         if queue.end == queue.next {
             return None;
         }
-        // A round ends when all that could send had their turn; the last subflow in order goes first, as in the original.
+        // A round ends when all that could send had their turn; the last subflow in order goes
+        // first, as in the original.
         let next = |served: &[bool; MAX_SUBFLOWS]| subflows.iter().enumerate().rposition(|(i, s)| s.fits_window() && !served[i]);
         let subflow = next(&self.served).or_else(|| {
             for (i, s) in subflows.iter().enumerate() {

@@ -1,15 +1,17 @@
 //! `sttf`: shortest transfer time first.
 //!
-//! Source: Hurtig, Grinnemo, Brunstrom, Ferlin, Alay, Kuhn, "Low-latency scheduling in MPTCP", IEEE/ACM Transactions on Networking
-//! 27(1), 2019.
+//! Source: Hurtig, Grinnemo, Brunstrom, Ferlin, Alay, Kuhn, "Low-latency scheduling in MPTCP",
+//! IEEE/ACM Transactions on Networking 27(1), 2019.
 //!
-//! Idea: each segment goes where it would reach the peer first, and windows need not be open for that: it may wait in a subflow's queue.
-//! A segment that fits the window now takes half a round trip. One that does not waits for as many further windows as what stands
-//! before it fills: windows double up to the slow-start threshold and grow by a segment a round trip beyond.
+//! Idea: each segment goes where it would reach the peer first, and windows need not be open for
+//! that: it may wait in a subflow's queue. A segment that fits the window now takes half a round
+//! trip. One that does not waits for as many further windows as what stands before it fills:
+//! windows double up to the slow-start threshold and grow by a segment a round trip beyond.
 //!
-//! Differences from the authors' kernel: it moves what still waits in the queues of subflows when the estimates change, here what has
-//! been enqueued stays, so at most as much as a window and a half may wait; it takes the last measured round trip, here the smoothed one
-//! counts. MPTCP 0.96 does not have this scheduler.
+//! Differences from the authors' kernel: it moves what still waits in the queues of subflows when
+//! the estimates change, here what has been enqueued stays, so at most as much as a window and a
+//! half may wait; it takes the last measured round trip, here the smoothed one counts. MPTCP 0.96
+//! does not have this scheduler.
 
 use crate::policy::Policy;
 use crate::view::{Choice, DataQueueView, Limit, PathView};
@@ -37,7 +39,8 @@ impl Policy for Sttf {
     }
 }
 
-/// Time until another segment of a subflow would have reached the peer, sixteenths of a microsecond.
+/// Time until another segment of a subflow would have reached the peer, sixteenths of a
+/// microsecond.
 fn transfer_time(s: &PathView) -> u64 {
     let mut left = s.unsent.get().div_ceil(s.mss.get().max(1)) + 1;
     left = left.saturating_sub(u64::from(s.cwnd.saturating_sub(s.in_flight).get()));
@@ -93,7 +96,8 @@ mod tests {
 
     #[test]
     fn a_full_fast_subflow_may_still_be_the_best() {
-        // 3 half round trips of 10 ms against one of 100 ms; 13 with 56 segments waiting; then the slow one.
+        // 3 half round trips of 10 ms against one of 100 ms; 13 with 56 segments waiting; then the
+        // slow one.
         let pick = |unsent| Sttf.pick(&[subflow(100, 0, 0), subflow(10, 10, unsent)], &DATA).map(|c| c.subflow);
         assert_eq!(pick(0), Some(1));
         assert_eq!(pick(14_000), Some(1));

@@ -30,11 +30,13 @@ pub struct PathView {
     pub backup: bool,
     /// Its send buffer takes more.
     pub room: bool,
-    /// Variation of the RTT in whole microseconds, never less than the least retransmission timeout (Linux: `rttvar_us`).
+    /// Variation of the RTT in whole microseconds, never less than the least retransmission timeout
+    /// (Linux: `rttvar_us`).
     pub rttvar: Duration,
     /// Slow-start threshold.
     pub ssthresh: Segments,
-    /// Where the room in the window is counted in buffers: those that wait. Elsewhere it is counted in bytes.
+    /// Where the room in the window is counted in buffers: those that wait. Elsewhere it is counted
+    /// in bytes.
     pub buffered: Option<Buffered>,
     /// In the Loss state after a retransmission timeout.
     pub in_loss: bool,
@@ -52,8 +54,8 @@ pub struct Buffered {
 }
 
 impl Buffered {
-    /// Segments of the window that what waits is counted as: a burst for each buffer, but a lone buffer as one, so that one too many is
-    /// enqueued rather than too few.
+    /// Segments of the window that what waits is counted as: a burst for each buffer, but a lone
+    /// buffer as one, so that one too many is enqueued rather than too few.
     #[inline]
     fn segments(self) -> Segments {
         Segments::new(if self.buffers > 1 { self.buffers.saturating_mul(self.burst.get()) } else { self.buffers })
@@ -80,7 +82,8 @@ pub struct DataQueueView {
 pub struct Choice {
     /// Index of the path.
     pub subflow: usize,
-    /// First byte to send there: [`DataQueueView::next`] for new data, less for bytes that went elsewhere before.
+    /// First byte to send there: [`DataQueueView::next`] for new data, less for bytes that went
+    /// elsewhere before.
     pub from: DataSeq,
     /// How much, before the scheduler is asked again.
     pub limit: Limit,
@@ -91,7 +94,8 @@ pub struct Choice {
 pub enum Limit {
     /// At most so many bytes.
     Bytes(Bytes),
-    /// The buffer of the sender that has the byte at [`Choice::from`], all of it, whatever the window.
+    /// The buffer of the sender that has the byte at [`Choice::from`], all of it, whatever the
+    /// window.
     Buffer,
 }
 
@@ -142,8 +146,8 @@ impl PathView {
         self.usable && !self.in_loss && self.in_flight < self.cwnd && self.unsent <= self.window_space()
     }
 
-    /// Most to enqueue at once: what the congestion window lets out, at most half of it. Counted in buffers, what the window has left by
-    /// that count, and a burst at least.
+    /// Most to enqueue at once: what the congestion window lets out, at most half of it. Counted in
+    /// buffers, what the window has left by that count, and a burst at least.
     #[inline]
     pub fn share(&self) -> Bytes {
         match self.buffered {

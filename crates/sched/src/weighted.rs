@@ -1,12 +1,15 @@
 //! `weighted`: round-robin by fixed weights, segment by segment.
 //!
-//! Idea: the person says how the load is to be shared, `weighted 3:1` for three quarters on the first subflow, whatever the paths could
-//! carry. A subflow whose turn it is and whose window is full is waited for, so the slowest one for its weight sets the pace; one
-//! that cannot be used at all is passed over. Subflows beyond the last weight have the last weight; without weights all are equal.
+//! Idea: the person says how the load is to be shared, `weighted 3:1` for three quarters on the
+//! first subflow, whatever the paths could carry. A subflow whose turn it is and whose window is
+//! full is waited for, so the slowest one for its weight sets the pace; one that cannot be used at
+//! all is passed over. Subflows beyond the last weight have the last weight; without weights all
+//! are equal.
 //!
-//! Source: smooth weighted round-robin as web balancers have it: each turn every subflow earns its weight, the richest one is
-//! chosen and pays the sum, so turns mix (a a b a, not a a a b) and shares hold over every round. MPTCP 0.96 has
-//! equal turns alone, there by default passing over full windows (`roundrobin`).
+//! Source: smooth weighted round-robin as web balancers have it: each turn every subflow earns its
+//! weight, the richest one is chosen and pays the sum, so turns mix (a a b a, not a a a b) and
+//! shares hold over every round. MPTCP 0.96 has equal turns alone, there by default passing over
+//! full windows (`roundrobin`).
 
 use crate::policy::Policy;
 use crate::view::{Choice, DataQueueView, Limit, MAX_SUBFLOWS, PathView};

@@ -1,7 +1,8 @@
-//! The event queue beside two heaps, on what links do: the first event is taken and its source waits for the next packet.
+//! The event queue beside two heaps, on what links do: the first event is taken and its source
+//! waits for the next packet.
 //!
-//! Spacings alternate as those of data packets and acknowledgements on several links do, so that the order of sources is not
-//! the same each time round.
+//! Spacings alternate as those of data packets and acknowledgements on several links do, so that
+//! the order of sources is not the same each time round.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use polypath_base::{Duration, Instant};

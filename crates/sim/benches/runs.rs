@@ -1,4 +1,5 @@
-//! Whole runs of two simulated seconds: what queue management, ECN, datagrams, requests, tunnels and each scheduler cost a delivered packet.
+//! Whole runs of two simulated seconds: what queue management, ECN, datagrams, requests, tunnels
+//! and each scheduler cost a delivered packet.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use polypath_sched::Scheduler;
@@ -8,7 +9,8 @@ use serde_json::{Value, json};
 const SECONDS: u64 = 2;
 const END: u64 = SECONDS * 1_000_000_000;
 
-/// Two paths of 50 Mbit/s and 10 ms each way between a client and a server; `aqm` manages the queues towards the server.
+/// Two paths of 50 Mbit/s and 10 ms each way between a client and a server; `aqm` manages the
+/// queues towards the server.
 fn scenario(flow: Value, aqm: Value, ecn: u32) -> Scenario {
     let room = if aqm["kind"] == "red" { json!({"bytes": 400_000}) } else { json!({"packets": 250}) };
     let delay = json!({"kind": "delay", "delay_ns": 10_000_000});

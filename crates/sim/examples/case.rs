@@ -1,5 +1,6 @@
 //! Runs cases of `polypath_sim::bench`, or scenarios in files of JSON, for a profiler:
-//! `cargo run --release -p polypath-sim --example case CASE|FILE.json...`. `polypath bench` measures them; here nobody holds a clock.
+//! `cargo run --release -p polypath-sim --example case CASE|FILE.json...`. `polypath bench`
+//! measures them; here nobody holds a clock.
 
 use polypath_sim::bench;
 use std::process::ExitCode;

@@ -1,4 +1,5 @@
-//! The cases by which the simulator's speed is judged. They are only described here; who runs them holds the clock.
+//! The cases by which the simulator's speed is judged. They are only described here; who runs them
+//! holds the clock.
 
 use crate::queue::{EventQueue, Source};
 use crate::scenario::{App, Distribution, Flow, Mptcp, Node, Reorder, Scenario, Transport, Tunnel, TunnelEnd, TunnelPath};
@@ -10,8 +11,8 @@ use std::collections::BTreeMap;
 pub const CASES: [&str; 7] =
     ["mptcp-1x2-1hop", "mptcp-1x2-3hop", "mptcp-100x2", "mptcp-10000x2", "tcp-200-1hop", "tcp-tunnel-mpt", "tcp-tunnel-earliest"];
 
-/// The scenario of a case: MPTCP connections with two subflows each, TCP connections, or one through a tunnel, over paths of 10 ms each way. No
-/// series.
+/// The scenario of a case: MPTCP connections with two subflows each, TCP connections, or one
+/// through a tunnel, over paths of 10 ms each way. No series.
 pub fn case(name: &str) -> Option<Scenario> {
     match name {
         "mptcp-1x2-1hop" => Some(parallel(2, 1, 100_000_000, 1, Transport::Mptcp, 100)),
@@ -35,8 +36,9 @@ pub fn case_of_algorithm(cc: &str) -> Scenario {
     scenario
 }
 
-/// What the event queue alone costs: each of a run's events is taken and its source set anew, as often as asked, with this many
-/// sources of which four are busy as links are. Returns a sum so that no work is optimised away.
+/// What the event queue alone costs: each of a run's events is taken and its source set anew, as
+/// often as asked, with this many sources of which four are busy as links are. Returns a sum so
+/// that no work is optimised away.
 pub fn turn_queue(sources: u32, events: u64) -> u64 {
     let mut queue = EventQueue::new(4, sources as usize - 4);
     for source in 0..sources {
@@ -56,7 +58,8 @@ pub fn turn_queue(sources: u32, events: u64) -> u64 {
 
 const LONGEST_WAIT: Duration = Duration::from_millis(300);
 
-/// A TCP connection through a tunnel over two paths, whose ends wait for their interfaces as Linux's sockets do.
+/// A TCP connection through a tunnel over two paths, whose ends wait for their interfaces as
+/// Linux's sockets do.
 fn tunnelled(distribution: Distribution, reorder: Reorder) -> Scenario {
     let mut scenario = parallel(2, 1, 100_000_000, 1, Transport::Tcp, 100);
     let [a, b] =
@@ -88,7 +91,8 @@ fn tunnelled(distribution: Distribution, reorder: Reorder) -> Scenario {
     scenario
 }
 
-/// `paths` disjoint paths of `hops` links each between one client and one server, shared by `flows` connections.
+/// `paths` disjoint paths of `hops` links each between one client and one server, shared by `flows`
+/// connections.
 fn parallel(paths: u32, hops: u32, bits_per_s: u64, flows: u32, transport: Transport, seconds: u64) -> Scenario {
     let node = |name: String, router| Node { name, router, addresses: vec![], kernel: None, mtu_search: None, sysctl: BTreeMap::new() };
     let mut nodes = vec![node("client".into(), false), node("server".into(), false)];

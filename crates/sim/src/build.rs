@@ -125,7 +125,8 @@ pub(crate) fn between(scenario: &Scenario, flow: &scenario::Flow, topology: &Top
         match &flow.mptcp.path_manager {
             scenario::PathManager::Fullmesh => {
                 at_client.extend(others(client, at_client[0]));
-                // A server address that belongs to no link is reached over every path: there is no need for another.
+                // A server address that belongs to no link is reached over every path: there is no
+                // need for another.
                 if topology.addresses(server)[at_server[0]].leaves.is_some() {
                     at_server.extend(others(server, at_server[0]));
                 }
@@ -162,7 +163,8 @@ fn check_subflows(scenario: &Scenario, flow: &scenario::Flow, asked: usize) -> R
     Ok(())
 }
 
-/// The kernels of a flow's hosts, client and server. Both ends of a Multipath TCP connection speak one version of it.
+/// The kernels of a flow's hosts, client and server. Both ends of a Multipath TCP connection speak
+/// one version of it.
 fn stacks(scenario: &Scenario, flow: &scenario::Flow) -> Result<[&'static Stack; 2], Error> {
     let mut stacks = [&LINUX_6_12_117; 2];
     for (stack, host) in stacks.iter_mut().zip([&flow.client, &flow.server]) {
@@ -245,7 +247,8 @@ fn first_route(flow: &scenario::Flow, topology: &Topology, ends: &FlowAddresses)
     })
 }
 
-/// What to do where no route leads to the server's first address: name those addresses to which one does.
+/// What to do where no route leads to the server's first address: name those addresses to which one
+/// does.
 fn mend(topology: &Topology, ends: &FlowAddresses) -> String {
     let [client, server] = ends.nodes;
     let reached = |number: &usize| topology.route((client, ends.addresses[0][0]), (server, *number)).is_some();

@@ -1,8 +1,10 @@
 //! Captures: the packets that a node sends to a link and gets from it, as bytes in a pcapng file.
 //!
-//! A tap stands on the routes between a node and a link (`routes`), so that a run without captures has nothing to ask. What is sent is seen
-//! before the link does anything to it, what is received when the link is done with it. Bytes are made here alone: real addresses, right
-//! checksums, all options, zeros for payload. Datagrams carry their number and the time of their sending, as those of the kernel engines.
+//! A tap stands on the routes between a node and a link (`routes`), so that a run without captures
+//! has nothing to ask. What is sent is seen before the link does anything to it, what is received
+//! when the link is done with it. Bytes are made here alone: real addresses, right checksums, all
+//! options, zeros for payload. Datagrams carry their number and the time of their sending, as those
+//! of the kernel engines.
 
 use crate::fragments;
 use crate::network::Network;
@@ -32,7 +34,8 @@ struct Tap {
     snaplen: Bytes,
     most: u64,
     seen: u64,
-    /// Packets of which there are no bytes: those in packets, and what the formats have no room for.
+    /// Packets of which there are no bytes: those in packets, and what the formats have no room
+    /// for.
     unwritten: u64,
     file: Vec<u8>,
     /// Bytes of the file before its first packet.

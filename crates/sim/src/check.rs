@@ -10,9 +10,11 @@ use polypath_base::Error;
 use polypath_link::ElementSpec;
 use polypath_transport::Settings;
 
-/// What is wrong with a scenario on any engine; with `simulated`, also what only the simulator has no model of.
+/// What is wrong with a scenario on any engine; with `simulated`, also what only the simulator has
+/// no model of.
 ///
-/// Beyond what [`run`](crate::run) refuses, a flow that sends as fast as it can needs a rate on each of its paths.
+/// Beyond what [`run`](crate::run) refuses, a flow that sends as fast as it can needs a rate on
+/// each of its paths.
 pub fn check(scenario: &Scenario, simulated: bool) -> Result<(), Error> {
     let mut scenario = scenario.clone();
     for node in &mut scenario.nodes {
@@ -36,7 +38,8 @@ pub fn check(scenario: &Scenario, simulated: bool) -> Result<(), Error> {
     Ok(())
 }
 
-/// On a path without any rate a sender is held by nothing but its buffers, and its goodput is a figure of those.
+/// On a path without any rate a sender is held by nothing but its buffers, and its goodput is a
+/// figure of those.
 fn check_rates(scenario: &Scenario, flow: &Flow, topology: &Topology, ends: &FlowAddresses, planned: &[Planned]) -> Result<(), Error> {
     let greedy = matches!(flow.app, App::Bulk { .. } | App::OnOff { rate: None, .. });
     if !greedy || flow.transport == Transport::Udp {

@@ -1,4 +1,5 @@
-//! The data plane: pipes, routes, nodes that are no endpoints, and the event queue in which each pipe waits for its first packet.
+//! The data plane: pipes, routes, nodes that are no endpoints, and the event queue in which each
+//! pipe waits for its first packet.
 
 use crate::capture::Captures;
 use crate::fragments::{self, Fragments};
@@ -30,9 +31,11 @@ pub(crate) struct DataPlane {
     polled: Vec<bool>,
     /// By node: when its entry in the queue is due.
     due: Vec<Instant>,
-    /// ICMP "fragmentation needed" from the sender's own first hop: the endpoint learns of it without a packet.
+    /// ICMP "fragmentation needed" from the sender's own first hop: the endpoint learns of it
+    /// without a packet.
     pub(crate) local_ptb: Option<Unreachable>,
-    /// The datagram that has arrived last. Not in [`Arrived`], so that the arrival of a segment stays a few registers.
+    /// The datagram that has arrived last. Not in [`Arrived`], so that the arrival of a segment
+    /// stays a few registers.
     pub(crate) datagram: Datagram,
     /// What is written down of the packets that meet a tap.
     pub(crate) captures: Captures,
@@ -48,8 +51,8 @@ pub(crate) struct Arrival {
     pub(crate) to: u32,
     pub(crate) path: PathId,
     pub(crate) what: Arrived,
-    /// Another packet for the same endpoint arrives behind it at the same instant: the host's applications run after that (Linux: packets are
-    /// handled in a softirq).
+    /// Another packet for the same endpoint arrives behind it at the same instant: the host's
+    /// applications run after that (Linux: packets are handled in a softirq).
     pub(crate) more: bool,
 }
 
@@ -84,8 +87,8 @@ impl DataPlane {
         }
     }
 
-    /// The first packet of a pipe has reached its end: it goes on to the next pipe or node, or has arrived at an endpoint, and its segment
-    /// is written out.
+    /// The first packet of a pipe has reached its end: it goes on to the next pipe or node, or has
+    /// arrived at an endpoint, and its segment is written out.
     #[inline]
     pub(crate) fn dequeue(&mut self, now: Instant, number: u32, segment: &mut Segment) -> Option<Arrival> {
         let pipe = &mut self.network.pipes[number as usize];
@@ -114,7 +117,8 @@ impl DataPlane {
         }
     }
 
-    /// A packet has arrived at a node, and is no whole segment for an endpoint, or it has come to a tap.
+    /// A packet has arrived at a node, and is no whole segment for an endpoint, or it has come to a
+    /// tap.
     #[inline(never)]
     fn arrive(&mut self, now: Instant, node: u32, path: PathId, packet: &Packet, segment: &mut Segment) -> Option<Arrival> {
         if let Some(tap) = Routes::tap(node) {
@@ -189,8 +193,9 @@ impl DataPlane {
         }
     }
 
-    /// A packet comes to a node that is no endpoint, and goes on at the place `hop` behind it. Nodes get parts as they come, and answer what is
-    /// too long for them, or split it, as routers do (RFC 1812 section 4.2.2.7).
+    /// A packet comes to a node that is no endpoint, and goes on at the place `hop` behind it.
+    /// Nodes get parts as they come, and answer what is too long for them, or split it, as routers
+    /// do (RFC 1812 section 4.2.2.7).
     fn visit(&mut self, now: Instant, number: u32, hop: u32, packet: &Packet) {
         let index = (number - self.routes.endpoints()) as usize;
         let mtu = self.nodes[index].mtu();
@@ -213,11 +218,13 @@ impl DataPlane {
         self.nodes.iter().filter_map(|node| node.outcome(now)).collect()
     }
 
-    /// Sends what a node that is no endpoint has to send, and notes its timeout. To be called when that is due.
+    /// Sends what a node that is no endpoint has to send, and notes its timeout. To be called when
+    /// that is due.
     pub(crate) fn poll_node(&mut self, now: Instant, number: u32) {
         let index = (number - self.routes.endpoints()) as usize;
         if std::mem::replace(&mut self.polled[index], true) {
-            // What it sends is being sent: the loop below goes on with what has come to it meanwhile.
+            // What it sends is being sent: the loop below goes on with what has come to it
+            // meanwhile.
             return;
         }
         while let Some(packet) = self.nodes[index].poll_transmit(now, &mut self.store) {
@@ -271,7 +278,8 @@ impl DataPlane {
         }
     }
 
-    /// A packet is sent at the place `hop` of the list of hops, where there may be taps before a pipe. False if there is no pipe.
+    /// A packet is sent at the place `hop` of the list of hops, where there may be taps before a
+    /// pipe. False if there is no pipe.
     fn begin(&mut self, now: Instant, packet: &Packet) -> bool {
         let mut hop = packet.hop;
         loop {
@@ -366,7 +374,8 @@ impl DataPlane {
         }
     }
 
-    /// A packet goes on into the next pipe, which stands at the place `hop` of the list of hops, whatever its own says.
+    /// A packet goes on into the next pipe, which stands at the place `hop` of the list of hops,
+    /// whatever its own says.
     fn forward(&mut self, now: Instant, number: u32, hop: u32, packet: &Packet) {
         let meta = packet.meta();
         let pipe = &mut self.network.pipes[number as usize];
@@ -383,7 +392,8 @@ impl DataPlane {
         }
     }
 
-    /// A packet enters a pipe and does not simply pass: it is marked, enqueued, dropped or too long.
+    /// A packet enters a pipe and does not simply pass: it is marked, enqueued, dropped or too
+    /// long.
     #[inline(never)]
     fn enqueue_slow_path(&mut self, now: Instant, number: u32, meta: PacketMeta, verdict: Verdict, mut packet: Packet) {
         let pipe = &mut self.network.pipes[number as usize];
@@ -425,7 +435,8 @@ impl DataPlane {
             // RFC 1812 section 4.3.2.7: no ICMP error about an ICMP error.
             return;
         }
-        // RFC 1812 section 4.3.2.3: as much of the packet as fits in 576 bytes, behind 20 bytes of IP and 8 of ICMP.
+        // RFC 1812 section 4.3.2.3: as much of the packet as fits in 576 bytes, behind 20 bytes of
+        // IP and 8 of ICMP.
         let ip_len = (refused.ip_len + 28).min(576);
         let hop = self.routes.back(refused.hop - 1);
         let mut packet = *refused;
@@ -438,7 +449,8 @@ impl DataPlane {
         self.local_ptb = Some(Unreachable { seq: packet.seq, mtu });
     }
 
-    /// Splits a packet before an MTU (RFC 791 section 3.2); the parts then pass one after the other.
+    /// Splits a packet before an MTU (RFC 791 section 3.2); the parts then pass one after the
+    /// other.
     #[cold]
     fn split(&mut self, now: Instant, pipe: u32, packet: &Packet, mtu: u32) {
         self.network.pipes[pipe as usize].withdraw(Bytes::from_u32(packet.ip_len));
@@ -484,7 +496,8 @@ mod tests {
     use crate::topology::Topology;
     use polypath_base::{Duration, Seq};
 
-    /// A data plane from `a` over a router to `b`, whose second link passes 1000 bytes and splits what is longer.
+    /// A data plane from `a` over a router to `b`, whose second link passes 1000 bytes and splits
+    /// what is longer.
     fn splitting() -> DataPlane {
         let scenario: Scenario = serde_json::from_value(serde_json::json!({
             "seed": 1, "duration_ns": 1, "nodes": [{"name": "a"}, {"name": "r", "router": true}, {"name": "b"}],
@@ -503,7 +516,8 @@ mod tests {
         DataPlane::new(EventQueue::new(network.pipes.len(), 4), network, routes, vec![])
     }
 
-    /// What arrives of a segment sent at time zero: when, how long, and whether it makes the segment whole or is ICMP.
+    /// What arrives of a segment sent at time zero: when, how long, and whether it makes the
+    /// segment whole or is ICMP.
     fn arrivals(data_plane: &mut DataPlane, segment: &Segment) -> Vec<(u64, u32, bool)> {
         let hop = data_plane.routes.resolve(&data_plane.network, 0, PathId(0), (0, 0)).unwrap();
         data_plane.send(Instant::ZERO, 1, PathId(0), hop, segment);
@@ -537,7 +551,8 @@ mod tests {
         assert_eq!((outcomes[2].counters.packets, outcomes[2].counters.mtu_drops, outcomes[1].counters.packets), (0, 1, 1));
     }
 
-    /// Two routers between hosts hold packets: what `a` sends goes through a tunnel between them, in packets of its own.
+    /// Two routers between hosts hold packets: what `a` sends goes through a tunnel between them,
+    /// in packets of its own.
     #[test]
     fn a_node_holds_packets_and_sends_them_in_packets_at_its_timer() {
         let link = |name: &str, a: &str, b: &str| {
@@ -583,8 +598,9 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         }
-        // 500 bytes reach the entrance at 500 us, 200 at 700; both leave at 10.5 ms, of 540 and 240 bytes, and their last link takes
-        // 500 and 200 us, the second packet right behind the first.
+        // 500 bytes reach the entrance at 500 us, 200 at 700; both leave at 10.5 ms, of 540 and
+        // 240 bytes, and their last link takes 500 and 200 us, the second packet right behind the
+        // first.
         assert_eq!(seen, [(10_500 + 540 + 500, 1, Seq::new(7), 460), (10_500 + 540 + 500 + 200, 1, Seq::new(8), 172)]);
         assert_eq!(data_plane.store.in_use(), 0, "everything was taken out");
     }

@@ -1,7 +1,9 @@
-//! How long the application's bytes take: from when the client's socket accepts a byte until the server's application reads it.
+//! How long the application's bytes take: from when the client's socket accepts a byte until the
+//! server's application reads it.
 //!
-//! Both ends live in one world, so nothing is estimated: the accepted bytes are kept with their times until they are read. Delays are
-//! counted in bins of 1/256 of their size, so a percentile is exact to 0.2 %.
+//! Both ends live in one world, so nothing is estimated: the accepted bytes are kept with their
+//! times until they are read. Delays are counted in bins of 1/256 of their size, so a percentile is
+//! exact to 0.2 %.
 
 use crate::outcome::Spread;
 use polypath_base::Instant;
@@ -17,7 +19,8 @@ const UNIT: u32 = 10;
 /// Delays of one flow's bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Delays {
-    /// End of the oldest bytes that were accepted and not all read, and when that was; what was read if nothing waits.
+    /// End of the oldest bytes that were accepted and not all read, and when that was; what was
+    /// read if nothing waits.
     end: u64,
     at: Instant,
     /// The same of what was accepted after them.
@@ -27,7 +30,8 @@ pub(crate) struct Delays {
     ordered: bool,
     /// Within the window.
     counting: bool,
-    /// By power of two. One that never had a byte in it takes no memory: most flows have delays of two or three.
+    /// By power of two. One that never had a byte in it takes no memory: most flows have delays of
+    /// two or three.
     bins: Vec<Option<Box<Octave>>>,
     /// Bytes times units, and the longest delay, units.
     sum: u64,

@@ -14,7 +14,8 @@ impl fmt::Display for Digest {
 }
 
 impl Outcome {
-    /// Of all values in the order of their fields, series included. Names of types and fields do not count: they may change.
+    /// Of all values in the order of their fields, series included. Names of types and fields do
+    /// not count: they may change.
     pub fn digest(&self) -> Digest {
         of_text(&values(&format!("{self:?}")))
     }

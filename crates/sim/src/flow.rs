@@ -16,7 +16,8 @@ pub(crate) const SAMPLE: Duration = Duration::from_millis(100);
 /// An application that writes at a rate writes this often.
 const WRITE: Duration = Duration::from_millis(1);
 
-/// What the world looks for after each event of an endpoint. Most of the time nothing, so that it costs one comparison.
+/// What the world looks for after each event of an endpoint. Most of the time nothing, so that it
+/// costs one comparison.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AppWait {
     Nothing,
@@ -103,7 +104,8 @@ impl Flow {
         }
     }
 
-    /// What counts the delays of its bytes, to be told of each that is accepted or read, and of the window.
+    /// What counts the delays of its bytes, to be told of each that is accepted or read, and of the
+    /// window.
     pub(crate) fn delays(&self) -> Delays {
         Delays::new(self.datagram.is_none())
     }
@@ -118,13 +120,15 @@ impl Flow {
         self.direction == DataDirection::Upload
     }
 
-    /// The client's application makes the next [`Flow::step`]: it opens the connection, also where the server sends.
+    /// The client's application makes the next [`Flow::step`]: it opens the connection, also where
+    /// the server sends.
     pub(crate) fn client_acts(&self) -> bool {
         self.began.is_none() || self.client_sends()
     }
 
-    /// The application's next step: opens the connection (`end` is the client's), or begins, pauses or ends a burst (the sender's).
-    /// Returns what that end's application waits for and when the next step is due.
+    /// The application's next step: opens the connection (`end` is the client's), or begins, pauses
+    /// or ends a burst (the sender's). Returns what that end's application waits for and when the
+    /// next step is due.
     pub(crate) fn step(&mut self, now: Instant, end: &mut Connection) -> (AppWait, Instant) {
         let Some(began) = self.began else {
             end.open(now);
@@ -161,7 +165,8 @@ impl Flow {
                 }
                 let mut next = self.phase_ends.min(end);
                 if let (true, Some(rate)) = (self.bursting, rate) {
-                    // The bytes of the time until the next write: rates are kept exactly over each burst.
+                    // The bytes of the time until the next write: rates are kept exactly over each
+                    // burst.
                     let into = |at: Instant| on - self.phase_ends.since(at);
                     if let Some(payload) = self.datagram {
                         sender.offer(now, payload);
@@ -178,7 +183,8 @@ impl Flow {
         }
     }
 
-    /// The sender is established: the application begins. Returns what it waits for and when its next step is due.
+    /// The sender is established: the application begins. Returns what it waits for and when its
+    /// next step is due.
     pub(crate) fn begin(&mut self, now: Instant, sender: &mut Connection) -> (AppWait, Instant) {
         self.began = Some(now);
         match self.app {
@@ -370,7 +376,8 @@ impl Flow {
         }
     }
 
-    /// The first time in the window from which on the goodput of the second before stays within 10 % of the window's.
+    /// The first time in the window from which on the goodput of the second before stays within 10
+    /// % of the window's.
     fn transient(&self, window: [Instant; 2], goodput: f64) -> Option<Instant> {
         let second = (1_000_000_000 / SAMPLE.as_nanos()) as usize;
         let mut first = None;
@@ -390,7 +397,8 @@ impl Flow {
     }
 }
 
-/// When the datagram is due that follows the one sent so far into a burst at this rate: the n-th leaves n datagrams' time into it.
+/// When the datagram is due that follows the one sent so far into a burst at this rate: the n-th
+/// leaves n datagrams' time into it.
 fn datagram_after(into: Duration, payload: Bytes, rate: Rate) -> Duration {
     let bit_ns = u128::from(payload.get()) * 8_000_000_000;
     let (into, rate) = (u128::from(into.as_nanos()), u128::from(rate.as_bits_per_sec()));

@@ -2,7 +2,8 @@
 
 use polypath_base::{Duration, Instant};
 
-/// A part's identification and its place in the packet, in units of eight bytes (RFC 791 section 3.1), in one word. It is never 0.
+/// A part's identification and its place in the packet, in units of eight bytes
+/// (RFC 791 section 3.1), in one word. It is never 0.
 ///
 /// The identification has 19 bits, of which the header's 16 are the lower ones: all hosts share it.
 pub(crate) const fn part(id: u32, offset: u32) -> u32 {
@@ -22,7 +23,8 @@ pub(crate) const fn id(fragment: u32) -> u32 {
 const OFFSET_BITS: u32 = 13;
 const IDS: u32 = 1 << (32 - OFFSET_BITS);
 
-/// Packets that were split. All hosts share one list: identifications are unique among the packets of [`Fragments::PATIENCE`].
+/// Packets that were split. All hosts share one list: identifications are unique among the packets
+/// of [`Fragments::PATIENCE`].
 #[derive(Debug, Default)]
 pub(crate) struct Fragments {
     begun: u32,
@@ -38,7 +40,8 @@ struct Partial {
 }
 
 impl Fragments {
-    /// How long a host waits for the rest of a packet (Linux's `ipfrag_time`), counted from the splitting.
+    /// How long a host waits for the rest of a packet (Linux's `ipfrag_time`), counted from the
+    /// splitting.
     const PATIENCE: Duration = Duration::from_secs(30);
 
     /// A packet of this many bytes of IP payload is split: its identification.

@@ -1,7 +1,7 @@
 //! The simulator: virtual time, event queue, world, applications and probes.
 //!
-//! [`run`] takes a [`Scenario`] and gives back an [`Outcome`]; the same scenario always gives the same outcome. Nothing here
-//! reads a clock, a file or the environment.
+//! [`run`] takes a [`Scenario`] and gives back an [`Outcome`]; the same scenario always gives the
+//! same outcome. Nothing here reads a clock, a file or the environment.
 //!
 //! Start at `world`, the event path: `queue` says what is next, `data_plane` moves packets
 //! (`packet`) through pipes, `routes` and `nodes` (`fragments`, `tunnel`) to the endpoints of

@@ -1,7 +1,9 @@
-//! From the links of a scenario to pipe stages, and from a route (a list of link directions) to the stages that its packets enter.
+//! From the links of a scenario to pipe stages, and from a route (a list of link directions) to the
+//! stages that its packets enter.
 //!
-//! A link direction is cut into stages (`polypath_link`). Where two links meet at a router that joins only these two, and nothing
-//! is sent back from there, the stages on both sides are one pipe: a chain of such links costs one event a packet.
+//! A link direction is cut into stages (`polypath_link`). Where two links meet at a router that
+//! joins only these two, and nothing is sent back from there, the stages on both sides are one
+//! pipe: a chain of such links costs one event a packet.
 
 use crate::outcome::{LinkOutcome, LinkRow, LinkSeries};
 use crate::packet::Packet;
@@ -18,11 +20,13 @@ pub(crate) struct Network {
     pub(crate) pipes: Vec<PipeStage<Packet>>,
     /// By pipe: the directions that it leads through, and how many elements of each.
     spans: Vec<Vec<(Direction, usize)>>,
-    /// By direction: its pipes if packets can enter it from a node; those of the directions fused to it follow.
+    /// By direction: its pipes if packets can enter it from a node; those of the directions fused
+    /// to it follow.
     entries: Vec<Option<Vec<u32>>>,
     /// By pipe: an MTU that answers stands at its head, for this direction.
     answering: Vec<Option<Answering>>,
-    /// By direction: the number among its pipes of the one behind which packets have left the interface; only where somebody asks.
+    /// By direction: the number among its pipes of the one behind which packets have left the
+    /// interface; only where somebody asks.
     released_behind: Vec<Option<usize>>,
     link_names: Vec<String>,
 }
@@ -48,7 +52,8 @@ impl Stage {
 }
 
 impl Network {
-    /// In the directions `watched` it can be told when packets have left the interface: they begin with an interface of a tunnel's end.
+    /// In the directions `watched` it can be told when packets have left the interface: they begin
+    /// with an interface of a tunnel's end.
     pub(crate) fn new(scenario: &Scenario, topology: &Topology, watched: &[Direction]) -> Result<Self, Error> {
         let mut stages = Vec::new();
         for direction in topology.directions() {
@@ -89,7 +94,8 @@ impl Network {
             let mut at = head;
             while let Some(next) = follows(at) {
                 let mut more = std::mem::take(&mut stages[next.index()]).into_iter();
-                // `icmp_origins` has seen to it that the first stage behind the joint does not answer.
+                // `icmp_origins` has seen to it that the first stage behind the joint does not
+                // answer.
                 let joint = row.last_mut().expect("a direction has at least one stage");
                 let enqueues = more.as_slice().first().is_some_and(|stage| stage.elements().any(Element::enqueues));
                 if joint.elements().all(Element::keeps_order) && !enqueues {
@@ -111,14 +117,16 @@ impl Network {
         (self.pipes.len() - 1) as u32
     }
 
-    /// For each pipe of a route, where ICMP about a packet that it refuses joins the route back: counted in pipes from the start of that
-    /// one, which takes the same links; the number of its pipes is the sender itself.
+    /// For each pipe of a route, where ICMP about a packet that it refuses joins the route back:
+    /// counted in pipes from the start of that one, which takes the same links; the number of its
+    /// pipes is the sender itself.
     pub(crate) fn icmp_return_hops(&self, route: &[Direction]) -> Vec<usize> {
         let back_route: Vec<Direction> = route.iter().rev().map(|direction| direction.reversed()).collect();
         self.pipes_of(route).into_iter().map(|pipe| self.icmp_return_hop(route, &back_route, pipe)).collect()
     }
 
-    /// How many pipes a packet passes until it has left the interface that a direction begins with; `None`: no send buffer is counted there.
+    /// How many pipes a packet passes until it has left the interface that a direction begins with;
+    /// `None`: no send buffer is counted there.
     pub(crate) fn pipes_to_leave(&self, direction: Direction) -> Option<usize> {
         self.released_behind[direction.index()]
     }
@@ -158,7 +166,8 @@ impl Network {
             .flat_map(|name| [true, false].map(|a_to_b| LinkOutcome { name: name.clone(), a_to_b, ..LinkOutcome::default() }))
             .collect();
         for (pipe, spans) in self.pipes.iter().zip(&self.spans) {
-            // What enters and is not dropped passes: of a direction of several pipes, what passes the last one.
+            // What enters and is not dropped passes: of a direction of several pipes, what passes
+            // the last one.
             let mut passed = pipe.entered();
             let (mut elements, mut number) = (pipe.chain().elements().peekable(), 0);
             for &(direction, count) in spans {
@@ -178,7 +187,8 @@ impl Network {
         outcomes
     }
 
-    /// Samples of the queues up to `end`: by time, then by direction; several queues of one direction are summed.
+    /// Samples of the queues up to `end`: by time, then by direction; several queues of one
+    /// direction are summed.
     pub(crate) fn series(&mut self, interval: Duration, end: Instant) -> LinkSeries {
         let mut columns: Vec<(Direction, Vec<QueueSample>)> = Vec::new();
         for (pipe, spans) in self.pipes.iter_mut().zip(&self.spans) {
@@ -230,8 +240,9 @@ fn next_of(topology: &Topology, icmp_origins: &[bool], direction: Direction) -> 
     }
 }
 
-/// Cuts behind the first element with a rate, which is the interface's transmitter. Returns how many stages end with it; without a rate a
-/// packet leaves at once, and the first stage is the interface.
+/// Cuts behind the first element with a rate, which is the interface's transmitter. Returns how
+/// many stages end with it; without a rate a packet leaves at once, and the first stage is the
+/// interface.
 fn cut_behind_rate(stages: &mut Vec<Stage>, direction: Direction) -> usize {
     let transmits = |element: &Element| matches!(element, Element::Rate(_) | Element::Trace(_)) || element.queue().is_some();
     let found = stages.iter().enumerate().find_map(|(at, stage)| Some((at, stage.elements().position(transmits)?)));
@@ -260,7 +271,8 @@ fn sends_its_own(scenario: &Scenario, topology: &Topology, direction: Direction)
     !topology.is_router(node) || scenario.tunnels.iter().any(|tunnel| name == tunnel.a.node || name == tunnel.b.node)
 }
 
-/// The elements of a direction: its interface's MTU where it can matter, then those of the scenario.
+/// The elements of a direction: its interface's MTU where it can matter, then those of the
+/// scenario.
 fn elements(scenario: &Scenario, topology: &Topology, direction: Direction) -> Result<Vec<Element>, Error> {
     let mut elements = Vec::new();
     if topology.tunnel(direction).is_some() {
@@ -269,7 +281,8 @@ fn elements(scenario: &Scenario, topology: &Topology, direction: Direction) -> R
     // A host sends no packet longer than its interface's MTU.
     let longest = topology.directions().filter(|&other| sends_its_own(scenario, topology, other)).map(|other| topology.mtu(other)).max();
     if topology.is_router(topology.source(direction)) && longest.is_some_and(|longest| longest > topology.mtu(direction)) {
-        // RFC 1812 section 4.2.2.7: a router splits a packet that is too long, or answers if DF is set.
+        // RFC 1812 section 4.2.2.7: a router splits a packet that is too long, or answers if DF is
+        // set.
         let config = MtuConfig { bytes: topology.mtu(direction), oversize: Oversize::Fragment, says: None };
         elements.push(Element::Mtu(Mtu::new(config).expect("an interface's MTU has been checked")));
     }

@@ -1,21 +1,26 @@
-//! Nodes that hold packets, have timers and make packets of their own: routers with state, ends of tunnels.
+//! Nodes that hold packets, have timers and make packets of their own: routers with state, ends of
+//! tunnels.
 //!
-//! The ends of connections are nodes too, but the world drives them itself, compiled for each transport. A router that only forwards is no
-//! node here: it costs nothing, because the pipes on both sides of it are joined.
+//! The ends of connections are nodes too, but the world drives them itself, compiled for each
+//! transport. A router that only forwards is no node here: it costs nothing, because the pipes on
+//! both sides of it are joined.
 
 use crate::outcome::TunnelEndOutcome;
 use crate::packet::{Packet, PacketStore, Released};
 use polypath_base::Instant;
 use std::fmt::Debug;
 
-/// A node that is handed packets and time, and says what leaves and when to ask again. After any call of [`Node::handle_packet`], and at
-/// the time that [`Node::poll_timeout`] named, ask [`Node::poll_transmit`] until it returns `None`, then [`Node::poll_timeout`].
+/// A node that is handed packets and time, and says what leaves and when to ask again. After any
+/// call of [`Node::handle_packet`], and at the time that [`Node::poll_timeout`] named, ask
+/// [`Node::poll_transmit`] until it returns `None`, then [`Node::poll_timeout`].
 pub(crate) trait Node: Debug {
-    /// A packet has arrived, and is the node's from now on. Behind this node it goes on at the place `hop` of the list of hops, whatever its own
-    /// says: it is copied once, into what the node keeps.
+    /// A packet has arrived, and is the node's from now on. Behind this node it goes on at the
+    /// place `hop` of the list of hops, whatever its own says: it is copied once, into what the
+    /// node keeps.
     fn handle_packet(&mut self, now: Instant, packet: &Packet, hop: u32, store: &mut PacketStore);
 
-    /// Bytes of the longest packet that it takes from a host; what is longer is answered or split before it.
+    /// Bytes of the longest packet that it takes from a host; what is longer is answered or split
+    /// before it.
     fn mtu(&self) -> u32 {
         u32::MAX
     }
@@ -43,7 +48,8 @@ pub(crate) mod tests {
     use polypath_base::Duration;
     use std::collections::VecDeque;
 
-    /// The entrance of a tunnel: it holds packets and releases all of them at each tick of its timer, each in a packet of its own.
+    /// The entrance of a tunnel: it holds packets and releases all of them at each tick of its
+    /// timer, each in a packet of its own.
     #[derive(Debug)]
     pub(crate) struct Encapsulator {
         pub(crate) tick: Duration,

@@ -1,4 +1,5 @@
-//! What a run gives back: metrics and series as plain columns. Rates in bits per second, times in nanoseconds.
+//! What a run gives back: metrics and series as plain columns. Rates in bits per second, times in
+//! nanoseconds.
 //!
 //! # Adding a column of a series
 //!
@@ -34,7 +35,8 @@ pub struct Outcome {
 }
 
 impl fmt::Debug for Outcome {
-    /// Without the tunnels where there are none: the digests of known scenarios are made from this text.
+    /// Without the tunnels where there are none: the digests of known scenarios are made from this
+    /// text.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { flows, links, tunnels, events, delivered_packets, simulated_ns, subflow_series, link_series } = self;
         let mut text = f.debug_struct("Outcome");
@@ -69,23 +71,27 @@ pub struct FlowOutcome {
     pub established_ns: Option<u64>,
     /// Bytes that the server's application read within the window, over its length.
     pub goodput_receiver_bps: f64,
-    /// Bytes that the client's socket accepted within the window (from the connection's start if it begins at 0), over its length.
+    /// Bytes that the client's socket accepted within the window (from the connection's start if it
+    /// begins at 0), over its length.
     pub goodput_sender_bps: f64,
     pub bytes_received: u64,
     pub bytes_accepted: u64,
-    /// From the connection's establishment at the server until the server had read everything; transfers only.
+    /// From the connection's establishment at the server until the server had read everything;
+    /// transfers only.
     pub completion_ns: Option<u64>,
-    /// First time after which a moving mean of one second of goodput stays within 10 % of the window's mean.
+    /// First time after which a moving mean of one second of goodput stays within 10 % of the
+    /// window's mean.
     pub transient_ns: Option<u64>,
     pub fallback: bool,
     /// Data sent again on another subflow, bytes.
     pub reinjected_bytes: u64,
-    /// From when the client's socket accepted a byte until the server's application read it, of the bytes read within the window;
-    /// `None` if there were none, and for datagrams.
+    /// From when the client's socket accepted a byte until the server's application read it, of the
+    /// bytes read within the window; `None` if there were none, and for datagrams.
     pub byte_delay: Option<Spread>,
     /// `None` for datagrams.
     pub disorder: Option<DisorderOutcome>,
-    /// Time the whole connection could not send because of the peer's window, because its send buffer was full, or had nothing to send.
+    /// Time the whole connection could not send because of the peer's window, because its send
+    /// buffer was full, or had nothing to send.
     pub rwnd_limited_ns: u64,
     pub sndbuf_limited_ns: u64,
     pub app_limited_ns: u64,
@@ -102,12 +108,14 @@ pub struct FlowOutcome {
     pub out_of_order_100ms: Vec<u64>,
 }
 
-/// How what the server received was out of order; of an MPTCP connection, between its subflows. All but the two `max_` within the window.
+/// How what the server received was out of order; of an MPTCP connection, between its subflows. All
+/// but the two `max_` within the window.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct DisorderOutcome {
     /// Bytes that came ahead of their turn, over those that were read.
     pub share: Option<f64>,
-    /// Bytes by which pieces came ahead of the next byte expected: mean over those that did, and the most there ever was.
+    /// Bytes by which pieces came ahead of the next byte expected: mean over those that did, and
+    /// the most there ever was.
     pub mean_ahead: Option<f64>,
     pub max_ahead: u64,
     /// Bytes that waited: mean over time, and the most there ever were.
@@ -120,7 +128,8 @@ pub struct DisorderOutcome {
 }
 
 impl DisorderOutcome {
-    /// What happened between two moments, `seconds` apart, while `read` bytes were read; `end` is of the whole run.
+    /// What happened between two moments, `seconds` apart, while `read` bytes were read; `end` is
+    /// of the whole run.
     pub(crate) fn new([before, after, end]: [&ReorderStats; 3], read: u64, seconds: f64) -> Self {
         let over = |sum: u128, count: f64| (count > 0.0).then(|| sum as f64 / count);
         let byte_ns = after.byte_ns - before.byte_ns;
@@ -143,7 +152,8 @@ pub struct DatagramOutcome {
     pub received: u64,
     /// Datagrams that arrived behind one that was sent later.
     pub reordered: u64,
-    /// Share of the datagrams up to the last that arrived (RFC 3550 appendix A.3); `None` if none did.
+    /// Share of the datagrams up to the last that arrived (RFC 3550 appendix A.3); `None` if none
+    /// did.
     pub loss: Option<f64>,
     /// Mean difference between the delays of one datagram and the next to arrive.
     pub jitter_ns: Option<f64>,
@@ -159,7 +169,8 @@ pub struct ResponseOutcome {
     pub time: Option<Spread>,
 }
 
-/// How times are spread, nanoseconds. A percentile is the smallest value that so many percent do not exceed.
+/// How times are spread, nanoseconds. A percentile is the smallest value that so many percent do
+/// not exceed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Spread {
     pub mean_ns: f64,
@@ -209,7 +220,8 @@ pub struct LinkOutcome {
 }
 
 counters! {
-    /// One direction of a tunnel: the device of its sender, and how many packets waited at its receiver.
+    /// One direction of a tunnel: the device of its sender, and how many packets waited at its
+    /// receiver.
     pub struct TunnelCounters {
         queue_drops: Packets, "packets dropped because the queue of the tunnel device was full";
         max_queue_packets: Packets, "longest that the queue of the tunnel device ever was";

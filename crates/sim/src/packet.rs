@@ -6,14 +6,15 @@ use polypath_transport::udp::Datagram;
 use polypath_tunnel::{Probe, Report};
 use polypath_wire::{Dss, Flags, MpOptions, SackBlock, Segment};
 
-/// Declares [`Packet`]: its own fields, and those of a segment that nearly all segments have, in the order in which they stand there, so
-/// that they are copied in a few large pieces.
+/// Declares [`Packet`]: its own fields, and those of a segment that nearly all segments have, in
+/// the order in which they stand there, so that they are copied in a few large pieces.
 macro_rules! packet {
     (segment { $($(#[$of_field:meta])* $field:ident: $type:ty,)+ } own { $($(#[$of_own:meta])* $own:ident: $own_type:ty = $blank:expr,)+ }) => {
         /// A packet in the world. It knows the rest of its route, so that no hop looks anything up.
         ///
-        /// Many of them are on their way at a time, and each is written and read once: the memory that they take is most of what a run
-        /// with many flows waits for. So a packet holds its segment without what few segments have; that is kept by [`PacketStore`].
+        /// Many of them are on their way at a time, and each is written and read once: the memory
+        /// that they take is most of what a run with many flows waits for. So a packet holds its
+        /// segment without what few segments have; that is kept by [`PacketStore`].
         #[derive(Copy, Clone, Debug)]
         #[repr(C)]
         pub(crate) struct Packet {
@@ -73,7 +74,8 @@ packet! {
         /// What [`PacketStore`] keeps of it, or [`PacketStore::NONE`].
         handle: u32 = PacketStore::NONE,
         body: Body = Body::Tcp,
-        /// Identification of the packet that this is a part of, and its place there; 0: it is whole. See `fragments`.
+        /// Identification of the packet that this is a part of, and its place there; 0: it is
+        /// whole. See `fragments`.
         fragment: u32 = 0,
     }
 }
@@ -85,12 +87,13 @@ pub(crate) enum Body {
     Tcp,
     /// A datagram, which the store has.
     Datagram,
-    /// ICMP "fragmentation needed" about the segment or datagram whose fields these are; `mtu` in bytes. It was sent at the place `from` of
-    /// the list of hops.
+    /// ICMP "fragmentation needed" about the segment or datagram whose fields these are; `mtu` in
+    /// bytes. It was sent at the place `from` of the list of hops.
     Icmp { mtu: u16, from: u32 },
     /// A tunnel's packet, with another packet inside or a sign of life: see [`Encapsulated`].
     Encapsulated,
-    /// Inside of one of a tunnel's packets: what its sender reports of the path, which the store has.
+    /// Inside of one of a tunnel's packets: what its sender reports of the path, which the store
+    /// has.
     Report,
     /// The same: a probe of the path's MTU, or the answer to one.
     Probe { is_answer: bool, size: u16, id: u32 },
@@ -112,7 +115,8 @@ pub(crate) struct TunnelHeader {
     pub(crate) keepalive: bool,
     /// The node that sent it.
     pub(crate) from: u32,
-    /// Bytes of the sender's socket buffer that it takes; 0: none any more, or they are not counted.
+    /// Bytes of the sender's socket buffer that it takes; 0: none any more, or they are not
+    /// counted.
     pub(crate) charge: u32,
 }
 
@@ -164,7 +168,8 @@ impl InFlight for Packet {
     }
 }
 
-/// Packets of one path to one endpoint are one flow, as those of one pair of addresses and ports are.
+/// Packets of one path to one endpoint are one flow, as those of one pair of addresses and ports
+/// are.
 #[inline]
 pub(crate) fn flow_number(to: u32, path: PathId) -> u32 {
     to << 8 | u32::from(path.0)
@@ -173,7 +178,8 @@ pub(crate) fn flow_number(to: u32, path: PathId) -> u32 {
 /// The codepoint Congestion Experienced (RFC 3168).
 pub(crate) const CE: u8 = 3;
 
-/// What few segments have: selective acknowledgements, MPTCP options beside the DSS, the options of a SYN.
+/// What few segments have: selective acknowledgements, MPTCP options beside the DSS, the options of
+/// a SYN.
 #[derive(Copy, Clone, Debug, Default)]
 struct ColdFields {
     sack_blocks: [SackBlock; 4],
@@ -206,7 +212,8 @@ impl<T: Copy> Slab<T> {
     }
 }
 
-/// What packets do not hold themselves, by number. A number belongs to one packet; whose kind of body says what it is a number of.
+/// What packets do not hold themselves, by number. A number belongs to one packet; whose kind of
+/// body says what it is a number of.
 #[derive(Debug)]
 pub(crate) struct PacketStore {
     cold: Slab<ColdFields>,
@@ -260,8 +267,8 @@ impl PacketStore {
         self.datagrams.held[packet.handle as usize]
     }
 
-    /// Keeps a packet that a tunnel has taken, and that goes on at the place `hop` of the list of hops behind it; it goes into one of the
-    /// tunnel's by its number.
+    /// Keeps a packet that a tunnel has taken, and that goes on at the place `hop` of the list of
+    /// hops behind it; it goes into one of the tunnel's by its number.
     pub(crate) fn hold(&mut self, inner: &Packet, hop: u32) -> u32 {
         let number = self.encapsulated.add(Encapsulated { inner: *inner, header: TunnelHeader::default() });
         self.held(number).inner.hop = hop;
@@ -306,7 +313,8 @@ impl PacketStore {
         &self.encapsulated.held[outer.handle as usize]
     }
 
-    /// Makes a packet the carrier of one that is held, behind headers of so many bytes of which `ip_header` are IP's.
+    /// Makes a packet the carrier of one that is held, behind headers of so many bytes of which
+    /// `ip_header` are IP's.
     pub(crate) fn encapsulate(&mut self, outer: &mut Packet, number: u32, headers: u32, ip_header: u32) {
         outer.ip_len = self.held(number).inner.ip_len + headers;
         (outer.body, outer.len, outer.handle) = (Body::Encapsulated, outer.ip_len - ip_header - Segment::UDP_HEADER, number);
@@ -355,7 +363,8 @@ impl PacketStore {
         }
     }
 
-    /// A packet with a segment is gone, of which this is the number: as [`PacketStore::forget`], without a look at the packet.
+    /// A packet with a segment is gone, of which this is the number: as [`PacketStore::forget`],
+    /// without a look at the packet.
     #[inline]
     pub(crate) fn forget_segment(&mut self, number: u32) {
         if number != Self::NONE {

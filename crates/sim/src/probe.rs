@@ -11,7 +11,8 @@ pub(crate) fn micros(time: Duration) -> u32 {
     time.as_micros() as u32
 }
 
-/// The receiver's end of a subflow of the sender, if it has one. It may have met the paths in another order.
+/// The receiver's end of a subflow of the sender, if it has one. It may have met the paths in
+/// another order.
 pub(crate) fn at_receiver(sender: &Connection, index: usize, receiver: &Connection, paths: PathsOf<'_>) -> Option<Probe> {
     let path = paths.peer_path(sender.path_of(index))?;
     (0..receiver.subflow_count()).find(|&i| receiver.path_of(i) == path).map(|i| receiver.subflow(i))

@@ -1,15 +1,18 @@
 //! The event queue: a tournament among sources.
 //!
-//! Everything that can happen has a source that is known before the run begins (a pipe, an endpoint's timer, an application,
-//! a probe), and a source waits for at most one event. So the queue is a complete binary tree with a leaf a source, in which
-//! each node holds the smaller key of its two children. Moving an entry, earlier or later, walks from its leaf to the root
-//! without a branch that could be mispredicted; nothing is allocated, compared twice or left behind.
+//! Everything that can happen has a source that is known before the run begins (a pipe, an
+//! endpoint's timer, an application, a probe), and a source waits for at most one event. So the
+//! queue is a complete binary tree with a leaf a source, in which each node holds the smaller key
+//! of its two children. Moving an entry, earlier or later, walks from its leaf to the root without
+//! a branch that could be mispredicted; nothing is allocated, compared twice or left behind.
 //!
-//! There are two such trees: the few sources that nearly all events come from (the pipes) have one of their own, so that their
-//! way to the root does not grow with the number of timers that hardly ever fire. Where there are no more than four of those (two
-//! paths, there and back), it is a row of keys of which the least is taken.
+//! There are two such trees: the few sources that nearly all events come from (the pipes) have one
+//! of their own, so that their way to the root does not grow with the number of timers that hardly
+//! ever fire. Where there are no more than four of those (two paths, there and back), it is a row
+//! of keys of which the least is taken.
 //!
-//! A key is the time with the source's number in its low bits: events of one time come in the order of their sources' numbers.
+//! A key is the time with the source's number in its low bits: events of one time come in the order
+//! of their sources' numbers.
 
 use polypath_base::Instant;
 
@@ -44,7 +47,8 @@ enum Busy {
 const FEW: usize = 4;
 
 impl EventQueue {
-    /// A queue of `busy` sources and, numbered behind them, `idle` ones, none of which waits for anything.
+    /// A queue of `busy` sources and, numbered behind them, `idle` ones, none of which waits for
+    /// anything.
     pub fn new(busy: usize, idle: usize) -> Self {
         let bits = (busy + idle).next_power_of_two().trailing_zeros().max(1);
         Self {
@@ -93,7 +97,8 @@ impl EventQueue {
     }
 }
 
-/// One tree. Node 1 is the root, the children of node n are the nodes, or leaves, 2n and 2n + 1; the leaves come last.
+/// One tree. Node 1 is the root, the children of node n are the nodes, or leaves, 2n and 2n + 1;
+/// the leaves come last.
 #[derive(Clone, Debug)]
 struct Tournament {
     /// By inner node: the keys of its two children. What stands before the root is not used.
@@ -115,7 +120,8 @@ impl Tournament {
             node >>= 1;
             let pair = &mut pairs[node];
             pair[side] = key;
-            // The sibling alone is read: what has just been written would make each level wait for its store.
+            // The sibling alone is read: what has just been written would make each level wait for
+            // its store.
             key = key.min(pair[side ^ 1]);
         }
         key

@@ -1,8 +1,9 @@
 //! Which pipes and nodes the packets of each path of each connection visit.
 //!
-//! A path is resolved once, when its first packet is sent, for both directions. All routes stand in one list, so that a packet holds a
-//! place in it and nothing is looked up at a hop. Each end of a connection has its own numbers for paths: the end that sends first on a
-//! path names its addresses and ports, and the hosts find the socket and the path of the other end by them.
+//! A path is resolved once, when its first packet is sent, for both directions. All routes stand in
+//! one list, so that a packet holds a place in it and nothing is looked up at a hop. Each end of a
+//! connection has its own numbers for paths: the end that sends first on a path names its addresses
+//! and ports, and the hosts find the socket and the path of the other end by them.
 
 use crate::network::Network;
 use crate::sockets::Sockets;
@@ -17,7 +18,8 @@ pub(crate) struct Routes {
     hops: Vec<Hop>,
     /// By endpoint and path.
     first: Vec<Vec<Resolution>>,
-    /// Where the routes of the paths begin that are used most, those with the lowest numbers, in one piece of memory; else [`NOT_FAST`].
+    /// Where the routes of the paths begin that are used most, those with the lowest numbers, in
+    /// one piece of memory; else [`NOT_FAST`].
     fast_table: Vec<[u32; FAST_PATHS]>,
     sockets: Sockets,
     flows: Vec<FlowAddresses>,
@@ -66,15 +68,18 @@ enum Resolution {
 #[derive(Debug)]
 struct Visits {
     next: Vec<u32>,
-    /// For each of these: where ICMP about a packet that it refuses joins the route back, counted in pipes from that one's start.
+    /// For each of these: where ICMP about a packet that it refuses joins the route back, counted
+    /// in pipes from that one's start.
     back: Vec<usize>,
-    /// By pipe of the route, and last for its node: where in `next` a packet begins that is sent into it.
+    /// By pipe of the route, and last for its node: where in `next` a packet begins that is sent
+    /// into it.
     begins: Vec<usize>,
 }
 
 #[derive(Copy, Clone, Debug)]
 struct Hop {
-    /// Number of the pipe to enter, or [`Hop::NODE`] and number of the node to visit; of a tap, [`Hop::TAP`] as well.
+    /// Number of the pipe to enter, or [`Hop::NODE`] and number of the node to visit; of a tap,
+    /// [`Hop::TAP`] as well.
     next: u32,
     /// Where an answer to a packet refused by this pipe begins.
     back: u32,
@@ -124,7 +129,8 @@ impl Routes {
         self.tunnel_keys = keys;
     }
 
-    /// Puts taps on routes that are resolved from now on: each where packets enter this direction, and where those of its reverse arrive.
+    /// Puts taps on routes that are resolved from now on: each where packets enter this direction,
+    /// and where those of its reverse arrive.
     pub(crate) fn set_taps(&mut self, taps: Vec<Direction>) {
         self.taps = taps;
     }
@@ -135,7 +141,8 @@ impl Routes {
         node.checked_sub(Hop::TAP).map(|tap| tap as usize)
     }
 
-    /// Packets of tunnels that come by have left the interface of their sender, which wants to know.
+    /// Packets of tunnels that come by have left the interface of their sender, which wants to
+    /// know.
     #[inline]
     pub(crate) fn is_release(tap: usize) -> bool {
         tap == (Hop::RELEASE - Hop::TAP) as usize
@@ -166,7 +173,8 @@ impl Routes {
     /// The endpoint at which an answer to the packet that was refused at this place arrives.
     pub(crate) fn sender_of(&self, hop: u32) -> u32 {
         let from = self.back(hop) as usize;
-        // A tunnel's end on the way is followed by a pipe of its route; the end of a route by another route, or by nothing.
+        // A tunnel's end on the way is followed by a pipe of its route; the end of a route by
+        // another route, or by nothing.
         let is_end = |hop: &&Hop| (Hop::NODE..Hop::NODE + Hop::TAP).contains(&hop.next) && !hop.passes;
         let end = self.hops[from..].iter().find(is_end).expect("every route ends at a node");
         end.next - Hop::NODE
@@ -197,8 +205,8 @@ impl Routes {
         }
     }
 
-    /// Finds the route of a path between the addresses with these numbers at the endpoint and its peer, and the same route back. The peer
-    /// takes its next free number for the path.
+    /// Finds the route of a path between the addresses with these numbers at the endpoint and its
+    /// peer, and the same route back. The peer takes its next free number for the path.
     #[cold]
     pub(crate) fn resolve(&mut self, network: &Network, endpoint: u32, path: PathId, addresses: (usize, usize)) -> Option<u32> {
         self.grow(endpoint, path);
@@ -219,7 +227,8 @@ impl Routes {
         Some(begin)
     }
 
-    /// Appends a route between two nodes and the same route back, each with its numbers of the path. Returns where both begin.
+    /// Appends a route between two nodes and the same route back, each with its numbers of the
+    /// path. Returns where both begin.
     fn append_both(&mut self, network: &Network, route: &[Direction], nodes: [u32; 2], paths: [PathId; 2]) -> [u32; 2] {
         let (there, home) = (self.visits(network, route, nodes[1]), self.visits(network, &reversed(route), nodes[0]));
         let begin = self.hops.len() as u32;
@@ -239,7 +248,8 @@ impl Routes {
         self.tunnel_keys.get((to.checked_sub(self.endpoints())? / 2) as usize).copied().flatten()
     }
 
-    /// Addresses of the devices of the sender and of the receiver of the packets to an end of a tunnel.
+    /// Addresses of the devices of the sender and of the receiver of the packets to an end of a
+    /// tunnel.
     pub(crate) fn device_addresses(&self, to: u32) -> Option<[std::net::IpAddr; 2]> {
         let end = to.checked_sub(self.endpoints())? as usize;
         let there = self.topology.tunnel_direction(end / 2);
@@ -258,8 +268,9 @@ impl Routes {
         envelopes.map(|envelope| [envelope.source, envelope.destination].map(|socket| socket.ip().to_string())).collect()
     }
 
-    /// Appends a path of a tunnel, over links from `a` to `b`, and back; `envelope` is of packets from `a`. Returns where its routes begin
-    /// at both ends. Tunnels come in turn, and so do their paths.
+    /// Appends a path of a tunnel, over links from `a` to `b`, and back; `envelope` is of packets
+    /// from `a`. Returns where its routes begin at both ends. Tunnels come in turn, and so do their
+    /// paths.
     pub(crate) fn add_tunnel_path(&mut self, network: &Network, tunnel: usize, route: &[Direction], envelope: Envelope) -> [u32; 2] {
         self.tunnels.resize(self.tunnels.len().max(2 * tunnel + 2), Vec::new());
         let path = PathId(self.tunnels[2 * tunnel].len() as u8);
@@ -269,7 +280,8 @@ impl Routes {
         self.append_both(network, route, self.tunnel_ends(tunnel), [path; 2])
     }
 
-    /// What the packets of a route meet: the pipes of its directions, taps where they are wanted, and a node.
+    /// What the packets of a route meet: the pipes of its directions, taps where they are wanted,
+    /// and a node.
     fn visits(&self, network: &Network, route: &[Direction], node: u32) -> Visits {
         let mut back = network.icmp_return_hops(route).into_iter();
         let mut visits = Visits { next: Vec::new(), back: Vec::new(), begins: Vec::new() };
@@ -305,7 +317,8 @@ impl Routes {
         visits
     }
 
-    /// The endpoint that the host which has the address reached by this path finds by addresses and ports.
+    /// The endpoint that the host which has the address reached by this path finds by addresses and
+    /// ports.
     fn peer_at(&self, endpoint: u32, numbers: (usize, usize)) -> Option<u32> {
         let (flow, side) = self.sockets.flow_of(endpoint);
         let address = self.flows[flow].address(&self.topology, 1 - side, numbers.1)?;
@@ -339,7 +352,8 @@ impl Routes {
         begin
     }
 
-    /// The route from an endpoint to its peer between the connection's addresses with these numbers.
+    /// The route from an endpoint to its peer between the connection's addresses with these
+    /// numbers.
     pub(crate) fn route(&self, endpoint: u32, numbers: (usize, usize)) -> Option<Vec<Direction>> {
         let (flow, side) = self.sockets.flow_of(endpoint);
         let (flow, from_client) = (&self.flows[flow], side == 0);
@@ -354,7 +368,8 @@ impl Routes {
         last.map_or(Bytes::ZERO, |last| self.topology.mtu(last.reversed()))
     }
 
-    /// The entry of the routing table that a path's packets use at the endpoint's host: the link that they leave by and the address at their end.
+    /// The entry of the routing table that a path's packets use at the endpoint's host: the link
+    /// that they leave by and the address at their end.
     #[cold]
     pub(crate) fn entry(&self, endpoint: u32, path: PathId) -> Option<RouteEntry> {
         let Some(&Resolution::At { addresses, .. }) = self.first[endpoint as usize].get(usize::from(path.0)) else { return None };
@@ -405,7 +420,8 @@ impl Routes {
 
     /// Addresses and ports of what an endpoint sends on a path that is resolved.
     ///
-    /// Paths between one pair of addresses differ in the client's port, as those of `ndiffports` do.
+    /// Paths between one pair of addresses differ in the client's port, as those of `ndiffports`
+    /// do.
     pub(crate) fn envelope(&self, endpoint: u32, path: PathId) -> Option<Envelope> {
         if let Some(end) = endpoint.checked_sub(self.endpoints()) {
             return self.tunnels.get(end as usize)?.get(usize::from(path.0)).copied();
@@ -462,7 +478,8 @@ impl PathsOf<'_> {
 }
 
 impl FlowAddresses {
-    /// The route from the client to the server between the connection's addresses with these numbers.
+    /// The route from the client to the server between the connection's addresses with these
+    /// numbers.
     pub(crate) fn route(&self, topology: &Topology, at_client: usize, at_server: usize) -> Option<Vec<Direction>> {
         let names = [&self.address(topology, 0, at_client)?.text, &self.address(topology, 1, at_server)?.text];
         if let Some(fixed) = self.fixed.iter().find(|fixed| fixed.addresses.iter().eq(names)) {

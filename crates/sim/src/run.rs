@@ -6,7 +6,8 @@ use crate::world::World;
 use crate::{Error, build};
 use polypath_base::{Duration, Instant};
 
-/// A run: [`Run::advance`] as often as wanted, then [`Run::finish`]. Steps change nothing of what comes of it.
+/// A run: [`Run::advance`] as often as wanted, then [`Run::finish`]. Steps change nothing of what
+/// comes of it.
 #[derive(Debug)]
 pub struct Run {
     world: World,

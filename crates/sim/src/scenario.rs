@@ -1,6 +1,8 @@
-//! What one run simulates, as plain data: the only input of the simulator. Written by Python as JSON.
+//! What one run simulates, as plain data: the only input of the simulator. Written by Python as
+//! JSON.
 //!
-//! Links and their elements are described where they are built, in `polypath_link`. Times are nanoseconds, rates bits per second, sizes bytes. Unknown fields are refused.
+//! Links and their elements are described where they are built, in `polypath_link`. Times are
+//! nanoseconds, rates bits per second, sizes bytes. Unknown fields are refused.
 
 use polypath_base::{Bytes, Duration, Instant, Rate};
 use polypath_link::LinkSpec;
@@ -14,7 +16,8 @@ pub struct Scenario {
     /// Simulated time at which the run stops at the latest.
     #[serde(rename = "duration_ns")]
     pub duration: Duration,
-    /// Interval of the series; `None` keeps no series. Means of the metrics are taken from samples every 100 ms in any case.
+    /// Interval of the series; `None` keeps no series. Means of the metrics are taken from samples
+    /// every 100 ms in any case.
     #[serde(rename = "series_interval_ns", default)]
     pub series_interval: Option<Duration>,
     pub nodes: Vec<Node>,
@@ -28,7 +31,8 @@ pub struct Scenario {
     pub captures: Vec<Capture>,
 }
 
-/// A multipath GRE-in-UDP tunnel between two nodes. It joins them as a link does, by a device at each end.
+/// A multipath GRE-in-UDP tunnel between two nodes. It joins them as a link does, by a device at
+/// each end.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tunnel {
@@ -69,10 +73,12 @@ pub struct Tunnel {
     /// Packets that wait in the device of each end at most.
     #[serde(default = "default_queue_packets")]
     pub queue_packets: u32,
-    /// The socket buffer of each path, which holds packets until they have left the end's own interface; `None`: no end ever waits.
+    /// The socket buffer of each path, which holds packets until they have left the end's own
+    /// interface; `None`: no end ever waits.
     #[serde(rename = "send_buffer_bytes", default)]
     pub send_buffer: Option<Bytes>,
-    /// Packets that each end has sent before the run: they decide the number and the turn of the first.
+    /// Packets that each end has sent before the run: they decide the number and the turn of the
+    /// first.
     #[serde(default)]
     pub packets_before: u32,
 }
@@ -104,7 +110,8 @@ pub enum Distribution {
     Turns,
     /// Flow by flow, by weight.
     Flows,
-    /// Packet by packet, on the path on which it arrives first, and no path gets more than it carries.
+    /// Packet by packet, on the path on which it arrives first, and no path gets more than it
+    /// carries.
     Earliest,
 }
 
@@ -189,13 +196,16 @@ pub struct Node {
     /// Addresses that belong to no link (a loopback address that every path reaches).
     #[serde(default)]
     pub addresses: Vec<String>,
-    /// The kernel of this host, by a name of `transport::stack`; `None` is the one that the profiles of its flows stand for.
+    /// The kernel of this host, by a name of `transport::stack`; `None` is the one that the
+    /// profiles of its flows stand for.
     #[serde(default)]
     pub kernel: Option<String>,
-    /// How its endpoints search for a path's MTU, by a name of `polypath_pmtu::MtuSearch`; `None` is Linux's way.
+    /// How its endpoints search for a path's MTU, by a name of `polypath_pmtu::MtuSearch`; `None`
+    /// is Linux's way.
     #[serde(default)]
     pub mtu_search: Option<String>,
-    /// Settings of the endpoints on this host by their Linux names ("net.ipv4.tcp_rmem": [4096, 131072, 16777216]); see `transport::Settings`.
+    /// Settings of the endpoints on this host by their Linux names ("net.ipv4.tcp_rmem": [4096,
+    /// 131072, 16777216]); see `transport::Settings`.
     #[serde(default)]
     pub sysctl: BTreeMap<String, serde_json::Value>,
 }
@@ -230,7 +240,8 @@ pub struct Flow {
     /// Paths fixed by hand; others take the shortest path that leaves by the source address's link.
     #[serde(default)]
     pub routes: Vec<Route>,
-    /// Window of the goodput and of the means, in time since the connection was established at the server.
+    /// Window of the goodput and of the means, in time since the connection was established at the
+    /// server.
     #[serde(rename = "window_ns")]
     pub window: [Duration; 2],
 }
@@ -269,7 +280,8 @@ pub enum App {
     },
     /// Sends this much, then closes; the completion time is when the server has read everything.
     Transfer { bytes: Bytes },
-    /// Sends at `rate` (or as fast as the socket accepts) for the time `on`, rests for the time `off`, and so on.
+    /// Sends at `rate` (or as fast as the socket accepts) for the time `on`, rests for the time
+    /// `off`, and so on.
     OnOff {
         #[serde(rename = "on_ns")]
         on: Duration,

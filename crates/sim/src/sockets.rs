@@ -23,13 +23,15 @@ struct Ports {
 #[derive(Debug)]
 pub(crate) struct Sockets {
     sockets: Vec<Socket>,
-    /// As a host looks them up. An endpoint takes what comes to any address of its host: MPTCP may use all.
+    /// As a host looks them up. An endpoint takes what comes to any address of its host: MPTCP may
+    /// use all.
     bound: BTreeMap<(NodeId, Ports), u32>,
 }
 
 impl Sockets {
-    /// `flows`: the hosts of each flow's client and server. Ports are given out as the flows are listed: a server port and an ephemeral one
-    /// each, in ranges of sizes that have no common divisor, so that pairs differ for 10^9 flows.
+    /// `flows`: the hosts of each flow's client and server. Ports are given out as the flows are
+    /// listed: a server port and an ephemeral one each, in ranges of sizes that have no common
+    /// divisor, so that pairs differ for 10^9 flows.
     pub(crate) fn new(flows: impl Iterator<Item = [NodeId; 2]>) -> Self {
         let (mut sockets, mut bound) = (Vec::new(), BTreeMap::new());
         for (flow, nodes) in flows.enumerate() {
@@ -64,7 +66,8 @@ impl Sockets {
         [2 * flow as u32, 2 * flow as u32 + 1]
     }
 
-    /// Which endpoint gets what an endpoint sends to its peer's port at a host; `None`: no socket listens there.
+    /// Which endpoint gets what an endpoint sends to its peer's port at a host; `None`: no socket
+    /// listens there.
     pub(crate) fn peer(&self, endpoint: u32, host: NodeId) -> Option<u32> {
         let Ports { local, remote } = self.sockets[endpoint as usize].ports;
         self.bound.get(&(host, Ports { local: remote, remote: local })).copied()

@@ -8,7 +8,8 @@ use polypath_transport::stack::MptcpVersion;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The settings of an endpoint on a host with these sysctls, by the names and values that a study gives a node.
+/// The settings of an endpoint on a host with these sysctls, by the names and values that a study
+/// gives a node.
 ///
 /// # Errors
 /// If one of them is not modelled, or has a value that is not.
@@ -91,7 +92,8 @@ const KNOWN: [Known; 30] = [
     all(SUBFLOW_MTU_PROBING, "0 or 1", |s, v| flag(v).map(|flag| s.subflow_mtu_probing = flag)),
     all("net.mptcp.checksum_enabled", "0 or 1", |s, v| flag(v).map(|flag| s.checksum = flag)),
     all("net.mptcp.add_addr_timeout", "seconds from 0 to 1048576", |s, v| seconds(v, 0).map(|time| s.add_addr_timeout = time)),
-    // Not sysctls, but properties of the kernel, the route or the program that a study may want to change.
+    // Not sysctls, but properties of the kernel, the route or the program that a study may want to
+    // change.
     all("initcwnd", "a number of segments from 1 to 1000", |s, v| number(v, 1, 1000).map(|n| s.initial_cwnd = Segments::new(n))),
     all("tso_bytes", "a number of bytes up to 1048576", |s, v| bytes(v, 0, 1 << 20).map(|n| s.tso_bytes = n)),
     all("tick_us", "microseconds from 0 to 100000", |s, v| micros(v, 0, 100_000).map(|time| s.tick = time)),
@@ -148,7 +150,8 @@ fn nearest(name: &str) -> Option<&'static str> {
     KNOWN.map(|known| known.name).into_iter().min_by_key(distance).filter(|known| distance(known) <= 2)
 }
 
-/// How many letters have to be put in, taken out or exchanged to make one name of another (Levenshtein).
+/// How many letters have to be put in, taken out or exchanged to make one name of another
+/// (Levenshtein).
 fn letters_between(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.bytes().enumerate() {

@@ -1,4 +1,5 @@
-//! What the simulator carries is what stands in packets: every segment is made bytes on its first link, and read again, and nothing is lost.
+//! What the simulator carries is what stands in packets: every segment is made bytes on its first
+//! link, and read again, and nothing is lost.
 
 use crate::scenario::Scenario;
 use crate::{Outcome, build, run};
@@ -16,7 +17,8 @@ fn run_through_bytes(scenario: &Scenario) -> (Outcome, u64) {
     (outcome, count.load(Ordering::Relaxed))
 }
 
-/// Of the scenarios with known bytes: TCP and MPTCP of both versions with loss and SACK, joins, announced and withdrawn addresses, requests.
+/// Of the scenarios with known bytes: TCP and MPTCP of both versions with loss and SACK, joins,
+/// announced and withdrawn addresses, requests.
 const NAMES: [&str; 14] = [
     "app-mptcp-v0-requests",
     "app-mptcp-v1-requests",

@@ -27,7 +27,8 @@ pub(crate) type NodeId = usize;
 #[derive(Clone, Debug)]
 pub(crate) struct Address {
     pub(crate) text: String,
-    /// The direction that leaves by the interface with this address; none: it belongs to the node as a whole.
+    /// The direction that leaves by the interface with this address; none: it belongs to the node
+    /// as a whole.
     pub(crate) leaves: Option<Direction>,
     pub(crate) mtu: Bytes,
 }
@@ -81,7 +82,8 @@ impl Topology {
         }
         let links = topology.links;
         for node in &mut topology.nodes {
-            // An address of the node as a whole is reached over any interface: its packets must fit the narrowest.
+            // An address of the node as a whole is reached over any interface: its packets must fit
+            // the narrowest.
             let narrowest = node
                 .leaving
                 .iter()
@@ -153,8 +155,8 @@ impl Topology {
         Ok(id)
     }
 
-    /// An address as it stands in packets. A name that is none, which scenarios may use, stands for one of those that RFC 2544 has set
-    /// aside for tests (198.18.0.0/15).
+    /// An address as it stands in packets. A name that is none, which scenarios may use, stands for
+    /// one of those that RFC 2544 has set aside for tests (198.18.0.0/15).
     pub(crate) fn ip_address(&self, address: &Address) -> IpAddr {
         address.text.parse().unwrap_or_else(|_| {
             let number = self.owners.keys().position(|text| *text == address.text).unwrap_or(0) as u32;
@@ -162,7 +164,8 @@ impl Topology {
         })
     }
 
-    /// All addresses of a node: first those of the node as a whole, then those of its links, as listed.
+    /// All addresses of a node: first those of the node as a whole, then those of its links, as
+    /// listed.
     pub(crate) fn addresses(&self, node: NodeId) -> &[Address] {
         &self.nodes[node].addresses
     }
@@ -184,7 +187,8 @@ impl Topology {
         self.source(direction.reversed())
     }
 
-    /// The direction by which the node of a capture sends to its link, and a name for the place; none: there is no such place.
+    /// The direction by which the node of a capture sends to its link, and a name for the place;
+    /// none: there is no such place.
     pub(crate) fn tap(&self, capture: &Capture) -> Option<(Direction, String)> {
         let link = self.link_names.iter().position(|name| *name == capture.link)?;
         let found = self
@@ -198,7 +202,8 @@ impl Topology {
         self.begins[direction.index()].1
     }
 
-    /// How many tunnels a direction of one comes after, and whether it is that from `b` to `a`; none: it is a link's.
+    /// How many tunnels a direction of one comes after, and whether it is that from `b` to `a`;
+    /// none: it is a link's.
     pub(crate) fn tunnel(&self, direction: Direction) -> Option<(usize, usize)> {
         let past = direction.index().checked_sub(2 * self.links)?;
         Some((past / 2, past % 2))
@@ -209,7 +214,8 @@ impl Topology {
         Direction((2 * (self.links + tunnel)) as u32)
     }
 
-    /// The MTU of a tunnel's devices, which follows from routes that are found when all links are there.
+    /// The MTU of a tunnel's devices, which follows from routes that are found when all links are
+    /// there.
     pub(crate) fn set_tunnel_mtu(&mut self, tunnel: usize, mtu: Bytes) {
         let there = self.tunnel_direction(tunnel);
         for direction in [there, there.reversed()] {
@@ -239,9 +245,10 @@ impl Topology {
         &self.nodes[node].leaving
     }
 
-    /// The route from an address of one node to an address of another: the shortest over routers that leaves by the source's
-    /// link, if the source belongs to one, and arrives by the destination's, if it does; of equally short ones, by the links
-    /// listed first. None if there is no such route.
+    /// The route from an address of one node to an address of another: the shortest over routers
+    /// that leaves by the source's link, if the source belongs to one, and arrives by the
+    /// destination's, if it does; of equally short ones, by the links listed first. None if there
+    /// is no such route.
     pub(crate) fn route(&self, from: (NodeId, usize), to: (NodeId, usize)) -> Option<Vec<Direction>> {
         self.route_over(from, to, self.begins.len())
     }

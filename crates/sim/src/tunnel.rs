@@ -1,7 +1,9 @@
-//! The end of a tunnel: a node that puts the packets of its host into packets of its own, and puts in order what comes out of the others'.
+//! The end of a tunnel: a node that puts the packets of its host into packets of its own, and puts
+//! in order what comes out of the others'.
 //!
-//! The rules are those of `polypath_tunnel`, which a daemon has too. Here are what surrounds them on a Linux host: the queue of the tunnel
-//! device, which drops at its tail, and a thread that sends one packet after the other and sleeps while a path's socket buffer is full.
+//! The rules are those of `polypath_tunnel`, which a daemon has too. Here are what surrounds them
+//! on a Linux host: the queue of the tunnel device, which drops at its tail, and a thread that
+//! sends one packet after the other and sleeps while a path's socket buffer is full.
 
 use crate::nodes::Node;
 use crate::outcome::{TunnelCounters, TunnelEndOutcome, TunnelPathCounters};
@@ -21,7 +23,8 @@ pub(crate) struct Config {
     pub(crate) mtu: u32,
     /// The MSS of SYNs that pass is lowered to what the MTU leaves.
     pub(crate) clamp_mss: bool,
-    /// Packets that wait in the device at most; Linux's `tx_queue_len` of a TUN device is 500 (`TUN_READQ_SIZE`).
+    /// Packets that wait in the device at most; Linux's `tx_queue_len` of a TUN device is 500
+    /// (`TUN_READQ_SIZE`).
     pub(crate) queue: usize,
     /// Bytes of a path's socket buffer (`SO_SNDBUF`); none: the thread never waits.
     pub(crate) send_buffer: Option<u32>,
@@ -56,7 +59,8 @@ pub(crate) struct TunnelEnd {
     /// What the reorder rule did, when it was last asked, and how many packets it was given.
     reorder: ReorderCounters,
     given: u64,
-    /// What the rules answered when they were last asked for their timeout: the loop asks several times a packet.
+    /// What the rules answered when they were last asked for their timeout: the loop asks several
+    /// times a packet.
     due: Instant,
 }
 
@@ -89,7 +93,8 @@ impl TunnelEnd {
     /// A packet of the host comes to the device.
     fn handle_inner(&mut self, now: Instant, packet: &Packet, hop: u32, store: &mut PacketStore) {
         if self.device.len() >= self.config.queue {
-            // Linux: `tun_net_xmit` drops what its ring has no room for, and the sender of the packet does not hear of it.
+            // Linux: `tun_net_xmit` drops what its ring has no room for, and the sender of the
+            // packet does not hear of it.
             self.counters.queue_drops += 1;
             store.forget(packet);
             return;
@@ -102,7 +107,8 @@ impl TunnelEnd {
         self.read_device(now, store);
     }
 
-    /// The thread reads packets and sends each, until there are no more, a socket buffer is full, or all paths have enough to do.
+    /// The thread reads packets and sends each, until there are no more, a socket buffer is full,
+    /// or all paths have enough to do.
     fn read_device(&mut self, now: Instant, store: &mut PacketStore) {
         loop {
             self.send_polled(now, store);
@@ -118,7 +124,8 @@ impl TunnelEnd {
         }
     }
 
-    /// Sends what the rules have to send. The thread that sends signs of life does not wait behind data.
+    /// Sends what the rules have to send. The thread that sends signs of life does not wait behind
+    /// data.
     fn send_polled(&mut self, now: Instant, store: &mut PacketStore) {
         while self.blocked.is_none() {
             let Some((path, message)) = self.behind.pop_front() else { break };
@@ -137,7 +144,8 @@ impl TunnelEnd {
     }
 
     fn send_or_wait(&mut self, now: Instant, path: PathId, message: Message<u32>, store: &mut PacketStore) {
-        // Linux: `sock_alloc_send_pskb` waits unless `sk_wmem_alloc` is below `sk_sndbuf`; one packet may go beyond.
+        // Linux: `sock_alloc_send_pskb` waits unless `sk_wmem_alloc` is below `sk_sndbuf`; one
+        // packet may go beyond.
         let full = self.config.send_buffer.is_some_and(|limit| self.paths[usize::from(path.0)].charged >= limit);
         if full {
             self.blocked = Some((now, path, message));
@@ -218,7 +226,8 @@ impl TunnelEnd {
         self.counters.max_held_packets = self.counters.max_held_packets.max(waiting);
     }
 
-    /// ICMP "fragmentation needed" about one of its own packets: the device takes shorter ones from now on, or the search has a hint.
+    /// ICMP "fragmentation needed" about one of its own packets: the device takes shorter ones from
+    /// now on, or the search has a hint.
     fn handle_too_big(&mut self, packet: &Packet, mtu: u16) {
         if self.endpoint.mtu().is_some() {
             return self.endpoint.handle_mtu_hint(packet.path, Bytes::new(u64::from(mtu)));
@@ -315,8 +324,9 @@ pub(crate) const KEEPALIVE: u32 = 40;
 /// IPv4's least MTU (RFC 791 section 3.2): no message makes the device narrower.
 const LEAST_MTU: u32 = 68;
 
-/// Bytes that Linux charges a socket for a packet to be sent (`skb->truesize`): the buffer in the size in which memory is given out, and the
-/// description of the packet. 2304 for all from 1218 to 1500 bytes, so that 92 and one more fit into the default buffer of 212992.
+/// Bytes that Linux charges a socket for a packet to be sent (`skb->truesize`): the buffer in the
+/// size in which memory is given out, and the description of the packet. 2304 for all from 1218 to
+/// 1500 bytes, so that 92 and one more fit into the default buffer of 212992.
 fn truesize(ip_len: u32) -> u32 {
     /// `struct sk_buff` and `struct skb_shared_info`, in whole cache lines.
     const DESCRIPTION: u32 = 256;

@@ -1,4 +1,5 @@
-//! From the tunnels of a scenario to the nodes that are their ends: addresses and routes of their paths, their MTUs, and everything checked.
+//! From the tunnels of a scenario to the nodes that are their ends: addresses and routes of their
+//! paths, their MTUs, and everything checked.
 
 use crate::network::Network;
 use crate::nodes::Node;
@@ -85,7 +86,8 @@ fn rules(tunnel: &Tunnel) -> Result<EndpointConfig, Error> {
                         rule, `progress` for example, or `distribution: turns`";
         return Err(of_tunnel(tunnel, "distribution", sentence));
     }
-    // A tunnel of a study leaves a path by its dead time alone, as MPT does and as the engines have the daemon do.
+    // A tunnel of a study leaves a path by its dead time alone, as MPT does and as the engines have
+    // the daemon do.
     let (interval, dead_time, data_count) = (tunnel.keepalive, tunnel.dead_time, tunnel.data_count);
     let keepalive = KeepaliveConfig { interval, dead_time, data_count, progress: false };
     let weights: Vec<u32> = tunnel.paths.iter().map(|path| path.weight).collect();
@@ -147,7 +149,8 @@ fn path(tunnel: &Tunnel, at: usize, number: usize, numbered: bool, topology: &To
     Ok(PlannedPath { route, envelope, ip_header: ip_header as u32, headers: (ip_header + udp::HEADER + header.header_len()) as u32 })
 }
 
-/// The MTU of a tunnel's devices: what is given, or what the narrowest interface on the paths leaves.
+/// The MTU of a tunnel's devices: what is given, or what the narrowest interface on the paths
+/// leaves.
 fn mtu(tunnel: &Tunnel, paths: &[PlannedPath], topology: &Topology) -> Result<Bytes, Error> {
     let narrowest = |route: &[Direction]| {
         let both = route.iter().flat_map(|&direction| [direction, direction.reversed()]);

@@ -1,7 +1,8 @@
 //! The event path: pipes, endpoints, applications and probes in virtual time.
 //!
-//! What is due at one time happens in this order: packets leave pipes (by link, as listed), timers of nodes fire (endpoints by flow,
-//! client, then server; then other nodes), applications act (by flow), windows begin or end (by flow), samples are taken.
+//! What is due at one time happens in this order: packets leave pipes (by link, as listed), timers
+//! of nodes fire (endpoints by flow, client, then server; then other nodes), applications act (by
+//! flow), windows begin or end (by flow), samples are taken.
 
 use crate::data_plane::{Arrival, Arrived, DataPlane};
 use crate::delays::Delays;
@@ -54,7 +55,8 @@ struct Endpoint {
     /// When its entry in the event queue is due: at its next timeout or earlier.
     timer: Instant,
     app_wait: AppWait,
-    /// Bytes that a sender's socket has accepted, or a receiver's application read, at the last report to the flow.
+    /// Bytes that a sender's socket has accepted, or a receiver's application read, at the last
+    /// report to the flow.
     reported_bytes: u64,
 }
 
@@ -69,7 +71,8 @@ struct Sources {
 }
 
 impl World {
-    /// `connections` has a client and a server for each flow; `starts` tells when its application opens it.
+    /// `connections` has a client and a server for each flow; `starts` tells when its application
+    /// opens it.
     pub(crate) fn new(
         network: Network,
         routes: Routes,
@@ -185,7 +188,8 @@ impl World {
         }
     }
 
-    /// A message about a route has come: what the host makes of it holds for all its connections that use this route (Linux: `update_or_create_fnhe`).
+    /// A message about a route has come: what the host makes of it holds for all its connections
+    /// that use this route (Linux: `update_or_create_fnhe`).
     #[cold]
     fn learn_route_mtu(&mut self, now: Instant, arrival: Arrival, unrouted: Option<PathId>) {
         let routes = &self.data_plane.routes;
@@ -218,7 +222,8 @@ impl World {
         }
     }
 
-    /// Resolves the route of a segment that has none yet, and lets the application act if it waits for something.
+    /// Resolves the route of a segment that has none yet, and lets the application act if it waits
+    /// for something.
     #[inline(never)]
     fn finish_transmit(&mut self, now: Instant, number: u32, unrouted: Option<PathId>) {
         if let Some(path) = unrouted {
@@ -236,7 +241,8 @@ impl World {
         self.settle(now, number);
     }
 
-    /// After input and output of an endpoint: polls its application, reports its bytes, notes its timeout.
+    /// After input and output of an endpoint: polls its application, reports its bytes, notes its
+    /// timeout.
     fn settle(&mut self, now: Instant, number: u32) {
         if self.endpoints[number as usize].app_wait != AppWait::Nothing {
             self.poll_app(now, number);
@@ -252,7 +258,8 @@ impl World {
             let delays = &mut self.delays[endpoint.flow as usize];
             if endpoint.is_sender { delays.on_accepted(now, done) } else { delays.on_read(now, done) }
         }
-        // A later timeout waits until the entry in the queue is due: most timeouts are moved many times and never come.
+        // A later timeout waits until the entry in the queue is due: most timeouts are moved many
+        // times and never come.
         if let Some(due) = due {
             endpoint.timer = due;
             self.data_plane.queue.set(Source(self.sources.timers + number), due.max(now));
@@ -398,7 +405,8 @@ impl World {
             }
             _ => return,
         }
-        // The application has acted: send what follows, and see whether the next thing has happened as well.
+        // The application has acted: send what follows, and see whether the next thing has happened
+        // as well.
         self.transmit(now, number);
         if self.endpoints[number as usize].app_wait != AppWait::Nothing {
             self.poll_app(now, number);
@@ -448,7 +456,8 @@ struct Ends {
 
 /// State of an endpoint after it has handled a packet and sent its answers.
 struct After {
-    /// The segment just written goes to this path, which has no route yet. The endpoint has not finished sending: `done` and `due` are not set.
+    /// The segment just written goes to this path, which has no route yet. The endpoint has not
+    /// finished sending: `done` and `due` are not set.
     unrouted: Option<PathId>,
     /// Bytes that a sender's socket has accepted, or a receiver's application read.
     done: u64,
@@ -456,7 +465,8 @@ struct After {
     due: Option<Instant>,
 }
 
-/// An endpoint takes what has arrived and sends what it has to send. `timer`: when its entry in the event queue is due.
+/// An endpoint takes what has arrived and sends what it has to send. `timer`: when its entry in the
+/// event queue is due.
 #[inline(always)]
 fn receive<E: End>(
     end: &mut E,
@@ -488,8 +498,8 @@ fn receive_datagram(end: &mut udp::Socket, now: Instant, what: Arrived, ends: En
     After { unrouted, done: if unrouted.is_some() { 0 } else { bytes_done(end, ends.is_sender) }, due: None }
 }
 
-/// Sends what an endpoint has to send. It stops at a segment without a known route, and returns its path. `IN_LINE`: here nearly all
-/// packets leave.
+/// Sends what an endpoint has to send. It stops at a segment without a known route, and returns its
+/// path. `IN_LINE`: here nearly all packets leave.
 #[inline(always)]
 fn send_all<E: End, const IN_LINE: bool>(
     end: &mut E,

@@ -1,10 +1,12 @@
-//! Managed queues under TCP: a short queue at the price of no goodput, marks in the place of losses, flows kept apart.
+//! Managed queues under TCP: a short queue at the price of no goodput, marks in the place of
+//! losses, flows kept apart.
 
 use polypath_sim::outcome::Outcome;
 use polypath_sim::{Scenario, run};
 use serde_json::{Value, json};
 
-/// TCP over 10 Mbit/s and 20 ms of round trip with a deep queue, beside a voice-like stream of datagrams.
+/// TCP over 10 Mbit/s and 20 ms of round trip with a deep queue, beside a voice-like stream of
+/// datagrams.
 fn outcome(aqm: &Value, ecn: u32) -> Outcome {
     let queue = if aqm["kind"] == "red" { json!({"bytes": 1_000_000}) } else { json!({"packets": 700}) };
     let delay = json!({"kind": "delay", "delay_ns": 10_000_000});
@@ -76,7 +78,8 @@ fn marks_take_the_place_of_losses_where_both_ends_agree() {
         let marking = outcome(&aqm, 1);
         let tcp = &marking.flows[0].subflows[0];
         assert!(marking.links[2].counters.ecn_marks > 5, "{kind}: {} marks", marking.links[2].counters.ecn_marks);
-        // Slow start may overrun what marks can hold (PIE drops above a tenth); later nothing is lost.
+        // Slow start may overrun what marks can hold (PIE drops above a tenth); later nothing is
+        // lost.
         assert!(tcp.counters.retransmissions <= marking.links[2].counters.queue_drops + 1, "{kind}: {}", tcp.counters.retransmissions);
         assert!(kind == "pie" || tcp.counters.retransmissions == 0, "{kind}: {}", tcp.counters.retransmissions);
         let without = outcome(&aqm, 0);

@@ -1,4 +1,5 @@
-//! Captures of scenarios with known bytes: each packet is right, and the run is the same as without.
+//! Captures of scenarios with known bytes: each packet is right, and the run is the same as
+//! without.
 
 use polypath_sim::{CaptureFile, Outcome, Scenario, run_captured};
 use polypath_wire::{Flags, Segment, icmpv4, ipv4, udp};
@@ -9,7 +10,8 @@ use std::net::SocketAddr;
 /// Time, length on the wire, bytes.
 type Packet<'a> = (u64, u32, &'a [u8]);
 
-/// The packets of a pcapng file of ours, and how many its statistics say there were and are missing.
+/// The packets of a pcapng file of ours, and how many its statistics say there were and are
+/// missing.
 fn packets(file: &[u8]) -> (Vec<Packet<'_>>, [u64; 2]) {
     let word = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().unwrap());
     let (mut found, mut counts, mut at) = (vec![], [0; 2], 0);
@@ -193,7 +195,8 @@ fn check(name: &str, bytes: &[u8], at_client: bool, streams: &mut Streams) {
     }
 }
 
-/// Retransmissions, summed over the streams of each pair of addresses; and the bytes that were acknowledged have been sent.
+/// Retransmissions, summed over the streams of each pair of addresses; and the bytes that were
+/// acknowledged have been sent.
 fn counters_agree(name: &str, outcome: &Outcome, streams: &Streams) {
     let mut counted: BTreeMap<[String; 2], [u64; 2]> = BTreeMap::new();
     for subflow in outcome.flows.iter().flat_map(|flow| &flow.subflows) {

@@ -1,15 +1,20 @@
-//! What the search `parallel` has to reach: over two equal paths of 50 Mbit/s and 10 ms each way, of which interfaces of 9000 bytes tell nothing,
-//! it carries from the second second on at least 97 % of what the same paths carry with interfaces of the right MTU, and spends no more than 1 % of
+//! What the search `parallel` has to reach: over two equal paths of 50 Mbit/s and 10 ms each way,
+//! of which interfaces of 9000 bytes tell nothing, it carries from the second second on at least 97
+//! % of what the same paths carry with interfaces of the right MTU, and spends no more than 1 % of
 //! all data on probes (the data of all probes count, of those that arrive too).
 //!
-//! Two paths of random MTUs are tried with and without random loss, with ICMP delivered, lost and lying. Random loss makes the goodput of a
-//! window random, so such a case has six seeds, and fails if it lies below 97 % by more than three standard errors of both means; one case in a
-//! hundred may. There are three sets of 1000 cases: with the first in view the search was made, the other two confirm it.
-//! `cargo test` runs 40 cases of the second set; all of all: `cargo test --release -p polypath-sim --test main mtu_goal -- --include-ignored --nocapture`.
+//! Two paths of random MTUs are tried with and without random loss, with ICMP delivered, lost and
+//! lying. Random loss makes the goodput of a window random, so such a case has six seeds, and fails
+//! if it lies below 97 % by more than three standard errors of both means; one case in a hundred
+//! may. There are three sets of 1000 cases: with the first in view the search was made, the other
+//! two confirm it. `cargo test` runs 40 cases of the second set; all of all:
+//! `cargo test --release -p polypath-sim --test main mtu_goal -- --include-ignored --nocapture`.
 //!
-//! Two measures were added when the results of that rule were known, and do not change it. All cases of the first set have the same six seeds, so
-//! their mean is one of six numbers; the same cases are judged with seeds of their own. And without loss a single run decides, though two runs that
-//! differ by a packet may differ by a quarter; so cases are judged over neighbouring networks too, whose first path is up to a tenth shorter or longer.
+//! Two measures were added when the results of that rule were known, and do not change it. All
+//! cases of the first set have the same six seeds, so their mean is one of six numbers; the same
+//! cases are judged with seeds of their own. And without loss a single run decides, though two runs
+//! that differ by a packet may differ by a quarter; so cases are judged over neighbouring networks
+//! too, whose first path is up to a tenth shorter or longer.
 
 use std::ops::Range;
 
@@ -17,22 +22,27 @@ use polypath_base::Rng;
 use polypath_sim::{Scenario, run};
 use serde_json::{Value, json};
 
-/// Least share of what the paths carry with the right MTUs, and most of the data that probes may take.
+/// Least share of what the paths carry with the right MTUs, and most of the data that probes may
+/// take.
 const GOODPUT: f64 = 0.97;
 const PROBES: f64 = 0.01;
-/// Standard errors that a case with random loss may lie below, and the share of such cases that may lie lower.
+/// Standard errors that a case with random loss may lie below, and the share of such cases that may
+/// lie lower.
 const ERRORS: f64 = 3.0;
 const OUTLIERS: f64 = 0.01;
 const SEEDS_WITH_LOSS: u64 = 6;
 
 /// One way, of both paths.
 const DELAY_NS: u64 = 10 * MS;
-/// Networks that differ in the delay of their first path alone, from nine tenths to eleven of the usual one.
+/// Networks that differ in the delay of their first path alone, from nine tenths to eleven of the
+/// usual one.
 const NEIGHBOURS: u64 = 21;
 
-/// The cases with which `parallel` was made. Every case has a number of its own, from which all of it is drawn, the seeds of its runs too.
+/// The cases with which `parallel` was made. Every case has a number of its own, from which all of
+/// it is drawn, the seeds of its runs too.
 const KNOWN: Range<u64> = 0..1000;
-/// Two sets that nobody had run when `parallel` was done. Nothing may be chosen by them; what came out stands in `docs/concepts/path-mtu.md`.
+/// Two sets that nobody had run when `parallel` was done. Nothing may be chosen by them; what came
+/// out stands in `docs/concepts/path-mtu.md`.
 const FRESH: [Range<u64>; 2] = [1_000_000..1_001_000, 2_000_000..2_001_000];
 
 const MS: u64 = 1_000_000;
@@ -144,7 +154,8 @@ struct Judgement {
 }
 
 impl Judgement {
-    /// The share of the right MTUs' goodput over one run of each case, its standard error, and the most that probes took.
+    /// The share of the right MTUs' goodput over one run of each case, its standard error, and the
+    /// most that probes took.
     fn of(cases: impl Iterator<Item = Case>) -> Self {
         let results: Vec<[Result; 2]> =
             cases.map(|case| [Some("parallel"), None].map(|search| case.run(case.first_seed, search))).collect();
@@ -189,7 +200,8 @@ fn a_narrow_path_beside_a_jumbo_path_costs_at_most_three_percent() {
     assert!(failed.is_empty(), "{failed:#?}");
 }
 
-/// A case of its number: two MTUs from 576 to 9000, loss in half of the cases, and ICMP in three ways.
+/// A case of its number: two MTUs from 576 to 9000, loss in half of the cases, and ICMP in three
+/// ways.
 fn random(number: u64) -> Case {
     let mut rng = Rng::new(number, "cases of mtu_goal");
     let mut below = |limit: u64| rng.next_u64() % limit;
@@ -240,7 +252,8 @@ fn judge_all(cases: impl Iterator<Item = (u64, Case)>, judge: impl Fn(&Case) -> 
     assert!(lossy.is_empty() || mean >= GOODPUT, "a mean of {mean}");
 }
 
-/// Of the fresh pairs, each with seeds of its own: the known ones share six, and by these the mean of their first forty is too low as well (docs/concepts/path-mtu.md).
+/// Of the fresh pairs, each with seeds of its own: the known ones share six, and by these the mean
+/// of their first forty is too low as well (docs/concepts/path-mtu.md).
 #[test]
 fn random_paths_carry_what_they_would_with_the_right_mtus() {
     judge_random(FRESH[0].start..FRESH[0].start + 40);

@@ -1,4 +1,5 @@
-//! Whole runs: routes, metrics, answers to packets that are too long, and that nothing depends on chance but the seed.
+//! Whole runs: routes, metrics, answers to packets that are too long, and that nothing depends on
+//! chance but the seed.
 
 use polypath_sim::outcome::Outcome;
 use polypath_sim::{Scenario, run};
@@ -47,7 +48,8 @@ fn a_bulk_transfer_fills_its_link_and_no_more() {
     assert!((0.97 * bound..=1.0005 * bound).contains(&flow.goodput_receiver_bps), "{}", flow.goodput_receiver_bps);
     assert!((0.97 * bound..=1.05 * bound).contains(&flow.goodput_sender_bps), "{}", flow.goodput_sender_bps);
     assert!((flow.subflows[0].acked_bps / bound - 1.0).abs() < 0.03);
-    // The SYN takes 10 ms and 74 + 14 bytes at 20 Mbit/s; its answer and the ACK 20 ms and 66 + 14 bytes more.
+    // The SYN takes 10 ms and 74 + 14 bytes at 20 Mbit/s; its answer and the ACK 20 ms and 66 +
+    // 14 bytes more.
     assert_eq!(flow.established_ns, Some(30_000_000 + 8 * (74 + 66) * 50));
     assert_eq!(outcome.links[2].counters.max_queue_packets, 50);
     assert_eq!(flow.received_100ms.len(), 56);
@@ -135,12 +137,14 @@ fn a_sender_hears_of_a_narrow_link_and_shortens_its_packets() {
         assert_eq!(flow.subflows[0].pmtu, 1500);
         assert_eq!(flow.subflows[0].mss, 1448);
         assert!(flow.goodput_receiver_bps > 0.9 * 20e6 * 1448.0 / 1514.0, "{}", flow.goodput_receiver_bps);
-        // The first window went out in long packets; ICMP about each of them came back by the delayed link.
+        // The first window went out in long packets; ICMP about each of them came back by the
+        // delayed link.
         assert!((1..=10).contains(&outcome.links[2].counters.mtu_drops), "{}", outcome.links[2].counters.mtu_drops);
     }
 }
 
-/// Packets too long for the link behind the router, and the segment size of each flow, where flows of one client begin at these times.
+/// Packets too long for the link behind the router, and the segment size of each flow, where flows
+/// of one client begin at these times.
 fn too_long(starts_ms: &[u64]) -> (u64, Vec<u32>) {
     let mut value = path(json!({}));
     for (link, end) in [(0, "a"), (0, "b"), (1, "b")] {
@@ -161,7 +165,8 @@ fn too_long(starts_ms: &[u64]) -> (u64, Vec<u32>) {
     (outcome.links[2].counters.mtu_drops, sizes)
 }
 
-/// Linux keeps what ICMP told in the route's cache (specs/notes/mtu-probing), which all connections to that address read.
+/// Linux keeps what ICMP told in the route's cache (specs/notes/mtu-probing), which all connections
+/// to that address read.
 #[test]
 fn a_host_remembers_the_mtu_of_a_route_for_its_next_connection() {
     let (alone, sizes) = too_long(&[0]);
@@ -204,7 +209,8 @@ fn mistakes_are_answered_by_a_sentence() {
 fn links_that_share_one_pipe_do_what_separate_ones_do() {
     let fused = outcome(path(json!({})));
     let mut value = path(json!({}));
-    // A third link at the router: nothing uses it, but the two on the path are no longer the only ones.
+    // A third link at the router: nothing uses it, but the two on the path are no longer the only
+    // ones.
     value["nodes"].as_array_mut().expect("a list").push(json!({"name": "x"}));
     let third = json!({"name": "third", "a": {"node": "r", "address": "10.3.0.1"}, "b": {"node": "x", "address": "10.3.0.2"}});
     value["links"].as_array_mut().expect("a list").push(third);

@@ -1,11 +1,12 @@
-//! Schedulers over two unequal paths: what they send where, and how much has to wait for what comes before it.
+//! Schedulers over two unequal paths: what they send where, and how much has to wait for what comes
+//! before it.
 
 use polypath_sim::outcome::{DisorderOutcome, FlowOutcome, Outcome};
 use polypath_sim::{KERNELS, Scenario, run};
 use serde_json::{Value, json};
 
-/// A client with two paths to a server: 20 Mbit/s and 10 ms each way, and 5 Mbit/s and 100 ms, both without loss. The server's receive
-/// buffer is small.
+/// A client with two paths to a server: 20 Mbit/s and 10 ms each way, and 5 Mbit/s and 100 ms, both
+/// without loss. The server's receive buffer is small.
 fn outcome(kernel: &str, scheduler: &str, app: &Value) -> Outcome {
     within(kernel, scheduler, app, [2_000_000_000, 18_000_000_000])
 }
@@ -14,7 +15,8 @@ fn within(kernel: &str, scheduler: &str, app: &Value, window_ns: [u64; 2]) -> Ou
     Cell { queue: 40, buffer: 250_000 }.outcome(kernel, scheduler, app, window_ns)
 }
 
-/// As [`flow`], where slow start ends before it overflows the fast path's queue and so nothing is lost.
+/// As [`flow`], where slow start ends before it overflows the fast path's queue and so nothing is
+/// lost.
 fn lossless(kernel: &str, scheduler: &str, app: &Value) -> FlowOutcome {
     Cell { queue: 100, buffer: 250_000 }.flow(kernel, scheduler, app)
 }
@@ -27,7 +29,8 @@ struct Cell {
 }
 
 impl Cell {
-    /// The cells of specs/notes/schedulers at 100 ms; docs/concepts/schedulers.md shows all of them.
+    /// The cells of specs/notes/schedulers at 100 ms; docs/concepts/schedulers.md shows all of
+    /// them.
     fn all() -> impl Iterator<Item = Cell> {
         [40, 70, 100].into_iter().flat_map(|queue| [250_000, 400_000].map(|buffer| Cell { queue, buffer }))
     }
@@ -76,7 +79,8 @@ fn hol_delay(flow: &FlowOutcome) -> f64 {
     disorder(flow).mean_wait_ns.expect("something was read") / 1e6
 }
 
-/// 625 kB in 100 ms, once a second: more than the fast path takes at once, less than it takes in a second.
+/// 625 kB in 100 ms, once a second: more than the fast path takes at once, less than it takes in a
+/// second.
 fn bursts() -> Value {
     json!({"kind": "on_off", "on_ns": 100_000_000, "off_ns": 900_000_000, "duration_ns": 18_000_000_000_u64, "bits_per_s": 50_000_000})
 }
@@ -131,7 +135,8 @@ fn every_scheduler_brings_everything_over() {
     {
         let done = flow(kernel, scheduler, &json!({"kind": "transfer", "bytes": 3_000_000}));
         assert_eq!(done.bytes_received, 3_000_000, "{kernel} {scheduler}");
-        // Alone on the first path it takes 1.3 s; blocked by the second one a few of its round trips more.
+        // Alone on the first path it takes 1.3 s; blocked by the second one a few of its round
+        // trips more.
         assert!(done.completion_ns < Some(6_000_000_000), "{kernel} {scheduler}: {:?}", done.completion_ns);
     }
 }
@@ -142,7 +147,8 @@ fn delays_are_those_of_the_path_where_nothing_waits() {
     let app = json!({"kind": "on_off", "on_ns": 18_000_000_000_u64, "off_ns": 1_000_000, "duration_ns": 18_000_000_000_u64, "bits_per_s": 1_000_000});
     let outcome = flow("6.12", "backup", &app);
     let delay = outcome.byte_delay.expect("something was read");
-    // 10 ms each way, and at 20 Mbit/s less than 1 ms for a packet; Nagle's rule holds writes back, for a round trip at most.
+    // 10 ms each way, and at 20 Mbit/s less than 1 ms for a packet; Nagle's rule holds writes back,
+    // for a round trip at most.
     assert!((10_000_000..31_000_000).contains(&delay.p50_ns) && delay.mean_ns >= 10e6, "{delay:?}");
     assert!(delay.p50_ns <= delay.p95_ns && delay.p95_ns <= delay.p99_ns && delay.p99_ns <= delay.max_ns, "{delay:?}");
     assert!(delay.max_ns < 60_000_000, "{delay:?}");

@@ -77,7 +77,8 @@ fn each_request_is_answered_before_the_next_is_sent() {
         });
         let outcome = outcome(&link(json!([{"kind": "delay", "delay_ns": 10_000_000}]), json!([flow])));
         let responses = outcome.flows[0].responses.as_ref().expect("these are requests");
-        // The initial window holds a response, so each takes a round trip of 20 ms and the next one leaves 50 ms later.
+        // The initial window holds a response, so each takes a round trip of 20 ms and the next one
+        // leaves 50 ms later.
         assert_eq!(responses.count, 2000_u64.div_ceil(70), "{transport}");
         let time = responses.time.expect("there are some");
         assert_eq!((time.p50_ns, time.max_ns), (20_000_000, 20_000_000), "{transport}");
@@ -107,7 +108,8 @@ fn a_trace_lets_a_packet_pass_at_each_chance_and_a_retry_delays_what_fails() {
     let traced = outcome(&link(json!([trace]), json!([stream])));
     let found = traced.flows[0].datagrams.as_ref().expect("these are datagrams");
     assert_eq!(found.sent, 1000);
-    // 752000 bytes in a second are 525 packets of 1432, since what one leaves of a chance is the next one's; 50 wait at the end.
+    // 752000 bytes in a second are 525 packets of 1432, since what one leaves of a chance is the
+    // next one's; 50 wait at the end.
     assert!((570..=576).contains(&found.received), "{}", found.received);
     assert_eq!(traced.links[0].counters.max_queue_packets, 50);
     let retry = json!({"kind": "retry", "probability": 0.1, "delay_ns": 5_000_000, "attempts": 3});
@@ -144,7 +146,8 @@ fn a_download_comes_from_the_server_at_the_rate_of_the_way_back() {
         for (outcome, rate) in [(&up, 2e6), (&down, 8e6)] {
             let flow = &outcome.flows[0];
             let share = flow.goodput_receiver_bps / (links * rate * payload / 1500.0);
-            // Beyond all of it by what waits for a retransmission when the window begins: at most a queue of 50 packets, 600 kbit of 22 Mbit.
+            // Beyond all of it by what waits for a retransmission when the window begins: at most a
+            // queue of 50 packets, 600 kbit of 22 Mbit.
             assert!((0.97..=1.03).contains(&share), "{transport} at {rate}: {share}");
             assert_eq!(flow.subflows.iter().filter(|subflow| subflow.established_ns.is_some()).count() as f64, links, "{transport}");
             assert!(flow.byte_delay.is_some() && flow.bytes_received > 0 && flow.bytes_accepted >= flow.bytes_received);

@@ -1,4 +1,5 @@
-//! Tunnels in scenarios: what they add to packets, in what order packets come out, what holds them up, and what captures show.
+//! Tunnels in scenarios: what they add to packets, in what order packets come out, what holds them
+//! up, and what captures show.
 
 use polypath_sim::outcome::TunnelOutcome;
 use polypath_sim::{CaptureFile, Outcome, Scenario, run_captured};
@@ -7,8 +8,8 @@ use serde_json::{Value, json};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Host `a`, host `b` and a router on each of two paths of 10 Mbit/s; the first path takes `lag` ms longer. The rate stands at the host's own
-/// interface (`nic`) or at the router's.
+/// Host `a`, host `b` and a router on each of two paths of 10 Mbit/s; the first path takes `lag` ms
+/// longer. The rate stands at the host's own interface (`nic`) or at the router's.
 fn two_paths(nic: bool, lag: u64) -> Value {
     let rate = json!({"kind": "rate", "bits_per_s": 10_000_000, "queue": {"packets": 60}});
     let mut links = vec![];
@@ -236,7 +237,8 @@ fn the_earliest_path_keeps_the_order_over_unequal_delays() {
 
 #[test]
 fn the_earliest_path_needs_no_weights() {
-    // The first path carries 15 Mbit/s and stops for 300 ms now and then, the second 1 Mbit/s; beside the connection a call of 1.5 Mbit/s.
+    // The first path carries 15 Mbit/s and stops for 300 ms now and then, the second 1 Mbit/s;
+    // beside the connection a call of 1.5 Mbit/s.
     let mut scenario = earliest(5);
     scenario["tunnels"][0]["distribution"] = "earliest".into();
     // As Linux has it.

@@ -1,4 +1,5 @@
-//! What the bytes of the endpoint say, in the script's numbers, and whether that is what a line expects.
+//! What the bytes of the endpoint say, in the script's numbers, and whether that is what a line
+//! expects.
 
 use crate::encode::head;
 use crate::notation::{Seen, SeenOption, flags, moment, seconds};
@@ -9,7 +10,8 @@ use polypath_wire::mptcp::{self, Announcement, Keys, Number, dss_checksum};
 use polypath_wire::{Flags, ipv4, tcp};
 use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
 
-/// Reads a packet of the endpoint, and learns from it. `expected` is the subflow of the line that waits for it.
+/// Reads a packet of the endpoint, and learns from it. `expected` is the subflow of the line that
+/// waits for it.
 ///
 /// # Errors
 /// A sentence, if it is no TCP segment with right checksums.
@@ -168,7 +170,8 @@ fn dss_fields(numbers: &Numbers, (ack, mapping, data_fin): Dss, payload: &[u8]) 
     fields
 }
 
-/// The first thing in which a segment differs from what a line expects; none if there is no difference.
+/// The first thing in which a segment differs from what a line expects; none if there is no
+/// difference.
 ///
 /// # Errors
 /// A sentence, if the line asks for what is not known.

@@ -235,7 +235,8 @@ impl Encoder<'_> {
         Ok(mptcp::Repr::Capable { version, flags, keys })
     }
 
-    /// A data sequence number or acknowledgement of 4 or 8 bytes, counted from the first one of `side`.
+    /// A data sequence number or acknowledgement of 4 or 8 bytes, counted from the first one of
+    /// `side`.
     fn number(&mut self, short: &str, long: &str, side: Side) -> Result<Option<Number>, String> {
         let idsn = self.numbers.idsn(side).get();
         if self.given(long).is_some() {

@@ -11,7 +11,8 @@ pub struct Sent {
     pub bytes: Vec<u8>,
 }
 
-/// A host with an endpoint, and the application on it. Time begins at zero and goes on in [`Endpoint::wait`] alone.
+/// A host with an endpoint, and the application on it. Time begins at zero and goes on in
+/// [`Endpoint::wait`] alone.
 ///
 /// The application reads at once whatever it can.
 pub trait Endpoint {
@@ -19,8 +20,8 @@ pub trait Endpoint {
 
     fn now(&self) -> Instant;
 
-    /// Lets time pass until `until`; comes back at once when the endpoint sends a packet, which is handed out. Called for the present, it
-    /// hands out what was sent already.
+    /// Lets time pass until `until`; comes back at once when the endpoint sends a packet, which is
+    /// handed out. Called for the present, it hands out what was sent already.
     ///
     /// # Errors
     /// A sentence, if the engine fails.

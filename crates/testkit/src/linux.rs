@@ -1,9 +1,11 @@
 //! A real Linux kernel behind a TUN device, in a network namespace of its own.
 //!
-//! Made for the machine of `polypath linux exec`, whose time is virtual: there nothing that this program does takes time, so that a wait ends
-//! when a packet or a timer comes, and runs are equal to the byte. Elsewhere it works too, as root, but a machine under load is late.
+//! Made for the machine of `polypath linux exec`, whose time is virtual: there nothing that this
+//! program does takes time, so that a wait ends when a packet or a timer comes, and runs are equal
+//! to the byte. Elsewhere it works too, as root, but a machine under load is late.
 //!
-//! The program on the host reads at once whatever it can, as on our endpoint; `read` tells what came since the last `read`.
+//! The program on the host reads at once whatever it can, as on our endpoint; `read` tells what
+//! came since the last `read`.
 
 use crate::endpoint::{Endpoint, Sent};
 use crate::numbers::{PORT, local_address, peer_address};
@@ -22,8 +24,9 @@ type Outcome<T> = Result<T, String>;
 
 const DEVICE: &str = "tun0";
 const IPPROTO_MPTCP: i32 = 262;
-/// Scripts begin at multiples of this. It is 2^14 ticks of CONFIG_HZ=250, and so a multiple of all steps in which the kernel's long timers fire
-/// (kernel/time/timer.c): when they do depends on the script alone.
+/// Scripts begin at multiples of this. It is 2^14 ticks of CONFIG_HZ=250, and so a multiple of all
+/// steps in which the kernel's long timers fire (kernel/time/timer.c): when they do depends on the
+/// script alone.
 const BEGINNING: u64 = 16_384 * 4_000_000;
 /// Lets the kernel's own threads run, which have what is due at this very time, ns.
 const MOMENT: u64 = 1;
@@ -52,7 +55,8 @@ struct Sock {
 }
 
 impl Host {
-    /// Moves the calling thread into a new network namespace and makes it the host that a script's head describes.
+    /// Moves the calling thread into a new network namespace and makes it the host that a script's
+    /// head describes.
     ///
     /// # Errors
     /// A sentence, if the kernel refuses something.

@@ -1,4 +1,5 @@
-//! What a run learns from packets: subflows with their addresses and first sequence numbers, keys, nonces, and the script's names.
+//! What a run learns from packets: subflows with their addresses and first sequence numbers, keys,
+//! nonces, and the script's names.
 
 use crate::script::{Head, SubflowAddresses, Value};
 use polypath_base::{DataSeq, Seq};
@@ -81,8 +82,8 @@ impl Numbers {
         self.flows.entry(number).or_insert_with(|| Flow::new(number, SocketAddrV4::new(local, PORT), SocketAddrV4::new(peer, port)))
     }
 
-    /// The subflow that a packet of the endpoint belongs to. A SYN with new addresses is that of `expected`, if that one is free and has no
-    /// other addresses.
+    /// The subflow that a packet of the endpoint belongs to. A SYN with new addresses is that of
+    /// `expected`, if that one is free and has no other addresses.
     pub fn flow_of(&mut self, local: SocketAddrV4, peer: SocketAddrV4, is_syn: bool, expected: Option<usize>) -> Option<usize> {
         let known = self.flows.iter().find(|(_, flow)| (flow.local, flow.peer) == (local, peer));
         if let Some((number, _)) = known {
@@ -173,8 +174,8 @@ impl Numbers {
         self.names.insert(name.to_owned(), value);
     }
 
-    /// Whether a field of an expected packet has the value it must have. A name that stands for nothing yet stands for it from now on.
-    /// `auto` computes what the standard says.
+    /// Whether a field of an expected packet has the value it must have. A name that stands for
+    /// nothing yet stands for it from now on. `auto` computes what the standard says.
     pub fn matches(&mut self, wanted: &Value, found: u128, auto: impl FnOnce(&Self) -> Result<u128, String>) -> Result<bool, String> {
         Ok(match wanted {
             Value::Number(number) => *number == found,
@@ -195,7 +196,8 @@ impl Numbers {
         })
     }
 
-    /// The value of a field of an injected packet. `auto` computes what the standard says, `last` is the one last seen.
+    /// The value of a field of an injected packet. `auto` computes what the standard says, `last`
+    /// is the one last seen.
     pub fn value(&mut self, given: &Value, auto: impl FnOnce(&Self) -> Result<u128, String>, last: Option<u128>) -> Result<u128, String> {
         match given {
             Value::Number(number) => Ok(*number),

@@ -1,6 +1,8 @@
-//! A host with endpoints of `polypath-transport`: IP packets in and out, and the sockets of a program.
+//! A host with endpoints of `polypath-transport`: IP packets in and out, and the sockets of a
+//! program.
 //!
-//! The program reads at once whatever it can, which is what these endpoints model; `read` tells what came since the last `read`.
+//! The program reads at once whatever it can, which is what these endpoints model; `read` tells
+//! what came since the last `read`.
 
 use crate::endpoint::{Endpoint, Sent};
 use crate::numbers::{PORT, local_address, peer_address};
@@ -59,7 +61,8 @@ struct Conn {
 }
 
 impl Host {
-    /// The host that a script's head describes, with the column of the table of kernels that has this name.
+    /// The host that a script's head describes, with the column of the table of kernels that has
+    /// this name.
     ///
     /// # Errors
     /// A sentence, if the kernel or a setting is not modelled.
@@ -231,7 +234,8 @@ impl Host {
         Ok(())
     }
 
-    /// A SYN with MP_JOIN: every connection looks whether the token is its own. False if it is nobody's.
+    /// A SYN with MP_JOIN: every connection looks whether the token is its own. False if it is
+    /// nobody's.
     fn join(&mut self, local: SocketAddrV4, peer: SocketAddrV4, segment: &Segment) -> bool {
         for connection in self.connections.iter_mut().filter(|connection| !connection.is_client) {
             let before = connection.end.subflow_count();
@@ -251,7 +255,8 @@ impl Host {
         let repr = icmpv4::Repr::parse(&message).map_err(|e| wrong(&e.to_string()))?;
         let icmpv4::Message::FragmentationNeeded { mtu } = repr.message else { return Ok(()) };
         let quoted = message.payload();
-        // The quoted packet may be cut off behind its first eight bytes (RFC 792), so no view of a whole one is asked for.
+        // The quoted packet may be cut off behind its first eight bytes (RFC 792), so no view of a
+        // whole one is asked for.
         let (Some(header), Some(first)) = (quoted.get(..ipv4::HEADER), quoted.get(ipv4::HEADER..ipv4::HEADER + 8)) else {
             return Err(wrong("it quotes too little"));
         };

@@ -13,8 +13,8 @@ use std::collections::VecDeque;
 /// How long a line with the time `*` waits.
 const PATIENCE: Duration = Duration::from_secs(3600);
 
-/// Runs the lines of a script, those for other engines and kernels apart. `start` makes the endpoint, which does as `kernel`, from the script's
-/// head.
+/// Runs the lines of a script, those for other engines and kernels apart. `start` makes the
+/// endpoint, which does as `kernel`, from the script's head.
 ///
 /// # Errors
 /// The first line on which the endpoint does something else.
@@ -91,8 +91,8 @@ impl<E: Endpoint> Run<'_, E> {
         }
     }
 
-    /// Lets time pass, and sees to it that the endpoint sent nothing before that no line expects. What it sends as good as now may be what
-    /// a later line expects.
+    /// Lets time pass, and sees to it that the endpoint sent nothing before that no line expects.
+    /// What it sends as good as now may be what a later line expects.
     fn pass_time(&mut self, until: Instant) -> Result<(), String> {
         while let Some(sent) = self.endpoint.wait(until)? {
             self.queue.push_back(sent);

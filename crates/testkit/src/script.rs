@@ -20,7 +20,8 @@ pub const KERNELS: [&str; 2] = ["6.1", "6.12"];
 pub struct Head {
     /// The kernels that it is about, as `polypath linux list` and the table of kernels name them.
     pub kernels: Vec<String>,
-    /// How much earlier or later a packet may leave than its line says, unless the line has a range.
+    /// How much earlier or later a packet may leave than its line says, unless the line has a
+    /// range.
     pub tolerance: Duration,
     /// MTU of the endpoint's interface, bytes.
     pub mtu: u32,
@@ -182,7 +183,8 @@ pub struct Opt {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
     Number(u128),
-    /// A name: it gets its value where it first stands in an expected packet, and means that value from then on.
+    /// A name: it gets its value where it first stands in an expected packet, and means that value
+    /// from then on.
     Name(String),
     /// A name and its value.
     Let(String, u128),

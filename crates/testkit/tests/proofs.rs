@@ -1,4 +1,5 @@
-//! Where the table of kernels names a script as the source of a value, the script decides it: with another kernel's value it fails.
+//! Where the table of kernels names a script as the source of a value, the script decides it: with
+//! another kernel's value it fails.
 
 use polypath_testkit::{Script, ours, parse, run};
 use polypath_transport::stack::{LINUX_6_1_192, LINUX_6_12_117, Row, STACKS, Stack, rows};
@@ -29,8 +30,8 @@ fn otherwise(stack: &Stack, row: &Row) -> (String, &'static Stack) {
     (row.values[other].clone(), Box::leak(Box::new(stack.with_value_of(STACKS[other], row.name))))
 }
 
-/// A line that Linux obeys too does not hold with these properties for the kernel of this name. A kernel that never was may break an
-/// assertion, which proves nothing.
+/// A line that Linux obeys too does not hold with these properties for the kernel of this name. A
+/// kernel that never was may break an assertion, which proves nothing.
 fn decides(script: &Script, kernel: &str, stack: &'static Stack) -> bool {
     let played = catch_unwind(AssertUnwindSafe(|| run(script, kernel, |head| ours::Host::with_stack(head, stack))));
     let Ok(Err(fault)) = played else { return false };
@@ -57,7 +58,8 @@ fn a_script_that_is_named_as_a_source_decides_the_value() {
     assert!(named > 0, "the table names scripts");
 }
 
-/// `cargo test -p polypath-testkit --test proofs -- --ignored --nocapture` prints which scripts decide which value.
+/// `cargo test -p polypath-testkit --test proofs -- --ignored --nocapture` prints which scripts
+/// decide which value.
 #[test]
 #[ignore = "a list for who writes the table"]
 fn scripts_by_property() {

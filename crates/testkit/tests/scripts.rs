@@ -1,4 +1,5 @@
-//! Every script of `tests/scripts` on our endpoint as each of the kernels that it is about, each script a test of its own: `cargo test -p polypath-testkit --test scripts -- tcp-rto`.
+//! Every script of `tests/scripts` on our endpoint as each of the kernels that it is about, each
+//! script a test of its own: `cargo test -p polypath-testkit --test scripts -- tcp-rto`.
 
 use polypath_testkit::{ours, parse, run};
 use std::path::{Path, PathBuf};
@@ -6,7 +7,8 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    // Of the test program's own options `--list` and `--exact` mean something here; filters are parts of names.
+    // Of the test program's own options `--list` and `--exact` mean something here; filters are
+    // parts of names.
     let filters: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
     let is_exact = arguments.iter().any(|argument| argument == "--exact");
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/scripts");

@@ -1,4 +1,5 @@
-//! Prints the page on how the modelled kernels differ: `cargo run -p polypath-transport --example kernels > docs/reference/kernels.md`.
+//! Prints the page on how the modelled kernels differ:
+//! `cargo run -p polypath-transport --example kernels > docs/reference/kernels.md`.
 
 fn main() {
     print!("{}", polypath_transport::stack::page());

@@ -147,13 +147,15 @@ impl Connection {
 
     // Inputs. A socket of datagrams takes them itself: `udp::Socket::handle_datagram`.
 
-    /// Takes a segment that came on `path`; of MPTCP, one on an unknown path only if it joins (RFC 8684 section 3.2).
+    /// Takes a segment that came on `path`; of MPTCP, one on an unknown path only if it joins
+    /// (RFC 8684 section 3.2).
     #[inline]
     pub fn handle_segment(&mut self, now: Instant, path: PathId, segment: &Segment) {
         either!(self, t => t.handle_segment(Context::at(now), segment), m => m.handle_segment(now, path, segment), _u => ());
     }
 
-    /// Takes ICMP "fragmentation needed" (RFC 1191 section 4), if it quotes what is in the network (RFC 5927 section 4.1).
+    /// Takes ICMP "fragmentation needed" (RFC 1191 section 4), if it quotes what is in the network
+    /// (RFC 5927 section 4.1).
     pub fn handle_unreachable(&mut self, now: Instant, path: PathId, message: &Unreachable) {
         either!(self, t => t.handle_unreachable(now, message), m => m.handle_unreachable(now, path, message), _u => ());
     }
@@ -166,7 +168,8 @@ impl Connection {
 
     // Outputs. A socket of datagrams has its own: `udp::Socket::poll_transmit`.
 
-    /// The next segment to send at `now`, and its path; `None`: there is none, until the next input or verb.
+    /// The next segment to send at `now`, and its path; `None`: there is none, until the next input
+    /// or verb.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
         match self {
             Self::Tcp(t) => t.poll_transmit(Context::at(now)).map(|segment| Transmit { path: PathId(0), segment }),
@@ -197,7 +200,8 @@ impl Connection {
         either!(self, t => t.received(), m => m.received(), u => u.received())
     }
 
-    /// When this end's handshake was complete (of UDP: opened, or the first datagram came); `None` before.
+    /// When this end's handshake was complete (of UDP: opened, or the first datagram came); `None`
+    /// before.
     pub fn established_at(&self) -> Option<Instant> {
         either!(self, t => t.established_at(), m => m.established_at(), u => u.established_at())
     }
@@ -252,8 +256,8 @@ impl Connection {
         either!(self, _t => PathId(0), m => m.path_of(i), _u => PathId(0))
     }
 
-    /// Own and peer address of a path, by index into the hosts' addresses. Only the client, who makes paths, knows it for
-    /// sure. Valid from the path's first segment on.
+    /// Own and peer address of a path, by index into the hosts' addresses. Only the client, who
+    /// makes paths, knows it for sure. Valid from the path's first segment on.
     pub fn path(&self, path: PathId) -> (usize, usize) {
         either!(self, _t => (0, 0), m => m.path(path), _u => (0, 0))
     }
@@ -268,8 +272,8 @@ impl Connection {
         either!(self, t => t.set_route_mtu(now, learnt), m => m.set_route_mtu(now, path, learnt), _u => ());
     }
 
-    /// The MTU of the interface from which a path leaves this end, told before the path's first segment. Plain TCP has it
-    /// from its configuration.
+    /// The MTU of the interface from which a path leaves this end, told before the path's first
+    /// segment. Plain TCP has it from its configuration.
     pub fn set_mtu(&mut self, path: PathId, mtu: Bytes) {
         either!(self, _t => (), m => m.set_mtu(path, mtu), _u => ());
     }

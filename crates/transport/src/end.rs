@@ -2,31 +2,34 @@
 //! by segment into one place.
 //!
 //! A segment is large, and most of the work of handing it on would be to copy it. So an end writes
-//! into a place of the caller's, and of a burst it writes only the first segment whole: each further
-//! one is a patch of it. An end that has a [`Place`] may therefore rely on what it wrote there last.
-//! [`Transmits`] alone makes one, holds the place and the end as long as segments come, and lets
-//! others only read.
+//! into a place of the caller's, and of a burst it writes only the first segment whole: each
+//! further one is a patch of it. An end that has a [`Place`] may therefore rely on what it wrote
+//! there last. [`Transmits`] alone makes one, holds the place and the end as long as segments come,
+//! and lets others only read.
 
 use polypath_base::{Bytes, Instant, PathId};
 use polypath_wire::{Segment, Unreachable};
 use std::fmt;
 
-/// What is done for every segment, at an end of TCP or MPTCP: a loop that goes through it is compiled for each, so that the transport is
-/// looked up once a packet and not once a call.
+/// What is done for every segment, at an end of TCP or MPTCP: a loop that goes through it is
+/// compiled for each, so that the transport is looked up once a packet and not once a call.
 pub trait End {
     /// As [`Connection::handle_segment`](crate::Connection::handle_segment).
     fn handle_segment(&mut self, now: Instant, path: PathId, segment: &Segment);
-    /// The same, where the host has another segment for this end already, and its application runs after that one.
+    /// The same, where the host has another segment for this end already, and its application runs
+    /// after that one.
     fn handle_segment_before_another(&mut self, now: Instant, path: PathId, segment: &Segment);
     /// As [`Connection::handle_unreachable`](crate::Connection::handle_unreachable).
     fn handle_unreachable(&mut self, now: Instant, path: PathId, message: &Unreachable);
-    /// The path of the next segment to send, which is in the place then: for [`Transmits`], which alone has one.
+    /// The path of the next segment to send, which is in the place then: for [`Transmits`], which
+    /// alone has one.
     fn poll_transmit_into(&mut self, now: Instant, place: Place<'_>) -> Option<PathId>;
     /// What is in the place is not known any more: the next segment is written whole.
     fn forget_place(&mut self);
     /// False if [`End::poll_transmit_into`] would find nothing to send.
     fn may_transmit(&self) -> bool;
-    /// As [`Connection::poll_timeout`](crate::Connection::poll_timeout), but only where that is before `limit`, and then at less cost.
+    /// As [`Connection::poll_timeout`](crate::Connection::poll_timeout), but only where that is
+    /// before `limit`, and then at less cost.
     fn poll_timeout_before(&mut self, limit: Instant) -> Option<Instant>;
     /// As [`Connection::accepted`](crate::Connection::accepted), bytes.
     fn accepted(&self) -> Bytes;

@@ -1,8 +1,11 @@
-//! Two endpoints in virtual time with a path or several between them: what the tests of this crate run in.
+//! Two endpoints in virtual time with a path or several between them: what the tests of this crate
+//! run in.
 //!
-//! The harness owns the time and every segment that is under way; the endpoints are the test's, to look into. A segment goes through its bytes, so
-//! that what no byte carries is lost. Each direction of a path has a rate, a queue and a delay, and scripts: closures that say of each
-//! segment whether it arrives, is lost or is held back, and that may change it. Loss, reordering, a small MTU and marks are such closures.
+//! The harness owns the time and every segment that is under way; the endpoints are the test's, to
+//! look into. A segment goes through its bytes, so that what no byte carries is lost. Each
+//! direction of a path has a rate, a queue and a delay, and scripts: closures that say of each
+//! segment whether it arrives, is lost or is held back, and that may change it. Loss, reordering, a
+//! small MTU and marks are such closures.
 
 use crate::stack::{STACKS, Stack};
 use crate::tcp::{Context, Socket};
@@ -179,7 +182,8 @@ impl Direction {
         self.departures.len()
     }
 
-    /// When a segment that enters at `now` arrives, and when it does once more; `None` if it is lost.
+    /// When a segment that enters at `now` arrives, and when it does once more; `None` if it is
+    /// lost.
     fn pass(&mut self, now: Instant, segment: &mut Segment, rng: &mut Rng) -> Option<(Instant, Option<Instant>)> {
         let mut crossing = Crossing { now, number: self.segments, data_number: self.data_segments, segment, rng };
         self.segments += 1;
@@ -282,7 +286,8 @@ pub(crate) struct Net<C, S = C> {
     pub keep_log: bool,
     /// The server closes as soon as the client has.
     pub server_closes: bool,
-    /// The endpoints write their segments one after the other into one place, as in the simulator; otherwise each is returned by value.
+    /// The endpoints write their segments one after the other into one place, as in the simulator;
+    /// otherwise each is returned by value.
     pub in_place: bool,
     /// By time of arrival and order of sending: receiving end, path, segment.
     under_way: BTreeMap<(Instant, u64), (usize, PathId, Segment)>,

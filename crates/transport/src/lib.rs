@@ -1,8 +1,8 @@
 //! TCP, MPTCP and UDP endpoints, sans-IO: no clock, socket, thread, file or global random numbers.
 //!
-//! An endpoint has four kinds of method: getters, `handle_*` inputs, application verbs and `poll_*` outputs. After any
-//! input or verb, call `poll_transmit` until it returns `None`, then `poll_timeout` for the time of the next
-//! `handle_timeout`.
+//! An endpoint has four kinds of method: getters, `handle_*` inputs, application verbs and `poll_*`
+//! outputs. After any input or verb, call `poll_transmit` until it returns `None`, then
+//! `poll_timeout` for the time of the next `handle_timeout`.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 

@@ -1,5 +1,5 @@
-//! What limits a sender, and for how long each thing has: of a TCP endpoint, a subflow or a whole MPTCP connection.
-//! Linux: `tcp_chrono_start` and `tcp_chrono_stop`.
+//! What limits a sender, and for how long each thing has: of a TCP endpoint, a subflow or a whole
+//! MPTCP connection. Linux: `tcp_chrono_start` and `tcp_chrono_stop`.
 
 use crate::Counters;
 use polypath_base::{Duration, Instant};
@@ -15,7 +15,8 @@ pub enum Limit {
     CongestionWindow,
     /// The peer's receive window (Linux: `TCP_CHRONO_RWND_LIMITED`).
     PeerWindow,
-    /// The send buffer, which is full of what is in the network (Linux: `TCP_CHRONO_SNDBUF_LIMITED`).
+    /// The send buffer, which is full of what is in the network (Linux:
+    /// `TCP_CHRONO_SNDBUF_LIMITED`).
     SendBuffer,
 }
 

@@ -1,18 +1,22 @@
-//! What a receive buffer's memory stands for, and how it grows: the rules that a TCP endpoint and an MPTCP connection share.
+//! What a receive buffer's memory stands for, and how it grows: the rules that a TCP endpoint and
+//! an MPTCP connection share.
 
 use crate::stack::{ReceiveCharge, Stack};
 use polypath_base::Instant;
 
-/// Share of payload in the buffer, in 1/256, before a segment has been measured, and always without [`Stack::rcv_scaling_ratio`].
+/// Share of payload in the buffer, in 1/256, before a segment has been measured, and always without
+/// [`Stack::rcv_scaling_ratio`].
 pub(crate) const DEFAULT_SCALING_RATIO: u32 = 128;
 
 /// Shorter segments do not let the window grow (Linux: `tcp_event_data_recv`), bytes.
 pub(crate) const LEAST_GROWING: u32 = 128;
 
-/// Segments of the announced size, without timestamps, for which the buffer has room beside twice what was read (Linux: `tcp_rcv_space_adjust`).
+/// Segments of the announced size, without timestamps, for which the buffer has room beside twice
+/// what was read (Linux: `tcp_rcv_space_adjust`).
 const RESERVE_SEGMENTS: u64 = 16;
 
-/// What a segment takes beside its payload where the buffer grows by whole segments, bytes: headers 320, shared info 320, descriptor 256.
+/// What a segment takes beside its payload where the buffer grows by whole segments, bytes: headers
+/// 320, shared info 320, descriptor 256.
 const GROWING_SEGMENT_OVERHEAD: u32 = 896;
 
 /// Memory is added to it in steps of this, until it stands for a segment.
@@ -63,7 +67,8 @@ impl ReceiveMemory {
         ((space * u64::from(self.scaling_ratio)) >> 8) as u32
     }
 
-    /// The buffer that grows to have room for a window of so many bytes; segments have `advmss` of them (Linux: `tcp_rcv_space_adjust`).
+    /// The buffer that grows to have room for a window of so many bytes; segments have `advmss` of
+    /// them (Linux: `tcp_rcv_space_adjust`).
     pub(crate) fn grown_buffer(&self, window: u64, advmss: u32) -> u64 {
         if !self.grows_by_segments {
             return (window << 8) / u64::from(self.scaling_ratio);
@@ -91,9 +96,11 @@ impl ReceiveMemory {
     }
 }
 
-/// Memory that bytes take while they wait: neighbours are merged, some 16 segments into one, whose overhead they share. Windows while 1 to 4
-/// segments of 1424 bytes waited in half of 128 KiB: 64512, 64000, 62976 and 62464 bytes, so the first takes 2304 and each of the others its
-/// length. Six segments of 1448 bytes with gaps between them leave 70144 bytes of a window of 78336: each is a first (specs/notes/held-out).
+/// Memory that bytes take while they wait: neighbours are merged, some 16 segments into one, whose
+/// overhead they share. Windows while 1 to 4 segments of 1424 bytes waited in half of 128 KiB:
+/// 64512, 64000, 62976 and 62464 bytes, so the first takes 2304 and each of the others its length.
+/// Six segments of 1448 bytes with gaps between them leave 70144 bytes of a window of 78336: each
+/// is a first (specs/notes/held-out).
 #[inline]
 const fn merged_charge(waiting: Waiting) -> u64 {
     const FIRST: u64 = 880;
@@ -101,7 +108,8 @@ const fn merged_charge(waiting: Waiting) -> u64 {
     waiting.bytes + (waiting.pieces + waiting.bytes / MERGED) * FIRST
 }
 
-/// Dynamic right-sizing (Linux: `tcp_rcv_space_adjust`): once in a round trip the buffer follows twice what was read, more if that grows.
+/// Dynamic right-sizing (Linux: `tcp_rcv_space_adjust`): once in a round trip the buffer follows
+/// twice what was read, more if that grows.
 #[derive(Copy, Clone, Debug, Default)]
 pub(crate) struct ReadSpace {
     /// Most bytes read in a round (Linux: `rcvq_space.space`).
@@ -132,8 +140,8 @@ impl ReadSpace {
         now.since(self.began).as_micros()
     }
 
-    /// The round is over: `read` bytes have been read in all, of which `waiting` do not count yet. The window to have room for, bytes, if more
-    /// was read than in any round before.
+    /// The round is over: `read` bytes have been read in all, of which `waiting` do not count yet.
+    /// The window to have room for, bytes, if more was read than in any round before.
     pub(crate) fn end_round(&mut self, now: Instant, read: u64, waiting: u64, advmss: u32) -> Option<u64> {
         let copied = (read - self.before).saturating_sub(waiting);
         (self.before, self.began) = (read, now);
@@ -148,8 +156,9 @@ impl ReadSpace {
     }
 }
 
-/// What a receiver at first takes for the data read in a round trip, bytes; its buffer grows once more is read. With the whole
-/// window a transfer stays at that window until losses bunch what is read (specs/notes/out-of-tree-start).
+/// What a receiver at first takes for the data read in a round trip, bytes; its buffer grows once
+/// more is read. With the whole window a transfer stays at that window until losses bunch what is
+/// read (specs/notes/out-of-tree-start).
 pub(crate) fn first_read_estimate(stack: &Stack, window: u32, advmss: u32) -> u32 {
     if stack.rcvq_space_ten_segments { (10 * advmss).min(window).max(1) } else { window.max(1) }
 }
@@ -163,7 +172,8 @@ mod tests {
     #[test]
     fn merged_segments_share_their_overhead() {
         let memory = ReceiveMemory::new(&LINUX_6_12_117);
-        // Windows seen on 6.12 while so many segments waited in 128 KiB, rounded as the scale wants (specs/notes/buffer-memory).
+        // Windows seen on 6.12 while so many segments waited in 128 KiB, rounded as the scale wants
+        // (specs/notes/buffer-memory).
         for (segments, window) in [(0, 65_536), (1, 64_512), (2, 64_000), (3, 62_976), (4, 62_464)] {
             let free = memory.free_window(131_072, Waiting::together(segments * 1424));
             assert!(free <= window && window - free < 512 || free == window || free - window < 512, "{segments}: {free}");

@@ -1,6 +1,7 @@
 //! How much of what arrives has to wait for what comes before it.
 //!
-//! A receiver tells of every change of what waits; where everything comes in order it has nothing to tell, and nothing is counted.
+//! A receiver tells of every change of what waits; where everything comes in order it has nothing
+//! to tell, and nothing is counted.
 
 use polypath_base::{Bytes, Duration, Instant};
 
@@ -21,13 +22,15 @@ pub struct ReorderStats {
     pub most_waiting: Bytes,
     /// Time in which something waited: head-of-line blocking.
     pub blocked: Duration,
-    /// What waited, over time: byte times nanoseconds. Over the bytes read it is the mean wait of a byte (Little's law).
+    /// What waited, over time: byte times nanoseconds. Over the bytes read it is the mean wait of a
+    /// byte (Little's law).
     pub byte_ns: u128,
     since: Instant,
 }
 
 impl ReorderStats {
-    /// A piece came `ahead` too early; `waiting` waits now, more than before unless it was there already.
+    /// A piece came `ahead` too early; `waiting` waits now, more than before unless it was there
+    /// already.
     #[inline]
     pub(crate) fn on_out_of_order(&mut self, now: Instant, ahead: Bytes, waiting: Bytes) {
         self.pieces += 1;

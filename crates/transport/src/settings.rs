@@ -1,4 +1,5 @@
-//! Settings of an endpoint; the names are those of Linux's sysctls without `net.ipv4.` or `net.mptcp.`.
+//! Settings of an endpoint; the names are those of Linux's sysctls without `net.ipv4.` or
+//! `net.mptcp.`.
 
 use crate::stack::{LINUX_6_12_117, Stack};
 use polypath_base::{Bytes, Duration, Segments};
@@ -9,20 +10,24 @@ use polypath_pmtu::{MtuSearch, Sysctls};
 pub struct Settings {
     /// The kernel that is modelled, by default Linux 6.12.
     pub stack: &'static Stack,
-    /// `tcp_rmem`: minimum, initial and largest receive buffer, below 2 GiB. By default 4 KiB, 128 KiB and 6 MiB. A larger one lets longer paths be
-    /// filled, and lets the sender's queues grow.
+    /// `tcp_rmem`: minimum, initial and largest receive buffer, below 2 GiB. By default 4 KiB,
+    /// 128 KiB and 6 MiB. A larger one lets longer paths be filled, and lets the sender's queues
+    /// grow.
     pub rmem: [Bytes; 3],
-    /// `tcp_wmem`: minimum, initial and largest send buffer, below 2 GiB. By default 4 KiB, 16 KiB and 4 MiB.
+    /// `tcp_wmem`: minimum, initial and largest send buffer, below 2 GiB. By default 4 KiB, 16 KiB
+    /// and 4 MiB.
     pub wmem: [Bytes; 3],
     /// `tcp_ecn`: 0 never, 1 asks for it and agrees to it, 2 agrees if asked, which is the default.
     pub ecn: u8,
     /// `tcp_sack`: selective acknowledgements, if the peer has them too (RFC 2018). By default on.
     pub sack: bool,
-    /// `tcp_dsack`: tells of duplicates in the first SACK block (RFC 2883 section 4); needs `sack`. By default on.
+    /// `tcp_dsack`: tells of duplicates in the first SACK block (RFC 2883 section 4); needs `sack`.
+    /// By default on.
     pub dsack: bool,
     /// `tcp_timestamps`: timestamps, if the peer has them too (RFC 7323 section 3). By default on.
     pub timestamps: bool,
-    /// Timestamps count from time zero, not from a value of each connection's own as with `tcp_timestamps` = 1.
+    /// Timestamps count from time zero, not from a value of each connection's own as with
+    /// `tcp_timestamps` = 1.
     pub timestamps_from_zero: bool,
     /// `tcp_window_scaling`: if the peer has it too (RFC 7323 section 2). By default on.
     pub window_scaling: bool,
@@ -34,51 +39,64 @@ pub struct Settings {
     pub tail_loss_probe: bool,
     /// `tcp_frto`.
     pub frto: bool,
-    /// `tcp_reordering`: by how many segments packets may be late before they count as lost, until more is seen. By default 3, at least 1.
+    /// `tcp_reordering`: by how many segments packets may be late before they count as lost, until
+    /// more is seen. By default 3, at least 1.
     pub reordering: Segments,
     /// `tcp_max_reordering`: the most that is learned of it, by default 300.
     pub max_reordering: Segments,
     /// How the path's MTU is searched, by default as Linux does.
     pub mtu_search: MtuSearch,
-    /// `tcp_mtu_probing`: 0 no search for the path's MTU, 1 once a black hole is suspected, 2 from the start. By default 0.
+    /// `tcp_mtu_probing`: 0 no search for the path's MTU, 1 once a black hole is suspected, 2 from
+    /// the start. By default 0.
     pub mtu_probing: u8,
     /// `tcp_base_mss`: where the search begins, by default 1024, at least 48.
     pub base_mss: Bytes,
-    /// Subflows of MPTCP 0.96 (version 0) search for the path's MTU too, if `mtu_probing` says so: the change to the kernel of
-    /// Manoratne 2025, section 11. By default they do not; Linux's always do.
+    /// Subflows of MPTCP 0.96 (version 0) search for the path's MTU too, if `mtu_probing` says so:
+    /// the change to the kernel of Manoratne 2025, section 11. By default they do not; Linux's
+    /// always do.
     pub subflow_mtu_probing: bool,
-    /// `tcp_min_snd_mss`: a segment holds no less, options included, whatever peer and path allow. By default and at least 48.
+    /// `tcp_min_snd_mss`: a segment holds no less, options included, whatever peer and path allow.
+    /// By default and at least 48.
     pub min_snd_mss: Bytes,
     /// `tcp_mtu_probe_floor`: a suspected black hole lowers the search no further, by default 48.
     pub mtu_probe_floor: Bytes,
-    /// `tcp_probe_interval`: a search that has ended begins anew after this, by default 600 s; zero: with the next data.
+    /// `tcp_probe_interval`: a search that has ended begins anew after this, by default 600 s;
+    /// zero: with the next data.
     pub probe_interval: Duration,
     /// `tcp_probe_threshold`: a range narrower than this is not searched, by default 8.
     pub probe_threshold: Bytes,
-    /// `route.mtu_expires`: how long a host keeps what it has learnt of a path's MTU, by default 600 s.
+    /// `route.mtu_expires`: how long a host keeps what it has learnt of a path's MTU, by default
+    /// 600 s.
     pub route_mtu_expires: Duration,
-    /// `route.min_pmtu`: a message that tells of less lowers a path's MTU to this, by default 552, at least 68.
+    /// `route.min_pmtu`: a message that tells of less lowers a path's MTU to this, by default 552,
+    /// at least 68.
     pub route_min_pmtu: Bytes,
     /// Largest burst that leaves as one piece, by default 64 KiB; zero: segment by segment.
     pub tso_bytes: Bytes,
     /// Lower bound of the delayed-ACK timer, by default 40 ms (Linux: `TCP_DELACK_MIN`).
     pub delack_min: Duration,
-    /// Upper bound of it, by default 200 ms (Linux: `TCP_DELACK_MAX`; RFC 1122 section 4.2.3.2 wants less than 500 ms).
+    /// Upper bound of it, by default 200 ms (Linux: `TCP_DELACK_MAX`; RFC 1122 section 4.2.3.2
+    /// wants less than 500 ms).
     pub delack_max: Duration,
-    /// Lower bound of the retransmission timeout, by default 200 ms (Linux: `TCP_RTO_MIN`). RFC 6298 section 2.4 has 1 s.
+    /// Lower bound of the retransmission timeout, by default 200 ms (Linux: `TCP_RTO_MIN`).
+    /// RFC 6298 section 2.4 has 1 s.
     pub rto_min: Duration,
-    /// Upper bound of it, backoff included, by default 120 s (Linux: `TCP_RTO_MAX`). RFC 6298 section 2.5 wants at least 60 s.
+    /// Upper bound of it, backoff included, by default 120 s (Linux: `TCP_RTO_MAX`).
+    /// RFC 6298 section 2.5 wants at least 60 s.
     pub rto_max: Duration,
-    /// Tick of the kernel's timers (HZ=250: 4 ms); timers fire at its multiples. Zero: exactly when due.
+    /// Tick of the kernel's timers (HZ=250: 4 ms); timers fire at its multiples. Zero: exactly when
+    /// due.
     pub tick: Duration,
-    /// The receiving application of a plain TCP connection reads once this much waits (SO_RCVLOWAT), by default and at least a byte.
+    /// The receiving application of a plain TCP connection reads once this much waits
+    /// (SO_RCVLOWAT), by default and at least a byte.
     pub receive_low_water: Bytes,
-    /// The receiving application of an MPTCP connection reads at multiples of this since it was established; zero: at once.
+    /// The receiving application of an MPTCP connection reads at multiples of this since it was
+    /// established; zero: at once.
     pub read_period: Duration,
     /// DSS checksum.
     pub checksum: bool,
-    /// An announced address that the peer has not echoed is announced again after this (`net.mptcp.add_addr_timeout`), three times at most;
-    /// zero: never.
+    /// An announced address that the peer has not echoed is announced again after this
+    /// (`net.mptcp.add_addr_timeout`), three times at most; zero: never.
     pub add_addr_timeout: Duration,
 }
 

@@ -1,7 +1,9 @@
-//! How the modelled kernels differ: a property is a row, a kernel is a column, and each value says where it comes from.
+//! How the modelled kernels differ: a property is a row, a kernel is a column, and each value says
+//! where it comes from.
 //!
-//! Endpoints ask for a property and never for a kernel: `if stack.subflow_nagle`, not "if this is Linux 6.12". A further kernel is one
-//! more column of [`table`], and a difference that two kernels turn out to have is one more row.
+//! Endpoints ask for a property and never for a kernel: `if stack.subflow_nagle`, not "if this is
+//! Linux 6.12". A further kernel is one more column of [`table`], and a difference that two kernels
+//! turn out to have is one more row.
 
 mod declare;
 mod page;
@@ -23,7 +25,8 @@ impl fmt::Display for Stack {
 }
 
 impl Stack {
-    /// What the kernel's own congestion control computes otherwise than the papers and Linux 6.12: bits of [`compat`], each a row of the table.
+    /// What the kernel's own congestion control computes otherwise than the papers and Linux 6.12:
+    /// bits of [`compat`], each a row of the table.
     pub(crate) const fn cc_compat(&self) -> u32 {
         bit(self.hystart_ms, compat::HYSTART_MS)
             | bit(self.hystart_half_rtt, compat::HYSTART_HALF_RTT)

@@ -1,7 +1,11 @@
-//! When a timer of the kernel's fires that is not a high-resolution one: Linux's timer wheel. Owned here is arithmetic on ticks alone; nothing waits here.
+//! When a timer of the kernel's fires that is not a high-resolution one: Linux's timer wheel. Owned
+//! here is arithmetic on ticks alone; nothing waits here.
 //!
-//! A timer never fires early, and the further away it is, the coarser are the steps on which it may fire: steps of one tick below 63 ticks, of 8 from there, of 64 from 504, and so on, eightfold each time. Within its level it fires on
-//! the step after the one that it is due in (Linux: `calc_wheel_index`; seen on 6.12 and 6.1: specs/notes/endpoint-answers, specs/notes/mtu-probing).
+//! A timer never fires early, and the further away it is, the coarser are the steps on which it may
+//! fire: steps of one tick below 63 ticks, of 8 from there, of 64 from 504, and so on, eightfold
+//! each time. Within its level it fires on the step after the one that it is due in (Linux:
+//! `calc_wheel_index`; seen on 6.12 and 6.1: specs/notes/endpoint-answers,
+//! specs/notes/mtu-probing).
 
 use polypath_base::{Duration, Instant};
 
@@ -9,7 +13,8 @@ use polypath_base::{Duration, Instant};
 const SECOND_LEVEL: u64 = 63;
 /// How much coarser each level is, as a shift (Linux: `LVL_CLK_SHIFT`).
 const LEVEL_SHIFT: u32 = 3;
-/// The last level's shift, where the kernel has less than 1000 ticks a second (Linux: `LVL_DEPTH` is 9 with 250).
+/// The last level's shift, where the kernel has less than 1000 ticks a second (Linux: `LVL_DEPTH`
+/// is 9 with 250).
 const LAST_SHIFT: u32 = 8 * LEVEL_SHIFT;
 
 /// Who sets a timer.
@@ -17,11 +22,13 @@ const LAST_SHIFT: u32 = 8 * LEVEL_SHIFT;
 pub(crate) enum SetBy {
     /// Whatever happens between two ticks.
     Event,
-    /// A timer that fires: the wheel has turned to the next tick by then, from which the levels count.
+    /// A timer that fires: the wheel has turned to the next tick by then, from which the levels
+    /// count.
     Timer,
 }
 
-/// When a timer fires that was set at `now` to a time from then: whole ticks, from the last one. Without ticks it is exact.
+/// When a timer fires that was set at `now` to a time from then: whole ticks, from the last one.
+/// Without ticks it is exact.
 pub(crate) fn fires_after(now: Instant, wait: Duration, tick: Duration, by: SetBy) -> Instant {
     match tick.as_nanos() {
         0 => now + wait,
@@ -93,7 +100,8 @@ mod tests {
 
     #[test]
     fn a_timeout_that_is_doubled_comes_when_linux_sends_it() {
-        // On 6.12: after 54, 111, 216, 432, 904 and 1728 ticks, the first time 53 ticks (specs/notes/mtu-probing).
+        // On 6.12: after 54, 111, 216, 432, 904 and 1728 ticks, the first time 53 ticks
+        // (specs/notes/mtu-probing).
         let mut at = 11;
         let waits = [53, 106, 212, 424, 848, 1696].map(|ticks| {
             let before = at;

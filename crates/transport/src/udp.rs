@@ -1,11 +1,13 @@
-//! A UDP endpoint: datagrams of one size, each with its number and the time at which it was sent, and a record of what arrives.
+//! A UDP endpoint: datagrams of one size, each with its number and the time at which it was sent,
+//! and a record of what arrives.
 //!
 //! It never retransmits, never waits and has no timer. Order of calls: as in the crate's head.
 
 use polypath_base::{Bytes, Duration, Instant};
 use polypath_wire::Segment;
 
-/// A datagram on its way. Number and time stand in its payload, as measuring programs write them there.
+/// A datagram on its way. Number and time stand in its payload, as measuring programs write them
+/// there.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Datagram {
     /// Counted from 0 by the sender.
@@ -46,7 +48,8 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// The end that sends ([`Socket::open`]), or the one that waits for the first datagram; each carries `payload`, not zero.
+    /// The end that sends ([`Socket::open`]), or the one that waits for the first datagram; each
+    /// carries `payload`, not zero.
     pub fn new(payload: Bytes) -> Self {
         Self { payload, offered: 0, sent: 0, established_at: None, arrivals: Vec::new(), received: Bytes::ZERO }
     }

@@ -1,4 +1,5 @@
-//! What an endpoint answers to segments that are out of place, as Linux 6.12 did when it was asked (`specs/notes/endpoint-answers`).
+//! What an endpoint answers to segments that are out of place, as Linux 6.12 did when it was asked
+//! (`specs/notes/endpoint-answers`).
 
 use polypath_base::{Bytes, Duration, Instant, Seq};
 use polypath_transport::stack::{LINUX_6_12_117, MPTCP_0_96_LINUX_5_4_188, Stack};
@@ -10,7 +11,8 @@ const PEER: Seq = Seq::new(10_000);
 const OURS: Seq = Seq::new(1000);
 const DAY: u64 = 24 * 3600 * 1000;
 
-/// An endpoint and a peer that sends it whatever a test wants. Numbers are absolute: the peer's first is 10 000, ours 1000.
+/// An endpoint and a peer that sends it whatever a test wants. Numbers are absolute: the peer's
+/// first is 10 000, ours 1000.
 struct Script {
     now: Instant,
     end: Socket,
@@ -219,7 +221,8 @@ fn nothing_is_taken_after_the_peers_fin() {
     assert_eq!((script.end.received().get(), script.end.state()), (0, State::CloseWait));
 }
 
-/// A path of 50 ms whose round-trip time the endpoint knows well, `phase` half milliseconds after a tick of its clock.
+/// A path of 50 ms whose round-trip time the endpoint knows well, `phase` half milliseconds after a
+/// tick of its clock.
 fn warm(stack: &'static Stack, phase: u64) -> Script {
     let settings = Settings { stack, timestamps: false, ..Settings::default() };
     let algorithm = polypath_cc::find("reno").expect("the algorithm exists");
@@ -260,7 +263,8 @@ fn probe_times(stack: &'static Stack) -> Vec<u64> {
     (0..8).map(time).collect()
 }
 
-/// From the SACK of the second of three segments to the retransmission of the first, where reordering was seen before.
+/// From the SACK of the second of three segments to the retransmission of the first, where
+/// reordering was seen before.
 fn reordering_times(stack: &'static Stack) -> Vec<u64> {
     let three = |script: &mut Script| {
         script.end.offer(script.now, Bytes::new(3 * 1460));
@@ -288,13 +292,15 @@ fn reordering_times(stack: &'static Stack) -> Vec<u64> {
 fn a_tail_loss_probe_comes_when_linux_6_12_sent_it() {
     // 104.5 to 108 ms: the 27th tick after the one before the last segment, whatever the phase.
     assert_eq!(probe_times(&LINUX_6_12_117), [10_800, 10_750, 10_700, 10_650, 10_600, 10_550, 10_500, 10_450]);
-    // Two ticks more than the round trips' 25, and one each for the part of a tick that has gone and for that yet to come.
+    // Two ticks more than the round trips' 25, and one each for the part of a tick that has gone
+    // and for that yet to come.
     assert_eq!(probe_times(&MPTCP_0_96_LINUX_5_4_188), [11_200, 11_150, 11_100, 11_050, 11_000, 10_950, 10_900, 10_850]);
 }
 
 #[test]
 fn the_reordering_timer_comes_when_linux_6_12s_did() {
-    // A quarter of the round trip and 2 ms are four ticks; the SACK comes 2 ms into its tick at phase 0.
+    // A quarter of the round trip and 2 ms are four ticks; the SACK comes 2 ms into its tick at
+    // phase 0.
     assert_eq!(reordering_times(&LINUX_6_12_117), [1800, 1750, 1700, 1650, 2000, 1950, 1900, 1850]);
     // With two ticks they are six.
     assert_eq!(reordering_times(&MPTCP_0_96_LINUX_5_4_188), [2600, 2550, 2500, 2450, 2800, 2750, 2700, 2650]);

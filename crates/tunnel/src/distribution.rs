@@ -4,16 +4,20 @@ use polypath_base::PathId;
 
 /// Chooses a path for each packet.
 pub trait Distribution {
-    /// The path of the next packet, of the flow with this hash; none if all paths are down. `up` tells which paths are not.
+    /// The path of the next packet, of the flow with this hash; none if all paths are down. `up`
+    /// tells which paths are not.
     fn pick(&mut self, flow_hash: u32, up: &[bool]) -> Option<PathId>;
 }
 
-/// Turns by fixed weights, as MPT takes them: the turns of a round are worked out once, and those of paths that are down are passed over.
+/// Turns by fixed weights, as MPT takes them: the turns of a round are worked out once, and those
+/// of paths that are down are passed over.
 ///
-/// A round is smooth weighted round robin: each turn goes to the path whose count of packets divided by its weight is least, the first one
-/// of several, until all paths are level. Weights of 3 and 1 make the round 0, 1, 0, 0.
+/// A round is smooth weighted round robin: each turn goes to the path whose count of packets
+/// divided by its weight is least, the first one of several, until all paths are level. Weights of
+/// 3 and 1 make the round 0, 1, 0, 0.
 ///
-/// With a batch, that many packets take each turn: fewer of them overtake one another, and a path gets longer bursts.
+/// With a batch, that many packets take each turn: fewer of them overtake one another, and a path
+/// gets longer bursts.
 #[derive(Clone, Debug)]
 pub struct WeightedTurns {
     round: Box<[PathId]>,
@@ -27,8 +31,8 @@ pub struct WeightedTurns {
 pub const MOST_BATCH: u32 = 1024;
 
 impl WeightedTurns {
-    /// By path a weight of at least 1, and packets a turn; none if there are no weights, more than 256 of them, or one is 0 or above 1000, or
-    /// if the batch is 0 or above [`MOST_BATCH`].
+    /// By path a weight of at least 1, and packets a turn; none if there are no weights, more than
+    /// 256 of them, or one is 0 or above 1000, or if the batch is 0 or above [`MOST_BATCH`].
     pub fn new(weights: &[u32], batch: u32) -> Option<Self> {
         if !(1..=MOST_BATCH).contains(&batch)
             || weights.is_empty()
@@ -85,8 +89,9 @@ impl Distribution for WeightedTurns {
     }
 }
 
-/// All packets of a flow on one path, so that none of them overtakes another: the path with the greatest product of weight and a hash of flow
-/// and path (rendezvous hashing). A path that goes down moves its own flows only.
+/// All packets of a flow on one path, so that none of them overtakes another: the path with the
+/// greatest product of weight and a hash of flow and path (rendezvous hashing). A path that goes
+/// down moves its own flows only.
 #[derive(Clone, Debug)]
 pub struct FlowHash {
     weights: Box<[u32]>,
@@ -113,7 +118,8 @@ impl Distribution for FlowHash {
     }
 }
 
-/// A hash of two numbers in which every bit depends on all of theirs (the finaliser of MurmurHash3).
+/// A hash of two numbers in which every bit depends on all of theirs (the finaliser of
+/// MurmurHash3).
 fn mix(flow: u32, path: u32) -> u32 {
     let mut h = flow ^ path.wrapping_add(1).wrapping_mul(0x9e37_79b9);
     h = (h ^ h >> 16).wrapping_mul(0x85eb_ca6b);

@@ -1,66 +1,79 @@
 //! Packets take the path on which they arrive first, and no path gets more than it carries.
 //!
-//! Of each path the sender keeps a model of one queue: how fast it is served, how long its packets take beside, and what waits in it. A packet
-//! goes to the path on which it would arrive first, behind everything that waits there already; so packets arrive in the order in which they
-//! were taken, as far as the model is right. What a path cannot carry yet waits here and not in the network, and the device is read no further
-//! than until the last path is worth waiting for.
+//! Of each path the sender keeps a model of one queue: how fast it is served, how long its packets
+//! take beside, and what waits in it. A packet goes to the path on which it would arrive first,
+//! behind everything that waits there already; so packets arrive in the order in which they were
+//! taken, as far as the model is right. What a path cannot carry yet waits here and not in the
+//! network, and the device is read no further than until the last path is worth waiting for.
 //!
-//! The model is kept right by the other end's reports ([`Report`]), of which each end sends one for so many packets or so much time.
-//! - **Delay.** The difference of the clocks at both ends of a packet's journey, the least of the last 5 to 10 s. The clocks need not agree: only
-//!   differences between paths count.
-//! - **Capacity.** What arrived between two reports by the time in which it did, while packets waited in the path's queue at the beginning and
-//!   at the end of it; the greatest of the last 1 to 2 s. While nothing waits, what arrives is only a lower bound. A path that was never full is not
-//!   guessed at: it gets what its window allows, which grows as in slow start until packets wait.
-//! - **Queue.** What the last packet took longer than the least: the model is moved by what it had predicted wrongly for that packet.
+//! The model is kept right by the other end's reports ([`Report`]), of which each end sends one for
+//! so many packets or so much time.
+//! - **Delay.** The difference of the clocks at both ends of a packet's journey, the least of the
+//!   last 5 to 10 s. The clocks need not agree: only differences between paths count.
+//! - **Capacity.** What arrived between two reports by the time in which it did, while packets
+//!   waited in the path's queue at the beginning and at the end of it; the greatest of the last 1
+//!   to 2 s. While nothing waits, what arrives is only a lower bound. A path that was never full is
+//!   not guessed at: it gets what its window allows, which grows as in slow start until packets
+//!   wait.
+//! - **Queue.** What the last packet took longer than the least: the model is moved by what it had
+//!   predicted wrongly for that packet.
 //!
-//! A path that dies is known by its reports, too. What is unreported on it does not exceed what it carries in the time that its reports have taken
-//! of late, so it loses what was in flight and no more. And a packet that is unreported for long, while nothing is known to have
-//! come that was sent after it, makes its path silent: what waits for it takes others, and it gets no packets while there is another. A report of
-//! ours that is echoed has it back.
+//! A path that dies is known by its reports, too. What is unreported on it does not exceed what it
+//! carries in the time that its reports have taken of late, so it loses what was in flight and no
+//! more. And a packet that is unreported for long, while nothing is known to have come that was
+//! sent after it, makes its path silent: what waits for it takes others, and it gets no packets
+//! while there is another. A report of ours that is echoed has it back.
 //!
-//! An end that sends no reports (MPT, or an older version of ours) leaves the model nothing to go by. After [`PATIENCE`] without one, packets are
-//! sent at once and take turns by weight; a report has the model back. As long as no report has come, keepalives go out beside ours, so that such an
-//! end knows that the path is alive.
+//! An end that sends no reports (MPT, or an older version of ours) leaves the model nothing to go
+//! by. After [`PATIENCE`] without one, packets are sent at once and take turns by weight; a report
+//! has the model back. As long as no report has come, keepalives go out beside ours, so that such
+//! an end knows that the path is alive.
 
 use crate::distribution::{Distribution, WeightedTurns};
 use polypath_base::{Bytes, Duration, Instant, PathId, Rate, Seq};
 pub use polypath_wire::report::Repr as Report;
 use std::collections::VecDeque;
 
-/// What waits in a path's own queue: CoDel's target, which costs no throughput and little time (RFC 8289 section 4.4).
+/// What waits in a path's own queue: CoDel's target, which costs no throughput and little time
+/// (RFC 8289 section 4.4).
 const QUEUE: Duration = Duration::from_millis(5);
 /// A packet that took so much longer than the least waited for others.
 const STANDING: Duration = Duration::from_millis(1);
 /// The least delay and the greatest rate are those of this period and the one before it.
 const DELAY_PERIOD: Duration = Duration::from_secs(5);
 const RATE_PERIOD: Duration = Duration::from_secs(1);
-/// A report is sent for so many packets, but not sooner than the one time after the last, and not later than the other.
+/// A report is sent for so many packets, but not sooner than the one time after the last, and not
+/// later than the other.
 const REPORT_PACKETS: u32 = 32;
 const REPORT_SOONEST: Duration = Duration::from_millis(1);
 const REPORT_LATEST: Duration = Duration::from_millis(10);
-/// At the end of each period of delays nothing is to wait in the network for the one time, so that the least delay is seen; it begins with a
-/// pause of the other, because what the model does not know of waits there still.
+/// At the end of each period of delays nothing is to wait in the network for the one time, so that
+/// the least delay is seen; it begins with a pause of the other, because what the model does not
+/// know of waits there still.
 const DRAIN: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_millis(10);
 /// So often a path on which nothing comes is measured by reports alone, while the tunnel is in use.
 const PROBE: Duration = Duration::from_millis(100);
 /// Sent packets that are remembered until they are reported.
 const REMEMBERED: usize = 1 << 14;
-/// So long after a packet without any report the other end is taken for one that sends none: twice [`LOST`].
+/// So long after a packet without any report the other end is taken for one that sends none: twice
+/// [`LOST`].
 const PATIENCE: Duration = Duration::from_secs(2);
 /// An end that has sent none for so many of ours gets one so often, in case that it learns to.
 const UNANSWERED: u32 = 256;
 const SELDOM: Duration = Duration::from_secs(1);
-/// As long as a path was never full, so many packets and as many again as were reported may be unreported, as in slow start (RFC 6928).
+/// As long as a path was never full, so many packets and as many again as were reported may be
+/// unreported, as in slow start (RFC 6928).
 const FIRST: u64 = 10;
 /// Bytes of a full packet.
 const FULL: u64 = 1500;
-/// A packet of which no report has told for so many times the longest that reports have taken of late is taken for lost, but not before the second;
-/// the third while none has come.
+/// A packet of which no report has told for so many times the longest that reports have taken of
+/// late is taken for lost, but not before the second; the third while none has come.
 const LOST_AFTER: u64 = 4;
 const LOST_SOONEST: Duration = Duration::from_millis(250);
 const LOST: Duration = Duration::from_secs(1);
-/// So many packets more than what a path carries until its reports come may be unreported: neither comes like clockwork.
+/// So many packets more than what a path carries until its reports come may be unreported: neither
+/// comes like clockwork.
 const SPARE: u64 = 8;
 /// Bytes of the headers around each packet: IPv4, UDP, GRE with a number.
 const HEADERS: u64 = 36;
@@ -74,11 +87,13 @@ const SLOWEST: u64 = 1000;
 pub struct PathEstimate {
     /// What it carries, headers of the tunnel included; none as long as it was never full.
     pub capacity: Option<Rate>,
-    /// How much longer its packets take than those of the fastest path, without queues; none as long as nothing was reported.
+    /// How much longer its packets take than those of the fastest path, without queues; none as
+    /// long as nothing was reported.
     pub behind: Option<Duration>,
     /// How long a packet waits that is sent now, here and in the network.
     pub queue: Duration,
-    /// Bytes that were sent and not reported, headers of the tunnel included, and the most of them; none as long as it was never full.
+    /// Bytes that were sent and not reported, headers of the tunnel included, and the most of them;
+    /// none as long as it was never full.
     pub in_flight: Bytes,
     /// See `in_flight`.
     pub most_in_flight: Option<Bytes>,
@@ -137,8 +152,8 @@ impl<T: Copy> Extreme<T> {
     }
 }
 
-/// What the last report said of the last packet: when it came, how many bytes had come then, how long it was, and what it took longer than the
-/// least.
+/// What the last report said of the last packet: when it came, how many bytes had come then, how
+/// long it was, and what it took longer than the least.
 #[derive(Copy, Clone, Debug)]
 struct Sample {
     arrived_us: u32,
@@ -148,7 +163,8 @@ struct Sample {
 }
 
 impl Sample {
-    /// It waited for others, if this is what the path carries. At less than that, its own bytes would explain more.
+    /// It waited for others, if this is what the path carries. At less than that, its own bytes
+    /// would explain more.
     fn stood(&self, rate: u64) -> bool {
         let own = service(self.bytes, Some(rate));
         self.queue_us >= (own + STANDING).as_micros() as i64
@@ -181,11 +197,13 @@ struct Path {
     unreported: u64,
     /// How long it took until a packet was reported, the longest.
     answer: Extreme<Duration>,
-    /// What follows from `rate` and `answer`, which only a report changes and each packet asks for: bytes that may be unreported (once it was
-    /// full: what it carries until reports come), and how long a packet may be.
+    /// What follows from `rate` and `answer`, which only a report changes and each packet asks for:
+    /// bytes that may be unreported (once it was full: what it carries until reports come), and how
+    /// long a packet may be.
     most: u64,
     patience: Duration,
-    /// When the last packet left that is known to have come, reports among them, and the last that is taken for lost.
+    /// When the last packet left that is known to have come, reports among them, and the last that
+    /// is taken for lost.
     came: Instant,
     expired: Option<Instant>,
     /// A packet is taken for lost, and nothing is known to have come that was sent after it.
@@ -222,7 +240,8 @@ pub struct Earliest {
 }
 
 impl Earliest {
-    /// By path a weight, as [`WeightedTurns::new`]: packets take turns by it as long as nothing is known of a path.
+    /// By path a weight, as [`WeightedTurns::new`]: packets take turns by it as long as nothing is
+    /// known of a path.
     pub fn new(weights: &[u32]) -> Option<Self> {
         let path = || Path {
             rate: Extreme::new(),
@@ -257,7 +276,8 @@ impl Earliest {
         self.turns.pick(0, &up);
     }
 
-    /// The other end sends no reports, so nothing is known: packets take turns by weight, and none waits.
+    /// The other end sends no reports, so nothing is known: packets take turns by weight, and none
+    /// waits.
     pub fn is_blind(&self, now: Instant) -> bool {
         self.unreported_since.is_some_and(|since| now.since(since) >= PATIENCE)
     }
@@ -267,7 +287,8 @@ impl Earliest {
         self.answered
     }
 
-    /// Forgets what is taken for lost by now; whether a path has become silent, or is so no more ([`Earliest::is_silent`]).
+    /// Forgets what is taken for lost by now; whether a path has become silent, or is so no more
+    /// ([`Earliest::is_silent`]).
     pub fn watch(&mut self, now: Instant) -> bool {
         let mut changed = false;
         for path in &mut self.paths {
@@ -354,7 +375,8 @@ impl Earliest {
         }
     }
 
-    /// Every path has so much to do that another packet would not arrive sooner for being taken now.
+    /// Every path has so much to do that another packet would not arrive sooner for being taken
+    /// now.
     pub fn is_full(&self, now: Instant, up: &[bool]) -> bool {
         let slowest = self.slowest(up);
         !self.is_blind(now)
@@ -438,7 +460,8 @@ impl Earliest {
             path.came = path.came.max(Instant::from_nanos(now.as_nanos().saturating_sub(age.as_nanos())));
             let delay = delay(sent_us, arrived_us);
             if path.clean_us == Some(sent_us) {
-                // Nothing was in its way: that is how long the path takes now, even if it took less before.
+                // Nothing was in its way: that is how long the path takes now, even if it took less
+                // before.
                 path.delay.restart(now, delay);
             } else {
                 path.delay.add(now, DELAY_PERIOD, delay, i64::min);
@@ -448,7 +471,8 @@ impl Earliest {
         let first = path.sent.front().map(|first| first.at);
         let Some(sent) = path.acknowledge(Seq::new(seq)) else { return };
         path.came = path.came.max(sent.at);
-        // The first of those that a report tells of has waited longest: a report comes for many. One that was lost has not waited for it.
+        // The first of those that a report tells of has waited longest: a report comes for many.
+        // One that was lost has not waited for it.
         let all_came = sent.count.wrapping_sub(path.reported.0) == report.packets.wrapping_sub(path.reported.1);
         let since = first.filter(|_| all_came).unwrap_or(sent.at);
         path.answer.add(now, DELAY_PERIOD, now.since(since), Duration::max);
@@ -508,8 +532,8 @@ impl Path {
         self.free_at.since(now) + service(self.waiting, self.rate.get())
     }
 
-    /// It has as much to do as there is time until the slowest one is worth waiting for, or has not reported what it got. `wait`: see
-    /// [`Path::wait`].
+    /// It has as much to do as there is time until the slowest one is worth waiting for, or has not
+    /// reported what it got. `wait`: see [`Path::wait`].
     fn is_full(&self, wait: Duration, slowest: i64) -> bool {
         if self.is_unmeasured() {
             return self.sent.len() as u64 + self.waiting / FULL >= self.allowed;
@@ -521,7 +545,8 @@ impl Path {
         wait > QUEUE + Duration::from_micros(head_start as u64)
     }
 
-    /// When a packet that is taken now arrives, and waits for so long before, microseconds against an instant that is the same for all paths.
+    /// When a packet that is taken now arrives, and waits for so long before, microseconds against
+    /// an instant that is the same for all paths.
     fn arrival(&self, wait: Duration, len: Bytes) -> i64 {
         let wait = wait + service(len.get() + HEADERS, self.rate.get());
         self.base().unwrap_or(0) + wait.as_micros() as i64

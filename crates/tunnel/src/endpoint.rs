@@ -1,4 +1,5 @@
-//! One end of a tunnel: what comes from the host leaves on a path with a number, and what comes from the network is put in order for the host.
+//! One end of a tunnel: what comes from the host leaves on a path with a number, and what comes
+//! from the network is put in order for the host.
 
 use crate::distribution::{Distribution, FlowHash, WeightedTurns};
 use crate::earliest::{Earliest, PathEstimate, Report};
@@ -18,8 +19,9 @@ pub enum Spreading {
     },
     /// Flow by flow, by weight.
     Flows,
-    /// Each packet on the path on which it arrives first, and no path gets more than it carries: see [`Earliest`]. Packets need numbers, and both
-    /// ends send reports, which MPT does not know: [`ReorderConfig::Off`] and [`ReorderConfig::Mpt`] are refused beside it.
+    /// Each packet on the path on which it arrives first, and no path gets more than it carries:
+    /// see [`Earliest`]. Packets need numbers, and both ends send reports, which MPT does not know:
+    /// [`ReorderConfig::Off`] and [`ReorderConfig::Mpt`] are refused beside it.
     Earliest,
 }
 
@@ -30,11 +32,13 @@ pub struct EndpointConfig {
     pub weights: Vec<u32>,
     /// See [`Spreading`].
     pub spreading: Spreading,
-    /// What the receiver does about the order. Packets carry numbers unless it is [`ReorderConfig::Off`].
+    /// What the receiver does about the order. Packets carry numbers unless it is
+    /// [`ReorderConfig::Off`].
     pub reorder: ReorderConfig,
     /// See [`KeepaliveConfig`].
     pub keepalive: KeepaliveConfig,
-    /// How the tunnel's MTU is found; none: it is given. MPT does not answer probes: [`ReorderConfig::Mpt`] is refused beside it.
+    /// How the tunnel's MTU is found; none: it is given. MPT does not answer probes:
+    /// [`ReorderConfig::Mpt`] is refused beside it.
     pub mtu: Option<MtuConfig>,
 }
 
@@ -71,8 +75,8 @@ counters! {
 
 /// One end of a tunnel, of packets of type `P`.
 ///
-/// After any `handle_*`, ask [`Endpoint::poll_transmit`] and [`Endpoint::poll_deliver`] until they return `None`, then
-/// [`Endpoint::poll_timeout`].
+/// After any `handle_*`, ask [`Endpoint::poll_transmit`] and [`Endpoint::poll_deliver`] until they
+/// return `None`, then [`Endpoint::poll_timeout`].
 #[derive(Debug)]
 pub struct Endpoint<P> {
     spreader: Spreader,
@@ -81,8 +85,9 @@ pub struct Endpoint<P> {
     reorder: Reorder<P>,
     keepalive: Keepalive,
     up: Vec<bool>,
-    /// The paths that packets may take: those that are up, carry the tunnel's least MTU and are not silent ([`Earliest::is_silent`]); if none is so,
-    /// those that are wide, and then those that are up.
+    /// The paths that packets may take: those that are up, carry the tunnel's least MTU and are not
+    /// silent ([`Earliest::is_silent`]); if none is so, those that are wide, and then those that
+    /// are up.
     usable: Vec<bool>,
     mtus: Option<PathMtus>,
     least_mtu: Bytes,
@@ -147,8 +152,8 @@ impl<P> Endpoint<P> {
         })
     }
 
-    /// Both ends have sent so many packets before this run: the next one has this number and the turn behind theirs. To be called before
-    /// anything else.
+    /// Both ends have sent so many packets before this run: the next one has this number and the
+    /// turn behind theirs. To be called before anything else.
     pub fn begin_after(&mut self, packets: u32) {
         debug_assert!(self.paths.iter().all(|path| *path == PathCounters::default()), "nothing has passed the tunnel yet");
         for _ in 0..packets {
@@ -163,8 +168,8 @@ impl<P> Endpoint<P> {
         self.reorder.begin_at(first);
     }
 
-    /// A packet of the host is to go through the tunnel; `flow_hash`: equal for packets of one flow. False if it is dropped, because all paths are
-    /// down. Ask [`Endpoint::is_full`] before.
+    /// A packet of the host is to go through the tunnel; `flow_hash`: equal for packets of one
+    /// flow. False if it is dropped, because all paths are down. Ask [`Endpoint::is_full`] before.
     pub fn handle_inner(&mut self, now: Instant, flow_hash: u32, len: Bytes, packet: P) -> bool {
         self.watch(now);
         let path = match &mut self.spreader {
@@ -195,8 +200,8 @@ impl<P> Endpoint<P> {
         self.to_send.push_back((path, Message::Data { seq, packet }));
     }
 
-    /// Nothing is gained by taking another packet of the host now: leave it in the device, until [`Endpoint::poll_timeout`]. Never but with
-    /// [`Spreading::Earliest`].
+    /// Nothing is gained by taking another packet of the host now: leave it in the device, until
+    /// [`Endpoint::poll_timeout`]. Never but with [`Spreading::Earliest`].
     pub fn is_full(&mut self, now: Instant) -> bool {
         if let Spreader::Earliest(earliest) = &self.spreader {
             self.full = earliest.is_full(now, &self.usable);
@@ -204,7 +209,8 @@ impl<P> Endpoint<P> {
         self.full
     }
 
-    /// The longest packet of the host that every path passes that packets may take; none unless it is searched for ([`EndpointConfig::mtu`]).
+    /// The longest packet of the host that every path passes that packets may take; none unless it
+    /// is searched for ([`EndpointConfig::mtu`]).
     pub fn mtu(&self) -> Option<Bytes> {
         let mtus = self.mtus.as_ref()?;
         let usable = self.usable.iter().enumerate().filter(|&(_, &usable)| usable);
@@ -214,13 +220,15 @@ impl<P> Endpoint<P> {
         Some(carried.max(self.least_mtu))
     }
 
-    /// The longest packet that a path passes, with all headers, as far as it is known; none unless it is searched for. The second says whether
-    /// the other end answers probes on the path: otherwise it is a guess.
+    /// The longest packet that a path passes, with all headers, as far as it is known; none unless
+    /// it is searched for. The second says whether the other end answers probes on the path:
+    /// otherwise it is a guess.
     pub fn path_mtu(&self, path: PathId) -> Option<(Bytes, bool)> {
         self.mtus.as_ref().map(|mtus| (mtus.mtu(path), mtus.is_answered(path)))
     }
 
-    /// The kernel has refused to send a probe, because it is longer than the path's own interface takes.
+    /// The kernel has refused to send a probe, because it is longer than the path's own interface
+    /// takes.
     pub fn handle_refused_probe(&mut self, now: Instant, path: PathId, probe: &Probe) {
         if let Some(mtus) = &mut self.mtus {
             mtus.handle_refused(now, path, probe);
@@ -228,15 +236,16 @@ impl<P> Endpoint<P> {
         }
     }
 
-    /// A router says that the path passes `mtu` bytes. It may be forged, so it is no more than a hint.
+    /// A router says that the path passes `mtu` bytes. It may be forged, so it is no more than a
+    /// hint.
     pub fn handle_mtu_hint(&mut self, path: PathId, mtu: Bytes) {
         if let Some(mtus) = &mut self.mtus {
             mtus.handle_hint(path, mtu);
         }
     }
 
-    /// Whether the other end sends the reports that [`Spreading::Earliest`] needs; without them packets take turns by weight. None with another
-    /// distribution.
+    /// Whether the other end sends the reports that [`Spreading::Earliest`] needs; without them
+    /// packets take turns by weight. None with another distribution.
     pub fn is_reported(&self) -> Option<bool> {
         match &self.spreader {
             Spreader::Earliest(earliest) => Some(earliest.is_answered()),
@@ -273,7 +282,8 @@ impl<P> Endpoint<P> {
         }
     }
 
-    /// A report, where both ends need them; a keepalive to an end that has sent none yet, because it may know keepalives alone.
+    /// A report, where both ends need them; a keepalive to an end that has sent none yet, because
+    /// it may know keepalives alone.
     fn sign_of_life(&mut self, now: Instant, path: PathId) {
         let answered = matches!(&self.spreader, Spreader::Earliest(earliest) if earliest.is_answered());
         // First, so that nothing is in the way of the report.
@@ -290,7 +300,8 @@ impl<P> Endpoint<P> {
         self.to_send.push_back((path, Message::Report(earliest.report(now, path))));
     }
 
-    /// A message of the peer has come on a path. On a path that does not exist it is ignored: who knows the addresses has found the path.
+    /// A message of the peer has come on a path. On a path that does not exist it is ignored: who
+    /// knows the addresses has found the path.
     pub fn handle_outer(&mut self, now: Instant, path: PathId, len: Bytes, message: Message<P>) {
         self.handle_arrived(now, now, path, len, message);
     }
@@ -456,7 +467,8 @@ impl<P> Endpoint<P> {
         self.poll_send_timeout().min(self.poll_receive_timeout())
     }
 
-    /// The part of [`Endpoint::poll_timeout`] that whoever sends packets waits for: when one that waits for its path may go.
+    /// The part of [`Endpoint::poll_timeout`] that whoever sends packets waits for: when one that
+    /// waits for its path may go.
     pub fn poll_send_timeout(&self) -> Instant {
         let Spreader::Earliest(earliest) = &self.spreader else { return Instant::NEVER };
         let waits = |&path: &PathId| {
@@ -467,7 +479,8 @@ impl<P> Endpoint<P> {
         self.live().filter(waits).map(due).min().unwrap_or(Instant::NEVER)
     }
 
-    /// The other part, for whoever receives: signs of life, and packets that have waited long enough for earlier ones.
+    /// The other part, for whoever receives: signs of life, and packets that have waited long
+    /// enough for earlier ones.
     pub fn poll_receive_timeout(&self) -> Instant {
         let mtus = self.mtus.as_ref().map_or(Instant::NEVER, PathMtus::poll_timeout);
         let due = self.keepalive.poll_timeout().min(self.reorder.poll_timeout()).min(mtus);
@@ -494,7 +507,8 @@ impl<P> Endpoint<P> {
         self.unsent
     }
 
-    /// Packets that were dropped because they had a number where both ends agreed on none, or none where they agreed on one.
+    /// Packets that were dropped because they had a number where both ends agreed on none, or none
+    /// where they agreed on one.
     pub fn malformed_packets(&self) -> u64 {
         self.malformed
     }
@@ -520,7 +534,8 @@ mod tests {
         Instant::ZERO + Duration::from_millis(n)
     }
 
-    /// Two ends, joined by paths that take so many milliseconds; none: what is sent on the path is lost.
+    /// Two ends, joined by paths that take so many milliseconds; none: what is sent on the path is
+    /// lost.
     struct Net {
         ends: [Endpoint<u32>; 2],
         delays: [Option<u64>; 2],
@@ -615,7 +630,8 @@ mod tests {
         let mut net = Net::new(&config(PROGRESS), [1, 1]);
         net.run(ms(10_000));
         net.delays[1] = None;
-        // The last keepalive came at 5.001 s, that of 10 s just before the cut at 10.001 s was in flight already.
+        // The last keepalive came at 5.001 s, that of 10 s just before the cut at 10.001 s was in
+        // flight already.
         net.run(ms(21_000));
         assert_eq!(net.ends[0].paths().map(|(up, _)| up).collect::<Vec<_>>(), [true, true]);
         net.run(ms(21_001));
@@ -656,7 +672,8 @@ mod tests {
             let came: std::collections::BTreeSet<u32> = net.delivered[1].iter().map(|&(packet, _)| packet).collect();
             let missing: Vec<u32> = (0..3500).filter(|packet| !came.contains(packet)).collect();
             assert!(missing.iter().all(|packet| (1979..3200).contains(packet)), "{spreading:?}: {missing:?}");
-            // What it lost: half of all until a quarter of a second after its last packet; more where it has longer pauses; `earliest` did not use it.
+            // What it lost: half of all until a quarter of a second after its last packet; more
+            // where it has longer pauses; `earliest` did not use it.
             let most = match spreading {
                 Spreading::Turns { batch: 1 } => 140,
                 Spreading::Turns { .. } => 560,

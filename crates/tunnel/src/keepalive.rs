@@ -1,4 +1,5 @@
-//! Which paths are alive: both ends send a keepalive on every path now and then, and a path on which nothing has come for long is down.
+//! Which paths are alive: both ends send a keepalive on every path now and then, and a path on
+//! which nothing has come for long is down.
 
 use crate::silence::Silence;
 use polypath_base::{Duration, Instant, PathId};
@@ -7,21 +8,24 @@ use std::collections::VecDeque;
 /// How often keepalives are sent, and how long silence may last.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct KeepaliveConfig {
-    /// Time between two keepalives on a path; above zero. By default 5 s, as the files of MPT's authors have it. [`KeepaliveConfig::NEVER`]: none
-    /// is sent.
+    /// Time between two keepalives on a path; above zero. By default 5 s, as the files of MPT's
+    /// authors have it. [`KeepaliveConfig::NEVER`]: none is sent.
     pub interval: Duration,
-    /// A path on which no keepalive has come for so long is down; not less than `interval`. By default 11 s, as there.
+    /// A path on which no keepalive has come for so long is down; not less than `interval`. By
+    /// default 11 s, as there.
     pub dead_time: Duration,
     /// Data count as signs of life too. MPT counts keepalives alone.
     pub data_count: bool,
-    /// A path on which nothing comes while much comes on others is down before the dead time, after a quarter of a second at the soonest. It is up
-    /// again with its next sign of life; until its dead time, keepalives are sent on it more often. MPT has nothing of the kind. Not without
+    /// A path on which nothing comes while much comes on others is down before the dead time, after
+    /// a quarter of a second at the soonest. It is up again with its next sign of life; until its
+    /// dead time, keepalives are sent on it more often. MPT has nothing of the kind. Not without
     /// keepalives.
     pub progress: bool,
 }
 
 impl KeepaliveConfig {
-    /// Longer than any tunnel lives: as interval and dead time it makes a tunnel without keepalives.
+    /// Longer than any tunnel lives: as interval and dead time it makes a tunnel without
+    /// keepalives.
     pub const NEVER: Duration = Duration::from_secs(100 * 365 * 86_400);
 }
 
@@ -42,15 +46,16 @@ pub struct Change {
 
 /// Sends keepalives and watches those of the peer.
 ///
-/// All paths are up at the start, so that the first packets need not wait for the peer's first keepalive; a dead one goes down after
-/// the dead time.
+/// All paths are up at the start, so that the first packets need not wait for the peer's first
+/// keepalive; a dead one goes down after the dead time.
 #[derive(Clone, Debug)]
 pub struct Keepalive {
     config: KeepaliveConfig,
     paths: Vec<Path>,
     /// When the next keepalives are due; all paths send at one time.
     due: Instant,
-    /// When the next ones are due on paths that were left before their dead time; never: there are none.
+    /// When the next ones are due on paths that were left before their dead time; never: there are
+    /// none.
     sooner: Instant,
     /// What [`Keepalive::poll_timeout`] answers: it is asked for each packet, and changes seldom.
     timeout: Instant,
@@ -70,7 +75,8 @@ struct Path {
 const SOONER: Duration = Duration::from_millis(250);
 
 impl Keepalive {
-    /// Of so many paths, from `now` on; none if the configuration makes no sense (see [`KeepaliveConfig`]).
+    /// Of so many paths, from `now` on; none if the configuration makes no sense (see
+    /// [`KeepaliveConfig`]).
     pub fn new(now: Instant, paths: usize, config: KeepaliveConfig) -> Option<Self> {
         if config.interval == Duration::ZERO || config.dead_time < config.interval {
             return None;
@@ -99,7 +105,8 @@ impl Keepalive {
         }
     }
 
-    /// The same, or whatever else comes on each path while it is used: by it the others are judged ([`KeepaliveConfig::progress`]).
+    /// The same, or whatever else comes on each path while it is used: by it the others are judged
+    /// ([`KeepaliveConfig::progress`]).
     pub fn handle_progress(&mut self, now: Instant, path: PathId) {
         if !self.config.progress || self.config.interval == KeepaliveConfig::NEVER {
             return;

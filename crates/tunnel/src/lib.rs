@@ -1,9 +1,10 @@
-//! A multipath GRE-in-UDP tunnel without sockets: which path a packet takes, which number it gets, and in what order the far end gives
-//! packets on.
+//! A multipath GRE-in-UDP tunnel without sockets: which path a packet takes, which number it gets,
+//! and in what order the far end gives packets on.
 //!
-//! Nothing here knows what a packet is: the simulator passes its packets through, the daemon buffers of bytes. Time comes in as an argument.
-//! A part is asked with `handle_*` and answers through `poll_*`: after any `handle_*`, ask every `poll_*` until it returns `None`, then ask
-//! for its next timeout.
+//! Nothing here knows what a packet is: the simulator passes its packets through, the daemon
+//! buffers of bytes. Time comes in as an argument. A part is asked with `handle_*` and answers
+//! through `poll_*`: after any `handle_*`, ask every `poll_*` until it returns `None`, then ask for
+//! its next timeout.
 //!
 //! Start at `endpoint`, one end, which has the others: `distribution` chooses a path (`earliest` by
 //! when packets arrive), `reorder` gives on in order, `keepalive` and `silence` say which paths are

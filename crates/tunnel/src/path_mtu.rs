@@ -1,11 +1,15 @@
-//! Searches for the longest packet that each path passes, and watches that it still does (RFC 8899, with the search of `polypath_pmtu`).
+//! Searches for the longest packet that each path passes, and watches that it still does (RFC 8899,
+//! with the search of `polypath_pmtu`).
 //!
-//! Probes leave in rounds: one as short as can be, one as long as what is in use, and the sizes that the search wants to know about. The other end
-//! answers each. What has not been answered in time is too long if another probe of its round was answered; if none was, the path is dead or
-//! congested, and the round says nothing. A size in use that fails in [`MAX_PROBES`] rounds in a row is a black hole (RFC 8899 section 4.3):
-//! the search begins anew below it. No message of a router is needed, and one is no more than a hint of what to probe.
+//! Probes leave in rounds: one as short as can be, one as long as what is in use, and the sizes
+//! that the search wants to know about. The other end answers each. What has not been answered in
+//! time is too long if another probe of its round was answered; if none was, the path is dead or
+//! congested, and the round says nothing. A size in use that fails in [`MAX_PROBES`] rounds in a
+//! row is a black hole (RFC 8899 section 4.3): the search begins anew below it. No message of a
+//! router is needed, and one is no more than a hint of what to probe.
 //!
-//! An end that does not know probes gets the short one alone, every [`CONFIRM`], until it answers one.
+//! An end that does not know probes gets the short one alone, every [`CONFIRM`], until it answers
+//! one.
 
 use polypath_base::{Bytes, Duration, Instant, PathId};
 use polypath_pmtu::{Bounds, LossBurst, MtuSearch, Path, Policy, Search, Sysctls};
@@ -13,13 +17,15 @@ use std::collections::VecDeque;
 
 pub use polypath_wire::probe::Repr as Probe;
 
-/// Time between two rounds while nothing is looked for. A path that has become narrower is found out some round trips later.
+/// Time between two rounds while nothing is looked for. A path that has become narrower is found
+/// out some round trips later.
 const CONFIRM: Duration = Duration::from_secs(3);
 /// How long a round waits at least. An answer that comes later still counts.
 const LEAST_WAIT: Duration = Duration::from_millis(200);
 /// The same while no round trip is known.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
-/// Rounds in a row in which the size in use was lost; RFC 8899 section 5.1.2 has 3 probes, and here loss takes answers too.
+/// Rounds in a row in which the size in use was lost; RFC 8899 section 5.1.2 has 3 probes, and here
+/// loss takes answers too.
 const MAX_PROBES: u8 = 4;
 /// What nearly every path passes: the tunnel's packets have this length until a search has ended.
 const USUAL: Bytes = Bytes::new(1500);
@@ -31,7 +37,8 @@ const REMEMBERED: usize = 16;
 pub struct PathBounds {
     /// In front of each packet of the host, with the outer IP header.
     pub headers: Bytes,
-    /// Every path of its IP version passes so much: [`polypath_pmtu::LEAST_MTU`] or [`polypath_pmtu::LEAST_MTU_IPV6`].
+    /// Every path of its IP version passes so much: [`polypath_pmtu::LEAST_MTU`] or
+    /// [`polypath_pmtu::LEAST_MTU_IPV6`].
     pub floor: Bytes,
     /// Longer packets are not tried: the MTU of the path's own interface, or what no path exceeds.
     pub ceiling: Bytes,
@@ -42,14 +49,15 @@ pub struct PathBounds {
 pub struct MtuConfig {
     /// As many as the tunnel has.
     pub paths: Vec<PathBounds>,
-    /// The tunnel's MTU is not below this, 1280 for IPv6 inside (RFC 8200 section 5): a path that does not carry as much is left alone.
+    /// The tunnel's MTU is not below this, 1280 for IPv6 inside (RFC 8200 section 5): a path that
+    /// does not carry as much is left alone.
     pub least: Bytes,
 }
 
 /// See the module.
 ///
-/// After [`PathMtus::handle_probe`] and [`PathMtus::handle_timeout`], ask [`PathMtus::poll_transmit`] until it returns `None`, then
-/// [`PathMtus::poll_timeout`].
+/// After [`PathMtus::handle_probe`] and [`PathMtus::handle_timeout`], ask
+/// [`PathMtus::poll_transmit`] until it returns `None`, then [`PathMtus::poll_timeout`].
 #[derive(Debug)]
 pub struct PathMtus {
     paths: Vec<Searched>,
@@ -61,7 +69,8 @@ pub struct PathMtus {
 struct Searched {
     path: Path,
     search: Search,
-    /// Probes whose answers still mean something, the oldest first; those of the round that is out at the end.
+    /// Probes whose answers still mean something, the oldest first; those of the round that is out
+    /// at the end.
     sent: VecDeque<Sent>,
     /// How many of them are of that round; 0: none is out.
     out: usize,
@@ -122,7 +131,8 @@ impl PathMtus {
         self.paths[usize::from(path.0)].answered
     }
 
-    /// A probe or an answer has come on a path; the answer to a probe is what [`PathMtus::poll_transmit`] gives next.
+    /// A probe or an answer has come on a path; the answer to a probe is what
+    /// [`PathMtus::poll_transmit`] gives next.
     pub fn handle_probe(&mut self, now: Instant, path: PathId, probe: Probe) {
         if !probe.is_answer {
             self.to_send.push_back((path, Probe { is_answer: true, ..probe }));
@@ -147,7 +157,8 @@ impl PathMtus {
         self.go_on(now, path);
     }
 
-    /// A message about one of the tunnel's packets says that the path passes `mtu` bytes. It may be forged.
+    /// A message about one of the tunnel's packets says that the path passes `mtu` bytes. It may be
+    /// forged.
     pub fn handle_hint(&mut self, path: PathId, mtu: Bytes) {
         if let Some(searched) = self.paths.get_mut(usize::from(path.0)).filter(|searched| searched.answered) {
             // A message about less than the floor is none that a router of this IP version sends.

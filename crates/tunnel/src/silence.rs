@@ -1,20 +1,24 @@
-//! A path that falls silent while others go on: it is known long before the dead time, by how the path was used until then.
+//! A path that falls silent while others go on: it is known long before the dead time, by how the
+//! path was used until then.
 //!
-//! Of each path it is learnt how many packets of the peer other paths bring between two of its own, and how long that takes. Where they bring
-//! many times as many, in many times that time, the path carries nothing any more. A path that brought little is never judged, and a stall is
-//! no more than that: what comes on the path next has it back.
+//! Of each path it is learnt how many packets of the peer other paths bring between two of its own,
+//! and how long that takes. Where they bring many times as many, in many times that time, the path
+//! carries nothing any more. A path that brought little is never judged, and a stall is no more
+//! than that: what comes on the path next has it back.
 
 use polypath_base::{Duration, Instant};
 
 /// A path of which fewer pauses have been seen is not judged.
 const ENOUGH: u32 = 16;
-/// A path is silent after so many times the packets that others bring in its usual pauses, and these.
+/// A path is silent after so many times the packets that others bring in its usual pauses, and
+/// these.
 const TIMES: u32 = 8;
 const PACKETS: u32 = 16;
 /// The same of the time; it is never shorter than this: a radio link's stall is no death.
 const TIMES_LONGER: u64 = 4;
 const LEAST: Duration = Duration::from_millis(250);
-/// A pause in which others bring fewer packets says nothing of how long pauses are: the peer had little to send.
+/// A pause in which others bring fewer packets says nothing of how long pauses are: the peer had
+/// little to send.
 const TELLING: u32 = 8;
 /// The longest pauses are those of this time and of the one of the same length before it.
 const PERIOD: Duration = Duration::from_secs(5);
@@ -78,7 +82,8 @@ mod tests {
         Instant::ZERO + Duration::from_millis(n)
     }
 
-    /// Of packets that come once a millisecond, every `share`th on this path, until `end`; then on others alone: when it is silent.
+    /// Of packets that come once a millisecond, every `share`th on this path, until `end`; then on
+    /// others alone: when it is silent.
     fn silent_after(share: u64, end: u64) -> Option<u64> {
         let mut silence = Silence::new(ms(0));
         for at in 0..end + 30_000 {
@@ -115,7 +120,8 @@ mod tests {
     fn a_pause_of_the_peer_is_none_of_the_path() {
         let mut silence = Silence::new(ms(0));
         for second in 0..100 {
-            // A packet a second, by turns: each path pauses for two, but few packets come meanwhile.
+            // A packet a second, by turns: each path pauses for two, but few packets come
+            // meanwhile.
             if second % 2 == 0 {
                 silence.on_own(ms(1000 * second));
             } else {

@@ -1,5 +1,5 @@
-//! Two ends whose packets take the path on which they arrive first, joined by paths with a rate, a delay and a queue: how much the paths carry,
-//! what waits in them, and in what order packets come.
+//! Two ends whose packets take the path on which they arrive first, joined by paths with a rate, a
+//! delay and a queue: how much the paths carry, what waits in them, and in what order packets come.
 
 use polypath_base::{Bytes, Duration, Instant, PathId, Rate};
 use polypath_tunnel::{Endpoint, EndpointConfig, KeepaliveConfig, Message, ReorderConfig, Spreading};
@@ -94,7 +94,8 @@ impl Net {
         }
     }
 
-    /// A path carries nothing in either direction from now on, and what is in flight on it is lost; or it carries all again.
+    /// A path carries nothing in either direction from now on, and what is in flight on it is lost;
+    /// or it carries all again.
     fn cut(&mut self, number: usize, dead: bool) {
         for paths in &mut self.paths {
             paths[number].loses = u32::from(dead);
@@ -178,7 +179,8 @@ impl Net {
         self.paths[0].iter_mut().map(|path| std::mem::take(&mut path.bytes)).collect()
     }
 
-    /// The share of packets that were overtaken by more than 10 later ones, of those that came since this place in the list.
+    /// The share of packets that were overtaken by more than 10 later ones, of those that came
+    /// since this place in the list.
     fn disorder(&self, from: usize) -> f64 {
         let came = &self.came[from..];
         let (mut greatest, mut overtaken) = (0, 0);
@@ -232,7 +234,8 @@ fn paths_of_any_rates_are_full_whatever_the_weights_say() {
         for delays in [[20, 15], [15, 20], [20, 20], [80, 15], [20, 80]] {
             let mut net = Net::new(&[0, 1].map(|path| Path::new(rates[path], ms(delays[path]))));
             net.run(SECOND * 2, None);
-            // Slow start sends little too much: the first window of 10 packets, or some milliseconds.
+            // Slow start sends little too much: the first window of 10 packets, or some
+            // milliseconds.
             for (path, rate) in net.paths[0].iter().zip(rates) {
                 let most = ms(15) + Rate::from_bits_per_sec(rate * 1_000_000).time_for(Bytes::new(12 * 1500));
                 assert!(path.longest_queue < most, "{rates:?}, {delays:?}: {path:?}");
@@ -325,7 +328,8 @@ fn a_path_that_dies_under_load_loses_no_more_than_was_in_flight_on_it() {
         assert!(in_network >= mbps * delay * 1000 / 12_000 - 1, "the path was full: {in_network}");
         net.run(ms(700), None);
         assert_eq!(net.up(), [false, true], "{mbps} Mbit/s, {delay} ms");
-        // What is unreported: a round trip, 5 ms of queue and a packet, and until a report is due, 32 packets or 10 ms, and 8 packets to spare.
+        // What is unreported: a round trip, 5 ms of queue and a packet, and until a report is due,
+        // 32 packets or 10 ms, and 8 packets to spare.
         let report = (32 * 12_000 / mbps).max(10_000);
         let in_flight = mbps * (2 * delay * 1000 + 5000 + report) / 12_000 + 1;
         assert!(net.lost[0] <= in_flight + 8 && net.lost[1] == 0, "{mbps} Mbit/s, {delay} ms: {:?} of {in_flight}", net.lost);
@@ -423,7 +427,8 @@ fn ends_that_get_no_reports_refuse() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// Whatever the paths are: once they are known none gets more than it carries, and together they carry nearly all that they can.
+    /// Whatever the paths are: once they are known none gets more than it carries, and together
+    /// they carry nearly all that they can.
     #[test]
     fn no_path_gets_more_than_its_capacity(given in prop::collection::vec((5_u64..100, 0_u64..80), 2..4)) {
         let paths: Vec<_> = given.iter().map(|&(mbps, delay)| Path::new(mbps, ms(1 + delay))).collect();

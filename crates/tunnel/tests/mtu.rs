@@ -1,4 +1,5 @@
-//! Two ends that search for the MTU of their paths, joined by paths that drop what is too long for them, lose packets by chance, and lie.
+//! Two ends that search for the MTU of their paths, joined by paths that drop what is too long for
+//! them, lose packets by chance, and lie.
 
 use polypath_base::{Bytes, Duration, Instant, PathId};
 use polypath_tunnel::{Endpoint, EndpointConfig, KeepaliveConfig, Message, MtuConfig, PathBounds, ReorderConfig, Spreading};

@@ -17,10 +17,12 @@ use std::path::Path;
 use toml::Spanned;
 use zeroize::Zeroizing;
 
-/// What a path of 1500 bytes carries, less the headers in front, is the tunnel's MTU if the file names none.
+/// What a path of 1500 bytes carries, less the headers in front, is the tunnel's MTU if the file
+/// names none.
 const ETHERNET_MTU: u32 = 1500;
 const UDP_HEADER: u32 = 8;
-/// Every IPv4 network carries as much (RFC 791 section 3.2), every one of IPv6 more (RFC 8200 section 5).
+/// Every IPv4 network carries as much (RFC 791 section 3.2), every one of IPv6 more
+/// (RFC 8200 section 5).
 const LEAST_MTU: u32 = 576;
 const MOST_MTU: u32 = 65_000;
 /// The same of IPv6; a device with less has no IPv6 (RFC 8200 section 5).
@@ -33,7 +35,8 @@ pub(crate) const MOST_PATHS: usize = 64;
 /// Packets that wait in the device while the sending thread is kept from the processor.
 const DEVICE_QUEUE: u32 = 1000;
 const MOST_QUEUED: u32 = 1_000_000;
-/// What waits in a path's socket while a thread is kept from the processor: 14 MB, as fast tunnels have it.
+/// What waits in a path's socket while a thread is kept from the processor: 14 MB, as fast tunnels
+/// have it.
 const SEND_BUFFER: u32 = 14 << 20;
 /// Linux's own limits (SOCK_MIN_SNDBUF, and what SO_SNDBUFFORCE may double).
 const SEND_BUFFERS: std::ops::RangeInclusive<u32> = 4608..=(1 << 30);
@@ -49,14 +52,16 @@ pub struct Config {
     pub addresses: Vec<Prefix>,
     /// The other end's address in the tunnel, and ours of the same IP version.
     pub peer: (IpAddr, IpAddr),
-    /// Of the device, bytes; where it is searched for ([`EndpointConfig::mtu`]), of its first moment.
+    /// Of the device, bytes; where it is searched for ([`EndpointConfig::mtu`]), of its first
+    /// moment.
     pub mtu: u32,
     /// The MSS of SYNs that pass is lowered to what the MTU leaves.
     pub clamp_mss: bool,
     /// Packets that wait in the device at most.
     pub queue: u32,
-    /// The socket buffer of each path, bytes as the kernel counts them (`skb->truesize`): what waits there has not left the host's own
-    /// interface. While it is full, the sending thread waits.
+    /// The socket buffer of each path, bytes as the kernel counts them (`skb->truesize`): what
+    /// waits there has not left the host's own interface. While it is full, the sending thread
+    /// waits.
     pub send_buffer: u32,
     /// Packets that both ends have sent before they came up: the number and the turn of the first.
     pub packets_before: u32,
@@ -77,7 +82,8 @@ pub struct Config {
 }
 
 impl Config {
-    /// Bytes of the longest packet that the other end may send: where MTUs are searched for its paths may be wider than ours.
+    /// Bytes of the longest packet that the other end may send: where MTUs are searched for its
+    /// paths may be wider than ours.
     pub fn longest_inside(&self) -> u32 {
         if self.endpoint.mtu.is_some() { MOST_SEARCHED } else { self.mtu }
     }
@@ -219,12 +225,14 @@ pub fn text(file: &Path) -> Result<String, Error> {
     std::fs::read_to_string(file).map_err(|e| Error::caller(format!("{}: {e}", file.display())))
 }
 
-/// Reads a tunnel's file. `file` is its name for errors, and its stem is the tunnel's name if the text has none.
+/// Reads a tunnel's file. `file` is its name for errors, and its stem is the tunnel's name if the
+/// text has none.
 pub fn parse(file: &Path, text: &str) -> Result<Config, Error> {
     parse_with(file, text, &|name| read_secret(&beside(file, name)))
 }
 
-/// The same where the files of keys are not read here: `secret` gives the text of one, by its name in the file, or the sentence that says why not.
+/// The same where the files of keys are not read here: `secret` gives the text of one, by its name
+/// in the file, or the sentence that says why not.
 pub fn parse_with(file: &Path, text: &str, secret: &ReadSecret<'_>) -> Result<Config, Error> {
     let reader = Reader { file, text, secret };
     let parsed: File = toml::from_str(text).map_err(|error| reader.unreadable(&error))?;
@@ -239,7 +247,8 @@ pub fn beside(file: &Path, name: &str) -> std::path::PathBuf {
     file.parent().unwrap_or(Path::new("")).join(name)
 }
 
-/// The text of a file that only its owner may read and change, who is root or the user of this program. Otherwise what is to be done.
+/// The text of a file that only its owner may read and change, who is root or the user of this
+/// program. Otherwise what is to be done.
 pub fn read_secret(file: &Path) -> Result<Zeroizing<String>, String> {
     let shown = file.display();
     let mut text = Zeroizing::new(String::with_capacity(128));

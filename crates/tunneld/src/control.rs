@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 pub enum Reach {
     /// From the whole machine, by a file in [`FOLDER`].
     Machine,
-    /// From its network namespace alone, by a name that is no file: the tunnel of a run, which leaves nothing behind.
+    /// From its network namespace alone, by a name that is no file: the tunnel of a run, which
+    /// leaves nothing behind.
     Namespace,
 }
 
@@ -47,8 +48,9 @@ pub fn names() -> Vec<String> {
     names
 }
 
-/// Whether no daemon has this name. One that was killed a moment ago still has its socket, which takes connections until the kernel has closed
-/// all that the process held, and answers none: it is waited for.
+/// Whether no daemon has this name. One that was killed a moment ago still has its socket, which
+/// takes connections until the kernel has closed all that the process held, and answers none: it is
+/// waited for.
 #[expect(clippy::disallowed_methods, reason = "the start of a daemon, before anything runs: there is nothing else to do meanwhile")]
 fn is_free(name: &str) -> bool {
     for _ in 0..TRIES {
@@ -74,7 +76,8 @@ pub fn listen(name: &str, reach: Reach) -> Result<UnixListener, Error> {
     Ok(listener)
 }
 
-/// At a name that is no file: "polypath-tunnel-NAME". Linux keeps such names for each network namespace.
+/// At a name that is no file: "polypath-tunnel-NAME". Linux keeps such names for each network
+/// namespace.
 fn listen_by_name(name: &str) -> Result<UnixListener, Error> {
     let bound = SocketAddr::from_abstract_name(format!("polypath-tunnel-{name}")).and_then(|at| UnixListener::bind_addr(&at));
     bound.map_err(|e| Error::caller(format!("the tunnel {name} is up already in this network namespace: {e}")))
@@ -95,8 +98,9 @@ fn listen_by_file(name: &str) -> Result<UnixListener, Error> {
     bind_private(&file).map_err(failed)
 }
 
-/// Takes one request and answers it with what `reply` makes of its command. Who asks and does not speak is not waited for. Root and `owner` may ask: a
-/// socket that is no file has no mode that would keep others out.
+/// Takes one request and answers it with what `reply` makes of its command. Who asks and does not
+/// speak is not waited for. Root and `owner` may ask: a socket that is no file has no mode that
+/// would keep others out.
 pub fn answer(listener: &UnixListener, owner: u32, mut reply: impl FnMut(&str) -> String) {
     while let Ok((mut stream, _)) = listener.accept() {
         let short = Some(std::time::Duration::from_millis(200));

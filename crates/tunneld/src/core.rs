@@ -1,4 +1,5 @@
-//! What the threads share: the tunnel's state behind one lock, taken once for many packets, and the sockets.
+//! What the threads share: the tunnel's state behind one lock, taken once for many packets, and the
+//! sockets.
 
 use crate::config::Config;
 use crate::encapsulation::Refused;
@@ -11,7 +12,8 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What has come and waits while the receiving thread is kept from the processor, bytes: as fast tunnels have it.
+/// What has come and waits while the receiving thread is kept from the processor, bytes: as fast
+/// tunnels have it.
 const RECEIVE_BUFFER: u32 = 14 << 20;
 /// Source ports over which flows are spread (RFC 8086 section 3.2.1): a socket each.
 const ENTROPY_PORTS: usize = 16;
@@ -22,7 +24,8 @@ pub(crate) const TOO_LONG: i32 = 90;
 /// A packet on its way through the tunnel's state.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Packet {
-    /// The number of one that is to be sent, in the list of the sending thread: where none waits for its path.
+    /// The number of one that is to be sent, in the list of the sending thread: where none waits
+    /// for its path.
     Outgoing(u32),
     /// One that is to be sent, with room for its header, and the hash of its flow.
     Held(Vec<u8>, u32),
@@ -64,7 +67,8 @@ pub(crate) struct State {
     pub(crate) sender_due: Instant,
     pub(crate) refused: Refused,
     pub(crate) counters: DaemonCounters,
-    /// By path where the other end is: as the file says, or, with encryption, where it was heard last.
+    /// By path where the other end is: as the file says, or, with encryption, where it was heard
+    /// last.
     pub(crate) remotes: Vec<SocketAddr>,
     /// What to encrypt with; none without encryption, and until the other end has answered.
     pub(crate) session: Option<Arc<Session>>,
@@ -99,7 +103,8 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    /// Opens the sockets of a tunnel whose device is there. What the machine lacks is told to `log`.
+    /// Opens the sockets of a tunnel whose device is there. What the machine lacks is told to
+    /// `log`.
     pub(crate) fn open(config: Config, tun: Tun, log: &dyn Fn(&str)) -> Result<Self, Error> {
         let clock = Clock::start_with_suspend();
         let mut endpoint = Endpoint::new(clock.now(), &config.endpoint)
@@ -144,8 +149,8 @@ impl Core {
 }
 
 impl State {
-    /// Takes what the endpoint sends: packets stay here for the sending thread, so that each path's keep their order, and signs of life are
-    /// whoever's asks.
+    /// Takes what the endpoint sends: packets stay here for the sending thread, so that each path's
+    /// keep their order, and signs of life are whoever's asks.
     pub(crate) fn poll_transmit(&mut self, signs: &mut Vec<(PathId, Sign)>) {
         while let Some((path, message)) = self.endpoint.poll_transmit() {
             match message {

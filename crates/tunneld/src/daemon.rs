@@ -1,4 +1,5 @@
-//! A daemon's life: make the device and the sockets, carry packets, end; SIGHUP has it read its file again.
+//! A daemon's life: make the device and the sockets, carry packets, end; SIGHUP has it read its
+//! file again.
 
 use crate::config::{self, Config};
 use crate::core::Core;
@@ -26,8 +27,8 @@ pub fn read(file: &Path) -> Result<Config, Error> {
     config::parse(file, &config::text(file)?)
 }
 
-/// Carries the tunnel of a file until SIGTERM, SIGINT or `down`. `ready` is called once it is up. To be called where no other threads run,
-/// which would get the signals.
+/// Carries the tunnel of a file until SIGTERM, SIGINT or `down`. `ready` is called once it is up.
+/// To be called where no other threads run, which would get the signals.
 pub fn run(file: &Path, reach: control::Reach, log: &(dyn Fn(&str) + Sync), ready: impl FnOnce(&Config)) -> Result<(), Error> {
     let mut config = read(file)?;
     let signals = Signals::hold()?;
@@ -42,7 +43,8 @@ pub fn run(file: &Path, reach: control::Reach, log: &(dyn Fn(&str) + Sync), read
         loop {
             let core = Core::open(config.clone(), tun, log)?;
             if let Some(ready) = ready.take() {
-                // The device and the sockets are there; a file that is read again may need CAP_NET_ADMIN for others.
+                // The device and the sockets are there; a file that is read again may need
+                // CAP_NET_ADMIN for others.
                 rights = rights::give_up(log)?;
                 ready(&config);
             }
@@ -92,7 +94,8 @@ fn renewed(tun: Tun, file: File, old: &Config, new: &Config) -> Result<Tun, Erro
     Ok(tun)
 }
 
-/// Carries packets until somebody says otherwise. A thread that fails ends the tunnel, with its reason.
+/// Carries packets until somebody says otherwise. A thread that fails ends the tunnel, with its
+/// reason.
 fn carry(core: &Core, signals: &Signals, asked: Asked<'_>, log: &(dyn Fn(&str) + Sync)) -> Result<Stopped, Error> {
     // One byte, never read: all threads see it.
     let (stop, mut stopper) = UnixStream::pair().map_err(|e| Error::machine(format!("making a pair of sockets: {e}")))?;
@@ -133,7 +136,8 @@ impl Drop for ExitNotifier<'_> {
     }
 }
 
-/// Where `status` and `down` come in, who else than root may say that, and what `status` says of the daemon's rights.
+/// Where `status` and `down` come in, who else than root may say that, and what `status` says of
+/// the daemon's rights.
 type Asked<'a> = (&'a UnixListener, u32, &'a Rights);
 
 fn supervise(core: &Core, signals: &Signals, (listener, owner, rights): Asked<'_>, ended: &UnixStream) -> Stopped {

@@ -1,7 +1,8 @@
 //! What stands between UDP and the packets of the host: a GRE header, as MPT or as RFC 8086 has it.
 //!
-//! Whatever has come from the network is read here and nowhere else. Nothing of it can panic, and what is not the peer's is refused with
-//! the reason. What stands here is the plain datagram: [`crate::encryption`] has decrypted it before, if the tunnel is encrypted.
+//! Whatever has come from the network is read here and nowhere else. Nothing of it can panic, and
+//! what is not the peer's is refused with the reason. What stands here is the plain datagram:
+//! [`crate::encryption`] has decrypted it before, if the tunnel is encrypted.
 
 use polypath_base::{Seq, counters};
 use polypath_tunnel::{Probe, Report};
@@ -113,7 +114,8 @@ impl Encapsulation {
         gre::Repr { protocol, checksum: false, key: self.key, sequence, payload_len: 0 }
     }
 
-    /// Writes the header of a packet that begins with the byte `first`, into [`Encapsulation::header_len`] bytes.
+    /// Writes the header of a packet that begins with the byte `first`, into
+    /// [`Encapsulation::header_len`] bytes.
     pub fn emit(&self, seq: Option<Seq>, first: u8, into: &mut [u8]) {
         let protocol = if first >> 4 == 6 { gre::IPV6 } else { gre::IPV4 };
         // The buffer has the header's length: `seq` is there if packets are numbered.
@@ -121,7 +123,8 @@ impl Encapsulation {
         debug_assert!(written.is_ok(), "the header has its place");
     }
 
-    /// A keepalive, from and to these addresses of one IP version in the tunnel. It never has a number.
+    /// A keepalive, from and to these addresses of one IP version in the tunnel. It never has a
+    /// number.
     pub fn keepalive(&self, source: IpAddr, destination: IpAddr) -> Vec<u8> {
         let message = mpt::Repr { source, destination };
         let protocol = if source.is_ipv6() { gre::IPV6 } else { gre::IPV4 };
@@ -133,7 +136,8 @@ impl Encapsulation {
         self.unnumbered(gre::IPV4, report.buffer_len(), |into| report.emit(into))
     }
 
-    /// A probe or the answer to one, in a datagram of `length` bytes, or as short as can be if that is longer. It never has a number.
+    /// A probe or the answer to one, in a datagram of `length` bytes, or as short as can be if that
+    /// is longer. It never has a number.
     pub fn probe(&self, probe: &Probe, length: usize) -> Vec<u8> {
         let filled = length.saturating_sub(self.header(gre::IPV4, None).header_len());
         self.unnumbered(gre::IPV4, filled.max(probe.buffer_len()), |into| probe.emit(into))
@@ -170,7 +174,8 @@ impl Encapsulation {
             let message = mpt::Packet::new_checked(payload).and_then(|message| mpt::Repr::parse(&message));
             return message.map(|_| Content::Keepalive).map_err(|_| Refusal::Malformed);
         }
-        // The shortest header of the version that the packet has. The protocol field follows the tunnel's version in MPT, not the packet's.
+        // The shortest header of the version that the packet has. The protocol field follows the
+        // tunnel's version in MPT, not the packet's.
         let least = match payload.first().map(|first| first >> 4) {
             Some(4) => 20,
             Some(6) => 40,

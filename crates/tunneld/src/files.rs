@@ -1,5 +1,7 @@
-//! What a daemon that has given up root's rights still needs of them: its file and its keys read again, a new TUN device's file opened, and its socket
-//! removed at the end. A second process does that, which knows no more of the network than what its files say and takes two words from the daemon.
+//! What a daemon that has given up root's rights still needs of them: its file and its keys read
+//! again, a new TUN device's file opened, and its socket removed at the end. A second process does
+//! that, which knows no more of the network than what its files say and takes two words from the
+//! daemon.
 
 use crate::config::{self, Config, beside, read_secret};
 use polypath_base::Error;
@@ -25,7 +27,8 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// Starts the second process. `socket` is removed when the tunnel ends. To be called before there are other threads.
+    /// Starts the second process. `socket` is removed when the tunnel ends. To be called before
+    /// there are other threads.
     pub(crate) fn start(file: &Path, socket: Option<PathBuf>) -> Result<Self, Failed> {
         let own = file.to_owned();
         let helper = Helper::fork(move |stream| serve(&stream, &own, socket.as_deref()))?;
@@ -93,7 +96,8 @@ fn serve(mut stream: &UnixStream, file: &Path, socket: Option<&Path>) {
     }
 }
 
-/// Sends the file's text, and the name and the text of each key's, with the file of a new device; or, without that, why not.
+/// Sends the file's text, and the name and the text of each key's, with the file of a new device;
+/// or, without that, why not.
 fn answer(stream: &UnixStream, file: &Path) -> std::io::Result<()> {
     let secrets = RefCell::new(Vec::new());
     let read = config::text(file).and_then(|text| {

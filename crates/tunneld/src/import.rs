@@ -1,7 +1,9 @@
-//! MPT's own files read, and written as ours: `interface.conf` with the tunnel devices, `connections/*.conf` with connections and paths.
+//! MPT's own files read, and written as ours: `interface.conf` with the tunnel devices,
+//! `connections/*.conf` with connections and paths.
 //!
-//! The files are INI with `#` or `;` before comments. What has no meaning here (the port for commands, MACs, gateways, which are the kernel's
-//! routes) is left out; what would change the tunnel and cannot be kept is an error.
+//! The files are INI with `#` or `;` before comments. What has no meaning here (the port for
+//! commands, MACs, gateways, which are the kernel's routes) is left out; what would change the
+//! tunnel and cannot be kept is an error.
 
 use polypath_base::Error;
 use std::collections::BTreeMap;
@@ -14,7 +16,8 @@ use crate::config::MOST_PATHS;
 /// Sections by name, in them values by name; both in small letters, as MPT reads them.
 type Ini = BTreeMap<String, BTreeMap<String, String>>;
 
-/// Our files, one behind the other, of a folder with `interface.conf` and `connections/`; before each stands where to put it.
+/// Our files, one behind the other, of a folder with `interface.conf` and `connections/`; before
+/// each stands where to put it.
 pub fn folder(folder: &Path) -> Result<String, Error> {
     let read =
         |file: &Path| std::fs::read_to_string(file).map(|text| ini(&text)).map_err(|e| Error::caller(format!("{}: {e}", file.display())));
@@ -33,7 +36,8 @@ pub fn folder(folder: &Path) -> Result<String, Error> {
     files.iter().map(|file| connection(&interfaces, &read(file)?, file)).collect()
 }
 
-/// One of our files from the texts of `interface.conf` and of a connection, which is called `file` in errors.
+/// One of our files from the texts of `interface.conf` and of a connection, which is called `file`
+/// in errors.
 pub fn translate(interfaces: &str, text: &str, file: &Path) -> Result<String, Error> {
     connection(&ini(interfaces), &ini(text), file)
 }
@@ -74,8 +78,8 @@ impl Values<'_> {
         }
     }
 
-    /// The first of these that is there; MPT's files have had more than one name for some. An address of zeros stands for none: MPT then asks the
-    /// interface, or somebody else.
+    /// The first of these that is there; MPT's files have had more than one name for some. An
+    /// address of zeros stands for none: MPT then asks the interface, or somebody else.
     fn address(&self, section: &str, names: &[&str]) -> Result<IpAddr, Error> {
         for &name in names {
             match self.text(section, &[name]).map(|text| text.split('/').next().unwrap_or_default().trim().parse::<IpAddr>()) {
@@ -189,7 +193,8 @@ fn connection(interfaces: &Ini, ini: &Ini, file: &Path) -> Result<String, Error>
     Ok(out)
 }
 
-/// One interval and one dead time for all paths: MPT has them for each, and its authors' files have the same ones for all.
+/// One interval and one dead time for all paths: MPT has them for each, and its authors' files have
+/// the same ones for all.
 fn keepalive(values: &Values<'_>, paths: u32) -> Result<(u32, u32), Error> {
     let mut found = None;
     for number in 0..paths {
@@ -268,7 +273,8 @@ dst_prefix_length = 24
 
     #[test]
     fn files_in_the_form_of_mpts_authors_become_ours() {
-        // As their published ones: a comment in front, values in a column, public addresses alone, networks with their length.
+        // As their published ones: a comment in front, values in a column, public addresses alone,
+        // networks with their length.
         let text = "\
 ;###################### Multipath Connection Information: ###############
 [connection]

@@ -32,7 +32,8 @@ struct Batch {
     /// A decrypted datagram.
     plain: Vec<u8>,
     slots: Slots,
-    /// What has come, with its path, when the kernel got it if it says so, and its length without the tunnel's headers.
+    /// What has come, with its path, when the kernel got it if it says so, and its length without
+    /// the tunnel's headers.
     came: Vec<(PathId, Option<Instant>, usize, Message<Packet>)>,
     time: KernelTime,
     refused: Refused,
@@ -222,7 +223,8 @@ impl Batch {
         }
     }
 
-    /// Passes what has come through the tunnel's state, and does what is due. The device's MTU, if it is to change.
+    /// Passes what has come through the tunnel's state, and does what is due. The device's MTU, if
+    /// it is to change.
     fn pass(&mut self, core: &Core) -> Option<u32> {
         let mut state = core.state();
         let now = core.clock.now();

@@ -1,7 +1,8 @@
 //! MSS clamping: no SYN that passes announces longer segments than the tunnel carries.
 //!
-//! Ends that do not learn of the tunnel's MTU, because ICMP is lost on its way or nobody sends any, would send what the tunnel drops.
-//! Everything here works on bytes; nothing that a packet holds can panic.
+//! Ends that do not learn of the tunnel's MTU, because ICMP is lost on its way or nobody sends any,
+//! would send what the tunnel drops. Everything here works on bytes; nothing that a packet holds
+//! can panic.
 
 use polypath_base::Bytes;
 use polypath_tunnel::clamped_mss;
@@ -13,12 +14,14 @@ const NOP: u8 = 1;
 const MSS: u8 = 2;
 const TCP_HEADER: usize = 20;
 const CHECKSUM: usize = 16;
-/// Extension headers of IPv6 that may stand before TCP: hop by hop, routing, destination options (RFC 8200 section 4).
+/// Extension headers of IPv6 that may stand before TCP: hop by hop, routing, destination options
+/// (RFC 8200 section 4).
 const EXTENSIONS: [u8; 3] = [0, 43, 60];
 const MOST_EXTENSIONS: usize = 8;
 
-/// Lowers the MSS option of a SYN to what a tunnel of this MTU carries, and mends the checksum; whether it did. A lower one stays, and a SYN
-/// without one too: that means 536 or 1220 bytes (RFC 9293 section 3.7.1), which every tunnel of ours carries.
+/// Lowers the MSS option of a SYN to what a tunnel of this MTU carries, and mends the checksum;
+/// whether it did. A lower one stays, and a SYN without one too: that means 536 or 1220 bytes
+/// (RFC 9293 section 3.7.1), which every tunnel of ours carries.
 pub fn clamp(packet: &mut [u8], mtu: u32) -> bool {
     let Some((start, v6)) = transport(packet) else { return false };
     let Some(segment) = packet.get_mut(start..) else { return false };
@@ -177,7 +180,8 @@ mod tests {
             packet[at] = byte;
             packet
         };
-        // No SYN; a later fragment; UDP; an option that is cut off, or of another length; none at all.
+        // No SYN; a later fragment; UDP; an option that is cut off, or of another length; none at
+        // all.
         for packet in
             [changed(33, 16), changed(7, 1), changed(9, 17), changed(32, 0x50), changed(41, 5), syn(false, &[]), vec![], vec![0x45; 20]]
         {
@@ -219,7 +223,8 @@ mod tests {
             prop_assert!(!clamp(&mut packet, mtu), "twice is once");
         }
 
-        /// One that is cut off, or whose IP header says that it is shorter than any, passes as it is.
+        /// One that is cut off, or whose IP header says that it is shorter than any, passes as it
+        /// is.
         #[test]
         fn a_syn_that_is_cut_off_stays_as_it_is(v6: bool, nops in 0..9_usize, cut in 1..60_usize, words in 0..5_u8) {
             let options = [&[NOP; 9][..nops], &[MSS, 4, 5, 180]].concat();

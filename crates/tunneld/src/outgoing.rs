@@ -27,7 +27,8 @@ const MOST_BYTES: usize = 65_000;
 /// What the kernel answers where it cannot cut (EIO, EINVAL).
 const CANNOT_CUT: [i32; 2] = [5, 22];
 
-/// What waits for its path is polled so often at most, and not for each packet: a fraction of what waits in the network meanwhile.
+/// What waits for its path is polled so often at most, and not for each packet: a fraction of what
+/// waits in the network meanwhile.
 const PACE: Duration = Duration::from_micros(250);
 /// Buffers that are kept for later packets.
 const KEPT: usize = 1024;
@@ -131,7 +132,8 @@ pub(crate) fn run(core: &Core, stop: BorrowedFd<'_>, log: &dyn Fn(&str)) -> Resu
 }
 
 impl Batch {
-    /// Reads packets of the stack and gives them their paths; whether there may be more that the paths have room for.
+    /// Reads packets of the stack and gives them their paths; whether there may be more that the
+    /// paths have room for.
     fn take(&mut self, core: &Core, readable: bool) -> Result<bool, Failed> {
         if !self.held {
             let more = readable && self.fill(core, READS)?;
@@ -282,7 +284,8 @@ impl Batch {
         }
     }
 
-    /// How many of the first packets may go out as one: of one flow's socket and one length, but for the last, which may be shorter.
+    /// How many of the first packets may go out as one: of one flow's socket and one length, but
+    /// for the last, which may be shorter.
     fn run_length(&self, numbers: &[u32]) -> usize {
         let overhead = if self.session.is_some() { OVERHEAD } else { 0 };
         let packet = |number: u32| &self.packets[number as usize];
@@ -339,7 +342,8 @@ impl Batch {
     }
 }
 
-/// Sends datagrams of so many pieces and bytes each, the last of them perhaps shorter, in one call if the kernel cuts it.
+/// Sends datagrams of so many pieces and bytes each, the last of them perhaps shorter, in one call
+/// if the kernel cuts it.
 fn send_pieces(
     counters: &mut DaemonCounters,
     core: &Core,

@@ -1,4 +1,5 @@
-//! What the daemon gives up once its device and its sockets are there: root, all capabilities but CAP_NET_ADMIN, and most of the kernel's calls.
+//! What the daemon gives up once its device and its sockets are there: root, all capabilities but
+//! CAP_NET_ADMIN, and most of the kernel's calls.
 
 use polypath_base::Error;
 use polypath_io::{keep_net_admin_only, leave_root, user};
@@ -7,8 +8,8 @@ use seccompiler::{
 };
 use std::collections::BTreeMap;
 
-/// A user of the daemon's own, a number that no system gives to anybody ("poly" in ASCII; systemd's UIDS-GIDS has its range as unused), and nobody,
-/// for containers that have not so many users.
+/// A user of the daemon's own, a number that no system gives to anybody ("poly" in ASCII; systemd's
+/// UIDS-GIDS has its range as unused), and nobody, for containers that have not so many users.
 const USERS: [u32; 2] = [0x706f_6c79, 65534];
 
 /// What a daemon may do.
@@ -18,7 +19,8 @@ pub(crate) struct Rights {
     pub(crate) filtered: bool,
 }
 
-/// Gives up what is not needed, for this thread and those that it starts. What the machine does not let us give up is told to `log`.
+/// Gives up what is not needed, for this thread and those that it starts. What the machine does not
+/// let us give up is told to `log`.
 pub(crate) fn give_up(log: &dyn Fn(&str)) -> Result<Rights, Error> {
     if user() == 0 {
         let left = USERS.iter().map(|&user| leave_root(user)).reduce(Result::or);
@@ -37,8 +39,9 @@ pub(crate) fn give_up(log: &dyn Fn(&str)) -> Result<Rights, Error> {
     Ok(Rights { user: user(), filtered })
 }
 
-/// Lets all threads call what they need. All else fails as if the kernel did not have it (ENOSYS): for that a library has another way, so a new libc
-/// does not end a tunnel. What only an intruder calls ends the process.
+/// Lets all threads call what they need. All else fails as if the kernel did not have it (ENOSYS):
+/// for that a library has another way, so a new libc does not end a tunnel. What only an intruder
+/// calls ends the process.
 fn filter() -> Result<(), seccompiler::Error> {
     let arch = TargetArch::try_from(std::env::consts::ARCH)?;
     let never = NEVER.iter().map(|&call| (call, Vec::new())).collect();
@@ -70,7 +73,8 @@ fn needed() -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::Error> {
     calls.insert(libc::SYS_prctl, one_of(0, &[libc::PR_SET_NAME as u64])?);
     // A signal to itself, as abort sends it.
     calls.insert(libc::SYS_tgkill, one_of(0, &[u64::from(std::process::id())])?);
-    // Threads, and no processes. clone3, whose arguments no filter sees, is one of those that do not exist.
+    // Threads, and no processes. clone3, whose arguments no filter sees, is one of those that do
+    // not exist.
     calls.insert(libc::SYS_clone, masked(0, libc::CLONE_THREAD as u64, libc::CLONE_THREAD as u64)?);
     // No memory that can be executed.
     for call in [libc::SYS_mmap, libc::SYS_mprotect] {
@@ -79,7 +83,8 @@ fn needed() -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::Error> {
     Ok(calls)
 }
 
-/// TUNSETIFF and TUNSETOFFLOAD for a device after a new file, SIOCGIFINDEX for its settings, FIONBIO for the control socket.
+/// TUNSETIFF and TUNSETOFFLOAD for a device after a new file, SIOCGIFINDEX for its settings,
+/// FIONBIO for the control socket.
 const IOCTLS: [u64; 4] = [0x4004_54ca, 0x4004_54d0, 0x8933, 0x5421];
 
 const ALWAYS: [i64; 46] = [

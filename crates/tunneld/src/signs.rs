@@ -1,4 +1,5 @@
-//! Signs of life: keepalives, reports and probes, which either thread sends when the tunnel's state asks for them.
+//! Signs of life: keepalives, reports and probes, which either thread sends when the tunnel's state
+//! asks for them.
 
 use crate::core::{Core, Sign, TOO_LONG};
 use crate::encryption::{OVERHEAD, Session};
@@ -7,7 +8,8 @@ use polypath_tunnel::Probe;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// Sends signs of life on their paths, encrypted where the tunnel is; those before the first session are dropped.
+/// Sends signs of life on their paths, encrypted where the tunnel is; those before the first
+/// session are dropped.
 pub(crate) fn send(core: &Core, session: Option<&Arc<Session>>, remotes: &[SocketAddr], signs: &mut Vec<(PathId, Sign)>) {
     let (config, (peer, own)) = (&core.config, core.config.peer);
     let mut sealed = Vec::new();
@@ -42,7 +44,8 @@ pub(crate) fn send(core: &Core, session: Option<&Arc<Session>>, remotes: &[Socke
     signs.clear();
 }
 
-/// Bytes of the plain datagram of a probe, whose size is that of the IP packet; of an answer: none to fill up.
+/// Bytes of the plain datagram of a probe, whose size is that of the IP packet; of an answer: none
+/// to fill up.
 fn probe_len(core: &Core, path: PathId, probe: &Probe) -> usize {
     if probe.is_answer {
         return 0;

@@ -28,8 +28,9 @@ fn estimated(estimate: Option<PathEstimate>) -> Value {
     })
 }
 
-/// What routers have said that a path of IPv6 carries, bytes, where that is less than what the tunnel sends. Those of IPv4 fragment instead, and
-/// where the MTU is searched for they are not believed.
+/// What routers have said that a path of IPv6 carries, bytes, where that is less than what the
+/// tunnel sends. Those of IPv4 fragment instead, and where the MTU is searched for they are not
+/// believed.
 fn said_mtu(core: &Core, path: &PathConfig, sockets: &PathSockets, remote: SocketAddr) -> Option<u32> {
     if path.local.is_ipv4() || core.config.endpoint.mtu.is_some() {
         return None;

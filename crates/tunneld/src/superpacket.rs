@@ -1,8 +1,10 @@
-//! Large packets of the host's stack: cut into the packets that travel, and put together again from those that have come.
+//! Large packets of the host's stack: cut into the packets that travel, and put together again from
+//! those that have come.
 //!
-//! The stack hands over a TCP segment of up to 64 KiB, or several UDP datagrams in one, behind a struct virtio_net_hdr that says what is
-//! left to do (Linux: `include/uapi/linux/virtio_net.h`). Everything here works on bytes; nothing that a packet holds can panic.
-//! Only packets that follow one another are put together, so no packet overtakes another.
+//! The stack hands over a TCP segment of up to 64 KiB, or several UDP datagrams in one, behind a
+//! struct virtio_net_hdr that says what is left to do (Linux: `include/uapi/linux/virtio_net.h`).
+//! Everything here works on bytes; nothing that a packet holds can panic. Only packets that follow
+//! one another are put together, so no packet overtakes another.
 
 use polypath_io::VIRTIO_HEAD;
 use polypath_wire::checksum::{Addresses, Sum, checksum};
@@ -54,8 +56,8 @@ fn put(bytes: &mut [u8], at: usize, number: u16) {
     bytes[at..at + 2].copy_from_slice(&number.to_be_bytes());
 }
 
-/// Cuts what the stack handed over into packets with all their checksums. `room` bytes are left free in front of each head. What is added
-/// to `heads` and `parts` stays in their order.
+/// Cuts what the stack handed over into packets with all their checksums. `room` bytes are left
+/// free in front of each head. What is added to `heads` and `parts` stays in their order.
 pub fn split(bytes: &mut [u8], room: usize, heads: &mut Vec<u8>, parts: &mut Vec<Part>) -> Result<(), Malformed> {
     if bytes.len() < VIRTIO_HEAD + 20 {
         return Err(Malformed);
@@ -120,7 +122,8 @@ fn finished(sum: Sum, protocol: u8) -> u16 {
     }
 }
 
-/// Computes the checksum that was left to the device: over everything from `start` on, the sum of the pseudo header in its field.
+/// Computes the checksum that was left to the device: over everything from `start` on, the sum of
+/// the pseudo header in its field.
 fn complete(packet: &mut [u8], start: usize, field: usize) -> Result<(), Malformed> {
     let at = start + field;
     if at + 2 > packet.len() {
@@ -134,7 +137,8 @@ fn complete(packet: &mut [u8], start: usize, field: usize) -> Result<(), Malform
     Ok(())
 }
 
-/// The IP header's lengths, for a packet of its own; in IPv4 also the identification, which grows by `number`, and the checksum.
+/// The IP header's lengths, for a packet of its own; in IPv4 also the identification, which grows
+/// by `number`, and the checksum.
 fn set_lengths(head: &mut [u8], transport: usize, start: usize, body: usize, number: u16) {
     if head[0] >> 4 == 4 {
         put(head, 2, (start + transport + body) as u16);
@@ -158,7 +162,8 @@ fn addresses(packet: &[u8]) -> Option<Addresses> {
     }
 }
 
-/// A number that is equal for packets of one flow: addresses, protocol and, where they are known, ports.
+/// A number that is equal for packets of one flow: addresses, protocol and, where they are known,
+/// ports.
 pub fn flow_hash(packet: &[u8]) -> u32 {
     let (addresses, protocol, ports) = match packet.first().map(|first| first >> 4) {
         Some(4) if packet.len() >= 20 => {
@@ -191,7 +196,8 @@ struct Mergeable {
 }
 
 impl Mergeable {
-    /// None of what has IP options, extension headers, fragments, no payload, or flags of TCP other than ACK and PSH.
+    /// None of what has IP options, extension headers, fragments, no payload, or flags of TCP other
+    /// than ACK and PSH.
     fn of(packet: &[u8], udp: bool) -> Option<Self> {
         let (protocol, start) = match packet.first()? {
             0x45 if packet.len() >= 40 => {
@@ -219,7 +225,8 @@ impl Mergeable {
                 }
                 (transport, u32::from_be_bytes([own[4], own[5], own[6], own[7]]))
             }
-            // A checksum of zero says that there is none (RFC 768): put together, the packet would have one.
+            // A checksum of zero says that there is none (RFC 768): put together, the packet would
+            // have one.
             UDP if udp && usize::from(u16::from_be_bytes([own[4], own[5]])) == own.len() && own[6..8] != [0, 0] => (UDP_HEADER, 0),
             _ => return None,
         };
@@ -233,7 +240,8 @@ impl Mergeable {
         addresses(packet).is_some_and(|addresses| addresses.pseudo_header(self.protocol, own.len()).bytes(own).checksum() == 0)
     }
 
-    /// The headers say the same, but for lengths, identification, checksums, PSH and TCP's sequence number.
+    /// The headers say the same, but for lengths, identification, checksums, PSH and TCP's sequence
+    /// number.
     fn same_headers(&self, a: &[u8], b: &[u8]) -> bool {
         let ip = if a[0] >> 4 == 4 {
             a[1] == b[1] && a[6..10] == b[6..10] && a[12..20] == b[12..20]
@@ -256,10 +264,12 @@ pub struct Group {
     pub head: usize,
 }
 
-/// Sorts packets into groups of such as follow one another; `udp`: the stack takes UDP datagrams so, too.
+/// Sorts packets into groups of such as follow one another; `udp`: the stack takes UDP datagrams
+/// so, too.
 pub fn group<T: AsRef<[u8]>>(packets: &[T], udp: bool, groups: &mut Vec<Group>) {
     groups.clear();
-    // The last packet if another may be added to its group, whether its checksum is known to be right, and what the group has.
+    // The last packet if another may be added to its group, whether its checksum is known to be
+    // right, and what the group has.
     let mut open: Option<(Mergeable, bool, usize, Mergeable)> = None;
     for (number, packet) in packets.iter().enumerate() {
         let packet = packet.as_ref();
@@ -289,8 +299,8 @@ pub fn group<T: AsRef<[u8]>>(packets: &[T], udp: bool, groups: &mut Vec<Group>) 
     }
 }
 
-/// The head of what the stack gets for a group: a struct virtio_net_hdr and, for several packets, the headers of all. The payloads
-/// follow, of one packet the whole packet.
+/// The head of what the stack gets for a group: a struct virtio_net_hdr and, for several packets,
+/// the headers of all. The payloads follow, of one packet the whole packet.
 pub fn merged_head<T: AsRef<[u8]>>(packets: &[T], group: &Group, into: &mut Vec<u8>) {
     into.clear();
     into.resize(VIRTIO_HEAD, 0);

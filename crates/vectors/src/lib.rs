@@ -1,5 +1,5 @@
-//! The language of cc/vectors/*.json: scripted hooks on made-up flows. A test runs them in the simulator's build, and crates/bpf in the
-//! kernel.
+//! The language of cc/vectors/*.json: scripted hooks on made-up flows. A test runs them in the
+//! simulator's build, and crates/bpf in the kernel.
 //!
 //! Vectors are files of the project: what one of them has wrong is a panic that names it.
 
@@ -60,7 +60,8 @@ pub struct Step {
     pub advance_us: u64,
     #[serde(default, deserialize_with = "fields")]
     pub set: BTreeMap<String, u64>,
-    /// What `cong_control` is told of its ACK; a field that is not named is as in the step before, and zero at first.
+    /// What `cong_control` is told of its ACK; a field that is not named is as in the step before,
+    /// and zero at first.
     #[serde(default)]
     pub sample: BTreeMap<String, i64>,
     /// Fields of the flow afterwards; `result` is what the last call returned.

@@ -1,8 +1,10 @@
-//! The simulator as a WebAssembly module: converts types and errors, and decides nothing, as `py` does for Python.
+//! The simulator as a WebAssembly module: converts types and errors, and decides nothing, as `py`
+//! does for Python.
 //!
-//! The page asks for [`input`], writes a text there, and calls a function; what comes of it lies at [`output`], [`output_len`] bytes long, until
-//! the next call. A run goes in steps, so that the page can show its progress or abandon it: [`begin`], [`advance`] until it says 1, [`finish`].
-//! A panic is a trap: the page makes a new instance then.
+//! The page asks for [`input`], writes a text there, and calls a function; what comes of it lies at
+//! [`output`], [`output_len`] bytes long, until the next call. A run goes in steps, so that the
+//! page can show its progress or abandon it: [`begin`], [`advance`] until it says 1, [`finish`]. A
+//! panic is a trap: the page makes a new instance then.
 
 mod catalogue;
 mod result;
@@ -60,7 +62,8 @@ pub extern "C" fn catalogue() {
     with(|state| state.output = catalogue::catalogue().to_string().into_bytes());
 }
 
-/// Begins the run of the scenario in the input (JSON), in place of the one before. 0, or 1 with what is wrong: {"sentence", "field"}.
+/// Begins the run of the scenario in the input (JSON), in place of the one before. 0, or 1 with
+/// what is wrong: {"sentence", "field"}.
 // SAFETY: see `input`.
 #[unsafe(no_mangle)]
 pub extern "C" fn begin() -> i32 {
@@ -118,7 +121,8 @@ pub extern "C" fn finish() {
     });
 }
 
-/// The pcapng file of a capture of the run that was finished, by its number in the scenario; nothing if there is none.
+/// The pcapng file of a capture of the run that was finished, by its number in the scenario;
+/// nothing if there is none.
 // SAFETY: see `input`.
 #[unsafe(no_mangle)]
 pub extern "C" fn capture(number: usize) {

@@ -2,7 +2,8 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// Bytes that are added together, in lanes of 32 bits: as many as vector registers of most processors hold.
+/// Bytes that are added together, in lanes of 32 bits: as many as vector registers of most
+/// processors hold.
 const BLOCK: usize = 32;
 
 /// A one's complement sum that is still being added up.
@@ -10,11 +11,13 @@ const BLOCK: usize = 32;
 pub struct Sum(u64);
 
 impl Sum {
-    /// Adds bytes as big-endian words. An odd last byte is the high byte of a word, so only the last piece may be odd.
+    /// Adds bytes as big-endian words. An odd last byte is the high byte of a word, so only the
+    /// last piece may be odd.
     #[must_use]
     pub fn bytes(self, bytes: &[u8]) -> Self {
-        // The sum of words does not depend on their byte order until it is read (RFC 1071 section 2 (B)), so that whole blocks are added
-        // as the processor has them. A number of 32 bits is two words, and adds less than 2^32: 2^32 of them would be needed to overflow.
+        // The sum of words does not depend on their byte order until it is read (RFC 1071 section 2
+        // (B)), so that whole blocks are added as the processor has them. A number of 32 bits is
+        // two words, and adds less than 2^32: 2^32 of them would be needed to overflow.
         let blocks = bytes.chunks_exact(BLOCK);
         let rest = blocks.remainder();
         let mut lanes = [0_u64; BLOCK / 4];
@@ -79,8 +82,8 @@ pub enum Addresses {
 }
 
 impl Addresses {
-    /// The sum over the pseudo header (RFC 9293 section 3.1 for IPv4, RFC 8200 section 8.1 for IPv6); `length` is that of the upper
-    /// layer's header and payload, in bytes.
+    /// The sum over the pseudo header (RFC 9293 section 3.1 for IPv4, RFC 8200 section 8.1 for
+    /// IPv6); `length` is that of the upper layer's header and payload, in bytes.
     #[must_use]
     pub fn pseudo_header(&self, protocol: u8, length: usize) -> Sum {
         let sum = match self {

@@ -1,6 +1,7 @@
 //! The bytes of a simulated segment, and the segment of bytes.
 //!
-//! A [`Segment`] has no addresses, ports and payload. These the caller gives, in an [`Envelope`] and beside it.
+//! A [`Segment`] has no addresses, ports and payload. These the caller gives, in an [`Envelope`]
+//! and beside it.
 
 use crate::checksum::Addresses;
 use crate::error::{Error, Result};
@@ -32,11 +33,13 @@ impl Envelope {
 }
 
 impl Segment {
-    /// The IP packet. Over IPv4 it is as long as [`Segment::ip_len`] says, over IPv6 20 bytes longer.
+    /// The IP packet. Over IPv4 it is as long as [`Segment::ip_len`] says, over IPv6 20 bytes
+    /// longer.
     ///
     /// # Errors
-    /// `TooLong` if the options need more than 40 bytes; `Malformed` if the payload is not `len` bytes long, the addresses are not of one
-    /// family, or a DSS checksum is wanted for a mapping of another length than this payload.
+    /// `TooLong` if the options need more than 40 bytes; `Malformed` if the payload is not `len`
+    /// bytes long, the addresses are not of one family, or a DSS checksum is wanted for a mapping
+    /// of another length than this payload.
     pub fn to_bytes(&self, envelope: &Envelope, payload: &[u8]) -> Result<Vec<u8>> {
         if payload.len() != self.len as usize {
             return Err(Error::Malformed("payload length"));
@@ -109,12 +112,14 @@ impl Segment {
         }
     }
 
-    /// Envelope, segment and payload of a packet whose checksums are right. Data sequence numbers of four bytes are as on the wire
-    /// ([`Number::expand`]). MP_CAPABLE with data tells no sequence numbers: those of the first byte follow from its keys. A DSS
-    /// checksum is compared if it covers this payload and nothing else ([`Dss::checksum_wrong`]).
+    /// Envelope, segment and payload of a packet whose checksums are right. Data sequence numbers
+    /// of four bytes are as on the wire ([`Number::expand`]). MP_CAPABLE with data tells no
+    /// sequence numbers: those of the first byte follow from its keys. A DSS checksum is compared
+    /// if it covers this payload and nothing else ([`Dss::checksum_wrong`]).
     ///
     /// # Errors
-    /// If the bytes are no whole IP packet with a TCP segment, or its MPTCP options have no room ([`crate::MpOptions::MAX_LEN`]).
+    /// If the bytes are no whole IP packet with a TCP segment, or its MPTCP options have no room
+    /// ([`crate::MpOptions::MAX_LEN`]).
     pub fn from_bytes(bytes: &[u8]) -> Result<(Envelope, Self, &[u8])> {
         let (ip, inner) = IpHeader::read(bytes)?;
         let view = tcp::Packet::new_checked(inner)?;
@@ -223,7 +228,8 @@ impl Dss {
         Ok(mptcp::Repr::Dss { ack: self.has_ack.then(|| number(self.data_ack, self.ack64)), mapping, data_fin: self.data_fin })
     }
 
-    /// The mapping's data are this payload. An infinite mapping has no checksum to speak of (RFC 8684 section 3.7).
+    /// The mapping's data are this payload. An infinite mapping has no checksum to speak of
+    /// (RFC 8684 section 3.7).
     fn covers(&self, payload: &[u8]) -> bool {
         self.infinite || usize::from(self.map_len) - usize::from(self.data_fin && self.map_len > 0) == payload.len()
     }

@@ -1,7 +1,7 @@
 //! What can be wrong with bytes that came from a network, or with a value that shall become bytes.
 //!
-//! A word or two and no text, because a peer may send wrong bytes as fast as it likes; [`polypath_base::Error`] is made of one where a
-//! person is told.
+//! A word or two and no text, because a peer may send wrong bytes as fast as it likes;
+//! [`polypath_base::Error`] is made of one where a person is told.
 
 use polypath_base::ErrorKind;
 

@@ -1,6 +1,7 @@
 //! GRE (RFC 2784) with key and sequence number (RFC 2890), alone or in UDP (RFC 8086).
 //!
-//! [`Packet::new_checked`] compares every length with the bytes that are there; after it no getter can panic.
+//! [`Packet::new_checked`] compares every length with the bytes that are there; after it no getter
+//! can panic.
 
 use crate::checksum::checksum;
 use crate::error::{Error, Result};
@@ -19,7 +20,8 @@ pub const IPV6: u16 = 0x86dd;
 const CHECKSUM: u16 = 0x8000;
 const KEY: u16 = 0x2000;
 const SEQUENCE: u16 = 0x1000;
-/// Routing and strict source route (RFC 1701): who does not know them drops the packet (RFC 2784 section 2.3).
+/// Routing and strict source route (RFC 1701): who does not know them drops the packet
+/// (RFC 2784 section 2.3).
 const ROUTING: u16 = 0x4800;
 const VERSION: u16 = 7;
 
@@ -63,7 +65,8 @@ impl<T: AsRef<[u8]>> Packet<T> {
         (self.flags() & flag != 0).then(|| u32::from_be_bytes(four))
     }
 
-    /// Bytes of the header: 4, and 4 more for each of checksum, key and sequence number (RFC 2890 section 2).
+    /// Bytes of the header: 4, and 4 more for each of checksum, key and sequence number
+    /// (RFC 2890 section 2).
     pub fn header_len(&self) -> usize {
         HEADER + self.optional(CHECKSUM | KEY | SEQUENCE)
     }
@@ -78,12 +81,14 @@ impl<T: AsRef<[u8]>> Packet<T> {
         u16::from_be_bytes([self.buffer.as_ref()[2], self.buffer.as_ref()[3]])
     }
 
-    /// The number that tells a tunnel's flows apart; none if flag K is clear (RFC 2890 section 2.1).
+    /// The number that tells a tunnel's flows apart; none if flag K is clear
+    /// (RFC 2890 section 2.1).
     pub fn key(&self) -> Option<u32> {
         self.field(KEY, CHECKSUM)
     }
 
-    /// The packet's number, counted from 0 modulo 2^32 within its key; none if flag S is clear (RFC 2890 section 2.2).
+    /// The packet's number, counted from 0 modulo 2^32 within its key; none if flag S is clear
+    /// (RFC 2890 section 2.2).
     pub fn sequence(&self) -> Option<u32> {
         self.field(SEQUENCE, CHECKSUM | KEY)
     }
@@ -151,7 +156,8 @@ impl Repr {
         self.header_len() + self.payload_len
     }
 
-    /// Writes the header in front of the payload, which is in its place already: the checksum covers it.
+    /// Writes the header in front of the payload, which is in its place already: the checksum
+    /// covers it.
     ///
     /// # Errors
     /// `Truncated` if the buffer is shorter than the packet.

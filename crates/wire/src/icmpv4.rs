@@ -1,6 +1,7 @@
 //! ICMP for IPv4 (RFC 792, RFC 1191).
 //!
-//! [`Packet::new_checked`] compares every length with the bytes that are there; after it no getter can panic.
+//! [`Packet::new_checked`] compares every length with the bytes that are there; after it no getter
+//! can panic.
 
 use crate::checksum::checksum;
 use crate::error::{Error, Result};
@@ -57,7 +58,8 @@ impl<T: AsRef<[u8]>> Packet<T> {
         &self.buffer.as_ref()[HEADER..]
     }
 
-    /// Whether the checksum is right (RFC 792). It covers the whole buffer, so nothing may stand behind the message.
+    /// Whether the checksum is right (RFC 792). It covers the whole buffer, so nothing may stand
+    /// behind the message.
     pub fn verify_checksum(&self) -> bool {
         checksum(self.buffer.as_ref()) == 0
     }
@@ -92,12 +94,14 @@ pub enum Message {
     },
     /// Type 3, of any code but 4.
     Unreachable {
-        /// Why: 0 to 5 in RFC 792, 6 to 12 in RFC 1122 section 3.2.2.1, 13 to 15 in RFC 1812 section 5.2.7.1.
+        /// Why: 0 to 5 in RFC 792, 6 to 12 in RFC 1122 section 3.2.2.1, 13 to 15 in
+        /// RFC 1812 section 5.2.7.1.
         code: u8,
     },
     /// Type 3, code 4 (RFC 1191 section 4).
     FragmentationNeeded {
-        /// Bytes of the longest IP packet, header included, that the next hop takes; 0 from a router older than RFC 1191.
+        /// Bytes of the longest IP packet, header included, that the next hop takes; 0 from a
+        /// router older than RFC 1191.
         mtu: u16,
     },
     /// Type 11 (RFC 792, Time Exceeded Message).
@@ -107,7 +111,8 @@ pub enum Message {
     },
     /// Type 12 (RFC 792, Parameter Problem Message).
     ParameterProblem {
-        /// 0: `pointer` names the place; 1: a required option is missing (RFC 1122 section 3.2.2.5).
+        /// 0: `pointer` names the place; 1: a required option is missing
+        /// (RFC 1122 section 3.2.2.5).
         code: u8,
         /// Offset in bytes, from the quoted IP header's first byte, of what is wrong.
         pointer: u8,
@@ -124,7 +129,8 @@ pub enum Message {
 }
 
 impl Message {
-    /// Whether a message of this kind is an error: no error answers an error (RFC 1122 section 3.2.2).
+    /// Whether a message of this kind is an error: no error answers an error
+    /// (RFC 1122 section 3.2.2).
     pub fn is_error(kind: u8) -> bool {
         !matches!(kind, ECHO_REPLY | ECHO_REQUEST | TIMESTAMP_REQUEST | TIMESTAMP_REPLY)
     }
@@ -169,7 +175,8 @@ impl Repr {
         HEADER + self.payload_len
     }
 
-    /// Writes the header in front of the payload, which is in its place already: the checksum covers it.
+    /// Writes the header in front of the payload, which is in its place already: the checksum
+    /// covers it.
     ///
     /// # Errors
     /// `Truncated` if the buffer is shorter than the message.
@@ -192,16 +199,18 @@ impl Repr {
     }
 }
 
-/// RFC 1812 section 4.3.2.3: an error quotes as much of the packet as fits into this many bytes in all.
+/// RFC 1812 section 4.3.2.3: an error quotes as much of the packet as fits into this many bytes in
+/// all.
 const LONGEST_ERROR: usize = 576;
 
-/// The packet that answers one that does not fit into `mtu` bytes, sent by `from`. None where RFC 1812 section 4.3.2.7 allows no answer,
-/// and to what is no IPv4 packet.
+/// The packet that answers one that does not fit into `mtu` bytes, sent by `from`. None where
+/// RFC 1812 section 4.3.2.7 allows no answer, and to what is no IPv4 packet.
 pub fn fragmentation_needed(refused: &[u8], from: Ipv4Addr, mtu: u32) -> Option<Vec<u8>> {
     let refused = ipv4::Packet::new_checked(refused).ok()?;
     let source = refused.source();
     let is_error = refused.protocol() == PROTOCOL && refused.payload().first().is_none_or(|&kind| Message::is_error(kind));
-    // An answer goes to one host about one packet: not to groups, and of fragments only for the first.
+    // An answer goes to one host about one packet: not to groups, and of fragments only for the
+    // first.
     let to_many = refused.destination().octets()[0] >= 224;
     let from_many = source.is_unspecified() || source.octets()[0] >= 224 || source.is_loopback();
     if is_error || refused.fragment_offset() != 0 || to_many || from_many {

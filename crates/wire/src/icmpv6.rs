@@ -1,6 +1,7 @@
 //! ICMP for IPv6 (RFC 4443).
 //!
-//! [`Packet::new_checked`] compares every length with the bytes that are there; after it no getter can panic.
+//! [`Packet::new_checked`] compares every length with the bytes that are there; after it no getter
+//! can panic.
 
 use crate::checksum::Addresses;
 use crate::error::{Error, Result};
@@ -55,7 +56,8 @@ impl<T: AsRef<[u8]>> Packet<T> {
         &self.buffer.as_ref()[HEADER..]
     }
 
-    /// Whether the checksum is right (RFC 4443 section 2.3). It covers the pseudo header and the whole buffer.
+    /// Whether the checksum is right (RFC 4443 section 2.3). It covers the pseudo header and the
+    /// whole buffer.
     pub fn verify_checksum(&self, addresses: &Addresses) -> bool {
         let bytes = self.buffer.as_ref();
         addresses.pseudo_header(PROTOCOL, bytes.len()).bytes(bytes).checksum() == 0
@@ -63,7 +65,8 @@ impl<T: AsRef<[u8]>> Packet<T> {
 }
 
 impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
-    /// Computes the checksum over the pseudo header and the whole buffer, and writes it into bytes 2 and 3.
+    /// Computes the checksum over the pseudo header and the whole buffer, and writes it into bytes
+    /// 2 and 3.
     pub fn fill_checksum(&mut self, addresses: &Addresses) {
         let bytes = self.buffer.as_mut();
         bytes[2..4].fill(0);
@@ -91,8 +94,8 @@ pub enum Message {
     },
     /// Type 1, of any code (RFC 4443 section 3.1).
     Unreachable {
-        /// Why: 0 no route, 1 prohibited, 2 beyond the scope of the source, 3 no such address, 4 no such port, 5 source policy,
-        /// 6 rejected route.
+        /// Why: 0 no route, 1 prohibited, 2 beyond the scope of the source, 3 no such address, 4 no
+        /// such port, 5 source policy, 6 rejected route.
         code: u8,
     },
     /// Type 2 (RFC 4443 section 3.2).
@@ -109,7 +112,8 @@ pub enum Message {
     ParameterProblem {
         /// 0: a wrong header field; 1: an unknown next header; 2: an unknown IPv6 option.
         code: u8,
-        /// Offset in bytes, from the quoted IP header's first byte, of what is wrong; it may lie behind what is quoted.
+        /// Offset in bytes, from the quoted IP header's first byte, of what is wrong; it may lie
+        /// behind what is quoted.
         pointer: u32,
     },
     /// Any other type, and an echo whose code is not 0.
@@ -163,7 +167,8 @@ impl Repr {
         HEADER + self.payload_len
     }
 
-    /// Writes the header in front of the payload, which is in its place already: the checksum covers it.
+    /// Writes the header in front of the payload, which is in its place already: the checksum
+    /// covers it.
     ///
     /// # Errors
     /// `Truncated` if the buffer is shorter than the message.
@@ -193,8 +198,9 @@ const FIRST_INFORMATION: u8 = 128;
 /// RFC 4861 section 4.5.
 const REDIRECT: u8 = 137;
 
-/// The packet that answers one that does not fit into `mtu` bytes, sent by `from` (RFC 4443 section 3.2). None where section 2.4 (e) allows
-/// no answer, and to what is no IPv6 packet.
+/// The packet that answers one that does not fit into `mtu` bytes, sent by `from`
+/// (RFC 4443 section 3.2). None where section 2.4 (e) allows no answer, and to what is no IPv6
+/// packet.
 pub fn packet_too_big(refused: &[u8], from: Ipv6Addr, mtu: u32) -> Option<Vec<u8>> {
     let refused = ipv6::Packet::new_checked(refused).ok()?;
     let source = refused.source();

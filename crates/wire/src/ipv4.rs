@@ -1,6 +1,7 @@
 //! IPv4 (RFC 791), with its fragmentation.
 //!
-//! [`Packet::new_checked`] compares every length with the bytes that are there; after it no getter can panic.
+//! [`Packet::new_checked`] compares every length with the bytes that are there; after it no getter
+//! can panic.
 
 use crate::checksum::{Addresses, checksum};
 use crate::error::{Error, Result};
@@ -82,13 +83,15 @@ impl<T: AsRef<[u8]>> Packet<T> {
         &self.bytes()[HEADER..self.header_len()]
     }
 
-    /// Bytes from the end of the header to the total length; in a fragment, its part of the whole payload.
+    /// Bytes from the end of the header to the total length; in a fragment, its part of the whole
+    /// payload.
     #[inline]
     pub fn payload(&self) -> &[u8] {
         &self.bytes()[self.header_len()..self.total_len()]
     }
 
-    /// Differentiated services codepoint, 0 to 63 (RFC 2474 section 3): the upper six bits of byte 1.
+    /// Differentiated services codepoint, 0 to 63 (RFC 2474 section 3): the upper six bits of byte
+    /// 1.
     pub fn dscp(&self) -> u8 {
         self.bytes()[1] >> 2
     }
@@ -99,19 +102,21 @@ impl<T: AsRef<[u8]>> Packet<T> {
         self.bytes()[1] & 3
     }
 
-    /// Identification, which the fragments of a packet share (RFC 791 section 3.2). It means nothing where none are
-    /// allowed (RFC 6864 section 4.1).
+    /// Identification, which the fragments of a packet share (RFC 791 section 3.2). It means
+    /// nothing where none are allowed (RFC 6864 section 4.1).
     pub fn ident(&self) -> u16 {
         self.word(4)
     }
 
-    /// Flag DF: no router may split the packet. One whose next link is too narrow drops it and says so (RFC 1191 section 4).
+    /// Flag DF: no router may split the packet. One whose next link is too narrow drops it and says
+    /// so (RFC 1191 section 4).
     #[inline]
     pub fn dont_fragment(&self) -> bool {
         self.word(6) & DONT_FRAGMENT != 0
     }
 
-    /// Flag MF: another fragment belongs behind this one. Clear in the last fragment and in a whole packet (RFC 791 section 3.1).
+    /// Flag MF: another fragment belongs behind this one. Clear in the last fragment and in a whole
+    /// packet (RFC 791 section 3.1).
     #[inline]
     pub fn more_fragments(&self) -> bool {
         self.word(6) & MORE_FRAGMENTS != 0
@@ -123,12 +128,14 @@ impl<T: AsRef<[u8]>> Packet<T> {
         self.word(6) & OFFSET
     }
 
-    /// Time to live in hops: each router takes one off and drops what is left with 0 (RFC 1812 section 5.3.1).
+    /// Time to live in hops: each router takes one off and drops what is left with 0
+    /// (RFC 1812 section 5.3.1).
     pub fn ttl(&self) -> u8 {
         self.bytes()[8]
     }
 
-    /// Protocol number of the payload, as in [`crate::tcp::PROTOCOL`] (IANA's registry of protocol numbers).
+    /// Protocol number of the payload, as in [`crate::tcp::PROTOCOL`] (IANA's registry of protocol
+    /// numbers).
     #[inline]
     pub fn protocol(&self) -> u8 {
         self.bytes()[9]
@@ -140,7 +147,8 @@ impl<T: AsRef<[u8]>> Packet<T> {
         Ipv4Addr::new(b[12], b[13], b[14], b[15])
     }
 
-    /// Address of the receiver, bytes 16 to 19; with a source route that is not used up, of its next router (RFC 791 section 3.1).
+    /// Address of the receiver, bytes 16 to 19; with a source route that is not used up, of its
+    /// next router (RFC 791 section 3.1).
     pub fn destination(&self) -> Ipv4Addr {
         let b = self.bytes();
         Ipv4Addr::new(b[16], b[17], b[18], b[19])
@@ -239,8 +247,8 @@ impl Repr {
     /// Writes the header. The payload is none of its business.
     ///
     /// # Errors
-    /// `TooLong` if the packet would be longer than 65535 bytes; `Malformed` if the options are no multiple of four bytes; `Truncated` if
-    /// the buffer is shorter than the packet.
+    /// `TooLong` if the packet would be longer than 65535 bytes; `Malformed` if the options are no
+    /// multiple of four bytes; `Truncated` if the buffer is shorter than the packet.
     pub fn emit(&self, buffer: &mut [u8]) -> Result<()> {
         if self.buffer_len() > MAX_PACKET {
             return Err(Error::TooLong("ipv4 packet"));
@@ -290,8 +298,9 @@ const COPIED: u8 = 0x80;
 const END_OF_OPTIONS: u8 = 0;
 const NO_OPERATION: u8 = 1;
 
-/// The fragments of a packet, each of at most `mtu` bytes (RFC 791 section 3.2). None if the bytes are no IPv4 packet or the MTU leaves no
-/// room for eight bytes of payload. Whether the packet may be split (Don't Fragment) is the caller's question.
+/// The fragments of a packet, each of at most `mtu` bytes (RFC 791 section 3.2). None if the bytes
+/// are no IPv4 packet or the MTU leaves no room for eight bytes of payload. Whether the packet may
+/// be split (Don't Fragment) is the caller's question.
 pub fn fragment(bytes: &[u8], mtu: usize) -> Option<Vec<Vec<u8>>> {
     let whole = Packet::new_checked(bytes).ok()?;
     let (first, later) = (whole.header(), later_header(whole.header()));

@@ -1,6 +1,8 @@
-//! IPv6 (RFC 8200): the fixed header. Extension headers are part of the payload; [`Packet::upper_layer`] steps over them.
+//! IPv6 (RFC 8200): the fixed header. Extension headers are part of the payload;
+//! [`Packet::upper_layer`] steps over them.
 //!
-//! [`Packet::new_checked`] compares every length with the bytes that are there; after it no getter can panic.
+//! [`Packet::new_checked`] compares every length with the bytes that are there; after it no getter
+//! can panic.
 
 use crate::checksum::Addresses;
 use crate::error::{Error, Result};
@@ -46,7 +48,8 @@ impl<T: AsRef<[u8]>> Packet<T> {
         Ipv6Addr::from(octets)
     }
 
-    /// Bytes behind the fixed header, extension headers included. 0 in a jumbogram (RFC 2675), which this does not know.
+    /// Bytes behind the fixed header, extension headers included. 0 in a jumbogram (RFC 2675),
+    /// which this does not know.
     #[inline]
     pub fn payload_len(&self) -> usize {
         usize::from(u16::from_be_bytes([self.bytes()[4], self.bytes()[5]]))
@@ -69,7 +72,8 @@ impl<T: AsRef<[u8]>> Packet<T> {
         &self.bytes()[HEADER..self.total_len()]
     }
 
-    /// Differentiated services codepoint, 0 to 63 (RFC 2474 section 3): the upper six bits of the traffic class.
+    /// Differentiated services codepoint, 0 to 63 (RFC 2474 section 3): the upper six bits of the
+    /// traffic class.
     pub fn dscp(&self) -> u8 {
         self.traffic_class() >> 2
     }
@@ -96,7 +100,8 @@ impl<T: AsRef<[u8]>> Packet<T> {
         self.bytes()[6]
     }
 
-    /// Hops that the packet may still go: each router takes one off and drops what is left with 0 (RFC 8200 section 3).
+    /// Hops that the packet may still go: each router takes one off and drops what is left with 0
+    /// (RFC 8200 section 3).
     pub fn hop_limit(&self) -> u8 {
         self.bytes()[7]
     }
@@ -106,19 +111,21 @@ impl<T: AsRef<[u8]>> Packet<T> {
         self.address(8)
     }
 
-    /// Address of the receiver, bytes 24 to 39; with a routing header that is not used up, of its next router (RFC 8200 section 4.4).
+    /// Address of the receiver, bytes 24 to 39; with a routing header that is not used up, of its
+    /// next router (RFC 8200 section 4.4).
     pub fn destination(&self) -> Ipv6Addr {
         self.address(24)
     }
 
-    /// Both addresses, for the checksum of the upper layer. Under a routing header that is not used up it covers another destination,
-    /// the final one (RFC 8200 section 8.1), which this does not look up.
+    /// Both addresses, for the checksum of the upper layer. Under a routing header that is not used
+    /// up it covers another destination, the final one (RFC 8200 section 8.1), which this does not
+    /// look up.
     pub fn addresses(&self) -> Addresses {
         Addresses::V6 { source: self.source(), destination: self.destination() }
     }
 
-    /// Protocol and bytes of the upper layer behind all extension headers (RFC 8200 section 4); none if one is cut off, or in a fragment
-    /// that is not the first.
+    /// Protocol and bytes of the upper layer behind all extension headers (RFC 8200 section 4);
+    /// none if one is cut off, or in a fragment that is not the first.
     pub fn upper_layer(&self) -> Option<(u8, &[u8])> {
         let (mut protocol, mut rest) = (self.next_header(), self.payload());
         // Each step is eight bytes or more, so this ends.
@@ -152,7 +159,8 @@ pub struct Repr {
     pub source: Ipv6Addr,
     /// Address of the receiver.
     pub destination: Ipv6Addr,
-    /// What stands behind the fixed header: an extension header or the upper layer (IANA's registry of protocol numbers).
+    /// What stands behind the fixed header: an extension header or the upper layer (IANA's registry
+    /// of protocol numbers).
     pub next_header: u8,
     /// Differentiated services codepoint, 0 to 63 (RFC 2474 section 3).
     pub dscp: u8,
@@ -167,7 +175,8 @@ pub struct Repr {
 }
 
 impl Repr {
-    /// Reads the fixed header. It never fails, as this header has no checksum; the `Result` is what its siblings return.
+    /// Reads the fixed header. It never fails, as this header has no checksum; the `Result` is what
+    /// its siblings return.
     pub fn parse<T: AsRef<[u8]>>(packet: &Packet<T>) -> Result<Self> {
         Ok(Self {
             source: packet.source(),
@@ -194,7 +203,8 @@ impl Repr {
     /// Writes the header. The payload is none of its business.
     ///
     /// # Errors
-    /// `TooLong` if the payload is longer than 65535 bytes, `Truncated` if the buffer is shorter than the packet.
+    /// `TooLong` if the payload is longer than 65535 bytes, `Truncated` if the buffer is shorter
+    /// than the packet.
     pub fn emit(&self, buffer: &mut [u8]) -> Result<()> {
         let length = u16::try_from(self.payload_len).map_err(|_| Error::TooLong("ipv6 payload"))?;
         let header = buffer.get_mut(..self.buffer_len()).ok_or(Error::Truncated)?;

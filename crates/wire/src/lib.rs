@@ -1,17 +1,20 @@
 //! Packets: the formats on the wire, and the parsed segments that endpoints exchange.
 //!
-//! Each format has a module with the same two types. `Packet` is a view of bytes: `Packet::new_checked` compares every length with the
-//! bytes that are there, and after it no getter can panic, whatever a peer has sent. `Repr` is what the header says, as a small plain
-//! value: `Repr::parse` reads it off a view, `buffer_len` tells the length of the whole packet, and `emit` writes the header in front of
-//! a payload that lies in the buffer already, since most checksums cover it. Addresses come in as [`checksum::Addresses`] where a checksum
-//! covers them.
+//! Each format has a module with the same two types. `Packet` is a view of bytes:
+//! `Packet::new_checked` compares every length with the bytes that are there, and after it no
+//! getter can panic, whatever a peer has sent. `Repr` is what the header says, as a small plain
+//! value: `Repr::parse` reads it off a view, `buffer_len` tells the length of the whole packet, and
+//! `emit` writes the header in front of a payload that lies in the buffer already, since most
+//! checksums cover it. Addresses come in as [`checksum::Addresses`] where a checksum covers them.
 //!
-//! Numbers of more than one byte are big-endian on the wire (RFC 791 appendix B); getters and `Repr` have them as plain numbers. Lengths
-//! are in bytes where no other unit is named. [`pcapng`] alone is little-endian.
+//! Numbers of more than one byte are big-endian on the wire (RFC 791 appendix B); getters and
+//! `Repr` have them as plain numbers. Lengths are in bytes where no other unit is named. [`pcapng`]
+//! alone is little-endian.
 //!
-//! What travels in the simulator is a [`Segment`]: it carries every field that the wire form has (TCP with SACK, timestamps and window
-//! scale; every MPTCP option whole) except what the path knows anyway (addresses and ports) and the payload bytes themselves, of which
-//! only the length is kept. It is copied, never allocated.
+//! What travels in the simulator is a [`Segment`]: it carries every field that the wire form has
+//! (TCP with SACK, timestamps and window scale; every MPTCP option whole) except what the path
+//! knows anyway (addresses and ports) and the payload bytes themselves, of which only the length is
+//! kept. It is copied, never allocated.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 

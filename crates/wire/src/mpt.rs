@@ -1,10 +1,13 @@
-//! Messages of MPT, a multipath tunnel of GRE in UDP, as its daemons send them beside data: the keepalive of each path.
+//! Messages of MPT, a multipath tunnel of GRE in UDP, as its daemons send them beside data: the
+//! keepalive of each path.
 //!
-//! A message stands behind a GRE header without a sequence number where data stand too. Its first byte tells it from a packet: those begin with
-//! their IP version, 0x4n or 0x6n, and messages with 0xa0 or more. The format is not published; it was read from captures of the daemon
-//! (`spyff/mpt`, 2019).
+//! A message stands behind a GRE header without a sequence number where data stand too. Its first
+//! byte tells it from a packet: those begin with their IP version, 0x4n or 0x6n, and messages with
+//! 0xa0 or more. The format is not published; it was read from captures of the daemon (`spyff/mpt`,
+//! 2019).
 //!
-//! [`Packet::new_checked`] compares every length with the bytes that are there; after it no getter can panic.
+//! [`Packet::new_checked`] compares every length with the bytes that are there; after it no getter
+//! can panic.
 
 use crate::error::{Error, Result};
 use std::net::{IpAddr, Ipv6Addr};
@@ -58,7 +61,8 @@ impl<T: AsRef<[u8]>> Packet<T> {
         self.end()[1]
     }
 
-    /// The address of the sender in the tunnel; of IPv4 what stands for it in IPv6 (RFC 4291 section 2.5.5.2).
+    /// The address of the sender in the tunnel; of IPv4 what stands for it in IPv6
+    /// (RFC 4291 section 2.5.5.2).
     pub fn source(&self) -> Ipv6Addr {
         self.address(4)
     }
@@ -85,7 +89,8 @@ pub struct Repr {
 }
 
 impl Repr {
-    /// Reads a keepalive. One with authentication, or with addresses of two versions, is none of MPT's.
+    /// Reads a keepalive. One with authentication, or with addresses of two versions, is none of
+    /// MPT's.
     pub fn parse<T: AsRef<[u8]>>(packet: &Packet<T>) -> Result<Self> {
         if !packet.authentication().is_empty() {
             return Err(Error::Malformed("mpt authentication"));
@@ -109,7 +114,8 @@ impl Repr {
     /// Writes the message.
     ///
     /// # Errors
-    /// `Truncated` if the buffer is shorter than the message, `Malformed` if the addresses are of two versions.
+    /// `Truncated` if the buffer is shorter than the message, `Malformed` if the addresses are of
+    /// two versions.
     pub fn emit(&self, buffer: &mut [u8]) -> Result<()> {
         let bytes = buffer.get_mut(..self.buffer_len()).ok_or(Error::Truncated)?;
         let version = match (self.source, self.destination) {

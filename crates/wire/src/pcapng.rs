@@ -1,6 +1,8 @@
-//! Capture files, written: pcapng (draft-ietf-opsawg-pcapng), little-endian, one section with one interface, times in nanoseconds.
+//! Capture files, written: pcapng (draft-ietf-opsawg-pcapng), little-endian, one section with one
+//! interface, times in nanoseconds.
 //!
-//! Each function appends one block. A file is [`section`], [`interface`], any number of [`packet`], and perhaps [`statistics`].
+//! Each function appends one block. A file is [`section`], [`interface`], any number of [`packet`],
+//! and perhaps [`statistics`].
 
 /// What the bytes of a packet begin with: its link type.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -61,7 +63,8 @@ pub fn packet(out: &mut Vec<u8>, time_ns: u64, len: u32, kept: &[u8]) {
     });
 }
 
-/// How many packets the interface had up to a time, and how many of them are not in the file; `comment` says why.
+/// How many packets the interface had up to a time, and how many of them are not in the file;
+/// `comment` says why.
 pub fn statistics(out: &mut Vec<u8>, time_ns: u64, had: u64, missing: u64, comment: Option<&str>) {
     block(out, STATISTICS, |out| {
         out.extend_from_slice(&0_u32.to_le_bytes());

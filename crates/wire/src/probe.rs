@@ -1,10 +1,13 @@
-//! Probes of a path's MTU, beside data as MPT's messages are (see [`crate::mpt`]), and what the other end answers.
+//! Probes of a path's MTU, beside data as MPT's messages are (see [`crate::mpt`]), and what the
+//! other end answers.
 //!
-//! A probe stands behind a GRE header without a sequence number, and zeros follow until the packet has the length that it probes. Its first byte
-//! is above those that MPT uses, so that no end takes it for a packet. MPT neither sends nor answers probes: they pass between two ends of this
+//! A probe stands behind a GRE header without a sequence number, and zeros follow until the packet
+//! has the length that it probes. Its first byte is above those that MPT uses, so that no end takes
+//! it for a packet. MPT neither sends nor answers probes: they pass between two ends of this
 //! project alone.
 //!
-//! [`Packet::new_checked`] compares the length with the bytes that are there; after it no getter can panic.
+//! [`Packet::new_checked`] compares the length with the bytes that are there; after it no getter
+//! can panic.
 
 use crate::error::{Error, Result};
 

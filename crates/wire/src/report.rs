@@ -1,9 +1,12 @@
-//! What one end of a multipath tunnel tells the other about a path, beside data as MPT's messages are: see [`crate::mpt`].
+//! What one end of a multipath tunnel tells the other about a path, beside data as MPT's messages
+//! are: see [`crate::mpt`].
 //!
-//! A report stands behind a GRE header without a sequence number. Its first byte is above those that MPT uses, so that no end takes it for
-//! a packet. MPT sends none and knows none: reports pass between two ends of this project alone.
+//! A report stands behind a GRE header without a sequence number. Its first byte is above those
+//! that MPT uses, so that no end takes it for a packet. MPT sends none and knows none: reports pass
+//! between two ends of this project alone.
 //!
-//! [`Packet::new_checked`] compares the length with the bytes that are there; after it no getter can panic.
+//! [`Packet::new_checked`] compares the length with the bytes that are there; after it no getter
+//! can panic.
 
 use crate::error::{Error, Result};
 
@@ -55,7 +58,8 @@ impl<T: AsRef<[u8]>> Packet<T> {
 pub struct Repr {
     /// When this report was sent.
     pub sent_us: u32,
-    /// The receiver's last report on this path: when it was sent, by its clock, and when it came, by ours.
+    /// The receiver's last report on this path: when it was sent, by its clock, and when it came,
+    /// by ours.
     pub echo: Option<(u32, u32)>,
     /// The receiver's last packet on this path: its number, and when it came.
     pub latest: Option<(u32, u32)>,

@@ -21,9 +21,11 @@ impl Flags {
     pub const ACK: Self = Self(16);
     /// The urgent pointer counts.
     pub const URG: Self = Self(32);
-    /// ECN-Echo: a packet came with a CE mark; in a handshake, the sender can do ECN (RFC 3168 section 6.1.1).
+    /// ECN-Echo: a packet came with a CE mark; in a handshake, the sender can do ECN
+    /// (RFC 3168 section 6.1.1).
     pub const ECE: Self = Self(64);
-    /// Congestion window reduced: the sender has answered ECE; on a SYN with ECE, it offers ECN (RFC 3168 section 6.1.1).
+    /// Congestion window reduced: the sender has answered ECE; on a SYN with ECE, it offers ECN
+    /// (RFC 3168 section 6.1.1).
     pub const CWR: Self = Self(128);
 
     /// Whether every flag of `other` is set; true if `other` has none.
@@ -94,13 +96,15 @@ pub struct Dss {
     pub data_ack: DataSeq,
     /// Data sequence number of the first mapped byte, if `map_len > 0` or `data_fin`.
     pub dsn: DataSeq,
-    /// First mapped byte as an offset in the subflow's sequence space (1 is the first byte after the SYN), if `map_len > 0`.
+    /// First mapped byte as an offset in the subflow's sequence space (1 is the first byte after
+    /// the SYN), if `map_len > 0`.
     pub ssn: u32,
     /// Length of the mapping in bytes, the DATA_FIN's place included.
     pub map_len: u16,
     /// Flag A: `data_ack` counts.
     pub has_ack: bool,
-    /// Flag F: the data end with this mapping, whose last number is the DATA_FIN's (RFC 8684 section 3.3.3).
+    /// Flag F: the data end with this mapping, whose last number is the DATA_FIN's
+    /// (RFC 8684 section 3.3.3).
     pub data_fin: bool,
     /// Flag a: `data_ack` has eight bytes on the wire instead of four.
     pub ack64: bool,
@@ -108,19 +112,23 @@ pub struct Dss {
     pub dsn64: bool,
     /// The mapping has a checksum (RFC 8684 section 3.3.1).
     pub checksum: bool,
-    /// The mapping has no end: all that follows is mapped, in a fallback (RFC 8684 section 3.7). Then `map_len` is 0.
+    /// The mapping has no end: all that follows is mapped, in a fallback (RFC 8684 section 3.7).
+    /// Then `map_len` is 0.
     pub infinite: bool,
-    /// It was read from bytes: a number of four bytes is the lower half of one, and the mapping may be longer than the payload that follows
-    /// (RFC 8684 section 3.3.1). What an endpoint of ours makes has whole numbers, and a mapping for each segment.
+    /// It was read from bytes: a number of four bytes is the lower half of one, and the mapping may
+    /// be longer than the payload that follows (RFC 8684 section 3.3.1). What an endpoint of ours
+    /// makes has whole numbers, and a mapping for each segment.
     pub from_wire: bool,
-    /// The checksum does not match the payload. Only bytes can be wrong, so what the simulator makes never is.
+    /// The checksum does not match the payload. Only bytes can be wrong, so what the simulator
+    /// makes never is.
     pub checksum_wrong: bool,
 }
 
 /// The MPTCP options of a segment besides the DSS, each in the bytes that it has on the wire.
 ///
-/// Bytes are the most compact form: a segment has room for whatever Linux puts into one, an IPv6 address with port and HMAC (30 bytes)
-/// included, and stays two cache lines long. Few segments have such an option, so nobody reads them on the hot path.
+/// Bytes are the most compact form: a segment has room for whatever Linux puts into one, an IPv6
+/// address with port and HMAC (30 bytes) included, and stays two cache lines long. Few segments
+/// have such an option, so nobody reads them on the hot path.
 #[derive(Copy, Clone, Default, PartialEq, Eq)]
 pub struct MpOptions(Inline<{ MpOptions::MAX_LEN }>);
 
@@ -194,20 +202,22 @@ impl std::fmt::Debug for MpOptions {
 
 /// One TCP segment.
 ///
-/// What every segment has stands first and in this order, so that whoever keeps that part alone, in the same order, copies it in a few
-/// large pieces.
+/// What every segment has stands first and in this order, so that whoever keeps that part alone, in
+/// the same order, copies it in a few large pieces.
 #[derive(Copy, Clone, Default, Debug, PartialEq)]
 #[repr(C)]
 pub struct Segment {
     /// Counts if `has_dss`.
     pub dss: Dss,
-    /// Sequence number of what comes first in the segment of SYN, payload and FIN (RFC 9293 section 3.1).
+    /// Sequence number of what comes first in the segment of SYN, payload and FIN
+    /// (RFC 9293 section 3.1).
     pub seq: Seq,
     /// Next sequence number that the sender expects; counts if `flags` have ACK.
     pub ack: Seq,
     /// Payload bytes.
     pub len: u32,
-    /// TSval: the sender's clock, of which a unit is a millisecond here; it and `ts_ecr` count if `has_ts` (RFC 7323 section 3.2).
+    /// TSval: the sender's clock, of which a unit is a millisecond here; it and `ts_ecr` count if
+    /// `has_ts` (RFC 7323 section 3.2).
     pub ts_val: u32,
     /// TSecr: a TSval of the peer, in the peer's units (RFC 7323 section 4.3).
     pub ts_ecr: u32,
@@ -227,7 +237,8 @@ pub struct Segment {
     pub sack_len: u8,
     /// Only on a SYN: maximum segment size in bytes (RFC 9293 section 3.7.1); 0: absent.
     pub mss: u16,
-    /// Only on a SYN: how many bits later windows are shifted by (RFC 7323 section 2.2); 255: absent.
+    /// Only on a SYN: how many bits later windows are shifted by (RFC 7323 section 2.2); 255:
+    /// absent.
     pub window_scale: u8,
     /// Only on a SYN: the sender takes SACK options (RFC 2018 section 2).
     pub sack_permitted: bool,
@@ -291,7 +302,8 @@ impl Segment {
         n + if self.carries_mapping() { 24 } else { dss + self.mp.wire_len() }
     }
 
-    /// RFC 8684 section 3.1: with data, MP_CAPABLE carries the mapping and stands in for the DSS option.
+    /// RFC 8684 section 3.1: with data, MP_CAPABLE carries the mapping and stands in for the DSS
+    /// option.
     pub(crate) fn carries_mapping(&self) -> bool {
         self.len > 0 && self.mp.first().is_some_and(|option| matches!(option, mptcp::Repr::Capable { .. }))
     }
@@ -324,7 +336,8 @@ impl Dss {
     }
 }
 
-/// ICMP "fragmentation needed" (RFC 1191 section 4), as the sender of the offending segment hears it.
+/// ICMP "fragmentation needed" (RFC 1191 section 4), as the sender of the offending segment hears
+/// it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Unreachable {
     /// Sequence number quoted from the dropped segment.

@@ -1,7 +1,9 @@
-//! TCP (RFC 9293) with its options: MSS, window scale and timestamps (RFC 7323), SACK (RFC 2018), MPTCP ([`crate::mptcp`]).
+//! TCP (RFC 9293) with its options: MSS, window scale and timestamps (RFC 7323), SACK (RFC 2018),
+//! MPTCP ([`crate::mptcp`]).
 //!
-//! [`Packet::new_checked`] compares every length with the bytes that are there; after it no getter can panic. Options that are cut off or
-//! of a wrong length are passed over, as Linux does (`tcp_parse_options`), and counted.
+//! [`Packet::new_checked`] compares every length with the bytes that are there; after it no getter
+//! can panic. Options that are cut off or of a wrong length are passed over, as Linux does
+//! (`tcp_parse_options`), and counted.
 
 use crate::checksum::Addresses;
 use crate::error::{Error, Result};
@@ -99,7 +101,8 @@ impl<T: AsRef<[u8]>> Packet<T> {
         Flags(self.bytes()[13])
     }
 
-    /// Window as on the wire; times 2^(window scale) it is bytes, but on a SYN it is never scaled (RFC 7323 section 2.2).
+    /// Window as on the wire; times 2^(window scale) it is bytes, but on a SYN it is never scaled
+    /// (RFC 7323 section 2.2).
     pub fn window(&self) -> u16 {
         self.short(14)
     }
@@ -114,20 +117,23 @@ impl<T: AsRef<[u8]>> Packet<T> {
         &self.bytes()[HEADER..self.header_len()]
     }
 
-    /// All bytes behind the header. TCP has no length field, so the view must end where the IP payload does.
+    /// All bytes behind the header. TCP has no length field, so the view must end where the IP
+    /// payload does.
     #[inline]
     pub fn payload(&self) -> &[u8] {
         &self.bytes()[self.header_len()..]
     }
 
-    /// Whether the checksum is right (RFC 9293 section 3.1). It covers the pseudo header and the whole buffer.
+    /// Whether the checksum is right (RFC 9293 section 3.1). It covers the pseudo header and the
+    /// whole buffer.
     pub fn verify_checksum(&self, addresses: &Addresses) -> bool {
         addresses.pseudo_header(PROTOCOL, self.bytes().len()).bytes(self.bytes()).checksum() == 0
     }
 }
 
 impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
-    /// Computes the checksum over the pseudo header and the whole buffer, and writes it into bytes 16 and 17.
+    /// Computes the checksum over the pseudo header and the whole buffer, and writes it into bytes
+    /// 16 and 17.
     pub fn fill_checksum(&mut self, addresses: &Addresses) {
         let bytes = self.buffer.as_mut();
         bytes[16..18].fill(0);
@@ -139,7 +145,8 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
 /// TSval and TSecr (RFC 7323 section 3).
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Timestamps {
-    /// TSval: the sender's clock, in units of its choice (Linux: milliseconds by default), from any origin; it wraps.
+    /// TSval: the sender's clock, in units of its choice (Linux: milliseconds by default), from any
+    /// origin; it wraps.
     pub value: u32,
     /// TSecr: a TSval of the peer. It counts only with flag ACK.
     pub echo: u32,
@@ -183,8 +190,9 @@ pub struct Repr {
     pub window: u16,
     /// Urgent pointer, bytes from `seq` on, if `flags` have URG (RFC 9293 section 3.8.5).
     pub urgent: u16,
-    /// Maximum segment size that the sender takes, bytes of payload and options (RFC 9293 section 3.7.1). Only a SYN should have it;
-    /// `parse` takes this and the next two from any segment.
+    /// Maximum segment size that the sender takes, bytes of payload and options
+    /// (RFC 9293 section 3.7.1). Only a SYN should have it; `parse` takes this and the next two
+    /// from any segment.
     pub mss: Option<u16>,
     /// As it came; RFC 7323 section 2.3 has the receiver use 14 for more.
     pub window_scale: Option<u8>,
@@ -226,7 +234,8 @@ impl Repr {
         Ok(repr)
     }
 
-    /// RFC 9293 section 3.1: kind and length, but for two of one byte. Of two options of a kind the later one counts, as in Linux.
+    /// RFC 9293 section 3.1: kind and length, but for two of one byte. Of two options of a kind the
+    /// later one counts, as in Linux.
     fn parse_options(&mut self, mut options: &[u8]) {
         while let Some((&kind, rest)) = options.split_first() {
             if kind == NOP {
@@ -277,8 +286,8 @@ impl Repr {
         true
     }
 
-    /// Bytes of the options, padded to a multiple of four. Each option stands on a boundary of four bytes, as Linux writes them, unless that
-    /// needs more than 40.
+    /// Bytes of the options, padded to a multiple of four. Each option stands on a boundary of four
+    /// bytes, as Linux writes them, unless that needs more than 40.
     pub fn options_len(&self) -> usize {
         let aligned = self.aligned_len();
         if aligned <= MAX_OPTIONS { aligned } else { self.tight_len().next_multiple_of(4) }
@@ -304,7 +313,8 @@ impl Repr {
         n + if self.sack.len > 0 { 2 + 8 * usize::from(self.sack.len) } else { 0 }
     }
 
-    /// Bytes of the header, options and padding included: a multiple of four. `emit` refuses more than 60.
+    /// Bytes of the header, options and padding included: a multiple of four. `emit` refuses more
+    /// than 60.
     pub fn header_len(&self) -> usize {
         HEADER + self.options_len()
     }
@@ -314,10 +324,12 @@ impl Repr {
         self.header_len() + self.payload_len
     }
 
-    /// Writes the header in front of the payload, which is in its place already: the checksum covers it.
+    /// Writes the header in front of the payload, which is in its place already: the checksum
+    /// covers it.
     ///
     /// # Errors
-    /// `TooLong` if the options need more than 40 bytes, `Truncated` if the buffer is shorter than the segment.
+    /// `TooLong` if the options need more than 40 bytes, `Truncated` if the buffer is shorter than
+    /// the segment.
     pub fn emit(&self, buffer: &mut [u8], addresses: &Addresses) -> Result<()> {
         let options = self.options_len();
         if options > MAX_OPTIONS {
@@ -338,7 +350,8 @@ impl Repr {
         Ok(())
     }
 
-    /// In Linux's order (`tcp_options_write`): MSS, SACK permitted with the timestamps, window scale, SACK, MPTCP; then the unknown.
+    /// In Linux's order (`tcp_options_write`): MSS, SACK permitted with the timestamps, window
+    /// scale, SACK, MPTCP; then the unknown.
     fn emit_options(&self, room: &mut [u8], aligned: bool) -> Result<()> {
         let mut out = Options { room, at: 0, aligned };
         if let Some(mss) = self.mss {

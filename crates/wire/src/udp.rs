@@ -1,6 +1,7 @@
 //! UDP (RFC 768).
 //!
-//! [`Packet::new_checked`] compares every length with the bytes that are there; after it no getter can panic.
+//! [`Packet::new_checked`] compares every length with the bytes that are there; after it no getter
+//! can panic.
 
 use crate::checksum::Addresses;
 use crate::error::{Error, Result};
@@ -64,13 +65,15 @@ impl<T: AsRef<[u8]>> Packet<T> {
         self.word(6)
     }
 
-    /// Bytes behind the header, up to the datagram's length: what stands behind it is not among them.
+    /// Bytes behind the header, up to the datagram's length: what stands behind it is not among
+    /// them.
     #[inline]
     pub fn payload(&self) -> &[u8] {
         &self.buffer.as_ref()[HEADER..self.len()]
     }
 
-    /// Zero stands for "no checksum" (RFC 768); over IPv6 that is for tunnels only (RFC 6935), which ask [`Packet::checksum`].
+    /// Zero stands for "no checksum" (RFC 768); over IPv6 that is for tunnels only (RFC 6935),
+    /// which ask [`Packet::checksum`].
     pub fn verify_checksum(&self, addresses: &Addresses) -> bool {
         if self.checksum() == 0 {
             return matches!(addresses, Addresses::V4 { .. });
@@ -108,8 +111,8 @@ pub struct Repr {
 }
 
 impl Repr {
-    /// Reads a header whose checksum is right or absent. Whether it may be absent over IPv6 is the caller's question: RFC 6936 section 4
-    /// allows it to tunnels.
+    /// Reads a header whose checksum is right or absent. Whether it may be absent over IPv6 is the
+    /// caller's question: RFC 6936 section 4 allows it to tunnels.
     pub fn parse<T: AsRef<[u8]>>(packet: &Packet<T>, addresses: &Addresses) -> Result<Self> {
         let checksum = packet.checksum() != 0;
         if checksum && !packet.verify_checksum(addresses) {
@@ -133,10 +136,12 @@ impl Repr {
         HEADER + self.payload_len
     }
 
-    /// Writes the header in front of the payload, which is in its place already: the checksum covers it.
+    /// Writes the header in front of the payload, which is in its place already: the checksum
+    /// covers it.
     ///
     /// # Errors
-    /// `TooLong` if the datagram is longer than 65535 bytes, `Truncated` if the buffer is shorter than the datagram.
+    /// `TooLong` if the datagram is longer than 65535 bytes, `Truncated` if the buffer is shorter
+    /// than the datagram.
     pub fn emit(&self, buffer: &mut [u8], addresses: &Addresses) -> Result<()> {
         let length = u16::try_from(self.buffer_len()).map_err(|_| Error::TooLong("udp datagram"))?;
         let datagram = buffer.get_mut(..self.buffer_len()).ok_or(Error::Truncated)?;

@@ -5,7 +5,8 @@
     found = advise([path_in_words("50/10mbit 20ms", 1), path_in_words("30/10mbit 60ms", 2)], "download,call", folder="advice")
     found.ranking.advice.setting.name
 
-It searches on the simulator, over networks drawn from what is known of the paths, and writes an ordinary study that repeats the answer.
+It searches on the simulator, over networks drawn from what is known of the paths, and writes an
+ordinary study that repeats the answer.
 """
 
 from ._advice import ANSWER_FILE, STUDY_FILE, Advice, advise, as_json

@@ -1,4 +1,6 @@
-"""From the question to the answer: search, comparison in other networks, what it costs others, a kernel's word, commands."""
+"""From the question to the answer: search, comparison in other networks, what it costs others, a
+kernel's word, commands.
+"""
 
 from __future__ import annotations
 
@@ -68,8 +70,8 @@ def advise(
 ) -> Advice:
     """Which settings suit these paths and uses. Writes study, answer and commands into `folder`.
 
-    The same arguments give the same answer on any machine, with any number of `workers`. `stage` hears what begins and how many runs it
-    has at the most, `progress` how many have ended.
+    The same arguments give the same answer on any machine, with any number of `workers`. `stage`
+    hears what begins and how many runs it has at the most, `progress` how many have ended.
 
     Raises `AdviceError` with one sentence.
     """

@@ -28,7 +28,9 @@ class Left:
 
 
 def answer(question: Question, ranked: Ranking, beside: Mapping[str, Figures], networks: int, placeholder: Placeholder) -> list[str]:
-    """`beside`: figures of each setting beside a TCP connection of somebody else on each path; `networks`: how many compared them."""
+    """`beside`: figures of each setting beside a TCP connection of somebody else on each path;
+    `networks`: how many compared them.
+    """
     best, default = ranked.advice, ranked.default
     sentences = [_what(question, best.setting)]
     where = f"On the simulator, in {networks} networks such as you said,"
@@ -78,7 +80,9 @@ def _interval(of: Ratio) -> str:
 
 
 def left(question: Question, settings: Sequence[Setting], ranked: Ranking, trials: Trials) -> list[Left]:
-    """Of each congestion control that is not in the ranking what may be the advice and came furthest, the best first."""
+    """Of each congestion control that is not in the ranking what may be the advice and came
+    furthest, the best first.
+    """
     shown = {rank.setting.cc for rank in ranked.ranks}
     best_of: dict[str, Left] = {}
     for setting in settings:

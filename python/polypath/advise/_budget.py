@@ -1,4 +1,6 @@
-"""What a search may cost, counted in packets that the links could carry: no clock decides, so the answer is the same everywhere."""
+"""What a search may cost, counted in packets that the links could carry: no clock decides, so the
+answer is the same everywhere.
+"""
 
 from __future__ import annotations
 
@@ -27,12 +29,15 @@ class Budget:
 
 
 def run_cost(question: Question) -> int:
-    """Packets of full size that the paths could carry in a run, as far as some use fills them, and what setting it up costs."""
+    """Packets of full size that the paths could carry in a run, as far as some use fills them, and
+    what setting it up costs.
+    """
     return int(question.filled_bps * question.seconds[1] / _PACKET_BITS) + _SET_UP
 
 
 def budget(text: str, question: Question) -> Budget:
-    """How many runs `--budget TEXT` allows for this question: "2min" as two cores have them, or "500runs".
+    """How many runs `--budget TEXT` allows for this question: "2min" as two cores have them, or
+    "500runs".
 
     Raises `AdviceError` with one sentence.
     """

@@ -1,4 +1,6 @@
-"""What captures tell of the paths that they saw: how much was carried, the least round-trip time, what was sent again."""
+"""What captures tell of the paths that they saw: how much was carried, the least round-trip time,
+what was sent again.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,8 @@ from typing import Any
 from ._errors import AdviceError
 from ._paths import MIN_RATE, MOST_PATHS, Path, Span
 
-# A path carries at least what was seen on it, and hardly this much more where one connection filled it.
+# A path carries at least what was seen on it, and hardly this much more where one connection filled
+# it.
 MORE = 1.25
 # Too few to tell a path by.
 _FEWEST_BYTES = 100_000
@@ -16,7 +19,8 @@ _SIDES = ("client", "server")
 
 
 def paths_in(report: Mapping[str, Any]) -> tuple[list[Path], list[str]]:
-    """A path for each subflow of the connection that carried most, and notes on what a capture cannot know.
+    """A path for each subflow of the connection that carried most, and notes on what a capture
+    cannot know.
 
     `report` is what `polypath.pcap.analyse` gives. Raises `AdviceError` where it says too little.
     """

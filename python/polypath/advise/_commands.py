@@ -1,4 +1,6 @@
-"""The commands that set what is advised, as they are typed; what is not known of the machine is a variable at the top."""
+"""The commands that set what is advised, as they are typed; what is not known of the machine is a
+variable at the top.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +73,9 @@ def variables(question: Question, setting: Setting) -> list[tuple[str, str]]:
 
 
 def script(question: Question, setting: Setting, where: Machine) -> str:
-    """The commands of one side as a shell script, which takes them back with the word `undo`; nothing where there are none."""
+    """The commands of one side as a shell script, which takes them back with the word `undo`;
+    nothing where there are none.
+    """
     here = [command for command in commands(question, setting) if command.where == where]
     if not here:
         return ""
@@ -159,7 +163,9 @@ def _mptcp(paths: Sequence[tuple[int, Path]]) -> Iterator[Command]:
 
 
 def _shaper(path: Path, number: int) -> Iterator[Command]:
-    """A token bucket with fq_codel in it, for what leaves, and by a device of its own for what arrives."""
+    """A token bucket with fq_codel in it, for what leaves, and by a device of its own for what
+    arrives.
+    """
     rates, device = shaped_to(path), _device(path, number)
     mirror = f"pp-ifb{number}"
     why = f"a queue of the host's own in front of {path.name}, a little slower than the path, so that none forms where nobody rules it"
@@ -201,7 +207,9 @@ def _address(path: Path, number: int) -> str:
 
 
 def _via(path: Path, number: int) -> str:
-    """The next hop; a device that is described without one may have none, as that of a mobile network."""
+    """The next hop; a device that is described without one may have none, as that of a mobile
+    network.
+    """
     if path.gateway:
         return f"via {path.gateway} "
     return "" if path.device and path.address else f'via "$GATEWAY{number}" '

@@ -1,4 +1,6 @@
-"""What the report begins with: the answer, the ranking, the commands; figures are asked of the results, whenever they are made again."""
+"""What the report begins with: the answer, the ranking, the commands; figures are asked of the
+results, whenever they are made again.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ class Summary:
 
 
 def highlights(summary: Summary) -> dict[str, str]:
-    """The advice's own figures, large: what it gives, beside Linux by itself, and what holds of it where others send, too."""
+    """The advice's own figures, large: what it gives, beside Linux by itself, and what holds of it
+    where others send, too.
+    """
     question, ranked = summary.question, summary.ranked
     best, default = ranked.advice, ranked.default
     figures = {}

@@ -46,7 +46,9 @@ class Confirmation:
 def confirm(
     question: Question, ranked: Sequence[Setting], networks: Sequence[int], folder: Path, *, workers: int | None = None
 ) -> Confirmation:
-    """Runs the best of what the kernel has on both engines, with those of the uses that the kernel can have at once."""
+    """Runs the best of what the kernel has on both engines, with those of the uses that the kernel
+    can have at once.
+    """
     able = [setting for setting in ranked if setting.needs not in SHOWN][:MOST]
     few = networks[:NETWORKS]
     asked = _measurable(question)
@@ -83,9 +85,11 @@ def _not(why: str) -> Confirmation:
 
 
 def _measurable(question: Question) -> Question | None:
-    """The question with the uses that a kernel tells of and can have at once; None where there are none.
+    """The question with the uses that a kernel tells of and can have at once; None where there are
+    none.
 
-    A kernel has one path manager for all connections, so a host either opens them or waits for them.
+    A kernel has one path manager for all connections, so a host either opens them or waits for
+    them.
     """
     weights = {name: weight for name, weight in question.weights.items() if name != _UNTOLD}
     if len(question.paths) > 1:

@@ -1,4 +1,6 @@
-"""The finalists in networks that the search has not seen, and beside neighbours: an ordinary study, kept so that anybody can repeat it."""
+"""The finalists in networks that the search has not seen, and beside neighbours: an ordinary study,
+kept so that anybody can repeat it.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ class Final:
     beside: Mapping[str, Figures]
     """By setting, means beside a TCP connection of somebody else on each path."""
     yardstick: Sequence[float]
-    """The harm that one TCP connection of the host, cubic and over that path alone, does on each path."""
+    """The harm that one TCP connection of the host, cubic and over that path alone, does on each
+    path.
+    """
     runs: int
 
 

@@ -1,4 +1,6 @@
-"""What a setting costs others: the harm to a TCP connection on each path (Ware et al., HotNets 2019; docs/concepts/fairness.md)."""
+"""What a setting costs others: the harm to a TCP connection on each path (Ware et al., HotNets
+2019; docs/concepts/fairness.md).
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def goodputs(outcome: Mapping[str, Any]) -> Goodputs:
 
 
 def harm(beside: Sequence[Goodputs], alone: Sequence[Goodputs]) -> Harm:
-    """From the same networks with a setting and without it. A neighbour that has nothing by itself loses nothing."""
+    """From the same networks with a setting and without it. A neighbour that has nothing by itself
+    loses nothing.
+    """
     places = sorted(alone[0])
     return Harm(
         by_path=tuple(

@@ -1,4 +1,6 @@
-"""What this host tells of its paths: devices, addresses, next hops, round-trip times of live connections. No host knows the rates."""
+"""What this host tells of its paths: devices, addresses, next hops, round-trip times of live
+connections. No host knows the rates.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ class Uplink:
 
 
 def uplinks(facts: Facts, sockets: Sequence[Subflow], speed: dict[str, int]) -> list[Uplink]:
-    """The devices with an address of IPv4 and a next hop, or all with an address where none has one."""
+    """The devices with an address of IPv4 and a next hop, or all with an address where none has
+    one.
+    """
     devices = [device for device in facts.outward if _address(device) is not None]
     leading = [device for device in devices if any("." in gateway for gateway in device.gateways)] or devices
     links = []
@@ -66,7 +70,8 @@ def device_speeds(names: Sequence[str], root: File = File("/sys/class/net")) -> 
 def completed(links: Sequence[Uplink], described: Sequence[str]) -> tuple[list[Path], list[str]]:
     """The paths that `--path` describes, each with what the host knows of its device, and notes.
 
-    Raises `AdviceError` where something is missing that only a person knows; the sentence asks for it.
+    Raises `AdviceError` where something is missing that only a person knows; the sentence asks for
+    it.
     """
     if not links:
         raise AdviceError("--from-host: no device here has an address and leads anywhere; bring one up, or describe paths with --path")

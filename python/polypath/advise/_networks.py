@@ -1,4 +1,6 @@
-"""Networks drawn from what is known of the paths: what is uncertain differs from one to the next, by number alone."""
+"""Networks drawn from what is known of the paths: what is uncertain differs from one to the next,
+by number alone.
+"""
 
 from __future__ import annotations
 
@@ -33,14 +35,17 @@ class Line:
     outage: Time
     every: Time
     begins: Time
-    """When the first outage begins, since the start of the run; the others follow, `every` after the one before."""
+    """When the first outage begins, since the start of the run; the others follow, `every` after
+    the one before.
+    """
 
 
 def drawn(paths: Sequence[Path], number: int) -> tuple[Line, ...]:
     """The network of this number: the same on every machine, and whatever other networks are drawn.
 
-    Figures are uniform between their ends; a queue, of which people know the order of magnitude, is so in its logarithm. A path's two
-    rates have one place between their ends, since what slows a line down does so in both directions.
+    Figures are uniform between their ends; a queue, of which people know the order of magnitude, is
+    so in its logarithm. A path's two rates have one place between their ends, since what slows a
+    line down does so in both directions.
     """
     return tuple(_line(path, number, index) for index, path in enumerate(paths))
 

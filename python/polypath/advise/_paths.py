@@ -1,4 +1,6 @@
-"""The paths between a host and the world, as somebody knows them: each figure a span, from the least to the most that it may be."""
+"""The paths between a host and the world, as somebody knows them: each figure a span, from the
+least to the most that it may be.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ class Path:
     loss: Span = Span(low=0, high=0)
     """Share of the packets that are lost in each direction other than in a full queue."""
     queue: Span = Span(low=50e6, high=200e6)
-    """How long a packet waits in the bottleneck's queue when it is full, ns. An unknown value lies between these."""
+    """How long a packet waits in the bottleneck's queue when it is full, ns. An unknown value lies
+    between these.
+    """
     outage: Span = Span(low=0, high=0)
     """How long nothing passes, ns, again and again; none where this is 0."""
     every: Span = Span(low=0, high=0)

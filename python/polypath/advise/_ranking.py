@@ -11,11 +11,13 @@ from ._score import Figures, Ratio, ratio, score
 from ._settings import Needs, Setting
 
 CLOSE = 0.99
-"""Of settings that tie with the best, and are no more than this below it, the advice is the one that
+"""Of settings that tie with the best, and are no more than this below it, the advice is the one
+that
 
 1. keeps the most beside somebody else's TCP,
 2. takes the least from it,
-3. changes the least."""
+3. changes the least.
+"""
 KEPT = 0.9
 """So much of the most counts as the most: a few networks tell it, and roughly."""
 AS_KIND = 0.05
@@ -63,7 +65,9 @@ def ranking(
     harms: Mapping[str, Harm],
     beside: Mapping[str, Figures] | None = None,
 ) -> Ranking:
-    """From the figures of each setting in the same networks; `beside`: beside a TCP connection of somebody else on each path."""
+    """From the figures of each setting in the same networks; `beside`: beside a TCP connection of
+    somebody else on each path.
+    """
     scores = {setting.name: [score(network, weights) for network in figures[setting.name]] for setting in settings}
     # Of equals the one that changes less stands first.
     ordered = sorted(settings, key=lambda setting: (-sum(scores[setting.name]), setting.changes))

@@ -1,4 +1,6 @@
-"""How good a setting is for several uses at once, and how two settings compare in the same networks."""
+"""How good a setting is for several uses at once, and how two settings compare in the same
+networks.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +17,20 @@ Figures = Mapping[str, float]
 
 
 def score(figures: Figures, weights: Mapping[str, float]) -> float:
-    """Logarithm of the weighted geometric mean of the figures, those inverted that are better when lower.
+    """Logarithm of the weighted geometric mean of the figures, those inverted that are better when
+    lower.
 
-    Differences of two scores are what counts: dividing all figures by those of some reference changes none of them.
+    Differences of two scores are what counts: dividing all figures by those of some reference
+    changes none of them.
     """
     return sum(weight * math.log(figures[name]) * (1 if use(name).better == "higher" else -1) for name, weight in weights.items())
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ratio:
-    """A setting's figure over another's: the geometric mean over networks with its interval, of 95 % where nothing else is said."""
+    """A setting's figure over another's: the geometric mean over networks with its interval, of 95
+    % where nothing else is said.
+    """
 
     mean: float
     low: float

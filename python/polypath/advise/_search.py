@@ -1,9 +1,11 @@
-"""Successive halving with racing: all settings in a few networks, the better half of them in more, until few are left (Karnin et al. 2013).
+"""Successive halving with racing: all settings in a few networks, the better half of them in more,
+until few are left (Karnin et al. 2013).
 
-Every setting of a round is run in the same networks, so that what differs between two of them is the setting. Whose interval parts from
-the best's leaves at once (Maron and Moore 1994), and what the search saw of the finalists' spread says in how many further networks they
-have to be compared. A model that proposes settings would save nothing here: there are a hundred, without an order among most, and a run
-takes less time than fitting the model.
+Every setting of a round is run in the same networks, so that what differs between two of them is
+the setting. Whose interval parts from the best's leaves at once (Maron and Moore 1994), and what
+the search saw of the finalists' spread says in how many further networks they have to be compared.
+A model that proposes settings would save nothing here: there are a hundred, without an order among
+most, and a run takes less time than fitting the model.
 """
 
 from __future__ import annotations
@@ -21,33 +23,45 @@ from ._study import Question
 from ._trials import Trials
 
 FINALISTS = 6
-"""At the most so many that the advice may be are left at the end, and the best of each kind of kernel."""
+"""At the most so many that the advice may be are left at the end, and the best of each kind of
+kernel.
+"""
 OF_EACH_KIND: Mapping[Needs, int] = {"stock": 2, "ours": 2, "other": 2, "tunnel": 1}
 MOST_FIRST = 4
-"""Networks of the first round at the most: half of the settings leave after it, and those are far behind."""
+"""Networks of the first round at the most: half of the settings leave after it, and those are far
+behind.
+"""
 MOST_NETWORKS = 16
 """Of the search at the most. Close settings are told apart by the comparison."""
 NEIGHBOURS = 3
-"""Networks in which the finalists run beside neighbours, and the neighbours alone and beside what they are measured by."""
+"""Networks in which the finalists run beside neighbours, and the neighbours alone and beside what
+they are measured by.
+"""
 COMPARED = (4, 6, 8, 12, 16, 24, 32, 48)
 """So many networks may a comparison have."""
 FEWEST_COMPARED = 8
 """Where the budget allows it, however clear the search was."""
 SURE = 0.99
-"""Confidence with which a setting that leaves is worse than the best, beside being in the worse half."""
+"""Confidence with which a setting that leaves is worse than the best, beside being in the worse
+half.
+"""
 # Of Student's distribution for a dozen networks.
 _QUANTILE = 2.1
 
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """What a search runs: so many of the settings in so many networks, round by round; then the finalists in others."""
+    """What a search runs: so many of the settings in so many networks, round by round; then the
+    finalists in others.
+    """
 
     rounds: tuple[tuple[int, int], ...]
     beside: int
     """What may stay beside the best: the default, and the best of each other kind."""
     final: int
-    """Networks of the comparison at the least: others than those of the search, so that none wins by luck."""
+    """Networks of the comparison at the least: others than those of the search, so that none wins
+    by luck.
+    """
 
     @property
     def searched(self) -> int:
@@ -96,7 +110,9 @@ def _schedule(settings: int, beside: int, first: int, final: int) -> Schedule:
 
 
 def search(trials: Trials, settings: Sequence[Setting], plan: Schedule) -> list[Setting]:
-    """The finalists, the best of the search first, the first of `settings` (what Linux does by itself) among them."""
+    """The finalists, the best of the search first, the first of `settings` (what Linux does by
+    itself) among them.
+    """
     left = list(settings)
     for number, (count, networks) in enumerate(plan.rounds):
         if number:
@@ -106,9 +122,11 @@ def search(trials: Trials, settings: Sequence[Setting], plan: Schedule) -> list[
 
 
 def compared_in(trials: Trials, finalists: Sequence[Setting], plan: Schedule, runs: int) -> range:
-    """The networks of the comparison: as many as tell the finalists apart, or show that they are close, within so many `runs`.
+    """The networks of the comparison: as many as tell the finalists apart, or show that they are
+    close, within so many `runs`.
 
-    The number comes from the search and the networks are others, so the intervals of the comparison are not bent by it.
+    The number comes from the search and the networks are others, so the intervals of the comparison
+    are not bent by it.
     """
     networks = range(1, plan.searched + 1)
     able = [finalist for finalist in finalists if finalist.needs not in SHOWN]
@@ -123,7 +141,9 @@ def compared_in(trials: Trials, finalists: Sequence[Setting], plan: Schedule, ru
 
 
 def needed(differences: Sequence[float]) -> float:
-    """Networks after which the interval of such differences is narrow: half of their mean where they are far, and else as wide as a tie."""
+    """Networks after which the interval of such differences is narrow: half of their mean where
+    they are far, and else as wide as a tie.
+    """
     count = len(differences)
     mean = sum(differences) / count
     spread = math.sqrt(sum((difference - mean) ** 2 for difference in differences) / max(count - 1, 1))
@@ -131,7 +151,9 @@ def needed(differences: Sequence[float]) -> float:
 
 
 def _best(trials: Trials, settings: Sequence[Setting], count: int, networks: range, default: Setting) -> list[Setting]:
-    """Of so many the share of each group that does not part from its best, the best of each kind of kernel, and the default."""
+    """Of so many the share of each group that does not part from its best, the best of each kind of
+    kernel, and the default.
+    """
     scores = {setting: trials.scores(setting, networks) for setting in settings}
     # Stable: of equals the first one stays, which changes less.
     ranked = sorted(settings, key=lambda setting: sum(scores[setting]), reverse=True)

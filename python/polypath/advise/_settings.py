@@ -1,4 +1,6 @@
-"""What can be set: the candidates, what each asks of a kernel, and how far each is from what Linux does by itself."""
+"""What can be set: the candidates, what each asks of a kernel, and how far each is from what Linux
+does by itself.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ FEW_CC = ("cubic", "bbr", "bbr3", "lia")
 DEFAULT_RMEM, DEFAULT_WMEM = 6291456, 4194304
 """Linux's default largest buffers, bytes."""
 SHAPED = 0.95
-"""Share of the path's least rate that the host's own queue lets through, so that it forms here and not at the bottleneck."""
+"""Share of the path's least rate that the host's own queue lets through, so that it forms here and
+not at the bottleneck.
+"""
 ALL = "all"
 AND = "+"
 """Between the names of some of the paths."""
@@ -44,7 +48,9 @@ class Setting:
     """One candidate."""
 
     paths: str
-    """`all` or some, as `a+b`, with MPTCP or a tunnel; or the name of the one path that plain TCP takes."""
+    """`all` or some, as `a+b`, with MPTCP or a tunnel; or the name of the one path that plain TCP
+    takes.
+    """
     cc: str
     scheduler: str = "default"
     shaped: bool = False
@@ -78,7 +84,9 @@ class Setting:
 
     @property
     def changes(self) -> int:
-        """How much differs from what Linux does by itself; what needs more than a setting counts more."""
+        """How much differs from what Linux does by itself; what needs more than a setting counts
+        more.
+        """
         weight = {"stock": 0, "ours": 2, "other": 10, "tunnel": 10}[self.needs]
         return weight + (self.cc != "cubic") + (self.paths != ALL) + 2 * self.shaped + (self.buffer is not None)
 
@@ -97,7 +105,9 @@ def linux_default(paths: Sequence[Path]) -> Setting:
 
 
 def candidates(paths: Sequence[Path], *, few: bool = False) -> list[Setting]:
-    """All settings that are tried, the default of Linux first; with `few` one congestion control of each kind, upstream's scheduler."""
+    """All settings that are tried, the default of Linux first; with `few` one congestion control of
+    each kind, upstream's scheduler.
+    """
     buffers = (None,) if (needed := _needed(paths)) is None else (None, needed)
     settings = []
     for buffer in buffers:
@@ -125,7 +135,9 @@ def candidates(paths: Sequence[Path], *, few: bool = False) -> list[Setting]:
 
 
 def _needed(paths: Sequence[Path]) -> int | None:
-    """Twice what all paths carry over the longest round trip, queue included, where Linux's buffers do not hold it; a power of two."""
+    """Twice what all paths carry over the longest round trip, queue included, where Linux's buffers
+    do not hold it; a power of two.
+    """
     rate = sum(max(path.down.high, path.up.high) for path in paths)
     longest_s = max(path.rtt.high + path.queue.high for path in paths) / 1e9
     needed = 2 * rate * longest_s / 8

@@ -1,4 +1,6 @@
-"""Settings and networks as a study: what is searched and what is written for the reader are built here alike."""
+"""Settings and networks as a study: what is searched and what is written for the reader are built
+here alike.
+"""
 
 from __future__ import annotations
 
@@ -41,9 +43,11 @@ class Question:
 
     @property
     def seconds(self) -> tuple[int, int]:
-        """When the window of each figure begins and ends: long round trips need longer to fill a window, and fast paths cost more.
+        """When the window of each figure begins and ends: long round trips need longer to fill a
+        window, and fast paths cost more.
 
-        It holds an outage of each path that has some, if these come often enough; of rarer ones some networks have one, and others none.
+        It holds an outage of each path that has some, if these come often enough; of rarer ones
+        some networks have one, and others none.
         """
         slowest = max(path.rtt.high for path in self.paths) / 1e9
         warm = max(2, math.ceil(10 * slowest))
@@ -64,7 +68,8 @@ class Question:
 
 
 def study(question: Question, settings: Sequence[Setting], networks: Sequence[int], more: Mapping[str, Any] | None = None) -> Study:
-    """A study of these settings in these networks, every one in every one; `more` are further fields of it.
+    """A study of these settings in these networks, every one in every one; `more` are further
+    fields of it.
 
     Where they are tunnels the topology has one; MPTCP would open subflows through it.
     """
@@ -99,7 +104,9 @@ def compared(question: Question, settings: Sequence[Setting], networks: Sequence
 
 
 def with_neighbours(question: Question, settings: Sequence[Setting], networks: Sequence[int]) -> dict[str, Any]:
-    """The experiments that tell what settings cost others: a TCP connection on each path beside them, and without them."""
+    """The experiments that tell what settings cost others: a TCP connection on each path beside
+    them, and without them.
+    """
     others = {f"{NEIGHBOUR}{index}": _neighbour(question, index) for index, _ in enumerate(question.paths, start=1)}
     numbers = [_number(network) for network in networks]
     return {
@@ -147,7 +154,9 @@ def _nodes(paths: Sequence[Path]) -> dict[str, Any]:
 
 
 def _links(question: Question) -> dict[str, Any]:
-    """A device of the host in front of each path, and the host's neighbours behind the same gateways."""
+    """A device of the host in front of each path, and the host's neighbours behind the same
+    gateways.
+    """
     links: dict[str, Any] = {}
     paths = question.paths
     for index, path in enumerate(paths, start=1):
@@ -205,7 +214,9 @@ def _flows(question: Question, settings: Sequence[Setting]) -> dict[str, Any]:
 
 
 def _flow(name: str, *, mptcp: bool, peer: bool) -> dict[str, Any]:
-    """A use as a flow; `mptcp`: whether some setting has it; `peer`: whether the server may have several addresses."""
+    """A use as a flow; `mptcp`: whether some setting has it; `peer`: whether the server may have
+    several addresses.
+    """
     kind = use(name)
     flow: dict[str, Any] = {**kind.flow, "start_spread": _SPREAD}
     # The host's address by which a connection begins; where it takes one path, its only one.
@@ -263,7 +274,9 @@ def _server(paths: Sequence[Path]) -> str:
 
 
 def shaped_to(path: Path) -> dict[str, Rate]:
-    """The rates up and down that a shaper in front of a path lets through: below the least that the path may have."""
+    """The rates up and down that a shaper in front of a path lets through: below the least that the
+    path may have.
+    """
     return {way: Rate.base(int(SHAPED * span.low // 1000) * 1000) for way, span in (("up", path.up), ("down", path.down))}
 
 
@@ -279,7 +292,8 @@ def _values(question: Question, lines: Sequence[Line]) -> dict[str, str]:
             f"jitter{index}": line.jitter,
             f"loss{index}": line.loss,
         }
-        # Those behind the run's end are in its last nanoseconds, one after the other: a study has no change behind its end.
+        # Those behind the run's end are in its last nanoseconds, one after the other: a study has
+        # no change behind its end.
         last = question.seconds[1] * 10**9 - 2 * (count := _outages(question, path))
         for number in range(count):
             begins = int(line.begins) + number * int(line.every)

@@ -23,7 +23,9 @@ class Use:
     sender: Literal["host", "server", "both"]
     bulk: bool = False
     least_bps: int = 0
-    """What it asks of the first path both ways, headers included; below that no setting makes it a call."""
+    """What it asks of the first path both ways, headers included; below that no setting makes it a
+    call.
+    """
 
     @property
     def datagrams(self) -> bool:

@@ -1,4 +1,6 @@
-"""Analysis maps tables to tables: bounds, what limited a flow, confidence, published beside measured, claims. Never touches the disk."""
+"""Analysis maps tables to tables: bounds, what limited a flow, confidence, published beside
+measured, claims. Never touches the disk.
+"""
 
 import lazy_loader
 

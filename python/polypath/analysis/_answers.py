@@ -20,9 +20,10 @@ from ._statistics import groups, summarise
 def possible(scenario: Scenario) -> pd.DataFrame:
     """A row a flow: its `application`, and what nothing can better with every other flow silent.
 
-    possible_mbps: what the links allow, and the application asks for; least_delay_ms: one-way delay of its fastest path;
-    least_response_ms: a round trip of the fastest path and the response at the links' rate; least_completion_s: the same of a transfer,
-    one way. Handshakes, acknowledgements and the growth of a congestion window are not counted. Infinite or 0 where no link limits.
+    possible_mbps: what the links allow, and the application asks for; least_delay_ms: one-way delay
+    of its fastest path; least_response_ms: a round trip of the fastest path and the response at the
+    links' rate; least_completion_s: the same of a transfer, one way. Handshakes, acknowledgements
+    and the growth of a congestion window are not counted. Infinite or 0 where no link limits.
     """
     return pd.DataFrame(_possible_rows(scenario), columns=["flow", "application", *POSSIBLE])
 
@@ -106,7 +107,8 @@ def with_limits(
     bounds = pd.DataFrame([{**row, "key": key} for key, scenario in scenarios.items() for row in flow_bound_rows(scenario)])
     best = pd.DataFrame([{**row, "key": key} for key, scenario in scenarios.items() for row in _possible_rows(scenario)])
     limited = runs.merge(bounds.merge(best, on=["key", "flow"]), on=["key", "flow"], how="left")
-    # A run goes on a little after its applications have ended; that they have nothing to send then limits nothing.
+    # A run goes on a little after its applications have ended; that they have nothing to send then
+    # limits nothing.
     until = limited["key"].map({key: int(scenario["duration_ns"]) / 1e9 for key, scenario in scenarios.items()})
     tail = (until - limited["established_s"] - limited["lifetime_s"]).clip(lower=0.0).fillna(0.0)
     limited["app_limited_s"] = (limited["app_limited_s"] - tail).clip(lower=0.0)
@@ -147,10 +149,12 @@ def _records(table: pd.DataFrame) -> dict[str, list[dict[Any, Any]]]:
 
 
 def answers(runs: pd.DataFrame, by: Sequence[str], application: Application, more: Sequence[str] = ()) -> pd.DataFrame:
-    """A row a cell of the runs with this application: `n`, each metric's mean and `<column>_ci`, what was possible, `of_possible`,
-    `of_paths` ("1 path of 2" where no route joins the addresses of the others, else nothing), `limited_by` and `why`.
+    """A row a cell of the runs with this application: `n`, each metric's mean and `<column>_ci`,
+    what was possible, `of_possible`, `of_paths` ("1 path of 2" where no route joins the addresses
+    of the others, else nothing), `limited_by` and `why`.
 
-    `runs` are those of `with_limits` and carry what `possible` found; `more` are further columns of them.
+    `runs` are those of `with_limits` and carry what `possible` found; `more` are further columns of
+    them.
     """
     chosen = runs[runs["application"] == application.name]
     columns = [*(metric.column for metric in application.metrics), *POSSIBLE, *more]
@@ -164,7 +168,9 @@ def answers(runs: pd.DataFrame, by: Sequence[str], application: Application, mor
 
 
 def of_paths(runs: pd.DataFrame, by: Sequence[str]) -> list[str]:
-    """Of each cell: of how many of the paths that its flow asks for `bound_mbps` and `possible_mbps` are, if not of all."""
+    """Of each cell: of how many of the paths that its flow asks for `bound_mbps` and
+    `possible_mbps` are, if not of all.
+    """
     remarks = []
     for _, where in groups(runs, by):
         used, asked = (int(runs[name].iloc[where].fillna(0).min()) for name in ("paths_used", "paths_asked"))
@@ -173,7 +179,9 @@ def of_paths(runs: pd.DataFrame, by: Sequence[str]) -> list[str]:
 
 
 def of_possible(row: Mapping[Any, Any], application: Application) -> float:
-    """How near a cell comes to what its links and its application allow: 1 is all of it, for times as for rates."""
+    """How near a cell comes to what its links and its application allow: 1 is all of it, for times
+    as for rates.
+    """
     # Rates before times: a rate is all of what was possible more often than a time is the least.
     bounded = sorted((metric for metric in application.metrics if metric.best), key=lambda measure: measure.better != "higher")
     if not bounded:

@@ -1,6 +1,7 @@
 """What each application asks of a network: its metrics, declared once.
 
-The terminal, the report, `Results.summary` and the table of docs/concepts/metrics.md are made from `APPLICATIONS`.
+The terminal, the report, `Results.summary` and the table of docs/concepts/metrics.md are made from
+`APPLICATIONS`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ class Metric:
     head: str
     unit: str
     meaning: str
-    # How the value of one run comes about; that of a cell is the mean over its runs with Student's interval of 95 %.
+    # How the value of one run comes about; that of a cell is the mean over its runs with Student's
+    # interval of 95 %.
     of_a_run: str
     better: Literal["higher", "lower", ""] = ""
     # What of `possible` it stands beside: never better than that.
@@ -153,7 +155,9 @@ HEADS: Mapping[str, str] = {
 
 
 def meant(name: str, candidates: Collection[str]) -> str:
-    """Which of the known columns a person may mean by a name that is none, as a question; nothing where none is near."""
+    """Which of the known columns a person may mean by a name that is none, as a question; nothing
+    where none is near.
+    """
     head = HEADS.get(name.lower().replace("_", " "))
     near = [head] if head in candidates else difflib.get_close_matches(name, candidates, n=1, cutoff=0.8)
     if not near:

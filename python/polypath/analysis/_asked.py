@@ -1,4 +1,6 @@
-"""What a scenario asks for and will not get, or gets unasked: subflows between addresses that no route joins, tunnels as one more path."""
+"""What a scenario asks for and will not get, or gets unasked: subflows between addresses that no
+route joins, tunnels as one more path.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ Pairs = Sequence[tuple[str, str]]
 
 
 def used_paths(scenario: Scenario, flow: Mapping[str, Any]) -> tuple[int, int]:
-    """How many paths the subflows of a flow have, and how many it asks for: of its own addresses or the peer's, whichever are more.
+    """How many paths the subflows of a flow have, and how many it asks for: of its own addresses or
+    the peer's, whichever are more.
 
     Subflows across, from the address of one path to that of another, are no paths of their own.
     """
@@ -26,7 +29,9 @@ def used_paths(scenario: Scenario, flow: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def without_route(scenario: Scenario) -> list[str]:
-    """A sentence for each flow, or for several that are alike, that asks for subflows which no engine can open."""
+    """A sentence for each flow, or for several that are alike, that asks for subflows which no
+    engine can open.
+    """
     addresses: dict[tuple[int, int, str], list[str]] = {}
     for flow in scenario["flows"]:
         if missing := unjoined(scenario, flow):
@@ -57,7 +62,9 @@ def _all_the_same(scenario: Scenario, flow: Mapping[str, Any]) -> str:
 
 
 def tunnels_as_paths(scenario: Scenario) -> list[str]:
-    """A sentence for each MPTCP flow of which a path leads through a tunnel over links of its other paths."""
+    """A sentence for each MPTCP flow of which a path leads through a tunnel over links of its other
+    paths.
+    """
     sentences = []
     names = path_names(scenario) if scenario.get("tunnels") else {}
     for flow in scenario["flows"] if names else ():

@@ -12,15 +12,19 @@ METRIC = "goodput_receiver_mbps"
 
 
 def single_paths(baselines: pd.DataFrame, by: Sequence[str], metric: str = METRIC) -> pd.DataFrame:
-    """A row a cell and path: plain TCP's mean goodput there, `<metric>_ci`, and how many runs stand behind it.
+    """A row a cell and path: plain TCP's mean goodput there, `<metric>_ci`, and how many runs stand
+    behind it.
 
-    `baselines` has the columns of the runs table and baseline_of (the flow), client_address, server_address (the path).
+    `baselines` has the columns of the runs table and baseline_of (the flow), client_address,
+    server_address (the path).
     """
     return summarise(baselines, [*by, "baseline_of", "client_address", "server_address"], [metric])
 
 
 def gains(runs: pd.DataFrame, baselines: pd.DataFrame, by: Sequence[str], metric: str = METRIC) -> pd.DataFrame:
-    """A row a cell and flow: `<metric>`, plain TCP's best path `best_single`, all paths added `sum_single`, and `gain` over the best."""
+    """A row a cell and flow: `<metric>`, plain TCP's best path `best_single`, all paths added
+    `sum_single`, and `gain` over the best.
+    """
     cells = summarise(runs, [*by, "flow"], [metric]).drop(columns=f"{metric}_ci")
     if baselines.empty:
         return cells.assign(best_single=float("nan"), sum_single=float("nan"), gain=float("nan"))

@@ -1,9 +1,12 @@
-"""The highest goodput that the links and the framing allow, so that every result stands beside what was possible.
+"""The highest goodput that the links and the framing allow, so that every result stands beside what
+was possible.
 
-A link carries frames of IP length plus framing; of each frame only the payload is goodput. With equal segments on all paths this is the
-maximum flow of the graph restricted to the paths in use; with unequal segments (another MTU on one path) it is the linear programme below,
-of which the maximum flow is a special case. Acknowledgements, handshakes and retransmissions are not subtracted. It bounds what passes the
-links in the window; the receiver's goodput can pass it by what had passed them before and was put in order within the window.
+A link carries frames of IP length plus framing; of each frame only the payload is goodput. With
+equal segments on all paths this is the maximum flow of the graph restricted to the paths in use;
+with unequal segments (another MTU on one path) it is the linear programme below, of which the
+maximum flow is a special case. Acknowledgements, handshakes and retransmissions are not subtracted.
+It bounds what passes the links in the window; the receiver's goodput can pass it by what had passed
+them before and was put in order within the window.
 """
 
 from __future__ import annotations
@@ -20,13 +23,16 @@ from ._network import Hop, Path, Scenario, paths
 
 UNLIMITED = float("inf")
 Capacity = tuple[float, dict[int, float]]
-"""Rate of a transmitter in bit/s, and by a path's number the framed bits that a bit of its goodput costs."""
+"""Rate of a transmitter in bit/s, and by a path's number the framed bits that a bit of its goodput
+costs.
+"""
 
 
 def path_bounds(scenario: Scenario) -> pd.DataFrame:
     """A row a path: what it could carry alone, and which link limits it.
 
-    Columns: flow, path (from 0), source, destination, hops, payload_bytes, packet_bytes, bottleneck, alone_mbps.
+    Columns: flow, path (from 0), source, destination, hops, payload_bytes, packet_bytes,
+    bottleneck, alone_mbps.
     """
     rows = []
     for flow in scenario["flows"]:
@@ -50,16 +56,19 @@ def path_bounds(scenario: Scenario) -> pd.DataFrame:
 
 
 def flow_bounds(scenario: Scenario) -> pd.DataFrame:
-    """A row a flow: the highest goodput with every other flow silent (`bound_mbps`), and of all flows together (`bound_all_mbps`).
+    """A row a flow: the highest goodput with every other flow silent (`bound_mbps`), and of all
+    flows together (`bound_all_mbps`).
 
-    Each is the optimum of a linear programme, in Mbit/s: paths carry what they like, no transmitter more than its mean rate allows, headers
-    and framing counted (docs/concepts/bounds.md).
+    Each is the optimum of a linear programme, in Mbit/s: paths carry what they like, no transmitter
+    more than its mean rate allows, headers and framing counted (docs/concepts/bounds.md).
     """
     return pd.DataFrame(flow_bound_rows(scenario), columns=["flow", "bound_mbps", "bound_all_mbps", "paths"])
 
 
 def flow_bound_rows(scenario: Scenario) -> list[dict[str, Any]]:
-    """The rows of `flow_bounds`; of a thousand scenarios, frames would take longer than what is in them."""
+    """The rows of `flow_bounds`; of a thousand scenarios, frames would take longer than what is in
+    them.
+    """
     taken = {flow["name"]: paths(scenario, flow) for flow in scenario["flows"]}
     windows = {flow["name"]: window(scenario, flow) for flow in scenario["flows"]}
     used = {flow["name"]: used_paths(scenario, flow) for flow in scenario["flows"]}
@@ -78,7 +87,9 @@ def flow_bound_rows(scenario: Scenario) -> list[dict[str, Any]]:
 
 
 def max_goodput(chosen: Sequence[Path], window: tuple[int, int]) -> float:
-    """Largest sum of goodputs in bit/s over these paths; infinite if some path has no rate limit, 0 without a path."""
+    """Largest sum of goodputs in bit/s over these paths; infinite if some path has no rate limit, 0
+    without a path.
+    """
     chosen = [strand for path in chosen for strand in path.strands]
     limits, limited = capacities(chosen, window)
     if not chosen:
@@ -92,13 +103,17 @@ def max_goodput(chosen: Sequence[Path], window: tuple[int, int]) -> float:
 
 @lru_cache(maxsize=4096)
 def _most(matrix: tuple[tuple[float, ...], ...], room: tuple[float, ...]) -> float:
-    """Largest sum of what the columns carry where each row has so much room. Many runs share their links and are solved once."""
+    """Largest sum of what the columns carry where each row has so much room. Many runs share their
+    links and are solved once.
+    """
     solved = linprog([-1.0] * len(matrix[0]), A_ub=matrix, b_ub=room, method="highs")
     return float(-solved.fun)
 
 
 def capacities(chosen: Sequence[Path], window: tuple[int, int]) -> tuple[list[Capacity], list[bool]]:
-    """Each transmitter on these paths with what each path spends of it per bit of goodput, and of each path whether anything limits it."""
+    """Each transmitter on these paths with what each path spends of it per bit of goodput, and of
+    each path whether anything limits it.
+    """
     limits: dict[tuple[str, bool, int], Capacity] = {}
     limited = [False] * len(chosen)
     for index, path in enumerate(chosen):
@@ -123,9 +138,11 @@ def _alone(path: Path, window: tuple[int, int]) -> tuple[float, Hop | None]:
 
 
 def _stages(hop: Hop, path: Path, window: tuple[int, int]) -> list[tuple[int, float, float]]:
-    """Each transmitter on a hop: its place in the chain, its mean rate in bit/s, and the framed bits it spends per bit of goodput.
+    """Each transmitter on a hop: its place in the chain, its mean rate in bit/s, and the framed
+    bits it spends per bit of goodput.
 
-    What is lost after a transmitter has been paid for there already; spans in which the link is down carry nothing.
+    What is lost after a transmitter has been paid for there already; spans in which the link is
+    down carry nothing.
     """
     stages = []
     for index, element in enumerate(hop.elements):
@@ -170,7 +187,9 @@ def _up_share(elements: Sequence[Mapping[str, Any]], window: tuple[int, int]) ->
 
 
 def mean_loss(element: Mapping[str, Any]) -> float:
-    """Long-run share of packets that a loss element drops; one that changes or drops numbered packets counts as none, as a bound must."""
+    """Long-run share of packets that a loss element drops; one that changes or drops numbered
+    packets counts as none, as a bound must.
+    """
     if element["kind"] != "loss" or element.get("changes"):
         return 0.0
     if element["model"] == "bernoulli":

@@ -1,4 +1,6 @@
-"""Why a flow got less than its links allow, where the counter that ran names no cause: its evidence as a name and a sentence."""
+"""Why a flow got less than its links allow, where the counter that ran names no cause: its evidence
+as a name and a sentence.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ from ._evidence import Evidence
 MOSTLY = 0.5
 """Share of the time, or of drops, from which on something is the rule."""
 FULL = 0.85
-"""Share of what a path of a tunnel carries from which on it is full: headers of acknowledgements and the start are the rest."""
+"""Share of what a path of a tunnel carries from which on it is full: headers of acknowledgements
+and the start are the rest.
+"""
 USED = 0.95
 """Share below which another path of the tunnel had room."""
 FEW_AGAIN = 0.002
@@ -24,7 +28,9 @@ LONG_QUEUE = 20.0
 
 
 def explained(base: str, why: str, seen: Evidence) -> tuple[str, str]:
-    """A name and a sentence for the cause, where the evidence shows one behind `base`, the counter that ran most; else both as they are."""
+    """A name and a sentence for the cause, where the evidence shows one behind `base`, the counter
+    that ran most; else both as they are.
+    """
     if seen["mbps"] <= 0 and base != "application":
         return _nothing_came(base, why, seen)
     if base in ("application", "application's rate", "links", "links, shared"):
@@ -139,7 +145,9 @@ def _of_several(base: str, why: str, seen: Evidence, up: Sequence[Evidence]) -> 
 
 
 def _lossy(path: Evidence) -> tuple[str, str]:
-    """What makes the window of a path small, as a name and in words; nothing where nothing was dropped."""
+    """What makes the window of a path small, as a name and in words; nothing where nothing was
+    dropped.
+    """
     dropped = path["drops"]
     every = sum(dropped.values())
     if path["black_hole"] and path["acked"] < WORTH * path["alone"]:

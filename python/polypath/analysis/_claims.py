@@ -1,6 +1,8 @@
-"""Claims decided on the tables: each holds, does not hold or was not measured, with the numbers that decide it.
+"""Claims decided on the tables: each holds, does not hold or was not measured, with the numbers
+that decide it.
 
-A comparison counts only if it is larger than what repetition alone would give: `apart`, and the confidence interval of the difference.
+A comparison counts only if it is larger than what repetition alone would give: `apart`, and the
+confidence interval of the difference.
 """
 
 from __future__ import annotations
@@ -43,7 +45,9 @@ class ClaimResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """The tables a claim may read. `published` is the study's published section with its table read."""
+    """The tables a claim may read. `published` is the study's published section with its
+    table read.
+    """
 
     runs: pd.DataFrame
     series: pd.DataFrame
@@ -63,8 +67,8 @@ class Evidence:
 
 
 def select(table: pd.DataFrame, where: Mapping[str, Any]) -> pd.DataFrame:
-    """Rows whose columns have these values, or one of several; values are compared as text, so 1 and "1" are one. A column that is missing
-    selects nothing.
+    """Rows whose columns have these values, or one of several; values are compared as text, so 1
+    and "1" are one. A column that is missing selects nothing.
     """
     for column, wanted in where.items():
         if column not in table:
@@ -187,7 +191,9 @@ def _selected(evidence: Evidence, where: Mapping[str, Any]) -> pd.DataFrame:
 
 
 def _allowed(cells: pd.DataFrame, share: float) -> pd.Series[float]:
-    """How far each cell may lie from its published value: a share of it, or the published spread where that is more."""
+    """How far each cell may lie from its published value: a share of it, or the published spread
+    where that is more.
+    """
     # What decimal fractions may lose.
     allowed = share * cells["published"].abs() + 1e-9
     return allowed if "spread" not in cells else allowed.combine(cells["spread"].fillna(0.0) + 1e-9, max)
@@ -293,7 +299,9 @@ def _both_ways(groups: Mapping[str, list[float]]) -> list[tuple[str, str, float]
 def _compare(
     left_name: str, left: list[float], right_name: str, right: list[float], factor: float, apart: float, *, sign: float = 1.0
 ) -> tuple[bool, str]:
-    """Whether left is clearly above (sign 1) or below (sign -1) factor * right, and the sentence that says so."""
+    """Whether left is clearly above (sign 1) or below (sign -1) factor * right, and the sentence
+    that says so.
+    """
     a, b = _mean(left), factor * _mean(right)
     gap = sign * (a - b)
     noise = difference_half_width(left, [factor * value for value in right])
@@ -303,7 +311,8 @@ def _compare(
     if factor == 1.0:
         scaled = right_name
     elif _is_text_number(right_name):
-        # A value of a parameter, whose mean would be taken for the product; or a number, which is its own mean.
+        # A value of a parameter, whose mean would be taken for the product; or a number, which is
+        # its own mean.
         scaled = f"{right_name} {factor:g} × {_mean(right):.3f} ="
     else:
         scaled = f"{factor:g} × {right_name} ="

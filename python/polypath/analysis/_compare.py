@@ -1,7 +1,8 @@
-"""The same cells on several engines or kernels: row by row how far apart, within 10 % or not, and over the same starts.
+"""The same cells on several engines or kernels: row by row how far apart, within 10 % or not, and
+over the same starts.
 
-A *platform* is an engine with its kernel, such as "sim" or "linux 6.12". One of them is the reference; every other is judged against it.
-docs/guide/compare.md defines each figure.
+A *platform* is an engine with its kernel, such as "sim" or "linux 6.12". One of them is the
+reference; every other is judged against it. docs/guide/compare.md defines each figure.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ TOLERANCE = 0.10
 GRID_S = 0.1
 """Distance of the points at which congestion windows are compared."""
 HELD_S = 1.0
-"""A sample speaks for the time after it, at most this long (or two of the series' own intervals): a subflow that is gone has no window."""
+"""A sample speaks for the time after it, at most this long (or two of the series' own intervals): a
+subflow that is gone has no window.
+"""
 ROUNDING = 1e-9
 """What decimal fractions may lose."""
 
@@ -40,7 +43,9 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """`rows` has a row a cell, flow and platform; `windows` a row a cell, flow, subflow and judged platform."""
+    """`rows` has a row a cell, flow and platform; `windows` a row a cell, flow, subflow and judged
+    platform.
+    """
 
     platforms: Sequence[str]
     reference: str
@@ -69,8 +74,8 @@ def platform_names(table: pd.DataFrame) -> pd.Series[str]:
     engines = table["engine"].astype(str)
     if "kernel" not in table:
         return engines
-    # A study may vary the kernel as a parameter, which then has a value on the simulator too. Only beside other engines is that a part
-    # of its name: there the parameter itself is not told.
+    # A study may vary the kernel as a parameter, which then has a value on the simulator too. Only
+    # beside other engines is that a part of its name: there the parameter itself is not told.
     modelled = engines == "sim"
     is_one = modelled.all() or table.loc[modelled, "kernel"].nunique() < 2
     named = table["kernel"].notna() & (~modelled if is_one else True)
@@ -78,7 +83,9 @@ def platform_names(table: pd.DataFrame) -> pd.Series[str]:
 
 
 def platforms_in_order(names: Iterable[str]) -> list[str]:
-    """The simulator first, real kernels last, older ones before newer ones: the last is the reference."""
+    """The simulator first, real kernels last, older ones before newer ones: the last is the
+    reference.
+    """
     return sorted(dict.fromkeys(names), key=lambda name: (not name.startswith("sim"), name.startswith("linux"), _version(name), name))
 
 
@@ -94,8 +101,9 @@ def compare(
 ) -> Comparison:
     """Judges every platform of `runs` against the `reference`, by default the last one.
 
-    `runs` is the runs table with what `limits` found; `by` names the columns that tell cells apart, `flow` last; `repetitions` those that
-    tell the repetitions of a cell apart. `spans` has the window of each run's flow, (key, flow) -> seconds since the connection stood.
+    `runs` is the runs table with what `limits` found; `by` names the columns that tell cells apart,
+    `flow` last; `repetitions` those that tell the repetitions of a cell apart. `spans` has the
+    window of each run's flow, (key, flow) -> seconds since the connection stood.
     """
     runs = runs.assign(**{PLATFORM: platform_names(runs)})
     # A run that several cells of a varied kernel share stands once for each platform.
@@ -167,7 +175,8 @@ def _held(times: Array, values: Array, grid: Array) -> Array:
     """The curve on the grid: 0 before its first sample and after its last."""
     if len(times) == 0:
         return np.zeros(len(grid))
-    # A sample counts for the point of the grid that it falls on, whatever a division has done to its last digit.
+    # A sample counts for the point of the grid that it falls on, whatever a division has done to
+    # its last digit.
     last = np.searchsorted(times, grid + ROUNDING, side="right") - 1
     interval = float(np.median(np.diff(times))) if len(times) > 1 else 0.0
     fresh = (last >= 0) & (grid - times[np.maximum(last, 0)] <= max(HELD_S, 2 * interval))
@@ -192,7 +201,9 @@ class _Lines:
             self._curves.setdefault((str(key), str(flow)), {})[tuple(name)] = curve
 
     def areas(self, flow: str, pairs: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
-        """A row a subflow: the area between its windows and under their mean, over all pairs of runs (platform's, reference's)."""
+        """A row a subflow: the area between its windows and under their mean, over all pairs of
+        runs (platform's, reference's).
+        """
         nothing = (np.zeros(0), np.zeros(0))
         sums: dict[Any, list[float]] = {}
         for pair in pairs:
@@ -283,10 +294,13 @@ def _judged(platform: Mapping[str, Any], reference: Mapping[str, Any]) -> dict[s
 
 
 def _distance(shared: pd.DataFrame, pairs: Sequence[tuple[str, str]], metric: str) -> Distance | None:
-    """Between the distributions over the repetitions that both have, where there are enough of them."""
+    """Between the distributions over the repetitions that both have, where there are enough of
+    them.
+    """
     if len(pairs) < FEWEST_STARTS:
         return None
-    # A transfer that never finished took infinitely long, and what was never established received nothing.
+    # A transfer that never finished took infinitely long, and what was never established received
+    # nothing.
     values = shared.drop_duplicates("key").set_index("key")[metric].astype(float).fillna(math.inf if metric == COMPLETION else 0.0)
     return distance([float(values[ours]) for ours, _ in pairs], [float(values[theirs]) for _, theirs in pairs])
 

@@ -1,4 +1,5 @@
-"""Two engines over the same starts: how far their means lie apart, and whether their distributions can be told apart at all.
+"""Two engines over the same starts: how far their means lie apart, and whether their distributions
+can be told apart at all.
 
 docs/guide/compare.md has the method with its formulas and sources.
 """
@@ -42,7 +43,9 @@ class Distance:
     p_mean: float
     """Of Student's paired test: how often means of one distribution differ as much."""
     p_ks: float
-    """Of the two-sample test of Kolmogorov and Smirnov: how often samples of one distribution differ as much."""
+    """Of the two-sample test of Kolmogorov and Smirnov: how often samples of one distribution
+    differ as much.
+    """
 
     @property
     def difference(self) -> float:
@@ -61,7 +64,9 @@ class Distance:
 
     @property
     def told_apart(self) -> bool:
-        """Whether either test speaks. Of two equal engines this befalls at most 2 x LEVEL of the rows."""
+        """Whether either test speaks. Of two equal engines this befalls at most 2 x LEVEL of the
+        rows.
+        """
         return min(self.p_mean, self.p_ks) < LEVEL
 
     @property
@@ -78,9 +83,11 @@ class Distance:
 
 
 def distance(ours: Sequence[float], reference: Sequence[float]) -> Distance:
-    """`ours` and `reference` have a value for each start, in the same order; a transfer that never finished took infinitely long.
+    """`ours` and `reference` have a value for each start, in the same order; a transfer that never
+    finished took infinitely long.
 
-    Means are over the starts at which both finished; the test of distributions ranks the infinite values last.
+    Means are over the starts at which both finished; the test of distributions ranks the infinite
+    values last.
     """
     # It takes half a second to load, and few commands compare distributions.
     from scipy import stats
@@ -104,7 +111,9 @@ def distance(ours: Sequence[float], reference: Sequence[float]) -> Distance:
 
 
 def _paired(differences: Sequence[float]) -> float:
-    """Student's test that differences have the mean 0: 1 where there are too few to say, 0 where all of them are the same."""
+    """Student's test that differences have the mean 0: 1 where there are too few to say, 0 where
+    all of them are the same.
+    """
     if len(differences) < 2:
         return 1.0
     error = statistics.stdev(differences) / math.sqrt(len(differences))
@@ -115,7 +124,9 @@ def _paired(differences: Sequence[float]) -> float:
 
 
 def significant(p_values: Sequence[float], level: float = LEVEL) -> list[bool]:
-    """Which of the tests speak when at most a share `level` of those that speak may do so by chance (Benjamini and Hochberg 1995)."""
+    """Which of the tests speak when at most a share `level` of those that speak may do so by chance
+    (Benjamini and Hochberg 1995).
+    """
     ordered = sorted(p_values)
     bounds = [p for rank, p in enumerate(ordered, 1) if p <= rank * level / len(ordered)]
     return [p <= max(bounds, default=-1.0) for p in p_values]

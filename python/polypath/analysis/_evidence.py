@@ -1,6 +1,8 @@
-"""What links, queues and tunnels of a run show of each flow, from the tables that every engine fills.
+"""What links, queues and tunnels of a run show of each flow, from the tables that every engine
+fills.
 
-Nothing here knows an engine: what one does not tell (None, not a number) is not a number in the evidence.
+Nothing here knows an engine: what one does not tell (None, not a number) is not a number in the
+evidence.
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ class Queues:
         self._known: dict[tuple[str, bool], npt.NDArray[np.float64] | None] = {}
 
     def packets(self, hop: Hop) -> npt.NDArray[np.float64] | None:
-        """At each time the packets that wait beyond what a rate with a `hold` keeps in any case; None where no queue was sampled."""
+        """At each time the packets that wait beyond what a rate with a `hold` keeps in any case;
+        None where no queue was sampled.
+        """
         direction = (hop.link, hop.a_to_b)
         if direction not in self._known:
             here = (self._columns["link"] == hop.link) & (self._columns["a_to_b"] == hop.a_to_b)
@@ -170,7 +174,9 @@ def _of_path(
 
 
 def _drops(row: Mapping[str, Any], hop: Hop) -> dict[str, float]:
-    """Packets dropped on a direction of a link by reason. A kernel's netem counts all together: what its loss would take is loss."""
+    """Packets dropped on a direction of a link by reason. A kernel's netem counts all together:
+    what its loss would take is loss.
+    """
     counts = {reason: _number(row.get(f"{reason}_drops")) for reason in _REASONS}
     rest = _number(row.get("drops"), 0.0) - sum(number for number in counts.values() if not math.isnan(number))
     drops = {reason: 0.0 if math.isnan(number) else number for reason, number in counts.items()}
@@ -188,7 +194,9 @@ def _waits(hop: Hop, seen: Queues, alive: npt.NDArray[np.bool_]) -> float:
 
 
 def _strand_waits(strand: Path, seen: Queues, alive: npt.NDArray[np.bool_]) -> float:
-    """The share of the time in which packets waited somewhere on the way; not a number where no queue was sampled."""
+    """The share of the time in which packets waited somewhere on the way; not a number where no
+    queue was sampled.
+    """
     hops_waiting = [packets[alive] >= WAITING for hop in strand.hops if (packets := seen.packets(hop)) is not None]
     return float(np.logical_or.reduce(hops_waiting).mean()) if hops_waiting and alive.any() else math.nan
 
@@ -237,7 +245,9 @@ def _tunnels(
     sends: Mapping[tuple[str, bool], float],
     tunnel_paths: Sequence[Mapping[str, Any]],
 ) -> list[Evidence]:
-    """Of each tunnel that carries all of the flow's data: its share of packets on each of its paths, and how full that made them."""
+    """Of each tunnel that carries all of the flow's data: its share of packets on each of its
+    paths, and how full that made them.
+    """
     tunnels = []
     for hop in ways[0].hops if len(ways) == 1 else ():
         if not hop.inside:
@@ -267,7 +277,9 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def merged(every: Sequence[Any]) -> Any:
-    """The mean of the numbers in several pieces of evidence of one form; of words the first, of truths whether any is."""
+    """The mean of the numbers in several pieces of evidence of one form; of words the first, of
+    truths whether any is.
+    """
     first = every[0]
     if isinstance(first, bool | np.bool_):
         return any(every)

@@ -1,7 +1,9 @@
-"""Fairness of flows that run together: the fair share of each, what it took of it, and the harm that the others did to it.
+"""Fairness of flows that run together: the fair share of each, what it took of it, and the harm
+that the others did to it.
 
-The fair share is max-min fair over the whole network: the smallest goodput of a flow is as large as the links allow, then the second
-smallest, and so on, where a flow with several paths may divide itself among them as it likes and counts once, however many subflows it has.
+The fair share is max-min fair over the whole network: the smallest goodput of a flow is as large as
+the links allow, then the second smallest, and so on, where a flow with several paths may divide
+itself among them as it likes and counts once, however many subflows it has.
 """
 
 from __future__ import annotations
@@ -24,10 +26,12 @@ _BINDING = 1e-7
 
 
 def fair_shares(scenario: Scenario) -> pd.DataFrame:
-    """A row a flow of the scenario: `fair_mbps`, its max-min fair share of goodput in Mbit/s, infinite where no link limits it.
+    """A row a flow of the scenario: `fair_mbps`, its max-min fair share of goodput in Mbit/s,
+    infinite where no link limits it.
 
-    The smallest share is as large as the links allow, then the second smallest, and so on (Bertsekas and Gallager, Data Networks, section
-    6.5.2), found by a linear programme a step; a flow counts once, however many subflows it has (RFC 6356, goal 2).
+    The smallest share is as large as the links allow, then the second smallest, and so on
+    (Bertsekas and Gallager, Data Networks, section 6.5.2), found by a linear programme a step; a
+    flow counts once, however many subflows it has (RFC 6356, goal 2).
     """
     taken = [paths(scenario, flow) for flow in scenario["flows"]]
     owner = [number for number, ways in enumerate(taken) for _ in ways]
@@ -49,7 +53,9 @@ def _demand(app: Mapping[str, Any]) -> float:
 
 
 def _water_filling(owner: Sequence[int], limits: Sequence[Capacity], asking: set[int], demands: Mapping[int, float]) -> dict[int, float]:
-    """Raises all shares together; those that cannot or need not rise further stay, and the others go on. Mbit/s."""
+    """Raises all shares together; those that cannot or need not rise further stay, and the others
+    go on. Mbit/s.
+    """
     from scipy.optimize import linprog
 
     count = len(owner)
@@ -58,7 +64,8 @@ def _water_filling(owner: Sequence[int], limits: Sequence[Capacity], asking: set
     fixed: dict[int, float] = {}
     while len(fixed) < len(asking):
         order = sorted(asking)
-        # Minus the flow's paths, plus the level (or nothing, for one that stays): at most 0 (or minus its share).
+        # Minus the flow's paths, plus the level (or nothing, for one that stays): at most 0 (or
+        # minus its share).
         level = [[-float(owner[index] == number) for index in range(count)] + [0.0 if number in fixed else 1.0] for number in order]
         least = [-fixed.get(number, 0.0) for number in order]
         solved = linprog([0.0] * count + [-1.0], A_ub=np.array(rows + level), b_ub=np.array(most + least), method="highs")
@@ -78,10 +85,11 @@ def _water_filling(owner: Sequence[int], limits: Sequence[Capacity], asking: set
 def with_fairness(
     runs: pd.DataFrame, alone: pd.DataFrame, baselines: pd.DataFrame, scenarios: Mapping[str, Scenario], by: Sequence[str]
 ) -> pd.DataFrame:
-    """The runs with the columns `FAIRNESS`, each of a run by itself; not a number where there is nothing to compare with.
+    """The runs with the columns `FAIRNESS`, each of a run by itself; not a number where there is
+    nothing to compare with.
 
-    docs/concepts/fairness.md has them: Jain's index is that of Jain, Chiu and Hawe 1984, harm that of Ware, Mukerjee, Seshan and Sherry
-    2019, the gain over TCP what RFC 6356 asks for (goal 1).
+    docs/concepts/fairness.md has them: Jain's index is that of Jain, Chiu and Hawe 1984, harm that
+    of Ware, Mukerjee, Seshan and Sherry 2019, the gain over TCP what RFC 6356 asks for (goal 1).
 
     `by` are the columns that tell cells and repetitions apart, the seed among them.
     """
@@ -98,7 +106,8 @@ def with_fairness(
     table["best_single_mbps"] = _lookup(table, baselines, by, "baseline_of", GOODPUT, "max")
     table["gain"] = table[GOODPUT] / table["best_single_mbps"]
     solo = {metric: _lookup(table, alone, by, "baseline_of", metric, "mean") for metric in (GOODPUT, LATENCY, COMPLETION)}
-    # Ware et al. 2019: of what is better when larger, the part that was lost; of what is better when smaller, the part that was added.
+    # Ware et al. 2019: of what is better when larger, the part that was lost; of what is better
+    # when smaller, the part that was added.
     table["harm_goodput"] = (solo[GOODPUT] - table[GOODPUT]) / solo[GOODPUT].where(solo[GOODPUT] > 0)
     table["harm_latency"] = (table[LATENCY] - solo[LATENCY]) / table[LATENCY]
     table["harm_completion"] = (table[COMPLETION] - solo[COMPLETION]) / table[COMPLETION]
@@ -117,7 +126,9 @@ def _network_of(scenario: Scenario) -> str:
 
 
 def _over_others(runs: pd.DataFrame) -> pd.Series[Any]:
-    """A flow's goodput over the mean of the flows of the other groups of its run; with one group there are none."""
+    """A flow's goodput over the mean of the flows of the other groups of its run; with one group
+    there are none.
+    """
     groups = runs.groupby("key", sort=False)
     total, count = groups[GOODPUT].transform("sum"), groups["flow"].transform("count")
     by_group = runs.groupby(["key", "group"], sort=False)

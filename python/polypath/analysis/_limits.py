@@ -1,8 +1,10 @@
-"""What held a flow below its bound: the links if packets waited before the bottleneck nearly always, or most of the time while the
-congestion window was full; else what the endpoints' counters say, and behind them what `_causes` makes of links, queues and tunnels.
+"""What held a flow below its bound: the links if packets waited before the bottleneck nearly
+always, or most of the time while the congestion window was full; else what the endpoints' counters
+say, and behind them what `_causes` makes of links, queues and tunnels.
 
-Each share below is time over the life of the connection. They may overlap (one subflow limited by its congestion window while another
-rests), so the verdict names the largest and the table keeps them all.
+Each share below is time over the life of the connection. They may overlap (one subflow limited by
+its congestion window while another rests), so the verdict names the largest and the table keeps
+them all.
 """
 
 from __future__ import annotations
@@ -20,11 +22,17 @@ from ._evidence import merged
 from ._statistics import groups
 
 LINKS_FULL = 0.98
-"""Share of the bound from which the links themselves are the answer: the rest is the handshake and the first round trips."""
+"""Share of the bound from which the links themselves are the answer: the rest is the handshake and
+the first round trips.
+"""
 QUEUE_KEPT = 0.95
-"""Share of the samples with a queue before the bottleneck from which on the bottleneck was never idle: the rest is the start."""
+"""Share of the samples with a queue before the bottleneck from which on the bottleneck was never
+idle: the rest is the start.
+"""
 QUEUE_MOSTLY = 0.5
-"""The same where a window was full: the links held it for so much of the time, and the window by itself for the rest at most."""
+"""The same where a window was full: the links held it for so much of the time, and the window by
+itself for the rest at most.
+"""
 WORTH_NAMING = 0.05
 """Share of the time below which a counter explains nothing."""
 
@@ -40,13 +48,14 @@ CAUSES = ["application", "receive_window", "send_buffer", "not_known", "congesti
 
 
 def limits(runs: pd.DataFrame, subflows: pd.DataFrame) -> pd.DataFrame:
-    """A row a run and flow: `share` of the bound, `share_all` of all flows of the run together, the time shares
-    `<cause>_share`, the name `limited_by` and a sentence `why`.
+    """A row a run and flow: `share` of the bound, `share_all` of all flows of the run together, the
+    time shares `<cause>_share`, the name `limited_by` and a sentence `why`.
 
-    `runs` needs key, flow, goodput_receiver_mbps, bound_mbps, bound_all_mbps, lifetime_s, app_limited_s, rwnd_limited_s; it may have
-    flow_transport, sndbuf_limited_s, `queue_share` and `evidence` (see `_evidence.evidence`). `subflows` needs key, flow, subflow, busy_s,
-    rwnd_limited_s, sndbuf_limited_s, cwnd_limited_s, retransmissions, timeouts; with established_s, those that never came up count for
-    nothing.
+    `runs` needs key, flow, goodput_receiver_mbps, bound_mbps, bound_all_mbps, lifetime_s,
+    app_limited_s, rwnd_limited_s; it may have flow_transport, sndbuf_limited_s, `queue_share` and
+    `evidence` (see `_evidence.evidence`). `subflows` needs key, flow, subflow, busy_s,
+    rwnd_limited_s, sndbuf_limited_s, cwnd_limited_s, retransmissions, timeouts; with established_s,
+    those that never came up count for nothing.
     """
     # Cells that an engine cannot tell apart (kernels on the simulator) share a run: it counts once.
     runs, subflows = runs.drop_duplicates(["key", "flow"]), subflows.drop_duplicates(["key", "flow", "subflow"])
@@ -67,7 +76,9 @@ def limits(runs: pd.DataFrame, subflows: pd.DataFrame) -> pd.DataFrame:
 
 
 def limits_of_cells(runs: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """A row a cell: `limited_by` and `why` from the means over its runs. `runs` carries what `limits` found, one row a run and flow."""
+    """A row a cell: `limited_by` and `why` from the means over its runs. `runs` carries what
+    `limits` found, one row a run and flow.
+    """
     rows = []
     names = ["share", "share_all", "flows", "lifetime_s", "retransmissions", "timeouts", *(f"{cause}_share" for cause in CAUSES)]
     columns = {name: runs[name].to_numpy(dtype=float, na_value=math.nan) for name in names}
@@ -118,13 +129,15 @@ def _times(run: Mapping[Any, Any], counters: Counters | None, life: float) -> di
     seconds = {name: run.get(name, math.nan) for name in ("app_limited_s", "rwnd_limited_s", "sndbuf_limited_s")}
     application, window, buffer = (min(1.0, float(spent) / life) if pd.notna(spent) else 0.0 for spent in seconds.values())
     mean = {name: _mean(counters[name]) / life for name in ("busy_s", "rwnd_limited_s", "sndbuf_limited_s", "cwnd_limited_s")}
-    # A subflow of MPTCP has no send buffer of its own to fill: its counter runs when the connection gives it nothing, for whatever reason.
+    # A subflow of MPTCP has no send buffer of its own to fill: its counter runs when the connection
+    # gives it nothing, for whatever reason.
     given_nothing = float(mean["sndbuf_limited_s"])
     if run.get("flow_transport") != "mptcp":
         buffer, given_nothing = given_nothing, 0.0
     elif pd.notna(seconds["sndbuf_limited_s"]):
         given_nothing = 0.0
-    # A subflow that rests while the connection has data, buffer and room at the peer was not chosen: that is the scheduler.
+    # A subflow that rests while the connection has data, buffer and room at the peer was not
+    # chosen: that is the scheduler.
     resting = max(0.0, 1.0 - float(mean["busy_s"]) - application - window - buffer) if len(counters["busy_s"]) > 1 else 0.0
     return {
         "application": application,
@@ -155,7 +168,8 @@ def _name(share: float, share_all: float, times: dict[str, float], life: float, 
         return "links, shared" if several else "links"
     cause = max(CAUSES, key=lambda candidate: times[candidate])
     if cause == "congestion_window" and queue > QUEUE_MOSTLY:
-        # The window is full in any case; while packets wait, a larger one would only make them wait longer.
+        # The window is full in any case; while packets wait, a larger one would only make them wait
+        # longer.
         return "links, shared" if several else "links"
     return cause.replace("_", " ") if times[cause] >= WORTH_NAMING else "not explained"
 

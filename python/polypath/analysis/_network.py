@@ -1,6 +1,8 @@
-"""What a scenario's graph says before anything runs: the links in order that each subflow of each flow takes, and their sizes.
+"""What a scenario's graph says before anything runs: the links in order that each subflow of each
+flow takes, and their sizes.
 
-Reads the scenario as data (the dict that the engines get); never runs anything, never touches the disk.
+Reads the scenario as data (the dict that the engines get); never runs anything, never touches the
+disk.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ IPV6_HEADER = 40
 TCP_HEADER = 20
 UDP_HEADER = 8
 TUNNEL_WORD = 4
-"""A tunnel puts IP, UDP (RFC 8086) and a word of GRE around a packet; a key and a number take a word each (RFC 2890)."""
+"""A tunnel puts IP, UDP (RFC 8086) and a word of GRE around a packet; a key and a number take a
+word each (RFC 2890).
+"""
 TIMESTAMPS_OPTION = 12
 """RFC 7323 section 3: ten bytes, padded by two to a multiple of four."""
 
@@ -50,7 +54,9 @@ class Hop:
 
 @dataclass(frozen=True, kw_only=True)
 class Path:
-    """What the data of one subflow takes: from the client to the server, of a download from the server to the client."""
+    """What the data of one subflow takes: from the client to the server, of a download from the
+    server to the client.
+    """
 
     flow: str
     source: str
@@ -63,7 +69,9 @@ class Path:
 
     @property
     def strands(self) -> list[Path]:
-        """What its packets take over links alone: of a path through a tunnel one for each path of that."""
+        """What its packets take over links alone: of a path through a tunnel one for each path of
+        that.
+        """
         ways = itertools.product(*(hop.inside or ((hop,),) for hop in self.hops))
         return [replace(self, hops=tuple(itertools.chain.from_iterable(way))) for way in ways]
 
@@ -114,7 +122,9 @@ def _outside(scenario: Scenario, tunnel: Mapping[str, Any], path: Mapping[str, A
 
 
 def addresses(scenario: Scenario, node: str) -> list[str]:
-    """The addresses of a node in the simulator's order: its own, those of its links, those of its tunnels."""
+    """The addresses of a node in the simulator's order: its own, those of its links, those of its
+    tunnels.
+    """
     node_addresses = [address for entry in scenario["nodes"] if entry["name"] == node for address in entry.get("addresses", ())]
     return [*node_addresses, *_on_links(scenario, node)]
 
@@ -125,7 +135,9 @@ def _on_links(scenario: Scenario, node: str) -> list[str]:
 
 
 def asked(scenario: Scenario, flow: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The addresses of client and server between which `flow` has packets, or asks for a subflow, in the order in which it does."""
+    """The addresses of client and server between which `flow` has packets, or asks for a subflow,
+    in the order in which it does.
+    """
     clients, servers = (addresses(scenario, flow[end]) for end in ("client", "server"))
     here = flow.get("client_address") or clients[0]
     # Studies give the server's first address to which a route leads.
@@ -137,7 +149,8 @@ def asked(scenario: Scenario, flow: Mapping[str, Any]) -> list[tuple[str, str]]:
         if manager["kind"] == "fullmesh":
             sources = [here, *_on_links(scenario, flow["client"])]
             on_links = _on_links(scenario, flow["server"])
-            # A server's address that belongs to no link is reached over every path, and no other is announced.
+            # A server's address that belongs to no link is reached over every path, and no other is
+            # announced.
             others = on_links if first[1] in on_links else []
             pairs += [(source, destination) for source in sources for destination in (first[1], *others)]
         elif manager["kind"] == "endpoints":
@@ -153,9 +166,11 @@ def unjoined(scenario: Scenario, flow: Mapping[str, Any]) -> list[tuple[str, str
 def route(scenario: Scenario, flow: Mapping[str, Any], source: str, destination: str) -> tuple[Hop, ...]:
     """The links from an address of the client to one of the server; none where nothing joins them.
 
-    The simulator's rule (`_route`). A kernel, which the scenarios of its engines name, also sends from an address over its own link to
-    whatever address the node at the other end has: a subflow is bound to its interface, beyond which Linux takes every destination to be
-    (`ip_route_output_key_hash_rcu`), and a node answers for all of its addresses at each of its interfaces (`arp_ignore` 0).
+    The simulator's rule (`_route`). A kernel, which the scenarios of its engines name, also sends
+    from an address over its own link to whatever address the node at the other end has: a subflow
+    is bound to its interface, beyond which Linux takes every destination to be
+    (`ip_route_output_key_hash_rcu`), and a node answers for all of its addresses at each of its
+    interfaces (`arp_ignore` 0).
     """
     hops_there = _route(scenario, flow, source, destination)
     if hops_there or not scenario.get("kernel"):
@@ -166,9 +181,11 @@ def route(scenario: Scenario, flow: Mapping[str, Any], source: str, destination:
 
 
 def paths(scenario: Scenario, flow: Mapping[str, Any]) -> list[Path]:
-    """The paths that the data of `flow`'s subflows take, without duplicates; in the order in which an endpoint opens them.
+    """The paths that the data of `flow`'s subflows take, without duplicates; in the order in which
+    an endpoint opens them.
 
-    Two addresses that no route joins have no path. Of subflows that a kernel sends over a link that has one already there is none, either.
+    Two addresses that no route joins have no path. Of subflows that a kernel sends over a link that
+    has one already there is none, either.
     """
     pairs = asked(scenario, flow)
     ways = {pair: _route(scenario, flow, *pair) for pair in pairs}
@@ -198,9 +215,9 @@ def bare(end: str) -> str:
 def path_names(scenario: Scenario) -> dict[tuple[str, str], str]:
     """What people call the path between two addresses, whichever comes first.
 
-    Of its links that no other path of its flow takes, it is the one with the lowest rate of those with a delay, or of all where none has
-    one; where there is none, all links
-    that some other path does not take. Two paths that would have the same name are told apart by their addresses.
+    Of its links that no other path of its flow takes, it is the one with the lowest rate of those
+    with a delay, or of all where none has one; where there is none, all links that some other path
+    does not take. Two paths that would have the same name are told apart by their addresses.
     """
     names: dict[tuple[str, str], str] = {}
     # A flow of several paths tells them apart.
@@ -293,8 +310,9 @@ def _timestamps(scenario: Scenario, node: str) -> bool:
 def _route(
     scenario: Scenario, flow: Mapping[str, Any], source: str, destination: str, directed: Sequence[Hop] | None = None
 ) -> tuple[Hop, ...]:
-    """The fixed route if the flow names one, else the fewest links over routers that leave by the link owning `source` and arrive by the
-    one owning `destination`; ties go to the earlier link. It is the simulator's rule (`Topology::route` in crates/sim).
+    """The fixed route if the flow names one, else the fewest links over routers that leave by the
+    link owning `source` and arrive by the one owning `destination`; ties go to the earlier link. It
+    is the simulator's rule (`Topology::route` in crates/sim).
     """
     if directed is None:
         directed = [*hops(scenario), *tunnels(scenario)]

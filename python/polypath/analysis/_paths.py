@@ -1,4 +1,6 @@
-"""What each path is like before anything runs: its round-trip time, what it holds, and whether buffers hold as much."""
+"""What each path is like before anything runs: its round-trip time, what it holds, and whether
+buffers hold as much.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,13 @@ from ._bounds import UNLIMITED, capacities, max_goodput, window
 from ._network import Hop, Path, Scenario, opposite, paths
 
 BUFFER_OVERHEAD = 2
-"""Buffers hold twice what is under way: about half of Linux's receive buffer is window, and what is sent waits for its acknowledgement."""
+"""Buffers hold twice what is under way: about half of Linux's receive buffer is window, and what is
+sent waits for its acknowledgement.
+"""
 _LONG_MS = 40.0
-"""Round trips from which a short queue is worth a word: below, a window is large again after some round trips."""
+"""Round trips from which a short queue is worth a word: below, a window is large again after some
+round trips.
+"""
 _DEFAULT_MOST = {"net.ipv4.tcp_rmem": 6_291_456, "net.ipv4.tcp_wmem": 4_194_304}
 """Linux's, on a host with memory enough."""
 
@@ -23,9 +29,10 @@ _DEFAULT_MOST = {"net.ipv4.tcp_rmem": 6_291_456, "net.ipv4.tcp_wmem": 4_194_304}
 def path_figures(scenario: Scenario) -> pd.DataFrame:
     """A row a path that a route leads along, in the direction of the data.
 
-    Columns: flow, source, destination, hops (links in order), bottleneck, rtt_ms (of an empty network: delays without jitter),
-    bound_mbps (goodput that it could carry alone; infinite without a rate), bdp_bytes (that times the round-trip time), queue_ms (what the
-    bottleneck's full queue delays).
+    Columns: flow, source, destination, hops (links in order), bottleneck, rtt_ms (of an empty
+    network: delays without jitter), bound_mbps (goodput that it could carry alone; infinite without
+    a rate), bdp_bytes (that times the round-trip time), queue_ms (what the bottleneck's full queue
+    delays).
     """
     rows = []
     for flow in scenario["flows"]:
@@ -53,7 +60,9 @@ def path_figures(scenario: Scenario) -> pd.DataFrame:
 
 
 def small_buffers(scenario: Scenario) -> list[str]:
-    """A sentence for each host whose largest buffer is below what a flow's paths need together (RFC 8684 section 3.3.1)."""
+    """A sentence for each host whose largest buffer is below what a flow's paths need together
+    (RFC 8684 section 3.3.1).
+    """
     sentences: dict[str, None] = {}
     for flow in scenario["flows"]:
         if flow["transport"] == "udp" or flow["app"].get("bits_per_s"):
@@ -78,10 +87,12 @@ def small_buffers(scenario: Scenario) -> list[str]:
 
 
 def short_queues(paths: pd.DataFrame) -> list[str]:
-    """A sentence for each bottleneck, of a table of `path_figures`, whose full queue takes less than a quarter of the round-trip time.
+    """A sentence for each bottleneck, of a table of `path_figures`, whose full queue takes less
+    than a quarter of the round-trip time.
 
-    After a loss cubic goes on with 0.7 of its window (RFC 9438 section 4.6), so a path stays full if its queue holds 43 % of what is under
-    way (Appenzeller et al. 2004 for halving: all of it). Far below that, windows shrink before buffers matter.
+    After a loss cubic goes on with 0.7 of its window (RFC 9438 section 4.6), so a path stays full
+    if its queue holds 43 % of what is under way (Appenzeller et al. 2004 for halving: all of it).
+    Far below that, windows shrink before buffers matter.
     """
     sentences: dict[str, None] = {}
     for row in paths.to_dict("records"):
@@ -110,7 +121,9 @@ def _delay_ns(path: Path) -> int:
 
 
 def _bottleneck(path: Path, span: tuple[int, int]) -> tuple[Hop | None, float]:
-    """The hop that carries the least, and how many seconds its full queue takes; not a number without a rate."""
+    """The hop that carries the least, and how many seconds its full queue takes; not a number
+    without a rate.
+    """
     tunnel = next((hop for hop in path.hops if hop.inside), None)
     if tunnel is not None:
         return tunnel, math.nan

@@ -16,11 +16,13 @@ from ._statistics import half_width
 def beside(
     measured: pd.DataFrame, published: pd.DataFrame, keys: Sequence[str], compare: Mapping[str, str], spread: str | None = None
 ) -> pd.DataFrame:
-    """A row a published value: the keys, `column`, `metric`, `published`, `measured` with `ci` and `n`, and the relative `deviation`.
+    """A row a published value: the keys, `column`, `metric`, `published`, `measured` with `ci` and
+    `n`, and the relative `deviation`.
 
-    `measured` is the table of runs, or of subflows, already narrowed to the cells meant. `compare` maps a column of `published` to a
-    metric; `spread` names a column that is taken over. A published cell that nothing measured keeps its row with `measured` missing.
-    Published numbers of one subflow are not beside runs, whose table has no column `subflow`.
+    `measured` is the table of runs, or of subflows, already narrowed to the cells meant. `compare`
+    maps a column of `published` to a metric; `spread` names a column that is taken over. A
+    published cell that nothing measured keeps its row with `measured` missing. Published numbers of
+    one subflow are not beside runs, whose table has no column `subflow`.
     """
     of_runs = SUBFLOW not in measured
     # As arrays: to narrow a table of many columns for each value takes a hundred times as long.

@@ -6,7 +6,9 @@ import pandas as pd
 
 
 def rates(series: pd.DataFrame, by: list[str], counter: str = "bytes_acked", span_s: float = 0.5) -> pd.DataFrame:
-    """A row a group and span: time_s (its end) and mbps, from how far `counter` (bytes) went in it. Spans without a sample are left out."""
+    """A row a group and span: time_s (its end) and mbps, from how far `counter` (bytes) went in it.
+    Spans without a sample are left out.
+    """
     ends = series.assign(span=((series["time_s"] - 1e-9) // span_s).astype(int))
     last = ends.groupby([*by, "span"], sort=False, dropna=False)[["time_s", counter]].last().reset_index()
     before = last.groupby(by, sort=False, dropna=False)[["time_s", counter]].shift()

@@ -23,7 +23,9 @@ def jain(values: Sequence[float]) -> float:
 
 
 def half_width(values: Sequence[float], confidence: float = CONFIDENCE) -> float:
-    """Half the width of the confidence interval of the mean, by Student's t; not a number for fewer than two values, or an infinite one."""
+    """Half the width of the confidence interval of the mean, by Student's t; not a number for fewer
+    than two values, or an infinite one.
+    """
     n = len(values)
     if n < 2 or not all(map(math.isfinite, values)):
         return math.nan
@@ -38,7 +40,9 @@ def _student(confidence: float, freedom: int) -> float:
 
 
 def difference_half_width(left: Sequence[float], right: Sequence[float], confidence: float = CONFIDENCE) -> float:
-    """Half the width of the interval of mean(left) - mean(right), by Welch's t; 0 if nothing is known of a spread."""
+    """Half the width of the interval of mean(left) - mean(right), by Welch's t; 0 if nothing is
+    known of a spread.
+    """
     if len(left) < 2 or len(right) < 2:
         return 0.0
     a, b = statistics.variance(left) / len(left), statistics.variance(right) / len(right)
@@ -49,7 +53,8 @@ def difference_half_width(left: Sequence[float], right: Sequence[float], confide
 
 
 def summarise(table: pd.DataFrame, by: Sequence[str], metrics: Sequence[str], confidence: float = CONFIDENCE) -> pd.DataFrame:
-    """A row a group in order of first appearance: n, and for each metric its mean under its own name and `<metric>_ci` beside it.
+    """A row a group in order of first appearance: n, and for each metric its mean under its own
+    name and `<metric>_ci` beside it.
 
     Missing values are left out of the means; a group's `n` counts its rows.
     """
@@ -70,9 +75,11 @@ def summarise(table: pd.DataFrame, by: Sequence[str], metrics: Sequence[str], co
 
 
 def groups(table: pd.DataFrame, by: Sequence[str]) -> list[tuple[tuple[Any, ...], npt.NDArray[np.intp]]]:
-    """The groups of a table in order of first appearance, missing values alike: what they have in common, and the places of their rows.
+    """The groups of a table in order of first appearance, missing values alike: what they have in
+    common, and the places of their rows.
 
-    As `groupby` and a loop, without a table for each group: a group of a few rows costs what its numbers cost.
+    As `groupby` and a loop, without a table for each group: a group of a few rows costs what its
+    numbers cost.
     """
     if table.empty:
         return []
@@ -85,7 +92,8 @@ def groups(table: pd.DataFrame, by: Sequence[str]) -> list[tuple[tuple[Any, ...]
 
 
 def transient(time_s: Sequence[float], rate: Sequence[float], window_s: float = 1.0, tolerance: float = 0.10) -> float:
-    """First time after which a moving mean of `rate` stays within `tolerance` of the mean of the whole; not a number if it never settles.
+    """First time after which a moving mean of `rate` stays within `tolerance` of the mean of the
+    whole; not a number if it never settles.
 
     `time_s` are the ends of equal intervals; the moving mean looks back over `window_s`.
     """

@@ -1,4 +1,6 @@
-"""Which commit of a kernel's sources broke a test or a claim: git chooses the commits, seeds decide on each, with a stated error."""
+"""Which commit of a kernel's sources broke a test or a claim: git chooses the commits, seeds decide
+on each, with a stated error.
+"""
 
 from ._errors import BisectError
 from ._judge import Judged, Trial, judge, steps_of

@@ -24,7 +24,9 @@ class Judged:
 
 
 def judge(trial: Trial, seeds: Sequence[int], test: Sequential | None, *, workers: int) -> Judged:
-    """Runs seeds until the test decides, or all of them where there is no test. The verdict is the same for any number of workers."""
+    """Runs seeds until the test decides, or all of them where there is no test. The verdict is the
+    same for any number of workers.
+    """
     failed: list[bool] = []
     with concurrent.futures.ThreadPoolExecutor(max_workers=workers) as pool:
         for first in range(0, len(seeds), workers):

@@ -1,4 +1,5 @@
-"""A bisect's folder: what was asked, what each commit was found to be, and the checkout in which git searches.
+"""A bisect's folder: what was asked, what each commit was found to be, and the checkout in which
+git searches.
 
 It can be left at any moment and taken up again.
 """
@@ -43,7 +44,9 @@ class Culprit:
 
 
 class Session:
-    """The folder of one bisect. `tree` in it is a worktree of the person's repository: their own checkout stays as it is."""
+    """The folder of one bisect. `tree` in it is a worktree of the person's repository: their own
+    checkout stays as it is.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder.resolve()
@@ -104,7 +107,9 @@ class Session:
             git(self.tree, "bisect", "start", asked.bad, asked.good)
 
     def run(self, *command: str) -> None:
-        """Has git go through the commits; `command` judges the tree by its exit status. Raises `BisectError` if it was stopped."""
+        """Has git go through the commits; `command` judges the tree by its exit status. Raises
+        `BisectError` if it was stopped.
+        """
         done = programs.run("git", *_ANY, "bisect", "run", *command, cwd=self.tree, show_errors=True)
         # Where only skipped commits are left git fails, and has an answer.
         if done.returncode and self.culprit() is None:

@@ -1,4 +1,6 @@
-"""What a run of one seed says of a kernel: selftests that fail, or a claim of a study that does not hold."""
+"""What a run of one seed says of a kernel: selftests that fail, or a claim of a study that does not
+hold.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,11 @@ Make = Callable[[linux.Kernel], Trial]
 
 
 def trial_of(command: Sequence[str], folder: Path, tests: Callable[[], Path], say: Callable[[str], None]) -> tuple[str, Make]:
-    """The variant of the kernels that a command needs, and what makes a trial of one. `tests` gives the sources' folder of selftests.
+    """The variant of the kernels that a command needs, and what makes a trial of one. `tests` gives
+    the sources' folder of selftests.
 
-    Raises `BisectError` if it is none, before anything runs. A run without a result, as of a machine that dies or hangs, has failed.
+    Raises `BisectError` if it is none, before anything runs. A run without a result, as of a
+    machine that dies or hangs, has failed.
     """
     match list(command):
         case ["selftests", *rest]:
@@ -76,7 +80,8 @@ def _fails(record: selftests.Record, subtest: str | None) -> bool:
     outcomes = selftests.outcomes(record)
     if subtest is None:
         return any(outcome.verdict == "fail" for outcome in outcomes)
-    # Who names a subtest wants to know even where the test itself ignores it; one that is not reached has not passed.
+    # Who names a subtest wants to know even where the test itself ignores it; one that is not
+    # reached has not passed.
     of_subtest = [outcome for outcome in outcomes if outcome.name == subtest]
     return not of_subtest or any(outcome.verdict in ("fail", "ignored") for outcome in of_subtest)
 

@@ -1,4 +1,6 @@
-"""The command line: reads arguments, calls the packages below, prints. Every mistake of a user ends in one sentence and exit code 2."""
+"""The command line: reads arguments, calls the packages below, prints. Every mistake of a user ends
+in one sentence and exit code 2.
+"""
 
 import os
 import sys
@@ -11,7 +13,8 @@ _INTERRUPTED = 130
 
 def main() -> None:
     """Runs the command line; the entry point of the package."""
-    # No plugin of pydantic's has a say in studies, and looking for one takes as long as reading a study does.
+    # No plugin of pydantic's has a say in studies, and looking for one takes as long as reading a
+    # study does.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     try:
         # What it needs takes a second to load, in which a person may think better of it.

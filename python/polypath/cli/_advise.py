@@ -44,9 +44,11 @@ def advise(
     report: Annotated[bool, typer.Option(help="Write the report with its figures.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
-    """Which congestion control, scheduler, queue and buffers suit your paths and what you use them for, and the commands that set them.
+    """Which congestion control, scheduler, queue and buffers suit your paths and what you use them
+    for, and the commands that set them.
 
-    It searches on the simulator, compares the best in networks that the search has not seen, and says what each costs others.
+    It searches on the simulator, compares the best in networks that the search has not seen, and
+    says what each costs others.
     """
     links, notes = _paths(path or [], file, from_host, from_capture or [])
     from polypath.advise import advise as find_out

@@ -1,4 +1,6 @@
-"""What `polypath advise` found, on the terminal: the answer in sentences, then what it rests on, the commands, and what was not tried."""
+"""What `polypath advise` found, on the terminal: the answer in sentences, then what it rests on,
+the commands, and what was not tried.
+"""
 
 from __future__ import annotations
 

@@ -18,8 +18,9 @@ from ._help import in_words
 
 FAILURE, USAGE_ERROR, INTERRUPTED = 1, 2, 130
 
-# The module of each command and what it is called there, in the order of `polypath --help`. A module is loaded when its command is asked
-# for: the libraries of tables and figures take a second, `--version` and most mistakes a fraction of it.
+# The module of each command and what it is called there, in the order of `polypath --help`. A
+# module is loaded when its command is asked for: the libraries of tables and figures take a second,
+# `--version` and most mistakes a fraction of it.
 COMMANDS = {
     "run": ("._run", "run"),
     "compare": ("._compare", "compare"),
@@ -82,13 +83,16 @@ def build(names: Iterable[str] = COMMANDS) -> typer.Typer:
 
 
 def _named_commands(words: Sequence[str]) -> Iterable[str]:
-    """The sub-commands that are needed for what a person typed: all of them, unless it begins with one."""
+    """The sub-commands that are needed for what a person typed: all of them, unless it begins with
+    one.
+    """
     completes = any(name.startswith("_") and name.endswith("_COMPLETE") for name in os.environ)
     first = words[0] if words and not completes else ""
     return [] if first == "--version" else [first] if first in COMMANDS else COMMANDS
 
 
-# What a file or folder that a person named can be to blame for; anything else the system refuses is no mistake of theirs.
+# What a file or folder that a person named can be to blame for; anything else the system refuses is
+# no mistake of theirs.
 PLACES = {
     errno.EACCES,
     errno.EEXIST,
@@ -136,5 +140,6 @@ def _interrupted() -> NoReturn:
     keeps = sys.argv[1:2] in (["run"], ["compare"]) or sys.argv[1:3] == ["linux", "selftests"]
     kept = "; what is finished is kept, and the same command goes on from there" if keeps else ""
     complain(f"interrupted{kept}")
-    # The runs in flight cannot be stopped, and nothing of them would be kept: leave without waiting.
+    # The runs in flight cannot be stopped, and nothing of them would be kept: leave without
+    # waiting.
     os._exit(INTERRUPTED)

@@ -1,4 +1,6 @@
-"""`polypath bench`: an engine's speed; for the simulator, beside it what the event queue alone costs."""
+"""`polypath bench`: an engine's speed; for the simulator, beside it what the event queue alone
+costs.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,9 @@ from ._console import err, out
 _QUEUE_EVENTS = 20_000_000
 _QUEUE_SOURCES = 8
 
-# Each measurement has an interpreter of its own that loads nothing but the compiled module, so that the memory is the simulator's
-# (and some 10 MB of bare interpreter) and no case warms another one up.
+# Each measurement has an interpreter of its own that loads nothing but the compiled module, so that
+# the memory is the simulator's (and some 10 MB of bare interpreter) and no case warms another one
+# up.
 _MEASURE = """
 import importlib.util, json, sys, time
 path, what = sys.argv[1:3]
@@ -53,10 +56,12 @@ def bench(
         list[str] | None, typer.Option(help="Compare congestion controls, or `all` of them, on one case: an MPTCP over two paths.")
     ] = None,
 ) -> None:
-    """Measure an engine: delivered data packets per wall second on one core, memory; of the simulator also events per packet.
+    """Measure an engine: delivered data packets per wall second on one core, memory; of the
+    simulator also events per packet.
 
-    Also shows the cost of the bare event queue, which is a lower bound, and how many such events a packet costs: this ratio is comparable
-    between machines. For the linux engine, shows simulated seconds per real second.
+    Also shows the cost of the bare event queue, which is a lower bound, and how many such events a
+    packet costs: this ratio is comparable between machines. For the linux engine, shows simulated
+    seconds per real second.
     """
     if cc and engine != "sim":
         raise StudyError(f"--cc compares congestion controls on the simulator; leave out --engine {engine}, or --cc")
@@ -84,7 +89,9 @@ def bench(
 
 
 def _algorithms(wanted: list[str], repeat: int) -> dict[str, dict[str, float]]:
-    """Figures of each congestion control, in turns, so that a busy moment of the machine does not hit one alone."""
+    """Figures of each congestion control, in turns, so that a busy moment of the machine does not
+    hit one alone.
+    """
     algorithms = [algorithm[0] for algorithm in _native.algorithms()]
     names = list(dict.fromkeys(name for text in wanted for name in text.split(",")))
     names = algorithms if names == ["all"] else names

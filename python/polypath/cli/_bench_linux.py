@@ -1,4 +1,6 @@
-"""`polypath bench --engine linux`: how fast a machine starts, and how much of a kernel's time passes in a second of ours."""
+"""`polypath bench --engine linux`: how fast a machine starts, and how much of a kernel's time
+passes in a second of ours.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ _MEASURE = "import sys; from polypath.cli._bench_linux import measure; measure(s
 
 
 def case(name: str) -> Study:
-    """One flow over a router, or over two with MPTCP; 20 ms, queues of one bandwidth-delay product, large buffers."""
+    """One flow over a router, or over two with MPTCP; 20 ms, queues of one bandwidth-delay product,
+    large buffers.
+    """
     rate, seconds = _RATES[name]
     paths = (1, 2) if name.startswith("mptcp") else (1,)
     bits = {"100mbit": 10**8, "1gbit": 10**9, "1mbit": 10**6}[rate]
@@ -51,7 +55,9 @@ def case(name: str) -> Study:
 
 
 def measure(name: str, kernel: str) -> None:
-    """Runs a case once and prints what it took; in a process of its own, so that its memory is that of one machine."""
+    """Runs a case once and prints what it took; in a process of its own, so that its memory is that
+    of one machine.
+    """
     engine = LinuxEngine()
     (run,) = runs(case(name), engine=engine.name, version=engine.versions(), kernel=kernel)
     scenario = {**run.scenario, "duration_ns": round(_RATES[name][1] * 1e9)}

@@ -29,14 +29,18 @@ def new(
     name: Annotated[str, typer.Argument(help="Small letters, digits and _, at most 12.")],
     into: Annotated[Path, typer.Option(help="Folder for it; made if it is not there.")] = Path(),
 ) -> None:
-    """Begin a congestion control of your own: NAME.c, which works, for `polypath run STUDY --cc-path FOLDER` and `polypath cc load`."""
+    """Begin a congestion control of your own: NAME.c, which works, for
+    `polypath run STUDY --cc-path FOLDER` and `polypath cc load`.
+    """
     file = customcc.new(name, into)
     out.print(f"wrote {file}; edit it, write `cc: {name}` in a study, then: polypath run STUDY --cc-path {into}", soft_wrap=True)
 
 
 @app.command("load")
 def load(names: _Names, cc_path: CcPath = None) -> None:
-    """Load algorithms into the running kernel, which calls them pp_NAME; they stay until they are unloaded."""
+    """Load algorithms into the running kernel, which calls them pp_NAME; they stay until they are
+    unloaded.
+    """
     use_custom(cc_path)
     for name in kernelcc.load(names):
         out.print(f"loaded {name}; choose it with: sysctl net.ipv4.tcp_congestion_control={name}, or setsockopt TCP_CONGESTION")
@@ -85,7 +89,9 @@ def check(
     seed: Annotated[int, typer.Option(min=0, help="Of the random flows.")] = 1,
     cc_path: CcPath = None,
 ) -> None:
-    """Run every algorithm in this kernel and in the simulator, on scripted and random flows, and compare the windows."""
+    """Run every algorithm in this kernel and in the simulator, on scripted and random flows, and
+    compare the windows.
+    """
     custom = use_custom(cc_path)
     same, lines = kernelcc.check(names or custom, seed=seed)
     for line in lines:

@@ -60,11 +60,12 @@ def compare(
 ) -> None:
     """Run a study on several engines or kernels and set the results beside one another, row by row.
 
-    The last one is the reference: real kernels stand behind the simulator, newer ones behind older. "within 10 %" says whether a mean lies
-    within 10 % of the reference's. Finished runs are never run again.
+    The last one is the reference: real kernels stand behind the simulator, newer ones behind older.
+    "within 10 %" says whether a mean lies within 10 % of the reference's. Finished runs are never
+    run again.
 
-    With --starts, and wherever a row has eight repetitions or more, "over the same starts" says whether they differ by more than chance.
-    One start of one run proves little.
+    With --starts, and wherever a row has eight repetitions or more, "over the same starts" says
+    whether they differ by more than chance. One start of one run proves little.
     """
     use_custom(cc_path)
     (loaded,), chosen = in_form([_studies.load(study)], short=short), choices(only)

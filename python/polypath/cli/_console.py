@@ -1,4 +1,6 @@
-"""Where the command line prints. A console is made when it is asked for: a mistake is told without the library that draws tables."""
+"""Where the command line prints. A console is made when it is asked for: a mistake is told without
+the library that draws tables.
+"""
 
 from __future__ import annotations
 

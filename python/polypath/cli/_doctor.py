@@ -40,9 +40,11 @@ def doctor(
     strict: Annotated[bool, typer.Option("--strict", help="Doubts count as well for the exit status.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
-    """Check this host for MPTCP: settings, limits, endpoints, routes, buffers, the kernel; each finding says what to run. Changes nothing.
+    """Check this host for MPTCP: settings, limits, endpoints, routes, buffers, the kernel; each
+    finding says what to run. Changes nothing.
 
-    Exit status: 0 if nothing is wrong, 1 if something is (with --strict: or doubtful), 2 if it could not be looked at.
+    Exit status: 0 if nothing is wrong, 1 if something is (with --strict: or doubtful), 2 if it
+    could not be looked at.
     """
     if bool(rate) != bool(rtt):
         raise SocketsError("--rate and --rtt go together: buffers must hold the paths' rates over the longest round-trip time")

@@ -34,7 +34,9 @@ def up(
         typer.Option("--mptcp", help="Give the flows' clients and servers endpoints and limits, so that MPTCP uses all paths."),
     ] = False,
 ) -> None:
-    """Build the network and start its emulator; then `polypath emu exec NODE -- PROGRAM` runs programs in it."""
+    """Build the network and start its emulator; then `polypath emu exec NODE -- PROGRAM` runs
+    programs in it.
+    """
     emu.require_root()
     limit = _time(late_limit)
     path = _studies.path(file)
@@ -96,7 +98,9 @@ def bench(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the table.")] = False,
     seconds: Annotated[float, typer.Option(min=0.1, help="Length of each of some twenty measurements.")] = 2.0,
 ) -> None:
-    """Measure the emulator: packets and TCP through one link beside a bare veth pair, delays beside a bare timer, in one run."""
+    """Measure the emulator: packets and TCP through one link beside a bare veth pair, delays beside
+    a bare timer, in one run.
+    """
     figures = emu.bench(seconds)
     if as_json:
         sys.stdout.write(json.dumps(figures, indent=1) + "\n")

@@ -1,4 +1,6 @@
-"""What `--help` calls arguments and values: what a person writes there, in place of the types of Python."""
+"""What `--help` calls arguments and values: what a person writes there, in place of the types of
+Python.
+"""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ from polypath.study import FILE_NAME, SCHEMA_FILE, Study, StudyError, unknown
 
 from ._console import out
 
-# Editors with a YAML language server complete and check the file by the schema that its first line names: the installed one, which is as
-# new as the program.
+# Editors with a YAML language server complete and check the file by the schema that its first line
+# names: the installed one, which is as new as the program.
 _MODELINE = f"# yaml-language-server: $schema={SCHEMA_FILE.as_uri()}\n"
 
 

@@ -37,10 +37,12 @@ def build(
     name: Annotated[str, typer.Option(help="What it is called; default: its release.")] = "",
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Compilers at once; default: one a core.")] = None,
 ) -> None:
-    """Build a kernel; some minutes, once. Needs no privileges if gcc, make, flex, bison and bc are there.
+    """Build a kernel; some minutes, once. Needs no privileges if gcc, make, flex, bison and bc are
+    there.
 
-    Before it counts as built it is started: equal runs must be equal, another seed must give another run, and data must arrive. What was
-    compiled is kept after a failure, and for a folder of sources: a second build compiles what changed.
+    Before it counts as built it is started: equal runs must be equal, another seed must give
+    another run, and data must arrive. What was compiled is kept after a failure, and for a folder
+    of sources: a second build compiles what changed.
     """
     with steps() as say:
         kernel = linux.build(what, prove=prove, name=name, variant=variant, jobs=jobs, say=say)

@@ -42,7 +42,8 @@ def ab(
     workers: Workers = None,
     jobs: Jobs = None,
 ) -> None:
-    """Compare a study before and after a patch, over the same starts: what changed, by how much, and what of it is significant.
+    """Compare a study before and after a patch, over the same starts: what changed, by how much,
+    and what of it is significant.
 
     Ends with a text for the commit message.
     """
@@ -77,7 +78,9 @@ def ab(
 
 
 def _kernel(trees: list[str], number: int, jobs: int | None) -> linux.Kernel:
-    """The kernel that an argument means: one that was built, or one that is built now under a name of its own."""
+    """The kernel that an argument means: one that was built, or one that is built now under a name
+    of its own.
+    """
     tree = trees[number]
     if not Path(tree).exists() and tree in [kernel.name for kernel in linux.installed()]:
         return linux.find(tree)

@@ -19,7 +19,8 @@ from ._steps import say
 DEFAULT_OUT = Path("results/bisect")
 # Beyond the seeds of both ends a commit may take so many times more.
 _MORE = 3
-# What the step's exit statuses mean to git; every other one stops the search instead of passing for a bad commit.
+# What the step's exit statuses mean to git; every other one stops the search instead of passing for
+# a bad commit.
 _STATUSES = {"good": 40, "bad": 41, "skip": 42}
 _AS_GIT = '"$@"; case $? in 40) exit 0;; 41) exit 1;; 42) exit 125;; *) exit 255;; esac'
 _SELF = (sys.executable, "-c", "from polypath.cli import main; main()")
@@ -42,10 +43,12 @@ def bisect(
     workers: Workers = None,
     jobs: Jobs = None,
 ) -> None:
-    """Find the commit that broke a test or a claim: git's own bisect, and seeds that decide on each commit with a stated error.
+    """Find the commit that broke a test or a claim: git's own bisect, and seeds that decide on each
+    commit with a stated error.
 
-    Both ends are run with all seeds first, and must differ. A commit between them takes only as many seeds as its verdict needs, and the
-    build compiles only what changed. The folder gets report.md.
+    Both ends are run with all seeds first, and must differ. A commit between them takes only as
+    many seeds as its verdict needs, and the build compiles only what changed. The folder gets
+    report.md.
     """
     from polypath.bisect import Asked, BisectError, Session, git, steps_of, told_apart
 

@@ -20,10 +20,12 @@ def exec_(
     out_folder: Annotated[Path | None, typer.Option("--out", help="Where the files go that the script leaves in $OUT.")] = None,
     timeout: Annotated[float, typer.Option(min=1, help="Real seconds after which the machine counts as hanging.")] = 3600,
 ) -> None:
-    """Run a shell script as root in a fresh machine: this machine's files read-only, time virtual, equal runs equal to the byte.
+    """Run a shell script as root in a fresh machine: this machine's files read-only, time virtual,
+    equal runs equal to the byte.
 
-    What it prints is printed, and its exit status is this command's. /dev, /tmp and /run are the machine's own, with nothing of this
-    machine's but the script's folder and the current one, where they lie there.
+    What it prints is printed, and its exit status is this command's. /dev, /tmp and /run are the
+    machine's own, with nothing of this machine's but the script's folder and the current one, where
+    they lie there.
     """
     if not script.is_file():
         raise StudyError(f"there is no script {script}")

@@ -24,10 +24,11 @@ def qualify(
     seed: Annotated[int, typer.Option(min=0, help="Seed of the run.")] = 1,
     short: Annotated[bool, typer.Option("--short", help=f"{_SHORT_REPLAYS} replays of a run of {_SHORT_SECONDS} s.")] = False,
 ) -> None:
-    """Prove here that runs on a kernel are exact: the same run again and again while all around it is otherwise, and one hash.
+    """Prove here that runs on a kernel are exact: the same run again and again while all around it
+    is otherwise, and one hash.
 
-    Plain, with all cores busy, stopped and continued at random moments, in another folder, on each core, and as another user (root only).
-    Exit status 1 if one replay differs.
+    Plain, with all cores busy, stopped and continued at random moments, in another folder, on each
+    core, and as another user (root only). Exit status 1 if one replay differs.
     """
     machine = linux.find(kernel)
     wanted = replays or (_SHORT_REPLAYS if short else _REPLAYS)

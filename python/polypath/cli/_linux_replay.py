@@ -46,11 +46,12 @@ def replay(
     out_folder: Out = DEFAULT_OUT,
     to: Annotated[Path | None, typer.Option(help="Where its folder goes; default: replays/TEST-SEED below --out.")] = None,
 ) -> None:
-    """Run one test with one seed again and write down all of it: packets, sockets every 10 ms and counters of each namespace, the kernel's
-    own events, dynamic debug, and its log; with a page that shows them.
+    """Run one test with one seed again and write down all of it: packets, sockets every 10 ms and
+    counters of each namespace, the kernel's own events, dynamic debug, and its log; with a page
+    that shows them.
 
-    What is written down changes nothing: packets and log are compared with those of an unwatched run. Exit status 1 if they
-    differ.
+    What is written down changes nothing: packets and log are compared with those of an unwatched
+    run. Exit status 1 if they differ.
     """
     if plain and (shell_at is not None or subtest is not None):
         raise selftests.SelftestError(f"--plain writes nothing down: leave {'--shell-at' if shell_at is not None else '--subtest'} out")

@@ -56,10 +56,12 @@ def selftests_(
     draws: Annotated[int | None, typer.Option(min=1, help="With --hunt: how many draws of each size are tried. Default: 4.")] = None,
     list_only: Annotated[bool, typer.Option("--list", help="List the tests and run nothing.")] = False,
 ) -> None:
-    """Run the kernel's own network tests in virtual time, over seeds: what fails now and then is a seed with which it always fails.
+    """Run the kernel's own network tests in virtual time, over seeds: what fails now and then is a
+    seed with which it always fails.
 
-    A machine for each test and seed, on all cores. Exit status 1 if something failed. The folder gets table.csv, results.tap and junit.xml;
-    `polypath linux replay TEST --seed N` shows one run closely.
+    A machine for each test and seed, on all cores. Exit status 1 if something failed. The folder
+    gets table.csv, results.tap and junit.xml; `polypath linux replay TEST --seed N` shows one run
+    closely.
     """
     wanted = selftests.seeds_of(seeds)
     varied = variation_of(vary, draw, hunt=hunt)
@@ -98,7 +100,9 @@ def selftests_(
 
 
 def variation_of(vary: str | None, draw: int | None, *, hunt: bool = False) -> Variation:
-    """What --vary and --draw mean; a hunt without kinds looks among all. Raises `SelftestError` if they mean nothing."""
+    """What --vary and --draw mean; a hunt without kinds looks among all. Raises `SelftestError` if
+    they mean nothing.
+    """
     try:
         varied = variation(vary or (",".join(MOST_NS) if hunt else ""), draw) if vary is not None or hunt else NONE
     except EngineError as error:
@@ -140,7 +144,9 @@ def tests_of(wanted: Sequence[str], kernel: str, say: Callable[[str], None]) -> 
 
 
 def kernel_of(kernel: str, say: Callable[[str], None]) -> linux.Kernel:
-    """The kernel of the variant for selftests, built if it is not there, and the programs that the tests use."""
+    """The kernel of the variant for selftests, built if it is not there, and the programs that the
+    tests use.
+    """
     linux.require(say, selftests.USE)
     return linux.build(_sources(kernel), prove=prove, variant=VARIANT, say=say)
 

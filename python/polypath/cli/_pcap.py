@@ -35,10 +35,12 @@ def pcap(
         Path | None, typer.Option(help="Also write what happened over time to this file (parquet): bytes, data sequence, RTT, window.")
     ] = None,
 ) -> None:
-    """Explain captures of any program: connections, subflows, what they carried, what was lost, and what held them back.
+    """Explain captures of any program: connections, subflows, what they carried, what was lost, and
+    what held them back.
 
-    TCP and MPTCP of both versions, also in tunnels. Name captures of both ends, with clocks that agree, for one-way delays. A file that
-    is cut off or damaged is told of as far as it goes, with exit status 1; the exit status is 2 if nothing could be read.
+    TCP and MPTCP of both versions, also in tunnels. Name captures of both ends, with clocks that
+    agree, for one-way delays. A file that is cut off or damaged is told of as far as it goes, with
+    exit status 1; the exit status is 2 if nothing could be read.
     """
     for target in (html, parquet, series):
         if target is not None and any(target.exists() and file.exists() and target.samefile(file) for file in files):

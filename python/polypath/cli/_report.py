@@ -29,7 +29,9 @@ def report(
     ],
     figures: Annotated[str, typer.Option(help="Kinds of file for the figures: svg, png, pdf, or several with commas.")] = "svg,png",
 ) -> None:
-    """Write the report of finished results again: one HTML file that opens offline, and every figure as a file, for slides and papers."""
+    """Write the report of finished results again: one HTML file that opens offline, and every
+    figure as a file, for slides and papers.
+    """
     kinds = [kind.strip() for kind in figures.split(",") if kind.strip()]
     wrong = [kind for kind in kinds if kind not in FIGURE_KINDS]
     if wrong or not kinds:
@@ -38,7 +40,9 @@ def report(
 
 
 def open_results(argument: str) -> Results:
-    """The results that an argument means: a folder of results, the name of one in ./results, which is the study's, or a study."""
+    """The results that an argument means: a folder of results, the name of one in ./results, which
+    is the study's, or a study.
+    """
     from polypath.results import Results
 
     folder, by_name = Path(argument), DEFAULT_OUT / argument
@@ -53,14 +57,18 @@ def open_results(argument: str) -> Results:
 
 
 def write(results: Results, material: Material | None = None, figures: Sequence[str] = ("svg", "png")) -> Path:
-    """Writes the report into the folder of the results; `material` is of them, where it is there already."""
+    """Writes the report into the folder of the results; `material` is of them, where it is there
+    already.
+    """
     from polypath.report import write_report  # The drawing library takes longer to load than most commands take to run.
 
     return write_report(results, tables=material, figures=figures)
 
 
 def material_of(results: Results) -> Material | None:
-    """What is printed of the results and what the report is made of; nothing without a finished run."""
+    """What is printed of the results and what the report is made of; nothing without a finished
+    run.
+    """
     from polypath.report import material
 
     return None if results.runs.empty else material(results)

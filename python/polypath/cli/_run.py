@@ -80,7 +80,8 @@ def run(
 ) -> None:
     """Run a study: every cell of its matrix with every seed, then tables, figures and a report.
 
-    Runs that are finished are kept and never run twice, so an interrupted study goes on where it stopped.
+    Runs that are finished are kept and never run twice, so an interrupted study goes on where it
+    stopped.
     """
     chosen = choices(only)
     use_custom(cc_path)

@@ -19,7 +19,9 @@ def script(
         str | None, typer.Option(help=f"Which kernel; default: {DEFAULT_KERNEL} on linux, on sim each that a script is about.")
     ] = None,
 ) -> None:
-    """Run scripts of packets: what one endpoint must answer to which packets, and when. `tests/scripts/README.md` says how to write one."""
+    """Run scripts of packets: what one endpoint must answer to which packets, and when.
+    `tests/scripts/README.md` says how to write one.
+    """
     for file in files:
         if not file.is_file():
             raise StudyError(f"there is no script {file}")

@@ -176,7 +176,9 @@ _MOST_TOLD = 3
 
 
 def _changes(changes: Sequence[Any], first: object) -> str:
-    """What changes of a figure, which begins with `first`: times in which everything is lost as outages, many as their range."""
+    """What changes of a figure, which begins with `first`: times in which everything is lost as
+    outages, many as their range.
+    """
     kept, before = [], first
     for change in changes:
         if change.to != before:
@@ -203,7 +205,9 @@ def _spans(spans: Sequence[tuple[Any, Any]], noun: str) -> str:
 
 
 def _value(value: object) -> str:
-    """A field's value as a study file would have it; a list of changes or spans as `13s to 17s`, `from 10s 5mbit`."""
+    """A field's value as a study file would have it; a list of changes or spans as `13s to 17s`,
+    `from 10s 5mbit`.
+    """
     if isinstance(value, Time):
         return _time(value)
     if isinstance(value, tuple):
@@ -218,7 +222,9 @@ def _value(value: object) -> str:
 
 
 def _time(value: Time) -> str:
-    """In the largest unit of which it is at least one, and no more than three decimals: 7.5ms rather than 7500us."""
+    """In the largest unit of which it is at least one, and no more than three decimals: 7.5ms
+    rather than 7500us.
+    """
     for unit, size in (("s", 10**9), ("ms", 10**6), ("us", 10**3)):
         if value >= size and int(value) * 1000 % size == 0:
             return f"{int(value) / size:.3f}".rstrip("0").rstrip(".") + unit

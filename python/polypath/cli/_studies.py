@@ -17,7 +17,9 @@ def load(argument: str) -> Study:
 
 
 def load_all(arguments: list[str]) -> list[Study]:
-    """The studies that arguments mean, each of which can be decided; no two may share a name, since results are kept by name."""
+    """The studies that arguments mean, each of which can be decided; no two may share a name, since
+    results are kept by name.
+    """
     studies = read_all(arguments)
     check(studies)
     return studies

@@ -1,4 +1,6 @@
-"""What is printed after a run: each cell beside what was possible, published numbers beside measured ones, and the claims."""
+"""What is printed after a run: each cell beside what was possible, published numbers beside
+measured ones, and the claims.
+"""
 
 from __future__ import annotations
 
@@ -33,9 +35,11 @@ _MORE = (("goodput_sender_mbps", "sender\nMbit/s", 2), ("retransmissions", "retr
 
 
 def summary(results: Results, tables: Material | None = None, columns: Sequence[str] = ()) -> RenderableType:
-    """A table for each experiment and kind of application, then published numbers and claims where the study has them.
+    """A table for each experiment and kind of application, then published numbers and claims where
+    the study has them.
 
-    `tables`: their material where it is there; `columns`: those of the runs to show in place of the application's own.
+    `tables`: their material where it is there; `columns`: those of the runs to show in place of the
+    application's own.
     """
     from polypath.report import (
         material,
@@ -84,9 +88,11 @@ def _check_column(results: Results, name: str) -> str:
 
 
 def ranking(results: Results, asked: str) -> RenderableType:
-    """For each experiment and kind of application its cells by one metric, the best first, and how far each is from the best.
+    """For each experiment and kind of application its cells by one metric, the best first, and how
+    far each is from the best.
 
-    `asked` is a column of the runs, or a word of the tables' heads: of "delay" each application has its own.
+    `asked` is a column of the runs, or a word of the tables' heads: of "delay" each application has
+    its own.
     """
     from polypath.analysis import HEADS
     from polypath.report import material, with_limits
@@ -123,7 +129,9 @@ def _ranked(title: str, application: str, rows: pd.DataFrame, metric: str, decla
 
 
 def _declared(application: str, asked: str) -> Metric | None:
-    """The application's metric of this column or head; of several with one word the one that its cells are compared by."""
+    """The application's metric of this column or head; of several with one word the one that its
+    cells are compared by.
+    """
     from polypath.analysis import APPLICATIONS
 
     application_kind = next(kind for kind in APPLICATIONS if kind.name == application)
@@ -132,7 +140,9 @@ def _declared(application: str, asked: str) -> Metric | None:
 
 
 def _title(name: str, rows: pd.DataFrame, material: Material) -> str:
-    """The experiment's, and what ran it where all rows have that in common: otherwise each row says it."""
+    """The experiment's, and what ran it where all rows have that in common: otherwise each row says
+    it.
+    """
     from polypath.analysis import PLATFORM
 
     title = material.study.all_experiments[name].title or name
@@ -214,7 +224,9 @@ def _application(title: str, rows: pd.DataFrame, by: list[str], kind: Applicatio
 
 
 def _together(rows: pd.DataFrame, by: Sequence[str]) -> dict[int, pd.Series[Any]]:
-    """The goodput of all connections of a flow with a `count`, by the position of the cell's last one: one of them says little."""
+    """The goodput of all connections of a flow with a `count`, by the position of the cell's last
+    one: one of them says little.
+    """
     from polypath.analysis import groups, summarise
 
     if "flow" not in by or (rows["flow"] == rows["group"]).all():
@@ -287,7 +299,9 @@ def _chosen(name: str, rows: pd.DataFrame, material: Material, columns: Sequence
 def _alone(
     experiment: str, by: Sequence[str], baselines: pd.DataFrame, metric: Metric, named: Mapping[tuple[str, str], str]
 ) -> Callable[[Sequence[Any], Iterable[str]], str]:
-    """For a cell (its values of `by`) and the flows in it: plain TCP's mean on each of their paths, by name where there are several."""
+    """For a cell (its values of `by`) and the flows in it: plain TCP's mean on each of their paths,
+    by name where there are several.
+    """
     from polypath.analysis import groups
 
     alone_rows = baselines[baselines["experiment"] == experiment]
@@ -337,7 +351,9 @@ def _published(material: Material) -> Table:
 
 
 def claims(material: Material, platforms: Sequence[str] | None = None) -> RenderableType:
-    """Every claim: on one platform its verdict and why; on several the verdicts side by side, and why where they differ."""
+    """Every claim: on one platform its verdict and why; on several the verdicts side by side, and
+    why where they differ.
+    """
     from polypath.analysis import PLATFORM, platforms_in_order
     from polypath.report import claims_of
 

@@ -1,4 +1,6 @@
-"""`polypath tunnel`: a tunnel of GRE in UDP over several paths, carried by the program polypath-tunnel."""
+"""`polypath tunnel`: a tunnel of GRE in UDP over several paths, carried by the program
+polypath-tunnel.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,9 @@ def import_(folder: Annotated[str, typer.Argument(help="MPT's folder with interf
 
 @app.command("keygen")
 def keygen(file: Annotated[str, typer.Argument(metavar="FILE.key", help="Where the private key goes. What is there is kept.")]) -> None:
-    """Write a new private key to a file, and print its public key, which goes into the other end's file."""
+    """Write a new private key to a file, and print its public key, which goes into the other end's
+    file.
+    """
     _start("keygen", file)
 
 
@@ -67,7 +71,9 @@ def bench(
     seconds: Annotated[float, typer.Option(min=0.1, help="Length of each of the measurements, eight to a row and repetition.")] = 1.0,
     repeat: Annotated[int, typer.Option(min=1, help="Repetitions; the medians count.")] = 3,
 ) -> None:
-    """Measure what the tunnel carries over two veth pairs of this machine, beside a bare one and, if it is installed, wireguard-go."""
+    """Measure what the tunnel carries over two veth pairs of this machine, beside a bare one and,
+    if it is installed, wireguard-go.
+    """
     from polypath.tunnel import _bench
 
     rows = _bench.bench(seconds, repeat)

@@ -39,9 +39,11 @@ def watch(
     once: Annotated[bool, typer.Option("--once", help="Print one table, with rates over one interval, and end.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="A line of JSON a subflow and look, and one when it closes.")] = False,
 ) -> None:
-    """Show the subflows of this host, of any program: windows, round-trip times, rates, retransmissions, MSS and PMTU, bytes.
+    """Show the subflows of this host, of any program: windows, round-trip times, rates,
+    retransmissions, MSS and PMTU, bytes.
 
-    Subflows are kept apart by their connection's MPTCP token; those that close keep their last counters while their connection lives.
+    Subflows are kept apart by their connection's MPTCP token; those that close keep their last
+    counters while their connection lives.
     """
     step = _seconds("--interval", interval)
     if step < _LEAST_S:
@@ -109,7 +111,9 @@ def _show(sockets: Sockets, history: Kept, netns: str | None, step: float, end: 
 
 
 def line(entry: Entry, now: float, device: str | None = None) -> dict[str, Any]:
-    """What `--json` says of a subflow; `now` in seconds since 1970; `device` has its source address."""
+    """What `--json` says of a subflow; `now` in seconds since 1970; `device` has its source
+    address.
+    """
     fields = asdict(entry.last)
     fields.pop("token")
     return {
@@ -156,7 +160,9 @@ def _picture(history: Kept, netns: str | None, *, tcp: bool) -> RenderableType:
 
 
 def table(connections: Sequence[Sequence[Entry]], width: int, places: Mapping[str, str] | None = None) -> Table:
-    """A line a subflow, with the device of its source address by `places`; an MPTCP connection begins with a line of its sums."""
+    """A line a subflow, with the device of its source address by `places`; an MPTCP connection
+    begins with a line of its sums.
+    """
     shape = _Shape(roomy=width >= _ROOMY, wide=width >= _WIDE)
     heads = ["cwnd", *["ssthresh"] * shape.roomy, "srtt\nms", "out\nMbit/s", "in\nMbit/s", "", "re-\nsent"]
     heads += [*["MSS", "PMTU"] * shape.roomy, "out\nMB", "in\nMB"]

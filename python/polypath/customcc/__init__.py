@@ -1,12 +1,14 @@
-"""Congestion controls that a person wrote: C files in a folder outside of the project, each in the language of cc/algs.
+"""Congestion controls that a person wrote: C files in a folder outside of the project, each in the
+language of cc/algs.
 
     from polypath import customcc
 
     customcc.new("mine", "my-cc")      # writes my-cc/mine.c, which works
     customcc.use("my-cc")              # compiles what is there; from now on studies may say `cc: mine`
 
-`use` compiles with this machine's C compiler and counts for the whole process. Kernels get the same file: the engine linux links it into
-its executable, the engine host loads it as BPF. Every mistake is a `CustomCcError`, with the compiler's words if it found it.
+`use` compiles with this machine's C compiler and counts for the whole process. Kernels get the same
+file: the engine linux links it into its executable, the engine host loads it as BPF. Every mistake
+is a `CustomCcError`, with the compiler's words if it found it.
 """
 
 from ._bpf import bpf_objects_for

@@ -13,7 +13,9 @@ from ._folders import cache, sources, work_folder
 
 
 def bpf_objects_for(algorithm: Algorithm) -> tuple[Path, Path]:
-    """What a kernel loads, and what calls the hooks in it, compiled if they are not there; needs clang and the headers of libbpf."""
+    """What a kernel loads, and what calls the hooks in it, compiled if they are not there; needs
+    clang and the headers of libbpf.
+    """
     loaded, driven = (cache() / f"{algorithm.name}-{algorithm.hash}-{_glue()}.{part}.o" for part in ("bpf", "drive"))
     if loaded.is_file() and driven.is_file():
         return loaded, driven

@@ -48,7 +48,9 @@ def used() -> dict[str, Algorithm]:
 
 
 def use(folder: str | Path) -> list[Algorithm]:
-    """Compiles every algorithm of a folder (NAME.c is NAME) and makes it known to this process; raises `CustomCcError`."""
+    """Compiles every algorithm of a folder (NAME.c is NAME) and makes it known to this process;
+    raises `CustomCcError`.
+    """
     source = Path(folder)
     if source.is_file():
         raise CustomCcError(f"{folder} is a file; name the folder that it lies in: --cc-path {source.parent}")
@@ -73,7 +75,8 @@ def use(folder: str | Path) -> list[Algorithm]:
 def use_sent(name: str, digest: str, files: Mapping[str, str]) -> Algorithm:
     """Makes an algorithm known whose files were sent by another machine; raises `CustomCcError`.
 
-    They stay beside their object, since a kernel is linked from them, too. Equal ones are there once, however many processes take them.
+    They stay beside their object, since a kernel is linked from them, too. Equal ones are there
+    once, however many processes take them.
     """
     checked_name(name, "an algorithm that was sent")
     if not digest.isalnum() or any(Path(file).name != file for file in files):
@@ -148,7 +151,9 @@ def _run(command: list[str], algorithm: Algorithm) -> str:
 
 
 def complaint(algorithm: Algorithm, said: str, how: str = "") -> str:
-    """The compiler's first error as a sentence with its line, and its words below; `how`: what it was to become."""
+    """The compiler's first error as a sentence with its line, and its words below; `how`: what it
+    was to become.
+    """
     compile_ = f"compile {how}".strip()
     pattern = re.compile(r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<what>.*)$", re.MULTILINE)
     errors = list(pattern.finditer(said))
@@ -166,13 +171,16 @@ def complaint(algorithm: Algorithm, said: str, how: str = "") -> str:
     return f"{line}: it does not {compile_}: {reason}{more}\n{words}"
 
 
-# What gcc and clang say of a floating-point number where its registers may not be used: x86-64 and aarch64.
+# What gcc and clang say of a floating-point number where its registers may not be used: x86-64 and
+# aarch64.
 _NO_FLOATING = re.compile(r"\bSSE\d? .*disabled|general-regs-only")
 _FLOATING = "it computes with a floating-point number, which no kernel does; scale an integer, as in `window * 717 / 1024` for 0.7"
 
 
 def _check_contents(algorithm: Algorithm, part: Path) -> None:
-    """All flows share a variable outside of the state, and all runs of a process; a kernel has no C library; and nothing runs by itself."""
+    """All flows share a variable outside of the state, and all runs of a process; a kernel has no C
+    library; and nothing runs by itself.
+    """
     variables, used, runs_by_itself = _native.object_contents(part.read_bytes())
     for name in runs_by_itself:
         sentence = f"it has code that runs when it is loaded, before any hook is called ({name}): take it out"

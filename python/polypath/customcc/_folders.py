@@ -21,7 +21,9 @@ _WORK = ".compiling-"
 
 
 def sources() -> Path:
-    """The folder cc/, with the headers and what makes an algorithm part of a kernel: the project's, or the wheel's copy of it."""
+    """The folder cc/, with the headers and what makes an algorithm part of a kernel: the project's,
+    or the wheel's copy of it.
+    """
     package = Path(__file__).resolve().parents[1]
     named = os.environ.get("POLYPATH_CC")
     places = [Path(named)] if named else [package.parents[1] / "cc", package / "cc"]
@@ -43,7 +45,9 @@ def cache() -> Path:
 
 @contextmanager
 def work_folder() -> Iterator[Path]:
-    """A folder beside the objects, for the length of the block. Those that killed processes left are removed, too."""
+    """A folder beside the objects, for the length of the block. Those that killed processes left
+    are removed, too.
+    """
     parent = cache()
     for left in parent.glob(f"{_WORK}*"):
         # Another process may remove it at the same time.

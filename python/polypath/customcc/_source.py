@@ -1,6 +1,8 @@
-"""What the text of an algorithm may not say, since a compiler that reads it would read other files or write other code than C.
+"""What the text of an algorithm may not say, since a compiler that reads it would read other files
+or write other code than C.
 
-The text is looked at twice: as it stands, for its directives, and after the preprocessor, which puts words together.
+The text is looked at twice: as it stands, for its directives, and after the preprocessor, which
+puts words together.
 """
 
 from __future__ import annotations
@@ -70,7 +72,9 @@ def check_preprocessed(text: str) -> None:
 
 
 def _join_lines(text: str) -> str:
-    """Lines that a backslash continues, as one; the ends of lines stand behind it, so that the next has its number."""
+    """Lines that a backslash continues, as one; the ends of lines stand behind it, so that the next
+    has its number.
+    """
     joined, ends = [], 0
     for line in text.split("\n"):
         rest = line.rstrip(" \t\f\r")

@@ -2,18 +2,21 @@
 /*
  * NAME.
  *
- * Idea. What makes this algorithm different, in three sentences. As it stands it is Reno, with two numbers to play with.
+ * Idea. What makes this algorithm different, in three sentences. As it stands it is Reno, with two
+ * numbers to play with.
  *
  * Source. The paper, or that it is your own.
  *
- * The language: integers only, loops with a bound, no C library, no variables outside of the state. pp_cc.h says what a hook is given
- * and may change, pp_math.h has helpers. The same file runs in the simulator, in a kernel of the engine linux, and as BPF in this machine's.
+ * The language: integers only, loops with a bound, no C library, no variables outside of the state.
+ * pp_cc.h says what a hook is given and may change, pp_math.h has helpers. The same file runs in
+ * the simulator, in a kernel of the engine linux, and as BPF in this machine's.
  */
 #include "pp_math.h"
 
 /* Segments that a round trip adds. Raising it finds free capacity sooner, and loses more. */
 #define NAME_INCREASE 1
-/* What a loss leaves of the window, 1/1024. Raising it keeps more of the link busy, and makes room for others more slowly. */
+/* What a loss leaves of the window, 1/1024. Raising it keeps more of the link busy, and makes
+ * room for others more slowly. */
 #define NAME_BETA 512
 
 /* What is kept between two calls, at most 88 bytes, zero before init. */
@@ -24,7 +27,8 @@ struct NAME_state {
 
 PP_STATE_FITS(struct NAME_state);
 
-/* A loss or an ECN mark: the new slow-start threshold, segments. The transport brings the window down to it. */
+/* A loss or an ECN mark: the new slow-start threshold, segments. The transport brings the window
+ * down to it. */
 static __u32 NAME_ssthresh(struct pp_ctx *c)
 {
 	struct NAME_state *s = c->priv;
@@ -67,7 +71,8 @@ static __u32 NAME_undo_cwnd(struct pp_ctx *c)
 	return pp_undo(c->flow);
 }
 
-/* All hooks are in pp_cc.h. With .flags = PP_CC_COUPLED a hook sees the subflows of its connection (pp_coupled.h). */
+/* All hooks are in pp_cc.h. With .flags = PP_CC_COUPLED a hook sees the subflows of its
+ * connection (pp_coupled.h). */
 PP_CC_REGISTER(NAME) = {
 	.name = "NAME",
 	.priv_bytes = sizeof(struct NAME_state),

@@ -1,4 +1,6 @@
-"""Checks a host or a network namespace for MPTCP: `collect` asks the machine for facts, `findings` judges them without it."""
+"""Checks a host or a network namespace for MPTCP: `collect` asks the machine for facts, `findings`
+judges them without it.
+"""
 
 from ._checks import findings
 from ._collect import collect

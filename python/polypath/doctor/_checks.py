@@ -1,6 +1,7 @@
 """What is wrong, doubtful or worth knowing about MPTCP, from the facts alone.
 
-Each check has the name of its finding and gives none where all is well. Sentences name what is so and what follows; commands mend it.
+Each check has the name of its finding and gives none where all is well. Sentences name what is so
+and what follows; commands mend it.
 """
 
 from __future__ import annotations
@@ -70,7 +71,8 @@ def limits(facts: Facts, question: Question) -> Iterator[Finding]:
     subflows, accepted = facts.limits
     flags = _FLAGS[question.role]
     addresses = {endpoint.address for endpoint in facts.named if endpoint.flags & set(flags)}
-    # The address that the first subflow leaves by is an endpoint too, mostly, and needs no further one.
+    # The address that the first subflow leaves by is an endpoint too, mostly, and needs no further
+    # one.
     spare = len(addresses - facts.first)
     if subflows == 0:
         yield Finding(
@@ -114,7 +116,9 @@ def limits(facts: Facts, question: Question) -> Iterator[Finding]:
 
 
 def endpoint_roles(facts: Facts, question: Question) -> Iterator[Finding]:
-    """What the kernel does with an endpoint of these flags, at a client and at a server (asked of Linux 6.12 and 6.18)."""
+    """What the kernel does with an endpoint of these flags, at a client and at a server (asked of
+    Linux 6.12 and 6.18).
+    """
     role = question.role
     yield from _both_flags(facts, question)
     for endpoint in facts.named:
@@ -158,7 +162,9 @@ def endpoint_roles(facts: Facts, question: Question) -> Iterator[Finding]:
 
 
 def _idle(facts: Facts, question: Question, endpoint: Endpoint) -> Iterator[Finding]:
-    """Without subflow and signal: of use only for addresses that the server announces, and with fullmesh or laminar alone."""
+    """Without subflow and signal: of use only for addresses that the server announces, and with
+    fullmesh or laminar alone.
+    """
     only = endpoint.flags & {"fullmesh", "laminar"}
     severity: Severity = "wrong"
     sentence = f"the endpoint {endpoint.address} has neither subflow nor signal"
@@ -185,7 +191,8 @@ def _both_flags(facts: Facts, question: Question) -> Iterator[Finding]:
     both = [endpoint for endpoint in facts.named if {"signal", "subflow"} <= endpoint.flags]
     announced = [endpoint for endpoint in facts.named if "signal" in endpoint.flags and endpoint.address not in facts.first]
     if question.role in ("server", "both") and len(announced) > 1:
-        # Of the others it has made a subflow by the time that it would announce them; those with a port come first.
+        # Of the others it has made a subflow by the time that it would announce them; those with a
+        # port come first.
         spoilt = [endpoint for endpoint in both if endpoint in announced]
         server = question.role == "server"
         if spoilt:
@@ -337,7 +344,9 @@ def shared_subnet(facts: Facts, question: Question) -> Iterator[Finding]:
 
 
 def routing(facts: Facts, question: Question) -> Iterator[Finding]:
-    """Packets of a subflow must leave by the device of its address; the kernel's main table alone knows no source address."""
+    """Packets of a subflow must leave by the device of its address; the kernel's main table alone
+    knows no source address.
+    """
     said: set[str] = set()
     noted: set[str] = set()
     table = next(number for number in range(101, 253) if number not in facts.tables)
@@ -347,11 +356,13 @@ def routing(facts: Facts, question: Question) -> Iterator[Finding]:
         holder = facts.holder(way.source)
         if holder is None or holder.loopback or not (holder.up and holder.carrier) or way.device == holder.name or way.source in said:
             continue
-        # What a live subflow uses is a way, whatever the tables say: a host may find the other one on a link that no route names.
+        # What a live subflow uses is a way, whatever the tables say: a host may find the other one
+        # on a link that no route names.
         if way.device is None and (way.source, way.destination) in live:
             continue
         flags = frozenset[str]().union(*(endpoint.flags for endpoint in facts.named if endpoint.address == way.source))
-        # A live subflow that takes its own path proves it, unless another one from there, which is live too, does not.
+        # A live subflow that takes its own path proves it, unless another one from there, which is
+        # live too, does not.
         if (way.source, way.destination) not in live and any(pair[0] == way.source for pair in live & leads):
             continue
         destinations = sorted(destination for source, destination in leads if source == way.source)
@@ -389,7 +400,8 @@ def routing(facts: Facts, question: Question) -> Iterator[Finding]:
                 "the subflow does not take its own path (nobody makes policy routes in a namespace)"
             )
         sentence += where
-        # From other addresses goes the first subflow, or one that answers an announcement, to a destination that is not known here.
+        # From other addresses goes the first subflow, or one that answers an announcement, to a
+        # destination that is not known here.
         yield Finding(id="routing", severity="wrong" if opens else "doubt", sentence=sentence, run=commands)
 
 
@@ -437,7 +449,8 @@ def fallbacks(facts: Facts, question: Question) -> Iterator[Finding]:
     if broken:
         sentence = f"{broken} connections became plain TCP after their handshake: a box between strips MPTCP's options or rewrites the data"
         yield Finding(id="stripped", severity="doubt", sentence=sentence)
-    # A subflow that a server opens gets no answer; that its endpoints make it open subflows is said of them.
+    # A subflow that a server opens gets no answer; that its endpoints make it open subflows is said
+    # of them.
     opens = question.role != "server" or not any("subflow" in endpoint.flags for endpoint in facts.named)
     sent, answered = count("MPJoinSynTx", 0), count("MPJoinSynAckRx", 0)
     if sent and not answered and opens:
@@ -557,7 +570,9 @@ def _add(address: str, device: str | None, flags: str) -> str:
 
 
 def _anew(endpoint: Endpoint, flags: str, device: str | None = None) -> tuple[str, ...]:
-    """The kernel changes no flag but backup and fullmesh, and no device; a port goes with signal alone."""
+    """The kernel changes no flag but backup and fullmesh, and no device; a port goes with signal
+    alone.
+    """
     port = f" port {endpoint.port}" if endpoint.port and not {"subflow", "fullmesh"} & set(flags.split()) else ""
     return (_delete(endpoint), f"{_add(endpoint.address, device or endpoint.device, flags)}{port}")
 
@@ -576,7 +591,9 @@ def _port(question: Question) -> str:
 
 
 def _twin(address: str, device: str | None) -> tuple[str, str]:
-    """One address for subflows and for announcements: with a port the second is another endpoint to the kernel."""
+    """One address for subflows and for announcements: with a port the second is another endpoint to
+    the kernel.
+    """
     return (_add(address, device, "subflow"), _add(address, device, "signal port PORT"))
 
 

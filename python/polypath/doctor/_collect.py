@@ -1,4 +1,6 @@
-"""Collects the facts of this host or of a namespace. The one module of the doctor that asks the machine; it changes nothing."""
+"""Collects the facts of this host or of a namespace. The one module of the doctor that asks the
+machine; it changes nothing.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,9 @@ _Net = IPv4Network | IPv6Network
 
 
 def collect(netns: str | None = None, to: Sequence[str] = ()) -> Facts:
-    """The facts. `to`: addresses of peers; without any, those of live subflows, and the default route."""
+    """The facts. `to`: addresses of peers; without any, those of live subflows, and the default
+    route.
+    """
     sockets = Sockets(netns)
     return inside(netns, lambda: _collect(sockets, to))
 
@@ -82,7 +86,8 @@ def _collect(sockets: Sockets, to: Sequence[str]) -> Facts:
         pairs = [(source, peer) for source in sources for peer in peers]
         pairs += [(subflow.source, subflow.destination) for subflow in subflows if subflow.source in sources]
         ways = tuple(_ways(route, sources, dict.fromkeys(pairs), network))
-        # A connection that lives tells by which address it began; else the kernel would choose one for the peer that is named first.
+        # A connection that lives tells by which address it began; else the kernel would choose one
+        # for the peer that is named first.
         begun = frozenset(subflow.source for subflow in subflows if not subflow.joined and (not to or subflow.destination in to))
         first = begun or frozenset(_first(route, peers[:1] if to else peers))
     plain = [connection for connection in live if connection.token is None and connection.destination in to]
@@ -173,7 +178,9 @@ class _Network:
     """Devices by number."""
     tables: frozenset[int]
     reaches: tuple[tuple[_Net, int, str | None], ...]
-    """Networks that some table has a route to, by which device, and by which next hop if not directly."""
+    """Networks that some table has a route to, by which device, and by which next hop if not
+    directly.
+    """
 
 
 def _network(route: Any) -> _Network:
@@ -248,7 +255,9 @@ def _hops(message: Any) -> Iterator[tuple[str | None, int]]:
 
 
 def _ways(route: Any, sources: dict[str, str | None], pairs: Iterable[tuple[str, str]], network: _Network) -> Iterator[Way]:
-    """Asks the kernel, as a subflow would: one of an endpoint with a device is bound to that device."""
+    """Asks the kernel, as a subflow would: one of an endpoint with a device is bound to that
+    device.
+    """
     from pyroute2.netlink.exceptions import NetlinkError
 
     indices = {name: index for index, name in network.names.items()}
@@ -263,7 +272,8 @@ def _ways(route: Any, sources: dict[str, str | None], pairs: Iterable[tuple[str,
             yield Way(source=source, destination=peer, device=None)
             continue
         index = answer.get_attr("RTA_OIF")
-        # For a bound socket without a route Linux supposes that the other host is on the link itself.
+        # For a bound socket without a route Linux supposes that the other host is on the link
+        # itself.
         direct = any(by == index and hop is None and ip_address(peer) in to for to, by, hop in network.reaches)
         decided = answer["type"] == _LOCAL or answer.get_attr("RTA_GATEWAY") or direct
         yield Way(source=source, destination=peer, device=network.names.get(index) if decided else None)
@@ -277,7 +287,8 @@ def _listeners() -> dict[int, bool]:
     from pyroute2.netlink.exceptions import NetlinkError
 
     class Request(inet_diag_req):  # type: ignore[misc]
-        # The number of MPTCP has no room in the field for the protocol (include/uapi/linux/inet_diag.h).
+        # The number of MPTCP has no room in the field for the protocol
+        # (include/uapi/linux/inet_diag.h).
         nla_map = (("NONE", "none"), ("BYTECODE", "hex"), ("SK_BPF_STORAGES", "hex"), ("PROTOCOL", "uint32"))
 
     listening: dict[int, bool] = {}

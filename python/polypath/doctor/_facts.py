@@ -50,7 +50,9 @@ class Device:
     gateways: tuple[str, ...] = ()
     """Next hops of its routes, of whatever table."""
     met: tuple[str, ...] = ()
-    """Without such a next hop: the other host that it has met on its link, if it has met one alone, of each family."""
+    """Without such a next hop: the other host that it has met on its link, if it has met one alone,
+    of each family.
+    """
     shaper: str | None = None
     """Kind of its root queueing discipline, if that delays or limits packets."""
 
@@ -68,7 +70,9 @@ class Endpoint:
 
 @dataclass(frozen=True, kw_only=True)
 class Way:
-    """Which device the kernel sends packets from an address to another by; None where it has no way."""
+    """Which device the kernel sends packets from an address to another by; None where it has no
+    way.
+    """
 
     source: str
     destination: str
@@ -90,7 +94,9 @@ class Facts:
     devices: tuple[Device, ...] = ()
     ways: tuple[Way, ...] = ()
     first: frozenset[str] = frozenset()
-    """Addresses that the kernel chooses for packets without one, as those of a connection's first subflow."""
+    """Addresses that the kernel chooses for packets without one, as those of a connection's first
+    subflow.
+    """
     tables: frozenset[int] = frozenset()
     """Routing tables in use."""
     counters: Mapping[str, int] = field(default_factory=dict)
@@ -100,11 +106,15 @@ class Facts:
     subflows: tuple[Subflow, ...] = ()
     """Live subflows of MPTCP."""
     plain: Mapping[str, int] = field(default_factory=dict)
-    """How many live connections that this host opened to each address that was asked about are plain TCP, unasked for MPTCP."""
+    """How many live connections that this host opened to each address that was asked about are
+    plain TCP, unasked for MPTCP.
+    """
     fell_back: Mapping[str, int] = field(default_factory=dict)
     """How many that asked for MPTCP and did not get it."""
     came_plain: Mapping[tuple[str, int, bool], int] = field(default_factory=dict)
-    """How many came from such an address to a port here, and whether who listens there speaks MPTCP."""
+    """How many came from such an address to a port here, and whether who listens there speaks
+    MPTCP.
+    """
     missing: tuple[Thing, ...] = ()
     """Programs and files that parts of Polypath use, and that are not there."""
 
@@ -125,7 +135,9 @@ class Facts:
 
     @property
     def named(self) -> tuple[Endpoint, ...]:
-        """Endpoints that somebody set; the kernel adds others (implicit) for addresses of live subflows."""
+        """Endpoints that somebody set; the kernel adds others (implicit) for addresses of live
+        subflows.
+        """
         return tuple(endpoint for endpoint in self.endpoints if "implicit" not in endpoint.flags)
 
     @property
@@ -175,7 +187,9 @@ Severity = Literal["wrong", "doubt", "note"]
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """wrong: MPTCP cannot do what it is for; doubt: it may not; note: worth knowing before measuring."""
+    """wrong: MPTCP cannot do what it is for; doubt: it may not; note: worth knowing before
+    measuring.
+    """
 
     id: str
     severity: Severity

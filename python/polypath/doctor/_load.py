@@ -11,11 +11,13 @@ from ._facts import Facts, Finding, Question
 
 # Algorithms that look at their sibling subflows, under our prefix or not.
 ALGORITHMS = frozenset({"lia", "olia", "balia", "wvegas"})
-# Of a socket's buffer half is for data (tcp_adv_win_scale 1), the rest for what the kernel keeps with it.
+# Of a socket's buffer half is for data (tcp_adv_win_scale 1), the rest for what the kernel keeps
+# with it.
 _OVERHEAD = 2
 # A subflow held back for a larger part of its busy time is held back.
 _MUCH, _ENOUGH_S = 0.1, 1.0
-# Bytes from which a connection has had occasion to use all its paths: a control connection carries less.
+# Bytes from which a connection has had occasion to use all its paths: a control connection carries
+# less.
 _TELLING = 1_000_000
 
 
@@ -40,7 +42,9 @@ def congestion_control(facts: Facts, question: Question) -> Iterator[Finding]:
 
 
 def buffers(facts: Facts, question: Question) -> Iterator[Finding]:
-    """What RFC 8684, section 3.3.1 asks for: room for the sum of all rates over the longest round-trip time."""
+    """What RFC 8684, section 3.3.1 asks for: room for the sum of all rates over the longest
+    round-trip time.
+    """
     if question.rates_bps and question.rtts_ns:
         rate, rtt_ns, source = sum(question.rates_bps), max(question.rtts_ns), "given"
     else:
@@ -86,7 +90,8 @@ def live_limits(facts: Facts, question: Question) -> Iterator[Finding]:
             continue
         where = f"the subflow {subflow.source}:{subflow.source_port} to {subflow.destination}:{subflow.destination_port}"
         causes = [(subflow.rwnd_limited_s, "the receiver's window", "raise net.ipv4.tcp_rmem there")]
-        # Beside siblings Linux counts the send buffer, too, while the connection gives a subflow nothing because others carry its data.
+        # Beside siblings Linux counts the send buffer, too, while the connection gives a subflow
+        # nothing because others carry its data.
         if siblings[subflow.token] == 1:
             causes.append((subflow.sndbuf_limited_s, "this host's send buffer", "raise net.ipv4.tcp_wmem here"))
         for spent, limit, mend in causes:

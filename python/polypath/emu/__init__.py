@@ -1,7 +1,9 @@
-"""The link emulator: the network of a topology in namespaces of this machine, its links in real time.
+"""The link emulator: the network of a topology in namespaces of this machine, its links in real
+time.
 
-`network` turns a scenario into what the emulator (crates/emu) takes; `up`, `down`, `status` and `entrance` keep one such network for a
-person to work in; `run` carries out a whole run in real time; `bench` measures the emulator.
+`network` turns a scenario into what the emulator (crates/emu) takes; `up`, `down`, `status` and
+`entrance` keep one such network for a person to work in; `run` carries out a whole run in real
+time; `bench` measures the emulator.
 """
 
 from ._bench import bench

@@ -1,4 +1,6 @@
-"""Measures the emulator: how many packets it carries and how exactly it delays, beside what the machine can do without it."""
+"""Measures the emulator: how many packets it carries and how exactly it delays, beside what the
+machine can do without it.
+"""
 
 from __future__ import annotations
 

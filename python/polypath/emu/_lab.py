@@ -1,6 +1,8 @@
-"""One emulated network that stays until it is taken down: `polypath emu up`, `exec`, `status`, `down`.
+"""One emulated network that stays until it is taken down: `polypath emu up`, `exec`, `status`,
+`down`.
 
-All that it makes stands in a state file before it is made, so that whatever ends us, the next call knows what to remove.
+All that it makes stands in a state file before it is made, so that whatever ends us, the next call
+knows what to remove.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ _SETUP, _END = 60.0, 5.0
 
 @dataclass(frozen=True, kw_only=True)
 class Lab:
-    """What is up: a file's network. Namespaces by node, each node's addresses with device and link, and its endpoints of MPTCP in words."""
+    """What is up: a file's network. Namespaces by node, each node's addresses with device and link,
+    and its endpoints of MPTCP in words.
+    """
 
     file: str
     namespaces: dict[str, str]
@@ -59,7 +63,8 @@ class Report:
 def up(file: str, setup: Setup, *, seed: int = 1, late_limit_ns: int = LATE_LIMIT_NS, mptcp: bool = False) -> Lab:
     """Builds the network and starts its emulator; raises `EmuError` if there is one already.
 
-    With `mptcp` the clients and servers of the set-up's flows get endpoints and limits, so that MPTCP uses all paths between them.
+    With `mptcp` the clients and servers of the set-up's flows get endpoints and limits, so that
+    MPTCP uses all paths between them.
     """
     require_root()
     spec = scenario(_over_mptcp(setup) if mptcp else setup, seed)
@@ -171,7 +176,9 @@ def _addresses(plan: dict[str, Any], spec: dict[str, Any]) -> dict[str, list[tup
 
 
 def _over_mptcp(setup: Setup) -> Setup:
-    """The connections of a set-up, all of them MPTCP between all addresses or as their path managers say."""
+    """The connections of a set-up, all of them MPTCP between all addresses or as their path
+    managers say.
+    """
     routers = {name for name, node in setup.topology.nodes.items() if node.router}
     flows: dict[str, Flow] = {}
     for flow in setup.flows.values():
@@ -203,7 +210,9 @@ def _endpoints(plan: dict[str, Any]) -> dict[str, str]:
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Ctrl-C comes afterwards. A process that is started meanwhile holds it back too, as the emulator does anyway."""
+    """Ctrl-C comes afterwards. A process that is started meanwhile holds it back too, as the
+    emulator does anyway.
+    """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

@@ -1,4 +1,6 @@
-"""From a scenario to what the emulator takes (crates/emu/src/spec.rs): the plan of a network whose links lead through the emulator."""
+"""From a scenario to what the emulator takes (crates/emu/src/spec.rs): the plan of a network whose
+links lead through the emulator.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,9 @@ Plan = Mapping[str, Any]
 
 # The namespace in which the emulator has its ports; no node can be called so.
 WIRE = ".wire"
-# A direction is not to be trusted whose packets are later than this at the 99th percentile: a millisecond is what a busy machine's timers
-# are late by, and a tenth of the shortest delays that people emulate.
+# A direction is not to be trusted whose packets are later than this at the 99th percentile: a
+# millisecond is what a busy machine's timers are late by, and a tenth of the shortest delays that
+# people emulate.
 LATE_LIMIT_NS = 1_000_000
 # A veth whose other end has a smaller MTU still takes every frame.
 _ANY_MTU = 65_535
@@ -25,10 +28,11 @@ _SILENT = (("net.ipv6.conf.all.disable_ipv6", "1"), ("net.ipv6.conf.default.disa
 
 
 def network(scenario: Scenario, *, plain: Collection[str] = (), mptcp: bool = False) -> dict[str, Any]:
-    """The network of a scenario without its flows: every address reaches every other one that a way leads to.
+    """The network of a scenario without its flows: every address reaches every other one that a way
+    leads to.
 
-    Links whose names are in `plain` have no elements. With `mptcp` the hosts have the endpoints and limits that
-    the scenario's flows of MPTCP ask for.
+    Links whose names are in `plain` have no elements. With `mptcp` the hosts have the endpoints and
+    limits that the scenario's flows of MPTCP ask for.
     """
     quiet = {**scenario, "flows": [], "tunnels": []}
     bare = {**quiet, "links": [{**link, "a_to_b": [], "b_to_a": []} for link in scenario["links"]]}
@@ -42,7 +46,9 @@ def network(scenario: Scenario, *, plain: Collection[str] = (), mptcp: bool = Fa
 
 
 def carried(plan: Plan, scenario: Scenario, *, plain: Collection[str] = (), late_limit_ns: int = LATE_LIMIT_NS) -> dict[str, Any]:
-    """The specification of an emulator that carries the links of a scenario; `plan` was made of it without the links' elements."""
+    """The specification of an emulator that carries the links of a scenario; `plan` was made of it
+    without the links' elements.
+    """
     joined, ends, links = [], [], []
     for number, (link, veth) in enumerate(zip(scenario["links"], plan["cables"], strict=True)):
         if link["name"] in plain:

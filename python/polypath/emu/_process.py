@@ -32,7 +32,9 @@ except Exception as error:
 
 
 def start(function: str, specification: Mapping[str, Any], *, log: IO[bytes], mark: str) -> subprocess.Popen[bytes]:
-    """Starts a function of the compiled module in the background, out of reach of this terminal's Ctrl-C; `marked` finds it again."""
+    """Starts a function of the compiled module in the background, out of reach of this terminal's
+    Ctrl-C; `marked` finds it again.
+    """
     with tempfile.TemporaryFile() as input_file:
         input_file.write(json.dumps(specification).encode())
         input_file.seek(0)
@@ -49,7 +51,9 @@ def ask(function: str, specification: Mapping[str, Any]) -> Any:
 
 
 def begin(function: str) -> subprocess.Popen[str]:
-    """Starts a function of the compiled module that waits for its specification; out of reach of this terminal's Ctrl-C."""
+    """Starts a function of the compiled module that waits for its specification; out of reach of
+    this terminal's Ctrl-C.
+    """
     pipe = subprocess.PIPE
     return subprocess.Popen(
         _command(function), stdin=pipe, stdout=pipe, stderr=pipe, text=True, errors="replace", cwd="/", start_new_session=True
@@ -66,7 +70,9 @@ def _command(function: str) -> list[str]:
 
 
 def started_at(pid: int) -> int | None:
-    """When a process was started, in ticks since the machine was; None if there is none (any more), or it only waits to be reaped."""
+    """When a process was started, in ticks since the machine was; None if there is none (any more),
+    or it only waits to be reaped.
+    """
     try:
         # The name, which may hold anything, ends with the last parenthesis.
         state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -76,7 +82,9 @@ def started_at(pid: int) -> int | None:
 
 
 def end(pid: int, start: int | None, patience: float) -> None:
-    """Ends a process: told first, killed after `patience` seconds. One that was started at another time is not meant."""
+    """Ends a process: told first, killed after `patience` seconds. One that was started at another
+    time is not meant.
+    """
     for how, wait in ((signal.SIGTERM, patience), (signal.SIGKILL, 5.0)):
         if start is None or started_at(pid) != start:
             return

@@ -1,6 +1,8 @@
-"""Runs in real time: a process for each, which has the network, its links and its flows, and with which all of it ends.
+"""Runs in real time: a process for each, which has the network, its links and its flows, and with
+which all of it ends.
 
-Runs of several programs would share the processors and spoil one another, so they wait for each other; those of one program do not.
+Runs of several programs would share the processors and spoil one another, so they wait for each
+other; those of one program do not.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ from ._errors import EmuError, require_root
 from ._run_files import lock_file
 
 _LOCK = "host.lock"
-# Seconds that setting up and ending may take in all: a machine that needs longer cannot keep real time.
+# Seconds that setting up and ending may take in all: a machine that needs longer cannot keep real
+# time.
 _PATIENCE = 60.0
 
 _running: set[subprocess.Popen[str]] = set()
@@ -30,7 +33,8 @@ _log = logging.getLogger("polypath")
 
 
 def run(specification: Mapping[str, Any], results: Path, *, rehearsal: bool = False) -> dict[str, Any]:
-    """Carries out the plan of a specification (see `carried`); what came of it (crates/emu/src/run.rs). Files go to `results`.
+    """Carries out the plan of a specification (see `carried`); what came of it
+    (crates/emu/src/run.rs). Files go to `results`.
 
     A rehearsal only builds everything and takes it down again.
     """
@@ -72,7 +76,9 @@ def _carried_out(request: str, seconds: float) -> str:
 
 @contextlib.contextmanager
 def _turn() -> Iterator[None]:
-    """Waits until no other program carries out a run. The turn ends with this program's last run, or with the program."""
+    """Waits until no other program carries out a run. The turn ends with this program's last run,
+    or with the program.
+    """
     with _turns.lock:
         if not _turns.runs:
             _turns.place = _take_turn()

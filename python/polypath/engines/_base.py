@@ -19,7 +19,8 @@ class Algorithm(NamedTuple):
     name: str
     # Whether it looks at the sibling subflows.
     coupled: bool
-    # By what it knows congestion: loss, delay, hybrid or model. Empty, as what follows, for those that only a kernel has.
+    # By what it knows congestion: loss, delay, hybrid or model. Empty, as what follows, for those
+    # that only a kernel has.
     family: str = ""
     # Papers and standards.
     source: str = ""
@@ -31,7 +32,9 @@ class Algorithm(NamedTuple):
 
 
 def unknown_cc(name: str, algorithms: Iterable[Algorithm]) -> str:
-    """One sentence: which congestion control is not known, what else it may be called, and all there are."""
+    """One sentence: which congestion control is not known, what else it may be called, and all
+    there are.
+    """
     algorithms = list(algorithms)
     meant = next((algorithm.name for algorithm in algorithms if name.lower() in algorithm.aliases.split()), None)
     sentence = unknown("congestion control", name, [algorithm.name for algorithm in algorithms], meant=meant)
@@ -51,7 +54,9 @@ class Output:
 
 
 class Engine(ABC):
-    """Runs scenarios. Thread-safe; `run` keeps no state, so that the same scenario always gives the same output."""
+    """Runs scenarios. Thread-safe; `run` keeps no state, so that the same scenario always gives the
+    same output.
+    """
 
     name: ClassVar[str]
     summary: ClassVar[str]
@@ -79,7 +84,9 @@ class Engine(ABC):
         return None
 
     def versions(self, kernel: str | None = None) -> str | Callable[[str], str]:
-        """The version for `polypath.study.runs`: of an engine that runs kernels, that with each of them."""
+        """The version for `polypath.study.runs`: of an engine that runs kernels, that with each of
+        them.
+        """
         return self.version
 
     def kernels(self) -> list[str | None]:
@@ -95,7 +102,9 @@ class Engine(ABC):
         return self.name
 
     def left_out(self, cell: Cell, kernel: str | None = None) -> str | None:
-        """Why a cell that is no mistake cannot run here, in words that go on from "cells with"; None if it can."""
+        """Why a cell that is no mistake cannot run here, in words that go on from "cells with";
+        None if it can.
+        """
         return None
 
     def check(self, cell: Cell, kernel: str | None = None) -> None:
@@ -115,12 +124,15 @@ class Engine(ABC):
             raise SetupError(("baselines", "cc"), unknown_cc(cc, algorithms))
 
     def stop(self) -> None:
-        """Ends what is running now, for somebody who does not want to wait; what `run` gives back then means nothing."""
+        """Ends what is running now, for somebody who does not want to wait; what `run` gives back
+        then means nothing.
+        """
         return
 
     @abstractmethod
     def run(self, scenario: Mapping[str, Any]) -> Output:
         """Runs one scenario.
 
-        Raises ValueError with one sentence where the scenario is at fault, `EngineError` where the engine is.
+        Raises ValueError with one sentence where the scenario is at fault, `EngineError` where the
+        engine is.
         """

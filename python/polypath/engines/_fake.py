@@ -1,4 +1,6 @@
-"""A fake engine for tests of everything around engines: its figures follow from the scenario by a hash and mean nothing."""
+"""A fake engine for tests of everything around engines: its figures follow from the scenario by a
+hash and mean nothing.
+"""
 
 from __future__ import annotations
 

@@ -19,7 +19,9 @@ def fingerprint(files: Iterable[Path]) -> str:
 
 
 def sources(*names: str) -> list[Path]:
-    """What makes the plan of a run on a kernel, what reads its records, and these modules of this package."""
+    """What makes the plan of a run on a kernel, what reads its records, and these modules of this
+    package.
+    """
     here = Path(__file__).parent
     return [
         *sorted(Path(planner.__file__).parent.glob("*.py")),

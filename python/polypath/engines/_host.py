@@ -1,4 +1,6 @@
-"""The machine's own Linux in real time: its TCP and MPTCP are the endpoints, its forwarding the routers, emulated links between them."""
+"""The machine's own Linux in real time: its TCP and MPTCP are the endpoints, its forwarding the
+routers, emulated links between them.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ _MPTCP = "no MPTCP: Linux 5.6 or later has it if it was built with CONFIG_MPTCP"
 
 
 class HostEngine(Engine):
-    """Runs the kernel that runs this machine, between network namespaces of its own; needs root, and the time that a run lasts."""
+    """Runs the kernel that runs this machine, between network namespaces of its own; needs root,
+    and the time that a run lasts.
+    """
 
     name: ClassVar[str] = "host"
     summary: ClassVar[str] = "this machine's own Linux in network namespaces, in real time (root)"
@@ -42,7 +46,8 @@ class HostEngine(Engine):
     real_time: ClassVar[bool] = True
 
     def __init__(self) -> None:
-        # By what decides whether a network can be built and loaded: what this machine says against it.
+        # By what decides whether a network can be built and loaded: what this machine says against
+        # it.
         self._tried: dict[str, str] = {}
 
     @property
@@ -146,7 +151,9 @@ class HostEngine(Engine):
                     self._tried[tried] = ""
 
     def _try_network(self, plan: Mapping[str, Any], scenario: Mapping[str, Any]) -> str:
-        """What this machine says against the network of a plan, if anything; it is built for that, without its flows."""
+        """What this machine says against the network of a plan, if anything; it is built for that,
+        without its flows.
+        """
         quiet = {**plan, "flows": [], "captures": []}
         key = json.dumps([quiet, scenario["links"]], sort_keys=True)
         if key not in self._tried:
@@ -184,7 +191,9 @@ class HostEngine(Engine):
 
 @cache
 def _own_hash() -> str:
-    """Of what turns a scenario into a run and a run into figures; the emulator and the guest's code have a version of their own."""
+    """Of what turns a scenario into a run and a run into figures; the emulator and the guest's code
+    have a version of their own.
+    """
     links = Path(emu.__file__).parent / "_network.py"
     # Without the tunnel daemon no cell with a tunnel runs.
     daemon = [tunnel.PROGRAM] if tunnel.PROGRAM.is_file() else []
@@ -198,7 +207,9 @@ def _ours(plan: Mapping[str, Any]) -> list[str]:
 
 
 def _other_settings(settings: Sequence[Sequence[str]], root: Path = Path("/")) -> str | None:
-    """What of these settings this machine has otherwise: they are everybody's on it, so a study must not change them."""
+    """What of these settings this machine has otherwise: they are everybody's on it, so a study
+    must not change them.
+    """
     for name, wanted in settings:
         file = root / name
         has = file.read_text(encoding="ascii").strip() if file.exists() else "absent"
@@ -257,7 +268,8 @@ _LATENESS = ("late_median", "late_p99", "late_max")
 
 def _link(direction: Mapping[str, Any]) -> dict[str, Any]:
     counts = {name: direction[name] for name in _COUNTED}
-    # Whatever was lost without the model's losing it: seen too late, no memory, or longer than the link's device is said to be.
+    # Whatever was lost without the model's losing it: seen too late, no memory, or longer than the
+    # link's device is said to be.
     counts["missed"] += direction["overflow"] + direction["cut"]
     late = {f"{name}_us": direction[f"{name}_us"] for name in _LATENESS}
     return {"name": direction["link"], "a_to_b": direction["a_to_b"], **counts, **late}

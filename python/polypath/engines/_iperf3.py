@@ -1,4 +1,6 @@
-"""iperf3 as what sends and reads of a flow: the commands of its two ends, and what their JSON says as the guest's records have it."""
+"""iperf3 as what sends and reads of a flow: the commands of its two ends, and what their JSON says
+as the guest's records have it.
+"""
 
 from __future__ import annotations
 
@@ -53,8 +55,8 @@ def programs(number: int, planned: Mapping[str, Any], flow: Mapping[str, Any]) -
     client_port, port = FIRST_CLIENT_PORT + number, str(planned["port"])
     client = [*wrapper, NAME, "--client", planned["server_address"], "--port", port, "--bind", planned["client_address"]]
     client += ["--cport", str(client_port), "--congestion", planned["cc"], "--interval", INTERVAL, "--json", *extra, *_amount(flow)]
-    # With --one-off the server ends after a test; it listens on every address, since it may be announced at others. Its sockets are looked
-    # for among those of IPv4.
+    # With --one-off the server ends after a test; it listens on every address, since it may be
+    # announced at others. Its sockets are looked for among those of IPv4.
     server = [*wrapper, NAME, "--server", "--version4", "--one-off", "--port", port, "--interval", INTERVAL, "--json", *extra]
     client += ["--reverse"] if planned.get("download") else []
     return {"client": client, "server": server, "client_port": client_port}
@@ -70,9 +72,11 @@ def _amount(flow: Mapping[str, Any]) -> list[str]:
 
 
 def read(number: int, flow: Mapping[str, Any], got: Json, results: Path) -> str:
-    """Puts what iperf3 counted into the result of the flow of this number; the program with its version, as it names itself.
+    """Puts what iperf3 counted into the result of the flow of this number; the program with its
+    version, as it names itself.
 
-    Its clock starts with its test; the run's time of that is when the first sample showed the data connection.
+    Its clock starts with its test; the run's time of that is when the first sample showed the data
+    connection.
     """
     server, client = (_report_of(flow["name"], results / f"{number}-{end}.json") for end in ("server", "client"))
     if got["error"] or "error" in client:

@@ -1,4 +1,6 @@
-"""A real Linux kernel in virtual time: its TCP and MPTCP are the endpoints, its forwarding the routers, its netem the links."""
+"""A real Linux kernel in virtual time: its TCP and MPTCP are the endpoints, its forwarding the
+routers, its netem the links.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ FORMAT = 1
 
 
 class LinuxEngine(Engine):
-    """Runs a kernel as an ordinary process whose time stands still while it works: exact to the byte, without privileges."""
+    """Runs a kernel as an ordinary process whose time stands still while it works: exact to the
+    byte, without privileges.
+    """
 
     name: ClassVar[str] = "linux"
     summary: ClassVar[str] = "a real Linux kernel in virtual time, byte-exact, no privileges (polypath linux build)"
@@ -109,7 +113,9 @@ class LinuxEngine(Engine):
         return _algorithms(self._kernel(kernel))
 
     def _kernel(self, name: str, custom: tuple[customcc.Algorithm, ...] = ()) -> linux.Kernel:
-        """With custom algorithms linked in, if a run uses any: it is the same kernel for all others."""
+        """With custom algorithms linked in, if a run uses any: it is the same kernel for all
+        others.
+        """
         if (name, custom) not in self._found:
             self._found[name, custom] = linux.find(name, custom)
         return self._found[name, custom]
@@ -156,7 +162,9 @@ def output(scenario: Mapping[str, Any], planned: planner.Planned, where: Path) -
 
 @cache
 def _own_hash() -> str:
-    """Of everything but the kernel that can change a result: the guest, what starts it, the plan's maker, and what reads the records."""
+    """Of everything but the kernel that can change a result: the guest, what starts it, the plan's
+    maker, and what reads the records.
+    """
     _machine.programs_are_there()
     # Without the tunnel daemon no cell with a tunnel runs.
     daemon = [tunnel.PROGRAM] if tunnel.PROGRAM.is_file() else []

@@ -1,6 +1,8 @@
-"""A machine: the folder of one run, and the process that starts the kernel in it. Nothing of it stays, however the run ends.
+"""A machine: the folder of one run, and the process that starts the kernel in it. Nothing of it
+stays, however the run ends.
 
-The folder's name says whose it is, so that what a killed process left is found and removed by the next one.
+The folder's name says whose it is, so that what a killed process left is found and removed by the
+next one.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ from ._errors import EngineError, NotBuiltError
 PREFIX = "polypath-machine"
 PROGRAMS = Path(__file__).parent / "bin"
 GUEST, STARTER = PROGRAMS / "polypath-guest", PROGRAMS / "polypath-machine"
-# Tables and limits of TCP follow from the memory, so this is part of what a run is; only what is used is taken from the host.
+# Tables and limits of TCP follow from the memory, so this is part of what a run is; only what is
+# used is taken from the host.
 MEMORY = "1000M"
 # What a machine's memory file and results may take of a file system in memory.
 ROOM = 1 << 30
@@ -76,7 +79,9 @@ def put_variation(where: Path, vary: str) -> None:
 
 
 def hand_in(where: Path, folders: Iterable[Path]) -> None:
-    """Has a script in this folder's machine see these folders of the host at their own places, read-only, also where they are hidden."""
+    """Has a script in this folder's machine see these folders of the host at their own places,
+    read-only, also where they are hidden.
+    """
     links = where / "handed-in"
     links.mkdir()
     hidden = {path for folder in folders if not HIDDEN.isdisjoint((path := folder.resolve()).parents)}
@@ -85,7 +90,9 @@ def hand_in(where: Path, folders: Iterable[Path]) -> None:
 
 
 def lay_out(where: Path, programs: Mapping[str, Path] = MappingProxyType({})) -> None:
-    """Puts what a machine needs into its folder; `programs` are further ones, by their places in it."""
+    """Puts what a machine needs into its folder; `programs` are further ones, by their places in
+    it.
+    """
     (where / "root").mkdir()
     for name in MOUNT_POINTS:
         (where / "root" / name).mkdir()
@@ -110,7 +117,8 @@ def start(
     programs: Mapping[str, Path] = MappingProxyType({}),
     left_open: Sequence[int] = (),
 ) -> None:
-    """Starts a machine in a folder and waits until it has powered off. Raises `EngineError` with its last words if it died.
+    """Starts a machine in a folder and waits until it has powered off. Raises `EngineError` with
+    its last words if it died.
 
     `programs` are further ones, by their places in it; `left_open` are descriptors that it gets.
     """
@@ -161,7 +169,9 @@ def clean_once() -> None:
 
 
 def _place() -> Path:
-    """In memory where there is room, since a machine writes its memory there; else with other temporary files."""
+    """In memory where there is room, since a machine writes its memory there; else with other
+    temporary files.
+    """
     memory = Path("/dev/shm")
     with contextlib.suppress(OSError):
         status = os.statvfs(memory)
@@ -172,7 +182,9 @@ def _place() -> Path:
 
 
 def _born(process: int) -> str:
-    """When a process began, in clock ticks since the host did: two processes of one number differ in it."""
+    """When a process began, in clock ticks since the host did: two processes of one number differ
+    in it.
+    """
     try:
         text = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:

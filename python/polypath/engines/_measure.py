@@ -1,4 +1,5 @@
-"""From what a kernel's run gave back to an outcome with the simulator's meanings (crates/sim/src/outcome.rs, crates/sim/src/flow.rs).
+"""From what a kernel's run gave back to an outcome with the simulator's meanings
+(crates/sim/src/outcome.rs, crates/sim/src/flow.rs).
 
 What the kernel does not tell is None, or derived as docs/reference/results.md says.
 """
@@ -41,7 +42,8 @@ class RunRecord:
     # Of links that are the kernel's netem.
     stages: Sequence[PlacedStage] = ()
     queues: bytes = b""
-    # Of links that something else carried: their counters, and the series of their queues with those of times that no run reached.
+    # Of links that something else carried: their counters, and the series of their queues with
+    # those of times that no run reached.
     links: Sequence[Json] | None = None
     link_series: pa.Table | None = None
     # Records of those that arrived.
@@ -158,7 +160,8 @@ def _flow(record: RunRecord, number: int, sockets: Array, end: int) -> Json:
         "reinjected_bytes": reinjected_bytes(got["server_mptcp_info" if _is_download(flow) else "client_mptcp_info"]) if mptcp else 0,
         "datagrams": datagrams,
         "responses": _traffic.responses(got["responses"], counted_window) if app["kind"] == "requests" else None,
-        # The kernel does not say for how long the peer's window, or its own send buffer, held a whole MPTCP connection.
+        # The kernel does not say for how long the peer's window, or its own send buffer, held a
+        # whole MPTCP connection.
         **{name: None if mptcp else sum(subflow[name] for subflow in subflows) for name in ("rwnd_limited_ns", "sndbuf_limited_ns")},
         "app_limited_ns": _app_limited(app, subflows, lifetime),
         "error": got["error"],
@@ -222,7 +225,8 @@ def _subflow(
     return {
         "source": subflow["source"],
         "destination": subflow["destination"],
-        # A sample shows the others; of the first one it is known when connect() or accept() returned.
+        # A sample shows the others; of the first one it is known when connect() or accept()
+        # returned.
         "established_ns": _start_of(flow, got) if index == 0 else subflow["established_ns"],
         "cc": subflow["cc"],
         "acked_bps": acked,
@@ -238,13 +242,16 @@ def _subflow(
         "busy_ns": busy * 1000,
         "rwnd_limited_ns": last["rwnd_limited_us"] * 1000,
         "sndbuf_limited_ns": last["sndbuf_limited_us"] * 1000,
-        # The rest of the busy time: data was there, and neither the peer's window nor the buffer stood in the way.
+        # The rest of the busy time: data was there, and neither the peer's window nor the buffer
+        # stood in the way.
         "cwnd_limited_ns": max(busy - last["rwnd_limited_us"] - last["sndbuf_limited_us"], 0) * 1000,
     }
 
 
 def _without_syn(sockets: Array, scenario: Mapping[str, Any]) -> Array:
-    """With what is acknowledged of the data alone: the kernel counts the SYN of the end that opened the connection as a byte."""
+    """With what is acknowledged of the data alone: the kernel counts the SYN of the end that opened
+    the connection as a byte.
+    """
     uploads = [number for number, flow in enumerate(scenario["flows"]) if not _is_download(flow)]
     counts_syn = np.isin(sockets["flow"], uploads) & (sockets["bytes_acked"] > 0)
     sockets["bytes_acked"][counts_syn] -= 1
@@ -257,7 +264,9 @@ def _lifetime(app: Mapping[str, Any], accepted: int, done: int | None, end: int)
 
 
 def _app_limited(app: Mapping[str, Any], subflows: Sequence[Json], lifetime: int | None) -> int:
-    """Time without anything to send: an application that sends as fast as it can has none; of others, when no subflow was busy."""
+    """Time without anything to send: an application that sends as fast as it can has none; of
+    others, when no subflow was busy.
+    """
     if app["kind"] == "bulk" or not subflows or lifetime is None:
         return 0
     busiest: int = max(subflow["busy_ns"] for subflow in subflows)
@@ -265,7 +274,9 @@ def _app_limited(app: Mapping[str, Any], subflows: Sequence[Json], lifetime: int
 
 
 def _transient(steps: Sequence[int], window: Sequence[int], goodput: float, accepted: int) -> int | None:
-    """First time in the window from which on the goodput of the second before stays within 10 % of the window's."""
+    """First time in the window from which on the goodput of the second before stays within 10 % of
+    the window's.
+    """
     first: int | None = None
     per_second = 1_000_000_000 // STEP_NS
     for last in range(per_second, len(steps)):
@@ -303,7 +314,8 @@ def _counts(stages: Sequence[PlacedStage], disciplines: Mapping[tuple[str, str],
         counts["ecn_marks"] += seen.get("marks", 0)
         kinds = [name for name, there in (("queue", placed.stage.rate), ("loss", placed.stage.loss), ("down", placed.stage.down)) if there]
         for name in (f"{kind}_drops" for kind in kinds):
-            # One netem counts all its drops together, so with several reasons the count of each is unknown.
+            # One netem counts all its drops together, so with several reasons the count of each is
+            # unknown.
             alone = seen["drops"] if len(kinds) == 1 else None
             counts[name] = None if alone is None and seen["drops"] else _plus(counts[name], alone or 0)
         if placed.stage.rate is not None:
@@ -338,7 +350,9 @@ def _subflow_series(sockets: Array, interval: int | None) -> pa.Table:
 
 
 def _arrivals(rows: Array) -> Array:
-    """What the sender knows to have arrived: acknowledged, or told of by SACK in whole segments. It never becomes less."""
+    """What the sender knows to have arrived: acknowledged, or told of by SACK in whole segments. It
+    never becomes less.
+    """
     count: Array = rows["bytes_acked"].astype(np.int64) + rows["sacked"].astype(np.int64) * rows["snd_mss"]
     for flow, subflow in {(int(row["flow"]), int(row["subflow"])) for row in rows[["flow", "subflow"]]}:
         arrivals = (rows["flow"] == flow) & (rows["subflow"] == subflow)

@@ -1,4 +1,6 @@
-"""What engines that run kernels call things: congestion controls by whose they are, and places of a scenario as fields of a study."""
+"""What engines that run kernels call things: congestion controls by whose they are, and places of a
+scenario as fields of a study.
+"""
 
 from __future__ import annotations
 

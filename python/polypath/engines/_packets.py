@@ -1,4 +1,6 @@
-"""Scripts of packets: the program that plays them, here against the simulator's endpoint, in a machine against its kernel."""
+"""Scripts of packets: the program that plays them, here against the simulator's endpoint, in a
+machine against its kernel.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +22,12 @@ PATIENCE_S = 600.0
 
 
 def run_packets(files: Sequence[Path], *, kernel: str | None = None, machine: Path | None = None) -> tuple[int, str]:
-    """Plays scripts of packets; returns the exit status, 0 if all passed, and a line for each with what went wrong before it.
+    """Plays scripts of packets; returns the exit status, 0 if all passed, and a line for each with
+    what went wrong before it.
 
-    The endpoint is the kernel in the executable `machine`, one machine for all scripts, or the simulator's without one. `kernel` is its
-    name, which selects lines and leaves out scripts about others; the simulator's endpoint without it does as each of the kernels that a
-    script is about.
+    The endpoint is the kernel in the executable `machine`, one machine for all scripts, or the
+    simulator's without one. `kernel` is its name, which selects lines and leaves out scripts about
+    others; the simulator's endpoint without it does as each of the kernels that a script is about.
     """
     if not PLAYER.is_file():
         raise NotBuiltError(programs.not_built(PLAYER.name))

@@ -1,4 +1,6 @@
-"""Whether a kernel works at all, and repeats itself: asked of each that was built before anybody uses it."""
+"""Whether a kernel works at all, and repeats itself: asked of each that was built before anybody
+uses it.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ PATIENCE_S = 120.0
 
 
 def proof(kernel: linux.Kernel, seed: int, seconds: int) -> dict[str, Any]:
-    """A scenario in which much can differ: a connection over two paths, of the MPTCP that the kernel has, or one of TCP if it has none."""
+    """A scenario in which much can differ: a connection over two paths, of the MPTCP that the
+    kernel has, or one of TCP if it has none.
+    """
     flow = {"transport": "tcp", "cc": "reno"} if kernel.mptcp is None else {"transport": "mptcp", "cc": "lia"}
     study = Study.model_validate(
         {
@@ -41,7 +45,8 @@ def proof(kernel: linux.Kernel, seed: int, seconds: int) -> dict[str, Any]:
 
 
 def prove(kernel: linux.Kernel, *, timeout_s: float = PATIENCE_S) -> None:
-    """Boots a kernel three times. Raises `KernelError` unless equal runs are equal, another seed gives another, and data arrive.
+    """Boots a kernel three times. Raises `KernelError` unless equal runs are equal, another seed
+    gives another, and data arrive.
 
     An error is one sentence that says which of these did not hold.
     """

@@ -1,4 +1,6 @@
-"""The same run again, while all around it is otherwise: what a machine leaves must be equal to the byte."""
+"""The same run again, while all around it is otherwise: what a machine leaves must be equal to the
+byte.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,9 @@ def conditions() -> list[str]:
 
 
 def replay(scenario: Mapping[str, Any], condition: str, *, kernel: linux.Kernel, number: int = 0, timeout_s: float = _PATIENCE_S) -> Replay:
-    """Runs a scenario in a machine under a condition; `number` chooses the core and the moments of the stops."""
+    """Runs a scenario in a machine under a condition; `number` chooses the core and the moments of
+    the stops.
+    """
     planned = plan_of(scenario, kernel)
     with contextlib.ExitStack() as stack:
         where = stack.enter_context(_folder(condition))

@@ -1,4 +1,6 @@
-"""Reads what the guest gives back (crates/guest/src/records.rs): records of fixed size with the kernel's `tcp_info` in them."""
+"""Reads what the guest gives back (crates/guest/src/records.rs): records of fixed size with the
+kernel's `tcp_info` in them.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,8 @@ QUEUE = np.dtype(
 
 DATAGRAM = np.dtype([("received_ns", "<u8"), ("sent_ns", "<u8"), ("number", "<u4"), ("flow", "<u4")])
 
-# Offset of `mptcpi_bytes_retrans` in `struct mptcp_info` (include/uapi/linux/mptcp.h), there since 6.5.
+# Offset of `mptcpi_bytes_retrans` in `struct mptcp_info` (include/uapi/linux/mptcp.h), there since
+# 6.5.
 _MPTCP_BYTES_RETRANS = 48
 
 

@@ -11,7 +11,9 @@ from ._base import Engine
 
 
 class _Engines(MutableMapping[str, type[Engine]]):
-    """Engines by name. A class is loaded when it is asked for: the simulator needs nothing of what reaches kernels."""
+    """Engines by name. A class is loaded when it is asked for: the simulator needs nothing of what
+    reaches kernels.
+    """
 
     def __init__(self, named: dict[str, str]) -> None:
         self._found: dict[str, str | type[Engine]] = {**named}
@@ -48,9 +50,11 @@ def find(name: str) -> Engine:
 
 
 def check(engine: Engine, study: Study, kernel: str | None = None, chosen: Iterable[Cell] | None = None) -> list[str]:
-    """Raises `StudyError` if a cell asks for what the engine does not have; returns a line for each kind of cells that is left out.
+    """Raises `StudyError` if a cell asks for what the engine does not have; returns a line for each
+    kind of cells that is left out.
 
-    `kernel` stands in for the study's own, `chosen` for the cells that are looked at: all, unless the study is large.
+    `kernel` stands in for the study's own, `chosen` for the cells that are looked at: all, unless
+    the study is large.
     """
     try:
         return _check(engine, study, kernel, list(specimens(study) if chosen is None else chosen))
@@ -80,7 +84,9 @@ def _check(engine: Engine, study: Study, kernel: str | None, chosen: list[Cell])
 
 
 def _check_kernels(engine: Engine, study: Study, chosen: list[Cell]) -> None:
-    """Cells that differ in their kernel alone would be equal rows on an engine that does not take its kernel from the study."""
+    """Cells that differ in their kernel alone would be equal rows on an engine that does not take
+    its kernel from the study.
+    """
     if _takes_kernels(engine):
         return
     seen: dict[tuple[str, str], Cell] = {}

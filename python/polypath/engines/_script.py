@@ -26,11 +26,13 @@ def run_script(
     vary: str = "",
     shell: tuple[int, int] | None = None,
 ) -> tuple[int, str]:
-    """Runs a shell script; returns its exit status and what it printed. Files that it left in `$OUT` are put into `out`.
+    """Runs a shell script; returns its exit status and what it printed. Files that it left in
+    `$OUT` are put into `out`.
 
-    It finds copies of `files` by their names in /run/polypath, and `folders` and Polypath's own programs where they are here, even below
-    /tmp, /run and /dev, which are the machine's own. `observe` says what the machine writes down of itself
-    (cc/kernel/observe.c); runs that differ in nothing else are equal. `vary` says what varies in it (cc/kernel/vary.c). `shell` has the
+    It finds copies of `files` by their names in /run/polypath, and `folders` and Polypath's own
+    programs where they are here, even below /tmp, /run and /dev, which are the machine's own.
+    `observe` says what the machine writes down of itself (cc/kernel/observe.c); runs that differ in
+    nothing else are equal. `vary` says what varies in it (cc/kernel/vary.c). `shell` has the
     descriptors of a person's input and output.
     """
     _machine.programs_are_there()

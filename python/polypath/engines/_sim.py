@@ -68,7 +68,9 @@ class SimEngine(Engine):
 
 
 def check_cc(study: Study) -> None:
-    """Raises `StudyError` if a flow has a congestion control that neither the simulator nor a kernel has."""
+    """Raises `StudyError` if a flow has a congestion control that neither the simulator nor a
+    kernel has.
+    """
     engine = SimEngine()
     try:
         for cell in specimens(study):

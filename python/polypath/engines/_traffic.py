@@ -1,4 +1,6 @@
-"""What is measured of datagrams and of requests, as the simulator does it (crates/sim/src/traffic.rs)."""
+"""What is measured of datagrams and of requests, as the simulator does it
+(crates/sim/src/traffic.rs).
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ Json = dict[str, Any]
 
 
 def datagrams(sent: int, arrivals: Array, window: Sequence[int] | None) -> Json:
-    """Datagrams of a whole run, and of those that arrived in `window`; a row of `arrivals` each, in the order of arrival."""
+    """Datagrams of a whole run, and of those that arrived in `window`; a row of `arrivals` each, in
+    the order of arrival.
+    """
     numbers = arrivals["number"].astype(np.int64)
     ahead = np.maximum.accumulate(numbers) if len(numbers) else numbers
     counts: Json = {"sent": sent, "received": len(numbers), "reordered": int(np.sum(numbers < ahead))}

@@ -1,4 +1,6 @@
-"""What the daemons of a run's tunnels counted, with the simulator's meanings (crates/sim/src/outcome.rs). What they do not tell is None."""
+"""What the daemons of a run's tunnels counted, with the simulator's meanings
+(crates/sim/src/outcome.rs). What they do not tell is None.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What chance does to a run on a real machine, as a seeded variation of a run on the engine linux (cc/kernel/vary.c)."""
+"""What chance does to a run on a real machine, as a seeded variation of a run on the engine linux
+(cc/kernel/vary.c).
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,9 @@ NONE = Variation()
 
 
 def variation(text: str, draw: int | None = None) -> Variation:
-    """The variation that "start", "start=2ms,slow" or "start=4ms:183..184" means. Raises `EngineError` if it means none."""
+    """The variation that "start", "start=2ms,slow" or "start=4ms:183..184" means. Raises
+    `EngineError` if it means none.
+    """
     kinds: dict[str, Kind] = {}
     for part in text.split(","):
         match = _PART.fullmatch(part.strip())
@@ -105,7 +109,9 @@ def in_units(ns: int) -> str:
 
 
 def draws_of(folder: Path) -> dict[str, int]:
-    """How many draws of each kind there were, by what a machine left in this folder; nothing where nothing varied."""
+    """How many draws of each kind there were, by what a machine left in this folder; nothing where
+    nothing varied.
+    """
     file = folder / VARIED
     words = [line.split() for line in file.read_text(encoding="ascii").splitlines()] if file.is_file() else []
     return {word[0]: int(word[2]) for word in words if word[1] == "draws"}

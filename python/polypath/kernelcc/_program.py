@@ -1,4 +1,6 @@
-"""Runs polypath-cc. The one place that starts processes here: it checks their status and keeps what they say."""
+"""Runs polypath-cc. The one place that starts processes here: it checks their status and keeps what
+they say.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ _DIFFERENT = 1
 
 
 class KernelCcError(PolypathError, RuntimeError):
-    """The kernel or the machine lacks something, or somebody else uses it; the text is one sentence that says who must do what."""
+    """The kernel or the machine lacks something, or somebody else uses it; the text is one sentence
+    that says who must do what.
+    """
 
 
 def program() -> Path:
@@ -49,7 +53,9 @@ def _stdout_of(*words: str) -> str:
 
 
 def custom_files(names: Iterable[str]) -> list[str]:
-    """Where the program finds custom algorithms among these: what they are, and what the kernel takes."""
+    """Where the program finds custom algorithms among these: what they are, and what the kernel
+    takes.
+    """
     used = customcc.used()
     custom = [used[bare] for bare in dict.fromkeys(name.removeprefix(PREFIX) for name in names) if bare in used]
     return [
@@ -59,13 +65,17 @@ def custom_files(names: Iterable[str]) -> list[str]:
 
 
 def load(names: Iterable[str]) -> list[str]:
-    """Loads algorithms, custom ones too (`customcc.use`), until they are unloaded, all or none; the kernel's names."""
+    """Loads algorithms, custom ones too (`customcc.use`), until they are unloaded, all or none; the
+    kernel's names.
+    """
     names = list(names)
     return [line.removeprefix("loaded ") for line in _stdout_of("load", *custom_files(names), *names).splitlines()]
 
 
 def unload(names: Iterable[str], *, force: bool = False) -> list[str]:
-    """Takes algorithms out, all or none; the kernel's names. `force`: also if sockets use one, which then keep it until they end."""
+    """Takes algorithms out, all or none; the kernel's names. `force`: also if sockets use one,
+    which then keep it until they end.
+    """
     return [line.removeprefix("unloaded ") for line in _stdout_of("unload", *(["--force"] if force else []), *names).splitlines()]
 
 
@@ -80,7 +90,9 @@ def available() -> list[str]:
 
 
 def check(names: Iterable[str] = (), *, seed: int = 1) -> tuple[bool, list[str]]:
-    """Whether this kernel computes the same windows as the simulator, and a line for each algorithm, custom ones too (`customcc.use`)."""
+    """Whether this kernel computes the same windows as the simulator, and a line for each
+    algorithm, custom ones too (`customcc.use`).
+    """
     names = list(names)
     done = _run("check", *custom_files(names), "--seed", str(seed), *names)
     if done.returncode not in (0, _DIFFERENT) or (done.returncode and not done.stdout):

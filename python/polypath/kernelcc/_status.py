@@ -33,7 +33,9 @@ class Loaded(_Said):
 
     name: str
     how: Literal["loaded", "held", "leaving"]
-    """Until it is unloaded; as long as a process holds it; taken out, and kept by the sockets that had it."""
+    """Until it is unloaded; as long as a process holds it; taken out, and kept by the sockets that
+    had it.
+    """
     users: int
     """Sockets, and namespaces that have it as their default, as the kernel counts them."""
     this_build: bool

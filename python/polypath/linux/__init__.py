@@ -1,7 +1,9 @@
-"""The kernels of the linux engine: Linux as an ordinary process (User-Mode Linux), built once and kept in the user's cache folder.
+"""The kernels of the linux engine: Linux as an ordinary process (User-Mode Linux), built once and
+kept in the user's cache folder.
 
-Building gives a folder with everything that a link needs; the congestion controls of cc/ are compiled and linked in afterwards, within
-seconds, and again whenever they change. Nothing of a kernel's sources is changed below net/.
+Building gives a folder with everything that a link needs; the congestion controls of cc/ are
+compiled and linked in afterwards, within seconds, and again whenever they change. Nothing of a
+kernel's sources is changed below net/.
 """
 
 from ._build import build

@@ -1,6 +1,8 @@
-"""Builds a kernel: sources, configuration and edits go in; a folder with everything that a link needs comes out, whole or not at all.
+"""Builds a kernel: sources, configuration and edits go in; a folder with everything that a link
+needs comes out, whole or not at all.
 
-What was compiled is kept after a failure, and where the sources are a folder: the next build compiles what changed.
+What was compiled is kept after a failure, and where the sources are a folder: the next build
+compiles what changed.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ from ._kernel import Kernel, find, folder, of_recipe, places, settings_hash
 from ._link import KEPT_SECONDS, KERNEL_SIDE, algorithms, link, sources
 from ._recipe import FILE, FORMAT, TREE, Recipe
 
-# Nothing of who builds when and where may be in a kernel: the same sources and compiler give the same bytes.
+# Nothing of who builds when and where may be in a kernel: the same sources and compiler give the
+# same bytes.
 _NEUTRAL = {
     "KBUILD_BUILD_TIMESTAMP": "Wed Jan  1 00:00:00 UTC 2025",
     "KBUILD_BUILD_USER": "polypath",
@@ -33,7 +36,8 @@ _NEUTRAL = {
     "TZ": "UTC",
 }
 _MAKE = ("make", "ARCH=um", "SUBARCH=x86_64")
-# What a build compiles in, below folder(): for each repository (or folder) and variant, and a failed build of a tarball.
+# What a build compiles in, below folder(): for each repository (or folder) and variant, and a
+# failed build of a tarball.
 _OBJECTS = ".objects-"
 _OBJECTS_KEPT_SECONDS = 7 * 24 * 3600
 # Whose compile command an algorithm gets.
@@ -49,10 +53,12 @@ def build(
     jobs: int | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> Kernel:
-    """Builds the kernel that `what` names: a release that Debian has, a folder or a tarball. Does nothing if it is there already.
+    """Builds the kernel that `what` names: a release that Debian has, a folder or a tarball. Does
+    nothing if it is there already.
 
-    `prove` boots what was built and raises `KernelError` if it is no good; only then it counts as built. Its `name` is otherwise the
-    release. A `variant` is another configuration of the same sources; it is part of the kernel's name: "6.12-selftests".
+    `prove` boots what was built and raises `KernelError` if it is no good; only then it counts as
+    built. Its `name` is otherwise the release. A `variant` is another configuration of the same
+    sources; it is part of the kernel's name: "6.12-selftests".
     """
     if variant and variant not in _config.VARIANTS:
         raise KernelError(f'there is no variant "{variant}" of a kernel; there is {", ".join(_config.VARIANTS)}')
@@ -140,7 +146,9 @@ def _make(tree: Path, release: str, variant: str, jobs: int, say: Callable[[str]
 
 
 def _clean(root: Path, but: Path) -> None:
-    """Removes folders without a build for a week, and what killed builds of earlier versions left; `but` stays."""
+    """Removes folders without a build for a week, and what killed builds of earlier versions left;
+    `but` stays.
+    """
     for left in [*root.glob(".building-*"), *root.glob(f"{_OBJECTS}*")]:
         try:
             age = time.time() - (left / "lock").stat().st_mtime
@@ -175,7 +183,9 @@ def _compile(tree: Path, release: str, jobs: int, say: Callable[[str], None]) ->
 
 
 def _harvest(tree: Path, done: Path, name: str, release: str, variant: str, made_of: str) -> Recipe:
-    """Takes out of a built tree what links need: the kernel as one object, the linker's script, the commands, the headers."""
+    """Takes out of a built tree what links need: the kernel as one object, the linker's script, the
+    commands, the headers.
+    """
     config = (tree / ".config").read_text(encoding="utf-8")
     shutil.copy(tree / ".config", done / "config")
     stack = _features.mptcp(tree, config)
@@ -235,7 +245,9 @@ def _command_of(tree: Path, model: str) -> list[str]:
 
 
 def _copy_headers(tree: Path, to: Path, command: list[str]) -> None:
-    """Copies every header that the kernel's side of cc/kernel includes, and those that the command names."""
+    """Copies every header that the kernel's side of cc/kernel includes, and those that the command
+    names.
+    """
     cc = sources()
     to.mkdir()
     file = algorithms(cc)[0]

@@ -1,4 +1,6 @@
-"""Runs the tools that build kernels. The one place that starts processes here: it checks their status and keeps what they say."""
+"""Runs the tools that build kernels. The one place that starts processes here: it checks their
+status and keeps what they say.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +81,9 @@ def install(*packages: str, purpose: str, say: Callable[[str], None]) -> None:
 
 @contextmanager
 def locked(file: Path, waiting: str, on_wait: Callable[[str], None] | None = None, *, remove: bool = False) -> Iterator[None]:
-    """Holds a lock on this file; it ends with the process, however that dies. With `remove` it goes then: ask so always or never."""
+    """Holds a lock on this file; it ends with the process, however that dies. With `remove` it goes
+    then: ask so always or never.
+    """
     while True:
         with file.open("w") as handle:
             try:

@@ -1,4 +1,6 @@
-"""The configuration of our kernels: kernel.config on top of "everything off", a variant's file on top, and whether they took effect."""
+"""The configuration of our kernels: kernel.config on top of "everything off", a variant's file on
+top, and whether they took effect.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ FRAGMENT = Path(__file__).with_name("kernel.config")
 VARIANTS = {"selftests": Path(__file__).with_name("selftests.config")}
 # Ticks a second; TCP's timers count in them, and this is what distributions run with.
 HZ = 250
-# Before it a kernel without block devices mounts no root file system at all, ours neither (init/do_mounts.c: mount_root).
+# Before it a kernel without block devices mounts no root file system at all, ours neither
+# (init/do_mounts.c: mount_root).
 ROOT_WITHOUT_BLOCK = (5, 15)
 
 
@@ -60,7 +63,8 @@ def known(tree: Path) -> set[str]:
 
 
 def check(config: str, known_names: set[str], release: str, variant: str = "") -> list[str]:
-    """What this release has and did not accept though we ask for it, where the engine can do without. `config` is the text of .config.
+    """What this release has and did not accept though we ask for it, where the engine can do
+    without. `config` is the text of .config.
 
     Raises `KernelError` if something needed did not take effect.
     """

@@ -1,4 +1,6 @@
-"""What is changed in a kernel's sources before it is built: few small edits below arch/um, each with its reason. Never below net/."""
+"""What is changed in a kernel's sources before it is built: few small edits below arch/um, each
+with its reason. Never below net/.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ from ._errors import KernelError
 
 
 class Edit(NamedTuple):
-    """One replacement. `pattern` must match exactly `times` times in `file`, or not at all where the release has no need of it."""
+    """One replacement. `pattern` must match exactly `times` times in `file`, or not at all where
+    the release has no need of it.
+    """
 
     file: str
     pattern: str

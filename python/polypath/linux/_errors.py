@@ -6,4 +6,6 @@ from polypath.errors import PolypathError
 
 
 class KernelError(PolypathError, RuntimeError):
-    """No such kernel, or it cannot be built here; the text is one sentence that says who must do what."""
+    """No such kernel, or it cannot be built here; the text is one sentence that says who must do
+    what.
+    """

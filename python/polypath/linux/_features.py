@@ -1,4 +1,6 @@
-"""What differs between releases in what our glue (cc/kernel/glue.c) uses, read from the headers themselves: vendors carry changes back."""
+"""What differs between releases in what our glue (cc/kernel/glue.c) uses, read from the headers
+themselves: vendors carry changes back.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ def defines(tree: Path, stack: str) -> list[str]:
     """The compiler's options that tell the glue."""
     tcp = (tree / "include/net/tcp.h").read_text(errors="replace")
     names = []
-    # The out-of-tree stack has its own coupled algorithms, and other structures: ours see no siblings there.
+    # The out-of-tree stack has its own coupled algorithms, and other structures: ours see no
+    # siblings there.
     if stack == "v1":
         names.append("-DPP_KERNEL_MPTCP")
     if re.search(r"\blast_end_seq;", tcp):

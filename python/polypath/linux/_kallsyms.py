@@ -1,6 +1,7 @@
 """The table of the functions' names that /proc/kallsyms shows.
 
-It holds addresses, so it is made of a linked kernel and linked in again, until nothing moves any more.
+It holds addresses, so it is made of a linked kernel and linked in again, until nothing moves any
+more.
 
 The kernel's own program (scripts/kallsyms) writes the table; a build harvests it.
 """
@@ -16,9 +17,11 @@ from ._commands import run
 from ._errors import KernelError
 
 PROGRAM = "kallsyms"
-# A link moves addresses at most twice: when the table gets its size, and when its neighbours get theirs.
+# A link moves addresses at most twice: when the table gets its size, and when its neighbours get
+# theirs.
 _PASSES = 5
-# What is no name of a function or a variable, as scripts/mksysmap leaves it out: types, compilers' own labels, the table itself.
+# What is no name of a function or a variable, as scripts/mksysmap leaves it out: types, compilers'
+# own labels, the table itself.
 _LEFT_OUT = re.compile(
     r" [aNUw] | \$| \.L| __crc_| __kstrtab(ns)?_| kallsyms_(offsets|addresses|relative_base|num_syms|names|markers|token_table|token_index"
     r"|seqs_of_names)$"
@@ -27,7 +30,9 @@ _HEADER = "#include <asm/bitsperlong.h>"
 
 
 def harvest(tree: Path, done: Path, config: str) -> tuple[str, ...]:
-    """Takes the program out of a built tree; its name and options, or nothing where the kernel has no such table."""
+    """Takes the program out of a built tree; its name and options, or nothing where the kernel has
+    no such table.
+    """
     settings = config.splitlines()
     if "CONFIG_KALLSYMS=y" not in settings:
         return ()
@@ -39,7 +44,9 @@ def harvest(tree: Path, done: Path, config: str) -> tuple[str, ...]:
 
 
 def settle(command: tuple[str, ...], folder: Path, work: Path, link: Callable[[list[Path]], Path], release: str) -> Path:
-    """The executable with its own table in it. `link` links with these further objects; `folder` holds the program, `work` gets files."""
+    """The executable with its own table in it. `link` links with these further objects; `folder`
+    holds the program, `work` gets files.
+    """
     file, before = _table(command, folder, work, "", release)
     for _ in range(_PASSES):
         linked = link([file] if file else [])
@@ -53,7 +60,9 @@ def settle(command: tuple[str, ...], folder: Path, work: Path, link: Callable[[l
 
 
 def _table(command: tuple[str, ...], folder: Path, work: Path, names: str, release: str) -> tuple[Path | None, str]:
-    """The table of these names as an object, and as a text. None where a release takes no empty one; it links without."""
+    """The table of these names as an object, and as a text. None where a release takes no empty
+    one; it links without.
+    """
     listed, source, linked = work / "names", work / "kallsyms.S", work / "kallsyms.o"
     listed.write_text(names, encoding="utf-8")
     purpose = f"making the table of names of Linux {release}"

@@ -1,8 +1,10 @@
-"""The kernels that are there. Below `folder()` each has a folder of its own, `<name>-<hash>`, which is complete or absent.
+"""The kernels that are there. Below `folder()` each has a folder of its own, `<name>-<hash>`, which
+is complete or absent.
 
-recipe.json     what the kernel is, and the commands that compile an algorithm and link the executable
-vmlinux.o ...   what the link takes, and under tree/ the headers that the files of cc/kernel include
-linux-<hash>    an executable with the algorithms of that hash linked in, and linux-<hash>.json about it
+recipe.json     what the kernel is, and the commands that compile an algorithm and link the
+executable vmlinux.o ...   what the link takes, and under tree/ the headers that the files of
+cc/kernel include linux-<hash>    an executable with the algorithms of that hash linked in, and
+linux-<hash>.json about it
 """
 
 from __future__ import annotations
@@ -52,7 +54,9 @@ class Kernel:
 
 
 def settings_hash(variant: str = "") -> str:
-    """Hash of the configuration and of the edits that kernels of this variant are built with, and of what is kept of them."""
+    """Hash of the configuration and of the edits that kernels of this variant are built with, and
+    of what is kept of them.
+    """
     return hashlib.sha256(f"{_config.fragment(variant)}\0{_edits.EDITS!r}\0{FORMAT}".encode()).hexdigest()
 
 
@@ -80,7 +84,9 @@ def is_there(name: str) -> bool:
 
 
 def _called(name: str, recipes: dict[str, Recipe]) -> Recipe | None:
-    """The recipe of this name; `5.4-mptcp` also stands for the newest release of that series, such as 5.4.230-mptcp."""
+    """The recipe of this name; `5.4-mptcp` also stands for the newest release of that series, such
+    as 5.4.230-mptcp.
+    """
     series, _, kind = name.partition("-")
     releases = [recipe for other, recipe in recipes.items() if kind == "mptcp" and re.fullmatch(rf"{re.escape(series)}\.\d+-mptcp", other)]
     return recipes.get(name) or (releases[-1] if releases else None)
@@ -97,7 +103,8 @@ def remove(name: str) -> None:
     if name not in recipes:
         raise KernelError(_missing(name, recipes))
     for folder in [folder for folder in places() if Recipe.load(folder).name == name]:
-        # Out of the way at once, then piece by piece: what is half removed must not be taken for a kernel.
+        # Out of the way at once, then piece by piece: what is half removed must not be taken for a
+        # kernel.
         gone = folder.with_name(f".removed-{folder.name}-{os.getpid()}")
         folder.rename(gone)
         shutil.rmtree(gone)

@@ -1,4 +1,6 @@
-"""The algorithms of cc/ become part of a kernel: compiled with its own flags, linked into its executable, once for each state of cc/."""
+"""The algorithms of cc/ become part of a kernel: compiled with its own flags, linked into its
+executable, once for each state of cc/.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ from ._commands import locked, run
 from ._errors import KernelError
 from ._recipe import TREE, Recipe
 
-# Executables of earlier states of cc/ go after a day, the newest apart: a run that began with one goes on.
+# Executables of earlier states of cc/ go after a day, the newest apart: a run that began with one
+# goes on.
 _KEPT = 3
 KEPT_SECONDS = 24 * 3600
 # Calls of the C library that host.c answers.
@@ -62,7 +65,9 @@ def sources_hash(cc: Path) -> str:
 
 
 def link(recipe: Recipe, custom: Sequence[customcc.Algorithm] = ()) -> Path:
-    """The executable of this kernel with the present algorithms and the `custom` ones, made if it is not there."""
+    """The executable of this kernel with the present algorithms and the `custom` ones, made if it
+    is not there.
+    """
     cc = sources()
     wanted = sources_hash(cc)
     if custom:

@@ -10,14 +10,17 @@ from pathlib import Path
 FILE = "recipe.json"
 # The headers that the files of cc/kernel include, laid out as in the kernel's tree.
 TREE = "tree"
-# Kernels of another format are as if they were not there. Raise it when a folder is to keep something else, also when a file of cc/kernel
-# includes a header that none included before: earlier kernels lack that header, and each is linked anew when cc/ changes.
+# Kernels of another format are as if they were not there. Raise it when a folder is to keep
+# something else, also when a file of cc/kernel includes a header that none included before: earlier
+# kernels lack that header, and each is linked anew when cc/ changes.
 FORMAT = 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """The contents of recipe.json. Commands name only the compiler and what lies in the recipe's folder."""
+    """The contents of recipe.json. Commands name only the compiler and what lies in the recipe's
+    folder.
+    """
 
     name: str
     release: str
@@ -28,7 +31,8 @@ class Recipe:
     made_of: str
     # The kernel's own congestion controls.
     algorithms: tuple[str, ...]
-    # Compiles one algorithm or file of the kernel's side, in TREE; "-o FILE" and the source come behind.
+    # Compiles one algorithm or file of the kernel's side, in TREE; "-o FILE" and the source come
+    # behind.
     compile: tuple[str, ...]
     # Compiles a file of the host's side; "-o FILE" and the source come behind.
     compile_host: tuple[str, ...]
@@ -36,7 +40,8 @@ class Recipe:
     link: tuple[str, ...]
     # Which configuration: "" is the plain one.
     variant: str = ""
-    # What makes the table of the functions' names, with its options; nothing where the kernel has none.
+    # What makes the table of the functions' names, with its options; nothing where the kernel has
+    # none.
     kallsyms: tuple[str, ...] = ()
     # Hash of the configuration, the edits and FORMAT alone.
     settings: str = ""

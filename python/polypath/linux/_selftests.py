@@ -1,4 +1,6 @@
-"""A kernel's own network tests, unpacked from its sources: tools/testing/selftests/net, the headers their programs want, no more."""
+"""A kernel's own network tests, unpacked from its sources: tools/testing/selftests/net, the headers
+their programs want, no more.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ TESTS = "tools/testing/selftests"
 _FORMAT = 2
 # What of the sources is unpacked, as folders and files below their root.
 _WANTED = (f"{TESTS}/net", f"{TESTS}/lib", f"{TESTS}/kselftest", f"{TESTS}/*.h", f"{TESTS}/*.sh", "include/uapi")
-# The headers as programs see them: the same replacements that `make headers` makes of what only the kernel's compiler knows.
+# The headers as programs see them: the same replacements that `make headers` makes of what only the
+# kernel's compiler knows.
 _KERNEL_ONLY = (
     (re.compile(r"\b(__user|__force|__iomem|__attribute_const__)\b[ \t]?"), ""),
     (re.compile(r"^#include <linux/compiler(_types)?\.h>$", re.MULTILINE), ""),
@@ -29,7 +32,8 @@ _KERNEL_ONLY = (
 
 
 def selftests(source_of: str, say: Callable[[str], None] = lambda _: None) -> Path:
-    """The network tests of the kernel that `source_of` names (as `build` takes it), unpacked once for each state of its sources.
+    """The network tests of the kernel that `source_of` names (as `build` takes it), unpacked once
+    for each state of its sources.
 
     In it are tools/testing/selftests and include/uapi, the latter as programs may include it.
     """

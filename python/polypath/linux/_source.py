@@ -1,4 +1,6 @@
-"""Where a kernel's sources come from: a Debian package, a person's folder or tarball. They are copied, never changed in place."""
+"""Where a kernel's sources come from: a Debian package, a person's folder or tarball. They are
+copied, never changed in place.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ from ._errors import KernelError
 
 _DEBIAN = Path("/usr/src")
 
-# What no part of our kernels is made of; half of the time and most of the space of unpacking. Kconfig files stay, since others name them.
+# What no part of our kernels is made of; half of the time and most of the space of unpacking.
+# Kconfig files stay, since others name them.
 _ARCHITECTURES = (
     "alpha arc arm arm64 c6x csky h8300 hexagon ia64 loongarch m68k microblaze mips nds32 nios2 openrisc parisc powerpc riscv s390 sh "
     "sparc unicore32 xtensa"
@@ -50,7 +53,9 @@ class Source(NamedTuple):
 
 
 def resolve(wanted: str, sources_cache: Path, say: Callable[[str], None]) -> Source:
-    """The sources that `wanted` means: "6.12" and the like are Debian's, everything else a folder or a tarball."""
+    """The sources that `wanted` means: "6.12" and the like are Debian's, everything else a folder
+    or a tarball.
+    """
     path = Path(wanted).expanduser()
     if re.fullmatch(r"\d+\.\d+", wanted) and not path.exists():
         tarball = _debian(wanted, sources_cache, say)
@@ -70,7 +75,8 @@ def lacks_files(wrong: KernelError) -> bool:
 
 
 def unpack(source: Source, tree: Path, *, whole: bool = False) -> None:
-    """Puts the sources into the folder `tree`. Where they were put before, files whose contents are the same keep their time.
+    """Puts the sources into the folder `tree`. Where they were put before, files whose contents are
+    the same keep their time.
 
     What no part of our kernels is made of is left out, unless they are wanted whole, or were once.
     """
@@ -106,7 +112,9 @@ def _copy(path: Path, tree: Path, excluded: list[str]) -> None:
 
 
 def _files(path: Path, excluded: list[str]) -> dict[str, list[int]]:
-    """Size and time of each file that is copied. tar chooses them, and reads none where nothing is written."""
+    """Size and time of each file that is copied. tar chooses them, and reads none where nothing is
+    written.
+    """
     listed = run("tar", "-C", path, "--quoting-style=literal", *excluded, "-cvf", "/dev/null", ".", cwd=path, purpose=f"listing {path}")
     names = [name for name in listed.splitlines() if not name.endswith("/")]
     return {name: [(status := (path / name).lstat()).st_size, status.st_mtime_ns] for name in names}
@@ -128,7 +136,9 @@ def _update(path: Path, tree: Path, before: Mapping[str, list[int]], now: Mappin
 
 
 def repository(path: Path) -> Path:
-    """What the checkouts of one repository have in common; a folder that is no checkout is itself. See gitrepository-layout(5)."""
+    """What the checkouts of one repository have in common; a folder that is no checkout is itself.
+    See gitrepository-layout(5).
+    """
     git = path / ".git"
     if git.is_file():
         git_folder = path / git.read_text(encoding="utf-8").removeprefix("gitdir:").strip()
@@ -150,7 +160,9 @@ def release(tree: Path) -> str:
 
 
 def _debian(version: str, sources_cache: Path, say: Callable[[str], None]) -> Path:
-    """The tarball of Debian's package linux-source-<version>; installed as root, unpacked into our cache otherwise."""
+    """The tarball of Debian's package linux-source-<version>; installed as root, unpacked into our
+    cache otherwise.
+    """
     package = f"linux-source-{version}"
     for folder in (_DEBIAN, sources_cache):
         tarballs = sorted(folder.glob(f"{package}.tar.*"))

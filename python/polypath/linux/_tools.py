@@ -20,7 +20,9 @@ def missing(use: str = "linux") -> list[str]:
 
 
 def require(say: Callable[[str], None], use: str = "linux") -> None:
-    """Sees to it that all is there that the list names for a use; as root missing packages are installed."""
+    """Sees to it that all is there that the list names for a use; as root missing packages are
+    installed.
+    """
     packages = missing(use)
     if not packages:
         return

@@ -18,11 +18,13 @@ class PcapError(PolypathError, ValueError):
 
 
 def analyse(files: Iterable[str | Path], *, one_end: bool = False) -> dict[str, Any]:
-    """What captures say, as crates/capture/src/report.rs describes it: files, connections, and a diagnosis of each in sentences.
+    """What captures say, as crates/capture/src/report.rs describes it: files, connections, and a
+    diagnosis of each in sentences.
 
-    Several files are read side by side in the order of their time stamps, so their clocks should agree. With `one_end` they were all made
-    at one end, such as those of a tunnel's paths, and a connection may be spread over them. A file that is cut off or damaged is told of
-    as far as it goes; its entry in "files" says where it breaks, and what packets it has that are not read.
+    Several files are read side by side in the order of their time stamps, so their clocks should
+    agree. With `one_end` they were all made at one end, such as those of a tunnel's paths, and a
+    connection may be spread over them. A file that is cut off or damaged is told of as far as it
+    goes; its entry in "files" says where it breaks, and what packets it has that are not read.
 
     Raises PcapError if a file cannot be opened, is no capture, or breaks before its first packet.
     """
@@ -40,7 +42,9 @@ def analyse(files: Iterable[str | Path], *, one_end: bool = False) -> dict[str, 
 
 
 def complaints(report: Mapping[str, Any]) -> list[str]:
-    """A sentence for each thing that keeps a file from being told of whole: what is not read, what is missing, where it breaks."""
+    """A sentence for each thing that keeps a file from being told of whole: what is not read, what
+    is missing, where it breaks.
+    """
     said = []
     for file in report["files"]:
         if file["unread"]:
@@ -135,8 +139,8 @@ _SERIES = pa.schema(
 def series_table(report: Mapping[str, Any]) -> pa.Table:
     """A row for each span of time in which something happened, of each subflow and direction.
 
-    Rows without a subflow are of a connection's data. The columns are those of crates/capture/src/series.rs: times in seconds since the
-    first packet, bytes, and milliseconds.
+    Rows without a subflow are of a connection's data. The columns are those of
+    crates/capture/src/series.rs: times in seconds since the first packet, bytes, and milliseconds.
     """
     columns: dict[str, list[Any]] = {name: [] for name in _SERIES.names}
     for number, connection in enumerate(report["connections"]):

@@ -1,4 +1,6 @@
-"""From a scenario to the plan of a run on a Linux kernel: namespaces, veth pairs, routes, netem, endpoints, flows. Touches nothing."""
+"""From a scenario to the plan of a run on a Linux kernel: namespaces, veth pairs, routes, netem,
+endpoints, flows. Touches nothing.
+"""
 
 from ._errors import FieldPath, PlanError
 from ._network import PlacedStage

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 FieldPath = tuple[str | int, ...]
-"""("links", name, "a_to_b", number of the element), ("nodes", name, setting) or ("flows", name, field)."""
+"""("links", name, "a_to_b", number of the element), ("nodes", name, setting) or ("flows", name,
+field).
+"""
 
 
 class PlanError(ValueError):

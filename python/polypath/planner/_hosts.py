@@ -18,18 +18,22 @@ FIRST_JOIN_PORT = 6001
 MOST_ENDPOINTS = 8
 # Names of out-of-tree MPTCP for ours.
 V0_SCHEDULERS = {"minrtt": "default"} | {name: name for name in ("blest", "ecf", "redundant", "roundrobin")}
-# Its settings, which are the machine's and in no other namespace. Plain TCP stays TCP with 2: only sockets that ask for MPTCP have it.
-# Checksums are on there by default; upstream and the simulator have them off.
+# Its settings, which are the machine's and in no other namespace. Plain TCP stays TCP with 2: only
+# sockets that ask for MPTCP have it. Checksums are on there by default; upstream and the simulator
+# have them off.
 V0_SETTINGS = {"net.mptcp.mptcp_enabled": "2", "net.mptcp.mptcp_checksum": "0"}
 V0_ENABLED, V0_CHECKSUM = V0_SETTINGS
 # How many subflows its ndiffports opens, for all connections.
 V0_SUBFLOWS = "sys/module/mptcp_ndiffports/parameters/num_subflows"
-# The kernel's defaults where it has memory enough, written out so that a machine's memory decides nothing.
+# The kernel's defaults where it has memory enough, written out so that a machine's memory decides
+# nothing.
 RMEM, WMEM = "4096 131072 6291456", "4096 16384 4194304"
-# A reader that sleeps is woken this much later than it asked for (its timer's slack): specs/notes/mptcp-two-paths.
+# A reader that sleeps is woken this much later than it asked for (its timer's slack):
+# specs/notes/mptcp-two-paths.
 SLACK_US = 20
 
-# Settings that are the simulator's own: of the reading program, which the flow gets, and those that nothing here stands for.
+# Settings that are the simulator's own: of the reading program, which the flow gets, and those that
+# nothing here stands for.
 LOW_WATER, READ_PERIOD = "receive_low_water", "read_period_us"
 READER = (LOW_WATER, READ_PERIOD)
 SIMULATED = ("initcwnd", "tso_bytes", "tick_us", "rto_min_us", "subflow_mtu_probing")
@@ -129,7 +133,8 @@ class Flows:
         # By namespace: the congestion control of its first flow, and the path manager's limits.
         self.ccs: dict[str, str] = {}
         self.limits: dict[str, dict[str, int]] = {}
-        # Subflows of each connection whose path manager is out-of-tree MPTCP's ndiffports; 0: there is none.
+        # Subflows of each connection whose path manager is out-of-tree MPTCP's ndiffports; 0: there
+        # is none.
         self.ndiffports = 0
         self._endpoints: dict[str, list[dict[str, Any]]] = {}
         self._opener: dict[str, str] = {}
@@ -196,7 +201,9 @@ class Flows:
         )
 
     def _open_out_of_tree(self, flow: Mapping[str, Any], source: str, destination: str) -> tuple[list[str], list[str], dict[str, str]]:
-        """Of MPTCP v0, whose path manager and scheduler belong to the socket; the addresses at both ends between which it has subflows."""
+        """Of MPTCP v0, whose path manager and scheduler belong to the socket; the addresses at both
+        ends between which it has subflows.
+        """
         graph, manager = self._graph, flow["mptcp"]["path_manager"]
         scheduler = V0_SCHEDULERS.get(flow["mptcp"]["scheduler"] or "minrtt")
         if scheduler is None:
@@ -226,7 +233,9 @@ class Flows:
         return sources, destinations, {"path_manager": named, "scheduler": scheduler}
 
     def _open(self, flow: Mapping[str, Any], source: str, destination: str) -> tuple[list[str], list[str]]:
-        """Endpoints and limits of an MPTCP flow; returns the addresses at both ends between which it has subflows."""
+        """Endpoints and limits of an MPTCP flow; returns the addresses at both ends between which
+        it has subflows.
+        """
         graph, field = self._graph, ("flows", flow["name"], "path_manager")
         client, server, manager = flow["client"], flow["server"], flow["mptcp"]["path_manager"]
         if manager["kind"] == "ndiffports":
@@ -236,11 +245,13 @@ class Flows:
             announced: list[dict[str, Any]] = []
         else:
             others = [address for address in graph.on_links(server) if address != destination]
-            # An address of the server that belongs to no link is reached over every path: there is no need for another.
+            # An address of the server that belongs to no link is reached over every path: there is
+            # no need for another.
             others = others if graph.addresses[server][destination] is not None else []
             announced = [self._endpoint(server, address, field, signal=True) for address in others]
             mesh = bool(announced)
-            # For each address that the server announces, the kernel wants an endpoint for the first address of the client too.
+            # For each address that the server announces, the kernel wants an endpoint for the first
+            # address of the client too.
             sources_here = [address for address in graph.on_links(client) if mesh or address != source]
             opened = [self._endpoint(client, address, field, subflow=True, fullmesh=mesh) for address in sources_here]
         sources = list(dict.fromkeys([source, *(endpoint["address"] for endpoint in opened)]))
@@ -257,7 +268,8 @@ class Flows:
     def _open_ports(self, flow: Mapping[str, Any], source: str, destination: str) -> tuple[list[str], list[str]]:
         """Several subflows between the same addresses.
 
-        The kernel opens only one from an endpoint of the client to each address; so the server announces its own address at other ports.
+        The kernel opens only one from an endpoint of the client to each address; so the server
+        announces its own address at other ports.
         """
         client, server, more = flow["client"], flow["server"], flow["mptcp"]["path_manager"]["subflows"] - 1
         hop = self._graph.addresses[server][destination]
@@ -277,7 +289,9 @@ class Flows:
         return {"namespace": node, "address": address, "device": self._net.devices[hop], **flags}
 
     def _keep(self, flow: Mapping[str, Any], node: str, endpoints: Sequence[dict[str, Any]], limits: dict[str, int]) -> None:
-        """Endpoints and limits hold for all of a host's connections, so its flows must agree on them."""
+        """Endpoints and limits hold for all of a host's connections, so its flows must agree on
+        them.
+        """
         kept = self._endpoints.setdefault(node, list(endpoints))
         other = self._opener.setdefault(node, flow["name"])
         if kept != list(endpoints) or self.limits.setdefault(node, limits) != limits:
@@ -302,7 +316,9 @@ def _reads(flow: Mapping[str, Any]) -> str:
 
 
 def _reading(host: str, settings: Mapping[str, Any], *, mptcp: bool) -> dict[str, int]:
-    """How the reading program of a host does it; plain TCP waits for bytes, MPTCP sleeps between reads."""
+    """How the reading program of a host does it; plain TCP waits for bytes, MPTCP sleeps between
+    reads.
+    """
     reading: dict[str, int] = {}
     for name, wanted in ((LOW_WATER, not mptcp), (READ_PERIOD, mptcp)):
         if name in settings and not str(settings[name]).isdigit():

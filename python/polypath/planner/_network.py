@@ -1,7 +1,9 @@
-"""Links as veth pairs: devices, what stands on them, and extra places inside a link where a node's own device is not the place.
+"""Links as veth pairs: devices, what stands on them, and extra places inside a link where a node's
+own device is not the place.
 
-An extra place is a pair of ports in a namespace that no node owns: a frame that enters by one leaves by the other through that one's
-discipline. It is no hop of IP, and one place serves both directions.
+An extra place is a pair of ports in a namespace that no node owns: a frame that enters by one
+leaves by the other through that one's discipline. It is no hop of IP, and one place serves both
+directions.
 """
 
 from __future__ import annotations
@@ -103,11 +105,13 @@ def _join(net: Network, graph: Graph, number: int, captured: set[tuple[str, str]
         net.redirects += [{"namespace": WIRE, "from": x, "to": y} for x, y in (names, names[::-1])]
     ports.append(last)
     net.has_wire |= places > 0
-    # Packets from a to b leave by ports 0, 2, 4, ...; those from b to a by the last, the last but two, ...
+    # Packets from a to b leave by ports 0, 2, 4, ...; those from b to a by the last, the last but
+    # two, ...
     for a_to_b, way, row in ((True, there, ports[::2]), (False, back, ports[::-1][::2])):
         entered = ports[1::2] if a_to_b else ports[::-1][1::2]
         standing = [(stage, port) for stage, port in zip([way.egress, *way.inside], row, strict=False) if stage and stage.has_netem]
-        # Counters are those of what drops; a direction that drops nothing is counted where packets leave it.
+        # Counters are those of what drops; a direction that drops nothing is counted where packets
+        # leave it.
         counted = [stage.drops for stage, _ in standing]
         for position, (stage, port) in enumerate(standing):
             counts = counted[position] or (not any(counted) and position == len(standing) - 1)
@@ -140,7 +144,9 @@ def _stand(net: Network, placed: PlacedStage, *, counts: bool) -> None:
 
 
 def _prefix(link: Mapping[str, Any]) -> int:
-    """The longest prefix that both ends share and in which neither is the address of the network or of its broadcasts."""
+    """The longest prefix that both ends share and in which neither is the address of the network or
+    of its broadcasts.
+    """
     where: FieldPath = ("links", link["name"], "a")
     a, b = (ipaddress.ip_address(link[end]["address"]) for end in ("a", "b"))
     if a.version != 4 or b.version != 4:

@@ -1,4 +1,6 @@
-"""From a scenario to the plan of a run (crates/guest/src/plan.rs): plain data in which nothing is left to decide."""
+"""From a scenario to the plan of a run (crates/guest/src/plan.rs): plain data in which nothing is
+left to decide.
+"""
 
 from __future__ import annotations
 
@@ -28,18 +30,21 @@ class Planned:
     """A plan, and what its maker knows about it that the guest need not."""
 
     plan: dict[str, Any]
-    # By which device which part of a link's direction is carried out, in the order in which packets meet them.
+    # By which device which part of a link's direction is carried out, in the order in which packets
+    # meet them.
     stages: tuple[PlacedStage, ...]
 
 
 def build(
     scenario: Scenario, algorithms: Collection[str], *, out_of_tree: bool = False, defaults: bool = True, send_buffers: bool = True
 ) -> Planned:
-    """The plan of a scenario on a kernel that has these congestion controls, and upstream or out-of-tree MPTCP.
+    """The plan of a scenario on a kernel that has these congestion controls, and upstream or
+    out-of-tree MPTCP.
 
-    With `defaults`, a client's congestion control is the default of its namespace; without, its sockets ask for it: beyond the first
-    namespace a kernel takes as a default only what any user may choose. With `send_buffers`, a link's rate stands where it holds up who
-    sends; without, tunnels with a socket buffer cannot be carried out.
+    With `defaults`, a client's congestion control is the default of its namespace; without, its
+    sockets ask for it: beyond the first namespace a kernel takes as a default only what any user
+    may choose. With `send_buffers`, a link's rate stands where it holds up who sends; without,
+    tunnels with a socket buffer cannot be carried out.
 
     Raises `PlanError` for what cannot be carried out.
     """
@@ -79,7 +84,9 @@ def algorithm(flow: str, name: str, available: Collection[str]) -> str:
 
 
 def sample_ns(scenario: Scenario) -> int:
-    """Between two samples: a part of the series' interval and of 100 ms, so that both are met exactly."""
+    """Between two samples: a part of the series' interval and of 100 ms, so that both are met
+    exactly.
+    """
     interval = scenario["series_interval_ns"]
     sample = SAMPLE_NS if interval is None else math.gcd(SAMPLE_NS, interval)
     if sample < SHORTEST_SAMPLE_NS:

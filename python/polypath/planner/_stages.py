@@ -1,9 +1,12 @@
-"""From a chain of link elements to stages: what one netem, or one port's limit on length, can do at once.
+"""From a chain of link elements to stages: what one netem, or one port's limit on length, can do at
+once.
 
-netem draws the loss when a packet arrives, then looks for room, then lets delay and rate work together: the delay runs while a packet
-waits, and the limit counts packets until they have left. So a loss followed by a rate (with its `hold`) is one stage, a loss followed
-by a delay is another, and a rate followed by a delay needs two. Retransmissions of a link layer are a delay with a distribution of
-its own: none for most packets, the time of one attempt for some, of two for few; and a loss for those that are given up.
+netem draws the loss when a packet arrives, then looks for room, then lets delay and rate work
+together: the delay runs while a packet waits, and the limit counts packets until they have left. So
+a loss followed by a rate (with its `hold`) is one stage, a loss followed by a delay is another, and
+a rate followed by a delay needs two. Retransmissions of a link layer are a delay with a
+distribution of its own: none for most packets, the time of one attempt for some, of two for few;
+and a loss for those that are given up.
 """
 
 from __future__ import annotations
@@ -20,7 +23,8 @@ Netem = dict[str, Any]
 
 # Packets; room enough for a delay line that must lose nothing: a second at 10 Gbit/s.
 ENDLESS = 1_000_000
-# Bits a second. At this rate netem adds no whole nanosecond to a packet, but no packet overtakes another.
+# Bits a second. At this rate netem adds no whole nanosecond to a packet, but no packet overtakes
+# another.
 IN_ORDER = 8_000_000_000_000_000
 # netem sees the Ethernet header; the simulator's framing counts from the IP packet.
 ETHERNET = 14
@@ -29,7 +33,8 @@ VLAN = 4
 # The longest IP packet that a token bucket lets pass, bytes.
 LONGEST = 1500
 LEAST_MTU = 68
-# netem draws a delay from a table of at most so many values, which it multiplies by jitter / 8192 (linux/pkt_sched.h).
+# netem draws a delay from a table of at most so many values, which it multiplies by jitter / 8192
+# (linux/pkt_sched.h).
 TABLE = 16_384
 SCALE = 8192
 MOST = 32_767
@@ -40,7 +45,9 @@ SIMULATOR = "; the engine sim can (--engine sim)"
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """Up to one of each, in this order: limit on length, outages, loss, then a delay, a queue with a rate, or retransmissions."""
+    """Up to one of each, in this order: limit on length, outages, loss, then a delay, a queue with
+    a rate, or retransmissions.
+    """
 
     # Longer IP packets are dropped in silence.
     silent_mtu: int | None = None
@@ -51,8 +58,8 @@ class Stage:
     retry: Element | None = None
     # All times are later by this much: packets come here after a delay that stood behind.
     shift_ns: int = 0
-    # The rate is a token bucket that lets an IP packet of so many bytes pass: what waits in it stays in its sender's socket buffer, which
-    # netem takes it out of (`skb_orphan_partial`).
+    # The rate is a token bucket that lets an IP packet of so many bytes pass: what waits in it
+    # stays in its sender's socket buffer, which netem takes it out of (`skb_orphan_partial`).
     bucket: int | None = None
 
     @property
@@ -149,17 +156,20 @@ class Direction:
     egress: Stage | None = None
     # Inside the link, in the order in which packets come by.
     inside: list[Stage] = field(default_factory=list)
-    # What the MTU of the device where it begins is lowered to, since an element of the link says so.
+    # What the MTU of the device where it begins is lowered to, since an element of the link says
+    # so.
     mtu: int | None = None
 
 
 def direction(
     elements: Sequence[Element], *, where: FieldPath, from_router: bool, captured: bool, bucket: tuple[int, FieldPath] | None = None
 ) -> Direction:
-    """Where the elements of a direction go. `bucket`: its rate has to hold up who sends, by a token bucket; with the MTU and who wants it.
+    """Where the elements of a direction go. `bucket`: its rate has to hold up who sends, by a token
+    bucket; with the MTU and who wants it.
 
-    The sender's own device sees aggregates of segments, and what it drops is no loss to TCP: at a host only a pure delay may stand
-    there, and at a device that is captured not even that, or the capture would show packets after it.
+    The sender's own device sees aggregates of segments, and what it drops is no loss to TCP: at a
+    host only a pure delay may stand there, and at a device that is captured not even that, or the
+    capture would show packets after it.
     """
     built = Direction()
     stages: list[Stage] = []
@@ -181,7 +191,8 @@ def direction(
     elif from_router and stages and stages[0].silent_mtu is None:
         built.egress = stages.pop(0)
     elif not from_router and not captured and stages:
-        # A delay that is the same for every packet may as well come before the rest: all leave the link at the same times.
+        # A delay that is the same for every packet may as well come before the rest: all leave the
+        # link at the same times.
         index = next((index for index in (0, len(stages) - 1) if stages[index].is_pure_delay), None)
         if index is not None:
             built.egress = stages.pop(index)
@@ -263,9 +274,11 @@ def _alone(element: Element, where: FieldPath) -> Stage:
 
 
 def _attempts(retry: Element) -> Netem:
-    """The time that failed attempts cost a packet which is not given up, as netem draws it: a share of its table for each number of them.
+    """The time that failed attempts cost a packet which is not given up, as netem draws it: a share
+    of its table for each number of them.
 
-    A value of the table counts in SCALE-ths of the jitter, so the jitter makes the step from one number to the next as long as an attempt.
+    A value of the table counts in SCALE-ths of the jitter, so the jitter makes the step from one
+    number to the next as long as an attempt.
     """
     fails, attempts = retry["probability"], retry["attempts"]
     arrives = 1.0 - fails**attempts

@@ -1,4 +1,6 @@
-"""Tunnels as daemons: at each end the file of `polypath-tunnel`, the device that it makes, and the ways that its paths take."""
+"""Tunnels as daemons: at each end the file of `polypath-tunnel`, the device that it makes, and the
+ways that its paths take.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ PROGRAM = "/polypath-tunnel"
 # What the daemon takes (crates/tunneld/src/config.rs).
 LEAST_MTU, MOST_MTU, MOST_PATHS, MOST_QUEUED, LONGEST_NS = 576, 65_000, 64, 1_000_000, 86_400_000_000_000
 SEND_BUFFERS = range(4608, 2**30 + 1)
-# Headers in front of a packet: IPv4 and UDP; GRE, and a word each for its key and its number (RFC 2890 section 2).
+# Headers in front of a packet: IPv4 and UDP; GRE, and a word each for its key and its number
+# (RFC 2890 section 2).
 OUTER, GRE, WORD = 28, 4, 4
 
 
@@ -35,7 +38,9 @@ def device(number: int) -> str:
 
 
 def waiting(graph: Graph) -> dict[Hop, FieldPath]:
-    """The directions in which the ends of tunnels wait for their own interfaces: those tunnels have socket buffers."""
+    """The directions in which the ends of tunnels wait for their own interfaces: those tunnels have
+    socket buffers.
+    """
     fields: dict[Hop, FieldPath] = {}
     for tunnel in graph.tunnels:
         if tunnel["send_buffer_bytes"] is not None:
@@ -46,7 +51,9 @@ def waiting(graph: Graph) -> dict[Hop, FieldPath]:
 
 
 def tunnels(graph: Graph, *, send_buffers: bool) -> Tunnels:
-    """All tunnels of a scenario. `send_buffers`: a full interface holds up who sends, as a real one does."""
+    """All tunnels of a scenario. `send_buffers`: a full interface holds up who sends, as a real one
+    does.
+    """
     built = Tunnels()
     for number, tunnel in enumerate(graph.tunnels):
         _check(tunnel, send_buffers=send_buffers)
@@ -120,7 +127,9 @@ def _mtu(graph: Graph, tunnel: Mapping[str, Any], ways: list[list[Hop]]) -> int:
 
 
 def _file(tunnel: Mapping[str, Any], number: int, end: str, other: str, mtu: int) -> str:
-    """The file of one end. The kernel's devices have no offloads here, so that the tunnel carries packets of MTU size, as the links do."""
+    """The file of one end. The kernel's devices have no offloads here, so that the tunnel carries
+    packets of MTU size, as the links do.
+    """
     fields: dict[str, Any] = {
         "device": device(number),
         "addresses": [f"{tunnel[end]['address']}/32"],

@@ -1,4 +1,6 @@
-"""The way from one address to another, as the simulator takes it (crates/sim/src/topology.rs), and routes that make a kernel take it."""
+"""The way from one address to another, as the simulator takes it (crates/sim/src/topology.rs), and
+routes that make a kernel take it.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ class Hop:
 
 
 class Graph:
-    """Nodes, links and who owns which address. A tunnel joins two nodes as a link does; its number is behind those of the links."""
+    """Nodes, links and who owns which address. A tunnel joins two nodes as a link does; its number
+    is behind those of the links.
+    """
 
     def __init__(self, scenario: Scenario) -> None:
         self.tunnels: Sequence[Mapping[str, Any]] = scenario.get("tunnels", ())
@@ -32,7 +36,8 @@ class Graph:
         # How many of them are links.
         self.link_count = len(scenario["links"])
         self.routers = {node["name"] for node in scenario["nodes"] if node["router"]}
-        # By node: addresses in the simulator's order (those of the node as a whole first), each with the hop that leaves by it.
+        # By node: addresses in the simulator's order (those of the node as a whole first), each
+        # with the hop that leaves by it.
         self.addresses: dict[str, dict[str, Hop | None]] = {node["name"]: dict.fromkeys(node["addresses"]) for node in scenario["nodes"]}
         self.leaving: dict[str, list[Hop]] = {node["name"]: [] for node in scenario["nodes"]}
         for number in range(len(self.links)):
@@ -63,7 +68,9 @@ class Graph:
         return [address for address, hop in self.addresses[node].items() if hop is not None]
 
     def way(self, client: str, source: str, server: str, destination: str, *, over_tunnels: bool = True) -> list[Hop] | None:
-        """The shortest over routers that leaves by the source's link, if it has one, and arrives by the destination's."""
+        """The shortest over routers that leaves by the source's link, if it has one, and arrives by
+        the destination's.
+        """
         only, last = self.addresses[client][source], self.addresses[server][destination]
         came: dict[str, Hop] = {}
         ahead = deque([client])
@@ -134,7 +141,8 @@ def _named(step: Step) -> str:
 
 
 def routes(wanted: Sequence[Step], graph: Graph, device: Mapping[Hop, str]) -> list[dict[str, Any]]:
-    """Routes to single addresses: one for all packets where a node sends all of them the same way, else one for each source.
+    """Routes to single addresses: one for all packets where a node sends all of them the same way,
+    else one for each source.
 
     The first way found is also that of packets from any other source, such as a router's own ICMP.
     """

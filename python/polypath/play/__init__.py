@@ -1,6 +1,7 @@
 """The playground: the simulator as a web page. What the page takes from Python, and who serves it.
 
-The page itself is in web/ and the simulator's module in crates/web; `make playground` puts all of it into the folder `SITE`.
+The page itself is in web/ and the simulator's module in crates/web; `make playground` puts all of
+it into the folder `SITE`.
 """
 
 from ._declared import declared

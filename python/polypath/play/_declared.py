@@ -1,4 +1,5 @@
-"""What studies mean by names alone: queue management with its usual figures, and what the seed draws of each radio.
+"""What studies mean by names alone: queue management with its usual figures, and what the seed
+draws of each radio.
 
 The page makes scenarios as `polypath.study` does, so these figures come from there.
 """

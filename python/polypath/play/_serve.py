@@ -19,7 +19,9 @@ HOST = "127.0.0.1"
 
 
 def serve(port: int, *, site: Path = SITE, ready: Callable[[str], None]) -> None:
-    """Serves until it is interrupted; `ready` hears the address. With port 0 the system chooses one."""
+    """Serves until it is interrupted; `ready` hears the address. With port 0 the system chooses
+    one.
+    """
     if not (site / "polypath.wasm").is_file():
         raise PlayError("the playground is not built: run `make playground` in Polypath's folder")
     try:
@@ -45,7 +47,8 @@ _TYPES = {
 }
 
 
-# The page runs its own scripts and the simulator, draws and saves what it drew, and asks no other server.
+# The page runs its own scripts and the simulator, draws and saves what it drew, and asks no other
+# server.
 _POLICY = (
     "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self'; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

@@ -1,4 +1,6 @@
-"""Figures from tables and scenarios: Altair and one drawing of our own. Takes tables, gives text; never touches the disk."""
+"""Figures from tables and scenarios: Altair and one drawing of our own. Takes tables, gives text;
+never touches the disk.
+"""
 
 from ._captures import progress, size_histogram
 from ._charts import Marks, goodput_bars, over_time

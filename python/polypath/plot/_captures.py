@@ -19,8 +19,8 @@ MOST_SIZES = 24
 def progress(name: str, title: str, caption: str, series: pd.DataFrame, lines: Sequence[str], events: pd.DataFrame) -> Figure:
     """A line a subflow: how far in the connection's data what it carried reached.
 
-    `series`: line (the subflow), time_s, reached_mb and again_mb (of data that another subflow had carried before; missing where there
-    were none). `events`: time_s, words; a rule each.
+    `series`: line (the subflow), time_s, reached_mb and again_mb (of data that another subflow had
+    carried before; missing where there were none). `events`: time_s, words; a rule each.
     """
     colours = [PALETTE[index % len(PALETTE)] for index in range(len(lines))]
     legend = alt.Legend(columns=2, columnPadding=COLUMN_PADDING)

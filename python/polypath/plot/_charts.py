@@ -1,4 +1,6 @@
-"""Charts from tables: goodput beside what was possible and published, and subflows over time. Columns are named in each docstring."""
+"""Charts from tables: goodput beside what was possible and published, and subflows over time.
+Columns are named in each docstring.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,13 @@ from ._theme import INK, MARK, PALETTE, QUIET
 MOST_NAMES = 6
 """Spans of a picture that are named; the names of more would hide each other."""
 MOST_POINTS = 400
-"""Points a line: more than a printed column resolves; longer series are thinned by means over equal spans."""
+"""Points a line: more than a printed column resolves; longer series are thinned by means over equal
+spans.
+"""
 APART = 6.0
-"""Pictures whose highest values differ by more than this factor have no linear axis in common: the lowest could not be read."""
+"""Pictures whose highest values differ by more than this factor have no linear axis in common: the
+lowest could not be read.
+"""
 AXES = {
     "shared": "All panels have the same y-axis.",
     "log": "All panels have the same logarithmic y-axis.",
@@ -28,13 +34,17 @@ AXES = {
 WIDTH, VALUES = 740, 56
 """Of bars, and of the figures to their right, in px."""
 LIKE = 0.5
-"""Values of which the smallest is at least this part of the largest are told apart by dots on an axis that does not begin at zero."""
+"""Values of which the smallest is at least this part of the largest are told apart by dots on an
+axis that does not begin at zero.
+"""
 NARROW, NARROW_VALUES, NARROW_ROW = 250, 52, 46
 """The same on a narrow screen, where the names stand above the bars; and a row's height."""
 UPRIGHT = "M0,-0.5L0,0.5"
 """A vertical tick, in the chart and in its legend."""
 COLUMN_PADDING = 30
-"""Between the columns of a legend, pixels: a reader's font may be wider than the one by which they were measured."""
+"""Between the columns of a legend, pixels: a reader's font may be wider than the one by which they
+were measured.
+"""
 BESIDE = {
     "published": ("published", MARK, "diamond"),
     "bound": ("what the links allow", INK, UPRIGHT),
@@ -46,7 +56,8 @@ BESIDE = {
 class Marks:
     """What happened to the links of a run, for pictures over time.
 
-    `spans`: label (the picture), start and end in seconds, link. `back`: label, time_s at which a flow was back at its rate.
+    `spans`: label (the picture), start and end in seconds, link. `back`: label, time_s at which a
+    flow was back at its rate.
     """
 
     spans: pd.DataFrame
@@ -62,7 +73,8 @@ class Marks:
 def goodput_bars(name: str, title: str, caption: str, cells: pd.DataFrame, axis: str = "goodput, Mbit/s") -> Figure:
     """A bar a cell with its confidence interval.
 
-    `cells`: label, goodput, and optionally ci, published, bound, single (all Mbit/s); missing values are not drawn.
+    `cells`: label, goodput, and optionally ci, published, bound, single (all Mbit/s); missing
+    values are not drawn.
     """
     wide, like = _bars(cells, axis, narrow=False)
     narrow, _ = _bars(cells, axis, narrow=True)
@@ -135,11 +147,12 @@ def over_time(
 ) -> Figure:
     """Small pictures, one a cell, with a line a subflow.
 
-    Pictures have one y-axis: a linear one while their highest values lie within a factor `APART`, else a logarithmic one where all values
-    are above zero, else each its own. `scale` says otherwise; the caption says which it is.
+    Pictures have one y-axis: a linear one while their highest values lie within a factor `APART`,
+    else a logarithmic one where all values are above zero, else each its own. `scale` says
+    otherwise; the caption says which it is.
 
-    `series`: label (the cell), line (the subflow's name), time_s, and the column `value`. `lines` gives the lines' order in the legend,
-    and `colours` one for each. `marks` lie behind the lines.
+    `series`: label (the cell), line (the subflow's name), time_s, and the column `value`. `lines`
+    gives the lines' order in the legend, and `colours` one for each. `marks` lie behind the lines.
     """
     thin = _thin(series, value)
     cells, lines = list(dict.fromkeys(series["label"])), list(lines or dict.fromkeys(series["line"]))
@@ -207,7 +220,9 @@ def _scale(tops: Sequence[float], lowest: float) -> Literal["shared", "log", "ow
 
 
 def _decades(low: float, high: float) -> list[float]:
-    """Ticks of a logarithmic axis: the powers of ten, with twice and five times them where those are few."""
+    """Ticks of a logarithmic axis: the powers of ten, with twice and five times them where those
+    are few.
+    """
     powers = [10.0**power for power in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)]
     inside = [power for power in powers if low <= power <= high]
     factors = (1,) if len(inside) > 3 else (1, 3) if len(inside) > 2 else (1, 2, 5)
@@ -215,7 +230,9 @@ def _decades(low: float, high: float) -> list[float]:
 
 
 def _behind(marks: Marks, cell: str, time: alt.X, until: float) -> list[alt.Chart]:
-    """The spans of one picture, each with a thin edge so that a short one is seen too, and where flows were back."""
+    """The spans of one picture, each with a thin edge so that a short one is seen too, and where
+    flows were back.
+    """
     spans = marks.spans[(marks.spans["label"] == cell) & (marks.spans["start"] < until)]
     if spans.empty:
         return []
@@ -247,7 +264,9 @@ def _beside(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def _span(cells: pd.DataFrame) -> tuple[float, float]:
-    """Of the axis: from zero, or from near the smallest value where all are close to one another; always with all intervals above it."""
+    """Of the axis: from zero, or from near the smallest value where all are close to one another;
+    always with all intervals above it.
+    """
     half = cells["ci"].fillna(0.0) if "ci" in cells else 0.0
     beside = [cells[key].replace(math.inf, math.nan) for key in BESIDE if key in cells]
     highs = [(cells["goodput"] + half).max(), *(values.max() for values in beside)]

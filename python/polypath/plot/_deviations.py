@@ -26,9 +26,11 @@ def deviations(
     allowed: float,
     within: str,
 ) -> Figure:
-    """A line a row with the band that is `allowed`, and a dot a platform in its colour: filled where the column `within` says so.
+    """A line a row with the band that is `allowed`, and a dot a platform in its colour: filled
+    where the column `within` says so.
 
-    `rows`: label, platform, deviation as a share, and `within`. Rows without a deviation are not drawn.
+    `rows`: label, platform, deviation as a share, and `within`. Rows without a deviation are not
+    drawn.
     """
     drawn = rows[rows["deviation"].notna()].assign(
         shown=lambda table: table["deviation"].clip(-SHOWN, SHOWN),

@@ -1,8 +1,11 @@
-"""A process that draws: charts and drawings in, SVG, PNG and PDF out, one after another until its input ends. Started by `_drawers`.
+"""A process that draws: charts and drawings in, SVG, PNG and PDF out, one after another until its
+input ends. Started by `_drawers`.
 
-It loads the renderer and nothing else: the renderer keeps the interpreter to itself while it works, so several need several processes.
-A request is a line of JSON with `chart` (Vega-Lite; `narrow` is the same for a narrow screen) or `svg`, and with `kinds` of files beside
-the SVG; an answer is a line of JSON with the lengths of `svg` and of each kind, and the bytes behind it in that order, or with `error`.
+It loads the renderer and nothing else: the renderer keeps the interpreter to itself while it works,
+so several need several processes. A request is a line of JSON with `chart` (Vega-Lite; `narrow` is
+the same for a narrow screen) or `svg`, and with `kinds` of files beside the SVG; an answer is a
+line of JSON with the lengths of `svg` and of each kind, and the bytes behind it in that order, or
+with `error`.
 """
 
 from __future__ import annotations
@@ -45,7 +48,9 @@ def draw(asked: dict[str, Any]) -> dict[str, bytes]:
 
 
 def _renumbered(svg: str) -> str:
-    """Vega counts clips and gradients through the life of the process; counted from 0 in each figure, the same chart has the same bytes."""
+    """Vega counts clips and gradients through the life of the process; counted from 0 in each
+    figure, the same chart has the same bytes.
+    """
     kinds: dict[str, int] = {}
     names = {}
     for name, kind in dict.fromkeys(_NUMBERED.findall(svg)):

@@ -1,4 +1,6 @@
-"""Drawing in processes of its own, one a core at most: the renderer takes most of a report's time, and draws one figure at once."""
+"""Drawing in processes of its own, one a core at most: the renderer takes most of a report's time,
+and draws one figure at once.
+"""
 
 from __future__ import annotations
 

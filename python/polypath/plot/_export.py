@@ -1,4 +1,6 @@
-"""Figures as text and bytes: SVG for the page, PNG for slides. Nothing is fetched and nothing is written here."""
+"""Figures as text and bytes: SVG for the page, PNG for slides. Nothing is fetched and nothing is
+written here.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ P = ParamSpec("P")
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """A drawing with its name (of a file), what it shows and the sentence below it. It is drawn while the next ones are prepared."""
+    """A drawing with its name (of a file), what it shows and the sentence below it. It is drawn
+    while the next ones are prepared.
+    """
 
     name: str
     title: str
@@ -69,7 +73,9 @@ class Figure:
 
 
 def quick(make: Callable[P, Figure]) -> Callable[P, Figure]:
-    """For functions that make charts: Altair checks each part against the schema as it is made, which takes longer than all the rest."""
+    """For functions that make charts: Altair checks each part against the schema as it is made,
+    which takes longer than all the rest.
+    """
 
     @wraps(make)
     def unchecked(*args: P.args, **kwargs: P.kwargs) -> Figure:
@@ -80,7 +86,9 @@ def quick(make: Callable[P, Figure]) -> Callable[P, Figure]:
 
 
 def figure(name: str, title: str, caption: str, chart: Any, narrow: Any = None, legend: Sequence[tuple[str, str]] = ()) -> Figure:
-    """Renders an Altair chart, and the same for a narrow screen where there is one; the data is inlined, so the drawing stands alone."""
+    """Renders an Altair chart, and the same for a narrow screen where there is one; the data is
+    inlined, so the drawing stands alone.
+    """
     variants = {"narrow": _spec(narrow)} if narrow is not None else {}
     return _figure(name, title, caption, {"chart": _spec(chart), **variants, "version": VEGALITE}, legend)
 
@@ -152,7 +160,9 @@ _PICTURE = re.compile(
 
 
 def pictures(svg: str, prefix: str) -> str:
-    """The pictures of a drawing of several, one beneath another: each shows its part of the drawing that `inline` made of the same."""
+    """The pictures of a drawing of several, one beneath another: each shows its part of the drawing
+    that `inline` made of the same.
+    """
     root = re.search(r'translate\(([\d.]+),([\d.]+)\)"><g class="mark-group role-frame root"', svg)
     assert root is not None, "a drawing of several pictures has a frame"
     x0, y0 = float(root[1]), float(root[2])
@@ -160,7 +170,8 @@ def pictures(svg: str, prefix: str) -> str:
     last = max(y for _, y, _, _ in places)
     parts = []
     for x, y, width, height in places:
-        # Room for the numbers of the axes, for the axes' names where they stand, and for the picture's title.
+        # Room for the numbers of the axes, for the axes' names where they stand, and for the
+        # picture's title.
         left, below = (x0 if x == 0 else 40.0), (46 if y == last else 24)
         box = f"{x0 + x - left:g} {y0 + y - 26:g} {left + width + 12:g} {height + 26 + below:g}"
         parts.append(f'<svg viewBox="{box}" style="--own:{left + width + 12:.0f}px"><use href="#{prefix}-drawing"/></svg>')
@@ -168,7 +179,9 @@ def pictures(svg: str, prefix: str) -> str:
 
 
 def inline(svg: str, prefix: str) -> str:
-    """The SVG for use inside a page: ids made unique by `prefix`, size left to the page, and no XML header."""
+    """The SVG for use inside a page: ids made unique by `prefix`, size left to the page, and no XML
+    header.
+    """
     svg = re.sub(r"<\?xml[^>]*\?>|<!DOCTYPE[^>]*>", "", svg).strip()
     svg = re.sub(r'\bid="([^"]+)"', rf'id="{prefix}-\1"', svg)
     svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{prefix}-\1)", svg)

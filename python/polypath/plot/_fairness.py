@@ -14,7 +14,8 @@ from ._theme import INK, PALETTE, PAPER, QUIET
 def share_dots(name: str, title: str, caption: str, cells: pd.DataFrame) -> Figure:
     """A dot a cell and flow with its confidence interval, and a line at the fair share.
 
-    `cells`: label, share (1 is the fair share), ci (not a number where unknown), group (decides the colour).
+    `cells`: label, share (1 is the fair share), ci (not a number where unknown), group (decides the
+    colour).
     """
     order, groups = list(cells["label"]), list(dict.fromkeys(cells["group"]))
     marks = cells.assign(
@@ -41,7 +42,8 @@ def share_dots(name: str, title: str, caption: str, cells: pd.DataFrame) -> Figu
 def harm_matrix(name: str, title: str, caption: str, cells: pd.DataFrame, rows: str, columns: str) -> Figure:
     """A square a pair of congestion controls.
 
-    `cells`: own (of `rows`, which is harmed), other (of `columns`, which harms), harm (1 is everything, negative is a benefit).
+    `cells`: own (of `rows`, which is harmed), other (of `columns`, which harms), harm (1 is
+    everything, negative is a benefit).
     """
     own_names, other = list(dict.fromkeys(cells["own"])), list(dict.fromkeys(cells["other"]))
     drawn = cells.assign(text=[f"{100 * harm:.0f}" for harm in cells["harm"]], dark=cells["harm"].abs() > 0.55)

@@ -1,7 +1,8 @@
 """Where nodes, links and words of a topology stand: geometry alone, nothing is drawn here.
 
-Words are set after everything else, each where it covers neither a node nor other words. Where that cannot be, the rows move apart; words
-that have no room even then are left out of the drawing and given back.
+Words are set after everything else, each where it covers neither a node nor other words. Where that
+cannot be, the rows move apart; words that have no room even then are left out of the drawing and
+given back.
 """
 
 from __future__ import annotations
@@ -142,7 +143,9 @@ class Layout:
 
 
 def layout(scenario: Mapping[str, Any], joins: Sequence[Join]) -> Layout:
-    """The first of ever larger drawings in which all words have room beside the lines, or else the one in which most have."""
+    """The first of ever larger drawings in which all words have room beside the lines, or else the
+    one in which most have.
+    """
     best: Layout | None = None
     for stretch in STRETCHES if len(joins) <= MOST_TRIED else STRETCHES[2:3]:
         placed = _layout(scenario, joins, stretch)
@@ -189,8 +192,9 @@ def _layout(scenario: Mapping[str, Any], joins: Sequence[Join], stretch: float) 
 
 
 def _columns(scenario: Mapping[str, Any]) -> list[list[str]]:
-    """By distance from the first flow's client. Who opens connections stands on the left, who accepts them on the right, and whoever does
-    both where its first flow has it; a host that no flow uses stands on the left, since flows of other cells begin there.
+    """By distance from the first flow's client. Who opens connections stands on the left, who
+    accepts them on the right, and whoever does both where its first flow has it; a host that no
+    flow uses stands on the left, since flows of other cells begin there.
     """
     first, last, routers = set[str](), set[str](), {node["name"] for node in scenario["nodes"] if node.get("router")}
     for flow in scenario["flows"]:
@@ -291,7 +295,9 @@ def _middle(box: Box) -> tuple[float, float]:
 def _curves(
     nodes: Mapping[str, Box], chosen: Sequence[Join], joins: Sequence[Join], words: Sequence[Box], before: Sequence[tuple[float, float]]
 ) -> list[Curve]:
-    """The `chosen` of all joins, each past nodes that are not its own and past `words`, and apart from the points of those `before` it."""
+    """The `chosen` of all joins, each past nodes that are not its own and past `words`, and apart
+    from the points of those `before` it.
+    """
     pairs: dict[frozenset[str], list[Join]] = {}
     for join in chosen:
         pairs.setdefault(frozenset(join.ends), []).append(join)
@@ -312,7 +318,9 @@ def _curves(
 
 
 def _within(nodes: Mapping[str, Box], join: Join) -> int:
-    """How many nodes of their column stand between its ends: a longer arch goes round the shorter ones."""
+    """How many nodes of their column stand between its ends: a longer arch goes round the shorter
+    ones.
+    """
     (x, one), (x2, other) = (_middle(nodes[end]) for end in join.ends)
     if abs(x2 - x) >= 1:
         return 0
@@ -365,8 +373,8 @@ def _flat(join: Join, slots: Mapping[tuple[str, str], tuple[float, int]], names:
 
 
 def _slots(nodes: Mapping[str, Box], joins: Sequence[Join]) -> dict[tuple[str, str], tuple[float, int]]:
-    """Where on its side of a node each link ends, so that links do not cross at the node: by the height of the other end; and
-    how many do.
+    """Where on its side of a node each link ends, so that links do not cross at the node: by the
+    height of the other end; and how many do.
     """
     sides: dict[tuple[str, bool], list[tuple[float, int, str]]] = {}
     for index, join in enumerate(joins):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-# Advance widths of Liberation Sans (which are Arial's) in thousandths of the font's size, from the space to the tilde.
+# Advance widths of Liberation Sans (which are Arial's) in thousandths of the font's size, from the
+# space to the tilde.
 _WIDTHS = (
     278, 278, 355, 556, 556, 889, 667, 191, 333, 333, 389, 584, 278, 333, 278, 278, 556, 556, 556, 556, 556, 556, 556, 556,
     556, 556, 278, 278, 584, 584, 584, 556, 1015, 667, 667, 722, 722, 667, 611, 778, 722, 278, 500, 667, 556, 833, 722, 778,
@@ -22,7 +23,8 @@ BOLD = 1.09
 def room_of(labels: Iterable[str], size: float, most: float) -> float:
     """Room in px for the labels of an axis, `most` at most, with the gap to the axis.
 
-    Figures are measured in a font that a reader's browser may not have; DejaVu Sans, which many take in its place, is wider.
+    Figures are measured in a font that a reader's browser may not have; DejaVu Sans, which many
+    take in its place, is wider.
     """
     return min(max((_WIDER * width_of(label, size) for label in labels), default=0.0), most) + _GAP
 

@@ -1,4 +1,6 @@
-"""One look for every figure. The font is bundled with vl-convert, so figures come out alike on a machine without fonts."""
+"""One look for every figure. The font is bundled with vl-convert, so figures come out alike on a
+machine without fonts.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ QUIET = "#66727f"
 GRID = "#e3e7eb"
 PAPER = "#ffffff"
 PALETTE = ["#2767b0", "#e07b28", "#2f9271", "#a5499b", "#c0392f", "#7a6a1e", "#3aa0c9", "#6b6f76"]
-"""Told apart with the common colour blindnesses and in grey; a path keeps its colour in every figure."""
+"""Told apart with the common colour blindnesses and in grey; a path keeps its colour in every
+figure.
+"""
 MARK = "#c0392f"
 """Published values."""
 

@@ -1,4 +1,6 @@
-"""The topology of a scenario, drawn: hosts and routers from the client to the right, links with their figures, paths in their colours."""
+"""The topology of a scenario, drawn: hosts and routers from the client to the right, links with
+their figures, paths in their colours.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ MOST_COLOURED = 8
 
 
 def topology(scenario: Mapping[str, Any], name: str = "topology", title: str = "Topology", caption: str = "") -> Figure:
-    """Draws the graph; a link that only one path takes has that path's colour, one that several share is dark."""
+    """Draws the graph; a link that only one path takes has that path's colour, one that several
+    share is dark.
+    """
     every = [path for flow in scenario["flows"] for path in paths(scenario, flow)]
     taken = list(dict.fromkeys(tuple(sorted((path.source, path.destination))) for path in every))
     users = _users(every, taken) if len(taken) <= MOST_COLOURED else {}
@@ -122,7 +126,9 @@ def _node(node: Mapping[str, Any], box: Box, scenario: Mapping[str, Any]) -> str
 def _below(
     scenario: Mapping[str, Any], drawing: Layout, taken: Sequence[tuple[str, ...]], every: Sequence[Path], frame: Box
 ) -> tuple[str, float, float]:
-    """The names of the paths, and the figures of links that had no room; with the drawing's new lower and right edges."""
+    """The names of the paths, and the figures of links that had no room; with the drawing's new
+    lower and right edges.
+    """
     parts, x, y, right = [], frame.left + MARGIN, frame.bottom, frame.right
     names = path_names(scenario)
     if 1 < len(taken) <= MOST_COLOURED:

@@ -59,7 +59,8 @@ def run(
     text: str | None = None,
     show_errors: bool = False,
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a program to its end, one of the list or by its path; what it said, in English, and its exit status. `text` is what it reads.
+    """Runs a program to its end, one of the list or by its path; what it said, in English, and its
+    exit status. `text` is what it reads.
 
     With `show_errors` what it writes to stderr goes where ours does, as it comes.
     """

@@ -1,4 +1,6 @@
-"""What each application got: a table, a figure and a sentence for each kind that is not told by goodput alone."""
+"""What each application got: a table, a figure and a sentence for each kind that is not told by
+goodput alone.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ class AnswerView:
 
 
 def views(name: str, title: str, rows: pd.DataFrame, names: Sequence[str]) -> list[AnswerView]:
-    """A view a kind of application, of runs with limits; for those that only send as much as they can goodput says it all."""
+    """A view a kind of application, of runs with limits; for those that only send as much as they
+    can goodput says it all.
+    """
     return [_view(name, title, rows[rows["application"] == kind.name], names, kind) for kind in applications_in(rows) if kind.name != BULK]
 
 

@@ -1,4 +1,6 @@
-"""The study's claims, decided on each platform (an engine with its kernel) by itself, and the verdicts beside one another."""
+"""The study's claims, decided on each platform (an engine with its kernel) by itself, and the
+verdicts beside one another.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ class ClaimView:
     source: str | None
     rule: str
     decisions: Sequence[DecisionView]
-    """One a platform: the reference first, since it decides, then the others in the order of the comparison."""
+    """One a platform: the reference first, since it decides, then the others in the order of the
+    comparison.
+    """
 
     @property
     def css(self) -> str:
@@ -85,12 +89,16 @@ def verdicts(claims: Sequence[ClaimView], platforms: Sequence[str]) -> Table:
 
 
 def claim_results(material: Material, platform: str | None = None) -> list[ClaimResult]:
-    """The study's claims, decided on the tables of one platform (an engine with its kernel), or of all."""
+    """The study's claims, decided on the tables of one platform (an engine with its kernel), or of
+    all.
+    """
     return _decide(material.study.claims, material, platform)
 
 
 def other_views(material: Material, platform: str | None = None) -> list[tuple[str, ClaimResult] | None]:
-    """For each claim about a goodput, the name of the other end's view and the verdict by it: a paper may have counted at the other end."""
+    """For each claim about a goodput, the name of the other end's view and the verdict by it: a
+    paper may have counted at the other end.
+    """
     turned = [
         claim.model_copy(update={"metric": OTHER_VIEW[claim.metric]})
         if claim.metric in OTHER_VIEW and claim.check.kind not in ("within", "varies")

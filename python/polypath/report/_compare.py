@@ -1,4 +1,6 @@
-"""The comparison of engines and kernels: its tables and figures, and the windows over one another where they differ most."""
+"""The comparison of engines and kernels: its tables and figures, and the windows over one another
+where they differ most.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,8 @@ class ComparisonView:
 
 
 def comparison(material: Material, runs: Collection[str] | None = None, reference: str | None = None) -> Comparison | None:
-    """Every platform of the results against the reference, by default the last one; None where there is only one.
+    """Every platform of the results against the reference, by default the last one; None where
+    there is only one.
 
     `runs` narrows it to the runs of these keys.
     """
@@ -57,7 +60,9 @@ def comparison(material: Material, runs: Collection[str] | None = None, referenc
 
 
 def comparison_sentences(compared: Comparison) -> list[str]:
-    """A sentence a platform: whether it agrees with the reference, and where it is significantly lower or higher all the same."""
+    """A sentence a platform: whether it agrees with the reference, and where it is significantly
+    lower or higher all the same.
+    """
     labels = _labels(compared)
     return [_sentence(compared, platform, labels) for platform in compared.judged]
 
@@ -202,7 +207,9 @@ def mean_and_interval(row: Any) -> str:
 
 
 def within_of(row: Any) -> str:
-    """Whether a row is within 10 % of the reference's: yes, no, or nothing where one of them did not run."""
+    """Whether a row is within 10 % of the reference's: yes, no, or nothing where one of them did
+    not run.
+    """
     return MISSING if row[WITHIN] is None or pd.isna(row[WITHIN]) else "yes" if row[WITHIN] else "no"
 
 
@@ -226,7 +233,9 @@ def _deviations(compared: Comparison) -> Figure:
 
 
 def _overlays(compared: Comparison, material: Material) -> list[Figure]:
-    """The windows of the rows that lie furthest apart, the first repetition that all platforms have."""
+    """The windows of the rows that lie furthest apart, the first repetition that all platforms
+    have.
+    """
     judged = compared.rows[(compared.rows[PLATFORM] != compared.reference) & compared.rows["window_area"].notna()]
     if judged.empty or material.series.empty:
         return []

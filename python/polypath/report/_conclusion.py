@@ -23,7 +23,9 @@ _SHARES = ("share", "share_all", "of_fair", "gain", "harm_goodput", "harm_latenc
 
 
 def conclusion(material: Material, claims: list[ClaimView]) -> Markup | None:
-    """None where the study has none. With several platforms its values are those of the last one, which decides claims, too."""
+    """None where the study has none. With several platforms its values are those of the last one,
+    which decides claims, too.
+    """
     if not material.study.conclusion:
         return None
     # An image would be loaded by opening the page.

@@ -1,4 +1,6 @@
-"""The page's part on outages and handovers: how long each flow stood still and when it was back, and where they lie in the figures."""
+"""The page's part on outages and handovers: how long each flow stood still and when it was back,
+and where they lie in the figures.
+"""
 
 from __future__ import annotations
 

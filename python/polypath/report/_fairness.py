@@ -1,4 +1,6 @@
-"""The page's part on fairness: what flows that ran together took of their fair shares, and the harm they did to one another."""
+"""The page's part on fairness: what flows that ran together took of their fair shares, and the harm
+they did to one another.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from ._material import GOODPUT, label
 from ._tables import Cell, Column, Table
 
 CONTENDING = ("bulk", "transfer")
-"""Applications that take what they get: the share of one that sends at a rate of its own says nothing about fairness."""
+"""Applications that take what they get: the share of one that sends at a rate of its own says
+nothing about fairness.
+"""
 HARMS = {"harm_goodput": "goodput", "harm_latency": "round-trip time", "harm_completion": "completion time"}
 METRICS = [GOODPUT, "fair_mbps", "of_fair", "over_others", "gain", "jain", *HARMS]
 MOST_FLOWS = 40
@@ -30,7 +34,8 @@ class FairnessView:
 
 
 def view(name: str, rows: pd.DataFrame, names: Sequence[str], *, alone: bool) -> FairnessView | None:
-    """Of flows that contend; None where no two ran together. `alone`: whether no others ran beside them.
+    """Of flows that contend; None where no two ran together. `alone`: whether no others ran beside
+    them.
 
     Flows of one group are one row, and their repetitions are those of the runs.
     """

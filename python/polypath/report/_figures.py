@@ -27,7 +27,9 @@ def drawing(material: Material) -> Figure:
 
 
 def bars(name: str, rows: pd.DataFrame, table: pd.DataFrame, names: Sequence[str], material: Material) -> Figure:
-    """Goodput of each cell (of `cells`) beside the bound, plain TCP and the published value that is compared with it."""
+    """Goodput of each cell (of `cells`) beside the bound, plain TCP and the published value that is
+    compared with it.
+    """
     baselines = material.baselines[material.baselines["experiment"] == name] if not material.baselines.empty else material.baselines
     single = gains(rows, baselines, names)[[*names, "flow", "best_single"]]
     table = table.merge(single, on=[*names, "flow"], how="left")
@@ -47,7 +49,9 @@ def bars(name: str, rows: pd.DataFrame, table: pd.DataFrame, names: Sequence[str
 
 
 def _published(name: str, table: pd.DataFrame, names: Sequence[str], material: Material) -> list[float] | None:
-    """The first published column of the receiver's goodput, for the experiment that it is compared with."""
+    """The first published column of the receiver's goodput, for the experiment that it is compared
+    with.
+    """
     said = material.study.published
     if said is None or material.published is None:
         return None
@@ -77,7 +81,9 @@ def _cell_of(row: pd.Series[Any], keys: pd.DataFrame, names: Sequence[str]) -> p
 
 
 def over_time_of(name: str, rows: pd.DataFrame, names: Sequence[str], material: Material) -> list[Figure]:
-    """Goodput, congestion window and round-trip time of every subflow over time, from the first seed of each cell."""
+    """Goodput, congestion window and round-trip time of every subflow over time, from the first
+    seed of each cell.
+    """
     if material.series.empty:
         return []
     # Seeds of each draw's own have nothing to do with one another.

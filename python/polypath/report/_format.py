@@ -39,5 +39,7 @@ def several(items: list[str]) -> str:
 
 
 def share_of_paths(share: str, paths: str) -> str:
-    """A share of what was possible, and of how many paths that is, if not of all that were asked for."""
+    """A share of what was possible, and of how many paths that is, if not of all that were asked
+    for.
+    """
     return f"{share}, {paths}" if share and paths else share

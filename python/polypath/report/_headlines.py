@@ -1,4 +1,5 @@
-"""The report's own sentences about an experiment: best and worst cell, ties with the best, what is best where, and what limited.
+"""The report's own sentences about an experiment: best and worst cell, ties with the best, what is
+best where, and what limited.
 
 Made from means and intervals alone.
 """
@@ -23,7 +24,9 @@ MOST_CONDITIONS = 24
 
 
 def headlines(title: str, rows: pd.DataFrame, table: pd.DataFrame, names: Sequence[str]) -> list[str]:
-    """Of the cells (`table` of `_tables.cells`) of one experiment, a sentence for each thing that there is to tell."""
+    """Of the cells (`table` of `_tables.cells`) of one experiment, a sentence for each thing that
+    there is to tell.
+    """
     table = table[table[GOODPUT].notna()]
     if table.empty:
         return [f"{title or 'Goodput'}: nothing was measured."]
@@ -36,7 +39,9 @@ def headlines(title: str, rows: pd.DataFrame, table: pd.DataFrame, names: Sequen
 
 
 def _each(table: pd.DataFrame, flows: Sequence[str], names: Sequence[str]) -> str:
-    """Flows are not compared with one another but each with itself: its best cell and its worst, or the one figure that it has."""
+    """Flows are not compared with one another but each with itself: its best cell and its worst, or
+    the one figure that it has.
+    """
     sentences = []
     for flow in flows[:MOST_NAMED]:
         flow_rows = table[table["flow"] == flow]
@@ -112,7 +117,9 @@ def _not_apart(table: pd.DataFrame, best: pd.Series) -> list[str]:
 
 
 def _where(rows: pd.DataFrame, table: pd.DataFrame, names: Sequence[str]) -> list[str]:
-    """Of a matrix over several parameters: which value of the one that is compared is best under which conditions."""
+    """Of a matrix over several parameters: which value of the one that is compared is best under
+    which conditions.
+    """
     compared = next((name for name in COMPARED if name in names), None)
     conditions = [name for name in names if name != compared]
     if compared is None or not conditions or rows["flow"].nunique() > 1 or table[compared].nunique() < 2:

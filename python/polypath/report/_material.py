@@ -1,4 +1,6 @@
-"""What a report is made of: the study, its tables, and what the engines were given. Read from anywhere; the page below asks no more."""
+"""What a report is made of: the study, its tables, and what the engines were given. Read from
+anywhere; the page below asks no more.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ _OF_PATHS = ("name", "client", "server", "client_address", "server_address", "tr
 
 @dataclass(frozen=True, kw_only=True)
 class Material:
-    """Tables as the results keep them (docs/reference/results.md) with the `platform` of each row, and the study they answer."""
+    """Tables as the results keep them (docs/reference/results.md) with the `platform` of each row,
+    and the study they answer.
+    """
 
     study: Any
     parameters: Sequence[str]
@@ -53,7 +57,9 @@ class Material:
         return limited(self.runs, self.subflows, self.scenarios, self.link_series, self.links, self.tunnel_paths)
 
     def paths_of(self, rows: pd.DataFrame) -> Mapping[tuple[str, str], str]:
-        """What people call the path between two addresses in these runs; where their networks differ, the first that has it names it."""
+        """What people call the path between two addresses in these runs; where their networks
+        differ, the first that has it names it.
+        """
         names: dict[tuple[str, str], str] = {}
         for key in dict.fromkeys(rows["key"]):
             names = {**self._named(str(key)), **names}
@@ -96,7 +102,8 @@ def varied(material: Material, rows: pd.DataFrame) -> list[str]:
     if material.runs[PLATFORM].nunique() > 1:
         # A kernel that the matrix varies is part of the platform's name.
         present = [*(name for name in present if name != "kernel"), PLATFORM]
-    # Beside the rows of other platforms each says which one it is of, also where an experiment ran on one alone.
+    # Beside the rows of other platforms each says which one it is of, also where an experiment ran
+    # on one alone.
     return [name for name in present if name == PLATFORM or rows[name].nunique(dropna=False) > 1] or present[:1]
 
 
@@ -114,12 +121,16 @@ def label(row: Mapping[str, Any], names: Sequence[str], flows: int) -> str:
 
 
 def _speaks_for_itself(value: str, names: int) -> bool:
-    """Whether a value tells what it is of: "0%" or 4 does beside no other parameter, "none" never does."""
+    """Whether a value tells what it is of: "0%" or 4 does beside no other parameter, "none" never
+    does.
+    """
     return value.lower() not in ("none", "true", "false", "yes", "no", "on", "off") and (names == 1 or value[:1].isalpha())
 
 
 def living(material: Material, series: pd.DataFrame, keys: Iterable[str] | None = None) -> pd.DataFrame:
-    """A series (of these runs) while some connection of its run lived: a run goes on a little after its applications have ended."""
+    """A series (of these runs) while some connection of its run lived: a run goes on a little after
+    its applications have ended.
+    """
     if keys is not None and not series.empty:
         series = series[series["key"].isin(list(keys))]
     if series.empty:
@@ -134,7 +145,9 @@ def published_rows(material: Material) -> pd.DataFrame:
 
 
 def published_beside(material: Material) -> pd.DataFrame:
-    """The published numbers beside what was measured on each platform (column `platform`): those about subflows beside subflows."""
+    """The published numbers beside what was measured on each platform (column `platform`): those
+    about subflows beside subflows.
+    """
     said, table = material.study.published, material.published
     assert said is not None and table is not None, "the caller has looked"
     compare = {column: metric for column, metric in said.compare.items() if column in table}

@@ -1,4 +1,6 @@
-"""What in a study's runs is not what its reader expects: subflows that never came up, tunnels that carried nothing."""
+"""What in a study's runs is not what its reader expects: subflows that never came up, tunnels that
+carried nothing.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ _NAMED = 4
 
 
 def notes(material: Material) -> tuple[list[str], list[str]]:
-    """A sentence for each thing, and in which cells it is so, where it is not in all: what to beware of, and what changes nothing."""
+    """A sentence for each thing, and in which cells it is so, where it is not in all: what to
+    beware of, and what changes nothing.
+    """
     keys_of: dict[str, list[str]] = {}
     for sentence, key in (*_never_up(material), *_tunnels(material), *_beside_tunnels(material)):
         keys_of.setdefault(sentence, []).append(key)
@@ -69,7 +73,9 @@ def _never_up(material: Material) -> list[tuple[str, str]]:
 def _all_pairs(
     scenario: Mapping[str, Any], pairs_of: dict[str, Any]
 ) -> list[tuple[str, int, list[tuple[str, str]], list[tuple[str, str]]]]:
-    """Of each MPTCP flow how many subflows it asks for, between which addresses, and between which no route leads."""
+    """Of each MPTCP flow how many subflows it asks for, between which addresses, and between which
+    no route leads.
+    """
     links = [(link["name"], link["a"], link["b"]) for link in scenario["links"]]
     flows = [{name: value for name, value in flow.items() if name not in ("cc", "app", "start_ns")} for flow in scenario["flows"]]
     network = json.dumps([scenario["nodes"], links, scenario.get("tunnels"), flows, bool(scenario.get("kernel"))], sort_keys=True)

@@ -60,7 +60,8 @@ def _named(table: pd.DataFrame) -> pd.DataFrame:
 def write_report(
     results: Results, folder: Path | None = None, tables: Material | None = None, figures: Sequence[str] = ("svg", "png")
 ) -> Path:
-    """Writes report.html and figures/ (files of these kinds: svg, png, pdf) into the results folder, or another one; gives the page's path.
+    """Writes report.html and figures/ (files of these kinds: svg, png, pdf) into the results
+    folder, or another one; gives the page's path.
 
     `tables` are the material of these results where the caller has it already.
     """

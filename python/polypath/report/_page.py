@@ -75,7 +75,9 @@ class Page:
     engine: str
     facts: Sequence[Fact]
     highlighted: bool
-    """Whether the study itself says which figures are to be large: then they stand before its conclusion."""
+    """Whether the study itself says which figures are to be large: then they stand before its
+    conclusion.
+    """
     headlines: Sequence[str]
     topology: Figure
     bounds: Table
@@ -103,13 +105,17 @@ class Page:
 
     @property
     def topology_lies_across(self) -> bool:
-        """Whether the drawing of the network is printed on a page of its own, across: upright paper would make its letters too small."""
+        """Whether the drawing of the network is printed on a page of its own, across: upright paper
+        would make its letters too small.
+        """
         match = re.search(r'viewBox="\S+ \S+ (\S+)', self.topology.svg)
         return match is not None and float(match[1]) > _WIDEST_UPRIGHT
 
 
 _WIDEST_UPRIGHT = 950.0
-"""Pixels of a drawing that upright A4, 688 px between its margins, shows with letters of three quarters of their size."""
+"""Pixels of a drawing that upright A4, 688 px between its margins, shows with letters of three
+quarters of their size.
+"""
 
 
 def page(material: Material) -> Page:
@@ -133,7 +139,8 @@ def page(material: Material) -> Page:
         highlighted=bool(study.highlights),
         headlines=[
             *(f"Beware: {sentence}." for sentence in (*material.origin, *warnings(runs, material.parameters), *beware)),
-            # A study that concludes needs no sentences of ours about it; each experiment keeps its own.
+            # A study that concludes needs no sentences of ours about it; each experiment keeps its
+            # own.
             *(line for view in views for line in view.headlines if not study.conclusion),
         ],
         topology=_figures.drawing(material),
@@ -188,7 +195,9 @@ def _experiment(name: str, rows: pd.DataFrame, material: Material, never_up: Seq
 
 
 def _facts(runs: pd.DataFrame, claims: Sequence[ClaimView], platforms: Sequence[str], highlights: Mapping[str, str]) -> list[Fact]:
-    """`highlights`: those of the study itself; where it has some, the report adds none of its own about applications."""
+    """`highlights`: those of the study itself; where it has some, the report adds none of its own
+    about applications.
+    """
     facts = [Fact(value=value, words=words) for words, value in highlights.items()]
     if claims:
         # With several platforms the last one, the reference, decides.

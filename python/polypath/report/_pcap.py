@@ -71,7 +71,9 @@ KernelEvents = tuple[Mapping[str, int], Mapping[str, int]]
 
 
 def write_captures(report: Mapping[str, Any], target: Path, kernel: KernelEvents | None = None) -> None:
-    """Writes one self-contained HTML page of a report of `polypath.pcap.analyse`, and of what the kernel told beside it."""
+    """Writes one self-contained HTML page of a report of `polypath.pcap.analyse`, and of what the
+    kernel told beside it.
+    """
     replace(target, rendered("pcap.html.j2", page=capture_page(report, kernel)).encode())
 
 
@@ -232,7 +234,9 @@ def _connection(number_of: int, connection: Mapping[str, Any], series: pd.DataFr
 
 
 def line_names(connection: Mapping[str, Any]) -> list[str]:
-    """A subflow's name in legends: its number, and its addresses where they are short; the table has the ports."""
+    """A subflow's name in legends: its number, and its addresses where they are short; the
+    table has the ports.
+    """
     marks = [" (join, backup)" if subflow["backup"] else " (join)" if subflow["is_join"] else "" for subflow in connection["subflows"]]
     bare = [tuple(subflow[end].rpartition(":")[0] for end in SENDERS) for subflow in connection["subflows"]]
     names = [f"{index + 1}: {client} → {server}{mark}" for index, ((client, server), mark) in enumerate(zip(bare, marks, strict=True))]
@@ -362,7 +366,9 @@ def _figures(prefix: str, connection: Mapping[str, Any], side: int, names: Seque
 
 
 def _goodput(prefix: str, subflows: pd.DataFrame, names: Sequence[str]) -> Figure:
-    """Bytes that arrived over bins of equal length, so that lines of different bins can be compared."""
+    """Bytes that arrived over bins of equal length, so that lines of different bins can be
+    compared.
+    """
     until = float((subflows["time_s"] + subflows["bin_s"]).max())
     step = max(until / 100, float(subflows["bin_s"].max()))
     count = max(1, math.ceil(until / step))

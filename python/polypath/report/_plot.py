@@ -13,7 +13,9 @@ _NOTHING = Drawing(svg="", files={})
 
 
 def plot(results: Results, what: str, experiment: str | None = None) -> Figure:
-    """A figure of the report of these results; nothing else is drawn. `Results.plot` says what there is."""
+    """A figure of the report of these results; nothing else is drawn. `Results.plot` says what
+    there is.
+    """
     experiments = [str(name) for name in results.runs["experiment"].unique()] if experiment is None else [experiment]
     # As a figure is called; else the one of each experiment; else the one over time.
     meant = [[what], *([f"{before}{what}-{name}" for name in experiments] for before in ("", _OVER_TIME))]

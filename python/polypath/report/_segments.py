@@ -9,11 +9,15 @@ from polypath import _native
 from ._material import Material
 
 SEGMENT = "segment_bytes"
-"""A column of runs: payload of a full segment at the run's end, mean over the subflows that came up."""
+"""A column of runs: payload of a full segment at the run's end, mean over the subflows that came
+up.
+"""
 
 
 def mtu_searches(material: Material, rows: pd.DataFrame) -> dict[str, str]:
-    """The searches that hosts of these runs name, and what each does, with the version of the program that it follows."""
+    """The searches that hosts of these runs name, and what each does, with the version of the
+    program that it follows.
+    """
     scenarios = [material.scenarios[key] for key in dict.fromkeys(rows["key"])]
     names = dict.fromkeys(node["mtu_search"] for scenario in scenarios for node in scenario["nodes"] if node.get("mtu_search"))
     searches = dict(_native.mtu_searches())

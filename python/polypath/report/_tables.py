@@ -131,7 +131,9 @@ def results(rows: pd.DataFrame, table: pd.DataFrame, names: Sequence[str], mater
 
 
 def reasons(table: pd.DataFrame) -> list[tuple[str, str]]:
-    """What limited the cells (label, limited_by, why) in a sentence each; cells of one sentence stand together."""
+    """What limited the cells (label, limited_by, why) in a sentence each; cells of one sentence
+    stand together.
+    """
     labels_of: dict[str, list[str]] = {}
     for _, row in table.iterrows():
         labels_of.setdefault(str(row["why"]), []).append(str(row["label"]))
@@ -145,9 +147,12 @@ _SIZES = {
 
 
 def paths(rows: pd.DataFrame, names: Sequence[str], subflows: pd.DataFrame, named: PathNames, why: Sequence[str] = ()) -> Table:
-    """Each subflow of each cell: its share of the work, and the figures of its path. `why`: of those that never came up."""
+    """Each subflow of each cell: its share of the work, and the figures of its path. `why`: of
+    those that never came up.
+    """
     shown = subflows[subflows["key"].isin(rows["key"])]
-    # Fullmesh asks for a subflow between every two addresses; those that no route joins never come up, and say nothing.
+    # Fullmesh asks for a subflow between every two addresses; those that no route joins never come
+    # up, and say nothing.
     never = shown[shown["established_s"].isna()]
     shown = shown[shown["established_s"].notna()]
     metrics = [
@@ -235,7 +240,9 @@ ORDER = [
 
 
 def order(rows: pd.DataFrame, names: Sequence[str]) -> Table | None:
-    """How long the application's bytes took, and what waited for what came before it; nothing where no engine told."""
+    """How long the application's bytes took, and what waited for what came before it; nothing where
+    no engine told.
+    """
     with_delay = rows[rows["byte_delay_p50_ms"].notna()] if "byte_delay_p50_ms" in rows else rows.iloc[:0]
     if with_delay.empty:
         return None

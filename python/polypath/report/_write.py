@@ -1,4 +1,6 @@
-"""The report on disk: one HTML file that opens without a network, and every figure as SVG and PNG beside it."""
+"""The report on disk: one HTML file that opens without a network, and every figure as SVG and PNG
+beside it.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ from ._page import Page, page
 PAGE = "report.html"
 FIGURES = "figures"
 DRAWN = ".drawn.json"
-"""Beside the figures: what each shows, as a hash, the hashes of its files, and its form for a narrow screen."""
+"""Beside the figures: what each shows, as a hash, the hashes of its files, and its form for a
+narrow screen.
+"""
 
 
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
@@ -51,7 +55,8 @@ def rendered(template: str, **values: Any) -> str:
 
 
 def write(material: Material, folder: Path, kinds: Sequence[str] = ("svg", "png")) -> Path:
-    """Writes the report and its figures (as files of these `kinds`) into `folder`; gives the path of the page.
+    """Writes the report and its figures (as files of these `kinds`) into `folder`; gives the path
+    of the page.
 
     What the figures of the folder show already is not drawn again.
     """

@@ -1,4 +1,6 @@
-"""What the captures of a run say of its subflows: sizes of segments, and ICMP. Found once by `polypath.pcap`, then kept with the run."""
+"""What the captures of a run say of its subflows: sizes of segments, and ICMP. Found once by
+`polypath.pcap`, then kept with the run.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ Figures = dict[str, Any]
 
 
 def captured(store: Store, run: Run) -> list[Figures]:
-    """Both directions of the subflows that the captures of a finished run show, with the addresses; none where nothing was captured."""
+    """Both directions of the subflows that the captures of a finished run show, with the addresses;
+    none where nothing was captured.
+    """
     if not run.scenario.get("captures"):
         return []
     kept = _read_kept(store, run)
@@ -52,7 +56,9 @@ def captured(store: Store, run: Run) -> list[Figures]:
 
 
 def captures_are_there(store: Store, run: Run) -> bool:
-    """Whether a finished run that captures has its files, or what they said if they were not to be kept; or captures nothing."""
+    """Whether a finished run that captures has its files, or what they said if they were not to be
+    kept; or captures nothing.
+    """
     if not run.scenario.get("captures") or place(store.folder.parent, run).is_dir():
         return True
     return not run.keeps_captures and _read_kept(store, run) is not None
@@ -112,10 +118,12 @@ def _too_big(message: Mapping[str, Any]) -> bool:
 
 
 def matched(rows: Sequence[Mapping[str, Any]], subflows: Sequence[Figures]) -> list[Figures]:
-    """For each row of a run's table of subflows, its figures; no figures where it cannot be told which captured subflow it is.
+    """For each row of a run's table of subflows, its figures; no figures where it cannot be told
+    which captured subflow it is.
 
-    Kernels name ports, and then a row has the subflow with its two ends. The simulator's rows have addresses alone. There the subflows of
-    one flow between the same two addresses stand in the order in which they began, and of several flows they cannot be told apart.
+    Kernels name ports, and then a row has the subflow with its two ends. The simulator's rows have
+    addresses alone. There the subflows of one flow between the same two addresses stand in the
+    order in which they began, and of several flows they cannot be told apart.
     """
     by_ends = {(subflow["source"], subflow["destination"]): subflow for subflow in subflows}
     between: dict[tuple[str, str], list[Figures]] = defaultdict(list)
@@ -142,7 +150,9 @@ def _address(end: str) -> str:
 
 
 def of_connection(subflows: Sequence[Figures]) -> Figures:
-    """The figures of a connection: sums over its captured subflows, and the mean over all their segments."""
+    """The figures of a connection: sums over its captured subflows, and the mean over all their
+    segments.
+    """
     if not subflows:
         return {}
     segments = sum(subflow["captured_segments"] for subflow in subflows)

@@ -1,4 +1,6 @@
-"""Captured packets of runs: a folder a run below `captures/`, named for people and by the run's key, moved into place in one step."""
+"""Captured packets of runs: a folder a run below `captures/`, named for people and by the run's
+key, moved into place in one step.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Claims and published numbers that could never be decided: they name a column, a parameter or a value that no results will have."""
+"""Claims and published numbers that could never be decided: they name a column, a parameter or a
+value that no results will have.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ _ALWAYS = ("key", "study", "engine", "kernel", "seed")
 
 
 def check_claims(study: Study) -> None:
-    """Raises `StudyError`, with file and line, at the first one. A claim that is misspelled would otherwise be "not measured" for ever."""
+    """Raises `StudyError`, with file and line, at the first one. A claim that is misspelled would
+    otherwise be "not measured" for ever.
+    """
     try:
         checked = _Known(study)
         for index, claim in enumerate(study.claims):

@@ -1,6 +1,8 @@
-"""Which results this user computed on this machine: a ledger in the cache folder, which no results folder can bring along.
+"""Which results this user computed on this machine: a ledger in the cache folder, which no results
+folder can bring along.
 
-It proves no result right. It says whose word a result is: what is not in it came with the study, from another machine, or was edited since.
+It proves no result right. It says whose word a result is: what is not in it came with the study,
+from another machine, or was edited since.
 """
 
 from __future__ import annotations
@@ -22,11 +24,14 @@ Files = Mapping[str, bytes | pa.Buffer]
 
 
 def note(key: str, files: Files) -> None:
-    """These files of this run were made here. Where nothing can be written nothing is noted: no run fails of it."""
+    """These files of this run were made here. Where nothing can be written nothing is noted: no run
+    fails of it.
+    """
     with contextlib.suppress(OSError, RuntimeError):
         folder = _folder()
         folder.mkdir(parents=True, exist_ok=True)
-        # One write at the end of a file is whole, however many processes write. Hosts that share a home have a file each.
+        # One write at the end of a file is whole, however many processes write. Hosts that share a
+        # home have a file each.
         ledger = os.open(folder / socket.gethostname(), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
             os.write(ledger, _entry(key, files))

@@ -18,7 +18,9 @@ Row = dict[str, Any]
 
 
 def events(scenario: Mapping[str, Any], outcome: Mapping[str, Any]) -> Iterator[Row]:
-    """Every span in which a direction of a link was down, with what each flow that was under way went through."""
+    """Every span in which a direction of a link was down, with what each flow that was under way
+    went through.
+    """
     end = int(outcome["simulated_ns"])
     rows = [
         (int(start), min(int(until), end), link["name"], side == "a_to_b")

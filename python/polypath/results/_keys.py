@@ -1,6 +1,7 @@
 """Sets of millions of keys. Objects of Python take a hundred bytes a key; this takes some thirty.
 
-A key is a hash already, so a part of it says where in the table to look; a place that is taken leads to the next one.
+A key is a hash already, so a part of it says where in the table to look; a place that is taken
+leads to the next one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""What a results folder says about itself: which study, which engine versions, which seeds. No time, host or user: two folders compare."""
+"""What a results folder says about itself: which study, which engine versions, which seeds. No
+time, host or user: two folders compare.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ from ._store import replace_file
 
 MANIFEST = "manifest.json"
 STUDY_COPY = "study.yaml"
-# Which file the study came from, for "two studies of one name". Apart, since it names a folder of this machine.
+# Which file the study came from, for "two studies of one name". Apart, since it names a folder of
+# this machine.
 OWNER = ".study-file"
 
 
@@ -52,7 +55,8 @@ class Contents:
     """What the tables hold, counted while they are made."""
 
     engines: dict[str, str] = field(default_factory=dict)
-    # None where each draw has seeds of its own: they are as many as draws, and follow from the study.
+    # None where each draw has seeds of its own: they are as many as draws, and follow from the
+    # study.
     seeds: set[int] | None = field(default_factory=set)
     cells: int = 0
     baselines: int = 0
@@ -86,7 +90,9 @@ def write_manifest(folder: Path, study: Study, contents: Contents, left_out: Seq
 
 
 def versions_before(folder: Path) -> dict[str, str]:
-    """By engine, with its kernel where it has one ("linux 6.12"), the version whose runs the tables held until now."""
+    """By engine, with its kernel where it has one ("linux 6.12"), the version whose runs the tables
+    held until now.
+    """
     return {str(platform): str(version) for platform, version in _before(folder).get("engines", {}).items()}
 
 

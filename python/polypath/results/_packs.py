@@ -1,8 +1,10 @@
-"""Packs: thousands of finished runs in one file, for studies of so many runs that a folder each would be too many.
+"""Packs: thousands of finished runs in one file, for studies of so many runs that a folder each
+would be too many.
 
-A pack is an archive of SQLite's (`sqlite3 -A` lists and unpacks it): files called KEY/NAME, each compressed. One process writes it,
-and no other process reads it before it is whole; then it gets its name and never changes. So nothing is locked, and processes on several
-hosts may share the folder whatever their file system does about locks.
+A pack is an archive of SQLite's (`sqlite3 -A` lists and unpacks it): files called KEY/NAME, each
+compressed. One process writes it, and no other process reads it before it is whole; then it gets
+its name and never changes. So nothing is locked, and processes on several hosts may share the
+folder whatever their file system does about locks.
 """
 
 from __future__ import annotations
@@ -145,7 +147,8 @@ class _Writer:
             self.connection.execute(_TABLE)
 
     def add(self, rows: list[tuple[str, int, int, int, bytes]]) -> None:
-        # Once this returns, the run outlives the process; it outlives a power cut from the next checkpoint on, some megabytes later.
+        # Once this returns, the run outlives the process; it outlives a power cut from the next
+        # checkpoint on, some megabytes later.
         with _naming(self.file):
             self.connection.execute("BEGIN")
             try:
@@ -206,7 +209,9 @@ def _named(file: Path, connection: sqlite3.Connection) -> Path:
 
 
 def _log(connection: sqlite3.Connection) -> None:
-    """Appends what is written to a log first: of a process that is killed, nothing is lost or half there."""
+    """Appends what is written to a log first: of a process that is killed, nothing is lost or half
+    there.
+    """
     # No other process opens this file, so the log needs no memory shared with others.
     connection.execute("PRAGMA locking_mode = EXCLUSIVE")
     connection.execute("PRAGMA journal_mode = WAL")

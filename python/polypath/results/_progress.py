@@ -1,4 +1,6 @@
-"""How far the runs of a study are, in a file of its results folder while they run: `polypath status` reads it in another terminal."""
+"""How far the runs of a study are, in a file of its results folder while they run:
+`polypath status` reads it in another terminal.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from polypath.sweep import State
 
 from ._store import lives, replace_file
 
-# Hidden, and gone once the runs have ended: it names a machine and a time, and two results folders compare.
+# Hidden, and gone once the runs have ended: it names a machine and a time, and two results folders
+# compare.
 _FILE = ".progress.json"
 _EVERY_S = 1.0
 
@@ -47,7 +50,9 @@ class Progress:
 
     @property
     def left_s(self) -> float | None:
-        """Seconds until the last run ends, if it goes on like this; None before the first one ended."""
+        """Seconds until the last run ends, if it goes on like this; None before the first one
+        ended.
+        """
         left = self.runs - self.finished - self.failed
         return left / self.per_second if self.finished + self.failed else None
 

@@ -41,7 +41,9 @@ TABLES = (
 
 
 class Results:
-    """The tables of a study. Attributes are pandas frames; `to_polars` and `table` give the same in other forms."""
+    """The tables of a study. Attributes are pandas frames; `to_polars` and `table` give the same in
+    other forms.
+    """
 
     def __init__(self, folder: Path, study: Study | None = None, store: Store | None = None) -> None:
         self.folder = folder
@@ -71,7 +73,8 @@ class Results:
         """A table as Arrow.
 
         Args:
-            name: One of `polypath.results.TABLES`; docs/reference/results.md has the columns of each, with units.
+            name: One of `polypath.results.TABLES`; docs/reference/results.md has the columns of
+                each, with units.
 
         Raises:
             ValueError: There is no table of this name.
@@ -122,11 +125,13 @@ class Results:
 
     @cached_property
     def runs(self) -> pd.DataFrame:
-        """A row a run and flow: goodput_receiver_mbps, retransmissions, byte_delay_p95_ms and so on.
+        """A row a run and flow: goodput_receiver_mbps, retransmissions, byte_delay_p95_ms and so
+        on.
 
-        First stand key, study, experiment, engine, kernel and seed, then the study's parameters. Times end in `_s` or `_ms`, rates in
-        `_mbps` (10^6 bit/s of payload), sizes in `_bytes`; what an engine does not know is missing. docs/reference/results.md names
-        the columns of every table.
+        First stand key, study, experiment, engine, kernel and seed, then the study's parameters.
+        Times end in `_s` or `_ms`, rates in `_mbps` (10^6 bit/s of payload), sizes in `_bytes`;
+        what an engine does not know is missing. docs/reference/results.md names the columns of
+        every table.
         """
         return self.to_pandas("runs")
 
@@ -137,18 +142,24 @@ class Results:
 
     @cached_property
     def alone(self) -> pd.DataFrame:
-        """Each flow without the others of its cell, where the study asks for it: columns of `runs`, and which flow."""
+        """Each flow without the others of its cell, where the study asks for it: columns of `runs`,
+        and which flow.
+        """
         # Results from before there was such a table.
         return self.to_pandas("alone") if table_files(self.folder, "alone") else _nothing()
 
     @cached_property
     def subflows(self) -> pd.DataFrame:
-        """A row a run and subflow: addresses, established_s, acked_mbps, mean_cwnd (segments), mean_srtt_ms, counters of TCP."""
+        """A row a run and subflow: addresses, established_s, acked_mbps, mean_cwnd (segments),
+        mean_srtt_ms, counters of TCP.
+        """
         return self.to_pandas("subflows")
 
     @cached_property
     def links(self) -> pd.DataFrame:
-        """A row a run and direction of a link: packets and bytes that were sent, delivered and dropped, by cause."""
+        """A row a run and direction of a link: packets and bytes that were sent, delivered and
+        dropped, by cause.
+        """
         return self.to_pandas("links")
 
     @cached_property
@@ -163,27 +174,37 @@ class Results:
 
     @cached_property
     def progress(self) -> pd.DataFrame:
-        """A row a run, flow and tenth of a second (time_s): received_bytes, accepted_bytes and out_of_order_bytes so far."""
+        """A row a run, flow and tenth of a second (time_s): received_bytes, accepted_bytes and
+        out_of_order_bytes so far.
+        """
         return self.to_pandas("progress")
 
     @cached_property
     def counters(self) -> pd.DataFrame:
-        """A row a run, node and counter of a kernel's /proc/net/netstat and /proc/net/snmp; empty where no kernel ran."""
+        """A row a run, node and counter of a kernel's /proc/net/netstat and /proc/net/snmp; empty
+        where no kernel ran.
+        """
         return self.to_pandas("counters")
 
     @cached_property
     def events(self) -> pd.DataFrame:
-        """A row an outage or handover of a link and flow: how long the flow stood still, and how long it took to be back at its rate."""
+        """A row an outage or handover of a link and flow: how long the flow stood still, and how
+        long it took to be back at its rate.
+        """
         return self.to_pandas("events")
 
     @cached_property
     def series(self) -> pd.DataFrame:
-        """A row a run, subflow and sample (time_s): cwnd (segments), srtt_ms, in_flight, pacing_mbps and so on."""
+        """A row a run, subflow and sample (time_s): cwnd (segments), srtt_ms, in_flight,
+        pacing_mbps and so on.
+        """
         return self.to_pandas("series")
 
     @cached_property
     def link_series(self) -> pd.DataFrame:
-        """A row a run, direction of a link and sample (time_s): queue_packets, queue_bytes and drops so far."""
+        """A row a run, direction of a link and sample (time_s): queue_packets, queue_bytes and
+        drops so far.
+        """
         return self.to_pandas("link_series")
 
     @cached_property
@@ -206,10 +227,12 @@ class Results:
         return Study.load(self.folder / STUDY_COPY) if (self.folder / STUDY_COPY).is_file() else None
 
     def summary(self) -> pd.DataFrame:
-        """What `polypath run` prints: a row a cell and flow with the metrics of the flow's application, means over the repetitions.
+        """What `polypath run` prints: a row a cell and flow with the metrics of the flow's
+        application, means over the repetitions.
 
         Returns:
-            Columns: experiment, application, engine and kernel, the study's parameters, flow, n (runs); for each metric of an application
+            Columns: experiment, application, engine and kernel, the study's parameters, flow, n
+                (runs); for each metric of an application
             (docs/concepts/metrics.md has them with units) its mean and half the width of its 95 % interval as `<metric>_ci`, null where
             the application has none such; what nothing can better: possible_mbps, least_delay_ms, least_response_ms, least_completion_s;
             of_possible from 0 to 1, of_paths ("1 path of 2" where no route joins the others), limited_by and why. No rows where nothing
@@ -232,7 +255,8 @@ class Results:
         return pd.concat([answers(runs, by, kind) for kind in applications_in(runs)], ignore_index=True)
 
     def report(self, folder: str | Path | None = None, figures: Sequence[str] = ("svg", "png")) -> Path:
-        """Writes the report: one page that opens without a network, and its figures beside it, as `polypath report` does.
+        """Writes the report: one page that opens without a network, and its figures beside it, as
+        `polypath report` does.
 
         Args:
             folder: Where it goes; by default the folder of the results.
@@ -249,11 +273,13 @@ class Results:
         return write_report(self, None if folder is None else Path(folder), figures=figures)
 
     def plot(self, what: str, experiment: str | None = None) -> Figure:
-        """One figure of the report. A notebook shows it; `svg` is the drawing, `file("pdf")` or `file("png")` the bytes of a file.
+        """One figure of the report. A notebook shows it; `svg` is the drawing, `file("pdf")` or
+        `file("png")` the bytes of a file.
 
         Args:
-            what: topology, goodput (of each cell), cwnd, srtt, queue or order (over time), or the name that a figure has in the report's
-                folder `figures`, such as "time-goodput-main".
+            what: topology, goodput (of each cell), cwnd, srtt, queue or order (over time), or the
+                name that a figure has in the report's folder `figures`, such as
+                "time-goodput-main".
             experiment: Which one's, where the study has several.
 
         Raises:
@@ -265,7 +291,8 @@ class Results:
         return plot(self, what, experiment)
 
     def scenario(self, key: str) -> dict[str, Any]:
-        """What a run simulated: plain data with every default written out, times in ns, rates in bit/s, sizes in bytes.
+        """What a run simulated: plain data with every default written out, times in ns, rates in
+        bit/s, sizes in bytes.
 
         Args:
             key: The run's, from the column `key` of any table.
@@ -281,7 +308,8 @@ class Results:
 
     @cached_property
     def scenarios(self) -> Mapping[str, dict[str, Any]]:
-        """What each run in the table of runs simulated, by key; those of many runs are read anew each time they are asked for.
+        """What each run in the table of runs simulated, by key; those of many runs are read anew
+        each time they are asked for.
 
         A run that cannot be read is not among them.
         """
@@ -303,7 +331,9 @@ class Results:
 
     @cached_property
     def notes(self) -> list[str]:
-        """What to know before one believes them, a sentence each: runs that cannot be read, were changed, or were not computed here."""
+        """What to know before one believes them, a sentence each: runs that cannot be read, were
+        changed, or were not computed here.
+        """
         if not self._looked and len(self.scenarios) <= MOST_KEPT:
             for key in dict.fromkeys(map(str, self.baselines.get("key", ()))):
                 self._store.look(key)

@@ -1,4 +1,6 @@
-"""Runs what is not yet in the store, on all cores, then writes the tables. Killed at any moment it goes on from there the next time."""
+"""Runs what is not yet in the store, on all cores, then writes the tables. Killed at any moment it
+goes on from there the next time.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ _NAMED = 8
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What there is to do for a study: its runs, those that differ, and those of them that are not finished."""
+    """What there is to do for a study: its runs, those that differ, and those of them that are not
+    finished.
+    """
 
     study: Study
     engine: Engine
@@ -80,7 +84,9 @@ class Plan:
 
     @property
     def large(self) -> bool:
-        """Whether the runs are so many that none of them is kept: they are made anew each time, and `expected` is an estimate."""
+        """Whether the runs are so many that none of them is kept: they are made anew each time, and
+        `expected` is an estimate.
+        """
         return self.packs and (self.draws is None or self.cells > MOST_KEPT)
 
     @cached_property
@@ -103,7 +109,9 @@ class Plan:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is no mistake and yet not what somebody may think, a sentence each; and which finished runs cannot be read."""
+        """What is no mistake and yet not what somebody may think, a sentence each; and which
+        finished runs cannot be read.
+        """
         return (*self.remarks, *self.store.unreadable())
 
     def _missing(self) -> Iterator[Run]:
@@ -119,7 +127,9 @@ class Plan:
 
     @cached_property
     def distinct(self) -> int:
-        """Runs that differ, since cells may share a baseline; of a large study as many as its first cells let expect."""
+        """Runs that differ, since cells may share a baseline; of a large study as many as its first
+        cells let expect.
+        """
         if not self.large:
             return len({run.key for run in self.runs})
         first = list(itertools.islice(self.every(), _ESTIMATE))
@@ -165,16 +175,20 @@ def plan(
         study: What to run: a study, a study file, or a folder with a study.yaml in it.
         engine: An engine, or its name: `polypath list engines` shows them.
         out: The folder that has, or will have, a folder of the study's name with its results.
-        only: Parameter -> the values to run, as `{"cc": "lia"}` or `{"cc": ["lia", "olia"]}`; `experiment` works too. None: all cells.
+        only: Parameter -> the values to run, as `{"cc": "lia"}` or `{"cc": ["lia", "olia"]}`;
+            `experiment` works too. None: all cells.
         kernel: A kernel in place of the study's own, on engines that run or model kernels.
-        again: Whether runs of an engine in real time that came too late to be trusted count as missing.
-        cc_path: A folder with congestion controls of your own, each in NAME.c, which studies of this process may name from then on.
+        again: Whether runs of an engine in real time that came too late to be trusted count as
+            missing.
+        cc_path: A folder with congestion controls of your own, each in NAME.c, which studies of
+            this process may name from then on.
 
     Returns:
         The plan: `runs`, those of them that are `pending`, what is `left_out` and why, and `notes`.
 
     Raises:
-        StudyError: The study asks for something that the engine does not have, or no cell has the values of `only`.
+        StudyError: The study asks for something that the engine does not have, or no cell has the
+            values of `only`.
     """
     if cc_path is not None:
         customcc.use(cc_path)
@@ -250,7 +264,8 @@ def execute(
 
     Args:
         plan: What to run, as `plan` made it.
-        workers: Runs at once; None: one a core, or what the engine can bear. It changes no byte of the results.
+        workers: Runs at once; None: one a core, or what the engine can bear. It changes no byte of
+            the results.
         on: The machines that run them; None: this one.
         progress: Called with each run as it ends, in the order in which they end.
         tell: Called with how the machines are, when that changes.
@@ -259,8 +274,8 @@ def execute(
         The results, with the runs that were finished before.
 
     Raises:
-        StudyError: A run failed by the study's fault, or by that of a custom algorithm. All that failed are named, and the tables
-            of the others are written.
+        StudyError: A run failed by the study's fault, or by that of a custom algorithm. All that
+            failed are named, and the tables of the others are written.
         EngineError: The same where the engine is at fault.
     """
     failures = _carry_out(plan, workers, on, progress, tell)
@@ -354,25 +369,32 @@ def run(
     on: str = LOCAL,
     cc_path: str | Path | None = None,
 ) -> Results:
-    """Runs a study, or the study in a file, and gives its results; what was run before is not run again.
+    """Runs a study, or the study in a file, and gives its results; what was run before is not run
+    again.
 
     Args:
         study: A study, a study file, or a folder with a study.yaml in it.
         engine: An engine, or its name: `polypath list engines` shows them.
         out: The folder that has, or will have, a folder of the study's name with its results.
-        only: Parameter -> the values to run, as `{"cc": "lia"}` or `{"cc": ["lia", "olia"]}`; `experiment` works too. None: all cells.
-        workers: Runs at once; None: one a core, or what the engine can bear. It changes no byte of the results.
+        only: Parameter -> the values to run, as `{"cc": "lia"}` or `{"cc": ["lia", "olia"]}`;
+            `experiment` works too. None: all cells.
+        workers: Runs at once; None: one a core, or what the engine can bear. It changes no byte of
+            the results.
         kernel: A kernel in place of the study's own, such as "6.1", on the engines linux and sim.
-        on: Where it runs: `local`, `dask://HOST:PORT` (the workers of that scheduler; `tls://HOST:PORT` with the certificates of Dask's
-            configuration) or `slurm:PROFILE.toml`.
-        cc_path: A folder with congestion controls of your own, each in NAME.c, which studies of this process may name from then on.
+        on: Where it runs: `local`, `dask://HOST:PORT` (the workers of that scheduler;
+            `tls://HOST:PORT` with the certificates of Dask's configuration) or
+            `slurm:PROFILE.toml`.
+        cc_path: A folder with congestion controls of your own, each in NAME.c, which studies of
+            this process may name from then on.
 
     Returns:
         The results, with the runs that were finished before.
 
     Raises:
-        StudyError: The study is wrong, asks for something that the engine does not have, or a run failed by its fault.
-        EngineError: A run failed by the engine's fault. All that failed are named, and the tables of the others are written.
+        StudyError: The study is wrong, asks for something that the engine does not have, or a run
+            failed by its fault.
+        EngineError: A run failed by the engine's fault. All that failed are named, and the tables
+            of the others are written.
     """
     planned = plan(study, engine=engine, out=out, only=only, kernel=kernel, cc_path=cc_path)
     return execute(planned, workers=workers, on=find_place(on))
@@ -389,11 +411,13 @@ def assemble(
     draws: Collection[int] | None = None,
     store: Store | None = None,
 ) -> Contents:
-    """Writes the tables of all finished runs: those of this engine first, then those of any other that this study was run on.
+    """Writes the tables of all finished runs: those of this engine first, then those of any other
+    that this study was run on.
 
-    `known_runs` are all runs of the study on this engine and kernel, if the caller has them; `draws` those of a large study that ran
-    now, if not all: the tables have them and those that they had before. `store` is that of the folder, where the caller has looked at it.
-    Gives what the tables hold.
+    `known_runs` are all runs of the study on this engine and kernel, if the caller has them;
+    `draws` those of a large study that ran now, if not all: the tables have them and those that
+    they had before. `store` is that of the folder, where the caller has looked at it. Gives what
+    the tables hold.
     """
     if draws is not None:
         before = draws_before(folder)
@@ -411,7 +435,9 @@ def assemble(
 
 
 def _once(runs: Iterable[Run]) -> Iterator[Run]:
-    """A run that several kernels share, or cells of several experiments, stands in the tables once for each cell."""
+    """A run that several kernels share, or cells of several experiments, stands in the tables once
+    for each cell.
+    """
     seen = Keys()
     for run in runs:
         cell = repr((run.experiment, run.key, run.baseline, tuple(run.parameters.items())))
@@ -444,7 +470,9 @@ def _all_runs(
 
 
 def _other_engines(engine: Engine, before: Mapping[str, str]) -> Iterator[Engine]:
-    """Those of which the tables had runs. An engine that this study never ran on may be one that is not there."""
+    """Those of which the tables had runs. An engine that this study never ran on may be one that is
+    not there.
+    """
     names = {_engine_of(platform) for platform in before} - {engine.name}
     yield from (other() for name, other in ENGINES.items() if name in names)
 
@@ -468,7 +496,9 @@ def _runs_on(
 
 
 class _Versions:
-    """An engine's versions by kernel. With one that is gone it has the version whose runs the tables held: what it ran is still there."""
+    """An engine's versions by kernel. With one that is gone it has the version whose runs the
+    tables held: what it ran is still there.
+    """
 
     def __init__(self, engine: Engine, before: Mapping[str, str]) -> None:
         self._engine = engine
@@ -551,7 +581,9 @@ def _draws(study: Study, only: Mapping[str, Iterable[str]]) -> tuple[frozenset[i
 
 
 def _choice(study: Study, only: Mapping[str, Iterable[str]]) -> Callable[[Cell], bool]:
-    """Whether a cell is in the part of the study that was asked for, whatever its draw. Raises `StudyError` if none is."""
+    """Whether a cell is in the part of the study that was asked for, whatever its draw. Raises
+    `StudyError` if none is.
+    """
     wanted = {name: list(values) for name, values in only.items()}
     some = specimens(study)
     named = {"experiment": None, **dict.fromkeys(parameter_names(study))}
@@ -576,7 +608,9 @@ def _choice(study: Study, only: Mapping[str, Iterable[str]]) -> Callable[[Cell],
 
 
 def _left_out(engine: Engine, kernel: str | None, is_chosen: Callable[[Cell], bool], cell: Cell, *, checked: bool) -> bool:
-    """Whether a cell is not to run. Raises `SetupError` where the engine lacks what it asks for, unless that was checked before."""
+    """Whether a cell is not to run. Raises `SetupError` where the engine lacks what it asks for,
+    unless that was checked before.
+    """
     if not is_chosen(cell) or engine.left_out(cell, kernel):
         return True
     if not checked:

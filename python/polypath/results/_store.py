@@ -1,4 +1,5 @@
-"""The store of finished runs: a folder a run, named by the run's key, written aside and moved into place in one step; or packs of many.
+"""The store of finished runs: a folder a run, named by the run's key, written aside and moved into
+place in one step; or packs of many.
 
 So what is there is whole, whatever killed the program, and a run that is there never runs again.
 """
@@ -40,7 +41,8 @@ _PARTS = "part-*.parquet"
 
 # What a run wrote; what was found in its captures is made of them again.
 _SERIES = ("subflows", "links")
-# Samples of a series beside those that its interval gives: of kernels, which sample when they please.
+# Samples of a series beside those that its interval gives: of kernels, which sample when they
+# please.
 _MORE_ROWS = 4
 # How often a kernel's sockets are looked at where a study asks for no series.
 _SAMPLED_NS = 100_000_000
@@ -50,7 +52,9 @@ _NAMED = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Kept:
-    """A finished run as it lies in the store. What is asked of it raises an error where it was damaged."""
+    """A finished run as it lies in the store. What is asked of it raises an error where it was
+    damaged.
+    """
 
     key: str
     files: Mapping[str, bytes] = field(repr=False)
@@ -70,7 +74,9 @@ class Kept:
 
     @cached_property
     def scenario(self) -> dict[str, Any]:
-        """What it simulated. Where no hash says that it is whole, its key does; that of custom algorithms cannot."""
+        """What it simulated. Where no hash says that it is whole, its key does; that of custom
+        algorithms cannot.
+        """
         scenario: dict[str, Any] = self.record["scenario"]
         if not self.sealed and key_of(self.record["engine"], self.record["version"], scenario) != self.key:
             raise ValueError("it is of another scenario than its key")
@@ -101,14 +107,17 @@ class Kept:
 
 
 class Store:
-    """Finished runs below one folder. A run has a folder, or is in a pack; a folder counts before a pack."""
+    """Finished runs below one folder. A run has a folder, or is in a pack; a folder counts before a
+    pack.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._packs = Packs(folder)
         # Why runs cannot be read, by key: they count as not there.
         self.damaged: dict[str, str] = {}
-        # Those that were looked at, with 1 for one that was not computed here, and how many those are.
+        # Those that were looked at, with 1 for one that was not computed here, and how many those
+        # are.
         self._looked = Keys()
         self._foreign = 0
         # Those that were changed since they were written.
@@ -124,7 +133,8 @@ class Store:
         return len(self._packs) + sum(1 for _ in self._folders())
 
     def put(self, key: str, files: Mapping[str, bytes | pa.Buffer], *, replace: bool = False, packed: bool = False) -> None:
-        """Keeps the files of a finished run in a folder, or `packed`; with `replace`, a folder in place of what is there.
+        """Keeps the files of a finished run in a folder, or `packed`; with `replace`, a folder in
+        place of what is there.
 
         What is packed no other process sees before `close`.
         """
@@ -196,7 +206,9 @@ class Store:
         return [sentence]
 
     def cautions(self) -> list[str]:
-        """What a person must know of the runs that were looked at before he believes them, a sentence each."""
+        """What a person must know of the runs that were looked at before he believes them, a
+        sentence each.
+        """
         sentences = []
         changed = [key for key in self._changed if key not in self.damaged]
         if changed:
@@ -245,10 +257,11 @@ class Store:
         return sum(sizes) / len(sizes) if sizes else None
 
     def clean(self) -> bool:
-        """Removes the unfinished runs of processes of this host that were killed, and makes their packs whole; those of processes that live
-        are left alone.
+        """Removes the unfinished runs of processes of this host that were killed, and makes their
+        packs whole; those of processes that live are left alone.
 
-        Runs in flight on other hosts that share the folder are not known here. Says whether runs came to light.
+        Runs in flight on other hosts that share the folder are not known here. Says whether runs
+        came to light.
         """
         if not self.folder.is_dir():
             return False
@@ -276,7 +289,8 @@ def replace_file(file: Path, content: bytes) -> None:
 
 
 class TableFiles:
-    """The tables of a folder, written part by part and put in place of the old ones at the end, the runs last: where they are, all is.
+    """The tables of a folder, written part by part and put in place of the old ones at the end, the
+    runs last: where they are, all is.
 
     Use it as a context: nothing is replaced if it ends with an error.
     """
@@ -375,7 +389,9 @@ def _remove(path: Path) -> None:
 
 @contextmanager
 def _aside(file: Path) -> Iterator[Path]:
-    """Where to write a file that is to take the place of another; nothing is left if it cannot be written."""
+    """Where to write a file that is to take the place of another; nothing is left if it cannot be
+    written.
+    """
     aside = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         yield aside

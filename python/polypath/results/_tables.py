@@ -1,6 +1,8 @@
-"""From finished runs to tables. Rows stand in the order of the study, so the bytes do not depend on who finished first.
+"""From finished runs to tables. Rows stand in the order of the study, so the bytes do not depend on
+who finished first.
 
-Times are seconds, round-trip times milliseconds, rates Mbit/s, sizes bytes; docs/reference/results.md names every column.
+Times are seconds, round-trip times milliseconds, rates Mbit/s, sizes bytes;
+docs/reference/results.md names every column.
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ def tables(store: Store, runs: Iterable[Run], types: Mapping[str, pa.DataType]) 
 
 
 def readable(store: Store, run: Run, types: Mapping[str, pa.DataType]) -> Kept | None:
-    """A finished run whose rows can be made; None where there is none, or what is there was damaged: the store then knows why."""
+    """A finished run whose rows can be made; None where there is none, or what is there was
+    damaged: the store then knows why.
+    """
     kept = store.look(run.key)
     if kept is None or (kept.sealed and kept.ours) or bytes.fromhex(run.key) in store.read_before:
         return kept
@@ -65,7 +69,8 @@ def _tables_of_run(
     for run in runs:
         kept = None if run.key in alone else look(store, run, types)
         there = kept is not None or run.key in alone
-        # Baselines follow their cell, and one that several cells share says nothing of those that did not run.
+        # Baselines follow their cell, and one that several cells share says nothing of those that
+        # did not run.
         cell_is_there = there if run.baseline is None else cell_is_there
         if not there or not cell_is_there:
             continue
@@ -100,14 +105,17 @@ def _tables_of_run(
 
 
 def _who(run: Run, parameters: Sequence[str], types: Mapping[str, pa.DataType]) -> Row:
-    """The columns that every table begins with; a parameter that this experiment does not have is null."""
+    """The columns that every table begins with; a parameter that this experiment does not have is
+    null.
+    """
     modelled = run.parameters.get("kernel")
     who: Row = {
         "key": run.key,
         "study": run.study,
         "experiment": run.experiment,
         "engine": run.engine,
-        # A parameter may be called so: it says which kernel is modelled on an engine that runs none.
+        # A parameter may be called so: it says which kernel is modelled on an engine that runs
+        # none.
         "kernel": run.kernel or (None if modelled is None else str(modelled)),
         "seed": run.seed,
     }
@@ -168,7 +176,9 @@ def _flows(record: Mapping[str, Any]) -> list[Row]:
 
 
 def _order(flow: Mapping[str, Any]) -> Row:
-    """Delays of the application's bytes, and how much came out of order. Kernels do not tell; the simulator does."""
+    """Delays of the application's bytes, and how much came out of order. Kernels do not tell; the
+    simulator does.
+    """
     delay, disorder = flow.get("byte_delay"), flow.get("disorder")
     row: Row = {f"byte_delay_{part}_ms": delay[f"{part}_ns"] / 1e6 if delay else None for part in _PARTS}
     if disorder is not None:
@@ -265,7 +275,9 @@ def _with_captured(rows: list[Row], captured: Sequence[Row]) -> list[Row]:
 
 
 def _with_subflows(rows: list[Row], subflows: Sequence[Row]) -> list[Row]:
-    """Rows of connections with what the captures say of their subflows; nothing where one that sent data was not captured."""
+    """Rows of connections with what the captures say of their subflows; nothing where one that sent
+    data was not captured.
+    """
     joined = []
     for row in rows:
         flow_subflows = [subflow for subflow in subflows if subflow["flow"] == row["flow"]]
@@ -319,7 +331,8 @@ def _with_drops(link: Mapping[str, Any]) -> Row:
 
 
 def _sum(flow: Mapping[str, Any], name: str) -> int | None:
-    """A counter over the subflows that came up; where it is not known of each, the flow's own if there is one.
+    """A counter over the subflows that came up; where it is not known of each, the flow's own if
+    there is one.
 
     What the others sent are SYNs, of which a kernel counts none: it has no such sockets.
     """
@@ -375,7 +388,9 @@ def _link_series(table: pa.Table, record: Mapping[str, Any]) -> pa.Table:
 
 
 def _concatenated(parts: Sequence[tuple[Row, pa.Table]], name: str, types: Mapping[str, pa.DataType]) -> pa.Table:
-    """One table of many, with the columns of `who`, the same in every row of a part, before its own."""
+    """One table of many, with the columns of `who`, the same in every row of a part, before its
+    own.
+    """
     schema = _schema(name, types)
     if not parts:
         return schema.empty_table()
@@ -398,7 +413,9 @@ def _milliseconds(ns: float | None) -> float | None:
 
 
 def _jain(goodputs: Sequence[float]) -> float | None:
-    """Jain's index of fairness over a run's flows (Jain, Chiu and Hawe 1984): 1 when all are equal, 1/n when one has everything."""
+    """Jain's index of fairness over a run's flows (Jain, Chiu and Hawe 1984): 1 when all are equal,
+    1/n when one has everything.
+    """
     squares = sum(goodput * goodput for goodput in goodputs)
     total: float = sum(goodputs)
     return total * total / (len(goodputs) * squares) if squares > 0 else None
@@ -412,7 +429,8 @@ def _first_share(subflows: Sequence[Mapping[str, Any]]) -> float | None:
 
 def _mean_srtt(subflows: Sequence[Mapping[str, Any]]) -> float | None:
     """Weighted by what each subflow carried, so that an idle one does not count."""
-    # Zero stands for a subflow that was never sampled: it carried something for less than a sample's time.
+    # Zero stands for a subflow that was never sampled: it carried something for less than a
+    # sample's time.
     subflows = [subflow for subflow in subflows if subflow["mean_srtt_us"] > 0]
     carried = sum(subflow["bytes_acked"] for subflow in subflows)
     if not carried:

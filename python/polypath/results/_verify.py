@@ -1,4 +1,6 @@
-"""Runs finished runs once more, beside the store, and compares their files to the byte. Nothing in the results folder changes."""
+"""Runs finished runs once more, beside the store, and compares their files to the byte. Nothing in
+the results folder changes.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,8 @@ class Checked:
 
 
 def verify(plan: Plan, number: int | None = None, *, workers: int | None = None) -> list[Checked]:
-    """Runs so many of the plan's finished runs again; those first that were not computed here. None: all.
+    """Runs so many of the plan's finished runs again; those first that were not computed here.
+    None: all.
 
     Raises:
         StudyError: The engine gives other bytes each time, or nothing has run.

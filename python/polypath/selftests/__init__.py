@@ -1,5 +1,5 @@
-"""The kernel's own network tests (tools/testing/selftests/net) in virtual time: a machine for each test and seed, so that a test that fails
-now and then is a seed with which it always fails.
+"""The kernel's own network tests (tools/testing/selftests/net) in virtual time: a machine for each
+test and seed, so that a test that fails now and then is a seed with which it always fails.
 """
 
 from ._errors import SelftestError

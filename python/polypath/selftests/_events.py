@@ -1,4 +1,6 @@
-"""The kernel's own events of a watched run: how often each came, and for what reasons packets were dropped."""
+"""The kernel's own events of a watched run: how often each came, and for what reasons packets were
+dropped.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ class Events:
 
 
 def events(folder: Path) -> Events | None:
-    """The events that a machine left in this folder, put into `EVENTS`; None where the kernel has none or nothing came."""
+    """The events that a machine left in this folder, put into `EVENTS`; None where the kernel has
+    none or nothing came.
+    """
     raw, stats = folder / TRACE, folder / STATS
     if not raw.is_file():
         return None

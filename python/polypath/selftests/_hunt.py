@@ -1,4 +1,6 @@
-"""The smallest variation that turns a pass into a failure: first how large it must be, then which of its draws it takes."""
+"""The smallest variation that turns a pass into a failure: first how large it must be, then which
+of its draws it takes.
+"""
 
 from __future__ import annotations
 
@@ -48,9 +50,11 @@ class Nothing:
 def hunt(
     runner: Runner, job: Job, kind: Kind, *, draws: int, workers: int = 1, say: Callable[[str], None] = lambda _: None
 ) -> Found | Nothing:
-    """Looks for a variation of one kind, up to its size, with which a subtest fails that passes without; `draws` of them of each size.
+    """Looks for a variation of one kind, up to its size, with which a subtest fails that passes
+    without; `draws` of them of each size.
 
-    Runs are kept as all others are, so that a hunt goes on where it was interrupted. The answer is the same for any number of workers.
+    Runs are kept as all others are, so that a hunt goes on where it was interrupted. The answer is
+    the same for any number of workers.
     """
     return _Hunt(runner, job, kind, draws, workers, say).search()
 
@@ -79,7 +83,9 @@ class _Hunt:
         return self._nothing(f"all that passed passes with {sizes}, too")
 
     def _narrow(self, job: Job, record: Record | None, subtest: str) -> Found:
-        """The fewest draws in a row, and the smallest size, that a search by halves finds; each answer was seen to fail."""
+        """The fewest draws in a row, and the smallest size, that a search by halves finds; each
+        answer was seen to fail.
+        """
         (kind,) = job.vary.kinds
         # A machine that left no record told no number of draws either.
         if record is not None:
@@ -106,7 +112,9 @@ class _Hunt:
         return Found(job, subtest, calls, self.runs)
 
     def _boundary(self, job: Job, subtest: str, low: int, high: int, change: Callable[[int], dict[str, int]]) -> int:
-        """A number with which the subtest fails and with one less it does not; `high` fails, and none at all changes nothing."""
+        """A number with which the subtest fails and with one less it does not; `high` fails, and
+        none at all changes nothing.
+        """
         (kind,) = job.vary.kinds
         while high - low > 1:
             middle = (low + high) // 2

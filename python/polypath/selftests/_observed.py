@@ -1,4 +1,6 @@
-"""What a watched machine wrote down (cc/kernel/observe.c) as files that a person can use: captures, tables of sockets, counters."""
+"""What a watched machine wrote down (cc/kernel/observe.c) as files that a person can use: captures,
+tables of sockets, counters.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-# Of struct tcp_info (include/uapi/linux/tcp.h): name, offset, form. Times in microseconds, windows in segments unless they say bytes.
+# Of struct tcp_info (include/uapi/linux/tcp.h): name, offset, form. Times in microseconds, windows
+# in segments unless they say bytes.
 _FIELDS = (
     ("ca_state", 1, "B"),
     ("rto_us", 8, "I"),
@@ -108,7 +111,8 @@ def observation_of(folder: Path) -> Observation:
 
 
 def readable(folder: Path, window: tuple[int, int] | None = None) -> list[Path]:
-    """Turns what a watched machine left into captures, tables and counters, a set for each namespace; all files of the folder.
+    """Turns what a watched machine left into captures, tables and counters, a set for each
+    namespace; all files of the folder.
 
     `window` is from when to when packets and sockets are kept.
     """

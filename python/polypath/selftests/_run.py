@@ -1,4 +1,6 @@
-"""Runs tests, a machine for each test and seed, and keeps what is finished: a file a run, named by its key, put into place in one step."""
+"""Runs tests, a machine for each test and seed, and keeps what is finished: a file a run, named by
+its key, put into place in one step.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +26,16 @@ from ._suite import PLAYER, SCRIPT, Suite, Test
 from ._tap import Subtest, parse
 from ._watch import IDLE, Watch
 
-# Raise it when the same machine would answer otherwise: another script around the tests, another way to read them.
+# Raise it when the same machine would answer otherwise: another script around the tests, another
+# way to read them.
 FORMAT = 1
 USE = "selftests"
 ARCHIVE = "tests.tar"
-# Where a machine's programs are looked for, first of all a person's own (crates/guest/src/observe.rs).
+# Where a machine's programs are looked for, first of all a person's own
+# (crates/guest/src/observe.rs).
 _PATH = tuple(map(Path, ("/usr/local/bin", "/usr/local/sbin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")))
-# A machine that hangs is killed: a test that waits in a loop that never sleeps stands still in virtual time.
+# A machine that hangs is killed: a test that waits in a loop that never sleeps stands still in
+# virtual time.
 PATIENCE_S = 1800.0
 
 
@@ -75,7 +80,9 @@ def record(job: Job, status: int, log: str, draws: Mapping[str, int] | None = No
 
 
 def tools_hash() -> str:
-    """Hash of the programs of this machine that the tests use. Raises `SelftestError` if one is missing."""
+    """Hash of the programs of this machine that the tests use. Raises `SelftestError` if one is
+    missing.
+    """
     lacking = programs.packages(programs.missing(USE))
     if lacking:
         raise SelftestError(f"the selftests use programs of the Debian packages {' '.join(lacking)}: install them (apt-get install)")
@@ -130,7 +137,8 @@ class Runner:
     def run_all(
         self, jobs: Sequence[Job], *, workers: int, done: Callable[[Job, Record | None, str], None]
     ) -> tuple[list[Record], list[tuple[Job, str]]]:
-        """Runs what is not there yet; records in the order of the jobs, and the jobs without one with the reason.
+        """Runs what is not there yet; records in the order of the jobs, and the jobs without one
+        with the reason.
 
         `done` is told of each finished job, with the reason if it has no record.
         """
@@ -153,9 +161,11 @@ class Runner:
 
 
 def _workers(number: int) -> concurrent.futures.ThreadPoolExecutor:
-    """Threads that start machines. Where they fill the processors, each keeps to one, and its machines with it.
+    """Threads that start machines. Where they fill the processors, each keeps to one, and its
+    machines with it.
 
-    A test starts programs without end, and wherever the kernel stops one of them, both go on sooner on the same processor.
+    A test starts programs without end, and wherever the kernel stops one of them, both go on sooner
+    on the same processor.
     """
     cores = sorted(os.sched_getaffinity(0))
     if number < len(cores):
@@ -174,7 +184,8 @@ def run_job(
     shell: tuple[int, int] | None = None,
     timeout_s: float = PATIENCE_S,
 ) -> tuple[int, str]:
-    """The exit status of a test and all that it printed. The machine writes into `out` what `watch` says; that changes no run.
+    """The exit status of a test and all that it printed. The machine writes into `out` what `watch`
+    says; that changes no run.
 
     `shell` has the descriptors of a person's input and output, for a shell in the machine.
     """
@@ -195,7 +206,9 @@ def run_job(
 
 
 def _script(job: Job) -> str:
-    """What the machine does: the test where the kernel's own runner would start it, in a file system of its own."""
+    """What the machine does: the test where the kernel's own runner would start it, in a file
+    system of its own.
+    """
     words = shlex.join([*job.test.command, *job.arguments])
     return "\n".join(
         (
@@ -233,7 +246,9 @@ def seeds_of(text: str) -> list[int]:
 
 
 def missing_of(tests: Iterable[Test]) -> list[str]:
-    """A sentence for each program that these tests use and that is not there: helpers that did not compile, and packetdrill."""
+    """A sentence for each program that these tests use and that is not there: helpers that did not
+    compile, and packetdrill.
+    """
     listed = list(tests)
     suites: dict[str, Suite] = {test.suite.name: test.suite for test in listed}
     said = [f"{suite.name} lacks its program {name}: {why}" for suite in suites.values() for name, why in suite.missing.items()]

@@ -9,9 +9,11 @@ _Z = 1.959964
 
 
 def wilson(successes: int, runs: int) -> tuple[float, float]:
-    """The interval that holds a rate with 95 % (Wilson's score interval): good for few runs, and for rates of 0 and 1. Both ends 0 to 1.
+    """The interval that holds a rate with 95 % (Wilson's score interval): good for few runs, and
+    for rates of 0 and 1. Both ends 0 to 1.
 
-    E. B. Wilson, Probable inference, the law of succession, and statistical inference, JASA 22 (1927).
+    E. B. Wilson, Probable inference, the law of succession, and statistical inference, JASA 22
+    (1927).
     """
     if not 0 <= successes <= runs:
         raise ValueError(f"{successes} of {runs} runs is no rate")

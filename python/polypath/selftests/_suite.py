@@ -1,4 +1,6 @@
-"""The tests of a kernel's sources: which there are, which a person means, and the archive that a machine gets of a folder of them."""
+"""The tests of a kernel's sources: which there are, which a person means, and the archive that a
+machine gets of a folder of them.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ from ._errors import SelftestError
 
 # Below tools/testing/selftests; a name without it is looked for there.
 NET = "net"
-# Variables of a folder's Makefile: tests, programs that are tests, programs and files that tests use.
+# Variables of a folder's Makefile: tests, programs that are tests, programs and files that tests
+# use.
 _VARIABLES = ("TEST_PROGS", "TEST_GEN_PROGS", "TEST_GEN_FILES", "TEST_FILES", "TEST_INCLUDES", "TEST_PROGS_EXTENDED")
 # A packetdrill script: a test that the folder's RUNNER runs.
 SCRIPT, RUNNER, PLAYER = ".pkt", "ksft_runner.sh", "packetdrill"
@@ -63,7 +66,9 @@ class Test:
 
     @property
     def command(self) -> tuple[str, ...]:
-        """What runs it, in its folder: as tools/testing/selftests/kselftest/runner.sh would, with its part."""
+        """What runs it, in its folder: as tools/testing/selftests/kselftest/runner.sh would, with
+        its part.
+        """
         if self.file.endswith(SCRIPT):
             return (f"./{RUNNER}", f"./{self.file}")
         return (f"./{self.file}", *([f"-{self.part}"] if self.part else []))
@@ -76,11 +81,14 @@ def short(path: str) -> str:
 
 
 def find(root: Path, wanted: Sequence[str], say: Callable[[str], None] = lambda _: None) -> list[Test]:
-    """The tests that these names mean: "mptcp/simult_flows", "mptcp" for a whole folder, patterns such as "net/fib_*".
+    """The tests that these names mean: "mptcp/simult_flows", "mptcp" for a whole folder, patterns
+    such as "net/fib_*".
 
-    A test with parts is one test a part, so that they run beside each other; "mptcp/mptcp_join:f" is one of them.
+    A test with parts is one test a part, so that they run beside each other; "mptcp/mptcp_join:f"
+    is one of them.
 
-    `root` is the folder tools/testing/selftests. Their suites are made ready: programs compiled, archives written.
+    `root` is the folder tools/testing/selftests. Their suites are made ready: programs compiled,
+    archives written.
     """
     suites: dict[str, Suite] = {}
     tests: dict[tuple[str, str, str], Test] = {}
@@ -107,7 +115,9 @@ def _parts_meant(file: Path, part: str, word: str) -> list[str]:
 
 
 def parts_of(file: Path) -> list[str]:
-    """The parts of a test that lists them with their options, as mptcp_join.sh does; none otherwise. Each needs nothing of the others."""
+    """The parts of a test that lists them with their options, as mptcp_join.sh does; none
+    otherwise. Each needs nothing of the others.
+    """
     text = file.read_text(encoding="utf-8", errors="replace") if file.suffix == ".sh" else ""
     listed = _PARTS.search(text)
     return re.findall(r"^\s*(\w)@\w+$", listed[1], re.MULTILINE) if listed else []
@@ -137,7 +147,9 @@ def tests_of(folder: Path) -> list[str]:
 
 
 def _makefile(folder: Path) -> dict[str, list[str]]:
-    """The words of the variables that we know. Of what functions of make would compute, only packetdrill's scripts: $(wildcard *.pkt)."""
+    """The words of the variables that we know. Of what functions of make would compute, only
+    packetdrill's scripts: $(wildcard *.pkt).
+    """
     text = (folder / "Makefile").read_text(encoding="utf-8").replace("\\\n", " ")
     values: dict[str, list[str]] = {name: [] for name in _VARIABLES}
     for line in text.splitlines():
@@ -164,7 +176,9 @@ def _ready(root: Path, name: str, say: Callable[[str], None]) -> Suite:
 
 
 def _compile(root: Path, folder: Path, say: Callable[[str], None]) -> dict[str, str]:
-    """Compiles the folder's programs, statically; those that cannot be, with the compiler's first error."""
+    """Compiles the folder's programs, statically; those that cannot be, with the compiler's first
+    error.
+    """
     variables = _makefile(folder)
     names = list(dict.fromkeys(name for kind in _HELPERS for name in variables[kind] if not name.endswith(".o")))
     libraries: dict[str, list[str]] = {}
@@ -202,7 +216,9 @@ def _compile(root: Path, folder: Path, say: Callable[[str], None]) -> dict[str, 
 
 
 def _archive(root: Path, folder: Path) -> bytes:
-    """All that tests of a folder may open, in an order of its own and with no trace of who unpacked it when."""
+    """All that tests of a folder may open, in an order of its own and with no trace of who unpacked
+    it when.
+    """
     wanted = {file for file in folder.iterdir() if file.suffix not in (".c", ".o", ".h")}
     for above in folder.relative_to(root).parents:
         wanted |= set((root / above).glob("*.sh"))

@@ -1,4 +1,6 @@
-"""What many runs say together: a row a subtest, with its rate of failing, its milliseconds and the seeds that fail."""
+"""What many runs say together: a row a subtest, with its rate of failing, its milliseconds and the
+seeds that fail.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ class Row:
 
     @property
     def rate(self) -> tuple[float, float, float] | None:
-        """The rate of failing among the runs that were not skipped, and the ends of its interval of 95 %."""
+        """The rate of failing among the runs that were not skipped, and the ends of its interval of
+        95 %.
+        """
         judged = self.runs - len(self.seeds["skip"])
         return (len(self.failures) / judged, *wilson(len(self.failures), judged)) if judged else None
 
@@ -65,7 +69,9 @@ HEADS = ("test", "subtest", "runs", *VERDICTS, "failing (95 %)", "ms", "seeds th
 
 
 def rows(records: Iterable[Record]) -> list[Row]:
-    """A row for each subtest, in the order in which they were met. An exit status has one if it says what no subtest says."""
+    """A row for each subtest, in the order in which they were met. An exit status has one if it
+    says what no subtest says.
+    """
     rows_of: dict[tuple[str, str], Row] = {}
     for record in sorted(records, key=lambda record: record.seed):
         for outcome in outcomes(record):

@@ -1,4 +1,6 @@
-"""Reads what the kernel's tests print: TAP (KTAP) where they write it, else the lines that end in [ OK ], [FAIL] and the like."""
+"""Reads what the kernel's tests print: TAP (KTAP) where they write it, else the lines that end in [
+OK ], [FAIL] and the like.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-# "ignored": it failed, and the test says itself that this counts for nothing ("IGNORE Flaky", TODO, XFAIL).
+# "ignored": it failed, and the test says itself that this counts for nothing ("IGNORE Flaky", TODO,
+# XFAIL).
 Verdict = Literal["pass", "skip", "ignored", "fail"]
 VERDICTS: tuple[Verdict, ...] = ("pass", "skip", "ignored", "fail")
 # The name under which a test's own exit status stands among its subtests.
@@ -38,7 +41,9 @@ def of_status(status: int) -> Verdict:
 
 
 def parse(text: str, test: str, status: int) -> list[Subtest]:
-    """The subtests in what a test printed, each name once, and at last the exit status under the name `EXIT`."""
+    """The subtests in what a test printed, each name once, and at last the exit status under the
+    name `EXIT`.
+    """
     lines = text.splitlines()
     points = list(_tap(lines, test)) or list(_brackets(lines))
     counts: dict[str, int] = {}

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 from ._errors import SelftestError
 
-# Of the kernel's own events: TCP, MPTCP, sockets, why packets were dropped, and what dynamic debug prints.
+# Of the kernel's own events: TCP, MPTCP, sockets, why packets were dropped, and what dynamic debug
+# prints.
 EVENTS = "tcp:*,mptcp:*,sock:*,skb:kfree_skb,printk:console"
 DYNDBG = "module mptcp +p"
 _NUMBERED = re.compile(rb"^0*(\d+)\s+\S")
@@ -16,13 +17,16 @@ _NUMBERED = re.compile(rb"^0*(\d+)\s+\S")
 
 @dataclass(frozen=True)
 class Watch:
-    """How a run is watched. Not `everything`: only when its log became how long, so that a watched run has one to be compared with."""
+    """How a run is watched. Not `everything`: only when its log became how long, so that a watched
+    run has one to be compared with.
+    """
 
     everything: bool = True
     # As the kernel's own trace_event= takes them; and a query of dynamic debug.
     events: str = EVENTS
     dyndbg: str = DYNDBG
-    # From when to when events are kept, and when a shell opens: nanoseconds since the machine's start.
+    # From when to when events are kept, and when a shell opens: nanoseconds since the machine's
+    # start.
     window: tuple[int, int] = (0, 0)
     shell_at: int | None = None
 
@@ -43,7 +47,9 @@ def during(watch: Watch, window: tuple[int, int]) -> Watch:
 
 
 def window_of(log: bytes, marks: Sequence[tuple[int, int]], subtest: int, test: str) -> tuple[int, int]:
-    """From when to when this subtest ran, by the numbered lines of the log and when it became how long. Raises `SelftestError`."""
+    """From when to when this subtest ran, by the numbered lines of the log and when it became how
+    long. Raises `SelftestError`.
+    """
     starts: dict[int, int] = {}
     offset = 0
     for line in log.splitlines(keepends=True):

@@ -1,7 +1,8 @@
-"""Live TCP sockets of this host or of a network namespace, subflows of MPTCP among them, of any program.
+"""Live TCP sockets of this host or of a network namespace, subflows of MPTCP among them, of any
+program.
 
-`Sockets` looks at them (crates/guest/src/diag.rs asks the kernel), `History` keeps what was seen: rates between two looks, and the last
-counters of those that are gone.
+`Sockets` looks at them (crates/guest/src/diag.rs asks the kernel), `History` keeps what was seen:
+rates between two looks, and the last counters of those that are gone.
 """
 
 from ._errors import SocketsError

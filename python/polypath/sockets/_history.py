@@ -1,4 +1,6 @@
-"""What was seen of each subflow, over time: numbers, rates, and the last counters of those that are gone. Owns no clock."""
+"""What was seen of each subflow, over time: numbers, rates, and the last counters of those that are
+gone. Owns no clock.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,9 @@ class History:
         self._numbers: dict[Connection, int] = {}
 
     def see(self, now: float, seen: Iterable[Subflow]) -> list[Entry]:
-        """Takes a look over; `now` in seconds. The entries that were seen, then those that this look found closed."""
+        """Takes a look over; `now` in seconds. The entries that were seen, then those that this
+        look found closed.
+        """
         entries: dict[Key, Entry] = {}
         closed: list[Entry] = []
         # Of subflows that appear together the first of a connection comes first, then by their ids.
@@ -80,7 +84,9 @@ class History:
         return list(self._gone)
 
     def connections(self) -> list[list[Entry]]:
-        """In the order of their appearance: a connection's subflows, closed ones too while it lives; a plain TCP socket is alone."""
+        """In the order of their appearance: a connection's subflows, closed ones too while it
+        lives; a plain TCP socket is alone.
+        """
         living: dict[Connection, list[Entry]] = {}
         for entry in self._entries.values():
             living.setdefault(_connection(entry), []).append(entry)
@@ -106,7 +112,9 @@ class History:
 
 
 def _goes_on(entry: Entry, subflow: Subflow) -> bool:
-    """Whether this is still the same one, and not another with its addresses and ports: one that falls back to TCP is."""
+    """Whether this is still the same one, and not another with its addresses and ports: one that
+    falls back to TCP is.
+    """
     if subflow.token not in (entry.token, None):
         return False
     return subflow.bytes_acked >= entry.last.bytes_acked and subflow.bytes_received >= entry.last.bytes_received

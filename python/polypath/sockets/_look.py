@@ -18,7 +18,8 @@ from ._info import COUNTS_TIMEOUTS, tcp_info
 _NAMES = Path("/run/netns")
 # MPTCP_SUBFLOW_FLAG_* (include/uapi/linux/mptcp.h).
 _CAPABLE, _ASKED, _JOIN, _BACKUP = 1, 2, 4 | 8, 16 | 32
-# What the kernel writes for "not yet": ssthresh before the first loss, the least round-trip time before the first sample.
+# What the kernel writes for "not yet": ssthresh before the first loss, the least round-trip time
+# before the first sample.
 _NO_SSTHRESH, _NO_RTT = 0x7FFF_FFFF, 0xFFFF_FFFF
 _SYN_SENT = 2
 _STATES = {
@@ -30,7 +31,9 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True, kw_only=True)
 class Subflow:
-    """A TCP socket at one moment. Without a token it is no subflow of MPTCP. None: the kernel does not know yet, or does not tell."""
+    """A TCP socket at one moment. Without a token it is no subflow of MPTCP. None: the kernel does
+    not know yet, or does not tell.
+    """
 
     source: str
     source_port: int
@@ -66,7 +69,9 @@ class Subflow:
 
 
 class Sockets:
-    """The sockets of a network namespace: of this one, or of one that has a name (`ip netns`) or a file."""
+    """The sockets of a network namespace: of this one, or of one that has a name (`ip netns`) or a
+    file.
+    """
 
     def __init__(self, netns: str | None = None) -> None:
         self.netns = netns
@@ -165,7 +170,9 @@ def namespace_file(netns: str) -> Path:
 
 
 def inside(netns: str | None, work: Callable[[], _Result]) -> _Result:
-    """Does something in a namespace, on a thread of its own, since a namespace belongs to a thread; None: here."""
+    """Does something in a namespace, on a thread of its own, since a namespace belongs to a thread;
+    None: here.
+    """
     if netns is None:
         return work()
     require_linux()

@@ -9,7 +9,8 @@ from pydantic import AfterValidator
 
 
 def _checked_address(value: str) -> str:
-    # Papers and `ip address add` write "10.0.0.1/24"; routes follow the links, so the length of the prefix is not needed.
+    # Papers and `ip address add` write "10.0.0.1/24"; routes follow the links, so the length of the
+    # prefix is not needed.
     try:
         return str(ipaddress.ip_interface(value).ip)
     except ValueError:

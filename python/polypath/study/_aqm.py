@@ -12,7 +12,9 @@ from ._quantity import Packets, Share, Size, Time
 
 
 class Red(Model):
-    """Random early detection (Floyd and Jacobson 1993): the longer the queue is on average, the likelier a packet is dropped."""
+    """Random early detection (Floyd and Jacobson 1993): the longer the queue is on average, the
+    likelier a packet is dropped.
+    """
 
     kind: Literal["red"] = "red"
     min: Size
@@ -22,7 +24,9 @@ class Red(Model):
     probability: Share = Share("2%")
     """At an average of `max`."""
     weight_log: int = Field(default=9, ge=1, le=20)
-    """The average moves by 1/2^weight_log of what it is off with each packet: larger ones see bursts later."""
+    """The average moves by 1/2^weight_log of what it is off with each packet: larger ones see
+    bursts later.
+    """
     mean_packet: Size = Size("1000B")
     """Packets of this length are thought to pass while the link is idle."""
     ecn: bool = False
@@ -44,7 +48,9 @@ class Red(Model):
 
 
 class Codel(Model):
-    """CoDel (RFC 8289): drops once the delay in the queue has stood above the target for an interval."""
+    """CoDel (RFC 8289): drops once the delay in the queue has stood above the target for an
+    interval.
+    """
 
     kind: Literal["codel"] = "codel"
     target: Time = Time("5ms")
@@ -129,7 +135,9 @@ Managed = Annotated[
 
 
 def _none(value: Any) -> Any:
-    """`none` is a value that a matrix can have, null is not; a kind that turns out to be none needs none of its fields."""
+    """`none` is a value that a matrix can have, null is not; a kind that turns out to be none needs
+    none of its fields.
+    """
     if value == "none" or (isinstance(value, Mapping) and value.get("kind") == "none"):
         return None
     return value

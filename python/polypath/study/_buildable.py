@@ -22,7 +22,9 @@ _ANY_CC = "reno"
 
 
 def check_cell(cell: Cell, *, simulated: bool = False, flows: bool = True) -> None:
-    """Raises `SetupError` for what no engine can carry out; with `simulated`, also for what only the simulator has no model of."""
+    """Raises `SetupError` for what no engine can carry out; with `simulated`, also for what only
+    the simulator has no model of.
+    """
     bare = _bare(cell.setup)
     _check_mtu_searches(cell)
     if flows:
@@ -42,7 +44,9 @@ def _wrong(text: str, simulated: bool) -> tuple[list[str], str] | None:
 
 
 def _bare(setup: Setup) -> dict[str, Any]:
-    """The scenario with what decides whether it can be built, and no more: a connection a flow, no recorded or drawn history of a link."""
+    """The scenario with what decides whether it can be built, and no more: a connection a flow, no
+    recorded or drawn history of a link.
+    """
     flows = {name: flow.with_checked(count=1) if flow.count > 1 else flow for name, flow in setup.flows.items()}
     plain = scenario(setup.with_checked(flows=flows), 1, links=links_of(setup, 1, until_ns=0))
     for flow in plain["flows"]:

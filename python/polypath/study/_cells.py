@@ -1,4 +1,6 @@
-"""From a study to its cells: every combination of a matrix with its placeholders filled in, checked as a whole."""
+"""From a study to its cells: every combination of a matrix with its placeholders filled in, checked
+as a whole.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ from ._short import keeps, shortened
 
 # Some seconds of reading a study. More cells are made when they are asked for, and checked then.
 MOST_KEPT = 5_000
-# Of a study with more, so many combinations of each experiment are made and checked when it is read, and so many draws.
+# Of a study with more, so many combinations of each experiment are made and checked when it is
+# read, and so many draws.
 _SPECIMENS, _SPECIMEN_DRAWS = 500, 50
 
 
@@ -52,7 +55,8 @@ class Cells(Sequence[Cell]):
 def cells(study: Question) -> Sequence[Cell]:
     """All cells: experiment by experiment, draw by draw, the last parameter of the matrix fastest.
 
-    Those of a study with more than `MOST_KEPT` are made while one goes over them, which raises `SetupError` at one that cannot be run.
+    Those of a study with more than `MOST_KEPT` are made while one goes over them, which raises
+    `SetupError` at one that cannot be run.
     """
     if study._cells is None:
         number = number_of_cells(study)
@@ -82,7 +86,9 @@ def has_many_runs(study: Question) -> bool:
 
 
 def specimens(study: Question) -> Sequence[Cell]:
-    """Cells in which every value of every matrix stands at least once: all, unless the study is large."""
+    """Cells in which every value of every matrix stands at least once: all, unless the study is
+    large.
+    """
     found = cells(study)
     if not isinstance(found, Cells):
         return found

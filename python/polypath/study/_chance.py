@@ -1,4 +1,6 @@
-"""What a seed can change: losses, jitter, radios, some managed queues, starts within `start_spread`, and algorithms that draw."""
+"""What a seed can change: losses, jitter, radios, some managed queues, starts within
+`start_spread`, and algorithms that draw.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +17,19 @@ from ._setup import Cell
 
 
 def drawing_algorithms() -> frozenset[str]:
-    """The congestion controls whose runs differ from seed to seed although nothing on the links does.
+    """The congestion controls whose runs differ from seed to seed although nothing on the links
+    does.
 
-    They draw random numbers (bbr, bbr3, cdg, cmpbbr, nv), or look at timestamps, which begin at random values (lp).
+    They draw random numbers (bbr, bbr3, cdg, cmpbbr, nv), or look at timestamps, which begin at
+    random values (lp).
     """
     return frozenset(name for name, *_, draws in _native.algorithms() if draws)
 
 
 def same_for_all_seeds(study: Question) -> str | None:
-    """One sentence if a study repeats cells over seeds that can change nothing in them in virtual time; None if it does not."""
+    """One sentence if a study repeats cells over seeds that can change nothing in them in virtual
+    time; None if it does not.
+    """
     drawing = drawing_algorithms()
     known = {name for name, *_ in _native.algorithms()}
     every = specimens(study)

@@ -1,6 +1,8 @@
-"""Checks a study, so that one that exists can be run: fields and names, then figures, settings without effect, and what the engines build.
+"""Checks a study, so that one that exists can be run: fields and names, then figures, settings
+without effect, and what the engines build.
 
-What no engine can use is refused here, whichever is to run it; what one engine has no counterpart for is that engine's own to refuse.
+What no engine can use is refused here, whichever is to run it; what one engine has no counterpart
+for is that engine's own to refuse.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ MOST_PARTS = 200_000
 
 
 def check(study: Question, *, network_only: bool = False) -> None:
-    """Raises `SetupError` at the first thing that cannot be run; with `network_only`, that cannot be built, whatever its flows."""
+    """Raises `SetupError` at the first thing that cannot be run; with `network_only`, that cannot
+    be built, whatever its flows.
+    """
     _check_study(study)
     every = specimens(study)
     if not network_only:
@@ -108,7 +112,9 @@ def _check_matrices(study: Question) -> None:
 
 
 def _every_parameter_is_used(study: Question) -> None:
-    """A matrix over a parameter that stands nowhere would run the same thing several times and call it a result."""
+    """A matrix over a parameter that stands nowhere would run the same thing several times and call
+    it a result.
+    """
     anywhere: set[str] = set()
     for name, experiment in study.all_experiments.items():
         used = set(names_in(raw(study, experiment)))

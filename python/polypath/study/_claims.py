@@ -1,4 +1,5 @@
-"""Claims and published numbers as data: what a paper says, and the check on the results that decides it.
+"""Claims and published numbers as data: what a paper says, and the check on the results that
+decides it.
 
 Nothing here evaluates anything; `polypath.analysis` does.
 """
@@ -14,7 +15,9 @@ from ._quantity import Share
 from ._traces import checked_file
 
 Where = Mapping[str, Scalar | tuple[Scalar, ...]]
-"""Rows of a table: column -> value, or one of several values. `experiment` and `flow` are columns as the parameters are."""
+"""Rows of a table: column -> value, or one of several values. `experiment` and `flow` are columns
+as the parameters are.
+"""
 
 
 class Order(Model):
@@ -26,7 +29,9 @@ class Order(Model):
     of: tuple[Scalar, ...] = Field(min_length=2)
     """Its values, highest first."""
     apart: Share = Share("0%")
-    """A neighbour counts as higher only if it is higher by more than this share of the lower one; a tie breaks the order."""
+    """A neighbour counts as higher only if it is higher by more than this share of the lower one; a
+    tie breaks the order.
+    """
 
     if TYPE_CHECKING:  # tools/inputs.py writes it.
 
@@ -94,7 +99,9 @@ class Within(Model):
     published: str
     """Column of the published table."""
     spread: str | None = None
-    """Column of the published table with a distance that is allowed as well, in the metric's unit, such as that of its own repetitions."""
+    """Column of the published table with a distance that is allowed as well, in the metric's unit,
+    such as that of its own repetitions.
+    """
 
     if TYPE_CHECKING:  # tools/inputs.py writes it.
 
@@ -122,7 +129,9 @@ class Between(Model):
 
 
 class Varies(Model):
-    """A column of the series varies over time: its coefficient of variation is above a bound in every group."""
+    """A column of the series varies over time: its coefficient of variation is above a bound in
+    every group.
+    """
 
     kind: Literal["varies"] = "varies"
     series: str
@@ -138,7 +147,9 @@ class Varies(Model):
 
 
 class Decides(Model):
-    """A parameter decides the metric: in every cell of the others its values are spread widely, and most pairs can be told apart."""
+    """A parameter decides the metric: in every cell of the others its values are spread widely, and
+    most pairs can be told apart.
+    """
 
     kind: Literal["decides"] = "decides"
     by: str
@@ -146,7 +157,9 @@ class Decides(Model):
     factor: float = 1.0
     """The largest mean of a cell must be clearly above so many times the smallest."""
     pairs: Share = Share("50%")
-    """At least this share of all pairs of values must differ by more than the confidence interval of their difference."""
+    """At least this share of all pairs of values must differ by more than the confidence interval
+    of their difference.
+    """
 
     if TYPE_CHECKING:  # tools/inputs.py writes it.
 
@@ -177,7 +190,9 @@ class Claim(Model):
     metric: str = "goodput_receiver_mbps"
     """Column that the check reads."""
     table: Literal["runs", "subflows"] = "runs"
-    """Of which table: a row a connection, or a row a subflow. Of the latter `subflow`, counted from 0, may stand in `where`."""
+    """Of which table: a row a connection, or a row a subflow. Of the latter `subflow`, counted from
+    0, may stand in `where`.
+    """
     where: Where = Field(default_factory=FrozenDict)
     """Rows it reads; all if empty."""
     check: Check
@@ -206,11 +221,15 @@ class Published(Model):
     source: str | None = None
     """Where the numbers come from."""
     keys: tuple[str, ...] = Field(min_length=1)
-    """Columns of the CSV: parameters of the matrix, `experiment`, `flow` or `subflow`. A field left empty matches any value."""
+    """Columns of the CSV: parameters of the matrix, `experiment`, `flow` or `subflow`. A field left
+    empty matches any value.
+    """
     where: Where = Field(default_factory=FrozenDict)
     """Cells that the numbers are compared with; all if empty."""
     compare: Mapping[str, str]
-    """Column of the CSV -> column of the runs table; with the key `subflow`, of the table of subflows too."""
+    """Column of the CSV -> column of the runs table; with the key `subflow`, of the table of
+    subflows too.
+    """
 
     if TYPE_CHECKING:  # tools/inputs.py writes it.
 

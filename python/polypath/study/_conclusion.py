@@ -1,8 +1,9 @@
 """A study's conclusion: Markdown, with places for what its results give.
 
-`{{ METRIC where cc=lia, experiment=v0 }}` is the mean of a column of the runs with its interval; over several cells, the lowest to the
-highest. `highest` or `lowest` before the metric takes one cell, and `name of` before that gives the cell's name for its value.
-`{{ verdict ID }}` says what became of a claim.
+`{{ METRIC where cc=lia, experiment=v0 }}` is the mean of a column of the runs with its interval;
+over several cells, the lowest to the highest. `highest` or `lowest` before the metric takes one
+cell, and `name of` before that gives the cell's name for its value. `{{ verdict ID }}` says what
+became of a claim.
 """
 
 from __future__ import annotations

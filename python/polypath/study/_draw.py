@@ -1,7 +1,8 @@
-"""Parameters that are drawn at random, so that a study is over a population of networks and not over one.
+"""Parameters that are drawn at random, so that a study is over a population of networks and not
+over one.
 
-A value depends on the study's seed of drawing, the number of the draw and the parameter's name alone: not on how many are drawn, on other
-parameters, or on a library's generator.
+A value depends on the study's seed of drawing, the number of the draw and the parameter's name
+alone: not on how many are drawn, on other parameters, or on a library's generator.
 """
 
 import bisect
@@ -35,7 +36,9 @@ class Drawn(Model):
     loguniform: tuple[float, float] | None = None
     """Least and greatest value of one whose logarithm is uniform."""
     lognormal: tuple[float, float] | None = None
-    """Median, and the factor that is one standard deviation of the logarithm: two thirds lie within this factor of the median."""
+    """Median, and the factor that is one standard deviation of the logarithm: two thirds lie within
+    this factor of the median.
+    """
     choice: Annotated[Mapping[Scalar, float], Field(min_length=1), BeforeValidator(_weighted)] | None = None
     """Values with their weights, or a list of values that are equally likely."""
     digits: int = Field(default=3, ge=1, le=15)
@@ -61,7 +64,9 @@ class Drawn(Model):
         return self
 
     def value(self, chance: float) -> Scalar:
-        """The value that has this much of the distribution below it; `chance` is above 0 and below 1."""
+        """The value that has this much of the distribution below it; `chance` is above 0 and below
+        1.
+        """
         if self.choice is not None:
             possible = [value for value, weight in self.choice.items() if weight > 0]
             sums = list(itertools.accumulate(weight for weight in self.choice.values() if weight > 0))
@@ -100,8 +105,9 @@ class Draw(Model):
     seed: int = Field(default=1, ge=0, lt=2**63)
     """From which the draws are made."""
     own_seeds: bool = False
-    """With true the runs of each draw have seeds of their own, made from `seed` here, the draw's number and the study's `seeds`; by default
-    all draws have the study's."""
+    """With true the runs of each draw have seeds of their own, made from `seed` here, the draw's
+    number and the study's `seeds`; by default all draws have the study's.
+    """
     parameters: Mapping[ParameterName, Drawn] = Field(min_length=1)
     """Parameter -> its distribution."""
 
@@ -131,7 +137,9 @@ class Draw(Model):
 
 
 def numbers_in(text: str) -> range:
-    """Draws by their numbers: "7", or "1..100" for all from the first to the last. Raises ValueError for anything else."""
+    """Draws by their numbers: "7", or "1..100" for all from the first to the last. Raises
+    ValueError for anything else.
+    """
     first, dots, last = text.partition("..")
     found = range(int(first), int(last if dots else first) + 1)
     if not found or found[0] < 1:
@@ -157,5 +165,7 @@ def _chance(seed: int, number: int, name: str) -> float:
 
 
 def _own_seed(seed: int, number: int, given: int) -> int:
-    """A seed of a draw's own. No parameter is called so, for no name has a slash; and 48 bits pass through any table and JSON unharmed."""
+    """A seed of a draw's own. No parameter is called so, for no name has a slash; and 48 bits pass
+    through any table and JSON unharmed.
+    """
     return int.from_bytes(hashlib.sha256(f"{seed}/{number}/seed/{given}".encode()).digest()[:6])

@@ -1,4 +1,6 @@
-"""What a link does to packets: a chain of elements per direction, or one line of figures that stands for the usual chain."""
+"""What a link does to packets: a chain of elements per direction, or one line of figures that
+stands for the usual chain.
+"""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -13,7 +15,8 @@ from ._placeholder import UNDECIDED, is_placeholder
 from ._quantity import Packets, Rate, Share, Size, Time, check_written
 from ._wireless import RADIOS
 
-# The fastest Ethernet that is common; beyond some 430 gbit a bare ACK takes less than the nanosecond in which all engines count.
+# The fastest Ethernet that is common; beyond some 430 gbit a bare ACK takes less than the
+# nanosecond in which all engines count.
 MOST_RATE = Rate("400gbit")
 
 
@@ -114,15 +117,23 @@ class RateLimit(Model):
     rate: LinkRate
     """At which packets leave, headers and framing counted."""
     queue: TimedQueueLimit = Packets("1000packets")
-    """Room for packets or bytes, or for what the rate carries in a time, the packet in transmission included; the default is netem's."""
+    """Room for packets or bytes, or for what the rate carries in a time, the packet in transmission
+    included; the default is netem's.
+    """
     framing: Size = Size("14B")
     """Counted on top of each IP packet; 14 bytes of Ethernet header are what netem sees."""
     hold: Time = Time("0ns")
-    """Time that each packet spends in the queue at least, its place taken: the delay of a netem that has both `delay` and `rate`."""
+    """Time that each packet spends in the queue at least, its place taken: the delay of a netem
+    that has both `delay` and `rate`.
+    """
     burst: Size = Size("0B")
-    """What may leave at once after a pause, framing counted: the size of a token bucket. With none each packet takes its time."""
+    """What may leave at once after a pause, framing counted: the size of a token bucket. With none
+    each packet takes its time.
+    """
     aqm: Aqm = None
-    """What keeps the queue short: codel, fq_codel, pie or red; default: a full queue refuses packets."""
+    """What keeps the queue short: codel, fq_codel, pie or red; default: a full queue refuses
+    packets.
+    """
     changes: tuple[RateChange, ...] = ()
     """Other rates from a time on."""
 
@@ -246,7 +257,9 @@ class Mtu(Model):
     size: Size
     """The longest packet that passes."""
     oversize: Literal["icmp", "silent", "fragment"] = "icmp"
-    """What becomes of them: dropped and the sender told, dropped in silence, or split where the packet allows it."""
+    """What becomes of them: dropped and the sender told, dropped in silence, or split where the
+    packet allows it.
+    """
 
     if TYPE_CHECKING:  # tools/inputs.py writes it.
 
@@ -266,7 +279,9 @@ class Down(Model):
 
 
 class Retry(Model):
-    """The link layer tries again what fails on the air: such packets come later, and those behind them wait."""
+    """The link layer tries again what fails on the air: such packets come later, and those behind
+    them wait.
+    """
 
     kind: Literal["retry"] = "retry"
     share: Share
@@ -309,7 +324,9 @@ class Trace(Model):
 
 
 class Table(Model):
-    """Rate, delay and loss from a CSV file with the columns time and rate, delay or loss; each row counts until the next."""
+    """Rate, delay and loss from a CSV file with the columns time and rate, delay or loss; each row
+    counts until the next.
+    """
 
     kind: Literal["table"] = "table"
     file: str
@@ -361,7 +378,9 @@ class Table(Model):
 
 
 class Wireless(Model):
-    """A Wi-Fi 6 or 5G link: the rate walks between the radio's states, attempts fail and are repeated, handovers cut it; by the seed."""
+    """A Wi-Fi 6 or 5G link: the rate walks between the radio's states, attempts fail and are
+    repeated, handovers cut it; by the seed.
+    """
 
     kind: Literal["wireless"] = "wireless"
     radio: Literal["wifi6", "5g"]
@@ -475,12 +494,16 @@ class ShapeChange(Model):
 
 
 class Shape(Model):
-    """The usual chain in one line: mtu, loss, rate with its queue, delay; only what is given is built."""
+    """The usual chain in one line: mtu, loss, rate with its queue, delay; only what is given is
+    built.
+    """
 
     rate: LinkRate | None = None
     """At which packets leave, headers and framing counted; default: at once."""
     queue: TimedQueueLimit = Packets("1000packets")
-    """What may wait for the link: packets, bytes, or what the rate carries in a time; the rest is dropped."""
+    """What may wait for the link: packets, bytes, or what the rate carries in a time; the rest is
+    dropped.
+    """
     framing: Size = Size("14B")
     """Bytes of the link layer around each packet."""
     aqm: Aqm = None

@@ -74,7 +74,9 @@ def dotted(where: Where) -> str:
 
 
 def unknown(what: str, name: str, known: Iterable[str], *, meant: str | None = None) -> str:
-    """One sentence: what is not known, the nearest that is (`meant`, if somebody knows better than the letters), and all there are."""
+    """One sentence: what is not known, the nearest that is (`meant`, if somebody knows better than
+    the letters), and all there are.
+    """
     known = list(known)
     near = [meant] if meant else difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.5)
     hint = f'; did you mean "{near[0]}"?' if near else ";"

@@ -13,7 +13,9 @@ _LISTED = 16
 
 
 def no_such_field(root: type[BaseModel], place: tuple[str | int, ...]) -> str:
-    """One sentence about a field that is not there: the nearest one that could stand at this place of pydantic's, or all of them."""
+    """One sentence about a field that is not there: the nearest one that could stand at this place
+    of pydantic's, or all of them.
+    """
     name = str(place[-1])
     return no_field(name, {field for model in models_at(root, place[:-1]) for field in model.model_fields})
 
@@ -29,7 +31,9 @@ def no_field(name: str, fields: Iterable[str]) -> str:
 
 
 def models_at(root: type[BaseModel], place: Iterable[str | int]) -> list[type[BaseModel]]:
-    """The models that may stand at a place; a part that is no field of theirs is a name, an index or the kind in a union."""
+    """The models that may stand at a place; a part that is no field of theirs is a name, an index
+    or the kind in a union.
+    """
     models = [root]
     is_name = False
     for part in place:

@@ -1,4 +1,6 @@
-"""Figures of a cell that nobody can mean: a packet that takes longer than the run, a queue without room for one, an event after the end."""
+"""Figures of a cell that nobody can mean: a packet that takes longer than the run, a queue without
+room for one, an event after the end.
+"""
 
 from __future__ import annotations
 

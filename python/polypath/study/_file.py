@@ -34,7 +34,9 @@ class StudyFile:
 
 
 def read(path: str | Path) -> StudyFile:
-    """What a path to a file or to its folder means. Raises `StudyError` for a file that holds no fields."""
+    """What a path to a file or to its folder means. Raises `StudyError` for a file that holds no
+    fields.
+    """
     file = find(Path(path))
     source = StudyFile(file, read_yaml(file))
     if not isinstance(source.document.value, dict):
@@ -74,7 +76,9 @@ def find(path: Path) -> Path:
 
 
 def validated(model: type[M], source: StudyFile, tree: dict[str, Any], context: Mapping[str, bool] | None = None) -> M:
-    """The model that a tree from this file describes. Raises `StudyError`: a line for each mistake, with file, line and field."""
+    """The model that a tree from this file describes. Raises `StudyError`: a line for each mistake,
+    with file, line and field.
+    """
     token = FOLDER.set(source.path.parent)
     try:
         return model.model_validate(tree, context=context)

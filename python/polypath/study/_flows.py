@@ -164,7 +164,9 @@ class Endpoints(Model):
 
 
 PATH_MANAGERS: tuple[type[Model], ...] = (Fullmesh, Ndiffports, Endpoints)
-"""What `path_manager` may be; crates/transport/src/mptcp/path_manager declares them, and a test compares."""
+"""What `path_manager` may be; crates/transport/src/mptcp/path_manager declares them, and a test
+compares.
+"""
 
 
 def kinds_alone(kinds: tuple[type[Model], ...]) -> list[str]:
@@ -239,7 +241,9 @@ def _count(value: Any) -> Any:
 
 
 class Flow(Model):
-    """One connection or stream of datagrams, or `count` of them: a client opens it, and `direction` says who sends."""
+    """One connection or stream of datagrams, or `count` of them: a client opens it, and `direction`
+    says who sends.
+    """
 
     # `Study`, `Experiment` and `Setup` take it as it is, and each would build it anew.
     model_config = ConfigDict(defer_build=False)
@@ -251,10 +255,14 @@ class Flow(Model):
     transport: Literal["mptcp", "tcp", "udp"] = "mptcp"
     """What carries it: Multipath TCP, plain TCP or UDP."""
     direction: Literal["upload", "download", "both"] = "upload"
-    """Who sends: upload: the client; download: the server, as with iperf3 -R; both: a flow each way at once, name-up and name-down. Of
-    requests the client asks and the server answers, so they have none."""
+    """Who sends: upload: the client; download: the server, as with iperf3 -R; both: a flow each way
+    at once, name-up and name-down. Of requests the client asks and the server answers, so they have
+    none.
+    """
     cc: str = "cubic"
-    """Congestion control of the sender; `polypath list cc` shows what there is. Datagrams (udp) have none."""
+    """Congestion control of the sender; `polypath list cc` shows what there is. Datagrams (udp)
+    have none.
+    """
     count: Annotated[int, Field(ge=1, le=MOST_FLOWS), BeforeValidator(_count)] = 1
     """So many equal flows, called name-1, name-2 and so on."""
     client_address: Address | None = None
@@ -272,13 +280,17 @@ class Flow(Model):
     program: Literal["polypath", "iperf3"] = "polypath"
     """What sends and reads on the engine host; elsewhere it is always Polypath's own."""
     scheduler: Annotated[str, AfterValidator(_scheduler)] | None = None
-    """Default: the kernel's own; `polypath list schedulers` shows what there is. `weighted 3:1` has weights of the subflows."""
+    """Default: the kernel's own; `polypath list schedulers` shows what there is. `weighted 3:1` has
+    weights of the subflows.
+    """
     path_manager: PathManager = Fullmesh()
     """Which subflows an MPTCP connection opens."""
     routes: tuple[Route, ...] = ()
     """Default: the shortest path that leaves by the link of the source address."""
     window: tuple[Time, Time] | None = None
-    """Span of the goodput since the connection was established; default: the study's `measure.window`."""
+    """Span of the goodput since the connection was established; default: the study's
+    `measure.window`.
+    """
 
     if TYPE_CHECKING:  # tools/inputs.py writes it.
 

@@ -1,7 +1,9 @@
-"""Settings that change nothing: of a transport that has no such thing, of a host where no flow ends, of a node that only forwards.
+"""Settings that change nothing: of a transport that has no such thing, of a host where no flow
+ends, of a node that only forwards.
 
-One that counts in some cell is none of them: a matrix over transports may give the scheduler that its MPTCP cells have. But cells of one
-experiment that differ in nothing else would be the same run, with another name.
+One that counts in some cell is none of them: a matrix over transports may give the scheduler that
+its MPTCP cells have. But cells of one experiment that differ in nothing else would be the same run,
+with another name.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ _OF_MPTCP = ("net.mptcp.", "checksum_enabled", "mptcp_checksum")
 
 
 def check_idle(cells: Sequence[Cell], *, whole: bool) -> None:
-    """Raises `SetupError` at the first setting that counts in none of the cells, where these are the whole study, and at equal cells."""
+    """Raises `SetupError` at the first setting that counts in none of the cells, where these are
+    the whole study, and at equal cells.
+    """
     if whole:
         _check_flows(cells)
         _check_routes(cells)
@@ -63,7 +67,9 @@ def _check_flows(cells: Sequence[Cell]) -> None:
 
 
 def _check_routes(cells: Sequence[Cell]) -> None:
-    """A route of addresses that no packet of its flow has is one that the flow does not take: of a tunnel, that it is not used."""
+    """A route of addresses that no packet of its flow has is one that the flow does not take: of a
+    tunnel, that it is not used.
+    """
     used: set[Where] = set()
     idle: dict[Where, tuple[Cell, str, int]] = {}
     for cell in cells:
@@ -138,7 +144,9 @@ def _check_equal(cells: Sequence[Cell]) -> None:
 
 
 def equal_cells(cell: Cell, other: Cell) -> SetupError:
-    """Where and how to say that two cells are the same run: at a field that has no use for what the matrix gives it."""
+    """Where and how to say that two cells are the same run: at a field that has no use for what the
+    matrix gives it.
+    """
     for name, flow in cell.setup.flows.items():
         for field in idle_fields(flow):
             if getattr(flow, field) != getattr(other.setup.flows[name], field):

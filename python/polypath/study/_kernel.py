@@ -10,7 +10,8 @@ from pydantic import BeforeValidator, Field
 from polypath import _native
 
 DEFAULT_KERNEL = "6.12"
-# The kernel whose MPTCP is that of multipath-tcp.org; others of that kind have a name with the same end.
+# The kernel whose MPTCP is that of multipath-tcp.org; others of that kind have a name with the same
+# end.
 OUT_OF_TREE = "5.4-mptcp"
 _OF_ITS_KIND = "-mptcp"
 # What a flow's `profile` said before there was `kernel`.
@@ -56,7 +57,9 @@ KernelName = Annotated[str, Field(min_length=1), BeforeValidator(_kernel_name)]
 
 
 def split_cc(name: str) -> tuple[str, str]:
-    """A congestion control's name without and with whose it is: "cubic@kernel" is ("cubic", "@linux"), "lia" is ("lia", "")."""
+    """A congestion control's name without and with whose it is: "cubic@kernel" is ("cubic",
+    "@linux"), "lia" is ("lia", "").
+    """
     bare, at, whose = name.partition("@")
     return bare, THEIRS if at + whose == THEIRS_TOO else at + whose
 

@@ -20,21 +20,23 @@ def load(path: str | Path) -> Study:
         The study, each cell of which can be run.
 
     Raises:
-        StudyError: There is no such study, or it is wrong: a line for each mistake, with file, line and field.
+        StudyError: There is no such study, or it is wrong: a line for each mistake, with file, line
+            and field.
     """
     return Study.load(path)
 
 
 def load_setup(path: str | Path) -> Setup:
-    """The set-up of a study's first cell, for whoever asks for its network only: the file may hold a `topology:` and nothing else.
+    """The set-up of a study's first cell, for whoever asks for its network only: the file may hold
+    a `topology:` and nothing else.
 
     Such a network goes on for as long as somebody wants it, so nothing in it is too late for a run.
     """
     source = read(path)
     tree = source.document.value
     if "flows" not in tree:
-        # A study has a flow; this one joins the two hosts, or leads over the first link where there are more. What is wrong with the
-        # topology is told first.
+        # A study has a flow; this one joins the two hosts, or leads over the first link where there
+        # are more. What is wrong with the topology is told first.
         client, server = _ends(source)
         tree = {"name": "topology", "duration": "1s", **tree, "flows": {"none": {"client": client, "server": server}}}
     return cells(validated(Study, source, tree, {NETWORK_ONLY: True}))[0].setup

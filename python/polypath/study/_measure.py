@@ -12,7 +12,9 @@ from ._topology import Topology
 
 
 class Capture(Model):
-    """Packets that a node sends to a link and gets from it, written to a pcapng; in a list, "client:wifi" is enough, or "client"."""
+    """Packets that a node sends to a link and gets from it, written to a pcapng; in a list,
+    "client:wifi" is enough, or "client".
+    """
 
     node: str
     """Where packets are captured."""
@@ -23,7 +25,9 @@ class Capture(Model):
     packets: int = Field(default=1_000_000, ge=1)
     """Packets kept of each link; a file says how many came after them."""
     keep: bool = True
-    """With false at each capture, no file stays: what they say of segments and packets is in the tables."""
+    """With false at each capture, no file stays: what they say of segments and packets is in the
+    tables.
+    """
 
     @model_validator(mode="before")
     @classmethod
@@ -58,7 +62,9 @@ class Measure(Model):
     """What is measured, and when."""
 
     window: tuple[Time, Time] | None = None
-    """Span of the goodput and of the means since a connection was established; default: all of its application's time."""
+    """Span of the goodput and of the means since a connection was established; default: all of its
+    application's time.
+    """
     series: Time | None = Time("100ms")
     """Interval of the series of cwnd, srtt and so on; null keeps none."""
     capture: tuple[Capture, ...] = ()

@@ -1,4 +1,6 @@
-"""What pydantic finds wrong with a tree, as Polypath says it: a sentence for each mistake, with its field."""
+"""What pydantic finds wrong with a tree, as Polypath says it: a sentence for each mistake, with its
+field.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ _MOST_LOOKED_AT = 200
 
 
 def problems(error: ValidationError, tree: Any, root: type[BaseModel]) -> list[tuple[Where, str]]:
-    """The mistakes that pydantic found in a value of the type `root`, as fields of the tree with a sentence each.
+    """The mistakes that pydantic found in a value of the type `root`, as fields of the tree with a
+    sentence each.
 
     Of one place the first is told: the others say why its other forms do not fit either.
     """
@@ -35,7 +38,9 @@ def problems(error: ValidationError, tree: Any, root: type[BaseModel]) -> list[t
 
 
 def _another(every: Sequence[Any], number: int) -> bool:
-    """Whether this field is missing of a model of which other fields are missing too, and nothing else is wrong there."""
+    """Whether this field is missing of a model of which other fields are missing too, and nothing
+    else is wrong there.
+    """
     inside = every[number]["loc"][:-1]
     return all(other["type"] == "missing" for other in every if other["loc"][: len(inside)] == inside)
 

@@ -1,4 +1,6 @@
-"""What all parts of a study share: frozen, keyword-only, nothing unknown, and a placeholder may stand for any value."""
+"""What all parts of a study share: frozen, keyword-only, nothing unknown, and a placeholder may
+stand for any value.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ from ._placeholder import PLACEHOLDER_PATTERN, UNDECIDED, Placeholder, is_placeh
 
 
 class FrozenDict(dict[Any, Any]):
-    """A dictionary that stays as it was made; its repr is a dictionary's, and it may be a key where its values may."""
+    """A dictionary that stays as it was made; its repr is a dictionary's, and it may be a key where
+    its values may.
+    """
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise TypeError("a study is frozen, and so is what is in it: make another one with `replace`")
@@ -61,11 +65,14 @@ class Model(BaseModel):
 
     # Checkers would take it for what a model is built from.
     if not TYPE_CHECKING:
-        # `wraps` carries pydantic's mark of its own `__init__` over: models inside of models are made without calling this one, and
-        # their mistakes are told by the outermost, which knows the way to them.
+        # `wraps` carries pydantic's mark of its own `__init__` over: models inside of models are
+        # made without calling this one, and their mistakes are told by the outermost, which knows
+        # the way to them.
         @wraps(BaseModel.__init__)
         def __init__(self, /, **named: Any) -> None:
-            """Who builds a model in Python hears of a mistake as who writes a file does: a sentence for each, with its field."""
+            """Who builds a model in Python hears of a mistake as who writes a file does: a sentence
+            for each, with its field.
+            """
             with _sentences_for(type(self), named):
                 super().__init__(**named)
 
@@ -77,7 +84,9 @@ class Model(BaseModel):
                 yield name, value
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """A copy with other values in some fields, checked as a new one is. Raises `StudyError` for a wrong one."""
+        """A copy with other values in some fields, checked as a new one is. Raises `StudyError` for
+        a wrong one.
+        """
         if not update:
             return super().model_copy(deep=deep)
         # Pydantic's own takes whatever it is given.
@@ -85,7 +94,9 @@ class Model(BaseModel):
 
     @classmethod
     def model_validate(cls, obj: Any, **how: Any) -> Self:
-        """The model that a tree of plain values describes. Raises `StudyError`, a sentence for each mistake, with its field."""
+        """The model that a tree of plain values describes. Raises `StudyError`, a sentence for each
+        mistake, with its field.
+        """
         with _sentences_for(cls, obj):
             return super().model_validate(obj, **how)
 
@@ -130,7 +141,8 @@ class Model(BaseModel):
 def _sentences(model: type[Model]) -> dict[str, str]:
     """What the line below each field says of it.
 
-    Pydantic would read the source of all models whenever they are loaded, a quarter of the time that a command needs to begin.
+    Pydantic would read the source of all models whenever they are loaded, a quarter of the time
+    that a command needs to begin.
     """
     found: dict[str, str] = {}
     for each in reversed(model.__mro__):
@@ -169,7 +181,9 @@ def _frozen(value: Any) -> Any:
 
 
 class Undecided(Model):
-    """One whose kind a parameter decides: its other fields are checked in each cell, where the kind is known."""
+    """One whose kind a parameter decides: its other fields are checked in each cell, where the kind
+    is known.
+    """
 
     model_config = ConfigDict(defer_build=True, extra="allow")
 
@@ -177,7 +191,9 @@ class Undecided(Model):
 
 
 def kind_of(value: Any) -> Any:
-    """The discriminator of unions over `kind`; pydantic's own cannot stand beside the check for placeholders."""
+    """The discriminator of unions over `kind`; pydantic's own cannot stand beside the check for
+    placeholders.
+    """
     kind = value.get("kind") if isinstance(value, Mapping) else getattr(value, "kind", None)
     return UNDECIDED if is_placeholder(kind) else kind
 

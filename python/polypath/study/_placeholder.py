@@ -61,8 +61,9 @@ def first_use(tree: Any, parameter: str, where: Where = ()) -> Where:
 def substitute(value: Any, parameters: Mapping[str, Scalar]) -> Any:
     """The tree with parameters in place of placeholders.
 
-    A text that is nothing but one placeholder takes the parameter's own type; inside a longer text it is written out. A
-    parameter that is not there is left as it stands, so that the check that follows can name it.
+    A text that is nothing but one placeholder takes the parameter's own type; inside a longer text
+    it is written out. A parameter that is not there is left as it stands, so that the check that
+    follows can name it.
     """
     if isinstance(value, str):
         whole = PLACEHOLDER.fullmatch(value)

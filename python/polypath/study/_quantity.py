@@ -1,7 +1,7 @@
 """Quantities as people write them: "50mbit", "5ms", "64KiB", "20packets", "1%".
 
-Each is a number in its base unit (bit/s, ns, bytes, packets, a fraction) that remembers what it measures. A bare number is never
-accepted where a unit is due; arithmetic gives plain numbers.
+Each is a number in its base unit (bit/s, ns, bytes, packets, a fraction) that remembers what it
+measures. A bare number is never accepted where a unit is due; arithmetic gives plain numbers.
 """
 
 from __future__ import annotations

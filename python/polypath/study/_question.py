@@ -1,4 +1,6 @@
-"""What a study asks, as data: its set-up with placeholders, the matrices that fill them, and what its paper says. `Study` checks it."""
+"""What a study asks, as data: its set-up with placeholders, the matrices that fill them, and what
+its paper says. `Study` checks it.
+"""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -74,7 +76,9 @@ class Baselines(Model):
     cc: str = "cubic"
     """Congestion control of the plain TCP."""
     alone: bool = False
-    """Also each flow of a cell with several by itself, as it is: what the harm that the others do to it is counted from."""
+    """Also each flow of a cell with several by itself, as it is: what the harm that the others do
+    to it is counted from.
+    """
 
     if TYPE_CHECKING:  # tools/inputs.py writes it.
 
@@ -135,10 +139,14 @@ class Question(Model):
     source: str | None = None
     """Where the set-up and the claims come from."""
     conclusion: str | None = None
-    """What the results show, in Markdown; the report begins with it. `{{ goodput_receiver_mbps where cc=lia }}` stands for a value of the
-    results, `{{ verdict ID }}` for the verdict on a claim."""
+    """What the results show, in Markdown; the report begins with it.
+    `{{ goodput_receiver_mbps where cc=lia }}` stands for a value of the results, `{{ verdict ID }}`
+    for the verdict on a claim.
+    """
     highlights: Mapping[str, str] = Field(default_factory=FrozenDict)
-    """What the report shows large at its head, in place of figures of its own: what it is -> its value, both written as in `conclusion`."""
+    """What the report shows large at its head, in place of figures of its own: what it is -> its
+    value, both written as in `conclusion`.
+    """
     topology: Topology
     """Nodes, and the links between them."""
     flows: Mapping[Name, Flow] = Field(min_length=1, max_length=1000)
@@ -148,22 +156,29 @@ class Question(Model):
     parameters: Parameters = Field(default_factory=FrozenDict)
     """Values of parameters that no matrix varies."""
     bundles: Bundles = Field(default_factory=FrozenDict)
-    """Parameter -> each of its values -> what it brings with it: values of further parameters, which belong together, and `seed` in place
-    of `seeds`."""
+    """Parameter -> each of its values -> what it brings with it: values of further parameters,
+    which belong together, and `seed` in place of `seeds`.
+    """
     matrix: Matrix = Field(default_factory=FrozenDict)
     """Parameter -> its values, when there is one experiment; it is then called `main`."""
     experiments: Mapping[Name, Experiment] = Field(default_factory=FrozenDict)
     """Several matrices by name."""
     draw: Draw | None = None
-    """Parameters whose values are drawn at random; each cell runs with every draw. Draws are repetitions, as those of `repeat_over`."""
+    """Parameters whose values are drawn at random; each cell runs with every draw. Draws are
+    repetitions, as those of `repeat_over`.
+    """
     seeds: Seeds = (1,)
     """Seeds to repeat each cell with, or a number of repetitions."""
     repeat_over: tuple[ParameterName, ...] = ()
-    """Parameters whose values are repetitions of a cell as seeds are, such as a later start: tables show means over them."""
+    """Parameters whose values are repetitions of a cell as seeds are, such as a later start: tables
+    show means over them.
+    """
     measure: Measure = Measure()
     """What is measured, besides what always is."""
     kernel: KernelName = DEFAULT_KERNEL
-    """Which Linux the engine `linux` runs, and the simulator's hosts are: in quotes, "6.12"; see `polypath list kernels`."""
+    """Which Linux the engine `linux` runs, and the simulator's hosts are: in quotes, "6.12"; see
+    `polypath list kernels`.
+    """
     baselines: Baselines | None = Baselines()
     """What runs beside the cells for comparison; null: nothing."""
     published: Published | None = None
@@ -177,7 +192,8 @@ class Question(Model):
 
     # The file this study was read from, with the lines of its fields.
     _file: StudyFile | None = PrivateAttr(default=None)
-    # Its cells once they were asked for: a study cannot change, and making them takes most of the time of reading it.
+    # Its cells once they were asked for: a study cannot change, and making them takes most of the
+    # time of reading it.
     _cells: Sequence[Cell] | None = PrivateAttr(default=None)
     _specimens: Sequence[Cell] | None = PrivateAttr(default=None)
 
@@ -221,5 +237,7 @@ class Question(Model):
 
 
 def located(study: Question, error: SetupError) -> StudyError:
-    """A mistake that was found after loading (by an engine), with file and line if the study has them."""
+    """A mistake that was found after loading (by an engine), with file and line if the study has
+    them.
+    """
     return error if study._file is None else study._file.error(error.where, error.sentence)

@@ -1,6 +1,7 @@
 """Which of a server's addresses a route leads to.
 
-The simulator's rule: over routers, leaving by the link that owns the source and arriving by the one that owns the destination.
+The simulator's rule: over routers, leaving by the link that owns the source and arriving by the one
+that owns the destination.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ def reachable_server(topology: Topology, flow: Flow) -> str | None:
 
 
 def address_pairs(topology: Topology, flow: Flow) -> dict[tuple[str, str], None]:
-    """The addresses of client and server between which packets of a flow can go, whether a route joins them or not."""
+    """The addresses of client and server between which packets of a flow can go, whether a route
+    joins them or not.
+    """
     clients, servers = (node_addresses(topology, node) for node in (flow.client, flow.server))
     # The simulator's first address of a node is the node's own.
     firsts = [[*topology.nodes[node].addresses, *known][0] for node, known in ((flow.client, clients), (flow.server, servers))]
@@ -58,7 +61,8 @@ def address_pairs(topology: Topology, flow: Flow) -> dict[tuple[str, str], None]
                 sources += [endpoint.address for endpoint in endpoints]
             case _:
                 sources += clients
-                # A server's address that belongs to no link is reached over every path, and no other is announced.
+                # A server's address that belongs to no link is reached over every path, and no
+                # other is announced.
                 destinations += [] if there in topology.nodes[flow.server].addresses else servers
     return dict.fromkeys((source, destination) for source in sources for destination in destinations)
 

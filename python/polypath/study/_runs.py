@@ -1,4 +1,6 @@
-"""Runs: one cell with one seed on one engine, and the plain-TCP baselines beside it. A run's key covers all that can change its result."""
+"""Runs: one cell with one seed on one engine, and the plain-TCP baselines beside it. A run's key
+covers all that can change its result.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +22,16 @@ from ._scenario import copies, links_of, scenario, seeds_make_links
 from ._setup import Cell, Setup
 from ._topology import node_addresses
 
-# Raise it when stored runs of earlier versions must not be used again although the engine gives the same outcome.
+# Raise it when stored runs of earlier versions must not be used again although the engine gives the
+# same outcome.
 STORE_FORMAT = 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class Baseline:
-    """Which flow a baseline is beside, and which of its paths plain TCP has for itself; or the flow as it is, without the others."""
+    """Which flow a baseline is beside, and which of its paths plain TCP has for itself; or the flow
+    as it is, without the others.
+    """
 
     of: str
     client_address: str = ""
@@ -92,12 +97,13 @@ def runs(
     leave_out: Callable[[Cell], object] = lambda cell: None,
     draws: Collection[int] | None = None,
 ) -> Iterator[Run]:
-    """All runs of a study in the order of its file, each cell's baselines behind it; each is made when it is asked for.
+    """All runs of a study in the order of its file, each cell's baselines behind it; each is made
+    when it is asked for.
 
-    An engine that runs kernels gives its version as a function of the kernel's name; `kernel` then stands in for the study's own.
-    `own` are hashes of a person's own congestion controls by name. Cells of which `leave_out` says why are left out, and
-    draws that are not in `draws`. Raises `StudyError`
-    at a cell of a large study that cannot be run.
+    An engine that runs kernels gives its version as a function of the kernel's name; `kernel` then
+    stands in for the study's own. `own` are hashes of a person's own congestion controls by name.
+    Cells of which `leave_out` says why are left out, and draws that are not in `draws`. Raises
+    `StudyError` at a cell of a large study that cannot be run.
     """
     try:
         for cell in cells(study) if draws is None else cells_of_draws(study, draws):
@@ -157,8 +163,8 @@ def _runs_of(
 def paths(setup: Setup, name: str, flow: Flow) -> list[Baseline]:
     """The paths a flow can take: one from each address its path manager uses.
 
-    Each goes to the server's address of a route by hand if there is one, to the address of the same number where both ends have
-    equally many, and to the first one otherwise.
+    Each goes to the server's address of a route by hand if there is one, to the address of the same
+    number where both ends have equally many, and to the first one otherwise.
     """
     own = node_addresses(setup.topology, flow.client)
     # A loopback-like address belongs to no link, so it is no path of its own.

@@ -1,4 +1,6 @@
-"""From a set-up to the plain data an engine runs (crates/sim/src/scenario.rs): integers in base units, all defaults written out."""
+"""From a set-up to the plain data an engine runs (crates/sim/src/scenario.rs): integers in base
+units, all defaults written out.
+"""
 
 from __future__ import annotations
 
@@ -18,16 +20,19 @@ from ._topology import Link, addresses
 from ._tunnels import tunnel_scenario
 from ._wireless import elements as wireless
 
-# The connection is made a little after the flow's start, and its window is counted from then: the run lasts this much longer.
+# The connection is made a little after the flow's start, and its window is counted from then: the
+# run lasts this much longer.
 TAIL_NS = 2_000_000_000
 # What leaves at each chance of a mahimahi trace.
 TRACE_BYTES = 1504
 
 
 def scenario(setup: Setup, seed: int, *, kernel: str | None = None, links: list[dict[str, Any]] | None = None) -> dict[str, Any]:
-    """What one run is made of; an engine that runs kernels also hears which one, and what to capture.
+    """What one run is made of; an engine that runs kernels also hears which one, and what to
+    capture.
 
-    `links` are those of `links_of`, where the caller has them: a cell and its baselines have the same.
+    `links` are those of `links_of`, where the caller has them: a cell and its baselines have the
+    same.
     """
     plain: dict[str, Any] = {
         "seed": seed,
@@ -39,7 +44,8 @@ def scenario(setup: Setup, seed: int, *, kernel: str | None = None, links: list[
                 "router": node.router,
                 "addresses": list(node.addresses),
                 "sysctl": _plain_settings(node.sysctl),
-                # Only where it is named: other runs are the same runs they were before there was a choice.
+                # Only where it is named: other runs are the same runs they were before there was a
+                # choice.
                 **({} if node.mtu_search is None else {"mtu_search": node.mtu_search}),
             }
             for name, node in setup.topology.nodes.items()
@@ -59,7 +65,8 @@ def scenario(setup: Setup, seed: int, *, kernel: str | None = None, links: list[
     # As with captures.
     if setup.topology.tunnels:
         plain["tunnels"] = [tunnel_scenario(name, tunnel) for name, tunnel in setup.topology.tunnels.items()]
-    # Only where there are some: a run without captures is the same run it was before they were thought of.
+    # Only where there are some: a run without captures is the same run it was before they were
+    # thought of.
     if setup.measure.capture:
         plain["captures"] = [
             {"node": each.node, "link": link, "snaplen": int(each.snaplen), "packets": each.packets}
@@ -70,7 +77,9 @@ def scenario(setup: Setup, seed: int, *, kernel: str | None = None, links: list[
 
 
 def _simulated_kernel(setup: Setup, name: str) -> dict[str, str]:
-    """The kernel that a host has in the simulator: its own, or the study's where the simulator has that one. The default says nothing."""
+    """The kernel that a host has in the simulator: its own, or the study's where the simulator has
+    that one. The default says nothing.
+    """
     node = setup.topology.nodes[name]
     if node.router:
         return {}
@@ -80,13 +89,17 @@ def _simulated_kernel(setup: Setup, name: str) -> dict[str, str]:
 
 
 def kernel_of(scenario: Mapping[str, Any], host: str) -> str:
-    """The kernel of a host in a scenario: the one that runs all of them, or the one that the simulator has it modelled on."""
+    """The kernel of a host in a scenario: the one that runs all of them, or the one that the
+    simulator has it modelled on.
+    """
     modelled = next(node.get("kernel", DEFAULT_KERNEL) for node in scenario["nodes"] if node["name"] == host)
     return str(scenario.get("kernel", modelled))
 
 
 def links_of(setup: Setup, seed: int, *, until_ns: int | None = None) -> list[dict[str, Any]]:
-    """The links of a run: their ends and elements; what the seed draws of them up to a time, by default the run's end."""
+    """The links of a run: their ends and elements; what the seed draws of them up to a time, by
+    default the run's end.
+    """
     pairs = addresses(setup.topology)
     until = int(setup.duration) if until_ns is None else until_ns
     return [_link(name, link, pairs[name], seed, until) for name, link in setup.topology.links.items()]
@@ -211,7 +224,8 @@ def _flow(name: str, flow: Flow, setup: Setup, seed: int) -> dict[str, Any]:
     window = flow.window if flow.window is not None else setup.measure.window
     # Only where there are datagrams: other runs are the same runs they were before there were any.
     datagrams = flow.transport == "udp"
-    # Only where the first one cannot be reached: other runs are the same runs they were before somebody looked.
+    # Only where the first one cannot be reached: other runs are the same runs they were before
+    # somebody looked.
     ends = [(flow.client, flow.client_address), (flow.server, flow.server_address or reachable_server(setup.topology, flow))]
     routes = [{"from": route.source, "to": route.destination, "via": list(route.via)} for route in flow.routes]
     down = flow.direction == "download"

@@ -43,7 +43,9 @@ def _pop(field: dict[str, Any], *keys: str) -> dict[str, Any]:
 
 
 def _suggesting(field: dict[str, Any], names: list[str]) -> dict[str, Any]:
-    """A text of which editors offer these; another one is allowed too, such as an algorithm of one's own."""
+    """A text of which editors offer these; another one is allowed too, such as an algorithm of
+    one's own.
+    """
     kept = _pop(field, "title", "description", "default")
     return {**kept, "anyOf": [{"enum": sorted(names)}, *field.pop("anyOf", [field])]}
 

@@ -13,7 +13,9 @@ _WHERE: Where = ()
 
 
 def changed(value: Any, place: str, new: Any, where: Where = _WHERE) -> Any:
-    """`value`, which stands at `where` in the study, with `new` at a place in it. Raises `StudyError`."""
+    """`value`, which stands at `where` in the study, with `new` at a place in it. Raises
+    `StudyError`.
+    """
     match value:
         case Model():
             return _of_model(value, place, new, where)

@@ -1,4 +1,6 @@
-"""The set-up of one cell, without placeholders, and whether its names, addresses and times fit together."""
+"""The set-up of one cell, without placeholders, and whether its names, addresses and times fit
+together.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,8 @@ class Cell:
     varied: Mapping[str, Scalar]
     setup: Setup
     seeds: tuple[int, ...]
-    # Where each part of the set-up stands in the study: ("flows",) or ("experiments", "v1", "flows").
+    # Where each part of the set-up stands in the study: ("flows",) or ("experiments", "v1",
+    # "flows").
     origin: Mapping[str, Where]
 
     def error(self, where: Where, sentence: str) -> SetupError:
@@ -193,7 +196,8 @@ def subflows_asked(cell: Cell, flow: Flow) -> tuple[int, Where]:
             first = flow.client_address or node_addresses(topology, flow.client)[0]
             return len({first, *(endpoint.address for endpoint in addresses)}), ("addresses",)
         case _:
-            # A server's address that belongs to no link is reached over every path, and no other is announced.
+            # A server's address that belongs to no link is reached over every path, and no other is
+            # announced.
             ends = {node: set(node_addresses(topology, node)) - set(topology.nodes[node].addresses) for node in (flow.client, flow.server)}
             theirs = flow.server_address or node_addresses(topology, flow.server)[0]
             return len(ends[flow.client]) * (len(ends[flow.server]) if theirs in ends[flow.server] else 1), ()
@@ -260,7 +264,9 @@ def _check_captures(cell: Cell) -> None:
 
 
 def _reached(topology: Topology, start: str, *, all_forward: bool = False) -> dict[str, str]:
-    """The nodes to which packets from `start` find a path, each with the one before it; only routers pass them on, or every node."""
+    """The nodes to which packets from `start` find a path, each with the one before it; only
+    routers pass them on, or every node.
+    """
     before, ahead = {start: start}, deque([start])
     beside: dict[str, list[str]] = {}
     for one, end in joined(topology).values():
@@ -277,7 +283,9 @@ def _reached(topology: Topology, start: str, *, all_forward: bool = False) -> di
 
 
 def _no_path(topology: Topology, client: str, server: str) -> str:
-    """Why no packet gets from one node to another: there are no links, or nodes between them do not forward."""
+    """Why no packet gets from one node to another: there are no links, or nodes between them do not
+    forward.
+    """
     sentence = f'no path leads from "{client}" to "{server}"'
     before = _reached(topology, client, all_forward=True)
     if server not in before:

@@ -1,4 +1,6 @@
-"""The short form of a study: the same questions asked for seconds, for engines in real time and for tests."""
+"""The short form of a study: the same questions asked for seconds, for engines in real time and for
+tests.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -9,7 +11,8 @@ from ._model import FrozenDict, Model
 from ._placeholder import Scalar
 from ._quantity import Size, Time
 
-# What stretches with a run: when something happens and how long it goes on; not what a link does to a packet.
+# What stretches with a run: when something happens and how long it goes on; not what a link does to
+# a packet.
 _STRETCHED = ("duration", "start", "window", "at", "remove_at", "spans")
 
 
@@ -17,7 +20,9 @@ class Short(Model):
     """How long and how often the short form runs; `polypath run --short` runs it."""
 
     duration: Time = Time("5s")
-    """Longer runs are shortened to this, and what happens in them happens sooner in proportion; transfers are so much smaller."""
+    """Longer runs are shortened to this, and what happens in them happens sooner in proportion;
+    transfers are so much smaller.
+    """
     seeds: int = 2
     """At most so many seeds."""
     draws: int = Field(default=2, ge=1)
@@ -54,7 +59,8 @@ def shortened(tree: Mapping[str, Any], short: Short) -> Mapping[str, Any]:
 
 def _stretched(value: Any, factor: float, *, times: bool = False) -> Any:
     if isinstance(value, Mapping):
-        # What a tunnel does to a packet does not stretch either, and its reorder rule has a window of packets.
+        # What a tunnel does to a packet does not stretch either, and its reorder rule has a window
+        # of packets.
         found = {key: item if key == "tunnels" else _stretched(item, factor, times=key in _STRETCHED) for key, item in value.items()}
         if value.get("kind") == "transfer":
             found["size"] = _scaled(Size(value["size"]), factor)

@@ -1,6 +1,7 @@
 """The study: one question, its set-up with placeholders, and the matrices that fill them.
 
-A `Study` is a frozen value. Building one checks every cell of every matrix, so a study that exists can be run.
+A `Study` is a frozen value. Building one checks every cell of every matrix, so a study that exists
+can be run.
 """
 
 import json
@@ -43,7 +44,8 @@ class Study(Question):
         try:
             check(self, network_only=bool(info.context and info.context.get(NETWORK_ONLY)))
         except SetupError as error:
-            # `where` tells the loader the line; the text alone is for those who build a study in Python.
+            # `where` tells the loader the line; the text alone is for those who build a study in
+            # Python.
             raise PydanticCustomError("setup", "{sentence}", {"sentence": str(error), "error": error}) from None
         return self
 
@@ -68,9 +70,11 @@ class Study(Question):
         """The study with one value changed, however deep it stands, checked as a new one is.
 
         Args:
-            place: Where it stands, as in a study file: "flows.f.cc", "topology.links.wifi.both.rate" or "claims.0.metric". A name that is
-                not there yet is added.
-            value: What stands there then, as a file has it: "30mbit", or a part such as `Flow(...)`.
+            place: Where it stands, as in a study file: "flows.f.cc",
+                "topology.links.wifi.both.rate" or "claims.0.metric". A name that is not there yet
+                is added.
+            value: What stands there then, as a file has it: "30mbit", or a part such as
+                `Flow(...)`.
 
         Raises:
             StudyError: There is no such place, or the changed study is wrong.
@@ -87,13 +91,17 @@ class Study(Question):
         return self.replace(**(update or {}))
 
     def in_short(self) -> "Study":
-        """The short form as a study of its own. It decides no claims and concludes nothing: that is for runs of full length."""
+        """The short form as a study of its own. It decides no claims and concludes nothing: that is
+        for runs of full length.
+        """
         return self.replace(name=f"{self.name}-short", shortened=True, conclusion=None, highlights={}, claims=(), published=None)
 
     def over_starts(self, starts: int, spread: Time) -> "Study":
-        """The same cells with so many starts each, as a study of its own, to be judged as distributions.
+        """The same cells with so many starts each, as a study of its own, to be judged as
+        distributions.
 
-        Every flow begins at a moment drawn from seed and name: the same moment on every engine. It decides no claims, and has no baselines.
+        Every flow begins at a moment drawn from seed and name: the same moment on every engine. It
+        decides no claims, and has no baselines.
 
         Args:
             starts: Repetitions of each cell; each has its seed.
@@ -136,7 +144,8 @@ class Study(Question):
 
     def model_dump_json(self, *, indent: int | None = None, **how: Any) -> str:
         """The study as JSON, which `Study.model_validate_json` reads back."""
-        # Pydantic's own would write what was not set, too, and quantities as numbers where a placeholder might stand.
+        # Pydantic's own would write what was not set, too, and quantities as numbers where a
+        # placeholder might stand.
         return super().model_dump_json(indent=indent, **how) if how else json.dumps(written(self), indent=indent, ensure_ascii=False)
 
     @classmethod

@@ -31,11 +31,17 @@ class Node(Model):
     addresses: tuple[Address, ...] = ()
     """Addresses that belong to no link and that every path reaches."""
     kernel: KernelName | None = None
-    """Which Linux kernel this host has, in quotes: "6.1"; default: the study's. Hosts may differ on the engine `sim` alone."""
+    """Which Linux kernel this host has, in quotes: "6.1"; default: the study's. Hosts may differ on
+    the engine `sim` alone.
+    """
     mtu_search: str | None = None
-    """How this host's TCP searches for a path's MTU: see `polypath list mtu-searches`; default: `linux`. On the engine `sim` alone."""
+    """How this host's TCP searches for a path's MTU: see `polypath list mtu-searches`; default:
+    `linux`. On the engine `sim` alone.
+    """
     sysctl: Mapping[str, Scalar | tuple[Number, ...]] = Field(default_factory=FrozenDict)
-    """Settings of the endpoints on this host by their Linux names, such as `net.ipv4.tcp_rmem: [4096, 131072, 16777216]`."""
+    """Settings of the endpoints on this host by their Linux names, such as
+    `net.ipv4.tcp_rmem: [4096, 131072, 16777216]`.
+    """
 
     if TYPE_CHECKING:  # tools/inputs.py writes it.
 
@@ -74,7 +80,9 @@ Direction = Annotated[Annotated[Shape, Tag("shape")] | Annotated[tuple[Element, 
 
 
 class Link(Model):
-    """Joins two nodes. Each direction is a chain of elements, or one line of figures that stands for the usual chain."""
+    """Joins two nodes. Each direction is a chain of elements, or one line of figures that stands
+    for the usual chain.
+    """
 
     ends: tuple[End, End]
     """The two nodes, by name or with an address."""
@@ -159,7 +167,9 @@ def joined(topology: Topology) -> dict[str, tuple[str, str]]:
 
 
 def node_addresses(topology: Topology, node: str) -> list[str]:
-    """Addresses of a node in the order of its links, then of its tunnels, then those that belong to neither."""
+    """Addresses of a node in the order of its links, then of its tunnels, then those that belong to
+    neither.
+    """
     linked = [
         address
         for name, pair in addresses(topology).items()

@@ -1,4 +1,6 @@
-"""Recorded links: mahimahi's traces of chances to send, and tables of rate, delay and loss over time."""
+"""Recorded links: mahimahi's traces of chances to send, and tables of rate, delay and loss over
+time.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ MOST_BYTES = 32_000_000
 _MOST_DIGITS = 12
 _LONGEST_CELL = 100
 
-# Where the study file lies, while it is read; files of a study built in Python lie in the working folder.
+# Where the study file lies, while it is read; files of a study built in Python lie in the working
+# folder.
 FOLDER: ContextVar[Path | None] = ContextVar("FOLDER", default=None)
 
 
@@ -30,7 +33,9 @@ def checked_file(name: str) -> str:
 
 
 def inside(folder: Path, name: str) -> Path:
-    """Where a file that a study in this folder names is. Raises ValueError if it is not there, or elsewhere."""
+    """Where a file that a study in this folder names is. Raises ValueError if it is not there, or
+    elsewhere.
+    """
     file = folder / checked_file(name)
     if not file.is_file():
         raise ValueError(f'there is no file "{name}" beside the study file')
@@ -47,7 +52,9 @@ def _text(name: str, encoding: str) -> str:
 
 
 def chances(name: str) -> tuple[int, ...]:
-    """The times of a mahimahi trace, ms: a line a chance to send, after the last of which they begin anew."""
+    """The times of a mahimahi trace, ms: a line a chance to send, after the last of which they
+    begin anew.
+    """
     found: list[int] = []
     for number, line in enumerate(_text(name, "ascii").split("\n"), 1):
         text = line.strip()

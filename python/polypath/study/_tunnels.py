@@ -22,7 +22,9 @@ class Off(Model):
 
 
 class Mpt(Model):
-    """As MPT of 2019 does it: what comes behind the expected number is dropped, and one lost packet holds the rest for the whole delay."""
+    """As MPT of 2019 does it: what comes behind the expected number is dropped, and one lost packet
+    holds the rest for the whole delay.
+    """
 
     kind: Literal["mpt"] = "mpt"
     window: int = Field(default=1600, ge=1, le=2**20)
@@ -66,7 +68,9 @@ class Adaptive(Model):
 
 
 class Equalised(Model):
-    """Packets of faster paths are held for as long as the slowest path is behind, whatever their numbers."""
+    """Packets of faster paths are held for as long as the slowest path is behind, whatever their
+    numbers.
+    """
 
     kind: Literal["equalised"] = "equalised"
     cap: Time = Time("100ms")
@@ -80,7 +84,9 @@ class Equalised(Model):
 
 
 class Progress(Model):
-    """A missing packet is lost once every path has delivered a later one; what comes late is given on."""
+    """A missing packet is lost once every path has delivered a later one; what comes late is given
+    on.
+    """
 
     kind: Literal["progress"] = "progress"
     max_delay: Time = Time("300ms")
@@ -157,7 +163,9 @@ class TunnelPath(Model):
 
 
 class Tunnel(Model):
-    """A multipath GRE-in-UDP tunnel (RFC 8086, RFC 2890). It joins two nodes as a link does, by a device at each."""
+    """A multipath GRE-in-UDP tunnel (RFC 8086, RFC 2890). It joins two nodes as a link does, by a
+    device at each.
+    """
 
     ends: tuple[TunnelEnd, TunnelEnd]
     """Its two ends, the first one's packets going forward."""
@@ -170,8 +178,9 @@ class Tunnel(Model):
     batch: int = Field(default=1, ge=1, le=1024)
     """Packets that take each turn."""
     mtu: Size | Literal["search"] | None = None
-    """MTU of the devices; default: what the narrowest interface on the paths leaves. `search`: what the narrowest live path passes,
-    found and kept by probes (RFC 8899)."""
+    """MTU of the devices; default: what the narrowest interface on the paths leaves. `search`: what
+    the narrowest live path passes, found and kept by probes (RFC 8899).
+    """
     clamp_mss: bool = False
     """The MSS of SYNs that pass is lowered to what the MTU leaves."""
     keepalive: Time = Time("5s")
@@ -187,8 +196,10 @@ class Tunnel(Model):
     queue: Packets = Packets("500packets")
     """Packets that wait in a device at most; it drops at its tail."""
     send_buffer: Size | None = None
-    """Socket buffer of each path, which a packet leaves when the end's own interface has sent it. While it is full, the tunnel waits, and
-    the device's queue fills. Linux's default is 212992B; without it the tunnel never waits."""
+    """Socket buffer of each path, which a packet leaves when the end's own interface has sent it.
+    While it is full, the tunnel waits, and the device's queue fills. Linux's default is 212992B;
+    without it the tunnel never waits.
+    """
     packets_before: int = Field(default=0, ge=0, le=1_000_000)
     """Packets that each end has sent before the run; they decide number and path of the first."""
 

@@ -1,7 +1,9 @@
-"""Wireless links: from a radio's parameters and the seed to a chain of outages, changing rate, retransmissions and delay.
+"""Wireless links: from a radio's parameters and the seed to a chain of outages, changing rate,
+retransmissions and delay.
 
-The rate walks between the neighbouring states of the radio's table of modulation and coding; handovers cut the link; failed attempts come
-later, in order. docs/concepts/wireless.md has the sources of all figures.
+The rate walks between the neighbouring states of the radio's table of modulation and coding;
+handovers cut the link; failed attempts come later, in order. docs/concepts/wireless.md has the
+sources of all figures.
 """
 
 from __future__ import annotations
@@ -12,9 +14,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-# Rates of IEEE 802.11ax (Wi-Fi 6), 80 MHz, one stream, guard interval 0.8 us, HE-MCS 0 to 11, Mbit/s (IEEE 802.11ax-2021, section 27.5).
+# Rates of IEEE 802.11ax (Wi-Fi 6), 80 MHz, one stream, guard interval 0.8 us, HE-MCS 0 to 11,
+# Mbit/s (IEEE 802.11ax-2021, section 27.5).
 WIFI_6 = (36.0, 72.1, 108.1, 144.1, 216.2, 288.2, 324.3, 360.3, 432.4, 480.4, 540.4, 600.5)
-# Spectral efficiency of 5G NR's CQI 1 to 15 with up to 64QAM, bit/s/Hz (3GPP TS 38.214, table 5.2.2.1-2).
+# Spectral efficiency of 5G NR's CQI 1 to 15 with up to 64QAM, bit/s/Hz (3GPP TS 38.214,
+# table 5.2.2.1-2).
 NR_64QAM = (0.1523, 0.2344, 0.3770, 0.6016, 0.8770, 1.1758, 1.4766, 1.9141, 2.4063, 2.7305, 3.3223, 3.9023, 4.5234, 5.1152, 5.5547)
 # Whether the state changes is drawn this often, ns.
 STEP_NS = 10_000_000
@@ -53,7 +57,9 @@ RADIOS = {
 
 
 def rates(radio: Radio, lowest: int, peak: int, dwell_ns: int, until_ns: int, draw: random.Random) -> list[tuple[int, int]]:
-    """(time, bit/s) of each state that the link enters, from time 0 on: a walk to a neighbour, up or down, after a geometric dwell time."""
+    """(time, bit/s) of each state that the link enters, from time 0 on: a walk to a neighbour, up
+    or down, after a geometric dwell time.
+    """
     top = len(radio.states) - 1
     state = draw.randrange(lowest, top + 1)
     found = [(0, _rate(radio, state, peak))]
@@ -73,7 +79,9 @@ def _rate(radio: Radio, state: int, peak: int) -> int:
 
 
 def handovers(every_ns: int, gap_ns: int, until_ns: int, draw: random.Random) -> Iterator[tuple[int, int]]:
-    """Spans in which nothing passes, on average one in `every_ns`, drawn between half and one and a half of it."""
+    """Spans in which nothing passes, on average one in `every_ns`, drawn between half and one and a
+    half of it.
+    """
     at = 0
     while True:
         at += every_ns // 2 + round(draw.random() * every_ns)
@@ -84,11 +92,14 @@ def handovers(every_ns: int, gap_ns: int, until_ns: int, draw: random.Random) ->
 
 
 def elements(model: Any, seed: int, name: str, until_ns: int) -> list[dict[str, Any]]:
-    """The chain of one direction of a wireless link as the engines take it; `model` is the study's `Wireless`."""
+    """The chain of one direction of a wireless link as the engines take it; `model` is the study's
+    `Wireless`.
+    """
     radio = RADIOS[model.radio]
 
     def stream(what: str) -> random.Random:
-        # One stream for each purpose, so that another handover interval leaves the rates as they were.
+        # One stream for each purpose, so that another handover interval leaves the rates as they
+        # were.
         return random.Random(int.from_bytes(hashlib.sha256(f"{what} {seed} {name}".encode()).digest()[:16], "big"))
 
     made: list[dict[str, Any]] = []

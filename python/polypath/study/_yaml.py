@@ -1,7 +1,8 @@
 """Reads YAML as people mean it, and keeps the line of every field.
 
-Of YAML's implicit types only those of version 1.2's core schema are known: `on`, `off`, `yes` and `no` are words, 12:30 is text.
-A key that stands twice is an error, since the first one would be lost without a word.
+Of YAML's implicit types only those of version 1.2's core schema are known: `on`, `off`, `yes` and
+`no` are words, 12:30 is text. A key that stands twice is an error, since the first one would be
+lost without a word.
 """
 
 from __future__ import annotations
@@ -137,7 +138,9 @@ def _scalar(node: yaml.ScalarNode) -> Any:
 
 
 class _Loader(yaml.SafeLoader):
-    """SafeLoader with the implicit types of YAML 1.2's core schema, no tags, and no more levels than a study needs."""
+    """SafeLoader with the implicit types of YAML 1.2's core schema, no tags, and no more levels
+    than a study needs.
+    """
 
     _depth = 0
     _composed = 0

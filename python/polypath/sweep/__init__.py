@@ -1,4 +1,6 @@
-"""Many machines: runs go out in chunks to an engine that a lab runs already, and come back as finished runs. No scheduler of our own."""
+"""Many machines: runs go out in chunks to an engine that a lab runs already, and come back as
+finished runs. No scheduler of our own.
+"""
 
 import lazy_loader
 

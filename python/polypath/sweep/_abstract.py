@@ -1,4 +1,6 @@
-"""Where a study's runs are carried out: on this machine, or on those of an engine that a lab runs already."""
+"""Where a study's runs are carried out: on this machine, or on those of an engine that a lab runs
+already.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,8 @@ class Place(ABC):
 
     @abstractmethod
     def carry_out(self, engine: Engine, runs: Iterable[Run], tell: Callable[[State], None]) -> Generator[Finished | Failed]:
-        """Each run once, in the order in which they end; closing the iterator takes back what was handed out.
+        """Each run once, in the order in which they end; closing the iterator takes back what was
+        handed out.
 
         `runs` are made while others run, and only as far as they are asked for.
         Raises `StudyError` where a machine lacks what the runs need, before any of them runs.

@@ -11,16 +11,18 @@ from dataclasses import dataclass, field
 from polypath import customcc
 from polypath.study import Run
 
-# A chunk's work in seconds: long beside what handing it over costs (some milliseconds), short beside a coffee.
+# A chunk's work in seconds: long beside what handing it over costs (some milliseconds), short
+# beside a coffee.
 CHUNK_S = 2.0
-# With many threads a chunk is so much longer for each: one scheduler hands all of them on, one after the other; what
-# that takes stands in docs/guide/many-machines.md.
+# With many threads a chunk is so much longer for each: one scheduler hands all of them on, one
+# after the other; what that takes stands in docs/guide/many-machines.md.
 _FOR_EACH_THREAD_S = 0.005
 # Of what is left, so that at the end no machine has a long chunk while the others are idle.
 _OF_REMAINING = 4
 # Weight of a new measurement beside what was known.
 _NEW = 0.2
-# Runs that are made before the first is handed out, with each chunk, and most that wait: among those the heaviest go first.
+# Runs that are made before the first is handed out, with each chunk, and most that wait: among
+# those the heaviest go first.
 _AT_FIRST, _AT_ONCE, _WINDOW = 2_000, 200, 20_000
 # In bits a second, of a network in which no link has a rate.
 _NO_LIMIT = 1e9
@@ -85,7 +87,9 @@ def _own(own: customcc.Algorithm) -> Own:
 
 
 def weight(run: Run) -> float:
-    """How much work a run may be, beside other runs of its study: simulated time by the bits that its links carry in it."""
+    """How much work a run may be, beside other runs of its study: simulated time by the bits that
+    its links carry in it.
+    """
     elements = [element for link in run.scenario["links"] for direction in ("a_to_b", "b_to_a") for element in link[direction]]
     rates = sum(element["bits_per_s"] for element in elements if element["kind"] == "rate")
     return float(run.scenario["duration_ns"]) * float(rates or _NO_LIMIT)
@@ -113,13 +117,16 @@ class Costs:
 
 
 class Queue:
-    """Runs that wait for a machine, the heaviest first; hands them out in chunks. They may be made while it does."""
+    """Runs that wait for a machine, the heaviest first; hands them out in chunks. They may be made
+    while it does.
+    """
 
     def __init__(self, runs: Iterable[Run], *, threads: int, chunk_s: float = CHUNK_S, first: int = 1) -> None:
         self._coming = iter(runs)
         # Whether all have come.
         self.complete = False
-        # Sorted, the next one at the end: the heaviest, and of those of equal weight the first of the study.
+        # Sorted, the next one at the end: the heaviest, and of those of equal weight the first of
+        # the study.
         self._waiting: list[tuple[float, int, Run]] = []
         # Those that come back go before all others.
         self._back: list[tuple[float, int, Run]] = []
@@ -177,7 +184,9 @@ class Queue:
         return chunk
 
     def _come(self, number: int) -> None:
-        """Lets more runs come. Making one takes as long as some machines need to do a short one, so nobody waits for all of them."""
+        """Lets more runs come. Making one takes as long as some machines need to do a short one, so
+        nobody waits for all of them.
+        """
         came = list(itertools.islice(self._coming, number))
         self.complete = self.complete or len(came) < number
         for run in came:

@@ -44,13 +44,17 @@ _OVERDUE_S = 60.0
 
 @dataclass(frozen=True, kw_only=True)
 class Tls:
-    """Files of certificates by which client and scheduler know one another; None where Dask's own configuration names them."""
+    """Files of certificates by which client and scheduler know one another; None where Dask's own
+    configuration names them.
+    """
 
     files: Mapping[str, str] | None = None
 
     @classmethod
     def of(cls, folder: str | Path | None) -> Tls:
-        """Those in a folder: ca.pem, cert.pem and key.pem. Raises `StudyError` naming the one that is not there."""
+        """Those in a folder: ca.pem, cert.pem and key.pem. Raises `StudyError` naming the one that
+        is not there.
+        """
         if folder is None:
             return cls()
         files = {name: Path(folder) / f"{what}.pem" for name, what in (("ca_file", "ca"), ("client_cert", "cert"), ("client_key", "key"))}
@@ -132,7 +136,8 @@ class _Sweep(Sweep):
     """One study's runs on one scheduler."""
 
     def __init__(self, place: DaskPlace, client: Client, engine: Engine, runs: Iterable[Run], tell: Callable[[State], None]) -> None:
-        # Dask itself gives a chunk whose worker died to others, and then blames all chunks that were there.
+        # Dask itself gives a chunk whose worker died to others, and then blames all chunks that
+        # were there.
         there = () if place.handover is None else place.handover.keys()
         super().__init__(place, engine, Ledger(runs, there=there, isolated=False, deaths=1), tell)
         self._place = place
@@ -158,7 +163,9 @@ class _Sweep(Sweep):
             self._check(f"{described.machine} ({address})", described)
 
     def _described(self, workers: Iterable[str], *, seconds: float, build: bool = False) -> dict[str, Described | BaseException]:
-        """What each machine says of itself. One that does not answer in time may hang: others are sent its chunks later."""
+        """What each machine says of itself. One that does not answer in time may hang: others are
+        sent its chunks later.
+        """
         own = list(self._own.values())
         asked = {
             address: self._client.submit(describe, self._engine.name, self._kernels, own, build, pure=False, workers=[address])
@@ -207,7 +214,9 @@ class _Sweep(Sweep):
             raise StudyError(f"the Dask scheduler at {where} has no workers: start some (dask worker {where})") from None
 
     def _look_around(self) -> None:
-        """Once a second: who is there, and which chunks must go elsewhere. Raises OSError where the scheduler does not answer."""
+        """Once a second: who is there, and which chunks must go elsewhere. Raises OSError where the
+        scheduler does not answer.
+        """
         if self._client.status != "running":
             raise OSError("the client lost its scheduler")
         if time.monotonic() < self._counted + _COUNT_S:
@@ -255,7 +264,9 @@ class _Sweep(Sweep):
         return self._ledger.ended(number, address, results)
 
     def _repeat_overdue(self, workers: Collection[str]) -> None:
-        """A machine that hangs, holds its chunks for ever: they are done once more elsewhere, and whoever is first counts."""
+        """A machine that hangs, holds its chunks for ever: they are done once more elsewhere, and
+        whoever is first counts.
+        """
         if late := self._ledger.overdue(time.monotonic(), self._place.overdue_s, _OVERDUE * DEPTH):
             processing = self._client.processing()
             for number in late:

@@ -24,9 +24,11 @@ def check_place(engine: Engine) -> None:
 def find_place(
     on: str, *, handover: str | None = None, build_kernels: bool = False, certificates: str | Path | None = None
 ) -> Place | None:
-    """The place that a person names; None for this machine. With `build_kernels` machines build the kernels that they lack.
+    """The place that a person names; None for this machine. With `build_kernels` machines build the
+    kernels that they lack.
 
-    `certificates` is a folder with ca.pem, cert.pem and key.pem, for tls://; by default Dask's own configuration names the files.
+    `certificates` is a folder with ca.pem, cert.pem and key.pem, for tls://; by default Dask's own
+    configuration names the files.
     """
     kind, colon, address = on.partition("://")
     if certificates is not None and kind != "tls":

@@ -1,4 +1,6 @@
-"""What comes back from a machine: a finished run as files by name, or one sentence on why it did not finish."""
+"""What comes back from a machine: a finished run as files by name, or one sentence on why it did
+not finish.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,9 @@ DIED = "every machine that began this run died of it; the workers' logs may say 
 
 
 _SEAL = b'{"sha256": "'
-"""A record begins with the hash of what follows and of the series: damage shows. Whoever edits a run can make a hash that fits."""
+"""A record begins with the hash of what follows and of the series: damage shows. Whoever edits a
+run can make a hash that fits.
+"""
 _HEX = 64
 
 
@@ -76,7 +80,9 @@ def without_seal(record: bytes) -> bytes:
 
 
 def is_sealed(record: bytes, series: Mapping[str, bytes | pa.Buffer]) -> bool | None:
-    """Whether a record and its series are as they were written; None of a record from before there was a hash."""
+    """Whether a record and its series are as they were written; None of a record from before there
+    was a hash.
+    """
     if not record.startswith(_SEAL):
         return None
     return record[len(_SEAL) : len(_SEAL) + _HEX].decode(errors="replace") == _digest(without_seal(record), series)
@@ -115,7 +121,9 @@ def packed(run: Finished) -> bytes:
 
 
 def unpacked(key: str, content: bytes) -> Finished:
-    """The run of a packed file. Raises ValueError where it is none, only a part of one, or holds anything that no run has."""
+    """The run of a packed file. Raises ValueError where it is none, only a part of one, or holds
+    anything that no run has.
+    """
     files: dict[str, bytes] = {}
     captures: dict[str, bytes] = {}
     try:
@@ -139,7 +147,9 @@ def unpacked(key: str, content: bytes) -> Finished:
 
 
 def is_name(name: str) -> bool:
-    """Whether a finished run may have a file of this name: whoever packed it decides nothing about where it lies."""
+    """Whether a finished run may have a file of this name: whoever packed it decides nothing about
+    where it lies.
+    """
     return name in _FILES or _CAPTURE.fullmatch(name) is not None
 
 

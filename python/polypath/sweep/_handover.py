@@ -1,4 +1,5 @@
-"""Where machines put finished runs down for the client to take: a folder that all see, or storage that fsspec reaches.
+"""Where machines put finished runs down for the client to take: a folder that all see, or storage
+that fsspec reaches.
 
 What lies there survives the client: one that starts again takes what was finished meanwhile.
 """
@@ -17,7 +18,8 @@ from ._finished import Finished, packed, unpacked
 _SUFFIX = ".run"
 # What a client takes into memory: some hours of captures of two fast links.
 _MOST_BYTES = 4 << 30
-# Storage of objects, of S3, Google and Azure: an object is there whole or not at all, and to rename one is to copy it.
+# Storage of objects, of S3, Google and Azure: an object is there whole or not at all, and to rename
+# one is to copy it.
 _OBJECTS = {"s3", "gs", "abfs"}
 
 
@@ -55,7 +57,9 @@ class Handover:
         return {name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)}
 
     def take(self, key: str) -> Finished:
-        """The run of this key; it stays there until `drop`. Raises `StudyError` where what lies there is no finished run."""
+        """The run of this key; it stays there until `drop`. Raises `StudyError` where what lies
+        there is no finished run.
+        """
         place = self._place(key)
         try:
             size = self._files.size(place)

@@ -1,11 +1,14 @@
-"""What a client keeps of a sweep: its runs until they end, the chunks on their way, and the rules by which a run is tried again.
+"""What a client keeps of a sweep: its runs until they end, the chunks on their way, and the rules
+by which a run is tried again.
 
-Nothing here waits, reads a clock or asks a machine. A place says what came back (`ended`, `raised`), what was lost (`died`, `back`) and
-who is there (`take_back`, `repeat`), and asks what goes out next (`next`):
+Nothing here waits, reads a clock or asks a machine. A place says what came back (`ended`,
+`raised`), what was lost (`died`, `back`) and who is there (`take_back`, `repeat`), and asks what
+goes out next (`next`):
 
 - a run that fails by its machine's fault goes to another machine, TRIES times in all;
 - a machine that fails at FAULTS runs in a row gets none while there are others;
-- runs that a machine died of are suspects, and each goes alone: one that a machine dies of then is to blame;
+- runs that a machine died of are suspects, and each goes alone: one that a machine dies of then is
+  to blame;
 - a chunk that is overdue goes to another machine too, and the first to end counts;
 - each run ends once, however many machines did it.
 """
@@ -68,8 +71,9 @@ class _Again:
 class Ledger:
     """The runs of a sweep, from waiting to ended.
 
-    `isolated` says whether a machine that dies takes with it only the chunk that it worked on; if not, suspects wait until nothing else
-    is on its way. `deaths` is how many machines may die of a run that is alone, before it is named.
+    `isolated` says whether a machine that dies takes with it only the chunk that it worked on; if
+    not, suspects wait until nothing else is on its way. `deaths` is how many machines may die of a
+    run that is alone, before it is named.
     """
 
     def __init__(
@@ -96,7 +100,8 @@ class Ledger:
         # Runs that wait to go alone; and whoever is under suspicion, until it ends.
         self._suspects: dict[str, Run] = {}
         self._suspected: set[str] = set()
-        # By run: machines that failed at it, how often one did, and how many died of it when it was alone.
+        # By run: machines that failed at it, how often one did, and how many died of it when it was
+        # alone.
         self._failed_at: defaultdict[str, set[str]] = defaultdict(set)
         self._tries: Counter[str] = Counter()
         self._deaths: Counter[str] = Counter()
@@ -131,7 +136,9 @@ class Ledger:
         return found
 
     def next(self, now: float, most: int, machines: Callable[[], Collection[str]]) -> Assignment | None:
-        """What goes out next, where fewer than `most` chunks are on their way; None if nothing does now. `machines` says who is there."""
+        """What goes out next, where fewer than `most` chunks are on their way; None if nothing does
+        now. `machines` says who is there.
+        """
         # A chunk that was repeated is there for the case that its machine wakes up.
         if len(self._sent) - self._repeated >= most:
             return None
@@ -213,8 +220,8 @@ class Ledger:
     def take_back(self, machines: Collection[str]) -> list[int]:
         """Takes back chunks that would keep the sweep from its end, and names them.
 
-        Those that wait for machines that are gone. And where each run that is on its way has ended elsewhere, or waits to go alone, all
-        of them: a machine that hangs never gives them back.
+        Those that wait for machines that are gone. And where each run that is on its way has ended
+        elsewhere, or waits to go alone, all of them: a machine that hangs never gives them back.
         """
         awaited = {number: [run for run in self._open(sent.runs) if run.key not in self._suspects] for number, sent in self._sent.items()}
         gone = [number for number, sent in self._sent.items() if sent.among is not None and sent.among.isdisjoint(machines)]
@@ -225,7 +232,9 @@ class Ledger:
         return taken
 
     def overdue(self, now: float, least_s: float, times: float) -> list[int]:
-        """Chunks that have been away for so many times their work, and at least so many seconds, and were not repeated."""
+        """Chunks that have been away for so many times their work, and at least so many seconds,
+        and were not repeated.
+        """
         return [
             number
             for number, sent in self._sent.items()
@@ -233,7 +242,9 @@ class Ledger:
         ]
 
     def repeat(self, number: int, holders: Iterable[str], machines: Collection[str]) -> None:
-        """Sends an overdue chunk once more, away from who holds it; not where all machines hold its runs."""
+        """Sends an overdue chunk once more, away from who holds it; not where all machines hold its
+        runs.
+        """
         sent = self._sent[number]
         held_by = sent.held_by.union(holders)
         if not held_by.issuperset(machines) and (runs := self._open(sent.runs)):

@@ -1,7 +1,9 @@
-"""Runs as jobs of Slurm, submitted through submitit. What a job finishes lies in a folder that all nodes see.
+"""Runs as jobs of Slurm, submitted through submitit. What a job finishes lies in a folder that all
+nodes see.
 
-Not through dask-jobqueue: its scheduler lives in the client, so that jobs end when the client is killed, and their nodes must reach it.
-Here jobs go on without the client, and the next one takes what they finish.
+Not through dask-jobqueue: its scheduler lives in the client, so that jobs end when the client is
+killed, and their nodes must reach it. Here jobs go on without the client, and the next one takes
+what they finish.
 """
 
 from __future__ import annotations
@@ -32,11 +34,13 @@ from ._worker import Described, describe, work_on
 # Of one processor's work in a job: long beside the seconds in which Slurm starts one.
 _JOB_S = 60.0
 _LOOK_S = 1.0
-# A job that Slurm does not list any more may still have a result on its way through a shared file system.
+# A job that Slurm does not list any more may still have a result on its way through a shared file
+# system.
 _GRACE_S = 15.0
 # How long Slurm may not answer before the sweep gives up.
 _PATIENCE_S = 600.0
-# What sbatch says where a controller is busy or starts anew, if it says anything: no word about the job.
+# What sbatch says where a controller is busy or starts anew, if it says anything: no word about the
+# job.
 _PASSING = ("unable to contact", "timed out", "connect failure", "temporarily unable")
 
 
@@ -56,7 +60,8 @@ class Profile(BaseModel):
     memory_gb: float | None = Field(default=None, gt=0)
     # Most jobs that wait or run.
     jobs: int = Field(default=10, gt=0)
-    # Lines of shell before the job, such as "module load gcc"; and further options of sbatch, by name.
+    # Lines of shell before the job, such as "module load gcc"; and further options of sbatch, by
+    # name.
     setup: tuple[str, ...] = ()
     sbatch: Mapping[str, str | int | bool] = Field(default_factory=dict)
 
@@ -85,7 +90,9 @@ def profile(file: str) -> Profile:
 
 @dataclass(kw_only=True)
 class _Job:
-    """A job that has not ended, and the number of its chunk; None of the first one, which has no runs."""
+    """A job that has not ended, and the number of its chunk; None of the first one, which has no
+    runs.
+    """
 
     job: Any
     number: int | None
@@ -138,7 +145,9 @@ class _Sweep(Sweep):
         self._answered = time.monotonic()
 
     def check(self) -> None:
-        """Asks a first node what it has. Each job says so of its own node, too. Raises `StudyError` where it differs."""
+        """Asks a first node what it has. Each job says so of its own node, too. Raises `StudyError`
+        where it differs.
+        """
         job = self._submitted(describe, self._engine.name, self._kernels, list(self._own.values()), self._build_kernels)
         self._jobs[job.job_id] = _Job(job=job, number=None)
         while not _has_result(job):
@@ -197,7 +206,8 @@ class _Sweep(Sweep):
             try:
                 return self._executor.submit(function, *arguments)
             except (OSError, subprocess.CalledProcessError, RuntimeError) as error:
-                # submitit tells the command and where it was called from, and then what sbatch said.
+                # submitit tells the command and where it was called from, and then what sbatch
+                # said.
                 said = [line.strip() for line in str(error).splitlines() if "error:" in line]
                 passes = not str(error).strip() or any(word in line.lower() for line in said for word in _PASSING)
                 if isinstance(error, OSError) or not passes:

@@ -1,4 +1,6 @@
-"""What happens on a machine: it says what it has, and does chunks. Everything here is called by name from elsewhere."""
+"""What happens on a machine: it says what it has, and does chunks. Everything here is called by
+name from elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache, partial
 
-# `engines` loads an engine when it is asked for one, which only a machine that carries out runs does.
+# `engines` loads an engine when it is asked for one, which only a machine that carries out runs
+# does.
 from polypath import customcc, engines, linux
 from polypath.engines import Engine, EngineError
 from polypath.errors import PolypathError
@@ -36,7 +39,9 @@ class Described:
 
 
 def describe(engine: str, kernels: Sequence[str], own: Sequence[Own], build: bool = False) -> Described:
-    """The engine's version on this machine with each of the kernels; compiles the algorithms `own`, and with `build` kernels it lacks."""
+    """The engine's version on this machine with each of the kernels; compiles the algorithms `own`,
+    and with `build` kernels it lacks.
+    """
     machine = socket.gethostname()
     try:
         _compiled(tuple((each.name, each.hash, tuple(each.sources.items())) for each in own))
@@ -47,7 +52,9 @@ def describe(engine: str, kernels: Sequence[str], own: Sequence[Own], build: boo
 
 
 def work(chunk: Chunk, threads: int = 1) -> list[Finished | Failed]:
-    """Does all runs of a chunk, `threads` at once. A run that fails does not keep the others from running."""
+    """Does all runs of a chunk, `threads` at once. A run that fails does not keep the others from
+    running.
+    """
     try:
         _compiled(tuple((each.name, each.hash, tuple(each.sources.items())) for each in chunk.own))
     except (PolypathError, OSError) as error:
@@ -121,7 +128,9 @@ def _engine(name: str) -> Engine:
 
 
 def _version(engine: Engine, kernel: str, build: bool) -> str:
-    """The engine's version with this kernel; with `build` a kernel that is not there is built first."""
+    """The engine's version with this kernel; with `build` a kernel that is not there is built
+    first.
+    """
     version = engine.versions(kernel or None)
     if isinstance(version, str):
         return version
@@ -134,7 +143,8 @@ def _version(engine: Engine, kernel: str, build: bool) -> str:
     return version(kernel)
 
 
-# Of this process only one thread builds. Other processes of this user wait for it, too, and then take what it built.
+# Of this process only one thread builds. Other processes of this user wait for it, too, and then
+# take what it built.
 _building = threading.Lock()
 
 
@@ -145,7 +155,9 @@ def _build(kernel: str) -> None:
 
 @cache
 def _compiled(own: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...]) -> None:
-    """Makes custom algorithms known to this process; raises `CustomCcError` where one does not compile here."""
+    """Makes custom algorithms known to this process; raises `CustomCcError` where one does not
+    compile here.
+    """
     for name, digest, sources in own:
         known = customcc.used().get(name)
         if known is not None and known.hash == digest:

@@ -1,4 +1,6 @@
-"""The tunnel daemon: where its program is. `polypath tunnel` starts it; on a router it does without this package."""
+"""The tunnel daemon: where its program is. `polypath tunnel` starts it; on a router it does without
+this package.
+"""
 
 from pathlib import Path
 

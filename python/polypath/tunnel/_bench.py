@@ -1,4 +1,6 @@
-"""How much the tunnel carries between two namespaces of this machine, beside bare veth pairs and another program's tunnel, in one run."""
+"""How much the tunnel carries between two namespaces of this machine, beside bare veth pairs and
+another program's tunnel, in one run.
+"""
 
 from __future__ import annotations
 
@@ -29,10 +31,11 @@ _WIREGUARD = "wireguard-go, one path"
 def bench(seconds: float = 1.0, repeat: int = 3) -> dict[str, Any]:
     """Figures by what carried the traffic; of several runs, taken in turns, the medians.
 
-    Each row: `tcp_bits_per_s`, UDP packets of 1400 bytes a second (`sent_per_s`, `received_per_s`, the highest rate without loss
-    `lossless_per_s`), and `cpu_s_per_gb`: seconds of a processor that the tunnel's programs at both ends took for a gigabyte of TCP and UDP
-    together. The row of wireguard-go has its `version`. A row whose program is not installed has a sentence, `missing`. Raises TunnelError
-    where the machine does not let it.
+    Each row: `tcp_bits_per_s`, UDP packets of 1400 bytes a second (`sent_per_s`, `received_per_s`,
+    the highest rate without loss `lossless_per_s`), and `cpu_s_per_gb`: seconds of a processor that
+    the tunnel's programs at both ends took for a gigabyte of TCP and UDP together. The row of
+    wireguard-go has its `version`. A row whose program is not installed has a sentence, `missing`.
+    Raises TunnelError where the machine does not let it.
     """
     if os.geteuid():
         raise TunnelError("measuring makes network namespaces: run it as root")

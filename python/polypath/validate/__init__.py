@@ -1,7 +1,8 @@
 """Holds the simulator against measurements of real Linux kernels.
 
-`run` takes a summary.csv, simulates the set-up behind each of its runs and gives a verdict a cell; `validate` is the command around it.
-Nothing here knows a measured figure: names of runs are parsed into set-ups, and the figures come from the file.
+`run` takes a summary.csv, simulates the set-up behind each of its runs and gives a verdict a cell;
+`validate` is the command around it. Nothing here knows a measured figure: names of runs are parsed
+into set-ups, and the figures come from the file.
 """
 
 from polypath.validate._command import validate

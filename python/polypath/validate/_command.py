@@ -78,11 +78,13 @@ def validate(
 ) -> None:
     """Compare the simulator with measurements of real Linux kernels.
 
-    Simulates the set-up behind every run of SUMMARY.csv and prints Linux's goodput beside ours. They agree when the means over the same
-    repeats differ by at most 10 %, or by no more than one of Linux's repeats from Linux's own mean.
+    Simulates the set-up behind every run of SUMMARY.csv and prints Linux's goodput beside ours.
+    They agree when the means over the same repeats differ by at most 10 %, or by no more than one
+    of Linux's repeats from Linux's own mean.
 
-    With --starts every run begins at so many moments, and distributions are compared: the measured row is one draw. With --drawn there is
-    no table: networks are drawn at random and run in the simulator and on a kernel, over the same starts.
+    With --starts every run begins at so many moments, and distributions are compared: the measured
+    row is one draw. With --drawn there is no table: networks are drawn at random and run in the
+    simulator and on a kernel, over the same starts.
     """
     form = _Form(json=as_json, markdown=as_markdown, differs=differs, detail=detail)
     selection = Selection(groups=_names(group), algorithms=_names(cc), ids=_names(id))

@@ -1,6 +1,7 @@
 """Networks drawn at random: what no table holds, so that no model can have been fitted to it.
 
-The draw is the same for ever for a seed and a number of networks; nothing that an engine does can change it.
+The draw is the same for ever for a seed and a number of networks; nothing that an engine does can
+change it.
 """
 
 import math
@@ -13,11 +14,14 @@ from polypath.study import Study
 
 Json: TypeAlias = dict[str, Any]
 
-# One TCP; two TCPs; MPTCP into one hop; MPTCP over two paths; MPTCP beside TCP in one bottleneck; MPTCP over two, beside TCP on the first.
+# One TCP; two TCPs; MPTCP into one hop; MPTCP over two paths; MPTCP beside TCP in one bottleneck;
+# MPTCP over two, beside TCP on the first.
 KINDS = ("a", "b", "c", "d", "f", "g")
 LARGE_BUFFERS = {"net.ipv4.tcp_rmem": [4096, 131_072, 16_777_216], "net.ipv4.tcp_wmem": [4096, 16_384, 16_777_216]}
 SPREAD = "1s"
-"""Every flow starts within this time, at a moment drawn from seed and name: the same on every engine."""
+"""Every flow starts within this time, at a moment drawn from seed and name: the same on every
+engine.
+"""
 SECONDS = 30
 WINDOW = ("5s", "25s")
 """Since the connection stood; it stands within SPREAD of the start."""
@@ -53,7 +57,9 @@ class _Draw:
         return of[int(self._next() * len(of))]
 
     def path(self, *, slowest: float = 5.0, fastest: float = 100.0, lossy: float = 0.25) -> Json:
-        """5 to 100 Mbit/s, 4 to 160 ms, a queue of a third to twice of what the path holds; a share `lossy` loses 0.02 to 2 %."""
+        """5 to 100 Mbit/s, 4 to 160 ms, a queue of a third to twice of what the path holds; a share
+        `lossy` loses 0.02 to 2 %.
+        """
         rate, rtt = self.log(slowest, fastest), self.log(4, 160)
         queue = self.queue(rate, rtt)
         lost, loss = self._next(), self.log(0.02, 2)
@@ -70,7 +76,9 @@ def algorithms() -> list[str]:
 
 
 def draw(seed: int, networks: int, starts: int) -> Study:
-    """A study with an experiment a network, kinds and algorithms in turn. A kernel runs its own algorithms."""
+    """A study with an experiment a network, kinds and algorithms in turn. A kernel runs its own
+    algorithms.
+    """
     drawn, every = _Draw(seed), algorithms()
     first = int(drawn.log(1, 1e6)) % len(every)
     experiments = {}
@@ -185,7 +193,9 @@ def _shared_hop(paths: list[Json], hop: Json, buffers: Json) -> Json:
 
 
 def _paths(paths: list[Json], buffers: Json, *, rival: bool) -> Json:
-    """Disjoint paths, two routers each; with `rival` a second pair of hosts shares the first path's bottleneck."""
+    """Disjoint paths, two routers each; with `rival` a second pair of hosts shares the first path's
+    bottleneck.
+    """
     links, routers = {}, []
     for number, path in enumerate(paths, 1):
         near, far = f"p{number}", f"q{number}"

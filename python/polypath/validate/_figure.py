@@ -1,4 +1,6 @@
-"""One picture a run: window and round-trip time of each subflow over time, Linux's beside ours, and the area between the windows."""
+"""One picture a run: window and round-trip time of each subflow over time, Linux's beside ours, and
+the area between the windows.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -18,9 +20,11 @@ _COLOURS = {"Linux": "#888888", "simulated": "#d1495b"}
 
 
 def draw(verdicts: list[Verdict], table: Path, folder: Path, console: Console) -> list[Path]:
-    """Writes FOLDER/ID.png for each simulated run, its first repeat; Linux's curves come from series.parquet beside the table.
+    """Writes FOLDER/ID.png for each simulated run, its first repeat; Linux's curves come from
+    series.parquet beside the table.
 
-    FOLDER/areas.csv has the normalised area between the windows of each run and subflow, the largest first.
+    FOLDER/areas.csv has the normalised area between the windows of each run and subflow, the
+    largest first.
     """
     series_file = table.parent / "series.parquet"
     linux = pd.read_parquet(series_file) if series_file.exists() else None
@@ -58,7 +62,9 @@ def draw(verdicts: list[Verdict], table: Path, folder: Path, console: Console) -
 
 
 def window_areas(curves: pd.DataFrame) -> dict[str, float]:
-    """By line: the area between Linux's window and ours over that under their mean, up to where the shorter one ends."""
+    """By line: the area between Linux's window and ours over that under their mean, up to where the
+    shorter one ends.
+    """
     areas = {}
     for line, rows in curves.groupby("line"):
         sides = [rows[rows.who == who].sort_values("time") for who in _COLOURS]

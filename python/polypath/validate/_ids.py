@@ -1,7 +1,8 @@
-"""From the name of a measured run to its set-up. Names are parsed, never looked up, so a new run works too.
+"""From the name of a measured run to its set-up. Names are parsed, never looked up, so a new run
+works too.
 
-A name is `[v0_]GROUP_PARAMETERS_CC[_rN]`; N counts the repeats from 1 and decides seed or later starts. What each group's network
-looks like is written at the function that builds it.
+A name is `[v0_]GROUP_PARAMETERS_CC[_rN]`; N counts the repeats from 1 and decides seed or later
+starts. What each group's network looks like is written at the function that builds it.
 """
 
 import re
@@ -14,7 +15,8 @@ MBIT = 1_000_000
 # Largest receive and send buffers of the runs, bytes; `d_defbuf_*` has the kernel's defaults.
 LARGE_BUFFERS = (16_777_216, 16_777_216)
 DEFAULT_BUFFERS = (6_291_456, 4_194_304)
-# Seconds by which the second flow starts later in repeat 1, 2, 3 of groups b and f, so that two equal flows do not lock phase.
+# Seconds by which the second flow starts later in repeat 1, 2, 3 of groups b and f, so that two
+# equal flows do not lock phase.
 LATER_STARTS = (0.0, 0.37, 1.3)
 
 
@@ -24,7 +26,9 @@ class UnknownRunError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Path:
-    """client =(fwd_ms)= router =(rate, queue, loss)= server =(rev_ms)=. Queue in packets, loss in percent, MTU in bytes."""
+    """client =(fwd_ms)= router =(rate, queue, loss)= server =(rev_ms)=. Queue in packets, loss in
+    percent, MTU in bytes.
+    """
 
     rate: int
     queue: int
@@ -53,7 +57,8 @@ class Setup:
     id: str
     repeat: int
     group: str
-    # "paths": disjoint paths, a router each. "shared": paths into one last hop. "dumbbell": pairs of hosts through one bottleneck.
+    # "paths": disjoint paths, a router each. "shared": paths into one last hop. "dumbbell": pairs
+    # of hosts through one bottleneck.
     shape: str
     paths: tuple[Path, ...]
     flows: tuple[Sender, ...]
@@ -71,7 +76,8 @@ class Setup:
     # Whether the routers' ICMP toward the client arrives.
     icmp: bool = True
     sysctl: dict[str, int] = field(default_factory=dict)
-    # Of losses and of algorithms that draw; None: as the run was measured, where later repeats have other seeds or other starts.
+    # Of losses and of algorithms that draw; None: as the run was measured, where later repeats have
+    # other seeds or other starts.
     seed: int | None = None
     # The kernel of the hosts.
     kernel: str = DEFAULT_KERNEL
@@ -128,7 +134,9 @@ def _single(m: dict[str, str], repeat: int) -> Setup:
 
 
 def _bottleneck(repeat: int) -> tuple[Path, float]:
-    """The 20 Mbit/s, 40 ms bottleneck of groups b, f and n, and the second flow's start in this repeat."""
+    """The 20 Mbit/s, 40 ms bottleneck of groups b, f and n, and the second flow's start in this
+    repeat.
+    """
     if not 1 <= repeat <= len(LATER_STARTS):
         raise UnknownRunError(f"repeat {repeat} of a run with two flows has no known start time (1 to {len(LATER_STARTS)})")
     return Path(rate=20 * MBIT, queue=67, fwd_ms=20, rev_ms=20), LATER_STARTS[repeat - 1]
@@ -141,7 +149,9 @@ def _two_tcp(m: dict[str, str], repeat: int) -> Setup:
 
 
 def _shared(m: dict[str, str], repeat: int) -> Setup:
-    """Group c: two paths of 50 Mbit/s, 10 and 20 ms, into one hop of 10 Mbit/s, 4 ms and a queue of Q packets."""
+    """Group c: two paths of 50 Mbit/s, 10 and 20 ms, into one hop of 10 Mbit/s, 4 ms and a queue of
+    Q packets.
+    """
     mptcp = not m.get("tcp")
     paths = tuple(Path(rate=50 * MBIT, queue=100, fwd_ms=ms, rev_ms=ms) for ms in (5, 10))
     setup = _make("c", "shared", paths, (Sender(cc=m["cc"], mptcp=mptcp, paths=2),), 20)
@@ -149,14 +159,18 @@ def _shared(m: dict[str, str], repeat: int) -> Setup:
 
 
 def _nitk(m: dict[str, str], repeat: int) -> Setup:
-    """The nitk paper: `netem delay D rate R` with netem's default limit of 1000 packets on both ends of every link."""
+    """The nitk paper: `netem delay D rate R` with netem's default limit of 1000 packets on both
+    ends of every link.
+    """
     paths = tuple(Path(rate=50 * MBIT, queue=1000, fwd_ms=ms, rev_ms=ms) for ms in (5, 10))
     setup = _make("nitk", "shared", paths, (Sender(cc=m["cc"], mptcp=True, paths=2),), 20)
     return replace(setup, last=Path(rate=10 * MBIT, queue=1000, fwd_ms=2, rev_ms=2), both_ends=True)
 
 
 def _two_paths(m: dict[str, str], repeat: int) -> Setup:
-    """Groups d and s: MPTCP over two paths of 100 Mbit/s and 2 ms; path 1 gets D ms more each way, or loses L percent."""
+    """Groups d and s: MPTCP over two paths of 100 Mbit/s and 2 ms; path 1 gets D ms more each way,
+    or loses L percent.
+    """
     more, loss = _number(m.get("delay") or "0"), _number(m.get("loss") or "0")
     first = Path(rate=100 * MBIT, queue=167, fwd_ms=1 + more, rev_ms=1 + more, loss=loss)
     second = Path(rate=100 * MBIT, queue=167, fwd_ms=1, rev_ms=1)
@@ -173,7 +187,9 @@ def _fairness(m: dict[str, str], repeat: int) -> Setup:
 
 
 def _many_subflows(m: dict[str, str], repeat: int) -> Setup:
-    """Group n: one MPTCP with N subflows on one path against M TCP connections with reno, which start one after the other."""
+    """Group n: one MPTCP with N subflows on one path against M TCP connections with reno, which
+    start one after the other.
+    """
     path, _ = _bottleneck(1)
     count = int(m["tcps"])
     step = 0.37 if count == 1 else 0.13
@@ -189,7 +205,9 @@ def _transfer(m: dict[str, str], repeat: int) -> Setup:
 
 
 def _mtu(m: dict[str, str], repeat: int) -> Setup:
-    """Group e: paths of 50 Mbit/s and 10 ms with other MTUs; 9000+1500 and 1500mid have 9000 at the hosts and 1500 behind the router."""
+    """Group e: paths of 50 Mbit/s and 10 ms with other MTUs; 9000+1500 and 1500mid have 9000 at the
+    hosts and 1500 behind the router.
+    """
     queue = _bandwidth_delay(50 * MBIT, 10)
 
     def path(mtu: int, mtu_mid: int | None = None) -> Path:

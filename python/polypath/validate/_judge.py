@@ -1,7 +1,8 @@
-"""Simulated against measured: one verdict a cell, and one on the smoothed round-trip time of each cell without random loss.
+"""Simulated against measured: one verdict a cell, and one on the smoothed round-trip time of each
+cell without random loss.
 
-The rule: means over the same repeats agree when they differ by at most 10 % of Linux's, or by at most the largest distance of one of
-Linux's repeats from Linux's mean.
+The rule: means over the same repeats agree when they differ by at most 10 % of Linux's, or by at
+most the largest distance of one of Linux's repeats from Linux's mean.
 """
 
 from dataclasses import dataclass
@@ -25,7 +26,8 @@ class Verdict:
     sim_mbps: float | None = None
     agrees: bool | None = None
     why: str | None = None
-    # First subflow's mean smoothed round-trip time, Linux's and ours; None with random loss or where Linux has no figure.
+    # First subflow's mean smoothed round-trip time, Linux's and ours; None with random loss or
+    # where Linux has no figure.
     linux_srtt_ms: float | None = None
     sim_srtt_ms: float | None = None
     # The flow's part of the simulator's outcome, a repeat each.
@@ -76,7 +78,9 @@ def judge(cell: Cell, outcomes: list[dict[str, Any]] | str) -> Verdict:
 
 
 def mbps(setup: Setup, flow: dict[str, Any]) -> float:
-    """A transfer's goodput is its size over its completion time, any other's what the receiver read within the window; 0 if none stood."""
+    """A transfer's goodput is its size over its completion time, any other's what the receiver read
+    within the window; 0 if none stood.
+    """
     if flow["established_ns"] is None or (setup.bytes and not flow["completion_ns"]):
         return 0.0
     return float(setup.bytes * 8e3 / flow["completion_ns"] if setup.bytes else flow["goodput_receiver_bps"] / 1e6)
@@ -96,7 +100,9 @@ def _srtt(cell: Cell, flows: tuple[dict[str, Any], ...]) -> tuple[float | None, 
 
 
 def find_subflow(flow: dict[str, Any], source: str, index: int) -> dict[str, Any] | None:
-    """The simulated subflow from this source address; the index-th where several share it, or where addresses were given out otherwise."""
+    """The simulated subflow from this source address; the index-th where several share it, or where
+    addresses were given out otherwise.
+    """
     subflows: list[dict[str, Any]] = flow["subflows"]
     same = [subflow for subflow in subflows if subflow["source"].split(":")[0] == source]
     if len(same) == 1:

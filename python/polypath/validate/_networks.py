@@ -1,4 +1,6 @@
-"""Runs drawn networks in the simulator and on a kernel, over the same starts, and judges each flow as a distribution."""
+"""Runs drawn networks in the simulator and on a kernel, over the same starts, and judges each flow
+as a distribution.
+"""
 
 import csv
 import math
@@ -51,8 +53,8 @@ def run_networks(
 ) -> list[Flow]:
     """Every flow of every network, in the order of the draw. Finished runs are never run again.
 
-    With `measured`, what an earlier call found of the same networks and starts, Linux's side is taken from there and only the simulator
-    runs; a `ValueError` tells of other networks or starts.
+    With `measured`, what an earlier call found of the same networks and starts, Linux's side is
+    taken from there and only the simulator runs; a `ValueError` tells of other networks or starts.
     """
     linux = _rates(study, "linux", kernel, out, workers, progress) if measured is None else _of(study, measured)
     # The simulator's hosts have the same kernel.
@@ -126,7 +128,9 @@ def _row(flow: Flow, distance: Distance) -> dict[str, Any]:
 
 
 def write_csv(flows: Iterable[Flow], stream: TextIO = sys.stdout) -> None:
-    """A row a flow and, behind what was found, the goodput of each start on both: all figures can be computed again from it."""
+    """A row a flow and, behind what was found, the goodput of each start on both: all figures can
+    be computed again from it.
+    """
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(COLUMNS)
     for flow in flows:
@@ -159,7 +163,9 @@ def summary(flows: list[Flow]) -> str:
 
 
 def to_markdown(flows: list[Flow]) -> str:
-    """The counts by kind of network, a row for each flow that differs, the furthest first, and what it comes to."""
+    """The counts by kind of network, a row for each flow that differs, the furthest first, and what
+    it comes to.
+    """
     lines = ["| kind | within 5 % | not told apart | differs | share |", "|---|---:|---:|---:|---:|"]
     kinds = [(kind, [flow for flow in flows if flow.kind == kind]) for kind in dict.fromkeys(flow.kind for flow in flows)]
     for name, part in [*kinds, ("all", flows)]:

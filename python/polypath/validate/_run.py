@@ -18,7 +18,8 @@ from polypath.validate._table import Cell, TableError, read
 
 # An outcome and the columns of the subflow series (empty unless asked for), or why there is none.
 Simulated: TypeAlias = tuple[dict[str, Any], dict[str, Any]] | str
-# Takes a scenario as JSON; gives the outcome as JSON, the subflow series and the link series. Raises ValueError with a sentence.
+# Takes a scenario as JSON; gives the outcome as JSON, the subflow series and the link series.
+# Raises ValueError with a sentence.
 Simulator: TypeAlias = Callable[[str], tuple[str, dict[str, Any], dict[str, Any]]]
 
 
@@ -47,7 +48,9 @@ def run(
     workers: int | None = None,
     progress: Callable[[int, int], None] = lambda done, of: None,
 ) -> list[Verdict]:
-    """A verdict for each selected cell of the table, in its order; `kernel` is simulated, by default the table's. Raises TableError."""
+    """A verdict for each selected cell of the table, in its order; `kernel` is simulated, by
+    default the table's. Raises TableError.
+    """
     everything, selection = read(file, platform=platform, kernel=kernel), selection or Selection()
     for noun, asked, available in (
         ("group", selection.groups, {cell.group: None for cell in everything}),
@@ -89,7 +92,9 @@ def simulate(
     progress: Callable[[int, int], None] = lambda done, of: None,
     simulator: Simulator = _simulator,
 ) -> dict[str, Simulated]:
-    """Results by scenario_key; set-ups with the same scenario are run once. The simulator releases the interpreter, so threads do."""
+    """Results by scenario_key; set-ups with the same scenario are run once. The simulator releases
+    the interpreter, so threads do.
+    """
     wanted = {scenario_key(setup, series=series): setup for setup in setups}
     results: dict[str, Simulated] = {}
     with ThreadPoolExecutor(max_workers=workers or os.cpu_count()) as pool:
@@ -111,7 +116,8 @@ def _one(scenario: str, simulator: Simulator) -> Simulated:
         outcome, series, _links = simulator(scenario)
     except (KeyboardInterrupt, SystemExit):
         raise
-    # A panic of the simulator arrives as a BaseException: a bug in one cell must not hide the others.
+    # A panic of the simulator arrives as a BaseException: a bug in one cell must not hide the
+    # others.
     except BaseException as error:
         return " ".join(str(error).split()) or type(error).__name__
     return json.loads(outcome), series

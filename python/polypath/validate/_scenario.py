@@ -1,7 +1,8 @@
-"""From a set-up to what the simulator reads: the same nodes, addresses and queueing disciplines as in the measured runs.
+"""From a set-up to what the simulator reads: the same nodes, addresses and queueing disciplines as
+in the measured runs.
 
-Path k: client =(delay)= router =(loss, rate, queue)= server =(delay)=. Rates count the IP packet and 14 bytes, the packet in service
-counts as queued, and the way back has a delay but no rate.
+Path k: client =(delay)= router =(loss, rate, queue)= server =(delay)=. Rates count the IP packet
+and 14 bytes, the packet in service counts as queued, and the way back has a delay but no rate.
 """
 
 from typing import Any, TypeAlias
@@ -33,9 +34,11 @@ def build(setup: Setup, *, series: bool = False) -> Json:
 
 
 def _seed(setup: Setup) -> int:
-    """Repeats were measured with seeds of their own, but where they start later: those all had the first one.
+    """Repeats were measured with seeds of their own, but where they start later: those all had the
+    first one.
 
-    Losses are drawn, and so is what cdg, bbr, nv and others do; a repeat where nothing is drawn gives the same run again.
+    Losses are drawn, and so is what cdg, bbr, nv and others do; a repeat where nothing is drawn
+    gives the same run again.
     """
     if setup.seed is not None:
         return setup.seed
@@ -109,9 +112,10 @@ class _World:
             "net.ipv4.tcp_wmem": [4096, 16_384, wmem],
             **_changed(self.setup.sysctl),
         }
-        # The receiving program of the measured runs: SO_RCVLOWAT for plain TCP; upstream MPTCP had none, so it sleeps 2 ms between
-        # reads there, which with the timer's slack comes to 2.02 ms (specs/notes/mptcp-two-paths; the engine linux is
-        # seen to wake a sleeper so late). Little rests on it: 2.00 to 2.10 ms move one row of 6.12's table and three of 6.1's.
+        # The receiving program of the measured runs: SO_RCVLOWAT for plain TCP; upstream MPTCP had
+        # none, so it sleeps 2 ms between reads there, which with the timer's slack comes to 2.02 ms
+        # (specs/notes/mptcp-two-paths; the engine linux is seen to wake a sleeper so late). Little
+        # rests on it: 2.00 to 2.10 ms move one row of 6.12's table and three of 6.1's.
         if reader_of and not reader_of.mptcp and not self.setup.out_of_tree:
             sysctl["receive_low_water"] = 32_768
         elif reader_of and not self.setup.out_of_tree:  # what read in the out-of-tree table is not known: at once
@@ -138,7 +142,8 @@ class _World:
         for k, path in enumerate(setup.paths, 1):
             net = f"10.{10 + k}"
             if setup.both_ends:
-                # netem with delay and rate together: the delay runs while a packet waits, so the rate comes after it.
+                # netem with delay and rate together: the delay runs while a packet waits, so the
+                # rate comes after it.
                 chain = [*_delay(path.fwd_ms), *_rate(path)]
                 self.link("c", end, (f"{net}.1.1", f"{net}.3.2"), chain, chain)
                 self.links[-1]["name"] = f"c-{end}-{k}"
@@ -146,7 +151,8 @@ class _World:
             router, middle = f"p{k}a", path.mtu_mid or path.mtu
             self.router(router)
             self.link("c", router, (f"{net}.1.1", f"{net}.1.2"), _delay(path.fwd_ms), [], (path.mtu, path.mtu))
-            # A router's ICMP that never arrives is the same to the sender as one that was never sent.
+            # A router's ICMP that never arrives is the same to the sender as one that was never
+            # sent.
             narrow = [] if middle == path.mtu or setup.icmp else [{"kind": "mtu", "bytes": middle, "oversize": "silent"}]
             mtus = (path.mtu if narrow else middle, path.mtu)
             self.link(router, end, (f"{net}.3.1", f"{net}.3.2"), [*narrow, *_rate(path)], _delay(path.rev_ms), mtus)
@@ -158,7 +164,9 @@ class _World:
         return [self.flow(0, "c", "c", "s", clients, SERVER)]
 
     def dumbbell(self) -> list[Json]:
-        """Pairs of hosts through one bottleneck between the routers ra and rb; a client has an interface for each of its paths."""
+        """Pairs of hosts through one bottleneck between the routers ra and rb; a client has an
+        interface for each of its paths.
+        """
         path = self.setup.paths[0]
         self.router("ra")
         self.router("rb")
@@ -180,8 +188,9 @@ class _World:
 
     def flow(self, index: int, name: str, client: str, server: str, sources: list[str], address: str) -> Json:
         setup, sender = self.setup, self.setup.flows[index]
-        # The plain TCP of the out-of-tree table carried MPTCP all the same, with one subflow: its segments have 1428 bytes
-        # (sf1_mss_last), which leaves room for the DSS; without it they would have 1448.
+        # The plain TCP of the out-of-tree table carried MPTCP all the same, with one subflow: its
+        # segments have 1428 bytes (sf1_mss_last), which leaves room for the DSS; without it they
+        # would have 1448.
         single = setup.out_of_tree and not sender.mptcp
         begin, end = setup.window_s
         flow: Json = {

@@ -113,7 +113,9 @@ def _figure(value: float | None, form: str) -> str:
 
 
 def _subflows(verdict: Verdict) -> list[list[str]]:
-    """Per subflow of the first repeat: acknowledged rate, retransmissions, round-trip time, mean and largest window."""
+    """Per subflow of the first repeat: acknowledged rate, retransmissions, round-trip time, mean
+    and largest window.
+    """
     lines = []
     if not verdict.outcomes:
         return []

@@ -1,4 +1,6 @@
-"""A table's cells over many starts: the simulator's distribution, a kernel's over the same starts, and where the measured row lies."""
+"""A table's cells over many starts: the simulator's distribution, a kernel's over the same starts,
+and where the measured row lies.
+"""
 
 import json
 import math
@@ -28,7 +30,9 @@ NEAR = 0.05
 
 @dataclass(frozen=True, kw_only=True)
 class Spread:
-    """One cell over many starts. `sim` and `kernel` have for each start the mean over the cell's repeats, Mbit/s."""
+    """One cell over many starts. `sim` and `kernel` have for each start the mean over the cell's
+    repeats, Mbit/s.
+    """
 
     cell: Cell
     sim: tuple[float, ...] = ()
@@ -48,7 +52,9 @@ class Spread:
 
     @property
     def p(self) -> float:
-        """How often one more draw lies as far from the mean of the starts, were they normal: Student's prediction interval."""
+        """How often one more draw lies as far from the mean of the starts, were they normal:
+        Student's prediction interval.
+        """
         away, error = self.cell.mbps - fmean(self.sim), stdev(self.sim) * math.sqrt(1 + 1 / len(self.sim))
         if error == 0:
             return 1.0 if away == 0 else 0.0
@@ -87,7 +93,9 @@ def run_starts(
     workers: int | None = None,
     progress: Callable[[str, int, int], None] = lambda name, done, of: None,
 ) -> list[Spread]:
-    """Every selected cell over the same starts in the simulator and, if one is named, on a kernel. Raises TableError."""
+    """Every selected cell over the same starts in the simulator and, if one is named, on a kernel.
+    Raises TableError.
+    """
     cells = [cell for cell in read(file, platform=platform, kernel=kernel) if cell in (selection or Selection())]
     if kernel is not None and (old := next((cell.id for cell in cells for setup in cell.setups if setup.out_of_tree), None)):
         raise TableError(f"{file}: {old} ran on out-of-tree MPTCP, and kernel {kernel} has the upstream one; leave --kernel out.")
@@ -101,7 +109,9 @@ def run_starts(
 
 
 def moved(setup: Setup, start: int, spread_ms: float) -> Setup:
-    """The set-up with every flow up to `spread_ms` later, by what start and flow draw, and with a seed of its own."""
+    """The set-up with every flow up to `spread_ms` later, by what start and flow draw, and with a
+    seed of its own.
+    """
     flows = tuple(
         replace(flow, start_s=flow.start_s + start_offset(round(spread_ms * 1e6), start, f"{setup.id} {setup.repeat} {index}") / 1e9)
         for index, flow in enumerate(setup.flows)
@@ -138,16 +148,20 @@ def _mean(cell: Cell, results: Sequence[Simulated]) -> float:
 
 
 def outside(spreads: Sequence[Spread]) -> tuple[int, int, float]:
-    """How many measured rows lie outside the simulator's starts, of how many, and how many would if each were one more start.
+    """How many measured rows lie outside the simulator's starts, of how many, and how many would if
+    each were one more start.
 
-    Of n + 1 draws of one distribution a given one is the lowest or the highest with a chance of 2 / (n + 1).
+    Of n + 1 draws of one distribution a given one is the lowest or the highest with a chance of 2 /
+    (n + 1).
     """
     judged = [spread for spread in spreads if spread.sim]
     return sum(not spread.inside for spread in judged), len(judged), sum(2 / (len(spread.sim) + 1) for spread in judged)
 
 
 def surely_outside(spreads: Sequence[Spread]) -> list[Spread]:
-    """Measured rows that chance does not explain although many were looked at, the surest first; near ones are left out."""
+    """Measured rows that chance does not explain although many were looked at, the surest first;
+    near ones are left out.
+    """
     judged = sorted((spread for spread in spreads if spread.sim), key=lambda spread: spread.p)
     return [spread for spread in judged[: discoveries([spread.p for spread in judged])] if not spread.near]
 
@@ -192,7 +206,9 @@ def to_json(spreads: Sequence[Spread]) -> dict[str, Any]:
 
 
 def to_markdown(spreads: Sequence[Spread]) -> str:
-    """By group: how measured rows lie in the simulator's starts; and each row that lies outside them and is not near."""
+    """By group: how measured rows lie in the simulator's starts; and each row that lies outside
+    them and is not near.
+    """
     lines = ["| group | within 5 % | one of its draws | neither | outside its range | expected |", "|---|---:|---:|---:|---:|---:|"]
     parts = [(group, [s for s in spreads if s.cell.group == group]) for group in dict.fromkeys(s.cell.group for s in spreads)]
     for name, part in [*parts, ("all", list(spreads))]:

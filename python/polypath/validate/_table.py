@@ -18,7 +18,9 @@ class TableError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Subflow:
-    """What Linux measured of one subflow: Mbit/s acknowledged, milliseconds, packets. None where the file has no figure."""
+    """What Linux measured of one subflow: Mbit/s acknowledged, milliseconds, packets. None where
+    the file has no figure.
+    """
 
     source: str
     acked_mbps: float | None
@@ -42,7 +44,9 @@ class Measured:
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """All repeats of one flow of one run. `setups` holds a set-up a repeat, or nothing and `why` says what is not understood."""
+    """All repeats of one flow of one run. `setups` holds a set-up a repeat, or nothing and `why`
+    says what is not understood.
+    """
 
     platform: str
     id: str
@@ -64,13 +68,16 @@ class Cell:
 
 
 def kernel_of(file: Path) -> str | None:
-    """The kernel whose runs a table has, by its name or its folder's ("linux-6.1.csv", "linux-6.1/summary.csv"); None: nothing is said."""
+    """The kernel whose runs a table has, by its name or its folder's ("linux-6.1.csv",
+    "linux-6.1/summary.csv"); None: nothing is said.
+    """
     named = next((match for name in (file.stem, file.resolve().parent.name) if (match := re.fullmatch(r"linux-(\d+\.\d+)", name))), None)
     return None if named is None else named[1]
 
 
 def read(file: Path, *, platform: str | None = None, kernel: str | None = None) -> list[Cell]:
-    """The cells of a file in its order. Of several platforms the one asked for, or `uml`, or the file's first.
+    """The cells of a file in its order. Of several platforms the one asked for, or `uml`, or the
+    file's first.
 
     `kernel` is simulated; by default the one of the table's runs.
     """
@@ -133,7 +140,9 @@ def _cells(rows: list[dict[str, str]], file: Path, kernel: str | None) -> list[C
 
 
 def _window(setup: Setup, row: dict[str, str], file: Path) -> Setup:
-    """The row's own length and window where it has them ("30", "5-30", seconds): a run of a known set-up may have been longer."""
+    """The row's own length and window where it has them ("30", "5-30", seconds): a run of a known
+    set-up may have been longer.
+    """
     try:
         length = float(row.get("dur") or setup.duration_s)
         begin, end = map(float, row["win"].split("-")) if row.get("win") else setup.window_s

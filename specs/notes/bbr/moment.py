@@ -1,4 +1,6 @@
-"""What BBR of kernels 6.1 and 6.12 gets over two paths of which the first has 100 ms more delay, by the moment at which it begins."""
+"""What BBR of kernels 6.1 and 6.12 gets over two paths of which the first has 100 ms more delay, by
+the moment at which it begins.
+"""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory

@@ -1,10 +1,11 @@
-"""How fast coupled windows grew in a measured run, beside what the papers and what rounded arithmetic predict.
+"""How fast coupled windows grew in a measured run, beside what the papers and what rounded
+arithmetic predict.
 
     python growth.py SERIES.parquet ID...
 
-SERIES.parquet has tcp_info of every subflow every 100 ms (id, flow, subflow, t, cwnd, ssthresh, srtt_us, bytes_acked, ca_state,
-total_retrans); the flow looked at is `c` or `c1`. Counted are intervals in congestion avoidance without retransmission; an ACK is
-taken to stand for two segments.
+SERIES.parquet has tcp_info of every subflow every 100 ms (id, flow, subflow, t, cwnd, ssthresh,
+srtt_us, bytes_acked, ca_state, total_retrans); the flow looked at is `c` or `c1`. Counted are
+intervals in congestion avoidance without retransmission; an ACK is taken to stand for two segments.
 """
 
 import sys
@@ -15,7 +16,8 @@ import numpy as np
 import pandas as pd
 
 MSS = 1428
-# Windows, smoothed RTTs in units of 1/8 us, and the index of the subflow: increase per ACK, segments.
+# Windows, smoothed RTTs in units of 1/8 us, and the index of the subflow: increase per ACK,
+# segments.
 Rule = Callable[[np.ndarray[Any, Any], np.ndarray[Any, Any], int], float]
 
 
@@ -26,7 +28,9 @@ def lia_paper(w: np.ndarray[Any, Any], rtt: np.ndarray[Any, Any], i: int) -> flo
 
 
 def lia_rounded(w: np.ndarray[Any, Any], rtt: np.ndarray[Any, Any], i: int) -> float:
-    """Alpha in whole 1/4096, the best path among whole w 2^32 / srtt_us^2, ties to the initial subflow."""
+    """Alpha in whole 1/4096, the best path among whole w 2^32 / srtt_us^2, ties to the initial
+    subflow.
+    """
     best = int(np.argmax(np.floor(w * 2.0**32 / rtt**2)))
     alpha = max(np.floor(w[best] * 2.0**32 / np.floor(w * 1024 * rtt[best] / rtt).sum() ** 2), 1)
     return float(1 / (max(np.floor(4096 / alpha), w[i]) + 1))

@@ -1,9 +1,10 @@
-"""Where the receive window of the data ends: as the receiver announced it, and as Linux's sender believes; and how far the sender sent.
+"""Where the receive window of the data ends: as the receiver announced it, and as Linux's sender
+believes; and how far the sender sent.
 
     python specs/notes/data-window-end/ends.py CAPTURE.pcapng... FROM TO STEP     # of the sender's links; seconds
 
-"Announced" is the newest DATA_ACK with the window of the same packet, "believed" the DATA_ACK with the window that TCP keeps of the
-subflow (`tcp_may_update_window`). Needs tshark.
+"Announced" is the newest DATA_ACK with the window of the same packet, "believed" the DATA_ACK with
+the window that TCP keeps of the subflow (`tcp_may_update_window`). Needs tshark.
 """
 
 from __future__ import annotations

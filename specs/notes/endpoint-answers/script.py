@@ -1,6 +1,7 @@
 "exec" "python3" "$0"  # fmt: skip
 
-# polypath linux exec --kernel 6.12 specs/notes/endpoint-answers/script.py: the first line makes a shell run it as Python.
+# polypath linux exec --kernel 6.12 specs/notes/endpoint-answers/script.py: the first line makes a
+# shell run it as Python.
 import fcntl
 import os
 import pathlib
@@ -53,7 +54,9 @@ class Segment:
 
 
 class Peer:
-    """The other end of a connection with the kernel; `rel` numbers count from each side's first sequence number."""
+    """The other end of a connection with the kernel; `rel` numbers count from each side's first
+    sequence number.
+    """
 
     def __init__(self) -> None:
         self.tun = os.open("/dev/net/tun", os.O_RDWR)
@@ -116,7 +119,9 @@ class Peer:
         return b"\x02\x04" + struct.pack("!H", 1460) + b"\x04\x02" + b"\1\1"
 
     def connect(self, rtt: float, timestamps: bool = False) -> socket.socket:
-        """The peer opens a connection to a listening socket of the kernel; returns the kernel's end."""
+        """The peer opens a connection to a listening socket of the kernel; returns the kernel's
+        end.
+        """
         listener = socket.socket()
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((KERNEL, self.kernel_port))
@@ -172,7 +177,9 @@ def probe(peer: Peer, offset: float) -> float:
 
 
 def reordering(peer: Peer, offset: float) -> float:
-    """Four segments; the second and the fourth are selectively acknowledged, so the first and the third wait for a quarter of the RTT."""
+    """Four segments; the second and the fourth are selectively acknowledged, so the first and the
+    third wait for a quarter of the RTT.
+    """
     end = peer.connect(RTT)
     warm(peer, end, 30)
     # One round with reordering makes RACK wait.
@@ -318,7 +325,9 @@ def blackhole(peer: Peer) -> None:
     print("  default:", setting.read_text().strip() if setting.exists() else "no such setting", flush=True)
 
     def asks(drop: int) -> str:
-        """Opens an MPTCP connection whose first `drop` SYNs the peer loses; says which SYNs had MP_CAPABLE."""
+        """Opens an MPTCP connection whose first `drop` SYNs the peer loses; says which SYNs had
+        MP_CAPABLE.
+        """
         peer.start(peer.port + 1, peer.kernel_port + 1)
         end = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)
         end.setblocking(False)

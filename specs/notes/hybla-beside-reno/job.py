@@ -1,4 +1,5 @@
-"""hybla beside reno in one queue, over twelve starts: the simulator, Linux 6.12 with its own hybla, and Linux 6.12 with ours compiled in.
+"""hybla beside reno in one queue, over twelve starts: the simulator, Linux 6.12 with its own hybla,
+and Linux 6.12 with ours compiled in.
 
 python job.py run [--only PATTERN]: runs them; results in ./results.
 python job.py table: the goodput of both flows, mean and its error.
@@ -15,7 +16,8 @@ import pandas as pd
 from polypath import Study, run
 
 HOST: dict[str, Any] = {"sysctl": {"net.ipv4.tcp_rmem": [4096, 131072, 16777216], "net.ipv4.tcp_wmem": [4096, 16384, 16777216]}}
-# Rate, Mbit/s; round trip, ms; queue, packets. From a fifth of what the path holds to one and a half times that.
+# Rate, Mbit/s; round trip, ms; queue, packets. From a fifth of what the path holds to one and a
+# half times that.
 NETWORKS = {
     "20-40": (20, 40, 67),
     "10-60": (10, 60, 25),

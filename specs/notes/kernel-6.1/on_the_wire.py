@@ -1,4 +1,5 @@
-"""Summarises captures of `polypath run specs/notes/kernel-6.1/wire --engine linux --kernel NAME`: what segments carry on the wire.
+"""Summarises captures of `polypath run specs/notes/kernel-6.1/wire --engine linux --kernel NAME`:
+what segments carry on the wire.
 
 Usage: python wire.py FOLDER-OF-CAPTURES...
 """
@@ -12,7 +13,9 @@ ETHERNET = 14
 
 
 def segments(file):
-    """(from the client, flags, payload bytes, window field, options by kind, MPTCP subtypes with lengths) of each TCP segment."""
+    """(from the client, flags, payload bytes, window field, options by kind, MPTCP subtypes with
+    lengths) of each TCP segment.
+    """
     raw = file.read_bytes()
     order = "<" if raw[:4] in (b"\xd4\xc3\xb2\xa1", b"\x4d\x3c\xb2\xa1") else ">"
     link = struct.unpack(order + "I", raw[20:24])[0]

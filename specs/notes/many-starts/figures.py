@@ -1,4 +1,6 @@
-"""Cells of the Linux 6.12 table over many starts or seeds, on Linux (recorded) and here: python figures.py PAGE."""
+"""Cells of the Linux 6.12 table over many starts or seeds, on Linux (recorded) and here: python
+figures.py PAGE.
+"""
 
 import json
 import os

@@ -1,6 +1,7 @@
 """A bulk TCP: bulk.py read SECONDS | bulk.py write CC SECONDS SHIFT_US
 
-The reader prints the bytes of SECONDS, and Mbit/s of each of them; the writer what TCP_INFO says every half second and at the end.
+The reader prints the bytes of SECONDS, and Mbit/s of each of them; the writer what TCP_INFO says
+every half second and at the end.
 """
 
 import contextlib
@@ -51,7 +52,9 @@ def tell(connection: socket.socket, begun: float, ended: threading.Event) -> Non
 
 
 def write(cc: str, seconds: float, shift_us: int) -> None:
-    """Writes for so long, as the reference's program does: each `send` blocks until it has taken all, and asks for room in no other way."""
+    """Writes for so long, as the reference's program does: each `send` blocks until it has taken
+    all, and asks for room in no other way.
+    """
     with socket.socket() as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, cc.encode())
         time.sleep(shift_us / 1e6)

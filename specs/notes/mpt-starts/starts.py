@@ -1,10 +1,12 @@
-"""Runs of the reference (tests/data/reference/mpt-gre) again on a kernel, from several starts, with a program that speaks MPT's format.
+"""Runs of the reference (tests/data/reference/mpt-gre) again on a kernel, from several starts, with
+a program that speaks MPT's format.
 
 python specs/notes/mpt-starts/starts.py CSV [PATTERN..] [--kernel 6.1] [--starts 5]
 
-Appends a row a run to CSV: name of the reference's run, start in us, seed of the kernel, goodput in Mbit/s, retransmissions, and Mbit/s of
-each second. A run with losses has another seed each time, any other begins at another moment of a tick of the kernel's clock (4 ms). What
-is there is not run again.
+Appends a row a run to CSV: name of the reference's run, start in us, seed of the kernel, goodput in
+Mbit/s, retransmissions, and Mbit/s of each second. A run with losses has another seed each time,
+any other begins at another moment of a tick of the kernel's clock (4 ms). What is there is not run
+again.
 """
 
 import argparse

@@ -1,4 +1,6 @@
-"""Schedulers of the out-of-tree kernel over two paths of 100 Mbit/s: measured, simulated, and simulated with other delays of the long path."""
+"""Schedulers of the out-of-tree kernel over two paths of 100 Mbit/s: measured, simulated, and
+simulated with other delays of the long path.
+"""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,9 @@
-"""Asks the linux engine for the cells of tests/data/reference/mtu, one file a kernel: `python measure.py 6.12 linux-6.12.csv`.
+"""Asks the linux engine for the cells of tests/data/reference/mtu, one file a kernel:
+`python measure.py 6.12 linux-6.12.csv`.
 
-The set-ups are those that `polypath validate` reads from the names of the runs. The size of a segment is what stands in the packets that
-leave the client, retransmissions included: a kernel counts probes too that it refuses itself (README.md).
+The set-ups are those that `polypath validate` reads from the names of the runs. The size of a
+segment is what stands in the packets that leave the client, retransmissions included: a kernel
+counts probes too that it refuses itself (README.md).
 """
 
 import csv
@@ -40,7 +42,9 @@ def captured(setup: Setup, kernel: str | None) -> dict[str, Any]:
 
 
 def simulated(name: str, kernel: str | None) -> list[float | None]:
-    """Mean size of the segments of each subflow in the simulator's captures of a run, as this kernel or as the run's name says."""
+    """Mean size of the segments of each subflow in the simulator's captures of a run, as this
+    kernel or as the run's name says.
+    """
     outcome, _series, _links, captures = _native.simulate(json.dumps(captured(parse(name), kernel)))
     found = []
     for subflow in json.loads(outcome)["flows"][0]["subflows"]:
@@ -56,7 +60,9 @@ def mean_segment(capture: io.BytesIO, source: str) -> float | None:
 
 
 def sizes_of(data: bytes, source: str) -> dict[int, int]:
-    """How many segments of each size an IPv4 address sends, by the enhanced packet blocks of a pcapng (raw IP, or Ethernet)."""
+    """How many segments of each size an IPv4 address sends, by the enhanced packet blocks of a
+    pcapng (raw IP, or Ethernet).
+    """
     wanted = bytes(map(int, source.split(".")))
     sizes: dict[int, int] = {}
     at, skip = 0, 0

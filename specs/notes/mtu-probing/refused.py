@@ -1,6 +1,8 @@
-"""Counts the probes that the host itself refuses, on kernels of the linux engine: `python refused.py 6.12 6.12-cured`.
+"""Counts the probes that the host itself refuses, on kernels of the linux engine:
+`python refused.py 6.12 6.12-cured`.
 
-Each is one of the segments that the kernel says it sent (`data_segs_out`) and that the capture at the client does not have.
+Each is one of the segments that the kernel says it sent (`data_segs_out`) and that the capture at
+the client does not have.
 """
 
 import sys

@@ -1,7 +1,8 @@
-"""Two connections of a host over one route whose MTU ICMP tells: `python route.py 6.12`, or `sim` for the simulator.
+"""Two connections of a host over one route whose MTU ICMP tells: `python route.py 6.12`, or `sim`
+for the simulator.
 
-For each pair of starting times: the MSS that each SYN of the client announces, segments of each connection that are too long,
-and ICMP messages. Needs tshark.
+For each pair of starting times: the MSS that each SYN of the client announces, segments of each
+connection that are too long, and ICMP messages. Needs tshark.
 """
 
 import copy

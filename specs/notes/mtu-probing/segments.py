@@ -1,7 +1,9 @@
-"""Group e of the bundled tables: mean sizes of segments within 5 % by table, and those that are further away.
+"""Group e of the bundled tables: mean sizes of segments within 5 % by table, and those that are
+further away.
 
-Sizes here are those of captures at the client, and those there too in `mtu/`. In the other tables they are bytes sent by segments sent, which
-count probes that the host itself refused. `PYTHONPATH=tools python specs/notes/mtu-probing/segments.py`
+Sizes here are those of captures at the client, and those there too in `mtu/`. In the other tables
+they are bytes sent by segments sent, which count probes that the host itself refused.
+`PYTHONPATH=tools python specs/notes/mtu-probing/segments.py`
 """
 
 import csv

@@ -40,7 +40,9 @@ def write(cc: str, seconds: float) -> None:
 
 
 def acks(capture: str) -> None:
-    """Of the data segments after the first second: how many an ACK stands for, and how many ACKs stand for a single one."""
+    """Of the data segments after the first second: how many an ACK stands for, and how many ACKs
+    stand for a single one.
+    """
     lines = subprocess.run(["tcpdump", "-tt", "-nr", capture], capture_output=True, text=True, check=True).stdout.splitlines()
     begun, waiting, sizes = float(lines[0].split()[0]), 0, []
     for line in lines:

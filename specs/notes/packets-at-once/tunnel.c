@@ -2,7 +2,8 @@
 //
 //     tunnel DEVICE WINDOW SENT_BEFORE LOCAL_1 REMOTE_1 LOCAL_2 REMOTE_2
 //
-// One thread reads the TUN device and sends, one for each path receives, puts in order and writes to the device. Window 0: no order, no numbers.
+// One thread reads the TUN device and sends, one for each path receives, puts in order and writes
+// to the device. Window 0: no order, no numbers.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <fcntl.h>

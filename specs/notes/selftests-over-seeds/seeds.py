@@ -1,8 +1,9 @@
-"""Keeps what the kernel's long selftests did with each seed, so that later runs add to it: seeds.py take FOLDER | table
+"""Keeps what the kernel's long selftests did with each seed, so that later runs add to it: seeds.py
+take FOLDER | table
 
-`take` adds the finished runs of a folder that `polypath linux selftests --out FOLDER` has filled to seeds.csv beside this file. A row is a
-run of a test, or of a part of one: how many subtests passed, and each of the others as "verdict name". `table` prints what all seeds say
-together.
+`take` adds the finished runs of a folder that `polypath linux selftests --out FOLDER` has filled to
+seeds.csv beside this file. A row is a run of a test, or of a part of one: how many subtests passed,
+and each of the others as "verdict name". `table` prints what all seeds say together.
 """
 
 import argparse
@@ -37,7 +38,9 @@ def taken(record: Record) -> dict[str, str]:
 
 
 def take(folder: Path) -> None:
-    """Adds a folder's runs. A run that is there must say the same again: on one kernel a seed always has one result."""
+    """Adds a folder's runs. A run that is there must say the same again: on one kernel a seed
+    always has one result.
+    """
     found = known()
     for file in sorted(folder.rglob("*.json")):
         row = taken(Record.of(json.loads(file.read_text())))
@@ -51,7 +54,9 @@ def take(folder: Path) -> None:
 
 
 def table() -> None:
-    """For each test a row for each subtest that did not pass with every seed, and one for all others."""
+    """For each test a row for each subtest that did not pass with every seed, and one for all
+    others.
+    """
     tests: dict[str, dict[int, list[dict[str, str]]]] = defaultdict(lambda: defaultdict(list))
     for (name, seed), row in known().items():
         tests[name.partition(":")[0]][seed].append(row)

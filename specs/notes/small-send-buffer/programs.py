@@ -1,11 +1,13 @@
-"""Senders as programs write them, over one path, and how much of their data the socket held: a line a sender.
+"""Senders as programs write them, over one path, and how much of their data the socket held: a line
+a sender.
 
     python3 programs.py ADDRESS HOW SIZE CC SECONDS     at the client
     python3 programs.py ADDRESS                         at the server, in the background
 
-HOW is `blocks` (a send that waits), `until-full` (sends until EAGAIN, then waits for room: Go, tokio, asyncio, edge-triggered epoll) or
-`asks` (asks for room before each send: iperf3, a level-triggered loop). Prints goodput, the most that the socket had queued
-(sk_wmem_queued) and its limit (sk_sndbuf).
+HOW is `blocks` (a send that waits), `until-full` (sends until EAGAIN, then waits for room: Go,
+tokio, asyncio, edge-triggered epoll) or `asks` (asks for room before each send: iperf3, a
+level-triggered loop). Prints goodput, the most that the socket had queued (sk_wmem_queued) and its
+limit (sk_sndbuf).
 """
 
 import select

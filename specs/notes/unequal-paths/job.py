@@ -1,8 +1,9 @@
-"""Questions of two unequal paths, over ten to twelve starts on both engines: vegas, simult-flows, nitk, and poster beside a TCP.
+"""Questions of two unequal paths, over ten to twelve starts on both engines: vegas, simult-flows,
+nitk, and poster beside a TCP.
 
-python job.py run QUESTION [--engines sim,linux] [--only CC]: runs one question; results in ./results.
-python job.py table QUESTION: what came out, mean and its error.
-python job.py look QUESTION CELL SEED: one run on both engines with a series of 10 ms.
+python job.py run QUESTION [--engines sim,linux] [--only CC]: runs one question; results in
+./results. python job.py table QUESTION: what came out, mean and its error. python job.py look
+QUESTION CELL SEED: one run on both engines with a series of 10 ms.
 """
 
 from __future__ import annotations
@@ -72,7 +73,9 @@ def of_study(name: str, experiments: list[str], cc: list[str], seeds: int) -> di
 
 
 def varied(cc: list[str]) -> dict[str, Any]:
-    """simult-flows with other queues: nothing else in it moves what the first overflow loses, since all starts lie within a tick."""
+    """simult-flows with other queues: nothing else in it moves what the first overflow loses, since
+    all starts lie within a tick.
+    """
     study = of_study("simult-flows", ["unbalanced-opposed"], cc, 2)
     study["parameters"]["queue"] = "1000packets"
     for link in ("eth1", "eth2"):

@@ -1,4 +1,6 @@
-"""What MPTCP told on the wire, from a capture at the client: python wire.py FILE.pcap [FROM_S] [TO_S]."""
+"""What MPTCP told on the wire, from a capture at the client: python wire.py FILE.pcap [FROM_S]
+[TO_S].
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-//! Loads the congestion-control algorithms of Polypath into the running kernel: a program of its own, so that a machine needs nothing
-//! else for it.
+//! Loads the congestion-control algorithms of Polypath into the running kernel: a program of its
+//! own, so that a machine needs nothing else for it.
 
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
@@ -120,7 +120,8 @@ fn add(option: &str) -> Result<(), Error> {
     unsafe { bpf::add(name, Path::new(object), Path::new(glue), Path::new(drive)) }
 }
 
-/// What the kernel calls them, each once; one that is not of cc/algs may have been loaded from its own files.
+/// What the kernel calls them, each once; one that is not of cc/algs may have been loaded from its
+/// own files.
 fn named(names: &[&str]) -> Result<Vec<String>, Error> {
     if names.is_empty() {
         return Err(usage("name at least one algorithm"));

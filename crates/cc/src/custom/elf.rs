@@ -1,4 +1,5 @@
-//! What an object file says, without running any of it: its names, what it asks of others, and the bytes that lie in memory once it is mapped.
+//! What an object file says, without running any of it: its names, what it asks of others, and the
+//! bytes that lie in memory once it is mapped.
 
 use std::ffi::{c_int, c_void};
 
@@ -40,7 +41,8 @@ pub struct Contents {
     pub variables: Vec<String>,
     /// Names of others that it uses, but for those that a compiler uses by itself.
     pub used: Vec<String>,
-    /// What a loader would run before anything is called: sections, and functions that choose a function.
+    /// What a loader would run before anything is called: sections, and functions that choose a
+    /// function.
     pub runs_by_itself: Vec<String>,
 }
 
@@ -78,7 +80,8 @@ pub fn contents(bytes: &[u8]) -> Result<Contents, String> {
     Ok(found)
 }
 
-/// Whether a running program could write there; tables with addresses in them are written only when they are mapped.
+/// Whether a running program could write there; tables with addresses in them are written only when
+/// they are mapped.
 fn in_writable(file: &File<'_>, place: SymbolSection) -> bool {
     match place {
         SymbolSection::Common => true,

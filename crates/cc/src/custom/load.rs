@@ -1,7 +1,9 @@
-//! Takes in a shared object with an algorithm; where there are such things, which is everywhere but in a browser.
+//! Takes in a shared object with an algorithm; where there are such things, which is everywhere but
+//! in a browser.
 //!
-//! [`declare`] reads what the object says of itself and runs nothing. [`load`] maps what was declared, so that its hooks can be called; the
-//! system's loader has no part in it, so that nothing in an object is run by being loaded.
+//! [`declare`] reads what the object says of itself and runs nothing. [`load`] maps what was
+//! declared, so that its hooks can be called; the system's loader has no part in it, so that
+//! nothing in an object is run by being loaded.
 
 use std::path::Path;
 use std::sync::PoisonError;
@@ -16,8 +18,8 @@ use super::{ADDED, Added, CUSTOM};
 
 include!(concat!(env!("OUT_DIR"), "/abi.rs"));
 
-/// Makes the algorithm of this name in a shared object known to [`crate::find`]; one that was added under this name before is forgotten.
-/// Its hooks are there only after [`load`].
+/// Makes the algorithm of this name in a shared object known to [`crate::find`]; one that was added
+/// under this name before is forgotten. Its hooks are there only after [`load`].
 pub fn declare(object: &Path, name: &str) -> Result<Algorithm, Error> {
     let refused = |why: String| Error::caller(format!("{}: {why}", object.display()));
     if REGISTRY.iter().any(|(ops, _)| Algorithm(ops).name() == name) {
@@ -32,7 +34,8 @@ pub fn declare(object: &Path, name: &str) -> Result<Algorithm, Error> {
     }
     let at = image.place(&format!("pp_cc_{name}"), size_of::<Ops>()).ok_or_else(|| missing(&format!("PP_CC_REGISTER({name})")))?;
     let facts = image.place(&format!("pp_about_{name}"), size_of::<About>()).ok_or_else(|| missing(&format!("PP_CC_ABOUT({name})")))?;
-    // SAFETY: `place` found so many bytes there, and `About` is numbers and texts, which any bits are.
+    // SAFETY: `place` found so many bytes there, and `About` is numbers and texts, which any bits
+    // are.
     let about = leaked(unsafe { ptr::read_unaligned(image.bytes[facts..].as_ptr().cast::<About>()) });
     let said = declared(&image, at);
     sensible((said, about), &Hooks { image: &image, at }, name).map_err(refused)?;
@@ -48,8 +51,9 @@ pub fn declare(object: &Path, name: &str) -> Result<Algorithm, Error> {
 ///
 /// # Safety
 ///
-/// Their code runs in this process when a hook is called. It must keep the contract of cc/include/pp_cc.h: above all it writes neither
-/// `ca_state` nor the flags of a flow, which are `bool`s and an enumeration here.
+/// Their code runs in this process when a hook is called. It must keep the contract of
+/// cc/include/pp_cc.h: above all it writes neither `ca_state` nor the flags of a flow, which are
+/// `bool`s and an enumeration here.
 pub unsafe fn load() -> Result<(), Error> {
     let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
     for each in added.iter_mut().filter(|each| each.ops.ssthresh.is_none()) {
@@ -58,8 +62,8 @@ pub unsafe fn load() -> Result<(), Error> {
         let image = Image::of(each.object).map_err(failed)?;
         let at = image.place(&format!("pp_cc_{name}"), size_of::<Ops>()).ok_or_else(|| failed("it is another than before".to_owned()))?;
         let base = mapped(image).map_err(|error| failed(error.to_string()))?;
-        // SAFETY: `place` found an `Ops` there, of the layout that `pp_abi` vouches for, and `mapped` wrote the addresses of its hooks. The
-        // mapping is never undone.
+        // SAFETY: `place` found an `Ops` there, of the layout that `pp_abi` vouches for, and
+        // `mapped` wrote the addresses of its hooks. The mapping is never undone.
         let ops = unsafe { base.add(at).cast::<Ops>().read_unaligned() };
         each.ops = leaked(Ops { flags: ops.flags | CUSTOM, ..ops });
     }

@@ -1,4 +1,5 @@
-//! Which hook of an added algorithm runs: a process that runs one writes here, and its parent knows what crashed or hung.
+//! Which hook of an added algorithm runs: a process that runs one writes here, and its parent knows
+//! what crashed or hung.
 //!
 //! Only hooks of added algorithms are told, since only they are marked ([`CUSTOM`]).
 
@@ -7,7 +8,8 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use super::super::mirror::Ops;
 
-/// A bit of an added algorithm's flags, beside those of [`crate::flags`], which its file cannot set.
+/// A bit of an added algorithm's flags, beside those of [`crate::flags`], which its file cannot
+/// set.
 pub(crate) const CUSTOM: u32 = 1 << 31;
 
 /// The hooks, in the order of the ops table.
@@ -26,7 +28,8 @@ const HOOKS: [&str; 12] = [
     "min_tso_segs",
 ];
 
-/// What an added algorithm does now. All bits zero: nothing yet. It has no pointers, so that it may lie in memory that processes share.
+/// What an added algorithm does now. All bits zero: nothing yet. It has no pointers, so that it may
+/// lie in memory that processes share.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct Watch {
@@ -63,7 +66,8 @@ impl Watch {
 
 static WATCH: AtomicPtr<Watch> = AtomicPtr::new(ptr::null_mut());
 
-/// From now on all calls of hooks of added algorithms in this process are told here. Meant for a process that runs one thing at a time.
+/// From now on all calls of hooks of added algorithms in this process are told here. Meant for a
+/// process that runs one thing at a time.
 pub fn watch(by: &'static Watch) {
     WATCH.store(ptr::from_ref(by).cast_mut(), Ordering::Release);
 }

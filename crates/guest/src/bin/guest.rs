@@ -1,5 +1,6 @@
-//! `polypath-guest`: the first and only program of the linux engine's machine. It mounts what it needs, does what lies in the run's folder
-//! (`script`, or else `plan.json`) and powers the machine off, whatever happens.
+//! `polypath-guest`: the first and only program of the linux engine's machine. It mounts what it
+//! needs, does what lies in the run's folder (`script`, or else `plan.json`) and powers the machine
+//! off, whatever happens.
 
 use polypath_guest::plan::Plan;
 use polypath_guest::records::RunResult;
@@ -47,7 +48,8 @@ fn mount() -> Outcome<()> {
     sys::mount("none", FOLDER, "hostfs", 0, "/proc/self/cwd")?;
     // Messages of the kernel would go to a console.
     std::fs::write("/proc/sys/kernel/printk", "0").map_err(|e| Error::machine(format!("printk: {e}")))?;
-    // Beyond the first namespace Linux takes only algorithms of the second list as a default (`tcp_set_default_congestion_control`).
+    // Beyond the first namespace Linux takes only algorithms of the second list as a default
+    // (`tcp_set_default_congestion_control`).
     let list = |which: &str| format!("/proc/sys/net/ipv4/tcp_{which}_congestion_control");
     let all = std::fs::read(list("available")).map_err(|e| Error::machine(format!("{}: {e}", list("available"))))?;
     std::fs::write(list("allowed"), all).map_err(|e| Error::machine(format!("{}: {e}", list("allowed"))))

@@ -1,5 +1,6 @@
-//! `polypath-machine`: starts one virtual machine of the linux engine, waits until it has powered itself off, and sees to it that nothing of
-//! it outlives its parent. Exit status 0: it powered off by itself; 1: it did not, and a line on stderr says how it died; 2: wrong arguments.
+//! `polypath-machine`: starts one virtual machine of the linux engine, waits until it has powered
+//! itself off, and sees to it that nothing of it outlives its parent. Exit status 0: it powered off
+//! by itself; 1: it did not, and a line on stderr says how it died; 2: wrong arguments.
 
 use polypath_guest::machine::{self, Machine};
 use std::process::ExitCode;

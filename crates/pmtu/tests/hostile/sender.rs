@@ -35,8 +35,8 @@ pub(crate) struct Sender<P> {
     pub(crate) arrived: u64,
 }
 
-/// What probes may take when so much arrived in so long: a hundredth of what that is in three seconds, and in twice the time that has passed more, up
-/// to ten.
+/// What probes may take when so much arrived in so long: a hundredth of what that is in three
+/// seconds, and in twice the time that has passed more, up to ten.
 pub(crate) fn budget(elapsed: Duration, arrived: u64) -> u64 {
     let seconds = elapsed.max(RTT).as_secs_f64();
     let horizon = (3.0 + 2.0 * seconds).min(10.0).max(seconds);

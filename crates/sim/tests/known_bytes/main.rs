@@ -1,9 +1,11 @@
-//! Scenarios with known bytes: a change that only moves or renames code leaves every result as it was, to the byte.
+//! Scenarios with known bytes: a change that only moves or renames code leaves every result as it
+//! was, to the byte.
 //!
-//! `scenarios.jsonl` has one scenario a line: cells of the reference tables and of the studies, shortened, and one for each scheduler,
-//! congestion control, queue management, application, loss model and MTU setting. `digests.tsv` has the digest of each outcome, series
-//! included, and beside it the numbers by which a reader judges what changed ([`COLUMNS`]). A change of behaviour renews it, and the commit
-//! says which scenarios changed and why:
+//! `scenarios.jsonl` has one scenario a line: cells of the reference tables and of the studies,
+//! shortened, and one for each scheduler, congestion control, queue management, application, loss
+//! model and MTU setting. `digests.tsv` has the digest of each outcome, series included, and beside
+//! it the numbers by which a reader judges what changed ([`COLUMNS`]). A change of behaviour renews
+//! it, and the commit says which scenarios changed and why:
 //!
 //!     cargo test -p polypath-sim --test known_bytes renew -- --ignored
 //!
@@ -33,7 +35,8 @@ const COLUMNS: [&str; 8] = [
     "drops",
     // Packets: the longest queue of a link.
     "max_queue",
-    // Seconds from the start until the last transfer was read; of other applications, the length of the run.
+    // Seconds from the start until the last transfer was read; of other applications, the length of
+    // the run.
     "end_s",
 ];
 
@@ -86,7 +89,8 @@ fn rows() -> Vec<Row> {
     done
 }
 
-/// What a reader judges of a scenario that changed: the columns that differ, each with its old and its new value.
+/// What a reader judges of a scenario that changed: the columns that differ, each with its old and
+/// its new value.
 fn difference(known: &Row, found: &Row) -> String {
     let numbers = COLUMNS.iter().zip(known.iter().zip(found)).skip(2);
     let changed: Vec<String> =

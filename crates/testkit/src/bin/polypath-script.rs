@@ -1,6 +1,8 @@
-//! `polypath-script [--engine ours|linux] [--kernel NAME] FILE...`: runs scripts of packets, each against an endpoint of its own, and prints a line
-//! for each. The engine `linux` is this machine's kernel; it is meant for the machine of `polypath linux exec`, whose time is virtual. `--kernel`
-//! says which kernel that is, or as which one ours does; without it ours does as each of the kernels that a script is about.
+//! `polypath-script [--engine ours|linux] [--kernel NAME] FILE...`: runs scripts of packets, each
+//! against an endpoint of its own, and prints a line for each. The engine `linux` is this machine's
+//! kernel; it is meant for the machine of `polypath linux exec`, whose time is virtual. `--kernel`
+//! says which kernel that is, or as which one ours does; without it ours does as each of the
+//! kernels that a script is about.
 
 use polypath_testkit::script::Engine;
 use polypath_testkit::{linux, ours, parse, run};

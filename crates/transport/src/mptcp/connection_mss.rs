@@ -1,6 +1,8 @@
-//! One segment size for a connection over subflows whose own sizes differ, as MPTCP 0.96 chooses it (`mptcp_current_mss`).
+//! One segment size for a connection over subflows whose own sizes differ, as MPTCP 0.96 chooses it
+//! (`mptcp_current_mss`).
 //!
-//! Source: Manoratne 2025, section 10.6: each subflow's size is a candidate, and the one with which all of them together would be fastest is taken.
+//! Source: Manoratne 2025, section 10.6: each subflow's size is a candidate, and the one with which
+//! all of them together would be fastest is taken.
 
 use polypath_base::{Bytes, Segments, SmoothedRtt};
 
@@ -14,9 +16,11 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
-    /// Bit/s of this subflow if data came in segments of `mss`: of what it sends for each, only `mss` is data, and it sends whole segments of its own.
+    /// Bit/s of this subflow if data came in segments of `mss`: of what it sends for each, only
+    /// `mss` is data, and it sends whole segments of its own.
     ///
-    /// Below 2^63: segments have less than 2^16 bytes, windows less than 2^24 segments; the product is taken in 128 bits.
+    /// Below 2^63: segments have less than 2^16 bytes, windows less than 2^24 segments; the product
+    /// is taken in 128 bits.
     fn rate(self, mss: Bytes) -> u128 {
         let own = self.mss.get().max(1);
         let sent = mss.get().div_ceil(own) * own;
@@ -42,8 +46,9 @@ mod tests {
 
     #[test]
     fn the_worked_example_has_the_right_sums() {
-        // Manoratne 2025 gives 28.67 + 28.05 = 56.72 Mbit/s for the first candidate. Its formula gives 28.67 + 25.14 = 53.81, since 8960 bytes take
-        // seven segments of 1460, 10220 bytes. Its second sum, 0.76 + 4.67 = 5.43, is right, and so is the choice.
+        // Manoratne 2025 gives 28.67 + 28.05 = 56.72 Mbit/s for the first candidate. Its formula
+        // gives 28.67 + 25.14 = 53.81, since 8960 bytes take seven segments of 1460, 10220 bytes.
+        // Its second sum, 0.76 + 4.67 = 5.43, is right, and so is the choice.
         let subflows = [subflow(8960), subflow(1460)];
         let kbit = |mss: u64| subflows.map(|subflow| subflow.rate(Bytes::new(mss)) / 1000);
         assert_eq!((kbit(8960), kbit(1460)), ([28_672, 25_137], [761, 4672]));
@@ -61,7 +66,8 @@ mod tests {
         let slow = Candidate { window: Segments::new(1), srtt: SmoothedRtt::from_millis(1000), ..subflow(1500) };
         let fast = Candidate { srtt: SmoothedRtt::from_millis(1), ..subflow(1000) };
         let kbit = |mss: u64| [slow, fast].map(|subflow| subflow.rate(Bytes::new(mss)) / 1000);
-        // The formula counts the window in segments of the candidate's size, so the fast subflow seems to gain by sending two for each 1500 bytes.
+        // The formula counts the window in segments of the candidate's size, so the fast subflow
+        // seems to gain by sending two for each 1500 bytes.
         assert_eq!((kbit(1500), kbit(1000)), ([12, 180_000], [5, 160_000]));
         assert_eq!(connection_mss(&[slow, fast]), Some(Bytes::new(1500)));
     }

@@ -1,4 +1,5 @@
-//! The handshakes: MP_CAPABLE for the first subflow, MP_JOIN for the others, and the fall back to TCP.
+//! The handshakes: MP_CAPABLE for the first subflow, MP_JOIN for the others, and the fall back to
+//! TCP.
 
 use super::sender::Fin;
 use super::{Connection, INITIAL, Phase};
@@ -10,7 +11,8 @@ use polypath_wire::mptcp::{Announcement, Keys, Repr};
 use polypath_wire::{Flags, MpOptions, Segment};
 
 impl Connection {
-    /// What the options of a segment say, before the subflow sees it; false if the segment must go no further.
+    /// What the options of a segment say, before the subflow sees it; false if the segment must go
+    /// no further.
     #[cold]
     pub(super) fn handle_options(&mut self, now: Instant, i: usize, segment: &Segment) -> bool {
         segment.mp.iter().all(|option| self.handle_option(now, i, segment, &option))
@@ -56,7 +58,8 @@ impl Connection {
             Keys::Sender(sender) => (sender, None),
             Keys::Both { sender, receiver, .. } => (sender, Some(receiver)),
         };
-        // RFC 8684 section 3.1: version 1 tells the client's key only in the third ACK; version 0 in the SYN.
+        // RFC 8684 section 3.1: version 1 tells the client's key only in the third ACK; version 0
+        // in the SYN.
         if self.is_client
             || receiver_key.is_some_and(|key| key == self.local_key)
             || (self.version() == MptcpVersion::V0 && segment.flags.has(Flags::SYN))
@@ -65,8 +68,8 @@ impl Connection {
         }
     }
 
-    /// Something on the path may drop what it does not know: after some repetitions of the SYN the client asks for plain TCP
-    /// (`syn_retrans_before_tcp_fallback`; `specs/notes/fallback`).
+    /// Something on the path may drop what it does not know: after some repetitions of the SYN the
+    /// client asks for plain TCP (`syn_retrans_before_tcp_fallback`; `specs/notes/fallback`).
     fn gave_up_mptcp(&self) -> bool {
         self.is_client
             && self.settings.stack.syn_retrans_before_fallback.is_some_and(|most| self.subflows[INITIAL].socket.syn_timeouts() > most)
@@ -122,20 +125,22 @@ impl Connection {
             self.tx.window_end = self.tx.una + self.subflows[INITIAL].socket.tx.peer_window().get();
             self.write(now);
         }
-        // RFC 8684 section 3.1: the first subflow may send at once, and so may a server that saw a valid third ACK; a client
-        // waits for the fourth one on a joined subflow (section 3.2).
+        // RFC 8684 section 3.1: the first subflow may send at once, and so may a server that saw a
+        // valid third ACK; a client waits for the fourth one on a joined subflow (section 3.2).
         // Linux takes an announced address for the fourth ACK too (`check_fully_established`).
         let announced = |option| matches!(option, Repr::AddAddr { announcement: Announcement::Authenticated { .. }, .. });
         let seen = (segment.has_dss && segment.dss.has_ack) || segment.mp.iter().any(announced);
         let subflow = &mut self.subflows[i];
         let confirmed = if self.is_client { seen } else { subflow.authenticated };
         if subflow.joining && !confirmed {
-            // The third ACK may be lost, and only the fourth tells: it goes again after two round trips.
+            // The third ACK may be lost, and only the fourth tells: it goes again after two round
+            // trips.
             let wait = Duration::from_micros(u64::from(subflow.socket.tx.smoothed_rtt().as_eighths() / 4).max(1000));
             self.join_retry = self.join_retry.min(now + wait);
         }
         if i == INITIAL && self.is_client && !confirmed && !segment.flags.has(Flags::SYN) && segment.mp.is_empty() {
-            // RFC 8684 section 3.7: the server never had our key, since all segments with it were lost before another one came.
+            // RFC 8684 section 3.7: the server never had our key, since all segments with it were
+            // lost before another one came.
             self.fall_back(now);
             return;
         }
@@ -174,8 +179,9 @@ impl Connection {
         self.write(now);
     }
 
-    /// Data came without a mapping. On the only subflow that there ever was it is taken for an infinite mapping, and the connection goes on as plain
-    /// TCP; else the subflow is reset (RFC 8684 section 3.7; Linux: `allow_infinite_fallback`). True if the data is to be taken.
+    /// Data came without a mapping. On the only subflow that there ever was it is taken for an
+    /// infinite mapping, and the connection goes on as plain TCP; else the subflow is reset
+    /// (RFC 8684 section 3.7; Linux: `allow_infinite_fallback`). True if the data is to be taken.
     #[cold]
     pub(super) fn take_unmapped(&mut self, now: Instant, i: usize) -> bool {
         let only = self.subflows.len() == 1;
@@ -308,17 +314,20 @@ impl Connection {
         };
     }
 
-    /// Options of the client's segments until the server has confirmed the handshake: the third ACK and its repetitions.
+    /// Options of the client's segments until the server has confirmed the handshake: the third ACK
+    /// and its repetitions.
     #[cold]
     pub(super) fn add_third_ack_options(&mut self, i: usize, segment: &mut Segment) {
         let tells_keys = i == INITIAL && self.version() == MptcpVersion::V1;
-        // A checksum would have to cover the whole burst, whose bytes are not there: then the keys stand on the first segment alone.
+        // A checksum would have to cover the whole burst, whose bytes are not there: then the keys
+        // stand on the first segment alone.
         let with_checksum = self.settings.checksum && segment.len > 0;
         let socket = &mut self.subflows[i].socket;
         // The next segment of the burst may need other options.
         socket.invalidate_template();
-        // Version 1 repeats the keys on the first data (RFC 8684 section 3.1). Linux does so on the burst that begins with the first byte,
-        // and on no acknowledgement after it (seen on 6.12, `specs/notes/fallback`).
+        // Version 1 repeats the keys on the first data (RFC 8684 section 3.1). Linux does so on the
+        // burst that begins with the first byte, and on no acknowledgement after it (seen on 6.12,
+        // `specs/notes/fallback`).
         let carries =
             if tells_keys { socket.is_of_first_burst(segment) && (!with_checksum || segment.dss.ssn <= 1) } else { segment.len == 0 };
         if socket.state() != State::Established || !carries {
@@ -326,7 +335,8 @@ impl Connection {
         }
         let subflow = &self.subflows[i];
         if tells_keys && segment.len > 0 {
-            // The keys tell no sequence number: all segments of the burst have the mapping of the whole, which begins with the first byte.
+            // The keys tell no sequence number: all segments of the burst have the mapping of the
+            // whole, which begins with the first byte.
             let offset = segment.dss.ssn - 1;
             segment.dss.dsn = segment.dss.dsn - u64::from(offset);
             segment.dss.ssn = 1;

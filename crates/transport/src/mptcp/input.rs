@@ -1,4 +1,5 @@
-//! What a subflow has received, as the connection sees it: data, acknowledgements, the end of the data.
+//! What a subflow has received, as the connection sees it: data, acknowledgements, the end of the
+//! data.
 
 use super::receiver::Measured;
 use super::sender::Fin;
@@ -29,12 +30,14 @@ impl Connection {
         if segment.has_dss & (self.acks_wide != segment.dss.dsn64) {
             self.acknowledge_with(segment.dss.dsn64);
         }
-        // Linux lets the window grow by two segments for each that came in order, and tells the peer at once.
+        // Linux lets the window grow by two segments for each that came in order, and tells the
+        // peer at once.
         if stack.shared_rcv_ssthresh && len >= LEAST_GROWING && self.rx.rcv_ssthresh() < self.rx.full_window() {
             self.grow_rcv_ssthresh(i, len);
         }
-        // Two full segments are acknowledged at once if nothing can be read yet or the window need not shrink for what waits to be read.
-        // Else the reader's coming sends the ACK, where it waits for that.
+        // Two full segments are acknowledged at once if nothing can be read yet or the window need
+        // not shrink for what waits to be read. Else the reader's coming sends the ACK, where it
+        // waits for that.
         let subflow = &mut self.subflows[i];
         if stack.meta_acks && subflow.socket.rx.full_frames_wait() {
             let socket = &subflow.socket;
@@ -50,7 +53,8 @@ impl Connection {
         }
     }
 
-    /// The peer's data came with numbers of this length: acknowledgements have it too, and full segments leave room for them.
+    /// The peer's data came with numbers of this length: acknowledgements have it too, and full
+    /// segments leave room for them.
     #[cold]
     fn acknowledge_with(&mut self, wide: bool) {
         self.acks_wide = wide;
@@ -107,8 +111,8 @@ impl Connection {
         let empty = self.rx.is_empty();
         for (i, subflow) in self.subflows.iter_mut().enumerate() {
             let socket = &mut subflow.socket;
-            // RFC 8684 section 3.3.1: the window is one for all, so every subflow may tell of it, or only one that
-            // may itself announce twice what is left of its window.
+            // RFC 8684 section 3.3.1: the window is one for all, so every subflow may tell of it,
+            // or only one that may itself announce twice what is left of its window.
             let wider = || {
                 let (left, limit) = (socket.rx.window_left_or_none(), socket.rx.window_limits());
                 2 * left <= limit.1
@@ -135,8 +139,10 @@ impl Connection {
         let (ack, window) = if self.phase == Phase::Fallback {
             (self.tx.fallback_ack(socket.tx.bytes_acked()), window)
         } else if segment.has_dss && segment.dss.has_ack {
-            // RFC 8684 section 3.3.5, with an exception: an ACK with nothing new for its subflow does not make the subflow's window smaller (RFC 9293
-            // section 3.10.7.4), while its DATA_ACK moves on with the other subflows. Linux's window then ends later than was announced.
+            // RFC 8684 section 3.3.5, with an exception: an ACK with nothing new for its subflow
+            // does not make the subflow's window smaller (RFC 9293 section 3.10.7.4), while its
+            // DATA_ACK moves on with the other subflows. Linux's window then ends later than was
+            // announced.
             let keeps_older = self.settings.stack.data_window_by_subflow;
             (segment.dss.data_ack, if keeps_older { socket.tx.peer_window().as_u32() } else { window })
         } else {
@@ -154,8 +160,9 @@ impl Connection {
         dss.map_len > 0 && segment.len > 0 && dss.ssn != self.subflows[i].socket.offset_of_peer(segment.seq)
     }
 
-    /// The same segment with the mapping of its own payload, and whole numbers: of a data sequence number the one nearest to what comes next, of an
-    /// acknowledgement the one nearest to the oldest byte that is not acknowledged (RFC 8684 section 3.3.1).
+    /// The same segment with the mapping of its own payload, and whole numbers: of a data sequence
+    /// number the one nearest to what comes next, of an acknowledgement the one nearest to the
+    /// oldest byte that is not acknowledged (RFC 8684 section 3.3.1).
     #[cold]
     pub(super) fn with_own_mapping(&self, i: usize, segment: &Segment) -> Segment {
         let mut own = *segment;
@@ -189,7 +196,8 @@ impl Connection {
     #[cold]
     fn take_end(&mut self, now: Instant, i: usize, segment: &Segment) {
         if segment.has_dss && segment.dss.data_fin {
-            // RFC 8684 section 3.3.3: the last place of the mapping is the DATA_FIN's. A mapping without length has none.
+            // RFC 8684 section 3.3.3: the last place of the mapping is the DATA_FIN's. A mapping
+            // without length has none.
             let last = u64::from(segment.dss.map_len).checked_sub(1);
             if let Some(last) = last {
                 self.rx.note_fin(segment.dss.dsn + last);

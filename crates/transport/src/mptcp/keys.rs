@@ -3,8 +3,9 @@
 use crate::stack::MptcpVersion;
 use polypath_base::{DataSeq, Rng};
 
-/// A key with its token and first data sequence number. That number lies far enough from the end of the space that what is sent never wraps: one key in
-/// 65536 is drawn again, and 2^48 bytes are left.
+/// A key with its token and first data sequence number. That number lies far enough from the end of
+/// the space that what is sent never wraps: one key in 65536 is drawn again, and 2^48 bytes are
+/// left.
 pub(super) fn draw_key(version: MptcpVersion, random: &mut Rng) -> (u64, u32, DataSeq) {
     loop {
         let key = random.next_u64();

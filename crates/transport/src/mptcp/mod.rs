@@ -1,18 +1,20 @@
 //! An MPTCP connection over its subflows, each a [`Socket`] in subflow mode.
 //!
-//! Owns what belongs to the connection as a whole: keys and joins, data sequence numbers, the shared window and its buffers,
-//! the choice of subflow, what is sent again on another one, and the end of the data. It never touches a subflow's own
-//! congestion control except to penalise it ([`crate::stack::Stack::opportunistic_retransmission`]).
+//! Owns what belongs to the connection as a whole: keys and joins, data sequence numbers, the
+//! shared window and its buffers, the choice of subflow, what is sent again on another one, and the
+//! end of the data. It never touches a subflow's own congestion control except to penalise it
+//! ([`crate::stack::Stack::opportunistic_retransmission`]).
 //!
 //! Order of calls: any `handle_*` or verb, then `poll_transmit` until `None`, then `poll_timeout`.
 //!
-//! Both ends number a path alike. The client creates paths and says which addresses they join ([`Connection::path`]); the
-//! server learns of one by its first segment.
+//! Both ends number a path alike. The client creates paths and says which addresses they join
+//! ([`Connection::path`]); the server learns of one by its first segment.
 //!
 //! Where to find what; start with [`Connection::handle_segment`] and what sends, both here:
 //! - what a segment means: `handshake` (MP_CAPABLE, MP_JOIN, the fall back to TCP), `input`
 //!   (data, acknowledgement, the end), then `receiver` and `reassembly` (order, window);
-//! - which subflow sends what: `scheduling`, on the edges of the data in `sender`; `connection_mss`;
+//! - which subflow sends what: `scheduling`, on the edges of the data in `sender`;
+//!   `connection_mss`;
 //! - what goes again: `reinjection`, and `retransmission` when the connection's own timer expires;
 //! - who has something to do, and what is kept of subflows between events: `work`;
 //! - what a segment carries: `options`, with keys of `keys`;
@@ -53,14 +55,16 @@ use sender::{Fin, Tx};
 use std::net::IpAddr;
 use work::PendingWork;
 
-/// Index of the initial subflow: it has the MP_CAPABLE handshake (RFC 8684 section 3.1), carries the handshake of the connection as a whole, and is
-/// the one left where the connection becomes plain TCP (section 3.7).
+/// Index of the initial subflow: it has the MP_CAPABLE handshake (RFC 8684 section 3.1), carries
+/// the handshake of the connection as a whole, and is the one left where the connection becomes
+/// plain TCP (section 3.7).
 const INITIAL: usize = 0;
 
 /// By how much a DATA_ACK of 8 bytes is longer than one of 4 (RFC 8684 section 3.3).
 const WIDE_ACK_BYTES: u32 = 4;
 
-/// Room that a connection has for subflows from the start: two are most common, and unused memory keeps connections apart.
+/// Room that a connection has for subflows from the start: two are most common, and unused memory
+/// keeps connections apart.
 const USUAL_SUBFLOWS: usize = 2;
 
 /// What a connection is told at its making.
@@ -74,9 +78,10 @@ pub struct Config {
     pub scheduler: Scheduler,
     /// Decides which subflows a client opens; a server never asks it.
     pub path_manager: PathManager,
-    /// Own addresses; a path names them by their numbers in this list. A client's subflows leave from them; address 0 is the one of
-    /// the first path. A server that has more than one announces the others (ADD_ADDR) with their numbers as address identifiers, and
-    /// answers every path from interface 0 unless [`Connection::set_mtu`] says otherwise.
+    /// Own addresses; a path names them by their numbers in this list. A client's subflows leave
+    /// from them; address 0 is the one of the first path. A server that has more than one announces
+    /// the others (ADD_ADDR) with their numbers as address identifiers, and answers every path from
+    /// interface 0 unless [`Connection::set_mtu`] says otherwise.
     pub interfaces: Vec<Interface>,
     /// Keys, nonces and initial sequence numbers come from here.
     pub random: Rng,
@@ -112,7 +117,8 @@ struct Subflow {
     joining: bool,
     /// The peer has proved that it knows the keys.
     authenticated: bool,
-    /// The handshake, MPTCP's part included, is over in the peer's eyes: data may be sent (RFC 8684 section 3.2).
+    /// The handshake, MPTCP's part included, is over in the peer's eyes: data may be sent
+    /// (RFC 8684 section 3.2).
     confirmed: bool,
     backup: bool,
     local_nonce: u32,
@@ -121,15 +127,18 @@ struct Subflow {
     waiting_options: MpOptions,
     /// When the peer was last heard of on it.
     heard_at: Instant,
-    /// Rounds of the retransmission timer without a sign of life, since when, and whether that made it stale.
+    /// Rounds of the retransmission timer without a sign of life, since when, and whether that made
+    /// it stale.
     stale_rounds: u8,
     stale_since: Instant,
     stale: bool,
-    /// A timeout happened and nothing was heard since ([`crate::stack::Stack::reinjects_on_timeout`]).
+    /// A timeout happened and nothing was heard since
+    /// ([`crate::stack::Stack::reinjects_on_timeout`]).
     potentially_failed: bool,
     timeouts: u64,
     closed: bool,
-    /// The peer took its address back: should it announce it again, a subflow to there is a new one.
+    /// The peer took its address back: should it announce it again, a subflow to there is a new
+    /// one.
     withdrawn: bool,
     /// Its handshake was over once: it has brought its buffers.
     synchronized: bool,
@@ -190,7 +199,8 @@ pub struct Connection {
     join_retry: Instant,
     established_at: Option<Instant>,
     last_event: Instant,
-    /// The last data came with 64-bit sequence numbers: this end answers in kind, as Linux does (`use_64bit_ack`).
+    /// The last data came with 64-bit sequence numbers: this end answers in kind, as Linux does
+    /// (`use_64bit_ack`).
     acks_wide: bool,
 }
 
@@ -291,7 +301,8 @@ impl Connection {
             own = self.with_own_mapping(i, segment);
             &own
         } else {
-            // In fallback the segments of a burst have the mapping of its first one, which is not read.
+            // In fallback the segments of a burst have the mapping of its first one, which is not
+            // read.
             debug_assert!(!segment.has_dss || !self.has_foreign_mapping(i, segment), "{segment:?} has a mapping of its own");
             segment
         };
@@ -417,7 +428,8 @@ impl Connection {
         }
     }
 
-    /// All have sent. Where the connection pushes again, the subflow that has something to send then.
+    /// All have sent. Where the connection pushes again, the subflow that has something to send
+    /// then.
     #[inline]
     fn resume_writer(&mut self, now: Instant) -> Option<usize> {
         if self.work.take_first_write(self.tx.accepted > 0) {
@@ -518,7 +530,8 @@ impl Connection {
         self.rx.disorder(now)
     }
 
-    /// Subflows that there have been, closed ones included: the indices of [`Connection::subflow`] are below it.
+    /// Subflows that there have been, closed ones included: the indices of [`Connection::subflow`]
+    /// are below it.
     pub fn subflow_count(&self) -> usize {
         self.subflows.len()
     }
@@ -538,15 +551,16 @@ impl Connection {
         self.paths.subflow(path).map_or((0, 0), |i| (usize::from(self.subflows[i].local), usize::from(self.subflows[i].remote)))
     }
 
-    /// The MTU of the interface from which a path leaves this end; to be told before the path's first segment.
+    /// The MTU of the interface from which a path leaves this end; to be told before the path's
+    /// first segment.
     pub fn set_mtu(&mut self, path: PathId, mtu: Bytes) {
         self.paths.set_mtu(path, mtu);
     }
 
     // Subflows.
 
-    /// Bytes of options that full data segments leave room for: a DSS with the acknowledgements of the moment, of 4 or 8 bytes (RFC 8684 section 3.3;
-    /// Linux: `mptcp_established_options_dss`).
+    /// Bytes of options that full data segments leave room for: a DSS with the acknowledgements of
+    /// the moment, of 4 or 8 bytes (RFC 8684 section 3.3; Linux: `mptcp_established_options_dss`).
     fn data_options(&self) -> u32 {
         let wide = self.acks_wide && self.version() == MptcpVersion::V1;
         self.settings.stack.mptcp_data_options + if wide { WIDE_ACK_BYTES } else { 0 }
@@ -562,7 +576,8 @@ impl Connection {
             initial_seq: Seq::new(self.random.next_u32()),
         };
         let socket = if self.is_client { Socket::client(config) } else { Socket::server(config) }.subflow(data, ack);
-        // The buffer of a subflow that joins does not count before its handshake or another's change asks for the sum (specs/notes/held-out).
+        // The buffer of a subflow that joins does not count before its handshake or another's
+        // change asks for the sum (specs/notes/held-out).
         let counts_late = i != INITIAL && self.settings.stack.meta_send_buffer == MetaSendBuffer::Sum;
         let sndbuf = if counts_late { socket.tx.sndbuf() } else { Bytes::ZERO };
         self.subflows.push(Subflow {

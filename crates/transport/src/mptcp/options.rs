@@ -10,7 +10,8 @@ use polypath_wire::{Dss, Flags, Segment};
 const MAX_OPTIONS: u32 = 40;
 
 impl Connection {
-    /// In a debug build: a segment that followed another one of its burst needs nothing that the other one did not have.
+    /// In a debug build: a segment that followed another one of its burst needs nothing that the
+    /// other one did not have.
     #[inline]
     pub(super) fn debug_check_options(&mut self, i: usize, segment: &Segment) {
         if cfg!(debug_assertions) {
@@ -30,13 +31,15 @@ impl Connection {
         if segment.flags.has(Flags::RST) {
             return;
         }
-        // The window is the connection's, relative to the data acknowledgement (RFC 8684 section 3.3.1).
+        // The window is the connection's, relative to the data acknowledgement
+        // (RFC 8684 section 3.3.1).
         let shared = if self.settings.stack.shared_rcv_ssthresh { Some((self.rx.rcv_ssthresh(), u32::MAX)) } else { None };
         let subflow = &mut self.subflows[i];
         let (threshold, clamp) = shared.unwrap_or(subflow.socket.rx.window_limits());
         let threshold = if threshold == 0 { u32::MAX } else { threshold };
         let scale = subflow.socket.window_scale();
-        // A window that a subflow has announced up to its own threshold does not shrink but by what came on that subflow.
+        // A window that a subflow has announced up to its own threshold does not shrink but by what
+        // came on that subflow.
         let left = if shared.is_some() { 0 } else { subflow.socket.rx.window_left_or_none() };
         let window = self.rx.advertise((threshold, clamp), left, subflow.socket.rx.received_segment_size(), scale).min(65_535 << scale);
         subflow.socket.rx.set_announced_window(window);
@@ -66,7 +69,8 @@ impl Connection {
         segment.dss.checksum = self.settings.checksum && segment.dss.map_len > 0;
         if segment.len == 0 {
             if self.tx.fin == Fin::Sent {
-                // RFC 8684 section 3.3.3: a DATA_FIN without data is a mapping of length 1 for subflow sequence 0.
+                // RFC 8684 section 3.3.3: a DATA_FIN without data is a mapping of length 1 for
+                // subflow sequence 0.
                 segment.dss.data_fin = true;
                 segment.dss.dsn = self.tx.end;
                 segment.dss.map_len = 1;

@@ -1,4 +1,5 @@
-//! Which path leads to which subflow, and how subflows and addresses come and go: what a [`PathManager`] asks for is done here.
+//! Which path leads to which subflow, and how subflows and addresses come and go: what a
+//! [`PathManager`] asks for is done here.
 
 use super::path_manager::{AddressSet, NewSubflow, PathManager, Policy, SubflowAddresses, View};
 use super::{Connection, INITIAL, Interface, Phase};
@@ -160,7 +161,8 @@ impl Connection {
         self.send_option(i, &Repr::AddAddr { announcement, address_id, address, port: None });
     }
 
-    /// The client has not echoed an announcement in time: it is made again, or the next address gets its turn.
+    /// The client has not echoed an announcement in time: it is made again, or the next address
+    /// gets its turn.
     fn announce_again(&mut self, now: Instant) {
         let Some(mut unanswered) = self.paths.unanswered.filter(|announcement| announcement.due <= now) else { return };
         self.paths.unanswered = None;
@@ -198,8 +200,8 @@ impl Connection {
         self.paths.manager.next_subflow(&View { local: self.paths.local, remote: self.paths.announced, subflows: &subflows })
     }
 
-    /// The connection has all the subflows that it can have: those that are gone make room for others, until there have been as many as it can keep
-    /// record of.
+    /// The connection has all the subflows that it can have: those that are gone make room for
+    /// others, until there have been as many as it can keep record of.
     pub(super) fn is_full(&self) -> bool {
         let living = self.subflows.iter().filter(|s| !s.closed).count();
         living >= self.settings.stack.max_subflows || self.subflows.len() >= MAX_SUBFLOWS
@@ -277,7 +279,8 @@ impl Connection {
         self.paths.timer = self.next_removal().map_or(Instant::NEVER, |(due, _)| due);
     }
 
-    /// Addresses whose time has come go away: their subflows end, and the peer is told on one that is left.
+    /// Addresses whose time has come go away: their subflows end, and the peer is told on one that
+    /// is left.
     #[cold]
     pub(super) fn manage_paths(&mut self, now: Instant) {
         self.announce_again(now);

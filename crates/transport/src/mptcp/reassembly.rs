@@ -1,5 +1,6 @@
-//! Data that waits for what comes before it, as ranges of the connection's bytes. A subflow's out-of-order queue (`tcp::receiving`) keeps
-//! pieces instead: it has to tell SACK blocks, and where each piece lies in the data.
+//! Data that waits for what comes before it, as ranges of the connection's bytes. A subflow's
+//! out-of-order queue (`tcp::receiving`) keeps pieces instead: it has to tell SACK blocks, and
+//! where each piece lies in the data.
 
 use std::collections::VecDeque;
 
@@ -39,7 +40,8 @@ impl Reassembly {
         self.most
     }
 
-    /// Everything before `next` is there: what follows it without a gap is taken out, and the end of that given back.
+    /// Everything before `next` is there: what follows it without a gap is taken out, and the end
+    /// of that given back.
     #[inline]
     pub(super) fn take(&mut self, mut next: u64) -> u64 {
         while let Some(first) = self.ranges.front()
@@ -79,7 +81,8 @@ impl Reassembly {
                 at -= 1;
             }
         }
-        // `at` is the first range that begins after `start`; the one before it may reach into the new piece.
+        // `at` is the first range that begins after `start`; the one before it may reach into the
+        // new piece.
         if at > 0 && self.ranges[at - 1].end == start && self.ranges.get(at).is_none_or(|next| next.start > end) {
             self.ranges[at - 1].end = end;
             self.add(end - start);

@@ -1,7 +1,9 @@
-//! The connection's receive side: reordering by data sequence number, the shared window and its autotuning.
+//! The connection's receive side: reordering by data sequence number, the shared window and its
+//! autotuning.
 //!
-//! All subflows share one window, which is relative to the data acknowledgement (RFC 8684 section 3.3.1), one buffer and one
-//! reader. Data that a subflow delivers in its own order may still be ahead of the connection's.
+//! All subflows share one window, which is relative to the data acknowledgement
+//! (RFC 8684 section 3.3.1), one buffer and one reader. Data that a subflow delivers in its own
+//! order may still be ahead of the connection's.
 
 use super::reassembly::Reassembly;
 use crate::ReorderStats;
@@ -9,7 +11,8 @@ use crate::receive_buffer::{ReadSpace, ReceiveMemory, Waiting};
 use crate::stack::Stack;
 use polypath_base::{Bytes, DataSeq, Instant};
 
-/// No data sequence number is farther from the first one than half of the space, or it lies before it.
+/// No data sequence number is farther from the first one than half of the space, or it lies before
+/// it.
 const FARTHEST: u64 = 1 << 63;
 
 /// Counters of the reordering.
@@ -25,7 +28,8 @@ pub struct ReassemblyCounters {
 
 #[derive(Debug)]
 pub(super) struct Rx {
-    /// Data sequence number of the first byte. All else here counts from it, so that nothing wraps wherever the peer begins.
+    /// Data sequence number of the first byte. All else here counts from it, so that nothing wraps
+    /// wherever the peer begins.
     first: DataSeq,
     /// Next byte expected: the data acknowledgement.
     next: u64,
@@ -38,8 +42,9 @@ pub(super) struct Rx {
     window: u32,
     rcvbuf: u32,
     max_rcvbuf: u32,
-    /// Threshold up to which segments announce the window (Linux: `rcv_ssthresh`), bytes, where all subflows share one
-    /// ([`crate::stack::Stack::shared_rcv_ssthresh`]); else they have their own (`Socket::window_limits`).
+    /// Threshold up to which segments announce the window (Linux: `rcv_ssthresh`), bytes, where all
+    /// subflows share one ([`crate::stack::Stack::shared_rcv_ssthresh`]); else they have their own
+    /// (`Socket::window_limits`).
     rcv_ssthresh: u32,
     /// With the share of payload of the subflow where it is smallest.
     memory: ReceiveMemory,
@@ -86,8 +91,8 @@ impl Rx {
         self.full = self.memory.win_from_space(u64::from(rcvbuf));
     }
 
-    /// The peer's key is known: data begins at `dsn`. `space` is the first estimate of what is read in a round trip, `window`
-    /// what the handshake announced.
+    /// The peer's key is known: data begins at `dsn`. `space` is the first estimate of what is read
+    /// in a round trip, `window` what the handshake announced.
     pub(super) fn start(&mut self, now: Instant, dsn: DataSeq, space: u64, window: u16) {
         self.first = dsn;
         self.next = 0;
@@ -127,7 +132,8 @@ impl Rx {
         self.first + self.next
     }
 
-    /// How far from the first byte a data sequence number of the peer's is; what lies before it, at a distance that no connection reaches.
+    /// How far from the first byte a data sequence number of the peer's is; what lies before it, at
+    /// a distance that no connection reaches.
     #[inline]
     fn place(&self, dsn: DataSeq) -> Option<u64> {
         let place = dsn.distance(self.first);
@@ -242,8 +248,8 @@ impl Rx {
         due
     }
 
-    /// The window that the buffer has room for, bytes, at most `limit` (the slow-start threshold of the window, and the largest that it may
-    /// become) and rounded as the scale wants.
+    /// The window that the buffer has room for, bytes, at most `limit` (the slow-start threshold of
+    /// the window, and the largest that it may become) and rounded as the scale wants.
     #[inline]
     pub(super) fn window_for_space(&self, limit: (u32, u32), rcv_mss: u32, scale: u8) -> u32 {
         let (limit, clamp) = limit;
@@ -260,12 +266,14 @@ impl Rx {
         if window >= full >> 1 {
             return window;
         }
-        // Less than a sixteenth, or than a segment: close the window rather than announce crumbs (RFC 9293 section 3.8.6.2.2).
+        // Less than a sixteenth, or than a segment: close the window rather than announce crumbs
+        // (RFC 9293 section 3.8.6.2.2).
         let rounded = window & !mask;
         if rounded < self.full >> 4 || rounded < rcv_mss { 0 } else { rounded }
     }
 
-    /// The window to announce now; as [`Rx::window_for_space`], but at least `left` bytes, and its right edge never moves back.
+    /// The window to announce now; as [`Rx::window_for_space`], but at least `left` bytes, and its
+    /// right edge never moves back.
     #[inline]
     pub(super) fn advertise(&mut self, limit: (u32, u32), left: u32, rcv_mss: u32, scale: u8) -> u32 {
         let mut window = self.window_for_space(limit, rcv_mss, scale).max(left);
@@ -285,8 +293,8 @@ impl Rx {
         self.unread == 0 && self.waiting.is_empty()
     }
 
-    /// The application reads all that is in order; returns whether the window has grown enough to tell the peer at once.
-    /// `measure` tells what the subflows' receivers have measured.
+    /// The application reads all that is in order; returns whether the window has grown enough to
+    /// tell the peer at once. `measure` tells what the subflows' receivers have measured.
     #[inline]
     pub(super) fn read(&mut self, now: Instant, measure: impl FnOnce() -> Measured) -> Read {
         let bytes = self.unread;
@@ -336,7 +344,8 @@ pub(super) struct Measured {
     pub(super) rtt_us: u32,
     /// Largest segment announced, bytes.
     pub(super) advmss: u32,
-    /// Smallest share of payload in memory, in 1/256: a subflow without data yet counts as unmeasured.
+    /// Smallest share of payload in memory, in 1/256: a subflow without data yet counts as
+    /// unmeasured.
     pub(super) scaling_ratio: u32,
 }
 
@@ -445,7 +454,8 @@ mod tests {
         rx.insert(Instant::ZERO, DataSeq::new(1000), 1000);
         rx.read(Instant::from_nanos(10_000_000), || Measured { scaling_ratio: 152, ..measured(10_000) });
         assert_eq!(rx.full, 131_072 / 256 * 152);
-        // What waits takes little more memory than its bytes, and the window shrinks by its share of that.
+        // What waits takes little more memory than its bytes, and the window shrinks by its share
+        // of that.
         rx.advertise(WIDE, 0, 1000, 0);
         rx.insert(Instant::ZERO, DataSeq::new(10_000), 20_000);
         assert_eq!(rx.window_for_space(WIDE, 1000, 0), (131_072 - 20_880) * 152 / 256);

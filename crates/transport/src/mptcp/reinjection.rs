@@ -32,7 +32,8 @@ impl Connection {
         }
     }
 
-    /// Nothing waits but the writer does: the oldest data goes again on a fast subflow (opportunistic retransmission).
+    /// Nothing waits but the writer does: the oldest data goes again on a fast subflow
+    /// (opportunistic retransmission).
     #[inline(never)]
     pub(super) fn opportunistic_retransmit(&mut self, now: Instant) {
         if self.tx.sndbuf.saturating_sub(self.tx.queued()) >= self.tx.queued() >> 1 {
@@ -44,8 +45,9 @@ impl Connection {
         }
     }
 
-    /// Raiciu et al. 2012 ("How hard can it be?", section 4.2): the segment that holds up the window goes again on subflow
-    /// `fast`, and the slow subflow that has it is penalised. `by_window`: the peer's window is the reason, not our buffer.
+    /// Raiciu et al. 2012 ("How hard can it be?", section 4.2): the segment that holds up the
+    /// window goes again on subflow `fast`, and the slow subflow that has it is penalised.
+    /// `by_window`: the peer's window is the reason, not our buffer.
     #[inline(never)]
     pub(super) fn retransmit_head(&mut self, now: Instant, fast: usize, by_window: bool) -> bool {
         let Some(&head) = self.tx.pieces.front() else { return false };
@@ -89,7 +91,8 @@ impl Connection {
         true
     }
 
-    /// The windows of those among `carriers` that are slower than `fast` are halved, at most once in a round trip of `fast`.
+    /// The windows of those among `carriers` that are slower than `fast` are halved, at most once
+    /// in a round trip of `fast`.
     fn penalise(&mut self, now: Instant, fast: usize, carriers: SubflowSet) {
         let srtt = self.work.views()[fast].srtt.as_duration();
         if self.tx.penalised_at[fast].is_some_and(|at| now.since(at) < srtt) {

@@ -8,13 +8,15 @@ use crate::timer_wheel::fires_at;
 use polypath_base::{Bytes, Duration, Instant, Segments};
 use polypath_sched::SubflowSet;
 
-/// Rounds of the retransmission timer without a sign of life after which a subflow is stale (`mptcp.stale_loss_cnt`).
+/// Rounds of the retransmission timer without a sign of life after which a subflow is stale
+/// (`mptcp.stale_loss_cnt`).
 const STALE_ROUNDS: u8 = 4;
 /// The wait for a retransmission is doubled so often at most.
 const MOST_DOUBLINGS: u32 = 8;
 
 impl Connection {
-    /// (Re)starts it. Of MPTCP 0.96, the subflows that are not suspected decide how long it waits; of Linux they did so when the scheduler was asked.
+    /// (Re)starts it. Of MPTCP 0.96, the subflows that are not suspected decide how long it waits;
+    /// of Linux they did so when the scheduler was asked.
     pub(super) fn arm_retransmission(&mut self, now: Instant) {
         let wait = match self.settings.stack.meta_retransmission {
             MetaRetransmission::TwiceLongestTimeout => {
@@ -28,8 +30,8 @@ impl Connection {
         debug_assert!(self.tx.rtx_due > now, "the timer comes up later");
     }
 
-    /// What is left of the subflows' timers now is how long the connection's own waits whenever it starts until this is asked again
-    /// (Linux: `mptcp_set_timeout`).
+    /// What is left of the subflows' timers now is how long the connection's own waits whenever it
+    /// starts until this is asked again (Linux: `mptcp_set_timeout`).
     #[inline]
     pub(super) fn note_rtx_interval(&mut self, now: Instant) {
         let dues = self.subflows.iter().filter(|s| s.times_retransmission()).filter_map(|s| s.socket.tx.rtx_due());
@@ -37,7 +39,8 @@ impl Connection {
         self.work.set_sends_first(SubflowSet::EMPTY);
     }
 
-    /// The subflows that send before the scheduler is asked have sent by now: their timers count as well.
+    /// The subflows that send before the scheduler is asked have sent by now: their timers count as
+    /// well.
     #[cold]
     pub(super) fn count_timers_of_first(&mut self, now: Instant) {
         let first = self.work.take_sends_first();
@@ -76,11 +79,13 @@ impl Connection {
         self.arm_retransmission(now);
     }
 
-    /// The window may have opened without our hearing of it: the last acknowledged byte goes again, and the answer tells.
+    /// The window may have opened without our hearing of it: the last acknowledged byte goes again,
+    /// and the answer tells.
     fn probe_window(&mut self, now: Instant) {
         self.tx.rtx_backoff += 1;
         if !self.settings.stack.reinjects_pieces {
-            // Or a scheduler keeps it for a subflow that is dead, of which all was acknowledged on others.
+            // Or a scheduler keeps it for a subflow that is dead, of which all was acknowledged on
+            // others.
             for i in 0..self.subflows.len() {
                 let s = &self.subflows[i];
                 if s.is_usable() && s.socket.tx.packets_out() > Segments::ZERO {
@@ -95,8 +100,8 @@ impl Connection {
         }
     }
 
-    /// The oldest fragment goes again on a subflow that has nothing else to do; subflows without a sign of life for too
-    /// long become stale, and then everything goes again on the others.
+    /// The oldest fragment goes again on a subflow that has nothing else to do; subflows without a
+    /// sign of life for too long become stale, and then everything goes again on the others.
     fn retransmit_fragment(&mut self, now: Instant) {
         let (mut pick, mut backup, mut least_rounds) = (None, None, u8::MAX);
         for i in 0..self.subflows.len() {

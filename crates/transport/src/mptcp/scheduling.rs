@@ -71,7 +71,8 @@ impl Connection {
         }
     }
 
-    /// Enqueues on subflows whatever they may have now (Linux: `__mptcp_push_pending`). Called after every event.
+    /// Enqueues on subflows whatever they may have now (Linux: `__mptcp_push_pending`). Called
+    /// after every event.
     #[inline(never)]
     pub(super) fn push(&mut self, now: Instant) {
         self.push_now(now);
@@ -107,8 +108,8 @@ impl Connection {
             self.opportunistic_retransmit(now);
         }
         if self.tx.pending.before(self.tx.end) && self.tx.una == self.tx.next && self.tx.rtx_due == Instant::NEVER {
-            // Everything is acknowledged and yet nothing may be sent: only a probe can find out whether the window has opened
-            // (RFC 9293 section 3.8.6.1).
+            // Everything is acknowledged and yet nothing may be sent: only a probe can find out
+            // whether the window has opened (RFC 9293 section 3.8.6.1).
             self.arm_retransmission(now);
         }
         self.note_limit(now);
@@ -136,7 +137,8 @@ impl Connection {
     /// Brings the schedulers' view of the subflows up to date, where anything has happened since.
     #[inline]
     pub(super) fn refresh_view(&mut self) {
-        // One that hands out bursts reads only the fields above; the others are not brought up to date for it.
+        // One that hands out bursts reads only the fields above; the others are not brought up to
+        // date for it.
         let all = self.push_order != PushOrder::Bursts;
         let keeps_buffers = self.settings.stack.subflow_keeps_buffers;
         let is_fallback = self.phase == Phase::Fallback;
@@ -146,7 +148,8 @@ impl Connection {
                 view.buffered = Some(s.socket.tx.buffered());
             }
             let socket = &s.socket;
-            // The client's initial subflow sends before the peer has confirmed the handshake (RFC 8684 section 3.1).
+            // The client's initial subflow sends before the peer has confirmed the handshake
+            // (RFC 8684 section 3.1).
             let sends_early = i == INITIAL && self.is_client && !s.confirmed && socket.state() == State::Established;
             view.usable = s.is_usable() || (is_fallback && socket.state().can_send()) || sends_early;
             view.backup = s.backup;
@@ -171,7 +174,8 @@ impl Connection {
         DataQueueView { una: self.tx.una, next: self.tx.pending, end: self.tx.end, window_end: self.tx.window_end, now }
     }
 
-    /// One choice of the scheduler and what follows from it; false when nothing more may be enqueued.
+    /// One choice of the scheduler and what follows from it; false when nothing more may be
+    /// enqueued.
     #[inline(never)]
     fn schedule(&mut self, now: Instant) -> bool {
         let queue = self.queue(now);
@@ -188,10 +192,11 @@ impl Connection {
         self.schedule_chunk(now, choice, &queue)
     }
 
-    /// As [`Connection::schedule`] for a scheduler that hands out bursts: a burst, fragment by fragment, until the burst or the subflow's buffer is used up.
+    /// As [`Connection::schedule`] for a scheduler that hands out bursts: a burst, fragment by
+    /// fragment, until the burst or the subflow's buffer is used up.
     ///
-    /// `last` is the subflow that got data just before, `left` are those that got data before that one: what they have, Linux sends
-    /// before it goes on.
+    /// `last` is the subflow that got data just before, `left` are those that got data before that
+    /// one: what they have, Linux sends before it goes on.
     #[inline(always)]
     fn schedule_burst(&mut self, now: Instant, last: &mut Option<usize>, left: &mut SubflowSet) -> bool {
         if !self.tx.window_end.after(self.tx.pending) && self.scheduler.has_met(self.work.last_views(), self.work.touched()) {
@@ -242,7 +247,8 @@ impl Connection {
     fn schedule_chunk(&mut self, now: Instant, choice: Choice, queue: &DataQueueView) -> bool {
         let mss = self.work.views()[choice.subflow].mss;
         if choice.from.before(queue.next) {
-            // A copy of data that went elsewhere before; of a whole buffer also what was acknowledged of it.
+            // A copy of data that went elsewhere before; of a whole buffer also what was
+            // acknowledged of it.
             let (from, most) = match choice.limit {
                 Limit::Bytes(bytes) => (choice.from, bytes),
                 Limit::Buffer => self.tx.piece(choice.from).map_or((choice.from, Bytes::MAX), |p| (p.dsn, Bytes::from_u32(p.len))),
@@ -277,10 +283,12 @@ impl Connection {
         true
     }
 
-    /// What the scheduler allows of the buffer that is being cut, where a subflow with segments of `mss` may have `most`.
+    /// What the scheduler allows of the buffer that is being cut, where a subflow with segments of
+    /// `mss` may have `most`.
     ///
-    /// MPTCP 0.96 has one size of segments for the connection, and a subflow whose own are shorter cuts what it gets (Manoratne 2025, section 10.5.1:
-    /// "all subflows will attempt to transmit data segments sized according to this selected MSS"). So it gets as many of those.
+    /// MPTCP 0.96 has one size of segments for the connection, and a subflow whose own are shorter
+    /// cuts what it gets (Manoratne 2025, section 10.5.1: "all subflows will attempt to transmit
+    /// data segments sized according to this selected MSS"). So it gets as many of those.
     #[inline]
     fn allowed(&self, most: Bytes, mss: Bytes) -> Bytes {
         if self.tx.buffer_mss == mss || !self.settings.stack.buffers_by_connection_mss {
@@ -289,7 +297,8 @@ impl Connection {
         Bytes::new((most / mss).max(1).saturating_mul(self.tx.buffer_mss.get()))
     }
 
-    /// The size of segments that the connection as a whole counts in (MPTCP 0.96: `mptcp_current_mss`).
+    /// The size of segments that the connection as a whole counts in (MPTCP 0.96:
+    /// `mptcp_current_mss`).
     fn connection_mss(&self) -> Option<Bytes> {
         let candidates = self.work.views().iter().filter(|view| view.usable).map(|view| Candidate {
             mss: view.mss,
@@ -309,7 +318,8 @@ impl Connection {
     pub(super) fn enqueue_on_subflow(&mut self, now: Instant, i: usize, dsn: DataSeq, len: u32) {
         let subflow = &mut self.subflows[i];
         if self.phase != Phase::Fallback {
-            // Linux: data that the connection's window allows passes the subflow's test of the window too.
+            // Linux: data that the connection's window allows passes the subflow's test of the
+            // window too.
             let window = self.tx.window_end.max(dsn).distance(dsn).min(u64::from(u32::MAX)) as u32;
             subflow.socket.tx.raise_peer_window(window);
         }

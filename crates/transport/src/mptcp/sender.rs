@@ -1,8 +1,8 @@
-//! The connection's send side: what the application wrote, what was enqueued on subflows, what the peer has
-//! acknowledged, and what goes out a second time.
+//! The connection's send side: what the application wrote, what was enqueued on subflows, what the
+//! peer has acknowledged, and what goes out a second time.
 //!
-//! Data is a count of bytes in the 64-bit data sequence space; nothing is stored but its edges, and for MPTCP
-//! 0.96 the pieces in which it was enqueued on subflows.
+//! Data is a count of bytes in the 64-bit data sequence space; nothing is stored but its edges, and
+//! for MPTCP 0.96 the pieces in which it was enqueued on subflows.
 
 use crate::limit_clock::{Limit, LimitClock};
 use polypath_base::{Bytes, DataSeq, Duration, Instant};
@@ -15,7 +15,8 @@ const FRAGMENT: u64 = PAGE - HEADER;
 const PAGE: u64 = 32_768;
 /// What precedes the data of a fragment, bytes.
 const HEADER: u64 = 40;
-/// A fragment is begun only where so much of a page is left, bytes (Linux: `mptcp_page_frag_refill`).
+/// A fragment is begun only where so much of a page is left, bytes (Linux:
+/// `mptcp_page_frag_refill`).
 const LEAST: u64 = 32 + HEADER;
 /// What the applications of the linux engine write with one call, bytes.
 const WRITE: u64 = 256 << 10;
@@ -89,7 +90,8 @@ pub(super) struct Tx {
     pub(super) reinject: VecDeque<Piece>,
     pub(super) pieces: VecDeque<Piece>,
     pub(super) rtx_due: Instant,
-    /// How long the retransmission timer waits when it starts; zero: the least retransmission timeout. Linux's MPTCP only.
+    /// How long the retransmission timer waits when it starts; zero: the least retransmission
+    /// timeout. Linux's MPTCP only.
     pub(super) rtx_interval: Duration,
     pub(super) rtx_backoff: u32,
     /// How often the DATA_FIN alone went again.
@@ -99,7 +101,8 @@ pub(super) struct Tx {
     pub(super) penalised_at: [Option<Instant>; polypath_sched::MAX_SUBFLOWS],
     pub(super) limit: LimitClock,
     fragments: Option<Fragments>,
-    /// A call has written all that it had; the application makes the next one once that is enqueued on subflows.
+    /// A call has written all that it had; the application makes the next one once that is enqueued
+    /// on subflows.
     pub(super) between_writes: bool,
 }
 
@@ -169,8 +172,8 @@ impl Tx {
         self.next + u64::from(matches!(self.fin, Fin::Sent | Fin::Acked))
     }
 
-    /// Takes what the application offers while there is room, page fragment by page fragment as Linux copies it. A writer
-    /// that waits is woken only when a third of the buffer is free.
+    /// Takes what the application offers while there is room, page fragment by page fragment as
+    /// Linux copies it. A writer that waits is woken only when a third of the buffer is free.
     pub(super) fn fill(&mut self) {
         if self.offered == 0 {
             (self.blocked, self.between_writes) = (false, false);
@@ -194,7 +197,8 @@ impl Tx {
         self.blocked = self.offered > 0;
     }
 
-    /// As [`Tx::fill`], where fragments begin with writes: data joins the last one while that waits and its page has room, also when no memory is left.
+    /// As [`Tx::fill`], where fragments begin with writes: data joins the last one while that waits
+    /// and its page has room, also when no memory is left.
     fn fill_fragments(&mut self) {
         self.between_writes = false;
         let waits = self.pending.before(self.end);
@@ -281,12 +285,14 @@ impl Tx {
         true
     }
 
-    /// MPTCP 0.96: how much of the data from `next` on is enqueued on a subflow at once, where the peer's window has room for `window` bytes,
-    /// a segment at least, and the scheduler allows `limit`.
+    /// MPTCP 0.96: how much of the data from `next` on is enqueued on a subflow at once, where the
+    /// peer's window has room for `window` bytes, a segment at least, and the scheduler allows
+    /// `limit`.
     ///
-    /// A buffer of the kernel holds as many whole segments of `buffer_mss` as fit into 64 KiB with their headers; what is left of it goes before the next
-    /// is begun, an odd segment at its end on its own. What the window leaves beyond whole segments goes too, unless the last short piece is still
-    /// on its way (Minshall's form of Nagle's rule).
+    /// A buffer of the kernel holds as many whole segments of `buffer_mss` as fit into 64 KiB with
+    /// their headers; what is left of it goes before the next is begun, an odd segment at its end
+    /// on its own. What the window leaves beyond whole segments goes too, unless the last short
+    /// piece is still on its way (Minshall's form of Nagle's rule).
     #[inline]
     pub(super) fn cut(&mut self, next: DataSeq, window: u64, limit: u64, mss: u64) -> u32 {
         if self.begins_buffer(next) {
@@ -313,7 +319,8 @@ impl Tx {
         !self.buffer_end.after(next)
     }
 
-    /// In fallback the subflow's acknowledgement is the connection's; its FIN counts as the DATA_FIN.
+    /// In fallback the subflow's acknowledgement is the connection's; its FIN counts as the
+    /// DATA_FIN.
     #[inline]
     pub(super) fn fallback_ack(&self, bytes_acked: u64) -> DataSeq {
         self.first + bytes_acked

@@ -88,7 +88,8 @@ fn the_handshake_has_linuxs_options_in_linuxs_order() {
 
 #[test]
 fn segments_have_the_lengths_that_the_stacks_send() {
-    // Linux's MSS, which windows and pacing count in, is TCP's; MPTCP 0.96's leaves room for MPTCP's options.
+    // Linux's MSS, which windows and pacing count in, is TCP's; MPTCP 0.96's leaves room for
+    // MPTCP's options.
     for (stack, full, ack_options, mss) in [(&MPTCP_0_96_LINUX_5_4_188, 1428, 20, 1428), (&LINUX_6_12_117, 1424, 24, 1448)] {
         let mut net = connect(&settings(stack), PathManager::default(), two_paths([5, 5], 100));
         net.transfer(1_000_000, 5);
@@ -152,7 +153,8 @@ fn data_completes_when_a_path_dies() {
     }
 }
 
-/// What a dead path of jumbo frames leaves behind goes by a path of Ethernet's size, in segments that fit there.
+/// What a dead path of jumbo frames leaves behind goes by a path of Ethernet's size, in segments
+/// that fit there.
 #[test]
 fn what_goes_again_is_cut_to_the_size_of_its_new_subflow() {
     for stack in BOTH {
@@ -300,7 +302,8 @@ fn fullmesh_reaches_the_announced_address_of_the_server() {
         assert_eq!(pairs, [(0, 0), (0, 1), (1, 0), (1, 1)], "{stack}");
         let announcements: Vec<_> = announcements(&net);
         let address = IpAddr::from([10, 2, 0, 1]);
-        // RFC 6824 section 3.4.1: 8 bytes, and no answer. Linux's have the segment to themselves: 12 bytes of timestamps, 16 or 8.
+        // RFC 6824 section 3.4.1: 8 bytes, and no answer. Linux's have the segment to themselves:
+        // 12 bytes of timestamps, 16 or 8.
         let is_v0 = stack.mptcp_version == MptcpVersion::V0;
         let expected = if is_v0 { vec![(1, false, address, 28)] } else { vec![(1, false, address, 28), (0, true, address, 20)] };
         assert_eq!(announcements.iter().map(|a| (a.1, a.2, a.3, a.4)).collect::<Vec<_>>(), expected, "{stack}");
@@ -482,7 +485,8 @@ mod property {
             net.keep_log = false;
             net.transfer(c.bytes, 900);
             if net.client.is_fallback() && c.dying.is_some_and(|(dying, _)| dying % c.paths.len() == 0) {
-                // Three SYNs were lost, so the connection is plain TCP, which dies with its one path.
+                // Three SYNs were lost, so the connection is plain TCP, which dies with its one
+                // path.
                 prop_assert!(net.server.received().get() <= c.bytes);
                 return Ok(());
             }
@@ -495,7 +499,8 @@ mod property {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-        /// Of a burst only the first segment is written whole: the others must come out as if each had been.
+        /// Of a burst only the first segment is written whole: the others must come out as if each
+        /// had been.
         #[test]
         fn a_burst_written_in_place_is_the_burst_handed_out_by_value(
             kernel in any_kernel(),

@@ -1,14 +1,17 @@
-//! What a connection has yet to do for its subflows, and what it keeps of them from one event to the next.
+//! What a connection has yet to do for its subflows, and what it keeps of them from one event to
+//! the next.
 //!
-//! Code that changes a subflow says so here: [`PendingWork::mark`] if it may have something to send, [`PendingWork::touch`]
-//! if only a scheduler would notice. Each thing that is kept has one rule for when it is brought up to date:
+//! Code that changes a subflow says so here: [`PendingWork::mark`] if it may have something to
+//! send, [`PendingWork::touch`] if only a scheduler would notice. Each thing that is kept has one
+//! rule for when it is brought up to date:
 //!
-//! - who may have something to send: a subflow leaves the set once it was asked and has nothing ([`PendingWork::on_quiet`]);
+//! - who may have something to send: a subflow leaves the set once it was asked and has nothing
+//!   ([`PendingWork::on_quiet`]);
 //! - the schedulers' views: before a scheduler is asked ([`PendingWork::refresh_views`]);
-//! - when a subflow's timers are due: when it has nothing to send. The floor lies at or below all of them, and moves up only in
-//!   ([`PendingWork::due_before`]);
-//! - the siblings of coupled congestion control: when a subflow has nothing to send, timed out or closed, as long as the connection is
-//!   a sender.
+//! - when a subflow's timers are due: when it has nothing to send. The floor lies at or below all
+//!   of them, and moves up only in ([`PendingWork::due_before`]);
+//! - the siblings of coupled congestion control: when a subflow has nothing to send, timed out or
+//!   closed, as long as the connection is a sender.
 
 use crate::tcp::Context;
 use polypath_base::{Bytes, Instant};
@@ -32,13 +35,14 @@ pub(super) struct PendingWork {
     siblings: Option<cc::Siblings>,
     /// Once all have sent, the connection pushes again.
     push_again: bool,
-    /// The first write is on its way, and the connection has yet to take over its subflow's send buffer
-    /// ([`crate::stack::Stack::first_write_in_first_buffer`]).
+    /// The first write is on its way, and the connection has yet to take over its subflow's send
+    /// buffer ([`crate::stack::Stack::first_write_in_first_buffer`]).
     first_write_leaves: bool,
-    /// The subflow that got the last burst, and what is left of it ([`crate::stack::Stack::burst_goes_on`]).
+    /// The subflow that got the last burst, and what is left of it
+    /// ([`crate::stack::Stack::burst_goes_on`]).
     burst: Option<(usize, Bytes)>,
-    /// They got data before the scheduler was last asked, and their timers run once that has left: then they count for
-    /// [`super::sender::Tx::rtx_interval`].
+    /// They got data before the scheduler was last asked, and their timers run once that has left:
+    /// then they count for [`super::sender::Tx::rtx_interval`].
     sends_first: SubflowSet,
 }
 
@@ -114,7 +118,8 @@ impl PendingWork {
         self.first_write_leaves = true;
     }
 
-    /// All have sent, the first write among it if there was one: true if that has just made it. Then the connection pushes again.
+    /// All have sent, the first write among it if there was one: true if that has just made it.
+    /// Then the connection pushes again.
     #[inline]
     pub(super) fn take_first_write(&mut self, has_written: bool) -> bool {
         let has_left = self.first_write_leaves & has_written;
@@ -153,13 +158,15 @@ impl PendingWork {
         &self.views[..self.count]
     }
 
-    /// The views as of when a scheduler was last asked; those of [`PendingWork::touched`] have changed since.
+    /// The views as of when a scheduler was last asked; those of [`PendingWork::touched`] have
+    /// changed since.
     #[inline]
     pub(super) fn last_views(&self) -> &[PathView] {
         &self.views[..self.count]
     }
 
-    /// The subflow that has the last burst and what is left of it, where that goes on with the next data and the subflow may send.
+    /// The subflow that has the last burst and what is left of it, where that goes on with the next
+    /// data and the subflow may send.
     #[inline]
     pub(super) fn rest_of_burst(&self) -> Option<(usize, Bytes)> {
         self.burst.filter(|&(i, rest)| rest > Bytes::ZERO && self.views()[i].usable && self.views()[i].room)
@@ -207,8 +214,8 @@ impl PendingWork {
         self.due[..self.count].iter().copied().fold(Instant::NEVER, Instant::min)
     }
 
-    /// The first time at which something is due on a subflow or, by `other`, elsewhere, if that is before `limit`: most timeouts move
-    /// later and later, and the next one is not looked for.
+    /// The first time at which something is due on a subflow or, by `other`, elsewhere, if that is
+    /// before `limit`: most timeouts move later and later, and the next one is not looked for.
     #[inline]
     pub(super) fn due_before(&mut self, limit: Instant, other: Instant) -> Option<Instant> {
         debug_assert!(self.due_floor <= self.due(), "the floor lies below every subflow's timeout");

@@ -1,8 +1,11 @@
-//! One declaration for each property: the field, its meaning, its value in each kernel, and where that value comes from.
+//! One declaration for each property: the field, its meaning, its value in each kernel, and where
+//! that value comes from.
 
-/// Declares the struct of properties, a static for each kernel, and the rows of the table for readers.
+/// Declares the struct of properties, a static for each kernel, and the rows of the table for
+/// readers.
 ///
-/// Every property names the kernels in the order of `columns`; one that leaves a kernel out, or swaps two, does not compile.
+/// Every property names the kernels in the order of `columns`; one that leaves a kernel out, or
+/// swaps two, does not compile.
 macro_rules! kernels {
     (
         columns { $($column:ident: $name:literal, $about:literal;)+ }
@@ -12,7 +15,8 @@ macro_rules! kernels {
             })+
         })+
     ) => {
-        /// The properties of one kernel's TCP and Multipath TCP in which the modelled kernels differ.
+        /// The properties of one kernel's TCP and Multipath TCP in which the modelled kernels
+        /// differ.
         #[derive(Debug)]
         pub struct Stack {
             /// What a study calls the kernel.
@@ -57,7 +61,8 @@ macro_rules! kernels {
         pub static STACKS: [&Stack; COLUMNS] = [$(&$column),+];
 
         impl Stack {
-            /// This kernel with the value that `property` has in `other`; as it is where no property is called so. For tests of what a value decides.
+            /// This kernel with the value that `property` has in `other`; as it is where no
+            /// property is called so. For tests of what a value decides.
             #[must_use]
             pub fn with_value_of(&self, other: &Self, property: &str) -> Self {
                 Self {

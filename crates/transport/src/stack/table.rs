@@ -1,5 +1,5 @@
-//! The table itself. A source is a kernel's change, by release and title, a clause of an RFC, or a folder of `specs/notes` with the job that
-//! showed it.
+//! The table itself. A source is a kernel's change, by release and title, a clause of an RFC, or a
+//! folder of `specs/notes` with the job that showed it.
 //!
 //! # Adding a kernel
 //!
@@ -45,13 +45,15 @@ kernels! {
     }
 
     section "Timers" {
-        /// What tail loss probes and the reordering timer wait on top of the time that RFC 8985 gives them.
+        /// What tail loss probes and the reordering timer wait on top of the time that RFC 8985
+        /// gives them.
         timer_floor: TimerFloor {
             MPTCP_0_96_LINUX_5_4_188 = TimerFloor::Ticks(2), "as before \"tcp: fix excessive TLP and RACK timeouts from HZ rounding\" (October 2023); not measured";
             LINUX_6_1_192 = TimerFloor::Time(Duration::from_millis(2)), "a stable update by 6.1.64, \"tcp: fix excessive TLP and RACK timeouts from HZ rounding\"; measured, tests/scripts/tcp-rack-reordering.pkt";
             LINUX_6_12_117 = TimerFloor::Time(Duration::from_millis(2)), "measured, specs/notes/endpoint-answers, tests/scripts/tcp-rack-reordering.pkt";
         }
-        /// Timeouts of a client's SYN that last equally long before each one lasts twice as long as the one before (`tcp_syn_linear_timeouts`).
+        /// Timeouts of a client's SYN that last equally long before each one lasts twice as long as
+        /// the one before (`tcp_syn_linear_timeouts`).
         syn_linear_timeouts: u32 {
             MPTCP_0_96_LINUX_5_4_188 = 0, "the sysctl came with 6.5; RFC 6298 section 5.5";
             LINUX_6_1_192 = 0, "measured, tests/scripts/tcp-syn-retransmission.pkt; the sysctl came with 6.5";
@@ -60,49 +62,57 @@ kernels! {
     }
 
     section "Sending" {
-        /// Bursts are longer on short paths: by 64 KiB, halved for each so many halvings of 512 µs in the least RTT (`tcp_tso_rtt_log` = 9).
+        /// Bursts are longer on short paths: by 64 KiB, halved for each so many halvings of 512 µs
+        /// in the least RTT (`tcp_tso_rtt_log` = 9).
         short_path_bursts: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "came with 5.18, \"tcp: adjust TSO packet sizes based on min_rtt\"";
             LINUX_6_1_192 = true, "5.18, \"tcp: adjust TSO packet sizes based on min_rtt\"";
             LINUX_6_12_117 = true, "5.18, \"tcp: adjust TSO packet sizes based on min_rtt\"";
         }
-        /// A buffer that is shorter than the window allows takes data of the next one before it leaves (`tcp_grow_skb`); else no burst of plain TCP spans two.
+        /// A buffer that is shorter than the window allows takes data of the next one before it
+        /// leaves (`tcp_grow_skb`); else no burst of plain TCP spans two.
         grows_buffers: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "came with 6.10, \"tcp: try to send bigger TSO packets\"";
             LINUX_6_1_192 = false, "came with 6.10, \"tcp: try to send bigger TSO packets\"; tests/scripts/tcp-buffers.pkt, tests/scripts/mptcp-refused-probe.pkt";
             LINUX_6_12_117 = true, "6.10, \"tcp: try to send bigger TSO packets\"; tests/scripts/tcp-buffers.pkt, tests/scripts/mptcp-refused-probe.pkt";
         }
-        /// A burst waits for the next ACK only if that is due within this time; without one, within half a round trip.
+        /// A burst waits for the next ACK only if that is due within this time; without one, within
+        /// half a round trip.
         tso_defer_within: Option<Duration> {
             MPTCP_0_96_LINUX_5_4_188 = None, "measured, specs/notes/out-of-tree-sending";
             LINUX_6_1_192 = Some(Duration::from_millis(1)), "a stable update by 6.1.158, \"tcp: fix tcp_tso_should_defer() vs large RTT\"";
             LINUX_6_12_117 = Some(Duration::from_millis(1)), "\"tcp: fix tcp_tso_should_defer() vs large RTT\" (October 2025), a stable update by 6.12.57; specs/notes/out-of-tree-sending";
         }
-        /// Once the window was the limit in a round trip, a larger flight in it does not forget that (RFC 7661).
+        /// Once the window was the limit in a round trip, a larger flight in it does not forget
+        /// that (RFC 7661).
         keeps_cwnd_limited: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "as 5.11 to 6.0 and their stable releases; specs/notes/out-of-tree-sending";
             LINUX_6_1_192 = true, "a stable update by 6.0.3, \"tcp: fix tcp_cwnd_validate() to not forget is_cwnd_limited\"";
             LINUX_6_12_117 = true, "6.1, \"tcp: fix tcp_cwnd_validate() to not forget is_cwnd_limited\"";
         }
-        /// How fast proportional rate reduction lets segments out once fewer than `ssthresh` are in flight (RFC 6937 section 3).
+        /// How fast proportional rate reduction lets segments out once fewer than `ssthresh` are in
+        /// flight (RFC 6937 section 3).
         prr_bound: PrrBound {
             MPTCP_0_96_LINUX_5_4_188 = PrrBound::ByRetransmissions, "as before 5.15, \"tcp: more accurately check DSACKs to grow RACK reordering window\" and its series";
             LINUX_6_1_192 = PrrBound::ByProgress, "its public sources: tcp_cwnd_reduction is as in 6.12";
             LINUX_6_12_117 = PrrBound::ByProgress, "measured, specs/notes/tcp-one-flow";
         }
-        /// A report of duplicates counts only as far as so much was sent again, and widens RACK's window only where reordering was seen (`tcp_dsack_seen`).
+        /// A report of duplicates counts only as far as so much was sent again, and widens RACK's
+        /// window only where reordering was seen (`tcp_dsack_seen`).
         doubts_dsacks: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "as before 5.15, \"tcp: more accurately check DSACKs to grow RACK reordering window\"";
             LINUX_6_1_192 = true, "5.15, the same change";
             LINUX_6_12_117 = true, "5.15, the same change";
         }
-        /// HyStart's clock has whole milliseconds, and its RTTs have eighths of one; else both have microseconds.
+        /// HyStart's clock has whole milliseconds, and its RTTs have eighths of one; else both have
+        /// microseconds.
         hystart_ms: bool {
             MPTCP_0_96_LINUX_5_4_188 = true, "as before 5.6, \"tcp_cubic: switch bictcp_clock() to usec resolution\"; specs/notes/out-of-tree-sending";
             LINUX_6_1_192 = false, "5.6, \"tcp_cubic: switch bictcp_clock() to usec resolution\"";
             LINUX_6_12_117 = false, "5.6, \"tcp_cubic: switch bictcp_clock() to usec resolution\"";
         }
-        /// A train of ACKs that lasts half the least RTT ends slow start; else a burst's time is allowed for, and a paced flow may use the whole RTT.
+        /// A train of ACKs that lasts half the least RTT ends slow start; else a burst's time is
+        /// allowed for, and a paced flow may use the whole RTT.
         hystart_half_rtt: bool {
             MPTCP_0_96_LINUX_5_4_188 = true, "as before 5.6, \"tcp_cubic: tweak Hystart detection for short RTT flows\" and \"tcp_cubic: make Hystart aware of pacing\"";
             LINUX_6_1_192 = false, "5.6, the same two changes";
@@ -117,7 +127,8 @@ kernels! {
     }
 
     section "Receiving" {
-        /// The share of payload in the buffer's memory is measured on the segments that come (`scaling_ratio`); else it is a half (`tcp_adv_win_scale` = 1).
+        /// The share of payload in the buffer's memory is measured on the segments that come
+        /// (`scaling_ratio`); else it is a half (`tcp_adv_win_scale` = 1).
         rcv_scaling_ratio: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "came with 6.6, \"tcp: get rid of sysctl_tcp_adv_win_scale\"";
             LINUX_6_1_192 = false, "came with 6.6, \"tcp: get rid of sysctl_tcp_adv_win_scale\"";
@@ -129,7 +140,8 @@ kernels! {
             LINUX_6_1_192 = ReceiveCharge::Merged, "its public sources: tcp_try_coalesce and mptcp_try_coalesce are as in 6.12";
             LINUX_6_12_117 = ReceiveCharge::Merged, "measured, specs/notes/buffer-memory";
         }
-        /// The buffer grows by whole segments, each with its overhead; else by the share of payload (`tcp_rcv_space_adjust`).
+        /// The buffer grows by whole segments, each with its overhead; else by the share of payload
+        /// (`tcp_rcv_space_adjust`).
         rcvbuf_grows_by_segments: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "the measured table: with it 40 instead of 47 of group n agree; specs/notes/paced-bursts";
             LINUX_6_1_192 = true, "measured, tests/scripts/tcp-receive-buffer-grows.pkt";
@@ -141,25 +153,29 @@ kernels! {
             LINUX_6_1_192 = true, "measured, specs/notes/kernel-6.1";
             LINUX_6_12_117 = true, "measured, specs/notes/buffer-memory";
         }
-        /// The first estimate of what is read in a round trip is ten segments; else it is the whole window first announced, and the buffer grows later.
+        /// The first estimate of what is read in a round trip is ten segments; else it is the whole
+        /// window first announced, and the buffer grows later.
         rcvq_space_ten_segments: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "measured, specs/notes/out-of-tree-start";
             LINUX_6_1_192 = true, "5.10, \"tcp: select sane initial rcvq_space.space for big MSS\"";
             LINUX_6_12_117 = true, "5.10, \"tcp: select sane initial rcvq_space.space for big MSS\"";
         }
-        /// What still waits to be read is taken off what was read in a round trip before the buffer grows to it.
+        /// What still waits to be read is taken off what was read in a round trip before the buffer
+        /// grows to it.
         rcvq_space_less_unread: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "came with 6.16, \"tcp: add receive queue awareness in tcp_rcv_space_adjust()\"";
             LINUX_6_1_192 = false, "\"tcp: add receive queue awareness in tcp_rcv_space_adjust()\" is in 6.12.35 and in no 6.1";
             LINUX_6_12_117 = true, "a stable update by 6.12.35, \"tcp: add receive queue awareness in tcp_rcv_space_adjust()\"";
         }
-        /// The receiver's estimate of the round trip takes a shorter sample as it is; else every sample goes into a mean over eight.
+        /// The receiver's estimate of the round trip takes a shorter sample as it is; else every
+        /// sample goes into a mean over eight.
         rcv_rtt_least: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "as before \"tcp: always seek for minimal rtt in tcp_rcv_rtt_update()\" (2025)";
             LINUX_6_1_192 = true, "a stable update by 6.1.147, \"tcp: always seek for minimal rtt in tcp_rcv_rtt_update()\"";
             LINUX_6_12_117 = true, "a stable update by 6.12.35, \"tcp: always seek for minimal rtt in tcp_rcv_rtt_update()\"";
         }
-        /// The receiver's estimate of the round trip takes a sample below a millisecond for one of a millisecond; else it leaves it out.
+        /// The receiver's estimate of the round trip takes a sample below a millisecond for one of
+        /// a millisecond; else it leaves it out.
         rcv_rtt_zero_samples: bool {
             MPTCP_0_96_LINUX_5_4_188 = true, "as before \"tcp: remove zero TCP TS samples for autotuning\" (2025)";
             LINUX_6_1_192 = true, "\"tcp: remove zero TCP TS samples for autotuning\" is in 6.12.35 and in no 6.1";
@@ -174,7 +190,8 @@ kernels! {
     }
 
     section "Acknowledging" {
-        /// A full segment with PSH lets a reader that empties the buffer acknowledge it, as a short one does.
+        /// A full segment with PSH lets a reader that empties the buffer acknowledge it, as a short
+        /// one does.
         ack_pushed_full: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "as before \"tcp: fix delayed ACKs for MSS boundary condition\" (October 2023)";
             LINUX_6_1_192 = true, "a stable update by 6.1.64, \"tcp: fix delayed ACKs for MSS boundary condition\"; specs/notes/reader-acks";
@@ -186,7 +203,8 @@ kernels! {
             LINUX_6_1_192 = Duration::from_micros(100), "the sysctl's default";
             LINUX_6_12_117 = Duration::from_micros(100), "the sysctl's default";
         }
-        /// A compressed ACK leaves at once when a block that would be pushed beyond so many SACK blocks changes.
+        /// A compressed ACK leaves at once when a block that would be pushed beyond so many SACK
+        /// blocks changes.
         comp_sack_blocks: usize {
             MPTCP_0_96_LINUX_5_4_188 = 4, "the whole array; as before \"tcp: better SACK compression\" (5.8)";
             LINUX_6_1_192 = 2, "5.8";
@@ -207,7 +225,8 @@ kernels! {
             LINUX_6_1_192 = 9, "the first, and the eight that `ip mptcp limits` allows";
             LINUX_6_12_117 = 9, "the first, and the eight that `ip mptcp limits` allows";
         }
-        /// Bytes of MPTCP's options on a data segment that acknowledges with four bytes; with eight there are four more.
+        /// Bytes of MPTCP's options on a data segment that acknowledges with four bytes; with eight
+        /// there are four more.
         mptcp_data_options: u32 {
             MPTCP_0_96_LINUX_5_4_188 = 20, "on the wire, specs/notes/mptcp-two-paths";
             LINUX_6_1_192 = 24, "measured, specs/notes/kernel-6.1";
@@ -219,7 +238,8 @@ kernels! {
             LINUX_6_1_192 = 12, "measured, specs/notes/kernel-6.1";
             LINUX_6_12_117 = 12, "on the wire, specs/notes/mptcp-two-paths";
         }
-        /// An announced address (ADD_ADDR) stands on a segment without data and takes the place of its DSS.
+        /// An announced address (ADD_ADDR) stands on a segment without data and takes the place of
+        /// its DSS.
         add_addr_alone: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "its public sources";
             LINUX_6_1_192 = true, "measured, tests/scripts/mptcp-add-addr-echoed.pkt";
@@ -234,7 +254,8 @@ kernels! {
     }
 
     section "Multipath TCP: receiving" {
-        /// All subflows announce the window up to one threshold (`rcv_ssthresh`), the connection's; else each has its own.
+        /// All subflows announce the window up to one threshold (`rcv_ssthresh`), the connection's;
+        /// else each has its own.
         shared_rcv_ssthresh: bool {
             MPTCP_0_96_LINUX_5_4_188 = true, "its public sources; specs/notes/out-of-tree-start";
             LINUX_6_1_192 = false, "its public sources: mptcp_set_rwin and rwin_update are as in 6.12";
@@ -246,19 +267,22 @@ kernels! {
             LINUX_6_1_192 = false, "its public sources: mptcp_sock_graft and mptcp_rcv_space_init add none";
             LINUX_6_12_117 = false, "measured, specs/notes/buffer-memory";
         }
-        /// The connection, which knows the reader, decides on the ACK for two full segments; else each subflow does.
+        /// The connection, which knows the reader, decides on the ACK for two full segments; else
+        /// each subflow does.
         meta_acks: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "taken from the measured series, specs/notes/out-of-tree-start";
             LINUX_6_1_192 = true, "its public sources: mptcp_cleanup_rbuf and tcp_data_snd_check are as in 6.12";
             LINUX_6_12_117 = true, "measured, specs/notes/mptcp-two-paths, \"ACKs wait for the reader\"";
         }
-        /// That ACK waits for the reader where the window would have to shrink for what it has not read yet.
+        /// That ACK waits for the reader where the window would have to shrink for what it has not
+        /// read yet.
         meta_acks_wait_for_reader: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "each subflow decides";
             LINUX_6_1_192 = false, "measured, specs/notes/mtu-probing; before 6.7, \"mptcp: give rcvlowat some love\"";
             LINUX_6_12_117 = true, "measured, specs/notes/mptcp-two-paths, \"ACKs wait for the reader\"; 6.7, \"mptcp: give rcvlowat some love\"";
         }
-        /// After reading, a subflow tells of a larger window only if its own is twice what is left of it; else all subflows do once the connection's is.
+        /// After reading, a subflow tells of a larger window only if its own is twice what is left
+        /// of it; else all subflows do once the connection's is.
         window_update_by_subflow: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "taken from the measured series, specs/notes/out-of-tree-start";
             LINUX_6_1_192 = true, "its public sources: mptcp_subflow_cleanup_rbuf is as in 6.12";
@@ -267,13 +291,16 @@ kernels! {
     }
 
     section "Multipath TCP: sending" {
-        /// Subflows obey the window that their own segments announced too, not the connection's alone.
+        /// Subflows obey the window that their own segments announced too, not the connection's
+        /// alone.
         subflow_obeys_window: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "taken from the measured series, specs/notes/out-of-tree-sending";
             LINUX_6_1_192 = true, "its public sources: tcp_snd_wnd_test is as in 6.12";
             LINUX_6_12_117 = true, "measured, specs/notes/mptcp-two-paths";
         }
-        /// The window of the data ends at the DATA_ACK and the window that its subflow believes; else at the DATA_ACK and the window of the same segment. A duplicate ACK does not make a subflow's window smaller, so the sender may believe in more than was announced.
+        /// The window of the data ends at the DATA_ACK and the window that its subflow believes;
+        /// else at the DATA_ACK and the window of the same segment. A duplicate ACK does not make a
+        /// subflow's window smaller, so the sender may believe in more than was announced.
         data_window_by_subflow: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "its public sources: the meta socket's window is the segment's";
             LINUX_6_1_192 = true, "measured, tests/scripts/mptcp-older-window.pkt";
@@ -285,25 +312,29 @@ kernels! {
             LINUX_6_1_192 = true, "its public sources: tcp_mtu_probe asks for what 6.12 asks for";
             LINUX_6_12_117 = true, "measured, specs/notes/mtu-probing";
         }
-        /// Subflows keep Nagle's rule: the short end of a burst waits until the short end before it is acknowledged.
+        /// Subflows keep Nagle's rule: the short end of a burst waits until the short end before it
+        /// is acknowledged.
         subflow_nagle: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "taken from the measured series, specs/notes/out-of-tree-sending";
             LINUX_6_1_192 = true, "measured, tests/scripts/mptcp-nagle.pkt";
             LINUX_6_12_117 = true, "measured, specs/notes/buffer-memory";
         }
-        /// A subflow's MSS is less MPTCP's options; else they take their room when a segment is cut.
+        /// A subflow's MSS is less MPTCP's options; else they take their room when a segment is
+        /// cut.
         subflow_mss_less_options: bool {
             MPTCP_0_96_LINUX_5_4_188 = true, "its public sources, and measured: specs/notes/mtu-probing";
             LINUX_6_1_192 = false, "its public sources: tcp_current_mss counts them as in 6.12";
             LINUX_6_12_117 = false, "measured, specs/notes/mtu-probing";
         }
-        /// What the connection hands to a subflow stays in the buffers in which it comes: no segment and no burst spans two, and the room in a window is counted in them.
+        /// What the connection hands to a subflow stays in the buffers in which it comes: no
+        /// segment and no burst spans two, and the room in a window is counted in them.
         subflow_keeps_buffers: bool {
             MPTCP_0_96_LINUX_5_4_188 = true, "its public sources, and measured: specs/notes/out-of-tree-sending";
             LINUX_6_1_192 = false, "a choice: it keeps them, as the script mptcp-buffers shows; what that does to the tables is in specs/notes/kernel-6.1";
             LINUX_6_12_117 = false, "a choice: it keeps them, as the script mptcp-buffers shows; specs/notes/mptcp-two-paths was simulated without";
         }
-        /// A subflow's send buffer counts the memory of the bursts in the network; else bytes alone.
+        /// A subflow's send buffer counts the memory of the bursts in the network; else bytes
+        /// alone.
         subflow_counts_memory: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "taken from the measured series, specs/notes/out-of-tree-sending";
             LINUX_6_1_192 = true, "its public sources: mptcp_subflow_get_send asks sk_stream_memory_free as in 6.12";
@@ -321,27 +352,31 @@ kernels! {
             LINUX_6_1_192 = MetaSendBuffer::Largest, "measured, specs/notes/kernel-6.1; as before 6.7, \"mptcp: refactor sndbuf auto-tuning\"";
             LINUX_6_12_117 = MetaSendBuffer::Sum, "6.7, \"mptcp: refactor sndbuf auto-tuning\"";
         }
-        /// A client's first write finds the send buffer that every socket begins with (the second value of `tcp_wmem`): what fits leaves before the
-        /// connection takes over its subflow's larger one. Else it has that from the start.
+        /// A client's first write finds the send buffer that every socket begins with (the second
+        /// value of `tcp_wmem`): what fits leaves before the connection takes over its subflow's
+        /// larger one. Else it has that from the start.
         first_write_in_first_buffer: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "not measured";
             LINUX_6_1_192 = true, "measured, specs/notes/mtu-probing";
             LINUX_6_12_117 = true, "measured, specs/notes/mtu-probing";
         }
-        /// The search for the path's MTU counts MPTCP's options among the headers, so `tcp_base_mss` is all data; else the options take their room of it.
+        /// The search for the path's MTU counts MPTCP's options among the headers, so
+        /// `tcp_base_mss` is all data; else the options take their room of it.
         search_counts_options: bool {
             MPTCP_0_96_LINUX_5_4_188 = true, "measured: segments of 1024 bytes of data at the default, specs/notes/mtu-probing";
             LINUX_6_1_192 = false, "its public sources: tcp_mtup_init and tcp_mtu_to_mss are as in 6.12";
             LINUX_6_12_117 = false, "measured, specs/notes/mtu-probing";
         }
-        /// A buffer of the connection holds whole segments of one size, which all subflows' rates together decide (`mptcp_current_mss`), and as many
-        /// of these are enqueued on a subflow as it may send of its own; else all is counted in segments of the subflow.
+        /// A buffer of the connection holds whole segments of one size, which all subflows' rates
+        /// together decide (`mptcp_current_mss`), and as many of these are enqueued on a subflow as
+        /// it may send of its own; else all is counted in segments of the subflow.
         buffers_by_connection_mss: bool {
             MPTCP_0_96_LINUX_5_4_188 = true, "Manoratne 2025, section 10.5, and measured: specs/notes/mtu-probing";
             LINUX_6_1_192 = false, "a choice: it has no scheduler that asks";
             LINUX_6_12_117 = false, "a choice: it has no scheduler that asks";
         }
-        /// In what order data goes to subflows, and when it leaves (`__mptcp_push_pending`, `mptcp_subflow_get_send`).
+        /// In what order data goes to subflows, and when it leaves (`__mptcp_push_pending`,
+        /// `mptcp_subflow_get_send`).
         push_order: PushOrder {
             MPTCP_0_96_LINUX_5_4_188 = PushOrder::BufferByBuffer, "its public sources, and measured: specs/notes/out-of-tree-sending";
             LINUX_6_1_192 = PushOrder::Bursts, "measured, tests/scripts/mptcp-burst.pkt; its public sources: __mptcp_push_pending lets a subflow send when it turns to another";
@@ -353,13 +388,15 @@ kernels! {
             LINUX_6_1_192 = "default", "its documentation";
             LINUX_6_12_117 = "default", "its documentation";
         }
-        /// A burst that is not used up goes on with the next data, on the same subflow while that has room; else the scheduler is asked again.
+        /// A burst that is not used up goes on with the next data, on the same subflow while that
+        /// has room; else the scheduler is asked again.
         burst_goes_on: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "it has no such scheduler";
             LINUX_6_1_192 = true, "measured, tests/scripts/mptcp-burst.pkt";
             LINUX_6_12_117 = false, "measured, tests/scripts/mptcp-burst.pkt";
         }
-        /// A write that finds nothing waiting begins a fragment of the connection's, in what is left of a page of 32 KiB; else fragments fill whole pages.
+        /// A write that finds nothing waiting begins a fragment of the connection's, in what is
+        /// left of a page of 32 KiB; else fragments fill whole pages.
         write_begins_fragment: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "it has no such fragments";
             LINUX_6_1_192 = true, "measured, tests/scripts/mptcp-fragments.pkt";
@@ -377,7 +414,8 @@ kernels! {
             LINUX_6_1_192 = false, "a choice: it has no such scheduler";
             LINUX_6_12_117 = false, "a choice: it has no such scheduler";
         }
-        /// The scheduler `redundant` begins again at the oldest buffer that is not acknowledged as a whole.
+        /// The scheduler `redundant` begins again at the oldest buffer that is not acknowledged as
+        /// a whole.
         redundant_repeats: bool {
             MPTCP_0_96_LINUX_5_4_188 = true, "measured, specs/notes/mptcp-v0-schedulers; mended in April 2022";
             LINUX_6_1_192 = false, "a choice: it has no such scheduler";
@@ -404,7 +442,8 @@ kernels! {
             LINUX_6_1_192 = false, "a choice: it has no coupled congestion control of its own";
             LINUX_6_12_117 = false, "a choice: it has no coupled congestion control of its own";
         }
-        /// A reduction leaves what OLIA has collected toward the next increase as it is; else it begins anew.
+        /// A reduction leaves what OLIA has collected toward the next increase as it is; else it
+        /// begins anew.
         olia_keeps_credit: bool {
             MPTCP_0_96_LINUX_5_4_188 = true, "taken from the measured series, specs/notes/coupled-out-of-tree; not measured by itself";
             LINUX_6_1_192 = false, "a choice: it has no coupled congestion control of its own";
@@ -425,25 +464,29 @@ kernels! {
     }
 
     section "Multipath TCP: sending again" {
-        /// While the send buffer holds up the writer, the oldest data goes again on a fast subflow, and the slow one that has it is penalised.
+        /// While the send buffer holds up the writer, the oldest data goes again on a fast subflow,
+        /// and the slow one that has it is penalised.
         opportunistic_retransmission: bool {
             MPTCP_0_96_LINUX_5_4_188 = true, "Raiciu et al. 2012, section 4.2, and its public sources; specs/notes/mptcp-v0-schedulers";
             LINUX_6_1_192 = false, "its public sources: nothing in net/mptcp reduces a congestion window";
             LINUX_6_12_117 = false, "measured, specs/notes/mptcp-two-paths";
         }
-        /// A subflow's retransmission timeout sends all that it has again on the others, and it gets nothing until it is heard of.
+        /// A subflow's retransmission timeout sends all that it has again on the others, and it
+        /// gets nothing until it is heard of.
         reinjects_on_timeout: bool {
             MPTCP_0_96_LINUX_5_4_188 = true, "its public sources";
             LINUX_6_1_192 = false, "its public sources: tcp_retransmit_timer tells MPTCP nothing";
             LINUX_6_12_117 = false, "measured, specs/notes/mptcp-two-paths";
         }
-        /// What goes again is what one subflow had, piece by piece; else everything from the oldest unacknowledged byte on, or one fragment where a timer asks for it.
+        /// What goes again is what one subflow had, piece by piece; else everything from the oldest
+        /// unacknowledged byte on, or one fragment where a timer asks for it.
         reinjects_pieces: bool {
             MPTCP_0_96_LINUX_5_4_188 = true, "its public sources";
             LINUX_6_1_192 = false, "measured, tests/scripts/mptcp-reinjection.pkt";
             LINUX_6_12_117 = false, "measured, specs/notes/mptcp-two-paths";
         }
-        /// The wait for the acknowledgement of a DATA_FIN is twice as long from its second repetition on; else from its first.
+        /// The wait for the acknowledgement of a DATA_FIN is twice as long from its second
+        /// repetition on; else from its first.
         data_fin_doubles_late: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "not measured";
             LINUX_6_1_192 = true, "measured, tests/scripts/mptcp-close-first.pkt";
@@ -455,8 +498,8 @@ kernels! {
             LINUX_6_1_192 = MetaRetransmission::LastTimer, "measured, tests/scripts/mptcp-retransmission-interval.pkt";
             LINUX_6_12_117 = MetaRetransmission::LastTimer, "measured, tests/scripts/mptcp-retransmission-interval.pkt";
         }
-        /// That wait is taken anew after each fragment of a burst, with the timers of subflows on which data was enqueued before; else only when the
-        /// scheduler is asked.
+        /// That wait is taken anew after each fragment of a burst, with the timers of subflows on
+        /// which data was enqueued before; else only when the scheduler is asked.
         rtx_interval_by_fragment: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "it has no such scheduler";
             LINUX_6_1_192 = false, "measured, tests/scripts/mptcp-retransmission-burst.pkt";

@@ -1,4 +1,5 @@
-//! The types of properties for which yes and no or a number are not enough, and how each value is told to a reader.
+//! The types of properties for which yes and no or a number are not enough, and how each value is
+//! told to a reader.
 
 pub use polypath_wire::mptcp::Version as MptcpVersion;
 
@@ -24,12 +25,15 @@ impl TimerFloor {
     }
 }
 
-/// How fast proportional rate reduction (RFC 6937 section 3) lets segments out once fewer than `ssthresh` are in flight.
+/// How fast proportional rate reduction (RFC 6937 section 3) lets segments out once fewer than
+/// `ssthresh` are in flight.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum PrrBound {
-    /// As many as the ACK delivered; by the slow-start bound while retransmissions arrive and none of them is lost.
+    /// As many as the ACK delivered; by the slow-start bound while retransmissions arrive and none
+    /// of them is lost.
     ByRetransmissions,
-    /// As many as recovery has had delivered and not sent; one more where the cumulative ACK advances and nothing new is lost.
+    /// As many as recovery has had delivered and not sent; one more where the cumulative ACK
+    /// advances and nothing new is lost.
     ByProgress,
 }
 
@@ -58,7 +62,8 @@ pub enum MetaSendBuffer {
 pub enum PushOrder {
     /// Buffer by buffer: each leaves as far as it may before the scheduler is asked for the next.
     BufferByBuffer,
-    /// In bursts, if the scheduler hands them out; nothing is ever reinjected piece by piece there. Else as [`Self::AllAtOnce`].
+    /// In bursts, if the scheduler hands them out; nothing is ever reinjected piece by piece there.
+    /// Else as [`Self::AllAtOnce`].
     Bursts,
     /// All that the scheduler allows, before anything leaves.
     AllAtOnce,
@@ -76,7 +81,8 @@ impl PushOrder {
 pub enum MetaRetransmission {
     /// After twice the longest retransmission timeout of a subflow.
     TwiceLongestTimeout,
-    /// What was left of the subflows' retransmission timers, the longest of them, when the scheduler was last asked; the least timeout if none ran.
+    /// What was left of the subflows' retransmission timers, the longest of them, when the
+    /// scheduler was last asked; the least timeout if none ran.
     LastTimer,
 }
 

@@ -8,11 +8,13 @@
 //!
 //! Where to find what; start with [`Socket::handle_segment`] here:
 //! - a segment comes: `acceptance` (is it taken?), then `sender::ack` and `input` (its data);
-//! - an ACK goes through `sender::ack`, `sack` and `loss` (congestion states), with the rules of PRR,
-//!   RACK, TLP and undo in `sender::recovery`;
-//! - a byte leaves by `sender::transmit`, asked by `output`, and gets its form in `segment_builder`;
+//! - an ACK goes through `sender::ack`, `sack` and `loss` (congestion states), with the rules of
+//!   PRR, RACK, TLP and undo in `sender::recovery`;
+//! - a byte leaves by `sender::transmit`, asked by `output`, and gets its form in
+//!   `segment_builder`;
 //! - when it may leave: `sender::sending` (pacing, Nagle, TSO deferral, cwnd validation, persist);
-//! - a timer is armed in `timer` and ends in `output`, the retransmission timer in `sender::timers`;
+//! - a timer is armed in `timer` and ends in `output`, the retransmission timer in
+//!   `sender::timers`;
 //! - how long a segment is: `sender::path_mtu`, and `mtu_probing`, which asks it;
 //! - what the peer sends: `receiving` (order, window, ACKs), `ecn`; the end: `closing`, `reset`;
 //! - what an MPTCP connection reads and sets: the three `subflow` modules.

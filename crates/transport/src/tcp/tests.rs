@@ -116,7 +116,8 @@ fn reordering_is_undone_and_remembered() {
     net.run_until(secs(1.0));
     let probe = net.client.probe();
     assert_eq!(probe.reordering.get(), 11, "{probe:?}");
-    // The segment is sent again before it comes; the DSACK for that takes the reduction back, once. What slow start loses later is no reordering.
+    // The segment is sent again before it comes; the DSACK for that takes the reduction back, once.
+    // What slow start loses later is no reordering.
     assert_eq!((probe.counters.dsacks_received, probe.counters.spurious_undos), (1, 1), "{probe:?}");
 }
 
@@ -157,7 +158,8 @@ fn an_application_that_rests_is_the_limit() {
 fn a_paced_flow_keeps_to_its_rate_and_to_a_short_queue() {
     let mut net = connect("bbr", Settings::default());
     net.open(Bytes::new(u64::MAX));
-    // Startup fills the queue; after two seconds only probing does, by a quarter of the BDP of 167 segments.
+    // Startup fills the queue; after two seconds only probing does, by a quarter of the BDP of
+    // 167 segments.
     net.run_until(secs(2.0));
     let mut longest = 0;
     for step in 1..=400 {
@@ -184,14 +186,16 @@ fn paced_retransmissions_do_not_burst() {
         net.run_until(secs(3.0 + f64::from(step) * 0.001));
         most = most.max(net.paths[0][CLIENT].data_segments - sent);
     }
-    // A burst is a millisecond's worth: 7 segments, 9 while the link is probed. Two fall into one millisecond here and there.
+    // A burst is a millisecond's worth: 7 segments, 9 while the link is probed. Two fall into one
+    // millisecond here and there.
     assert!((14..=18).contains(&most), "{most}");
     assert_eq!((net.client.probe().counters.retransmissions - before, net.client.tx.ca_state()), (40, CaState::Open));
 }
 
 #[test]
 fn what_an_application_at_a_rate_delivers_says_nothing_of_the_path() {
-    // A hundred kilobytes every 50 ms, a sixth of the link: the samples are the application's, and the pacing rate must not fall to them.
+    // A hundred kilobytes every 50 ms, a sixth of the link: the samples are the application's, and
+    // the pacing rate must not fall to them.
     let mut net = connect("bbr", Settings::default());
     net.open(Bytes::new(3_000_000));
     net.run_until(secs(1.0));
@@ -217,7 +221,8 @@ fn a_too_long_segment_is_cut_after_icmp() {
     assert_eq!(net.client.probe().counters.timeouts, 0);
 }
 
-/// A bulk transfer of 20 s with an MTU of 9000 at the ends through a path that drops packets of more than `passes` bytes without a word.
+/// A bulk transfer of 20 s with an MTU of 9000 at the ends through a path that drops packets of
+/// more than `passes` bytes without a word.
 fn black_hole(mtu_probing: u8, passes: u32) -> Net {
     let mut net = with_mtu("reno", Settings { mtu_probing, ..Settings::default() }, 9000);
     net.paths[0][CLIENT].script(harness::black_hole(passes));
@@ -264,7 +269,8 @@ fn every_search_finds_what_a_silent_path_passes() {
     for (search, passes) in searches.into_iter().flat_map(|search| [1280, 1500, 9000].map(|passes| (search, passes))) {
         let net = searched(search, passes, 6.0);
         let (found, counters) = (net.client.tx.mss().as_u32() + 52, net.client.probe().counters);
-        // The table has no size between 8191 and 16383; quinn takes losses of slow start while packets grow for a black hole, and waits a minute.
+        // The table has no size between 8191 and 16383; quinn takes losses of slow start while
+        // packets grow for a black hole, and waits a minute.
         let least = match (search, passes) {
             (MtuSearch::Quinn, 9000) => 1200,
             (_, 9000) => 8191,
@@ -281,7 +287,8 @@ fn every_search_finds_what_a_silent_path_passes() {
 fn a_lost_probe_shrinks_no_window() {
     let net = searched(MtuSearch::Parallel, 1500, 0.12);
     let counters = net.client.probe().counters;
-    // One of 9000 bytes, then 4352 and, since 8000 is dear as long as little has arrived, one a little above 1500. Slow start has not ended.
+    // One of 9000 bytes, then 4352 and, since 8000 is dear as long as little has arrived, one a
+    // little above 1500. Slow start has not ended.
     assert_eq!((net.client.tx.mss().get(), counters.mtu_probes_arrived, counters.mtu_probes_lost), (1448, 1, 3));
     assert_eq!((counters.fast_recoveries, counters.timeouts), (0, 0), "{counters:?}");
     assert_eq!(counters.mtu_probe_bytes, [1500, 9000, 4352, 1511].iter().map(|size| size - 52).sum::<u64>());
@@ -331,7 +338,8 @@ fn what_a_probe_met_says_nothing_of_the_packets_that_data_go_in() {
     }
 }
 
-/// How long one segment that ends a write waits for its ACK once quick ACKs are used up; the reader waits for this many bytes.
+/// How long one segment that ends a write waits for its ACK once quick ACKs are used up; the reader
+/// waits for this many bytes.
 fn ack_of_a_lone_segment(receive_low_water: u64) -> Duration {
     let mut net = connect(
         "reno",
@@ -422,7 +430,8 @@ fn the_ack_of_an_earlier_copy_does_not_condemn_what_was_sent_before_the_later_on
     net.run_until(secs(0.23));
     assert_eq!(answer(&mut net, 0, &[(8, 10), (1, 7)], 100), 2, "the eighth at 230 ms");
     net.run_until(secs(0.255));
-    // The copy of 200 ms filled the last hole, so the eighth segment's first copy had come, though no ACK told.
+    // The copy of 200 ms filled the last hole, so the eighth segment's first copy had come, though
+    // no ACK told.
     assert_eq!(answer(&mut net, 9, &[(9, 10)], 200), 2, "the data of 210 ms is on its way");
 }
 
@@ -456,7 +465,8 @@ fn a_compressed_ack_leaves_after_a_millisecond_and_the_timers_slack() {
         let mut net = connect("reno", Settings { stack, rmem: [4096, 131_072, 131_072].map(Bytes::new), ..Settings::default() });
         net.open(Bytes::new(0));
         net.run_until(secs(0.1));
-        // The quick ACKs of the start are used up, and the window has its full size but for the room that what begins behind the hole asks for.
+        // The quick ACKs of the start are used up, and the window has its full size but for the
+        // room that what begins behind the hole asks for.
         for number in (0..60).chain(61..66) {
             let (seq, ack) = (net.client.tx.snd_nxt() + number * 1000, net.server.tx.snd_nxt());
             let mut data = Segment { seq, len: 1000, ack, flags: Flags::ACK, window: 1000, ..Segment::default() };
@@ -488,7 +498,8 @@ fn what_still_waits_when_the_first_buffer_is_copied_does_not_count_as_read() {
         }
         window > 131_072 / 256 * 153
     };
-    // Linux 6.12 with a reader that waits for 32 KiB, 23 segments: the first 17 are one buffer, less the 6 that wait hardly more than the initial ten.
+    // Linux 6.12 with a reader that waits for 32 KiB, 23 segments: the first 17 are one buffer,
+    // less the 6 that wait hardly more than the initial ten.
     assert!(!grows(23));
     assert!(grows(17));
 }
@@ -505,7 +516,8 @@ fn without_sack_duplicate_acks_find_the_loss() {
 
 #[test]
 fn the_application_reads_once_all_segments_that_came_at_once_are_handled() {
-    // A small buffer has its full window soon: then no segment makes it grow, and none is acknowledged for that.
+    // A small buffer has its full window soon: then no segment makes it grow, and none is
+    // acknowledged for that.
     let mut net = connect("reno", Settings { rmem: [4096, 131_072, 131_072].map(Bytes::new), ..Settings::default() });
     net.open(Bytes::new(1_000_000));
     // No longer than it takes: after a pause segments are acknowledged one by one.
@@ -544,7 +556,8 @@ fn a_reset_ends_the_connection() {
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig { failure_persistence: None, ..Default::default() })]
 
-    /// Whatever is lost or held back, every byte arrives once, the connection ends in order, and the sender's books balance.
+    /// Whatever is lost or held back, every byte arrives once, the connection ends in order, and
+    /// the sender's books balance.
     #[test]
     fn every_byte_arrives_whatever_is_lost(
         lost in proptest::collection::btree_set(1u64..400, 0..60),

@@ -1,8 +1,10 @@
-//! Whether the peer counts anew, after a restart or a long loss, or whether somebody has forged a number.
+//! Whether the peer counts anew, after a restart or a long loss, or whether somebody has forged a
+//! number.
 //!
-//! A number far from those that come is believed when eight that agree have come and none of the old count meanwhile. So whoever does not know
-//! the peer's numbers cannot move them while the peer sends. Forged numbers among the peer's do not hide its new count: several runs are
-//! followed at a time.
+//! A number far from those that come is believed when eight that agree have come and none of the
+//! old count meanwhile. So whoever does not know the peer's numbers cannot move them while the peer
+//! sends. Forged numbers among the peer's do not hide its new count: several runs are followed at a
+//! time.
 
 /// So many growing numbers that agree are a new count.
 const ENOUGH: u32 = 8;
@@ -32,7 +34,8 @@ impl Anew {
         }
     }
 
-    /// One that is none of the old count has come; numbers agree that are no more than `near` apart. Whether the peer counts anew.
+    /// One that is none of the old count has come; numbers agree that are no more than `near`
+    /// apart. Whether the peer counts anew.
     pub(super) fn on_stranger(&mut self, number: u64, near: u64) -> bool {
         self.some = true;
         let agrees = |run: &&mut Run| run.count > 0 && run.last.abs_diff(number) <= near;

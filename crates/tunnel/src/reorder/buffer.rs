@@ -9,7 +9,8 @@ use std::ops::Range;
 
 /// Numbers are counted on in 64 bits from here, so that they neither wrap nor go below zero.
 const ORIGIN: u64 = 1 << 32;
-/// A number that is further than this from what is expected, and further than packets may wait, fits nowhere.
+/// A number that is further than this from what is expected, and further than packets may wait,
+/// fits nowhere.
 const NEAR: u64 = 4096;
 
 /// Where a packet's number was.
@@ -17,8 +18,9 @@ const NEAR: u64 = 4096;
 pub(super) enum Placed {
     /// Among those that are expected or have come.
     Near,
-    /// It fits nowhere, or has come before: it was given on at once, and says nothing. TCP drops a duplicate by itself. And of a peer that has
-    /// started anew the first seven numbers look like duplicates: dropped, each would cost a timeout.
+    /// It fits nowhere, or has come before: it was given on at once, and says nothing. TCP drops a
+    /// duplicate by itself. And of a peer that has started anew the first seven numbers look like
+    /// duplicates: dropped, each would cost a timeout.
     Nowhere,
     /// The peer counts anew: what was learnt of the old numbers means nothing.
     Anew,
@@ -74,7 +76,8 @@ impl<P> Buffer<P> {
         }
     }
 
-    /// A packet's number in 64 bits: of all with these low bits the one nearest to what is expected.
+    /// A packet's number in 64 bits: of all with these low bits the one nearest to what is
+    /// expected.
     pub(super) fn extend(&self, seq: Seq) -> u64 {
         let ahead = seq.get().wrapping_sub(self.expected as u32) as i32;
         self.expected.saturating_add_signed(i64::from(ahead))
@@ -144,7 +147,8 @@ impl<P> Buffer<P> {
         self.forget_left();
     }
 
-    /// Everything held is given on; `number` comes next. Slower paths may still deliver numbers before it.
+    /// Everything held is given on; `number` comes next. Slower paths may still deliver numbers
+    /// before it.
     fn begin_at(&mut self, now: Instant, number: u64) {
         if let Some((&last, _)) = self.held.last_key_value() {
             self.release_through(now, last, Why::Room);
@@ -254,7 +258,8 @@ struct Ranges {
 }
 
 impl Ranges {
-    /// Adds numbers that are greater than all that are there. Of more than `most` the least are forgotten.
+    /// Adds numbers that are greater than all that are there. Of more than `most` the least are
+    /// forgotten.
     fn add(&mut self, numbers: Range<u64>, most: u64) {
         debug_assert!(self.ends.last_key_value().is_none_or(|(_, &end)| end <= numbers.start), "ranges do not overlap");
         if !numbers.is_empty() {

@@ -1,4 +1,5 @@
-//! Packets of faster paths are held for as long as the slowest one is behind. Numbers tell how far that is, and decide nothing else.
+//! Packets of faster paths are held for as long as the slowest one is behind. Numbers tell how far
+//! that is, and decide nothing else.
 
 use super::anew::Anew;
 use super::buffer::near;

@@ -1,4 +1,5 @@
-//! A packet waits for a time at most: a fixed one, or one that follows the paths' difference in delay.
+//! A packet waits for a time at most: a fixed one, or one that follows the paths' difference in
+//! delay.
 
 use super::buffer::{Buffer, Placed};
 use super::lag::Lags;

@@ -1,7 +1,9 @@
-//! How far packets of a path come behind those of the fastest: measured by the tunnel's numbers, without clocks at the sender.
+//! How far packets of a path come behind those of the fastest: measured by the tunnel's numbers,
+//! without clocks at the sender.
 //!
-//! A packet that comes after one with a greater number was sent before it. Had it come by the fastest path, it would have come between the
-//! packets whose numbers are next to its own: by how much it comes later is the path's lag.
+//! A packet that comes after one with a greater number was sent before it. Had it come by the
+//! fastest path, it would have come between the packets whose numbers are next to its own: by how
+//! much it comes later is the path's lag.
 
 use polypath_base::{Duration, Instant, PathId};
 use std::collections::VecDeque;
@@ -67,7 +69,8 @@ impl Lags {
         state.seen = true;
     }
 
-    /// When a packet that was overtaken would have come by the fastest path; none if it was not overtaken.
+    /// When a packet that was overtaken would have come by the fastest path; none if it was not
+    /// overtaken.
     fn expected_at(&self, number: u64) -> Option<Instant> {
         let later = self.frontier.partition_point(|&(known, _)| known <= number);
         let &(after, came_after) = self.frontier.get(later)?;

@@ -1,7 +1,8 @@
 //! In what order the far end of the tunnel gives packets on.
 //!
-//! Packets of one tunnel have one row of numbers, over all paths (RFC 2890). A [`Rule`] holds packets that have come too early, and decides
-//! how long the missing ones are waited for. Rules differ in that alone.
+//! Packets of one tunnel have one row of numbers, over all paths (RFC 2890). A [`Rule`] holds
+//! packets that have come too early, and decides how long the missing ones are waited for. Rules
+//! differ in that alone.
 
 mod anew;
 mod buffer;
@@ -55,7 +56,8 @@ pub trait Rule<P> {
     /// Does what is due at `now`.
     fn handle_timeout(&mut self, now: Instant);
 
-    /// The peer's first packet has this number. To be called before anything else; by default it is 0.
+    /// The peer's first packet has this number. To be called before anything else; by default it is
+    /// 0.
     fn begin_at(&mut self, _first: Seq) {}
 
     /// A path has come up or gone down. All are up at first.
@@ -83,15 +85,17 @@ pub enum ReorderConfig {
         /// MPT's `max_buffdelay_msec`; MPT reads 0 as 100 ms.
         max_delay: Duration,
     },
-    /// A packet waits for so long at most (MP-DCCP calls it static expiration, draft-amend-iccrg-multipath-reordering-03).
+    /// A packet waits for so long at most (MP-DCCP calls it static expiration,
+    /// draft-amend-iccrg-multipath-reordering-03).
     Fixed {
         /// MP-DCCP's default is 15 ms.
         timeout: Duration,
         /// Packets that may wait: 1 to 2^20.
         capacity: u32,
     },
-    /// A packet waits for as long as packets of the slowest path come after those of the fastest, and `offset` (adaptive expiration in the same draft,
-    /// which takes the difference from round-trip times; a tunnel measures it by its numbers).
+    /// A packet waits for as long as packets of the slowest path come after those of the fastest,
+    /// and `offset` (adaptive expiration in the same draft, which takes the difference from
+    /// round-trip times; a tunnel measures it by its numbers).
     Adaptive {
         /// MP-DCCP's default is 5 ms.
         offset: Duration,
@@ -100,16 +104,17 @@ pub enum ReorderConfig {
         /// Packets that may wait: 1 to 2^20.
         capacity: u32,
     },
-    /// Packets of faster paths are held for as long as the slowest path is behind, whatever their numbers (delay equalisation in the same
-    /// draft).
+    /// Packets of faster paths are held for as long as the slowest path is behind, whatever their
+    /// numbers (delay equalisation in the same draft).
     Equalised {
         /// The longest that a packet is held.
         cap: Duration,
         /// Packets that may wait: 1 to 2^20.
         capacity: u32,
     },
-    /// A missing packet is known to be lost once every path that is up has delivered a later one. Until then a packet waits no longer than the
-    /// paths' difference in delay, as measured, explains. What comes late is given on.
+    /// A missing packet is known to be lost once every path that is up has delivered a later one.
+    /// Until then a packet waits no longer than the paths' difference in delay, as measured,
+    /// explains. What comes late is given on.
     Progress {
         /// The longest wait, and the wait as long as nothing is measured.
         max_delay: Duration,
@@ -136,7 +141,8 @@ pub enum Reorder<P> {
 const MOST_PACKETS: u32 = 1 << 20;
 
 impl<P> Reorder<P> {
-    /// For a tunnel of so many paths. None if there is no path, or if a number of packets is 0 or above 2^20.
+    /// For a tunnel of so many paths. None if there is no path, or if a number of packets is 0 or
+    /// above 2^20.
     pub fn new(config: ReorderConfig, paths: usize) -> Option<Self> {
         if paths == 0 {
             return None;
@@ -257,7 +263,8 @@ mod tests {
     const EQUALISED: ReorderConfig = ReorderConfig::Equalised { cap: CAP, capacity: 4096 };
     const PROGRESS: ReorderConfig = ReorderConfig::Progress { max_delay: CAP, capacity: 4096 };
 
-    /// Packets 0, 1, 2, ... sent one a millisecond on two paths in turn, path 1 by `lag` ms behind, but for those in `lost`; when each is given on.
+    /// Packets 0, 1, 2, ... sent one a millisecond on two paths in turn, path 1 by `lag` ms behind,
+    /// but for those in `lost`; when each is given on.
     fn send(config: ReorderConfig, count: u32, lag: u64, lost: &[u32]) -> (Vec<(u32, u64)>, ReorderCounters) {
         pass(config, arrivals(count, lag).filter(|(.., n)| !lost.contains(n)).collect())
     }
@@ -311,7 +318,8 @@ mod tests {
         let after = given_on.iter().position(|&(n, _)| n == 201).unwrap();
         assert_eq!(out_of_order(&given_on[100..]), 0);
         assert_eq!(counters.given_up_by_time, 1);
-        // 201 comes at 241 ms on the slow path itself; 202, at 202 ms, waits for 200 in vain until the time is up.
+        // 201 comes at 241 ms on the slow path itself; 202, at 202 ms, waits for 200 in vain until
+        // the time is up.
         assert_eq!(given_on[after + 1].0, 202);
         assert!((241..=202 + 40 + 5).contains(&given_on[after + 1].1), "{:?}", given_on[after + 1]);
     }
@@ -350,7 +358,8 @@ mod tests {
                 rule.arrive(u64::from(n), 1, 2 * (n - 20) + 1);
             }
         }
-        // The slow path falls silent. Its packets were 19.5 ms behind, so a quarter more and 1 ms is waited, from 362's arrival on.
+        // The slow path falls silent. Its packets were 19.5 ms behind, so a quarter more and 1 ms
+        // is waited, from 362's arrival on.
         assert_eq!(rule.timeout(), ms(181) + Duration::from_micros(19_500 + 4_875 + 1_000));
         let given_on = rule.expire();
         assert_eq!((given_on[0], rule.counters().given_up_by_time), (362, 1), "361 was the next of the slow path");
@@ -411,7 +420,8 @@ mod tests {
         for config in [FIXED, ADAPTIVE, EQUALISED, PROGRESS] {
             for every in [1_u32, 10, 200] {
                 let genuine: Vec<_> = arrivals(2000, 10).collect();
-                // Each far ahead of the one before it, as somebody sends them who does not know where the numbers are.
+                // Each far ahead of the one before it, as somebody sends them who does not know
+                // where the numbers are.
                 let forged = (1..=2000 / every).map(|n| (u64::from(n * every), (n % 2) as u8, n.wrapping_mul((1 << 22) + 5)));
                 let forged: Vec<_> = forged.filter(|&(.., n)| n > 10_000 && n < u32::MAX - 10_000).collect();
                 let (mut given_on, counters) = pass(config, [&genuine[..], &forged].concat());
@@ -450,7 +460,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever arrives in whatever order: no rule but MPT's loses a packet, and none gives one on twice.
+        /// Whatever arrives in whatever order: no rule but MPT's loses a packet, and none gives one
+        /// on twice.
         #[test]
         fn every_packet_is_given_on_once(
             config in any_rule(),
@@ -484,7 +495,8 @@ mod tests {
             prop_assert_eq!(counters.delivered, sent.len() as u64, "none is dropped");
         }
 
-        /// Whatever is forged between them, in whatever runs: packets that come in order are all given on.
+        /// Whatever is forged between them, in whatever runs: packets that come in order are all
+        /// given on.
         #[test]
         fn forged_numbers_cost_no_packet(
             config in prop_oneof![Just(FIXED), Just(ADAPTIVE), Just(EQUALISED), Just(PROGRESS)],
@@ -517,7 +529,8 @@ mod tests {
             prop_assert!(genuine.iter().copied().eq(0..=count), "{genuine:?}");
         }
 
-        /// Whatever numbers a hostile peer sends, memory stays within the capacity and nothing panics.
+        /// Whatever numbers a hostile peer sends, memory stays within the capacity and nothing
+        /// panics.
         #[test]
         fn numbers_of_a_hostile_peer_do_no_harm(
             config in prop_oneof![any_rule(), Just(ReorderConfig::Mpt { window: 7, max_delay: CAP })],

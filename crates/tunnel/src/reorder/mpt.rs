@@ -1,15 +1,20 @@
 //! The rule of MPT, faults and all, as its source has it (`spyff/mpt`, 2019) and captures show.
 //!
-//! Held packets stand in a table by number, and in a ring of buffers for each path. For a packet n, where E is expected:
+//! Held packets stand in a table by number, and in a ring of buffers for each path. For a packet n,
+//! where E is expected:
 //! 1. n < E and n > 50: it is dropped, although nothing later need have been lost.
-//! 2. n < E and n <= 50: the peer is taken to have started anew; everything held is given on, and E becomes n.
-//! 3. n >= E + window: everything held is given on over the gaps, and E becomes n. Whatever a slower path still carries is late then, and
-//!    dropped: the knife edge of a window that is a little too small.
+//! 2. n < E and n <= 50: the peer is taken to have started anew; everything held is given on, and E
+//!    becomes n.
+//! 3. n >= E + window: everything held is given on over the gaps, and E becomes n. Whatever a
+//!    slower path still carries is late then, and dropped: the knife edge of a window that is a
+//!    little too small.
 //! 4. Otherwise it is held; if it is E, it and the run behind it are given on.
-//! 5. If a path's ring comes round to a buffer that is in use, everything held is given on over the gaps.
+//! 5. If a path's ring comes round to a buffer that is in use, everything held is given on over the
+//!    gaps.
 //!
-//! Once a millisecond a thread looks whether a packet has been held for longer than the longest delay. It then gives on everything up to the
-//! one of these that is furthest ahead, and the run behind it. Nothing else tells that a packet is lost: one lost packet holds the tunnel for the
+//! Once a millisecond a thread looks whether a packet has been held for longer than the longest
+//! delay. It then gives on everything up to the one of these that is furthest ahead, and the run
+//! behind it. Nothing else tells that a packet is lost: one lost packet holds the tunnel for the
 //! whole delay.
 //!
 //! Numbers are compared as they are: MPT does not expect them to wrap.
@@ -40,7 +45,8 @@ pub struct Mpt<P> {
     counters: ReorderCounters,
 }
 
-/// Held packets by number: all are less than the window apart, so each has a place of its own in a ring.
+/// Held packets by number: all are less than the window apart, so each has a place of its own in a
+/// ring.
 #[derive(Debug)]
 struct Table<P> {
     /// A power of two of places, not less than the window; none as long as nothing has been held.
@@ -130,7 +136,8 @@ impl<P> Mpt<P> {
         (self.expected..self.expected + u64::from(self.window)).contains(&number)
     }
 
-    /// Gives on what is held up to a number, over the gaps, and the run behind it. Returns how many numbers were skipped.
+    /// Gives on what is held up to a number, over the gaps, and the run behind it. Returns how many
+    /// numbers were skipped.
     fn release_through(&mut self, now: Instant, number: u64) -> u64 {
         let (mut next, mut given_up) = (self.expected, 0);
         // Every held number is within the window, so the loop ends there at the latest.
@@ -316,7 +323,8 @@ mod tests {
         for n in 0..60 {
             mpt.arrive(0, 0, n);
         }
-        // 60 is missing; 61 stays in its buffer while three late packets use the others, and the fifth packet needs that one.
+        // 60 is missing; 61 stays in its buffer while three late packets use the others, and the
+        // fifth packet needs that one.
         assert_eq!(mpt.arrive(1, 0, 61), []);
         for _ in 0..3 {
             assert_eq!(mpt.arrive(1, 0, 55), []);

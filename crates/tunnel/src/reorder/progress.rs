@@ -1,15 +1,17 @@
-//! A missing packet is lost once every path that is up has delivered a later one: a path keeps the order of its packets, so what it has not
-//! delivered by then it will not deliver.
+//! A missing packet is lost once every path that is up has delivered a later one: a path keeps the
+//! order of its packets, so what it has not delivered by then it will not deliver.
 //!
-//! Where a path does not keep the order, it is learnt by how many places its packets move, and so many later packets are asked for. As long
-//! as some path has delivered nothing later, a packet waits: but no longer than the paths' difference in delay explains.
+//! Where a path does not keep the order, it is learnt by how many places its packets move, and so
+//! many later packets are asked for. As long as some path has delivered nothing later, a packet
+//! waits: but no longer than the paths' difference in delay explains.
 
 use super::buffer::{Buffer, Placed, Why};
 use super::lag::Lags;
 use super::{Arrival, ReorderCounters, Rule};
 use polypath_base::{Duration, Instant, PathId, Seq};
 
-/// So many of a path's greatest numbers are kept; a packet moves by less on any path that is waited for.
+/// So many of a path's greatest numbers are kept; a packet moves by less on any path that is waited
+/// for.
 const GREATEST: usize = 16;
 /// What is learnt of a path's order is halved after so long.
 const FORGET: Duration = Duration::from_secs(10);

@@ -1,4 +1,5 @@
-//! `polypath-tunnel`: a multipath tunnel of GRE in UDP, for routers and hosts that need nothing else of Polypath.
+//! `polypath-tunnel`: a multipath tunnel of GRE in UDP, for routers and hosts that need nothing
+//! else of Polypath.
 
 use polypath_base::{Duration, Error, ErrorKind};
 use polypath_io::{Between, Clock, Namespace};
@@ -90,7 +91,8 @@ fn say(text: &str) -> Result<(), Error> {
 /// The port of the measured connection.
 const MEASURED: u16 = 5001;
 
-/// Prints TCP's goodput in bit/s, and packets a second: sent and received as fast as can be, and the highest rate without loss.
+/// Prints TCP's goodput in bit/s, and packets a second: sent and received as fast as can be, and
+/// the highest rate without loss.
 fn measure(names: [&str; 2], address: &str, bytes: &str, seconds: &str) -> Result<(), Error> {
     let wrong = |what: &str| Error::caller(format!("measure: {what}"));
     let ip: IpAddr = address.parse().map_err(|_| wrong(&format!("{address} is no IP address")))?;

@@ -1,8 +1,11 @@
-//! Cookies: what shows that the sender of an initiation is where it says, so that nobody keeps an end busy from addresses that are not his.
+//! Cookies: what shows that the sender of an initiation is where it says, so that nobody keeps an
+//! end busy from addresses that are not his.
 //!
-//! As WireGuard's ("WireGuard: Next Generation Kernel Network Tunnel", section 5.4.7): a cookie is a MAC of the sender's address with a secret that changes every two
-//! minutes, so the end that gives it keeps nothing. It travels encrypted with a key that whoever knows the end's public key can compute, bound to
-//! the stamp of the initiation that it answers: only who sees that initiation can send one.
+//! As WireGuard's ("WireGuard: Next Generation Kernel Network Tunnel", section 5.4.7): a cookie is
+//! a MAC of the sender's address with a secret that changes every two minutes, so the end that
+//! gives it keeps nothing. It travels encrypted with a key that whoever knows the end's public key
+//! can compute, bound to the stamp of the initiation that it answers: only who sees that initiation
+//! can send one.
 
 use super::INITIATION_LEN;
 use super::STAMPED;
@@ -32,7 +35,8 @@ pub(super) struct Made {
 }
 
 impl Made {
-    /// `secret`: nobody else's, and another one after each start, so that no cookie of an earlier one is believed.
+    /// `secret`: nobody else's, and another one after each start, so that no cookie of an earlier
+    /// one is believed.
     pub(super) fn new(secret: Key) -> Self {
         Self { secret, salts: 0 }
     }

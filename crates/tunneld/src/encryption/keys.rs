@@ -1,4 +1,5 @@
-//! Keys of X25519 as `wg genkey` writes them: 32 bytes in base64. They are wiped when nobody needs them any more.
+//! Keys of X25519 as `wg genkey` writes them: 32 bytes in base64. They are wiped when nobody needs
+//! them any more.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -47,7 +48,8 @@ impl Key {
     /// A new private key.
     pub fn generate() -> Result<Self, Failed> {
         let mut key = Self::random()?;
-        // The bits that a number of X25519 has in any case (RFC 7748 section 5), so that the text is the key that is used.
+        // The bits that a number of X25519 has in any case (RFC 7748 section 5), so that the text
+        // is the key that is used.
         key.0[0] &= 0b1111_1000;
         key.0[31] = key.0[31] & 0b0111_1111 | 0b0100_0000;
         Ok(key)
@@ -97,7 +99,8 @@ pub struct Keys {
     pub private: Key,
     /// The other end's.
     pub peer: Key,
-    /// A secret of both, against those who will one day compute private keys from public ones; zeros: none.
+    /// A secret of both, against those who will one day compute private keys from public ones;
+    /// zeros: none.
     pub preshared: Key,
 }
 
@@ -109,8 +112,9 @@ impl Keys {
 /// Bytes of a [`stamp`].
 pub(super) const STAMP: usize = 16;
 
-/// What shows that the sender of a message knows the public key of its receiver: the first 16 bytes of HMAC-BLAKE2s. It costs far less than
-/// the curve, so whoever does not know the key cannot keep the processor busy.
+/// What shows that the sender of a message knows the public key of its receiver: the first 16 bytes
+/// of HMAC-BLAKE2s. It costs far less than the curve, so whoever does not know the key cannot keep
+/// the processor busy.
 pub(super) fn stamp(receiver: &Key, message: &[u8]) -> [u8; STAMP] {
     mac(receiver.bytes(), message)
 }

@@ -1,8 +1,11 @@
-//! Encryption of the tunnel, without sockets or clocks: sessions are agreed on, used for some minutes and replaced.
+//! Encryption of the tunnel, without sockets or clocks: sessions are agreed on, used for some
+//! minutes and replaced.
 //!
-//! The handshake is Noise's IKpsk2 with X25519, ChaCha20-Poly1305 and BLAKE2s (the Noise Protocol Framework, revision 34, section 7.5), the one
-//! of WireGuard; the crate snow does it. Each end knows the other's public key. Either may begin; what is encrypted of a datagram is the
-//! whole plain one. Datagrams are numbered on each path of its own, so that paths of unequal delay do not make each other's look like replays.
+//! The handshake is Noise's IKpsk2 with X25519, ChaCha20-Poly1305 and BLAKE2s (the Noise Protocol
+//! Framework, revision 34, section 7.5), the one of WireGuard; the crate snow does it. Each end
+//! knows the other's public key. Either may begin; what is encrypted of a datagram is the whole
+//! plain one. Datagrams are numbered on each path of its own, so that paths of unequal delay do not
+//! make each other's look like replays.
 //!
 //! | datagram | bytes |
 //! |---|---|
@@ -11,9 +14,11 @@
 //! | cookie | 0x43 0 0 0, receiver's name (4), salt (16), cookie encrypted (16), tag (16) |
 //! | data | 0x44 0 0 0, receiver's name (4), path and number (8), the plain datagram encrypted, tag (16) |
 //!
-//! Whoever knows an end's public key can make initiations that cost it some tenths of a millisecond each. So it looks at twenty a second from the other
-//! end's address, and at twenty from elsewhere. Beyond that it answers with a cookie, which it computes from the sender's address and forgets. An initiation
-//! with a proof of that cookie comes from where it says, so it is looked at all the same, a few a second of each address ([`cookie`]).
+//! Whoever knows an end's public key can make initiations that cost it some tenths of a millisecond
+//! each. So it looks at twenty a second from the other end's address, and at twenty from elsewhere.
+//! Beyond that it answers with a cookie, which it computes from the sender's address and forgets.
+//! An initiation with a proof of that cookie comes from where it says, so it is looked at all the
+//! same, a few a second of each address ([`cookie`]).
 
 mod cookie;
 mod keys;
@@ -47,20 +52,24 @@ const INITIATION_LEN: usize = STAMPED + STAMP;
 const STAMPED: usize = 8 + 104 + STAMP;
 const RESPONSE_LEN: usize = 12 + 48 + STAMP;
 
-/// A session is replaced by who began it after this time, by the other end if that has not happened somewhat later, and used by nobody
-/// after the third.
+/// A session is replaced by who began it after this time, by the other end if that has not happened
+/// somewhat later, and used by nobody after the third.
 const REPLACED: Duration = Duration::from_secs(120);
 const REPLACED_BY_OTHER: Duration = Duration::from_secs(150);
 const ENDED: Duration = Duration::from_secs(180);
-/// Sessions that are still read after they were replaced. Where both ends begin at one time each session is replaced twice, and an end may
-/// send in the one while the other end sends in the other: one that is in use is the third of these a moment later.
+/// Sessions that are still read after they were replaced. Where both ends begin at one time each
+/// session is replaced twice, and an end may send in the one while the other end sends in the
+/// other: one that is in use is the third of these a moment later.
 const PREVIOUS: usize = 3;
-/// An initiation that nobody answers is followed by a new one, after up to `JITTER_MS` more, so that two ends do not go on at the same moments.
+/// An initiation that nobody answers is followed by a new one, after up to `JITTER_MS` more, so
+/// that two ends do not go on at the same moments.
 const RETRY: Duration = Duration::from_secs(2);
 const JITTER_MS: u64 = 333;
-/// After this time without an answer this end is silent until the host has something to send (WireGuard's REKEY_ATTEMPT_TIME).
+/// After this time without an answer this end is silent until the host has something to send
+/// (WireGuard's REKEY_ATTEMPT_TIME).
 const TRIED: Duration = Duration::from_secs(90);
-/// Handshakes that are looked at in a second: each costs some tenths of a millisecond. Whoever is where the other end was last has his own.
+/// Handshakes that are looked at in a second: each costs some tenths of a millisecond. Whoever is
+/// where the other end was last has his own.
 const HANDSHAKES: u64 = 20;
 /// The same with a proof: of one address, and of all. Addresses share so many places.
 const EACH: u64 = 5;
@@ -72,7 +81,8 @@ const COOKIES: u64 = 1000;
 /// Where a message of a handshake goes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum To {
-    /// To the other end on a path; the same goes out on all of them, and the first that comes counts.
+    /// To the other end on a path; the same goes out on all of them, and the first that comes
+    /// counts.
     Path(PathId),
     /// Back to where it came from.
     Back(PathId, SocketAddr),
@@ -81,8 +91,8 @@ pub enum To {
 /// What a datagram was.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Opened {
-    /// A plain datagram is to be read; whether it is the newest of its path, so that its sender's address is the peer's, and whether the
-    /// session has changed.
+    /// A plain datagram is to be read; whether it is the newest of its path, so that its sender's
+    /// address is the peer's, and whether the session has changed.
     Data { newest: bool, renewed: bool },
     /// A message of a handshake; whether the session has changed.
     Handshake { renewed: bool },
@@ -128,14 +138,15 @@ impl Budget {
 struct Pending {
     handshake: HandshakeState,
     local: u32,
-    /// Of its initiation, by path: a cookie answers that of one path, so who is on another one cannot answer it.
+    /// Of its initiation, by path: a cookie answers that of one path, so who is on another one
+    /// cannot answer it.
     stamps: Vec<[u8; STAMP]>,
 }
 
 /// The other end of a tunnel, as far as encryption goes.
 ///
-/// After [`Peer::handle`] and [`Peer::handle_timeout`], ask [`Peer::poll_transmit`] until it returns `None`, then [`Peer::poll_timeout`];
-/// [`Peer::session`] may have changed.
+/// After [`Peer::handle`] and [`Peer::handle_timeout`], ask [`Peer::poll_transmit`] until it
+/// returns `None`, then [`Peer::poll_timeout`]; [`Peer::session`] may have changed.
 pub struct Peer {
     keys: Keys,
     public: Key,
@@ -148,14 +159,16 @@ pub struct Peer {
     pending: Option<Pending>,
     /// When we may begin a handshake, if one is wanted.
     may_begin: Instant,
-    /// When the host had something to send last and there was no session, or when there was one last that was to be replaced.
+    /// When the host had something to send last and there was no session, or when there was one
+    /// last that was to be replaced.
     asked: Instant,
     /// The greatest time in an initiation; one that is not greater is a replay.
     latest: u64,
     /// Handshakes without a proof, from where the other end was last and from elsewhere.
     known: Budget,
     unknown: Budget,
-    /// Those with one: from where the other end was last, by address, and from all other addresses together.
+    /// Those with one: from where the other end was last, by address, and from all other addresses
+    /// together.
     known_proven: Budget,
     proven: Vec<Budget>,
     all_proven: Budget,
@@ -176,7 +189,8 @@ impl std::fmt::Debug for Peer {
 }
 
 impl Peer {
-    /// A tunnel of so many paths. The first handshake is due at once: the clock is 0 now. `secret`: [`Key::random`], another one for each.
+    /// A tunnel of so many paths. The first handshake is due at once: the clock is 0 now. `secret`:
+    /// [`Key::random`], another one for each.
     pub fn new(keys: Keys, paths: usize, secret: Key) -> Self {
         let budget = Budget::new(HANDSHAKES);
         let (public, out) = (keys.private.public(), VecDeque::new());
@@ -243,7 +257,8 @@ impl Peer {
         self.session().map_or(Instant::ZERO, |session| session.born + if session.initiated { REPLACED } else { REPLACED_BY_OTHER })
     }
 
-    /// Ends sessions and begins handshakes that are due. `wall_ns`: the time of day, which does not go back where this end starts again.
+    /// Ends sessions and begins handshakes that are due. `wall_ns`: the time of day, which does not
+    /// go back where this end starts again.
     pub fn handle_timeout(&mut self, now: Instant, wall_ns: u64) {
         if self.session().is_some_and(|session| now.since(session.born) >= ENDED) {
             // It has been tried for some time already.
@@ -298,8 +313,8 @@ impl Peer {
 
     fn new_name(&mut self) -> u32 {
         self.name = self.name.wrapping_add(1);
-        // One that nobody can guess, so that a forged response is refused before it costs anything, nor knows from an earlier start, so that it
-        // says nothing of who this is.
+        // One that nobody can guess, so that a forged response is refused before it costs anything,
+        // nor knows from an earlier start, so that it says nothing of who this is.
         self.drawn(b"name")
     }
 
@@ -314,7 +329,8 @@ impl Peer {
         place.copy_from_slice(&stamp(&self.keys.peer, body));
     }
 
-    /// A datagram has come on a path; `known`: from where the other end was last. What it holds is written over `plain`, if it is data.
+    /// A datagram has come on a path; `known`: from where the other end was last. What it holds is
+    /// written over `plain`, if it is data.
     pub fn handle(
         &mut self,
         now: Instant,
@@ -324,7 +340,8 @@ impl Peer {
         plain: &mut Vec<u8>,
     ) -> Result<Opened, Refusal> {
         match datagram.first_chunk() {
-            // Nothing signs the three bytes behind the kind of data and of a cookie. An initiation's have its path, and are signed.
+            // Nothing signs the three bytes behind the kind of data and of a cookie. An
+            // initiation's have its path, and are signed.
             Some(&[DATA, 0, 0, 0]) if datagram.len() >= OVERHEAD => self.open(path, datagram, plain),
             Some(&[INITIATION, ..]) if datagram.len() == INITIATION_LEN => {
                 self.check_stamp(&datagram[..STAMPED])?;

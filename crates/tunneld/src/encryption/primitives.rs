@@ -1,5 +1,6 @@
-//! What the handshake is made of: the primitives of snow, with what it leaves out. A secret of X25519 that is zero is refused, and the keys of the
-//! curve and of ciphers are wiped when they are given up. What snow keeps beside them during a handshake is not: its chaining key, a copy of the
+//! What the handshake is made of: the primitives of snow, with what it leaves out. A secret of
+//! X25519 that is zero is refused, and the keys of the curve and of ciphers are wiped when they are
+//! given up. What snow keeps beside them during a handshake is not: its chaining key, a copy of the
 //! preshared key, and results on the stack.
 
 use snow::Error;
@@ -8,7 +9,8 @@ use snow::resolvers::{CryptoResolver, DefaultResolver, RingResolver};
 use snow::types::{Cipher, Dh, Hash, Random};
 use subtle::ConstantTimeEq;
 
-/// ring's cipher is four times as fast as the one in Rust; random numbers come from the kernel without a file; the rest is snow's own.
+/// ring's cipher is four times as fast as the one in Rust; random numbers come from the kernel
+/// without a file; the rest is snow's own.
 pub(super) struct Primitives;
 
 impl CryptoResolver for Primitives {
@@ -74,7 +76,8 @@ impl Dh for Curve {
         self.0.privkey()
     }
 
-    /// RFC 7748 section 6.1: "check [...] for the all-zero value", which some public keys make of every private one.
+    /// RFC 7748 section 6.1: "check [...] for the all-zero value", which some public keys make of
+    /// every private one.
     fn dh(&self, pubkey: &[u8], out: &mut [u8]) -> Result<(), Error> {
         self.0.dh(pubkey, out)?;
         if out[..32].ct_eq(&[0; 32]).into() { Err(Error::Dh) } else { Ok(()) }

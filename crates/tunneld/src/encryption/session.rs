@@ -7,14 +7,16 @@ use snow::StatelessTransportState;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The first byte of an encrypted datagram. The bit 0x40 is zero in every GRE header that we know (RFC 2784 section 2.1).
+/// The first byte of an encrypted datagram. The bit 0x40 is zero in every GRE header that we know
+/// (RFC 2784 section 2.1).
 pub(super) const DATA: u8 = 0x44;
 /// Kind, three bytes of zero, the receiver's name of the session, the number.
 pub(super) const HEADER: usize = 16;
 const TAG: usize = 16;
 /// Bytes that encryption adds to a datagram.
 pub const OVERHEAD: usize = HEADER + TAG;
-/// Bits of a number that are counted on each path; above them stands the path. What 2^56 datagrams are is never sent within a session's time.
+/// Bits of a number that are counted on each path; above them stands the path. What 2^56 datagrams
+/// are is never sent within a session's time.
 const COUNTED: u32 = 56;
 /// Paths that numbers have room for.
 pub(super) const PATHS: usize = 256;
@@ -49,8 +51,8 @@ impl Session {
         now.since(self.born)
     }
 
-    /// Encrypts a datagram for a path, at the end of `into`; [`OVERHEAD`] bytes longer. Whether it could: a plain one of more than 65,519
-    /// bytes is too long.
+    /// Encrypts a datagram for a path, at the end of `into`; [`OVERHEAD`] bytes longer. Whether it
+    /// could: a plain one of more than 65,519 bytes is too long.
     pub fn seal(&self, path: PathId, plain: &[u8], into: &mut Vec<u8>) -> bool {
         let Some(next) = self.next.get(usize::from(path.0)) else { return false };
         let number = u64::from(path.0) << COUNTED | next.fetch_add(1, Ordering::Relaxed);
@@ -80,7 +82,8 @@ impl Held {
         Self { session, windows: Vec::new() }
     }
 
-    /// Decrypts what stands behind the header of a datagram with this number, which came on this path; whether it is the newest of its path.
+    /// Decrypts what stands behind the header of a datagram with this number, which came on this
+    /// path; whether it is the newest of its path.
     pub(super) fn open(&mut self, came_on: PathId, number: u64, sealed: &[u8], plain: &mut Vec<u8>) -> Result<bool, Refusal> {
         let (path, counted) = ((number >> COUNTED) as usize, number & ((1 << COUNTED) - 1));
         if self.windows.get(path).is_some_and(|window| !window.is_new(counted)) {
@@ -89,7 +92,8 @@ impl Held {
         plain.resize(sealed.len(), 0);
         let length = self.session.cipher.read_message(number, sealed, plain).map_err(|_| Refusal::NotAuthentic)?;
         plain.truncate(length);
-        // Who is on one path must not speak for another one: neither where the other end is there, nor that the path is alive.
+        // Who is on one path must not speak for another one: neither where the other end is there,
+        // nor that the path is alive.
         if path != usize::from(came_on.0) {
             return Err(Refusal::WrongPath);
         }

@@ -53,7 +53,8 @@ impl Net {
         self.ends[end] = peer(self.keys[end].clone());
     }
 
-    /// Everything that is due at this second happens, and what is sent arrives at once, unless `lost`.
+    /// Everything that is due at this second happens, and what is sent arrives at once, unless
+    /// `lost`.
     fn settle(&mut self, lost: bool) {
         for end in [A, B] {
             if self.ends[end].poll_timeout() <= self.now {
@@ -81,7 +82,8 @@ impl Net {
         }
     }
 
-    /// What both ends send is under way at one time, and so is the keepalive in which each says that its session is new.
+    /// What both ends send is under way at one time, and so is the keepalive in which each says
+    /// that its session is new.
     fn cross(&mut self) {
         let mut under_way = vec![];
         loop {
@@ -259,7 +261,8 @@ fn what_comes_twice_is_taken_once() {
     let initiation = net.sent.iter().find(|(end, message)| *end == A && message[0] == INITIATION).unwrap().1.clone();
     assert_eq!(net.take(B, PATH, &initiation), Err(Refusal::Replayed));
     assert!(net.carries(A) && net.carries(B));
-    // At an end that has forgotten all of that, an old initiation begins a session that nobody can use: the tunnel goes on.
+    // At an end that has forgotten all of that, an old initiation begins a session that nobody can
+    // use: the tunnel goes on.
     net.restart(B);
     net.settle(false);
     assert!(net.carries(B) && net.carries(A));
@@ -331,7 +334,8 @@ fn a_flood_of_handshakes_costs_no_more_than_twenty_a_second() {
     assert!(net.carries(A), "the other end is heard all the same");
 }
 
-/// What somebody sends who knows the public key of an end and nothing else: an initiation that costs as much as a real one.
+/// What somebody sends who knows the public key of an end and nothing else: an initiation that
+/// costs as much as a real one.
 fn forged(receiver: &Key, number: u64) -> Vec<u8> {
     let mut message = vec![0x5a; INITIATION_LEN];
     message[0] = INITIATION;
@@ -359,7 +363,8 @@ fn a_flood_that_says_it_is_the_peer_does_not_keep_the_peer_out() {
             let result = net.ends[B].handle(now, PATH, (from, sent % 2 == 0), &forged(&receiver, sent), &mut vec![]);
             looked_at += u32::from(result == Err(Refusal::NotAuthentic));
             assert!(matches!(result, Err(Refusal::NotAuthentic | Refusal::Busy)), "{result:?}");
-            // Cookies for the forged ones go where they say they come from: to the peer, who did not ask.
+            // Cookies for the forged ones go where they say they come from: to the peer, who did
+            // not ask.
             while let Some((To::Back(path, to), message)) = net.ends[B].poll_transmit() {
                 assert!(message.len() < INITIATION_LEN);
                 if to == at(A) {

@@ -1,7 +1,9 @@
-//! Which numbers have come: a datagram is taken once, and late ones as long as they are not too late (RFC 6479's shape of the window).
+//! Which numbers have come: a datagram is taken once, and late ones as long as they are not too
+//! late (RFC 6479's shape of the window).
 
 const WORDS: usize = 128;
-/// Numbers behind the greatest one of which is known whether they have come; the rest of a word is lost to clearing it whole.
+/// Numbers behind the greatest one of which is known whether they have come; the rest of a word is
+/// lost to clearing it whole.
 pub(super) const KEPT: u64 = (WORDS as u64 - 1) * 64;
 
 /// The numbers that have come on a path.

@@ -7,13 +7,15 @@ use super::Setup;
 use polypath_base::{Duration, Instant};
 use std::ops::RangeInclusive;
 
-/// What is under way arrives within this time, the latest of delays and [`super::Transition::Delay`] included.
+/// What is under way arrives within this time, the latest of delays and
+/// [`super::Transition::Delay`] included.
 const UNDER_WAY: Duration = Duration::from_millis(700);
 /// A handshake that is lost is followed by another one after 2.333 s; with both journeys.
 const HANDSHAKE: Duration = Duration::from_millis(3800);
 /// After so long without an answer an end is silent until its host has something to send.
 const TRIED: Duration = Duration::from_secs(90);
-/// An end that is not where the other's file says is not found by it. By itself it begins a handshake when its session is so old.
+/// An end that is not where the other's file says is not found by it. By itself it begins a
+/// handshake when its session is so old.
 const REPLACED: Duration = Duration::from_secs(150);
 /// Four rounds of probes without an answer to the size in use, 3 s apart, and a new search.
 const NARROWED: Duration = Duration::from_secs(30);
@@ -44,7 +46,8 @@ pub(super) struct Reference {
     restarted: Instant,
     /// No path has been alive since.
     blackout: Option<Instant>,
-    /// With encryption: from when on both ends have a session for sure; never: somebody must send something first.
+    /// With encryption: from when on both ends have a session for sure; never: somebody must send
+    /// something first.
     session: Instant,
 }
 
@@ -139,7 +142,8 @@ impl Reference {
         !self.encrypted || self.session <= now
     }
 
-    /// Whether both ends know by now that a path is alive, or that it is dead; none: one of them may be wrong.
+    /// Whether both ends know by now that a path is alive, or that it is dead; none: one of them
+    /// may be wrong.
     pub(super) fn is_up(&self, now: Instant, number: usize) -> Option<bool> {
         let path = &self.paths[number];
         let known = if path.alive {
@@ -153,7 +157,8 @@ impl Reference {
         known.then_some(path.alive)
     }
 
-    /// What is sent now arrives, if no transition comes between: there is a path, and its sender knows which are dead.
+    /// What is sent now arrives, if no transition comes between: there is a path, and its sender
+    /// knows which are dead.
     pub(super) fn carries(&self, now: Instant) -> bool {
         let up: Option<Vec<bool>> = (0..self.paths.len()).map(|path| self.is_up(now, path)).collect();
         self.has_session(now) && up.is_some_and(|up| up.contains(&true))

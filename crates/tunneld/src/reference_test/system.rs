@@ -222,7 +222,8 @@ impl System {
 
     fn expect_refused(&mut self, to: usize, path: usize, from: SocketAddr, bytes: &[u8]) {
         let taken = self.ends[to].take(self.now, path, from, bytes);
-        // An end that started again does not know the initiations of before; what follows of one nobody can use.
+        // An end that started again does not know the initiations of before; what follows of one
+        // nobody can use.
         if taken.is_ok() && !(self.restarts > 0 && bytes[0] == INITIATION) {
             self.note(format!("end {to} took a forged datagram on path {path}: {bytes:?}"));
         }
@@ -331,7 +332,8 @@ impl System {
             return;
         }
         self.came[end].remove(&number);
-        // Encryption alone drops what has come before: `mpt` takes a low number for a peer's new start.
+        // Encryption alone drops what has come before: `mpt` takes a low number for a peer's new
+        // start.
         let most = 1 + if self.setup.encrypted { 0 } else { self.copies.get(&number).copied().unwrap_or(0) };
         let count = self.delivered[end].entry(number).or_default();
         *count += 1;

@@ -1,7 +1,8 @@
-//! The MPTCP option of TCP: every form of RFC 8684 (version 1) and those of RFC 6824 (version 0) that differ.
+//! The MPTCP option of TCP: every form of RFC 8684 (version 1) and those of RFC 6824 (version 0)
+//! that differ.
 //!
-//! [`Packet::new_checked`] compares the option's length with the bytes that are there; after it no getter can panic. A [`Repr`] is one
-//! option; a segment may carry several.
+//! [`Packet::new_checked`] compares the option's length with the bytes that are there; after it no
+//! getter can panic. A [`Repr`] is one option; a segment may carry several.
 
 mod crypto;
 
@@ -58,7 +59,8 @@ impl<T: AsRef<[u8]>> Packet<T> {
         usize::from(self.buffer.as_ref()[1])
     }
 
-    /// Which option it is (IANA's registry of MPTCP option subtypes): 0 is MP_CAPABLE, 8 MP_TCPRST, more is [`Repr::Unknown`].
+    /// Which option it is (IANA's registry of MPTCP option subtypes): 0 is MP_CAPABLE, 8 MP_TCPRST,
+    /// more is [`Repr::Unknown`].
     pub fn subtype(&self) -> u8 {
         self.buffer.as_ref()[2] >> 4
     }
@@ -74,7 +76,8 @@ impl<T: AsRef<[u8]>> Packet<T> {
     }
 }
 
-/// A data acknowledgement or a data sequence number, in four or in eight bytes (RFC 8684 section 3.3).
+/// A data acknowledgement or a data sequence number, in four or in eight bytes
+/// (RFC 8684 section 3.3).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Number {
     /// The lower half.
@@ -84,7 +87,8 @@ pub enum Number {
 }
 
 impl Number {
-    /// The whole number: of all that have this lower half the one that is nearest to `near` (RFC 8684 section 3.3.1).
+    /// The whole number: of all that have this lower half the one that is nearest to `near`
+    /// (RFC 8684 section 3.3.1).
     #[must_use]
     pub fn expand(self, near: DataSeq) -> DataSeq {
         let near = near.get();
@@ -116,9 +120,11 @@ pub struct Mapping {
     pub dsn: Number,
     /// Its place in the subflow: 1 is the first byte after the SYN; 0 stands for a DATA_FIN alone.
     pub ssn: u32,
-    /// Bytes, the DATA_FIN's place included; 0 maps all that follows, in a fallback (RFC 8684 section 3.7).
+    /// Bytes, the DATA_FIN's place included; 0 maps all that follows, in a fallback
+    /// (RFC 8684 section 3.7).
     pub len: u16,
-    /// Over pseudo header and mapped data ([`dss_checksum`]), if the connection uses checksums; none leaves the field out.
+    /// Over pseudo header and mapped data ([`dss_checksum`]), if the connection uses checksums;
+    /// none leaves the field out.
     pub checksum: Option<u16>,
 }
 
@@ -170,8 +176,8 @@ pub enum Repr {
     Capable {
         /// 0 is RFC 6824, 1 is RFC 8684; `parse` takes any up to 15.
         version: u8,
-        /// Flags A to H: 0x80 asks for DSS checksums, 0x20 forbids joins to this address, 0x01 chooses HMAC-SHA1 (version 0) or
-        /// HMAC-SHA256 (version 1).
+        /// Flags A to H: 0x80 asks for DSS checksums, 0x20 forbids joins to this address, 0x01
+        /// chooses HMAC-SHA1 (version 0) or HMAC-SHA256 (version 1).
         flags: u8,
         /// Which ones depends on version and segment.
         keys: Keys,
@@ -205,11 +211,13 @@ pub enum Repr {
     },
     /// DSS: data acknowledgement, mapping, end of the data (RFC 8684 section 3.3).
     Dss {
-        /// Next data sequence number that the sender of the option expects (RFC 8684 section 3.3.2).
+        /// Next data sequence number that the sender of the option expects
+        /// (RFC 8684 section 3.3.2).
         ack: Option<Number>,
         /// Where the payload belongs in the data (RFC 8684 section 3.3.1).
         mapping: Option<Mapping>,
-        /// Flag F: the data end with this mapping, whose last number is the DATA_FIN's (RFC 8684 section 3.3.3).
+        /// Flag F: the data end with this mapping, whose last number is the DATA_FIN's
+        /// (RFC 8684 section 3.3.3).
         data_fin: bool,
     },
     /// ADD_ADDR: the sender has another address (RFC 8684 section 3.4.1).
@@ -228,9 +236,11 @@ pub enum Repr {
         /// Of the addresses that the sender has no more; at most 37 have room.
         address_ids: Inline<37>,
     },
-    /// MP_PRIO (RFC 8684 section 3.3.8). The address is told in version 0 only (RFC 6824 section 3.3.8).
+    /// MP_PRIO (RFC 8684 section 3.3.8). The address is told in version 0 only
+    /// (RFC 6824 section 3.3.8).
     Prio {
-        /// Flag B: from now on the peer may send here only if no other subflow works; false takes that back.
+        /// Flag B: from now on the peer may send here only if no other subflow works; false takes
+        /// that back.
         backup: bool,
         /// Whose subflows change; none means the subflow on which the option came.
         address_id: Option<u8>,
@@ -341,7 +351,8 @@ impl Repr {
     /// Writes the option, without padding.
     ///
     /// # Errors
-    /// `Truncated` if the buffer is shorter than the option; `Malformed` for a value that no receiver would understand.
+    /// `Truncated` if the buffer is shorter than the option; `Malformed` for a value that no
+    /// receiver would understand.
     pub fn emit(&self, buffer: &mut [u8]) -> Result<()> {
         let length = self.buffer_len();
         let option = buffer.get_mut(..length).ok_or(Error::Truncated)?;
@@ -430,7 +441,8 @@ fn parse_capable(version: u8, length: usize, mut data: Reader<'_>) -> Result<Rep
     Ok(Repr::Capable { version, flags, keys })
 }
 
-/// Flags of a DSS: a data acknowledgement, of eight bytes, a mapping, with an eight-byte number, and the end of the data.
+/// Flags of a DSS: a data acknowledgement, of eight bytes, a mapping, with an eight-byte number,
+/// and the end of the data.
 const DSS_ACK: u8 = 0x01;
 const DSS_ACK_LONG: u8 = 0x02;
 const DSS_MAP: u8 = 0x04;
@@ -485,8 +497,8 @@ fn emit_keys(keys: Keys, out: &mut Writer<'_>) {
     }
 }
 
-/// The length tells family, port and HMAC; an option without HMAC is an echo (RFC 8684 section 3.4.1) or of version 0, whose nibble is the
-/// family (RFC 6824 section 3.4.1).
+/// The length tells family, port and HMAC; an option without HMAC is an echo
+/// (RFC 8684 section 3.4.1) or of version 0, whose nibble is the family (RFC 6824 section 3.4.1).
 fn parse_add_addr(nibble: u8, length: usize, mut data: Reader<'_>) -> Result<Repr> {
     let (is_v4, port, hmac) = match length {
         8 => (true, false, false),
@@ -511,8 +523,9 @@ fn parse_add_addr(nibble: u8, length: usize, mut data: Reader<'_>) -> Result<Rep
     Ok(Repr::AddAddr { announcement, address_id, address, port })
 }
 
-/// The checksum of a mapping (RFC 8684 section 3.3.1): its pseudo header has the data sequence number in eight bytes whatever the option
-/// has. `data` are the mapped bytes; a DATA_FIN's place has none.
+/// The checksum of a mapping (RFC 8684 section 3.3.1): its pseudo header has the data sequence
+/// number in eight bytes whatever the option has. `data` are the mapped bytes; a DATA_FIN's place
+/// has none.
 #[must_use]
 pub fn dss_checksum(dsn: DataSeq, ssn: u32, len: u16, data: &[u8]) -> u16 {
     let dsn = dsn.get();
@@ -615,7 +628,8 @@ mod tests {
 
     #[test]
     fn a_dss_checksum_covers_numbers_and_data() {
-        // 0102+0304+0506+0708 + 0000+0001 + 0003 + 0000 + aabb+cc00 = 0x187d3 -> 0x87d4 -> complement 0x782b.
+        // 0102+0304+0506+0708 + 0000+0001 + 0003 + 0000 + aabb+cc00 = 0x187d3 -> 0x87d4 ->
+        // complement 0x782b.
         let expected = !(0x0102_u32 + 0x0304 + 0x0506 + 0x0708 + 1 + 3 + 0xaabb + 0xcc00);
         let folded = !((!expected & 0xffff) + (!expected >> 16)) as u16;
         assert_eq!(dss_checksum(DataSeq::new(0x0102_0304_0506_0708), 1, 3, &[0xaa, 0xbb, 0xcc]), folded);

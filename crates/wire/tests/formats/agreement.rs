@@ -104,7 +104,8 @@ proptest! {
     ) {
         let bytes = emitted(v4.header_len(), &payload, |b| v4.emit(b));
         let theirs = Icmpv4Slice::from_slice(&bytes).expect("it reads ours");
-        // It computes the checksum of what it has a name for: a pointer only with code 0 (RFC 792), timestamp messages of one length only.
+        // It computes the checksum of what it has a name for: a pointer only with code 0 (RFC 792),
+        // timestamp messages of one length only.
         let pointer = matches!(v4.message, polypath_wire::icmpv4::Message::ParameterProblem { code, .. } if code != 0);
         if !pointer && !matches!(theirs.type_u8(), 13 | 14) {
             prop_assert_eq!(theirs.header().icmp_type.calc_checksum(theirs.payload()), theirs.checksum());

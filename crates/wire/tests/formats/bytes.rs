@@ -1,6 +1,8 @@
-//! No bytes do harm, whatever a peer sends: nothing panics, and what can be read can be written and read again.
+//! No bytes do harm, whatever a peer sends: nothing panics, and what can be read can be written and
+//! read again.
 //!
-//! `corpus/*.hex` hold inputs that are always tried, one a line: captured packets, and those on which a test once failed.
+//! `corpus/*.hex` hold inputs that are always tried, one a line: captured packets, and those on
+//! which a test once failed.
 
 use crate::harmless::*;
 use crate::headers::*;

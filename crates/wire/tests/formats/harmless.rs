@@ -1,4 +1,5 @@
-//! No bytes do harm to a format, whatever a peer sends: what can be read can be written and read again. `polypath_fuzz` tries the same.
+//! No bytes do harm to a format, whatever a peer sends: what can be read can be written and read
+//! again. `polypath_fuzz` tries the same.
 
 use polypath_wire::checksum::Addresses;
 use polypath_wire::{gre, icmpv4, icmpv6, ipv4, ipv6, mpt, mptcp, tcp, udp};
@@ -6,8 +7,8 @@ use std::net::Ipv4Addr;
 
 pub(crate) const ADDRESSES: Addresses = Addresses::V4 { source: Ipv4Addr::new(10, 0, 0, 1), destination: Ipv4Addr::new(10, 0, 0, 2) };
 
-/// Reads bytes as a packet of the format, with its checksum put right (or else random bytes would get no further) or as it is, and writes
-/// and reads again what was found.
+/// Reads bytes as a packet of the format, with its checksum put right (or else random bytes would
+/// get no further) or as it is, and writes and reads again what was found.
 macro_rules! harmless {
     ($name:ident, $format:ident, $repair:expr, [$($addresses:expr)?]) => {
         pub(crate) fn $name(bytes: &[u8]) {

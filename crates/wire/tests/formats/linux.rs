@@ -1,4 +1,5 @@
-//! Packets of Linux 6.12.117 (`corpus/linux.hex`): every field is understood, and what we write of it are the same bytes.
+//! Packets of Linux 6.12.117 (`corpus/linux.hex`): every field is understood, and what we write of
+//! it are the same bytes.
 
 use polypath_base::DataSeq;
 use polypath_wire::checksum::Addresses;

@@ -1,4 +1,5 @@
-//! The formats of packets: what is written is read again, no bytes do harm, and other programs agree.
+//! The formats of packets: what is written is read again, no bytes do harm, and other programs
+//! agree.
 
 mod agreement;
 mod bytes;

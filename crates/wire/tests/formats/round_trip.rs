@@ -1,4 +1,5 @@
-//! What is written is read again, for every format: `parse(emit(repr)) == repr`, and the payload is untouched.
+//! What is written is read again, for every format: `parse(emit(repr)) == repr`, and the payload is
+//! untouched.
 
 use crate::headers::*;
 use polypath_wire::checksum::Addresses;
@@ -15,7 +16,8 @@ fn no_error<T>(result: Result<T, Error>) -> Result<T, TestCaseError> {
     result.map_err(|error| TestCaseError::fail(error.to_string()))
 }
 
-/// The property for a format of this module; what a checksum covers besides stands behind the header.
+/// The property for a format of this module; what a checksum covers besides stands behind the
+/// header.
 macro_rules! round_trip {
     ($format:ident, $repr:expr, $payload:expr $(, $addresses:expr)?) => {{
         let (repr, payload): ($format::Repr, &[u8]) = ($repr, $payload);
@@ -25,7 +27,8 @@ macro_rules! round_trip {
         let packet = no_error($format::Packet::new_checked(&bytes))?;
         prop_assert_eq!(packet.payload(), payload);
         prop_assert_eq!(no_error($format::Repr::parse(&packet $(, $addresses)?))?, repr);
-        // A buffer that is too short is refused, and every other bit of it matters to the checksum, if there is one.
+        // A buffer that is too short is refused, and every other bit of it matters to the checksum,
+        // if there is one.
         let short = bytes.len() - 1;
         prop_assert_eq!(repr.emit(&mut bytes[..short] $(, $addresses)?), Err(Error::Truncated));
     }};

@@ -12,7 +12,8 @@ pub struct Endpoints(pub Vec<Endpoint>);
 /// An address of the client that the path manager uses.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// Index into the client's addresses. The address of the first path may be named too, to make it go away.
+    /// Index into the client's addresses. The address of the first path may be named too, to make
+    /// it go away.
     pub address: u8,
     /// Its subflow is used only when no other can be.
     pub backup: bool,

@@ -1,6 +1,7 @@
 //! `fullmesh`: from every address of the client to every address of the server that it knows.
 //!
-//! Source: MPTCP 0.96's path manager of that name; Linux does the same with `ip mptcp endpoint ... fullmesh`.
+//! Source: MPTCP 0.96's path manager of that name; Linux does the same with
+//! `ip mptcp endpoint ... fullmesh`.
 
 use super::{NewSubflow, Policy, View};
 

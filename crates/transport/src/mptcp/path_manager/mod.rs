@@ -1,8 +1,10 @@
-//! Path managers: which subflows a client opens besides the first, and which of its addresses go away.
+//! Path managers: which subflows a client opens besides the first, and which of its addresses go
+//! away.
 //!
-//! A path manager is a small struct with a [`Policy`]: it sees addresses and subflows as a plain [`View`] and never touches a socket.
-//! [`PathManager`] is the closed set of them, declared once. `mptcp::paths` is the mechanism: it opens what a path manager asks for, withdraws
-//! addresses, and answers for a server, which has no path manager.
+//! A path manager is a small struct with a [`Policy`]: it sees addresses and subflows as a plain
+//! [`View`] and never touches a socket. [`PathManager`] is the closed set of them, declared once.
+//! `mptcp::paths` is the mechanism: it opens what a path manager asks for, withdraws addresses, and
+//! answers for a server, which has no path manager.
 //!
 //! # Adding a path manager
 //!
@@ -46,7 +48,8 @@ pub struct SubflowAddresses {
     pub local: u8,
     /// Id of the server's address (RFC 8684 section 3.4.1); 0 is the one of the first path.
     pub remote: u8,
-    /// The server took its address back: should it announce it again, a subflow to there is a new one.
+    /// The server took its address back: should it announce it again, a subflow to there is a new
+    /// one.
     pub withdrawn: bool,
 }
 
@@ -63,16 +66,19 @@ pub struct NewSubflow {
 
 /// A rule that decides which subflows a client opens.
 pub trait Policy {
-    /// The next subflow to open; `None`: all that is wanted is there. Asked, until it answers `None` or the connection is full, when the
-    /// first subflow is confirmed, when the server announces an address and when a subflow closes.
+    /// The next subflow to open; `None`: all that is wanted is there. Asked, until it answers
+    /// `None` or the connection is full, when the first subflow is confirmed, when the server
+    /// announces an address and when a subflow closes.
     fn next_subflow(&self, view: &View<'_>) -> Option<NewSubflow>;
 
-    /// The next of the client's addresses `local` that goes away (REMOVE_ADDR), and how long after the connection was established.
+    /// The next of the client's addresses `local` that goes away (REMOVE_ADDR), and how long after
+    /// the connection was established.
     fn next_removal(&self, _local: AddressSet) -> Option<(Duration, u8)> {
         None
     }
 
-    /// Most subflows that it opens, the first one counted, where the client has `local` addresses and the server `remote`.
+    /// Most subflows that it opens, the first one counted, where the client has `local` addresses
+    /// and the server `remote`.
     fn most_subflows(&self, local: usize, remote: usize) -> usize;
 }
 
@@ -176,7 +182,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Opens all that a path manager wants where both ends have so many addresses and the first subflow is there: the pairs, in order.
+    /// Opens all that a path manager wants where both ends have so many addresses and the first
+    /// subflow is there: the pairs, in order.
     pub(super) fn opened(policy: &impl Policy, local: usize, remote: usize) -> Vec<(u8, u8)> {
         let mut subflows = vec![SubflowAddresses { local: 0, remote: 0, withdrawn: false }];
         while let Some(new) =
@@ -240,8 +247,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever comes and goes: a path manager asks for subflows between addresses that are there, comes to an end, and then has opened what
-        /// its description says.
+        /// Whatever comes and goes: a path manager asks for subflows between addresses that are
+        /// there, comes to an end, and then has opened what its description says.
         #[test]
         fn each_opens_what_it_should_and_stops(manager in manager(), addresses in 1_usize..8, steps in prop::collection::vec(step(), 0..30)) {
             let (mut local, mut remote) = (AddressSet::below(addresses), AddressSet::below(1));

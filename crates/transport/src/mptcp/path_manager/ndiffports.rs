@@ -1,7 +1,7 @@
 //! `ndiffports`: several subflows over the first path.
 //!
-//! Source: MPTCP 0.96's path manager of that name: subflows that differ in their source port alone, so that routers that
-//! spread flows over equal paths (ECMP) spread them too.
+//! Source: MPTCP 0.96's path manager of that name: subflows that differ in their source port alone,
+//! so that routers that spread flows over equal paths (ECMP) spread them too.
 
 use super::{NewSubflow, Policy, View};
 

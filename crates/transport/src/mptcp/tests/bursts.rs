@@ -19,8 +19,9 @@ fn held_back(stack: &'static Stack) -> f64 {
     f64::from(samples[1]) / f64::from(samples[0] + samples[1])
 }
 
-/// A buffer ends with an odd segment after 45: from then on the window lacks one segment of whole bursts of two, and the last one waits until the
-/// window has grown by one or the next buffer ends (Linux 5.4: 31 to 42 % of samples).
+/// A buffer ends with an odd segment after 45: from then on the window lacks one segment of whole
+/// bursts of two, and the last one waits until the window has grown by one or the next buffer ends
+/// (Linux 5.4: 31 to 42 % of samples).
 #[test]
 fn an_odd_segment_is_held_back_for_a_burst() {
     let share = held_back(&MPTCP_0_96_LINUX_5_4_188);
@@ -29,8 +30,8 @@ fn an_odd_segment_is_held_back_for_a_burst() {
     assert!(share < 0.1, "Linux sends it: {share:.2} of the samples");
 }
 
-/// A probe of the path's MTU would span mappings of data sequence numbers, so subflows of MPTCP 0.96 send none and keep the size
-/// with which probing begins.
+/// A probe of the path's MTU would span mappings of data sequence numbers, so subflows of MPTCP
+/// 0.96 send none and keep the size with which probing begins.
 #[test]
 fn the_out_of_tree_stack_never_probes_for_a_larger_mtu() {
     let size = |stack| {

@@ -1,8 +1,8 @@
-//! Packets of a real kernel with some bits changed: whatever a peer sends, an endpoint neither panics nor counts around, and what it
-//! answers has a form in bytes.
+//! Packets of a real kernel with some bits changed: whatever a peer sends, an endpoint neither
+//! panics nor counts around, and what it answers has a form in bytes.
 //!
-//! The packets are `crates/wire/tests/corpus/linux.hex`. Bits are changed at random, checksums put right, and sequence numbers mostly, or
-//! else TCP would see to it that nothing is looked at.
+//! The packets are `crates/wire/tests/corpus/linux.hex`. Bits are changed at random, checksums put
+//! right, and sequence numbers mostly, or else TCP would see to it that nothing is looked at.
 
 use super::*;
 use crate::Transmits;
@@ -158,8 +158,9 @@ fn every_segment_of_the_corpus_is_read() {
     assert_eq!(packets().len(), 40);
 }
 
-/// MPTCP's options go before SACK blocks, as in Linux's `tcp_established_options`: a mapping leaves no room for a block, and what an
-/// acknowledgement has to tell of a hole waits for a segment without data.
+/// MPTCP's options go before SACK blocks, as in Linux's `tcp_established_options`: a mapping leaves
+/// no room for a block, and what an acknowledgement has to tell of a hole waits for a segment
+/// without data.
 #[test]
 fn sack_blocks_give_way_to_a_mapping() {
     for stack in [&MPTCP_0_96_LINUX_5_4_188, &LINUX_6_12_117] {
@@ -189,8 +190,9 @@ fn sack_blocks_give_way_to_a_mapping() {
     }
 }
 
-/// Linux repeats the keys on every segment of the first burst, here two. With checksums they stand here on its first segment alone: the keys map the
-/// whole burst, and a checksum of it would need its bytes.
+/// Linux repeats the keys on every segment of the first burst, here two. With checksums they stand
+/// here on its first segment alone: the keys map the whole burst, and a checksum of it would need
+/// its bytes.
 #[test]
 fn with_checksums_the_keys_stand_on_the_first_segment_alone() {
     for (checksum, expected) in [(false, 2), (true, 1)] {
@@ -206,8 +208,9 @@ fn with_checksums_the_keys_stand_on_the_first_segment_alone() {
     }
 }
 
-/// An ACK with nothing new for its subflow and a smaller window: the subflow keeps the older window, and Linux's end of the window counts from that. Also a script
-/// that Linux passes, tests/scripts/mptcp-older-window.pkt.
+/// An ACK with nothing new for its subflow and a smaller window: the subflow keeps the older
+/// window, and Linux's end of the window counts from that. Also a script that Linux passes,
+/// tests/scripts/mptcp-older-window.pkt.
 #[test]
 fn the_end_of_the_window_counts_from_what_its_subflow_believes() {
     for stack in BOTH {

@@ -23,8 +23,8 @@ fn a_peer_without_mptcp_gets_plain_tcp() {
     }
 }
 
-/// Linux over one path of 100 Mbit/s and 10 ms and another one, of which the client's packets `lost` never arrive: 0 is the SYN, 1 the
-/// third ACK, 2 the first data.
+/// Linux over one path of 100 Mbit/s and 10 ms and another one, of which the client's packets
+/// `lost` never arrive: 0 is the SYN, 1 the third ACK, 2 the first data.
 fn transfer_losing(lost: &[u64]) -> Net<Connection> {
     let mut paths = two_paths([5, 5], 100);
     paths[0][CLIENT].script(lose(lost.to_vec()));
@@ -63,7 +63,8 @@ fn a_server_that_never_saw_the_keys_falls_back_and_the_client_follows() {
         let net = transfer_losing(lose);
         assert!([&net.client, &net.server].into_iter().all(Connection::is_fallback), "{lose:?}");
         assert_eq!((net.client.subflow_count(), net.paths[1][0].payload), (1, 0), "{lose:?}");
-        // Without MPTCP's options segments have TCP's length, and none tells of data sequence numbers any more.
+        // Without MPTCP's options segments have TCP's length, and none tells of data sequence
+        // numbers any more.
         let last: Vec<_> = net.log.iter().filter(|l| l.segment.len > 0).rev().take(100).collect();
         assert!(last.iter().any(|l| l.segment.len == 1448) && last.iter().all(|l| !l.segment.has_dss), "{lose:?}");
     }

@@ -44,7 +44,8 @@ fn option() -> impl Strategy<Value = MpOptions> {
     })
 }
 
-/// A segment whose subflow numbers are nearly right, as otherwise TCP would see to it that nothing is looked at.
+/// A segment whose subflow numbers are nearly right, as otherwise TCP would see to it that nothing
+/// is looked at.
 #[derive(Clone, Debug)]
 struct Forged {
     seq: i32,

@@ -286,7 +286,8 @@ impl Observer {
 impl Stream {
     /// How far its end may go at most.
     fn most_end(&self, stack: &Stack) -> u64 {
-        // A window of this kernel's subflow may be older than the data acknowledgement that it is put behind.
+        // A window of this kernel's subflow may be older than the data acknowledgement that it is
+        // put behind.
         if stack.data_window_by_subflow { self.acked + self.most_window } else { self.window_end }
     }
 }
@@ -540,7 +541,8 @@ fn an_echo_on_a_fin_leaves_the_last_data_ack_there() {
 
 #[test]
 fn a_fallback_behind_a_data_fin_ends_with_a_fin() {
-    // The third ACK and the first data are lost, so the server takes the client's DATA_FIN for plain TCP's ACK.
+    // The third ACK and the first data are lost, so the server takes the client's DATA_FIN for
+    // plain TCP's ACK.
     let operations = [
         Operation::Open,
         Operation::Lose { path: 0, from: Host::Client, segments: 1 },

@@ -1,12 +1,15 @@
-//! When an ACK leaves: at once, delayed, or compressed while data waits behind a hole (RFC 5681 section 4.2 with Linux's quick ACKs and ACK
-//! compression). It knows no timer and no segment: the socket says what came and arms what it is told.
+//! When an ACK leaves: at once, delayed, or compressed while data waits behind a hole
+//! (RFC 5681 section 4.2 with Linux's quick ACKs and ACK compression). It knows no timer and no
+//! segment: the socket says what came and arms what it is told.
 
 use crate::settings::Settings;
 use polypath_base::{Duration, Instant, Seq};
 
-/// Segments that are acknowledged one by one at the start and after idle times (Linux: `TCP_MAX_QUICKACKS`).
+/// Segments that are acknowledged one by one at the start and after idle times (Linux:
+/// `TCP_MAX_QUICKACKS`).
 const MAX_QUICK_ACKS: u32 = 16;
-/// Duplicate ACKs that leave at once before compression begins (Linux: `dup_ack_counter` up to `TCP_FASTRETRANS_THRESH`).
+/// Duplicate ACKs that leave at once before compression begins (Linux: `dup_ack_counter` up to
+/// `TCP_FASTRETRANS_THRESH`).
 const UNCOMPRESSED: u32 = 3;
 /// Most ACKs that one compressed ACK stands for (`tcp_comp_sack_nr`).
 const MAX_COMPRESSED: u32 = 44;
@@ -22,7 +25,8 @@ pub(in crate::tcp) struct Arrived {
     pub(in crate::tcp) out_of_order: bool,
     /// Something waits beyond a hole.
     pub(in crate::tcp) hole: bool,
-    /// More than a full segment has come since the last ACK, and the connection does not decide on that.
+    /// More than a full segment has come since the last ACK, and the connection does not decide on
+    /// that.
     pub(in crate::tcp) full_frames: bool,
     /// The next sequence number expected.
     pub(in crate::tcp) next: Seq,
@@ -43,11 +47,14 @@ pub(in crate::tcp) enum AckTime {
 pub(in crate::tcp) struct AckPolicy {
     now: bool,
     scheduled: bool,
-    /// A segment that ends a burst or is not full has come since the last ACK: a reader that empties the buffer answers it (Linux: `ICSK_ACK_PUSHED`).
+    /// A segment that ends a burst or is not full has come since the last ACK: a reader that
+    /// empties the buffer answers it (Linux: `ICSK_ACK_PUSHED`).
     pushed: bool,
-    /// A segment that is not full has come after that: the reader answers in a conversation too (Linux: `ICSK_ACK_PUSHED2`).
+    /// A segment that is not full has come after that: the reader answers in a conversation too
+    /// (Linux: `ICSK_ACK_PUSHED2`).
     pushed_twice: bool,
-    /// Data went out soon after data had come: a conversation, in which answers carry the ACKs (Linux: `pingpong`).
+    /// Data went out soon after data had come: a conversation, in which answers carry the ACKs
+    /// (Linux: `pingpong`).
     pingpong: bool,
     /// Segments that are yet to be acknowledged one by one (Linux: `icsk_ack.quick`).
     quick: u32,
@@ -103,7 +110,8 @@ impl AckPolicy {
         self.compressed > 0
     }
 
-    /// A reader that empties the buffer sends the ACK, since no answer will carry it (Linux: `tcp_cleanup_rbuf`).
+    /// A reader that empties the buffer sends the ACK, since no answer will carry it (Linux:
+    /// `tcp_cleanup_rbuf`).
     #[inline]
     pub(in crate::tcp) fn reader_sends_it(&self) -> bool {
         self.scheduled & self.pushed & (self.pushed_twice | !self.pingpong)
@@ -118,7 +126,8 @@ impl AckPolicy {
         self.now = true;
     }
 
-    /// The next segments, so many at least, are acknowledged one by one (Linux: `tcp_enter_quickack_mode`).
+    /// The next segments, so many at least, are acknowledged one by one (Linux:
+    /// `tcp_enter_quickack_mode`).
     pub(in crate::tcp) fn enter_quickack(&mut self, count: u32) {
         debug_assert!(count > 0, "something is acknowledged at once");
         self.quick = self.quick.max(count);
@@ -185,8 +194,9 @@ impl AckPolicy {
         had_timers
     }
 
-    /// Data came in its turn: how long an ACK may wait follows the gaps between arrivals, and after a long one (`rto`), be it while a hole was
-    /// mended, each segment is acknowledged for a while. `window` is what the last ACK announced, in bytes.
+    /// Data came in its turn: how long an ACK may wait follows the gaps between arrivals, and after
+    /// a long one (`rto`), be it while a hole was mended, each segment is acknowledged for a while.
+    /// `window` is what the last ACK announced, in bytes.
     #[inline]
     pub(in crate::tcp) fn on_arrival(&mut self, now: Instant, rto: Duration, window: u32, segment_size: u32) {
         if let Some(last) = self.last_data_at.replace(now) {
@@ -254,7 +264,8 @@ impl AckPolicy {
     }
 }
 
-/// How long a compressed ACK waits: a twentieth of the shorter of two estimates of the RTT, microseconds (`smoothed_us` zero: unknown).
+/// How long a compressed ACK waits: a twentieth of the shorter of two estimates of the RTT,
+/// microseconds (`smoothed_us` zero: unknown).
 pub(in crate::tcp) fn compressed_delay(receiver_us: u32, smoothed_us: u32) -> Duration {
     let rtt_us = if smoothed_us > 0 { receiver_us.min(smoothed_us) } else { receiver_us };
     Duration::from_nanos(u64::from(rtt_us) * 1000 / 20).min(COMPRESSED_DELAY)

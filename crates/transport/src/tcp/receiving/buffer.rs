@@ -1,5 +1,6 @@
-//! The receive buffer of one endpoint: what it stands for, measured in memory, the threshold up to which the window is announced, the
-//! receiver's own estimate of the round trip, and how the buffer grows with what is read (DRS).
+//! The receive buffer of one endpoint: what it stands for, measured in memory, the threshold up to
+//! which the window is announced, the receiver's own estimate of the round trip, and how the buffer
+//! grows with what is read (DRS).
 
 use crate::receive_buffer::{DEFAULT_SCALING_RATIO, ReadSpace, ReceiveMemory, Waiting, first_read_estimate};
 use crate::settings::Settings;
@@ -8,16 +9,20 @@ use crate::tcp::DEFAULT_MSS;
 use polypath_base::Instant;
 use polypath_wire::Segment;
 
-/// Memory of a received segment beside its payload, bytes: head 384, shared info 320, descriptor 256. Seen on 6.12: windows of up to 153/256 of
-/// the buffer with segments of 1448 bytes, 231/256 with 8948, 93/256 with 548 (specs/notes/buffer-memory).
+/// Memory of a received segment beside its payload, bytes: head 384, shared info 320,
+/// descriptor 256. Seen on 6.12: windows of up to 153/256 of the buffer with segments of
+/// 1448 bytes, 231/256 with 8948, 93/256 with 548 (specs/notes/buffer-memory).
 const SEGMENT_OVERHEAD: u32 = 960;
-/// Segments that Linux merges into one buffer as they come, at most: each brings a page, and these number at most 17 (`MAX_SKB_FRAGS`).
+/// Segments that Linux merges into one buffer as they come, at most: each brings a page, and these
+/// number at most 17 (`MAX_SKB_FRAGS`).
 const MERGED_SEGMENTS: u32 = 17;
 /// Longest round trip that an echoed timestamp can tell, ms: in microseconds it fits into 32 bits.
 const MAX_ECHO_MS: u32 = 1 << 20;
-/// `net.core.rmem_max` by default, which the window scale has room for (Linux: `tcp_select_initial_window`): 256 buffers of 832 bytes.
+/// `net.core.rmem_max` by default, which the window scale has room for (Linux:
+/// `tcp_select_initial_window`): 256 buffers of 832 bytes.
 const RMEM_MAX: u32 = 212_992;
-/// Bits of the window field; a scale shifts it so far that the largest buffer fits, by at most 14 (RFC 7323 section 2.3).
+/// Bits of the window field; a scale shifts it so far that the largest buffer fits, by at most 14
+/// (RFC 7323 section 2.3).
 const WINDOW_BITS: u32 = 16;
 const MAX_SCALE: u32 = 14;
 
@@ -37,14 +42,16 @@ pub(in crate::tcp) struct ReceiveBuffer {
     rcvbuf: u32,
     rcvbuf_max: u32,
     memory: ReceiveMemory,
-    /// Threshold up to which segments announce the window, and the largest that it may become, bytes.
+    /// Threshold up to which segments announce the window, and the largest that it may become,
+    /// bytes.
     rcv_ssthresh: u32,
     window_clamp: u32,
     /// Largest segment received, bytes.
     segment_size: u32,
     /// MSS that this end announces, bytes.
     advertised_mss: u32,
-    /// The same less the timestamps, once the connection is established: what the buffer is counted in, bytes.
+    /// The same less the timestamps, once the connection is established: what the buffer is counted
+    /// in, bytes.
     advmss: u32,
     /// The receiver's own estimate of the RTT; 0 before the first.
     rtt_us: u32,
@@ -77,7 +84,8 @@ impl ReceiveBuffer {
         self.window_clamp = self.full_window();
     }
 
-    /// The connection is established with this `window`; `mss`: what this end announced less the timestamps.
+    /// The connection is established with this `window`; `mss`: what this end announced less the
+    /// timestamps.
     pub(super) fn established(&mut self, mss: u32, window: u32) {
         debug_assert!(mss <= self.advertised_mss, "timestamps take room from the MSS");
         self.advmss = mss;
@@ -107,7 +115,8 @@ impl ReceiveBuffer {
         self.free_window(waiting).min(self.rcv_ssthresh)
     }
 
-    /// A segment came in its turn: how much of the memory it takes is payload is measured with the first and with each larger one.
+    /// A segment came in its turn: how much of the memory it takes is payload is measured with the
+    /// first and with each larger one.
     #[inline]
     pub(super) fn measure_segment(&mut self, len: u32) {
         if len > self.segment_size {
@@ -131,7 +140,8 @@ impl ReceiveBuffer {
         self.memory.scaling_ratio()
     }
 
-    /// Threshold up to which segments announce the window (Linux: `rcv_ssthresh`), and the largest that it may become, bytes.
+    /// Threshold up to which segments announce the window (Linux: `rcv_ssthresh`), and the largest
+    /// that it may become, bytes.
     #[inline]
     pub(in crate::tcp) fn window_limits(&self) -> (u32, u32) {
         (self.rcv_ssthresh, self.window_clamp)
@@ -148,7 +158,8 @@ impl ReceiveBuffer {
         self.rtt_us
     }
 
-    /// The peer has echoed a timestamp on a segment of `len` bytes: true if it tells a round trip, which is for [`ReceiveBuffer::on_rtt`].
+    /// The peer has echoed a timestamp on a segment of `len` bytes: true if it tells a round trip,
+    /// which is for [`ReceiveBuffer::on_rtt`].
     #[inline]
     pub(super) fn takes_echo(&mut self, echo: u32, len: u32) -> bool {
         if echo == self.rtt_last_echo || echo == 0 {
@@ -158,8 +169,8 @@ impl ReceiveBuffer {
         len >= self.segment_size
     }
 
-    /// A round trip took `ms`. The estimate is an average of eight, which the first begins. Where a shorter time is taken as it is, a queue's
-    /// delay is not taken for the path's.
+    /// A round trip took `ms`. The estimate is an average of eight, which the first begins. Where a
+    /// shorter time is taken as it is, a queue's delay is not taken for the path's.
     pub(super) fn on_rtt(&mut self, ms: u32) {
         if ms == 0 && !self.stack.rcv_rtt_zero_samples {
             return;
@@ -187,7 +198,8 @@ impl ReceiveBuffer {
         ((space / mss).max(1) * mss).min(65_535) as u16
     }
 
-    /// A segment of `len` bytes came while this waits: the threshold grows if there is room (Linux: `tcp_grow_window`); true if it did.
+    /// A segment of `len` bytes came while this waits: the threshold grows if there is room (Linux:
+    /// `tcp_grow_window`); true if it did.
     #[inline]
     pub(super) fn grow_rcv_ssthresh(&mut self, len: u32, waiting: Waiting) -> bool {
         if self.rcv_ssthresh >= self.window_clamp {
@@ -202,7 +214,8 @@ impl ReceiveBuffer {
         grows
     }
 
-    /// The application reads the `unread` bytes that wait, after `read` others: the buffer grows to what it reads in a round trip.
+    /// The application reads the `unread` bytes that wait, after `read` others: the buffer grows to
+    /// what it reads in a round trip.
     #[inline]
     pub(super) fn on_read(&mut self, now: Instant, unread: u32, read: u64) {
         if self.rtt_us == 0 || self.read_space.elapsed_us(now) < u64::from(self.rtt_us) {
@@ -287,7 +300,8 @@ mod tests {
         buffer.on_rtt(10);
         buffer.on_read(at(5), 20_000, 0);
         assert_eq!(buffer.rcvbuf, 131_072, "the round is not over");
-        // 20000 bytes instead of 14480: twice that and 16 segments, and as much again as it grows by, twice.
+        // 20000 bytes instead of 14480: twice that and 16 segments, and as much again as it grows
+        // by, twice.
         buffer.on_read(at(10), 20_000, 0);
         let window = 40_000 + 16 * 1448;
         assert_eq!(u64::from(buffer.rcvbuf), (window + window * 5520 / 14_480 * 2) * 256 / 153);

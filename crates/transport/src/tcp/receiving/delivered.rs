@@ -2,7 +2,8 @@
 
 use polypath_base::DataSeq;
 
-/// Data received in order: pieces of the data sequence space, one after the other. Nearly always it is one.
+/// Data received in order: pieces of the data sequence space, one after the other. Nearly always it
+/// is one.
 #[derive(Debug, Default)]
 pub(crate) struct Delivered {
     /// Data sequence number and length; of length zero if there is nothing.

@@ -1,5 +1,5 @@
-//! The receiving half of an endpoint: data in order, the window, and the parts that decide on ACKs and on the buffer. None of it knows the
-//! socket; it needs neither timers nor congestion control.
+//! The receiving half of an endpoint: data in order, the window, and the parts that decide on ACKs
+//! and on the buffer. None of it knows the socket; it needs neither timers nor congestion control.
 
 mod acks;
 mod buffer;
@@ -181,7 +181,8 @@ impl Receiver {
         &mut self.buffer
     }
 
-    /// An unacceptable segment: answer at once, and say which part was a duplicate (RFC 2883 section 4).
+    /// An unacceptable segment: answer at once, and say which part was a duplicate
+    /// (RFC 2883 section 4).
     #[cold]
     pub(super) fn duplicate(&mut self, segment: &Segment, dsack: bool) {
         let end = segment.seq + segment.len;
@@ -216,7 +217,8 @@ impl Receiver {
         }
     }
 
-    /// The peer's clock showed more than this when [`Receiver::ts_recent`] was sent, by more than `ms`.
+    /// The peer's clock showed more than this when [`Receiver::ts_recent`] was sent, by more than
+    /// `ms`.
     #[inline]
     pub(super) fn is_older(&self, ts_val: u32, ms: i32) -> bool {
         self.ts_recent.wrapping_sub(ts_val) as i32 > ms && self.ts_recent != 0
@@ -235,7 +237,8 @@ impl Receiver {
         self.fin = Some(seq);
     }
 
-    /// What of a payload is not known yet; `dsack`: a front that came before is reported (RFC 2883).
+    /// What of a payload is not known yet; `dsack`: a front that came before is reported
+    /// (RFC 2883).
     #[inline]
     pub(super) fn trim(&mut self, payload: Payload, dsack: bool) -> Payload {
         let Payload { seq, len, dsn } = payload;
@@ -251,7 +254,8 @@ impl Receiver {
         Payload { seq: seq + known, len: len - known, dsn: dsn + u64::from(known) }
     }
 
-    /// Keeps what came beyond a hole. True if the ACK that waits has to leave before the SACK blocks change.
+    /// Keeps what came beyond a hole. True if the ACK that waits has to leave before the SACK
+    /// blocks change.
     pub(super) fn keep(&mut self, now: Instant, payload: Payload) -> bool {
         debug_assert!(payload.seq.after(self.next), "it lies beyond a hole");
         let Payload { seq, len, dsn } = payload;
@@ -326,8 +330,9 @@ impl Receiver {
         self.buffer.on_read(now, unread, self.read);
         self.read += u64::from(unread);
         debug_assert!(self.read <= self.received, "only what came is read");
-        // A reader that empties the buffer acknowledges what ended a burst or was short, unless an answer will.
-        // More than a full segment is acknowledged too where the window stood still meanwhile (Linux: `tcp_cleanup_rbuf`).
+        // A reader that empties the buffer acknowledges what ended a burst or was short, unless an
+        // answer will. More than a full segment is acknowledged too where the window stood still
+        // meanwhile (Linux: `tcp_cleanup_rbuf`).
         if (self.acks.reader_sends_it() && self.out_of_order.is_empty()) || self.full_frames_wait() {
             self.acks.ack_now();
             return;
@@ -348,7 +353,8 @@ impl Receiver {
         }
     }
 
-    /// The peer has echoed a timestamp on a segment of `len` bytes: true if the receiver measures the round trip by it.
+    /// The peer has echoed a timestamp on a segment of `len` bytes: true if the receiver measures
+    /// the round trip by it.
     #[inline]
     pub(super) fn takes_echo(&mut self, echo: u32, len: u32) -> bool {
         self.buffer.takes_echo(echo, len)
@@ -367,7 +373,8 @@ impl Receiver {
         if segment.len >= LEAST_GROWING && !(self.is_subflow && self.stack.shared_rcv_ssthresh) {
             let mut waiting = self.waiting();
             if out_of_order && self.out_of_order.begins_piece() {
-                // Linux charges a segment beyond a hole after it has asked for room, one that it merges with another before (`tcp_data_queue_ofo`).
+                // Linux charges a segment beyond a hole after it has asked for room, one that it
+                // merges with another before (`tcp_data_queue_ofo`).
                 waiting.bytes -= u64::from(segment.len).min(waiting.bytes);
                 waiting.pieces -= 1;
             }
@@ -386,7 +393,8 @@ impl Receiver {
         })
     }
 
-    /// Two full segments are acknowledged at once if that moves the window (Linux: `__tcp_ack_snd_check`). It does unless the application leaves data.
+    /// Two full segments are acknowledged at once if that moves the window (Linux:
+    /// `__tcp_ack_snd_check`). It does unless the application leaves data.
     #[inline]
     fn window_moves_right(&self) -> bool {
         !self.reader_held || self.select_window() >= self.window
@@ -400,13 +408,14 @@ impl Receiver {
         self.acks.on_arrival(now, rto, self.window, self.buffer.segment_size());
     }
 
-    /// Any segment carries an ACK; true if timers for one were pending. The window of a subflow's segment is the connection's,
-    /// which calls [`Receiver::set_window`].
+    /// Any segment carries an ACK; true if timers for one were pending. The window of a subflow's
+    /// segment is the connection's, which calls [`Receiver::set_window`].
     #[inline]
     pub(super) fn on_ack_sent(&mut self) -> bool {
         let had_timers = self.acks.on_sent();
         let edge = self.acked + self.window;
-        // A subflow keeps what is left of the window that it announced: less by what has come since.
+        // A subflow keeps what is left of the window that it announced: less by what has come
+        // since.
         self.window = if self.is_subflow { self.window_left_or_none() } else { self.select_window() };
         self.acked = self.next;
         debug_assert!(!(self.acked + self.window).before(edge), "the right edge of the window never moves back (RFC 9293 section 3.8.6)");
@@ -439,7 +448,8 @@ impl Receiver {
         (self.acked + self.window).distance(self.next)
     }
 
-    /// What is left of the window that was announced, bytes; nothing where the peer has overrun it or a FIN came beyond it.
+    /// What is left of the window that was announced, bytes; nothing where the peer has overrun it
+    /// or a FIN came beyond it.
     #[inline]
     pub(crate) fn window_left_or_none(&self) -> u32 {
         (self.window_left() as i32).max(0) as u32
@@ -515,7 +525,8 @@ mod tests {
             rx.read(Instant::ZERO);
         }
         let full = rx.buffer.window_limits().0;
-        // Seen on 6.12: 77312 bytes, and 78336 once something has come beyond a hole (specs/notes/held-out).
+        // Seen on 6.12: 77312 bytes, and 78336 once something has come beyond a hole
+        // (specs/notes/held-out).
         let grown = [10, 11, 13].map(|n| {
             rx.keep(Instant::ZERO, at(n));
             rx.schedule_ack(&segment, true, true);

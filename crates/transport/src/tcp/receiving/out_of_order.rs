@@ -1,4 +1,5 @@
-//! What arrives ahead of the rest: the pieces that wait, and the SACK blocks that tell of them (RFC 2018, RFC 2883).
+//! What arrives ahead of the rest: the pieces that wait, and the SACK blocks that tell of them
+//! (RFC 2018, RFC 2883).
 
 use polypath_base::{DataSeq, Seq};
 use polypath_wire::{Sack, SackBlock};
@@ -21,7 +22,8 @@ pub(in crate::tcp) struct OutOfOrderQueue {
     /// SACK blocks, the most recent first (RFC 2018 section 4).
     sacks: Vec<SackBlock>,
     dsack: Option<SackBlock>,
-    /// The block of the newest segment, while an ACK with the blocks before it has yet to leave; then it comes first among `sacks`.
+    /// The block of the newest segment, while an ACK with the blocks before it has yet to leave;
+    /// then it comes first among `sacks`.
     held: Option<SackBlock>,
 }
 
@@ -58,7 +60,8 @@ impl OutOfOrderQueue {
         self.dsack = Some(SackBlock { start, end });
     }
 
-    /// Takes what follows without a gap on everything before `next`: data sequence number and length.
+    /// Takes what follows without a gap on everything before `next`: data sequence number and
+    /// length.
     #[inline(never)]
     pub(in crate::tcp) fn pop(&mut self, next: Seq) -> Option<(DataSeq, u32)> {
         while let Some(&first) = self.pieces.front() {
@@ -89,7 +92,8 @@ impl OutOfOrderQueue {
         self.sacks.len() as u32 + u32::from(self.dsack.is_some())
     }
 
-    /// The first `room` blocks. A duplicate for which there is no room waits for a segment that has some.
+    /// The first `room` blocks. A duplicate for which there is no room waits for a segment that has
+    /// some.
     #[inline(never)]
     pub(in crate::tcp) fn write_sack(&mut self, sack: &mut Sack, room: u8) {
         if room > 0
@@ -113,8 +117,9 @@ impl OutOfOrderQueue {
         }
     }
 
-    /// `start..end` arrived. True if the ACK that waits (`ack_waits`) has to leave before the blocks change, since what it was to tell would
-    /// be pushed back: beyond the first `expected` blocks, the ones that an option has room for.
+    /// `start..end` arrived. True if the ACK that waits (`ack_waits`) has to leave before the
+    /// blocks change, since what it was to tell would be pushed back: beyond the first `expected`
+    /// blocks, the ones that an option has room for.
     #[inline(never)]
     pub(in crate::tcp) fn note(&mut self, start: Seq, end: Seq, ack_waits: bool, expected: usize) -> bool {
         debug_assert!(start.before(end), "a block holds data");

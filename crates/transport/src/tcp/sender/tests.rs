@@ -1,5 +1,6 @@
-//! A sender alone: no handshake, no link, no segment's form. Segments are numbered from 0 on, times are
-//! milliseconds since the first left. The round trip is 100 ms, the timeout 300 ms, the window 10.
+//! A sender alone: no handshake, no link, no segment's form. Segments are numbered from 0 on, times
+//! are milliseconds since the first left. The round trip is 100 ms, the timeout 300 ms, the window
+//! 10.
 //!
 //! What leaves is written as `0 1 2`, a retransmission as `0'`, a window probe as `w`.
 
@@ -344,7 +345,8 @@ fn a_probe_with_new_data_costs_nothing_when_acknowledged() {
     assert!(test.windows().0 >= 10 && !test.tx.tlp.is_out() && test.state() == CaState::Open);
 }
 
-// The table of section 7.4.1: of the last segments of a flight these are lost; A: acknowledged, L: lost.
+// The table of section 7.4.1: of the last segments of a flight these are lost; A: acknowledged, L:
+// lost.
 
 /// Of so many segments the first `arrived` come, and the probe does. What leaves when that is
 /// acknowledged.

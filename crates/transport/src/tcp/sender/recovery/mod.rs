@@ -1,4 +1,5 @@
-//! Loss recovery: parts that a socket tells what ACKs bring and asks what follows, none of which knows a segment.
+//! Loss recovery: parts that a socket tells what ACKs bring and asks what follows, none of which
+//! knows a segment.
 
 mod prr;
 mod rack;

@@ -49,7 +49,8 @@ fn a_split_keeps_the_counts() {
     assert_eq!(board.at(4).seq, Seq::new(101));
 }
 
-/// What a segment of the model is: too simple to be wrong, since everything is counted anew each time.
+/// What a segment of the model is: too simple to be wrong, since everything is counted anew each
+/// time.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 struct Model {
     seq: Seq,
@@ -99,7 +100,8 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A queue and a scoreboard, the model of what was sent, and what waits as (data sequence number, length).
+/// A queue and a scoreboard, the model of what was sent, and what waits as (data sequence number,
+/// length).
 struct Pair {
     queue: SendQueue,
     board: Scoreboard,
@@ -190,7 +192,8 @@ impl Pair {
         (!self.sent.is_empty()).then(|| index % self.sent.len()).filter(|&index| fits(&self.sent[index]))
     }
 
-    /// A segment has at most 100 bytes, and of one mapping alone; where buffers are kept, of one buffer alone.
+    /// A segment has at most 100 bytes, and of one mapping alone; where buffers are kept, of one
+    /// buffer alone.
     fn send(&mut self, gso_first: bool) -> Result<(), TestCaseError> {
         let len = self.queue.next_new_len(100);
         prop_assert_eq!(len > 0, !self.waiting.is_empty());

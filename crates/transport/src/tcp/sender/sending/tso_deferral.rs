@@ -1,11 +1,12 @@
-//! TSO deferral (Linux: `tcp_tso_should_defer`): a burst waits for the next ACK if that lets a larger one
-//! leave.
+//! TSO deferral (Linux: `tcp_tso_should_defer`): a burst waits for the next ACK if that lets a
+//! larger one leave.
 
 use polypath_base::{Duration, Instant};
 
 /// Linux defers a burst only if the last one left less than this ago.
 const DEFER_WITHIN: Duration = Duration::from_millis(1);
-/// A burst may be deferred while less than this share of the window is free (`tcp_tso_win_divisor`).
+/// A burst may be deferred while less than this share of the window is free
+/// (`tcp_tso_win_divisor`).
 const DEFER_DIVISOR: u32 = 3;
 
 /// The burst that would leave now.
@@ -42,8 +43,9 @@ pub(in crate::tcp) enum Deferral {
     WaitsForMore,
 }
 
-/// Whether the burst leaves. `head`: when the first unacknowledged segment left; `srtt_us`: smoothed RTT,
-/// microseconds times 8; `within`: the kernel's own bound of how far away the next ACK may be.
+/// Whether the burst leaves. `head`: when the first unacknowledged segment left; `srtt_us`:
+/// smoothed RTT, microseconds times 8; `within`: the kernel's own bound of how far away the next
+/// ACK may be.
 #[inline(always)]
 pub(in crate::tcp) fn deferral(
     now: Instant,

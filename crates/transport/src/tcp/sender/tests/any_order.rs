@@ -78,7 +78,8 @@ fn check(test: &TestSender) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 
-    /// Whatever is lost, late or reported twice: counters are right, a timer runs, and all arrives in the end.
+    /// Whatever is lost, late or reported twice: counters are right, a timer runs, and all arrives
+    /// in the end.
     #[test]
     fn all_arrives_in_the_end(steps in proptest::collection::vec(step(), 1..60), probes: bool, kernel in any_kernel()) {
         let mut test = TestSender::with(|settings| {

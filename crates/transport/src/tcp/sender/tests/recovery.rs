@@ -236,7 +236,8 @@ fn recovery_ends_with_the_threshold_as_the_window() {
     test.sack(0, &[(1, 4)]);
     test.at(200);
     test.ack(10);
-    // And one segment more for the seven that were delivered, a whole window (RFC 5681 section 3.1).
+    // And one segment more for the seven that were delivered, a whole window
+    // (RFC 5681 section 3.1).
     assert_eq!((test.state(), test.windows()), (CaState::Open, (6, 5)));
     assert_eq!(test.tx.counters.fast_recoveries, 1);
 }
