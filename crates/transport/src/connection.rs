@@ -2,7 +2,7 @@
 
 use crate::mptcp;
 use crate::tcp::{Context, LimitedTimes, Probe, RouteMtu, Socket};
-use crate::{End, Place, ReorderStats, Transmit, udp};
+use crate::{End, ReorderStats, SegmentSlot, Transmit, udp};
 use polypath_base::{Bytes, Instant, PathId};
 use polypath_wire::{Segment, Unreachable};
 
@@ -35,12 +35,12 @@ impl End for Socket {
     }
 
     #[inline]
-    fn poll_transmit_into(&mut self, now: Instant, place: Place<'_>) -> Option<PathId> {
-        self.poll_transmit_into(Context::at(now), place).then_some(PathId(0))
+    fn poll_transmit_into(&mut self, now: Instant, slot: SegmentSlot<'_>) -> Option<PathId> {
+        self.poll_transmit_into(Context::at(now), slot).then_some(PathId(0))
     }
 
     #[cold]
-    fn forget_place(&mut self) {
+    fn forget_slot(&mut self) {
         self.invalidate_template();
     }
 
@@ -81,13 +81,13 @@ impl End for mptcp::Connection {
     }
 
     #[inline(always)]
-    fn poll_transmit_into(&mut self, now: Instant, place: Place<'_>) -> Option<PathId> {
-        self.poll_transmit_into(now, place)
+    fn poll_transmit_into(&mut self, now: Instant, slot: SegmentSlot<'_>) -> Option<PathId> {
+        self.poll_transmit_into(now, slot)
     }
 
     #[cold]
-    fn forget_place(&mut self) {
-        self.forget_place();
+    fn forget_slot(&mut self) {
+        self.forget_slot();
     }
 
     #[inline]

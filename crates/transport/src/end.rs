@@ -1,10 +1,10 @@
 //! What a simulator's inner loop asks of an end, and what an end sends at one time, written segment
-//! by segment into one place.
+//! by segment into one slot.
 //!
 //! A segment is large, and most of the work of handing it on would be to copy it. So an end writes
-//! into a place of the caller's, and of a burst it writes only the first segment whole: each
-//! further one is a patch of it. An end that has a [`Place`] may therefore rely on what it wrote
-//! there last. [`Transmits`] alone makes one, holds the place and the end as long as segments come,
+//! into a slot of the caller's, and of a burst it writes only the first segment whole: each further
+//! one is a patch of it. An end that has a [`SegmentSlot`] may therefore rely on what it wrote
+//! there last. [`Transmits`] alone makes one, holds the slot and the end as long as segments come,
 //! and lets others only read.
 
 use polypath_base::{Bytes, Instant, PathId};
@@ -21,11 +21,11 @@ pub trait End {
     fn handle_segment_before_another(&mut self, now: Instant, path: PathId, segment: &Segment);
     /// As [`Connection::handle_unreachable`](crate::Connection::handle_unreachable).
     fn handle_unreachable(&mut self, now: Instant, path: PathId, message: &Unreachable);
-    /// The path of the next segment to send, which is in the place then: for [`Transmits`], which
+    /// The path of the next segment to send, which is in the slot then: for [`Transmits`], which
     /// alone has one.
-    fn poll_transmit_into(&mut self, now: Instant, place: Place<'_>) -> Option<PathId>;
-    /// What is in the place is not known any more: the next segment is written whole.
-    fn forget_place(&mut self);
+    fn poll_transmit_into(&mut self, now: Instant, slot: SegmentSlot<'_>) -> Option<PathId>;
+    /// What is in the slot is not known any more: the next segment is written whole.
+    fn forget_slot(&mut self);
     /// False if [`End::poll_transmit_into`] would find nothing to send.
     fn may_transmit(&self) -> bool;
     /// As [`Connection::poll_timeout`](crate::Connection::poll_timeout), but only where that is
@@ -38,29 +38,29 @@ pub trait End {
 }
 
 /// Where an end writes the next segment. It holds what this end wrote there last, or what
-/// [`End::forget_place`] told it to take for unknown.
+/// [`End::forget_slot`] told it to take for unknown.
 #[derive(Debug)]
-pub struct Place<'a>(pub(crate) &'a mut Segment);
+pub struct SegmentSlot<'a>(pub(crate) &'a mut Segment);
 
 /// The segments that an end has to send now.
 pub struct Transmits<'a, E: End> {
     end: &'a mut E,
     segment: &'a mut Segment,
-    /// More may come, perhaps as patches of what is in the place.
+    /// More may come, perhaps as patches of what is in the slot.
     is_open: bool,
 }
 
 impl<'a, E: End> Transmits<'a, E> {
-    /// Takes the place for the end's segments; what is in it is lost.
+    /// Takes the slot for the end's segments; what is in it is lost.
     #[inline(always)]
-    pub fn new(end: &'a mut E, place: &'a mut Segment) -> Self {
-        Self { end, segment: place, is_open: false }
+    pub fn new(end: &'a mut E, slot: &'a mut Segment) -> Self {
+        Self { end, segment: slot, is_open: false }
     }
 
     /// The next segment to send at `now`, and its path.
     #[inline(always)]
     pub fn next(&mut self, now: Instant) -> Option<(PathId, &Segment)> {
-        let path = self.end.poll_transmit_into(now, Place(self.segment));
+        let path = self.end.poll_transmit_into(now, SegmentSlot(self.segment));
         self.is_open = path.is_some();
         path.map(|path| (path, &*self.segment))
     }
@@ -75,7 +75,7 @@ impl<E: End> Drop for Transmits<'_, E> {
     #[inline(always)]
     fn drop(&mut self) {
         if self.is_open {
-            self.end.forget_place();
+            self.end.forget_slot();
         }
     }
 }

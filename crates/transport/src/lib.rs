@@ -23,7 +23,7 @@ pub mod udp;
 
 pub use connection::Connection;
 pub use counters::{Counters, Rejections};
-pub use end::{End, Place, Transmits};
+pub use end::{End, SegmentSlot, Transmits};
 pub use reorder_stats::ReorderStats;
 pub use settings::Settings;
 pub use stack::Stack;

@@ -43,7 +43,7 @@ pub use receiver::ReassemblyCounters;
 use crate::settings::Settings;
 use crate::stack::{MetaSendBuffer, MptcpVersion, PushOrder};
 use crate::tcp::{self, Socket};
-use crate::{Place, Transmit, Transmits};
+use crate::{SegmentSlot, Transmit, Transmits};
 use keys::draw_key;
 use paths::Paths;
 use polypath_base::{Bytes, Instant, PathId, Rng, Seq};
@@ -394,15 +394,15 @@ impl Connection {
         Transmits::new(self, &mut Segment::default()).next(now).map(|(path, &segment)| Transmit { path, segment })
     }
 
-    /// What is in the caller's place is not known.
-    pub(crate) fn forget_place(&mut self) {
+    /// What is in the caller's slot is not known.
+    pub(crate) fn forget_slot(&mut self) {
         self.subflows.iter_mut().for_each(|subflow| subflow.socket.invalidate_template());
     }
 
-    /// As [`Connection::poll_transmit`], into a place.
+    /// As [`Connection::poll_transmit`], into a slot.
     #[inline(always)]
-    pub(crate) fn poll_transmit_into(&mut self, now: Instant, place: Place<'_>) -> Option<PathId> {
-        let Place(segment) = place;
+    pub(crate) fn poll_transmit_into(&mut self, now: Instant, slot: SegmentSlot<'_>) -> Option<PathId> {
+        let SegmentSlot(segment) = slot;
         loop {
             let Some(i) = self.work.ready().or_else(|| self.resume_writer(now)) else {
                 if !self.work.sends_first().is_empty() {
@@ -411,7 +411,7 @@ impl Connection {
                 return None;
             };
             let subflow = &mut self.subflows[i];
-            if subflow.socket.poll_transmit_into(self.work.context(now, i), Place(segment)) {
+            if subflow.socket.poll_transmit_into(self.work.context(now, i), SegmentSlot(segment)) {
                 let path = subflow.path;
                 self.work.touch(i);
                 if subflow.socket.is_patched() {

@@ -4,7 +4,7 @@
 use super::sender::{Kind, Leaving};
 use super::timer::{Pending, Timer};
 use super::{Context, Socket, State};
-use crate::Place;
+use crate::SegmentSlot;
 use polypath_base::Instant;
 use polypath_wire::{Flags, Segment};
 
@@ -13,14 +13,14 @@ impl Socket {
     pub fn poll_transmit(&mut self, cx: Context<'_>) -> Option<Segment> {
         let mut segment = Segment::default();
         self.invalidate_template();
-        self.poll_transmit_into(cx, Place(&mut segment)).then_some(segment)
+        self.poll_transmit_into(cx, SegmentSlot(&mut segment)).then_some(segment)
     }
 
-    /// As [`Socket::poll_transmit`], but writes the segment, if there is one, into a place. Of a
+    /// As [`Socket::poll_transmit`], but writes the segment, if there is one, into a slot. Of a
     /// burst only the first segment is written whole.
     #[inline]
-    pub(crate) fn poll_transmit_into(&mut self, cx: Context<'_>, place: Place<'_>) -> bool {
-        let Place(segment) = place;
+    pub(crate) fn poll_transmit_into(&mut self, cx: Context<'_>, slot: SegmentSlot<'_>) -> bool {
+        let SegmentSlot(segment) = slot;
         if self.handshake.is_due() || !self.state.is_synchronized() {
             return self.poll_handshake(cx.now, segment);
         }

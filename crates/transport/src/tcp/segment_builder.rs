@@ -11,7 +11,7 @@ use polypath_wire::{Dss, Flags, Sack, Segment};
 pub(super) const SACK_BYTES: u32 = 4;
 pub(super) const SACK_BLOCK_BYTES: u32 = 8;
 
-/// What the caller's place for a segment holds: as long as it is valid, the next segment of a burst
+/// What the caller's slot for a segment holds: as long as it is valid, the next segment of a burst
 /// is made by patching it.
 #[derive(Debug, Default)]
 pub(super) struct Template {
@@ -116,14 +116,14 @@ impl Socket {
         }
     }
 
-    /// The last segment was one of a burst, and the place for it was left as it was but for its
+    /// The last segment was one of a burst, and the slot for it was left as it was but for its
     /// data.
     #[inline]
     pub(crate) fn is_patched(&self) -> bool {
         self.template.is_patched
     }
 
-    /// What is in the caller's place is not known: the next segment is written whole.
+    /// What is in the caller's slot is not known: the next segment is written whole.
     #[inline]
     pub(crate) fn invalidate_template(&mut self) {
         self.template = Template::default();
