@@ -211,10 +211,11 @@ impl Observer {
         let fate = if self.muted[place] { Fate::Lost } else { fate };
         if fate != Fate::Lost && segment.len > 0 {
             let stream = &mut self.streams[from];
-            let bytes = &stream.mapped[&path];
             let offset = (segment.seq.distance(stream.initial[&path]) - 1) as usize;
-            let first = bytes[offset] as usize;
-            stream.arrive(first, first + segment.len as usize);
+            let first = stream.mapped.get(&path).and_then(|bytes| bytes.get(offset)).copied().unwrap_or(UNKNOWN);
+            if first != UNKNOWN {
+                stream.arrive(first as usize, first as usize + segment.len as usize);
+            }
         }
         fate
     }
@@ -246,6 +247,10 @@ impl Observer {
         } else {
             offset
         };
+        if byte.cast_signed() < 0 {
+            // A probe of the window, before anything was acknowledged: the number before the first.
+            return Ok(());
+        }
         let bytes = stream.mapped.entry(path).or_default();
         let range = offset as usize..(offset + segment.len) as usize;
         bytes.resize(bytes.len().max(range.end), UNKNOWN);

@@ -122,7 +122,7 @@ impl OutOfOrderQueue {
     /// blocks, the ones that an option has room for.
     #[inline(never)]
     pub(in crate::tcp) fn note(&mut self, start: Seq, end: Seq, ack_waits: bool, expected: usize) -> bool {
-        debug_assert!(start.before(end), "a block holds data");
+        debug_assert!(!end.before(start), "a block has an end; that of a FIN alone is empty");
         self.release();
         let found = self.sacks.iter().position(|block| touch(block, start, end));
         let at = found.unwrap_or(self.sacks.len());
@@ -157,6 +157,7 @@ impl OutOfOrderQueue {
     #[inline(never)]
     pub(in crate::tcp) fn insert(&mut self, mut seq: Seq, mut end: Seq, mut dsn: DataSeq) -> bool {
         self.begins_piece = false;
+        let whole = SackBlock { start: seq, end };
         // From the back: such pieces nearly always extend the last one.
         let mut at = self.pieces.len();
         while at > 0 && self.pieces[at - 1].seq.after(seq) {
@@ -185,7 +186,11 @@ impl OutOfOrderQueue {
             self.bytes -= following.end.distance(following.seq);
             self.pieces.remove(at);
         }
-        debug_assert!(seq.before(end), "what was there already is not kept twice");
+        if !seq.before(end) && whole.start.before(whole.end) {
+            // Two pieces that lie side by side, of mappings that do not, have all of it.
+            self.dsack = Some(whole);
+            return false;
+        }
         self.bytes += end.distance(seq);
         let joins =
             at > 0 && self.pieces[at - 1].end == seq && self.pieces[at - 1].dsn + u64::from(seq.distance(self.pieces[at - 1].seq)) == dsn;
@@ -252,6 +257,16 @@ mod tests {
         assert!(insert(&mut queue, 1300, 1400));
         note(&mut queue, 1300, 1400, true, 2);
         assert_eq!((queue.sacks[0], queue.bytes), (SackBlock { start: Seq::new(1100), end: Seq::new(1500) }, 400));
+    }
+
+    #[test]
+    fn a_duplicate_over_two_pieces_of_other_mappings_is_a_duplicate() {
+        let mut queue = OutOfOrderQueue::default();
+        assert!(queue.insert(Seq::new(1100), Seq::new(1200), DataSeq::new(100)));
+        assert!(queue.insert(Seq::new(1200), Seq::new(1300), DataSeq::new(700)));
+        assert!(!queue.insert(Seq::new(1150), Seq::new(1250), DataSeq::new(150)));
+        assert_eq!(queue.bytes(), 200);
+        assert_eq!(queue.dsack, Some(SackBlock { start: Seq::new(1150), end: Seq::new(1250) }));
     }
 
     #[test]
