@@ -6,11 +6,9 @@ import io
 import re
 
 import pytest
-from requirement import lacking
-from test_report_screen import browser  # noqa: F401
 from wrong_inputs import BASE
 
-from polypath import StudyError, programs
+from polypath import StudyError
 from polypath.errors import visible
 from polypath.terminal import console
 
@@ -77,13 +75,11 @@ def test_what_is_readable_stays_as_it_is():
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_the_report_opens_in_a_browser_without_a_word_and_asks_nobody(polypath, tmp_path, monkeypatch, browser, width):  # noqa: F811
-    if programs.find("chromium") is None:
-        lacking("web", programs.lacks("chromium"))
+def test_the_report_opens_in_a_browser_without_a_word_and_asks_nobody(polypath, tmp_path, monkeypatch, chromium, width):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "study.yaml").write_text(BASE.replace("duration: 2s", "duration: 500ms") + TEXTS)
     assert polypath("run", ".")[0] == 0
-    page = browser.new_page(viewport={"width": width, "height": 900})
+    page = chromium.new_page(viewport={"width": width, "height": 900})
     said, asked = [], []
     page.on("console", lambda message: said.append(message.text))
     page.on("pageerror", lambda error: said.append(str(error)))

@@ -8,7 +8,6 @@ import threading
 from pathlib import Path
 
 import pytest
-from test_play import chromium  # noqa: F401
 
 from polypath.play import serve
 
@@ -94,7 +93,7 @@ def test_nothing_outside_is_given_and_no_path_is_a_traceback(port, path, capfd):
     assert "Traceback" not in "".join(capfd.readouterr())
 
 
-def test_the_page_breaks_no_rule_of_its_own(port, chromium):  # noqa: F811
+def test_the_page_breaks_no_rule_of_its_own(port, chromium):
     page, said = chromium.new_page(), []
     page.on("console", lambda message: said.append(message.text))
     page.goto(f"http://127.0.0.1:{port}/", wait_until="networkidle")
