@@ -86,7 +86,7 @@ def test_a_header_beside_it_counts(tmp_path):
 
 
 MISTAKES = {
-    "an undeclared name": (("* tst_d_BETA", "* tst_d_BETTA"), r"tst_d\.c:34: it does not compile: 'tst_d_BETTA' undeclared"),
+    "an undeclared name": (("* tst_d_BETA", "* tst_d_BETTA"), r"tst_d\.c:38: it does not compile: 'tst_d_BETTA' undeclared"),
     "a floating-point number": (
         ("(__u64)c->flow->cwnd * tst_d_BETA / 1024", "c->flow->cwnd * 0.7"),
         r"tst_d\.c:\d+: it does not compile: it computes with a floating-point number, which no kernel does; scale an integer",
@@ -103,11 +103,11 @@ MISTAKES = {
     "no growth": (("\t.cong_avoid = tst_d_cong_avoid,\n", ""), r"tst_d\.c: its ops table lacks the hook cong_avoid"),
     "a variable that outlives a call": (
         ("\ts->losses++;", "\tstatic int calls;\n\ts->losses += ++calls;"),
-        r"tst_d\.c:32: the variable calls outlives a call, and all flows would share it: keep it in the state",
+        r"tst_d\.c:36: the variable calls outlives a call, and all flows would share it: keep it in the state",
     ),
     "a variable of the file": (
         ("PP_STATE_FITS", "/* Has calls. */\n__u32 calls[2] = {1, 2};\nPP_STATE_FITS"),
-        r"tst_d\.c:26: the variable calls outlives a call",
+        r"tst_d\.c:29: the variable calls outlives a call",
     ),
     "an unknown family": (("PP_FAMILY_LOSS", "7"), r"tst_d\.c: \.family is 7"),
 }
