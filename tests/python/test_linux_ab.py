@@ -26,7 +26,7 @@ duration: 1s
 
 
 def kernel(name: str, key: str) -> linux.Kernel:
-    return linux.Kernel(name=name, release="6.12.7", file=Path("linux"), key=key, algorithms=("reno",), mptcp="v1")
+    return linux.Kernel(name=name, release="6.12.7", file=Path("linux"), key=key, algorithms=("reno",), mptcp=1)
 
 
 def test_a_text_says_what_changed_and_what_of_it_is_significant() -> None:

@@ -13,7 +13,7 @@ from polypath import linux
 from polypath.engines import EngineError, Replay, _machine, _prove, prove
 
 
-def kernel(mptcp: str = "v1", file: Path = Path("linux")) -> linux.Kernel:
+def kernel(mptcp: int | None = 1, file: Path = Path("linux")) -> linux.Kernel:
     return linux.Kernel(name="mine", release="6.12.7", file=file, key="k", algorithms=("reno", "pp_lia"), mptcp=mptcp)
 
 
@@ -41,7 +41,7 @@ def test_a_good_kernel_passes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_kernel_without_mptcp_needs_one_path(monkeypatch: pytest.MonkeyPatch) -> None:
     answers(monkeypatch, [("a", flow(subflows=1)), ("a", flow(subflows=1)), ("b", flow(subflows=1))])
-    prove(kernel(""))
+    prove(kernel(None))
 
 
 @pytest.mark.parametrize(

@@ -309,7 +309,7 @@ def runner(tree, tmp_path, monkeypatch):
         return (1, "not ok 1 - x\n") if job.seed == 2 else (0, "ok 1 - x # time=5ms\n")
 
     monkeypatch.setattr(_run, "run_job", run_job)
-    kernel = linux.Kernel(name="k", release="6.12.1", file=tmp_path / "k", key="key", algorithms=(), mptcp="v1")
+    kernel = linux.Kernel(name="k", release="6.12.1", file=tmp_path / "k", key="key", algorithms=(), mptcp=1)
     found = selftests.Runner(kernel, tmp_path / "runs")
     return found, calls
 
@@ -352,7 +352,7 @@ def test_machines_that_fill_the_processors_keep_to_one_each():
 def test_another_kernel_seed_or_suite_is_another_run(runner, tree, tmp_path):
     found, _ = runner
     a, b = selftests.jobs(selftests.find(tree, ["mptcp"]), [1])
-    other = selftests.Runner(linux.Kernel(name="k", release="6.12.1", file=tmp_path, key="other", algorithms=(), mptcp="v1"), tmp_path)
+    other = selftests.Runner(linux.Kernel(name="k", release="6.12.1", file=tmp_path, key="other", algorithms=(), mptcp=1), tmp_path)
     keys = {found.key(a), found.key(b), other.key(a), found.key(selftests.Job(a.test, 2)), found.key(selftests.Job(a.test, 1, ("-i",)))}
     assert len(keys) == 5
 

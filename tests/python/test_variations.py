@@ -108,7 +108,7 @@ def machine(tmp_path, monkeypatch):
 
     monkeypatch.setattr(_run, "run_job", run_job)
     monkeypatch.setattr(_hunt, "run_job", run_job)
-    kernel = linux.Kernel(name="k", release="6.12.1", file=tmp_path / "k", key="key", algorithms=(), mptcp="v1")
+    kernel = linux.Kernel(name="k", release="6.12.1", file=tmp_path / "k", key="key", algorithms=(), mptcp=1)
     return selftests.Runner(kernel, tmp_path / "runs"), calls
 
 
