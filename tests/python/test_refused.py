@@ -126,8 +126,8 @@ def test_cells_that_differ_in_their_kernel_alone_are_no_two_rows_of_the_simulato
     code, out, err = polypath("run", file, "--dry-run")
     assert (code, out) == (2, "")
     assert err == (
-        f"polypath: {file}:14: kernel: the engine sim has no kernel 6.6.50, so this cell is the same run as k=6.6.50: "
-        "choose one with --only k=6.6.50, or take --engine linux (in the cell cc=cubic, k=6.12)\n"
+        f"polypath: {file}:14: kernel: the engine sim has no kernel 6.6.50, so this cell is the same run as k=6.12: "
+        "choose one with --only k=6.12, or take --engine linux (in the cell cc=cubic, k=6.6.50)\n"
     )
     code, out, _ = polypath("run", file, "--dry-run", "--only", "k=6.6.50")
     assert code == 0

@@ -79,8 +79,22 @@ MISTAKES = {
     ),
     "a profile that varied": (
         (('cc: "${cc}"}', 'cc: "${cc}", profile: "${p}"}'),),
-        "15: flows.bulk.profile: `profile: ${p}` is now `kernel: ${p}` of the study or an experiment, with "
-        '"5.4-mptcp" for v0, "6.12" for v1',
+        '15: flows.bulk.profile: `profile: ${p}` is now `kernel: "${p}"` of the study, an experiment or a host, '
+        'with "5.4-mptcp" for v0, "6.12" for v1',
+    ),
+    "a profile that never was": (
+        (('cc: "${cc}"}', 'cc: "${cc}", profile: [v0]}'),),
+        "15: flows.bulk.profile: there is no field `profile` any more: `kernel` of the study, an experiment or a host says "
+        "which Linux a host is",
+    ),
+    "a list of kernels": (
+        (("seeds: 2", "seeds: 2\nkernel: ['6.1']"),),
+        "21: kernel: ['6.1'] stands where a text is expected; several values go into `matrix: {kernel: [6.1]}`, "
+        'with `kernel: "${kernel}"` here',
+    ),
+    "a parameter called kernel that is none": (
+        (("seeds: 2", "seeds: 2\nparameters: {kernel: minrtt}"), ('cc: "${cc}"}', 'cc: "${cc}", scheduler: "${kernel}"}')),
+        "21: parameters: a parameter `kernel` says which kernel a host is, and no `kernel:` takes it: call it otherwise",
     ),
     "the profile of before as a kernel": (
         (("seeds: 2", "seeds: 2\nkernel: v0"),),

@@ -196,8 +196,7 @@ pub struct Node {
     /// Addresses that belong to no link (a loopback address that every path reaches).
     #[serde(default)]
     pub addresses: Vec<String>,
-    /// The kernel of this host, by a name of `transport::stack`; `None` is the one that the
-    /// profiles of its flows stand for.
+    /// The kernel of this host, by a name of `transport::stack`; `None` is Linux 6.12.
     #[serde(default)]
     pub kernel: Option<String>,
     /// How its endpoints search for a path's MTU, by a name of `polypath_pmtu::MtuSearch`; `None`

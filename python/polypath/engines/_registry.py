@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, MutableMapping
 from importlib import import_module
 
-from polypath.study import DEFAULT_KERNEL, Cell, SetupError, Study, StudyError, located, same_for_all_seeds, specimens, unknown
+from polypath.study import Cell, SetupError, Study, StudyError, located, nearest, same_for_all_seeds, specimens, unknown
 
 from ._base import Engine
 
@@ -95,18 +95,20 @@ def _check_kernels(engine: Engine, study: Study, chosen: list[Cell]) -> None:
         setup = cell.setup.with_checked(kernel=kernel)
         other = seen.setdefault((cell.experiment, repr(setup)), cell)
         if other is not cell:
-            names = ", ".join(f"{name}={value}" for name, value in other.varied.items() if cell.varied.get(name) != value)
+            # The one to choose is the one whose kernel is there.
+            kept, same = (other, cell) if other.setup.kernel == kernel else (cell, other)
+            names = ", ".join(f"{name}={value}" for name, value in kept.varied.items() if same.varied.get(name) != value)
             runs = f"runs this machine's kernel ({engine.only_kernel}) alone" if engine.only_kernel else "runs no kernel"
             if kernel:
-                runs = f"has no kernel {cell.setup.kernel if cell.setup.kernel != kernel else other.setup.kernel}"
+                runs = f"has no kernel {same.setup.kernel}"
             sentence = f"the engine {engine.name} {runs}, so this cell is the same run as {names}: choose one with --only {names}"
-            raise cell.error(("kernel",), f"{sentence}, or take --engine linux")
+            raise same.error(("kernel",), f"{sentence}, or take --engine linux")
 
 
 def _simulated(engine: Engine, kernel: str) -> str:
     """The kernel that the hosts of a model are modelled on; "" on an engine that models none."""
     modelled = engine.modelled_kernels()
-    return kernel if kernel in modelled else DEFAULT_KERNEL if modelled else ""
+    return nearest(kernel).name if modelled else ""
 
 
 def notes(engine: Engine, study: Study) -> list[str]:
@@ -116,9 +118,8 @@ def notes(engine: Engine, study: Study) -> list[str]:
     if named and (modelled := engine.modelled_kernels()):
         if foreign := sorted({cell.setup.kernel for cell in specimens(study)} - {*modelled}):
             have = ", ".join(modelled)
-            sentences.append(
-                f"{engine.name} has no kernel {', '.join(foreign)} (it has {have}); its hosts are those of {DEFAULT_KERNEL} there"
-            )
+            there = ", ".join(dict.fromkeys(nearest(kernel).name for kernel in foreign))
+            sentences.append(f"{engine.name} has no kernel {', '.join(foreign)} (it has {have}); its hosts are those of {there} there")
     elif named and not _takes_kernels(engine):
         runs = f"runs this machine's, {engine.only_kernel}" if engine.only_kernel else "runs none"
         sentences.append(f"`kernel` is for the engine linux; {engine.name} {runs}")

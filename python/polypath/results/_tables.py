@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from polypath.columns import columns_of, scaled
-from polypath.study import NUMBER_OF_DRAW, Run, Scalar, Study, kernel_of, parameter_names
+from polypath.study import NUMBER_OF_DRAW, Run, Scalar, Study, kernel_of, nearest, parameter_names
 
 from . import _captured
 from ._events import events
@@ -116,7 +116,7 @@ def _who(run: Run, parameters: Sequence[str], types: Mapping[str, pa.DataType]) 
         "engine": run.engine,
         # A parameter may be called so: it says which kernel is modelled on an engine that runs
         # none.
-        "kernel": run.kernel or (None if modelled is None else str(modelled)),
+        "kernel": run.kernel or (None if modelled is None else nearest(str(modelled)).name),
         "seed": run.seed,
     }
     for name in parameters:

@@ -43,6 +43,7 @@ def check(study: Question, *, network_only: bool = False) -> None:
 def _check_study(study: Question) -> None:
     """Raises `SetupError` at the first thing that cannot be run."""
     _check_placeholders(study)
+    _check_parameter_kernel(study)
     if study.experiments and study.matrix:
         raise SetupError(("matrix",), "a study has either one `matrix` or `experiments` with a matrix each, not both")
     _check_matrices(study)
@@ -71,6 +72,15 @@ def _check_study(study: Question) -> None:
 
 # What is the same for all cells.
 _OF_THE_STUDY = ("name", "draw", "seeds", "repeat_over", "baselines", "published", "claims", "short", "shortened")
+
+
+def _check_parameter_kernel(study: Question) -> None:
+    """A parameter may be called `kernel` where it is one: a column of the results is called so."""
+    if "kernel" in parameter_names(study) and "kernel" not in names_in(
+        [plain(each) for each in (study.topology, *(e.topology for e in study.experiments.values()))]
+        + [study.kernel, *(each.kernel for each in study.experiments.values())]
+    ):
+        raise SetupError(("parameters",), "a parameter `kernel` says which kernel a host is, and no `kernel:` takes it: call it otherwise")
 
 
 def _check_placeholders(study: Question) -> None:

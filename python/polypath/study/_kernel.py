@@ -38,10 +38,10 @@ OURS, THEIRS, THEIRS_TOO = "@polypath", "@linux", "@kernel"
 
 
 def _kernel_name(value: Any) -> Any:
-    if isinstance(value, int | float):
+    if isinstance(value, int | float) and not isinstance(value, bool):
         # 5.10 without quotes is the number 5.1, and nobody could tell.
         raise ValueError(f'{value} is read as a number; write the kernel in quotes, like "{DEFAULT_KERNEL}"')
-    if value in FORMERLY:
+    if isinstance(value, str) and value in FORMERLY:
         raise ValueError(f'"{value}" is the MPTCP of a kernel, and not its name; write "{FORMERLY[value]}"')
     if isinstance(value, str) and "${" not in value and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]*", value):
         raise ValueError(f'"{value}" is no name of a kernel; write one like "{DEFAULT_KERNEL}"')

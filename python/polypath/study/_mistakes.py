@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from ._errors import SetupError, Where
 from ._fields import models_at, no_such_field
 from ._kernel import DEFAULT_KERNEL, FORMERLY
-from ._placeholder import UNDECIDED, Scalar
+from ._placeholder import UNDECIDED, Scalar, is_placeholder
 from ._quantity import several_values
 
 # Of mistakes in one study; looking at each takes as long as there are others.
@@ -110,13 +110,15 @@ def _formerly(field: str | int, value: Any) -> str | None:
     """What to write for a field that there was once."""
     if field != "profile":
         return None
+    if not is_placeholder(value) and (not isinstance(value, str) or value not in FORMERLY):
+        return "there is no field `profile` any more: `kernel` of the study, an experiment or a host says which Linux a host is"
     kernel = FORMERLY.get(value)
     if kernel == DEFAULT_KERNEL:
         return f'`profile: {value}` is now `kernel: "{kernel}"` of the study, which is the default: take the line out'
     if kernel:
         return f"`profile: {value}` is now `kernel: {kernel}` of the study, an experiment or a host"
     names = ", ".join(f'"{name}" for {old}' for old, name in FORMERLY.items())
-    return f"`profile: {value}` is now `kernel: {value}` of the study or an experiment, with {names}"
+    return f'`profile: {value}` is now `kernel: "{value}"` of the study, an experiment or a host, with {names}'
 
 
 def _replaceable(root: type[BaseModel], field: str | int) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 from ._aqm import FqCodel, Pie, Red
 from ._elements import BurstLoss, Delay, Down, DropPackets, Element, Loss, Mtu, RateLimit, Retry, Shape, Trace, Wireless, chain
 from ._flows import Bulk, Constant, Endpoints, Flow, Ndiffports, OnOff, Requests, Transfer
-from ._kernel import DEFAULT_KERNEL, MODELLED, OURS, split_cc
+from ._kernel import DEFAULT_KERNEL, OURS, nearest, split_cc
 from ._model import Undecided
 from ._quantity import Packets
 from ._reach import reachable_server
@@ -77,15 +77,16 @@ def scenario(setup: Setup, seed: int, *, kernel: str | None = None, links: list[
 
 
 def _simulated_kernel(setup: Setup, name: str) -> dict[str, str]:
-    """The kernel that a host has in the simulator: its own, or the study's where the simulator has
-    that one. The default says nothing.
+    """The kernel that a host has in the simulator: its own, or the nearest one to the study's. The
+    default says nothing.
     """
     node = setup.topology.nodes[name]
     if node.router:
         return {}
     if node.kernel is not None:
         return {"kernel": node.kernel}
-    return {"kernel": setup.kernel} if setup.kernel in MODELLED and setup.kernel != DEFAULT_KERNEL else {}
+    modelled = nearest(setup.kernel).name
+    return {} if modelled == DEFAULT_KERNEL else {"kernel": modelled}
 
 
 def kernel_of(scenario: Mapping[str, Any], host: str) -> str:
