@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,10 @@ def json_schema() -> str:
     for definition in [schema, *schema["$defs"].values()]:
         for name, field in definition.get("properties", {}).items():
             definition["properties"][name] = _with_placeholder(_short_forms(definition.get("title"), name, field))
+        for described in [definition, *definition.get("properties", {}).values()]:
+            if "description" in described:
+                # Where docstrings wrap, editors do not.
+                described["description"] = re.sub(r"(?<!\n)\n(?!\n)", " ", described["description"])
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
     return json.dumps(schema, indent=2, sort_keys=False, ensure_ascii=False) + "\n"
 
