@@ -4,6 +4,8 @@ Python.
 
 from __future__ import annotations
 
+import inspect
+import re
 from typing import Any
 
 import typer
@@ -27,6 +29,9 @@ def in_words(app: typer.Typer) -> None:
     app.info.cls = _Group
     for command in app.registered_commands:
         command.cls = _Command
+        text = command.help or inspect.getdoc(command.callback) or ""
+        # The terminal wraps lines, not the source.
+        command.help = re.sub(r"(?<!\n)\n(?![\n -])", " ", text)
     for group in app.registered_groups:
         group.cls = _Group
         if group.typer_instance is not None:
