@@ -3,6 +3,9 @@
 //! An endpoint has four kinds of method: getters, `handle_*` inputs, application verbs and `poll_*`
 //! outputs. After any input or verb, call `poll_transmit` until it returns `None`, then
 //! `poll_timeout` for the time of the next `handle_timeout`.
+//!
+//! Start in `connection` (one transport behind one interface), then `tcp` and `mptcp`, whose heads
+//! are maps; `stack` is the table of kernels, `settings` what a host sets.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 

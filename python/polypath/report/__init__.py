@@ -1,4 +1,9 @@
-"""The report: one self-contained page from a study and its tables."""
+"""The report: one self-contained page from a study and its tables.
+
+Fixed words stand in `page.html.j2` and `pcap.html.j2`; sentences made from numbers in `_headlines`
+("What came out"), `_answers`, `_fairness`, `_events`, `_compare`, `_notes` and `_timing`; what a
+column means in `_tables`.
+"""
 
 from ._claims import ClaimView, claim_results, claims_of, other_views
 from ._compare import comparison, comparison_sentences, limits_of, mean_and_interval, parameters_apart, within_of

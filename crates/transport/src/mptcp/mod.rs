@@ -12,11 +12,13 @@
 //!
 //! Where to find what; start with [`Connection::handle_segment`] and what sends, both here:
 //! - what a segment means: `handshake` (MP_CAPABLE, MP_JOIN, the fall back to TCP), `input`
-//!   (data, acknowledgement, the end), then `receiver` and `reassembly` (order, window);
+//!   (data, acknowledgement), then `receiver` and `reassembly` (order, window);
 //! - which subflow sends what: `scheduling`, on the edges of the data in `sender`;
 //!   `connection_mss`;
 //! - what goes again: `reinjection`, and `retransmission` when the connection's own timer expires;
-//! - who has something to do, and what is kept of subflows between events: `work`;
+//! - how a connection ends: `close` here queues the DATA_FIN, `scheduling` sends it, and
+//!   `finish_if_done` in `input` closes the subflows;
+//! - which subflow has something to do, and what is kept of subflows between events: `work`;
 //! - what a segment carries: `options`, with keys of `keys`;
 //! - how subflows and addresses come and go: `paths`, asked for by `path_manager`.
 

@@ -16,7 +16,9 @@
 //!    ```
 //! 2. A new row for a difference that no row has. The endpoint asks for `settings.stack.PROPERTY`,
 //!    never for a kernel. A value that is no number, yes or no needs a type in `values.rs`, its
-//!    `Words`, and its name in the `pub use` of `stack.rs`.
+//!    `Words`, and its name in the `pub use` of `stack.rs`. What all kernels share is a default in
+//!    `settings.rs` (`rto_min`, `delack_max`): where one kernel differs it becomes a row, which
+//!    `crates/sim/src/build.rs` sets before `sysctl::apply`, so that a study's setting still wins.
 //! 3. The static in the `pub use` of `stack.rs`.
 //! 4. `cargo run -p polypath-transport --example kernels > docs/reference/kernels.md`, and `git
 //!    checkout` the page if that does not build. Then `cargo test -p polypath-transport --lib
@@ -34,7 +36,7 @@
 //! `stacks` of `crates/sim/src/build.rs`. The engine linux does not read this table.
 
 use super::declare::{Row, kernels};
-use super::values::{MetaRetransmission, MetaSendBuffer, MptcpVersion, PrrBound, PushOrder, ReceiveCharge, TimerFloor, Words};
+use super::values::{MetaRetransmission, MetaSendBuffer, MptcpVersion, PrrBound, PushOrder, ReceiveCharge, TimeoutMin, Words};
 use polypath_base::Duration;
 
 kernels! {
@@ -45,12 +47,12 @@ kernels! {
     }
 
     section "Timers" {
-        /// What tail loss probes and the reordering timer wait on top of the time that RFC 8985
-        /// gives them.
-        timer_floor: TimerFloor {
-            MPTCP_0_96_LINUX_5_4_188 = TimerFloor::Ticks(2), "as before \"tcp: fix excessive TLP and RACK timeouts from HZ rounding\" (October 2023); not measured";
-            LINUX_6_1_192 = TimerFloor::Time(Duration::from_millis(2)), "a stable update by 6.1.64, \"tcp: fix excessive TLP and RACK timeouts from HZ rounding\"; measured, tests/scripts/tcp-rack-reordering.pkt";
-            LINUX_6_12_117 = TimerFloor::Time(Duration::from_millis(2)), "measured, specs/notes/endpoint-answers, tests/scripts/tcp-rack-reordering.pkt";
+        /// What tail loss probes and the reordering timer wait beyond RFC 8985's time (Linux:
+        /// `TCP_TIMEOUT_MIN`).
+        timeout_min: TimeoutMin {
+            MPTCP_0_96_LINUX_5_4_188 = TimeoutMin::Ticks(2), "as before \"tcp: fix excessive TLP and RACK timeouts from HZ rounding\" (October 2023); not measured";
+            LINUX_6_1_192 = TimeoutMin::Time(Duration::from_millis(2)), "a stable update by 6.1.64, \"tcp: fix excessive TLP and RACK timeouts from HZ rounding\"; measured, tests/scripts/tcp-rack-reordering.pkt";
+            LINUX_6_12_117 = TimeoutMin::Time(Duration::from_millis(2)), "measured, specs/notes/endpoint-answers, tests/scripts/tcp-rack-reordering.pkt";
         }
         /// Timeouts of a client's SYN that last equally long before each one lasts twice as long as
         /// the one before (`tcp_syn_linear_timeouts`).

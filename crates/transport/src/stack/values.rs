@@ -6,16 +6,16 @@ pub use polypath_wire::mptcp::Version as MptcpVersion;
 use polypath_base::Duration;
 use polypath_sched::Scheduler;
 
-/// Least time of a timer.
+/// What some timers wait longer (Linux: `TCP_TIMEOUT_MIN`).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum TimerFloor {
+pub enum TimeoutMin {
     /// So many ticks of the kernel's clock.
     Ticks(u64),
     /// This long, whatever the clock's tick.
     Time(Duration),
 }
 
-impl TimerFloor {
+impl TimeoutMin {
     /// The time, with ticks of this length.
     pub(crate) fn on(self, tick: Duration) -> Duration {
         match self {
@@ -137,7 +137,7 @@ impl<T: Words> Words for Option<T> {
     }
 }
 
-impl Words for TimerFloor {
+impl Words for TimeoutMin {
     fn words(&self) -> String {
         match self {
             Self::Ticks(count) => format!("{count} ticks"),

@@ -13,8 +13,8 @@
 //! - a byte leaves by `sender::transmit`, asked by `output`, and gets its form in
 //!   `segment_builder`;
 //! - when it may leave: `sender::sending` (pacing, Nagle, TSO deferral, cwnd validation, persist);
-//! - a timer is armed in `timer` and ends in `output`, the retransmission timer in
-//!   `sender::timers`;
+//! - a timer is armed in `timer` and expires in `output`, the retransmission timer in
+//!   `sender::timers`; how long its timeout is: `sender::rtt`, with its bounds in `Settings`;
 //! - how long a segment is: `sender::path_mtu`, and `mtu_probing`, which asks it;
 //! - what the peer sends: `receiving` (order, window, ACKs), `ecn`; the end: `closing`, `reset`;
 //! - what an MPTCP connection reads and sets: the three `subflow` modules.

@@ -83,7 +83,7 @@ impl Timers {
             pending: Pending::Timeout,
             fired: Instant::NEVER,
             tick: settings.tick,
-            floor: settings.stack.timer_floor.on(settings.tick),
+            floor: settings.stack.timeout_min.on(settings.tick),
         }
     }
 
