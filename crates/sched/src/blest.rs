@@ -99,7 +99,8 @@ impl Policy for Blest {
         let choice = MinRtt.pick(subflows, queue)?;
         let slow = &subflows[choice.subflow];
         let fastest = minrtt::fastest(subflows, slow.backup)?;
-        if fastest == choice.subflow {
+        // Of two that are as fast, a kernel takes the newer one; the other has room too.
+        if fastest == choice.subflow || subflows[fastest].takes_data() {
             return Some(choice);
         }
         self.adapt(queue.now, self.srtt[choice.subflow].0);
@@ -138,6 +139,12 @@ mod tests {
         assert_eq!(Blest::default().pick(&flows, &window(207_999)), None);
         assert_eq!(Blest::default().pick(&flows, &window(208_000)).map(|c| c.subflow), Some(0));
         assert_eq!(Blest::default().pick(&[subflow(100, 0), subflow(10, 9)], &window(20_000)).map(|c| c.subflow), Some(1));
+    }
+
+    #[test]
+    fn one_of_two_equals_is_not_kept_waiting_for_the_other() {
+        let flows = [PathView { wins_ties: true, ..subflow(10, 0) }; 2];
+        assert_eq!(Blest::default().pick(&flows, &window(10_000)).map(|c| c.subflow), Some(1));
     }
 
     #[test]

@@ -41,7 +41,9 @@ impl Policy for Ecf {
         let choice = MinRtt.pick(subflows, queue)?;
         let slow = &subflows[choice.subflow];
         let fastest = minrtt::fastest(subflows, slow.backup)?;
-        if fastest != choice.subflow && self.waits(&subflows[fastest], slow, queue.waiting()) {
+        // Of two that are as fast, a kernel takes the newer one; the other has room too.
+        let waits = fastest != choice.subflow && !subflows[fastest].takes_data();
+        if waits && self.waits(&subflows[fastest], slow, queue.waiting()) {
             return None;
         }
         Some(choice)
@@ -104,6 +106,14 @@ mod tests {
         let flows = [subflow(100, 0), subflow(10, 10)];
         assert_eq!(Ecf::default().pick(&flows, &waiting(5_000)), None);
         assert_eq!(Ecf::default().pick(&[subflow(100, 0), subflow(10, 9)], &waiting(5_000)).map(|c| c.subflow), Some(1));
+    }
+
+    #[test]
+    fn one_of_two_equals_is_not_kept_waiting_for_the_other() {
+        let flows = [PathView { wins_ties: true, rttvar: Duration::from_millis(200), ..subflow(10, 0) }; 2];
+        // Having waited, and with what round trips may vary: it would wait again.
+        let mut ecf = Ecf { waiting: true, ..Ecf::default() };
+        assert_eq!(ecf.pick(&flows, &waiting(123_000)).map(|c| c.subflow), Some(1));
     }
 
     #[test]

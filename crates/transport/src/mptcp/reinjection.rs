@@ -16,6 +16,10 @@ impl Connection {
     pub(super) fn schedule_reinjection(&mut self, now: Instant, piece: Piece) -> bool {
         let Some(i) = Scheduler::pick_reinjection(self.work.views(), piece.tried) else { return false };
         self.tx.reinject.pop_front();
+        if !piece.end().after(self.tx.una) {
+            // It was acknowledged behind a longer one meanwhile.
+            return true;
+        }
         let dsn = piece.dsn.max(self.tx.una);
         let len = piece.end().distance(dsn) as u32;
         self.tx.reinjected_bytes += u64::from(len);
