@@ -537,12 +537,12 @@ class _Versions:
 def _since_before(engine: Engine, folder: Path, *, whole: bool) -> Iterator[str]:
     """What becomes of the rows that the tables have, a sentence each."""
     before = versions_before(folder)
-    for engine_name in (engine, *_other_engines(engine, before)):
-        versions = _Versions(engine_name, before)
+    for other in (engine, *_other_engines(engine, before)):
+        versions = _Versions(other, before)
         for platform, version in before.items():
             name, _, kernel = platform.partition(" ")
             now = versions.now(kernel)
-            if name != engine_name.name or now == version or (engine_name is engine and whole):
+            if name != other.name or now == version or (other is engine and whole):
                 continue
             if now is None:
                 yield f"{platform} is not there any more; the rows of its finished runs stay in the tables"
