@@ -117,10 +117,9 @@ fn path_managers() -> Vec<(&'static str, &'static str)> {
 /// release.
 #[pyfunction]
 fn kernels() -> Vec<(&'static str, &'static str, u8, usize, u8)> {
-    let facts = |stack: &'static polypath_sim::Stack| {
-        (stack.name, stack.about, stack.mptcp_version.number(), stack.max_subflows, stack.mptcp_version.dss_len())
-    };
-    polypath_sim::KERNELS.map(facts).to_vec()
+    let facts = polypath_sim::KERNELS
+        .map(|stack| (stack.name, stack.about, stack.mptcp_version.number(), stack.max_subflows, stack.mptcp_version.dss_len()));
+    facts.to_vec()
 }
 
 /// The cases by which the simulator's speed is judged.

@@ -44,7 +44,7 @@ pub use check::check;
 pub use digest::Digest;
 pub use outcome::{CaptureFile, Outcome};
 pub use polypath_base::{Error, ErrorKind};
-pub use polypath_transport::stack::{STACKS as KERNELS, Stack};
+pub use polypath_transport::stack::STACKS as KERNELS;
 pub use run::Run;
 pub use scenario::Scenario;
 pub use sysctl::settings;
