@@ -232,11 +232,11 @@ class Results:
 
         Returns:
             Columns: experiment, application, engine and kernel, the study's parameters, flow, n
-                (runs); for each metric of an application
-            (docs/concepts/metrics.md has them with units) its mean and half the width of its 95 % interval as `<metric>_ci`, null where
-            the application has none such; what nothing can better: possible_mbps, least_delay_ms, least_response_ms, least_completion_s;
-            of_possible from 0 to 1, of_paths ("1 path of 2" where no route joins the others), limited_by and why. No rows where nothing
-            has run.
+            (runs); for each metric of an application (docs/concepts/metrics.md has them with
+            units) its mean and half the width of its 95 % interval as `<metric>_ci`, null where the
+            application has none such; what nothing can better: possible_mbps, least_delay_ms,
+            least_response_ms, least_completion_s; of_possible from 0 to 1, of_paths ("1 path of 2"
+            where no route joins the others), limited_by and why. No rows where nothing has run.
         """
         import pandas as pd
 
