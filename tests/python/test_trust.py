@@ -121,8 +121,8 @@ def test_verify_says_how_many_runs_are_the_same(folder, polypath):
 
 def test_a_series_that_was_changed_is_found(folder, polypath):
     # Seeds of one algorithm may have the same series, and an id changes with the build: one run of each of two.
-    runs = Results.open(folder / "results/told").runs.drop_duplicates("cc").run
-    one, other = (folder / "results/told/runs" / run for run in runs[:2])
+    keys = Results.open(folder / "results/told").runs.drop_duplicates("cc").key[:2]
+    one, other = (folder / "results/told/runs" / key for key in keys)
     shutil.copy(one / "subflows.parquet", other / "subflows.parquet")
     code, out, _ = polypath("run", ".", "--verify", "all")
     assert (code, out.count("subflows.parquet differs")) == (2, 1)
