@@ -14,7 +14,7 @@ import pytest
 from requirement import lacking
 
 from polypath import EngineError, linux
-from polypath.engines import _machine, run_packets
+from polypath.engines import _machine, run_packets, script_partings
 
 SCRIPTS = sorted((Path(__file__).parents[1] / "scripts").glob("*.pkt"))
 REQUIRED = "6.12"
@@ -66,3 +66,9 @@ def test_a_wrong_expectation_fails(linux_kernel: linux.Kernel, tmp_path: Path) -
     code, said = run_packets([wrong], kernel=REQUIRED, machine=linux_kernel.file)
     assert code == 1
     assert "the sequence numbers are 1:1001(1000), not 1:1000(999)" in said
+
+
+def test_engines_part_where_the_tolerance_is_less_than_a_system_call(linux_kernel: linux.Kernel) -> None:
+    text = (SCRIPTS[0].parent / "tcp-no-connection.pkt").read_text(encoding="utf-8")
+    exact, near = (script_partings([text], kernel=REQUIRED, machine=linux_kernel.file, tolerance_s=s)[0] for s in (0, 1e-4))
+    assert (exact and exact.what, near) == ("time", None)

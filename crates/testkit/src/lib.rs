@@ -38,10 +38,12 @@ pub mod notation;
 pub mod numbers;
 pub mod ours;
 mod parse;
+pub mod record;
 mod run;
 pub mod script;
 
 pub use endpoint::{Endpoint, Sent};
 pub use parse::{Fault, parse};
+pub use record::record;
 pub use run::run;
 pub use script::Script;

@@ -25,8 +25,7 @@ pub fn run<E: Endpoint>(script: &Script, kernel: &str, start: impl FnOnce(&Head)
     let mut run = Run { numbers: Numbers::new(&script.head), queue: VecDeque::new(), last: Instant::ZERO, head: &script.head, endpoint };
     let engine = run.endpoint.engine();
     let mut number = first;
-    let is_ours = |line: &&Line| line.engine.is_none_or(|own| own == engine) && line.kernel.as_ref().is_none_or(|own| own == kernel);
-    for line in script.lines.iter().filter(is_ours) {
+    for line in script.lines.iter().filter(|line| line.is_for(engine, kernel)) {
         number = line.number;
         run.step(line).map_err(|sentence| fault(number, sentence))?;
     }
@@ -66,29 +65,12 @@ impl<E: Endpoint> Run<'_, E> {
 
     /// When an event of the script's own happens.
     fn moment(&self, time: Time) -> Result<Instant, String> {
-        let at = match time {
-            Time::At(after) => Instant::ZERO + after,
-            Time::After(after) => self.last + after,
-            _ => return Err("what the script does itself has one time, not a range and not `*`".to_owned()),
-        };
+        let at = planned(time, self.last)?;
         // On Linux a wait takes some nanoseconds more than nothing.
         if at + self.head.tolerance < self.endpoint.now() {
             return Err(format!("it was to happen at {}, but it is {} already", moment(at), moment(self.endpoint.now())));
         }
         Ok(at)
-    }
-
-    /// Between which times a packet must leave.
-    fn window(&self, time: Time) -> (Instant, Instant) {
-        let tolerance = self.head.tolerance;
-        let around = |at: Instant| (Instant::ZERO + at.since(Instant::ZERO + tolerance), at + tolerance);
-        match time {
-            Time::At(after) => around(Instant::ZERO + after),
-            Time::After(after) => around(self.last + after),
-            Time::Within(from, to) => (Instant::ZERO + from, Instant::ZERO + to),
-            Time::WithinAfter(from, to) => (self.last + from, self.last + to),
-            Time::Any => (Instant::ZERO, self.endpoint.now() + PATIENCE),
-        }
     }
 
     /// Lets time pass, and sees to it that the endpoint sent nothing before that no line expects.
@@ -114,7 +96,7 @@ impl<E: Endpoint> Run<'_, E> {
     }
 
     fn expect(&mut self, line: &Line, wanted: &Segment) -> Result<(), String> {
-        let (from, to) = self.window(line.time);
+        let (from, to) = earliest_and_latest(line.time, self.last, self.head.tolerance, self.endpoint.now());
         let to = to.max(self.endpoint.now());
         let expected = || format!("expected at {} `{}`", range(from, to), line.text);
         let next = match self.queue.pop_front() {
@@ -165,5 +147,29 @@ impl<E: Endpoint> Run<'_, E> {
         let end = self.endpoint.now().max(self.last) + self.head.tolerance;
         let left = self.queue.pop_front().map_or_else(|| self.endpoint.wait(end), |sent| Ok(Some(sent)))?;
         left.map_or(Ok(()), |sent| Err(format!("after the last line the endpoint sends what no line expects: {}", self.describe(&sent))))
+    }
+}
+
+/// When an event of the script's own happens; `last` is the time of the event before.
+///
+/// # Errors
+/// A sentence, if it has no single time.
+pub(crate) fn planned(time: Time, last: Instant) -> Result<Instant, String> {
+    match time {
+        Time::At(after) => Ok(Instant::ZERO + after),
+        Time::After(after) => Ok(last + after),
+        _ => Err("what the script does itself has one time, not a range and not `*`".to_owned()),
+    }
+}
+
+/// Between which times an expected packet must leave.
+pub(crate) fn earliest_and_latest(time: Time, last: Instant, tolerance: Duration, now: Instant) -> (Instant, Instant) {
+    let around = |at: Instant| (Instant::ZERO + at.since(Instant::ZERO + tolerance), at + tolerance);
+    match time {
+        Time::At(after) => around(Instant::ZERO + after),
+        Time::After(after) => around(last + after),
+        Time::Within(from, to) => (Instant::ZERO + from, Instant::ZERO + to),
+        Time::WithinAfter(from, to) => (last + from, last + to),
+        Time::Any => (Instant::ZERO, now + PATIENCE),
     }
 }

@@ -103,6 +103,13 @@ pub struct Line {
     pub event: Event,
 }
 
+impl Line {
+    /// Whether this engine plays it as this kernel.
+    pub fn is_for(&self, engine: Engine, kernel: &str) -> bool {
+        self.engine.is_none_or(|own| own == engine) && self.kernel.as_ref().is_none_or(|own| own == kernel)
+    }
+}
+
 /// When a line's event happens.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Time {

@@ -8,25 +8,42 @@ from typing import Annotated
 import typer
 
 from polypath import linux
-from polypath.engines import run_packets
+from polypath.engines import describe_parting, random_partings, run_packets, script_partings
 from polypath.study import DEFAULT_KERNEL, StudyError
 
 
 def script(
-    files: Annotated[list[Path], typer.Argument(help="Scripts of packets, as in tests/scripts.")],
+    files: Annotated[list[Path] | None, typer.Argument(help="Scripts of packets, as in tests/scripts.")] = None,
     engine: Annotated[str, typer.Option(help="`sim`, the simulator's endpoint, or `linux`, a kernel in virtual time.")] = "sim",
     kernel: Annotated[
         str | None, typer.Option(help=f"Which kernel; default: {DEFAULT_KERNEL} on linux, on sim each that a script is about.")
     ] = None,
+    differential: Annotated[
+        bool, typer.Option("--differential", help="Play what the scripts do on both engines, and print the first difference.")
+    ] = False,
+    random: Annotated[int, typer.Option(metavar="N", min=0, help="The same for N random scripts of TCP and N of MPTCP.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="First seed of random scripts.")] = 0,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Where random scripts that part are kept, as small as they get.")
+    ] = None,
+    tolerance: Annotated[float, typer.Option(metavar="MS", min=0, help="How far apart times of the engines may be.")] = 0.1,
 ) -> None:
     """Run scripts of packets: what one endpoint must answer to which packets, and when.
     `tests/scripts/README.md` says how to write one.
+
+    Exits with 1 if a script fails or the engines part.
     """
+    files = files or []
+    if not files and not random:
+        raise StudyError("no script is given: name files, or write --random N")
     for file in files:
         if not file.is_file():
             raise StudyError(f"there is no script {file}")
     if engine not in ("sim", "linux"):
         raise StudyError(f"scripts of packets run on the engines sim and linux, not on {engine}")
+    if random or differential:
+        parted = _compare(files, random, seed, kernel or DEFAULT_KERNEL, out, tolerance / 1000)
+        raise typer.Exit(1 if parted else 0)
     if engine == "sim":
         code, said = run_packets(files, kernel=kernel)
     else:
@@ -34,3 +51,30 @@ def script(
         code, said = run_packets(files, kernel=name, machine=linux.find(name).file)
     typer.echo(said, nl=False)
     raise typer.Exit(code)
+
+
+def _compare(files: list[Path], random: int, seed: int, kernel: str, out: Path | None, tolerance_s: float) -> int:
+    """Prints where the engines part, and says in how many scripts they do."""
+    machine = linux.find(kernel).file
+    parted = 0
+    for file in files:
+        text = file.read_text(encoding="utf-8")
+        [one] = script_partings([text], names=[str(file)], kernel=kernel, machine=machine, tolerance_s=tolerance_s)
+        parted += one is not None
+        typer.echo(f"{file}: {'the engines part' if one else 'the same on both engines'}")
+        if one:
+            typer.echo(describe_parting(one))
+    for protocol in ("TCP", "MPTCP") if random else ():
+        seeds = range(seed, seed + random)
+        explored = random_partings(seeds, mptcp=protocol == "MPTCP", kernel=kernel, machine=machine, tolerance_s=tolerance_s)
+        parted += len(explored)
+        for number, (small, one) in explored.items():
+            where = ""
+            if out is not None:
+                out.mkdir(parents=True, exist_ok=True)
+                file = out / f"{protocol.lower()}-{number}.pkt"
+                file.write_text(small.text(), encoding="utf-8")
+                where = f" ({file})"
+            typer.echo(f"{protocol} seed {number}: the engines part{where}\n{small.text()}{describe_parting(one)}")
+        typer.echo(f"{protocol}, {kernel}: {len(explored)} of {random} random scripts part")
+    return parted

@@ -1,4 +1,5 @@
 from ._base import Algorithm, Engine, Output
+from ._differential import describe_parting, random_partings, script_partings
 from ._errors import EngineError
 from ._fake import FakeEngine
 from ._host import HostEngine
@@ -32,6 +33,7 @@ __all__ = [
     "check",
     "check_cc",
     "conditions",
+    "describe_parting",
     "draws_of",
     "find",
     "happened",
@@ -39,8 +41,10 @@ __all__ = [
     "notes",
     "proof",
     "prove",
+    "random_partings",
     "replay",
     "run_packets",
     "run_script",
+    "script_partings",
     "variation",
 ]

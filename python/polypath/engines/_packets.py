@@ -35,12 +35,17 @@ def run_packets(files: Sequence[Path], *, kernel: str | None = None, machine: Pa
     if machine is None:
         done = subprocess.run([PLAYER, *chosen, *files], capture_output=True, text=True, check=False)
         return done.returncode, done.stdout + done.stderr
-    # The machine has a /tmp of its own, so scripts travel in the job.
+    return in_machine(machine, files, [str(PLAYER.resolve()), "--engine", "linux", *chosen])
+
+
+def in_machine(machine: Path, files: Sequence[Path], words: Sequence[str]) -> tuple[int, str]:
+    """Runs the command `words` on `files` in the machine; returns exit status and output. It has a
+    /tmp of its own, so the files travel in the job.
+    """
     lines = ['cd "$(mktemp -d)"']
     for file in files:
         lines.append(f"cat > {shlex.quote(file.name)} <<'END OF THE SCRIPT'\n{file.read_text(encoding='utf-8')}\nEND OF THE SCRIPT")
-    player = PLAYER.resolve()
-    lines.append(shlex.join([str(player), "--engine", "linux", *chosen, *(file.name for file in files)]))
+    lines.append(shlex.join([*words, *(file.name for file in files)]))
     with tempfile.TemporaryDirectory() as folder:
         job = Path(folder) / "job.sh"
         job.write_text("\n".join(lines) + "\n", encoding="utf-8")
