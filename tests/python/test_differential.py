@@ -60,7 +60,10 @@ def test_a_script_that_cannot_be_played_is_a_sentence():
     assert record(["0 dance(3)"], kernel="6.12")[0].startswith("0.pkt:1: ")
 
 
-@pytest.mark.parametrize(("arguments", "sentence"), [((), "no script is given"), (("--differential", "none.pkt"), "there is no script none.pkt")])
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [((), "no script is given"), (("--differential", "none.pkt"), "there is no script none.pkt")],
+)
 def test_the_command_says_what_is_missing(polypath, arguments, sentence):
     code, _, err = polypath("script", *arguments)
     assert (code, sentence in err) == (2, True)
