@@ -370,7 +370,12 @@ impl Socket {
         self.handle_ack(cx, segment);
         // RFC 9293 section 3.10.7.4: after the peer's FIN there is nothing to take.
         if segment.len > 0 || segment.flags.has(Flags::FIN) {
-            if self.rx.finished() {
+            if self.rx.has_taken(segment) {
+                // What came before is not unacceptable while no ACK has said so: its timestamp and
+                // its acknowledgement count (Linux: tcp_sequence asks for rcv_wup, not rcv_nxt).
+                self.rejected.rejected_sequence += 1;
+                self.refuse(cx.now, segment);
+            } else if self.rx.finished() {
                 self.rejected.rejected_closed += 1;
             } else {
                 self.handle_data(cx.now, segment);

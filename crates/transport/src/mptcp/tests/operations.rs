@@ -487,6 +487,10 @@ impl Pair {
 
     /// A path is good from now on, or all are, and both ends have said all that they had to say.
     fn finish(&mut self, survivor: u8) -> Result<(), TestCaseError> {
+        // What is under way may take the survivor away; what a host has not said by now it does not say.
+        self.observer.borrow_mut().options.iter_mut().for_each(VecDeque::clear);
+        self.net.run_for(Duration::from_millis(500));
+        self.check()?;
         let speaks_mptcp = [&self.net.client, &self.net.server].iter().all(|end| end.phase == Phase::Established);
         let carries = |subflow: &Subflow| subflow.path.0 % PATHS == survivor && subflow.confirmed && !subflow.closed;
         let lone = speaks_mptcp && self.has_path(carries);

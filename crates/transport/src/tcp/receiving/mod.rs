@@ -463,9 +463,12 @@ impl Receiver {
             return self.window_left() as i32 >= 0;
         }
         let end = segment.seq + segment.len + u32::from(segment.flags.has(Flags::FIN));
-        let carries_something_new = segment.len == 0 || end.after(self.next);
-        let beyond_window = segment.seq.after(self.next + self.window_left());
-        !end.before(self.acked) && !beyond_window && carries_something_new
+        !end.before(self.acked) && !segment.seq.after(self.next + self.window_left())
+    }
+
+    /// Nothing of the segment's data and FIN is new.
+    pub(super) fn has_taken(&self, segment: &Segment) -> bool {
+        !(segment.seq + segment.len + u32::from(segment.flags.has(Flags::FIN))).after(self.next)
     }
 
     /// A sequence number lies in the window.
