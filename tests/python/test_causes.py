@@ -103,7 +103,10 @@ SAID = "1 of 2 subflows of up cannot come up in the simulator: no route from 10.
 
 def test_a_subflow_that_no_route_carries(tmp_path):
     study = Study.load(DATA / "backup-used.yaml").replace(duration="3s", seeds=1)
-    assert without_route(plain(study)) == [SAID]
+    made = plain(study)
+    assert without_route(made) == [SAID]
+    alike = {**made, "flows": [{**made["flows"][0], "name": name} for name in "abcdef"]}
+    assert without_route(alike) == [SAID.replace("of up", "of each of a, b, c, d and 2 more")]
     results = simulate(study, out=tmp_path)
     told = "1 of 2 subflows of up never came up: no route from 10.0.2.1 to 10.0.1.2"
     assert notes(material(results)) == ([told], [])
@@ -237,6 +240,10 @@ def test_acknowledgements_fill_the_way_back(tmp_path):
 
 def test_a_tunnel_that_gives_half_to_the_slower_line(tmp_path):
     study = Study.load(DATA / "bond-unequal.yaml").replace(duration="10s", measure={"window": ["3s", "10s"]})
+    # Beside another tunnel over the same line, which nothing goes through.
+    ends = [{"node": "a", "address": "10.8.0.1"}, {"node": "b", "address": "10.8.0.2"}]
+    aside = {"ends": ends, "port": 2346, "paths": [{"ends": ["10.2.0.1", "10.2.0.2"]}]}
+    study = study.set("topology.tunnels.aside", aside)
     results = simulate(study, out=tmp_path)
     found = results.summary().set_index(["rule", "how", "w", "streams", "flow"])
     equal, weighed = found.loc["progress", "turns", 1, 1, "down"], found.loc["progress", "turns", 5, 1, "down"]

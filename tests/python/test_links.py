@@ -246,8 +246,9 @@ def test_a_managed_queue_is_a_token_bucket_with_the_kernels_own_discipline():
 
 
 def test_stalls_and_recoveries_are_read_off_the_bytes():
-    # 1 MB each 100 ms until 3 s; silence until 4.2 s; half the rate until 5 s, then all of it.
-    received = [min(step, 30) * 10**6 for step in range(43)]
+    # 2 MB each 100 ms until 1 s, which lies further back than is asked; 1 MB until 3 s; silence until
+    # 4.2 s; half the rate until 5 s, then all of it.
+    received = [(min(step, 10) + min(step, 30)) * 10**6 for step in range(43)]
     received += [received[-1] + step * 5 * 10**5 for step in range(1, 9)]
     received += [received[-1] + step * 10**6 for step in range(1, 30)]
     spans = [[3_000_000_000, 4_000_000_000]]

@@ -262,6 +262,22 @@ def test_every_column_is_documented(tmp_path, study, pytestconfig):
         assert missing == [], f"docs/reference/results.md says nothing of these columns of {name}"
 
 
+class Unsampled(FakeEngine):
+    def run(self, scenario):
+        output = super().run(scenario)
+        for flow in output.outcome["flows"]:
+            for subflow in flow["subflows"][1:]:
+                # It carried something for less than a sample's time.
+                subflow["mean_srtt_us"] = 0.0
+        return output
+
+
+def test_a_subflow_that_was_never_sampled_has_no_round_trip_time_and_does_not_count(tmp_path, study):
+    results = execute(plan(study, engine=Unsampled(), out=tmp_path, only={"rate": "20mbit"}), workers=1)
+    assert set(results.runs["srtt_ms"]) == {20.0}
+    assert results.subflows.groupby("subflow")["mean_srtt_ms"].count().tolist() == [len(results.runs), 0]
+
+
 def test_keys_in_the_tables_are_the_runs_of_the_study(tmp_path, study):
     results = run(study, tmp_path)
     cells = [each.key for each in runs(study, engine="fake", version="1") if each.baseline is None]
