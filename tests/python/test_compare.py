@@ -41,6 +41,8 @@ def test_a_sample_holds_until_the_next_and_not_for_ever():
     assert mean == pytest.approx(40 - 5 * 1.9, abs=0.51)
     nothing = (np.zeros(0), np.zeros(0))
     assert area_between(nothing, right, 0.0, 1.0) == pytest.approx((10.0, 5.0))
+    # Of one sample no interval is known: it speaks for a second.
+    assert area_between(curve((0.0, 10)), nothing, 0.0, 4.0)[0] == pytest.approx(10, abs=1.01)
 
 
 def test_the_referee_is_the_newest_real_kernel():
@@ -54,7 +56,7 @@ def test_the_referee_is_the_newest_real_kernel():
 
 def run_rows(values, engine, **more):
     base = {"experiment": "main", "flow": "c", "engine": engine, "established_s": 0.0, "completion_s": None, "lifetime_s": 10.0}
-    base |= {"share": 0.5, "share_all": 0.5, "timeouts": 0, "srtt_ms": 20.0, "retransmissions": 3}
+    base |= {"share": 0.5, "share_all": 0.5, "timeouts": 0, "srtt_ms": 20.0, "retransmissions": 3, "trusted": True}
     base |= {f"{cause}_share": 0.0 for cause in ("application", "receive_window", "send_buffer", "not_known", "scheduler")}
     base |= {"congestion_window_share": 0.9, "flows": 1} | more
     return [

@@ -102,6 +102,7 @@ RECORDED = {
     "a header twice": (b"time,rate,rate\n0s,1mbit,2mbit\n", "file.csv:1: the columns are time, rate, rate"),
     "a table of bytes": (b"\x1b[2J\xff,\x00\n1,2\n", "file.csv:1: the columns are \\x1b[2J\ufffd, \\x00"),
     "a cell of bytes": (b"time,rate\n0s,\x1b[2J\n", 'file.csv:2: rate: "\\x1b[2J" is no rate'),
+    "more than any recording": (b"\n" * 32_000_001, "file.trace has 32,000,001 bytes; a recorded link has at most 32,000,000"),
     "a cell that is long": (b"time,rate\n0s," + b"1" * 200_000 + b"\n", "file.csv is no table: field larger than field limit"),
 }
 

@@ -225,13 +225,20 @@ def test_every_study_after_a_paper_concludes_and_asks_for_what_its_results_have(
     ],
 )
 def test_a_conclusion_that_asks_for_what_there_is_not_is_one_sentence(request, tmp_path, conclusion, sentence):
-    folder = request.config.rootpath / STUDY
-    file = tmp_path / "study.yaml"
-    whole = re.sub(r"(?m)^conclusion: \|\n(?:  .*\n|\n(?=  ))+", "", (folder / "study.yaml").read_text())
-    file.write_text(f'{whole}\nconclusion: "{conclusion}"\n')
-    (tmp_path / "published.csv").write_bytes((folder / "published.csv").read_bytes())
+    whole = re.sub(r"(?m)^conclusion: \|\n(?:  .*\n|\n(?=  ))+", "", (request.config.rootpath / STUDY / "study.yaml").read_text())
+    asks_for_what_is_not(request, tmp_path, f'{whole}\nconclusion: "{conclusion}"\n', sentence)
+
+
+def test_published_numbers_beside_no_column_are_one_sentence(request, tmp_path):
+    text = (request.config.rootpath / STUDY / "study.yaml").read_text().replace("text_mbps: goodput_receiver", "text_mbps: goodput")
+    asks_for_what_is_not(request, tmp_path, text, 'published.compare.text_mbps: there is no column "goodput_mbps" of the runs')
+
+
+def asks_for_what_is_not(request, folder, text, sentence):
+    (folder / "study.yaml").write_text(text)
+    (folder / "published.csv").write_bytes((request.config.rootpath / STUDY / "published.csv").read_bytes())
     with pytest.raises(StudyError) as error:
-        check_claims(Study.load(file))
+        check_claims(Study.load(folder / "study.yaml"))
     assert sentence in str(error.value)
     assert "study.yaml:" in str(error.value)
 

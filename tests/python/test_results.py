@@ -15,7 +15,7 @@ from study_data import STUDY, changed
 
 from polypath import StudyError
 from polypath.engines import EngineError, FakeEngine
-from polypath.results import TABLES, Results, execute, plan
+from polypath.results import TABLES, Results, Store, execute, plan
 from polypath.study import Study, runs
 
 # Of the study: two algorithms, two rates, two seeds; and the baselines on two paths for two rates
@@ -103,6 +103,9 @@ def test_what_a_killed_process_left_half_written_is_removed(tmp_path, study):
     left.mkdir(parents=True)
     (left / "run.json").write_text("{")
     run(study, tmp_path)
+    assert not left.exists()
+    left.mkdir()
+    assert not Store(left.parent).clean(), "no run came to light"
     assert not left.exists()
 
 

@@ -270,7 +270,7 @@ def _measured(cell: pd.DataFrame, metric: str) -> dict[str, Any]:
         "runs": len(cell),
         "n": len(values),
         # Runs in real time that were late.
-        "untrusted": int(cell["trusted"].eq(False).sum()) if "trusted" in cell else 0,
+        "untrusted": int(cell["trusted"].eq(False).sum()),
         "value": mean,
         "value_ci": half_width(values),
         "srtt_ms": float(cell["srtt_ms"].mean()) if len(cell) else math.nan,

@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 from rich import box
 from rich.console import Group, RenderableType
@@ -199,7 +198,7 @@ def _application(title: str, rows: pd.DataFrame, by: list[str], kind: Applicatio
     for head in [*(head for _, head, _ in more), "of\npossible", *[f"TCP alone\n{_brief(main)}"] * any(single)]:
         table.add_column(head, justify="right")
     table.add_column("limited by")
-    late = rows["trusted"].eq(False).to_numpy(dtype=bool) if "trusted" in rows else np.zeros(len(rows), dtype=bool)
+    late = rows["trusted"].eq(False).to_numpy(dtype=bool)
     together = _together(rows, by) if kind.name == "bulk" else {}
     # `answers` has a row a group, in their order.
     for (_, row), (_, where), beside in zip(cells.iterrows(), groups(rows, by), single, strict=True):

@@ -19,7 +19,7 @@ UNTRUSTED_MARK = "*"
 
 def untrusted(runs: pd.DataFrame) -> int:
     """How many of the runs are not to be trusted."""
-    return 0 if "trusted" not in runs else int(runs.loc[runs["trusted"].eq(False), "key"].nunique())
+    return int(runs.loc[runs["trusted"].eq(False), "key"].nunique())
 
 
 def warnings(runs: pd.DataFrame, parameters: Sequence[str] = ()) -> list[str]:

@@ -68,17 +68,17 @@ class Plan:
     # Makes all runs in the order of the study.
     every: Callable[[], Iterator[Run]] = field(repr=False)
     # The kernel that stands in for the study's own, if one does.
-    kernel: str | None = None
+    kernel: str | None
     # Whether what is finished but not to be trusted runs once more.
-    again: bool = False
+    again: bool
     # A line for each kind of cells that this engine must leave out.
-    left_out: tuple[str, ...] = ()
+    left_out: tuple[str, ...]
     # What is no mistake and yet not what somebody may think, a sentence each.
-    remarks: tuple[str, ...] = ()
+    remarks: tuple[str, ...]
     # Whether these are all runs of the study on this engine and kernel.
-    whole: bool = False
+    whole: bool
     # The draws that were chosen; None for all.
-    draws: frozenset[int] | None = None
+    draws: frozenset[int] | None
     # How many cells were chosen; of a large study an estimate.
     cells: int
 

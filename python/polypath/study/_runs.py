@@ -57,7 +57,7 @@ class Run:
     # Which Linux kernel, if the engine runs kernels.
     kernel: str | None = None
     # Of the sources of a person's own congestion controls that it uses, by name.
-    own: Mapping[str, str] = field(default_factory=dict, repr=False)
+    own: Mapping[str, str] = field(default_factory=dict)
     # Whether its captures stay as files once the tables have what they say.
     keeps_captures: bool = field(default=True, repr=False)
 
