@@ -60,6 +60,11 @@ MISTAKES = {
         "12: topology.links.last.ends[1]: the address 10.0.1.1 belongs to topology.links.first.ends[0] already "
         "(in the cell cc=lia, rate=20mbit)",
     ),
+    "an address of a host and of its link": (
+        (("    client:\n", "    client: {addresses: [10.0.1.1]}\n"),),
+        "5: topology.nodes.client.addresses: the address 10.0.1.1 belongs to topology.links.first.ends[0] already "
+        "(in the cell cc=lia, rate=20mbit)",
+    ),
     "more subflows than Linux has": (
         (('cc: "${cc}"}', 'cc: "${cc}", path_manager: {kind: ndiffports, subflows: 10}}'),),
         "15: flows.bulk.path_manager.subflows: this asks for 10 subflows, and Linux 6.12 has at most 9 in a connection: ask for "

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
@@ -129,24 +129,14 @@ def _check_element(cell: Cell, where: Where, index: int, element: Any) -> None:
 
 def _check_addresses(cell: Cell) -> None:
     topology, owner = cell.setup.topology, dict[str, Where]()
-    for name, pair in addresses(topology).items():
-        for index, address in enumerate(pair):
-            where: Where = ("topology", "links", name, "ends", index)
-            if address in owner:
-                raise cell.error(where, f"the address {address} belongs to {dotted(owner[address])} already")
-            owner[address] = where
-    for name, tunnel in topology.tunnels.items():
-        for index, end in enumerate(tunnel.ends):
-            where = ("topology", "tunnels", name, "ends", index)
-            if end.address in owner:
-                raise cell.error(where, f"the address {end.address} belongs to {dotted(owner[end.address])} already")
-            owner[end.address] = where
-    for name, node in topology.nodes.items():
-        for address in node.addresses:
-            where = ("topology", "nodes", name, "addresses")
-            if address in owner:
-                raise cell.error(where, f"the address {address} belongs to {dotted(owner[address])} already")
-            owner[address] = where
+    pairs: dict[Where, Sequence[str]] = {("topology", "links", name): pair for name, pair in addresses(topology).items()}
+    pairs |= {("topology", "tunnels", name): [end.address for end in tunnel.ends] for name, tunnel in topology.tunnels.items()}
+    placed: list[tuple[Where, str]] = [((*part, "ends", index), one) for part, pair in pairs.items() for index, one in enumerate(pair)]
+    placed += [(("topology", "nodes", name, "addresses"), address) for name, node in topology.nodes.items() for address in node.addresses]
+    for where, address in placed:
+        if address in owner:
+            raise cell.error(where, f"the address {address} belongs to {dotted(owner[address])} already")
+        owner[address] = where
 
 
 def _check_flow(cell: Cell, name: str, flow: Flow) -> None:
