@@ -20,7 +20,7 @@ impl Connection {
 
     fn handle_option(&mut self, now: Instant, i: usize, segment: &Segment, option: &Repr) -> bool {
         match *option {
-            Repr::Capable { keys, .. } => self.on_capable(now, i, segment, keys),
+            Repr::Capable { version, flags, keys } => self.on_capable(now, i, segment, version, flags, keys),
             Repr::JoinSynAck { hmac, nonce, backup, .. } => return self.on_join_syn_ack(i, segment, hmac, nonce, backup),
             Repr::JoinAck { hmac } => return self.on_join_ack(i, segment, &hmac),
             Repr::AddAddr { announcement, address_id, address, port } => self.on_add_addr(now, i, announcement, address_id, address, port),
@@ -48,24 +48,36 @@ impl Connection {
     }
 
     #[cold]
-    fn on_capable(&mut self, now: Instant, i: usize, segment: &Segment, keys: Keys) {
-        if i != INITIAL || self.phase != Phase::Negotiating || self.remote_key != 0 || self.gave_up_mptcp() {
+    fn on_capable(&mut self, now: Instant, i: usize, segment: &Segment, version: u8, flags: u8, keys: Keys) {
+        let is_awaited = i == INITIAL && self.phase == Phase::Negotiating && self.remote_key == 0 && !self.gave_up_mptcp();
+        if !is_awaited || !self.understands(segment, version, flags, keys) {
             return;
         }
         self.peer_is_capable = true;
-        let (sender_key, receiver_key) = match keys {
-            Keys::None => return,
-            Keys::Sender(sender) => (sender, None),
-            Keys::Both { sender, receiver, .. } => (sender, Some(receiver)),
-        };
-        // RFC 8684 section 3.1: version 1 tells the client's key only in the third ACK; version 0
-        // in the SYN.
-        if self.is_client
-            || receiver_key.is_some_and(|key| key == self.local_key)
-            || (self.version() == MptcpVersion::V0 && segment.flags.has(Flags::SYN))
-        {
-            self.learn_key(now, sender_key);
+        // RFC 8684 section 3.1: checksums are used if either end asks for them. As on Linux, a
+        // server of version 1 takes the client's word from the third ACK, not from the SYN.
+        let is_first = segment.flags.has(Flags::SYN) && !segment.flags.has(Flags::ACK);
+        if !is_first || self.version() == MptcpVersion::V0 {
+            self.checksum |= flags & Repr::CHECKSUM != 0;
         }
+        // Version 1 tells the client's key only in the third ACK; version 0 in the SYN.
+        if let Keys::Sender(sender) | Keys::Both { sender, .. } = keys {
+            self.learn_key(now, sender);
+        }
+    }
+
+    /// Of this version and algorithm, without an extension that nobody has defined (flag B), and of
+    /// the form that this segment has (RFC 8684 section 3.1); else MP_CAPABLE counts as not there.
+    fn understands(&self, segment: &Segment, version: u8, flags: u8, keys: Keys) -> bool {
+        let own = self.version();
+        let has_form = match (segment.flags.has(Flags::SYN), segment.flags.has(Flags::ACK)) {
+            (true, false) if own == MptcpVersion::V1 => keys == Keys::None,
+            (true, _) => matches!(keys, Keys::Sender(_)),
+            (false, _) => matches!(keys, Keys::Both { .. }),
+        };
+        // The answer to the SYN of a later version offers the own one.
+        let is_own = version == own.number() || (own == MptcpVersion::V1 && keys == Keys::None && version > own.number());
+        has_form && is_own && flags & (Repr::HASH | Repr::EXTENSIBILITY) == Repr::HASH
     }
 
     /// Something on the path may drop what it does not know: after some repetitions of the SYN the
@@ -284,7 +296,7 @@ impl Connection {
 
     /// The option with which this end tells keys.
     fn capable(&self, keys: Keys) -> MpOptions {
-        let flags = Repr::HASH | if self.settings.checksum { Repr::CHECKSUM } else { 0 };
+        let flags = Repr::HASH | if self.checksum { Repr::CHECKSUM } else { 0 };
         Repr::Capable { version: self.version().number(), flags, keys }.into()
     }
 
@@ -321,7 +333,7 @@ impl Connection {
         let tells_keys = i == INITIAL && self.version() == MptcpVersion::V1;
         // A checksum would have to cover the whole burst, whose bytes are not there: then the keys
         // stand on the first segment alone.
-        let with_checksum = self.settings.checksum && segment.len > 0;
+        let with_checksum = self.checksum && segment.len > 0;
         let socket = &mut self.subflows[i].socket;
         // The next segment of the burst may need other options.
         socket.invalidate_template();

@@ -14,7 +14,12 @@ impl Connection {
     /// Moves what a subflow has in order into the connection's order.
     #[inline]
     pub(super) fn take_delivered(&mut self, now: Instant, i: usize, segment: &Segment) {
-        if !segment.has_dss & segment.mp.is_empty() & (self.phase == Phase::Established) && !self.take_unmapped(now, i) {
+        // A mapping that has a checksum where none was agreed on, or none where one was, counts as
+        // not there (Linux: `validate_data_csum`, `subflow_check_data_avail`). RFC 8684 section 3.3
+        // asks for a RST.
+        let dss = &segment.dss;
+        let is_mapped = segment.has_dss & ((dss.map_len == 0) | (dss.checksum == self.checksum));
+        if !is_mapped & segment.mp.is_empty() & (self.phase == Phase::Established) && !self.take_unmapped(now, i) {
             return;
         }
         let len = segment.len;

@@ -192,6 +192,8 @@ pub struct Connection {
     local_key: u64,
     remote_key: u64,
     peer_is_capable: bool,
+    /// Mappings have checksums (Linux: `csum_enabled`).
+    checksum: bool,
     local_token: u32,
     remote_token: u32,
     tx: Tx,
@@ -242,6 +244,7 @@ impl Connection {
             local_key,
             remote_key: 0,
             peer_is_capable: false,
+            checksum: settings.checksum,
             local_token,
             remote_token: 0,
             tx,

@@ -65,8 +65,6 @@ impl Connection {
         segment.dss.data_ack = self.rx.next();
         segment.dss.ack64 = wide && self.acks_wide;
         segment.dss.dsn64 = wide;
-        // RFC 8684 sections 3.1 and 3.3 let the peer's wish count too: specs/exceptions.
-        segment.dss.checksum = self.settings.checksum && segment.dss.map_len > 0;
         if segment.len == 0 {
             if self.tx.fin == Fin::Sent {
                 // RFC 8684 section 3.3.3: a DATA_FIN without data is a mapping of length 1 for
@@ -75,9 +73,10 @@ impl Connection {
                 segment.dss.dsn = self.tx.end;
                 segment.dss.map_len = 1;
             }
-            if !self.subflows[i].waiting_options.is_empty() {
-                self.add_waiting_option(i, segment);
-            }
+        }
+        segment.dss.checksum = self.checksum && segment.dss.map_len > 0;
+        if segment.len == 0 && !self.subflows[i].waiting_options.is_empty() {
+            self.add_waiting_option(i, segment);
         }
         fit_sacks(segment);
     }

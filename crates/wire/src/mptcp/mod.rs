@@ -276,6 +276,8 @@ pub enum Repr {
 impl Repr {
     /// DSS checksums are wanted (flag A of MP_CAPABLE).
     pub const CHECKSUM: u8 = 0x80;
+    /// An extension is needed that RFC 8684 does not define (flag B of MP_CAPABLE).
+    pub const EXTENSIBILITY: u8 = 0x40;
     /// HMAC-SHA1 in version 0, HMAC-SHA256 in version 1 (flag H of MP_CAPABLE).
     pub const HASH: u8 = 0x01;
 

@@ -284,16 +284,55 @@ fn an_mp_fail_changes_nothing() {
 }
 
 #[test]
-fn a_peers_wish_for_checksums_is_not_met_and_not_enforced() {
+fn either_ends_wish_for_checksums_is_met() {
     let settings = settings(&LINUX_6_12_117);
-    let client = Connection::client(config(&settings, PathManager::default(), 2, "client"));
-    let server = Connection::server(config(&Settings { checksum: true, ..settings }, PathManager::default(), 1, "server"));
-    let mut net = join(client, server, two_paths([5; 2], 20));
-    net.transfer(200_000, 10);
-    assert_eq!((net.server.received().get(), net.client.subflow_count()), (200_000, 2));
-    let asked = |l: &Sent| matches!(l.segment.mp.first(), Some(Repr::Capable { flags, .. }) if flags & Repr::CHECKSUM != 0);
-    assert_eq!([0, 1].map(|end| net.log.iter().any(|l| l.end == end && asked(l))), [false, true]);
-    assert!(net.log.iter().filter(|l| l.end == 0 && l.segment.len > 0).all(|l| !l.segment.dss.checksum));
+    for asks in [[true, false], [false, true]] {
+        let [own, peer] = asks.map(|checksum| Settings { checksum, ..settings.clone() });
+        let client = Connection::client(config(&own, PathManager::default(), 2, "client"));
+        let server = Connection::server(config(&peer, PathManager::default(), 1, "server"));
+        let mut net = join(client, server, two_paths([5; 2], 20));
+        net.transfer(200_000, 10);
+        assert_eq!((net.server.received().get(), net.client.subflow_count()), (200_000, 2));
+        assert!(net.log.iter().filter(|l| l.segment.len > 0).all(|l| l.segment.dss.checksum), "RFC 8684 section 3.1");
+    }
+}
+
+/// Without window scaling.
+fn blank() -> Segment {
+    Segment { window_scale: 255, ..Segment::default() }
+}
+
+/// A server that asks for no checksums, and the third ACK of a client that asked in its SYN alone.
+fn asked_in_syn_alone() -> Connection {
+    let mut server = Connection::server(config(&settings(&LINUX_6_12_117), PathManager::default(), 1, "server"));
+    let now = Instant::ZERO;
+    let capable = |flags, keys| Repr::Capable { version: 1, flags, keys }.into();
+    let syn = Segment { flags: Flags::SYN, mss: 1460, window: 65535, mp: capable(Repr::HASH | Repr::CHECKSUM, Keys::None), ..blank() };
+    server.handle_segment(now, PathId(0), &syn);
+    let answer = server.poll_transmit(now).expect("a SYN is answered").segment;
+    let keys = Keys::Both { sender: 2, receiver: server.local_key, data: None };
+    let seq = Seq::new(1);
+    let third = Segment { seq, ack: answer.seq + 1, flags: Flags::ACK, window: 65535, mp: capable(Repr::HASH, keys), ..blank() };
+    server.handle_segment(now, PathId(0), &third);
+    server
+}
+
+#[test]
+fn a_wish_for_checksums_in_the_syn_alone_does_not_count() {
+    let mut server = asked_in_syn_alone();
+    server.offer(Instant::ZERO, Bytes::new(100));
+    let data = server.poll_transmit(Instant::ZERO).expect("what is written leaves").segment;
+    assert!(data.has_dss && data.len == 100 && !data.dss.checksum);
+}
+
+#[test]
+fn a_checksum_where_none_was_agreed_on_is_no_mapping() {
+    let mut server = asked_in_syn_alone();
+    let socket = &server.subflows[0].socket;
+    let (seq, ack) = (socket.rx.receives_next(), socket.tx.snd_nxt());
+    let dss = Dss { dsn: server.rx.next(), ssn: 1, map_len: 100, dsn64: true, checksum: true, ..Dss::default() };
+    server.handle_segment(Instant::ZERO, PathId(0), &Segment { seq, ack, len: 100, flags: Flags::ACK, has_dss: true, dss, ..blank() });
+    assert!(server.is_fallback(), "RFC 8684 section 3.7");
 }
 
 #[test]
