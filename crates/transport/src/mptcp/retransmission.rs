@@ -18,14 +18,14 @@ impl Connection {
     /// (Re)starts it. Of MPTCP 0.96, the subflows that are not suspected decide how long it waits;
     /// of Linux they did so when the scheduler was asked.
     pub(super) fn arm_retransmission(&mut self, now: Instant) {
-        let wait = match self.settings.stack.meta_retransmission {
+        let timer = match self.settings.stack.meta_retransmission {
             MetaRetransmission::TwiceLongestTimeout => {
                 let timeouts = self.subflows.iter().filter(|s| s.times_retransmission()).map(|s| s.socket.tx.retransmission_timeout() * 2);
-                timeouts.fold(Duration::ZERO, Duration::max)
+                timeouts.max().filter(|&wait| wait > Duration::ZERO)
             }
             MetaRetransmission::LastTimer => self.tx.rtx_interval,
         };
-        let wait = if wait == Duration::ZERO { self.settings.rto_min } else { wait };
+        let wait = timer.unwrap_or(self.settings.rto_min);
         self.tx.rtx_due = fires_at(now, now + wait * (1 << self.tx.rtx_backoff.min(MOST_DOUBLINGS)), self.settings.tick);
         debug_assert!(self.tx.rtx_due > now, "the timer comes up later");
     }
@@ -35,7 +35,7 @@ impl Connection {
     #[inline]
     pub(super) fn note_rtx_interval(&mut self, now: Instant) {
         let dues = self.subflows.iter().filter(|s| s.times_retransmission()).filter_map(|s| s.socket.tx.rtx_due());
-        self.tx.rtx_interval = dues.fold(Duration::ZERO, |most, due| most.max(due.since(now)));
+        self.tx.rtx_interval = dues.map(|due| due.since(now)).max().filter(|&left| left > Duration::ZERO);
         self.work.set_sends_first(SubflowSet::EMPTY);
     }
 
@@ -45,8 +45,8 @@ impl Connection {
     pub(super) fn count_timers_of_first(&mut self, now: Instant) {
         let first = self.work.take_sends_first();
         for subflow in first.iter().map(|i| &self.subflows[i]).filter(|s| s.times_retransmission()) {
-            let wait = subflow.socket.tx.rtx_due().map_or(Duration::ZERO, |due| due.since(now));
-            self.tx.rtx_interval = self.tx.rtx_interval.max(wait);
+            let left = subflow.socket.tx.rtx_due().map(|due| due.since(now)).filter(|&left| left > Duration::ZERO);
+            self.tx.rtx_interval = self.tx.rtx_interval.max(left);
         }
         if self.tx.rtx_due == Instant::NEVER && self.tx.una.before(self.tx.next) {
             self.arm_retransmission(now);
@@ -59,9 +59,21 @@ impl Connection {
         if matches!(self.tx.fin, Fin::Sent) && !self.tx.una.before(self.tx.end) {
             // Only the DATA_FIN is missing: every ACK carries it.
             self.tx.fin_repetitions += 1;
-            self.tx.rtx_backoff = self.tx.fin_repetitions - u32::from(self.settings.stack.data_fin_doubles_late);
-            self.tx.rtx_interval = self.settings.rto_min;
             self.request_acks();
+            let late = self.settings.stack.data_fin_doubles_late;
+            if self.settings.stack.meta_retransmission == MetaRetransmission::TwiceLongestTimeout {
+                self.tx.rtx_backoff = self.tx.fin_repetitions - u32::from(late);
+                self.arm_retransmission(now);
+                return;
+            }
+            self.tx.rtx_backoff = 0;
+            if late {
+                self.arm_retransmission(now);
+            }
+            self.tx.rtx_interval = Some(self.settings.rto_min * (1 << self.tx.fin_repetitions.min(MOST_DOUBLINGS)));
+            if late {
+                return;
+            }
         } else if self.tx.una.before(self.tx.next) && self.phase == Phase::Established {
             if self.settings.stack.reinjects_pieces {
                 self.tx.rtx_backoff += 1;

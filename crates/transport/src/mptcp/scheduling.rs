@@ -9,7 +9,7 @@ use super::{Connection, INITIAL, Phase};
 use crate::limit_clock::Limit as SenderLimit;
 use crate::stack::{MetaRetransmission, MetaSendBuffer, PushOrder};
 use crate::tcp::{CaState, State};
-use polypath_base::{Bytes, DataSeq, Instant};
+use polypath_base::{Bytes, DataSeq, Duration, Instant};
 use polypath_sched::{Choice, DataQueueView, Limit, MAX_SUBFLOWS, SubflowSet};
 
 impl Connection {
@@ -58,6 +58,11 @@ impl Connection {
     pub(super) fn on_data_acked(&mut self, now: Instant) {
         self.tx.rtx_backoff = 0;
         if !self.tx.una.before(self.tx.sent_end()) && self.tx.next == self.tx.end {
+            if self.tx.rtx_due != Instant::NEVER {
+                // Until data is scheduled again, the timer would come up on the next tick; only
+                // a DATA_FIN starts it before (Linux: `mptcp_stop_rtx_timer`).
+                self.tx.rtx_interval = Some(Duration::ZERO);
+            }
             self.tx.rtx_due = Instant::NEVER;
         } else {
             if self.push_order == PushOrder::Bursts && self.tx.pending.before(self.tx.end) && self.tx.window_end.after(self.tx.pending) {

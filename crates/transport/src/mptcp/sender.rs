@@ -90,9 +90,9 @@ pub(super) struct Tx {
     pub(super) reinject: VecDeque<Piece>,
     pub(super) pieces: VecDeque<Piece>,
     pub(super) rtx_due: Instant,
-    /// How long the retransmission timer waits when it starts; zero: the least retransmission
-    /// timeout. Linux's MPTCP only.
-    pub(super) rtx_interval: Duration,
+    /// How long the retransmission timer waits when it starts; none: the least retransmission
+    /// timeout. Linux's MPTCP only (`timer_ival`).
+    pub(super) rtx_interval: Option<Duration>,
     pub(super) rtx_backoff: u32,
     /// How often the DATA_FIN alone went again.
     pub(super) fin_repetitions: u32,
@@ -126,7 +126,7 @@ impl Tx {
             reinject: VecDeque::new(),
             pieces: VecDeque::new(),
             rtx_due: Instant::NEVER,
-            rtx_interval: Duration::ZERO,
+            rtx_interval: None,
             rtx_backoff: 0,
             fin_repetitions: 0,
             reinjected_bytes: 0,
