@@ -36,6 +36,12 @@ pub(crate) fn fires_after(now: Instant, wait: Duration, tick: Duration, by: SetB
     }
 }
 
+/// The tick that such a timer is set to (Linux: `expires`); without ticks each moment is one.
+pub(crate) fn due_tick(now: Instant, wait: Duration, tick: Duration) -> u64 {
+    let t = tick.as_nanos().max(1);
+    now.as_nanos() / t + wait.as_nanos().div_ceil(t)
+}
+
 /// When a timer fires that was set at `now` to a moment of its own, as the meta connection's.
 pub(crate) fn fires_at(now: Instant, due: Instant, tick: Duration) -> Instant {
     match tick.as_nanos() {

@@ -2,7 +2,7 @@
 //! an arm in `Socket::handle_timeout`.
 
 use crate::Settings;
-use crate::timer_wheel::{SetBy, fires_after};
+use crate::timer_wheel::{SetBy, due_tick, fires_after};
 use polypath_base::{Duration, Instant};
 
 /// The timers, in the order in which those that come up together are served.
@@ -55,14 +55,18 @@ impl Timer {
 
 #[derive(Copy, Clone, Debug)]
 struct Entry {
+    /// [`Instant::NEVER`]: it is off.
     due: Instant,
-    /// When it was armed, while `due` has not been put on the wheel yet: that is done when it first
-    /// comes up. Else [`Instant::NEVER`].
+    /// Of a timer of the wheel: when it was armed, to how long from then, and by whom. Where `due`
+    /// is that time it has not been put on the wheel yet: that is done when it first comes up.
+    /// `armed` is [`Instant::NEVER`] once it has fired.
     armed: Instant,
+    wait: Duration,
+    by: SetBy,
 }
 
 impl Entry {
-    const OFF: Self = Self { due: Instant::NEVER, armed: Instant::NEVER };
+    const OFF: Self = Self { due: Instant::NEVER, armed: Instant::NEVER, wait: Duration::ZERO, by: SetBy::Event };
 }
 
 #[derive(Debug)]
@@ -97,13 +101,24 @@ impl Timers {
     /// (Re)arms a timer.
     #[inline]
     pub(super) fn arm(&mut self, timer: Timer, now: Instant, wait: Duration) {
-        let armed = if matches!(timer.clock(), Clock::Wheel) { now } else { Instant::NEVER };
-        self.table[timer as usize] = Entry { due: now + wait, armed };
+        let is_exact = matches!(timer.clock(), Clock::Exact);
+        let entry = &mut self.table[timer as usize];
+        let due = now + wait;
+        if is_exact {
+            *entry = Entry { due, ..Entry::OFF };
+        } else if wait < entry.wait && due < entry.armed + entry.wait + self.tick && is_same_tick(entry, now, wait, self.tick) {
+            // It stays where it was put earlier, on coarser steps maybe (Linux: `__mod_timer`), even
+            // if it had been switched off meanwhile (`inet_csk_clear_xmit_timer`).
+            entry.due = entry.armed + entry.wait;
+        } else {
+            let by = if now == self.fired { SetBy::Timer } else { SetBy::Event };
+            *entry = Entry { due, armed: now, wait, by };
+        }
     }
 
     #[inline]
     pub(super) fn disarm(&mut self, timer: Timer) {
-        self.table[timer as usize] = Entry::OFF;
+        self.table[timer as usize].due = Instant::NEVER;
     }
 
     /// When a timer is due; [`Instant::NEVER`] if it is off.
@@ -142,15 +157,12 @@ impl Timers {
         if entry.due > now {
             return false;
         }
-        if entry.armed != Instant::NEVER {
-            let by = if entry.armed == self.fired { SetBy::Timer } else { SetBy::Event };
-            *entry = Entry { due: fires_after(entry.armed, entry.due.since(entry.armed), self.tick, by), armed: Instant::NEVER };
+        if matches!(timer.clock(), Clock::Wheel) {
+            entry.due = fires_after(entry.armed, entry.wait, self.tick, entry.by);
             debug_assert!(entry.due != Instant::NEVER, "a timer that was armed comes up");
             if entry.due > now {
                 return false;
             }
-        }
-        if matches!(timer.clock(), Clock::Wheel) {
             self.fired = now;
         }
         *entry = Entry::OFF;
@@ -161,6 +173,11 @@ impl Timers {
     pub(super) fn last_pending(&self) -> Pending {
         self.pending
     }
+}
+
+/// A timer of the wheel would be set to the tick that it is set to already.
+fn is_same_tick(entry: &Entry, now: Instant, wait: Duration, tick: Duration) -> bool {
+    entry.armed != Instant::NEVER && due_tick(now, wait, tick) == due_tick(entry.armed, entry.wait, tick)
 }
 
 #[cfg(test)]

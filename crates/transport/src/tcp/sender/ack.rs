@@ -158,7 +158,7 @@ impl Sender {
             self.fastretrans_alert(cx, &mut ack);
         }
         if restarts_timer && !ack.facts.waits_for_reordered {
-            self.rearm(cx.now);
+            self.arm_after_ack(cx.now);
         }
 
         let delivered = self.flow.delivered.wrapping_sub(prior_delivered);

@@ -304,30 +304,60 @@ impl Sender {
         }
     }
 
-    /// When a tail loss probe is due (RFC 8985 section 7.2), if one may be sent.
-    pub(super) fn probe_timeout(&self) -> Option<Duration> {
-        let may = self.settings.tail_loss_probe
-            && self.sack_ok
-            && self.scoreboard.packets_out() > 0
-            && matches!(self.flow.ca_state, CaState::Open | CaState::Cwr);
-        may.then(|| Tlp::timeout(self.flow.srtt_us, self.scoreboard.packets_out(), self.settings.rto_min, self.timers.floor()))
+    /// After new data has left: a tail loss probe is due, or else the timeout, which later segments
+    /// do not put off (RFC 6298 section 5.1; Linux: `tcp_event_new_data_sent`, and the end of
+    /// `tcp_write_xmit`).
+    pub(super) fn arm_after_sending(&mut self, now: Instant) {
+        let until_timeout = self.until_timeout(now);
+        if !self.schedule_loss_probe(now, until_timeout) && !matches!(self.timers.pending(), Some(Pending::Timeout | Pending::Reordering)) {
+            self.rearm_rto(now);
+        }
     }
 
-    /// (Re)arms the one retransmission timer after an ACK or a transmission.
-    pub(super) fn rearm(&mut self, now: Instant) {
+    /// After an ACK (Linux: `tcp_set_xmit_timer`).
+    pub(super) fn arm_after_ack(&mut self, now: Instant) {
+        if !self.schedule_loss_probe(now, self.rtt.rto()) {
+            self.rearm_rto(now);
+        }
+    }
+
+    /// RFC 8985 section 7.2: arms the timer for a tail loss probe, which comes no later than the
+    /// timeout; false if none may be sent (Linux: `tcp_schedule_loss_probe`).
+    fn schedule_loss_probe(&mut self, now: Instant, until_timeout: Duration) -> bool {
+        let packets_out = self.scoreboard.packets_out();
+        let may =
+            self.settings.tail_loss_probe && self.sack_ok && packets_out > 0 && matches!(self.flow.ca_state, CaState::Open | CaState::Cwr);
+        if may {
+            let mut wait = Tlp::timeout(self.flow.srtt_us, packets_out, self.settings.rto_min, self.timers.floor());
+            if until_timeout > Duration::ZERO {
+                wait = wait.min(until_timeout);
+            }
+            self.timers.arm_pending(Pending::LossProbe, now, wait);
+        }
+        may
+    }
+
+    /// (Re)arms the timeout. It counts from the first segment's last transmission where the timer
+    /// stood for a probe or for reordering meanwhile (Linux: `tcp_rearm_rto`).
+    pub(super) fn rearm_rto(&mut self, now: Instant) {
         if self.scoreboard.packets_out() == 0 {
             if self.timers.pending() != Some(Pending::WindowProbe) {
                 self.timers.disarm(Timer::Retransmission);
             }
             return;
         }
-        let rto = self.rtt.rto();
-        match self.probe_timeout() {
-            Some(probe) if !self.tlp.is_out() && self.loss.backoffs() == 0 => {
-                self.timers.arm_pending(Pending::LossProbe, now, probe.min(rto));
-            }
-            _ => self.timers.arm_pending(Pending::Timeout, now, rto),
-        }
+        let wait = match self.timers.last_pending() {
+            Pending::LossProbe | Pending::Reordering => self.until_timeout(now).max(Duration::from_micros(1)),
+            Pending::Timeout | Pending::WindowProbe => self.rtt.rto(),
+        };
+        self.timers.arm_pending(Pending::Timeout, now, wait);
+    }
+
+    /// Until the first segment's timeout, from its last transmission on; zero if that is past
+    /// (Linux: `tcp_rto_delta_us`).
+    fn until_timeout(&self, now: Instant) -> Duration {
+        let rto = self.rtt.rto_in_ticks();
+        self.scoreboard.head().map_or(rto, |head| (head.at + rto).since(now))
     }
 
     /// A link's MTU is too small for what is in the network: those segments are lost, cut, and sent

@@ -425,17 +425,22 @@ impl Scoreboard {
         None
     }
 
-    /// The segment leaves again at `now`; returns it as sent.
-    pub(super) fn mark_retransmitted(&mut self, index: usize, now: Instant) -> &mut Sent {
+    /// The segment leaves again at `now`, and counts as in the network once more.
+    pub(super) fn mark_retransmitted(&mut self, index: usize, now: Instant) {
         let segment = &mut self.sent[index];
         if !segment.is_retrans() {
             segment.flags |= RETRANS;
             self.retrans += 1;
         }
+        self.mark_sent_again(index, now);
+    }
+
+    /// The segment leaves again at `now`.
+    pub(super) fn mark_sent_again(&mut self, index: usize, now: Instant) {
+        let segment = &mut self.sent[index];
         segment.flags |= EVER;
         segment.at = now;
         self.retransmitted.push_back((segment.seq, now));
-        segment
     }
 
     /// Takes over the delivery-rate stamps of a retransmission.

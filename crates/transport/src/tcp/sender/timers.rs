@@ -11,7 +11,7 @@ impl Sender {
             Pending::Timeout => self.handle_rto(cx),
             Pending::LossProbe => {
                 if self.scoreboard.packets_out() == 0 || !self.tlp.on_timeout() {
-                    self.rearm(cx.now);
+                    self.rearm_rto(cx.now);
                 }
             }
             Pending::Reordering => self.handle_reordering_timeout(cx),
@@ -59,6 +59,6 @@ impl Sender {
             }
             self.loss.set_retransmits(true);
         }
-        self.rearm(cx.now);
+        self.rearm_rto(cx.now);
     }
 }

@@ -86,8 +86,8 @@ impl Sender {
                 return leaving;
             }
             if self.burst.open {
-                self.burst.open = false;
                 self.validate_window(cx.now);
+                self.arm_after_sending(cx.now);
             }
             self.check_space();
             self.burst.remaining = 0;
@@ -184,17 +184,9 @@ impl Sender {
 
     #[inline(never)]
     fn retransmit(&mut self, now: Instant, index: usize) -> Leaving {
-        let again = self.scoreboard.at(index);
-        self.path_mtu.forget_probe(again.seq, again.end());
         self.scoreboard.mark_retransmitted(index, now);
-        let mut sent = *self.scoreboard.at(index);
-        self.delivery.on_sent(now, &self.flow, false, &mut sent);
-        self.scoreboard.restamp(index, &sent);
-        self.counters.data_segments_sent += 1;
-        self.counters.retransmissions += 1;
-        self.pace(now, sent.len);
         self.undo.stamp_retransmission(timestamp(now));
-        if !self.is_of_lost_probe(sent.seq) {
+        if !self.is_of_lost_probe(self.scoreboard.at(index).seq) {
             self.undo.on_retransmitted();
         }
         if matches!(self.flow.ca_state, CaState::Cwr | CaState::Recovery) {
@@ -203,6 +195,19 @@ impl Sender {
         if index == 0 && self.timers.pending() != Some(Pending::Reordering) {
             self.timers.arm_pending(Pending::Timeout, now, self.rtt.rto());
         }
+        self.send_again(now, index)
+    }
+
+    /// A segment leaves that has been marked as sent again.
+    fn send_again(&mut self, now: Instant, index: usize) -> Leaving {
+        let again = self.scoreboard.at(index);
+        self.path_mtu.forget_probe(again.seq, again.end());
+        let mut sent = *self.scoreboard.at(index);
+        self.delivery.on_sent(now, &self.flow, false, &mut sent);
+        self.scoreboard.restamp(index, &sent);
+        self.counters.data_segments_sent += 1;
+        self.counters.retransmissions += 1;
+        self.pace(now, sent.len);
         self.note_sent(now);
         let push = sent.is_pushed() || self.ends_retransmitted_burst(now, index);
         Leaving::of(&sent, Kind::Again, push)
@@ -461,11 +466,16 @@ impl Sender {
         let leaving = if new_data {
             let with_fin = self.fin_ready() && len == self.queue.unsent();
             let in_flight = self.scoreboard.in_flight();
-            Some(self.send_probe(cx, New { len, with_fin, in_flight }))
+            let probe = self.send_probe(cx, New { len, with_fin, in_flight });
+            self.validate_window(cx.now);
+            Some(probe)
         } else if self.scoreboard.len() > 0 {
             let last = self.scoreboard.len() - 1;
             self.scoreboard.split(last, self.segment_len());
-            Some(self.retransmit(cx.now, last))
+            // It repairs nothing that is known to be lost: no more counts as in the network, and no
+            // episode of recovery begins (Linux: `__tcp_retransmit_skb`).
+            self.scoreboard.mark_sent_again(last, cx.now);
+            Some(self.send_again(cx.now, last))
         } else {
             None
         };
@@ -479,6 +489,7 @@ impl Sender {
     /// After a burst: was the window or the application the limit? (RFC 7661; Linux's congestion
     /// window validation.)
     fn validate_window(&mut self, now: Instant) {
+        self.burst.open = false;
         debug_assert!(self.scoreboard.packets_out() > 0, "a burst has left");
         let packets_out = self.scoreboard.packets_out();
         let limited = self.scoreboard.in_flight() >= self.flow.cwnd;
@@ -501,9 +512,6 @@ impl Sender {
             self.limit.set(now, limit);
         } else if limited {
             self.limit.set(now, Limit::CongestionWindow);
-        }
-        if self.timers.pending() != Some(Pending::Reordering) {
-            self.rearm(now);
         }
     }
 

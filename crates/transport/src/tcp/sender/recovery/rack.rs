@@ -314,7 +314,8 @@ mod tests {
         deliver(&mut rack, &mut board, at(41), 1);
         rack.mark_lost(at(200), Duration::ZERO, &mut board, &mut lost);
         assert_eq!((lost, board.retrans_out()), (0, 1), "what was delivered left before it");
-        let again = *board.mark_retransmitted(2, at(61));
+        board.mark_retransmitted(2, at(61));
+        let again = *board.at(2);
         rack.advance(at(101), &again, NO_LOSS.min_rtt_us);
         rack.mark_lost(at(200), Duration::ZERO, &mut board, &mut lost);
         assert!(board.at(0).is_lost() && !board.at(0).is_retrans());
