@@ -356,7 +356,7 @@ impl Sender {
     /// Until the first segment's timeout, from its last transmission on; zero if that is past
     /// (Linux: `tcp_rto_delta_us`).
     fn until_timeout(&self, now: Instant) -> Duration {
-        let rto = self.rtt.rto_in_ticks();
+        let rto = self.rtt.rto();
         self.scoreboard.head().map_or(rto, |head| (head.at + rto).since(now))
     }
 

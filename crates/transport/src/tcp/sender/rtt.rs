@@ -49,20 +49,13 @@ impl Rtt {
         }
     }
 
-    /// The timeout to arm now, backed off.
+    /// The timeout to arm now, backed off: whole ticks, which Linux keeps and doubles (`icsk_rto`).
     #[inline]
     pub(super) fn rto(&self) -> Duration {
-        if self.backoff == 0 { self.rto } else { (self.in_ticks(self.rto) * (1 << self.backoff.min(MOST_DOUBLINGS))).min(self.rto_max) }
+        if self.backoff == 0 { self.rto } else { (self.rto * (1 << self.backoff.min(MOST_DOUBLINGS))).min(self.rto_max) }
     }
 
-    /// The same, to be multiplied: Linux keeps whole ticks (`icsk_rto`), so what is doubled
-    /// is the rounded time.
-    #[cold]
-    pub(super) fn rto_in_ticks(&self) -> Duration {
-        self.in_ticks(self.rto())
-    }
-
-    #[cold]
+    #[inline]
     fn in_ticks(&self, time: Duration) -> Duration {
         match self.tick.as_nanos() {
             0 => time,
@@ -126,7 +119,7 @@ impl Rtt {
             }
         }
         debug_assert!(flow.srtt_us > 0 && flow.min_rtt_us <= MAX_SAMPLE_US as u32, "there is a sample");
-        self.rto = Duration::from_micros(u64::from((flow.srtt_us >> 3) + self.rttvar_us)).min(self.rto_max);
+        self.rto = self.in_ticks(Duration::from_micros(u64::from((flow.srtt_us >> 3) + self.rttvar_us))).min(self.rto_max);
         self.backoff = 0;
     }
 }
@@ -139,9 +132,9 @@ mod tests {
     fn whole_ticks_are_doubled() {
         let mut rtt = Rtt::new(&Settings::default());
         rtt.sample(Duration::from_millis(11), Duration::from_millis(11), Seq::new(1), Seq::new(2), &mut cc::Flow::new(10, 1448));
-        assert_eq!([rtt.rto(), rtt.rto_in_ticks()].map(Duration::as_millis), [211, 212]);
+        assert_eq!(rtt.rto().as_millis(), 212);
         rtt.back_off();
-        assert_eq!([rtt.rto(), rtt.rto_in_ticks()].map(Duration::as_millis), [424, 424]);
+        assert_eq!(rtt.rto().as_millis(), 424);
         let mut exact = Rtt::new(&Settings { tick: Duration::ZERO, ..Settings::default() });
         exact.back_off();
         assert_eq!(exact.rto(), INITIAL_RTO * 2);

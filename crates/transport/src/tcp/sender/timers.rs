@@ -17,7 +17,7 @@ impl Sender {
             Pending::Reordering => self.handle_reordering_timeout(cx),
             Pending::WindowProbe => {
                 self.persist.on_timeout();
-                self.timers.arm_pending(Pending::WindowProbe, cx.now, self.persist.interval(self.rtt.rto_in_ticks()));
+                self.timers.arm_pending(Pending::WindowProbe, cx.now, self.persist.interval(self.rtt.rto()));
             }
         }
     }

@@ -253,7 +253,7 @@ impl Sender {
             self.limit.set(cx.now, Limit::PeerWindow);
             if self.scoreboard.packets_out() == 0 && self.timers.pending().is_none() {
                 self.persist.begin();
-                self.timers.arm_pending(Pending::WindowProbe, cx.now, self.persist.interval(self.rtt.rto_in_ticks()));
+                self.timers.arm_pending(Pending::WindowProbe, cx.now, self.persist.interval(self.rtt.rto()));
             }
             return None;
         }
