@@ -87,11 +87,11 @@ impl Connection {
             && self.settings.stack.syn_retrans_before_fallback.is_some_and(|most| self.subflows[INITIAL].socket.syn_timeouts() > most)
     }
 
-    /// First estimate of what is read in a round trip, and the window of the SYN, bytes.
-    fn first_window(&self) -> (u64, u16) {
+    /// First estimate of what is read in a round trip, and the window of the handshake, bytes.
+    fn first_window(&self) -> (u64, u32) {
         let socket = &self.subflows[INITIAL].socket;
-        let window = socket.rx.syn_window();
-        (u64::from(first_read_estimate(self.settings.stack, u32::from(window), socket.advertised_mss())), window)
+        let window = socket.rx.first_window();
+        (u64::from(first_read_estimate(self.settings.stack, window, socket.advertised_mss())), window)
     }
 
     fn learn_key(&mut self, now: Instant, key: u64) {
@@ -113,7 +113,7 @@ impl Connection {
         if !self.subflows[i].synchronized {
             // One segment is held back, as in tcp_init_buffer_space.
             let full = self.rx.full_window().saturating_sub(socket.advertised_mss());
-            let threshold = u32::from(socket.rx.syn_window()).min(full);
+            let threshold = socket.rx.first_window().min(full);
             self.subflows[i].synchronized = true;
             if i == INITIAL {
                 self.rx.set_rcv_ssthresh(threshold);

@@ -93,7 +93,7 @@ impl Rx {
 
     /// The peer's key is known: data begins at `dsn`. `space` is the first estimate of what is read
     /// in a round trip, `window` what the handshake announced.
-    pub(super) fn start(&mut self, now: Instant, dsn: DataSeq, space: u64, window: u16) {
+    pub(super) fn start(&mut self, now: Instant, dsn: DataSeq, space: u64, window: u32) {
         self.first = dsn;
         self.next = 0;
         self.edge = u64::from(window);

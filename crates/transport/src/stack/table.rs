@@ -149,6 +149,13 @@ kernels! {
             LINUX_6_1_192 = true, "measured, tests/scripts/tcp-receive-buffer-grows.pkt";
             LINUX_6_12_117 = false, "measured, tests/scripts/tcp-receive-buffer-grows.pkt";
         }
+        /// The first window is no larger than the field of the SYN can tell; else it is all that the
+        /// first buffer has room for (`tcp_select_initial_window`).
+        first_window_fits_field: bool {
+            MPTCP_0_96_LINUX_5_4_188 = true, "as before \"tcp: remove 64 KByte limit for initial tp->rcv_wnd value\" (2024)";
+            LINUX_6_1_192 = true, "as before \"tcp: remove 64 KByte limit for initial tp->rcv_wnd value\" (2024); not measured";
+            LINUX_6_12_117 = false, "measured, tests/scripts/tcp-first-window.pkt";
+        }
         /// One segment of the first buffer is never announced (`tcp_init_buffer_space`).
         rcv_reserves_segment: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "specs/notes/out-of-tree-start; plain TCP is taken to do as subflows";

@@ -78,21 +78,23 @@ impl ReceiveBuffer {
         }
     }
 
-    /// The handshake has announced this window.
-    pub(super) fn start(&mut self, window: u32) {
+    /// The handshake begins with a window of `window` bytes; a field with this scale tells no more
+    /// than `most`.
+    pub(super) fn start(&mut self, window: u32, most: u32) {
         self.rcv_ssthresh = window;
-        self.window_clamp = self.full_window();
+        self.window_clamp = self.full_window().min(most);
     }
 
     /// The connection is established with this `window`; `mss`: what this end announced less the
-    /// timestamps.
+    /// timestamps (Linux: `tcp_init_buffer_space`).
     pub(super) fn established(&mut self, mss: u32, window: u32) {
         debug_assert!(mss <= self.advertised_mss, "timestamps take room from the MSS");
         self.advmss = mss;
-        if self.stack.rcv_reserves_segment {
-            self.window_clamp = self.window_clamp.saturating_sub(mss).max(2 * mss);
-            self.rcv_ssthresh = self.rcv_ssthresh.min(self.window_clamp);
+        let full = self.full_window();
+        if self.stack.rcv_reserves_segment && self.window_clamp + mss > full {
+            self.window_clamp = full.saturating_sub(mss).max(2 * mss);
         }
+        self.rcv_ssthresh = self.rcv_ssthresh.min(self.window_clamp);
         self.read_space.set(first_read_estimate(self.stack, window, self.advmss));
         if self.stack.rcvq_space_ten_segments {
             self.read_space.limit(self.rcv_ssthresh);
@@ -191,11 +193,12 @@ impl ReceiveBuffer {
         self.advertised_mss
     }
 
-    /// RFC 7323 section 2.2: the window of a SYN is not scaled.
-    pub(in crate::tcp) fn syn_window(&self) -> u16 {
-        let space = self.full_window().min(65_535);
-        let mss = self.advertised_mss.max(1);
-        ((space / mss).max(1) * mss).min(65_535) as u16
+    /// The window of the handshake: all that there is room for, in whole segments of `mss` bytes
+    /// (Linux: `tcp_select_initial_window`).
+    pub(in crate::tcp) fn first_window(&self, mss: u32) -> u32 {
+        let space = self.full_window();
+        let whole = if space > mss { space - space % mss } else { space };
+        if self.stack.first_window_fits_field { whole.min(u32::from(u16::MAX)) } else { whole }
     }
 
     /// A segment of `len` bytes came while this waits: the threshold grows if there is room (Linux:
@@ -262,7 +265,7 @@ mod tests {
         // What Linux 6.12 announced of a buffer of 6 MiB, in 1/256 (specs/notes/buffer-memory).
         for (len, share) in [(8948, 231), (1448, 153), (1424, 152), (1348, 149), (1324, 148), (548, 93), (524, DEFAULT_SCALING_RATIO)] {
             let mut buffer = ReceiveBuffer::new(&Settings::default(), 9000);
-            buffer.start(65_535);
+            buffer.start(65_535, u32::MAX);
             buffer.measure_segment(len);
             assert_eq!(buffer.scaling_ratio(), share, "{len}");
             assert_eq!(buffer.window_clamp, buffer.rcvbuf / 256 * share);
@@ -281,7 +284,7 @@ mod tests {
     #[test]
     fn the_threshold_grows_by_two_segments_while_there_is_room() {
         let mut buffer = ReceiveBuffer::new(&Settings::default(), 1500);
-        buffer.start(10_000);
+        buffer.start(10_000, u32::MAX);
         assert!(buffer.grow_rcv_ssthresh(500, Waiting::together(0)));
         assert_eq!(buffer.window_limits(), (12_920, 65_536));
         assert!(!buffer.grow_rcv_ssthresh(500, Waiting::together(120_000)), "what waits leaves less than the threshold");
@@ -291,7 +294,7 @@ mod tests {
     #[test]
     fn the_buffer_follows_what_is_read_in_a_round_trip_up_to_its_largest_size() {
         let mut buffer = ReceiveBuffer::new(&Settings::default(), 1500);
-        buffer.start(65_535);
+        buffer.start(65_535, u32::MAX);
         buffer.established(1448, 65_535);
         buffer.measure_segment(1448);
         let at = |ms| Instant::ZERO + polypath_base::Duration::from_millis(ms);

@@ -35,6 +35,8 @@ pub(crate) struct Receiver {
     /// `next` when the last ACK left, and the window it announced.
     acked: Seq,
     window: u32,
+    /// The window of the handshake, bytes; its field tells no more than 65535.
+    first_window: u32,
     scale: u8,
     /// Window scaling is on, as far as is known yet (Linux: `wscale_ok`).
     scaling_ok: bool,
@@ -64,6 +66,7 @@ impl Receiver {
             first: Seq::default(),
             acked: Seq::default(),
             window: 0,
+            first_window: 0,
             scale: buffer::window_scale(settings),
             scaling_ok: settings.window_scaling,
             is_subflow: false,
@@ -90,15 +93,17 @@ impl Receiver {
         self.is_subflow = true;
     }
 
-    /// The peer's data begins at `next`.
-    pub(super) fn start(&mut self, next: Seq) {
+    /// The peer's data begins at `next`; the first window is of whole segments of `mss` bytes.
+    pub(super) fn start(&mut self, next: Seq, mss: u32) {
         debug_assert!(self.received == 0, "no data comes before the SYN");
         self.next = next;
         self.first = next;
         self.acked = next;
         self.acks.start(next);
-        self.window = u32::from(self.buffer.syn_window());
-        self.buffer.start(self.window);
+        self.first_window = self.buffer.first_window(mss);
+        let most = u32::from(u16::MAX) << self.scale;
+        self.window = self.first_window.min(most);
+        self.buffer.start(self.window, most);
     }
 
     /// `mss`: what this end announced less the timestamps.
@@ -480,9 +485,18 @@ impl Receiver {
     #[inline]
     fn select_window(&self) -> u32 {
         let mask = (1_u32 << self.scale) - 1;
-        let wanted = self.buffer.usable_window(self.waiting()).max(self.window_left_or_none());
+        let usable = self.buffer.usable_window(self.waiting());
+        let offered = if self.scale == 0 { self.whole_segments(usable) } else { usable };
+        let wanted = offered.max(self.window_left_or_none());
         let rounded = wanted.saturating_add(mask) & !mask;
         rounded.min(65_535 << self.scale)
+    }
+
+    /// Without a scale the window is of whole segments, and stays as it is while that is less than
+    /// one off (Linux: `__tcp_select_window`).
+    fn whole_segments(&self, usable: u32) -> u32 {
+        let segment = self.buffer.segment_size();
+        if self.window > usable || self.window + segment <= usable { usable - usable % segment } else { self.window }
     }
 
     #[inline]
@@ -497,7 +511,7 @@ mod tests {
 
     fn receiver() -> Receiver {
         let mut rx = Receiver::new(&Settings::default(), 1500);
-        rx.start(Seq::new(1000));
+        rx.start(Seq::new(1000), 1460);
         rx
     }
 

@@ -53,8 +53,8 @@ impl Receiver {
         self.buffer().segment_size()
     }
 
-    /// Window announced on the SYN.
-    pub(crate) fn syn_window(&self) -> u16 {
-        self.buffer().syn_window()
+    /// The window of the handshake, bytes.
+    pub(crate) fn first_window(&self) -> u32 {
+        self.first_window
     }
 }
