@@ -185,10 +185,14 @@ static long write_registers(pid_t pid, const struct iovec *from)
  * the kernel takes its registers then. */
 void (*pp_host_on_stop)(int fault, long call);
 
+/* clock.c */
+void pp_clock_called(long result);
+
 /* The process that stopped last, and its signal. */
 static struct {
-	pid_t pid;	/* 0: it has been told of */
+	pid_t pid;
 	int signal;
+	int told;	/* whether the kernel has taken its registers */
 } stopped;
 
 /* fault.c */
@@ -215,6 +219,8 @@ static pid_t told;
 static long take_registers(pid_t pid, void *address, void *data)
 {
 	struct user_regs_struct *registers = data;
+	/* What its last call returned. */
+	long before = (long)registers->rax;
 	long result = pp_resume_settle(pid);
 
 	if (result == 0)
@@ -225,10 +231,14 @@ static long take_registers(pid_t pid, void *address, void *data)
 		registers->rax = -ENOSYS;
 	if (result == 0)
 		pp_fault_registers(pid, registers);
-	if (result == 0 && pp_host_on_stop && pid == stopped.pid) {
-		stopped.pid = 0;
-		if (stopped.signal == SIGSEGV || stopped.signal == (SIGTRAP | 0x80))
-			pp_host_on_stop(stopped.signal == SIGSEGV, (long)registers->orig_rax);
+	if (result == 0 && pid == stopped.pid && !stopped.told) {
+		int call = stopped.signal == (SIGTRAP | 0x80);
+
+		stopped.told = 1;
+		if (call)
+			pp_clock_called(before);
+		if (pp_host_on_stop && (call || stopped.signal == SIGSEGV))
+			pp_host_on_stop(!call, (long)registers->orig_rax);
 	}
 	return result;
 }
@@ -354,6 +364,7 @@ pid_t __wrap_waitpid(pid_t pid, int *status, int options)
 	if (who > 0 && WIFSTOPPED(found)) {
 		found = pp_resume_stopped(who, found);
 		stopped.pid = who;
+		stopped.told = 0;
 		stopped.signal = WSTOPSIG(found);
 		if (stopped.signal == SIGTRAP)
 			pp_fault_handled(who);

@@ -29,7 +29,7 @@ _WRAPS = tuple(f"-Wl,--wrap,{call}" for call in ("getrandom", "uname", "fopen", 
 _HOST = ("host", "fault", "record", "resume")
 _KERNEL = "vmlinux.o"
 # Files of cc/kernel that are the kernel's side, beside the algorithms.
-KERNEL_SIDE = ("around", "observe", "stub", "vary")
+KERNEL_SIDE = ("around", "clock", "observe", "stub", "vary")
 # What of the kernel's own they call or replace though it is private to a file of the kernel.
 _PRIVATE = (
     "time_travel_time",
