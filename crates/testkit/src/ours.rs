@@ -7,7 +7,7 @@
 use crate::endpoint::{Endpoint, Sent};
 use crate::numbers::{PORT, local_address, peer_address};
 use crate::script::{Engine, Head, SocketOption, Verb};
-use polypath_base::{Bytes, Instant, PathId, Rng, Seq};
+use polypath_base::{Bytes, Duration, Instant, PathId, Rng, Seq};
 use polypath_cc as cc;
 use polypath_sched::Scheduler;
 use polypath_transport::tcp::{self, Socket, State};
@@ -421,14 +421,22 @@ impl Endpoint for Host {
         let probe = connection.end.subflow(0);
         let socket = if let Connection::Tcp(socket) = &connection.end { Some(socket) } else { None };
         Some(match field {
-            "tcpi_state" => state_number(socket?.state()),
+            // On Linux the state changes with the call, whether or not the FIN can leave yet.
+            "tcpi_state" => state_number(match (socket?.state(), socket?.sender().is_closing()) {
+                (State::Established, true) => State::FinWait1,
+                (State::CloseWait, true) => State::LastAck,
+                (state, _) => state,
+            }),
             "tcpi_ca_state" => probe.ca_state as u64,
             "tcpi_backoff" => u64::from(socket?.sender().consecutive_timeouts()),
             "tcpi_rto" => probe.rto.as_micros(),
             "tcpi_snd_mss" => probe.mss.get(),
+            "tcpi_unacked" if socket?.state() == State::Closed => 0,
             "tcpi_unacked" => u64::from(socket?.sender().packets_out().get()),
             "tcpi_pmtu" => probe.pmtu.get(),
             "tcpi_rtt" => probe.srtt.as_micros(),
+            // Before a first measurement Linux has a deviation of one second, four times it.
+            "tcpi_rttvar" if probe.srtt == Duration::ZERO => 250_000,
             "tcpi_rttvar" => probe.rttvar.as_micros(),
             "tcpi_snd_ssthresh" => u64::from(probe.ssthresh.get()),
             "tcpi_snd_cwnd" => u64::from(probe.cwnd.get()),

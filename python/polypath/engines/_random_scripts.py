@@ -146,7 +146,8 @@ def random_script(seed: int, *, mptcp: bool, kernel: str, events: int = 30) -> R
     sack = mptcp or draw.random() < 0.8
     timestamps = draw.random() < 0.5
     scale = draw.choice((None, 0, 7, 7, 10))
-    rtt = draw.choice((0.001, 0.01, 0.05, 0.1))
+    # What is computed from it lies off the ticks too.
+    rtt = draw.choice((0.0013, 0.0113, 0.0513, 0.1013))
     head = [f"kernel {kernel}", f"sysctl net.ipv4.tcp_congestion_control={draw.choice(('reno', 'cubic'))}"]
     options = [f"mss {mss}", *(["sackOK"] if sack else []), *(["TS val 1000 ecr 0"] if timestamps else [])]
     options += [] if scale is None else [f"wscale {scale}"]
@@ -182,13 +183,13 @@ def random_script(seed: int, *, mptcp: bool, kernel: str, events: int = 30) -> R
             f"+0 > S. 0:0(0) ack 1 <{capable} key[skey], ...>",
             f"+{rtt} < . 1:1(0) ack 1 win 257 <{ts}{capable} key[ckey=2, skey]>",
             "+0 accept(3, ..., ...) = 4",
-            f"+0.01 < P. 1:101(100) ack 1 win 257 <{ts}{capable} key[ckey, skey] mpcdatalen 100>",
+            f"+0.0113 < P. 1:101(100) ack 1 win 257 <{ts}{capable} key[ckey, skey] mpcdatalen 100>",
             "+0 > . 1:1(0) ack 101 <...>",
         ]
         for number in range(1, count):
             join = f"mp_join_syn address_id={number} backup={draw.choice((0, 0, 1))}"
             opening += [
-                f"+0.01 < [{number}] S 0:0(0) win 65535 <{', '.join(options)}, {join}>",
+                f"+0.0113 < [{number}] S 0:0(0) win 65535 <{', '.join(options)}, {join}>",
                 f"+0 > [{number}] S. 0:0(0) ack 1 <...>",
                 f"+{rtt} < [{number}] . 1:1(0) ack 1 win 257 <{ts}mp_join_ack>",
                 f"+0 > [{number}] . 1:1(0) ack 1 <...>",

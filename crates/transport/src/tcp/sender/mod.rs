@@ -378,6 +378,11 @@ impl Sender {
         self.sack_ok
     }
 
+    /// The program has closed its end, whether or not the FIN has left.
+    pub fn is_closing(&self) -> bool {
+        self.fin_queued
+    }
+
     #[inline]
     pub(super) fn ecn_ok(&self) -> bool {
         self.flow.ecn_ok
