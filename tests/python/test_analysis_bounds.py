@@ -1,5 +1,6 @@
 """Bounds against numbers computed by hand from the frame format."""
 
+import json
 import math
 
 import pytest
@@ -42,8 +43,17 @@ def test_flows_that_share_a_link_have_one_bound_together():
     assert list(table["bound_all_mbps"]) == pytest.approx([10 * 1448 / 1514] * 2)
 
 
-def test_loss_behind_a_transmitter_costs_and_loss_before_it_does_not():
-    lossy = {"kind": "loss", "model": "bernoulli", "probability": 0.1}
+@pytest.mark.parametrize(
+    "model",
+    [
+        '"model": "bernoulli", "probability": 0.1',
+        # A quarter of the time in the bad state.
+        '"model": "gilbert_elliott", "good_to_bad": 0.1, "bad_to_good": 0.3, "loss_bad": 0.25, "loss_good": 0.05',
+    ],
+)
+def test_loss_behind_a_transmitter_costs_and_loss_before_it_does_not(model):
+    # Read as from the record of a run.
+    lossy = json.loads(f'{{"kind": "loss", {model}}}')
     ends = (("h1", "10.0.0.1"), ("h3", "10.0.0.2"))
     hosts = [{"name": host, "kernel": "5.4-mptcp"} for host in ("h1", "h3")]
     before = three_nodes(nodes=hosts, links=[link("only", *ends, [lossy, rate(10_000_000)])])

@@ -175,6 +175,11 @@ CASES = {
         "black hole",
         "nothing arrived: l let nothing pass",
     ),
+    "a handshake that is under way": (
+        ({"l": {"both": {**LINE, "delay": "4s"}}}, TCP),
+        "not connected",
+        "the connection was never established",
+    ),
     "loss": (
         ({"l": {"both": {**LINE, "loss": "1%"}}}, TCP),
         "loss on l",

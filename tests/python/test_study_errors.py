@@ -30,6 +30,10 @@ MISTAKES = {
         "9: topology.links.first: the link has neither rate nor delay; give `both:` or `forward:` and `backward:` "
         "(in the cell cc=lia, rate=20mbit)",
     ),
+    "a change of what a link has not": (
+        ((FIRST, "first: {ends: [client, middle], both: {delay: 5ms, changes: [{at: 1s, rate: 5mbit}]}}"),),
+        "9: topology.links.first.both: `changes` give a rate, but the link has none to begin with; add `rate:` beside them",
+    ),
     "a queue management that a parameter gives": (
         (("queue: 100packets", 'queue: 100packets, aqm: "${q}"'), ("cc: [lia, olia]", "cc: [lia, olia]\n  q: [codel, blue]")),
         '9: topology.links.first.both.aqm: there is no queue management "blue"; there are codel, fq_codel, pie, none, red '

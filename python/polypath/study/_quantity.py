@@ -245,10 +245,8 @@ class Share(float):
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        def check(value: object) -> object:
-            if is_placeholder(value):
-                return Placeholder(value)
-            return value if isinstance(value, cls) else float.__new__(cls, cls._parse(value))
+        def check(value: Any) -> object:
+            return Placeholder(value) if is_placeholder(value) else cls(value)
 
         return core_schema.no_info_plain_validator_function(check, serialization=core_schema.to_string_ser_schema())
 
