@@ -276,8 +276,13 @@ impl Alarm {
 }
 
 pub fn shutdown_write(fd: &impl AsRawFd) {
+    // Who has closed already gets nothing else.
+    let _ = shutdown(fd, libc::SHUT_WR);
+}
+
+pub fn shutdown(fd: &impl AsRawFd, how: libc::c_int) -> io::Result<()> {
     // SAFETY: no memory is passed.
-    unsafe { libc::shutdown(fd.as_raw_fd(), libc::SHUT_WR) };
+    if unsafe { libc::shutdown(fd.as_raw_fd(), how) } < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Closing drops what is unsent and resets the connection.

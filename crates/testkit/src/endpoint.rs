@@ -14,7 +14,7 @@ pub struct Sent {
 /// A host with an endpoint, and the application on it. Time begins at zero and goes on in
 /// [`Endpoint::wait`] alone.
 ///
-/// The application reads at once whatever it can.
+/// The application reads at once whatever it can, unless the head says that it reads by call.
 pub trait Endpoint {
     fn engine(&self) -> Engine;
 

@@ -9,7 +9,7 @@
 
 use crate::endpoint::{Endpoint, Sent};
 use crate::numbers::{PORT, local_address, peer_address};
-use crate::script::{Engine, Head, SocketOption, Verb};
+use crate::script::{Directions, Engine, Head, SocketOption, Verb};
 use polypath_base::{Duration, Instant};
 use polypath_guest::sys;
 use std::collections::BTreeMap;
@@ -39,6 +39,7 @@ pub struct Host {
     start: u64,
     sockets: BTreeMap<i32, Sock>,
     newest: Option<i32>,
+    reads_by_call: bool,
     buffer: Vec<u8>,
 }
 
@@ -102,6 +103,7 @@ impl Host {
             start,
             sockets: BTreeMap::new(),
             newest: None,
+            reads_by_call: head.reads_by_call,
             buffer: vec![0; 1 << 16],
         })
     }
@@ -120,8 +122,11 @@ impl Host {
         }
     }
 
-    /// The program reads what it can.
+    /// The program reads what it can, unless it reads by call.
     fn read_all(&mut self) {
+        if self.reads_by_call {
+            return;
+        }
         for socket in self.sockets.values_mut().filter(|socket| socket.is_connection && !socket.finished) {
             // The low-water mark counts for this call, and not for one that does not block.
             while socket.error.is_none() && !socket.finished && sys::is_readable(&socket.fd) {
@@ -150,6 +155,11 @@ impl Host {
     }
 
     fn read(&mut self, fd: i32, len: u64) -> Outcome<Result<i64, String>> {
+        if self.reads_by_call {
+            let mut buffer = vec![0; usize::try_from(len).map_err(|_| "a length is too large")?];
+            let read = sys::receive(&self.socket(fd)?.fd, &mut buffer, libc::MSG_DONTWAIT);
+            return Ok(read.map(|length| length as i64).map_err(|error| name_of(&error)));
+        }
         let socket = self.socket(fd)?;
         let waits = socket.unread.min(len);
         socket.unread -= waits;
@@ -236,9 +246,13 @@ impl Endpoint for Host {
                 self.read_all();
                 self.read(fd, len)?
             }
-            Verb::Shutdown { fd } => {
-                sys::shutdown_write(&self.socket(fd)?.fd);
-                Ok(0)
+            Verb::Shutdown { fd, how } => {
+                let how = match how {
+                    Directions::Read => libc::SHUT_RD,
+                    Directions::Write => libc::SHUT_WR,
+                    Directions::Both => libc::SHUT_RDWR,
+                };
+                kernel(sys::shutdown(&self.socket(fd)?.fd, how))
             }
             Verb::Close { fd } => {
                 self.socket(fd)?;
@@ -251,10 +265,18 @@ impl Endpoint for Host {
                     SocketOption::ReceiveLowWater => (libc::SOL_SOCKET, libc::SO_RCVLOWAT),
                     SocketOption::SendBuffer => (libc::SOL_SOCKET, libc::SO_SNDBUF),
                     SocketOption::ReceiveBuffer => (libc::SOL_SOCKET, libc::SO_RCVBUF),
+                    SocketOption::Linger => (libc::SOL_SOCKET, libc::SO_LINGER),
                     SocketOption::NoDelay => (libc::IPPROTO_TCP, libc::TCP_NODELAY),
                     SocketOption::MaxSegment => (libc::IPPROTO_TCP, libc::TCP_MAXSEG),
+                    SocketOption::UserTimeout => (libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT),
                 };
-                sys::set_option(&self.socket(fd)?.fd, level, name, value).map_err(in_words)?;
+                let fd = &self.socket(fd)?.fd;
+                let set = if option == SocketOption::Linger {
+                    sys::set_option(fd, level, name, libc::linger { l_onoff: i32::from(value >= 0), l_linger: value.max(0) })
+                } else {
+                    sys::set_option(fd, level, name, value)
+                };
+                set.map_err(in_words)?;
                 Ok(0)
             }
             Verb::RemoveEndpoint { id } => {

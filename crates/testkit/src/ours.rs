@@ -1,21 +1,26 @@
 //! A host with endpoints of `polypath-transport`: IP packets in and out, and the sockets of a
 //! program.
 //!
-//! The program reads at once whatever it can, which is what these endpoints model; `read` tells
-//! what came since the last `read`.
+//! The program reads at once whatever it can, unless the head says that it reads by call; `read`
+//! tells what came since the last `read`.
 
 use crate::endpoint::{Endpoint, Sent};
 use crate::numbers::{PORT, local_address, peer_address};
-use crate::script::{Engine, Head, SocketOption, Verb};
+use crate::script::{Directions, Engine, Head, SocketOption, Verb};
 use polypath_base::{Bytes, Duration, Instant, PathId, Rng, Seq};
 use polypath_cc as cc;
 use polypath_sched::Scheduler;
 use polypath_transport::tcp::{self, Socket, State};
-use polypath_transport::{Connection, Settings, Stack, mptcp};
+use polypath_transport::{Connection, Settings, SocketError, Stack, mptcp};
 use polypath_wire::mptcp::Announcement;
 use polypath_wire::{Envelope, Flags, MpOptions, Segment, Unreachable, icmpv4, ipv4};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
+
+/// Where the host's clock stands when a script begins. In the machine jiffies are a multiple of
+/// 2^14 less 75000 then (`INITIAL_JIFFIES`, with CONFIG_HZ=250; `linux::Host` begins there), and the
+/// timer wheel's long steps count from there.
+const BEGINNING: Duration = Duration::from_millis((5 * 16_384 - 75_000) * 4);
 
 /// The first of the ports that connecting sockets get.
 const FIRST_PORT: u16 = 50_000;
@@ -38,6 +43,9 @@ pub struct Host {
     announced: BTreeMap<u8, Ipv4Addr>,
     newest: Option<usize>,
     ident: u16,
+    reads_by_call: bool,
+    /// Sockets with an SO_LINGER of zero seconds.
+    linger_not: BTreeSet<i32>,
 }
 
 /// What a number of the program's stands for.
@@ -58,6 +66,29 @@ struct Conn {
     is_client: bool,
     /// Bytes of which `read` has told.
     told: u64,
+    /// The program was told of the end of what comes, or needs to know no more of it.
+    finished: bool,
+    /// The program sends no more.
+    sends_no_more: bool,
+    /// What the reading program was told, and no call yet.
+    error: Option<SocketError>,
+}
+
+impl Conn {
+    /// The program that reads at once is told of an error, unless it was told of the end before.
+    fn note_error(&mut self) {
+        self.finished |= self.end.peer_finished();
+        if !self.finished
+            && let Some(error) = self.end.take_error()
+        {
+            self.error = Some(error);
+            self.finished = true;
+        }
+    }
+
+    fn is_mptcp(&self) -> bool {
+        matches!(self.end, Connection::Mptcp(_))
+    }
 }
 
 impl Host {
@@ -95,7 +126,7 @@ impl Host {
             }
         }
         Ok(Self {
-            now: Instant::ZERO,
+            now: Instant::ZERO + BEGINNING,
             settings,
             algorithm,
             mtu: Bytes::from_u32(head.mtu),
@@ -108,6 +139,8 @@ impl Host {
             announced: BTreeMap::new(),
             newest: None,
             ident: 0,
+            reads_by_call: head.reads_by_call,
+            linger_not: BTreeSet::new(),
         })
     }
 
@@ -118,7 +151,7 @@ impl Host {
 
     fn open(&mut self, mptcp: bool, settings: &Settings, is_client: bool, path: (SocketAddrV4, SocketAddrV4)) -> usize {
         let mut random = self.random();
-        let end = if mptcp {
+        let mut end = if mptcp {
             let config = mptcp::Config {
                 settings: settings.clone(),
                 algorithm: self.algorithm,
@@ -137,7 +170,19 @@ impl Host {
             let config = tcp::Config { settings: settings.clone(), algorithm: self.algorithm, mtu: self.mtu, initial_seq };
             Connection::Tcp(Box::new(if is_client { Socket::client(config) } else { Socket::server(config) }))
         };
-        self.connections.push(Conn { end, paths: vec![path], waits_at: None, is_client, told: 0 });
+        if self.reads_by_call {
+            end.read_by_call();
+        }
+        self.connections.push(Conn {
+            end,
+            paths: vec![path],
+            waits_at: None,
+            is_client,
+            told: 0,
+            finished: false,
+            sends_no_more: false,
+            error: None,
+        });
         self.newest = Some(self.connections.len() - 1);
         self.connections.len() - 1
     }
@@ -151,7 +196,7 @@ impl Host {
                 let envelope = Envelope { source: source.into(), destination: destination.into(), ident: self.ident };
                 let payload = vec![0; transmit.segment.len as usize];
                 let bytes = transmit.segment.to_bytes(&envelope, &payload).map_err(|e| format!("our segment has no bytes: {e}"))?;
-                self.sent.push_back(Sent { at: self.now, bytes });
+                self.sent.push_back(Sent { at: self.now(), bytes });
             }
         }
         Ok(())
@@ -173,14 +218,10 @@ impl Host {
         self.connections[i].paths[number]
     }
 
-    fn is_closed(&self, i: usize) -> bool {
-        matches!(&self.connections[i].end, Connection::Tcp(socket) if socket.state() == State::Closed)
-    }
-
     /// The connection and the path that these addresses belong to.
     fn find(&self, local: SocketAddrV4, peer: SocketAddrV4) -> Option<(usize, PathId)> {
         let of = |i: usize| self.connections[i].paths.iter().position(|path| *path == (local, peer)).map(|path| (i, PathId(path as u8)));
-        (0..self.connections.len()).rev().filter(|&i| !self.is_closed(i)).find_map(of)
+        (0..self.connections.len()).rev().filter_map(of).find(|&(i, path)| !self.connections[i].end.is_over(path))
     }
 
     fn inject_tcp(&mut self, bytes: &[u8]) -> Result<(), String> {
@@ -200,7 +241,7 @@ impl Host {
             self.connections[i].end.handle_segment(self.now, path, &segment);
             return Ok(());
         }
-        if !segment.flags.has(Flags::SYN) || segment.flags.has(Flags::ACK) {
+        if !segment.flags.has(Flags::SYN) || segment.flags.has(Flags::ACK) || segment.flags.has(Flags::RST) {
             return self.refuse(&envelope, &segment, MpOptions::default());
         }
         if matches!(segment.mp.first(), Some(polypath_wire::mptcp::Repr::JoinSyn { .. })) {
@@ -215,6 +256,10 @@ impl Host {
             Handle::Listener { mptcp, settings } => Some((*fd, *mptcp, settings.clone())),
             _ => None,
         });
+        if listener.is_some() && segment.flags.has(Flags::FIN) {
+            // Linux drops it.
+            return Ok(());
+        }
         if let Some((fd, mptcp, settings)) = listener {
             let i = self.open(mptcp, &settings, false, (local, peer));
             self.connections[i].waits_at = Some(fd);
@@ -230,7 +275,7 @@ impl Host {
         self.ident = self.ident.wrapping_add(1);
         let back = Envelope { source: envelope.destination, destination: envelope.source, ident: self.ident };
         let bytes = Segment { mp, ..reset }.to_bytes(&back, &[]).map_err(|e| format!("our RST has no bytes: {e}"))?;
-        self.sent.push_back(Sent { at: self.now, bytes });
+        self.sent.push_back(Sent { at: self.now(), bytes });
         Ok(())
     }
 
@@ -299,6 +344,9 @@ impl Host {
         let i = ready.ok_or("EAGAIN")?;
         self.connections[i].waits_at = None;
         let number = self.free_number();
+        if self.linger_not.contains(&fd) {
+            self.linger_not.insert(number);
+        }
         self.sockets.insert(number, Handle::Connection(i));
         self.newest = Some(i);
         Ok(i64::from(number))
@@ -306,7 +354,15 @@ impl Host {
 
     fn write(&mut self, fd: i32, len: u64) -> Result<Result<i64, String>, String> {
         let now = self.now;
+        let reads_by_call = self.reads_by_call;
         let connection = self.connection(fd)?;
+        if !reads_by_call {
+            connection.note_error();
+        }
+        if connection.sends_no_more || connection.end.has_ended() {
+            // Of what the reader was told, it is told alone.
+            return Ok(Err(connection.end.take_error().map_or("EPIPE", name_of).to_owned()));
+        }
         let before = connection.end.accepted().get();
         connection.end.offer(now, Bytes::new(len));
         if matches!(connection.end, Connection::Tcp(_)) {
@@ -320,10 +376,87 @@ impl Host {
     }
 
     fn read(&mut self, fd: i32, len: u64) -> Result<Result<i64, String>, String> {
+        let (now, reads_by_call) = (self.now, self.reads_by_call);
         let connection = self.connection(fd)?;
-        let waits = (connection.end.received().get() - connection.told).min(len);
-        connection.told += waits;
-        Ok(if waits == 0 && !connection.end.peer_finished() { Err("EAGAIN".to_owned()) } else { Ok(waits as i64) })
+        let waits = if reads_by_call {
+            connection.end.read(now, Bytes::new(len)).get()
+        } else {
+            connection.note_error();
+            let waits = (connection.end.received().get() - connection.told).min(len);
+            connection.told += waits;
+            waits
+        };
+        if waits > 0 {
+            return Ok(Ok(waits as i64));
+        }
+        // Linux looks at the peer's FIN before the error (`SOCK_DONE`). A program that reads at once
+        // has been told of either already.
+        let error = match reads_by_call {
+            true if connection.end.peer_finished() => None,
+            true => connection.end.take_error(),
+            false => connection.error.take(),
+        };
+        // Linux's MPTCP says ENOTCONN of a connection that never was.
+        let never_was = connection.end.has_ended() && connection.is_mptcp() && connection.end.established_at().is_none();
+        Ok(match error {
+            Some(error) => Err(name_of(error).to_owned()),
+            None if never_was => Err("ENOTCONN".to_owned()),
+            None if connection.finished || connection.end.peer_finished() || connection.end.has_ended() => Ok(0),
+            None => Err("EAGAIN".to_owned()),
+        })
+    }
+
+    fn shut_down(&mut self, fd: i32, how: Directions) -> Result<(), String> {
+        if let Some(Handle::Listener { .. }) = self.sockets.get(&fd) {
+            return if how == Directions::Write { Ok(()) } else { self.close_listener(fd) };
+        }
+        let now = self.now;
+        let connection = self.connection(fd)?;
+        connection.end.shut_down(now, how != Directions::Write, how != Directions::Read);
+        connection.sends_no_more |= how != Directions::Read;
+        // The reader is told that nothing comes, and reads no more.
+        connection.finished |= how != Directions::Write;
+        Ok(())
+    }
+
+    fn close(&mut self, fd: i32) -> Result<(), String> {
+        let now = self.now;
+        let resets = self.linger_not.remove(&fd);
+        match self.sockets.get(&fd) {
+            Some(Handle::Connection(i)) => self.connections[*i].end.release(now, resets),
+            Some(Handle::Listener { .. }) => self.close_listener(fd)?,
+            Some(Handle::Fresh { .. }) => {}
+            None => return Err(format!("{fd} is no socket")),
+        }
+        self.sockets.remove(&fd);
+        Ok(())
+    }
+
+    /// Connections that wait to be accepted end (Linux: `inet_csk_listen_stop`).
+    fn close_listener(&mut self, fd: i32) -> Result<(), String> {
+        let now = self.now;
+        for i in 0..self.connections.len() {
+            let connection = &mut self.connections[i];
+            if connection.waits_at != Some(fd) {
+                continue;
+            }
+            if connection.end.established_at().is_none() {
+                connection.end.release(now, false);
+                continue;
+            }
+            let says_twice = connection.is_mptcp() && !connection.end.is_fallback();
+            connection.end.abort(now);
+            self.transmit()?;
+            if says_twice && let Some(last) = self.sent.back_mut() {
+                // The subflow's own socket is let go of, too, and knows of no MPTCP any more.
+                let (at, bytes) = (last.at, last.bytes.clone());
+                let (envelope, segment, _) = Segment::from_bytes(&bytes).map_err(|e| format!("our RST cannot be read: {e}"))?;
+                let bytes = Segment { mp: MpOptions::default(), ..segment }.to_bytes(&envelope, &[]);
+                self.sent.push_back(Sent { at, bytes: bytes.map_err(|e| format!("our RST has no bytes: {e}"))? });
+            }
+        }
+        self.sockets.insert(fd, Handle::Fresh { mptcp: false, settings: Box::new(self.settings.clone()) });
+        Ok(())
     }
 
     fn set_option(&mut self, fd: i32, option: SocketOption, value: i32) -> Result<Result<i64, String>, String> {
@@ -334,6 +467,9 @@ impl Host {
         };
         match (option, settings) {
             (SocketOption::ReuseAddr, _) => {}
+            (SocketOption::Linger, _) if value > 0 => return Err("our programs do not block in close".to_owned()),
+            (SocketOption::Linger, _) if value == 0 => drop(self.linger_not.insert(fd)),
+            (SocketOption::Linger, _) => drop(self.linger_not.remove(&fd)),
             (SocketOption::ReceiveLowWater, Some(settings)) => settings.receive_low_water = Bytes::from_u32(value.max(1).unsigned_abs()),
             (option, _) => return Err(format!("our endpoints have no socket option {option:?} here")),
         }
@@ -347,10 +483,11 @@ impl Endpoint for Host {
     }
 
     fn now(&self) -> Instant {
-        self.now
+        Instant::ZERO + self.now.since(Instant::ZERO + BEGINNING)
     }
 
     fn wait(&mut self, until: Instant) -> Result<Option<Sent>, String> {
+        let until = until + BEGINNING;
         loop {
             if let Some(sent) = self.sent.pop_front() {
                 return Ok(Some(sent));
@@ -399,14 +536,12 @@ impl Endpoint for Host {
             Verb::Connect { fd } => self.connect(fd)?,
             Verb::Write { fd, len } => self.write(fd, len)?,
             Verb::Read { fd, len } => self.read(fd, len)?,
-            Verb::Shutdown { fd } | Verb::Close { fd } => {
-                let now = self.now;
-                if let Some(Handle::Connection(i)) = self.sockets.get(&fd) {
-                    self.connections[*i].end.close(now);
-                }
-                if matches!(verb, Verb::Close { .. }) && self.sockets.remove(&fd).is_none() {
-                    return Err(format!("{fd} is no socket"));
-                }
+            Verb::Shutdown { fd, how } => {
+                self.shut_down(fd, how)?;
+                Ok(0)
+            }
+            Verb::Close { fd } => {
+                self.close(fd)?;
                 Ok(0)
             }
             Verb::SetOption { fd, option, value } => self.set_option(fd, option, value)?,
@@ -446,6 +581,16 @@ impl Endpoint for Host {
             "tcpi_delivered" => u64::from(probe.delivered.get()),
             _ => return None,
         })
+    }
+}
+
+/// As Linux names them.
+fn name_of(error: SocketError) -> &'static str {
+    match error {
+        SocketError::Refused => "ECONNREFUSED",
+        SocketError::Reset => "ECONNRESET",
+        SocketError::BrokenPipe => "EPIPE",
+        SocketError::TimedOut => "ETIMEDOUT",
     }
 }
 

@@ -33,6 +33,8 @@ pub struct Head {
     pub endpoints: Vec<Endpoint>,
     /// Addresses of subflows by their number, where they are not the default ones.
     pub subflows: Vec<SubflowAddresses>,
+    /// The program reads when a line calls `read`, instead of at once.
+    pub reads_by_call: bool,
 }
 
 impl Default for Head {
@@ -45,6 +47,7 @@ impl Default for Head {
             limits: None,
             endpoints: Vec::new(),
             subflows: Vec::new(),
+            reads_by_call: false,
         }
     }
 }
@@ -238,6 +241,7 @@ pub enum Verb {
     },
     Shutdown {
         fd: i32,
+        how: Directions,
     },
     Close {
         fd: i32,
@@ -253,6 +257,14 @@ pub enum Verb {
     },
 }
 
+/// What `shutdown` ends.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Directions {
+    Read,
+    Write,
+    Both,
+}
+
 /// Socket options that scripts set.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum SocketOption {
@@ -260,8 +272,12 @@ pub enum SocketOption {
     ReceiveLowWater,
     SendBuffer,
     ReceiveBuffer,
+    /// Seconds; below zero: off.
+    Linger,
     NoDelay,
     MaxSegment,
+    /// Milliseconds.
+    UserTimeout,
 }
 
 /// What a call returns.

@@ -1,8 +1,8 @@
 //! What a simulator or a host sees of an end of a connection, whichever transport it is.
 
 use crate::mptcp;
-use crate::tcp::{Context, LimitedTimes, Probe, RouteMtu, Socket};
-use crate::{End, ReorderStats, SegmentSlot, Transmit, udp};
+use crate::tcp::{Context, LimitedTimes, Probe, RouteMtu, Socket, State};
+use crate::{End, ReorderStats, SegmentSlot, SocketError, Transmit, udp};
 use polypath_base::{Bytes, Instant, PathId};
 use polypath_wire::{Segment, Unreachable};
 
@@ -145,6 +145,37 @@ impl Connection {
         either!(self, t => t.close(), m => m.close(now), _u => ());
     }
 
+    /// The program lets go of the connection: FIN or DATA_FIN, or with data that it has not read,
+    /// or if it asks for it (SO_LINGER of zero seconds), a RST, which has MP_FASTCLOSE in MPTCP.
+    pub fn release(&mut self, now: Instant, resets: bool) {
+        either!(self, t => t.release(now, resets), m => m.release(now, resets), _u => ());
+    }
+
+    /// The program sends no more, or reads no more.
+    pub fn shut_down(&mut self, now: Instant, reads_no_more: bool, sends_no_more: bool) {
+        either!(self, t => t.shut_down(now, reads_no_more, sends_no_more), m => m.shut_down(now, reads_no_more, sends_no_more), _u => ());
+    }
+
+    /// The program ends the connection at once, and tells the peer.
+    pub fn abort(&mut self, now: Instant) {
+        either!(self, t => t.abort_by_program(now), m => m.fast_close(now), _u => ());
+    }
+
+    /// The application reads when it calls [`Connection::read`], instead of at once.
+    pub fn read_by_call(&mut self) {
+        either!(self, t => t.read_by_call(), m => m.read_by_call(), _u => ());
+    }
+
+    /// The application reads so much of what waits, at most; how much that was.
+    pub fn read(&mut self, now: Instant, most: Bytes) -> Bytes {
+        either!(self, t => t.read(now, most), m => m.read(now, most), _u => Bytes::ZERO)
+    }
+
+    /// What ended the connection, told once.
+    pub fn take_error(&mut self) -> Option<SocketError> {
+        either!(self, t => t.take_error(), m => m.take_error(), _u => None)
+    }
+
     // Inputs. A socket of datagrams takes them itself: `udp::Socket::handle_datagram`.
 
     /// Takes a segment that came on `path`; of MPTCP, one on an unknown path only if it joins
@@ -214,6 +245,17 @@ impl Connection {
     /// Everything offered has been acknowledged.
     pub fn everything_acked(&self) -> bool {
         either!(self, t => t.tx.everything_acked(), m => m.everything_acked(), u => !u.may_transmit())
+    }
+
+    /// The connection is over, by both ends' FINs or at once. One of MPTCP lives on without subflows
+    /// (RFC 8684 section 3.6).
+    pub fn has_ended(&self) -> bool {
+        either!(self, t => t.state() == State::Closed, m => m.has_ended(), _u => false)
+    }
+
+    /// Nothing answers on a path any more: its segments are for no connection.
+    pub fn is_over(&self, path: PathId) -> bool {
+        either!(self, t => t.state() == State::Closed, m => m.is_over(path), _u => false)
     }
 
     /// An MPTCP connection that the peer made plain TCP.

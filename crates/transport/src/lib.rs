@@ -19,6 +19,7 @@ pub mod mptcp;
 mod receive_buffer;
 mod reorder_stats;
 mod settings;
+mod socket_error;
 pub mod stack;
 pub mod tcp;
 mod timer_wheel;
@@ -29,6 +30,7 @@ pub use counters::{Counters, Rejections};
 pub use end::{End, SegmentSlot, Transmits};
 pub use reorder_stats::ReorderStats;
 pub use settings::Settings;
+pub use socket_error::SocketError;
 pub use stack::Stack;
 
 use polypath_base::PathId;

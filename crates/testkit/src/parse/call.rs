@@ -1,7 +1,7 @@
 //! System calls: `write(4, ..., 1000) = 1000`; commands; assertions on TCP_INFO.
 
 use super::cursor::{Cursor, Read};
-use crate::script::{Assertion, Call, Comparison, Outcome, SocketOption, Verb};
+use crate::script::{Assertion, Call, Comparison, Directions, Outcome, SocketOption, Verb};
 
 const VERBS: &str = "socket, setsockopt, bind, listen, accept, connect, write, send, read, recv, shutdown and close";
 
@@ -15,7 +15,7 @@ pub(super) fn take(cursor: &mut Cursor<'_>) -> Read<Call> {
     }
     cursor.expect("(", &format!("behind `{name}`"))?;
     let inside = cursor.until(")", &format!("behind the arguments of `{name}`"))?;
-    let arguments: Vec<&str> = inside.split(',').map(str::trim).collect();
+    let arguments = split(inside);
     cursor.expect("=", &format!("before the result of `{name}`"))?;
     let result = take_outcome(cursor)?;
     let number = |i: usize, what: &str| -> Read<i64> {
@@ -30,19 +30,54 @@ pub(super) fn take(cursor: &mut Cursor<'_>) -> Read<Call> {
     let len = || number(2, "the length").and_then(|len| u64::try_from(len).map_err(|_| "a length is below zero".to_owned()));
     let verb = match name {
         "socket" => Verb::Socket { mptcp: is_mptcp(&arguments)? },
-        "setsockopt" => Verb::SetOption { fd: fd()?, option: option(&arguments)?, value: number(3, "the value")? as i32 },
+        "setsockopt" => {
+            let option = option(&arguments)?;
+            let value = if option == SocketOption::Linger { linger(&arguments)? } else { number(3, "the value")? as i32 };
+            Verb::SetOption { fd: fd()?, option, value }
+        }
         "bind" => Verb::Bind { fd: fd()? },
         "listen" => Verb::Listen { fd: fd()? },
         "accept" => Verb::Accept { fd: fd()? },
         "connect" => Verb::Connect { fd: fd()? },
         "write" | "send" => Verb::Write { fd: fd()?, len: len()? },
         "read" | "recv" => Verb::Read { fd: fd()?, len: len()? },
-        "shutdown" if arguments.get(1) == Some(&"SHUT_WR") => Verb::Shutdown { fd: fd()? },
-        "shutdown" => return Err("`shutdown` is known with SHUT_WR alone".to_owned()),
+        "shutdown" => Verb::Shutdown { fd: fd()?, how: directions(&arguments)? },
         "close" => Verb::Close { fd: fd()? },
         _ => return Err(format!("`{name}` is no call that a script can make; calls are {VERBS}")),
     };
     Ok(Call { verb, result })
+}
+
+/// Arguments stand between commas; what is in braces is one.
+fn split(inside: &str) -> Vec<&str> {
+    let mut depth = 0;
+    let parts = inside.split(|c| {
+        depth += i32::from(c == '{') - i32::from(c == '}');
+        c == ',' && depth == 0
+    });
+    parts.map(str::trim).collect()
+}
+
+fn directions(arguments: &[&str]) -> Read<Directions> {
+    match arguments.get(1) {
+        Some(&"SHUT_RD") => Ok(Directions::Read),
+        Some(&"SHUT_WR") => Ok(Directions::Write),
+        Some(&"SHUT_RDWR") => Ok(Directions::Both),
+        _ => Err("`shutdown` ends SHUT_RD, SHUT_WR or SHUT_RDWR".to_owned()),
+    }
+}
+
+/// `{onoff=1, linger=0}`: the seconds, below zero if it is off.
+fn linger(arguments: &[&str]) -> Read<i32> {
+    let wrong = || "the value of SO_LINGER is written `{onoff=1, linger=0}`".to_owned();
+    let text = arguments.get(3).and_then(|text| text.strip_prefix('{')?.strip_suffix('}')).ok_or_else(wrong)?;
+    let (onoff, seconds) = text.split_once(',').ok_or_else(wrong)?;
+    let value = |text: &str, name: &str| text.trim().strip_prefix(name)?.strip_prefix('=')?.parse::<i32>().ok();
+    match (value(onoff, "onoff"), value(seconds, "linger")) {
+        (Some(0), Some(_)) => Ok(-1),
+        (Some(1), Some(seconds)) if seconds >= 0 => Ok(seconds),
+        _ => Err(wrong()),
+    }
 }
 
 /// `0`, `1000`, `-1 EAGAIN (Resource temporarily unavailable)`.
@@ -76,11 +111,13 @@ fn option(arguments: &[&str]) -> Read<SocketOption> {
         ("SOL_SOCKET", "SO_RCVLOWAT") => SocketOption::ReceiveLowWater,
         ("SOL_SOCKET", "SO_SNDBUF") => SocketOption::SendBuffer,
         ("SOL_SOCKET", "SO_RCVBUF") => SocketOption::ReceiveBuffer,
+        ("SOL_SOCKET", "SO_LINGER") => SocketOption::Linger,
         ("SOL_TCP" | "IPPROTO_TCP", "TCP_NODELAY") => SocketOption::NoDelay,
         ("SOL_TCP" | "IPPROTO_TCP", "TCP_MAXSEG") => SocketOption::MaxSegment,
+        ("SOL_TCP" | "IPPROTO_TCP", "TCP_USER_TIMEOUT") => SocketOption::UserTimeout,
         (level, name) => {
             return Err(format!(
-                "the socket option {level} {name} is not known; known are SO_REUSEADDR, SO_RCVLOWAT, SO_SNDBUF, SO_RCVBUF, TCP_NODELAY and TCP_MAXSEG"
+                "the socket option {level} {name} is not known; known are SO_REUSEADDR, SO_RCVLOWAT, SO_SNDBUF, SO_RCVBUF, SO_LINGER, TCP_NODELAY, TCP_MAXSEG and TCP_USER_TIMEOUT"
             ));
         }
     })

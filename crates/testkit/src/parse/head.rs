@@ -5,7 +5,7 @@ use crate::script::{Endpoint, Head, SubflowAddresses};
 use polypath_base::Duration;
 use std::net::Ipv4Addr;
 
-const KNOWN: &str = "`kernel`, `tolerance`, `mtu`, `sysctl`, `limits`, `endpoint` and `subflow`";
+const KNOWN: &str = "`kernel`, `tolerance`, `mtu`, `sysctl`, `limits`, `endpoint`, `subflow` and `reads by call`";
 
 pub(super) fn take(head: &mut Head, cursor: &mut Cursor<'_>) -> Read<()> {
     let shown = cursor.shown();
@@ -34,6 +34,10 @@ pub(super) fn take(head: &mut Head, cursor: &mut Cursor<'_>) -> Read<()> {
         }
         "endpoint" => head.endpoints.push(take_endpoint(cursor)?),
         "subflow" => head.subflows.push(take_subflow(cursor)?),
+        "reads" => {
+            cursor.expect("by call", "behind `reads`")?;
+            head.reads_by_call = true;
+        }
         _ => return Err(format!("{shown} begins neither a line with a time nor one of {KNOWN}")),
     }
     cursor.finish()

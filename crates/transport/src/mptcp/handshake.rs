@@ -3,6 +3,7 @@
 
 use super::sender::Fin;
 use super::{Connection, INITIAL, Phase};
+use crate::SocketError;
 use crate::receive_buffer::first_read_estimate;
 use crate::stack::MptcpVersion;
 use crate::tcp::{State, reset_for};
@@ -38,6 +39,8 @@ impl Connection {
                         self.drop_subflow(i);
                     }
                 }
+                self.end_at_once();
+                self.error = Some(SocketError::Reset);
                 return false;
             }
             // RFC 8684 section 3.5: without our key it closes nothing.

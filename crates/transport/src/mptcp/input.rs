@@ -51,8 +51,10 @@ impl Connection {
                 subflow.socket.request_ack();
             }
         }
-        if self.settings.read_period == Duration::ZERO {
-            self.read(now);
+        if self.reader_held {
+            // It reads by call.
+        } else if self.settings.read_period == Duration::ZERO {
+            self.read_some(now, u64::MAX);
         } else if self.read_due == Instant::NEVER && self.rx.unread() > 0 {
             self.read_due = self.next_reading(now);
         }
@@ -89,13 +91,14 @@ impl Connection {
     /// The reader comes by its clock.
     #[inline(never)]
     pub(super) fn read_on_time(&mut self, now: Instant) {
-        self.read(now);
+        self.read_some(now, u64::MAX);
     }
 
+    /// The application reads what waits, at most so many bytes.
     #[inline(always)]
-    fn read(&mut self, now: Instant) {
+    pub(super) fn read_some(&mut self, now: Instant, most: u64) {
         let open = || self.subflows.iter().filter(|s| !s.closed);
-        let read = self.rx.read(now, || {
+        let read = self.rx.read(now, most, || {
             let rtt_us = open().map(|s| s.socket.rx.receiver_rtt_us()).max();
             let advmss = open().map(|s| s.socket.advertised_mss()).max();
             let scaling_ratio = open().map(|s| s.socket.rx.scaling_ratio()).min();

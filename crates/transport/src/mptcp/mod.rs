@@ -17,11 +17,12 @@
 //!   `connection_mss`;
 //! - what goes again: `reinjection`, and `retransmission` when the connection's own timer expires;
 //! - how a connection ends: `close` here queues the DATA_FIN, `scheduling` sends it, and
-//!   `finish_if_done` in `input` closes the subflows;
+//!   `finish_if_done` in `input` closes the subflows; at once: `closing`;
 //! - which subflow has something to do, and what is kept of subflows between events: `work`;
 //! - what a segment carries: `options`, with keys of `keys`;
 //! - how subflows and addresses come and go: `paths`, asked for by `path_manager`.
 
+mod closing;
 mod connection_mss;
 mod handshake;
 mod input;
@@ -45,7 +46,7 @@ pub use receiver::ReassemblyCounters;
 use crate::settings::Settings;
 use crate::stack::{MetaSendBuffer, MptcpVersion, PushOrder};
 use crate::tcp::{self, Socket};
-use crate::{SegmentSlot, Transmit, Transmits};
+use crate::{SegmentSlot, SocketError, Transmit, Transmits};
 use keys::draw_key;
 use paths::Paths;
 use polypath_base::{Bytes, Instant, PathId, Rng, Seq};
@@ -201,6 +202,12 @@ pub struct Connection {
     read_due: Instant,
     /// When third ACKs without an answer go again.
     join_retry: Instant,
+    /// It ended without DATA_FINs of both ends.
+    ended: bool,
+    /// The application does not read now.
+    reader_held: bool,
+    /// What the program has yet to be told (Linux: `sk_err`).
+    error: Option<SocketError>,
     established_at: Option<Instant>,
     last_event: Instant,
     /// The last data came with 64-bit sequence numbers: this end answers in kind, as Linux does
@@ -251,6 +258,9 @@ impl Connection {
             rx,
             read_due: Instant::NEVER,
             join_retry: Instant::NEVER,
+            ended: false,
+            reader_held: false,
+            error: None,
             established_at: None,
             last_event: Instant::ZERO,
             acks_wide: false,
@@ -423,6 +433,9 @@ impl Connection {
                     self.debug_check_options(i, segment);
                 } else {
                     self.add_options(i, segment);
+                }
+                if self.tx.fin == Fin::Sent && self.settings.stack.mptcp_version == MptcpVersion::V1 {
+                    self.add_data_fin(i, segment);
                 }
                 if self.subflows[i].socket.is_quiet() {
                     self.on_subflow_quiet(i);

@@ -49,7 +49,10 @@ impl Connection {
             segment.has_dss = false;
             return;
         }
-        if !subflow.confirmed && self.is_client {
+        // Once a DATA_FIN has left, what comes after it tells no keys any more (Linux:
+        // `mptcp_established_options_mp`).
+        let ends = matches!(self.tx.fin, Fin::Sent | Fin::Acked) && (segment.len == 0 || subflow.socket.sends_again());
+        if !subflow.confirmed && self.is_client && !ends {
             self.add_third_ack_options(i, segment);
             if segment.len == 0 {
                 fit_sacks(segment);
@@ -79,6 +82,18 @@ impl Connection {
             self.add_waiting_option(i, segment);
         }
         fit_sacks(segment);
+    }
+
+    /// The data ends with this segment's mapping: the DATA_FIN is told with it (RFC 8684 section
+    /// 3.3.3; Linux: `mptcp_write_data_fin`).
+    #[cold]
+    pub(super) fn add_data_fin(&mut self, i: usize, segment: &mut Segment) {
+        let dss = &mut segment.dss;
+        if segment.has_dss && segment.mp.is_empty() && dss.map_len > 0 && !dss.data_fin && dss.dsn + u64::from(dss.map_len) == self.tx.end {
+            dss.data_fin = true;
+            dss.map_len += 1;
+            self.subflows[i].socket.invalidate_template();
+        }
     }
 
     /// The first of the options that wait for a segment without data, if it has room.

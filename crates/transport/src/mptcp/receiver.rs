@@ -296,14 +296,14 @@ impl Rx {
     /// The application reads all that is in order; returns whether the window has grown enough to
     /// tell the peer at once. `measure` tells what the subflows' receivers have measured.
     #[inline]
-    pub(super) fn read(&mut self, now: Instant, measure: impl FnOnce() -> Measured) -> Read {
-        let bytes = self.unread;
+    pub(super) fn read(&mut self, now: Instant, most: u64, measure: impl FnOnce() -> Measured) -> Read {
+        let bytes = self.unread.min(most);
         if bytes == 0 {
             return Read::default();
         }
-        self.unread = 0;
+        self.unread -= bytes;
         self.read += bytes;
-        debug_assert!(self.read + u64::from(self.finished) == self.next, "what came in order is read");
+        debug_assert!(self.read + self.unread + u64::from(self.finished) == self.next, "what came in order waits or is read");
         let grown = self.adjust(now, measure);
         Read {
             grown,
@@ -422,7 +422,7 @@ mod tests {
         assert_eq!(rx.advertise(WIDE, 0, 1000, 0), 65_536);
         rx.insert(Instant::ZERO, DataSeq::new(1000), 60_000); // unread: takes memory
         assert_eq!(rx.advertise(WIDE, 0, 1000, 0), 5_536);
-        rx.read(Instant::from_nanos(1), || measured(0));
+        rx.read(Instant::from_nanos(1), u64::MAX, || measured(0));
         assert_eq!(rx.advertise(WIDE, 0, 1000, 0), 65_536);
     }
 
@@ -441,7 +441,7 @@ mod tests {
             now += polypath_base::Duration::from_millis(10);
             let (next, window) = (rx.next(), rx.advertise(WIDE, 0, 1000, 0));
             rx.insert(Instant::ZERO, next, window);
-            rx.read(now, || measured(10_000));
+            rx.read(now, u64::MAX, || measured(10_000));
         }
         assert_eq!(rx.rcvbuf, 6_291_456);
     }
@@ -452,7 +452,7 @@ mod tests {
         rx.start(Instant::ZERO, DataSeq::new(1000), 14_480, 0);
         assert_eq!(rx.full, 65_536, "half of the buffer");
         rx.insert(Instant::ZERO, DataSeq::new(1000), 1000);
-        rx.read(Instant::from_nanos(10_000_000), || Measured { scaling_ratio: 152, ..measured(10_000) });
+        rx.read(Instant::from_nanos(10_000_000), u64::MAX, || Measured { scaling_ratio: 152, ..measured(10_000) });
         assert_eq!(rx.full, 131_072 / 256 * 152);
         // What waits takes little more memory than its bytes, and the window shrinks by its share
         // of that.

@@ -3,6 +3,7 @@
 //! 6.12 answers to each is in `specs/notes/endpoint-answers`.
 
 use super::{Socket, State};
+use crate::SocketError;
 use polypath_base::{Duration, Instant};
 use polypath_wire::{Flags, Segment};
 
@@ -76,8 +77,10 @@ impl Socket {
     #[cold]
     pub(super) fn refuse(&mut self, now: Instant, segment: &Segment) {
         let bare = segment.len == 0 && !segment.flags.has(Flags::FIN);
+        // Linux's time-wait sockets know no SACK.
+        let waits = matches!(self.state, State::TimeWait) || (self.state == State::FinWait2 && self.is_orphan);
         if !(bare && self.is_rate_limited(now)) {
-            self.rx.duplicate(segment, self.tx.sack_ok() && self.settings.dsack);
+            self.rx.duplicate(segment, self.tx.sack_ok() && self.settings.dsack && !waits);
             self.reserve_sack_options();
         }
         self.let_reader_read(now);
@@ -88,8 +91,9 @@ impl Socket {
         if segment.flags.has(Flags::RST) {
             // RFC 5961 section 3.2: only the exact number ends the connection; another one in the
             // window makes the peer prove that it knows.
-            if segment.seq == self.rx.next() {
-                self.abort();
+            if self.is_expected_rst(segment) {
+                // Linux: `tcp_reset`.
+                self.fail(if self.state == State::CloseWait { SocketError::BrokenPipe } else { SocketError::Reset });
                 return;
             }
             self.rejected.rejected_rst += 1;
@@ -108,10 +112,17 @@ impl Socket {
         }
     }
 
+    /// The number that comes next; after the peer's FIN also that of the FIN, as peers send it that
+    /// have not counted it (Linux: `tcp_reset_check`).
+    fn is_expected_rst(&self, segment: &Segment) -> bool {
+        let after_fin = matches!(self.state, State::CloseWait | State::LastAck | State::Closing);
+        segment.seq == self.rx.next() || (after_fin && segment.seq + 1 == self.rx.next())
+    }
+
     /// A challenge ACK (RFC 5961 section 3.2). Linux's limit for the whole host
     /// (`tcp_challenge_ack_limit`) is none by default.
     #[cold]
-    fn challenge(&mut self, now: Instant) {
+    pub(super) fn challenge(&mut self, now: Instant) {
         if !self.is_rate_limited(now) {
             self.rx.acks_mut().ack_now();
         }

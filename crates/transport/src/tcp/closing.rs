@@ -1,14 +1,108 @@
-//! The closing states (RFC 9293 section 3.6), and TIME-WAIT.
+//! The closing states (RFC 9293 section 3.6), TIME-WAIT, and how a program lets go of its socket.
 
-use super::{Socket, State};
-use polypath_base::{Duration, Instant};
-use polypath_wire::{Flags, Segment};
+use super::{Context, Socket, State};
+use crate::SocketError;
+use crate::timer_wheel::{SetBy, fires_after};
+use polypath_base::{Bytes, Duration, Instant};
+use polypath_wire::{Flags, MpOptions, Segment};
 
-/// How long TIME-WAIT lasts, from the last segment that renewed it (Linux: `TCP_TIMEWAIT_LEN`;
+/// How long TIME-WAIT lasts, from the last segment that renewed it, on the timer wheel: up to 2 s
+/// longer (Linux: `TCP_TIMEWAIT_LEN`;
 /// RFC 9293 section 3.6.1 asks for 2 MSL, four minutes).
 const TIME_WAIT: Duration = Duration::from_secs(60);
 
 impl Socket {
+    /// The program lets go of its socket (`close`). With data that it has not read, or where it
+    /// asks for it (SO_LINGER of zero seconds), a RST ends the connection (RFC 1122 section
+    /// 4.2.2.13, RFC 2525 section 2.17); else a FIN ends what it sends, and data that comes later
+    /// is answered by a RST.
+    pub fn release(&mut self, now: Instant, resets: bool) {
+        self.is_orphan = true;
+        if resets || self.rx.unread() > Bytes::ZERO {
+            self.abort_by_program(now);
+        } else {
+            self.shut_down(now, true, true);
+        }
+    }
+
+    /// The program sends no more, or reads no more (`shutdown`). Before the SYN is answered either
+    /// ends the connection.
+    pub fn shut_down(&mut self, now: Instant, reads_no_more: bool, sends_no_more: bool) {
+        self.reads_no_more |= reads_no_more;
+        if reads_no_more {
+            self.rx.hold_reader(true);
+        }
+        match self.state {
+            // RFC 9293 section 3.10.4: there is nothing that the peer could know of.
+            State::SynSent => self.fail(SocketError::Reset),
+            // Of a passive handshake no program knows.
+            State::Listen => self.abort(),
+            State::SynReceived if !self.is_active => self.abort(),
+            State::FinWait2 if self.is_orphan => self.wait_for_fin(now),
+            _ if sends_no_more => self.close(),
+            _ => {}
+        }
+    }
+
+    /// The program ends the connection by a RST, where the peer still counts on it
+    /// (RFC 9293 section 3.10.5; Linux: `tcp_disconnect`, `tcp_need_reset`).
+    pub fn abort_by_program(&mut self, now: Instant) {
+        self.reset(now, MpOptions::default());
+        self.error = Some(SocketError::Reset);
+    }
+
+    /// Ends at once, and the program is told why.
+    #[cold]
+    pub(super) fn fail(&mut self, error: SocketError) {
+        self.error = Some(error);
+        self.abort();
+    }
+
+    /// Nobody will read what comes after the program has closed (RFC 9293 section 3.6.1,
+    /// RFC 1122 section 4.2.2.13).
+    #[cold]
+    pub(super) fn has_data_for_nobody(&self, segment: &Segment) -> bool {
+        matches!(self.state, State::FinWait1 | State::FinWait2)
+            && (segment.len > 0 || segment.flags.has(Flags::FIN))
+            && (segment.seq + segment.len).after(self.rx.next())
+    }
+
+    /// In FIN-WAIT-2, where the program has closed: only a FIN without data is taken, and answered.
+    #[cold]
+    pub(super) fn handle_for_nobody(&mut self, cx: Context<'_>, segment: &Segment) {
+        let (next, fin) = (self.rx.next(), segment.flags.has(Flags::FIN));
+        let end = segment.seq + segment.len + u32::from(fin);
+        let has = |flag| segment.flags.has(flag);
+        if cx.now < self.time_wait_ends && !self.rx.acceptable(segment) {
+            self.refuse(cx.now, segment);
+            return;
+        }
+        if has(Flags::RST) {
+            self.abort();
+        } else if cx.now >= self.time_wait_ends || (has(Flags::SYN) && !segment.seq.before(next)) {
+            self.abort();
+            self.refuse_with_reset(segment);
+        } else if !has(Flags::ACK) || !end.after(next) || end == segment.seq {
+            // It says nothing new.
+        } else if fin && end == next + 1 {
+            self.handle_synchronized(cx, segment);
+        } else {
+            self.abort();
+            self.refuse_with_reset(segment);
+        }
+    }
+
+    /// A FIN is awaited that no program will see: as long as TIME-WAIT lasts, and as little is kept
+    /// for it (Linux: `tcp_fin_timeout`, a time-wait socket of the state FIN-WAIT-2).
+    fn wait_for_fin(&mut self, now: Instant) {
+        self.time_wait_ends = self.time_wait(now);
+    }
+
+    /// When a TIME-WAIT that begins now ends.
+    fn time_wait(&self, now: Instant) -> Instant {
+        fires_after(now, TIME_WAIT, self.settings.tick, SetBy::Event)
+    }
+
     /// Moves through the closing states once our FIN is acknowledged or the peer's has arrived.
     #[cold]
     pub(super) fn advance_closing(&mut self, now: Instant) {
@@ -32,8 +126,8 @@ impl Socket {
                 state
             }
         };
-        if self.state == State::TimeWait {
-            self.time_wait_ends = now + TIME_WAIT;
+        if self.state == State::TimeWait || (self.state == State::FinWait2 && self.is_orphan) {
+            self.time_wait_ends = self.time_wait(now);
         }
     }
 
@@ -57,7 +151,7 @@ impl Socket {
             return;
         }
         if segment.flags.has(Flags::ACK) {
-            self.time_wait_ends = now + TIME_WAIT;
+            self.time_wait_ends = self.time_wait(now);
         }
         if bare && in_place && !segment.flags.has(Flags::SYN) {
             return;

@@ -39,7 +39,7 @@ mod tests;
 mod timer;
 
 pub use crate::limit_clock::{Limit, LimitedTimes};
-use crate::{Rejections, Settings};
+use crate::{Rejections, Settings, SocketError};
 pub use cc::CaState;
 use handshake::Handshake;
 use polypath_base::{Bytes, DataSeq, Instant, Seq};
@@ -133,9 +133,19 @@ pub struct Socket {
     iss: Seq,
 
     template: segment_builder::Template,
+    /// What was made last is a retransmission.
+    sends_again: bool,
     /// When a segment that could begin an endless exchange of ACKs was last answered.
     last_invalid: Option<Instant>,
     time_wait_ends: Instant,
+    /// This end began the handshake.
+    is_active: bool,
+    /// The program has closed, or reads no more (Linux: `RCV_SHUTDOWN`).
+    reads_no_more: bool,
+    /// The program has let go of it (Linux: `SOCK_DEAD`).
+    is_orphan: bool,
+    /// What the program has yet to be told (Linux: `sk_err`).
+    error: Option<SocketError>,
     /// A RST that has yet to leave; the state is not a synchronized one then.
     reset: Option<Box<Segment>>,
     rejected: Rejections,
@@ -180,8 +190,13 @@ impl Socket {
             ts_start: if settings.timestamps_from_zero { 0 } else { initial_seq.get().wrapping_mul(0x9e37_79b1).rotate_left(16) },
             iss: initial_seq,
             template: segment_builder::Template::default(),
+            sends_again: false,
             last_invalid: None,
             time_wait_ends: Instant::NEVER,
+            is_active: false,
+            reads_no_more: false,
+            is_orphan: false,
+            error: None,
             reset: None,
             rejected: Rejections::default(),
             delivered: Delivered::default(),
@@ -195,6 +210,7 @@ impl Socket {
     pub fn open(&mut self, now: Instant) {
         debug_assert!(self.state == State::Closed, "open is for an endpoint that has not begun");
         self.state = State::SynSent;
+        self.is_active = true;
         self.handshake.request();
         self.tx.await_answer(now);
     }
@@ -220,6 +236,24 @@ impl Socket {
         self.state = State::Closed;
         self.tx.abort();
         self.rx.acks_mut().cancel();
+    }
+
+    /// The application reads so much of what waits, at most; how much that was. For one that reads
+    /// by call ([`Socket::read_by_call`]).
+    pub fn read(&mut self, now: Instant, most: Bytes) -> Bytes {
+        let len = self.rx.unread().min(most);
+        self.rx.read_some(now, len.as_u32());
+        len
+    }
+
+    /// The application reads when it calls [`Socket::read`], instead of at once.
+    pub fn read_by_call(&mut self) {
+        self.rx.hold_reader(true);
+    }
+
+    /// What ended the connection, told once.
+    pub fn take_error(&mut self) -> Option<SocketError> {
+        self.error.take()
     }
 
     /// Subflow mode: `len` of data from `dsn` on, at most 2^32 - 1 bytes, is the next to send.
@@ -254,6 +288,7 @@ impl Socket {
         match self.state {
             State::Closed => self.handle_when_closed(segment),
             State::TimeWait => self.handle_in_time_wait(cx.now, segment),
+            State::FinWait2 if self.is_orphan => self.handle_for_nobody(cx, segment),
             State::Listen => self.handle_syn(cx.now, segment),
             State::SynSent => self.handle_syn_ack(cx, segment),
             _ => self.handle_synchronized(cx, segment),
@@ -262,7 +297,9 @@ impl Socket {
 
     #[cold]
     fn handle_syn(&mut self, now: Instant, segment: &Segment) {
-        if !segment.flags.has(Flags::SYN) || segment.flags.has(Flags::ACK) || segment.flags.has(Flags::RST) {
+        // RFC 9293 section 3.10.7.2 looks at no FIN; Linux drops a SYN with one.
+        let has = |flag| segment.flags.has(flag);
+        if !has(Flags::SYN) || has(Flags::ACK) || has(Flags::RST) || has(Flags::FIN) {
             self.rejected.rejected_handshake += 1;
             return;
         }
@@ -287,12 +324,17 @@ impl Socket {
                 self.tx.timers.arm_pending(Pending::Timeout, cx.now, self.settings.tick * 2);
             }
         }
+        let has = |flag| segment.flags.has(flag);
+        if has(Flags::SYN) && !has(Flags::ACK) && !has(Flags::RST) {
+            self.handle_crossing_syn(cx.now, segment);
+            return;
+        }
         if !segment.flags.has(Flags::ACK) || segment.ack != self.iss + 1 {
             self.rejected.rejected_handshake += 1;
             return;
         }
         if segment.flags.has(Flags::RST) {
-            self.abort();
+            self.fail(SocketError::Refused);
             return;
         }
         if !segment.flags.has(Flags::SYN) {
@@ -308,6 +350,19 @@ impl Socket {
         self.tx.set_window_seq(segment.seq);
         self.acknowledge_syn(cx.now, segment);
         self.established(cx);
+        self.handshake.request();
+    }
+
+    /// Both ends have sent a SYN, and each answers the other's (RFC 9293 section 3.5, figure 7).
+    #[cold]
+    fn handle_crossing_syn(&mut self, now: Instant, segment: &Segment) {
+        self.state = State::SynReceived;
+        self.learn_options(segment);
+        self.learn_ecn(segment);
+        self.rx.start(segment.seq + 1);
+        self.rx.note_timestamp(now, segment);
+        self.tx.set_peer_window(u32::from(segment.window));
+        self.tx.set_window_seq(segment.seq);
         self.handshake.request();
     }
 
@@ -367,7 +422,18 @@ impl Socket {
             self.acknowledge_syn(cx.now, segment);
             self.established(cx);
         }
+        if segment.ack.before(self.tx.snd_una()) && segment.ack.before(self.tx.oldest_plausible_ack()) {
+            // RFC 5961 section 5.2.
+            self.rejected.rejected_ack += 1;
+            self.challenge(cx.now);
+            return;
+        }
         self.rx.note_timestamp(cx.now, segment);
+        if self.reads_no_more && self.has_data_for_nobody(segment) {
+            self.fail(SocketError::Reset);
+            self.refuse_with_reset(segment);
+            return;
+        }
         self.handle_ack(cx, segment);
         // RFC 9293 section 3.10.7.4: after the peer's FIN there is nothing to take.
         if segment.len > 0 || segment.flags.has(Flags::FIN) {

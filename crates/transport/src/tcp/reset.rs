@@ -2,7 +2,7 @@
 //! connection, and the end of a connection by this end. Both leave from a state that is not a
 //! synchronized one, so that nothing else has to look for them.
 
-use super::Socket;
+use super::{Socket, State};
 use polypath_base::{Instant, Seq};
 use polypath_wire::{Flags, MpOptions, Segment};
 
@@ -47,7 +47,12 @@ impl Socket {
     /// `tcp_send_active_reset`).
     #[cold]
     pub(crate) fn reset(&mut self, now: Instant, options: MpOptions) {
-        let told = self.state.is_synchronized();
+        // Linux: `tcp_need_reset`; of a passive handshake there is no socket yet.
+        let told = match self.state {
+            State::Established | State::FinWait1 | State::FinWait2 | State::CloseWait => true,
+            State::SynReceived => self.is_active,
+            _ => false,
+        };
         let mut segment = Segment::default();
         self.make_ack(now, &mut segment);
         segment.flags = Flags::RST.with(Flags::ACK);

@@ -40,6 +40,12 @@ impl Socket {
         self.tx.update_mss();
     }
 
+    /// The data that was made last is a retransmission.
+    #[inline]
+    pub(crate) fn sends_again(&self) -> bool {
+        self.sends_again
+    }
+
     /// How often the SYN or SYN/ACK has been sent again.
     pub(crate) fn syn_timeouts(&self) -> u32 {
         self.handshake.timeouts()

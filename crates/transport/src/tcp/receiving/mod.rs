@@ -324,6 +324,11 @@ impl Receiver {
         !self.is_subflow & !self.reader_held && (self.unread >= self.low_water || self.finished)
     }
 
+    /// Data waits that the application has not read.
+    pub(super) fn unread(&self) -> Bytes {
+        Bytes::from_u32(self.unread)
+    }
+
     /// The application does not run until this is called with false.
     pub(super) fn hold_reader(&mut self, held: bool) {
         self.reader_held = held;
@@ -331,7 +336,12 @@ impl Receiver {
 
     /// The application reads everything that waits.
     pub(super) fn read(&mut self, now: Instant) {
-        let unread = std::mem::take(&mut self.unread);
+        self.read_some(now, self.unread);
+    }
+
+    /// The application reads so much of what waits.
+    pub(super) fn read_some(&mut self, now: Instant, unread: u32) {
+        self.unread -= unread;
         self.buffer.on_read(now, unread, self.read);
         self.read += u64::from(unread);
         debug_assert!(self.read <= self.received, "only what came is read");
