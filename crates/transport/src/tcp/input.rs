@@ -2,7 +2,7 @@
 
 use super::receiving::{AckTime, Payload, compressed_delay};
 use super::timer::Timer;
-use super::{Context, Socket};
+use super::{Context, Socket, State};
 use polypath_base::Instant;
 use polypath_wire::{Flags, Segment};
 
@@ -29,7 +29,16 @@ impl Socket {
         }
         self.rx.take(now, payload, &mut self.delivered);
         self.measure_rtt(now, segment);
-        self.rx.on_arrival(now, self.tx.retransmission_timeout());
+        if segment.len > 0 {
+            self.rx.on_arrival(now, self.tx.retransmission_timeout());
+        }
+        if self.rx.finished() {
+            if self.state == State::Established {
+                self.rx.acks_mut().enter_pingpong();
+            } else {
+                self.rx.acks_mut().ack_now();
+            }
+        }
         self.schedule_ack(now, segment, false);
         self.let_reader_read(now);
     }

@@ -135,6 +135,13 @@ impl AckPolicy {
         self.pingpong = false;
     }
 
+    /// The peer has ended its data and nothing quicker is called for: an ACK is owed, which what the
+    /// program sends on may carry (Linux: `tcp_fin`).
+    pub(in crate::tcp) fn enter_pingpong(&mut self) {
+        self.scheduled = true;
+        self.pingpong = true;
+    }
+
     /// Data came twice: the peer has lost our ACKs.
     pub(in crate::tcp) fn on_duplicate_data(&mut self) {
         self.quick = MAX_QUICK_ACKS;
@@ -218,7 +225,11 @@ impl AckPolicy {
     /// Linux: `tcp_incr_quickack`.
     fn increment_quick(&mut self, window: u32, segment_size: u32) {
         debug_assert!(segment_size > 0, "a segment was measured");
-        self.quick = self.quick.max((window / (2 * segment_size)).clamp(2, MAX_QUICK_ACKS));
+        let count = match window / (2 * segment_size) {
+            0 => 2,
+            count => count.min(MAX_QUICK_ACKS),
+        };
+        self.quick = self.quick.max(count);
     }
 
     /// An ACK is owed; `short`: for a segment that is not full, `ends`: for one that ends a burst.

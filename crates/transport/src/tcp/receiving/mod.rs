@@ -290,7 +290,6 @@ impl Receiver {
             self.next += 1;
             self.fin = None;
             self.finished = true;
-            self.acks.ack_now();
         }
     }
 
@@ -348,8 +347,11 @@ impl Receiver {
         // A reader that empties the buffer acknowledges what ended a burst or was short, unless an
         // answer will. More than a full segment is acknowledged too where the window stood still
         // meanwhile (Linux: `tcp_cleanup_rbuf`).
-        if (self.acks.reader_sends_it() && self.out_of_order.is_empty()) || self.full_frames_wait() {
+        if (unread > 0 && self.acks.reader_sends_it() && self.out_of_order.is_empty()) || self.full_frames_wait() {
             self.acks.ack_now();
+            return;
+        }
+        if unread == 0 || self.finished {
             return;
         }
         // A reader that frees much window says so (Linux: when the window doubles).
@@ -397,7 +399,8 @@ impl Receiver {
                 self.acks.on_window_grown();
             }
         }
-        self.acks.owe(segment.len < self.buffer.segment_size(), self.stack.ack_pushed_full & segment.flags.has(Flags::PSH));
+        let short = segment.len > 0 && segment.len < self.buffer.segment_size();
+        self.acks.owe(short, self.stack.ack_pushed_full & segment.flags.has(Flags::PSH) & (segment.len > 0));
         let left_to_meta = self.is_subflow && self.stack.meta_acks;
         self.acks.schedule(Arrived {
             out_of_order,
