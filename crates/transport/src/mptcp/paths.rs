@@ -3,6 +3,7 @@
 
 use super::path_manager::{AddressSet, NewSubflow, PathManager, Policy, SubflowAddresses, View};
 use super::{Connection, INITIAL, Interface, Phase};
+use crate::timer_wheel::{SetBy, fires_after};
 use crate::stack::MptcpVersion;
 use crate::tcp::RouteMtu;
 use polypath_base::{Bytes, Duration, Instant, PathId};
@@ -144,7 +145,7 @@ impl Connection {
             // RFC 6824 section 3.4.1: nothing answers.
             self.paths.announced.insert(address_id);
         } else {
-            let due = if self.settings.add_addr_timeout > Duration::ZERO { now + self.settings.add_addr_timeout } else { Instant::NEVER };
+            let due = self.announce_again_at(now, SetBy::Event);
             self.paths.unanswered = Some(Unanswered { address_id, due, repetitions: 0 });
         }
         self.announce(i, address_id, address);
@@ -173,10 +174,18 @@ impl Connection {
             return;
         }
         unanswered.repetitions += 1;
-        unanswered.due = now + self.settings.add_addr_timeout;
+        unanswered.due = self.announce_again_at(now, SetBy::Timer);
         self.paths.unanswered = Some(unanswered);
         let address = self.paths.interfaces[usize::from(unanswered.address_id)].address;
         self.announce(i, unanswered.address_id, address);
+    }
+
+    /// When an announcement of now is made again (Linux: `mptcp_get_add_addr_timeout`).
+    fn announce_again_at(&self, now: Instant, by: SetBy) -> Instant {
+        match self.settings.add_addr_timeout {
+            Duration::ZERO => Instant::NEVER,
+            timeout => fires_after(now, timeout, self.settings.tick, by),
+        }
     }
 
     /// The server's next address that the client does not know.
