@@ -563,7 +563,7 @@ impl Endpoint for Host {
                 (state, _) => state,
             }),
             "tcpi_ca_state" => probe.ca_state as u64,
-            "tcpi_backoff" => u64::from(socket?.sender().consecutive_timeouts()),
+            "tcpi_backoff" => u64::from(socket?.sender().backoff()),
             "tcpi_rto" => probe.rto.as_micros(),
             "tcpi_snd_mss" => probe.mss.get(),
             "tcpi_unacked" if socket?.state() == State::Closed => 0,

@@ -359,7 +359,7 @@ impl Socket {
         self.state = State::SynReceived;
         self.learn_options(segment);
         self.learn_ecn(segment);
-        self.rx.start(segment.seq + 1);
+        self.rx.start(segment.seq + 1, self.rx.buffer().advertised_mss());
         self.rx.note_timestamp(now, segment);
         self.tx.set_peer_window(u32::from(segment.window));
         self.tx.set_window_seq(segment.seq);

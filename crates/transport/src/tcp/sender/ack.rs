@@ -2,6 +2,7 @@
 
 use super::rate::RateSample;
 use super::{CaState, Context, Sender};
+use crate::tcp::timer::{Pending, Timer};
 use polypath_base::{Duration, Instant, Seq};
 use polypath_cc as cc;
 use polypath_wire::SackBlock;
@@ -95,6 +96,9 @@ impl Sender {
             // Nothing is in the network, as always at a receiver: the ACK can only tell of a
             // window.
             self.update_peer_window(told.seq, told.number, told.window);
+            if self.has_unsent() && self.obeys_window() {
+                self.on_ack_of_probe(cx.now);
+            }
             if !told.sacks.is_empty() {
                 // What was sent again and came twice may take a reduction back.
                 let mut ack = self.begin_ack(told, prior_una);
@@ -174,6 +178,20 @@ impl Sender {
             self.space_check = self.writer_blocked;
         } else {
             self.refill(cx.now);
+        }
+    }
+
+    /// An ACK came while data waits and nothing is in the network: the next probe of the window
+    /// waits from now on, if what waits does not fit yet (Linux: `tcp_ack_probe`).
+    #[cold]
+    fn on_ack_of_probe(&mut self, now: Instant) {
+        let (buffer, is_last) = self.queue.next_buffer();
+        let fin = is_last && self.fin_ready();
+        if buffer.min(self.size_goal()) + u32::from(fin) <= self.window_room() {
+            self.rtt.on_window_open();
+            self.timers.disarm(Timer::Retransmission);
+        } else {
+            self.timers.arm_pending(Pending::WindowProbe, now, self.rtt.probe_timeout());
         }
     }
 

@@ -42,7 +42,7 @@ use rate::Delivery;
 use recovery::{LossState, Prr, Rack, Tlp, Undo};
 use rtt::Rtt;
 use scoreboard::Scoreboard;
-use sending::{CwndValidation, Nagle, Pacer, Persist};
+use sending::{CwndValidation, Nagle, Pacer};
 
 /// What every input and output is told: the time, and what the connection's other subflows do.
 #[derive(Copy, Clone, Debug)]
@@ -87,6 +87,8 @@ pub struct Sender {
     /// A FIN is to be sent after everything accepted.
     fin_queued: bool,
     fin_sent: bool,
+    /// The FIN has PSH: a window probe took all data before it from its buffer.
+    fin_pushed: bool,
     /// The application may write: the handshake is over, and no FIN has left.
     may_write: bool,
     /// The next new data tells that the window was reduced (RFC 3168 section 6.1.2).
@@ -112,7 +114,9 @@ pub struct Sender {
     pacer: Pacer,
     cwnd_validation: CwndValidation,
     nagle: Nagle,
-    persist: Persist,
+    /// The window has been closed to what waits for as long as the persist timer says: a probe is due
+    /// (RFC 9293 section 3.8.6.1).
+    window_probe_due: bool,
     /// When data or FIN was last sent, retransmissions included; [`Instant::ZERO`] before (Linux:
     /// `lsndtime`).
     last_sent_at: Instant,
@@ -161,6 +165,7 @@ impl Sender {
             snd_wl1: Seq::default(),
             fin_queued: false,
             fin_sent: false,
+            fin_pushed: false,
             may_write: false,
             cwr_due: false,
             rtt: Rtt::new(settings),
@@ -177,7 +182,7 @@ impl Sender {
             pacer: Pacer::default(),
             cwnd_validation: CwndValidation::default(),
             nagle: Nagle::default(),
-            persist: Persist::default(),
+            window_probe_due: false,
             last_sent_at: Instant::ZERO,
             path_mtu: PathMtu::new(mtu, settings.timestamps, settings.base_mss, search)
                 .with_least_mss(settings.min_snd_mss)
@@ -506,6 +511,11 @@ impl Sender {
     /// The timeout to arm now, backed off (RFC 6298 section 5.5; Linux: `icsk_rto`).
     pub fn retransmission_timeout(&self) -> Duration {
         self.rtt.rto()
+    }
+
+    /// Timeouts and window probes in a row (Linux: `icsk_backoff`).
+    pub fn backoff(&self) -> u32 {
+        self.rtt.backoff()
     }
 
     /// Timeouts in a row without progress.

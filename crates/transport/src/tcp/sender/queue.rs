@@ -94,6 +94,13 @@ impl SendQueue {
         }
     }
 
+    /// The first buffer that waits is marked as pushed.
+    pub(super) fn push_first(&mut self) {
+        if let Some(first) = self.buffers.front_mut() {
+            first.pushed = true;
+        }
+    }
+
     /// Whether the segment that was taken last ended a buffer that is marked.
     pub(super) fn take_push(&mut self) -> bool {
         std::mem::take(&mut self.ended_pushed)

@@ -15,6 +15,8 @@ const MAX_SAMPLE_US: u64 = (u32::MAX >> 3) as u64;
 
 /// The timeout is doubled so often at most: by then it is at `rto_max`, whatever it began with.
 const MOST_DOUBLINGS: u32 = 10;
+/// Probes without an answer that are counted (Linux: `tcp_retries2`).
+const MOST_PROBE_DOUBLINGS: u32 = 15;
 
 /// The estimator; `srtt_us`, `mdev_us` and `min_rtt_us` live in [`cc::Flow`], where algorithms read
 /// them.
@@ -24,6 +26,9 @@ pub(super) struct Rtt {
     rto_max: Duration,
     rto: Duration,
     tick: Duration,
+    /// How often `rto` is doubled: once for each timeout since it was measured.
+    doublings: u32,
+    /// Timeouts and window probes in a row (Linux: `icsk_backoff`).
     backoff: u32,
     /// Variance that the timeout uses, and the largest deviation of this round, microseconds times
     /// 4.
@@ -41,6 +46,7 @@ impl Rtt {
             rto_max: settings.rto_max,
             rto: INITIAL_RTO,
             tick: settings.tick,
+            doublings: 0,
             backoff: 0,
             rttvar_us: 0,
             mdev_max_us: 0,
@@ -52,7 +58,7 @@ impl Rtt {
     /// The timeout to arm now, backed off: whole ticks, which Linux keeps and doubles (`icsk_rto`).
     #[inline]
     pub(super) fn rto(&self) -> Duration {
-        if self.backoff == 0 { self.rto } else { (self.rto * (1 << self.backoff.min(MOST_DOUBLINGS))).min(self.rto_max) }
+        if self.doublings == 0 { self.rto } else { (self.rto * (1 << self.doublings.min(MOST_DOUBLINGS))).min(self.rto_max) }
     }
 
     #[inline]
@@ -71,11 +77,43 @@ impl Rtt {
 
     /// RFC 6298 section 5.5.
     pub(super) fn back_off(&mut self) {
+        self.doublings += 1;
         self.backoff += 1;
     }
 
     #[inline]
     pub(super) fn forget_backoff(&mut self) {
+        (self.doublings, self.backoff) = (0, 0);
+    }
+
+    #[inline]
+    pub(super) fn backoff(&self) -> u32 {
+        self.backoff
+    }
+
+    /// From the closing of the window to its first probe (Linux: `tcp_probe0_base`).
+    #[cold]
+    pub(super) fn first_probe_timeout(&self) -> Duration {
+        self.rto().max(self.rto_min)
+    }
+
+    /// Until the next probe of the window: it doubles with each (RFC 1122 section 4.2.2.17; Linux:
+    /// `tcp_probe0_when`).
+    #[cold]
+    pub(super) fn probe_timeout(&self) -> Duration {
+        let doublings = (self.rto_max.as_nanos() / self.rto_min.as_nanos().max(1)).max(1).ilog2() + 1;
+        (self.first_probe_timeout() * (1 << self.backoff.min(doublings).min(MOST_PROBE_DOUBLINGS))).min(self.rto_max)
+    }
+
+    /// A probe without data has left.
+    #[cold]
+    pub(super) fn on_window_probe(&mut self) {
+        self.backoff = MOST_PROBE_DOUBLINGS.min(self.backoff + 1);
+    }
+
+    /// The window takes data, so nothing is probed any more. Timeouts stay as long as they are.
+    #[cold]
+    pub(super) fn on_window_open(&mut self) {
         self.backoff = 0;
     }
 
@@ -120,7 +158,7 @@ impl Rtt {
         }
         debug_assert!(flow.srtt_us > 0 && flow.min_rtt_us <= MAX_SAMPLE_US as u32, "there is a sample");
         self.rto = self.in_ticks(Duration::from_micros(u64::from((flow.srtt_us >> 3) + self.rttvar_us))).min(self.rto_max);
-        self.backoff = 0;
+        self.forget_backoff();
     }
 }
 
@@ -138,6 +176,21 @@ mod tests {
         let mut exact = Rtt::new(&Settings { tick: Duration::ZERO, ..Settings::default() });
         exact.back_off();
         assert_eq!(exact.rto(), INITIAL_RTO * 2);
+    }
+
+    #[test]
+    fn the_interval_of_window_probes_doubles_up_to_the_longest_timeout() {
+        let mut rtt = Rtt::new(&Settings::default());
+        rtt.sample(Duration::from_millis(11), Duration::from_millis(11), Seq::new(1), Seq::new(2), &mut cc::Flow::new(10, 1448));
+        assert_eq!(rtt.first_probe_timeout().as_millis(), 212);
+        let waits: Vec<u64> = (0..12).map(|_| (rtt.on_window_probe(), rtt.probe_timeout().as_millis()).1).collect();
+        let doubled = (1..10).map(|n| 212 << n);
+        assert_eq!(waits, doubled.chain([120_000; 3]).collect::<Vec<_>>());
+        rtt.on_window_open();
+        assert_eq!((rtt.probe_timeout().as_millis(), rtt.rto().as_millis()), (212, 211));
+        rtt.back_off();
+        rtt.on_window_open();
+        assert_eq!((rtt.backoff(), rtt.rto().as_millis()), (0, 424), "what timeouts doubled stays");
     }
 
     #[test]

@@ -15,16 +15,21 @@ impl Sender {
                 }
             }
             Pending::Reordering => self.handle_reordering_timeout(cx),
-            Pending::WindowProbe => {
-                self.persist.on_timeout();
-                self.timers.arm_pending(Pending::WindowProbe, cx.now, self.persist.interval(self.rtt.rto()));
-            }
+            Pending::WindowProbe => self.window_probe_due = self.scoreboard.packets_out() == 0 && self.has_unsent(),
         }
     }
 
     #[cold]
     fn handle_rto(&mut self, cx: Context<'_>) {
         if self.scoreboard.packets_out() == 0 {
+            return;
+        }
+        if self.snd_wnd == 0 && self.obeys_window() {
+            // The peer has taken its window back: what is sent again is a probe of it, and no
+            // timeout (RFC 9293 section 3.8.6.1; Linux: `tcp_retransmit_timer`).
+            self.enter_loss(cx);
+            self.loss.set_retransmits(true);
+            self.back_off(cx);
             return;
         }
         self.counters.timeouts += 1;
@@ -43,6 +48,10 @@ impl Sender {
             self.flow.ssthresh = if self.path_mtu.has_passed() { ssthresh } else { cc::SSTHRESH_INFINITE };
         }
         self.loss.on_timeout();
+        self.back_off(cx);
+    }
+
+    fn back_off(&mut self, cx: Context<'_>) {
         self.rtt.back_off();
         self.timers.arm_pending(Pending::Timeout, cx.now, self.rtt.rto());
     }

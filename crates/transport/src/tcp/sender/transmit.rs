@@ -105,7 +105,7 @@ impl Sender {
     #[inline]
     fn more_than_data_is_due(&self) -> bool {
         let due = self.burst.open
-            | self.persist.is_due()
+            | self.window_probe_due
             | self.space_check
             | self.writing
             | self.tlp.is_due()
@@ -116,6 +116,9 @@ impl Sender {
 
     #[inline]
     fn poll_data(&mut self, cx: Context<'_>, has_sacks: bool) -> Option<Leaving> {
+        if std::mem::take(&mut self.window_probe_due) {
+            return Some(self.probe_window(cx));
+        }
         if self.tlp.take()
             && let Some(probe) = self.make_probe(cx)
         {
@@ -126,28 +129,64 @@ impl Sender {
         {
             return Some(again);
         }
-        if (self.queue.unsent() > 0 || (self.fin_ready() && !self.fin_sent))
+        if self.has_unsent()
             && let Some(new) = self.next_new_segment(cx, has_sacks)
         {
             return Some(new);
         }
-        if self.loss.new_data_first()
-            && let Some(again) = self.retransmit_if_nothing_left(cx.now)
-        {
-            return Some(again);
+        if self.loss.new_data_first() { self.retransmit_if_nothing_left(cx.now) } else { None }
+    }
+
+    /// Data or a FIN waits for its first transmission (Linux: `tcp_send_head`).
+    #[inline]
+    pub(super) fn has_unsent(&self) -> bool {
+        self.queue.unsent() > 0 || (self.fin_ready() && !self.fin_sent)
+    }
+
+    /// The persist timer has come up: what the window takes leaves, if that is less than a segment
+    /// too; into a closed window a segment that the peer must answer (RFC 9293 section 3.8.6.1;
+    /// Linux: `tcp_write_wakeup`).
+    #[cold]
+    fn probe_window(&mut self, cx: Context<'_>) -> Leaving {
+        let room = self.window_room();
+        if room == 0 {
+            self.rtt.on_window_probe();
+            self.timers.arm_pending(Pending::WindowProbe, cx.now, self.rtt.probe_timeout());
+            return Leaving::window_probe(self.snd_una() - 1);
         }
-        // RFC 9293 section 3.8.6.1: data waits, and the window is closed to it.
-        self.persist.take().then(|| Leaving::window_probe(self.snd_una() - 1))
+        let len = self.queue.next_new_len(self.segment_len()).min(room);
+        let with_fin = self.fin_ready() && len == self.queue.unsent() && len < room;
+        let leaving = self.send_probe(cx, New { len, with_fin, in_flight: self.scoreboard.in_flight() });
+        self.scoreboard.push_last();
+        // Linux marks the buffer before it cuts it, so that what is left of it is marked too.
+        self.queue.push_first();
+        self.fin_pushed = self.fin_ready() && self.queue.unsent() == 0;
+        self.burst.open = false;
+        self.rtt.on_window_open();
+        self.timers.arm_pending(Pending::Timeout, cx.now, self.rtt.rto());
+        Leaving { push: true, ..leaving }
     }
 
     /// The application has closed and everything it offered is in the queue.
-    fn fin_ready(&self) -> bool {
+    pub(super) fn fin_ready(&self) -> bool {
         self.fin_queued && self.offered == 0
     }
 
+    /// It keeps to the peer's window; of some subflows the connection alone does.
+    #[inline]
+    pub(in crate::tcp) fn obeys_window(&self) -> bool {
+        !self.is_subflow || self.settings.stack.subflow_obeys_window
+    }
+
+    /// Where the peer's window ends (Linux: `tcp_wnd_end`).
+    #[inline]
+    pub(in crate::tcp) fn window_end(&self) -> Seq {
+        self.snd_una() + self.snd_wnd
+    }
+
     pub(super) fn window_room(&self) -> u32 {
-        if self.is_subflow && !self.settings.stack.subflow_obeys_window {
-            return u32::MAX; // the connection alone keeps to the window
+        if !self.obeys_window() {
+            return u32::MAX;
         }
         let out = self.snd_nxt().distance(self.snd_una());
         self.snd_wnd.saturating_sub(out)
@@ -249,11 +288,10 @@ impl Sender {
             len = len.min(refused);
         }
         let with_fin = self.fin_ready() && len == self.queue.unsent();
-        if len > self.window_room() {
+        if len + u32::from(with_fin) > self.window_room() {
             self.limit.set(cx.now, Limit::PeerWindow);
             if self.scoreboard.packets_out() == 0 && self.timers.pending().is_none() {
-                self.persist.begin();
-                self.timers.arm_pending(Pending::WindowProbe, cx.now, self.persist.interval(self.rtt.rto()));
+                self.timers.arm_pending(Pending::WindowProbe, cx.now, self.rtt.first_probe_timeout());
             }
             return None;
         }
@@ -365,7 +403,11 @@ impl Sender {
         // Linux marks the end of the data, and of each burst of more than one segment.
         let ends = self.burst.remaining == 0 || sent.len < full || self.scoreboard.in_flight() >= self.flow.cwnd;
         let pushed = self.queue.take_push();
-        let push = sent.len > 0 && (pushed || (self.queue.unsent() == 0 && !self.writing) || (ends && self.burst.length > 1));
+        let push = if sent.len > 0 {
+            pushed || (self.queue.unsent() == 0 && !self.writing) || (ends && self.burst.length > 1)
+        } else {
+            self.fin_pushed
+        };
         if push && self.queue.unsent() == 0 {
             self.scoreboard.push_last();
         }

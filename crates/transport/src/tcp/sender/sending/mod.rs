@@ -3,11 +3,9 @@
 mod cwnd_validation;
 mod nagle;
 mod pacer;
-mod persist;
 mod tso_deferral;
 
 pub(super) use cwnd_validation::{CwndValidation, Flight, Window};
 pub(super) use nagle::Nagle;
 pub(super) use pacer::Pacer;
-pub(super) use persist::Persist;
 pub(super) use tso_deferral::{Deferral, NextBurst, deferral};
