@@ -135,6 +135,17 @@ impl Socket {
     #[inline]
     pub(super) fn make_ack(&mut self, now: Instant, segment: &mut Segment) {
         self.make_with_room(now, self.sack_room(self.ack_option_bytes), segment);
+        segment.seq = self.acceptable_seq();
+    }
+
+    /// What a segment without data has for its number: the peer may have shrunk its window so far
+    /// that it would not take one after all that was sent (RFC 9293 section 3.10.7.4). A window that
+    /// is scaled may lack what rounding took (Linux: `tcp_acceptable_seq`).
+    #[inline]
+    fn acceptable_seq(&self) -> Seq {
+        let (next, end) = (self.tx.snd_nxt(), self.tx.window_end());
+        let rounding = self.rx.offered_scale().map_or(0, |scale| (1 << scale) - 1);
+        if self.tx.obeys_window() && next.after(end + rounding) { end } else { next }
     }
 
     /// The same, with so many SACK blocks at most.

@@ -450,20 +450,27 @@ impl Scoreboard {
     }
 
     /// Cuts a segment that is longer than `mss`, so that each piece fits. Pieces inherit its marks.
-    pub(super) fn split(&mut self, index: usize, mss: u32) {
+    pub(super) fn split(&mut self, mut index: usize, mss: u32) {
+        while self.cut(index, mss) {
+            index += 1;
+        }
+    }
+
+    /// Cuts a segment after `len` bytes, if it is longer. Both pieces have its marks.
+    pub(super) fn cut(&mut self, index: usize, len: u32) -> bool {
         let whole = self.sent[index];
-        debug_assert!(mss > 0, "a segment has data");
-        if whole.len <= mss {
-            return;
+        debug_assert!(len > 0, "a segment has data");
+        if whole.len <= len {
+            return false;
         }
         let mut head = whole;
-        head.len = mss;
+        head.len = len;
         head.flags &= !(FIN | PUSHED);
         let mut rest = whole;
-        rest.seq = whole.seq + mss;
-        rest.len = whole.len - mss;
+        rest.seq = whole.seq + len;
+        rest.len = whole.len - len;
         rest.flags &= !GSO_FIRST;
-        rest.dsn = whole.dsn + u64::from(mss);
+        rest.dsn = whole.dsn + u64::from(len);
         self.sent[index] = head;
         self.sent.insert(index + 1, rest);
         self.sacked += u32::from(whole.is_sacked());
@@ -473,7 +480,7 @@ impl Scoreboard {
             self.sacked + self.lost <= self.packets_out() && self.retrans <= self.packets_out(),
             "no segment is both sacked and lost"
         );
-        self.split(index + 1, mss);
+        true
     }
 
     /// Original transmissions that RACK has not judged yet: index of the first.

@@ -204,8 +204,28 @@ impl Sender {
         if self.waits_for_pacing(now) {
             return None;
         }
-        self.scoreboard.split(index, self.segment_len());
+        if !self.fit_into_window(index) {
+            self.loss.set_retransmits(false);
+            return None;
+        }
         Some(self.retransmit(now, index))
+    }
+
+    /// What is to leave again is cut to a segment, and to what the window takes if the peer has
+    /// shrunk it. False if the window ends before it: then only the first segment leaves, as a probe
+    /// of the window (RFC 9293 section 3.8.6; Linux: `__tcp_retransmit_skb`).
+    fn fit_into_window(&mut self, index: usize) -> bool {
+        let segment = self.segment_len();
+        self.scoreboard.split(index, segment);
+        let seq = self.scoreboard.at(index).seq;
+        if !self.obeys_window() || seq == self.snd_una() && self.snd_wnd == 0 {
+            return true;
+        }
+        if !seq.before(self.window_end()) {
+            return false;
+        }
+        self.scoreboard.cut(index, self.window_end().distance(seq));
+        true
     }
 
     /// F-RTO's new data has left, as far as it may. If nothing could, what is lost goes again
@@ -511,9 +531,9 @@ impl Sender {
             let probe = self.send_probe(cx, New { len, with_fin, in_flight });
             self.validate_window(cx.now);
             Some(probe)
-        } else if self.scoreboard.len() > 0 {
-            let last = self.scoreboard.len() - 1;
-            self.scoreboard.split(last, self.segment_len());
+        } else if let Some(last) = self.scoreboard.len().checked_sub(1)
+            && self.fit_into_window(last)
+        {
             // It repairs nothing that is known to be lost: no more counts as in the network, and no
             // episode of recovery begins (Linux: `__tcp_retransmit_skb`).
             self.scoreboard.mark_sent_again(last, cx.now);
