@@ -224,8 +224,18 @@ impl Sender {
         self.snd_wl1 = seq;
         let changed = window != self.snd_wnd;
         self.snd_wnd = window;
-        self.max_window = self.max_window.max(window);
+        if self.path_mtu.on_peer_window(window) {
+            self.widen_segments();
+        }
         changed
+    }
+
+    /// The peer's window is wider than any before, which may allow longer segments.
+    #[cold]
+    fn widen_segments(&mut self) {
+        if self.path_mtu.bound_to_half_window(u32::MAX) < u32::from(u16::MAX) {
+            self.update_mss();
+        }
     }
 
     /// Removes what is acknowledged cumulatively; takes RTT samples. True if the retransmission

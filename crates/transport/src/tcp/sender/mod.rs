@@ -81,8 +81,6 @@ pub struct Sender {
     queue: SendQueue,
     scoreboard: Scoreboard,
     snd_wnd: u32,
-    /// The widest window that the peer has announced.
-    max_window: u32,
     snd_wl1: Seq,
     /// A FIN is to be sent after everything accepted.
     fin_queued: bool,
@@ -161,7 +159,6 @@ impl Sender {
             queue,
             scoreboard: Scoreboard::new(initial_seq),
             snd_wnd: 0,
-            max_window: 0,
             snd_wl1: Seq::default(),
             fin_queued: false,
             fin_sent: false,
@@ -276,13 +273,13 @@ impl Sender {
         self.established_at = Some(cx.now);
         self.may_write = true;
         self.flow.established = true;
+        self.path_mtu.on_peer_window(self.snd_wnd);
         self.start_probing(cx.now);
         self.update_mss();
         if costs_initial_window {
             self.flow.cwnd = 1;
         }
         self.rtt.forget_backoff();
-        self.max_window = self.snd_wnd;
         self.expand_sndbuf();
         self.limit.begin(cx.now);
         self.cc.init(&mut self.flow, cx.siblings);

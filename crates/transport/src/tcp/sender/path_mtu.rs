@@ -27,6 +27,8 @@ pub(super) struct PathMtu {
     least_mss: u32,
     /// Longest segment that the peer takes, its options included.
     peer_mss: u32,
+    /// The widest window that the peer has announced; 0 before any.
+    max_window: u32,
     timestamps: bool,
     /// Bytes of options that the meta connection adds to every data segment.
     mptcp_options: u32,
@@ -121,6 +123,7 @@ impl PathMtu {
             is_locked: false,
             least_mss: LEAST_MSS.as_u32(),
             peer_mss: DEFAULT_MSS,
+            max_window: 0,
             timestamps,
             mptcp_options: 0,
             sack_options: 0,
@@ -268,8 +271,31 @@ impl PathMtu {
         let packet = self.pmtu.min(self.peer_mss + HEADERS).min(self.search.largest().as_u32());
         let data = packet.saturating_sub(self.headers());
         let least = self.least_mss;
-        self.payload = data.saturating_sub(self.mptcp_options + self.sack_options).max(least);
-        self.payload_and_options = data.max(least);
+        self.payload_and_options = self.bound_to_half_window(data.max(least));
+        let options = self.mptcp_options + self.sack_options;
+        self.payload = self.payload_and_options.saturating_sub(options).max(least.min(self.payload_and_options));
+    }
+
+    /// Of `len` bytes as much as is half of the widest window, so that the peer can acknowledge one
+    /// segment while the next is on its way; all of a window that is narrow (RFC 1122
+    /// section 4.2.3.4; Linux: `tcp_bound_to_half_wnd`).
+    pub(super) fn bound_to_half_window(&self, len: u32) -> u32 {
+        const LEAST_PACKET: u32 = 68; // RFC 791 section 3.2
+        let window = if self.max_window > DEFAULT_MSS { self.max_window / 2 } else { self.max_window };
+        if window == 0 { len } else { len.min(window.max(LEAST_PACKET - (self.headers() - Segment::IPV4_HEADER))) }
+    }
+
+    /// The peer has announced a window; true if it has never announced one as wide.
+    #[inline]
+    pub(super) fn on_peer_window(&mut self, window: u32) -> bool {
+        let is_widest = window > self.max_window;
+        self.max_window = self.max_window.max(window);
+        is_widest
+    }
+
+    /// The widest window that the peer has announced (Linux: `max_window`).
+    pub(super) fn max_window(&self) -> u32 {
+        self.max_window
     }
 
     /// Where a search begins: between `tcp_base_mss` and what the peer takes.

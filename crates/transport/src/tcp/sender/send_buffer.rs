@@ -1,7 +1,7 @@
 //! The send buffer and its autotuning: the data of plain TCP, and the size that a subflow adds to
 //! its connection's.
 
-use super::{DEFAULT_MSS, Sender};
+use super::Sender;
 use polypath_base::Instant;
 
 /// What the kernel adds to a segment in its rule for the send buffer: headers 320, shared info 320,
@@ -98,7 +98,7 @@ impl Sender {
         self.queue.accept_into_buffers(bytes, goal);
         self.on_accepted(bytes);
         if bytes == room {
-            self.queue.mark_pushed(self.max_window / 2);
+            self.queue.mark_pushed(self.path_mtu.max_window() / 2);
         }
         true
     }
@@ -117,8 +117,7 @@ impl Sender {
     /// `tcp_bound_to_half_wnd`).
     fn buffer_goal(&self) -> u32 {
         let segment = self.segment_len();
-        let half = if self.max_window > DEFAULT_MSS { self.max_window / 2 } else { self.max_window.max(1) };
-        (self.size_goal().min(half) / segment).max(1) * segment
+        (self.path_mtu.bound_to_half_window(self.size_goal()) / segment).max(1) * segment
     }
 
     fn on_accepted(&mut self, bytes: u32) {
