@@ -307,8 +307,15 @@ impl Sender {
         if refused > 0 {
             len = len.min(refused);
         }
-        let with_fin = self.fin_ready() && len == self.queue.unsent();
-        if len + u32::from(with_fin) > self.window_room() {
+        let mut with_fin = self.fin_ready() && len == self.queue.unsent();
+        let room = self.window_room();
+        if len + u32::from(with_fin) > room {
+            // A burst fills the window, as Nagle's rule allows, if its first segment fits whole
+            // (Linux: `tcp_mss_split_point`).
+            (len, with_fin) = (len.min(room), with_fin && len < room);
+        }
+        let is_cut_off = self.burst.remaining == 0 || len == 0 || self.nagle.holds_back(self.snd_una());
+        if len + u32::from(with_fin) > room {
             self.limit.set(cx.now, Limit::PeerWindow);
             if self.scoreboard.packets_out() == 0 && self.timers.pending().is_none() {
                 self.timers.arm_pending(Pending::WindowProbe, cx.now, self.rtt.first_probe_timeout());
