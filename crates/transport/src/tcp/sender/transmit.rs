@@ -309,13 +309,14 @@ impl Sender {
         }
         let mut with_fin = self.fin_ready() && len == self.queue.unsent();
         let room = self.window_room();
-        if len + u32::from(with_fin) > room {
-            // A burst fills the window, as Nagle's rule allows, if its first segment fits whole
-            // (Linux: `tcp_mss_split_point`).
-            (len, with_fin) = (len.min(room), with_fin && len < room);
+        let continues_burst = self.burst.remaining > 0;
+        if continues_burst && len > room && room > 0 && !self.nagle.holds_back(self.snd_una()) {
+            // A burst whose first segment fits fills the window (Linux: `tcp_mss_split_point`).
+            (len, with_fin) = (room, false);
+            self.burst.remaining = 1;
         }
-        let is_cut_off = self.burst.remaining == 0 || len == 0 || self.nagle.holds_back(self.snd_una());
-        if len + u32::from(with_fin) > room {
+        // The FIN of a burst that fits may lie behind it.
+        if len + u32::from(with_fin && !continues_burst) > room {
             self.limit.set(cx.now, Limit::PeerWindow);
             if self.scoreboard.packets_out() == 0 && self.timers.pending().is_none() {
                 self.timers.arm_pending(Pending::WindowProbe, cx.now, self.rtt.first_probe_timeout());
