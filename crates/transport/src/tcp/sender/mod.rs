@@ -491,7 +491,7 @@ impl Sender {
     /// No acknowledgment that left the peer in this connection and came this late is older
     /// (RFC 5961 section 5.2; Linux: `tcp_ack`).
     pub(in crate::tcp) fn oldest_plausible_ack(&self) -> Seq {
-        self.snd_una() - u64::from(self.max_window).min(self.flow.bytes_acked) as u32
+        self.snd_una() - u64::from(self.path_mtu.max_window()).min(self.flow.bytes_acked) as u32
     }
 
     /// Next sequence number to send for the first time (RFC 9293 section 3.3.1).
