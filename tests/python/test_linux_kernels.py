@@ -107,6 +107,22 @@ def test_edits_change_what_they_name(tmp_path: Path) -> None:
     assert "-mcmodel" not in (um / "Makefile").read_text()
 
 
+def test_a_variant_has_ticks_of_its_own(tmp_path: Path) -> None:
+    assert (_config.hz(), _config.hz("selftests"), _config.hz("hz1000")) == (250, 250, 1000)
+    (tmp_path / "arch/um").mkdir(parents=True)
+    (tmp_path / "arch/um/Kconfig").write_text("config HZ\n\tint\n\tdefault 100\n")
+    _edits.apply(tmp_path, "6.12.1", _config.hz("hz1000"))
+    assert (tmp_path / "arch/um/Kconfig").read_text() == "config HZ\n\tint\n\tdefault 1000\n"
+    # Where the configuration chooses.
+    assert "CONFIG_HZ_1000=y\n" in _config.fragment("hz1000", "6.14.1")
+    assert "CONFIG_HZ_1000" not in _config.fragment("hz1000", "6.12.1") + _config.fragment("selftests", "6.14.1")
+    names = {option.name for option in _config.options(variant="hz1000")}
+    whole = {**{option.name: option.value for option in _config.options(variant="hz1000")}, "CONFIG_HZ": "1000"}
+    assert _config.check("".join(f"{name}={value}\n" for name, value in whole.items()), names, "6.12.1", "hz1000") == []
+    with pytest.raises(KernelError, match=r"6\.12\.1 did not accept CONFIG_HZ of"):
+        _config.check("".join(f"{name}={value}\n" for name, value in (whole | {"CONFIG_HZ": "250"}).items()), names, "6.12.1", "hz1000")
+
+
 def tree(folder: Path, version: str = "6.12.7") -> Path:
     """A folder that looks like a kernel's sources."""
     major, minor, patch = version.split(".")

@@ -22,7 +22,7 @@ from polypath import EngineError, linux, selftests
 from polypath.cli._app import build
 from polypath.linux import _config, _kallsyms, _selftests
 from polypath.pcap import analyse
-from polypath.selftests import _run
+from polypath.selftests import _packetdrill, _run
 from polypath.selftests._suite import short
 
 FLOWS = """\
@@ -245,12 +245,135 @@ def test_scripts_of_packets_are_run_by_their_folders_runner(tree, tmp_path, monk
         ("packetdrill/tcp_b", ("./ksft_runner.sh", "./tcp_b.pkt")),
     ]
     assert [test.name for test in selftests.find(tree, ["packetdrill/tcp_b.pkt"])] == ["packetdrill/tcp_b"]
-    monkeypatch.setattr(_run, "_PATH", (tmp_path,))
+    monkeypatch.setattr(_run, "PATH", (tmp_path,))
     assert _run.missing_of(found) == [
-        f"packets' scripts are skipped without the program packetdrill: Debian has no package, so build it and put it into {tmp_path}"
+        f"packets' scripts are skipped without the program packetdrill in {tmp_path}: Debian has no package, so build it, or play them "
+        "with polypath linux packetdrill"
     ]
     (tmp_path / "packetdrill").write_text("")
     assert _run.missing_of(found) == []
+
+
+# packetdrill
+
+
+@pytest.fixture
+def drill(tmp_path):
+    """Scripts as Google's lie there, a program that stands in for packetdrill, and a folder for
+    archives.
+    """
+    for file in ("tcp/close/b.pkt", "tcp/close/a.pkt", "tcp/fast/deep/only-v4.pkt", "tcp/fast/deep/only-v6.pkt", "alone/c.pkt"):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        up = "../" * file.count("/")
+        (tmp_path / file).write_text("// none" if file.startswith("alone") else f"`{up}common/defaults.sh\n{up}common/gone.sh`\n")
+    for file in ("common/defaults.sh", "common/beside.py", "tcp/close/helper.sh", "packetdrill"):
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).write_text("#!/bin/sh\n")
+    (tmp_path / "packetdrill").chmod(0o755)
+    (tmp_path / "archives").mkdir()
+    return tmp_path
+
+
+def of_drill(drill, path, *families):
+    return selftests.scripts_of(drill / path, families, drill / "packetdrill", drill / "archives")
+
+
+def test_scripts_are_found_with_what_they_name(drill):
+    found = of_drill(drill, "tcp", "4", "6", "mapped")
+    assert [script.name for script in found] == [
+        *(f"close/{name}:{family}" for name in "ab" for family in ("4", "6", "mapped")),
+        *("fast/deep/only-v4:4", "fast/deep/only-v4:mapped", "fast/deep/only-v6:6"),
+    ]
+    assert [script.name for script in of_drill(drill, "tcp/close/b.pkt", "4")] == ["close/b:4"]
+    with tarfile.open(found[0].suite.archive) as tar:
+        assert tar.getnames() == [
+            *(".polypath/packetdrill", "common/beside.py", "common/defaults.sh"),
+            *("tcp/close/a.pkt", "tcp/close/b.pkt", "tcp/close/helper.sh"),
+        ]
+    assert found[0].suite.name == "tcp/close"
+    assert "../../.polypath/packetdrill" in " ".join(found[0].command)
+    (script,) = of_drill(drill, "alone", "4")
+    assert (script.name, script.suite.name) == ("alone/c:4", "alone")
+
+
+def test_a_script_keeps_the_addresses_that_it_sets(drill):
+    def commands(text):
+        (drill / "alone" / "c.pkt").write_text(text)
+        return {script.part: " ".join(script.command) for script in of_drill(drill, "alone", "4", "6", "mapped")}
+
+    usual = commands("--mss=1000\n")
+    assert list(usual) == ["4", "6", "mapped"]
+    assert "--local_ip=192.168.0.1 --gateway_ip" in usual["4"]
+    assert "--remote_ip=fd3d:fa7b:d17d::1" in usual["6"]
+    own = commands("--remote_ip=10.248.0.2\n")
+    assert list(own) == ["4", "mapped"]
+    assert "--ip_version=ipv4-mapped-ipv6 -D TFO_COOKIE" in own["mapped"]
+    assert list(commands("--mss=1000\n--local_ip=fd::1\n")) == ["6"]
+
+
+def test_what_a_script_uses_is_part_of_its_runs_key(drill):
+    def key():
+        return of_drill(drill, "tcp/close", "4")[0].suite.key
+
+    before = key()
+    assert key() == before
+    for file in ("packetdrill", "common/beside.py", "tcp/close/b.pkt"):
+        (drill / file).write_text("#!/bin/sh\ntrue\n")
+        assert key() != before
+        before = key()
+
+
+@pytest.mark.parametrize(
+    ("path", "families", "sentence"),
+    [
+        ("nowhere", ["4"], r"^there is no folder and no script .*/nowhere$"),
+        ("common", ["4"], r"^.*/common holds no scripts for packetdrill: their names end with \.pkt$"),
+        ("common/beside.py", ["4"], r"^.*/beside\.py holds no scripts for packetdrill"),
+        ("tcp/fast/deep/only-v6.pkt", ["4"], r"only-v6\.pkt holds no scripts for the families 4: add others with --family$"),
+    ],
+)
+def test_a_folder_without_scripts_is_refused(drill, path, families, sentence):
+    with pytest.raises(selftests.SelftestError, match=sentence):
+        of_drill(drill, path, *families)
+
+
+def test_families_and_program_are_checked(drill, monkeypatch):
+    assert selftests.families_of("6, 4,6") == ["6", "4"]
+    with pytest.raises(selftests.SelftestError, match=r'^--family: there is no family "ipv4"'):
+        selftests.families_of("ipv4")
+    monkeypatch.setattr(_packetdrill, "PATH", (drill / "common", drill))
+    assert selftests.player_of(None) == selftests.player_of(drill / "packetdrill") == drill / "packetdrill"
+    with pytest.raises(selftests.SelftestError, match=rf"^--packetdrill: {drill} is no program; you mean {drill}/packetdrill\?$"):
+        selftests.player_of(drill)
+    with pytest.raises(selftests.SelftestError, match=r"a\.pkt is no program$"):
+        selftests.player_of(drill / "tcp/close/a.pkt")
+    monkeypatch.setattr(_packetdrill, "PATH", ())
+    with pytest.raises(selftests.SelftestError, match=r"^say with --packetdrill where the program packetdrill is"):
+        selftests.player_of(None)
+
+
+def test_the_command_says_what_is_wrong(drill):
+    words = ["linux", "packetdrill", str(drill / "common"), "--packetdrill", str(drill / "packetdrill")]
+    done = CliRunner().invoke(build(["linux"]), words)
+    assert isinstance(done.exception, selftests.SelftestError)
+    done = CliRunner().invoke(build(["linux"]), [*words[:2], str(drill / "tcp"), *words[3:], "--family", "6", "--list"])
+    assert done.output.split() == ["close/a:6", "close/b:6", "fast/deep/only-v6:6"]
+
+
+def test_a_script_that_failed_says_where():
+    log = "sysctl: cannot stat /proc/x\na.pkt:12: error handling packet: timing error\nscript packet:  0.1 S\n"
+    assert selftests.fault_of(log) == "a.pkt:12: error handling packet: timing error"
+    assert selftests.fault_of("one\ntwo\n\n") == "two"
+    assert selftests.fault_of("") == "it said nothing"
+
+
+def test_scripts_have_a_row_each_below_their_folder():
+    records = [selftests.Record(f"fast/deep/{name}:4", 1, status, (selftests.Subtest(selftests.EXIT, verdict),), "")
+               for name, status, verdict in (("a", 0, "pass"), ("b", 1, "fail"))]  # fmt: skip
+    assert [(row.test, row.subtest, row.failures) for row in selftests.script_rows(records)] == [
+        ("fast/deep", "a:4", []),
+        ("fast/deep", "b:4", [1]),
+    ]
 
 
 def test_the_name_of_a_test_is_what_finds_it():
@@ -371,7 +494,7 @@ def test_the_plain_configuration_is_untouched_by_the_variants():
 
 
 def test_an_unknown_variant_is_refused():
-    with pytest.raises(linux.KernelError, match=r'^there is no variant "selftest" of a kernel; there is selftests$'):
+    with pytest.raises(linux.KernelError, match=r'^there is no variant "selftest" of a kernel; there is selftests, hz1000$'):
         linux.build("6.12", variant="selftest", prove=lambda _: None)
 
 

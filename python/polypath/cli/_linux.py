@@ -10,7 +10,7 @@ from rich.table import Table
 from polypath import linux
 from polypath.engines import prove
 
-from . import _linux_ab, _linux_bisect, _linux_exec, _linux_qualify, _linux_replay, _linux_selftests
+from . import _linux_ab, _linux_bisect, _linux_exec, _linux_packetdrill, _linux_qualify, _linux_replay, _linux_selftests
 from ._console import out
 from ._steps import steps
 
@@ -19,6 +19,7 @@ app.command("ab")(_linux_ab.ab)
 app.command("bisect")(_linux_bisect.bisect)
 app.command("bisect-step", hidden=True)(_linux_bisect.bisect_step)
 app.command("exec")(_linux_exec.exec_)
+app.command("packetdrill")(_linux_packetdrill.packetdrill)
 app.command("qualify")(_linux_qualify.qualify)
 app.command("replay")(_linux_replay.replay)
 app.command("selftests")(_linux_selftests.selftests_)
@@ -32,7 +33,10 @@ def build(
     ] = "6.12",
     variant: Annotated[
         str,
-        typer.Option(help="Another configuration, a kernel of its own: `selftests` has what the kernel's network selftests ask for."),
+        typer.Option(
+            help="Another configuration, a kernel of its own: `selftests` has what the kernel's network selftests ask for, `hz1000` the same "
+            "with 1000 ticks a second."
+        ),
     ] = "",
     name: Annotated[str, typer.Option(help="What it is called; default: its release.")] = "",
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Compilers at once; default: one a core.")] = None,

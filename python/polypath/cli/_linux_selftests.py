@@ -21,8 +21,13 @@ from ._steps import say, steps
 VARIANT = "selftests"
 Kernel = Annotated[
     str,
-    typer.Option(help="Whose tests and which kernel: 6.12, 6.1, or a folder or tarball with sources. Built first if need be."),
+    typer.Option(
+        help="Whose tests and which kernel: 6.12, 6.1, or a folder or tarball with sources; 6.12-hz1000 has 1000 ticks a second. "
+        "Built first if need be."
+    ),
 ]
+Seeds = Annotated[str, typer.Option(help="Seeds, such as 13, 3,5 or 1..100.")]
+Workers = Annotated[int | None, typer.Option(min=1, help="Machines at once; default: one a core. It changes no result.")]
 Out = Annotated[Path, typer.Option("--out", help="Folder of the results; finished runs in it are not run again.")]
 DEFAULT_OUT = Path("results/selftests")
 # Lines of what varied.
@@ -44,8 +49,8 @@ def selftests_(
         typer.Argument(help="Such as mptcp/simult_flows, a folder such as mptcp, or a pattern such as 'net/fib_*'. Default: mptcp."),
     ] = None,
     kernel: Kernel = DEFAULT_KERNEL,
-    seeds: Annotated[str, typer.Option(help="Seeds, such as 13, 3,5 or 1..100.")] = "1",
-    workers: Annotated[int | None, typer.Option(min=1, help="Machines at once; default: one a core. It changes no result.")] = None,
+    seeds: Seeds = "1",
+    workers: Workers = None,
     out_folder: Out = DEFAULT_OUT,
     show_all: Annotated[bool, typer.Option("--all", help="Show the subtests that always pass, too.")] = False,
     vary: Vary = None,
@@ -81,22 +86,11 @@ def selftests_(
         _hunt(runner, selftests.jobs(chosen, wanted), varied, draws or 4, workers or os.cpu_count() or 1, out_folder)
         return
     todo = selftests.jobs(chosen, wanted, varied)
-    kept = sum(runner.kept(job) is not None for job in todo)
-    err.print(
-        f"{len(todo)} runs of {len(chosen)} tests on Linux {machine.release}"
-        + (f", with {varied}" if varied else "")
-        + (f", {kept} of them finished before" if kept else "")
-    )
-    records, failed = _carry_out(runner, todo, len(todo) - kept, workers or os.cpu_count() or 1)
+    records, failed = carry_out(runner, todo, workers, f"{len(chosen)} tests", varied)
     rows = selftests.rows(records)
-    _write(out_folder, records, rows)
-    out.print(_table(rows, show_all=show_all))
-    passing = sum(row.always_passes for row in rows)
-    out.print(f"{len(rows)} subtests, {passing} of them pass with every seed; tables and TAP in {out_folder}", soft_wrap=True)
-    for job, why in failed:
-        err.print(f"polypath: {job.test.name} with seed {job.seed} has no result: {why}", markup=False, soft_wrap=True)
-    if failed or any(row.seeds["fail"] for row in rows):
-        raise typer.Exit(1)
+    write(out_folder, records, rows)
+    out.print(table_of(rows, title="selftests", show_all=show_all))
+    end(rows, failed, "subtests", out_folder)
 
 
 def variation_of(vary: str | None, draw: int | None, *, hunt: bool = False) -> Variation:
@@ -140,7 +134,7 @@ def _hunt(runner: selftests.Runner, todo: Sequence[selftests.Job], varied: Varia
 
 def tests_of(wanted: Sequence[str], kernel: str, say: Callable[[str], None]) -> list[selftests.Test]:
     """The tests of these names of a kernel's sources."""
-    return selftests.find(linux.selftests(_sources(kernel), say) / linux.TESTS, wanted, say)
+    return selftests.find(linux.selftests(sources_of(kernel)[0], say) / linux.TESTS, wanted, say)
 
 
 def kernel_of(kernel: str, say: Callable[[str], None]) -> linux.Kernel:
@@ -148,28 +142,42 @@ def kernel_of(kernel: str, say: Callable[[str], None]) -> linux.Kernel:
     tests use.
     """
     linux.require(say, selftests.USE)
-    return linux.build(_sources(kernel), prove=prove, variant=VARIANT, say=say)
+    sources, variant = sources_of(kernel)
+    return linux.build(sources, prove=prove, variant=variant, say=say)
 
 
-def _sources(kernel: str) -> str:
-    # What `polypath linux list` calls it works too.
-    return kernel.removesuffix(f"-{VARIANT}")
+def sources_of(kernel: str) -> tuple[str, str]:
+    """The sources that --kernel means, and the variant: what `polypath linux list` calls it works
+    too.
+    """
+    for variant in linux.VARIANTS:
+        if kernel.endswith(f"-{variant}"):
+            return kernel.removesuffix(f"-{variant}"), variant
+    return kernel, VARIANT
 
 
-def _carry_out(
-    runner: selftests.Runner, todo: Sequence[selftests.Job], left: int, workers: int
+def carry_out(
+    runner: selftests.Runner, todo: Sequence[selftests.Job], workers: int | None, what: str, varied: Variation
 ) -> tuple[list[selftests.Record], list[tuple[selftests.Job, str]]]:
+    """Runs what is not there yet, and says how far it is; the records, and the jobs without one."""
+    kept = sum(runner.kept(job) is not None for job in todo)
+    err.print(
+        f"{len(todo)} runs of {what} on Linux {runner.kernel.release}"
+        + (f", with {varied}" if varied else "")
+        + (f", {kept} of them finished before" if kept else "")
+    )
     columns = (SpinnerColumn(), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
-        task = bar.add_task("", total=left)
+        task = bar.add_task("", total=len(todo) - kept)
 
         def done(job: selftests.Job, _record: selftests.Record | None, _why: str) -> None:
             bar.update(task, advance=1, description=f"{job.test.name} seed {job.seed}")
 
-        return runner.run_all(todo, workers=workers, done=done)
+        return runner.run_all(todo, workers=workers or os.cpu_count() or 1, done=done)
 
 
-def _write(folder: Path, records: Sequence[selftests.Record], rows: Sequence[selftests.Row]) -> None:
+def write(folder: Path, records: Sequence[selftests.Record], rows: Sequence[selftests.Row]) -> None:
+    """The files of the results."""
     folder.mkdir(parents=True, exist_ok=True)
     texts = {"table.csv": selftests.as_csv(rows), "results.tap": selftests.as_tap(records), "junit.xml": selftests.as_junit(records)}
     for name, text in texts.items():
@@ -178,8 +186,19 @@ def _write(folder: Path, records: Sequence[selftests.Record], rows: Sequence[sel
         aside.replace(folder / name)
 
 
-def _table(rows: Sequence[selftests.Row], *, show_all: bool) -> Table:
-    table = Table(*selftests.HEADS, title="selftests", title_justify="left")
+def end(rows: Sequence[selftests.Row], failed: Sequence[tuple[selftests.Job, str]], what: str, folder: Path) -> None:
+    """The last words; exit status 1 if something failed or has no result."""
+    passing = sum(row.always_passes for row in rows)
+    out.print(f"{len(rows)} {what}, {passing} of them pass with every seed; tables and TAP in {folder}", soft_wrap=True)
+    for job, why in failed:
+        err.print(f"polypath: {job.test.name} with seed {job.seed} has no result: {why}", markup=False, soft_wrap=True)
+    if failed or any(row.seeds["fail"] for row in rows):
+        raise typer.Exit(1)
+
+
+def table_of(rows: Sequence[selftests.Row], *, title: str, show_all: bool) -> Table:
+    """The subtests that do not always pass, and how many others each test has."""
+    table = Table(*selftests.HEADS, title=title, title_justify="left")
     for test in dict.fromkeys(row.test for row in rows):
         own_rows = [row for row in rows if row.test == test]
         shown = own_rows if show_all else [row for row in own_rows if not row.always_passes]

@@ -7,9 +7,23 @@ kernel's sources is changed below net/.
 """
 
 from ._build import build
+from ._config import VARIANTS
 from ._errors import KernelError
 from ._kernel import Kernel, find, folder, installed, is_there, remove
 from ._selftests import TESTS, selftests
 from ._tools import require
 
-__all__ = ["TESTS", "Kernel", "KernelError", "build", "find", "folder", "installed", "is_there", "remove", "require", "selftests"]
+__all__ = [
+    "TESTS",
+    "VARIANTS",
+    "Kernel",
+    "KernelError",
+    "build",
+    "find",
+    "folder",
+    "installed",
+    "is_there",
+    "remove",
+    "require",
+    "selftests",
+]

@@ -137,7 +137,7 @@ def _build(
 
 
 def _make(tree: Path, release: str, variant: str, jobs: int, say: Callable[[str], None]) -> None:
-    _edits.apply(tree, release)
+    _edits.apply(tree, release, _config.hz(variant))
     say(f"building Linux {release}")
     for name in _configure(tree, release, variant):
         where = _config.files(variant)[-1].name

@@ -11,10 +11,13 @@ from typing import NamedTuple
 from ._errors import KernelError
 
 FRAGMENT = Path(__file__).with_name("kernel.config")
-# Configurations beside the plain one, by name; each adds its file.
-VARIANTS = {"selftests": Path(__file__).with_name("selftests.config")}
+_SELFTESTS = Path(__file__).with_name("selftests.config")
+# Configurations beside the plain one, by name; each adds its files.
+VARIANTS = {"selftests": (_SELFTESTS,), "hz1000": (_SELFTESTS, Path(__file__).with_name("hz1000.config"))}
 # Ticks a second; TCP's timers count in them, and this is what distributions run with.
 HZ = 250
+# From it on the configuration chooses among some numbers of ticks (kernel/Kconfig.hz).
+CHOICE_OF_HZ = (6, 14)
 # Before it a kernel without block devices mounts no root file system at all, ours neither
 # (init/do_mounts.c: mount_root).
 ROOT_WITHOUT_BLOCK = (5, 15)
@@ -31,7 +34,12 @@ class Option(NamedTuple):
 
 def files(variant: str = "") -> list[Path]:
     """The files that a variant's configuration is made of; "" is the plain one."""
-    return [FRAGMENT, VARIANTS[variant]] if variant else [FRAGMENT]
+    return [FRAGMENT, *VARIANTS[variant]] if variant else [FRAGMENT]
+
+
+def hz(variant: str = "") -> int:
+    """Its ticks a second."""
+    return next((int(option.value) for option in options(variant=variant) if option.name == "CONFIG_HZ"), HZ)
 
 
 def options(text: str | None = None, variant: str = "") -> list[Option]:
@@ -47,9 +55,13 @@ def options(text: str | None = None, variant: str = "") -> list[Option]:
 
 
 def fragment(variant: str = "", release: str = "") -> str:
-    """What KCONFIG_ALLCONFIG is given; `release` adds what an older one cannot do without."""
-    older = [Option("CONFIG_BLOCK", "y", needed=True)] if release and _numbers(release) < ROOT_WITHOUT_BLOCK else []
-    return "".join(f"{option.name}={option.value}\n" for option in [*options(variant=variant), *older])
+    """What KCONFIG_ALLCONFIG is given; `release` adds what that one cannot do without."""
+    more = []
+    if release and _numbers(release) < ROOT_WITHOUT_BLOCK:
+        more.append(Option("CONFIG_BLOCK", "y", needed=True))
+    if release and _numbers(release) >= CHOICE_OF_HZ and hz(variant) != HZ:
+        more.append(Option(f"CONFIG_HZ_{hz(variant)}", "y", needed=True))
+    return "".join(f"{option.name}={option.value}\n" for option in [*options(variant=variant), *more])
 
 
 def _numbers(release: str) -> tuple[int, ...]:
@@ -73,8 +85,8 @@ def check(config: str, known_names: set[str], release: str, variant: str = "") -
     absent = [o.name for o in wanted if o.needed and o.name not in known_names]
     refused = [o for o in wanted if o.name in known_names and values.get(o.name, "n") != o.value]
     fatal = [o.name for o in refused if o.needed]
-    if values.get("CONFIG_HZ") != str(HZ):
-        fatal.append(f"CONFIG_HZ={HZ}")
+    if values.get("CONFIG_HZ") != str(hz(variant)) and "CONFIG_HZ" not in fatal:
+        fatal.append(f"CONFIG_HZ={hz(variant)}")
     if absent:
         raise KernelError(f"Linux {release} has no {', '.join(absent)}, without which the engine cannot use it: take a release from 5.4 on")
     if fatal:

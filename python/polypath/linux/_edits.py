@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
+from ._config import HZ
 from ._errors import KernelError
 
 
@@ -51,10 +52,15 @@ EDITS = (
 )
 
 
-def apply(tree: Path, release: str) -> list[str]:
+def edits(hz: int) -> tuple[Edit, ...]:
+    """The edits for a kernel with so many ticks a second."""
+    return tuple(edit._replace(replacement=edit.replacement.replace("250", str(hz))) for edit in EDITS)
+
+
+def apply(tree: Path, release: str, hz: int = HZ) -> list[str]:
     """Makes the edits; the names of the files that were changed."""
     changed = []
-    for edit in EDITS:
+    for edit in edits(hz):
         file = tree / edit.file
         text = file.read_text(encoding="utf-8") if file.exists() else ""
         new, times = re.subn(edit.pattern, edit.replacement, text, flags=re.MULTILINE)

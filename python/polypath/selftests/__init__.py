@@ -6,6 +6,7 @@ from ._errors import SelftestError
 from ._events import Events, events
 from ._hunt import PARTS, Found, Nothing, hunt
 from ._observed import Observation, counters, observation_of, readable
+from ._packetdrill import FAMILIES, Script, check_player, families_of, fault_of, player_of, script_rows, scripts_of
 from ._run import FORMAT, PATIENCE_S, USE, Job, Record, Runner, jobs, missing_of, record, run_job, seeds_of, tools_hash
 from ._statistics import wilson
 from ._suite import Suite, Test, find, tests_of
@@ -17,6 +18,7 @@ __all__ = [
     "DYNDBG",
     "EVENTS",
     "EXIT",
+    "FAMILIES",
     "FORMAT",
     "HEADS",
     "IDLE",
@@ -32,6 +34,7 @@ __all__ = [
     "Record",
     "Row",
     "Runner",
+    "Script",
     "SelftestError",
     "Subtest",
     "Suite",
@@ -41,9 +44,12 @@ __all__ = [
     "as_csv",
     "as_junit",
     "as_tap",
+    "check_player",
     "counters",
     "during",
     "events",
+    "families_of",
+    "fault_of",
     "find",
     "hunt",
     "jobs",
@@ -51,10 +57,13 @@ __all__ = [
     "observation_of",
     "outcomes",
     "parse",
+    "player_of",
     "readable",
     "record",
     "rows",
     "run_job",
+    "script_rows",
+    "scripts_of",
     "seeds_of",
     "seeds_text",
     "tests_of",

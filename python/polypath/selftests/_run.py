@@ -33,9 +33,8 @@ USE = "selftests"
 ARCHIVE = "tests.tar"
 # Where a machine's programs are looked for, first of all a person's own
 # (crates/guest/src/observe.rs).
-_PATH = tuple(map(Path, ("/usr/local/bin", "/usr/local/sbin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")))
-# A machine that hangs is killed: a test that waits in a loop that never sleeps stands still in
-# virtual time.
+PATH = tuple(map(Path, ("/usr/local/bin", "/usr/local/sbin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")))
+# A machine that hangs is killed: virtual time stands still for a test that polls memory.
 PATIENCE_S = 1800.0
 
 
@@ -252,8 +251,9 @@ def missing_of(tests: Iterable[Test]) -> list[str]:
     listed = list(tests)
     suites: dict[str, Suite] = {test.suite.name: test.suite for test in listed}
     said = [f"{suite.name} lacks its program {name}: {why}" for suite in suites.values() for name, why in suite.missing.items()]
-    if any(test.file.endswith(SCRIPT) for test in listed) and not any((folder / PLAYER).is_file() for folder in _PATH):
+    if any(test.file.endswith(SCRIPT) for test in listed) and not any((folder / PLAYER).is_file() for folder in PATH):
         said.append(
-            f"packets' scripts are skipped without the program {PLAYER}: Debian has no package, so build it and put it into {_PATH[0]}"
+            f"packets' scripts are skipped without the program {PLAYER} in {PATH[0]}: Debian has no package, so build it, or play them "
+            "with polypath linux packetdrill"
         )
     return said

@@ -225,11 +225,17 @@ def _archive(root: Path, folder: Path) -> bytes:
     for library in (root / "kselftest", root / "lib", root / NET / "lib", root / NET / "forwarding"):
         wanted |= {file for file in library.rglob("*") if file.suffix in (".sh", ".py", ".pl")} if library.is_dir() else set()
     wanted |= {folder / file for file in _makefile(folder)["TEST_INCLUDES"]}
+    resolved = {path.resolve() for path in wanted}
+    return packed({str(file.relative_to(root.resolve())): file for file in resolved})
+
+
+def packed(files: Mapping[str, Path]) -> bytes:
+    """An archive of these files under these names; what is no file is left out."""
     memory = io.BytesIO()
     with tarfile.open(fileobj=memory, mode="w", format=tarfile.PAX_FORMAT) as tar:
-        for file in sorted({path.resolve() for path in wanted}):
+        for name, file in sorted(files.items(), key=lambda item: Path(item[0])):
             if file.is_file():
-                entry = tarfile.TarInfo(str(file.relative_to(root.resolve())))
+                entry = tarfile.TarInfo(name)
                 entry.size, entry.mode = file.stat().st_size, 0o755
                 with file.open("rb") as content:
                     tar.addfile(entry, content)
