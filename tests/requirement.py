@@ -12,8 +12,8 @@ def lacking(engine: str, reason: str) -> NoReturn:
     """Skips with the reason, or fails where POLYPATH_REQUIRE says that nothing may be missing for
     this engine.
 
-    "linux", "host", "slurm" for a cluster of one machine, "web" for the playground, or "s3" for
-    storage of objects.
+    "linux", "packetdrill" for that program, "host", "slurm" for a cluster of one machine, "web" for
+    the playground, or "s3" for storage of objects.
     """
     if engine in os.environ.get("POLYPATH_REQUIRE", "").split(","):
         pytest.fail(reason)

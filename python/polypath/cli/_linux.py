@@ -34,8 +34,8 @@ def build(
     variant: Annotated[
         str,
         typer.Option(
-            help="Another configuration, a kernel of its own: `selftests` has what the kernel's network selftests ask for, `hz1000` the same "
-            "with 1000 ticks a second."
+            help="Another configuration, a kernel of its own: `selftests` has what the kernel's network selftests ask for, `hz1000` the "
+            "same with 1000 ticks a second."
         ),
     ] = "",
     name: Annotated[str, typer.Option(help="What it is called; default: its release.")] = "",

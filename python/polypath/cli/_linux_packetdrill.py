@@ -71,6 +71,10 @@ def packetdrill(
         junit.parent.mkdir(parents=True, exist_ok=True)
         junit.write_text(selftests.as_junit(records), encoding="utf-8")
     out.print(table_of(rows, title="packetdrill", show_all=show_all))
-    for record in {record.test: record for record in reversed(records) if record.status}.values():
-        out.print(f"{record.test} with seed {record.seed}: {selftests.fault_of(record.log)}", markup=False, highlight=False, soft_wrap=True)
+    first: dict[str, selftests.Record] = {}
+    for record in records:
+        if record.status:
+            first.setdefault(record.test, record)
+    for name, record in first.items():
+        out.print(f"{name} with seed {record.seed}: {selftests.fault_of(record.log)}", markup=False, highlight=False, soft_wrap=True)
     end(rows, failed, "scripts", out_folder)
