@@ -7,7 +7,7 @@ from ._events import Events, events
 from ._hunt import PARTS, Found, Nothing, hunt
 from ._observed import Observation, counters, observation_of, readable
 from ._packetdrill import FAMILIES, Script, check_player, families_of, fault_of, player_of, script_rows, scripts_of
-from ._run import FORMAT, PATIENCE_S, USE, Job, Record, Runner, jobs, missing_of, record, run_job, seeds_of, tools_hash
+from ._run import FORMAT, USE, Job, Record, Runner, jobs, missing_of, record, run_job, seeds_of, tools_hash
 from ._statistics import wilson
 from ._suite import Suite, Test, find, tests_of
 from ._table import HEADS, Row, as_csv, as_junit, as_tap, outcomes, rows, seeds_text
@@ -23,7 +23,6 @@ __all__ = [
     "HEADS",
     "IDLE",
     "PARTS",
-    "PATIENCE_S",
     "USE",
     "VERDICTS",
     "Events",

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 from polypath import linux
 from polypath.study import unknown
@@ -59,6 +60,8 @@ class Script(Test):
     folder: str = ""
     # Whether it sets addresses itself.
     own: bool = False
+    # As Google's run_all.py; most take less than a second.
+    patience_s: ClassVar[float] = 180.0
 
     @property
     def name(self) -> str:

@@ -14,6 +14,7 @@ import tarfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 from polypath import programs
 from polypath.study import unknown
@@ -58,6 +59,9 @@ class Test:
     file: str
     # Of a test that takes its parts as options: the option's letter.
     part: str = ""
+    # Real seconds after which its machine counts as hanging: virtual time stands still for a test
+    # that polls memory.
+    patience_s: ClassVar[float] = 1800.0
 
     @property
     def name(self) -> str:
