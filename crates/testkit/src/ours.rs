@@ -241,7 +241,13 @@ impl Host {
             self.connections[i].end.handle_segment(self.now, path, &segment);
             return Ok(());
         }
-        if !segment.flags.has(Flags::SYN) || segment.flags.has(Flags::ACK) || segment.flags.has(Flags::RST) {
+        let has = |flag| segment.flags.has(flag);
+        let listens = self.sockets.values().any(|handle| matches!(handle, Handle::Listener { .. }));
+        if listens && !has(Flags::ACK) && (!has(Flags::SYN) || has(Flags::FIN)) {
+            // RFC 9293 section 3.10.7.2: who listens drops it; a SYN with FIN as well, as Linux.
+            return Ok(());
+        }
+        if !has(Flags::SYN) || has(Flags::ACK) || has(Flags::RST) {
             return self.refuse(&envelope, &segment, MpOptions::default());
         }
         if matches!(segment.mp.first(), Some(polypath_wire::mptcp::Repr::JoinSyn { .. })) {
@@ -256,10 +262,6 @@ impl Host {
             Handle::Listener { mptcp, settings } => Some((*fd, *mptcp, settings.clone())),
             _ => None,
         });
-        if listener.is_some() && segment.flags.has(Flags::FIN) {
-            // Linux drops it.
-            return Ok(());
-        }
         if let Some((fd, mptcp, settings)) = listener {
             let i = self.open(mptcp, &settings, false, (local, peer));
             self.connections[i].waits_at = Some(fd);

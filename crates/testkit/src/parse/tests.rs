@@ -140,7 +140,7 @@ fn a_wrong_line_is_named_in_a_sentence() {
         ("0 quiet\nquiet", "a.pkt:2: a line begins with a time, such as `+0.010`, and not with `quiet`."),
         (
             "mut 1500\n0 quiet",
-            "a.pkt:1: `mut` begins neither a line with a time nor one of `kernel`, `tolerance`, `mtu`, `sysctl`, `limits`, `endpoint` and `subflow`.",
+            "a.pkt:1: `mut` begins neither a line with a time nor one of `kernel`, `tolerance`, `mtu`, `sysctl`, `limits`, `endpoint`, `subflow` and `reads by call`.",
         ),
         ("mtu 20\n0 quiet", "a.pkt:1: the MTU is 20; it must be from 68 to 65535 bytes."),
         ("+0.2~0.3 > . 1:1(0)", "a.pkt:1: both ends of a range of times count from the same moment: `+0.2~+0.21` or `0.2~0.21`."),

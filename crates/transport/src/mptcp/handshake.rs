@@ -52,7 +52,9 @@ impl Connection {
 
     #[cold]
     fn on_capable(&mut self, now: Instant, i: usize, segment: &Segment, version: u8, flags: u8, keys: Keys) {
-        let is_awaited = i == INITIAL && self.phase == Phase::Negotiating && self.remote_key == 0 && !self.gave_up_mptcp();
+        // MPTCP has no SYNs that cross: the connection becomes plain TCP, as on Linux.
+        let has_crossed = self.is_client && self.subflows[INITIAL].socket.state() != State::SynSent;
+        let is_awaited = !has_crossed && i == INITIAL && self.phase == Phase::Negotiating && self.remote_key == 0 && !self.gave_up_mptcp();
         if !is_awaited || !self.understands(segment, version, flags, keys) {
             return;
         }
@@ -74,6 +76,7 @@ impl Connection {
     fn understands(&self, segment: &Segment, version: u8, flags: u8, keys: Keys) -> bool {
         let own = self.version();
         let has_form = match (segment.flags.has(Flags::SYN), segment.flags.has(Flags::ACK)) {
+            (true, false) if self.is_client => false,
             (true, false) if own == MptcpVersion::V1 => keys == Keys::None,
             (true, _) => matches!(keys, Keys::Sender(_)),
             (false, _) => matches!(keys, Keys::Both { .. }),

@@ -23,11 +23,11 @@ impl Socket {
         if self.ts_ok && segment.has_ts && self.rx.is_older(segment.ts_val, PAWS_WINDOW) && !self.takes_old_timestamp(now, segment) {
             return false;
         }
-        if segment.flags.0 & (Flags::RST.0 | Flags::SYN.0) != 0 {
+        if segment.flags.0 & (Flags::RST.0 | Flags::SYN.0) != 0 && !self.is_crossing_answer(segment) {
             self.handle_rst_or_syn(now, segment);
             return false;
         }
-        if !self.rx.acceptable(segment) {
+        if !self.rx.acceptable(segment) && !segment.flags.has(Flags::SYN) {
             self.rejected.rejected_sequence += 1;
             self.refuse(now, segment);
             return false;
@@ -100,7 +100,7 @@ impl Socket {
             if self.rx.in_window(segment.seq) {
                 self.challenge(now);
             }
-        } else if self.state == State::SynReceived {
+        } else if self.state == State::SynReceived && !self.is_active {
             // A repeated SYN or SYN/ACK: the peer lacks our answer. The wait for its own begins
             // anew.
             self.handshake.request();
@@ -110,6 +110,15 @@ impl Socket {
             self.rejected.rejected_syn += 1;
             self.challenge(now);
         }
+    }
+
+    /// The SYN/ACK of a peer whose SYN has crossed ours (RFC 9293 section 3.5, figure 7).
+    #[cold]
+    fn is_crossing_answer(&self, segment: &Segment) -> bool {
+        let has = |flag| segment.flags.has(flag);
+        let is_answer = has(Flags::SYN) && has(Flags::ACK) && !has(Flags::RST) && !has(Flags::FIN) && segment.len == 0;
+        let is_awaited = self.state == State::SynReceived && self.is_active;
+        is_answer && is_awaited && segment.seq + 1 == self.rx.next() && segment.ack == self.tx.snd_nxt()
     }
 
     /// The number that comes next; after the peer's FIN also that of the FIN, as peers send it that

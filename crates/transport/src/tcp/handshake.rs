@@ -2,8 +2,18 @@
 
 use polypath_base::{Duration, Instant};
 
+/// The options that a SYN has offered.
+#[derive(Copy, Clone, Debug)]
+pub(in crate::tcp) struct Offer {
+    pub(in crate::tcp) window_scale: Option<u8>,
+    pub(in crate::tcp) timestamps: bool,
+    pub(in crate::tcp) sack: bool,
+}
+
 #[derive(Debug, Default)]
 pub(in crate::tcp) struct Handshake {
+    /// What the own SYN has offered that crossed the peer's.
+    offer: Option<Offer>,
     due: bool,
     sent_at: Instant,
     timeouts: u32,
@@ -13,6 +23,17 @@ impl Handshake {
     /// A segment of the handshake is to be sent.
     pub(in crate::tcp) fn request(&mut self) {
         self.due = true;
+    }
+
+    /// The own SYN has crossed the peer's. The SYN/ACK offers the same again, whatever the peer
+    /// offers (Linux: `tcp_send_synack`).
+    pub(in crate::tcp) fn keep_offer(&mut self, offer: Offer) {
+        self.offer = Some(offer);
+    }
+
+    /// What the SYN/ACK offers, if the SYNs have crossed.
+    pub(in crate::tcp) fn offer(&self) -> Option<Offer> {
+        self.offer
     }
 
     /// A segment of the handshake is to be sent.

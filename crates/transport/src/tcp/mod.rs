@@ -41,7 +41,7 @@ mod timer;
 pub use crate::limit_clock::{Limit, LimitedTimes};
 use crate::{Rejections, Settings, SocketError};
 pub use cc::CaState;
-use handshake::Handshake;
+use handshake::{Handshake, Offer};
 use polypath_base::{Bytes, DataSeq, Instant, Seq};
 use polypath_cc as cc;
 use polypath_wire::{Flags, Segment, Unreachable};
@@ -357,6 +357,7 @@ impl Socket {
     #[cold]
     fn handle_crossing_syn(&mut self, now: Instant, segment: &Segment) {
         self.state = State::SynReceived;
+        self.handshake.keep_offer(Offer { window_scale: self.rx.offered_scale(), timestamps: self.ts_ok, sack: self.tx.sack_ok() });
         self.learn_options(segment);
         self.learn_ecn(segment);
         self.rx.start(segment.seq + 1, self.rx.buffer().advertised_mss());
@@ -421,8 +422,13 @@ impl Socket {
             self.tx.set_peer_window(u32::from(segment.window) << self.peer_wscale);
             self.acknowledge_syn(cx.now, segment);
             self.established(cx);
+            if segment.flags.has(Flags::SYN) {
+                // The peer's SYN has come twice, which RFC 2883 tells it.
+                self.rx.note_repeated_syn(segment.seq, self.tx.sack_ok() && self.settings.dsack);
+                self.reserve_sack_options();
+            }
         }
-        if segment.ack.before(self.tx.snd_una()) && segment.ack.before(self.tx.oldest_plausible_ack()) {
+        if segment.ack.before(self.tx.snd_una()) && segment.ack.before(self.tx.oldest_plausible_ack(self.is_active)) {
             // RFC 5961 section 5.2.
             self.rejected.rejected_ack += 1;
             self.challenge(cx.now);

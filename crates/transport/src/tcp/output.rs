@@ -58,6 +58,10 @@ impl Socket {
         } else if due {
             *segment = self.make_syn(now);
             self.invalidate_template();
+        } else if self.rx.acks().is_due() {
+            // A challenge ACK, where both ends have sent a SYN.
+            self.make_ack(now, segment);
+            return true;
         }
         due
     }

@@ -1,6 +1,7 @@
 //! What a segment of an endpoint looks like: SYN, data, ACK. Of a burst only the first segment is
 //! written whole.
 
+use super::handshake::Offer;
 use super::sender::Leaving;
 use super::timer::Timer;
 use super::{Socket, State, TIMESTAMP_BYTES, timestamp};
@@ -46,18 +47,20 @@ impl Socket {
         let answering = self.state == State::SynReceived;
         let first_window =
             if answering { self.rx.first_window() } else { self.rx.buffer().first_window(self.rx.buffer().advertised_mss()) };
+        let agreed = Offer { window_scale: self.rx.offered_scale(), timestamps: self.ts_ok, sack: self.tx.sack_ok() };
+        let offer = self.handshake.offer().unwrap_or(agreed);
         let mut segment = Segment {
             seq: self.iss,
             ack: if answering { self.rx.next() } else { Seq::default() },
             flags: if answering { Flags::SYN.with(Flags::ACK) } else { Flags::SYN },
             window: first_window.min(u32::from(u16::MAX)) as u16, // not scaled (RFC 7323 section 2.2)
             df: true,
-            has_ts: self.ts_ok,
+            has_ts: offer.timestamps,
             ts_val: timestamp(now).wrapping_add(self.ts_start),
-            ts_ecr: if answering { self.rx.ts_recent() } else { 0 },
+            ts_ecr: if answering && self.ts_ok { self.rx.ts_recent() } else { 0 },
             mss: self.rx.buffer().advertised_mss() as u16,
-            window_scale: self.rx.offered_scale().unwrap_or(255),
-            sack_permitted: self.tx.sack_ok(),
+            window_scale: offer.window_scale.unwrap_or(255),
+            sack_permitted: offer.sack,
             ..Segment::default()
         };
         self.ecn_on_syn(&mut segment);

@@ -200,6 +200,15 @@ impl Receiver {
         self.acks.ack_now();
     }
 
+    /// The peer's SYN has come again, at `seq`.
+    #[cold]
+    pub(super) fn note_repeated_syn(&mut self, seq: Seq, dsack: bool) {
+        if dsack {
+            self.out_of_order.report_duplicate(seq, seq + 1);
+        }
+        self.acks.ack_now();
+    }
+
     // Timestamps (RFC 7323 section 4).
 
     #[inline]

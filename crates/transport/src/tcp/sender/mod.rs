@@ -490,8 +490,9 @@ impl Sender {
 
     /// No acknowledgment that left the peer in this connection and came this late is older
     /// (RFC 5961 section 5.2; Linux: `tcp_ack`).
-    pub(in crate::tcp) fn oldest_plausible_ack(&self) -> Seq {
-        self.snd_una() - u64::from(self.path_mtu.max_window()).min(self.flow.bytes_acked) as u32
+    /// Of an active handshake the SYN counts.
+    pub(in crate::tcp) fn oldest_plausible_ack(&self, is_active: bool) -> Seq {
+        self.snd_una() - u64::from(self.path_mtu.max_window()).min(self.flow.bytes_acked + u64::from(is_active)) as u32
     }
 
     /// Next sequence number to send for the first time (RFC 9293 section 3.3.1).
