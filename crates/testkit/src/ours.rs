@@ -44,6 +44,8 @@ pub struct Host {
     newest: Option<usize>,
     ident: u16,
     reads_by_call: bool,
+    /// TCP_USER_TIMEOUT of sockets.
+    user_timeouts: BTreeMap<i32, Duration>,
     /// Sockets with an SO_LINGER of zero seconds.
     linger_not: BTreeSet<i32>,
 }
@@ -84,6 +86,14 @@ impl Conn {
             self.error = Some(error);
             self.finished = true;
         }
+    }
+
+    fn set_user_timeout(&mut self, time: Duration) -> Result<(), String> {
+        match &mut self.end {
+            Connection::Tcp(socket) => socket.set_user_timeout(time),
+            _ => return Err("MPTCP has no TCP_USER_TIMEOUT".to_owned()),
+        }
+        Ok(())
     }
 
     fn is_mptcp(&self) -> bool {
@@ -140,6 +150,7 @@ impl Host {
             newest: None,
             ident: 0,
             reads_by_call: head.reads_by_call,
+            user_timeouts: BTreeMap::new(),
             linger_not: BTreeSet::new(),
         })
     }
@@ -265,6 +276,9 @@ impl Host {
         if let Some((fd, mptcp, settings)) = listener {
             let i = self.open(mptcp, &settings, false, (local, peer));
             self.connections[i].waits_at = Some(fd);
+            if let Some(time) = self.user_timeouts.get(&fd) {
+                self.connections[i].set_user_timeout(*time)?;
+            }
             self.connections[i].end.handle_segment(self.now, PathId(0), &segment);
             return Ok(());
         }
@@ -336,6 +350,9 @@ impl Host {
         let port = FIRST_PORT + 100 * self.connections.len() as u16;
         let path = (SocketAddrV4::new(self.addresses[0], port), SocketAddrV4::new(peer_address(0), PORT));
         let i = self.open(mptcp, &settings, true, path);
+        if let Some(time) = self.user_timeouts.get(&fd) {
+            self.connections[i].set_user_timeout(*time)?;
+        }
         self.connections[i].end.open(self.now);
         self.sockets.insert(fd, Handle::Connection(i));
         Ok(Err("EINPROGRESS".to_owned()))
@@ -423,6 +440,7 @@ impl Host {
 
     fn close(&mut self, fd: i32) -> Result<(), String> {
         let now = self.now;
+        self.user_timeouts.remove(&fd);
         let resets = self.linger_not.remove(&fd);
         match self.sockets.get(&fd) {
             Some(Handle::Connection(i)) => self.connections[*i].end.release(now, resets),
@@ -462,6 +480,14 @@ impl Host {
     }
 
     fn set_option(&mut self, fd: i32, option: SocketOption, value: i32) -> Result<Result<i64, String>, String> {
+        if option == SocketOption::UserTimeout {
+            let time = Duration::from_millis(u64::from(value.max(0).unsigned_abs()));
+            if let Some(Handle::Connection(i)) = self.sockets.get(&fd) {
+                self.connections[*i].set_user_timeout(time)?;
+            }
+            self.user_timeouts.insert(fd, time);
+            return Ok(Ok(0));
+        }
         let settings = match self.sockets.get_mut(&fd) {
             Some(Handle::Fresh { settings, .. } | Handle::Listener { settings, .. }) => Some(settings),
             Some(Handle::Connection(_)) => None,

@@ -45,7 +45,7 @@ pub use receiver::ReassemblyCounters;
 
 use crate::settings::Settings;
 use crate::stack::{MetaSendBuffer, MptcpVersion, PushOrder};
-use crate::tcp::{self, Socket};
+use crate::tcp::{self, Socket, State};
 use crate::{SegmentSlot, SocketError, Transmit, Transmits};
 use keys::draw_key;
 use paths::Paths;
@@ -377,10 +377,15 @@ impl Connection {
                 continue;
             }
             subflow.socket.handle_timeout(self.work.context(now, i));
+            let gave_up = subflow.socket.state() == State::Closed;
             let timeouts = subflow.socket.tx.timeouts();
             let timed_out = timeouts != subflow.timeouts;
             subflow.timeouts = timeouts;
             self.work.mark(i);
+            if gave_up && self.phase == Phase::Established {
+                self.close_subflow(now, i);
+                continue;
+            }
             if timed_out {
                 self.on_subflow_timeout(i);
             }

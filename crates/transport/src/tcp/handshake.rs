@@ -16,6 +16,8 @@ pub(in crate::tcp) struct Handshake {
     offer: Option<Offer>,
     due: bool,
     sent_at: Instant,
+    /// When the first one left.
+    began_at: Option<Instant>,
     timeouts: u32,
 }
 
@@ -52,12 +54,18 @@ impl Handshake {
         debug_assert!(self.due && now >= self.sent_at, "a SYN leaves when it is asked for");
         self.due = false;
         self.sent_at = now;
+        self.began_at.get_or_insert(now);
     }
 
     /// No answer came: it goes again.
     pub(in crate::tcp) fn on_timeout(&mut self) {
         self.due = true;
         self.timeouts += 1;
+    }
+
+    /// When the first SYN or SYN/ACK left.
+    pub(in crate::tcp) fn began_at(&self) -> Instant {
+        self.began_at.unwrap_or(self.sent_at)
     }
 
     /// How often it has been sent again for want of an answer.

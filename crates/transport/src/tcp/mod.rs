@@ -42,7 +42,7 @@ pub use crate::limit_clock::{Limit, LimitedTimes};
 use crate::{Rejections, Settings, SocketError};
 pub use cc::CaState;
 use handshake::{Handshake, Offer};
-use polypath_base::{Bytes, DataSeq, Instant, Seq};
+use polypath_base::{Bytes, DataSeq, Duration, Instant, Seq};
 use polypath_cc as cc;
 use polypath_wire::{Flags, Segment, Unreachable};
 use receiving::{Delivered, Receiver};
@@ -249,6 +249,11 @@ impl Socket {
     /// The application reads when it calls [`Socket::read`], instead of at once.
     pub fn read_by_call(&mut self) {
         self.rx.hold_reader(true);
+    }
+
+    /// How long data may stay unacknowledged (TCP_USER_TIMEOUT, RFC 5482); zero: as the host has it.
+    pub fn set_user_timeout(&mut self, time: Duration) {
+        self.tx.set_user_timeout(time);
     }
 
     /// What ended the connection, told once.

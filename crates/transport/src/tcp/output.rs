@@ -4,9 +4,13 @@
 use super::sender::{Kind, Leaving};
 use super::timer::{Pending, Timer};
 use super::{Context, Socket, State};
-use crate::SegmentSlot;
+use crate::{SegmentSlot, SocketError};
 use polypath_base::Instant;
 use polypath_wire::{Flags, Segment};
+
+/// How often a SYN goes again (Linux: `tcp_syn_retries`), and a SYN/ACK (`tcp_synack_retries`).
+const SYN_RETRIES: u32 = 6;
+const SYN_ACK_RETRIES: u32 = 5;
 
 impl Socket {
     /// The next segment to send at `now`, if any.
@@ -126,6 +130,7 @@ impl Socket {
                 Timer::CompressedAck => self.rx.acks_mut().on_compressed_timer(),
                 Timer::DelayedAck => self.rx.acks_mut().on_delayed_timer(),
                 Timer::Retransmission if matches!(self.state, State::SynSent | State::SynReceived) => self.handle_syn_timeout(cx.now),
+                Timer::Retransmission if self.tx.gives_up(cx.now, self.is_orphan) => self.fail(SocketError::TimedOut),
                 Timer::Retransmission => self.tx.on_timeout(cx),
             }
         }
@@ -135,9 +140,17 @@ impl Socket {
     #[cold]
     fn handle_syn_timeout(&mut self, now: Instant) {
         debug_assert!(self.tx.timers.last_pending() == Pending::Timeout, "nothing else is armed before there is data");
+        let linear = if self.state == State::SynSent { self.settings.stack.syn_linear_timeouts } else { 0 };
+        let retries = if self.is_active { SYN_RETRIES } else { SYN_ACK_RETRIES };
+        let (timeouts, since) = (self.handshake.timeouts(), self.handshake.began_at());
+        if timeouts >= retries + linear || (timeouts > 0 && self.tx.outlasts_user_timeout(now, since)) {
+            self.fail(SocketError::TimedOut);
+            return;
+        }
         self.handshake.on_timeout();
         // RFC 6298 section 5.5 doubles the timeout with each repetition.
         let linear = self.state == State::SynSent && self.handshake.timeouts() <= self.settings.stack.syn_linear_timeouts;
         self.tx.on_syn_timeout(now, !linear);
+        self.tx.await_answer_until(now, since);
     }
 }

@@ -92,6 +92,7 @@ impl Sender {
     pub(in crate::tcp) fn on_ack(&mut self, cx: Context<'_>, told: &Ack<'_>) {
         debug_assert!(!self.snd_una().after(self.snd_nxt()), "what is acknowledged has been sent");
         let prior_una = self.snd_una();
+        self.unanswered_probes.on_ack();
         if told.number == prior_una && self.scoreboard.packets_out() == 0 {
             // Nothing is in the network, as always at a receiver: the ACK can only tell of a
             // window.
@@ -191,7 +192,8 @@ impl Sender {
             self.rtt.on_window_open();
             self.timers.disarm(Timer::Retransmission);
         } else {
-            self.timers.arm_pending(Pending::WindowProbe, now, self.rtt.probe_timeout());
+            let wait = self.within_user_timeout(Pending::WindowProbe, now, self.rtt.probe_timeout());
+            self.timers.arm_pending(Pending::WindowProbe, now, wait);
         }
     }
 

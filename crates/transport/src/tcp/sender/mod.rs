@@ -6,6 +6,7 @@
 //! application's (`offer`, `stop`, `close`, `push_mapping`).
 
 mod ack;
+mod give_up;
 mod loss;
 mod mtu_probing;
 mod path_mtu;
@@ -34,6 +35,7 @@ use super::timer::{Pending, Timer, Timers};
 use super::{CaState, Config, DEFAULT_MSS, Limit, TIMESTAMP_BYTES};
 use crate::limit_clock::LimitClock;
 use crate::{Counters, Settings};
+use give_up::UnansweredProbes;
 use path_mtu::PathMtu;
 use polypath_base::{Bytes, DataSeq, Duration, Instant, Rate, Segments, Seq, SmallRng};
 use polypath_cc as cc;
@@ -115,6 +117,7 @@ pub struct Sender {
     /// The window has been closed to what waits for as long as the persist timer says: a probe is due
     /// (RFC 9293 section 3.8.6.1).
     window_probe_due: bool,
+    unanswered_probes: UnansweredProbes,
     /// When data or FIN was last sent, retransmissions included; [`Instant::ZERO`] before (Linux:
     /// `lsndtime`).
     last_sent_at: Instant,
@@ -124,6 +127,8 @@ pub struct Sender {
     // Application side: bytes offered and not yet accepted, and accepted so far.
     offered: u64,
     accepted: u64,
+    /// TCP_USER_TIMEOUT; zero: none.
+    user_timeout: Duration,
     sndbuf: u32,
     writer_blocked: bool,
     /// The writer is about to write more at this instant, once what may leave has left.
@@ -180,6 +185,7 @@ impl Sender {
             cwnd_validation: CwndValidation::default(),
             nagle: Nagle::default(),
             window_probe_due: false,
+            unanswered_probes: UnansweredProbes::default(),
             last_sent_at: Instant::ZERO,
             path_mtu: PathMtu::new(mtu, settings.timestamps, settings.base_mss, search)
                 .with_least_mss(settings.min_snd_mss)
@@ -187,6 +193,7 @@ impl Sender {
             refused_probe: mtu_probing::RefusedProbe::new(initial_seq),
             offered: 0,
             accepted: 0,
+            user_timeout: Duration::ZERO,
             sndbuf: settings.wmem[1].as_u32(),
             writer_blocked: false,
             writing: false,

@@ -15,7 +15,12 @@ impl Sender {
                 }
             }
             Pending::Reordering => self.handle_reordering_timeout(cx),
-            Pending::WindowProbe => self.window_probe_due = self.scoreboard.packets_out() == 0 && self.has_unsent(),
+            Pending::WindowProbe => {
+                self.window_probe_due = self.scoreboard.packets_out() == 0 && self.has_unsent();
+                if self.window_probe_due {
+                    self.unanswered_probes.on_timeout(cx.now);
+                }
+            }
         }
     }
 
@@ -53,7 +58,8 @@ impl Sender {
 
     fn back_off(&mut self, cx: Context<'_>) {
         self.rtt.back_off();
-        self.timers.arm_pending(Pending::Timeout, cx.now, self.rtt.rto());
+        let wait = self.within_user_timeout(Pending::Timeout, cx.now, self.rtt.rto());
+        self.timers.arm_pending(Pending::Timeout, cx.now, wait);
     }
 
     fn handle_reordering_timeout(&mut self, cx: Context<'_>) {

@@ -1,5 +1,6 @@
 //! What leaves: retransmissions, new data and probes.
 
+use super::give_up::UnansweredProbes;
 use super::path_mtu::Next;
 use super::scoreboard::Sent;
 use super::sending::{Deferral, Flight, NextBurst, Window, deferral};
@@ -151,7 +152,8 @@ impl Sender {
         let room = self.window_room();
         if room == 0 {
             self.rtt.on_window_probe();
-            self.timers.arm_pending(Pending::WindowProbe, cx.now, self.rtt.probe_timeout());
+            let wait = self.within_user_timeout(Pending::WindowProbe, cx.now, self.rtt.probe_timeout());
+            self.timers.arm_pending(Pending::WindowProbe, cx.now, wait);
             return Leaving::window_probe(self.snd_una() - 1);
         }
         let len = self.queue.next_new_len(self.segment_len()).min(room);
@@ -252,7 +254,9 @@ impl Sender {
             self.prr.on_sent();
         }
         if index == 0 && self.timers.pending() != Some(Pending::Reordering) {
-            self.timers.arm_pending(Pending::Timeout, now, self.rtt.rto());
+            let rto = self.rtt.rto();
+            let wait = if self.loss.backoffs() > 0 { self.within_user_timeout(Pending::Timeout, now, rto) } else { rto };
+            self.timers.arm_pending(Pending::Timeout, now, wait);
         }
         self.send_again(now, index)
     }
@@ -319,6 +323,7 @@ impl Sender {
         if len + u32::from(with_fin && !continues_burst) > room {
             self.limit.set(cx.now, Limit::PeerWindow);
             if self.scoreboard.packets_out() == 0 && self.timers.pending().is_none() {
+                self.unanswered_probes = UnansweredProbes::default();
                 self.timers.arm_pending(Pending::WindowProbe, cx.now, self.rtt.first_probe_timeout());
             }
             return None;
