@@ -99,6 +99,13 @@ fn time_wait_answers_a_repeated_fin_for_a_minute_after_the_last() {
 }
 
 #[test]
+fn a_syn_with_fin_is_dropped() {
+    let mut script = Script::new(false);
+    assert!(script.send(Flags::SYN.with(Flags::FIN), PEER, Seq::new(0), 0).is_empty());
+    assert_eq!(script.end.state(), State::Listen);
+}
+
+#[test]
 fn a_reset_in_time_wait_ends_it_if_it_is_in_place() {
     let mut script = Script::established(false);
     script.end.close();

@@ -68,14 +68,12 @@ impl Connection {
         segment.dss.data_ack = self.rx.next();
         segment.dss.ack64 = wide && self.acks_wide;
         segment.dss.dsn64 = wide;
-        if segment.len == 0 {
-            if self.tx.fin == Fin::Sent {
-                // RFC 8684 section 3.3.3: a DATA_FIN without data is a mapping of length 1 for
-                // subflow sequence 0.
-                segment.dss.data_fin = true;
-                segment.dss.dsn = self.tx.end;
-                segment.dss.map_len = 1;
-            }
+        if segment.len == 0 && self.tx.fin == Fin::Sent {
+            // RFC 8684 section 3.3.3: a DATA_FIN without data is a mapping of length 1 for subflow
+            // sequence 0.
+            segment.dss.data_fin = true;
+            segment.dss.dsn = self.tx.end;
+            segment.dss.map_len = 1;
         }
         segment.dss.checksum = self.checksum && segment.dss.map_len > 0;
         if segment.len == 0 && !self.subflows[i].waiting_options.is_empty() {

@@ -302,7 +302,7 @@ impl Socket {
 
     #[cold]
     fn handle_syn(&mut self, now: Instant, segment: &Segment) {
-        // RFC 9293 section 3.10.7.2 looks at no FIN; Linux drops a SYN with one.
+        // RFC 9293 section 3.10.7.2 looks at no FIN: specs/exceptions.
         let has = |flag| segment.flags.has(flag);
         if !has(Flags::SYN) || has(Flags::ACK) || has(Flags::RST) || has(Flags::FIN) {
             self.rejected.rejected_handshake += 1;
@@ -435,7 +435,6 @@ impl Socket {
         }
         if segment.ack.before(self.tx.snd_una()) && segment.ack.before(self.tx.oldest_plausible_ack(self.is_active)) {
             // RFC 5961 section 5.2.
-            self.rejected.rejected_ack += 1;
             self.challenge(cx.now);
             return;
         }
