@@ -1,7 +1,7 @@
 //! What belongs to the connection on a segment of a subflow: its window and its options.
 
 use super::sender::Fin;
-use super::{Connection, Phase};
+use super::{Connection, INITIAL, Phase};
 use crate::stack::MptcpVersion;
 use polypath_wire::mptcp::{Announcement, Repr};
 use polypath_wire::{Dss, Flags, Segment};
@@ -51,7 +51,7 @@ impl Connection {
         }
         // Once a DATA_FIN has left, what comes after it tells no keys any more (Linux:
         // `mptcp_established_options_mp`).
-        let ends = matches!(self.tx.fin, Fin::Sent | Fin::Acked) && (segment.len == 0 || subflow.socket.sends_again());
+        let ends = i == INITIAL && matches!(self.tx.fin, Fin::Sent | Fin::Acked) && (segment.len == 0 || subflow.socket.sends_again());
         if !subflow.confirmed && self.is_client && !ends {
             self.add_third_ack_options(i, segment);
             if segment.len == 0 {
