@@ -5,6 +5,7 @@ use super::receiver::Measured;
 use super::sender::Fin;
 use super::{Connection, Phase};
 use crate::receive_buffer::{DEFAULT_SCALING_RATIO, LEAST_GROWING};
+use crate::stack::MptcpVersion;
 use crate::tcp::State;
 use polypath_base::{DataSeq, Duration, Instant};
 use polypath_wire::mptcp::Number;
@@ -215,6 +216,11 @@ impl Connection {
             for (j, subflow) in self.subflows.iter_mut().enumerate() {
                 if !subflow.closed && subflow.socket.state().is_synchronized() {
                     subflow.socket.request_ack();
+                    if self.tx.fin == Fin::Acked && self.settings.stack.mptcp_version == MptcpVersion::V1 {
+                        // Linux closes the subflow first, and acknowledges the DATA_FIN behind that
+                        // (`mptcp_check_data_fin`).
+                        subflow.socket.acknowledge_behind_fin();
+                    }
                     self.work.set_ready(j);
                 }
             }

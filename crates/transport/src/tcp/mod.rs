@@ -135,6 +135,8 @@ pub struct Socket {
     template: segment_builder::Template,
     /// What was made last is a retransmission.
     sends_again: bool,
+    /// An ACK leaves behind the FIN.
+    acks_behind_fin: bool,
     /// When a segment that could begin an endless exchange of ACKs was last answered.
     last_invalid: Option<Instant>,
     time_wait_ends: Instant,
@@ -191,6 +193,7 @@ impl Socket {
             iss: initial_seq,
             template: segment_builder::Template::default(),
             sends_again: false,
+            acks_behind_fin: false,
             last_invalid: None,
             time_wait_ends: Instant::NEVER,
             is_active: false,

@@ -95,6 +95,9 @@ impl Socket {
                     self.ecn_on_new_data(segment);
                     self.template.validate(now);
                 }
+                if leaving.is_fin && std::mem::take(&mut self.acks_behind_fin) {
+                    self.rx.acks_mut().ack_now();
+                }
             }
             Kind::Again => self.make_data(now, leaving, segment),
             Kind::WindowProbe => self.make_window_probe(now, leaving.seq, segment),

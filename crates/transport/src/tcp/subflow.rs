@@ -40,6 +40,12 @@ impl Socket {
         self.tx.update_mss();
     }
 
+    /// Behind the FIN that leaves next there is an ACK.
+    #[cold]
+    pub(crate) fn acknowledge_behind_fin(&mut self) {
+        self.acks_behind_fin = true;
+    }
+
     /// The data that was made last is a retransmission.
     #[inline]
     pub(crate) fn sends_again(&self) -> bool {
