@@ -382,8 +382,13 @@ impl Connection {
             let timed_out = timeouts != subflow.timeouts;
             subflow.timeouts = timeouts;
             self.work.mark(i);
-            if gave_up && self.phase == Phase::Established {
-                self.close_subflow(now, i);
+            if gave_up {
+                if self.phase == Phase::Established {
+                    self.close_subflow(now, i);
+                } else {
+                    self.drop_subflow(i);
+                    self.end_at_once();
+                }
                 continue;
             }
             if timed_out {
