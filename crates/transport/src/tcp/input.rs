@@ -8,10 +8,7 @@ use polypath_wire::{Flags, Segment};
 
 impl Socket {
     pub(super) fn handle_data(&mut self, now: Instant, segment: &Segment) {
-        if segment.flags.has(Flags::FIN) {
-            self.rx.note_fin(segment.seq + segment.len);
-        }
-        let whole = Payload { seq: segment.seq, len: segment.len, dsn: segment.dss.dsn };
+        let whole = Payload { seq: segment.seq, len: segment.len, dsn: segment.dss.dsn, fin: segment.flags.has(Flags::FIN) };
         let payload = self.rx.trim(whole, self.tx.sack_ok() && self.settings.dsack);
         let out_of_order = payload.seq != self.rx.next();
         self.check_marks(self.rx.next(), segment);

@@ -25,6 +25,8 @@ pub(super) struct Payload {
     pub(super) seq: Seq,
     pub(super) len: u32,
     pub(super) dsn: DataSeq,
+    /// The peer ends its data behind it.
+    pub(super) fin: bool,
 }
 
 #[derive(Debug)]
@@ -71,7 +73,7 @@ impl Receiver {
             scaling_ok: settings.window_scaling,
             is_subflow: false,
             stack: settings.stack,
-            out_of_order: OutOfOrderQueue::default(),
+            out_of_order: OutOfOrderQueue::new(settings.dsack),
             reordering: ReorderStats::default(),
             fin: None,
             finished: false,
@@ -190,8 +192,8 @@ impl Receiver {
     /// (RFC 2883 section 4).
     #[cold]
     pub(super) fn duplicate(&mut self, segment: &Segment, dsack: bool) {
-        let end = segment.seq + segment.len;
-        if segment.len > 0 {
+        let end = segment.seq + segment.len + u32::from(segment.flags.has(Flags::FIN));
+        if end != segment.seq {
             self.acks.on_duplicate_data();
             if dsack && segment.seq.before(self.next) {
                 self.out_of_order.report_duplicate(segment.seq, end.min(self.next));
@@ -245,17 +247,11 @@ impl Receiver {
 
     // Data.
 
-    /// The peer ends its data before `seq`.
-    #[inline]
-    pub(super) fn note_fin(&mut self, seq: Seq) {
-        self.fin = Some(seq);
-    }
-
     /// What of a payload is not known yet; `dsack`: a front that came before is reported
     /// (RFC 2883).
     #[inline]
     pub(super) fn trim(&mut self, payload: Payload, dsack: bool) -> Payload {
-        let Payload { seq, len, dsn } = payload;
+        let Payload { seq, len, dsn, fin } = payload;
         if !seq.before(self.next) {
             return payload;
         }
@@ -265,31 +261,45 @@ impl Receiver {
             self.acks.ack_now();
         }
         debug_assert!(known <= len, "no more is known than there is");
-        Payload { seq: seq + known, len: len - known, dsn: dsn + u64::from(known) }
+        Payload { seq: seq + known, len: len - known, dsn: dsn + u64::from(known), fin }
     }
 
     /// Keeps what came beyond a hole. True if the ACK that waits has to leave before the SACK
     /// blocks change.
     pub(super) fn keep(&mut self, now: Instant, payload: Payload) -> bool {
         debug_assert!(payload.seq.after(self.next), "it lies beyond a hole");
-        let Payload { seq, len, dsn } = payload;
+        let Payload { seq, len, dsn, fin } = payload;
         let ahead = Bytes::from_u32(seq.distance(self.next));
-        if self.out_of_order.insert(seq, seq + len, dsn) {
+        // A FIN takes a number, which blocks count (RFC 2018 section 3).
+        let (end, end_told) = (seq + len, seq + len + u32::from(fin));
+        let fin_again = fin && self.fin.is_some();
+        if fin {
+            self.fin.get_or_insert(end);
+        }
+        let is_new = self.out_of_order.insert(seq, end, dsn);
+        if is_new {
             self.received += u64::from(len);
         }
+        if fin_again {
+            if is_new { self.out_of_order.extend_duplicate(end, end_told) } else { self.out_of_order.report_duplicate(seq, end_told) }
+        }
         self.reordering.on_out_of_order(now, ahead, Bytes::from_u32(self.out_of_order.bytes()));
-        self.out_of_order.note(seq, seq + len, self.acks.is_compressing(), self.stack.comp_sack_blocks)
+        self.out_of_order.note(seq, end_told, self.acks.is_compressing(), self.stack.comp_sack_blocks)
     }
 
     /// Takes what came in its turn, and what waited for it; a subflow's goes to `delivered`.
     #[inline]
     pub(super) fn take(&mut self, now: Instant, payload: Payload, delivered: &mut Delivered) {
         debug_assert!(payload.seq == self.next, "it comes in its turn");
-        let Payload { seq, len, dsn } = payload;
+        let Payload { seq, len, dsn, fin } = payload;
+        if fin {
+            self.fin = Some(seq + len);
+        }
         self.received += u64::from(len);
         self.deliver(dsn, len, delivered);
         self.next = seq + len;
         if !self.out_of_order.is_empty() {
+            self.out_of_order.report_overlap(self.next);
             self.drain_out_of_order(delivered);
             self.reordering.set(now, Bytes::from_u32(self.out_of_order.bytes()));
         }
@@ -299,6 +309,7 @@ impl Receiver {
             self.next += 1;
             self.fin = None;
             self.finished = true;
+            self.out_of_order.clear();
         }
     }
 
@@ -538,7 +549,7 @@ mod tests {
     }
 
     fn payload(seq: u32, len: u32) -> Payload {
-        Payload { seq: Seq::new(seq), len, dsn: DataSeq::new(u64::from(seq) + 7000) }
+        Payload { seq: Seq::new(seq), len, dsn: DataSeq::new(u64::from(seq) + 7000), fin: false }
     }
 
     #[test]
@@ -588,10 +599,11 @@ mod tests {
     #[test]
     fn the_fin_counts_once_everything_before_it_has_come() {
         let mut rx = receiver();
-        rx.note_fin(Seq::new(1200));
+        assert!(!rx.keep(Instant::ZERO, Payload { fin: true, ..payload(1200, 0) }));
         rx.take(Instant::ZERO, payload(1000, 100), &mut Delivered::default());
-        assert!(!rx.finished() && rx.is_readable());
+        assert!(!rx.finished() && rx.is_readable() && rx.has_sacks());
         rx.take(Instant::ZERO, payload(1100, 100), &mut Delivered::default());
+        assert!(!rx.has_sacks(), "there is nothing behind the FIN");
         assert!(rx.finished() && rx.next() == Seq::new(1201));
     }
 

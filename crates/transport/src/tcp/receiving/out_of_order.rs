@@ -22,6 +22,7 @@ pub(in crate::tcp) struct OutOfOrderQueue {
     /// SACK blocks, the most recent first (RFC 2018 section 4).
     sacks: Vec<SackBlock>,
     dsack: Option<SackBlock>,
+    dsack_off: bool,
     /// The block of the newest segment, while an ACK with the blocks before it has yet to leave;
     /// then it comes first among `sacks`.
     held: Option<SackBlock>,
@@ -54,10 +55,40 @@ impl OutOfOrderQueue {
         self.begins_piece
     }
 
+    /// With or without D-SACK (`tcp_dsack`).
+    pub(in crate::tcp) fn new(dsack: bool) -> Self {
+        Self { dsack_off: !dsack, ..Self::default() }
+    }
+
     /// `start..end` came twice: the next ACK says so (RFC 2883 section 4).
     pub(in crate::tcp) fn report_duplicate(&mut self, start: Seq, end: Seq) {
-        debug_assert!(!end.before(start), "a block has an end");
-        self.dsack = Some(SackBlock { start, end });
+        debug_assert!(start.before(end), "a block has an end");
+        if !self.dsack_off {
+            self.dsack = Some(SackBlock { start, end });
+        }
+    }
+
+    /// As [`Self::report_duplicate`]; where a duplicate waits to be told of, only what touches that
+    /// is told too (Linux: `tcp_dsack_extend`).
+    pub(in crate::tcp) fn extend_duplicate(&mut self, start: Seq, end: Seq) {
+        match &mut self.dsack {
+            None => self.report_duplicate(start, end),
+            Some(block) if touch(block, start, end) => (block.start, block.end) = joined(block, start, end),
+            Some(_) => {}
+        }
+    }
+
+    /// What lies in order up to `next` has come: what it has of the first piece came twice (Linux:
+    /// `tcp_ofo_queue`).
+    pub(in crate::tcp) fn report_overlap(&mut self, next: Seq) {
+        if let Some(&Chunk { seq, end, .. }) = self.pieces.front().filter(|first| first.seq.before(next)) {
+            self.extend_duplicate(seq, end.min(next));
+        }
+    }
+
+    /// The peer's FIN was taken: nothing waits any more, nor is anything to be told.
+    pub(in crate::tcp) fn clear(&mut self) {
+        *self = Self { dsack_off: self.dsack_off, ..Self::default() };
     }
 
     /// Takes what follows without a gap on everything before `next`: data sequence number and
@@ -122,7 +153,7 @@ impl OutOfOrderQueue {
     /// blocks, the ones that an option has room for.
     #[inline(never)]
     pub(in crate::tcp) fn note(&mut self, start: Seq, end: Seq, ack_waits: bool, expected: usize) -> bool {
-        debug_assert!(!end.before(start), "a block has an end; that of a FIN alone is empty");
+        debug_assert!(start.before(end), "a block has an end");
         self.release();
         let found = self.sacks.iter().position(|block| touch(block, start, end));
         let at = found.unwrap_or(self.sacks.len());
@@ -153,11 +184,12 @@ impl OutOfOrderQueue {
         self.sacks.truncate(MOST_BLOCKS);
     }
 
-    /// Keeps a piece that arrived out of order; false if all of it was there already.
+    /// Keeps a piece that arrived out of order, of no length if it is a FIN alone; false if all of it
+    /// was there already. What was there is told of as a duplicate (RFC 2883 section 4.1).
     #[inline(never)]
     pub(in crate::tcp) fn insert(&mut self, mut seq: Seq, mut end: Seq, mut dsn: DataSeq) -> bool {
         self.begins_piece = false;
-        let whole = SackBlock { start: seq, end };
+        let is_empty = seq == end;
         // From the back: such pieces nearly always extend the last one.
         let mut at = self.pieces.len();
         while at > 0 && self.pieces[at - 1].seq.after(seq) {
@@ -166,10 +198,17 @@ impl OutOfOrderQueue {
         if at > 0 {
             let previous = self.pieces[at - 1];
             if !previous.end.before(end) {
-                self.dsack = Some(SackBlock { start: seq, end });
+                if !is_empty {
+                    self.report_duplicate(seq, end);
+                }
                 return false;
             }
             if previous.end.after(seq) {
+                if previous.seq == seq {
+                    self.extend_duplicate(seq, previous.end);
+                } else {
+                    self.report_duplicate(seq, previous.end);
+                }
                 dsn += u64::from(previous.end.distance(seq));
                 seq = previous.end;
             }
@@ -180,15 +219,16 @@ impl OutOfOrderQueue {
                 break;
             }
             if following.end.after(end) {
+                self.extend_duplicate(following.seq, end);
                 end = following.seq;
                 break;
             }
+            self.extend_duplicate(following.seq, following.end);
             self.bytes -= following.end.distance(following.seq);
             self.pieces.remove(at);
         }
-        if !seq.before(end) && whole.start.before(whole.end) {
+        if !seq.before(end) && !is_empty {
             // Two pieces that lie side by side, of mappings that do not, have all of it.
-            self.dsack = Some(whole);
             return false;
         }
         self.bytes += end.distance(seq);
