@@ -139,7 +139,6 @@ impl Sender {
             self.loss.on_progress();
         } else if !told.carries_data && !ack.facts.changes_window && had_packets {
             ack.is_duplicate = true;
-            self.loss.on_duplicate_ack();
         }
         let prior_fack = self.scoreboard.highest_sacked();
         if self.sack_ok && (!told.sacks.is_empty() || self.scoreboard.sacked_out() > 0) {
@@ -251,6 +250,7 @@ impl Sender {
         let mut retransmitted = false;
         let mut low_hole: Option<Seq> = None;
         let any_sacked = self.scoreboard.sacked_out() > 0;
+        let reno_sacked = if self.sack_ok { 0 } else { self.take_reno_sacks() };
         // Nearly always each segment was sent once, nothing of it was marked since, and so the last
         // of them decides.
         if let Some((first, last, [count, bursts])) = self.scoreboard.plain_acked(ack.number) {
@@ -275,10 +275,11 @@ impl Sender {
         }
         if acked > 0 {
             ack.facts.acks_segments = true;
-            self.loss.end_duplicate_acks();
-        } else if !self.sack_ok && ack.is_duplicate {
-            // RFC 6582: a duplicate ACK stands for a segment that left the network.
-            self.flow.delivered = self.flow.delivered.wrapping_add(1);
+        }
+        if !self.sack_ok {
+            self.remove_reno_sacks(reno_sacked, acked);
+            // Which of them were sent once nothing shows.
+            ack.facts.delivers_original &= !retransmitted;
         }
         // Karn's algorithm: only segments never retransmitted give an RTT; SACKed ones too
         // (RFC 6298 section 3).

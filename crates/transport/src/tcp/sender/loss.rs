@@ -39,6 +39,9 @@ impl Sender {
                     self.set_ca_state(cx, CaState::Open);
                 }
                 CaState::Recovery => {
+                    if !self.sack_ok {
+                        self.scoreboard.set_reno_sacked(0);
+                    }
                     if self.leave_recovery(cx, ack) {
                         return;
                     }
@@ -49,6 +52,9 @@ impl Sender {
         }
         match self.flow.ca_state {
             CaState::Recovery => {
+                if !self.sack_ok && !ack.facts.advances_una {
+                    self.add_reno_sack(ack);
+                }
                 if self.undo_during_recovery(cx, ack) {
                     return;
                 }
@@ -84,6 +90,12 @@ impl Sender {
 
     /// Recovery begins if something is lost; else all may be well.
     fn open_or_recover(&mut self, cx: Context<'_>, ack: &mut AckState) {
+        if !self.sack_ok {
+            if ack.facts.advances_una {
+                self.scoreboard.set_reno_sacked(0);
+            }
+            self.add_reno_sack(ack);
+        }
         if self.flow.ca_state <= CaState::Disorder {
             self.undo_by_dsacks(cx);
         }
@@ -125,15 +137,52 @@ impl Sender {
         }
     }
 
+    /// Without SACK a duplicate ACK says that a segment has left the network, so that another may be
+    /// sent (RFC 3042, RFC 6582 section 3.2; Linux: `tcp_add_reno_sack`).
+    pub(super) fn add_reno_sack(&mut self, ack: &AckState) {
+        if ack.is_duplicate {
+            let before = self.scoreboard.sacked_out();
+            self.limit_reno_sacks(before + 1, 0);
+            self.flow.delivered = self.flow.delivered.wrapping_add(self.scoreboard.sacked_out().saturating_sub(before));
+        }
+    }
+
+    /// An ACK may come: what duplicate ACKs told is put aside.
+    #[cold]
+    pub(super) fn take_reno_sacks(&mut self) -> u32 {
+        let sacked = self.scoreboard.sacked_out();
+        self.scoreboard.set_reno_sacked(0);
+        sacked
+    }
+
+    /// So many segments are acknowledged: one was the hole, the others had duplicate ACKs (Linux:
+    /// `tcp_remove_reno_sacks`).
+    #[cold]
+    pub(super) fn remove_reno_sacks(&mut self, sacked: u32, acked: u32) {
+        let told_before = sacked.min(acked.saturating_sub(1));
+        self.flow.delivered = self.flow.delivered.wrapping_sub(told_before);
+        self.limit_reno_sacks(sacked - told_before, acked);
+    }
+
+    /// One segment at least has not arrived. More duplicate ACKs than that tell of reordering
+    /// (Linux: `tcp_check_reno_reordering`).
+    fn limit_reno_sacks(&mut self, sacked: u32, acked: u32) {
+        let packets_out = self.scoreboard.packets_out();
+        let most = packets_out.saturating_sub(self.scoreboard.lost_out().max(1));
+        self.scoreboard.set_reno_sacked(sacked.min(most));
+        if sacked > most {
+            self.flow.reordering = (packets_out + acked).min(self.settings.max_reordering.get());
+        }
+    }
+
     /// Without SACK (RFC 6582): three duplicate ACKs, or a partial ACK in recovery, say that the
-    /// first segment is lost.
+    /// first segment is lost (Linux: `tcp_newreno_mark_lost`).
     fn newreno_losses(&mut self, ack: &AckState) {
-        let partial = self.flow.ca_state >= CaState::Recovery && ack.facts.advances_una;
-        if self.scoreboard.len() > 0
-            && (partial || self.loss.duplicate_acks() >= self.flow.reordering)
-            && !self.scoreboard.at(0).is_retrans()
-            && self.scoreboard.mark_lost(0)
-        {
+        let is_lost = match self.flow.ca_state {
+            CaState::Recovery => ack.facts.advances_una,
+            state => state < CaState::Recovery && self.scoreboard.sacked_out() >= self.flow.reordering,
+        };
+        if is_lost && self.scoreboard.head().is_some_and(|head| !head.is_lost()) && self.scoreboard.mark_lost(0) {
             self.flow.lost = self.flow.lost.wrapping_add(1);
         }
     }
@@ -278,7 +327,7 @@ impl Sender {
 
     fn mark_lost_at_timeout(&mut self, now: Instant) {
         // A first segment that is sacked means that the receiver reneged (RFC 2018 section 8).
-        if self.scoreboard.head().is_some_and(Sent::is_sacked) {
+        if !self.sack_ok || self.scoreboard.head().is_some_and(Sent::is_sacked) {
             self.scoreboard.forget_sacks();
         }
         for index in 0..self.scoreboard.len() {

@@ -348,6 +348,13 @@ impl Scoreboard {
         was
     }
 
+    /// Without SACK: how many segments duplicate ACKs tell to have arrived, whichever they are
+    /// (Linux: `sacked_out` of a connection without SACK).
+    pub(super) fn set_reno_sacked(&mut self, segments: u32) {
+        self.sacked = segments;
+        debug_assert!(self.sacked + self.lost <= self.packets_out(), "what has arrived is not lost");
+    }
+
     /// The retransmission of a segment has arrived.
     pub(super) fn retransmission_arrived(&mut self, index: usize) {
         self.uncount(self.sent[index].flags & RETRANS);

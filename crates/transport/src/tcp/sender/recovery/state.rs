@@ -10,7 +10,6 @@ pub(in crate::tcp) struct LossState {
     high_seq: Seq,
     frto: bool,
     new_data_first: bool,
-    duplicate_acks: u32,
     backoffs: u32,
     retransmit: bool,
     /// Bytes acknowledged at the last loss and at the one before: OLIA's counts for the siblings'
@@ -51,23 +50,6 @@ impl LossState {
 
     pub(in crate::tcp) fn set_new_data_first(&mut self, yes: bool) {
         self.new_data_first = yes;
-    }
-
-    /// Duplicate ACKs in a row.
-    #[inline]
-    pub(in crate::tcp) fn duplicate_acks(&self) -> u32 {
-        self.duplicate_acks
-    }
-
-    #[inline]
-    pub(in crate::tcp) fn on_duplicate_ack(&mut self) {
-        self.duplicate_acks += 1;
-    }
-
-    /// Segments were acknowledged.
-    #[inline]
-    pub(in crate::tcp) fn end_duplicate_acks(&mut self) {
-        self.duplicate_acks = 0;
     }
 
     /// Timeouts in a row without progress.

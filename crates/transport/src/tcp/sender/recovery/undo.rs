@@ -218,6 +218,13 @@ impl Sender {
         }
         if recovered {
             self.leave_recovery(cx, ack);
+        } else if !self.sack_ok {
+            // New data has arrived, as F-RTO tried.
+            if self.snd_nxt().after(self.loss.high_seq()) {
+                self.add_reno_sack(ack);
+            } else if ack.facts.advances_una {
+                self.scoreboard.set_reno_sacked(0);
+            }
         }
         false
     }
