@@ -384,8 +384,9 @@ impl Socket {
 
     #[cold]
     fn established(&mut self, cx: Context<'_>) {
+        let is_client = self.state == State::SynSent;
         self.state = State::Established;
-        self.tx.established(cx, self.handshake.costs_initial_window());
+        self.tx.established(cx, is_client, self.handshake.costs_initial_window());
         self.rx.established(self.advertised_mss());
     }
 

@@ -275,13 +275,13 @@ impl Sender {
 
     /// The handshake is over. A SYN that was lost more than once costs the initial window.
     #[cold]
-    pub(super) fn established(&mut self, cx: Context<'_>, costs_initial_window: bool) {
+    pub(super) fn established(&mut self, cx: Context<'_>, is_client: bool, costs_initial_window: bool) {
         debug_assert!(self.established_at.is_none() && !self.may_write, "it is over once");
         self.established_at = Some(cx.now);
         self.may_write = true;
         self.flow.established = true;
         self.path_mtu.on_peer_window(self.snd_wnd);
-        self.start_probing(cx.now);
+        self.start_probing(cx.now, is_client);
         self.update_mss();
         if costs_initial_window {
             self.flow.cwnd = 1;

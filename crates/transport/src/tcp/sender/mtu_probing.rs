@@ -90,8 +90,8 @@ impl Sender {
     }
 
     /// The handshake is over: the search may begin.
-    pub(super) fn start_probing(&mut self, now: Instant) {
-        self.path_mtu.start(now);
+    pub(super) fn start_probing(&mut self, now: Instant, is_client: bool) {
+        self.path_mtu.start(now, is_client);
     }
 
     /// What a full segment holds may have changed: algorithms and pacing count in it, with MPTCP's

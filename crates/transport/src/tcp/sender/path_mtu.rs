@@ -30,6 +30,11 @@ pub(super) struct PathMtu {
     /// The widest window that the peer has announced; 0 before any.
     max_window: u32,
     timestamps: bool,
+    /// Our SYN offers them.
+    offers_timestamps: bool,
+    /// The longest packet until the size is computed anew, where that is not what the search says
+    /// (Linux: `tcp_init_transfer` begins the search and leaves `mss_cache` as it was).
+    before_search: Option<u32>,
     /// Bytes of options that the meta connection adds to every data segment.
     mptcp_options: u32,
     /// Bytes of SACK blocks that stand on data segments for now.
@@ -125,6 +130,8 @@ impl PathMtu {
             peer_mss: DEFAULT_MSS,
             max_window: 0,
             timestamps,
+            offers_timestamps: timestamps,
+            before_search: None,
             mptcp_options: 0,
             sack_options: 0,
             payload: DEFAULT_MSS,
@@ -181,6 +188,7 @@ impl PathMtu {
         }
         let less = mtu < self.pmtu();
         if less {
+            self.before_search = None;
             let mtu = mtu.max(LEAST_MTU);
             self.pmtu = mtu.as_u32();
             self.search.on_limit(mtu);
@@ -219,6 +227,7 @@ impl PathMtu {
     #[cold]
     pub(super) fn on_expired(&mut self) {
         (self.pmtu, self.expires, self.is_locked) = (self.interface_mtu, Instant::NEVER, false);
+        self.before_search = None;
         self.update();
     }
 
@@ -268,7 +277,8 @@ impl PathMtu {
 
     /// Brings the sizes up to date with what is known of path, peer and options.
     pub(super) fn update(&mut self) {
-        let packet = self.pmtu.min(self.peer_mss + HEADERS).min(self.search.largest().as_u32());
+        let searched = self.before_search.unwrap_or(self.search.largest().as_u32());
+        let packet = self.pmtu.min(self.peer_mss + HEADERS).min(searched);
         let data = packet.saturating_sub(self.headers());
         let least = self.least_mss;
         self.payload_and_options = self.bound_to_half_window(data.max(least));
@@ -306,13 +316,20 @@ impl PathMtu {
         Bounds { floor: LEAST_MTU, base, ceiling, headers }
     }
 
-    /// The connection begins.
-    pub(super) fn start(&mut self, now: Instant) {
-        self.search.on_start(now, self.bounds());
+    /// The connection begins. Linux has computed the size of segments before: a client for a SYN
+    /// with timestamps, a server without any search.
+    pub(super) fn start(&mut self, now: Instant, is_client: bool) {
+        let bounds = self.bounds();
+        self.search.on_start(now, bounds);
+        if self.searches_as_linux() {
+            let left_out = if self.offers_timestamps && !self.timestamps { TIMESTAMP_BYTES } else { 0 };
+            self.before_search = Some(if is_client { bounds.base.as_u32() + left_out } else { u32::MAX });
+        }
     }
 
     /// A black hole is suspected.
     pub(super) fn on_black_hole(&mut self, now: Instant) {
+        self.before_search = None;
         self.search.on_black_hole(now, self.bounds());
     }
 
@@ -413,6 +430,7 @@ impl PathMtu {
     pub(super) fn on_ack(&mut self, now: Instant, snd_una: Seq) -> Option<Bytes> {
         let probe = *self.probes.first().filter(|probe| !probe.end.after(snd_una))?;
         self.probes.clear();
+        self.before_search = None;
         self.search.on_probe_acked(now, probe.size);
         Some(probe.size)
     }
@@ -538,7 +556,7 @@ mod tests {
     fn jumbo(mtu_probing: u8) -> PathMtu {
         let mut mtu = of_interface(9000, mtu_probing);
         mtu.on_syn(Bytes::new(8960), true);
-        mtu.start(Instant::ZERO);
+        mtu.start(Instant::ZERO, true);
         mtu.update();
         mtu
     }
@@ -605,7 +623,7 @@ mod tests {
             let mut mtu = of_interface(9000, 2).with_options_counted(counted);
             mtu.set_mptcp_options(Bytes::new(20));
             mtu.on_syn(Bytes::new(8960), true);
-            mtu.start(Instant::ZERO);
+            mtu.start(Instant::ZERO, true);
             mtu.update();
             [mtu.mss(), mtu.mss_with_options()].map(Bytes::get)
         });

@@ -46,7 +46,7 @@ impl TestSender {
         tx.on_syn_sent(Seq::new(1));
         tx.set_peer_window(window);
         tx.start(Seq::new(1), Some(ROUND_TRIP));
-        tx.established(Context::at(START), false);
+        tx.established(Context::at(START), true, false);
         assert_eq!((tx.mss().as_u32(), tx.cwnd()), (MSS, Segments::new(10)));
         Self { tx, now: START, window, ece: false, echo: None }
     }
