@@ -133,6 +133,9 @@ pub struct Sender {
     writer_blocked: bool,
     /// The writer is about to write more at this instant, once what may leave has left.
     writing: bool,
+    /// It waits for all that may leave, not for one burst (Linux: `__tcp_push_pending_frames` and
+    /// `tcp_push_one`).
+    pushes_pending: bool,
     /// Subflows: an ACK came while the meta connection's writer waited, so the send buffer may grow
     /// once what may leave has left.
     space_check: bool,
@@ -153,7 +156,8 @@ impl Sender {
         flow.reordering = settings.reordering.get();
         flow.compat = settings.stack.cc_compat();
         let mut queue = SendQueue::new(initial_seq);
-        queue.set_keeps_buffers(!settings.stack.grows_buffers);
+        queue.set_keeps_buffers(true);
+        queue.set_grows_buffers(settings.stack.grows_buffers);
         Self {
             is_subflow: false,
             sack_ok: settings.sack,
@@ -197,6 +201,7 @@ impl Sender {
             sndbuf: settings.wmem[1].as_u32(),
             writer_blocked: false,
             writing: false,
+            pushes_pending: false,
             space_check: false,
             counters: Counters::default(),
             limit: LimitClock::new(Limit::Idle),
@@ -215,6 +220,7 @@ impl Sender {
         self.path_mtu.set_mptcp_options(data_options);
         self.flow.compat = self.settings.stack.cc_subflow_compat();
         self.queue.set_keeps_buffers(self.settings.stack.subflow_keeps_buffers);
+        self.queue.set_grows_buffers(false);
     }
 
     // What the handshake brings.

@@ -32,6 +32,8 @@ pub(super) struct SendQueue {
     /// Buffers that wait, the first partly sent; kept only where `keeps_buffers`.
     buffers: VecDeque<Buffer>,
     keeps_buffers: bool,
+    /// A segment and a burst take what they lack from the next buffer.
+    grows_buffers: bool,
     /// What was written when the writer last marked a buffer as pushed.
     pushed_seq: Seq,
     /// A buffer that is marked has just been taken whole.
@@ -49,6 +51,7 @@ impl SendQueue {
             mappings: VecDeque::new(),
             buffers: VecDeque::new(),
             keeps_buffers: false,
+            grows_buffers: false,
             pushed_seq: seq,
             ended_pushed: false,
             cuts_mappings: false,
@@ -84,14 +87,14 @@ impl SendQueue {
     }
 
     /// The last buffer is full: its end is marked if more than `half_window` bytes were written
-    /// since the last mark (Linux: `forced_push`).
-    pub(super) fn mark_pushed(&mut self, half_window: u32) {
-        if self.write_seq.after(self.pushed_seq + half_window)
-            && let Some(tail) = self.buffers.back_mut()
-        {
+    /// since the last mark (Linux: `forced_push`), and this is true.
+    pub(super) fn mark_pushed(&mut self, half_window: u32) -> bool {
+        let is_due = self.write_seq.after(self.pushed_seq + half_window);
+        if let Some(tail) = self.buffers.back_mut().filter(|_| is_due) {
             tail.pushed = true;
             self.pushed_seq = self.write_seq;
         }
+        is_due
     }
 
     /// The first buffer that waits is marked as pushed.
@@ -117,6 +120,11 @@ impl SendQueue {
         self.keeps_buffers = keeps;
     }
 
+    /// As [`Self::set_keeps_buffers`], but what leaves takes what it lacks from the next buffer.
+    pub(super) fn set_grows_buffers(&mut self, grows: bool) {
+        self.grows_buffers = grows;
+    }
+
     #[cfg(test)]
     pub(super) fn keeps_buffers(&self) -> bool {
         self.keeps_buffers
@@ -128,6 +136,9 @@ impl SendQueue {
     pub(super) fn next_buffer(&self) -> (u32, bool) {
         if self.cuts_mappings && self.mapping.len > 0 {
             return (self.mapping.len, self.mappings.is_empty());
+        }
+        if self.grows_buffers {
+            return (self.unsent(), true);
         }
         self.buffers.front().map_or((self.unsent(), true), |buffer| (buffer.left, self.buffers.len() == 1))
     }
@@ -148,7 +159,7 @@ impl SendQueue {
             first.left -= taken;
             len -= taken;
             if first.left == 0 {
-                self.ended_pushed = first.pushed;
+                self.ended_pushed |= first.pushed;
                 self.buffers.pop_front();
             }
         }

@@ -41,16 +41,7 @@ impl Sender {
         if self.is_subflow || self.offered == 0 || !self.may_write {
             return;
         }
-        if self.settings.stack.grows_buffers {
-            let queued = self.queued_memory();
-            if queued < self.sndbuf {
-                let bytes = u64::from(self.sndbuf - queued).min(self.offered) as u32;
-                self.queue.accept(bytes);
-                self.on_accepted(bytes);
-            }
-        } else {
-            self.begin_writing();
-        }
+        self.begin_writing();
         self.writer_blocked = self.offered > 0;
     }
 
@@ -69,6 +60,7 @@ impl Sender {
     #[cold]
     pub(super) fn write_on(&mut self) -> bool {
         let accepted = self.accepted;
+        self.pushes_pending = false;
         if self.queue.buffers() == 0 {
             self.begin_writing();
         } else {
@@ -98,7 +90,7 @@ impl Sender {
         self.queue.accept_into_buffers(bytes, goal);
         self.on_accepted(bytes);
         if bytes == room {
-            self.queue.mark_pushed(self.path_mtu.max_window() / 2);
+            self.pushes_pending |= self.queue.mark_pushed(self.path_mtu.max_window() / 2);
         }
         true
     }
@@ -106,7 +98,7 @@ impl Sender {
     /// What has left of the only buffer is made up for while the writer goes on.
     #[cold]
     pub(super) fn refill_buffer(&mut self) {
-        if self.queue.buffers() == 1 && self.queue.room_in_tail(self.buffer_goal()) > 0 {
+        if !self.pushes_pending && self.queue.buffers() == 1 && self.queue.room_in_tail(self.buffer_goal()) > 0 {
             self.writing = self.write_buffer() && self.offered > 0;
             self.writer_blocked = self.offered > 0;
         }
@@ -145,14 +137,15 @@ impl Sender {
 
     /// What the queued data costs in the send buffer, bytes: each burst in the network is a buffer
     /// with an overhead of its own, so that bursts of two segments, as a slow pace makes them, cost
-    /// a third more than their bytes; what waits is in buffers of 64 KiB.
+    /// a third more than their bytes; so is each that waits. A subflow's are of 64 KiB.
     #[inline]
     pub(super) fn queued_memory(&self) -> u32 {
         let bytes = self.queue.write_seq().distance(self.scoreboard.una());
         if self.is_subflow && !self.settings.stack.subflow_counts_memory {
             return bytes;
         }
-        bytes + self.scoreboard.bursts_out() * BURST_OVERHEAD + self.queue.unsent() / (65_536 / BURST_OVERHEAD)
+        let waiting = if self.is_subflow { self.queue.unsent() / (65_536 / BURST_OVERHEAD) } else { self.queue.buffers() * BURST_OVERHEAD };
+        bytes + self.scoreboard.bursts_out() * BURST_OVERHEAD + waiting
     }
 
     /// Subflows: after an ACK, and after what it let out has left, the buffer grows unless the

@@ -435,7 +435,8 @@ impl Sender {
         self.note_sent(cx.now);
         // Linux marks the end of the data, and of each burst of more than one segment.
         let ends = self.burst.remaining == 0 || sent.len < full || self.scoreboard.in_flight() >= self.flow.cwnd;
-        let pushed = self.queue.take_push();
+        // The mark of a buffer that has grown lies at its end.
+        let pushed = (ends || !self.settings.stack.grows_buffers) && self.queue.take_push();
         let push = if sent.len > 0 {
             pushed || (self.queue.unsent() == 0 && !self.writing) || (ends && self.burst.length > 1)
         } else {
