@@ -60,6 +60,8 @@ pub(super) struct AckFacts {
     pub(super) proves_retransmission_lost: bool,
     /// RACK waits for what may only be late.
     pub(super) waits_for_reordered: bool,
+    /// It says nothing of what an earlier one acknowledged selectively, though that is due next.
+    pub(super) suspects_reneging: bool,
 }
 
 impl AckFacts {
@@ -96,16 +98,20 @@ impl Sender {
         if told.number == prior_una && self.scoreboard.packets_out() == 0 {
             // Nothing is in the network, as always at a receiver: the ACK can only tell of a
             // window.
-            self.update_peer_window(told.seq, told.number, told.window);
+            let changes_window = self.update_peer_window(told.seq, told.number, told.window);
             if self.has_unsent() && self.obeys_window() {
                 self.on_ack_of_probe(cx.now);
             }
-            if !told.sacks.is_empty() {
-                // What was sent again and came twice may take a reduction back.
+            if !told.sacks.is_empty() || self.tlp.is_out() {
+                // What was sent again and came twice may take a reduction back, or be the probe.
                 let mut ack = self.begin_ack(told, prior_una);
+                ack.facts.changes_window = changes_window;
                 self.apply_sacks(cx.now, told.sacks, &mut ack);
                 if ack.facts.reports_duplicate {
                     self.fastretrans_alert(cx, &mut ack);
+                }
+                if self.tlp.is_out() {
+                    self.process_tlp_ack(cx, &ack);
                 }
             }
             return;
@@ -161,7 +167,7 @@ impl Sender {
         if !facts.is_more_than_duplicate() || tells_of_loss || self.flow.ca_state != CaState::Open {
             self.fastretrans_alert(cx, &mut ack);
         }
-        if restarts_timer && !ack.facts.waits_for_reordered {
+        if restarts_timer && !(ack.facts.waits_for_reordered | ack.facts.suspects_reneging) {
             self.arm_after_ack(cx.now);
         }
 

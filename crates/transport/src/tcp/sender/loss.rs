@@ -9,6 +9,9 @@ use crate::tcp::timer::{Pending, Timer};
 use polypath_base::{Duration, Instant};
 use polypath_cc as cc;
 
+/// How long at least an ACK of what was acknowledged selectively is waited for.
+const RENEGING_WAIT: Duration = Duration::from_millis(10);
+
 impl Sender {
     #[inline(never)]
     pub(super) fn set_ca_state(&mut self, cx: Context<'_>, state: CaState) {
@@ -29,6 +32,10 @@ impl Sender {
         let marked = ack.facts.echoes_ce;
         if marked {
             self.undo.forget_threshold();
+        }
+        if ack.facts.advances_una && self.scoreboard.head().is_some_and(Sent::is_sacked) {
+            self.await_reneging(cx.now, ack);
+            return;
         }
         if self.flow.ca_state == CaState::Open {
             self.undo.forget_retrans_stamp();
@@ -86,6 +93,17 @@ impl Sender {
             }
         }
         self.loss.set_retransmits(true);
+    }
+
+    /// The first segment is one that was acknowledged selectively: the receiver may have dropped it
+    /// again (RFC 2018 section 8). If no ACK of it comes soon, a timeout finds so (Linux:
+    /// `tcp_check_sack_reneging`).
+    #[cold]
+    fn await_reneging(&mut self, now: Instant, ack: &mut AckState) {
+        let wait = Duration::from_micros(u64::from(self.flow.srtt_us >> 4)).max(RENEGING_WAIT);
+        self.timers.arm_pending(Pending::Timeout, now, wait);
+        ack.facts.suspects_reneging = true;
+        self.loss.set_retransmits(false);
     }
 
     /// Recovery begins if something is lost; else all may be well.
@@ -327,11 +345,12 @@ impl Sender {
 
     fn mark_lost_at_timeout(&mut self, now: Instant) {
         // A first segment that is sacked means that the receiver reneged (RFC 2018 section 8).
-        if !self.sack_ok || self.scoreboard.head().is_some_and(Sent::is_sacked) {
+        let reneges = self.scoreboard.head().is_some_and(Sent::is_sacked);
+        if !self.sack_ok || reneges {
             self.scoreboard.forget_sacks();
         }
         for index in 0..self.scoreboard.len() {
-            if index > 0 && self.sack_ok && self.rack_still_waits(now, index) {
+            if index > 0 && self.sack_ok && !reneges && self.rack_still_waits(now, index) {
                 continue;
             }
             if self.scoreboard.mark_lost(index) {
