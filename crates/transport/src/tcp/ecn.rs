@@ -69,6 +69,19 @@ impl Socket {
         self.tx.set_ecn_ok(agreed);
     }
 
+    /// The peer has reduced its window (RFC 3168 section 6.1.3); Linux hears of it on any segment.
+    #[cold]
+    pub(super) fn accept_cwr(&mut self, segment: &Segment) {
+        if self.tx.ecn_ok() {
+            self.ecn.echo = false;
+            if segment.len > 0 {
+                // The sender's window may be down to one segment: it must not wait for a delayed
+                // ACK.
+                self.rx.acks_mut().ack_now();
+            }
+        }
+    }
+
     /// Data has arrived; `next` is what was expected before it.
     #[inline]
     pub(super) fn check_marks(&mut self, next: Seq, segment: &Segment) {
@@ -80,14 +93,6 @@ impl Socket {
     #[inline(never)]
     fn note_mark(&mut self, next: Seq, segment: &Segment) {
         debug_assert!(self.tx.ecn_ok(), "marks count where both ends agreed on them (RFC 3168 section 6.1.1)");
-        if segment.flags.has(Flags::CWR) {
-            self.ecn.echo = false;
-            if segment.len > 0 {
-                // The sender's window may be down to one segment: it must not wait for a delayed
-                // ACK.
-                self.rx.acks_mut().ack_now();
-            }
-        }
         let marked = segment.ecn == CE;
         if segment.ecn == NOT_ECT {
             if self.ecn.seen {
@@ -120,10 +125,11 @@ impl Socket {
         self.ecn.ce_change_ack.take()
     }
 
-    /// Marks a segment with new data as able, and tells that the window was reduced.
+    /// Marks a segment with new data as able, and tells that the window was reduced (RFC 3168 section
+    /// 6.1.2). A FIN alone is no data (Linux: `tcp_ecn_send`).
     #[inline]
     pub(super) fn ecn_on_new_data(&mut self, segment: &mut Segment) {
-        if self.tx.ecn_ok() {
+        if self.tx.ecn_ok() && segment.len > 0 {
             segment.ecn = ECT_0;
             if self.tx.take_cwr() {
                 segment.flags = segment.flags.with(Flags::CWR);

@@ -449,6 +449,9 @@ impl Socket {
             return;
         }
         self.handle_ack(cx, segment);
+        if segment.flags.has(Flags::CWR) {
+            self.accept_cwr(segment);
+        }
         // RFC 9293 section 3.10.7.4: after the peer's FIN there is nothing to take.
         if segment.len > 0 || segment.flags.has(Flags::FIN) {
             if self.rx.has_taken(segment) {

@@ -87,7 +87,7 @@ impl Socket {
                     self.state = if self.state == State::CloseWait { State::LastAck } else { State::FinWait1 };
                 }
                 self.rx.acks_mut().on_data_sent(now);
-                if self.template.is_valid_at(now) && leaving.kind == Kind::New {
+                if self.template.is_valid_at(now) && leaving.kind == Kind::New && leaving.len > 0 {
                     self.patch_template(leaving, segment);
                     self.debug_check_patched(now, leaving, segment);
                 } else {

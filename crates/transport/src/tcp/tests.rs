@@ -279,7 +279,8 @@ fn every_search_finds_what_a_silent_path_passes() {
         assert!(found <= passes && found >= least, "{search:?}: {found} of {passes}");
         assert!(net.server.received().get() > 30_000_000, "{search:?}, {passes}: {} bytes", net.server.received().get());
         assert!(counters.mtu_probes_arrived + counters.mtu_probes_lost > 0 && counters.timeouts == 0, "{search:?}, {passes}: {counters:?}");
-        assert!(counters.mss_changed < Duration::from_secs(5), "{search:?}, {passes}: {counters:?}");
+        // msquic's 97 steps take a round trip each: 20 ms, and up to twice as much in the queue.
+        assert!(counters.mss_changed < Duration::from_millis(97 * 60), "{search:?}, {passes}: {counters:?}");
     }
 }
 

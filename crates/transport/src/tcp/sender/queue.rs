@@ -137,10 +137,19 @@ impl SendQueue {
         if self.cuts_mappings && self.mapping.len > 0 {
             return (self.mapping.len, self.mappings.is_empty());
         }
-        if self.grows_buffers {
-            return (self.unsent(), true);
-        }
         self.buffers.front().map_or((self.unsent(), true), |buffer| (buffer.left, self.buffers.len() == 1))
+    }
+
+    /// As [`Self::next_buffer`], where a burst of `most` bytes may leave: a shorter buffer takes what
+    /// it lacks from the next where it grows (Linux: `tcp_grow_skb`).
+    #[inline]
+    pub(super) fn next_grown_buffer(&self, most: u32) -> (u32, bool) {
+        let (left, last) = self.next_buffer();
+        if !self.grows_buffers || last || left >= most {
+            return (left, last);
+        }
+        let grown = most.min(self.unsent());
+        (grown, grown == self.unsent())
     }
 
     /// Buffers of which something waits to be sent.
@@ -228,7 +237,7 @@ impl SendQueue {
     #[inline]
     pub(super) fn next_new_len(&self, mss: u32) -> u32 {
         let len = self.unsent().min(mss);
-        let len = if self.keeps_buffers { len.min(self.next_buffer().0) } else { len };
+        let len = if self.keeps_buffers && !self.grows_buffers { len.min(self.next_buffer().0) } else { len };
         if self.mapping.len == 0 { len } else { len.min(self.mapping.len) }
     }
 

@@ -232,7 +232,9 @@ fn a_partial_ack_retransmits_the_next_hole() {
     test.at(100);
     (0..3).for_each(|_| drop(test.ack(0)));
     test.at(200);
-    assert_eq!((test.ack(3), test.state()), ("3'".to_owned(), CaState::Recovery));
+    // PRR holds it back until another segment has left the network (tests/scripts/tcp-limited-transmit.pkt).
+    assert_eq!([test.ack(3), test.ack(3)], ["", "3'"]);
+    assert_eq!(test.state(), CaState::Recovery);
 }
 
 #[test]

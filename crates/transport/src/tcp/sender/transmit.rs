@@ -357,7 +357,8 @@ impl Sender {
             self.refill_buffer();
         }
         let most = self.burst_segments(cx.siblings);
-        let buffer = self.queue.next_buffer();
+        let quota = most.min(self.flow.cwnd / 2).min(self.flow.cwnd - in_flight).max(1);
+        let buffer = self.queue.next_grown_buffer(quota * self.segment_len());
         if self.settings.tso_bytes > Bytes::ZERO && buffer.0 > self.segment_len() && self.should_defer(cx.now, in_flight, most, buffer) {
             return false;
         }
