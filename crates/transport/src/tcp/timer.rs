@@ -224,6 +224,19 @@ mod tests {
     }
 
     #[test]
+    fn a_timer_that_is_set_to_the_tick_it_has_stays_on_its_coarser_step() {
+        // tests/scripts/tcp-tail-loss-probe-while-writing.pkt
+        let mut timers = Timers::new(&Settings::default());
+        timers.arm_pending(Pending::Timeout, ms(301), Duration::from_millis(308));
+        timers.disarm(Timer::Retransmission);
+        timers.arm_pending(Pending::LossProbe, ms(501), Duration::from_millis(108));
+        assert_eq!(expire_pending(&mut timers, ms(612)), None);
+        assert_eq!(expire_pending(&mut timers, ms(640)), Some(Pending::LossProbe));
+        timers.arm_pending(Pending::LossProbe, ms(701), Duration::from_millis(108));
+        assert_eq!(expire_pending(&mut timers, ms(812)), Some(Pending::LossProbe));
+    }
+
+    #[test]
     fn all_has_each_timer_in_its_place() {
         assert!(Timer::ALL.iter().enumerate().all(|(at, &timer)| timer as usize == at));
     }
