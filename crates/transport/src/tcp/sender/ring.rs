@@ -67,6 +67,17 @@ impl<T: Copy + Default> Ring<T> {
         }
     }
 
+    /// Takes the entry with this number out.
+    pub(super) fn remove(&mut self, index: usize) -> T {
+        let entry = self[index];
+        for at in index..self.len - 1 {
+            let (a, b) = (self.place(at), self.place(at + 1));
+            self.places.swap(a, b);
+        }
+        self.len -= 1;
+        entry
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
         (0..self.len).map(|index| &self.places[self.place(index)])
     }

@@ -490,6 +490,34 @@ impl Scoreboard {
         true
     }
 
+    /// The segment is a buffer of its own: no other left with it, or those have left again since.
+    fn is_whole_buffer(&self, index: usize) -> bool {
+        let ends = self.sent.get(index + 1).is_none_or(|next| next.is_gso_first() || next.is_retransmitted());
+        let begins = |sent: &Sent| sent.is_gso_first() || sent.is_retransmitted() || index == 0 || self.sent[index - 1].is_retransmitted();
+        ends && begins(&self.sent[index])
+    }
+
+    /// What was sent after a segment goes into it, as far as segments fit whole into `room` bytes and
+    /// end at `window_end` or before (Linux: `tcp_retrans_try_collapse`).
+    pub(super) fn collapse(&mut self, index: usize, room: u32, window_end: Seq) {
+        let mut left = room.saturating_sub(self.sent[index].len);
+        while self.is_whole_buffer(index)
+            && let Some(&next) = self.sent.get(index + 1)
+            && self.is_whole_buffer(index + 1)
+            && !next.is_sacked()
+            && next.len <= left
+            && !next.end().after(window_end)
+        {
+            left -= next.len;
+            self.sent.remove(index + 1);
+            self.uncount(next.flags);
+            self.bursts -= u32::from(next.is_gso_first());
+            let first = &mut self.sent[index];
+            first.len += next.len;
+            first.flags |= next.flags & (EVER | FIN | PUSHED);
+        }
+    }
+
     /// Original transmissions that RACK has not judged yet: index of the first.
     pub(super) fn rack_start(&self) -> usize {
         self.index_of(self.rack_hint)
