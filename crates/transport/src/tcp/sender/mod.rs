@@ -332,6 +332,7 @@ impl Sender {
     /// Nothing more is sent.
     #[cold]
     pub(super) fn abort(&mut self) {
+        self.rtt.on_window_open(); // Linux: `tcp_write_queue_purge`
         self.may_write = false;
         self.timers = Timers::new(&self.settings);
     }
