@@ -3,9 +3,9 @@
 
 use super::path_manager::{AddressSet, NewSubflow, PathManager, Policy, SubflowAddresses, View};
 use super::{Connection, INITIAL, Interface, Phase};
-use crate::timer_wheel::{SetBy, fires_after};
 use crate::stack::MptcpVersion;
 use crate::tcp::RouteMtu;
+use crate::timer_wheel::{SetBy, fires_after};
 use polypath_base::{Bytes, Duration, Instant, PathId};
 use polypath_sched::MAX_SUBFLOWS;
 use polypath_wire::Inline;

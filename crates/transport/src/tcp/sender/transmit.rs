@@ -542,7 +542,6 @@ impl Sender {
     #[cold]
     fn make_probe(&mut self, cx: Context<'_>) -> Option<Leaving> {
         debug_assert!(self.sack_ok, "without SACK there is no probe (RFC 8985 section 7.2)");
-        self.counters.loss_probes += 1;
         let len = self.queue.next_new_len(self.segment_len());
         let new_data = len > 0 && len <= self.window_room();
         let leaving = if new_data {
@@ -561,9 +560,13 @@ impl Sender {
         } else {
             None
         };
-        if leaving.is_some() {
-            self.tlp.on_sent(self.snd_nxt(), !new_data);
+        if leaving.is_none() {
+            // The window takes none, so the timeout is next.
+            self.rearm_rto(cx.now);
+            return None;
         }
+        self.counters.loss_probes += 1;
+        self.tlp.on_sent(self.snd_nxt(), !new_data);
         self.timers.arm_pending(Pending::Timeout, cx.now, self.rtt.rto());
         leaving
     }
