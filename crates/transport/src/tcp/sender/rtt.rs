@@ -187,7 +187,7 @@ mod tests {
         let doubled = (1..10).map(|n| 212 << n);
         assert_eq!(waits, doubled.chain([120_000; 3]).collect::<Vec<_>>());
         rtt.on_window_open();
-        assert_eq!((rtt.probe_timeout().as_millis(), rtt.rto().as_millis()), (212, 211));
+        assert_eq!((rtt.probe_timeout().as_millis(), rtt.rto().as_millis()), (212, 212));
         rtt.back_off();
         rtt.on_window_open();
         assert_eq!((rtt.backoff(), rtt.rto().as_millis()), (0, 424), "what timeouts doubled stays");
