@@ -156,7 +156,7 @@ fn comparable(mut seen: Seen) -> Seen {
         }
     }
     if seen.subflow.is_none() {
-        seen.addresses = "new subflow".to_owned();
+        "new subflow".clone_into(&mut seen.addresses);
     }
     seen
 }

@@ -73,7 +73,9 @@ impl Socket {
         let (next, fin) = (self.rx.next(), segment.flags.has(Flags::FIN));
         let end = segment.seq + segment.len + u32::from(fin);
         let has = |flag| segment.flags.has(flag);
-        if cx.now < self.time_wait_ends && !self.rx.acceptable(segment) {
+        // A time-wait socket's window begins at rcv_nxt (Linux: `tcp_in_window`).
+        let is_old = end != segment.seq && !end.after(next);
+        if cx.now < self.time_wait_ends && (is_old || !self.rx.acceptable(segment)) {
             self.refuse(cx.now, segment);
             return;
         }
@@ -82,7 +84,7 @@ impl Socket {
         } else if cx.now >= self.time_wait_ends || (has(Flags::SYN) && !segment.seq.before(next)) {
             self.abort();
             self.refuse_with_reset(segment);
-        } else if !has(Flags::ACK) || !end.after(next) || end == segment.seq {
+        } else if !has(Flags::ACK) || end == segment.seq {
             // It says nothing new.
         } else if fin && end == next + 1 {
             self.handle_synchronized(cx, segment);

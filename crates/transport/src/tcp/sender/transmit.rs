@@ -443,12 +443,10 @@ impl Sender {
         let ends = self.burst.remaining == 0 || sent.len < full || self.scoreboard.in_flight() >= self.flow.cwnd;
         // The mark of a buffer that has grown lies at its end.
         let pushed = (ends || !self.settings.stack.grows_buffers) && self.queue.take_push();
-        let push = if sent.len > 0 {
-            pushed || (self.queue.unsent() == 0 && !self.writing) || (ends && self.burst.length > 1)
-        } else {
-            self.fin_pushed
-        };
-        if push && self.queue.unsent() == 0 {
+        let marked = if sent.len > 0 { pushed || (self.queue.unsent() == 0 && !self.writing) } else { self.fin_pushed };
+        // A burst of several segments has PSH while it leaves alone (Linux: `__tcp_transmit_skb`).
+        let push = marked || (sent.len > 0 && ends && self.burst.length > 1);
+        if marked && self.queue.unsent() == 0 {
             self.scoreboard.push_last();
         }
         let kind = if std::mem::take(&mut self.burst.is_resized) { Kind::NewOfOtherSize } else { Kind::New };
