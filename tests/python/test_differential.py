@@ -62,7 +62,12 @@ def test_a_script_that_cannot_be_played_is_a_sentence():
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
-    [((), "no script is given"), (("--differential", "none.pkt"), "there is no script none.pkt")],
+    [
+        ((), "no script is given"),
+        (("--differential", "none.pkt"), "there is no script none.pkt"),
+        (("--seed", "1", __file__), "--seed and --out mean nothing without --random N"),
+        (("--tolerance", "1", __file__), "--tolerance means nothing without"),
+    ],
 )
 def test_the_command_says_what_is_missing(polypath, arguments, sentence):
     code, _, err = polypath("script", *arguments)

@@ -22,11 +22,13 @@ def script(
         bool, typer.Option("--differential", help="Play what the scripts do on both engines, and print the first difference.")
     ] = False,
     random: Annotated[int, typer.Option(metavar="N", min=0, help="The same for N random scripts of TCP and N of MPTCP.")] = 0,
-    seed: Annotated[int, typer.Option(min=0, help="First seed of random scripts.")] = 0,
+    seed: Annotated[int | None, typer.Option(min=0, help="First seed of random scripts; 0 without.")] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Where random scripts that part are kept, as small as they get.")
     ] = None,
-    tolerance: Annotated[float, typer.Option(metavar="MS", min=0, help="How far apart times of the engines may be.")] = 0.1,
+    tolerance: Annotated[
+        float | None, typer.Option(metavar="MS", min=0, help="How far apart times of the engines may be; 0.1 without.")
+    ] = None,
 ) -> None:
     """Run scripts of packets: what one endpoint must answer to which packets, and when.
     `tests/scripts/README.md` says how to write one.
@@ -39,10 +41,15 @@ def script(
     for file in files:
         if not file.is_file():
             raise StudyError(f"there is no script {file}")
+    if not random and (seed is not None or out is not None):
+        raise StudyError("--seed and --out mean nothing without --random N")
+    if not (random or differential) and tolerance is not None:
+        raise StudyError("--tolerance means nothing without --differential or --random N")
     if engine not in ("sim", "linux"):
         raise StudyError(f"scripts of packets run on the engines sim and linux, not on {engine}")
     if random or differential:
-        parted = _compare(files, random, seed, kernel or DEFAULT_KERNEL, out, tolerance / 1000)
+        tolerance_s = 1e-4 if tolerance is None else tolerance / 1000
+        parted = _compare(files, random, seed or 0, kernel or DEFAULT_KERNEL, out, tolerance_s)
         raise typer.Exit(1 if parted else 0)
     if engine == "sim":
         code, said = run_packets(files, kernel=kernel)

@@ -12,7 +12,7 @@
 //!   PRR, RACK, TLP and undo in `sender::recovery`;
 //! - a byte leaves by `sender::transmit`, asked by `output`, and gets its form in
 //!   `segment_builder`;
-//! - when it may leave: `sender::sending` (pacing, Nagle, TSO deferral, cwnd validation, persist);
+//! - when it may leave: `sender::sending` (pacing, Nagle, TSO deferral, cwnd validation);
 //! - a timer is armed in `timer` and expires in `output`, the retransmission timer in
 //!   `sender::timers`; how long its timeout is: `sender::rtt`, with its bounds in `Settings`;
 //! - how long a segment is: `sender::path_mtu`, and `mtu_probing`, which asks it;

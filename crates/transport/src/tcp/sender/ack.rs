@@ -273,11 +273,6 @@ impl Sender {
         if self.scoreboard.head_if_acked(ack.number).is_some() {
             (acked, retransmitted) = self.clean_scoreboarded(cx.now, acked, (&mut first_at, &mut last_at, &mut low_hole), ack);
         }
-        if retransmitted && !self.sack_ok {
-            // Without SACK it does not show what else this covers that had come before (Linux:
-            // `tcp_clean_rtx_queue`).
-            ack.facts.delivers_original = false;
-        }
         self.scoreboard.trim_head(ack.number);
         if self.path_mtu.reads_scoreboard() {
             self.settle_arrived_probes(cx.now);
@@ -289,7 +284,7 @@ impl Sender {
         }
         if !self.sack_ok {
             self.remove_reno_sacks(reno_sacked, acked);
-            // Which of them were sent once nothing shows.
+            // Which of them were sent once nothing shows (Linux: `tcp_clean_rtx_queue`).
             ack.facts.delivers_original &= !retransmitted;
         }
         // Karn's algorithm: only segments never retransmitted give an RTT; SACKed ones too
