@@ -24,7 +24,7 @@ MEASURED = ("tcpi_rtt", "tcpi_rttvar", "tcpi_min_rtt")
 SLACK_US = 20
 # TCP_SYN_SENT and TCP_SYN_RECV: what Linux has in the other fields then is a beginning, not a measurement.
 HANDSHAKE = (2, 3)
-# Scripts that one machine plays: its start costs as much as some twenty of them.
+# Scripts that one machine plays, within the time after which it counts as hanging.
 BATCH = 400
 
 
@@ -44,7 +44,7 @@ class Happening:
 @dataclass(frozen=True)
 class Parting:
     """Where two engines part: the first happening that differs on each, none where one has no more,
-    and what differs: `packet`, `call`, `time`, `silence` or a field of TCP_INFO.
+    and what differs: `packet`, `call`, `time` or a field of TCP_INFO.
     """
 
     what: str

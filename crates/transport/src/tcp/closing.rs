@@ -6,9 +6,8 @@ use crate::timer_wheel::{SetBy, fires_after};
 use polypath_base::{Bytes, Duration, Instant};
 use polypath_wire::{Flags, MpOptions, Segment};
 
-/// How long TIME-WAIT lasts, from the last segment that renewed it, on the timer wheel: up to 2 s
-/// longer (Linux: `TCP_TIMEWAIT_LEN`;
-/// RFC 9293 section 3.6.1 asks for 2 MSL, four minutes).
+/// How long TIME-WAIT lasts, from the last segment that renewed it; on the timer wheel up to 2 s
+/// longer (Linux: `TCP_TIMEWAIT_LEN`; RFC 9293 section 3.6.1 asks for 2 MSL, four minutes).
 const TIME_WAIT: Duration = Duration::from_secs(60);
 
 impl Socket {
@@ -61,7 +60,7 @@ impl Socket {
     /// Nobody will read what comes after the program has closed (RFC 9293 section 3.6.1,
     /// RFC 1122 section 4.2.2.13).
     #[cold]
-    pub(super) fn has_data_for_nobody(&self, segment: &Segment) -> bool {
+    pub(super) fn has_data_after_close(&self, segment: &Segment) -> bool {
         matches!(self.state, State::FinWait1 | State::FinWait2)
             && (segment.len > 0 || segment.flags.has(Flags::FIN))
             && (segment.seq + segment.len).after(self.rx.next())
@@ -69,7 +68,7 @@ impl Socket {
 
     /// In FIN-WAIT-2, where the program has closed: only a FIN without data is taken, and answered.
     #[cold]
-    pub(super) fn handle_for_nobody(&mut self, cx: Context<'_>, segment: &Segment) {
+    pub(super) fn handle_orphaned(&mut self, cx: Context<'_>, segment: &Segment) {
         let (next, fin) = (self.rx.next(), segment.flags.has(Flags::FIN));
         let end = segment.seq + segment.len + u32::from(fin);
         let has = |flag| segment.flags.has(flag);

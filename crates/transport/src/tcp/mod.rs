@@ -296,7 +296,7 @@ impl Socket {
         match self.state {
             State::Closed => self.handle_when_closed(segment),
             State::TimeWait => self.handle_in_time_wait(cx.now, segment),
-            State::FinWait2 if self.is_orphan => self.handle_for_nobody(cx, segment),
+            State::FinWait2 if self.is_orphan => self.handle_orphaned(cx, segment),
             State::Listen => self.handle_syn(cx.now, segment),
             State::SynSent => self.handle_syn_ack(cx, segment),
             _ => self.handle_synchronized(cx, segment),
@@ -443,7 +443,7 @@ impl Socket {
             return;
         }
         self.rx.note_timestamp(cx.now, segment);
-        if self.reads_no_more && self.has_data_for_nobody(segment) {
+        if self.reads_no_more && self.has_data_after_close(segment) {
             self.fail(SocketError::Reset);
             self.refuse_with_reset(segment);
             return;
