@@ -114,14 +114,7 @@ def downloading(**flow: Any) -> Study:
     return Study.model_validate({"name": "down", "topology": ASYMMETRIC, "flows": {"f": {**base, **flow}}, **more})
 
 
-# Strict: whoever mends it takes the mark away.
-KNOWN = pytest.mark.xfail(strict=True, reason="the first subflow's mean srtt is 36.8 ms in the simulator and 35.6 ms on 6.12, 3.2 %")
-
-
-@pytest.mark.parametrize(
-    ("transport", "possible", "to"),
-    [("tcp", 20.0, ["10.0.1.1"]), pytest.param("mptcp", 36.0, ["10.0.1.1", "10.0.2.1"], marks=KNOWN)],
-)
+@pytest.mark.parametrize(("transport", "possible", "to"), [("tcp", 20.0, ["10.0.1.1"]), ("mptcp", 36.0, ["10.0.1.1", "10.0.2.1"])])
 def test_a_download_fares_as_in_the_simulator(tmp_path: Path, transport: str, possible: float, to: list[str]) -> None:
     sim, linux = (run(downloading(transport=transport), engine=engine, out=tmp_path / engine) for engine in ("sim", "linux"))
     for results in (sim, linux):

@@ -314,7 +314,8 @@ impl Socket {
         self.state = State::SynReceived;
         self.learn_options(segment);
         self.learn_ecn(segment);
-        self.rx.start(segment.seq + 1, self.advertised_mss());
+        self.rx.choose_first_window(self.advertised_mss());
+        self.rx.start(segment.seq + 1);
         self.tx.set_peer_window(u32::from(segment.window));
         self.rx.note_timestamp(now, segment);
         self.handshake.request();
@@ -351,8 +352,7 @@ impl Socket {
         }
         self.learn_options(segment);
         self.learn_ecn(segment);
-        // It was chosen for the SYN, before timestamps were agreed on.
-        self.rx.start(segment.seq + 1, self.rx.buffer().advertised_mss());
+        self.rx.start(segment.seq + 1);
         self.rx.note_timestamp(cx.now, segment);
         self.tx.set_peer_window(u32::from(segment.window)); // the window of a SYN is not scaled (RFC 7323 section 2.2)
         self.tx.set_window_seq(segment.seq);
@@ -368,7 +368,7 @@ impl Socket {
         self.handshake.keep_offer(Offer { window_scale: self.rx.offered_scale(), timestamps: self.ts_ok, sack: self.tx.sack_ok() });
         self.learn_options(segment);
         self.learn_ecn(segment);
-        self.rx.start(segment.seq + 1, self.rx.buffer().advertised_mss());
+        self.rx.start(segment.seq + 1);
         self.rx.note_timestamp(now, segment);
         self.tx.set_peer_window(u32::from(segment.window));
         self.tx.set_window_seq(segment.seq);

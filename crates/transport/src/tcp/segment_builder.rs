@@ -45,15 +45,13 @@ impl Socket {
         self.handshake.on_syn_sent(now);
         self.tx.on_syn_sent(self.iss + 1);
         let answering = self.state == State::SynReceived;
-        let first_window =
-            if answering { self.rx.first_window() } else { self.rx.buffer().first_window(self.rx.buffer().advertised_mss()) };
         let agreed = Offer { window_scale: self.rx.offered_scale(), timestamps: self.ts_ok, sack: self.tx.sack_ok() };
         let offer = self.handshake.offer().unwrap_or(agreed);
         let mut segment = Segment {
             seq: self.iss,
             ack: if answering { self.rx.next() } else { Seq::default() },
             flags: if answering { Flags::SYN.with(Flags::ACK) } else { Flags::SYN },
-            window: first_window.min(u32::from(u16::MAX)) as u16, // not scaled (RFC 7323 section 2.2)
+            window: self.rx.first_window().min(u32::from(u16::MAX)) as u16, // not scaled (RFC 7323 section 2.2)
             df: true,
             has_ts: offer.timestamps,
             ts_val: timestamp(now).wrapping_add(self.ts_start),

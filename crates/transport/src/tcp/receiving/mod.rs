@@ -63,12 +63,13 @@ pub(crate) struct Receiver {
 
 impl Receiver {
     pub(super) fn new(settings: &Settings, mtu: u32) -> Self {
+        let buffer = ReceiveBuffer::new(settings, mtu);
         Self {
             next: Seq::default(),
             first: Seq::default(),
             acked: Seq::default(),
             window: 0,
-            first_window: 0,
+            first_window: buffer.first_window(buffer.advertised_mss()),
             scale: buffer::window_scale(settings),
             scaling_ok: settings.window_scaling,
             is_subflow: false,
@@ -80,7 +81,7 @@ impl Receiver {
             ts_recent: 0,
             ts_recent_at: Instant::ZERO,
             acks: AckPolicy::new(settings),
-            buffer: ReceiveBuffer::new(settings, mtu),
+            buffer,
             low_water: settings.receive_low_water.as_u32().max(1),
             reader_held: false,
             unread: 0,
@@ -95,14 +96,20 @@ impl Receiver {
         self.is_subflow = true;
     }
 
-    /// The peer's data begins at `next`; the first window is of whole segments of `mss` bytes.
-    pub(super) fn start(&mut self, next: Seq, mss: u32) {
+    /// Who answers a SYN knows by then whether segments have timestamps: the window of the handshake
+    /// is of whole ones, of `mss` bytes.
+    pub(super) fn choose_first_window(&mut self, mss: u32) {
+        self.first_window = self.buffer.first_window(mss);
+    }
+
+    /// The peer's data begins at `next`. The window is the handshake's, though the buffer of a
+    /// subflow that joins may have grown meanwhile.
+    pub(super) fn start(&mut self, next: Seq) {
         debug_assert!(self.received == 0, "no data comes before the SYN");
         self.next = next;
         self.first = next;
         self.acked = next;
         self.acks.start(next);
-        self.first_window = self.buffer.first_window(mss);
         let most = u32::from(u16::MAX) << self.scale;
         self.window = self.first_window.min(most);
         self.buffer.start(self.window, most);
@@ -544,8 +551,18 @@ mod tests {
 
     fn receiver() -> Receiver {
         let mut rx = Receiver::new(&Settings::default(), 1500);
-        rx.start(Seq::new(1000), 1460);
+        rx.start(Seq::new(1000));
         rx
+    }
+
+    #[test]
+    fn a_buffer_that_grows_during_the_handshake_leaves_its_window_as_it_was() {
+        // On Linux 6.12 a subflow that joins a connection whose buffer has grown offers 64240 bytes.
+        let mut rx = Receiver::new(&Settings::default(), 1500);
+        rx.become_subflow();
+        rx.set_receive_buffer(6 << 20, 3 << 20);
+        rx.start(Seq::new(1000));
+        assert_eq!(rx.first_window(), 64_240);
     }
 
     fn payload(seq: u32, len: u32) -> Payload {
