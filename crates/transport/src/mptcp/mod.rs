@@ -12,7 +12,8 @@
 //!
 //! Where to find what; start with [`Connection::handle_segment`] and what sends, both here:
 //! - what a segment means: `handshake` (MP_CAPABLE, MP_JOIN, the fall back to TCP), `input`
-//!   (data, acknowledgement), then `receiver` and `reassembly` (order, window);
+//!   (data, acknowledgement), `known_mappings` (where data without a mapping of its own belongs),
+//!   then `receiver` and `reassembly` (order, window);
 //! - which subflow sends what: `scheduling`, on the edges of the data in `sender`;
 //!   `connection_mss`;
 //! - what goes again: `reinjection`, and `retransmission` when the connection's own timer expires;
@@ -27,6 +28,7 @@ mod connection_mss;
 mod handshake;
 mod input;
 mod keys;
+mod known_mappings;
 mod options;
 pub mod path_manager;
 mod paths;
@@ -48,6 +50,7 @@ use crate::stack::{MetaSendBuffer, MptcpVersion, PushOrder};
 use crate::tcp::{self, Socket, State};
 use crate::{SegmentSlot, SocketError, Transmit, Transmits};
 use keys::draw_key;
+use known_mappings::KnownMappings;
 use paths::Paths;
 use polypath_base::{Bytes, Instant, PathId, Rng, Seq};
 use polypath_cc as cc;
@@ -147,6 +150,7 @@ struct Subflow {
     synchronized: bool,
     /// Window that its last segment announced, bytes.
     announced: u32,
+    known_mappings: KnownMappings,
     sndbuf: Bytes,
 }
 
@@ -283,6 +287,7 @@ impl Connection {
 
     /// The application has `amount` more to write and blocks in send; [`Bytes::MAX`] is endless.
     pub fn offer(&mut self, now: Instant, amount: Bytes) {
+        self.tx.begin_write();
         self.tx.offered = self.tx.offered.saturating_add(amount.get());
         self.refresh_siblings();
         self.write(now);
@@ -311,14 +316,11 @@ impl Connection {
         self.last_event = now;
         let Some(i) = self.paths.subflow(path).or_else(|| self.accept_join(path, segment)) else { return };
         let own;
-        // With MP_CAPABLE the mapping is that of a whole burst.
-        let segment = if segment.dss.from_wire | !segment.mp.is_empty() {
-            own = self.with_own_mapping(i, segment);
+        let is_unmapped = !segment.has_dss & (segment.len > 0) && self.phase == Phase::Established;
+        let segment = if segment.dss.from_wire | is_unmapped {
+            own = self.with_known_mapping(i, segment);
             &own
         } else {
-            // In fallback the segments of a burst have the mapping of its first one, which is not
-            // read.
-            debug_assert!(!segment.has_dss || !self.has_foreign_mapping(i, segment), "{segment:?} has a mapping of its own");
             segment
         };
         if self.subflows[i].closed || (!segment.mp.is_empty() && !self.handle_options(now, i, segment)) {
@@ -439,13 +441,11 @@ impl Connection {
             if subflow.socket.poll_transmit_into(self.work.context(now, i), SegmentSlot(segment)) {
                 let path = subflow.path;
                 self.work.touch(i);
-                if subflow.socket.is_patched() {
+                // The DATA_FIN stands on the last mapping alone.
+                if subflow.socket.is_patched() & (self.tx.fin != Fin::Sent) {
                     self.debug_check_options(i, segment);
                 } else {
                     self.add_options(i, segment);
-                }
-                if self.tx.fin == Fin::Sent && self.settings.stack.mptcp_version == MptcpVersion::V1 {
-                    self.add_data_fin(i, segment);
                 }
                 if self.subflows[i].socket.is_quiet() {
                     self.on_subflow_quiet(i);
@@ -630,6 +630,7 @@ impl Connection {
             withdrawn: false,
             synchronized: false,
             announced: 0,
+            known_mappings: KnownMappings::default(),
             sndbuf,
         });
         self.paths.register(path, i);

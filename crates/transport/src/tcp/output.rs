@@ -79,7 +79,6 @@ impl Socket {
     /// What the sender lets go gets its form.
     #[inline(always)]
     fn make_leaving(&mut self, now: Instant, leaving: Leaving, segment: &mut Segment) {
-        self.sends_again = leaving.kind == Kind::Again;
         match leaving.kind {
             Kind::New | Kind::NewOfOtherSize => {
                 if leaving.is_fin {

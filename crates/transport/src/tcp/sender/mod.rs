@@ -343,7 +343,8 @@ impl Sender {
         if self.scoreboard.packets_out() == 0 && self.queue.unsent() == 0 {
             self.idle_restart(now, is_established);
         }
-        let longest = if self.settings.stack.subflow_probes_mtu && self.path_mtu.searches_as_linux() { self.size_goal() } else { u32::MAX };
+        let longest = if self.settings.stack.subflow_keeps_buffers { u32::MAX } else { self.buffer_goal() };
+        self.queue.set_bounds_bursts(self.settings.stack.subflow_probes_mtu && self.path_mtu.searches_as_linux());
         self.queue.push_mapping(dsn, len.as_u32(), longest);
         self.accepted += len.get();
         self.flow.write_seq = self.queue.write_seq().get();
