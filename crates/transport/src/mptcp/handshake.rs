@@ -240,6 +240,10 @@ impl Connection {
             return None;
         }
         let i = self.add_socket(path, 0, address_id, false);
+        if self.version() == MptcpVersion::V1 {
+            // Linux: `tcp_check_req` lets go of the request first (`rsk_drop_req`).
+            self.subflows[i].socket.measure_no_handshake();
+        }
         self.subflows[i].remote_nonce = nonce;
         self.subflows[i].backup = backup;
         Some(i)

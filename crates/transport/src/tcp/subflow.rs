@@ -46,6 +46,11 @@ impl Socket {
         self.acks_behind_fin = true;
     }
 
+    /// The time between SYN/ACK and third ACK is not taken; timestamps still tell a round trip.
+    pub(crate) fn measure_no_handshake(&mut self) {
+        self.handshake.measure_nothing();
+    }
+
     /// How often the SYN or SYN/ACK has been sent again.
     pub(crate) fn syn_timeouts(&self) -> u32 {
         self.handshake.timeouts()

@@ -273,8 +273,9 @@ impl Sender {
         self.queue.start(seq);
         self.scoreboard.start(seq);
         self.flow.delivered = self.flow.delivered.wrapping_add(1); // the SYN counts
-        if let Some(rtt) = rtt {
-            self.rtt.sample(rtt, rtt, self.snd_una(), self.snd_nxt(), &mut self.flow);
+        match rtt {
+            Some(rtt) => self.rtt.sample(rtt, rtt, self.snd_una(), self.snd_nxt(), &mut self.flow),
+            None => self.rtt.fall_back(),
         }
         self.timers.disarm(Timer::Retransmission);
     }
