@@ -289,6 +289,7 @@ impl Socket {
     #[inline(always)]
     pub fn handle_segment(&mut self, cx: Context<'_>, segment: &Segment) {
         self.tx.set_now(cx.now);
+        self.tx.take_time(cx.now);
         self.invalidate_template();
         match self.state {
             State::Closed => self.handle_when_closed(segment),

@@ -183,7 +183,7 @@ impl Socket {
             window: self.rx.window_field(),
             df: self.tx.dont_fragment(),
             has_ts: self.ts_ok,
-            ts_val: timestamp(now).wrapping_add(self.ts_start),
+            ts_val: timestamp(self.tx.stamp(now)).wrapping_add(self.ts_start),
             ts_ecr: self.rx.ts_recent(),
             window_scale: 255,
             ..Segment::default()
