@@ -156,10 +156,11 @@ impl Connection {
     /// The data acknowledgement and the window of a segment (RFC 8684 section 3.3.2).
     #[inline]
     pub(super) fn take_acknowledgement(&mut self, now: Instant, i: usize, segment: &Segment) {
-        if self.phase == Phase::Negotiating || !segment.flags.has(Flags::ACK) {
+        let socket = &self.subflows[i].socket;
+        // Linux drops an ACK of what was never sent with its options (`tcp_ack`).
+        if self.phase == Phase::Negotiating || !segment.flags.has(Flags::ACK) || segment.ack.after(socket.tx.snd_nxt()) {
             return;
         }
-        let socket = &self.subflows[i].socket;
         // The window of a SYN is not scaled (RFC 7323 section 2.2).
         let window = u32::from(segment.window) << if segment.flags.has(Flags::SYN) { 0 } else { socket.window_scale_of_peer() };
         let (ack, window) = if self.phase == Phase::Fallback {
@@ -220,7 +221,7 @@ impl Connection {
 
     #[cold]
     fn take_end(&mut self, now: Instant, i: usize, segment: &Segment) {
-        if segment.has_dss && segment.dss.data_fin {
+        if segment.has_dss && segment.dss.data_fin && !segment.ack.after(self.subflows[i].socket.tx.snd_nxt()) {
             // RFC 8684 section 3.3.3: the last place of the mapping is the DATA_FIN's. A mapping
             // without length has none.
             let last = u64::from(segment.dss.map_len).checked_sub(1);
@@ -245,7 +246,9 @@ impl Connection {
         let state = self.subflows[i].socket.state();
         let gives_up = state == State::Closed || (state == State::CloseWait && !self.rx.finished());
         if self.phase == Phase::Established && gives_up && !self.subflows[i].closed {
-            // The peer has given up this subflow, not the connection.
+            // The peer has given up this subflow, not the connection: so does this end, by a FIN
+            // (Linux: `__mptcp_close_subflow`).
+            self.subflows[i].is_ended_by_peer = true;
             self.close_subflow(now, i);
         }
     }

@@ -143,6 +143,8 @@ struct Subflow {
     potentially_failed: bool,
     timeouts: u64,
     closed: bool,
+    /// By the peer: what comes now is TCP's alone, which answers it.
+    is_ended_by_peer: bool,
     /// The peer took its address back: should it announce it again, a subflow to there is a new
     /// one.
     withdrawn: bool,
@@ -315,6 +317,10 @@ impl Connection {
     pub fn handle_segment(&mut self, now: Instant, path: PathId, segment: &Segment) {
         self.last_event = now;
         let Some(i) = self.paths.subflow(path).or_else(|| self.accept_join(path, segment)) else { return };
+        if self.subflows[i].closed {
+            self.handle_after_end(now, i, segment);
+            return;
+        }
         let own;
         let is_unmapped = !segment.has_dss & (segment.len > 0) && self.phase == Phase::Established;
         let segment = if segment.dss.from_wire | is_unmapped {
@@ -323,7 +329,7 @@ impl Connection {
         } else {
             segment
         };
-        if self.subflows[i].closed || (!segment.mp.is_empty() && !self.handle_options(now, i, segment)) {
+        if !segment.mp.is_empty() && !self.handle_options(now, i, segment) {
             return;
         }
         let subflow = &mut self.subflows[i];
@@ -361,6 +367,17 @@ impl Connection {
         }
     }
 
+    /// A segment of a subflow that the connection has no more.
+    #[cold]
+    fn handle_after_end(&mut self, now: Instant, i: usize, segment: &Segment) {
+        let subflow = &mut self.subflows[i];
+        if subflow.is_ended_by_peer {
+            subflow.socket.handle_segment(self.work.context(now, i), segment);
+            subflow.socket.delivered.clear();
+            self.work.mark(i);
+        }
+    }
+
     /// A link refused a segment of ours as too long.
     pub fn handle_unreachable(&mut self, now: Instant, path: PathId, message: &Unreachable) {
         self.last_event = now;
@@ -375,13 +392,13 @@ impl Connection {
         self.last_event = now;
         for i in 0..self.subflows.len() {
             let subflow = &mut self.subflows[i];
-            if subflow.closed || subflow.socket.poll_timeout() > now {
+            if (subflow.closed && !subflow.is_ended_by_peer) || subflow.socket.poll_timeout() > now {
                 continue;
             }
             subflow.socket.handle_timeout(self.work.context(now, i));
             let gave_up = subflow.socket.state() == State::Closed;
             let timeouts = subflow.socket.tx.timeouts();
-            let timed_out = timeouts != subflow.timeouts;
+            let timed_out = timeouts != subflow.timeouts && !subflow.closed;
             subflow.timeouts = timeouts;
             self.work.mark(i);
             if gave_up {
@@ -627,6 +644,7 @@ impl Connection {
             potentially_failed: false,
             timeouts: 0,
             closed: false,
+            is_ended_by_peer: false,
             withdrawn: false,
             synchronized: false,
             announced: 0,
