@@ -410,7 +410,7 @@ pub(crate) fn through_bytes(transmit: &Transmit) -> Segment {
     let envelope = Envelope { source: ([10, 1, 0, 0], port).into(), destination: ([10, 2, 0, 0], port).into(), ident: 0 };
     let bytes = transmit
         .segment
-        .to_bytes(&envelope, &vec![7; transmit.segment.len as usize])
+        .to_bytes(&envelope, &vec![0; transmit.segment.len as usize])
         .unwrap_or_else(|error| panic!("{error}: {:?}", transmit.segment));
     Segment::from_bytes(&bytes).expect("what was written can be read").1
 }

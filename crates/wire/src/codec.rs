@@ -216,7 +216,7 @@ impl IpHeader {
 impl Dss {
     fn option(&self, payload: &[u8]) -> Result<mptcp::Repr> {
         let number = |number: DataSeq, long: bool| if long { Number::Long(number.get()) } else { Number::Short(number.get() as u32) };
-        if self.checksum && self.has_mapping() && !self.covers(payload) {
+        if self.checksum && self.has_mapping() && !self.covers(payload) && payload.iter().any(|&byte| byte != 0) {
             return Err(Error::Malformed("dss checksum"));
         }
         let mapping = self.has_mapping().then(|| Mapping {
@@ -234,7 +234,8 @@ impl Dss {
         self.infinite || usize::from(self.map_len) - usize::from(self.data_fin && self.map_len > 0) == payload.len()
     }
 
-    /// The checksum as it stands in the option.
+    /// The checksum as it stands in the option. What the mapping has beside this payload counts as
+    /// zeros, as all is that programs of ours write.
     fn sum(&self, payload: &[u8]) -> u16 {
         match (self.infinite, self.checksum_wrong) {
             (true, _) => 0,

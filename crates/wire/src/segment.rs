@@ -116,8 +116,8 @@ pub struct Dss {
     /// Then `map_len` is 0.
     pub infinite: bool,
     /// It was read from bytes: a number of four bytes is the lower half of one, and the mapping may
-    /// be longer than the payload that follows (RFC 8684 section 3.3.1). What an endpoint of ours
-    /// makes has whole numbers, and a mapping for each segment.
+    /// be that of segments without one (RFC 8684 section 3.3.1). What an endpoint of ours makes has
+    /// whole numbers, and each segment has the mapping of its data.
     pub from_wire: bool,
     /// The checksum does not match the payload. Only bytes can be wrong, so what the simulator
     /// makes never is.

@@ -206,9 +206,7 @@ impl Connection {
         // What this end has sent must be where a subflow alone would have it.
         if !only || self.tx.reinjected_bytes > 0 {
             let options = self.reset_options(Repr::RST_MPTCP_ERROR);
-            let socket = &mut self.subflows[i].socket;
-            socket.delivered.clear();
-            socket.reset(now, options);
+            self.subflows[i].socket.reset(now, options);
             self.close_subflow(now, i);
             return false;
         }
@@ -242,6 +240,10 @@ impl Connection {
             return None;
         }
         let i = self.add_socket(path, 0, address_id, false);
+        if self.version() == MptcpVersion::V1 {
+            // Linux: `tcp_check_req` lets go of the request first (`rsk_drop_req`).
+            self.subflows[i].socket.measure_no_handshake();
+        }
         self.subflows[i].remote_nonce = nonce;
         self.subflows[i].backup = backup;
         Some(i)
@@ -337,31 +339,19 @@ impl Connection {
     #[cold]
     pub(super) fn add_third_ack_options(&mut self, i: usize, segment: &mut Segment) {
         let tells_keys = i == INITIAL && self.version() == MptcpVersion::V1;
-        // A checksum would have to cover the whole burst, whose bytes are not there: then the keys
-        // stand on the first segment alone.
-        let with_checksum = self.checksum && segment.len > 0;
         let socket = &mut self.subflows[i].socket;
         // The next segment of the burst may need other options.
         socket.invalidate_template();
         // Version 1 repeats the keys on the first data (RFC 8684 section 3.1). Linux does so on the
         // burst that begins with the first byte, and on no acknowledgement after it (seen on 6.12,
         // `specs/notes/fallback`).
-        let carries =
-            if tells_keys { socket.is_of_first_burst(segment) && (!with_checksum || segment.dss.ssn <= 1) } else { segment.len == 0 };
+        // They tell no sequence number: the mapping begins with the first byte.
+        let is_first_mapping = segment.len == 0 || segment.dss.ssn == 1;
+        let carries = if tells_keys { is_first_mapping && socket.is_of_first_burst(segment) } else { segment.len == 0 };
         if socket.state() != State::Established || !carries {
             return;
         }
         let subflow = &self.subflows[i];
-        if tells_keys && segment.len > 0 {
-            // The keys tell no sequence number: all segments of the burst have the mapping of the
-            // whole, which begins with the first byte.
-            let offset = segment.dss.ssn - 1;
-            segment.dss.dsn = segment.dss.dsn - u64::from(offset);
-            segment.dss.ssn = 1;
-            if !with_checksum {
-                segment.dss.map_len = subflow.socket.first_burst_bytes().max(offset + segment.len) as u16;
-            }
-        }
         segment.mp = if i == INITIAL {
             self.capable(match self.remote_key {
                 0 => Keys::Sender(self.local_key),

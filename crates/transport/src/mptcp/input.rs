@@ -1,6 +1,7 @@
 //! What a subflow has received, as the connection sees it: data, acknowledgements, the end of the
 //! data.
 
+use super::known_mappings::Mapping;
 use super::receiver::Measured;
 use super::sender::Fin;
 use super::{Connection, Phase};
@@ -18,21 +19,31 @@ impl Connection {
         // A mapping that has a checksum where none was agreed on, or none where one was, counts as
         // not there (Linux: `validate_data_csum`, `subflow_check_data_avail`). RFC 8684 section 3.3
         // asks for a RST.
-        let dss = &segment.dss;
-        let is_mapped = segment.has_dss & ((dss.map_len == 0) | (dss.checksum == self.checksum));
-        if !is_mapped & segment.mp.is_empty() & (self.phase == Phase::Established) && !self.take_unmapped(now, i) {
+        let disagrees = segment.has_dss & (segment.dss.map_len > 0) & (segment.dss.checksum != self.checksum);
+        if disagrees & segment.mp.is_empty() & (self.phase == Phase::Established) && !self.take_unmapped(now, i) {
+            self.subflows[i].socket.delivered.clear();
             return;
         }
         let len = segment.len;
         let stack = self.settings.stack;
-        let subflow = &mut self.subflows[i];
-        let (first, more) = subflow.socket.delivered.pieces();
+        let (first, more) = self.subflows[i].socket.delivered.pieces();
         let in_fallback = self.phase == Phase::Fallback;
-        self.rx.insert(now, if in_fallback { self.rx.next() } else { first.0 }, first.1);
-        if !more.is_empty() {
-            self.rx.insert_more(now, more, in_fallback);
+        if first.1 > 0 {
+            self.rx.insert(now, if in_fallback { self.rx.next() } else { first.0 }, first.1);
+            if !more.is_empty() {
+                self.rx.insert_more(now, more, in_fallback);
+            }
         }
-        subflow.socket.delivered.clear();
+        let unmapped = self.subflows[i].socket.delivered.unmapped();
+        self.subflows[i].socket.delivered.clear();
+        if unmapped > 0 {
+            if self.phase == Phase::Established && !self.take_unmapped(now, i) {
+                // What came before it counts.
+                self.let_reader_read(now);
+                return;
+            }
+            self.rx.insert(now, self.rx.next(), unmapped);
+        }
         if segment.has_dss & (self.acks_wide != segment.dss.dsn64) {
             self.acknowledge_with(segment.dss.dsn64);
         }
@@ -52,6 +63,12 @@ impl Connection {
                 subflow.socket.request_ack();
             }
         }
+        self.let_reader_read(now);
+    }
+
+    /// The reader comes at once, by its clock, or by call.
+    #[inline(always)]
+    fn let_reader_read(&mut self, now: Instant) {
         if self.reader_held {
             // It reads by call.
         } else if self.settings.read_period == Duration::ZERO {
@@ -139,10 +156,11 @@ impl Connection {
     /// The data acknowledgement and the window of a segment (RFC 8684 section 3.3.2).
     #[inline]
     pub(super) fn take_acknowledgement(&mut self, now: Instant, i: usize, segment: &Segment) {
-        if self.phase == Phase::Negotiating || !segment.flags.has(Flags::ACK) {
+        let socket = &self.subflows[i].socket;
+        // Linux drops an ACK of what was never sent with its options (`tcp_ack`).
+        if self.phase == Phase::Negotiating || !segment.flags.has(Flags::ACK) || segment.ack.after(socket.tx.snd_nxt()) {
             return;
         }
-        let socket = &self.subflows[i].socket;
         // The window of a SYN is not scaled (RFC 7323 section 2.2).
         let window = u32::from(segment.window) << if segment.flags.has(Flags::SYN) { 0 } else { socket.window_scale_of_peer() };
         let (ack, window) = if self.phase == Phase::Fallback {
@@ -163,17 +181,11 @@ impl Connection {
         }
     }
 
-    /// The mapping of a segment is not just that of its payload.
-    pub(super) fn has_foreign_mapping(&self, i: usize, segment: &Segment) -> bool {
-        let dss = &segment.dss;
-        dss.map_len > 0 && segment.len > 0 && dss.ssn != self.subflows[i].socket.offset_of_peer(segment.seq)
-    }
-
-    /// The same segment with the mapping of its own payload, and whole numbers: of a data sequence
-    /// number the one nearest to what comes next, of an acknowledgement the one nearest to the
-    /// oldest byte that is not acknowledged (RFC 8684 section 3.3.1).
+    /// The same segment with whole numbers: of a data sequence number the one nearest to what comes
+    /// next, of an acknowledgement the one nearest to the oldest byte that is not acknowledged; and
+    /// with the mapping of an earlier segment where that covers it (RFC 8684 section 3.3.1).
     #[cold]
-    pub(super) fn with_own_mapping(&self, i: usize, segment: &Segment) -> Segment {
+    pub(super) fn with_known_mapping(&mut self, i: usize, segment: &Segment) -> Segment {
         let mut own = *segment;
         let whole = |number: DataSeq, long: bool, near: DataSeq| {
             let is_half = segment.dss.from_wire && !long && number.get() >> 32 == 0;
@@ -181,13 +193,18 @@ impl Connection {
         };
         own.dss.data_ack = whole(own.dss.data_ack, own.dss.ack64, self.tx.una);
         own.dss.dsn = whole(own.dss.dsn, own.dss.dsn64, self.rx.next());
-        if self.has_foreign_mapping(i, segment) && self.subflows[i].socket.state().is_synchronized() {
-            let inside = self.subflows[i].socket.offset_of_peer(segment.seq).wrapping_sub(own.dss.ssn);
-            if inside < u32::from(own.dss.map_len) {
-                own.dss.dsn += u64::from(inside);
-                own.dss.ssn += inside;
-                own.dss.map_len -= inside as u16;
-            }
+        let subflow = &mut self.subflows[i];
+        if segment.len == 0 || !subflow.socket.state().is_synchronized() {
+            return own;
+        }
+        let at = subflow.socket.offset_of_peer(segment.seq);
+        if own.dss.map_len > 0 {
+            // As in Linux, not for what lies before its segment.
+            let mapping = Mapping::from(at, &own.dss);
+            subflow.known_mappings.learn(mapping, subflow.socket.rx.next_offset());
+            subflow.socket.rx.map_waiting(at, &own.dss);
+        } else if let Some(mapping) = subflow.known_mappings.find(at) {
+            mapping.put_into(&mut own);
         }
         own
     }
@@ -204,7 +221,7 @@ impl Connection {
 
     #[cold]
     fn take_end(&mut self, now: Instant, i: usize, segment: &Segment) {
-        if segment.has_dss && segment.dss.data_fin {
+        if segment.has_dss && segment.dss.data_fin && !segment.ack.after(self.subflows[i].socket.tx.snd_nxt()) {
             // RFC 8684 section 3.3.3: the last place of the mapping is the DATA_FIN's. A mapping
             // without length has none.
             let last = u64::from(segment.dss.map_len).checked_sub(1);
@@ -229,7 +246,9 @@ impl Connection {
         let state = self.subflows[i].socket.state();
         let gives_up = state == State::Closed || (state == State::CloseWait && !self.rx.finished());
         if self.phase == Phase::Established && gives_up && !self.subflows[i].closed {
-            // The peer has given up this subflow, not the connection.
+            // The peer has given up this subflow, not the connection: so does this end, by a FIN
+            // (Linux: `__mptcp_close_subflow`).
+            self.subflows[i].is_ended_by_peer = true;
             self.close_subflow(now, i);
         }
     }

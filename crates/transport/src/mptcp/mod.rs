@@ -12,7 +12,8 @@
 //!
 //! Where to find what; start with [`Connection::handle_segment`] and what sends, both here:
 //! - what a segment means: `handshake` (MP_CAPABLE, MP_JOIN, the fall back to TCP), `input`
-//!   (data, acknowledgement), then `receiver` and `reassembly` (order, window);
+//!   (data, acknowledgement), `known_mappings` (where data without a mapping of its own belongs),
+//!   then `receiver` and `reassembly` (order, window);
 //! - which subflow sends what: `scheduling`, on the edges of the data in `sender`;
 //!   `connection_mss`;
 //! - what goes again: `reinjection`, and `retransmission` when the connection's own timer expires;
@@ -27,6 +28,7 @@ mod connection_mss;
 mod handshake;
 mod input;
 mod keys;
+mod known_mappings;
 mod options;
 pub mod path_manager;
 mod paths;
@@ -48,6 +50,7 @@ use crate::stack::{MetaSendBuffer, MptcpVersion, PushOrder};
 use crate::tcp::{self, Socket, State};
 use crate::{SegmentSlot, SocketError, Transmit, Transmits};
 use keys::draw_key;
+use known_mappings::KnownMappings;
 use paths::Paths;
 use polypath_base::{Bytes, Instant, PathId, Rng, Seq};
 use polypath_cc as cc;
@@ -140,6 +143,8 @@ struct Subflow {
     potentially_failed: bool,
     timeouts: u64,
     closed: bool,
+    /// By the peer: what comes now is TCP's alone, which answers it.
+    is_ended_by_peer: bool,
     /// The peer took its address back: should it announce it again, a subflow to there is a new
     /// one.
     withdrawn: bool,
@@ -147,6 +152,7 @@ struct Subflow {
     synchronized: bool,
     /// Window that its last segment announced, bytes.
     announced: u32,
+    known_mappings: KnownMappings,
     sndbuf: Bytes,
 }
 
@@ -283,6 +289,7 @@ impl Connection {
 
     /// The application has `amount` more to write and blocks in send; [`Bytes::MAX`] is endless.
     pub fn offer(&mut self, now: Instant, amount: Bytes) {
+        self.tx.begin_write();
         self.tx.offered = self.tx.offered.saturating_add(amount.get());
         self.refresh_siblings();
         self.write(now);
@@ -310,18 +317,19 @@ impl Connection {
     pub fn handle_segment(&mut self, now: Instant, path: PathId, segment: &Segment) {
         self.last_event = now;
         let Some(i) = self.paths.subflow(path).or_else(|| self.accept_join(path, segment)) else { return };
+        if self.subflows[i].closed {
+            self.handle_after_end(now, i, segment);
+            return;
+        }
         let own;
-        // With MP_CAPABLE the mapping is that of a whole burst.
-        let segment = if segment.dss.from_wire | !segment.mp.is_empty() {
-            own = self.with_own_mapping(i, segment);
+        let is_unmapped = !segment.has_dss & (segment.len > 0) && self.phase == Phase::Established;
+        let segment = if segment.dss.from_wire | is_unmapped {
+            own = self.with_known_mapping(i, segment);
             &own
         } else {
-            // In fallback the segments of a burst have the mapping of its first one, which is not
-            // read.
-            debug_assert!(!segment.has_dss || !self.has_foreign_mapping(i, segment), "{segment:?} has a mapping of its own");
             segment
         };
-        if self.subflows[i].closed || (!segment.mp.is_empty() && !self.handle_options(now, i, segment)) {
+        if !segment.mp.is_empty() && !self.handle_options(now, i, segment) {
             return;
         }
         let subflow = &mut self.subflows[i];
@@ -359,6 +367,17 @@ impl Connection {
         }
     }
 
+    /// A segment of a subflow that the connection has no more.
+    #[cold]
+    fn handle_after_end(&mut self, now: Instant, i: usize, segment: &Segment) {
+        let subflow = &mut self.subflows[i];
+        if subflow.is_ended_by_peer {
+            subflow.socket.handle_segment(self.work.context(now, i), segment);
+            subflow.socket.delivered.clear();
+            self.work.mark(i);
+        }
+    }
+
     /// A link refused a segment of ours as too long.
     pub fn handle_unreachable(&mut self, now: Instant, path: PathId, message: &Unreachable) {
         self.last_event = now;
@@ -373,13 +392,13 @@ impl Connection {
         self.last_event = now;
         for i in 0..self.subflows.len() {
             let subflow = &mut self.subflows[i];
-            if subflow.closed || subflow.socket.poll_timeout() > now {
+            if (subflow.closed && !subflow.is_ended_by_peer) || subflow.socket.poll_timeout() > now {
                 continue;
             }
             subflow.socket.handle_timeout(self.work.context(now, i));
             let gave_up = subflow.socket.state() == State::Closed;
             let timeouts = subflow.socket.tx.timeouts();
-            let timed_out = timeouts != subflow.timeouts;
+            let timed_out = timeouts != subflow.timeouts && !subflow.closed;
             subflow.timeouts = timeouts;
             self.work.mark(i);
             if gave_up {
@@ -439,13 +458,11 @@ impl Connection {
             if subflow.socket.poll_transmit_into(self.work.context(now, i), SegmentSlot(segment)) {
                 let path = subflow.path;
                 self.work.touch(i);
-                if subflow.socket.is_patched() {
+                // The DATA_FIN stands on the last mapping alone.
+                if subflow.socket.is_patched() & (self.tx.fin != Fin::Sent) {
                     self.debug_check_options(i, segment);
                 } else {
                     self.add_options(i, segment);
-                }
-                if self.tx.fin == Fin::Sent && self.settings.stack.mptcp_version == MptcpVersion::V1 {
-                    self.add_data_fin(i, segment);
                 }
                 if self.subflows[i].socket.is_quiet() {
                     self.on_subflow_quiet(i);
@@ -627,9 +644,11 @@ impl Connection {
             potentially_failed: false,
             timeouts: 0,
             closed: false,
+            is_ended_by_peer: false,
             withdrawn: false,
             synchronized: false,
             announced: 0,
+            known_mappings: KnownMappings::default(),
             sndbuf,
         });
         self.paths.register(path, i);

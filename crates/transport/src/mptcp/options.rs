@@ -51,7 +51,9 @@ impl Connection {
         }
         // Once a DATA_FIN has left, what comes after it tells no keys any more (Linux:
         // `mptcp_established_options_mp`).
-        let ends = i == INITIAL && matches!(self.tx.fin, Fin::Sent | Fin::Acked) && (segment.len == 0 || subflow.socket.sends_again());
+        let ends = i == INITIAL
+            && matches!(self.tx.fin, Fin::Sent | Fin::Acked)
+            && (segment.len == 0 || self.tx.fin_at < self.last_event);
         if !subflow.confirmed && self.is_client && !ends {
             self.add_third_ack_options(i, segment);
             if segment.len == 0 {
@@ -68,12 +70,8 @@ impl Connection {
         segment.dss.data_ack = self.rx.next();
         segment.dss.ack64 = wide && self.acks_wide;
         segment.dss.dsn64 = wide;
-        if segment.len == 0 && self.tx.fin == Fin::Sent {
-            // RFC 8684 section 3.3.3: a DATA_FIN without data is a mapping of length 1 for subflow
-            // sequence 0.
-            segment.dss.data_fin = true;
-            segment.dss.dsn = self.tx.end;
-            segment.dss.map_len = 1;
+        if self.tx.fin == Fin::Sent {
+            self.add_data_fin(segment);
         }
         segment.dss.checksum = self.checksum && segment.dss.map_len > 0;
         if segment.len == 0 && !self.subflows[i].waiting_options.is_empty() {
@@ -82,15 +80,17 @@ impl Connection {
         fit_sacks(segment);
     }
 
-    /// The data ends with this segment's mapping: the DATA_FIN is told with it (RFC 8684 section
-    /// 3.3.3; Linux: `mptcp_write_data_fin`).
-    #[cold]
-    pub(super) fn add_data_fin(&mut self, i: usize, segment: &mut Segment) {
+    /// RFC 8684 section 3.3.3: a DATA_FIN without data is a mapping of length 1 for subflow sequence
+    /// 0; on data it is one more place of the last mapping, where that leaves after it (Linux:
+    /// `mptcp_write_data_fin`).
+    fn add_data_fin(&self, segment: &mut Segment) {
+        let goes_behind = self.version() == MptcpVersion::V1 && self.tx.fin_at < self.last_event;
         let dss = &mut segment.dss;
-        if segment.has_dss && segment.mp.is_empty() && dss.map_len > 0 && !dss.data_fin && dss.dsn + u64::from(dss.map_len) == self.tx.end {
+        if segment.len == 0 {
+            (dss.data_fin, dss.dsn, dss.map_len) = (true, self.tx.end, 1);
+        } else if goes_behind && dss.dsn + u64::from(dss.map_len) == self.tx.end {
             dss.data_fin = true;
             dss.map_len += 1;
-            self.subflows[i].socket.invalidate_template();
         }
     }
 

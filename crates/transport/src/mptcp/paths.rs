@@ -4,7 +4,7 @@
 use super::path_manager::{AddressSet, NewSubflow, PathManager, Policy, SubflowAddresses, View};
 use super::{Connection, INITIAL, Interface, Phase};
 use crate::stack::MptcpVersion;
-use crate::tcp::RouteMtu;
+use crate::tcp::{RouteMtu, State};
 use crate::timer_wheel::{SetBy, fires_after};
 use polypath_base::{Bytes, Duration, Instant, PathId};
 use polypath_sched::MAX_SUBFLOWS;
@@ -322,13 +322,18 @@ impl Connection {
         self.push(now);
     }
 
-    /// A subflow is gone; a RST of its socket's may have yet to leave.
+    /// A subflow is gone; a RST or FIN of its socket's may have yet to leave.
     #[cold]
     pub(super) fn drop_subflow(&mut self, i: usize) {
-        debug_assert!(!self.subflows[i].closed, "a subflow goes once");
-        self.subflows[i].closed = true;
+        let subflow = &mut self.subflows[i];
+        debug_assert!(!subflow.closed, "a subflow goes once");
+        subflow.closed = true;
         self.work.mark(i);
-        self.subflows[i].socket.abort();
+        if subflow.is_ended_by_peer && subflow.socket.state() == State::CloseWait {
+            subflow.socket.close();
+            return;
+        }
+        subflow.socket.abort();
         self.work.set_due(i, Instant::NEVER);
     }
 }

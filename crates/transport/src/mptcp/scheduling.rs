@@ -342,6 +342,7 @@ impl Connection {
             return;
         }
         self.tx.fin = Fin::Sent;
+        self.tx.fin_at = now;
         self.request_acks();
         self.arm_retransmission(now);
     }

@@ -80,6 +80,8 @@ pub(super) struct Tx {
     /// Right edge of the peer's window.
     pub(super) window_end: DataSeq,
     pub(super) fin: Fin,
+    /// When it was sent.
+    pub(super) fin_at: Instant,
     /// Bytes that the application has yet to write; `u64::MAX` is endless.
     pub(super) offered: u64,
     pub(super) accepted: u64,
@@ -101,6 +103,9 @@ pub(super) struct Tx {
     pub(super) penalised_at: [Option<Instant>; polypath_sched::MAX_SUBFLOWS],
     pub(super) limit: LimitClock,
     fragments: Option<Fragments>,
+    /// Where writes began that found nothing waiting, beyond what is acknowledged: each begins a
+    /// fragment.
+    write_starts: VecDeque<DataSeq>,
     /// A call has written all that it had; the application makes the next one once that is enqueued
     /// on subflows.
     pub(super) between_writes: bool,
@@ -119,6 +124,7 @@ impl Tx {
             small_end: DataSeq::default(),
             window_end: DataSeq::default(),
             fin: Fin::No,
+            fin_at: Instant::NEVER,
             offered: 0,
             accepted: 0,
             blocked: false,
@@ -133,7 +139,16 @@ impl Tx {
             penalised_at: [None; polypath_sched::MAX_SUBFLOWS],
             limit: LimitClock::new(Limit::CongestionWindow),
             fragments: write_begins_fragment.then(|| Fragments { ends: VecDeque::new(), used: PAGE, write: WRITE }),
+            write_starts: VecDeque::new(),
             between_writes: false,
+        }
+    }
+
+    /// The application makes a call that writes.
+    pub(super) fn begin_write(&mut self) {
+        let is_new = self.write_starts.back().is_none_or(|start| start.before(self.end));
+        if self.fragments.is_none() && self.pending == self.end && self.una.before(self.end) && is_new {
+            self.write_starts.push_back(self.end);
         }
     }
 
@@ -247,7 +262,11 @@ impl Tx {
             let at = fragments.ends.partition_point(|end| !end.after(dsn));
             return fragments.ends.get(at).copied().unwrap_or(self.end);
         }
-        (self.first + (dsn.distance(self.first) / FRAGMENT + 1) * FRAGMENT).min(self.end)
+        let end = (self.first + (dsn.distance(self.first) / FRAGMENT + 1) * FRAGMENT).min(self.end);
+        match self.write_starts.iter().find(|start| start.after(dsn)) {
+            Some(&start) => end.min(start),
+            None => end,
+        }
     }
 
     /// A data acknowledgement with its window; true if it acknowledged something new.
@@ -269,6 +288,9 @@ impl Tx {
             while fragments.ends.front().is_some_and(|end| !end.after(ack)) {
                 fragments.ends.pop_front();
             }
+        }
+        while self.write_starts.front().is_some_and(|start| !start.after(ack)) {
+            self.write_starts.pop_front();
         }
         self.pending = self.pending.max(ack.min(self.end));
         while let Some(first) = self.pieces.front()

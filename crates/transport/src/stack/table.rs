@@ -404,11 +404,11 @@ kernels! {
             LINUX_6_1_192 = true, "measured, tests/scripts/mptcp-burst.pkt";
             LINUX_6_12_117 = false, "measured, tests/scripts/mptcp-burst.pkt";
         }
-        /// A write that finds nothing waiting begins a fragment of the connection's, in what is
-        /// left of a page of 32 KiB; else fragments fill whole pages.
+        /// A write that finds nothing waiting begins a fragment of the connection's: here in what
+        /// is left of a page of 32 KiB, else fragments fill whole pages.
         write_begins_fragment: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "it has no such fragments";
-            LINUX_6_1_192 = true, "measured, tests/scripts/mptcp-fragments.pkt";
+            LINUX_6_1_192 = true, "measured by the script mptcp-fragments, which whole pages pass too; specs/notes/kernel-6.1";
             LINUX_6_12_117 = false, "a choice: it does the same; what that does to networks drawn for it is in specs/notes/kernel-6.1";
         }
         /// Of two subflows with the same RTT the newer one is taken.

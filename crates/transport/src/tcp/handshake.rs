@@ -19,6 +19,7 @@ pub(in crate::tcp) struct Handshake {
     /// When the first one left.
     began_at: Option<Instant>,
     timeouts: u32,
+    measures_nothing: bool,
 }
 
 impl Handshake {
@@ -76,7 +77,12 @@ impl Handshake {
 
     /// The round trip it measured; none after a repetition (Karn's algorithm, RFC 6298 section 3).
     pub(in crate::tcp) fn rtt(&self, now: Instant) -> Option<Duration> {
-        (self.timeouts == 0).then(|| now.since(self.sent_at))
+        (self.timeouts == 0 && !self.measures_nothing).then(|| now.since(self.sent_at))
+    }
+
+    /// Its time is not taken.
+    pub(in crate::tcp) fn measure_nothing(&mut self) {
+        self.measures_nothing = true;
     }
 
     /// A lost SYN costs the initial window (RFC 5681 section 3.1, RFC 6928 section 2); Linux

@@ -8,7 +8,15 @@ use polypath_wire::{Flags, Segment};
 
 impl Socket {
     pub(super) fn handle_data(&mut self, now: Instant, segment: &Segment) {
-        let whole = Payload { seq: segment.seq, len: segment.len, dsn: segment.dss.dsn, fin: segment.flags.has(Flags::FIN) };
+        // A mapping may begin before the segment (RFC 8684 section 3.3.1).
+        let inside = if segment.has_dss { self.rx.offset_of(segment.seq).wrapping_sub(segment.dss.ssn) } else { 0 };
+        let whole = Payload {
+            seq: segment.seq,
+            len: segment.len,
+            dsn: segment.dss.dsn + i64::from(inside as i32) as u64,
+            is_mapped: segment.has_dss & (segment.dss.map_len > 0),
+            fin: segment.flags.has(Flags::FIN),
+        };
         let payload = self.rx.trim(whole, self.tx.sack_ok() && self.settings.dsack);
         let out_of_order = payload.seq != self.rx.next();
         self.check_marks(self.rx.next(), segment);

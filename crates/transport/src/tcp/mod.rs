@@ -133,8 +133,6 @@ pub struct Socket {
     iss: Seq,
 
     template: segment_builder::Template,
-    /// What was made last is a retransmission.
-    sends_again: bool,
     /// An ACK leaves behind the FIN.
     acks_behind_fin: bool,
     /// When a segment that could begin an endless exchange of ACKs was last answered.
@@ -192,7 +190,6 @@ impl Socket {
             ts_start: if settings.timestamps_from_zero { 0 } else { initial_seq.get().wrapping_mul(0x9e37_79b1).rotate_left(16) },
             iss: initial_seq,
             template: segment_builder::Template::default(),
-            sends_again: false,
             acks_behind_fin: false,
             last_invalid: None,
             time_wait_ends: Instant::NEVER,
@@ -292,6 +289,7 @@ impl Socket {
     #[inline(always)]
     pub fn handle_segment(&mut self, cx: Context<'_>, segment: &Segment) {
         self.tx.set_now(cx.now);
+        self.tx.take_time(cx.now);
         self.invalidate_template();
         match self.state {
             State::Closed => self.handle_when_closed(segment),

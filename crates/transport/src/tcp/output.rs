@@ -29,6 +29,7 @@ impl Socket {
             return self.poll_handshake(cx.now, segment);
         }
         if let Some(leaving) = self.tx.poll(cx, self.rx.has_sacks()) {
+            self.tx.take_time(cx.now);
             self.make_leaving(cx.now, leaving, segment);
             return true;
         }
@@ -79,7 +80,6 @@ impl Socket {
     /// What the sender lets go gets its form.
     #[inline(always)]
     fn make_leaving(&mut self, now: Instant, leaving: Leaving, segment: &mut Segment) {
-        self.sends_again = leaving.kind == Kind::Again;
         match leaving.kind {
             Kind::New | Kind::NewOfOtherSize => {
                 if leaving.is_fin {
@@ -123,6 +123,7 @@ impl Socket {
     #[inline(never)]
     pub fn handle_timeout(&mut self, cx: Context<'_>) {
         self.tx.set_now(cx.now);
+        self.tx.take_time(cx.now);
         for timer in Timer::ALL {
             if !self.tx.timers.expire(timer, cx.now) {
                 continue;

@@ -53,6 +53,7 @@ impl Socket {
             State::SynReceived => self.is_active,
             _ => false,
         };
+        self.tx.take_time(now);
         let mut segment = Segment::default();
         self.make_ack(now, &mut segment);
         segment.flags = Flags::RST.with(Flags::ACK);

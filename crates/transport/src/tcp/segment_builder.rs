@@ -5,7 +5,7 @@ use super::handshake::Offer;
 use super::sender::Leaving;
 use super::timer::Timer;
 use super::{Socket, State, TIMESTAMP_BYTES, timestamp};
-use polypath_base::{Bytes, Instant, Seq};
+use polypath_base::{Bytes, DataSeq, Instant, Seq};
 use polypath_wire::{Dss, Flags, Sack, Segment};
 
 /// Bytes of a SACK option, padded, without its blocks, and of a block (RFC 2018 section 3).
@@ -37,6 +37,14 @@ impl Template {
     pub(super) fn validate(&mut self, now: Instant) {
         (self.is_valid, self.made_at) = (true, now);
     }
+}
+
+/// A mapping as it stands in a DSS option (RFC 8684 section 3.3).
+struct Mapping {
+    dsn: DataSeq,
+    /// First byte, as an offset in the subflow's sequence space.
+    ssn: u32,
+    len: u16,
 }
 
 impl Socket {
@@ -76,7 +84,8 @@ impl Socket {
         }
         if self.tx.is_subflow() && sent.len > 0 {
             segment.has_dss = true;
-            segment.dss = Dss { dsn: sent.dsn, ssn: sent.seq.distance(self.iss), map_len: sent.len as u16, ..Dss::default() };
+            let Mapping { dsn, ssn, len } = self.mapping(sent);
+            segment.dss = Dss { dsn, ssn, map_len: len, ..Dss::default() };
         }
     }
 
@@ -88,11 +97,18 @@ impl Socket {
         segment.len = sent.len;
         segment.flags = if sent.is_fin { self.ack_flags().with(Flags::FIN) } else { self.ack_flags() };
         if segment.has_dss {
-            segment.dss.dsn = sent.dsn;
-            segment.dss.ssn = sent.seq.distance(self.iss);
-            segment.dss.map_len = sent.len as u16;
+            let Mapping { dsn, ssn, len } = self.mapping(sent);
+            (segment.dss.dsn, segment.dss.ssn, segment.dss.map_len) = (dsn, ssn, len);
+            segment.dss.data_fin = false;
         }
         self.template.is_patched = true;
+    }
+
+    /// The mapping of which a segment has data: it may begin before the segment and reach beyond it
+    /// (RFC 8684 section 3.3.1).
+    #[inline]
+    fn mapping(&self, sent: Leaving) -> Mapping {
+        Mapping { dsn: sent.map_dsn, ssn: sent.seq.distance(self.iss) - sent.map_offset, len: sent.map_len }
     }
 
     /// In a debug build: the segment is what [`Socket::make_data`] makes, but for the window and
@@ -165,7 +181,7 @@ impl Socket {
             window: self.rx.window_field(),
             df: self.tx.dont_fragment(),
             has_ts: self.ts_ok,
-            ts_val: timestamp(now).wrapping_add(self.ts_start),
+            ts_val: timestamp(self.tx.stamp(now)).wrapping_add(self.ts_start),
             ts_ecr: self.rx.ts_recent(),
             window_scale: 255,
             ..Segment::default()

@@ -46,10 +46,9 @@ impl Socket {
         self.acks_behind_fin = true;
     }
 
-    /// The data that was made last is a retransmission.
-    #[inline]
-    pub(crate) fn sends_again(&self) -> bool {
-        self.sends_again
+    /// The time between SYN/ACK and third ACK is not taken; timestamps still tell a round trip.
+    pub(crate) fn measure_no_handshake(&mut self) {
+        self.handshake.measure_nothing();
     }
 
     /// How often the SYN or SYN/ACK has been sent again.
@@ -63,12 +62,6 @@ impl Socket {
         let offset = segment.seq.distance(self.iss + 1);
         let is_new = segment.seq + segment.len == self.tx.snd_nxt();
         offset == 0 || (segment.len > 0 && is_new && offset < self.tx.burst_bytes())
-    }
-
-    /// Bytes of the burst that begins with the first byte of data.
-    pub(crate) fn first_burst_bytes(&self) -> u32 {
-        let written = self.tx.snd_nxt().distance(self.iss + 1) + self.tx.unsent().as_u32();
-        written.min(self.tx.burst_bytes())
     }
 
     /// Where a segment of the peer lies in its sequence space: 1 is the first byte after the SYN.

@@ -190,20 +190,42 @@ fn sack_blocks_give_way_to_a_mapping() {
     }
 }
 
-/// Linux repeats the keys on every segment of the first burst, here two. With checksums they stand
-/// here on its first segment alone: the keys map the whole burst, and a checksum of it would need
-/// its bytes.
+/// A mapping may stand on the first segment alone of those that it covers (RFC 8684 section 3.3.1),
+/// as out-of-tree kernels send it.
 #[test]
-fn with_checksums_the_keys_stand_on_the_first_segment_alone() {
-    for (checksum, expected) in [(false, 2), (true, 1)] {
+fn a_mapping_counts_for_segments_without_one_in_any_order() {
+    for stack in [&MPTCP_0_96_LINUX_5_4_188, &LINUX_6_12_117] {
+        for order in [[0, 1, 2], [0, 2, 1], [1, 2, 0], [2, 0, 1], [2, 1, 0], [1, 0, 2]] {
+            let mut net = hostile::established(stack);
+            let end = &mut net.client;
+            let socket = &end.subflows[0].socket;
+            let (seq, dsn) = (socket.rx.receives_next(), end.rx.next());
+            let dss = Dss { dsn, dsn64: true, ssn: socket.rx.next_offset(), map_len: 300, from_wire: true, ..Dss::default() };
+            let blank = Segment { ack: socket.tx.snd_nxt(), len: 100, flags: Flags::ACK, window: u16::MAX, ..Segment::default() };
+            for place in order {
+                let is_first = place == 0;
+                let dss = if is_first { dss } else { Dss::default() };
+                end.handle_segment(net.now, PathId(0), &Segment { seq: seq + 100 * place, has_dss: is_first, dss, ..blank });
+            }
+            assert_eq!((end.rx.next(), end.is_fallback()), (dsn + 300, false), "{stack}: {order:?}");
+        }
+    }
+}
+
+/// Linux repeats the keys on every segment of the first burst, here two, also where the mapping has a
+/// checksum.
+#[test]
+fn the_keys_stand_on_each_segment_of_the_first_burst() {
+    for checksum in [false, true] {
         let settings = Settings { checksum, ..settings(&LINUX_6_12_117) };
         let mut net = connect(&settings, PathManager::default(), two_paths([5; 2], 20));
         net.transfer(200_000, 10);
         let data = net.log.iter().filter(|l| l.end == 0 && l.path == PathId(0) && l.segment.len > 0);
         let first: Vec<&Segment> = data.map(|l| &l.segment).take(10).collect();
         let keys = first.iter().filter(|segment| matches!(segment.mp.first(), Some(Repr::Capable { .. }))).count();
-        assert_eq!((first.len(), keys), (10, expected));
+        assert_eq!((first.len(), keys), (10, 2));
         assert!(first.iter().all(|segment| segment.has_dss && segment.dss.checksum == checksum), "each byte is mapped");
+        assert!(first.iter().all(|segment| (segment.dss.ssn, segment.dss.map_len) == (1, first[0].dss.map_len)), "by one mapping");
         assert_eq!(net.server.received().get(), 200_000);
     }
 }

@@ -9,12 +9,14 @@ pub(crate) struct Delivered {
     /// Data sequence number and length; of length zero if there is nothing.
     first: (DataSeq, u32),
     more: Vec<(DataSeq, u32)>,
+    /// Bytes after those pieces from the first one on that no mapping has come for.
+    unmapped: u32,
 }
 
 impl Delivered {
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.first.1 == 0
+        (self.first.1 | self.unmapped) == 0
     }
 
     /// The pieces, as (data sequence number, length).
@@ -23,15 +25,24 @@ impl Delivered {
         (self.first, &self.more)
     }
 
+    /// Bytes after the pieces: no mapping has come for the first of them.
+    #[inline]
+    pub(crate) fn unmapped(&self) -> u32 {
+        self.unmapped
+    }
+
     #[inline]
     pub(crate) fn clear(&mut self) {
+        self.unmapped = 0;
         self.first = (DataSeq::default(), 0);
         self.more.clear();
     }
 
     #[inline]
-    pub(super) fn push(&mut self, dsn: DataSeq, len: u32) {
-        if self.first.1 == 0 {
+    pub(super) fn push(&mut self, dsn: DataSeq, len: u32, is_mapped: bool) {
+        if !is_mapped | (self.unmapped > 0) {
+            self.unmapped += len;
+        } else if self.first.1 == 0 {
             self.first = (dsn, len);
         } else {
             self.push_more(dsn, len);
@@ -58,9 +69,12 @@ mod tests {
         let at = DataSeq::new;
         let mut delivered = Delivered::default();
         for (dsn, len) in [(at(1000), 100), (at(1100), 50), (at(5000), 10), (at(5010), 10)] {
-            delivered.push(dsn, len);
+            delivered.push(dsn, len, true);
         }
         assert_eq!(delivered.pieces(), ((at(1000), 150), &[(at(5000), 20)][..]));
+        delivered.push(at(0), 5, false);
+        delivered.push(at(5020), 10, true);
+        assert_eq!((delivered.pieces().1, delivered.unmapped()), (&[(at(5000), 20)][..], 15), "what follows waits too");
         delivered.clear();
         assert!(delivered.is_empty() && delivered.pieces().1.is_empty());
     }

@@ -27,6 +27,8 @@ pub(super) struct Payload {
     pub(super) dsn: DataSeq,
     /// The peer ends its data behind it.
     pub(super) fin: bool,
+    /// `dsn` is known.
+    pub(super) is_mapped: bool,
 }
 
 #[derive(Debug)]
@@ -258,7 +260,7 @@ impl Receiver {
     /// (RFC 2883).
     #[inline]
     pub(super) fn trim(&mut self, payload: Payload, dsack: bool) -> Payload {
-        let Payload { seq, len, dsn, fin } = payload;
+        let Payload { seq, len, dsn, is_mapped, fin } = payload;
         if !seq.before(self.next) {
             return payload;
         }
@@ -268,14 +270,14 @@ impl Receiver {
             self.acks.ack_now();
         }
         debug_assert!(known <= len, "no more is known than there is");
-        Payload { seq: seq + known, len: len - known, dsn: dsn + u64::from(known), fin }
+        Payload { seq: seq + known, len: len - known, dsn: dsn + u64::from(known), is_mapped, fin }
     }
 
     /// Keeps what came beyond a hole. True if the ACK that waits has to leave before the SACK
     /// blocks change.
     pub(super) fn keep(&mut self, now: Instant, payload: Payload) -> bool {
         debug_assert!(payload.seq.after(self.next), "it lies beyond a hole");
-        let Payload { seq, len, dsn, fin } = payload;
+        let Payload { seq, len, dsn, is_mapped, fin } = payload;
         let ahead = Bytes::from_u32(seq.distance(self.next));
         // A FIN takes a number, which blocks count (RFC 2018 section 3).
         let (end, end_told) = (seq + len, seq + len + u32::from(fin));
@@ -283,7 +285,7 @@ impl Receiver {
         if fin {
             self.fin.get_or_insert(end);
         }
-        let is_new = self.out_of_order.insert(seq, end, dsn);
+        let is_new = self.out_of_order.insert(seq, end, dsn, is_mapped);
         if is_new {
             self.received += u64::from(len);
         }
@@ -298,12 +300,12 @@ impl Receiver {
     #[inline]
     pub(super) fn take(&mut self, now: Instant, payload: Payload, delivered: &mut Delivered) {
         debug_assert!(payload.seq == self.next, "it comes in its turn");
-        let Payload { seq, len, dsn, fin } = payload;
+        let Payload { seq, len, fin, .. } = payload;
         if fin {
             self.fin = Some(seq + len);
         }
         self.received += u64::from(len);
-        self.deliver(dsn, len, delivered);
+        self.deliver(payload, delivered);
         self.next = seq + len;
         if !self.out_of_order.is_empty() {
             self.out_of_order.report_overlap(self.next);
@@ -321,7 +323,8 @@ impl Receiver {
     }
 
     #[inline]
-    fn deliver(&mut self, dsn: DataSeq, len: u32, delivered: &mut Delivered) {
+    fn deliver(&mut self, payload: Payload, delivered: &mut Delivered) {
+        let Payload { len, dsn, is_mapped, .. } = payload;
         if len == 0 {
             return;
         }
@@ -330,13 +333,13 @@ impl Receiver {
             return;
         }
         self.read += u64::from(len);
-        delivered.push(dsn, len);
+        delivered.push(dsn, len, is_mapped);
     }
 
     fn drain_out_of_order(&mut self, delivered: &mut Delivered) {
-        while let Some((dsn, len)) = self.out_of_order.pop(self.next) {
-            self.deliver(dsn, len, delivered);
-            self.next += len;
+        while let Some(payload) = self.out_of_order.pop(self.next) {
+            self.deliver(payload, delivered);
+            self.next += payload.len;
         }
         if self.out_of_order.is_empty() {
             // RFC 5681 section 4.2: an ACK at once when a gap is filled.
@@ -566,7 +569,7 @@ mod tests {
     }
 
     fn payload(seq: u32, len: u32) -> Payload {
-        Payload { seq: Seq::new(seq), len, dsn: DataSeq::new(u64::from(seq) + 7000), fin: false }
+        Payload { seq: Seq::new(seq), len, dsn: DataSeq::new(u64::from(seq) + 7000), is_mapped: true, fin: false }
     }
 
     #[test]

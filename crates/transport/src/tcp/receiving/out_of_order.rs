@@ -1,6 +1,7 @@
 //! What arrives ahead of the rest: the pieces that wait, and the SACK blocks that tell of them
 //! (RFC 2018, RFC 2883).
 
+use super::Payload;
 use polypath_base::{DataSeq, Seq};
 use polypath_wire::{Sack, SackBlock};
 use std::collections::VecDeque;
@@ -11,6 +12,8 @@ struct Chunk {
     seq: Seq,
     end: Seq,
     dsn: DataSeq,
+    /// `dsn` is known.
+    is_mapped: bool,
 }
 
 #[derive(Debug, Default)]
@@ -91,10 +94,9 @@ impl OutOfOrderQueue {
         *self = Self { dsack_off: self.dsack_off, ..Self::default() };
     }
 
-    /// Takes what follows without a gap on everything before `next`: data sequence number and
-    /// length.
+    /// Takes what follows without a gap on everything before `next`.
     #[inline(never)]
-    pub(in crate::tcp) fn pop(&mut self, next: Seq) -> Option<(DataSeq, u32)> {
+    pub(in crate::tcp) fn pop(&mut self, next: Seq) -> Option<Payload> {
         while let Some(&first) = self.pieces.front() {
             if first.seq.after(next) {
                 break;
@@ -103,7 +105,13 @@ impl OutOfOrderQueue {
             self.pieces.pop_front();
             self.bytes -= first.end.distance(first.seq);
             if first.end.after(next) {
-                return Some((first.dsn + u64::from(next.distance(first.seq)), first.end.distance(next)));
+                return Some(Payload {
+                    seq: next,
+                    len: first.end.distance(next),
+                    dsn: first.dsn + u64::from(next.distance(first.seq)),
+                    is_mapped: first.is_mapped,
+                    fin: false, // the receiver knows it
+                });
             }
         }
         debug_assert!(!self.pieces.is_empty() || self.bytes == 0, "bytes are counted with their pieces");
@@ -187,7 +195,7 @@ impl OutOfOrderQueue {
     /// Keeps a piece that arrived out of order, of no length if it is a FIN alone; false if all of it
     /// was there already. What was there is told of as a duplicate (RFC 2883 section 4.1).
     #[inline(never)]
-    pub(in crate::tcp) fn insert(&mut self, mut seq: Seq, mut end: Seq, mut dsn: DataSeq) -> bool {
+    pub(in crate::tcp) fn insert(&mut self, mut seq: Seq, mut end: Seq, mut dsn: DataSeq, is_mapped: bool) -> bool {
         self.begins_piece = false;
         let is_empty = seq == end;
         // From the back: such pieces nearly always extend the last one.
@@ -232,16 +240,35 @@ impl OutOfOrderQueue {
             return false;
         }
         self.bytes += end.distance(seq);
-        let joins =
-            at > 0 && self.pieces[at - 1].end == seq && self.pieces[at - 1].dsn + u64::from(seq.distance(self.pieces[at - 1].seq)) == dsn;
+        let follows = |last: &Chunk| last.end == seq && last.dsn + u64::from(seq.distance(last.seq)) == dsn && last.is_mapped == is_mapped;
+        let joins = at > 0 && follows(&self.pieces[at - 1]);
         if joins {
             self.pieces[at - 1].end = end;
         } else {
-            self.pieces.insert(at, Chunk { seq, end, dsn });
+            self.pieces.insert(at, Chunk { seq, end, dsn, is_mapped });
             self.begins_piece = true;
         }
         debug_assert!(self.pieces.get(at + usize::from(!joins)).is_none_or(|next| !next.seq.before(end)), "pieces do not overlap");
         true
+    }
+}
+
+impl OutOfOrderQueue {
+    /// A mapping has come: of the pieces that have none, those whose beginning it covers have it
+    /// now, as far as it goes.
+    pub(in crate::tcp) fn map(&mut self, start: Seq, len: u32, dsn: DataSeq) {
+        let end = start + len;
+        let mut at = 0;
+        while let Some(&piece) = self.pieces.get(at) {
+            if !piece.is_mapped && !piece.seq.before(start) && piece.seq.before(end) {
+                let mapped = Chunk { end: piece.end.min(end), dsn: dsn + u64::from(piece.seq.distance(start)), is_mapped: true, ..piece };
+                self.pieces[at] = mapped;
+                if mapped.end.before(piece.end) {
+                    self.pieces.insert(at + 1, Chunk { seq: mapped.end, ..piece });
+                }
+            }
+            at += 1;
+        }
     }
 }
 
@@ -259,7 +286,7 @@ mod tests {
 
     /// Data whose data sequence numbers are its sequence numbers.
     fn insert(queue: &mut OutOfOrderQueue, start: u32, end: u32) -> bool {
-        queue.insert(Seq::new(start), Seq::new(end), DataSeq::new(u64::from(start)))
+        queue.insert(Seq::new(start), Seq::new(end), DataSeq::new(u64::from(start)), true)
     }
 
     fn note(queue: &mut OutOfOrderQueue, start: u32, end: u32, ack_waits: bool, expected: usize) -> bool {
@@ -302,9 +329,9 @@ mod tests {
     #[test]
     fn a_duplicate_over_two_pieces_of_other_mappings_is_a_duplicate() {
         let mut queue = OutOfOrderQueue::default();
-        assert!(queue.insert(Seq::new(1100), Seq::new(1200), DataSeq::new(100)));
-        assert!(queue.insert(Seq::new(1200), Seq::new(1300), DataSeq::new(700)));
-        assert!(!queue.insert(Seq::new(1150), Seq::new(1250), DataSeq::new(150)));
+        assert!(queue.insert(Seq::new(1100), Seq::new(1200), DataSeq::new(100), true));
+        assert!(queue.insert(Seq::new(1200), Seq::new(1300), DataSeq::new(700), true));
+        assert!(!queue.insert(Seq::new(1150), Seq::new(1250), DataSeq::new(150), true));
         assert_eq!(queue.bytes(), 200);
         assert_eq!(queue.dsack, Some(SackBlock { start: Seq::new(1150), end: Seq::new(1250) }));
     }
@@ -329,5 +356,15 @@ mod tests {
         assert_eq!(told(&mut queue)[0], block(1100, 1210));
         assert!(!note(&mut queue, 1590, 1700, true, MOST_BLOCKS), "5.4 waits for the array to be full");
         assert_eq!(told(&mut queue), [block(1500, 1800), block(1100, 1210), block(1300, 1400)]);
+    }
+
+    #[test]
+    fn a_mapping_that_comes_counts_for_what_it_covers() {
+        let mut queue = OutOfOrderQueue::default();
+        let at = Seq::new;
+        assert!(queue.insert(at(1100), at(1300), DataSeq::default(), false) && insert(&mut queue, 1400, 1500));
+        queue.map(at(1000), 200, DataSeq::new(70));
+        let popped = [1100, 1200, 1400].map(|next| queue.pop(at(next)).map(|p| (p.dsn.get(), p.len, p.is_mapped)));
+        assert_eq!(popped, [Some((170, 100, true)), Some((0, 100, false)), Some((1400, 100, true))]);
     }
 }

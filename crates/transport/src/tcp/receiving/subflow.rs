@@ -1,8 +1,24 @@
 //! What a meta connection reads and sets of a subflow's receiver.
 
 use super::Receiver;
+use polypath_wire::Dss;
 
 impl Receiver {
+    /// A mapping has come: data that waits without one gets its numbers, from the place `at` on.
+    #[cold]
+    pub(crate) fn map_waiting(&mut self, at: u32, dss: &Dss) {
+        let before = at.wrapping_sub(dss.ssn);
+        let Some(left) = u32::from(dss.map_len).checked_sub(before) else { return };
+        let start = self.first + at.wrapping_sub(1);
+        self.out_of_order().map(start, left, dss.dsn + u64::from(before));
+    }
+
+    /// Next byte expected of the peer, as an offset in its sequence space: 1 is the first after the
+    /// SYN.
+    pub(crate) fn next_offset(&self) -> u32 {
+        self.offset_of(self.next())
+    }
+
     /// Next sequence number expected of the peer.
     #[cfg(test)]
     pub(crate) fn receives_next(&self) -> polypath_base::Seq {

@@ -405,15 +405,16 @@ impl Sender {
         self.update_pacing_rate();
     }
 
-    /// Linux's rule: twice the window a round trip in slow start, 1.2 times after.
+    /// Linux's rule: twice the window a round trip in slow start, 1.2 times after. Without a round
+    /// trip measured it takes the least.
     pub(super) fn update_pacing_rate(&mut self) {
-        if self.cc.flags() & cc::flags::PACES != 0 || self.flow.srtt_us == 0 {
+        if self.cc.flags() & cc::flags::PACES != 0 {
             return;
         }
         let percent = if self.flow.cwnd < self.flow.ssthresh / 2 { 200 } else { 120 };
         let window = u64::from(self.flow.cwnd.max(self.scoreboard.packets_out()));
         // mss * window stays below 2^46 and the factor below 2^24, so the product holds in 64 bits.
-        let rate = u64::from(self.flow.mss) * window * (80_000 * percent) / u64::from(self.flow.srtt_us);
+        let rate = u64::from(self.flow.mss) * window * (80_000 * percent) / u64::from(self.flow.srtt_us.max(1));
         self.flow.pacing_rate = rate.min(self.flow.max_pacing_rate);
     }
 

@@ -111,6 +111,8 @@ pub struct Sender {
 
     // What may leave, and when.
     burst: transmit::Burst,
+    /// When the clock was last read.
+    taken_at: Instant,
     pacer: Pacer,
     cwnd_validation: CwndValidation,
     nagle: Nagle,
@@ -185,6 +187,7 @@ impl Sender {
             sack_cache: sack::SackCache::default(),
             duplicates_told: 0,
             burst: transmit::Burst::default(),
+            taken_at: Instant::ZERO,
             pacer: Pacer::default(),
             cwnd_validation: CwndValidation::default(),
             nagle: Nagle::default(),
@@ -273,8 +276,9 @@ impl Sender {
         self.queue.start(seq);
         self.scoreboard.start(seq);
         self.flow.delivered = self.flow.delivered.wrapping_add(1); // the SYN counts
-        if let Some(rtt) = rtt {
-            self.rtt.sample(rtt, rtt, self.snd_una(), self.snd_nxt(), &mut self.flow);
+        match rtt {
+            Some(rtt) => self.rtt.sample(rtt, rtt, self.snd_una(), self.snd_nxt(), &mut self.flow),
+            None => self.rtt.fall_back(),
         }
         self.timers.disarm(Timer::Retransmission);
     }
@@ -340,13 +344,30 @@ impl Sender {
     /// Subflow mode: `len` of data from `dsn` on, at most 2^32 - 1 bytes, is the next to send.
     pub(super) fn push_mapping(&mut self, now: Instant, dsn: DataSeq, len: Bytes, is_established: bool) {
         debug_assert!(self.is_subflow, "mappings are a subflow's");
+        self.take_time(now);
         if self.scoreboard.packets_out() == 0 && self.queue.unsent() == 0 {
             self.idle_restart(now, is_established);
         }
-        let longest = if self.settings.stack.subflow_probes_mtu && self.path_mtu.searches_as_linux() { self.size_goal() } else { u32::MAX };
+        let longest = if self.settings.stack.subflow_keeps_buffers { u32::MAX } else { self.buffer_goal() };
+        self.queue.set_bounds_bursts(self.settings.stack.subflow_probes_mtu && self.path_mtu.searches_as_linux());
         self.queue.push_mapping(dsn, len.as_u32(), longest);
         self.accepted += len.get();
         self.flow.write_seq = self.queue.write_seq().get();
+    }
+
+    /// The clock is read for a segment that comes or leaves, data that is written, or a timer
+    /// (Linux: `tcp_mstamp_refresh`).
+    #[inline]
+    pub(super) fn take_time(&mut self, now: Instant) {
+        self.taken_at = now;
+    }
+
+    /// The time that an ACK tells which leaves at `now`: MPTCP has a subflow send one without a
+    /// look at the clock.
+    #[inline]
+    pub(super) fn stamp(&self, now: Instant) -> Instant {
+        debug_assert!(self.taken_at <= now, "time does not go back");
+        if self.is_subflow && !self.settings.stack.subflow_keeps_buffers { self.taken_at } else { now }
     }
 
     /// The time of an input or output.

@@ -8,8 +8,21 @@ use std::collections::VecDeque;
 /// Data waiting for its first transmission, with its place in the data sequence space.
 #[derive(Copy, Clone, Debug, Default)]
 struct Mapping {
+    /// Data sequence number of its first byte.
     dsn: DataSeq,
     len: u32,
+    /// Bytes of it that have left.
+    sent: u32,
+    /// Its end has PSH.
+    pushed: bool,
+}
+
+impl Mapping {
+    /// Data sequence number and length of what waits.
+    #[inline]
+    fn left(&self) -> (DataSeq, u32) {
+        (self.dsn + u64::from(self.sent), self.len - self.sent)
+    }
 }
 
 /// A piece of memory that waits: bytes still to send of it, and whether its end is marked as
@@ -38,8 +51,13 @@ pub(super) struct SendQueue {
     pushed_seq: Seq,
     /// A buffer that is marked has just been taken whole.
     ended_pushed: bool,
-    /// A mapping has a greatest length, and is one buffer.
-    cuts_mappings: bool,
+    /// A mapping has a greatest length and stands on all of its segments; else each segment has its
+    /// own.
+    maps_bursts: bool,
+    /// A mapping is one buffer: no burst spans two.
+    bounds_bursts: bool,
+    /// The writer has more than there was room for.
+    more_follows: bool,
 }
 
 impl SendQueue {
@@ -54,7 +72,9 @@ impl SendQueue {
             grows_buffers: false,
             pushed_seq: seq,
             ended_pushed: false,
-            cuts_mappings: false,
+            maps_bursts: false,
+            bounds_bursts: false,
+            more_follows: false,
         }
     }
 
@@ -134,8 +154,8 @@ impl SendQueue {
     /// buffers all that waits is one.
     #[inline]
     pub(super) fn next_buffer(&self) -> (u32, bool) {
-        if self.cuts_mappings && self.mapping.len > 0 {
-            return (self.mapping.len, self.mappings.is_empty());
+        if (self.bounds_bursts | (self.maps_bursts & !self.more_follows)) && self.mapping.len > 0 {
+            return (self.mapping.left().1, self.mappings.is_empty());
         }
         self.buffers.front().map_or((self.unsent(), true), |buffer| (buffer.left, self.buffers.len() == 1))
     }
@@ -175,22 +195,26 @@ impl SendQueue {
     }
 
     /// Data goes into the last mapping if it continues it, as far as that does not become longer
-    /// than `longest`.
+    /// than `longest`. What has begun to leave with its length keeps it (Linux:
+    /// `mptcp_skb_can_collapse_to`).
     pub(super) fn push_mapping(&mut self, mut dsn: DataSeq, mut len: u32, longest: u32) {
         debug_assert!(longest > 0, "a mapping holds something");
         self.accept(len);
-        self.cuts_mappings = longest < u32::MAX;
+        self.maps_bursts = longest < u32::MAX;
         if self.keeps_buffers {
             self.buffers.push_back(Buffer { left: len, pushed: false });
         }
         let last = self.mappings.back_mut().unwrap_or(&mut self.mapping);
-        if last.len > 0 && last.dsn + u64::from(last.len) == dsn {
+        let is_open = last.sent == 0 || longest == u32::MAX;
+        // Linux: `tcp_mark_push` on what can take no more.
+        last.pushed = !is_open;
+        if last.len > 0 && is_open && last.dsn + u64::from(last.len) == dsn {
             let fits = len.min(longest.saturating_sub(last.len));
             last.len += fits;
             (dsn, len) = (dsn + u64::from(fits), len - fits);
         }
         while len > 0 {
-            let mapping = Mapping { dsn, len: len.min(longest) };
+            let mapping = Mapping { dsn, len: len.min(longest), ..Mapping::default() };
             if self.mapping.len == 0 {
                 self.mapping = mapping;
             } else {
@@ -215,12 +239,21 @@ impl SendQueue {
     #[inline]
     pub(super) fn next_new(&mut self, len: u32) -> Sent {
         debug_assert!(len <= self.unsent(), "only what waits leaves");
-        debug_assert!(self.mapping.len == 0 || len <= self.mapping.len, "no segment spans two mappings");
-        let dsn = self.mapping.dsn;
-        if self.mapping.len > 0 {
-            self.mapping.dsn += u64::from(len);
-            self.mapping.len -= len;
-            if self.mapping.len == 0 {
+        if self.more_follows & self.maps_bursts & (self.mapping.sent == 0) {
+            self.keep_whole_segments(len);
+        }
+        let (dsn, left) = self.mapping.left();
+        debug_assert!(left == 0 || len <= left, "no segment spans two mappings");
+        let mapped = match (self.maps_bursts, left) {
+            (_, 0) => (0, 0),
+            (true, _) => (self.mapping.sent, self.mapping.len),
+            (false, _) => (0, len),
+        };
+        debug_assert!(u16::try_from(mapped.1).is_ok(), "a mapping's length has 16 bits (RFC 8684 section 3.3)");
+        if left > 0 {
+            self.mapping.sent += len;
+            if len == left {
+                self.ended_pushed = self.mapping.pushed;
                 self.mapping = self.mappings.pop_front().unwrap_or_default();
             }
         }
@@ -230,7 +263,34 @@ impl SendQueue {
         let seq = self.next_seq;
         self.next_seq = seq + len;
         debug_assert!(!self.next_seq.after(self.write_seq), "nothing leaves that was not written");
-        Sent { seq, len, dsn, ..Sent::default() }
+        Sent { seq, len, dsn, map_offset: mapped.0 as u16, map_len: mapped.1 as u16, ..Sent::default() }
+    }
+
+    /// A mapping begins to leave, in segments of `len`, and what follows it will come: an odd end
+    /// goes with that. Linux cuts there, where the pages of its writer end; those are not modelled
+    /// ([`crate::stack::Stack::subflow_keeps_buffers`]).
+    fn keep_whole_segments(&mut self, len: u32) {
+        let odd = self.mapping.len % len.max(1);
+        if odd > 0 && len < self.mapping.len {
+            self.mapping.len -= odd;
+            let rest = Mapping { dsn: self.mapping.dsn + u64::from(self.mapping.len), len: odd, ..Mapping::default() };
+            match self.mappings.front_mut() {
+                Some(next) if rest.dsn + u64::from(odd) == next.dsn && u16::try_from(next.len + odd).is_ok() => {
+                    (next.dsn, next.len) = (rest.dsn, next.len + odd);
+                }
+                _ => self.mappings.push_front(rest),
+            }
+        }
+    }
+
+    /// No burst spans two mappings.
+    pub(super) fn set_bounds_bursts(&mut self, bounds: bool) {
+        self.bounds_bursts = bounds;
+    }
+
+    /// The writer has more than there was room for.
+    pub(super) fn set_more_follows(&mut self, more: bool) {
+        self.more_follows = more;
     }
 
     /// Length of the next new segment: at most `mss` bytes, within one mapping and one buffer.
@@ -238,18 +298,18 @@ impl SendQueue {
     pub(super) fn next_new_len(&self, mss: u32) -> u32 {
         let len = self.unsent().min(mss);
         let len = if self.keeps_buffers && !self.grows_buffers { len.min(self.next_buffer().0) } else { len };
-        if self.mapping.len == 0 { len } else { len.min(self.mapping.len) }
+        if self.mapping.len == 0 { len } else { len.min(self.mapping.left().1) }
     }
 
     /// As [`Self::next_new_len`], across buffers.
     pub(super) fn next_mapped_len(&self, most: u32) -> u32 {
         let len = self.unsent().min(most);
-        if self.mapping.len == 0 { len } else { len.min(self.mapping.len) }
+        if self.mapping.len == 0 { len } else { len.min(self.mapping.left().1) }
     }
 
     /// Subflows: data sequence ranges that wait, in order.
     pub(super) fn mappings(&self) -> impl Iterator<Item = (DataSeq, u32)> + '_ {
-        std::iter::once(&self.mapping).chain(&self.mappings).filter(|m| m.len > 0).map(|m| (m.dsn, m.len))
+        std::iter::once(&self.mapping).chain(&self.mappings).filter(|m| m.len > 0).map(Mapping::left)
     }
 }
 
@@ -285,6 +345,34 @@ mod tests {
         assert_eq!(lengths(&mut queue), [(1000, 100), (1100, 100), (1200, 100), (1300, 100)]);
         queue.push_mapping(DataSeq::new(1630), 50, u32::MAX);
         assert_eq!((queue.next_mapped_len(500), queue.next_buffer()), (200, (280, true)));
+    }
+
+    #[test]
+    fn a_mapping_that_has_begun_to_leave_keeps_its_length() {
+        let mut queue = SendQueue::new(Seq::default());
+        queue.start(Seq::new(1));
+        let mapped = |queue: &mut SendQueue| {
+            let sent = queue.next_new(queue.next_new_len(100));
+            (sent.dsn.get(), sent.len, sent.map_offset, sent.map_len, queue.take_push())
+        };
+        queue.push_mapping(DataSeq::new(1000), 230, 1000);
+        queue.push_mapping(DataSeq::new(1230), 20, 1000);
+        assert_eq!(mapped(&mut queue), (1000, 100, 0, 250, false));
+        queue.push_mapping(DataSeq::new(1250), 70, 1000);
+        queue.push_mapping(DataSeq::new(1320), 70, 1000);
+        assert_eq!([0; 2].map(|_| mapped(&mut queue)), [(1100, 100, 100, 250, false), (1200, 50, 200, 250, true)]);
+        assert_eq!(mapped(&mut queue), (1250, 100, 0, 140, false));
+    }
+
+    #[test]
+    fn while_more_follows_an_odd_end_goes_with_it() {
+        let mut queue = SendQueue::new(Seq::default());
+        queue.start(Seq::new(1));
+        queue.set_more_follows(true);
+        queue.push_mapping(DataSeq::new(1000), 250, 1000);
+        assert_eq!(queue.next_new(100).map_len, 200);
+        queue.push_mapping(DataSeq::new(1250), 90, 1000);
+        assert_eq!((lengths(&mut queue), queue.unsent()), (vec![(1100, 100), (1200, 100), (1300, 40), (0, 0)], 0));
     }
 
     #[test]

@@ -7,6 +7,8 @@ use polypath_cc as cc;
 
 /// Before any sample (RFC 6298 section 2.1).
 const INITIAL_RTO: Duration = Duration::from_secs(1);
+/// Where the handshake gave none (RFC 6298 section 5.7; Linux: `TCP_TIMEOUT_FALLBACK`).
+const FALLBACK_RTO: Duration = Duration::from_secs(3);
 /// Window of the minimum RTT (Linux: `tcp_min_rtt_wlen`).
 const MIN_RTT_WINDOW: Duration = Duration::from_secs(300);
 
@@ -73,6 +75,12 @@ impl Rtt {
     #[inline]
     pub(super) fn variation(&self) -> Duration {
         Duration::from_micros(u64::from(self.rttvar_us))
+    }
+
+    /// The handshake has measured nothing.
+    #[cold]
+    pub(super) fn fall_back(&mut self) {
+        self.rto = FALLBACK_RTO.min(self.rto_max);
     }
 
     /// RFC 6298 section 5.5.

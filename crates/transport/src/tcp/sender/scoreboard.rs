@@ -18,6 +18,10 @@ pub(super) struct Sent {
     /// `flow.delivered` when it was sent.
     pub(super) delivered: u32,
     pub(super) flags: u8,
+    /// Subflows only: the length of the mapping that it has, and how far into it this segment
+    /// begins. A mapping stays whole when a part of it goes again (RFC 8684 section 3.3.1).
+    pub(super) map_len: u16,
+    pub(super) map_offset: u16,
     /// Time of its last transmission.
     pub(super) at: Instant,
     pub(super) first_tx: Instant,
@@ -291,6 +295,7 @@ impl Scoreboard {
             first.seq += by;
             first.len -= by;
             first.dsn += u64::from(by);
+            first.map_offset += by as u16;
             self.una = first.seq;
             debug_assert!(!ack.before(self.una), "no more is cut off than is acknowledged");
         }
@@ -478,6 +483,7 @@ impl Scoreboard {
         rest.len = whole.len - len;
         rest.flags &= !GSO_FIRST;
         rest.dsn = whole.dsn + u64::from(len);
+        rest.map_offset = whole.map_offset + len as u16;
         self.sent[index] = head;
         self.sent.insert(index + 1, rest);
         self.sacked += u32::from(whole.is_sacked());

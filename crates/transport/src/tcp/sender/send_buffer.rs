@@ -104,10 +104,10 @@ impl Sender {
         }
     }
 
-    /// What a buffer holds: whole segments, as many as the longest burst has, and up to half of the
+    /// What a buffer, and so a mapping, holds: whole segments, as many as the longest burst has, and up to half of the
     /// widest window that the peer has announced (Linux: `tcp_xmit_size_goal`,
     /// `tcp_bound_to_half_wnd`).
-    fn buffer_goal(&self) -> u32 {
+    pub(super) fn buffer_goal(&self) -> u32 {
         let segment = self.segment_len();
         (self.path_mtu.bound_to_half_window(self.size_goal()) / segment).max(1) * segment
     }

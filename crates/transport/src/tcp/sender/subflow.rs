@@ -45,6 +45,7 @@ impl Sender {
     /// The writer of the meta connection waits for room: the send buffer may grow.
     pub(crate) fn set_writer_blocked(&mut self, blocked: bool) {
         self.writer_blocked = blocked;
+        self.queue.set_more_follows(blocked);
     }
 
     /// The congestion window has room, and there is not even a segment to send: Nagle's rule keeps

@@ -9,7 +9,7 @@ use crate::tcp::timer::{Pending, Timer};
 use polypath_base::{Bytes, DataSeq, Instant, Seq};
 use polypath_cc as cc;
 
-/// Bytes of the longest mapping, which leaves as one burst: 64 KiB less the headers (Linux:
+/// Bytes of the longest burst, which has one mapping: 64 KiB less the headers (Linux:
 /// `MPTCP_MAX_GSO_SIZE`).
 const LONGEST_MAPPING: u32 = 65_536 - 321;
 
@@ -32,8 +32,11 @@ pub(in crate::tcp) struct Leaving {
     pub(in crate::tcp) seq: Seq,
     /// Bytes of data.
     pub(in crate::tcp) len: u32,
-    /// Data sequence number of its first byte; subflows only.
-    pub(in crate::tcp) dsn: DataSeq,
+    /// Data sequence number of the first byte of its mapping, how far into that this segment begins,
+    /// and its length; subflows only.
+    pub(in crate::tcp) map_dsn: DataSeq,
+    pub(in crate::tcp) map_offset: u32,
+    pub(in crate::tcp) map_len: u16,
     pub(in crate::tcp) kind: Kind,
     pub(in crate::tcp) is_fin: bool,
     pub(in crate::tcp) push: bool,
@@ -42,12 +45,23 @@ pub(in crate::tcp) struct Leaving {
 impl Leaving {
     #[inline(always)]
     fn of(sent: &Sent, kind: Kind, push: bool) -> Self {
-        Self { seq: sent.seq, len: sent.len, dsn: sent.dsn, kind, is_fin: sent.is_fin(), push }
+        let map_offset = u32::from(sent.map_offset);
+        debug_assert!(sent.map_len == 0 || map_offset + sent.len <= u32::from(sent.map_len), "a segment lies within its mapping");
+        Self {
+            seq: sent.seq,
+            len: sent.len,
+            map_dsn: sent.dsn - u64::from(map_offset),
+            map_offset,
+            map_len: sent.map_len,
+            kind,
+            is_fin: sent.is_fin(),
+            push,
+        }
     }
 
     #[cold]
     fn window_probe(seq: Seq) -> Self {
-        Self { seq, len: 0, dsn: DataSeq::default(), kind: Kind::WindowProbe, is_fin: false, push: false }
+        Self { seq, len: 0, map_dsn: DataSeq::default(), map_offset: 0, map_len: 0, kind: Kind::WindowProbe, is_fin: false, push: false }
     }
 }
 
@@ -373,7 +387,7 @@ impl Sender {
         true
     }
 
-    /// The most that one mapping of new data holds: whole segments (Linux: `tcp_xmit_size_goal`).
+    /// The most that a burst holds: whole segments (Linux: `tcp_xmit_size_goal`).
     #[cold]
     pub(super) fn size_goal(&self) -> u32 {
         let segment = self.segment_len();
@@ -440,13 +454,18 @@ impl Sender {
         self.burst.length += 1;
         self.note_sent(cx.now);
         // Linux marks the end of the data, and of each burst of more than one segment.
-        let ends = self.burst.remaining == 0 || sent.len < full || self.scoreboard.in_flight() >= self.flow.cwnd;
+        let left = self.queue.unsent();
+        let ends = self.burst.remaining == 0
+            || sent.len < full
+            || self.scoreboard.in_flight() >= self.flow.cwnd
+            // Nagle's rule keeps the rest (Linux: `tcp_mss_split_point`).
+            || (self.is_subflow && left > 0 && left < full && self.waits_for_small_segment(left));
         // The mark of a buffer that has grown lies at its end.
         let pushed = (ends || !self.settings.stack.grows_buffers) && self.queue.take_push();
         let marked = if sent.len > 0 { pushed || (self.queue.unsent() == 0 && !self.writing) } else { self.fin_pushed };
         // A burst of several segments has PSH while it leaves alone (Linux: `__tcp_transmit_skb`).
         let push = marked || (sent.len > 0 && ends && self.burst.length > 1);
-        if marked && self.queue.unsent() == 0 {
+        if marked && ((pushed && self.is_subflow) || self.queue.unsent() == 0) {
             self.scoreboard.push_last();
         }
         let kind = if std::mem::take(&mut self.burst.is_resized) { Kind::NewOfOtherSize } else { Kind::New };
