@@ -12,7 +12,7 @@ from polypath import _native
 from polypath.engines import ENGINES, SimEngine
 from polypath.study import DEFAULT_KERNEL, runs
 from polypath.validate import Selection, TableError, _networks, _starts, parse, read
-from polypath.validate._drawn import KINDS, algorithms, draw, is_drawn
+from polypath.validate._drawn import KINDS, USUAL, algorithms, draw, is_drawn
 
 DATA = Path(__file__).parent.parent / "data"
 
@@ -76,6 +76,7 @@ def test_options_that_would_be_ignored_are_refused(polypath, tmp_path):
     for arguments, sentence in (
         ((), "name a SUMMARY.csv"),
         (("--drawn", 1, "--group", "a"), "--group means nothing with --drawn"),
+        (("--drawn", 1, "--kinds", "az"), '--kinds "az" is no list of kinds; write letters of "abcdfghijkl", each once'),
         ((DATA / "summary-v1.csv", "--kernel", "6.13"), "the simulator has no kernel 6.13: it has 5.4-mptcp, 6.1, 6.12"),
         ((DATA / "summary-v1.csv", "--starts", 8, "--figure", tmp_path), "--figure means nothing with --starts"),
         ((DATA / "summary-v1.csv", "--drawn", 1), "--drawn runs networks of its own"),
@@ -97,14 +98,26 @@ def test_a_draw_is_the_same_again_and_more_networks_change_none_of_the_first():
 
 def test_every_kind_and_every_algorithm_has_its_turn():
     study = draw(20261201, 48, 12)
-    assert {name[0] for name in study.experiments} == set(KINDS)
+    assert {name[0] for name in study.experiments} == set(USUAL)
     assert {flow.cc for each in study.experiments.values() for flow in each.flows.values()} == set(algorithms())
     assert {"reno", "cubic", "bbr", "cdg"} <= set(algorithms())
     assert not {"lia", "bbr3"} & set(algorithms())
 
 
+def test_other_kinds_are_what_their_letters_say():
+    study = draw(5, 11, 8, "".join(KINDS))
+    assert [name[0] for name in study.experiments] == [*KINDS]
+    of = {name[0]: each for name, each in study.experiments.items()}
+    assert len(of["h"].flows["c1"].path_manager.addresses) in (2, 3)
+    assert of["i"].flows["c1"].direction == "download"
+    assert {flow.direction for flow in of["j"].flows.values()} == {"upload", "download"}
+    assert of["j"].topology.links["bottleneck"].forward == of["j"].topology.links["bottleneck"].backward
+    assert "aqm" in of["k"].model_dump_json()
+    assert "wireless" in of["l"].model_dump_json()
+
+
 def test_the_same_starts_on_every_engine():
-    study = draw(5, 6, 12)
+    study = draw(5, 11, 12, "".join(KINDS))
     starts = {
         engine: [
             [flow["start_ns"] for flow in run.scenario["flows"]]
@@ -113,7 +126,7 @@ def test_the_same_starts_on_every_engine():
         for engine in ("sim", "linux")
     }
     assert starts["sim"] == starts["linux"]
-    assert len(starts["sim"]) == 6 * 12
+    assert len(starts["sim"]) == 11 * 12
     assert all(0 <= start < 1_000_000_000 for own in starts["sim"] for start in own)
 
 

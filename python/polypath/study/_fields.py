@@ -23,6 +23,9 @@ def no_such_field(root: type[BaseModel], place: tuple[str | int, ...]) -> str:
 def no_field(name: str, fields: Iterable[str]) -> str:
     """The same where the fields are known."""
     known = sorted(fields)
+    if name in known:
+        # Of another form that may stand here: the list of a link's elements.
+        return f"the field `{name}` goes into an element of a list here: `[{{{name}: ...}}]`"
     if near := difflib.get_close_matches(name, known, n=1):
         return f"there is no field `{name}` here; did you mean `{near[0]}`?"
     if 0 < len(known) <= _LISTED:

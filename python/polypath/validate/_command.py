@@ -18,7 +18,7 @@ from polypath.errors import visible
 from polypath.results import DEFAULT_OUT
 from polypath.study import DEFAULT_KERNEL, FEWEST_STARTS, Study
 from polypath.terminal import console
-from polypath.validate._drawn import draw, is_drawn
+from polypath.validate._drawn import KINDS, USUAL, draw, is_drawn
 from polypath.validate._judge import Verdict
 from polypath.validate._run import Selection, run
 from polypath.validate._show import show, to_json, to_markdown
@@ -69,6 +69,10 @@ def validate(
     ] = None,
     drawn: Annotated[int | None, typer.Option(metavar="SEED", help="Instead of a table: networks drawn at random from this seed.")] = None,
     networks: Annotated[int | None, typer.Option(min=1, help=f"With --drawn: how many; default: {NETWORKS}.")] = None,
+    kinds: Annotated[
+        str | None,
+        typer.Option(help=f"With --drawn: letters of {', '.join(f'{kind} ({what})' for kind, what in KINDS.items())}; default: {USUAL}."),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help=f"With --drawn: where its runs are kept; default: {DEFAULT_OUT}.")] = None,
     csv: Annotated[Path | None, typer.Option(help="With --drawn: a row a flow, with the goodput of every start, into this file.")] = None,
     measured: Annotated[
@@ -97,12 +101,12 @@ def validate(
         "--figure": figure,
     }
     options |= {"--starts": starts, "--spread": spread, "--kernel": kernel, "--networks": networks, "--out": out, "--csv": csv}
-    options |= {"--measured": measured}
+    options |= {"--measured": measured, "--kinds": kinds}
     try:
         mode = _mode(table, drawn, starts)
         _refuse(mode, {*options} - {name for name, value in options.items() if value is None})
         if drawn is not None:
-            study = draw(drawn, networks or NETWORKS, starts or STARTS)
+            study = draw(drawn, networks or NETWORKS, starts or STARTS, _kinds(kinds))
             _drawn(study, kernel or DEFAULT_KERNEL, out or DEFAULT_OUT, csv, measured, workers, form)
         elif mode == "again" and table is not None:
             _again(table, form)
@@ -144,7 +148,7 @@ _ROWS = {"--group", "--cc", "--id", "--platform"}
 _MODES = {
     "rows": (_ROWS | {"--detail", "--figure", "--kernel"}, "for the single runs of a table"),
     "starts": (_ROWS | {"--starts", "--spread", "--kernel"}, "with --starts"),
-    "drawn": ({"--starts", "--kernel", "--networks", "--out", "--csv", "--measured"}, "with --drawn"),
+    "drawn": ({"--starts", "--kernel", "--networks", "--kinds", "--out", "--csv", "--measured"}, "with --drawn"),
     "again": (set[str](), "for what --drawn wrote"),
 }
 
@@ -166,6 +170,13 @@ def _refuse(mode: str, options: set[str]) -> None:
         others = sorted(name for name, (allowed, _) in _MODES.items() if wrong[0] in allowed and name in ("starts", "drawn"))
         instead = f", or add {' or '.join(f'--{name}' for name in others)}" if others and mode == "rows" else ""
         raise TableError(f"{wrong[0]} means nothing {where}; leave it out{instead}.")
+
+
+def _kinds(letters: str | None) -> str:
+    letters = USUAL if letters is None else letters
+    if not letters or set(letters) - set(KINDS) or len(set(letters)) < len(letters):
+        raise TableError(f'--kinds "{letters}" is no list of kinds; write letters of "{"".join(KINDS)}", each once.')
+    return letters
 
 
 def _any(rows: list[_Found], table: Path) -> list[_Found]:

@@ -14,9 +14,21 @@ from polypath.study import Study
 
 Json: TypeAlias = dict[str, Any]
 
-# One TCP; two TCPs; MPTCP into one hop; MPTCP over two paths; MPTCP beside TCP in one bottleneck;
-# MPTCP over two, beside TCP on the first.
-KINDS = ("a", "b", "c", "d", "f", "g")
+KINDS = {
+    "a": "one TCP",
+    "b": "two TCPs in one bottleneck",
+    "c": "MPTCP into one hop",
+    "d": "MPTCP over two paths",
+    "f": "MPTCP beside TCP in one bottleneck",
+    "g": "MPTCP over two paths, beside TCP on the first",
+    "h": "MPTCP over three or four paths",
+    "i": "a download by MPTCP over two paths",
+    "j": "a TCP upload and a TCP download through one bottleneck",
+    "k": "two TCPs in one bottleneck with an AQM",
+    "l": "MPTCP over two paths, the first of them wireless",
+}
+USUAL = "abcdfg"
+"""Kinds that are drawn if nothing is said."""
 LARGE_BUFFERS = {"net.ipv4.tcp_rmem": [4096, 131_072, 16_777_216], "net.ipv4.tcp_wmem": [4096, 16_384, 16_777_216]}
 SPREAD = "1s"
 """Every flow starts within this time, at a moment drawn from seed and name: the same on every
@@ -75,22 +87,22 @@ def algorithms() -> list[str]:
     return sorted(algorithm.name for algorithm in SimEngine().algorithms() if algorithm.counterpart)
 
 
-def draw(seed: int, networks: int, starts: int) -> Study:
-    """A study with an experiment a network, kinds and algorithms in turn. A kernel runs its own
-    algorithms.
+def draw(seed: int, networks: int, starts: int, kinds: str = USUAL) -> Study:
+    """A study with an experiment a network, kinds (letters of `KINDS`) and algorithms in turn. A
+    kernel runs its own algorithms.
     """
     drawn, every = _Draw(seed), algorithms()
     first = int(drawn.log(1, 1e6)) % len(every)
     experiments = {}
     for number in range(networks):
-        kind, cc = KINDS[number % len(KINDS)], every[(first + number) % len(every)]
-        rival = drawn.one(every) if kind in "bfg" else None
+        kind, cc = kinds[number % len(kinds)], every[(first + number) % len(every)]
+        rival = drawn.one(every) if kind in "bfgjk" else None
         network = _network(drawn, kind, cc, rival)
         experiments[f"{kind}{number:02}-{cc}" + (f"-{rival}" if rival else "")] = network
     setup = next(iter(experiments.values()))
     return Study.model_validate(
         {
-            "name": f"drawn-{seed}-{networks}",
+            "name": f"drawn-{seed}-{networks}" + ("" if kinds == USUAL else f"-{kinds}"),
             "baselines": None,
             "duration": f"{SECONDS}s",
             "seeds": starts,
@@ -104,9 +116,12 @@ def draw(seed: int, networks: int, starts: int) -> Study:
 
 def _network(drawn: _Draw, kind: str, cc: str, rival: str | None) -> Json:
     buffers = drawn.one([LARGE_BUFFERS, {}])
-    if kind in "bf":
+    if kind in "bfjk":
         path = drawn.path(fastest=50.0, lossy=0.0)
-        title, topology = _words(path), _dumbbell(path, buffers, mptcp=kind == "f")
+        if kind == "k":
+            path["aqm"] = drawn.one(["codel", "fq_codel", "pie", "red"])
+        title = _words(path)
+        topology = _dumbbell(path, buffers, mptcp=kind == "f", both_ways=kind == "j")
     elif kind == "c":
         paths = [drawn.path(slowest=20.0, lossy=0.0), drawn.path(slowest=20.0, lossy=0.0)]
         rate, rtt = drawn.log(5, 18), drawn.log(1, 10)
@@ -115,18 +130,27 @@ def _network(drawn: _Draw, kind: str, cc: str, rival: str | None) -> Json:
         title = f"{_words(paths[0])} and {_words(paths[1])}, into {_words(hop)}"
         topology = _shared_hop(paths, hop, buffers)
     else:
-        paths = [drawn.path() for _ in range(1 if kind == "a" else 2)]
-        title, topology = " and ".join(map(_words, paths)), _paths(paths, buffers, rival=kind == "g")
-    flows = {"c1": _flow(1, "mptcp" if kind in "cdfg" else "tcp", cc)}
+        count = {"a": 1, "h": drawn.one([3, 4]) if kind == "h" else 0}.get(kind, 2)
+        paths = [drawn.path() for _ in range(count)]
+        if kind == "l":
+            paths[0] |= {"radio": drawn.one(["wifi6", "5g"]), "loss": 0.0}
+        title = " and ".join(map(_words, paths))
+        topology = _paths(paths, buffers, rival=kind == "g", download=kind == "i")
+    flows = {"c1": _flow(1, "mptcp" if kind in "cdfghil" else "tcp", cc)}
+    if kind == "i":
+        flows["c1"]["direction"] = "download"
+    if kind == "h":
+        flows["c1"]["path_manager"]["addresses"] = [{"address": f"10.1{number}.1.1"} for number in range(2, len(paths) + 1)]
     if rival:
-        flows["c2"] = _flow(2, "tcp", rival)
+        flows["c2"] = _flow(2, "tcp", rival) | ({"direction": "download"} if kind == "j" else {})
     size = "large buffers" if buffers else "the kernel's own buffers"
     return {"title": f"{title}; {size}", "topology": topology, "flows": flows}
 
 
 def _words(path: Json) -> str:
     loss = f", loss {path['loss']:g} %" if path["loss"] else ""
-    return f"{path['rate']:g} Mbit/s, {path['rtt']:g} ms, queue {path['queue']}{loss}"
+    more = "".join(f", {path[name]}" for name in ("aqm", "radio") if name in path)
+    return f"{path['rate']:g} Mbit/s, {path['rtt']:g} ms, queue {path['queue']}{loss}{more}"
 
 
 def _flow(number: int, transport: str, cc: str) -> Json:
@@ -151,9 +175,21 @@ def _half(path: Json) -> Json:
     return {"delay": f"{path['rtt'] / 2}ms"}
 
 
-def _bottleneck(path: Json) -> Json:
+def _bottleneck(path: Json) -> Json | list[Json]:
+    is_red = path.get("aqm") == "red"  # It counts bytes.
+    queue = f"{path['queue'] * FRAME}B" if is_red else f"{path['queue']}packets"
+    if "radio" in path:
+        return [{"kind": "wireless", "radio": path["radio"], "peak": f"{path['rate']}mbit", "queue": queue}]
     loss = {"loss": f"{path['loss']}%"} if path["loss"] else {}
-    return {**loss, "rate": f"{path['rate']}mbit", "queue": f"{path['queue']}packets"}
+    return {**loss, "rate": f"{path['rate']}mbit", "queue": queue, **({"aqm": _aqm(path)} if "aqm" in path else {})}
+
+
+def _aqm(path: Json) -> Json:
+    """The AQM as it comes; RED between a quarter and three quarters of the queue."""
+    if path["aqm"] != "red":
+        return {"kind": path["aqm"]}
+    quarter = max(2, path["queue"] // 4) * FRAME
+    return {"kind": "red", "min": f"{quarter}B", "max": f"{3 * quarter}B"}
 
 
 def _nodes(routers: list[str], buffers: Json, ends: int) -> Json:
@@ -163,16 +199,18 @@ def _nodes(routers: list[str], buffers: Json, ends: int) -> Json:
     return {**hosts, **{name: {"router": True} for name in routers}, **servers}
 
 
-def _dumbbell(path: Json, buffers: Json, *, mptcp: bool) -> Json:
+def _dumbbell(path: Json, buffers: Json, *, mptcp: bool, both_ways: bool) -> Json:
     """Two pairs of hosts through one bottleneck; the first client has two interfaces for MPTCP."""
     half = _half(path)
-    links = {
+    links: Json = {
         "c1-ra-1": {"ends": _ends("c1", "ra", "10.11.1"), "forward": half},
         "c2-ra": {"ends": _ends("c2", "ra", "10.22.1"), "forward": half},
         "bottleneck": {"ends": _ends("ra", "rb", "10.40.1"), "forward": _bottleneck(path)},
         "rb-s1": {"ends": _ends("rb", "s1", "10.61.1"), "backward": half},
         "rb-s2": {"ends": _ends("rb", "s2", "10.62.1"), "backward": half},
     }
+    if both_ways:
+        links["bottleneck"]["backward"] = _bottleneck(path)
     if mptcp:
         links["c1-ra-2"] = {"ends": _ends("c1", "ra", "10.12.1"), "forward": half}
     return {"nodes": _nodes(["ra", "rb"], buffers, 2), "links": links}
@@ -192,17 +230,18 @@ def _shared_hop(paths: list[Json], hop: Json, buffers: Json) -> Json:
     return {"nodes": _nodes(["p1", "p2", "h"], buffers, 1), "links": links}
 
 
-def _paths(paths: list[Json], buffers: Json, *, rival: bool) -> Json:
+def _paths(paths: list[Json], buffers: Json, *, rival: bool, download: bool) -> Json:
     """Disjoint paths, two routers each; with `rival` a second pair of hosts shares the first path's
-    bottleneck.
+    bottleneck, with `download` it is on the way to the client.
     """
     links, routers = {}, []
+    data, acks = ("backward", "forward") if download else ("forward", "backward")
     for number, path in enumerate(paths, 1):
         near, far = f"p{number}", f"q{number}"
         routers += [near, far]
-        links[f"c-{near}"] = {"ends": _ends("c1", near, f"10.1{number}.1"), "forward": _half(path)}
-        links[f"{near}-{far}"] = {"ends": _ends(near, far, f"10.1{number}.2"), "forward": _bottleneck(path)}
-        links[f"{far}-s"] = {"ends": _ends(far, "s1", f"10.1{number}.3"), "backward": _half(path)}
+        links[f"c-{near}"] = {"ends": _ends("c1", near, f"10.1{number}.1"), data: _half(path)}
+        links[f"{near}-{far}"] = {"ends": _ends(near, far, f"10.1{number}.2"), data: _bottleneck(path)}
+        links[f"{far}-s"] = {"ends": _ends(far, "s1", f"10.1{number}.3"), acks: _half(path)}
     if rival:
         links["c2-p1"] = {"ends": _ends("c2", "p1", "10.22.1"), "forward": _half(paths[0])}
         links["q1-s2"] = {"ends": _ends("q1", "s2", "10.22.3"), "backward": _half(paths[0])}
