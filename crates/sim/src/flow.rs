@@ -356,7 +356,8 @@ impl Flow {
         if let Some(there) = at_receiver(sender, index, receiver, paths) {
             rejected += there.rejected;
         }
-        let [source, destination] = paths.addresses(sender.path(sender.path_of(index)));
+        let path = sender.path_of(index);
+        let [source, destination] = paths.addresses(path, sender.path(path));
         let acked = |mark: &Mark| mark.acked.get(index).copied().unwrap_or(0);
         let mean = self.means.get(index).copied().unwrap_or_default();
         let of = |sum: u64| if mean.samples > 0 { sum as f64 / mean.samples as f64 } else { 0.0 };

@@ -471,8 +471,11 @@ impl PathsOf<'_> {
         self.routes.peer_path(self.endpoint, path)
     }
 
-    /// See [`Routes::addresses`].
-    pub(crate) fn addresses(self, numbers: (usize, usize)) -> [String; 2] {
+    /// Source and destination of a path in words: of the route that it has, or of the addresses
+    /// with these numbers where it has none.
+    pub(crate) fn addresses(self, path: PathId, numbers: (usize, usize)) -> [String; 2] {
+        let known = self.routes.first[self.endpoint as usize].get(usize::from(path.0));
+        let numbers = if let Some(&Resolution::At { addresses, .. }) = known { addresses } else { numbers };
         self.routes.addresses(self.endpoint, numbers)
     }
 }
@@ -485,7 +488,12 @@ impl FlowAddresses {
         if let Some(fixed) = self.fixed.iter().find(|fixed| fixed.addresses.iter().eq(names)) {
             return Some(fixed.route.clone());
         }
-        topology.route((self.nodes[0], self.addresses[0][at_client]), (self.nodes[1], self.addresses[1][at_server]))
+        let ends = [0, 1].map(|end| (self.nodes[end], self.addresses[end][[at_client, at_server][end]]));
+        // The first subflow is refused where no route leads; a later one is bound to the interface
+        // of its address.
+        topology
+            .route(ends[0], ends[1])
+            .or_else(|| if (at_client, at_server) == (0, 0) { None } else { topology.on_link(ends[0], ends[1].0) })
     }
 
     /// The address with this number at an end: 0 is the client's, 1 the server's.

@@ -253,6 +253,15 @@ impl Topology {
         self.route_over(from, to, self.begins.len())
     }
 
+    /// The link of an address, if it leads to a node whatever address of that is meant: beyond the
+    /// interface that a subflow is bound to Linux takes every destination to be
+    /// (`ip_route_output_key_hash_rcu`), and a node answers for all of its addresses at each of its
+    /// interfaces (`arp_ignore` 0).
+    pub(crate) fn on_link(&self, from: (NodeId, usize), to: NodeId) -> Option<Vec<Direction>> {
+        let leaves = self.nodes[from.0].addresses[from.1].leaves?;
+        (self.target(leaves) == to).then(|| vec![leaves])
+    }
+
     /// The same over links alone: what a tunnel sends goes through no tunnel.
     pub(crate) fn route_outside(&self, from: (NodeId, usize), to: (NodeId, usize)) -> Option<Vec<Direction>> {
         self.route_over(from, to, 2 * self.links)

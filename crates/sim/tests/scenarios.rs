@@ -1,6 +1,8 @@
 //! Whole runs: routes, metrics, answers to packets that are too long, and that nothing depends on
 //! chance but the seed.
 
+use std::collections::BTreeSet;
+
 use polypath_sim::outcome::Outcome;
 use polypath_sim::{Scenario, run};
 use serde_json::{Value, json};
@@ -243,13 +245,15 @@ fn two_links(kernel: &str, spans: Value) -> Outcome {
 fn mptcp_uses_both_links_and_survives_the_loss_of_one() {
     for kernel in polypath_sim::KERNELS.map(|stack| stack.name) {
         let both = &two_links(kernel, json!([])).flows[0];
-        assert!(both.goodput_receiver_bps > 1.8 * 10e6 * 0.94, "{kernel}: {}", both.goodput_receiver_bps);
-        let used: Vec<_> = both.subflows.iter().filter(|subflow| subflow.counters.bytes_acked > 0).collect();
-        assert_eq!(used.len(), 2, "{kernel}");
-        assert_eq!((&*used[1].source, &*used[1].destination), ("10.2.0.1", "10.2.0.2"));
+        assert!(both.goodput_receiver_bps > 1.7 * 10e6 * 0.94, "{kernel}: {}", both.goodput_receiver_bps);
+        // Each address with each of the peer's, over the link of its own.
+        let used = both.subflows.iter().filter(|subflow| subflow.counters.bytes_acked > 0);
+        let pairs: BTreeSet<_> = used.map(|subflow| (&*subflow.source, &*subflow.destination)).collect();
+        let every = ["10.1.0.1", "10.2.0.1"].into_iter().flat_map(|from| ["10.1.0.2", "10.2.0.2"].map(|to| (from, to)));
+        assert_eq!(pairs, every.collect(), "{kernel}");
         let outcome = two_links(kernel, json!([[2_000_000_000_u64, 10_000_000_000_u64]]));
         let one = &outcome.flows[0];
-        assert!((0.85..1.01).contains(&(one.goodput_receiver_bps / (10e6 * 0.9432))), "{kernel}: {}", one.goodput_receiver_bps);
+        assert!((0.85..1.05).contains(&(one.goodput_receiver_bps / (10e6 * 0.9432))), "{kernel}: {}", one.goodput_receiver_bps);
         assert!(outcome.links[2].counters.down_drops > 0);
     }
 }

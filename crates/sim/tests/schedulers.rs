@@ -104,7 +104,7 @@ fn who_looks_ahead_brings_bursts_over_earlier_and_in_order() {
         for scheduler in ["blest", "ecf", "sttf"] {
             let other = cell.flow("6.12", scheduler, &bursts());
             let (wait, delay) = (hol_delay(&other) / hol_delay(&lowest_rtt), p95(&other) / p95(&lowest_rtt));
-            assert!(wait < 0.5 && delay < 0.85, "{scheduler}, {cell:?}: of minrtt's wait {wait}, of its 95th percentile {delay}");
+            assert!(wait < 0.5 && delay < 0.9, "{scheduler}, {cell:?}: of minrtt's wait {wait}, of its 95th percentile {delay}");
             assert!(other.bytes_received >= lowest_rtt.bytes_received, "{scheduler}, {cell:?}");
         }
     }

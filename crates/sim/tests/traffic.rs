@@ -133,7 +133,8 @@ fn asymmetric(transport: &str, more: &Value) -> Value {
                "a_to_b": side(2_000_000), "b_to_a": side(8_000_000)})
     };
     json!({
-        "seed": 1, "duration_ns": 16_000_000_000_u64, "nodes": [{"name": "c"}, {"name": "s"}], "links": [link(1), link(2)], "flows": [flow]
+        "seed": 1, "duration_ns": 16_000_000_000_u64, "nodes": [{"name": "c"}, {"name": "s", "addresses": ["10.9.0.1"]}], "links": [link(1), link(2)],
+        "flows": [flow]
     })
 }
 

@@ -35,11 +35,9 @@ def without_route(scenario: Scenario) -> list[str]:
     addresses: dict[tuple[int, int, str], list[str]] = {}
     for flow in scenario["flows"]:
         if missing := unjoined(scenario, flow):
-            on_kernel = len(missing) > len(unjoined({**scenario, "kernel": "any"}, flow))
-            why = no_route(missing) + _all_the_same(scenario, flow) + "; Linux sends them over the source's link" * on_kernel
-            key = (len(missing), len(asked(scenario, flow)), f" in the simulator: {why}" if on_kernel else f": {why}")
+            key = (len(missing), len(asked(scenario, flow)), no_route(missing) + _all_the_same(scenario, flow))
             addresses.setdefault(key, []).append(flow["name"])
-    return [f"{subflows_of(flows, some, every)} cannot come up{why}" for (some, every, why), flows in addresses.items()]
+    return [f"{subflows_of(flows, some, every)} cannot come up: {why}" for (some, every, why), flows in addresses.items()]
 
 
 def subflows_of(flows: Sequence[str], some: int, every: int) -> str:

@@ -166,14 +166,12 @@ def unjoined(scenario: Scenario, flow: Mapping[str, Any]) -> list[tuple[str, str
 def route(scenario: Scenario, flow: Mapping[str, Any], source: str, destination: str) -> tuple[Hop, ...]:
     """The links from an address of the client to one of the server; none where nothing joins them.
 
-    The simulator's rule (`_route`). A kernel, which the scenarios of its engines name, also sends
-    from an address over its own link to whatever address the node at the other end has: a subflow
-    is bound to its interface, beyond which Linux takes every destination to be
-    (`ip_route_output_key_hash_rcu`), and a node answers for all of its addresses at each of its
-    interfaces (`arp_ignore` 0).
+    Where `_route` finds none, a subflow from an address over its own link reaches whatever address
+    the node at the other end has: it is bound to its interface, beyond which Linux takes every
+    destination to be (`ip_route_output_key_hash_rcu`), and a node answers for all of its addresses
+    at each of its interfaces (`arp_ignore` 0). The simulator does the same.
     """
-    hops_there = _route(scenario, flow, source, destination)
-    if hops_there or not scenario.get("kernel"):
+    if hops_there := _route(scenario, flow, source, destination):
         return hops_there
     link, target = _link_of(scenario, flow["client"], source), _owner(scenario, destination)
     every = itertools.chain(hops(scenario), tunnels(scenario))
@@ -184,8 +182,8 @@ def paths(scenario: Scenario, flow: Mapping[str, Any]) -> list[Path]:
     """The paths that the data of `flow`'s subflows take, without duplicates; in the order in which
     an endpoint opens them.
 
-    Two addresses that no route joins have no path. Of subflows that a kernel sends over a link that
-    has one already there is none, either.
+    Two addresses that no route joins have no path. Of subflows over a link that has one already
+    there is none, either.
     """
     pairs = asked(scenario, flow)
     ways = {pair: _route(scenario, flow, *pair) for pair in pairs}

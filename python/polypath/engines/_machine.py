@@ -32,6 +32,9 @@ GUEST, STARTER = PROGRAMS / "polypath-guest", PROGRAMS / "polypath-machine"
 # Tables and limits of TCP follow from the memory, so this is part of what a run is; only what is
 # used is taken from the host.
 MEMORY = "1000M"
+# What all sockets may hold before the kernel narrows their windows: three quarters of it, in pages.
+# Its own limit, some 180 MB, ends below what large buffers of a study hold.
+TCP_MEMORY = ("proc/sys/net/ipv4/tcp_mem", "192000 192000 192000")
 # What a machine's memory file and results may take of a file system in memory.
 ROOM = 1 << 30
 # A machine that takes longer hangs: seconds to start, and for each simulated one.
@@ -68,7 +71,8 @@ def run_plan(where: Path, plan: dict[str, Any], *, kernel: Path, seed: int, vary
     """Has a machine carry out a plan in a folder. `vary` says what varies in it (cc/kernel/vary.c)."""
     put_variation(where, vary)
     programs = {tunnel["program"]: tunnels.program() for tunnel in plan["tunnels"]}
-    (where / "plan.json").write_text(json.dumps(plan), encoding="ascii")
+    machine = [*plan.get("machine", ()), TCP_MEMORY]
+    (where / "plan.json").write_text(json.dumps({**plan, "machine": machine}), encoding="ascii")
     start(where, kernel=kernel, seed=seed, timeout_s=PATIENCE_S + PATIENCE_PER_S * plan["duration_ns"] / 1e9, programs=programs)
 
 

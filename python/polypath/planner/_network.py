@@ -122,8 +122,10 @@ def _join(net: Network, graph: Graph, number: int, captured: set[tuple[str, str]
     net.veth_pairs += [{"a": a.plan(), "b": b.plan()} for a, b in zip(ports[::2], ports[1::2], strict=True)]
     for here, other in ((first, last), (last, first)):
         assert other.address is not None, "both ends of a link have addresses"
-        neighbour = {"namespace": here.namespace, "device": here.device, "address": other.address[0], "mac": other.mac}
-        net.neighbours.append(neighbour)
+        # A host answers for all of its addresses at each of its interfaces.
+        there = [other.address[0]] if other.namespace in graph.routers else graph.on_links(other.namespace)
+        known = {"namespace": here.namespace, "device": here.device, "mac": other.mac}
+        net.neighbours += [{**known, "address": address} for address in there]
 
 
 def _end(net: Network, graph: Graph, hop: Hop, way: Direction, prefix: int) -> _Port:

@@ -78,7 +78,7 @@ def _all_pairs(
     """
     links = [(link["name"], link["a"], link["b"]) for link in scenario["links"]]
     flows = [{name: value for name, value in flow.items() if name not in ("cc", "app", "start_ns")} for flow in scenario["flows"]]
-    network = json.dumps([scenario["nodes"], links, scenario.get("tunnels"), flows, bool(scenario.get("kernel"))], sort_keys=True)
+    network = json.dumps([scenario["nodes"], links, scenario.get("tunnels"), flows], sort_keys=True)
     if network not in pairs_of:
         pairs_of[network] = []
         for flow in scenario["flows"]:

@@ -51,9 +51,7 @@ impl Connection {
         }
         // Once a DATA_FIN has left, what comes after it tells no keys any more (Linux:
         // `mptcp_established_options_mp`).
-        let ends = i == INITIAL
-            && matches!(self.tx.fin, Fin::Sent | Fin::Acked)
-            && (segment.len == 0 || self.tx.fin_at < self.last_event);
+        let ends = i == INITIAL && matches!(self.tx.fin, Fin::Sent | Fin::Acked) && (segment.len == 0 || self.tx.fin_at < self.last_event);
         if !subflow.confirmed && self.is_client && !ends {
             self.add_third_ack_options(i, segment);
             if segment.len == 0 {
