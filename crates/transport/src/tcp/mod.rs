@@ -443,12 +443,12 @@ impl Socket {
             return;
         }
         self.rx.note_timestamp(cx.now, segment);
-        if self.reads_no_more && self.has_data_after_close(segment) {
-            self.fail(SocketError::Reset);
+        self.handle_ack(cx, segment);
+        if (self.reads_no_more | self.rx.finished()) && self.has_data_after_close(segment) {
+            self.fail(self.reset_error());
             self.refuse_with_reset(segment);
             return;
         }
-        self.handle_ack(cx, segment);
         if segment.flags.has(Flags::CWR) {
             self.accept_cwr(segment);
         }
