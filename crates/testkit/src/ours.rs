@@ -11,7 +11,7 @@ use polypath_base::{Bytes, Duration, Instant, PathId, Rng, Seq};
 use polypath_cc as cc;
 use polypath_sched::Scheduler;
 use polypath_transport::tcp::{self, Socket, State};
-use polypath_transport::{Connection, Settings, SocketError, Stack, mptcp};
+use polypath_transport::{Connection, Device, Settings, SocketError, Stack, mptcp};
 use polypath_wire::mptcp::Announcement;
 use polypath_wire::{Envelope, Flags, MpOptions, Segment, Unreachable, icmpv4, ipv4};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -123,6 +123,8 @@ impl Host {
         let algorithm = cc::find(algorithm).ok_or_else(|| format!("there is no congestion control {algorithm}"))?;
         let mut settings = polypath_sim::settings(&sysctls).map_err(|error| error.to_string())?;
         settings.stack = stack;
+        // As the packets of scripts come to a kernel.
+        settings.device = Device::Tun;
         let mut addresses = vec![local_address(0)];
         let mut subflow_endpoints = Vec::new();
         for endpoint in &head.endpoints {

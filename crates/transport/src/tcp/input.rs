@@ -8,7 +8,8 @@ use polypath_wire::{Flags, Segment};
 
 impl Socket {
     pub(super) fn handle_data(&mut self, now: Instant, segment: &Segment) {
-        let whole = Payload { seq: segment.seq, len: segment.len, dsn: segment.dss.dsn, fin: segment.flags.has(Flags::FIN) };
+        let (seq, len, fin) = (segment.seq, segment.len, segment.flags.has(Flags::FIN));
+        let whole = Payload { seq, len, dsn: segment.dss.dsn, fin, memory: self.rx.memory_apart(segment) };
         let payload = self.rx.trim(whole, self.tx.sack_ok() && self.settings.dsack);
         let out_of_order = payload.seq != self.rx.next();
         self.check_marks(self.rx.next(), segment);

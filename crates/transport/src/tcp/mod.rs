@@ -387,7 +387,7 @@ impl Socket {
         let is_client = self.state == State::SynSent;
         self.state = State::Established;
         self.tx.established(cx, is_client, self.handshake.costs_initial_window());
-        self.rx.established(self.advertised_mss());
+        self.rx.established(self.advertised_mss(), self.tx.mss_cache());
     }
 
     fn learn_options(&mut self, segment: &Segment) {

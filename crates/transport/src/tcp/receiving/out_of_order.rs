@@ -19,6 +19,8 @@ pub(in crate::tcp) struct OutOfOrderQueue {
     bytes: u32,
     /// The newest segment lies apart from what was there.
     begins_piece: bool,
+    /// The newest segment brought something.
+    took_newest: bool,
     /// SACK blocks, the most recent first (RFC 2018 section 4).
     sacks: Vec<SackBlock>,
     dsack: Option<SackBlock>,
@@ -53,6 +55,12 @@ impl OutOfOrderQueue {
     #[inline]
     pub(in crate::tcp) fn begins_piece(&self) -> bool {
         self.begins_piece
+    }
+
+    /// The newest segment was kept: not all of it was there.
+    #[inline]
+    pub(in crate::tcp) fn took_newest(&self) -> bool {
+        self.took_newest
     }
 
     /// With or without D-SACK (`tcp_dsack`).
@@ -188,7 +196,7 @@ impl OutOfOrderQueue {
     /// was there already. What was there is told of as a duplicate (RFC 2883 section 4.1).
     #[inline(never)]
     pub(in crate::tcp) fn insert(&mut self, mut seq: Seq, mut end: Seq, mut dsn: DataSeq) -> bool {
-        self.begins_piece = false;
+        (self.begins_piece, self.took_newest) = (false, false);
         let is_empty = seq == end;
         // From the back: such pieces nearly always extend the last one.
         let mut at = self.pieces.len();
@@ -232,6 +240,7 @@ impl OutOfOrderQueue {
             return false;
         }
         self.bytes += end.distance(seq);
+        self.took_newest = true;
         let joins =
             at > 0 && self.pieces[at - 1].end == seq && self.pieces[at - 1].dsn + u64::from(seq.distance(self.pieces[at - 1].seq)) == dsn;
         if joins {
