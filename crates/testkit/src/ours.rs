@@ -11,7 +11,7 @@ use polypath_base::{Bytes, Duration, Instant, PathId, Rng, Seq};
 use polypath_cc as cc;
 use polypath_sched::Scheduler;
 use polypath_transport::tcp::{self, Socket, State};
-use polypath_transport::{Connection, Settings, SocketError, Stack, mptcp};
+use polypath_transport::{Connection, Device, Settings, SocketError, Stack, mptcp};
 use polypath_wire::mptcp::Announcement;
 use polypath_wire::{Envelope, Flags, MpOptions, Segment, Unreachable, icmpv4, ipv4};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -123,6 +123,8 @@ impl Host {
         let algorithm = cc::find(algorithm).ok_or_else(|| format!("there is no congestion control {algorithm}"))?;
         let mut settings = polypath_sim::settings(&sysctls).map_err(|error| error.to_string())?;
         settings.stack = stack;
+        // As the packets of scripts come to a kernel.
+        settings.device = Device::Tun;
         let mut addresses = vec![local_address(0)];
         let mut subflow_endpoints = Vec::new();
         for endpoint in &head.endpoints {
@@ -425,17 +427,19 @@ impl Host {
         })
     }
 
-    fn shut_down(&mut self, fd: i32, how: Directions) -> Result<(), String> {
+    fn shut_down(&mut self, fd: i32, how: Directions) -> Result<Result<i64, String>, String> {
         if let Some(Handle::Listener { .. }) = self.sockets.get(&fd) {
-            return if how == Directions::Write { Ok(()) } else { self.close_listener(fd) };
+            return if how == Directions::Write { Ok(Ok(0)) } else { self.close_listener(fd).map(|()| Ok(0)) };
         }
         let now = self.now;
         let connection = self.connection(fd)?;
+        // Linux: `inet_shutdown`; of what is in TIME-WAIT a socket knows nothing any more.
+        let is_over = connection.end.has_ended() || matches!(&connection.end, Connection::Tcp(socket) if socket.state() == State::TimeWait);
         connection.end.shut_down(now, how != Directions::Write, how != Directions::Read);
         connection.sends_no_more |= how != Directions::Read;
         // The reader is told that nothing comes, and reads no more.
         connection.finished |= how != Directions::Write;
-        Ok(())
+        Ok(if is_over { Err("ENOTCONN".to_owned()) } else { Ok(0) })
     }
 
     fn close(&mut self, fd: i32) -> Result<(), String> {
@@ -564,10 +568,7 @@ impl Endpoint for Host {
             Verb::Connect { fd } => self.connect(fd)?,
             Verb::Write { fd, len } => self.write(fd, len)?,
             Verb::Read { fd, len } => self.read(fd, len)?,
-            Verb::Shutdown { fd, how } => {
-                self.shut_down(fd, how)?;
-                Ok(0)
-            }
+            Verb::Shutdown { fd, how } => self.shut_down(fd, how)?,
             Verb::Close { fd } => {
                 self.close(fd)?;
                 Ok(0)
@@ -584,12 +585,7 @@ impl Endpoint for Host {
         let probe = connection.end.subflow(0);
         let socket = if let Connection::Tcp(socket) = &connection.end { Some(socket) } else { None };
         Some(match field {
-            // On Linux the state changes with the call, whether or not the FIN can leave yet.
-            "tcpi_state" => state_number(match (socket?.state(), socket?.sender().is_closing()) {
-                (State::Established, true) => State::FinWait1,
-                (State::CloseWait, true) => State::LastAck,
-                (state, _) => state,
-            }),
+            "tcpi_state" => state_number(socket?.called_state()),
             "tcpi_ca_state" => probe.ca_state as u64,
             "tcpi_backoff" => u64::from(socket?.sender().backoff()),
             "tcpi_rto" => probe.rto.as_micros(),

@@ -29,7 +29,7 @@ pub use connection::Connection;
 pub use counters::{Counters, Rejections};
 pub use end::{End, SegmentSlot, Transmits};
 pub use reorder_stats::ReorderStats;
-pub use settings::Settings;
+pub use settings::{Device, Settings};
 pub use socket_error::SocketError;
 pub use stack::Stack;
 

@@ -1,6 +1,7 @@
 //! What a receive buffer's memory stands for, and how it grows: the rules that a TCP endpoint and
 //! an MPTCP connection share.
 
+use crate::Device;
 use crate::stack::{ReceiveCharge, Stack};
 use polypath_base::Instant;
 
@@ -22,9 +23,48 @@ const GROWING_SEGMENT_OVERHEAD: u32 = 896;
 /// Memory is added to it in steps of this, until it stands for a segment.
 const GROWING_STEP: u32 = 128;
 
+/// What the head of a buffer takes beside what is in it, bytes: shared info and descriptor.
+const SHARED_INFO: u32 = 320;
+const DESCRIPTOR: u32 = 256;
+
+/// The memory of a received packet (Linux: `skb->truesize`), and how much more data there is room
+/// for in it (`skb_tailroom`), bytes.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Truesize {
+    pub(crate) bytes: u32,
+    pub(crate) room: u32,
+}
+
+impl Truesize {
+    /// Of a packet of `ip_len` bytes with `len` of payload.
+    pub(crate) fn of(device: Device, ip_len: u32, len: u32) -> Self {
+        /// On 6.12: windows of up to 153/256 of the buffer with segments of 1448 bytes, 231/256 with
+        /// 8948, 93/256 with 548 (specs/notes/buffer-memory). A head has 384 bytes.
+        const PAGED: u32 = 384 + SHARED_INFO + DESCRIPTOR;
+        /// Before the packet (`NET_SKB_PAD`).
+        const PAD: u32 = 64;
+        const CACHE_LINE: u32 = 64;
+        const PAGE: u32 = 4096;
+        /// The smallest head (`SKB_SMALL_HEAD_SIZE`), which others are of powers of two.
+        const SMALL: u32 = 704;
+        match device {
+            Device::Veth => Self { bytes: len + PAGED, room: 0 },
+            // `tun_alloc_skb`: from a page on the packet lies in pages behind an empty head.
+            Device::Tun if PAD + ip_len >= PAGE => Self { bytes: SMALL + DESCRIPTOR + ip_len.next_multiple_of(PAGE), room: 0 },
+            Device::Tun => {
+                let wanted = (PAD + ip_len).next_multiple_of(CACHE_LINE) + SHARED_INFO;
+                let head = if wanted <= SMALL { SMALL } else { wanted.next_power_of_two() };
+                Self { bytes: head + DESCRIPTOR, room: head - SHARED_INFO - PAD - ip_len }
+            }
+        }
+    }
+}
+
 /// What waits in a receive buffer.
 #[derive(Copy, Clone, Debug, Default)]
 pub(crate) struct Waiting {
+    /// What its packets take, each a piece of memory ([`Device::Tun`]).
+    pub(crate) truesize: u64,
     pub(crate) bytes: u64,
     /// Runs of neighbours that the bytes are in.
     pub(crate) pieces: u64,
@@ -33,7 +73,7 @@ pub(crate) struct Waiting {
 impl Waiting {
     /// All of it follows one another.
     pub(crate) fn together(bytes: u64) -> Self {
-        Self { bytes, pieces: u64::from(bytes > 0) }
+        Self { bytes, pieces: u64::from(bytes > 0), truesize: 0 }
     }
 }
 
@@ -41,13 +81,24 @@ impl Waiting {
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct ReceiveMemory {
     charge: ReceiveCharge,
+    device: Device,
     grows_by_segments: bool,
     scaling_ratio: u32,
 }
 
 impl ReceiveMemory {
     pub(crate) fn new(stack: &Stack) -> Self {
-        Self { charge: stack.rcv_charge, grows_by_segments: stack.rcvbuf_grows_by_segments, scaling_ratio: DEFAULT_SCALING_RATIO }
+        Self {
+            charge: stack.rcv_charge,
+            device: Device::default(),
+            grows_by_segments: stack.rcvbuf_grows_by_segments,
+            scaling_ratio: DEFAULT_SCALING_RATIO,
+        }
+    }
+
+    /// Packets come by this device.
+    pub(crate) fn with_device(self, device: Device) -> Self {
+        Self { device, ..self }
     }
 
     /// Share of payload in the buffer's memory, in 1/256.
@@ -83,9 +134,10 @@ impl ReceiveMemory {
     /// Memory that this takes while it waits.
     #[inline]
     pub(crate) fn charge(&self, waiting: Waiting) -> u64 {
-        match self.charge {
-            ReceiveCharge::Twice => 2 * waiting.bytes,
-            ReceiveCharge::Merged => merged_charge(waiting),
+        match (self.device, self.charge) {
+            (Device::Tun, _) => waiting.truesize,
+            (Device::Veth, ReceiveCharge::Twice) => 2 * waiting.bytes,
+            (Device::Veth, ReceiveCharge::Merged) => merged_charge(waiting),
         }
     }
 
@@ -184,8 +236,18 @@ mod tests {
             "a byte of window for a byte that waits"
         );
         assert_eq!(memory.free_window(1000, Waiting::together(2000)), 0);
-        let apart = memory.charge(Waiting { bytes: 6 * 1448, pieces: 6 });
+        let apart = memory.charge(Waiting { bytes: 6 * 1448, pieces: 6, truesize: 0 });
         assert_eq!(apart - memory.charge(Waiting::together(6 * 1448)), 5 * 880, "with gaps between them they share nothing");
+    }
+
+    #[test]
+    fn a_packet_takes_memory_in_powers_of_two_behind_a_tun_device() {
+        // As the windows of 6.12 tell (tests/scripts/tcp-receive-memory.pkt).
+        let bytes = |payload| Truesize::of(Device::Tun, payload + 40, payload).bytes;
+        assert_eq!([1, 280, 281, 600, 601, 1460].map(bytes), [960, 960, 1280, 1280, 2304, 2304]);
+        assert_eq!(bytes(8960), 960 + 3 * 4096);
+        assert_eq!(Truesize::of(Device::Tun, 140, 100).room, 180);
+        assert_eq!(Truesize::of(Device::Veth, 1500, 1448).bytes, 2408);
     }
 
     #[test]

@@ -5,6 +5,16 @@ use crate::stack::{LINUX_6_12_117, Stack};
 use polypath_base::{Bytes, Duration, Segments};
 use polypath_pmtu::{MtuSearch, Sysctls};
 
+/// The device that a host's packets come by.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum Device {
+    /// A virtual link to another host: packets stay in the memory in which that one sent them.
+    #[default]
+    Veth,
+    /// A program writes packets into it, as those of scripts do: each is one piece of memory.
+    Tun,
+}
+
 /// Settings of one host's endpoints.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -14,6 +24,9 @@ pub struct Settings {
     /// 128 KiB and 6 MiB. A larger one lets longer paths be filled, and lets the sender's queues
     /// grow.
     pub rmem: [Bytes; 3],
+    /// What packets come by, which decides how much of the receive buffer they take. By default a
+    /// virtual link.
+    pub device: Device,
     /// `tcp_wmem`: minimum, initial and largest send buffer, below 2 GiB. By default 4 KiB, 16 KiB
     /// and 4 MiB.
     pub wmem: [Bytes; 3],
@@ -105,6 +118,7 @@ impl Default for Settings {
         Self {
             stack: &LINUX_6_12_117,
             rmem: [4096, 131_072, 6_291_456].map(Bytes::new),
+            device: Device::Veth,
             wmem: [4096, 16_384, 4_194_304].map(Bytes::new),
             ecn: 2,
             sack: true,

@@ -32,11 +32,21 @@ impl Socket {
             self.refuse(now, segment);
             return false;
         }
-        // RFC 9293 section 3.10.7.4 also asks for an answer to an ACK of what was never sent; Linux
-        // drops it without.
         let takes = segment.flags.has(Flags::ACK) && (!segment.ack.after(self.tx.snd_nxt()) || self.state == State::SynReceived);
-        self.rejected.rejected_ack += u64::from(!takes);
+        if !takes {
+            self.reject_ack(now, segment);
+        }
         takes
+    }
+
+    /// RFC 9293 section 3.10.7.4 asks for an answer to an ACK of what was never sent. Linux gives
+    /// it once an end has closed (`tcp_rcv_state_process`), and drops it without before.
+    #[cold]
+    fn reject_ack(&mut self, now: Instant, segment: &Segment) {
+        self.rejected.rejected_ack += 1;
+        if segment.flags.has(Flags::ACK) && self.called_state() != State::Established {
+            self.challenge(now);
+        }
     }
 
     /// PAWS (RFC 7323 section 5.3, R1): a segment with an older timestamp than the last one in its
@@ -92,8 +102,7 @@ impl Socket {
             // RFC 5961 section 3.2: only the exact number ends the connection; another one in the
             // window makes the peer prove that it knows.
             if self.is_expected_rst(segment) {
-                // Linux: `tcp_reset`.
-                self.fail(if self.state == State::CloseWait { SocketError::BrokenPipe } else { SocketError::Reset });
+                self.fail(self.reset_error());
                 return;
             }
             self.rejected.rejected_rst += 1;
@@ -119,6 +128,11 @@ impl Socket {
         let is_answer = has(Flags::SYN) && has(Flags::ACK) && !has(Flags::RST) && !has(Flags::FIN) && segment.len == 0;
         let is_awaited = self.state == State::SynReceived && self.is_active;
         is_answer && is_awaited && segment.seq + 1 == self.rx.next() && segment.ack == self.tx.snd_nxt()
+    }
+
+    /// What the program is told of the end by a RST (Linux: `tcp_reset`).
+    pub(super) fn reset_error(&self) -> SocketError {
+        if self.called_state() == State::CloseWait { SocketError::BrokenPipe } else { SocketError::Reset }
     }
 
     /// The number that comes next; after the peer's FIN also that of the FIN, as peers send it that

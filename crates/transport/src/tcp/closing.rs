@@ -43,6 +43,16 @@ impl Socket {
         }
     }
 
+    /// As [`Socket::state`], but own closing counts from the program's call on, whether or not its
+    /// FIN could leave (Linux: `tcp_close_state`).
+    pub fn called_state(&self) -> State {
+        match (self.state, self.tx.is_closing()) {
+            (State::Established, true) => State::FinWait1,
+            (State::CloseWait, true) => State::LastAck,
+            (state, _) => state,
+        }
+    }
+
     /// The program ends the connection by a RST, where the peer still counts on it
     /// (RFC 9293 section 3.10.5; Linux: `tcp_disconnect`, `tcp_need_reset`).
     pub fn abort_by_program(&mut self, now: Instant) {
@@ -57,13 +67,23 @@ impl Socket {
         self.abort();
     }
 
-    /// Nobody will read what comes after the program has closed (RFC 9293 section 3.6.1,
-    /// RFC 1122 section 4.2.2.13).
+    /// Nobody will read data that comes after the program has closed (RFC 9293 section 3.6.1,
+    /// RFC 1122 section 4.2.2.13), nor any that a segment of the peer's brings past its FIN if it
+    /// begins before that (Linux: `tcp_rcv_state_process`).
     #[cold]
     pub(super) fn has_data_after_close(&self, segment: &Segment) -> bool {
-        matches!(self.state, State::FinWait1 | State::FinWait2)
-            && (segment.len > 0 || segment.flags.has(Flags::FIN))
-            && (segment.seq + segment.len).after(self.rx.next())
+        let nobody_reads = match self.called_state() {
+            State::FinWait1 | State::FinWait2 => self.reads_no_more,
+            State::CloseWait => segment.seq.before(self.rx.next()),
+            State::Closing | State::LastAck => segment.seq.before(self.rx.next()) && !self.is_fin_acked(),
+            _ => false,
+        };
+        let takes_numbers = segment.len > 0 || segment.flags.has(Flags::FIN);
+        nobody_reads && takes_numbers && (segment.seq + segment.len).after(self.rx.next())
+    }
+
+    fn is_fin_acked(&self) -> bool {
+        self.tx.fin_sent() && self.tx.snd_una() == self.tx.snd_nxt()
     }
 
     /// In FIN-WAIT-2, where the program has closed: only a FIN without data is taken, and answered.
@@ -107,7 +127,7 @@ impl Socket {
     /// Moves through the closing states once our FIN is acknowledged or the peer's has arrived.
     #[cold]
     pub(super) fn advance_closing(&mut self, now: Instant) {
-        let fin_acked = self.tx.fin_sent() && self.tx.snd_una() == self.tx.snd_nxt();
+        let fin_acked = self.is_fin_acked();
         let peer_fin = self.rx.finished();
         self.state = match (self.state, fin_acked, peer_fin) {
             (State::Established, false, true) => State::CloseWait,

@@ -16,6 +16,7 @@ impl Socket {
             dsn: segment.dss.dsn + i64::from(inside as i32) as u64,
             is_mapped: segment.has_dss & (segment.dss.map_len > 0),
             fin: segment.flags.has(Flags::FIN),
+            memory: self.rx.memory_apart(segment),
         };
         let payload = self.rx.trim(whole, self.tx.sack_ok() && self.settings.dsack);
         let out_of_order = payload.seq != self.rx.next();

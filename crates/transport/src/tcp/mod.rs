@@ -385,7 +385,7 @@ impl Socket {
         let is_client = self.state == State::SynSent;
         self.state = State::Established;
         self.tx.established(cx, is_client, self.handshake.costs_initial_window());
-        self.rx.established(self.advertised_mss());
+        self.rx.established(self.advertised_mss(), self.tx.mss_cache());
     }
 
     fn learn_options(&mut self, segment: &Segment) {
@@ -441,12 +441,12 @@ impl Socket {
             return;
         }
         self.rx.note_timestamp(cx.now, segment);
-        if self.reads_no_more && self.has_data_after_close(segment) {
-            self.fail(SocketError::Reset);
+        self.handle_ack(cx, segment);
+        if (self.reads_no_more | self.rx.finished()) && self.has_data_after_close(segment) {
+            self.fail(self.reset_error());
             self.refuse_with_reset(segment);
             return;
         }
-        self.handle_ack(cx, segment);
         if segment.flags.has(Flags::CWR) {
             self.accept_cwr(segment);
         }

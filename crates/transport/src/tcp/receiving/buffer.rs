@@ -2,17 +2,16 @@
 //! which the window is announced, the receiver's own estimate of the round trip, and how the buffer
 //! grows with what is read (DRS).
 
-use crate::receive_buffer::{DEFAULT_SCALING_RATIO, ReadSpace, ReceiveMemory, Waiting, first_read_estimate};
-use crate::settings::Settings;
+use crate::receive_buffer::{DEFAULT_SCALING_RATIO, ReadSpace, ReceiveMemory, Truesize, Waiting, first_read_estimate};
+use crate::settings::{Device, Settings};
 use crate::stack::Stack;
-use crate::tcp::DEFAULT_MSS;
+use crate::tcp::{DEFAULT_MSS, TIMESTAMP_BYTES};
 use polypath_base::Instant;
-use polypath_wire::Segment;
+use polypath_wire::{Flags, Segment};
 
-/// Memory of a received segment beside its payload, bytes: head 384, shared info 320,
-/// descriptor 256. Seen on 6.12: windows of up to 153/256 of the buffer with segments of
-/// 1448 bytes, 231/256 with 8948, 93/256 with 548 (specs/notes/buffer-memory).
-const SEGMENT_OVERHEAD: u32 = 960;
+/// A segment that ends nothing counts as a full one from this on, options included, bytes (Linux:
+/// `TCP_MIN_MSS`).
+const LEAST_MSS: u32 = 88;
 /// Segments that Linux merges into one buffer as they come, at most: each brings a page, and these
 /// number at most 17 (`MAX_SKB_FRAGS`).
 const MERGED_SEGMENTS: u32 = 17;
@@ -39,6 +38,7 @@ pub(super) fn window_scale(settings: &Settings) -> u8 {
 #[derive(Debug)]
 pub(in crate::tcp) struct ReceiveBuffer {
     stack: &'static Stack,
+    pub(super) device: Device,
     rcvbuf: u32,
     rcvbuf_max: u32,
     memory: ReceiveMemory,
@@ -48,6 +48,8 @@ pub(in crate::tcp) struct ReceiveBuffer {
     window_clamp: u32,
     /// Largest segment received, bytes.
     segment_size: u32,
+    /// The shorter segment that came just before; zero if it was none.
+    last_segment_size: u32,
     /// MSS that this end announces, bytes.
     advertised_mss: u32,
     /// The same less the timestamps, once the connection is established: what the buffer is counted
@@ -64,18 +66,27 @@ impl ReceiveBuffer {
         let advertised_mss = mtu - Segment::IPV4_HEADER - Segment::TCP_HEADER;
         Self {
             stack: settings.stack,
+            device: settings.device,
             rcvbuf: settings.rmem[1].as_u32(),
             rcvbuf_max: settings.rmem[2].as_u32(),
-            memory: ReceiveMemory::new(settings.stack),
+            memory: ReceiveMemory::new(settings.stack).with_device(settings.device),
             rcv_ssthresh: 0,
             window_clamp: 0,
             segment_size: DEFAULT_MSS,
+            last_segment_size: 0,
             advertised_mss,
             advmss: advertised_mss,
             rtt_us: 0,
             rtt_last_echo: 0,
             read_space: ReadSpace::default(),
         }
+    }
+
+    /// Before a segment has been measured the peer's are taken to be as long as own ones of
+    /// `own_mss` bytes, at most 536, and no longer than half of the `window` (Linux:
+    /// `tcp_initialize_rcv_mss`).
+    pub(super) fn expect_segments(&mut self, own_mss: u32, window: u32) {
+        self.segment_size = self.advmss.min(own_mss).min(window / 2).clamp(LEAST_MSS, DEFAULT_MSS);
     }
 
     /// The handshake begins with a window of `window` bytes; a field with this scale tells no more
@@ -117,23 +128,52 @@ impl ReceiveBuffer {
         self.free_window(waiting).min(self.rcv_ssthresh)
     }
 
-    /// A segment came in its turn: how much of the memory it takes is payload is measured with the
-    /// first and with each larger one.
+    /// A segment came: how much of the memory it takes is payload is measured with the first and
+    /// with each larger one. True if it is none of the peer's full ones (Linux:
+    /// `tcp_measure_rcv_mss`).
     #[inline]
-    pub(super) fn measure_segment(&mut self, len: u32) {
-        if len > self.segment_size {
-            self.measure_larger(len);
+    pub(super) fn measure_segment(&mut self, segment: &Segment) -> bool {
+        let last = std::mem::take(&mut self.last_segment_size);
+        if segment.len < self.segment_size {
+            return self.measure_shorter(segment, last);
         }
+        if segment.len > self.segment_size {
+            self.measure_larger(segment);
+        }
+        false
     }
 
-    fn measure_larger(&mut self, len: u32) {
+    /// A shorter segment is a full one if the one before was as long; SACK blocks count as data,
+    /// since they take their room from it.
+    fn measure_shorter(&mut self, segment: &Segment, last: u32) -> bool {
+        let ends = segment.flags.has(Flags::PSH) | segment.flags.has(Flags::FIN) | segment.flags.has(Flags::URG);
+        let options = segment.options_len();
+        let may_be_full = segment.len + options >= if ends { DEFAULT_MSS } else { LEAST_MSS };
+        if !may_be_full {
+            return true;
+        }
+        let len = segment.len + options - if segment.has_ts { TIMESTAMP_BYTES } else { 0 };
+        self.last_segment_size = len;
+        if len == last {
+            self.segment_size = len;
+        }
+        len != last
+    }
+
+    fn measure_larger(&mut self, segment: &Segment) {
+        let len = segment.len;
         self.segment_size = len.min(self.advertised_mss);
-        let share = if self.stack.rcv_scaling_ratio { len * 256 / (len + SEGMENT_OVERHEAD) } else { DEFAULT_SCALING_RATIO };
+        let share = if self.stack.rcv_scaling_ratio { len * 256 / self.truesize(segment).bytes } else { DEFAULT_SCALING_RATIO };
         if share != self.memory.scaling_ratio() {
             self.memory.set_scaling_ratio(share);
             self.window_clamp = self.full_window();
             self.read_space.limit(self.window_clamp);
         }
+    }
+
+    /// The memory in which a segment has come.
+    pub(super) fn truesize(&self, segment: &Segment) -> Truesize {
+        Truesize::of(self.device, segment.ip_len(), segment.len)
     }
 
     /// Share of payload in the buffer's memory, in 1/256.
@@ -202,19 +242,35 @@ impl ReceiveBuffer {
     }
 
     /// A segment of `len` bytes came while this waits: the threshold grows if there is room (Linux:
-    /// `tcp_grow_window`); true if it did.
+    /// `tcp_grow_window`); true if it did. `truesize`: the memory that it takes.
     #[inline]
-    pub(super) fn grow_rcv_ssthresh(&mut self, len: u32, waiting: Waiting) -> bool {
+    pub(super) fn grow_rcv_ssthresh(&mut self, len: u32, truesize: u32, waiting: Waiting) -> bool {
         if self.rcv_ssthresh >= self.window_clamp {
             return false;
         }
         let limit = self.window_clamp.min(self.free_window(waiting));
-        let grows = self.rcv_ssthresh < limit;
-        if grows {
-            self.rcv_ssthresh += (limit - self.rcv_ssthresh).min((2 * self.advmss).max(2 * len));
+        if self.rcv_ssthresh >= limit {
+            return false;
         }
-        debug_assert!(!grows || self.rcv_ssthresh <= limit, "no more is announced than there is room for");
-        grows
+        let by = if self.memory.win_from_space(u64::from(truesize)) <= len { 2 * self.advmss } else { self.growth_by_short(len, truesize) };
+        self.rcv_ssthresh += if by == 0 { 0 } else { by.max(2 * len).min(limit - self.rcv_ssthresh) };
+        debug_assert!(self.rcv_ssthresh <= limit, "no more is announced than there is room for");
+        by > 0
+    }
+
+    /// By how much it grows for a segment of which the memory holds less than its share of payload:
+    /// the less it holds, the nearer the threshold must be to nothing (Linux: `__tcp_grow_window`).
+    #[cold]
+    fn growth_by_short(&self, len: u32, truesize: u32) -> u32 {
+        let mut payload = self.memory.win_from_space(u64::from(truesize)) >> 1;
+        let mut most = self.memory.win_from_space(u64::from(self.rcvbuf_max)) >> 1;
+        while self.rcv_ssthresh <= most {
+            if payload <= len {
+                return 2 * self.segment_size;
+            }
+            (payload, most) = (payload >> 1, most >> 1);
+        }
+        0
     }
 
     /// The application reads the `unread` bytes that wait, after `read` others: the buffer grows to
@@ -243,6 +299,10 @@ mod tests {
     use crate::stack::{LINUX_6_12_117, MPTCP_0_96_LINUX_5_4_188, Stack};
     use polypath_base::Bytes;
 
+    fn of_bytes(len: u32) -> Segment {
+        Segment { len, ..Segment::default() }
+    }
+
     #[test]
     fn a_shorter_round_trip_counts_as_it_is_and_a_longer_one_by_an_eighth() {
         let estimates = |stack: &'static Stack| {
@@ -266,10 +326,10 @@ mod tests {
         for (len, share) in [(8948, 231), (1448, 153), (1424, 152), (1348, 149), (1324, 148), (548, 93), (524, DEFAULT_SCALING_RATIO)] {
             let mut buffer = ReceiveBuffer::new(&Settings::default(), 9000);
             buffer.start(65_535, u32::MAX);
-            buffer.measure_segment(len);
+            buffer.measure_segment(&of_bytes(len));
             assert_eq!(buffer.scaling_ratio(), share, "{len}");
             assert_eq!(buffer.window_clamp, buffer.rcvbuf / 256 * share);
-            buffer.measure_segment(100);
+            buffer.measure_segment(&of_bytes(100));
             assert_eq!(buffer.scaling_ratio(), share, "short segments tell nothing");
         }
     }
@@ -285,9 +345,9 @@ mod tests {
     fn the_threshold_grows_by_two_segments_while_there_is_room() {
         let mut buffer = ReceiveBuffer::new(&Settings::default(), 1500);
         buffer.start(10_000, u32::MAX);
-        assert!(buffer.grow_rcv_ssthresh(500, Waiting::together(0)));
+        assert!(buffer.grow_rcv_ssthresh(500, 1000, Waiting::together(0)));
         assert_eq!(buffer.window_limits(), (12_920, 65_536));
-        assert!(!buffer.grow_rcv_ssthresh(500, Waiting::together(120_000)), "what waits leaves less than the threshold");
+        assert!(!buffer.grow_rcv_ssthresh(500, 1000, Waiting::together(120_000)), "what waits leaves less than the threshold");
         assert_eq!(buffer.usable_window(Waiting::together(120_000)), buffer.free_window(Waiting::together(120_000)));
     }
 
@@ -296,7 +356,7 @@ mod tests {
         let mut buffer = ReceiveBuffer::new(&Settings::default(), 1500);
         buffer.start(65_535, u32::MAX);
         buffer.established(1448, 65_535);
-        buffer.measure_segment(1448);
+        buffer.measure_segment(&of_bytes(1448));
         let at = |ms| Instant::ZERO + polypath_base::Duration::from_millis(ms);
         buffer.on_read(at(10), 20_000, 0);
         assert_eq!(buffer.rcvbuf, 131_072, "no round trip has been measured");

@@ -5,6 +5,7 @@ mod acks;
 mod buffer;
 mod delivered;
 mod out_of_order;
+mod packets;
 mod subflow;
 
 pub(super) use acks::{AckPolicy, AckTime, Arrived, compressed_delay};
@@ -13,9 +14,10 @@ pub(crate) use delivered::Delivered;
 pub(super) use out_of_order::OutOfOrderQueue;
 
 use crate::ReorderStats;
-use crate::receive_buffer::{LEAST_GROWING, Waiting};
-use crate::settings::Settings;
+use crate::receive_buffer::{LEAST_GROWING, Truesize, Waiting};
+use crate::settings::{Device, Settings};
 use crate::stack::Stack;
+use packets::Packets;
 use polypath_base::{Bytes, DataSeq, Instant, Seq};
 use polypath_wire::{Flags, Segment};
 
@@ -29,6 +31,8 @@ pub(super) struct Payload {
     pub(super) fin: bool,
     /// `dsn` is known.
     pub(super) is_mapped: bool,
+    /// The memory in which it has come, where that is a packet's own.
+    pub(super) memory: Option<Truesize>,
 }
 
 #[derive(Debug)]
@@ -48,6 +52,11 @@ pub(crate) struct Receiver {
     is_subflow: bool,
     stack: &'static Stack,
     out_of_order: OutOfOrderQueue,
+    /// What waits, in order or not; kept only where packets are counted apart.
+    packets: Packets,
+    /// What waited when an ACK became due that leaves before the application reads (Linux: in the
+    /// softirq, `__tcp_ack_snd_check`).
+    waiting_at_ack: Option<Waiting>,
     reordering: ReorderStats,
     fin: Option<Seq>,
     finished: bool,
@@ -77,6 +86,8 @@ impl Receiver {
             is_subflow: false,
             stack: settings.stack,
             out_of_order: OutOfOrderQueue::new(settings.dsack),
+            packets: Packets::default(),
+            waiting_at_ack: None,
             reordering: ReorderStats::default(),
             fin: None,
             finished: false,
@@ -117,9 +128,10 @@ impl Receiver {
         self.buffer.start(self.window, most);
     }
 
-    /// `mss`: what this end announced less the timestamps.
-    pub(super) fn established(&mut self, mss: u32) {
+    /// `mss`: what this end announced less the timestamps; `own_mss`: of what it sends.
+    pub(super) fn established(&mut self, mss: u32, own_mss: u32) {
         self.buffer.established(mss, self.window);
+        self.buffer.expect_segments(own_mss, self.window);
     }
 
     /// The peer, or this end, does without the option.
@@ -260,7 +272,7 @@ impl Receiver {
     /// (RFC 2883).
     #[inline]
     pub(super) fn trim(&mut self, payload: Payload, dsack: bool) -> Payload {
-        let Payload { seq, len, dsn, is_mapped, fin } = payload;
+        let Payload { seq, len, dsn, .. } = payload;
         if !seq.before(self.next) {
             return payload;
         }
@@ -270,14 +282,14 @@ impl Receiver {
             self.acks.ack_now();
         }
         debug_assert!(known <= len, "no more is known than there is");
-        Payload { seq: seq + known, len: len - known, dsn: dsn + u64::from(known), is_mapped, fin }
+        Payload { seq: seq + known, len: len - known, dsn: dsn + u64::from(known), ..payload }
     }
 
     /// Keeps what came beyond a hole. True if the ACK that waits has to leave before the SACK
     /// blocks change.
     pub(super) fn keep(&mut self, now: Instant, payload: Payload) -> bool {
         debug_assert!(payload.seq.after(self.next), "it lies beyond a hole");
-        let Payload { seq, len, dsn, is_mapped, fin } = payload;
+        let Payload { seq, len, dsn, is_mapped, fin, memory } = payload;
         let ahead = Bytes::from_u32(seq.distance(self.next));
         // A FIN takes a number, which blocks count (RFC 2018 section 3).
         let (end, end_told) = (seq + len, seq + len + u32::from(fin));
@@ -288,6 +300,9 @@ impl Receiver {
         let is_new = self.out_of_order.insert(seq, end, dsn, is_mapped);
         if is_new {
             self.received += u64::from(len);
+            if let Some(memory) = memory {
+                self.packets.insert(seq, end, memory);
+            }
         }
         if fin_again {
             if is_new { self.out_of_order.extend_duplicate(end, end_told) } else { self.out_of_order.report_duplicate(seq, end_told) }
@@ -300,21 +315,29 @@ impl Receiver {
     #[inline]
     pub(super) fn take(&mut self, now: Instant, payload: Payload, delivered: &mut Delivered) {
         debug_assert!(payload.seq == self.next, "it comes in its turn");
-        let Payload { seq, len, fin, .. } = payload;
+        let Payload { seq, len, fin, memory, .. } = payload;
         if fin {
             self.fin = Some(seq + len);
         }
         self.received += u64::from(len);
+        if let Some(memory) = memory {
+            self.packets.insert(seq, seq + len, memory);
+        }
         self.deliver(payload, delivered);
         self.next = seq + len;
         if !self.out_of_order.is_empty() {
             self.out_of_order.report_overlap(self.next);
             self.drain_out_of_order(delivered);
+            self.packets.join(self.next);
             self.reordering.set(now, Bytes::from_u32(self.out_of_order.bytes()));
         }
         debug_assert!(!self.finished, "nothing follows a FIN");
         debug_assert!(self.read + u64::from(self.unread) <= self.received, "no more is given on than came");
+        if memory.is_some() && self.is_subflow {
+            self.packets.read(self.next);
+        }
         if self.fin == Some(self.next) {
+            self.packets.forget_from(self.next);
             self.next += 1;
             self.fin = None;
             self.finished = true;
@@ -371,6 +394,7 @@ impl Receiver {
     /// The application reads so much of what waits.
     pub(super) fn read_some(&mut self, now: Instant, unread: u32) {
         self.unread -= unread;
+        self.packets.read(self.next - u32::from(self.finished) - self.unread);
         self.buffer.on_read(now, unread, self.read);
         self.read += u64::from(unread);
         debug_assert!(self.read <= self.received, "only what came is read");
@@ -397,7 +421,14 @@ impl Receiver {
         Waiting {
             bytes: u64::from(self.unread + self.out_of_order.bytes()),
             pieces: u64::from(u32::from(self.unread > 0) + self.out_of_order.pieces()),
+            truesize: self.packets.truesize(),
         }
+    }
+
+    /// The memory in which a segment has come, where packets are counted apart.
+    #[inline]
+    pub(super) fn memory_apart(&self, segment: &Segment) -> Option<Truesize> {
+        (self.buffer.device == Device::Tun).then(|| self.buffer.truesize(segment))
     }
 
     /// The peer has echoed a timestamp on a segment of `len` bytes: true if the receiver measures
@@ -414,10 +445,15 @@ impl Receiver {
     /// An ACK is owed for a segment: when does it leave?
     #[inline]
     pub(super) fn schedule_ack(&mut self, segment: &Segment, out_of_order: bool, sack_ok: bool) -> AckTime {
-        if !out_of_order || self.stack.rcv_mss_beyond_hole {
-            self.buffer.measure_segment(segment.len);
-        }
-        if segment.len >= LEAST_GROWING && !(self.is_subflow && self.stack.shared_rcv_ssthresh) {
+        let short = if !out_of_order || self.stack.rcv_mss_beyond_hole {
+            segment.len > 0 && self.buffer.measure_segment(segment)
+        } else {
+            segment.len > 0 && segment.len < self.buffer.segment_size()
+        };
+        // Beyond a hole a window that grew would make the ACK no duplicate, which tells a sender
+        // without SACK of the hole.
+        let grows = if out_of_order { sack_ok && self.out_of_order.took_newest() } else { segment.len >= LEAST_GROWING };
+        if grows && !(self.is_subflow && self.stack.shared_rcv_ssthresh) {
             let mut waiting = self.waiting();
             if out_of_order && self.out_of_order.begins_piece() {
                 // Linux charges a segment beyond a hole after it has asked for room, one that it
@@ -425,20 +461,26 @@ impl Receiver {
                 waiting.bytes -= u64::from(segment.len).min(waiting.bytes);
                 waiting.pieces -= 1;
             }
-            if self.buffer.grow_rcv_ssthresh(segment.len, waiting) {
+            if out_of_order {
+                waiting.truesize -= u64::from(self.packets.newest());
+            }
+            if self.buffer.grow_rcv_ssthresh(segment.len, self.buffer.truesize(segment).bytes, waiting) {
                 self.acks.on_window_grown();
             }
         }
-        let short = segment.len > 0 && segment.len < self.buffer.segment_size();
         self.acks.owe(short, self.stack.ack_pushed_full & segment.flags.has(Flags::PSH) & (segment.len > 0));
         let left_to_meta = self.is_subflow && self.stack.meta_acks;
-        self.acks.schedule(Arrived {
+        let time = self.acks.schedule(Arrived {
             out_of_order,
             hole: !self.out_of_order.is_empty(),
             full_frames: !left_to_meta && self.next.distance(self.acked) > self.buffer.segment_size() && self.window_moves_right(),
             next: self.next,
             sack_ok,
-        })
+        });
+        if time == AckTime::Now && self.buffer.device == Device::Tun {
+            self.waiting_at_ack = Some(self.waiting());
+        }
+        time
     }
 
     /// Two full segments are acknowledged at once if that moves the window (Linux:
@@ -465,6 +507,7 @@ impl Receiver {
         // A subflow keeps what is left of the window that it announced: less by what has come
         // since.
         self.window = if self.is_subflow { self.window_left_or_none() } else { self.select_window() };
+        self.waiting_at_ack = None;
         self.acked = self.next;
         debug_assert!(!(self.acked + self.window).before(edge), "the right edge of the window never moves back (RFC 9293 section 3.8.6)");
         had_timers
@@ -528,7 +571,7 @@ impl Receiver {
     #[inline]
     fn select_window(&self) -> u32 {
         let mask = (1_u32 << self.scale) - 1;
-        let usable = self.buffer.usable_window(self.waiting());
+        let usable = self.buffer.usable_window(self.waiting_at_ack.unwrap_or_else(|| self.waiting()));
         let offered = if self.scale == 0 { self.whole_segments(usable) } else { usable };
         let wanted = offered.max(self.window_left_or_none());
         let rounded = wanted.saturating_add(mask) & !mask;
@@ -569,7 +612,7 @@ mod tests {
     }
 
     fn payload(seq: u32, len: u32) -> Payload {
-        Payload { seq: Seq::new(seq), len, dsn: DataSeq::new(u64::from(seq) + 7000), is_mapped: true, fin: false }
+        Payload { seq: Seq::new(seq), len, dsn: DataSeq::new(u64::from(seq) + 7000), is_mapped: true, fin: false, memory: None }
     }
 
     #[test]
@@ -586,7 +629,7 @@ mod tests {
     #[test]
     fn what_begins_beyond_a_hole_lets_the_window_grow_into_its_own_room() {
         let mut rx = receiver();
-        rx.established(1448);
+        rx.established(1448, 1448);
         let segment = Segment { len: 1448, ..Segment::default() };
         let at = |n: u32| payload(1000 + n * 1448, 1448);
         for n in 0..9 {
@@ -630,7 +673,7 @@ mod tests {
     #[test]
     fn the_right_edge_of_the_window_never_moves_back() {
         let mut rx = receiver();
-        rx.established(1448);
+        rx.established(1448, 1448);
         rx.on_ack_sent();
         let edge = rx.next + rx.window;
         rx.take(Instant::ZERO, payload(1000, 30_000), &mut Delivered::default());

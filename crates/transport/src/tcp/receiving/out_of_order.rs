@@ -22,6 +22,8 @@ pub(in crate::tcp) struct OutOfOrderQueue {
     bytes: u32,
     /// The newest segment lies apart from what was there.
     begins_piece: bool,
+    /// The newest segment brought something.
+    took_newest: bool,
     /// SACK blocks, the most recent first (RFC 2018 section 4).
     sacks: Vec<SackBlock>,
     dsack: Option<SackBlock>,
@@ -56,6 +58,12 @@ impl OutOfOrderQueue {
     #[inline]
     pub(in crate::tcp) fn begins_piece(&self) -> bool {
         self.begins_piece
+    }
+
+    /// The newest segment was kept: not all of it was there.
+    #[inline]
+    pub(in crate::tcp) fn took_newest(&self) -> bool {
+        self.took_newest
     }
 
     /// With or without D-SACK (`tcp_dsack`).
@@ -110,7 +118,9 @@ impl OutOfOrderQueue {
                     len: first.end.distance(next),
                     dsn: first.dsn + u64::from(next.distance(first.seq)),
                     is_mapped: first.is_mapped,
-                    fin: false, // the receiver knows it
+                    // The receiver knows both.
+                    fin: false,
+                    memory: None,
                 });
             }
         }
@@ -196,7 +206,7 @@ impl OutOfOrderQueue {
     /// was there already. What was there is told of as a duplicate (RFC 2883 section 4.1).
     #[inline(never)]
     pub(in crate::tcp) fn insert(&mut self, mut seq: Seq, mut end: Seq, mut dsn: DataSeq, is_mapped: bool) -> bool {
-        self.begins_piece = false;
+        (self.begins_piece, self.took_newest) = (false, false);
         let is_empty = seq == end;
         // From the back: such pieces nearly always extend the last one.
         let mut at = self.pieces.len();
@@ -240,6 +250,7 @@ impl OutOfOrderQueue {
             return false;
         }
         self.bytes += end.distance(seq);
+        self.took_newest = true;
         let follows = |last: &Chunk| last.end == seq && last.dsn + u64::from(seq.distance(last.seq)) == dsn && last.is_mapped == is_mapped;
         let joins = at > 0 && follows(&self.pieces[at - 1]);
         if joins {

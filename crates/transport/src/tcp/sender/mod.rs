@@ -501,6 +501,11 @@ impl Sender {
         self.path_mtu.mss()
     }
 
+    /// Payload of a full segment beside timestamps alone, bytes (Linux: `mss_cache`).
+    pub(super) fn mss_cache(&self) -> u32 {
+        self.flow.mss
+    }
+
     /// As [`Sender::mss`], for arithmetic in 32 bits.
     #[inline]
     pub(super) fn segment_len(&self) -> u32 {

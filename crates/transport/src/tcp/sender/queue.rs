@@ -45,7 +45,7 @@ pub(super) struct SendQueue {
     /// Buffers that wait, the first partly sent; kept only where `keeps_buffers`.
     buffers: VecDeque<Buffer>,
     keeps_buffers: bool,
-    /// A segment and a burst take what they lack from the next buffer.
+    /// What a burst lacks its buffer takes from the next.
     grows_buffers: bool,
     /// What was written when the writer last marked a buffer as pushed.
     pushed_seq: Seq,
@@ -140,7 +140,7 @@ impl SendQueue {
         self.keeps_buffers = keeps;
     }
 
-    /// As [`Self::set_keeps_buffers`], but what leaves takes what it lacks from the next buffer.
+    /// As [`Self::set_keeps_buffers`], but [`Self::grow_first`] has an effect.
     pub(super) fn set_grows_buffers(&mut self, grows: bool) {
         self.grows_buffers = grows;
     }
@@ -160,16 +160,27 @@ impl SendQueue {
         self.buffers.front().map_or((self.unsent(), true), |buffer| (buffer.left, self.buffers.len() == 1))
     }
 
-    /// As [`Self::next_buffer`], where a burst of `most` bytes may leave: a shorter buffer takes what
-    /// it lacks from the next where it grows (Linux: `tcp_grow_skb`).
+    /// The first buffer may grow: another waits behind it.
     #[inline]
-    pub(super) fn next_grown_buffer(&self, most: u32) -> (u32, bool) {
-        let (left, last) = self.next_buffer();
-        if !self.grows_buffers || last || left >= most {
-            return (left, last);
+    pub(super) fn first_may_grow(&self) -> bool {
+        self.grows_buffers && self.buffers.len() > 1
+    }
+
+    /// A burst of `most` bytes may leave: the first buffer takes what it lacks from the one behind
+    /// it, no further (Linux: `tcp_grow_skb`).
+    pub(super) fn grow_first(&mut self, most: u32) {
+        let lacks = self.buffers.front().map_or(0, |first| most.saturating_sub(first.left));
+        let Some(next) = self.buffers.get_mut(1).filter(|_| lacks > 0) else { return };
+        let taken = lacks.min(next.left);
+        next.left -= taken;
+        let pushed = next.left == 0 && next.pushed;
+        if next.left == 0 {
+            self.buffers.remove(1);
         }
-        let grown = most.min(self.unsent());
-        (grown, grown == self.unsent())
+        if let Some(first) = self.buffers.front_mut() {
+            first.left += taken;
+            first.pushed |= pushed;
+        }
     }
 
     /// Buffers of which something waits to be sent.
@@ -297,7 +308,7 @@ impl SendQueue {
     #[inline]
     pub(super) fn next_new_len(&self, mss: u32) -> u32 {
         let len = self.unsent().min(mss);
-        let len = if self.keeps_buffers && !self.grows_buffers { len.min(self.next_buffer().0) } else { len };
+        let len = if self.keeps_buffers { len.min(self.next_buffer().0) } else { len };
         if self.mapping.len == 0 { len } else { len.min(self.mapping.left().1) }
     }
 

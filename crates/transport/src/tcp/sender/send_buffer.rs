@@ -73,7 +73,11 @@ impl Sender {
     /// Buffers are filled whole while the send buffer has room to begin them.
     fn write_rest(&mut self) {
         self.writing = false;
-        while self.offered > 0 && self.write_buffer() {}
+        while self.offered > 0 && self.write_buffer() {
+            if self.pushes_pending && self.queue.first_may_grow() {
+                self.grow_first_buffer(None);
+            }
+        }
     }
 
     /// Data goes into the last buffer that waits, or into a new one; false if there is no room.

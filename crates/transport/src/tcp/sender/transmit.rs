@@ -325,6 +325,9 @@ impl Sender {
                 }
             }
         }
+        if self.burst.remaining == 0 && self.queue.first_may_grow() {
+            self.grow_first_buffer(cx.siblings);
+        }
         let mut len = self.queue.next_new_len(self.segment_len());
         let refused = if searches { self.refused_probe_left() } else { 0 };
         if refused > 0 {
@@ -369,6 +372,16 @@ impl Sender {
         Some(leaving)
     }
 
+    /// A burst is about to leave, or would if the peer's window let it.
+    #[cold]
+    pub(super) fn grow_first_buffer(&mut self, siblings: Option<&cc::Siblings>) {
+        let (cwnd, in_flight) = (self.flow.cwnd, self.scoreboard.in_flight());
+        if cwnd > in_flight {
+            let quota = self.burst_segments(siblings).min(cwnd / 2).min(cwnd - in_flight).max(1);
+            self.queue.grow_first(quota * self.segment_len());
+        }
+    }
+
     /// How many segments leave as one burst; false if it waits for the next ACK.
     #[inline(always)]
     fn begin_burst(&mut self, cx: Context<'_>, in_flight: u32) -> bool {
@@ -376,8 +389,7 @@ impl Sender {
             self.refill_buffer();
         }
         let most = self.burst_segments(cx.siblings);
-        let quota = most.min(self.flow.cwnd / 2).min(self.flow.cwnd - in_flight).max(1);
-        let buffer = self.queue.next_grown_buffer(quota * self.segment_len());
+        let buffer = self.queue.next_buffer();
         if self.settings.tso_bytes > Bytes::ZERO && buffer.0 > self.segment_len() && self.should_defer(cx.now, in_flight, most, buffer) {
             return false;
         }
@@ -460,8 +472,7 @@ impl Sender {
             || self.scoreboard.in_flight() >= self.flow.cwnd
             // Nagle's rule keeps the rest (Linux: `tcp_mss_split_point`).
             || (self.is_subflow && left > 0 && left < full && self.waits_for_small_segment(left));
-        // The mark of a buffer that has grown lies at its end.
-        let pushed = (ends || !self.settings.stack.grows_buffers) && self.queue.take_push();
+        let pushed = self.queue.take_push();
         let marked = if sent.len > 0 { pushed || (self.queue.unsent() == 0 && !self.writing) } else { self.fin_pushed };
         // A burst of several segments has PSH while it leaves alone (Linux: `__tcp_transmit_skb`).
         let push = marked || (sent.len > 0 && ends && self.burst.length > 1);
