@@ -65,7 +65,8 @@ const MAP: u8 = 0x04;
 const MAP_LONG: u8 = 0x08;
 const DATA_FIN: u8 = 0x10;
 
-/// Acknowledgement, mapping and whether the data ends (RFC 8684 section 3.3); that there is a checksum only the length tells.
+/// Acknowledgement, mapping and whether the data ends (RFC 8684 section 3.3); that there is a
+/// checksum only the length tells.
 pub(super) fn parse(mut data: Reader<'_>) -> Result<(Option<Number>, Option<Mapping>, bool)> {
     let flags = data.byte()?;
     let number = |data: &mut Reader<'_>, long: u8| {

@@ -126,8 +126,8 @@ struct Setup {
 fn setup() -> impl Strategy<Value = Setup> {
     let managers = prop_oneof![Just(PathManager::default()), Just(Fullmesh.into()), (2..4_u8).prop_map(|count| Ndiffports(count).into())];
     (
-        // Two faults of 5.4-mptcp are open, one case in some ten thousand each: with `redundant` a last
-        // byte is never scheduled, and a handshake whose SYNs are lost outlasts the test.
+        // Two faults of 5.4-mptcp are open, one case in some ten thousand each: with `redundant` a
+        // last byte is never scheduled, and a handshake whose SYNs are lost outlasts the test.
         any_kernel().prop_filter("MPTCP version 1", |kernel| kernel.0.mptcp_version == MptcpVersion::V1),
         prop::sample::select(Scheduler::NAMES.map(|(name, _)| name).to_vec()),
         managers,
@@ -487,7 +487,8 @@ impl Pair {
 
     /// A path is good from now on, or all are, and both ends have said all that they had to say.
     fn finish(&mut self, survivor: u8) -> Result<(), TestCaseError> {
-        // What is under way may take the survivor away; what a host has not said by now it does not say.
+        // What is under way may take the survivor away; what a host has not said by now it does not
+        // say.
         self.observer.borrow_mut().options.iter_mut().for_each(VecDeque::clear);
         self.net.run_for(Duration::from_millis(500));
         self.check()?;
