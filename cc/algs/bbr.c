@@ -8,7 +8,7 @@
  * seconds. It paces at the rate and keeps at most two BDPs in the network. Losses do not enter the
  * model, so random losses do not slow it down, and a queue that others keep full does not either:
  * against loss-based flows it takes more than its share where queues are short. Neither can be seen
- * at the same time as the other, so the flow moves between four modes (cc/include/pp_bbr.h has the
+ * at the same time as the other, so the flow moves between four states (cc/include/pp_bbr.h has the
  * machine):
  *
  *	Startup		pacing 2.89 times the rate, doubling it each round, until three rounds bring less than a quarter more
@@ -37,7 +37,7 @@ PP_STATE_FITS(struct bbr_model);
 
 static void bbr_init(struct pp_ctx *c)
 {
-	bbr_begin(c->priv, c->flow);
+	bbr_model_init(c->priv, c->flow);
 }
 
 static __u32 bbr_ssthresh(struct pp_ctx *c)
@@ -55,7 +55,7 @@ static void bbr_set_state(struct pp_ctx *c, __u32 new_state)
 static void bbr_cwnd_event(struct pp_ctx *c, __u32 event)
 {
 	if (event == PP_EVENT_TX_START && c->flow->app_limited)
-		bbr_restart(c->priv, c->flow);
+		bbr_handle_restart_from_idle(c->priv, c->flow);
 }
 
 /* The window returns by itself when recovery ends. */
@@ -73,7 +73,7 @@ static void bbr_cong_control(struct pp_ctx *c, __u32 ack, __u32 ack_flags, const
 	(void)ack;
 	(void)ack_flags;
 	bbr_update_model(m, f, s);
-	bbr_set_pacing(m, f, bbr_bw(m), bbr_pacing_gain(m));
+	bbr_set_pacing_rate(m, f, bbr_bw(m), bbr_pacing_gain(m));
 	bbr_set_cwnd(m, f, s, bbr_bw(m));
 }
 

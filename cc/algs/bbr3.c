@@ -38,76 +38,76 @@
  */
 #include "pp_bbr3.h"
 
-PP_STATE_FITS(struct bbr3_state);
+PP_STATE_FITS(struct bbr3_model);
 
 /* 5.6.2 */
-PP_INLINE void bbr3_set_pacing(struct bbr3_state *m, struct pp_flow *f, __u32 gain)
+PP_INLINE void bbr3_set_pacing_rate(struct bbr3_model *m, struct pp_flow *f, __u32 gain)
 {
 	__u64 rate = bbr_pacing_rate(f, bbr3_bw(m), gain);
 
-	if (m->full || rate > f->pacing_rate)
+	if (m->full_bw_reached || rate > f->pacing_rate)
 		f->pacing_rate = rate;
 }
 
-PP_INLINE void bbr3_init_pacing(struct bbr3_state *m, struct pp_flow *f)
+PP_INLINE void bbr3_init_pacing_rate(struct bbr3_model *m, struct pp_flow *f)
 {
 	__u32 rtt_us = f->srtt_us ? pp_max_branchless(f->srtt_us >> 3, 1) : 1000;
 
-	m->has_rtt = f->srtt_us != 0;
+	m->has_seen_rtt = f->srtt_us != 0;
 	f->pacing_rate = bbr_pacing_rate(f, ((__u64)f->cwnd << BBR_BW_SHIFT) / rtt_us, BBR3_STARTUP_GAIN);
 }
 
 /* 5.6.4.7 */
-PP_INLINE __u32 bbr3_bound(const struct bbr3_state *m)
+PP_INLINE __u32 bbr3_bound(const struct bbr3_model *m)
 {
 	__u32 bound = ~0U;
 
-	if (m->mode == BBR3_PROBE_RTT || m->mode == BBR3_CRUISE)
-		bound = bbr3_with_headroom(m);
-	else if (bbr3_in_probe_bw(m) && m->inflight_long != BBR3_NONE)
-		bound = m->inflight_long;
-	if (m->inflight_short != BBR3_NONE)
-		bound = pp_min_branchless(bound, m->inflight_short);
+	if (m->state == BBR3_PROBE_RTT || m->state == BBR3_CRUISE)
+		bound = bbr3_inflight_with_headroom(m);
+	else if (bbr3_in_probe_bw(m) && m->inflight_longterm != BBR3_NONE)
+		bound = m->inflight_longterm;
+	if (m->inflight_shortterm != BBR3_NONE)
+		bound = pp_min_branchless(bound, m->inflight_shortterm);
 	return pp_max_branchless(bound, BBR_MIN_CWND);
 }
 
 /* 5.6.4.6 */
-PP_INLINE void bbr3_set_cwnd(struct bbr3_state *m, struct pp_flow *f, __u32 acked)
+PP_INLINE void bbr3_set_cwnd(struct bbr3_model *m, struct pp_flow *f, __u32 acked)
 {
-	__u32 cwnd = f->cwnd, most, gain = m->mode == BBR3_UP ? BBR3_UP_CWND_GAIN : BBR3_CWND_GAIN;
+	__u32 cwnd = f->cwnd, most, gain = m->state == BBR3_UP ? BBR3_UP_CWND_GAIN : BBR3_CWND_GAIN;
 
-	if (m->prior_state >= PP_CA_RECOVERY && f->ca_state < PP_CA_RECOVERY)
+	if (m->prior_ca_state >= PP_CA_RECOVERY && f->ca_state < PP_CA_RECOVERY)
 		cwnd = pp_max_branchless(cwnd, m->prior_cwnd);
-	m->prior_state = f->ca_state & 7;
-	if (m->mode == BBR3_PROBE_RTT)
+	m->prior_ca_state = f->ca_state & 7;
+	if (m->state == BBR3_PROBE_RTT)
 		gain = BBR3_PROBE_RTT_GAIN;
-	most = bbr3_with_bursts(m, f, bbr3_bdp(m, bbr3_bw(m), gain) + pp_max_branchless(m->excess, m->excess_before));
-	if (m->full)
+	most = bbr3_quantization_budget(m, f, bbr3_bdp(m, bbr3_bw(m), gain) + pp_max_branchless(m->extra_acked, m->extra_acked_before));
+	if (m->full_bw_reached)
 		cwnd = pp_min_branchless(cwnd + acked, most);
 	else if (cwnd < most || f->delivered < BBR_INIT_CWND)
 		cwnd += acked;
 	cwnd = pp_max_branchless(cwnd, BBR_MIN_CWND);
-	if (m->mode == BBR3_PROBE_RTT)
+	if (m->state == BBR3_PROBE_RTT)
 		cwnd = pp_min_branchless(cwnd, bbr3_probe_rtt_cwnd(m));
 	f->cwnd = pp_min_branchless(pp_min_branchless(cwnd, bbr3_bound(m)), f->cwnd_clamp);
 }
 
 static void bbr3_init(struct pp_ctx *c)
 {
-	struct bbr3_state *m = c->priv;
+	struct bbr3_model *m = c->priv;
 	struct pp_flow *f = c->flow;
 	__u32 now = pp_tick(f->now_ns);
 
-	*m = (struct bbr3_state){ 0 };
+	*m = (struct bbr3_model){ 0 };
 	f->ssthresh = PP_SSTHRESH_INFINITE;
-	m->min_rtt_us = m->probe_rtt_us = f->min_rtt_us;
-	m->min_rtt_tick = m->probe_rtt_tick = now;
-	m->round_end = m->loss_round_end = f->delivered;
+	m->min_rtt_us = m->probe_rtt_min_us = f->min_rtt_us;
+	m->min_rtt_stamp = m->probe_rtt_min_stamp = now;
+	m->next_round_delivered = m->loss_round_delivered = f->delivered;
 	m->round_lost = (__u16)f->lost;
-	m->epoch_us = (__u32)(f->now_ns / 1000);
-	m->inflight_long = m->undo_long = BBR3_NONE;
-	bbr3_reset_short(m);
-	bbr3_init_pacing(m, f);
+	m->ack_epoch_us = (__u32)(f->now_ns / 1000);
+	m->inflight_longterm = m->undo_inflight_longterm = BBR3_NONE;
+	bbr3_reset_short_term_model(m);
+	bbr3_init_pacing_rate(m, f);
 	f->pacing = 1;
 }
 
@@ -120,54 +120,54 @@ static __u32 bbr3_ssthresh(struct pp_ctx *c)
 /* 5.4.1 */
 static void bbr3_cwnd_event(struct pp_ctx *c, __u32 event)
 {
-	struct bbr3_state *m = c->priv;
+	struct bbr3_model *m = c->priv;
 	struct pp_flow *f = c->flow;
 
 	if (event != PP_EVENT_TX_START || !f->app_limited)
 		return;
-	m->restarted = 1;
-	m->epoch_us = (__u32)(f->now_ns / 1000);
-	m->epoch_acked = 0;
+	m->idle_restart = 1;
+	m->ack_epoch_us = (__u32)(f->now_ns / 1000);
+	m->ack_epoch_acked = 0;
 	if (bbr3_in_probe_bw(m))
-		bbr3_set_pacing(m, f, BBR_GAIN_ONE);
-	else if (m->mode == BBR3_PROBE_RTT)
-		bbr3_leave_probe_rtt(m, f);
+		bbr3_set_pacing_rate(m, f, BBR_GAIN_ONE);
+	else if (m->state == BBR3_PROBE_RTT)
+		bbr3_exit_probe_rtt(m, f);
 }
 
 /* 5.5.11.2 */
 static __u32 bbr3_undo_cwnd(struct pp_ctx *c)
 {
-	struct bbr3_state *m = c->priv;
+	struct bbr3_model *m = c->priv;
 	struct pp_flow *f = c->flow;
 
-	m->lossy = 0;
-	bbr3_reset_full(m, 0);
+	m->loss_in_round = 0;
+	bbr3_reset_full_bw(m, 0);
 	if (m->unbounded)
-		bbr3_reset_short(m);
-	m->inflight_long = (__u16)pp_max_branchless(m->inflight_long, m->undo_long);
-	if (m->undo == BBR3_UNDO_STARTUP && m->mode != BBR3_STARTUP) {
-		m->full = 0;
-		if (m->mode != BBR3_PROBE_RTT)
-			m->mode = BBR3_STARTUP;
-	} else if (m->undo == BBR3_UNDO_UP && m->mode != BBR3_UP && m->mode != BBR3_PROBE_RTT) {
+		bbr3_reset_short_term_model(m);
+	m->inflight_longterm = (__u16)pp_max_branchless(m->inflight_longterm, m->undo_inflight_longterm);
+	if (m->undo_state == BBR3_UNDO_STARTUP && m->state != BBR3_STARTUP) {
+		m->full_bw_reached = 0;
+		if (m->state != BBR3_PROBE_RTT)
+			m->state = BBR3_STARTUP;
+	} else if (m->undo_state == BBR3_UNDO_UP && m->state != BBR3_UP && m->state != BBR3_PROBE_RTT) {
 		bbr3_start_refill(m, f);
 	}
-	m->undo = BBR3_UNDO_NOTHING;
+	m->undo_state = BBR3_UNDO_NOTHING;
 	return pp_max_branchless(f->cwnd, m->prior_cwnd);
 }
 
 static void bbr3_cong_control(struct pp_ctx *c, __u32 ack, __u32 ack_flags, const struct pp_sample *s)
 {
-	struct bbr3_state *m = c->priv;
+	struct bbr3_model *m = c->priv;
 	struct pp_flow *f = c->flow;
 
 	(void)ack;
 	(void)ack_flags;
 	if (s->delivered >= 0 && s->interval_us > 0)
 		bbr3_update_model(m, f, s);
-	if (!m->has_rtt && f->srtt_us)
-		bbr3_init_pacing(m, f);
-	bbr3_set_pacing(m, f, bbr3_pacing_gain(m));
+	if (!m->has_seen_rtt && f->srtt_us)
+		bbr3_init_pacing_rate(m, f);
+	bbr3_set_pacing_rate(m, f, bbr3_pacing_gain(m));
 	if (s->acked_sacked)
 		bbr3_set_cwnd(m, f, s->acked_sacked);
 }
@@ -181,7 +181,7 @@ static __u32 bbr3_sndbuf_expand(struct pp_ctx *c)
 PP_CC_REGISTER(bbr3) = {
 	.name = "bbr3",
 	.flags = PP_CC_PACES | PP_CC_SEES_SAMPLES | PP_CC_DRAWS,
-	.priv_bytes = sizeof(struct bbr3_state),
+	.priv_bytes = sizeof(struct bbr3_model),
 	.init = bbr3_init,
 	.ssthresh = bbr3_ssthresh,
 	.cwnd_event = bbr3_cwnd_event,

@@ -77,7 +77,7 @@ PP_INLINE __u32 cmpbbr_bw(const struct cmpbbr_state *s)
 {
 	__u32 bw = bbr_bw(&s->bbr);
 
-	return s->bbr.mode == BBR_PROBE_BW && s->bbr.phase > 1 && s->sharing > 1 ? bw / s->sharing : bw;
+	return s->bbr.state == BBR_PROBE_BW && s->bbr.cycle_index > 1 && s->sharing > 1 ? bw / s->sharing : bw;
 }
 
 static void cmpbbr_init(struct pp_ctx *c)
@@ -85,7 +85,7 @@ static void cmpbbr_init(struct pp_ctx *c)
 	struct cmpbbr_state *s = c->priv;
 
 	*s = (struct cmpbbr_state){ 0 };
-	bbr_begin(&s->bbr, c->flow);
+	bbr_model_init(&s->bbr, c->flow);
 }
 
 static __u32 cmpbbr_ssthresh(struct pp_ctx *c)
@@ -109,7 +109,7 @@ static void cmpbbr_cwnd_event(struct pp_ctx *c, __u32 event)
 	struct cmpbbr_state *s = c->priv;
 
 	if (event == PP_EVENT_TX_START && c->flow->app_limited)
-		bbr_restart(&s->bbr, c->flow);
+		bbr_handle_restart_from_idle(&s->bbr, c->flow);
 }
 
 static __u32 cmpbbr_undo_cwnd(struct pp_ctx *c)
@@ -124,15 +124,15 @@ static void cmpbbr_cong_control(struct pp_ctx *c, __u32 ack, __u32 ack_flags, co
 {
 	struct cmpbbr_state *s = c->priv;
 	struct pp_flow *f = c->flow;
-	__u32 phase = s->bbr.phase, bw;
+	__u32 phase = s->bbr.cycle_index, bw;
 
 	(void)ack;
 	(void)ack_flags;
 	bbr_update_model(&s->bbr, f, sample);
-	if (s->bbr.mode == BBR_PROBE_BW && s->bbr.phase == CMPBBR_PHASE && phase != CMPBBR_PHASE)
+	if (s->bbr.state == BBR_PROBE_BW && s->bbr.cycle_index == CMPBBR_PHASE && phase != CMPBBR_PHASE)
 		cmpbbr_compare(c, s);
 	bw = cmpbbr_bw(s);
-	bbr_set_pacing(&s->bbr, f, bw, bbr_pacing_gain(&s->bbr));
+	bbr_set_pacing_rate(&s->bbr, f, bw, bbr_pacing_gain(&s->bbr));
 	bbr_set_cwnd(&s->bbr, f, sample, bw);
 }
 

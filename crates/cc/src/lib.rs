@@ -226,12 +226,6 @@ impl Controller {
         self.algorithm().flags()
     }
 
-    /// Whether its hooks want the [`Siblings`] ([`flags::COUPLED`]); otherwise `None` will do.
-    #[inline]
-    pub const fn is_coupled(&self) -> bool {
-        self.ops.flags & flags::COUPLED != 0
-    }
-
     /// Whether `cong_control` replaces the transport's own window rules.
     #[inline]
     pub const fn has_cong_control(&self) -> bool {

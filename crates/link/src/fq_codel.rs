@@ -143,7 +143,8 @@ impl FqCodel {
     /// has left.
     pub fn dequeue(&mut self, at: Instant) -> Option<Dequeued> {
         self.sample_until(at);
-        if let Some((len, _)) = self.serving.take() {
+        if let Some((len, until)) = self.serving.take() {
+            debug_assert!(until <= at, "one packet is transmitted at a time");
             (self.packets, self.bytes) = (self.packets - 1, self.bytes - len);
         }
         let Some((item, marked)) = self.choose(at) else {
@@ -176,6 +177,7 @@ impl FqCodel {
             let list = if is_new { &mut self.new } else { &mut self.old };
             let number = *list.front()?;
             let flow = &mut self.queues[number as usize];
+            debug_assert!(flow.listed, "a queue whose turn comes is in a list");
             if flow.deficit <= 0 {
                 flow.deficit += self.config.quantum.get() as i64;
                 list.pop_front();
@@ -210,6 +212,7 @@ impl FqCodel {
     fn drop_from_longest(&mut self) {
         let longest = (0..self.queues.len()).max_by_key(|&number| (self.queues[number].bytes, usize::MAX - number));
         let Some(flow) = longest.map(|number| &mut self.queues[number]) else { return };
+        debug_assert!(!flow.waiting.is_empty(), "the longest queue has a packet to drop");
         let enough = Bytes::new(flow.bytes.get() / 2);
         let mut gone = Bytes::ZERO;
         for _ in 0..BATCH {
@@ -308,6 +311,7 @@ impl CodelQueue for Head<'_> {
     }
 
     fn drop_taken(&mut self) {
+        debug_assert!(self.taken.is_some(), "what is dropped was taken out");
         if let Some(item) = self.taken.take() {
             self.dropped.push(item.slot);
             self.drops.add(item.ip_len);

@@ -384,6 +384,7 @@ impl SampledQueue for RateQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::CodelConfig;
 
     fn us(n: u64) -> Instant {
         Instant::ZERO + Duration::from_micros(n)
@@ -501,5 +502,11 @@ mod tests {
         assert!(refused(RateConfig { rate: rate(0), ..sound.clone() }));
         assert!(refused(RateConfig { changes: vec![Change { at: us(1), to: rate(0) }], ..sound }));
         assert!(refused(config(QueueLimit::Packets(0))));
+        let sound = config(QueueLimit::Packets(1));
+        let aqm = Some(AqmConfig::Codel(CodelConfig::DEFAULT));
+        assert!(refused(RateConfig { burst: Bytes::new(1), aqm, ..sound.clone() }));
+        assert!(!refused(RateConfig { burst: MOST_BURST, framing: MOST_FRAMING, ..sound.clone() }));
+        assert!(refused(RateConfig { burst: MOST_BURST + Bytes::new(1), ..sound.clone() }));
+        assert!(refused(RateConfig { framing: MOST_FRAMING + Bytes::new(1), ..sound }));
     }
 }

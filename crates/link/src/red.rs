@@ -39,6 +39,7 @@ impl Red {
     /// with their number.
     fn should_drop(&mut self, average: Bytes) -> bool {
         let RedConfig { min, max, probability, .. } = self.config;
+        debug_assert!(min <= average && average < max, "below `min` none is hit, from `max` on all are");
         self.count += 1;
         if self.count > 0 {
             let share = (average - min).get() as f64 / (max - min).get() as f64;
@@ -69,6 +70,7 @@ impl Red {
             power = (power * power) >> 32;
             packets >>= 1;
         }
+        debug_assert!(factor <= 1 << 32, "an average does not grow while nothing comes");
         self.average = ((u128::from(self.average) * u128::from(factor)) >> 32) as u64;
     }
 }

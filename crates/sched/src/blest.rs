@@ -56,6 +56,7 @@ impl Blest {
             return;
         }
         self.lambda = if self.blocked { self.lambda + UP } else { self.lambda - DOWN }.clamp(LEAST, LARGEST);
+        debug_assert!(self.changed_at <= now, "lambda changes forwards in time");
         self.blocked = false;
         self.changed_at = now;
     }
@@ -65,6 +66,7 @@ impl Blest {
     fn linger(&self, slow: &PathView, i: usize) -> u32 {
         let (least, largest) = (self.srtt[i].0.as_eighths(), self.srtt[i].1.as_eighths());
         let (in_flight, cwnd) = (u64::from(slow.in_flight.get()) + 1, u64::from(slow.cwnd.get()));
+        debug_assert!(least <= largest && slow.srtt.as_eighths() <= largest, "the last round trip is among those that were seen");
         let estimate = if in_flight >= cwnd { largest } else { least + (u64::from(largest - least) * in_flight / cwnd) as u32 };
         estimate.max(slow.srtt.as_eighths())
     }

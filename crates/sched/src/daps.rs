@@ -57,6 +57,7 @@ impl Policy for Daps {
     #[inline]
     fn on_scheduled(&mut self, choice: Choice, len: Bytes) {
         let i = choice.subflow;
+        debug_assert!(self.left[i] > Bytes::ZERO, "what is dealt out belongs to a window that has begun");
         self.left[i] = self.left[i].saturating_sub(len);
         self.clock = self.clock.max(self.arrival[i]);
     }

@@ -72,6 +72,7 @@ impl Ecf {
         let fit = if self.overflows { narrow } else { |product| product };
         let window = |s: &PathView| u128::from((s.cwnd * s.mss).get());
         let rtt = |s: &PathView| u128::from(s.srtt.as_micros());
+        debug_assert!(slow.takes_data() && !fast.takes_data(), "only a full subflow is waited for");
         let spread = u128::from(fast.rttvar.max(slow.rttvar).as_micros() >> 1);
         let (window_f, window_s) = (window(fast), window(slow));
         let waiting = u128::from(waiting.get());

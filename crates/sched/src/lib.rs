@@ -130,9 +130,15 @@ macro_rules! schedulers {
             /// See [`Policy::pick`].
             #[inline]
             pub fn pick(&mut self, paths: &[PathView], queue: &DataQueueView) -> Option<Choice> {
-                match self {
+                let choice = match self {
                     $(Self::$variant(policy) => policy.pick(paths, queue),)+
-                }
+                };
+                debug_assert!(choice.is_none_or(|choice| paths[choice.subflow].usable), "a path that cannot send is not chosen");
+                debug_assert!(
+                    choice.is_none_or(|choice| !choice.from.before(queue.una) && choice.from.before(queue.end)),
+                    "what is sent waits, or is not acknowledged"
+                );
+                choice
             }
 
             /// See [`Policy::on_scheduled`].
@@ -166,7 +172,9 @@ impl Scheduler {
     /// tried, else the fastest. All schedulers share this rule.
     #[inline]
     pub fn pick_reinjection(paths: &[PathView], tried: SubflowSet) -> Option<usize> {
-        minrtt::best(paths, tried)
+        let path = minrtt::best(paths, tried);
+        debug_assert!(path.is_none_or(|path| paths[path].takes_data()), "a path whose window is full is not chosen");
+        path
     }
 }
 
@@ -194,6 +202,19 @@ mod tests {
         for (name, _) in Scheduler::NAMES {
             let choice = Scheduler::find(name).expect("it is in the list").pick(&[path(10, 9), path(50, 10)], &queue);
             assert!(choice.is_some_and(|choice| choice.subflow == 0 && choice.limit != Limit::Bytes(Bytes::ZERO)), "{name}: {choice:?}");
+        }
+    }
+
+    #[test]
+    fn every_scheduler_takes_a_backup_path_only_where_no_other_is_usable() {
+        // RFC 8684 section 3.3.8.
+        let path = |srtt_ms, in_flight| PathView { pacing_rate: Rate::from_bits_per_sec(8_000_000), ..subflow(srtt_ms, in_flight) };
+        let backup = PathView { backup: true, ..path(5, 0) };
+        for (name, _) in Scheduler::NAMES {
+            let pick = |first| Scheduler::find(name).expect("it is in the list").pick(&[first, backup], &DATA).map(|choice| choice.subflow);
+            assert_eq!(pick(PathView { usable: false, ..path(10, 0) }), Some(1), "{name}");
+            // Turns are equal in MPTCP 0.96.
+            assert_eq!(pick(path(10, 10)) == Some(1), name == "roundrobin", "{name}");
         }
     }
 }

@@ -26,7 +26,7 @@ pub struct Redundant {
     last: [(DataSeq, DataSeq); MAX_SUBFLOWS],
     /// Who has got anything yet.
     begun: SubflowSet,
-    /// Whose turn it is.
+    /// Whose turn it is; one past the last is the first.
     turn: usize,
     /// As MPTCP 0.96 was before it was mended.
     repeats: bool,
@@ -57,7 +57,7 @@ impl Policy for Redundant {
                 continue;
             }
             debug_assert!(!from.after(queue.next), "a subflow goes on no further than data was given");
-            self.turn = (i + 1) % subflows.len();
+            self.turn = i + 1;
             if self.repeats {
                 // A buffer as a whole, whatever the window.
                 return Some(Choice { subflow: i, from, limit: Limit::Buffer });
@@ -75,6 +75,7 @@ impl Policy for Redundant {
 
     #[inline]
     fn on_scheduled(&mut self, choice: Choice, len: Bytes) {
+        debug_assert!(len > Bytes::ZERO, "a turn sends something");
         self.last[choice.subflow] = (choice.from, choice.from + len.get());
         self.begun.insert(choice.subflow);
     }

@@ -27,6 +27,7 @@ impl Policy for RoundRobin {
             }
             next(&self.served)
         })?;
+        debug_assert!(!self.served[subflow], "a subflow has one turn in a round");
         self.served[subflow] = true;
         Some(Choice { subflow, from: queue.next, limit: Limit::Bytes(subflows[subflow].mss) })
     }

@@ -71,6 +71,7 @@ impl Policy for Weighted {
         }
         let (i, weight) = last?;
         weighted.weights[i..].fill(weight);
+        debug_assert!(weighted.weights.iter().all(|&weight| weight > 0), "every subflow has a turn");
         Some(weighted)
     }
 

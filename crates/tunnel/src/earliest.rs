@@ -138,6 +138,7 @@ impl<T: Copy> Extreme<T> {
             }
             self.began = now;
         }
+        debug_assert!(self.began <= now, "a period has begun before its values come");
         let of_period = self.values[0].map_or(value, |known| better(known, value));
         self.values[0] = Some(of_period);
         self.best = Some(self.values[1].map_or(of_period, |before| better(of_period, before)));
@@ -328,6 +329,7 @@ impl Earliest {
         } else {
             self.turns.pick(0, up)?
         };
+        debug_assert!(up[usize::from(path.0)], "a packet takes a path that it may take");
         self.paths[usize::from(path.0)].waiting += len.get() + HEADERS;
         Some(path)
     }
@@ -447,6 +449,7 @@ impl Earliest {
     /// A report of the other end has come, as above.
     pub fn on_report(&mut self, now: Instant, arrived: Instant, number: PathId, report: &Report) {
         let Some(path) = self.paths.get_mut(usize::from(number.0)) else { return };
+        debug_assert!(arrived <= now, "a report is read after it came");
         (self.answered, self.unanswered, self.unreported_since) = (true, 0, None);
         path.receiver.echo = Some((report.sent_us, micros(arrived)));
         // Who has heard nothing of the path yet is answered soon.
@@ -583,6 +586,7 @@ impl Path {
         }
         // What was sent up to this packet and did not come, beyond what was missing before.
         let (count, came) = (sent.count.wrapping_sub(self.reported.0), report.packets.wrapping_sub(self.reported.1));
+        debug_assert!(count > 0 && count <= u32::MAX >> 1, "a report that counts tells of a later packet than the last");
         self.lost += u64::from(count.saturating_sub(came));
         self.reported = (sent.count, report.packets);
         self.correct(now, sent, queue_us * 1000);

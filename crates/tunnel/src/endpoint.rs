@@ -194,6 +194,7 @@ impl<P> Endpoint<P> {
     }
 
     fn send(&mut self, path: PathId, len: Bytes, seq: Option<Seq>, packet: P) {
+        debug_assert!(seq.is_some() == self.next.is_some(), "all packets carry numbers, or none does");
         let counters = &mut self.paths[usize::from(path.0)];
         counters.packets_sent += 1;
         counters.bytes_sent += len.get();
@@ -385,6 +386,7 @@ impl<P> Endpoint<P> {
     #[inline]
     fn apply_changes(&mut self, now: Instant) {
         while let Some(change) = self.keepalive.poll_change() {
+            debug_assert!(self.up[usize::from(change.path.0)] != change.up, "a path goes from up to down and back");
             self.up[usize::from(change.path.0)] = change.up;
             self.paths[usize::from(change.path.0)].went_down += u64::from(!change.up);
             self.reorder.handle_path(now, change.path, change.up);

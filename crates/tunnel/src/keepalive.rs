@@ -96,6 +96,7 @@ impl Keepalive {
             self.changes.push_back(Change { path, up: true });
         }
         self.note_timeout();
+        debug_assert!(self.timeout <= now + self.config.dead_time, "a path that is up is watched");
     }
 
     /// Data have come on a path.
@@ -124,6 +125,7 @@ impl Keepalive {
         if left {
             self.sooner = now;
             self.note_timeout();
+            debug_assert!(self.timeout <= now, "a path that was left is asked at once");
         }
     }
 

@@ -241,6 +241,7 @@ impl Searched {
         if size >= largest {
             self.failed = 0;
         }
+        debug_assert!(self.search.largest() <= self.path.bounds.ceiling, "no size in use is longer than the interface takes");
         let begin = self.sent.len() - self.out;
         if self.out > 0 && self.sent.range(begin..).all(|sent| sent.answered) {
             self.end_round(now);
@@ -271,6 +272,7 @@ impl Searched {
                 self.on_black_hole(now);
             }
         }
+        debug_assert!(self.failed < MAX_PROBES, "a size that rounds have lost is left");
         // Nothing was left to look for: the result holds.
         self.settled |=
             passes && !searched && !lost_in_use && self.sent.range(begin..).any(|sent| sent.answered && sent.size > Bytes::ZERO);

@@ -63,6 +63,7 @@ impl Silence {
             self.since = now;
         }
         self.others = self.others.saturating_add(1);
+        debug_assert!(self.since <= now, "a pause has begun before others go on");
         let packets = self.usual[0].0.max(self.usual[1].0).saturating_mul(TIMES).saturating_add(PACKETS);
         let time = (self.usual[0].1.max(self.usual[1].1) * TIMES_LONGER).max(LEAST);
         self.pauses >= ENOUGH && self.others >= packets && now.since(self.since) >= time

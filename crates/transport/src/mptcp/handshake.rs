@@ -139,6 +139,7 @@ impl Connection {
                 self.fall_back(now);
                 return;
             }
+            debug_assert!(self.tx.next == self.tx.una, "nothing was sent before the handshake");
             self.phase = Phase::Established;
             self.tx.window_end = self.tx.una + self.subflows[INITIAL].socket.tx.peer_window().get();
             self.write(now);

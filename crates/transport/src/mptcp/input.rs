@@ -95,6 +95,7 @@ impl Connection {
     /// The shared threshold of the window grows for `len` bytes that came on subflow `i`.
     #[cold]
     fn grow_rcv_ssthresh(&mut self, i: usize, len: u32) {
+        debug_assert!(self.settings.stack.shared_rcv_ssthresh, "else each subflow has its own");
         self.rx.grow_rcv_ssthresh((2 * self.subflows[i].socket.advertised_mss()).max(2 * len));
         self.subflows[i].socket.quick_ack();
     }

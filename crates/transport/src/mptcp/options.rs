@@ -65,6 +65,7 @@ impl Connection {
         let wide = self.version() == MptcpVersion::V1;
         segment.has_dss = true;
         segment.dss.has_ack = true;
+        debug_assert!(segment.dss.map_len == 0 || segment.len > 0, "a mapping has data");
         segment.dss.data_ack = self.rx.next();
         segment.dss.ack64 = wide && self.acks_wide;
         segment.dss.dsn64 = wide;
@@ -108,6 +109,7 @@ impl Connection {
             // The next segment may have room.
             return;
         }
+        debug_assert!(segment.len == 0, "options wait for a segment without data");
         *segment = with_option;
         self.subflows[i].waiting_options.pop_first();
         if let Repr::AddAddr { announcement: Announcement::V0, .. } = option {

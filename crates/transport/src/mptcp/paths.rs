@@ -106,6 +106,7 @@ impl Connection {
         if i != INITIAL || self.paths.started || self.phase != Phase::Established {
             return;
         }
+        debug_assert!(self.paths.unanswered.is_none(), "nothing was announced before");
         self.paths.started = true;
         if self.paths.is_client {
             self.create_subflows(now);
@@ -173,6 +174,7 @@ impl Connection {
             self.announce_next(now, i);
             return;
         }
+        debug_assert!(unanswered.repetitions < MOST_REPETITIONS, "an announcement is made so often");
         unanswered.repetitions += 1;
         unanswered.due = self.announce_again_at(now, SetBy::Timer);
         self.paths.unanswered = Some(unanswered);
@@ -217,6 +219,7 @@ impl Connection {
     }
 
     fn join(&mut self, now: Instant, new: NewSubflow) {
+        debug_assert!(self.paths.is_client && !self.is_full(), "the client opens what there is room for");
         let path = PathId(self.paths.next_path);
         self.paths.next_path += 1;
         let i = self.add_socket(path, new.local, new.remote, true);

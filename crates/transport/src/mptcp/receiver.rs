@@ -94,6 +94,7 @@ impl Rx {
     /// The peer's key is known: data begins at `dsn`. `space` is the first estimate of what is read
     /// in a round trip, `window` what the handshake announced.
     pub(super) fn start(&mut self, now: Instant, dsn: DataSeq, space: u64, window: u32) {
+        debug_assert!(self.next == 0 && self.waiting.is_empty(), "nothing has come before the key was known");
         self.first = dsn;
         self.next = 0;
         self.edge = u64::from(window);
@@ -220,6 +221,7 @@ impl Rx {
             return;
         }
         self.counters.duplicate += Bytes::new(self.waiting.keep(start, end));
+        debug_assert!(start > self.next, "what waits lies beyond a gap");
         self.disorder.on_out_of_order(now, Bytes::new(start - self.next), Bytes::new(self.waiting.bytes()));
     }
 
@@ -240,6 +242,7 @@ impl Rx {
     pub(super) fn take_fin(&mut self) -> bool {
         let due = self.fin == Some(self.next);
         if due {
+            debug_assert!(!self.finished, "data ends once");
             self.next += 1;
             self.edge = self.edge.max(self.next);
             self.fin = None;
@@ -315,7 +318,7 @@ impl Rx {
     #[inline]
     fn adjust(&mut self, now: Instant, measure: impl FnOnce() -> Measured) -> bool {
         let elapsed = self.read_space.elapsed_us(now);
-        if self.rtt_us > 0 && elapsed < u64::from(self.rtt_us) {
+        if elapsed < u64::from(self.rtt_us) {
             return false;
         }
         let Measured { rtt_us, advmss, scaling_ratio } = measure();
@@ -329,6 +332,7 @@ impl Rx {
         }
         let Some(window) = self.read_space.end_round(now, self.read, 0, advmss) else { return false };
         let rcvbuf = self.memory.grown_buffer(window, advmss).min(u64::from(self.max_rcvbuf)) as u32;
+        debug_assert!(self.rcvbuf <= self.max_rcvbuf || rcvbuf <= self.rcvbuf, "a buffer beyond the limit was set so");
         let grown = rcvbuf > self.rcvbuf;
         if grown {
             self.resize(rcvbuf);

@@ -16,6 +16,7 @@ impl Connection {
     pub(super) fn schedule_reinjection(&mut self, now: Instant, piece: Piece) -> bool {
         let Some(i) = Scheduler::pick_reinjection(self.work.views(), piece.tried) else { return false };
         self.tx.reinject.pop_front();
+        debug_assert!(!piece.end().after(self.tx.next), "only what was sent goes again");
         if !piece.end().after(self.tx.una) {
             // It was acknowledged behind a longer one meanwhile.
             return true;
@@ -58,6 +59,7 @@ impl Connection {
         let carriers = head.tried.without(fast);
         if by_window || self.tx.queued() >= self.tx.sndbuf {
             self.scheduler.on_blocked();
+            debug_assert!(!carriers.has(fast), "who takes over is not penalised");
             self.penalise(now, fast, carriers);
         }
         if head.tried.has(fast) {
@@ -82,6 +84,7 @@ impl Connection {
             return false;
         }
         let share = views[fast].share().as_u32();
+        debug_assert!(head.end().after(self.tx.una), "a piece that is acknowledged is dropped");
         let dsn = head.dsn.max(self.tx.una);
         let left = head.end().distance(dsn) as u32;
         let len = left.min(share);

@@ -55,9 +55,11 @@ impl Connection {
 
     #[cold]
     pub(super) fn on_retransmission_timer(&mut self, now: Instant) {
+        debug_assert!(self.tx.rtx_due <= now, "the timer is due");
         self.tx.rtx_due = Instant::NEVER;
         if matches!(self.tx.fin, Fin::Sent) && !self.tx.una.before(self.tx.end) {
             // Only the DATA_FIN is missing: every ACK carries it.
+            debug_assert!(self.tx.next == self.tx.end, "the data is sent before its end");
             self.tx.fin_repetitions += 1;
             self.request_acks();
             let late = self.settings.stack.data_fin_doubles_late;
@@ -132,6 +134,7 @@ impl Connection {
         }
         let chosen = pick.or(if least_rounds > 1 { backup } else { None });
         if let Some(i) = chosen {
+            debug_assert!(self.tx.una.before(self.tx.next), "something is unacknowledged");
             let dsn = self.tx.una;
             let len = self.tx.fragment_end(dsn).min(self.tx.next).distance(dsn) as u32;
             self.tx.reinjected_bytes += u64::from(len);

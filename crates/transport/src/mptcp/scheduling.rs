@@ -229,6 +229,7 @@ impl Connection {
                 break;
             }
             let len = stop.distance(self.tx.pending) as u32;
+            debug_assert!(!stop.after(self.tx.end), "a fragment ends with the data");
             self.enqueue_on_subflow(now, i, self.tx.pending, len);
             self.tx.pending += u64::from(len);
             self.tx.next = self.tx.next.max(self.tx.pending);

@@ -154,6 +154,7 @@ impl Tx {
 
     /// Our key is known: data begins at `dsn`. What was accepted before keeps its length.
     pub(super) fn start(&mut self, dsn: DataSeq) {
+        debug_assert!(self.una == self.next && self.pieces.is_empty(), "nothing was sent before the key was known");
         let accepted = self.end.distance(self.first);
         for end in self.fragments.iter_mut().flat_map(|f| &mut f.ends) {
             *end = dsn + end.distance(self.first);
@@ -210,6 +211,7 @@ impl Tx {
             }
         }
         self.blocked = self.offered > 0;
+        debug_assert!(self.accepted == self.end.distance(self.first), "what is accepted has its place in the data");
     }
 
     /// As [`Tx::fill`], where fragments begin with writes: data joins the last one while that waits
@@ -254,6 +256,7 @@ impl Tx {
         if self.offered == 0 {
             self.blocked = false;
         }
+        debug_assert!(self.accepted == self.end.distance(self.first), "what is accepted has its place in the data");
     }
 
     /// End of the fragment that holds `dsn`: what one retransmission of Linux covers.
@@ -363,6 +366,7 @@ impl Tx {
     pub(super) fn send_all_again(&mut self) {
         self.reinjected_bytes += self.pending.distance(self.una.min(self.pending));
         self.pending = self.una.min(self.end);
+        debug_assert!(!self.pending.after(self.next), "only what was sent goes again");
     }
 
     /// Queues a piece for another subflow than those in `tried`, in order and only once.

@@ -106,6 +106,19 @@ fn segments_have_the_lengths_that_the_stacks_send() {
 }
 
 #[test]
+fn what_was_offered_and_not_accepted_is_withdrawn() {
+    for stack in BOTH {
+        let mut net = connect(&settings(stack), PathManager::default(), two_paths([5, 5], 50));
+        net.open(Bytes::MAX);
+        net.run_for(Duration::from_secs(1));
+        net.client.stop(net.now);
+        let accepted = net.client.accepted();
+        net.run_for(Duration::from_secs(1));
+        assert_eq!((net.client.accepted(), net.server.received()), (accepted, accepted), "{stack}");
+    }
+}
+
+#[test]
 fn a_transfer_uses_both_paths_and_ends() {
     for stack in BOTH {
         let mut net = connect(&settings(stack), PathManager::default(), two_paths([5, 5], 50));

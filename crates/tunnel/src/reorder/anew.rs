@@ -37,6 +37,7 @@ impl Anew {
     /// One that is none of the old count has come; numbers agree that are no more than `near`
     /// apart. Whether the peer counts anew.
     pub(super) fn on_stranger(&mut self, number: u64, near: u64) -> bool {
+        debug_assert!(self.runs.iter().all(|run| run.count < ENOUGH), "a run that is long enough was believed");
         self.some = true;
         let agrees = |run: &&mut Run| run.count > 0 && run.last.abs_diff(number) <= near;
         if let Some(run) = self.runs.iter_mut().find(agrees) {

@@ -85,6 +85,7 @@ impl<P> Buffer<P> {
 
     /// The first number that will come.
     pub(super) fn expect(&mut self, first: Seq) {
+        debug_assert!(!self.started && self.held.is_empty(), "nothing has come yet");
         self.expected = self.extend(first);
     }
 

@@ -54,11 +54,13 @@ impl<P> Equalised<P> {
         } else {
             return None;
         }
+        debug_assert!(number.abs_diff(self.newest) <= self.near, "what fits lies near the greatest number");
         Some(number)
     }
 
     fn deliver_first(&mut self, now: Instant) {
         let Some((_, (came, packet))) = self.held.pop_first() else { return };
+        debug_assert!(came <= now, "a packet leaves after it came");
         self.counters.hold_time += now.since(came);
         self.counters.delivered += 1;
         self.ready.push_back(packet);

@@ -151,6 +151,7 @@ impl<P> Mpt<P> {
             next += 1;
         }
         self.forget_left();
+        debug_assert!(self.table.get(self.expected).is_none(), "what is held lies beyond a gap");
         debug_assert!(self.table.held as usize <= self.arrivals.len(), "the arrival of what is held is known");
         given_up
     }
@@ -227,6 +228,7 @@ impl<P> Rule<P> for Mpt<P> {
     }
 
     fn begin_at(&mut self, first: Seq) {
+        debug_assert!(self.table.held == 0, "nothing has come yet");
         self.expected = u64::from(first.get());
     }
 
@@ -235,6 +237,7 @@ impl<P> Rule<P> for Mpt<P> {
         if let Some(furthest) = over.map(|&(_, number)| number).max() {
             self.counters.given_up_by_time += self.release_through(now, furthest);
         }
+        debug_assert!(self.timeout > now, "what was due is done");
     }
 
     fn poll_deliver(&mut self) -> Option<P> {
@@ -283,6 +286,16 @@ mod tests {
         assert_eq!(mpt.expire(), (101..300).collect::<Vec<_>>());
         assert_eq!((mpt.counters().given_up_by_time, mpt.timeout()), (1, Instant::NEVER));
         assert_eq!(mpt.arrive(403, 1, 100), [], "dropped");
+    }
+
+    #[test]
+    fn what_has_waited_for_just_the_delay_waits_on() {
+        let mut mpt = mpt(100);
+        mpt.arrive(0, 0, 0);
+        mpt.arrive(101, 0, 2);
+        mpt.arrive(102, 0, 4);
+        assert_eq!((mpt.timeout(), mpt.expire()), (ms(402), vec![2]));
+        assert_eq!((mpt.timeout(), mpt.expire()), (ms(403), vec![4]));
     }
 
     #[test]

@@ -5,13 +5,15 @@
 //! getter can panic. A [`Repr`] is one option; a segment may carry several.
 
 mod crypto;
+mod cursor;
+mod dss;
 
 pub use crypto::Version;
+pub use dss::{Mapping, Number, dss_checksum};
 
-use crate::checksum::Sum;
 use crate::error::{Error, Result};
 use crate::inline::Inline;
-use polypath_base::DataSeq;
+use cursor::{Reader, Writer};
 use std::net::IpAddr;
 
 /// The option's kind.
@@ -74,58 +76,6 @@ impl<T: AsRef<[u8]>> Packet<T> {
     pub fn data(&self) -> &[u8] {
         &self.buffer.as_ref()[3..self.option_len()]
     }
-}
-
-/// A data acknowledgement or a data sequence number, in four or in eight bytes
-/// (RFC 8684 section 3.3).
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Number {
-    /// The lower half.
-    Short(u32),
-    /// All 64 bits.
-    Long(u64),
-}
-
-impl Number {
-    /// The whole number: of all that have this lower half the one that is nearest to `near`
-    /// (RFC 8684 section 3.3.1).
-    #[must_use]
-    pub fn expand(self, near: DataSeq) -> DataSeq {
-        let near = near.get();
-        DataSeq::new(match self {
-            Self::Long(number) => number,
-            Self::Short(low) => near.wrapping_add_signed(i64::from(low.wrapping_sub(near as u32) as i32)),
-        })
-    }
-
-    fn len(self) -> usize {
-        match self {
-            Self::Short(_) => 4,
-            Self::Long(_) => 8,
-        }
-    }
-
-    fn write(self, out: &mut Writer<'_>) {
-        match self {
-            Self::Short(number) => out.put(&number.to_be_bytes()),
-            Self::Long(number) => out.put(&number.to_be_bytes()),
-        }
-    }
-}
-
-/// The mapping of a DSS option.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Mapping {
-    /// Data sequence number of the first mapped byte.
-    pub dsn: Number,
-    /// Its place in the subflow: 1 is the first byte after the SYN; 0 stands for a DATA_FIN alone.
-    pub ssn: u32,
-    /// Bytes, the DATA_FIN's place included; 0 maps all that follows, in a fallback
-    /// (RFC 8684 section 3.7).
-    pub len: u16,
-    /// Over pseudo header and mapped data ([`dss_checksum`]), if the connection uses checksums;
-    /// none leaves the field out.
-    pub checksum: Option<u16>,
 }
 
 /// What an ADD_ADDR is for.
@@ -303,7 +253,10 @@ impl Repr {
                 data.byte()?;
                 Self::JoinAck { hmac: data.array()? }
             }
-            (DSS, _) => return parse_dss(data),
+            (DSS, _) => {
+                let (ack, mapping, data_fin) = dss::parse(data)?;
+                Self::Dss { ack, mapping, data_fin }
+            }
             (ADD_ADDR, _) => return parse_add_addr(nibble, length, data),
             (REMOVE_ADDR, 4..) => Self::RemoveAddr { address_ids: Inline::from_slice(data.0).ok_or(Error::TooLong("address ids"))? },
             (MP_PRIO, 3) => Self::Prio { backup: nibble & BACKUP != 0, address_id: None },
@@ -359,7 +312,7 @@ impl Repr {
         let length = self.buffer_len();
         let option = buffer.get_mut(..length).ok_or(Error::Truncated)?;
         let (subtype, nibble) = self.head()?;
-        let mut out = Writer { buffer: option, at: 0 };
+        let mut out = Writer::new(option);
         out.put(&[KIND, length as u8, subtype << 4 | nibble & 15]);
         match *self {
             Self::Capable { flags, keys, .. } => {
@@ -380,7 +333,7 @@ impl Repr {
                 out.put(&[0]);
                 out.put(&hmac);
             }
-            Self::Dss { ack, mapping, data_fin } => emit_dss(ack, mapping, data_fin, &mut out),
+            Self::Dss { ack, mapping, data_fin } => dss::emit(ack, mapping, data_fin, &mut out),
             Self::AddAddr { announcement, address_id, address, port } => {
                 out.put(&[address_id]);
                 match address {
@@ -443,47 +396,6 @@ fn parse_capable(version: u8, length: usize, mut data: Reader<'_>) -> Result<Rep
     Ok(Repr::Capable { version, flags, keys })
 }
 
-/// Flags of a DSS: a data acknowledgement, of eight bytes, a mapping, with an eight-byte number,
-/// and the end of the data.
-const DSS_ACK: u8 = 0x01;
-const DSS_ACK_LONG: u8 = 0x02;
-const DSS_MAP: u8 = 0x04;
-const DSS_MAP_LONG: u8 = 0x08;
-const DSS_DATA_FIN: u8 = 0x10;
-
-/// RFC 8684 section 3.3; that there is a checksum only the length tells.
-fn parse_dss(mut data: Reader<'_>) -> Result<Repr> {
-    let flags = data.byte()?;
-    let number = |data: &mut Reader<'_>, long: u8| {
-        Ok::<_, Error>(if flags & long == 0 { Number::Short(data.word()?) } else { Number::Long(data.long()?) })
-    };
-    let ack = if flags & DSS_ACK == 0 { None } else { Some(number(&mut data, DSS_ACK_LONG)?) };
-    let mapping = if flags & DSS_MAP == 0 {
-        None
-    } else {
-        let (dsn, ssn, len) = (number(&mut data, DSS_MAP_LONG)?, data.word()?, data.short()?);
-        Some(Mapping { dsn, ssn, len, checksum: if data.0.is_empty() { None } else { Some(data.short()?) } })
-    };
-    if !data.0.is_empty() {
-        return Err(Error::Malformed("mptcp length"));
-    }
-    Ok(Repr::Dss { ack, mapping, data_fin: flags & DSS_DATA_FIN != 0 })
-}
-
-fn emit_dss(ack: Option<Number>, mapping: Option<Mapping>, data_fin: bool, out: &mut Writer<'_>) {
-    let long = |number: Number, flag: u8| if number.len() == 8 { flag } else { 0 };
-    let ack_flags = ack.map_or(0, |ack| DSS_ACK | long(ack, DSS_ACK_LONG));
-    let map_flags = mapping.map_or(0, |mapping| DSS_MAP | long(mapping.dsn, DSS_MAP_LONG));
-    out.put(&[ack_flags | map_flags | if data_fin { DSS_DATA_FIN } else { 0 }]);
-    ack.into_iter().for_each(|ack| ack.write(out));
-    if let Some(mapping) = mapping {
-        mapping.dsn.write(out);
-        out.put(&mapping.ssn.to_be_bytes());
-        out.put(&mapping.len.to_be_bytes());
-        mapping.checksum.into_iter().for_each(|checksum| out.put(&checksum.to_be_bytes()));
-    }
-}
-
 fn emit_keys(keys: Keys, out: &mut Writer<'_>) {
     match keys {
         Keys::None => {}
@@ -523,57 +435,6 @@ fn parse_add_addr(nibble: u8, length: usize, mut data: Reader<'_>) -> Result<Rep
         _ => return Err(Error::Malformed("add_addr echo")),
     };
     Ok(Repr::AddAddr { announcement, address_id, address, port })
-}
-
-/// The checksum of a mapping (RFC 8684 section 3.3.1): its pseudo header has the data sequence
-/// number in eight bytes whatever the option has. `data` are the mapped bytes; a DATA_FIN's place
-/// has none.
-#[must_use]
-pub fn dss_checksum(dsn: DataSeq, ssn: u32, len: u16, data: &[u8]) -> u16 {
-    let dsn = dsn.get();
-    let sum = Sum::default().number((dsn >> 32) as u32).number(dsn as u32).number(ssn).number(u32::from(len));
-    sum.bytes(data).checksum()
-}
-
-/// Takes numbers off the front of an option.
-struct Reader<'a>(&'a [u8]);
-
-impl Reader<'_> {
-    fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
-        let (first, rest) = self.0.split_first_chunk::<N>().ok_or(Error::Malformed("mptcp length"))?;
-        self.0 = rest;
-        Ok(*first)
-    }
-
-    fn byte(&mut self) -> Result<u8> {
-        self.array::<1>().map(|[byte]| byte)
-    }
-
-    fn short(&mut self) -> Result<u16> {
-        self.array().map(u16::from_be_bytes)
-    }
-
-    fn word(&mut self) -> Result<u32> {
-        self.array().map(u32::from_be_bytes)
-    }
-
-    fn long(&mut self) -> Result<u64> {
-        self.array().map(u64::from_be_bytes)
-    }
-}
-
-/// Writes one piece after another into a buffer of the option's length.
-struct Writer<'a> {
-    buffer: &'a mut [u8],
-    at: usize,
-}
-
-impl Writer<'_> {
-    fn put(&mut self, bytes: &[u8]) {
-        // The buffer has `buffer_len` bytes, which counts every piece.
-        self.buffer[self.at..self.at + bytes.len()].copy_from_slice(bytes);
-        self.at += bytes.len();
-    }
 }
 
 #[cfg(test)]
@@ -617,23 +478,5 @@ mod tests {
         assert_eq!(parse(&[30, 2, 0x01]), Err(Error::Malformed("mptcp length")));
         // An announcement of version 1 has its HMAC, an echo none.
         assert_eq!(parse(&[30, 8, 0x30, 1, 10, 0, 0, 1]), Err(Error::Malformed("add_addr echo")));
-    }
-
-    #[test]
-    fn short_numbers_grow_to_the_nearest_long_one() {
-        let expand = |low: u32, near: u64| Number::Short(low).expand(DataSeq::new(near)).get();
-        assert_eq!(expand(0x10, 0x5_ffff_fff0), 0x6_0000_0010);
-        assert_eq!(expand(0xffff_ff00, 0x5_ffff_fff0), 0x5_ffff_ff00);
-        assert_eq!(expand(0xffff_ff00, 0x6_0000_0010), 0x5_ffff_ff00);
-        assert_eq!(expand(1, u64::MAX), 1);
-    }
-
-    #[test]
-    fn a_dss_checksum_covers_numbers_and_data() {
-        // 0102+0304+0506+0708 + 0000+0001 + 0003 + 0000 + aabb+cc00 = 0x187d3 -> 0x87d4 ->
-        // complement 0x782b.
-        let expected = !(0x0102_u32 + 0x0304 + 0x0506 + 0x0708 + 1 + 3 + 0xaabb + 0xcc00);
-        let folded = !((!expected & 0xffff) + (!expected >> 16)) as u16;
-        assert_eq!(dss_checksum(DataSeq::new(0x0102_0304_0506_0708), 1, 3, &[0xaa, 0xbb, 0xcc]), folded);
     }
 }

@@ -463,11 +463,6 @@ impl Sender {
         self.flow.ca_state
     }
 
-    /// Whether its algorithm wants [`Context::siblings`].
-    pub fn is_coupled(&self) -> bool {
-        self.cc.is_coupled()
-    }
-
     /// Segments in the network (RFC 6675's pipe, as Linux counts it).
     #[inline]
     pub fn in_flight(&self) -> Segments {

@@ -508,3 +508,20 @@ fn a_fin_leaves_with_the_last_data_and_nothing_after_it() {
     assert_eq!(leaving.iter().map(|one| one.is_fin).collect::<Vec<_>>(), [false, true]);
     assert_eq!((test.send(1), test.tx.fin_sent()), (String::new(), true));
 }
+
+// What the host knows of the route: RFC 8201 section 5.2; Linux: `tcp_current_mss`.
+
+#[test]
+fn the_routes_mtu_counts_until_it_expires() {
+    let mut test = only(1);
+    let learnt = RouteMtu { mtu: Bytes::new(1000), expires: START + Duration::from_secs(600), is_locked: false };
+    test.tx.set_route_mtu(test.now, RouteMtu { expires: test.now, ..learnt });
+    assert_eq!(test.tx.mss().as_u32(), MSS, "it is forgotten already");
+    test.tx.set_route_mtu(test.now, learnt);
+    assert_eq!(test.tx.mss().as_u32(), 948);
+    test.at(100);
+    test.ack(1);
+    test.at(600_000);
+    test.send(1);
+    assert_eq!(test.tx.mss().as_u32(), MSS);
+}

@@ -14,6 +14,19 @@ fn a_timeout_leaves_a_window_of_one_segment() {
 }
 
 #[test]
+fn what_left_just_before_a_timeout_is_not_lost() {
+    // RFC 8985 section 6.3; Linux: `tcp_timeout_mark_lost`.
+    let mut test = without_probes();
+    test.send(5);
+    test.at(100);
+    test.ack(1);
+    test.at(350);
+    test.send(3);
+    assert_eq!((test.at(399), test.at(400)), (String::new(), "1'".to_owned()));
+    assert_eq!(test.tx.scoreboard.lost_out(), 4, "5 to 7 have been out for 50 ms of the round trip's 100");
+}
+
+#[test]
 fn each_timeout_doubles_the_next() {
     let mut test = without_probes();
     test.send(1);
