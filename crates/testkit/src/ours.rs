@@ -2,7 +2,12 @@
 //! program.
 //!
 //! The program reads at once whatever it can, unless the head says that it reads by call; `read`
-//! tells what came since the last `read`.
+//! tells what came since the last `read`. `program` has what a program asks beyond a script's
+//! calls.
+
+mod program;
+
+pub use program::{Connecting, Readiness};
 
 use crate::endpoint::{Endpoint, Sent};
 use crate::numbers::{PORT, local_address, peer_address};
@@ -53,9 +58,29 @@ pub struct Host {
 /// What a number of the program's stands for.
 #[derive(Clone, Debug)]
 enum Handle {
-    Fresh { mptcp: bool, settings: Box<Settings> },
-    Listener { mptcp: bool, settings: Box<Settings> },
+    Fresh { mptcp: bool, options: Box<SocketOptions> },
+    Listener { mptcp: bool, options: Box<SocketOptions> },
     Connection(usize),
+}
+
+/// What a program has set of a socket before it connects or listens.
+#[derive(Clone, Debug, Default)]
+struct SocketOptions {
+    /// SO_RCVLOWAT.
+    receive_low_water: Option<Bytes>,
+    /// Where it is bound.
+    local: Option<SocketAddrV4>,
+}
+
+impl SocketOptions {
+    /// The host's settings with these.
+    fn settings(&self, host: &Settings) -> Settings {
+        let mut settings = host.clone();
+        if let Some(low_water) = self.receive_low_water {
+            settings.receive_low_water = low_water;
+        }
+        settings
+    }
 }
 
 #[derive(Debug)]
@@ -116,13 +141,7 @@ impl Host {
     /// # Errors
     /// A sentence, if a setting is not modelled.
     pub fn with_stack(head: &Head, stack: &'static Stack) -> Result<Self, String> {
-        let mut sysctls: BTreeMap<String, serde_json::Value> =
-            head.sysctls.iter().map(|(name, value)| (name.clone(), serde_json::Value::String(value.clone()))).collect();
-        let algorithm = sysctls.remove("net.ipv4.tcp_congestion_control");
-        let algorithm = algorithm.as_ref().and_then(|name| name.as_str()).unwrap_or("reno");
-        let algorithm = cc::find(algorithm).ok_or_else(|| format!("there is no congestion control {algorithm}"))?;
-        let mut settings = polypath_sim::settings(&sysctls).map_err(|error| error.to_string())?;
-        settings.stack = stack;
+        let (algorithm, settings) = settings_of(&head.sysctls, stack)?;
         let mut addresses = vec![local_address(0)];
         let mut subflow_endpoints = Vec::new();
         for endpoint in &head.endpoints {
@@ -270,11 +289,11 @@ impl Host {
             return self.refuse(&envelope, &segment, polypath_wire::mptcp::Repr::TcpRst { flags: 0, reason }.into());
         }
         let listener = self.sockets.iter().find_map(|(fd, handle)| match handle {
-            Handle::Listener { mptcp, settings } => Some((*fd, *mptcp, settings.clone())),
+            Handle::Listener { mptcp, options } => Some((*fd, *mptcp, options.clone())),
             _ => None,
         });
-        if let Some((fd, mptcp, settings)) = listener {
-            let i = self.open(mptcp, &settings, false, (local, peer));
+        if let Some((fd, mptcp, options)) = listener {
+            let i = self.open(mptcp, &options.settings(&self.settings), false, (local, peer));
             self.connections[i].waits_at = Some(fd);
             if let Some(time) = self.user_timeouts.get(&fd) {
                 self.connections[i].set_user_timeout(*time)?;
@@ -344,12 +363,16 @@ impl Host {
     }
 
     fn connect(&mut self, fd: i32) -> Result<Result<i64, String>, String> {
-        let Some(Handle::Fresh { mptcp, settings }) = self.sockets.get(&fd).cloned() else {
+        self.connect_to(fd, SocketAddrV4::new(peer_address(0), PORT))
+    }
+
+    fn connect_to(&mut self, fd: i32, peer: SocketAddrV4) -> Result<Result<i64, String>, String> {
+        let Some(Handle::Fresh { mptcp, options }) = self.sockets.get(&fd).cloned() else {
             return Err(format!("{fd} is no fresh socket"));
         };
         let port = FIRST_PORT + 100 * self.connections.len() as u16;
-        let path = (SocketAddrV4::new(self.addresses[0], port), SocketAddrV4::new(peer_address(0), PORT));
-        let i = self.open(mptcp, &settings, true, path);
+        let path = (options.local.unwrap_or(SocketAddrV4::new(self.addresses[0], port)), peer);
+        let i = self.open(mptcp, &options.settings(&self.settings), true, path);
         if let Some(time) = self.user_timeouts.get(&fd) {
             self.connections[i].set_user_timeout(*time)?;
         }
@@ -475,7 +498,7 @@ impl Host {
                 self.sent.push_back(Sent { at, bytes: bytes.map_err(|e| format!("our RST has no bytes: {e}"))? });
             }
         }
-        self.sockets.insert(fd, Handle::Fresh { mptcp: false, settings: Box::new(self.settings.clone()) });
+        self.sockets.insert(fd, Handle::Fresh { mptcp: false, options: Box::default() });
         Ok(())
     }
 
@@ -488,17 +511,19 @@ impl Host {
             self.user_timeouts.insert(fd, time);
             return Ok(Ok(0));
         }
-        let settings = match self.sockets.get_mut(&fd) {
-            Some(Handle::Fresh { settings, .. } | Handle::Listener { settings, .. }) => Some(settings),
+        let options = match self.sockets.get_mut(&fd) {
+            Some(Handle::Fresh { options, .. } | Handle::Listener { options, .. }) => Some(options),
             Some(Handle::Connection(_)) => None,
             None => return Err(format!("{fd} is no socket")),
         };
-        match (option, settings) {
+        match (option, options) {
             (SocketOption::ReuseAddr, _) => {}
             (SocketOption::Linger, _) if value > 0 => return Err("our programs do not block in close".to_owned()),
             (SocketOption::Linger, _) if value == 0 => drop(self.linger_not.insert(fd)),
             (SocketOption::Linger, _) => drop(self.linger_not.remove(&fd)),
-            (SocketOption::ReceiveLowWater, Some(settings)) => settings.receive_low_water = Bytes::from_u32(value.max(1).unsigned_abs()),
+            (SocketOption::ReceiveLowWater, Some(options)) => {
+                options.receive_low_water = Some(Bytes::from_u32(value.max(1).unsigned_abs()));
+            }
             (option, _) => return Err(format!("our endpoints have no socket option {option:?} here")),
         }
         Ok(Ok(0))
@@ -549,15 +574,15 @@ impl Endpoint for Host {
         let returned = match *verb {
             Verb::Socket { mptcp } => {
                 let number = self.free_number();
-                self.sockets.insert(number, Handle::Fresh { mptcp, settings: Box::new(self.settings.clone()) });
+                self.sockets.insert(number, Handle::Fresh { mptcp, options: Box::default() });
                 Ok(i64::from(number))
             }
             Verb::Bind { .. } => Ok(0),
             Verb::Listen { fd } => {
-                let Some(Handle::Fresh { mptcp, settings }) = self.sockets.get(&fd).cloned() else {
+                let Some(Handle::Fresh { mptcp, options }) = self.sockets.get(&fd).cloned() else {
                     return Err(format!("{fd} is no fresh socket"));
                 };
-                self.sockets.insert(fd, Handle::Listener { mptcp, settings });
+                self.sockets.insert(fd, Handle::Listener { mptcp, options });
                 Ok(0)
             }
             Verb::Accept { fd } => self.accept(fd),
@@ -580,36 +605,52 @@ impl Endpoint for Host {
     }
 
     fn info(&mut self, field: &str) -> Option<u64> {
-        let connection = &self.connections[self.newest?];
-        let probe = connection.end.subflow(0);
-        let socket = if let Connection::Tcp(socket) = &connection.end { Some(socket) } else { None };
-        Some(match field {
-            // On Linux the state changes with the call, whether or not the FIN can leave yet.
-            "tcpi_state" => state_number(match (socket?.state(), socket?.sender().is_closing()) {
-                (State::Established, true) => State::FinWait1,
-                (State::CloseWait, true) => State::LastAck,
-                (state, _) => state,
-            }),
-            "tcpi_ca_state" => probe.ca_state as u64,
-            "tcpi_backoff" => u64::from(socket?.sender().backoff()),
-            "tcpi_rto" => probe.rto.as_micros(),
-            "tcpi_snd_mss" => probe.mss.get(),
-            "tcpi_unacked" if socket?.state() == State::Closed => 0,
-            "tcpi_unacked" => u64::from(socket?.sender().packets_out().get()),
-            "tcpi_pmtu" => probe.pmtu.get(),
-            "tcpi_rtt" => probe.srtt.as_micros(),
-            // Before a first measurement Linux has a deviation of one second, four times it.
-            "tcpi_rttvar" if probe.srtt == Duration::ZERO => 250_000,
-            "tcpi_rttvar" => probe.rttvar.as_micros(),
-            "tcpi_snd_ssthresh" => u64::from(probe.ssthresh.get()),
-            "tcpi_snd_cwnd" => u64::from(probe.cwnd.get()),
-            "tcpi_reordering" => u64::from(probe.reordering.get()),
-            "tcpi_total_retrans" => probe.counters.retransmissions,
-            "tcpi_min_rtt" => probe.min_rtt.as_micros(),
-            "tcpi_delivered" => u64::from(probe.delivered.get()),
-            _ => return None,
-        })
+        info_of(&self.connections[self.newest?].end, field)
     }
+}
+
+/// A field of TCP_INFO.
+fn info_of(end: &Connection, field: &str) -> Option<u64> {
+    let probe = end.subflow(0);
+    let socket = if let Connection::Tcp(socket) = end { Some(socket) } else { None };
+    Some(match field {
+        // On Linux the state changes with the call, whether or not the FIN can leave yet.
+        "tcpi_state" => state_number(match (socket?.state(), socket?.sender().is_closing()) {
+            (State::Established, true) => State::FinWait1,
+            (State::CloseWait, true) => State::LastAck,
+            (state, _) => state,
+        }),
+        "tcpi_ca_state" => probe.ca_state as u64,
+        "tcpi_backoff" => u64::from(socket?.sender().backoff()),
+        "tcpi_rto" => probe.rto.as_micros(),
+        "tcpi_snd_mss" => probe.mss.get(),
+        "tcpi_unacked" if socket?.state() == State::Closed => 0,
+        "tcpi_unacked" => u64::from(socket?.sender().packets_out().get()),
+        "tcpi_pmtu" => probe.pmtu.get(),
+        "tcpi_rtt" => probe.srtt.as_micros(),
+        // Before a first measurement Linux has a deviation of one second, four times it.
+        "tcpi_rttvar" if probe.srtt == Duration::ZERO => 250_000,
+        "tcpi_rttvar" => probe.rttvar.as_micros(),
+        "tcpi_snd_ssthresh" => u64::from(probe.ssthresh.get()),
+        "tcpi_snd_cwnd" => u64::from(probe.cwnd.get()),
+        "tcpi_reordering" => u64::from(probe.reordering.get()),
+        "tcpi_total_retrans" => probe.counters.retransmissions,
+        "tcpi_min_rtt" => probe.min_rtt.as_micros(),
+        "tcpi_delivered" => u64::from(probe.delivered.get()),
+        _ => return None,
+    })
+}
+
+/// What sysctls say: the congestion control, and the rest.
+fn settings_of(sysctls: &[(String, String)], stack: &'static Stack) -> Result<(cc::Algorithm, Settings), String> {
+    let mut sysctls: BTreeMap<String, serde_json::Value> =
+        sysctls.iter().map(|(name, value)| (name.clone(), serde_json::Value::String(value.clone()))).collect();
+    let algorithm = sysctls.remove("net.ipv4.tcp_congestion_control");
+    let algorithm = algorithm.as_ref().and_then(|name| name.as_str()).unwrap_or("reno");
+    let algorithm = cc::find(algorithm).ok_or_else(|| format!("there is no congestion control {algorithm}"))?;
+    let mut settings = polypath_sim::settings(&sysctls).map_err(|error| error.to_string())?;
+    settings.stack = stack;
+    Ok((algorithm, settings))
 }
 
 /// As Linux names them.

@@ -527,6 +527,22 @@ impl Socket {
         self.rx.finished()
     }
 
+    /// Bytes that wait for the application to read them.
+    pub fn unread(&self) -> Bytes {
+        self.rx.unread()
+    }
+
+    /// What has ended the connection and was not told yet.
+    pub fn error(&self) -> Option<SocketError> {
+        self.error
+    }
+
+    /// The send buffer has room enough that a program is told (Linux: `sk_stream_is_writeable`).
+    pub fn takes_writes(&self) -> bool {
+        let (queued, sndbuf) = (self.tx.wmem_queued().get(), self.tx.sndbuf().get());
+        sndbuf.saturating_sub(queued) >= queued / 2
+    }
+
     /// Asks for an ACK at the next `poll_transmit`.
     pub fn request_ack(&mut self) {
         self.rx.acks_mut().ack_now();
