@@ -77,6 +77,7 @@ const TCP_INFO: [(&str, usize); 59] = [
 /// Options of TCP that libc does not name.
 const TCP_CC_INFO: i32 = 26;
 const SO_MEMINFO: i32 = 55;
+const TCP_NOTSENT_LOWAT: i32 = 25;
 
 impl Program {
     pub(crate) fn set_option(&mut self, fd: i32, level: i32, name: i32, value: &[u8]) -> Result<i64, Errno> {
@@ -91,8 +92,15 @@ impl Program {
             (libc::SOL_SOCKET, libc::SO_LINGER) => (SocketOption::Linger, if first == 0 { -1 } else { word(4).unwrap_or(0) }),
             (libc::SOL_SOCKET, libc::SO_RCVLOWAT) => (SocketOption::ReceiveLowWater, first),
             (libc::SOL_TCP, libc::TCP_USER_TIMEOUT) => (SocketOption::UserTimeout, first),
+            (libc::SOL_SOCKET, libc::SO_SNDBUF) => (SocketOption::SendBuffer, first),
+            (libc::SOL_SOCKET, libc::SO_RCVBUF) => (SocketOption::ReceiveBuffer, first),
+            (libc::SOL_TCP, libc::TCP_NODELAY) => (SocketOption::NoDelay, first),
+            (libc::SOL_TCP, libc::TCP_CORK) => (SocketOption::Cork, first),
+            (libc::SOL_TCP, libc::TCP_MAXSEG) => (SocketOption::MaxSegment, first),
+            (libc::SOL_TCP, TCP_NOTSENT_LOWAT) => (SocketOption::NotSentLowWater, first),
             _ => return Err(self.refuse(&format!("the socket option {}", name_of(level, name)))),
         };
+        self.socket_of(fd)?.remembered.insert((level, name), first);
         let told = self.host.call(&Verb::SetOption { fd: number, option, value });
         match told {
             Ok(Ok(value)) => Ok(value),
@@ -123,6 +131,12 @@ impl Program {
                 bytes.resize(room, 0);
                 Ok(bytes)
             }
+            (libc::SOL_TCP, libc::TCP_MAXSEG) => {
+                let asked = self.socket_of(fd)?.remembered.get(&(level, name)).copied();
+                word(self.host.info_of(number, "tcpi_snd_mss").map_or(asked.unwrap_or(536), |mss| mss as i32))
+            }
+            (libc::SOL_TCP, TCP_NOTSENT_LOWAT) => word(*self.socket_of(fd)?.remembered.get(&(level, name)).unwrap_or(&0)),
+            (libc::SOL_SOCKET, libc::SO_SNDBUF) => word(self.host.send_buffer(number) as i32),
             // No congestion control tells of itself here.
             (libc::SOL_TCP, TCP_CC_INFO) => Ok(Vec::new()),
             (libc::SOL_SOCKET, SO_MEMINFO) => Ok(vec![0; room]),

@@ -409,12 +409,16 @@ impl Program {
 
     /// `sent`: of a call that waits, what is written once it is over; zero before.
     pub(crate) fn send(&mut self, fd: i32, length: usize, flags: i32, to: Option<SocketAddrV4>, sent: &mut u64) -> Result<i64, WouldBlock> {
-        let unknown = flags & !(libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL);
+        let unknown = flags & !(libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL | libc::MSG_MORE | libc::MSG_EOR);
         if unknown != 0 {
             return Err(self.refuse(&format!("sending with {}", names_of(unknown))).into());
         }
         let _ = to;
         let number = self.number(fd)?;
+        if *sent == 0 && self.host.connecting(number) == Connecting::Established {
+            let told = self.host.announce_write(number, flags & libc::MSG_MORE != 0, flags & libc::MSG_EOR != 0);
+            self.granted(told)?;
+        }
         if self.socket_of(fd)?.nonblocking || flags & libc::MSG_DONTWAIT != 0 {
             let told = self.host.call(&Verb::Write { fd: number, len: length as u64 });
             return Ok(self.value(told)?);

@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// Sysctls that change nothing that the endpoint does, with the values for which that is so; none:
 /// any.
-const WITHOUT_EFFECT: [(&str, &[&str]); 14] = [
+const WITHOUT_EFFECT: [(&str, &[&str]); 11] = [
     // Gone since Linux 4.15, where RACK took its place.
     ("net.ipv4.tcp_fack", &[]),
     // For a host with thousands of handshakes.
@@ -15,9 +15,6 @@ const WITHOUT_EFFECT: [(&str, &[&str]); 14] = [
     // As they are by default: of flows that are paced.
     ("net.ipv4.tcp_pacing_ss_ratio", &["200"]),
     ("net.ipv4.tcp_pacing_ca_ratio", &["120"]),
-    ("net.ipv4.tcp_tso_win_divisor", &["3"]),
-    ("net.ipv4.tcp_min_tso_segs", &["2"]),
-    ("net.ipv4.tcp_notsent_lowat", &["4294967295", "-1"]),
     // Five SYNs again take a minute, and no script waits for the sixth.
     ("net.ipv4.tcp_syn_retries", &["5", "6"]),
     ("net.ipv4.tcp_synack_retries", &["5"]),

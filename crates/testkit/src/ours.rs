@@ -30,6 +30,12 @@ const BEGINNING: Duration = Duration::from_millis((5 * 16_384 - 75_000) * 4);
 /// The first of the ports that connecting sockets get.
 const FIRST_PORT: u16 = 50_000;
 
+/// Bytes that SO_SNDBUF and SO_RCVBUF count at most (`net.core.wmem_max` and `rmem_max` by default),
+/// and what a buffer has at least (Linux: `SOCK_MIN_SNDBUF`, `SOCK_MIN_RCVBUF`).
+const BUFFER_MAX: i32 = 212_992;
+const LEAST_SEND_BUFFER: u32 = 4608;
+const LEAST_RECEIVE_BUFFER: u32 = 2304;
+
 /// The host.
 #[derive(Debug)]
 pub struct Host {
@@ -68,6 +74,16 @@ enum Handle {
 struct SocketOptions {
     /// SO_RCVLOWAT.
     receive_low_water: Option<Bytes>,
+    /// SO_SNDBUF and SO_RCVBUF, as Linux keeps them.
+    send_buffer: Option<Bytes>,
+    receive_buffer: Option<Bytes>,
+    /// TCP_MAXSEG.
+    max_segment: Option<Bytes>,
+    /// TCP_NOTSENT_LOWAT.
+    notsent_low_water: Option<Bytes>,
+    /// TCP_NODELAY and TCP_CORK.
+    nodelay: bool,
+    corked: bool,
     /// Where it is bound.
     local: Option<SocketAddrV4>,
 }
@@ -79,6 +95,14 @@ impl SocketOptions {
         if let Some(low_water) = self.receive_low_water {
             settings.receive_low_water = low_water;
         }
+        if let Some(size) = self.send_buffer {
+            settings.wmem = [size; 3];
+        }
+        if let Some(size) = self.receive_buffer {
+            settings.rmem = [size; 3];
+        }
+        settings.max_segment = self.max_segment;
+        settings.notsent_lowat = self.notsent_low_water.unwrap_or(settings.notsent_lowat);
         settings
     }
 }
@@ -179,8 +203,9 @@ impl Host {
         Rng::new(1, &format!("connection {}", self.connections.len()))
     }
 
-    fn open(&mut self, mptcp: bool, settings: &Settings, is_client: bool, path: (SocketAddrV4, SocketAddrV4)) -> usize {
+    fn open(&mut self, mptcp: bool, options: &SocketOptions, is_client: bool, path: (SocketAddrV4, SocketAddrV4)) -> usize {
         let mut random = self.random();
+        let settings = options.settings(&self.settings);
         let mut end = if mptcp {
             let config = mptcp::Config {
                 settings: settings.clone(),
@@ -202,6 +227,10 @@ impl Host {
         };
         if self.reads_by_call {
             end.read_by_call();
+        }
+        if let Connection::Tcp(socket) = &mut end {
+            socket.set_nodelay(options.nodelay);
+            socket.set_corked(options.corked);
         }
         self.connections.push(Conn {
             end,
@@ -293,7 +322,7 @@ impl Host {
             _ => None,
         });
         if let Some((fd, mptcp, options)) = listener {
-            let i = self.open(mptcp, &options.settings(&self.settings), false, (local, peer));
+            let i = self.open(mptcp, &options, false, (local, peer));
             self.connections[i].waits_at = Some(fd);
             if let Some(time) = self.user_timeouts.get(&fd) {
                 self.connections[i].set_user_timeout(*time)?;
@@ -372,7 +401,7 @@ impl Host {
         };
         let port = FIRST_PORT + 100 * self.connections.len() as u16;
         let path = (options.local.unwrap_or(SocketAddrV4::new(self.addresses[0], port)), peer);
-        let i = self.open(mptcp, &options.settings(&self.settings), true, path);
+        let i = self.open(mptcp, &options, true, path);
         if let Some(time) = self.user_timeouts.get(&fd) {
             self.connections[i].set_user_timeout(*time)?;
         }
@@ -511,20 +540,42 @@ impl Host {
             self.user_timeouts.insert(fd, time);
             return Ok(Ok(0));
         }
-        let options = match self.sockets.get_mut(&fd) {
-            Some(Handle::Fresh { options, .. } | Handle::Listener { options, .. }) => Some(options),
-            Some(Handle::Connection(_)) => None,
+        match option {
+            SocketOption::ReuseAddr => return Ok(Ok(0)),
+            SocketOption::Linger if value > 0 => return Err("our programs do not block in close".to_owned()),
+            SocketOption::Linger if value == 0 => drop(self.linger_not.insert(fd)),
+            SocketOption::Linger => drop(self.linger_not.remove(&fd)),
+            _ => return self.set_own_option(fd, option, value),
+        }
+        Ok(Ok(0))
+    }
+
+    /// Options of a connection, or of those to come.
+    fn set_own_option(&mut self, fd: i32, option: SocketOption, value: i32) -> Result<Result<i64, String>, String> {
+        let bytes = Bytes::from_u32(value.max(0).unsigned_abs());
+        // Linux doubles what a program asks for, up to net.core's maxima, which are not modelled:
+        // those are 212992 bytes (`sock_setsockopt`).
+        let doubled = |least: u32| Bytes::from_u32((value.clamp(0, BUFFER_MAX).unsigned_abs() * 2).max(least));
+        let (sndbuf, rcvbuf) = (doubled(LEAST_SEND_BUFFER), doubled(LEAST_RECEIVE_BUFFER));
+        match self.sockets.get_mut(&fd) {
+            Some(Handle::Fresh { options, .. } | Handle::Listener { options, .. }) => match option {
+                SocketOption::ReceiveLowWater => options.receive_low_water = Some(bytes.max(Bytes::new(1))),
+                SocketOption::SendBuffer => options.send_buffer = Some(sndbuf),
+                SocketOption::ReceiveBuffer => options.receive_buffer = Some(rcvbuf),
+                SocketOption::MaxSegment => options.max_segment = (value > 0).then_some(bytes),
+                SocketOption::NotSentLowWater => options.notsent_low_water = Some(bytes),
+                SocketOption::NoDelay => options.nodelay = value != 0,
+                SocketOption::Cork => options.corked = value != 0,
+                _ => return Err(format!("our endpoints have no socket option {option:?} here")),
+            },
+            Some(Handle::Connection(i)) => match (&mut self.connections[*i].end, option) {
+                (Connection::Tcp(socket), SocketOption::SendBuffer) => socket.set_sndbuf(sndbuf),
+                (Connection::Tcp(socket), SocketOption::NotSentLowWater) => socket.set_notsent_lowat(bytes),
+                (Connection::Tcp(socket), SocketOption::NoDelay) => socket.set_nodelay(value != 0),
+                (Connection::Tcp(socket), SocketOption::Cork) => socket.set_corked(value != 0),
+                _ => return Err(format!("our endpoints have no socket option {option:?} here")),
+            },
             None => return Err(format!("{fd} is no socket")),
-        };
-        match (option, options) {
-            (SocketOption::ReuseAddr, _) => {}
-            (SocketOption::Linger, _) if value > 0 => return Err("our programs do not block in close".to_owned()),
-            (SocketOption::Linger, _) if value == 0 => drop(self.linger_not.insert(fd)),
-            (SocketOption::Linger, _) => drop(self.linger_not.remove(&fd)),
-            (SocketOption::ReceiveLowWater, Some(options)) => {
-                options.receive_low_water = Some(Bytes::from_u32(value.max(1).unsigned_abs()));
-            }
-            (option, _) => return Err(format!("our endpoints have no socket option {option:?} here")),
         }
         Ok(Ok(0))
     }

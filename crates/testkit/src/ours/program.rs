@@ -97,6 +97,20 @@ impl Host {
         self.at(fd).map(|connection| connection.paths[0].1)
     }
 
+    /// What the program says of its next write: more follows (MSG_MORE), or a record ends with it
+    /// (MSG_EOR).
+    ///
+    /// # Errors
+    /// A sentence, if it is no connection of plain TCP.
+    pub fn announce_write(&mut self, fd: i32, more: bool, ends_record: bool) -> Result<(), String> {
+        match &mut self.connection(fd)?.end {
+            Connection::Tcp(socket) => socket.announce_write(more, ends_record),
+            _ if more || ends_record => return Err("MPTCP has neither MSG_MORE nor MSG_EOR".to_owned()),
+            _ => {}
+        }
+        Ok(())
+    }
+
     /// A `write` that waits: how much has been taken in all once it is over.
     ///
     /// # Errors
@@ -159,6 +173,14 @@ impl Host {
     /// Bytes that wait to be read (SIOCINQ).
     pub fn unread(&self, fd: i32) -> u64 {
         self.at(fd).map_or(0, |connection| connection.end.unread().get())
+    }
+
+    /// SO_SNDBUF, bytes.
+    pub fn send_buffer(&self, fd: i32) -> u64 {
+        match self.sockets.get(&fd) {
+            Some(Handle::Fresh { options, .. } | Handle::Listener { options, .. }) => options.settings(&self.settings).wmem[1].get(),
+            _ => self.tcp(fd).map_or(0, |socket| socket.sender().sndbuf().get()),
+        }
     }
 
     /// The plain TCP connection of a socket.

@@ -18,6 +18,8 @@ struct Mapping {
 struct Buffer {
     left: u32,
     pushed: bool,
+    /// A record of the program's ends with it (MSG_EOR): nothing is added behind.
+    ends_record: bool,
 }
 
 #[derive(Debug)]
@@ -38,6 +40,10 @@ pub(super) struct SendQueue {
     pushed_seq: Seq,
     /// A buffer that is marked has just been taken whole.
     ended_pushed: bool,
+    /// Records of the program's end somewhere.
+    has_records: bool,
+    /// One that ends a record has.
+    ended_record: bool,
     /// A mapping has a greatest length, and is one buffer.
     cuts_mappings: bool,
 }
@@ -54,6 +60,8 @@ impl SendQueue {
             grows_buffers: false,
             pushed_seq: seq,
             ended_pushed: false,
+            has_records: false,
+            ended_record: false,
             cuts_mappings: false,
         }
     }
@@ -74,14 +82,14 @@ impl SendQueue {
     pub(super) fn accept_into_buffers(&mut self, mut bytes: u32, goal: u32) {
         debug_assert!(goal > 0, "a buffer holds something");
         self.accept(bytes);
-        if let Some(tail) = self.buffers.back_mut() {
+        if let Some(tail) = self.buffers.back_mut().filter(|tail| !tail.ends_record) {
             let fits = bytes.min(goal.saturating_sub(tail.left));
             tail.left += fits;
             bytes -= fits;
         }
         while bytes > 0 {
             let len = bytes.min(goal);
-            self.buffers.push_back(Buffer { left: len, pushed: false });
+            self.buffers.push_back(Buffer { left: len, pushed: false, ends_record: false });
             bytes -= len;
         }
     }
@@ -95,6 +103,36 @@ impl SendQueue {
             self.pushed_seq = self.write_seq;
         }
         is_due
+    }
+
+    /// The last buffer that waits is marked as pushed.
+    pub(super) fn push_last(&mut self) {
+        if let Some(tail) = self.buffers.back_mut() {
+            tail.pushed = true;
+            self.pushed_seq = self.write_seq;
+        }
+    }
+
+    /// A record of the program's ends with what was written.
+    pub(super) fn end_record(&mut self) {
+        if let Some(tail) = self.buffers.back_mut() {
+            tail.ends_record = true;
+            self.has_records = true;
+        }
+    }
+
+    /// What waits up to the end of the first record, if one ends.
+    fn left_of_record(&self) -> Option<u32> {
+        if !self.has_records {
+            return None;
+        }
+        let ends = self.buffers.iter().position(|buffer| buffer.ends_record)?;
+        Some(self.buffers.iter().take(ends + 1).map(|buffer| buffer.left).sum())
+    }
+
+    /// A record ends where the next new segment begins.
+    pub(super) fn take_record_end(&mut self) -> bool {
+        std::mem::take(&mut self.ended_record)
     }
 
     /// The first buffer that waits is marked as pushed.
@@ -111,7 +149,7 @@ impl SendQueue {
 
     /// What the last buffer that waits has room for.
     pub(super) fn room_in_tail(&self, goal: u32) -> u32 {
-        self.buffers.back().map_or(0, |tail| goal.saturating_sub(tail.left))
+        self.buffers.back().filter(|tail| !tail.ends_record).map_or(0, |tail| goal.saturating_sub(tail.left))
     }
 
     /// What is handed over stays in the buffers in which it comes: no segment spans two, and no
@@ -148,7 +186,7 @@ impl SendQueue {
         if !self.grows_buffers || last || left >= most {
             return (left, last);
         }
-        let grown = most.min(self.unsent());
+        let grown = most.min(self.unsent()).min(self.left_of_record().unwrap_or(u32::MAX));
         (grown, grown == self.unsent())
     }
 
@@ -169,6 +207,7 @@ impl SendQueue {
             len -= taken;
             if first.left == 0 {
                 self.ended_pushed |= first.pushed;
+                self.ended_record |= first.ends_record;
                 self.buffers.pop_front();
             }
         }
@@ -181,7 +220,7 @@ impl SendQueue {
         self.accept(len);
         self.cuts_mappings = longest < u32::MAX;
         if self.keeps_buffers {
-            self.buffers.push_back(Buffer { left: len, pushed: false });
+            self.buffers.push_back(Buffer { left: len, pushed: false, ends_record: false });
         }
         let last = self.mappings.back_mut().unwrap_or(&mut self.mapping);
         if last.len > 0 && last.dsn + u64::from(last.len) == dsn {
@@ -238,6 +277,7 @@ impl SendQueue {
     pub(super) fn next_new_len(&self, mss: u32) -> u32 {
         let len = self.unsent().min(mss);
         let len = if self.keeps_buffers && !self.grows_buffers { len.min(self.next_buffer().0) } else { len };
+        let len = if self.has_records { len.min(self.left_of_record().unwrap_or(len)) } else { len };
         if self.mapping.len == 0 { len } else { len.min(self.mapping.len) }
     }
 
