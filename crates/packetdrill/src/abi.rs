@@ -2,7 +2,7 @@
 //! name `packetdrill_interface_init`. Order and types are its ABI; every function takes the table's
 //! first entry as its first argument, and answers as the system call of its name does.
 
-use crate::program::{Errno, Program, WouldBlock};
+use crate::program::{Errno, Program, Sending, WouldBlock};
 use crate::{lock, turn};
 use libc::{
     c_char, c_int, c_longlong, c_short, c_ulong, c_void, epoll_event, iovec, loff_t, msghdr, pollfd, size_t, sockaddr, socklen_t, ssize_t,
@@ -154,16 +154,22 @@ fn address(pointer: *const sockaddr) -> Option<SocketAddrV4> {
     }
 }
 
+/// The pieces of a message.
+///
+/// # Safety
+/// There are `count`, as long as the call lasts.
+unsafe fn pieces<'a>(first: *const iovec, count: usize) -> &'a [iovec] {
+    // SAFETY: the caller's promise.
+    if first.is_null() || count == 0 { &[] } else { unsafe { std::slice::from_raw_parts(first, count) } }
+}
+
 /// Length of all pieces.
 ///
 /// # Safety
-/// `pieces` has `count` entries.
-unsafe fn total(pieces: *const iovec, count: usize) -> usize {
-    if pieces.is_null() || count == 0 {
-        return 0;
-    }
+/// As of [`pieces`].
+unsafe fn total(first: *const iovec, count: usize) -> usize {
     // SAFETY: the caller's promise.
-    unsafe { std::slice::from_raw_parts(pieces, count) }.iter().map(|piece| piece.iov_len).sum()
+    unsafe { pieces(first, count) }.iter().map(|piece| piece.iov_len).sum()
 }
 
 extern "C" fn end(_: Own) {
@@ -238,7 +244,7 @@ extern "C" fn recvmsg(_: Own, fd: c_int, message: *mut msghdr, flags: c_int) -> 
     if read < 0 {
         return read;
     }
-    let control: Vec<u8> = Vec::new();
+    let control = lock().as_mut().map_or_else(Vec::new, |program| program.take_control(fd, of_errors));
     // SAFETY: the message has room for `msg_controllen` bytes of control data.
     unsafe {
         let room = (*message).msg_controllen;
@@ -267,19 +273,23 @@ extern "C" fn send(own: Own, fd: c_int, from: *const c_void, length: size_t, fla
 }
 
 extern "C" fn sendto(_: Own, fd: c_int, _from: *const c_void, length: size_t, flags: c_int, to: *const sockaddr, _: socklen_t) -> ssize_t {
-    let to = address(to);
-    let mut sent = 0;
-    waiting(move |program| program.send(fd, length, flags, to, &mut sent))
+    let call = Sending { length, flags, to: address(to), pieces: Vec::new() };
+    let mut until = 0;
+    waiting(move |program| program.send(fd, &call, &mut until))
 }
 
-extern "C" fn sendmsg(own: Own, fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
+extern "C" fn sendmsg(_: Own, fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
     // SAFETY: packetdrill's message is whole.
     let (length, to) = unsafe { (total((*message).msg_iov, (*message).msg_iovlen), (*message).msg_name.cast::<sockaddr>()) };
     // SAFETY: as above.
     if unsafe { (*message).msg_controllen } > 0 {
         return now(|program| Err(program.refuse("control messages of sendmsg")));
     }
-    sendto(own, fd, std::ptr::null(), length, flags, to, 0)
+    // SAFETY: as above.
+    let listed = unsafe { pieces((*message).msg_iov, (*message).msg_iovlen) };
+    let call = Sending { length, flags, to: address(to), pieces: listed.iter().map(|piece| piece.iov_len).collect() };
+    let mut until = 0;
+    waiting(move |program| program.send(fd, &call, &mut until))
 }
 
 extern "C" fn fcntl(_: Own, fd: c_int, command: c_int, value: c_int) -> c_int {

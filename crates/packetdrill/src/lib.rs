@@ -5,6 +5,7 @@
 //! - `program`: what each call does, and time. [`Program`](program::Program) has no pointers.
 //! - `options`: socket options and TCP_INFO.
 //! - `settings`: what the commands of a script have set.
+//! - `hashes`: the kernel's hashes, for the packetdrill of MPTCP.
 //! - `preload`: functions of libc that packetdrill and its commands call beside the table.
 //!
 //! Time is virtual, and passes where packetdrill sleeps or waits for a packet, or asks for the time
@@ -16,6 +17,7 @@
 //! `--so_flags` names.
 
 mod abi;
+pub mod hashes;
 mod options;
 pub mod preload;
 mod program;

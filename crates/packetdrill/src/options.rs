@@ -1,11 +1,13 @@
 //! Socket options, and TCP_INFO.
 
-use crate::program::{Errno, Program};
+use crate::program::{Errno, Program, TCP_INQ};
 use polypath_testkit::Endpoint as _;
 use polypath_testkit::script::{SocketOption, Verb};
 
 /// Options that no packet shows, and what they are by default.
-const REMEMBERED: [(i32, i32, i32); 4] = [
+const REMEMBERED: [(i32, i32, i32); 6] = [
+    (libc::SOL_SOCKET, SO_ZEROCOPY, 0),
+    (libc::SOL_TCP, TCP_INQ, 0),
     (libc::SOL_SOCKET, libc::SO_REUSEADDR, 0),
     (libc::SOL_SOCKET, libc::SO_REUSEPORT, 0),
     (libc::SOL_SOCKET, libc::SO_MARK, 0),
@@ -75,6 +77,7 @@ const TCP_INFO: [(&str, usize); 59] = [
     ("tcpi_total_rto_time", 4),
 ];
 /// Options of TCP that libc does not name.
+const SO_ZEROCOPY: i32 = 60;
 const TCP_CC_INFO: i32 = 26;
 const SO_MEMINFO: i32 = 55;
 const TCP_NOTSENT_LOWAT: i32 = 25;

@@ -15,7 +15,7 @@ pub(crate) const FOLDER: &str = "POLYPATH_PACKETDRILL";
 ///
 /// # Safety
 /// `F` is the type of the function of this name.
-unsafe fn libcs<F: Copy>(name: &CStr) -> F {
+pub(crate) unsafe fn libcs<F: Copy>(name: &CStr) -> F {
     // SAFETY: a name of libc's.
     let found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
     assert!(!found.is_null(), "libc has {name:?}");

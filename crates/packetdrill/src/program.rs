@@ -45,6 +45,14 @@ const EPOCH: i64 = 1_000_000;
 /// Protocol of MPTCP sockets (`IPPROTO_MPTCP`).
 const MPTCP: i32 = 262;
 
+/// Numbers of the kernel's that libc does not name (include/uapi/linux/{socket,tcp,errqueue}.h).
+const MSG_ZEROCOPY: i32 = 0x0400_0000;
+pub(crate) const TCP_INQ: i32 = 36;
+const ORIGIN_ZEROCOPY: u8 = 5;
+const CODE_COPIED: u8 = 1;
+/// Pieces of memory of one buffer (`MAX_SKB_FRAGS`).
+const MOST_PIECES: usize = 17;
+
 /// The errors that calls have, by their names.
 const ERRORS: [(&str, i32); 9] = [
     ("EAGAIN", libc::EAGAIN),
@@ -89,6 +97,35 @@ pub(crate) struct Socket {
     pub(crate) connected: bool,
     /// Values of options that no packet shows.
     pub(crate) remembered: BTreeMap<(i32, i32), i32>,
+    /// MSG_ZEROCOPY: calls that are not acknowledged, by where their data ends, with their numbers.
+    unacknowledged: VecDeque<(u64, u32)>,
+    calls: u32,
+    /// First and last number of calls that are, for the program to hear of.
+    notices: VecDeque<(u32, u32)>,
+    noticed: u64,
+}
+
+impl Socket {
+    fn zerocopy_sent(&mut self, end: u64) {
+        self.unacknowledged.push_back((end, self.calls));
+        self.calls += 1;
+    }
+
+    fn readiness(&self, host: &Host) -> Readiness {
+        let mut ready = host.readiness(self.number);
+        ready.has_error |= !self.notices.is_empty();
+        ready
+    }
+}
+
+/// What a program sends in one call.
+#[derive(Debug)]
+pub(crate) struct Sending {
+    pub(crate) length: usize,
+    pub(crate) flags: i32,
+    pub(crate) to: Option<SocketAddrV4>,
+    /// Lengths of its pieces, of `sendmsg`.
+    pub(crate) pieces: Vec<usize>,
 }
 
 /// A descriptor that an epoll watches.
@@ -100,6 +137,7 @@ struct Watched {
     /// Of an edge-triggered one: what is news.
     news: u32,
     before: Readiness,
+    noticed: u64,
     /// EPOLLONESHOT has told.
     is_spent: bool,
 }
@@ -217,6 +255,7 @@ impl Program {
         while let Ok(Some(sent)) = self.host.wait(self.host.now()) {
             self.packets.push_back(sent);
         }
+        self.note_zerocopy();
         self.note_news();
         let Some(mut call) = self.suspended.take() else { return };
         match call(self) {
@@ -400,6 +439,12 @@ impl Program {
             return Err(self.refuse(&format!("receiving with the flags {unknown:#x}")).into());
         }
         let number = self.number(fd)?;
+        if matches!(self.host.connecting(number), Connecting::Fresh | Connecting::Listens) {
+            return Err(Errno(libc::ENOTCONN).into());
+        }
+        if most == 0 {
+            return Ok(0);
+        }
         let told = self.host.call(&Verb::Read { fd: number, len: most as u64 });
         match self.value(told) {
             Ok(read) => Ok(read),
@@ -407,31 +452,54 @@ impl Program {
         }
     }
 
-    /// `sent`: of a call that waits, what is written once it is over; zero before.
-    pub(crate) fn send(&mut self, fd: i32, length: usize, flags: i32, to: Option<SocketAddrV4>, sent: &mut u64) -> Result<i64, WouldBlock> {
-        let unknown = flags & !(libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL | libc::MSG_MORE | libc::MSG_EOR);
-        if unknown != 0 {
-            return Err(self.refuse(&format!("sending with {}", names_of(unknown))).into());
+    /// `until`: of a call that waits, what is written once it is over; zero before.
+    pub(crate) fn send(&mut self, fd: i32, call: &Sending, until: &mut u64) -> Result<i64, WouldBlock> {
+        let flags = call.flags;
+        let known = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL | libc::MSG_MORE | libc::MSG_EOR | MSG_ZEROCOPY;
+        if flags & !known != 0 {
+            return Err(self.refuse(&format!("sending with {}", names_of(flags & !known))).into());
         }
-        let _ = to;
         let number = self.number(fd)?;
-        if *sent == 0 && self.host.connecting(number) == Connecting::Established {
+        match self.host.connecting(number) {
+            Connecting::Fresh | Connecting::Listens => return Err(Errno(libc::EPIPE).into()),
+            Connecting::InProgress => return Err(self.would_block(fd, flags, Errno(libc::EAGAIN))?),
+            Connecting::Established | Connecting::Over => {}
+        }
+        if *until == 0 && self.host.connecting(number) == Connecting::Established {
             let told = self.host.announce_write(number, flags & libc::MSG_MORE != 0, flags & libc::MSG_EOR != 0);
             self.granted(told)?;
         }
-        if self.socket_of(fd)?.nonblocking || flags & libc::MSG_DONTWAIT != 0 {
+        let sent = self.write(fd, number, call, until)?;
+        if sent > 0 && flags & MSG_ZEROCOPY != 0 {
+            let end = self.host.written(number);
+            self.socket_of(fd)?.zerocopy_sent(end);
+        }
+        Ok(sent)
+    }
+
+    fn write(&mut self, fd: i32, number: i32, call: &Sending, until: &mut u64) -> Result<i64, WouldBlock> {
+        let length = call.length;
+        if call.flags & MSG_ZEROCOPY != 0 && call.pieces.len() > MOST_PIECES {
+            // A buffer has no more pieces of memory, and is closed then (Linux: `MAX_SKB_FRAGS`).
+            let mut sent = 0;
+            for pieces in call.pieces.chunks(MOST_PIECES) {
+                let told = self.host.announce_write(number, false, true);
+                self.granted(told)?;
+                let told = self.host.call(&Verb::Write { fd: number, len: pieces.iter().sum::<usize>() as u64 });
+                sent += self.value(told)?;
+            }
+            return Ok(sent);
+        }
+        if self.socket_of(fd)?.nonblocking || call.flags & libc::MSG_DONTWAIT != 0 {
             let told = self.host.call(&Verb::Write { fd: number, len: length as u64 });
             return Ok(self.value(told)?);
         }
-        if *sent == 0 {
-            if self.host.connecting(number) == Connecting::InProgress {
-                return Err(WouldBlock::Until(Instant::NEVER));
-            }
+        if *until == 0 {
             let told = self.host.begin_writing(number, length as u64);
             let told = self.granted(told)?;
-            *sent = told.map_err(|name| self.errno(&name))?;
+            *until = told.map_err(|name| self.errno(&name))?;
         }
-        let left = sent.saturating_sub(self.host.written(number));
+        let left = until.saturating_sub(self.host.written(number));
         if left == 0 {
             return Ok(length as i64);
         }
@@ -490,8 +558,50 @@ impl Program {
         self.value(told)
     }
 
-    pub(crate) fn take_notice(&mut self, _fd: i32) -> Result<i64, Errno> {
-        Err(self.refuse("recvmsg with MSG_ERRQUEUE"))
+    /// Whether the queue of errors has something.
+    pub(crate) fn take_notice(&mut self, fd: i32) -> Result<i64, Errno> {
+        if self.socket_of(fd)?.notices.is_empty() { Err(Errno(libc::EAGAIN)) } else { Ok(0) }
+    }
+
+    /// Control messages of the last `recvmsg`.
+    pub(crate) fn take_control(&mut self, fd: i32, of_errors: bool) -> Vec<u8> {
+        let Some(socket) = self.sockets.get_mut(&fd) else { return Vec::new() };
+        if !of_errors {
+            let asks = socket.remembered.get(&(libc::SOL_TCP, TCP_INQ)).is_some_and(|on| *on != 0);
+            let left = self.host.unread(socket.number) as i32;
+            // Linux adds one for the peer's FIN.
+            let left = if left == 0 && self.host.readiness(socket.number).read_closed { 1 } else { left };
+            return if asks { control(libc::SOL_TCP, TCP_INQ, &left.to_ne_bytes()) } else { Vec::new() };
+        }
+        let Some((first, last)) = socket.notices.pop_front() else { return Vec::new() };
+        // `struct sock_extended_err`, and room for an address.
+        let mut told = vec![0; 32];
+        (told[4], told[6]) = (ORIGIN_ZEROCOPY, CODE_COPIED);
+        told[8..12].copy_from_slice(&first.to_ne_bytes());
+        told[12..16].copy_from_slice(&last.to_ne_bytes());
+        control(libc::SOL_IP, libc::IP_RECVERR, &told)
+    }
+
+    /// Calls whose data is acknowledged need it no more: the program is told. What the link takes
+    /// was copied, as with TUN.
+    fn note_zerocopy(&mut self) {
+        for socket in self.sockets.values_mut() {
+            if socket.unacknowledged.is_empty() {
+                continue;
+            }
+            let acked = self.host.acked(socket.number);
+            while let Some(&(end, number)) = socket.unacknowledged.front()
+                && end <= acked
+            {
+                socket.unacknowledged.pop_front();
+                socket.noticed += 1;
+                // Those in a row are told as one (Linux: `skb_zerocopy_notify_extend`).
+                match socket.notices.back_mut() {
+                    Some((_, last)) if *last + 1 == number => *last = number,
+                    _ => socket.notices.push_back((number, number)),
+                }
+            }
+        }
     }
 
     pub(crate) fn splice(&mut self, _from: i32, _to: i32, _length: usize, _flags: u32) -> Result<i64, Errno> {
@@ -502,7 +612,7 @@ impl Program {
 
     fn mask(&self, fd: i32) -> u32 {
         let Some(socket) = self.sockets.get(&fd) else { return libc::POLLNVAL as u32 };
-        mask_of(self.host.readiness(socket.number))
+        mask_of(socket.readiness(&self.host))
     }
 
     pub(crate) fn poll_events(&self, fd: i32, asked: i16) -> i16 {
@@ -531,16 +641,17 @@ impl Program {
     }
 
     pub(crate) fn epoll_ctl(&mut self, epoll: i32, operation: i32, fd: i32, event: Option<(u32, u64)>) -> Result<i64, Errno> {
-        let number = self.number(fd)?;
-        let now = self.host.readiness(number);
+        let socket = self.socket_of(fd)?;
+        let noticed = socket.noticed;
+        let now = self.sockets[&fd].readiness(&self.host);
         let watched = self.epolls.get_mut(&epoll).ok_or(Errno(libc::EBADF))?;
         let place = watched.iter().position(|watched| watched.fd == fd);
         match (operation, place, event) {
             (libc::EPOLL_CTL_ADD, None, Some((events, data))) => {
-                watched.push(Watched { fd, events, data, news: mask_of(now), before: now, is_spent: false });
+                watched.push(Watched { fd, events, data, news: mask_of(now), before: now, noticed, is_spent: false });
             }
             (libc::EPOLL_CTL_MOD, Some(i), Some((events, data))) => {
-                watched[i] = Watched { fd, events, data, news: mask_of(now), before: now, is_spent: false };
+                watched[i] = Watched { fd, events, data, news: mask_of(now), before: now, noticed, is_spent: false };
             }
             (libc::EPOLL_CTL_DEL, Some(i), _) => drop(watched.remove(i)),
             (libc::EPOLL_CTL_ADD, Some(_), _) => return Err(Errno(libc::EEXIST)),
@@ -554,10 +665,11 @@ impl Program {
     fn note_news(&mut self) {
         for watched in self.epolls.values_mut().flatten() {
             let Some(socket) = self.sockets.get(&watched.fd) else { continue };
-            let (before, now) = (watched.before, self.host.readiness(socket.number));
+            let (before, now) = (watched.before, socket.readiness(&self.host));
             let arrived = if now.arrived != before.arrived { libc::EPOLLIN as u32 } else { 0 };
-            watched.news |= mask_of(now) & (!mask_of(before) | arrived);
-            watched.before = now;
+            let noticed = if socket.noticed != watched.noticed { libc::EPOLLERR as u32 } else { 0 };
+            watched.news |= mask_of(now) & (!mask_of(before) | arrived | noticed);
+            (watched.before, watched.noticed) = (now, socket.noticed);
         }
     }
 
@@ -608,13 +720,23 @@ fn descriptor() -> Result<i32, Errno> {
     if fd < 0 { Err(Errno(libc::EMFILE)) } else { Ok(fd) }
 }
 
+/// A control message, as it lies in memory (`struct cmsghdr`).
+fn control(level: i32, kind: i32, data: &[u8]) -> Vec<u8> {
+    let mut bytes = (16 + data.len()).to_ne_bytes().to_vec();
+    bytes.extend_from_slice(&level.to_ne_bytes());
+    bytes.extend_from_slice(&kind.to_ne_bytes());
+    bytes.extend_from_slice(data);
+    bytes.resize(bytes.len().next_multiple_of(8), 0);
+    bytes
+}
+
 /// Flags of `send` by their names.
 fn names_of(flags: i32) -> String {
     const NAMES: [(i32, &str); 5] = [
         (libc::MSG_MORE, "MSG_MORE"),
         (libc::MSG_EOR, "MSG_EOR"),
         (libc::MSG_FASTOPEN, "MSG_FASTOPEN"),
-        (0x0400_0000, "MSG_ZEROCOPY"),
+        (MSG_ZEROCOPY, "MSG_ZEROCOPY"),
         (libc::MSG_OOB, "MSG_OOB"),
     ];
     let known: Vec<&str> = NAMES.iter().filter(|(flag, _)| flags & flag != 0).map(|(_, name)| *name).collect();

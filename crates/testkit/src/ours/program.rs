@@ -142,6 +142,11 @@ impl Host {
         self.at(fd).map_or(0, |connection| connection.end.accepted().get())
     }
 
+    /// Of those, bytes that the peer has acknowledged.
+    pub fn acked(&self, fd: i32) -> u64 {
+        self.at(fd).map_or(0, |connection| connection.end.subflow(0).counters.bytes_acked)
+    }
+
     /// SO_ERROR: what the program has not been told.
     pub fn take_error(&mut self, fd: i32) -> Option<&'static str> {
         self.connection(fd).ok()?.end.take_error().map(name_of)
