@@ -33,7 +33,7 @@ NATIVE_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates cc -t
 MOVED := $(shell [ "$$(cat $(STAMPS)/venv 2>/dev/null)" = "$(CURDIR)" ] && $(PYTHON) -c '' 2>/dev/null || echo moved)
 # Built by setup-all where the machine has what that needs.
 LOADER := python/polypath/kernelcc/bin/polypath-cc
-PLAYER := python/polypath/engines/bin/polypath-script
+PLAYER := python/polypath/engines/bin/libpolypath_packetdrill.so
 # The demo and tests take a module whose linking keeps all processors busy: the same results, up to 4 % more slowly. What measures, or is shipped, takes none such.
 MODULE := $(if $(filter-out demo test check lint layers rust python kernel,$(or $(MAKECMDGOALS),help)),release,host)
 NATIVE_GONE := $(if $(wildcard python/polypath/_native*.so),$(if $(filter release,$(MODULE)),$(filter host,$(shell cat $(STAMPS)/native 2>/dev/null))),gone)

@@ -36,6 +36,7 @@ CRATES: Mapping[str, frozenset[str]] = {
     "bpf": frozenset({"base", "cc", "vectors"}),
     "io": frozenset({"base"}),
     "testkit": frozenset({"base", "wire", "cc", "sched", "transport", "sim", "guest"}),
+    "packetdrill": frozenset({"base", "testkit"}),
     "emu": frozenset({"base", "wire", "link", "io", "guest"}),
     "tunneld": frozenset({"base", "wire", "tunnel", "io"}),
     "web": frozenset({"base", "cc", "sched", "sim"}),

@@ -232,6 +232,12 @@ impl Controller {
         self.ops.cong_control.is_some()
     }
 
+    /// Whether the algorithm says how many segments a burst has at least.
+    #[inline]
+    pub const fn has_min_tso_segs(&self) -> bool {
+        self.ops.min_tso_segs.is_some()
+    }
+
     /// Whether `pkts_acked` does anything.
     #[inline]
     pub const fn has_pkts_acked(&self) -> bool {

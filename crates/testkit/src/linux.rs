@@ -31,6 +31,9 @@ const BEGINNING: u64 = 16_384 * 4_000_000;
 /// Lets the kernel's own threads run, which have what is due at this very time, ns.
 const MOMENT: u64 = 1;
 
+/// `include/uapi/linux/tcp.h`, which libc does not name.
+const TCP_NOTSENT_LOWAT: i32 = 25;
+
 /// The host. It belongs to the thread that made it, whose namespace it has.
 #[derive(Debug)]
 pub struct Host {
@@ -267,6 +270,8 @@ impl Endpoint for Host {
                     SocketOption::ReceiveBuffer => (libc::SOL_SOCKET, libc::SO_RCVBUF),
                     SocketOption::Linger => (libc::SOL_SOCKET, libc::SO_LINGER),
                     SocketOption::NoDelay => (libc::IPPROTO_TCP, libc::TCP_NODELAY),
+                    SocketOption::Cork => (libc::IPPROTO_TCP, libc::TCP_CORK),
+                    SocketOption::NotSentLowWater => (libc::IPPROTO_TCP, TCP_NOTSENT_LOWAT),
                     SocketOption::MaxSegment => (libc::IPPROTO_TCP, libc::TCP_MAXSEG),
                     SocketOption::UserTimeout => (libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT),
                 };

@@ -2,7 +2,12 @@
 //! program.
 //!
 //! The program reads at once whatever it can, unless the head says that it reads by call; `read`
-//! tells what came since the last `read`.
+//! tells what came since the last `read`. `program` has what a program asks beyond a script's
+//! calls.
+
+mod program;
+
+pub use program::{Connecting, Readiness};
 
 use crate::endpoint::{Endpoint, Sent};
 use crate::numbers::{PORT, local_address, peer_address};
@@ -24,6 +29,12 @@ const BEGINNING: Duration = Duration::from_millis((5 * 16_384 - 75_000) * 4);
 
 /// The first of the ports that connecting sockets get.
 const FIRST_PORT: u16 = 50_000;
+
+/// Bytes that SO_SNDBUF and SO_RCVBUF count at most (`net.core.wmem_max` and `rmem_max` by default),
+/// and what a buffer has at least (Linux: `SOCK_MIN_SNDBUF`, `SOCK_MIN_RCVBUF`).
+const BUFFER_MAX: i32 = 212_992;
+const LEAST_SEND_BUFFER: u32 = 4608;
+const LEAST_RECEIVE_BUFFER: u32 = 2304;
 
 /// The host.
 #[derive(Debug)]
@@ -53,9 +64,47 @@ pub struct Host {
 /// What a number of the program's stands for.
 #[derive(Clone, Debug)]
 enum Handle {
-    Fresh { mptcp: bool, settings: Box<Settings> },
-    Listener { mptcp: bool, settings: Box<Settings> },
+    Fresh { mptcp: bool, options: Box<SocketOptions> },
+    Listener { mptcp: bool, options: Box<SocketOptions> },
     Connection(usize),
+}
+
+/// What a program has set of a socket before it connects or listens.
+#[derive(Clone, Debug, Default)]
+struct SocketOptions {
+    /// SO_RCVLOWAT.
+    receive_low_water: Option<Bytes>,
+    /// SO_SNDBUF and SO_RCVBUF, as Linux keeps them.
+    send_buffer: Option<Bytes>,
+    receive_buffer: Option<Bytes>,
+    /// TCP_MAXSEG.
+    max_segment: Option<Bytes>,
+    /// TCP_NOTSENT_LOWAT.
+    notsent_low_water: Option<Bytes>,
+    /// TCP_NODELAY and TCP_CORK.
+    nodelay: bool,
+    corked: bool,
+    /// Where it is bound.
+    local: Option<SocketAddrV4>,
+}
+
+impl SocketOptions {
+    /// The host's settings with these.
+    fn settings(&self, host: &Settings) -> Settings {
+        let mut settings = host.clone();
+        if let Some(low_water) = self.receive_low_water {
+            settings.receive_low_water = low_water;
+        }
+        if let Some(size) = self.send_buffer {
+            settings.wmem = [size; 3];
+        }
+        if let Some(size) = self.receive_buffer {
+            settings.rmem = [size; 3];
+        }
+        settings.max_segment = self.max_segment;
+        settings.notsent_lowat = self.notsent_low_water.unwrap_or(settings.notsent_lowat);
+        settings
+    }
 }
 
 #[derive(Debug)]
@@ -116,15 +165,7 @@ impl Host {
     /// # Errors
     /// A sentence, if a setting is not modelled.
     pub fn with_stack(head: &Head, stack: &'static Stack) -> Result<Self, String> {
-        let mut sysctls: BTreeMap<String, serde_json::Value> =
-            head.sysctls.iter().map(|(name, value)| (name.clone(), serde_json::Value::String(value.clone()))).collect();
-        let algorithm = sysctls.remove("net.ipv4.tcp_congestion_control");
-        let algorithm = algorithm.as_ref().and_then(|name| name.as_str()).unwrap_or("reno");
-        let algorithm = cc::find(algorithm).ok_or_else(|| format!("there is no congestion control {algorithm}"))?;
-        let mut settings = polypath_sim::settings(&sysctls).map_err(|error| error.to_string())?;
-        settings.stack = stack;
-        // As the packets of scripts come to a kernel.
-        settings.device = Device::Tun;
+        let (algorithm, settings) = settings_of(&head.sysctls, stack)?;
         let mut addresses = vec![local_address(0)];
         let mut subflow_endpoints = Vec::new();
         for endpoint in &head.endpoints {
@@ -162,8 +203,9 @@ impl Host {
         Rng::new(1, &format!("connection {}", self.connections.len()))
     }
 
-    fn open(&mut self, mptcp: bool, settings: &Settings, is_client: bool, path: (SocketAddrV4, SocketAddrV4)) -> usize {
+    fn open(&mut self, mptcp: bool, options: &SocketOptions, is_client: bool, path: (SocketAddrV4, SocketAddrV4)) -> usize {
         let mut random = self.random();
+        let settings = options.settings(&self.settings);
         let mut end = if mptcp {
             let config = mptcp::Config {
                 settings: settings.clone(),
@@ -185,6 +227,10 @@ impl Host {
         };
         if self.reads_by_call {
             end.read_by_call();
+        }
+        if let Connection::Tcp(socket) = &mut end {
+            socket.set_nodelay(options.nodelay);
+            socket.set_corked(options.corked);
         }
         self.connections.push(Conn {
             end,
@@ -272,11 +318,11 @@ impl Host {
             return self.refuse(&envelope, &segment, polypath_wire::mptcp::Repr::TcpRst { flags: 0, reason }.into());
         }
         let listener = self.sockets.iter().find_map(|(fd, handle)| match handle {
-            Handle::Listener { mptcp, settings } => Some((*fd, *mptcp, settings.clone())),
+            Handle::Listener { mptcp, options } => Some((*fd, *mptcp, options.clone())),
             _ => None,
         });
-        if let Some((fd, mptcp, settings)) = listener {
-            let i = self.open(mptcp, &settings, false, (local, peer));
+        if let Some((fd, mptcp, options)) = listener {
+            let i = self.open(mptcp, &options, false, (local, peer));
             self.connections[i].waits_at = Some(fd);
             if let Some(time) = self.user_timeouts.get(&fd) {
                 self.connections[i].set_user_timeout(*time)?;
@@ -346,12 +392,16 @@ impl Host {
     }
 
     fn connect(&mut self, fd: i32) -> Result<Result<i64, String>, String> {
-        let Some(Handle::Fresh { mptcp, settings }) = self.sockets.get(&fd).cloned() else {
+        self.connect_to(fd, SocketAddrV4::new(peer_address(0), PORT))
+    }
+
+    fn connect_to(&mut self, fd: i32, peer: SocketAddrV4) -> Result<Result<i64, String>, String> {
+        let Some(Handle::Fresh { mptcp, options }) = self.sockets.get(&fd).cloned() else {
             return Err(format!("{fd} is no fresh socket"));
         };
         let port = FIRST_PORT + 100 * self.connections.len() as u16;
-        let path = (SocketAddrV4::new(self.addresses[0], port), SocketAddrV4::new(peer_address(0), PORT));
-        let i = self.open(mptcp, &settings, true, path);
+        let path = (options.local.unwrap_or(SocketAddrV4::new(self.addresses[0], port)), peer);
+        let i = self.open(mptcp, &options, true, path);
         if let Some(time) = self.user_timeouts.get(&fd) {
             self.connections[i].set_user_timeout(*time)?;
         }
@@ -479,7 +529,7 @@ impl Host {
                 self.sent.push_back(Sent { at, bytes: bytes.map_err(|e| format!("our RST has no bytes: {e}"))? });
             }
         }
-        self.sockets.insert(fd, Handle::Fresh { mptcp: false, settings: Box::new(self.settings.clone()) });
+        self.sockets.insert(fd, Handle::Fresh { mptcp: false, options: Box::default() });
         Ok(())
     }
 
@@ -492,18 +542,42 @@ impl Host {
             self.user_timeouts.insert(fd, time);
             return Ok(Ok(0));
         }
-        let settings = match self.sockets.get_mut(&fd) {
-            Some(Handle::Fresh { settings, .. } | Handle::Listener { settings, .. }) => Some(settings),
-            Some(Handle::Connection(_)) => None,
+        match option {
+            SocketOption::ReuseAddr => return Ok(Ok(0)),
+            SocketOption::Linger if value > 0 => return Err("our programs do not block in close".to_owned()),
+            SocketOption::Linger if value == 0 => drop(self.linger_not.insert(fd)),
+            SocketOption::Linger => drop(self.linger_not.remove(&fd)),
+            _ => return self.set_own_option(fd, option, value),
+        }
+        Ok(Ok(0))
+    }
+
+    /// Options of a connection, or of those to come.
+    fn set_own_option(&mut self, fd: i32, option: SocketOption, value: i32) -> Result<Result<i64, String>, String> {
+        let bytes = Bytes::from_u32(value.max(0).unsigned_abs());
+        // Linux doubles what a program asks for, up to net.core's maxima, which are not modelled:
+        // those are 212992 bytes (`sock_setsockopt`).
+        let doubled = |least: u32| Bytes::from_u32((value.clamp(0, BUFFER_MAX).unsigned_abs() * 2).max(least));
+        let (sndbuf, rcvbuf) = (doubled(LEAST_SEND_BUFFER), doubled(LEAST_RECEIVE_BUFFER));
+        match self.sockets.get_mut(&fd) {
+            Some(Handle::Fresh { options, .. } | Handle::Listener { options, .. }) => match option {
+                SocketOption::ReceiveLowWater => options.receive_low_water = Some(bytes.max(Bytes::new(1))),
+                SocketOption::SendBuffer => options.send_buffer = Some(sndbuf),
+                SocketOption::ReceiveBuffer => options.receive_buffer = Some(rcvbuf),
+                SocketOption::MaxSegment => options.max_segment = (value > 0).then_some(bytes),
+                SocketOption::NotSentLowWater => options.notsent_low_water = Some(bytes),
+                SocketOption::NoDelay => options.nodelay = value != 0,
+                SocketOption::Cork => options.corked = value != 0,
+                _ => return Err(format!("our endpoints have no socket option {option:?} here")),
+            },
+            Some(Handle::Connection(i)) => match (&mut self.connections[*i].end, option) {
+                (Connection::Tcp(socket), SocketOption::SendBuffer) => socket.set_sndbuf(sndbuf),
+                (Connection::Tcp(socket), SocketOption::NotSentLowWater) => socket.set_notsent_lowat(bytes),
+                (Connection::Tcp(socket), SocketOption::NoDelay) => socket.set_nodelay(value != 0),
+                (Connection::Tcp(socket), SocketOption::Cork) => socket.set_corked(value != 0),
+                _ => return Err(format!("our endpoints have no socket option {option:?} here")),
+            },
             None => return Err(format!("{fd} is no socket")),
-        };
-        match (option, settings) {
-            (SocketOption::ReuseAddr, _) => {}
-            (SocketOption::Linger, _) if value > 0 => return Err("our programs do not block in close".to_owned()),
-            (SocketOption::Linger, _) if value == 0 => drop(self.linger_not.insert(fd)),
-            (SocketOption::Linger, _) => drop(self.linger_not.remove(&fd)),
-            (SocketOption::ReceiveLowWater, Some(settings)) => settings.receive_low_water = Bytes::from_u32(value.max(1).unsigned_abs()),
-            (option, _) => return Err(format!("our endpoints have no socket option {option:?} here")),
         }
         Ok(Ok(0))
     }
@@ -553,15 +627,15 @@ impl Endpoint for Host {
         let returned = match *verb {
             Verb::Socket { mptcp } => {
                 let number = self.free_number();
-                self.sockets.insert(number, Handle::Fresh { mptcp, settings: Box::new(self.settings.clone()) });
+                self.sockets.insert(number, Handle::Fresh { mptcp, options: Box::default() });
                 Ok(i64::from(number))
             }
             Verb::Bind { .. } => Ok(0),
             Verb::Listen { fd } => {
-                let Some(Handle::Fresh { mptcp, settings }) = self.sockets.get(&fd).cloned() else {
+                let Some(Handle::Fresh { mptcp, options }) = self.sockets.get(&fd).cloned() else {
                     return Err(format!("{fd} is no fresh socket"));
                 };
-                self.sockets.insert(fd, Handle::Listener { mptcp, settings });
+                self.sockets.insert(fd, Handle::Listener { mptcp, options });
                 Ok(0)
             }
             Verb::Accept { fd } => self.accept(fd),
@@ -581,31 +655,49 @@ impl Endpoint for Host {
     }
 
     fn info(&mut self, field: &str) -> Option<u64> {
-        let connection = &self.connections[self.newest?];
-        let probe = connection.end.subflow(0);
-        let socket = if let Connection::Tcp(socket) = &connection.end { Some(socket) } else { None };
-        Some(match field {
-            "tcpi_state" => state_number(socket?.called_state()),
-            "tcpi_ca_state" => probe.ca_state as u64,
-            "tcpi_backoff" => u64::from(socket?.sender().backoff()),
-            "tcpi_rto" => probe.rto.as_micros(),
-            "tcpi_snd_mss" => probe.mss.get(),
-            "tcpi_unacked" if socket?.state() == State::Closed => 0,
-            "tcpi_unacked" => u64::from(socket?.sender().packets_out().get()),
-            "tcpi_pmtu" => probe.pmtu.get(),
-            "tcpi_rtt" => probe.srtt.as_micros(),
-            // Before a first measurement Linux has a deviation of one second, four times it.
-            "tcpi_rttvar" if probe.srtt == Duration::ZERO => 250_000,
-            "tcpi_rttvar" => probe.rttvar.as_micros(),
-            "tcpi_snd_ssthresh" => u64::from(probe.ssthresh.get()),
-            "tcpi_snd_cwnd" => u64::from(probe.cwnd.get()),
-            "tcpi_reordering" => u64::from(probe.reordering.get()),
-            "tcpi_total_retrans" => probe.counters.retransmissions,
-            "tcpi_min_rtt" => probe.min_rtt.as_micros(),
-            "tcpi_delivered" => u64::from(probe.delivered.get()),
-            _ => return None,
-        })
+        info_of(&self.connections[self.newest?].end, field)
     }
+}
+
+/// A field of TCP_INFO.
+fn info_of(end: &Connection, field: &str) -> Option<u64> {
+    let probe = end.subflow(0);
+    let socket = if let Connection::Tcp(socket) = end { Some(socket) } else { None };
+    Some(match field {
+        "tcpi_state" => state_number(socket?.called_state()),
+        "tcpi_ca_state" => probe.ca_state as u64,
+        "tcpi_backoff" => u64::from(socket?.sender().backoff()),
+        "tcpi_rto" => probe.rto.as_micros(),
+        "tcpi_snd_mss" => probe.mss.get(),
+        "tcpi_unacked" if socket?.state() == State::Closed => 0,
+        "tcpi_unacked" => u64::from(socket?.sender().packets_out().get()),
+        "tcpi_pmtu" => probe.pmtu.get(),
+        "tcpi_rtt" => probe.srtt.as_micros(),
+        // Before a first measurement Linux has a deviation of one second, four times it.
+        "tcpi_rttvar" if probe.srtt == Duration::ZERO => 250_000,
+        "tcpi_rttvar" => probe.rttvar.as_micros(),
+        "tcpi_snd_ssthresh" => u64::from(probe.ssthresh.get()),
+        "tcpi_snd_cwnd" => u64::from(probe.cwnd.get()),
+        "tcpi_reordering" => u64::from(probe.reordering.get()),
+        "tcpi_total_retrans" => probe.counters.retransmissions,
+        "tcpi_min_rtt" => probe.min_rtt.as_micros(),
+        "tcpi_delivered" => u64::from(probe.delivered.get()),
+        _ => return None,
+    })
+}
+
+/// What sysctls say: the congestion control, and the rest.
+fn settings_of(sysctls: &[(String, String)], stack: &'static Stack) -> Result<(cc::Algorithm, Settings), String> {
+    let mut sysctls: BTreeMap<String, serde_json::Value> =
+        sysctls.iter().map(|(name, value)| (name.clone(), serde_json::Value::String(value.clone()))).collect();
+    let algorithm = sysctls.remove("net.ipv4.tcp_congestion_control");
+    let algorithm = algorithm.as_ref().and_then(|name| name.as_str()).unwrap_or("reno");
+    let algorithm = cc::find(algorithm).ok_or_else(|| format!("there is no congestion control {algorithm}"))?;
+    let mut settings = polypath_sim::settings(&sysctls).map_err(|error| error.to_string())?;
+    settings.stack = stack;
+    // As the packets of scripts come to a kernel.
+    settings.device = Device::Tun;
+    Ok((algorithm, settings))
 }
 
 /// As Linux names them.

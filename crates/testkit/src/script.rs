@@ -275,7 +275,10 @@ pub enum SocketOption {
     /// Seconds; below zero: off.
     Linger,
     NoDelay,
+    Cork,
     MaxSegment,
+    /// TCP_NOTSENT_LOWAT, bytes.
+    NotSentLowWater,
     /// Milliseconds.
     UserTimeout,
 }

@@ -242,6 +242,21 @@ impl Connection {
         either!(self, t => t.peer_finished(), m => m.peer_finished(), _u => false)
     }
 
+    /// Bytes that wait for the application to read them.
+    pub fn unread(&self) -> Bytes {
+        either!(self, t => t.unread(), m => m.unread(), _u => Bytes::ZERO)
+    }
+
+    /// What has ended the connection and was not told yet.
+    pub fn error(&self) -> Option<SocketError> {
+        either!(self, t => t.error(), m => m.error(), _u => None)
+    }
+
+    /// The send buffer has room enough that a program is told (Linux: `sk_stream_is_writeable`).
+    pub fn takes_writes(&self) -> bool {
+        either!(self, t => t.takes_writes(), m => m.takes_writes(), _u => true)
+    }
+
     /// Everything offered has been acknowledged.
     pub fn everything_acked(&self) -> bool {
         either!(self, t => t.tx.everything_acked(), m => m.everything_acked(), u => !u.may_transmit())

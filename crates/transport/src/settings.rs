@@ -86,6 +86,16 @@ pub struct Settings {
     pub route_min_pmtu: Bytes,
     /// Largest burst that leaves as one piece, by default 64 KiB; zero: segment by segment.
     pub tso_bytes: Bytes,
+    /// `tcp_tso_win_divisor`: a burst waits for the next ACK only while less than this share of the
+    /// window is free. By default 3, at least 1: with more bursts become smaller.
+    pub tso_win_divisor: u32,
+    /// `tcp_min_tso_segs`: so many segments leave as one burst, however slow the pace. By default 2.
+    pub min_tso_segs: Segments,
+    /// `tcp_notsent_lowat`: a program writes no more while so much waits for its first transmission
+    /// (or TCP_NOTSENT_LOWAT). By default without limit.
+    pub notsent_lowat: Bytes,
+    /// TCP_MAXSEG: a segment of either end holds no more; `None`: as the interface allows.
+    pub max_segment: Option<Bytes>,
     /// Lower bound of the delayed-ACK timer, by default 40 ms (Linux: `TCP_DELACK_MIN`).
     pub delack_min: Duration,
     /// Upper bound of it, by default 200 ms (Linux: `TCP_DELACK_MAX`; RFC 1122 section 4.2.3.2
@@ -143,6 +153,10 @@ impl Default for Settings {
             route_mtu_expires: Duration::from_secs(600),
             route_min_pmtu: Bytes::new(552),
             tso_bytes: Bytes::new(65_536),
+            tso_win_divisor: 3,
+            min_tso_segs: Segments::new(2),
+            notsent_lowat: Bytes::from_u32(u32::MAX),
+            max_segment: None,
             delack_min: Duration::from_millis(40),
             delack_max: Duration::from_millis(200),
             rto_min: Duration::from_millis(200),

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
+from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.table import Table
 
-from polypath import linux
+from polypath import linux, selftests
 from polypath.engines import describe_parting, random_partings, run_packets, script_partings
 from polypath.study import DEFAULT_KERNEL, StudyError
+
+from ._console import out as console
 
 
 def script(
@@ -29,6 +34,14 @@ def script(
     tolerance: Annotated[
         float | None, typer.Option(metavar="MS", min=0, help="How far apart times of the engines may be; 0.1 without.")
     ] = None,
+    player: Annotated[
+        Path | None,
+        typer.Option(
+            "--packetdrill",
+            metavar="PROGRAM",
+            help="The program packetdrill, which you have built: it plays its scripts, or folders of them, on sim.",
+        ),
+    ] = None,
 ) -> None:
     """Run scripts of packets: what one endpoint must answer to which packets, and when.
     `tests/scripts/README.md` says how to write one.
@@ -36,6 +49,13 @@ def script(
     Exits with 1 if a script fails or the engines part.
     """
     files = files or []
+    if player is not None:
+        others: dict[str, object] = {"--engine": engine != "sim", "--kernel": kernel, "--differential": differential, "--random": random}
+        others |= {"--seed": seed is not None, "--out": out, "--tolerance": tolerance is not None}
+        if given := [name for name, is_given in others.items() if is_given]:
+            raise StudyError(f"with --packetdrill the program plays its scripts on sim, so leave {' and '.join(given)} out")
+        _play(selftests.player_of(player), files)
+        return
     if not files and not random:
         raise StudyError("no script is given: name files, or write --random N")
     for file in files:
@@ -58,6 +78,25 @@ def script(
         code, said = run_packets(files, kernel=name, machine=linux.find(name).file)
     typer.echo(said, nl=False)
     raise typer.Exit(code)
+
+
+def _play(player: Path, files: list[Path]) -> None:
+    """Plays packetdrill's scripts, and says what came of each that did not pass."""
+    if not files:
+        raise StudyError("no script is given: name packetdrill's scripts, or folders of them")
+    played = selftests.play_on_endpoint(files, player, os.cpu_count() or 1)
+    for one in played:
+        if one.outcome != "passed":
+            typer.echo(f"{one.name}: {one.outcome}: {one.reason}")
+    table = Table("folder", "scripts", "passed", "failed", "refused", title="packetdrill on sim", title_justify="left")
+    folders = {one.name: one.name.rpartition("/")[0] for one in played}
+    for folder in (*dict.fromkeys(folders.values()), None):
+        counted = Counter(one.outcome for one in played if folder in (folders[one.name], None))
+        name = "all" if folder is None else folder
+        table.add_row(name, str(counted.total()), *(str(counted[outcome]) for outcome in ("passed", "failed", "refused")))
+    console.print(table)
+    if any(one.outcome == "failed" for one in played):
+        raise typer.Exit(1)
 
 
 def _compare(files: list[Path], random: int, seed: int, kernel: str, out: Path | None, tolerance_s: float) -> int:

@@ -4,6 +4,7 @@ from ._errors import EngineError
 from ._fake import FakeEngine
 from ._host import HostEngine
 from ._linux import LinuxEngine
+from ._packetdrill import run_packetdrill
 from ._packets import run_packets
 from ._prove import proof, prove
 from ._qualify import CONDITIONS, Replay, conditions, replay
@@ -43,6 +44,7 @@ __all__ = [
     "prove",
     "random_partings",
     "replay",
+    "run_packetdrill",
     "run_packets",
     "run_script",
     "script_partings",

@@ -6,7 +6,18 @@ from ._errors import SelftestError
 from ._events import Events, events
 from ._hunt import PARTS, Found, Nothing, hunt
 from ._observed import Observation, counters, observation_of, readable
-from ._packetdrill import FAMILIES, Script, check_player, families_of, fault_of, player_of, script_rows, scripts_of
+from ._packetdrill import (
+    FAMILIES,
+    Played,
+    Script,
+    check_player,
+    families_of,
+    fault_of,
+    play_on_endpoint,
+    player_of,
+    script_rows,
+    scripts_of,
+)
 from ._run import FORMAT, USE, Job, Record, Runner, jobs, missing_of, record, run_job, seeds_of, tools_hash
 from ._statistics import wilson
 from ._suite import Suite, Test, find, tests_of
@@ -30,6 +41,7 @@ __all__ = [
     "Job",
     "Nothing",
     "Observation",
+    "Played",
     "Record",
     "Row",
     "Runner",
@@ -56,6 +68,7 @@ __all__ = [
     "observation_of",
     "outcomes",
     "parse",
+    "play_on_endpoint",
     "player_of",
     "readable",
     "record",

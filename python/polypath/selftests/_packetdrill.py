@@ -9,11 +9,13 @@ import os
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from polypath import linux
+from polypath.engines import run_packetdrill
 from polypath.study import unknown
 
 from ._errors import SelftestError
@@ -112,12 +114,7 @@ def scripts_of(path: Path, families: Sequence[str], player: Path, archives: Path
     A script whose name ends with v4 or v6 is for that family alone, and so is one that sets addresses
     itself.
     """
-    if not path.exists():
-        raise SelftestError(f"there is no folder and no script {path}")
-    top = path if path.is_dir() else path.parent
-    files = sorted(path.rglob(f"*{SCRIPT}")) if path.is_dir() else [path]
-    if not files or any(file.suffix != SCRIPT for file in files):
-        raise SelftestError(f"{path} holds no scripts for packetdrill: their names end with {SCRIPT}")
+    top, files = _files_of(path)
     found = []
     for folder in dict.fromkeys(file.parent for file in files):
         here = [file for file in files if file.parent == folder]
@@ -130,6 +127,54 @@ def scripts_of(path: Path, families: Sequence[str], player: Path, archives: Path
     if not found:
         raise SelftestError(f"{path} holds no scripts for the families {', '.join(families)}: add others with --family")
     return found
+
+
+def _files_of(path: Path) -> tuple[Path, list[Path]]:
+    """The folder by which scripts are called, and their files."""
+    if not path.exists():
+        raise SelftestError(f"there is no folder and no script {path}")
+    files = sorted(path.rglob(f"*{SCRIPT}")) if path.is_dir() else [path]
+    if not files or any(file.suffix != SCRIPT for file in files):
+        raise SelftestError(f"{path} holds no scripts for packetdrill: their names end with {SCRIPT}")
+    return path if path.is_dir() else path.parent, files
+
+
+@dataclass(frozen=True)
+class Played:
+    """What came of a script on the simulator's endpoint."""
+
+    # As people call it: "close/close-on-syn-sent".
+    name: str
+    outcome: Literal["passed", "failed", "refused"]
+    # Where it failed, or what the endpoint cannot do.
+    reason: str = ""
+
+
+def play_on_endpoint(paths: Sequence[Path], player: Path, workers: int) -> list[Played]:
+    """Plays scripts over IPv4 on the simulator's endpoint, unchanged. One that asks for what the
+    endpoint cannot do is refused, also where it passes.
+    """
+    found: dict[Path, str] = {}
+    for path in paths:
+        top, files = _files_of(path)
+        for file in files:
+            folder = str(file.parent.relative_to(top)) if file.parent != top else top.resolve().name
+            found[file] = f"{folder}/{file.stem}"
+
+    def play(file: Path) -> Played:
+        sets = _SETS.findall(file.read_text(encoding="utf-8", errors="replace"))
+        if not _is_for(file.name, sets, "4"):
+            return Played(found[file], "refused", "IPv6")
+        level, kind = _OPTION_LEVEL["4"]
+        names = ("-D", f"CMSG_LEVEL_IP={level}", "-D", f"CMSG_TYPE_RECVERR={kind}")
+        addresses = [word for word in _ADDRESSES["4"] if not sets or word not in _IPV4]
+        status, log, refused = run_packetdrill(player, file, ["--send_omit_free", *addresses, *names])
+        if refused:
+            return Played(found[file], "refused", refused[0])
+        return Played(found[file], "failed", fault_of(log)) if status else Played(found[file], "passed")
+
+    with ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(play, found))
 
 
 def _is_for(file: str, sets: Sequence[str], family: str) -> bool:

@@ -89,6 +89,21 @@ impl Connection {
         self.error.take().or_else(|| if of_subflow { self.subflows[INITIAL].socket.take_error() } else { None })
     }
 
+    /// What has ended the connection and was not told yet.
+    pub fn error(&self) -> Option<SocketError> {
+        self.error.or_else(|| if self.phase != Phase::Established { self.subflows[INITIAL].socket.error() } else { None })
+    }
+
+    /// Bytes that wait for the application to read them.
+    pub fn unread(&self) -> Bytes {
+        Bytes::new(self.rx.unread())
+    }
+
+    /// The send buffer has room enough that a program is told (Linux: `sk_stream_is_writeable`).
+    pub fn takes_writes(&self) -> bool {
+        self.tx.sndbuf.saturating_sub(self.tx.queued()) >= self.tx.queued() / 2
+    }
+
     /// The application reads so much of what waits, at most; how much that was. For one that reads
     /// by call ([`Connection::read_by_call`]).
     pub fn read(&mut self, now: Instant, most: Bytes) -> Bytes {

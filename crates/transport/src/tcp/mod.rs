@@ -256,6 +256,32 @@ impl Socket {
         self.tx.set_user_timeout(time);
     }
 
+    /// What the program says of its next write: more follows (MSG_MORE), or a record ends with it,
+    /// which shares no segment with the next (MSG_EOR).
+    pub fn announce_write(&mut self, more: bool, ends_record: bool) {
+        self.tx.on_write(more, ends_record);
+    }
+
+    /// TCP_NODELAY: short segments do not wait for each other.
+    pub fn set_nodelay(&mut self, on: bool) {
+        self.tx.set_nodelay(on);
+    }
+
+    /// TCP_CORK: whole segments alone leave, until it is taken off.
+    pub fn set_corked(&mut self, on: bool) {
+        self.tx.set_corked(on);
+    }
+
+    /// SO_SNDBUF, doubled as Linux does: the send buffer keeps this size.
+    pub fn set_sndbuf(&mut self, size: Bytes) {
+        self.tx.set_sndbuf(size);
+    }
+
+    /// TCP_NOTSENT_LOWAT.
+    pub fn set_notsent_lowat(&mut self, limit: Bytes) {
+        self.tx.set_notsent_lowat(limit);
+    }
+
     /// What ended the connection, told once.
     pub fn take_error(&mut self) -> Option<SocketError> {
         self.error.take()
@@ -523,6 +549,22 @@ impl Socket {
     /// The peer's FIN has arrived and everything before it.
     pub fn peer_finished(&self) -> bool {
         self.rx.finished()
+    }
+
+    /// Bytes that wait for the application to read them.
+    pub fn unread(&self) -> Bytes {
+        self.rx.unread()
+    }
+
+    /// What has ended the connection and was not told yet.
+    pub fn error(&self) -> Option<SocketError> {
+        self.error
+    }
+
+    /// The send buffer has room enough that a program is told (Linux: `sk_stream_is_writeable`).
+    pub fn takes_writes(&self) -> bool {
+        let (queued, sndbuf) = (self.tx.wmem_queued().get(), self.tx.sndbuf().get());
+        sndbuf.saturating_sub(queued) >= queued / 2 && self.tx.has_few_unsent(true)
     }
 
     /// Asks for an ACK at the next `poll_transmit`.

@@ -63,7 +63,8 @@ pub(in crate::tcp) struct ReceiveBuffer {
 
 impl ReceiveBuffer {
     pub(super) fn new(settings: &Settings, mtu: u32) -> Self {
-        let advertised_mss = mtu - Segment::IPV4_HEADER - Segment::TCP_HEADER;
+        let whole = mtu - Segment::IPV4_HEADER - Segment::TCP_HEADER;
+        let advertised_mss = settings.max_segment.map_or(whole, |most| whole.min(most.as_u32()));
         Self {
             stack: settings.stack,
             device: settings.device,

@@ -95,6 +95,7 @@ impl Sender {
         debug_assert!(!self.snd_una().after(self.snd_nxt()), "what is acknowledged has been sent");
         let prior_una = self.snd_una();
         self.unanswered_probes.on_ack();
+        self.nagle.on_ack();
         if told.number == prior_una && self.scoreboard.packets_out() == 0 {
             // Nothing is in the network, as always at a receiver: the ACK can only tell of a
             // window.

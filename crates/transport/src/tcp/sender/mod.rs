@@ -135,6 +135,8 @@ pub struct Sender {
     writer_blocked: bool,
     /// The writer is about to write more at this instant, once what may leave has left.
     writing: bool,
+    /// What is offered ends a record of the program's.
+    write_ends_record: bool,
     /// It waits for all that may leave, not for one burst (Linux: `__tcp_push_pending_frames` and
     /// `tcp_push_one`).
     pushes_pending: bool,
@@ -204,6 +206,7 @@ impl Sender {
             sndbuf: settings.wmem[1].as_u32(),
             writer_blocked: false,
             writing: false,
+            write_ends_record: false,
             pushes_pending: false,
             space_check: false,
             counters: Counters::default(),
@@ -252,6 +255,7 @@ impl Sender {
 
     /// The options of the peer's SYN: how much data it takes in a segment, and what is agreed on.
     pub(super) fn on_syn_options(&mut self, peer_mss: Bytes, timestamps: bool, sack: bool) {
+        let peer_mss = self.settings.max_segment.map_or(peer_mss, |most| peer_mss.min(most));
         self.path_mtu.on_syn(peer_mss, timestamps);
         self.sync_mss();
         self.sack_ok &= sack;
@@ -326,6 +330,40 @@ impl Sender {
     /// The application offers no more; what was not accepted is withdrawn.
     pub(super) fn stop(&mut self) {
         self.offered = 0;
+    }
+
+    /// What the program says of its next write: more follows (MSG_MORE), or a record ends with it
+    /// (MSG_EOR).
+    pub(super) fn on_write(&mut self, more: bool, ends_record: bool) {
+        self.nagle.on_write(more);
+        self.write_ends_record = ends_record;
+    }
+
+    /// TCP_NODELAY.
+    pub(super) fn set_nodelay(&mut self, on: bool) {
+        self.nagle.set_off(on);
+    }
+
+    /// TCP_CORK.
+    pub(super) fn set_corked(&mut self, on: bool) {
+        self.nagle.set_corked(on);
+    }
+
+    /// SO_SNDBUF: the send buffer stays at this size.
+    pub(super) fn set_sndbuf(&mut self, size: Bytes) {
+        self.sndbuf = size.as_u32();
+        self.settings.wmem = [size; 3];
+    }
+
+    /// TCP_NOTSENT_LOWAT.
+    pub(super) fn set_notsent_lowat(&mut self, limit: Bytes) {
+        self.settings.notsent_lowat = limit;
+    }
+
+    /// No more waits for its first transmission than the program wants; `wakes`: where it is told
+    /// that it may write (Linux: `__tcp_stream_memory_free`).
+    pub(super) fn has_few_unsent(&self, wakes: bool) -> bool {
+        u64::from(self.queue.unsent()) << u32::from(wakes) < self.settings.notsent_lowat.get()
     }
 
     /// FIN after everything that was accepted.

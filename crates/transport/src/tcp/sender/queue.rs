@@ -31,6 +31,8 @@ impl Mapping {
 struct Buffer {
     left: u32,
     pushed: bool,
+    /// A record of the program's ends with it (MSG_EOR): nothing is added behind.
+    ends_record: bool,
 }
 
 #[derive(Debug)]
@@ -51,6 +53,8 @@ pub(super) struct SendQueue {
     pushed_seq: Seq,
     /// A buffer that is marked has just been taken whole.
     ended_pushed: bool,
+    /// A buffer that ends a record has just been taken whole.
+    ended_record: bool,
     /// A mapping has a greatest length and stands on all of its segments; else each segment has its
     /// own.
     maps_bursts: bool,
@@ -72,6 +76,7 @@ impl SendQueue {
             grows_buffers: false,
             pushed_seq: seq,
             ended_pushed: false,
+            ended_record: false,
             maps_bursts: false,
             bounds_bursts: false,
             more_follows: false,
@@ -94,14 +99,14 @@ impl SendQueue {
     pub(super) fn accept_into_buffers(&mut self, mut bytes: u32, goal: u32) {
         debug_assert!(goal > 0, "a buffer holds something");
         self.accept(bytes);
-        if let Some(tail) = self.buffers.back_mut() {
+        if let Some(tail) = self.buffers.back_mut().filter(|tail| !tail.ends_record) {
             let fits = bytes.min(goal.saturating_sub(tail.left));
             tail.left += fits;
             bytes -= fits;
         }
         while bytes > 0 {
             let len = bytes.min(goal);
-            self.buffers.push_back(Buffer { left: len, pushed: false });
+            self.buffers.push_back(Buffer { left: len, pushed: false, ends_record: false });
             bytes -= len;
         }
     }
@@ -115,6 +120,26 @@ impl SendQueue {
             self.pushed_seq = self.write_seq;
         }
         is_due
+    }
+
+    /// The last buffer that waits is marked as pushed.
+    pub(super) fn push_last(&mut self) {
+        if let Some(tail) = self.buffers.back_mut() {
+            tail.pushed = true;
+            self.pushed_seq = self.write_seq;
+        }
+    }
+
+    /// A record of the program's ends with what was written.
+    pub(super) fn end_record(&mut self) {
+        if let Some(tail) = self.buffers.back_mut() {
+            tail.ends_record = true;
+        }
+    }
+
+    /// A record ends where the next new segment begins.
+    pub(super) fn take_record_end(&mut self) -> bool {
+        std::mem::take(&mut self.ended_record)
     }
 
     /// The first buffer that waits is marked as pushed.
@@ -131,7 +156,7 @@ impl SendQueue {
 
     /// What the last buffer that waits has room for.
     pub(super) fn room_in_tail(&self, goal: u32) -> u32 {
-        self.buffers.back().map_or(0, |tail| goal.saturating_sub(tail.left))
+        self.buffers.back().filter(|tail| !tail.ends_record).map_or(0, |tail| goal.saturating_sub(tail.left))
     }
 
     /// What is handed over stays in the buffers in which it comes: no segment spans two, and no
@@ -169,17 +194,20 @@ impl SendQueue {
     /// A burst of `most` bytes may leave: the first buffer takes what it lacks from the one behind
     /// it, no further (Linux: `tcp_grow_skb`).
     pub(super) fn grow_first(&mut self, most: u32) {
-        let lacks = self.buffers.front().map_or(0, |first| most.saturating_sub(first.left));
+        let may_grow = self.buffers.front().filter(|first| !first.ends_record);
+        let lacks = may_grow.map_or(0, |first| most.saturating_sub(first.left));
         let Some(next) = self.buffers.get_mut(1).filter(|_| lacks > 0) else { return };
         let taken = lacks.min(next.left);
         next.left -= taken;
-        let pushed = next.left == 0 && next.pushed;
-        if next.left == 0 {
+        let is_whole = next.left == 0;
+        let (pushed, ends_record) = (is_whole && next.pushed, is_whole && next.ends_record);
+        if is_whole {
             self.buffers.remove(1);
         }
         if let Some(first) = self.buffers.front_mut() {
             first.left += taken;
             first.pushed |= pushed;
+            first.ends_record = ends_record;
         }
     }
 
@@ -200,6 +228,7 @@ impl SendQueue {
             len -= taken;
             if first.left == 0 {
                 self.ended_pushed |= first.pushed;
+                self.ended_record |= first.ends_record;
                 self.buffers.pop_front();
             }
         }
@@ -213,7 +242,7 @@ impl SendQueue {
         self.accept(len);
         self.maps_bursts = longest < u32::MAX;
         if self.keeps_buffers {
-            self.buffers.push_back(Buffer { left: len, pushed: false });
+            self.buffers.push_back(Buffer { left: len, pushed: false, ends_record: false });
         }
         let last = self.mappings.back_mut().unwrap_or(&mut self.mapping);
         let is_open = last.sent == 0 || longest == u32::MAX;

@@ -22,6 +22,8 @@ pub(super) struct Sent {
     /// begins. A mapping stays whole when a part of it goes again (RFC 8684 section 3.3.1).
     pub(super) map_len: u16,
     pub(super) map_offset: u16,
+    /// A record of the program's ends with it (MSG_EOR): it is not sent again with what follows.
+    pub(super) ends_record: bool,
     /// Time of its last transmission.
     pub(super) at: Instant,
     pub(super) first_tx: Instant,
@@ -478,6 +480,7 @@ impl Scoreboard {
         let mut head = whole;
         head.len = len;
         head.flags &= !(FIN | PUSHED);
+        head.ends_record = false;
         let mut rest = whole;
         rest.seq = whole.seq + len;
         rest.len = whole.len - len;
@@ -512,6 +515,7 @@ impl Scoreboard {
             && self.is_whole_buffer(index + 1)
             && !next.is_sacked()
             && next.len <= left
+            && !self.sent[index].ends_record
             && !next.end().after(window_end)
         {
             left -= next.len;
@@ -520,6 +524,7 @@ impl Scoreboard {
             self.bursts -= u32::from(next.is_gso_first());
             let first = &mut self.sent[index];
             first.len += next.len;
+            first.ends_record = next.ends_record;
             first.flags |= next.flags & (EVER | FIN | PUSHED);
         }
     }

@@ -84,7 +84,7 @@ impl Sender {
     fn write_buffer(&mut self) -> bool {
         let goal = self.buffer_goal();
         let room = match self.queue.room_in_tail(goal) {
-            0 if self.queued_memory() < self.sndbuf => goal,
+            0 if self.queued_memory() < self.sndbuf && self.has_few_unsent(false) => goal,
             room => room,
         };
         let bytes = u64::from(room).min(self.offered) as u32;
@@ -93,6 +93,15 @@ impl Sender {
         }
         self.queue.accept_into_buffers(bytes, goal);
         self.on_accepted(bytes);
+        if self.offered == 0 {
+            // The end of a write is marked, also where the next adds to the buffer (Linux: `tcp_push`).
+            if !self.nagle.more_follows() {
+                self.queue.push_last();
+            }
+            if std::mem::take(&mut self.write_ends_record) {
+                self.queue.end_record();
+            }
+        }
         if bytes == room {
             self.pushes_pending |= self.queue.mark_pushed(self.path_mtu.max_window() / 2);
         }

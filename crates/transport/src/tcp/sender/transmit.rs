@@ -336,7 +336,7 @@ impl Sender {
         let mut with_fin = self.fin_ready() && len == self.queue.unsent();
         let room = self.window_room();
         let continues_burst = self.burst.remaining > 0;
-        if continues_burst && len > room && room > 0 && !self.nagle.holds_back(self.snd_una()) {
+        if continues_burst && len > room && room > 0 && !self.holds_back_small() {
             // A burst whose first segment fits fills the window (Linux: `tcp_mss_split_point`).
             (len, with_fin) = (room, false);
             self.burst.remaining = 1;
@@ -344,13 +344,11 @@ impl Sender {
         // The FIN of a burst that fits may lie behind it.
         if len + u32::from(with_fin && !continues_burst) > room {
             self.limit.set(cx.now, Limit::PeerWindow);
-            if self.scoreboard.packets_out() == 0 && self.timers.pending().is_none() {
-                self.unanswered_probes = UnansweredProbes::default();
-                self.timers.arm_pending(Pending::WindowProbe, cx.now, self.rtt.first_probe_timeout());
-            }
+            self.probe_for_held(cx.now);
             return None;
         }
         if len < self.segment_len() && !with_fin && self.waits_for_small_segment(len) {
+            self.probe_for_held(cx.now);
             return None;
         }
         if self.burst.remaining == 0 {
@@ -370,6 +368,16 @@ impl Sender {
             self.refused_probe_leaves(len, refused - len);
         }
         Some(leaving)
+    }
+
+    /// Nothing is in the network that would let out what waits: the persist timer does (Linux:
+    /// `tcp_check_probe_timer`).
+    #[cold]
+    fn probe_for_held(&mut self, now: Instant) {
+        if self.scoreboard.packets_out() == 0 && self.timers.pending().is_none() {
+            self.unanswered_probes = UnansweredProbes::default();
+            self.timers.arm_pending(Pending::WindowProbe, now, self.rtt.first_probe_timeout());
+        }
     }
 
     /// A burst is about to leave, or would if the peer's window let it.
@@ -414,13 +422,17 @@ impl Sender {
     }
 
     /// Nagle's rule (RFC 1122 section 4.2.3.4) in Minshall's form, for the last `len` bytes that
-    /// there are.
+    /// there are, and what the program says of them.
     fn waits_for_small_segment(&self, len: u32) -> bool {
         (!self.is_subflow || self.settings.stack.subflow_nagle)
             && len == self.queue.unsent()
-            && self.scoreboard.packets_out() > 0
-            && self.nagle.holds_back(self.snd_una())
-            && !self.loss.new_data_first()
+            && (self.nagle.waits_for_more()
+                || (self.scoreboard.packets_out() > 0 && self.holds_back_small() && !self.loss.new_data_first()))
+    }
+
+    /// A short segment is not acknowledged yet, and the next waits for that.
+    fn holds_back_small(&self) -> bool {
+        self.nagle.holds_back(self.snd_una())
     }
 
     /// New data that leaves to find something out: a burst of its own.
@@ -441,6 +453,7 @@ impl Sender {
         let mut sent = self.queue.next_new(len);
         debug_assert!(sent.seq == self.snd_nxt(), "new data continues what was sent");
         sent.at = cx.now;
+        sent.ends_record = self.queue.take_record_end();
         if with_fin {
             sent.set_fin();
             self.fin_sent = true;
@@ -473,7 +486,11 @@ impl Sender {
             // Nagle's rule keeps the rest (Linux: `tcp_mss_split_point`).
             || (self.is_subflow && left > 0 && left < full && self.waits_for_small_segment(left));
         let pushed = self.queue.take_push();
-        let marked = if sent.len > 0 { pushed || (self.queue.unsent() == 0 && !self.writing) } else { self.fin_pushed };
+        let marked = if sent.len > 0 {
+            pushed || (self.queue.unsent() == 0 && !self.writing && !self.nagle.more_follows())
+        } else {
+            self.fin_pushed
+        };
         // A burst of several segments has PSH while it leaves alone (Linux: `__tcp_transmit_skb`).
         let push = marked || (sent.len > 0 && ends && self.burst.length > 1);
         if marked && ((pushed && self.is_subflow) || self.queue.unsent() == 0) {
@@ -527,7 +544,9 @@ impl Sender {
             }
         }
         let bytes = bytes.min(self.settings.tso_bytes.get()) as u32;
-        (bytes / self.segment_len()).max(self.cc.min_tso_segs(&mut self.flow, siblings)).max(1)
+        let least =
+            if self.cc.has_min_tso_segs() { self.cc.min_tso_segs(&mut self.flow, siblings) } else { self.settings.min_tso_segs.get() };
+        (bytes / self.segment_len()).max(least).max(1)
     }
 
     /// Whether to wait for the next ACK so that a larger burst can leave; remembers that the window
@@ -543,6 +562,7 @@ impl Sender {
             in_flight,
             snd_wnd: self.snd_wnd,
             send_room: self.window_room(),
+            divisor: self.settings.tso_win_divisor,
             most,
             waiting,
             is_last: last,

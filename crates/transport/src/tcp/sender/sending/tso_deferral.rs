@@ -5,9 +5,6 @@ use polypath_base::{Duration, Instant};
 
 /// Linux defers a burst only if the last one left less than this ago.
 const DEFER_WITHIN: Duration = Duration::from_millis(1);
-/// A burst may be deferred while less than this share of the window is free
-/// (`tcp_tso_win_divisor`).
-const DEFER_DIVISOR: u32 = 3;
 
 /// The burst that would leave now.
 #[derive(Copy, Clone, Debug)]
@@ -23,6 +20,8 @@ pub(in crate::tcp) struct NextBurst {
     /// The peer's window and what is free of it, bytes; `u32::MAX` where it does not count.
     pub(in crate::tcp) snd_wnd: u32,
     pub(in crate::tcp) send_room: u32,
+    /// A burst may be deferred while less than this share of the window is free.
+    pub(in crate::tcp) divisor: u32,
     /// Segments of the longest burst.
     pub(in crate::tcp) most: u32,
     /// Bytes in the buffer that leaves next, and whether no other waits behind it.
@@ -61,7 +60,7 @@ pub(in crate::tcp) fn deferral(
     let window_room = (cwnd - burst.in_flight).saturating_mul(mss);
     let limit = send_room.min(window_room);
     let peer = burst.snd_wnd.max(if send_room == u32::MAX { u32::MAX } else { 0 });
-    let chunk = peer.min(cwnd.saturating_mul(mss)) / DEFER_DIVISOR;
+    let chunk = peer.min(cwnd.saturating_mul(mss)) / burst.divisor;
     if limit >= burst.most.saturating_mul(mss) || limit >= chunk || (!burst.is_last && limit >= waiting) {
         return Deferral::Leaves;
     }
@@ -94,6 +93,7 @@ mod tests {
     const WAITS: NextBurst = NextBurst {
         is_recovering: false,
         last_left: NOW,
+        divisor: 3,
         mss: MSS,
         cwnd: 10,
         in_flight: 8,

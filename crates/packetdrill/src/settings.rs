@@ -1,0 +1,70 @@
+//! What the commands of a script have set: stand-ins for `sysctl`, `ip` and `tc` write it below one
+//! folder (`python/polypath/selftests/_endpoint.py`), and so does whoever writes to /proc/sys
+//! (`preload`).
+
+use std::fs;
+use std::path::Path;
+
+/// Sysctls that change nothing that the endpoint does, with the values for which that is so; none:
+/// any.
+const WITHOUT_EFFECT: [(&str, &[&str]); 11] = [
+    // Gone since Linux 4.15, where RACK took its place.
+    ("net.ipv4.tcp_fack", &[]),
+    // For a host with thousands of handshakes.
+    ("net.ipv4.tcp_syncookies", &[]),
+    // As they are by default: of flows that are paced.
+    ("net.ipv4.tcp_pacing_ss_ratio", &["200"]),
+    ("net.ipv4.tcp_pacing_ca_ratio", &["120"]),
+    // Five SYNs again take a minute, and no script waits for the sixth.
+    ("net.ipv4.tcp_syn_retries", &["5", "6"]),
+    ("net.ipv4.tcp_synack_retries", &["5"]),
+    // Accurate ECN, which no kernel has that is modelled.
+    ("net.ipv4.tcp_ecn_option", &[]),
+    // A `socket` says whether it is MPTCP's.
+    ("net.mptcp.enabled", &["1"]),
+    ("net.ipv4.tcp_fastopen", &[]),
+    ("net.ipv4.tcp_fastopen_key", &[]),
+    ("net.ipv4.tcp_fastopen_blackhole_timeout_sec", &[]),
+];
+
+/// The sysctls that are set, by their names, whatever has no effect left out.
+///
+/// # Errors
+/// A sentence about one that has an effect which is not modelled.
+pub(crate) fn sysctls(folder: &Path) -> Result<Vec<(String, String)>, String> {
+    let mut found = Vec::new();
+    let top = folder.join("proc/sys");
+    let mut open = vec![top.clone()];
+    while let Some(place) = open.pop() {
+        let Ok(entries) = fs::read_dir(&place) else { continue };
+        for entry in entries.flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                open.push(path);
+                continue;
+            }
+            let name = path.strip_prefix(&top).unwrap_or(&path).to_string_lossy().replace('/', ".");
+            let value = fs::read_to_string(&path).unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
+            // Whoever reads what nobody has set, or puts that back, means the default.
+            if !value.is_empty() {
+                found.push((name, value));
+            }
+        }
+    }
+    found.sort();
+    let mut told = Vec::new();
+    for (name, value) in found {
+        match WITHOUT_EFFECT.iter().find(|(known, _)| *known == name) {
+            Some((_, values)) if values.is_empty() || values.contains(&value.as_str()) => {}
+            Some((_, values)) => return Err(format!("{name} = {value}; modelled is {}", values.join(" or "))),
+            None => told.push((name, value)),
+        }
+    }
+    Ok(told)
+}
+
+/// What is wrong, without the list of what would be right.
+pub(crate) fn first_clause(sentence: String) -> String {
+    let whole = sentence.trim_start_matches("node `host`: ");
+    whole.split_once("; modelled are").map_or(whole, |(first, _)| first).to_owned()
+}

@@ -1,0 +1,262 @@
+"""packetdrill on the simulator's endpoint: `polypath script --packetdrill`.
+
+packetdrill itself is in no Debian package: a program of some lines that loads the shared object and
+calls what packetdrill calls stands in for it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from requirement import lacking
+
+from polypath import selftests
+from polypath.engines import run_packetdrill
+
+# The table as packetdrill has it, by its places; and packets of TCP over IPv4.
+STAND_IN = """
+import ctypes, errno, os, socket, struct, sys, threading, time
+
+given = dict(word[2:].split("=", 1) for word in sys.argv[1:] if "=" in word)
+assert "--send_omit_free" in sys.argv and given["local_ip"] == "192.168.0.1"
+so = ctypes.CDLL(given["so_filename"], use_errno=True)
+table = (ctypes.c_void_p * 34)()
+so.packetdrill_interface_init(given["so_flags"].encode(), table)
+NAMES = '''own end socket bind listen accept connect read readv recv recvfrom recvmsg write writev send sendto sendmsg fcntl ioctl
+close shutdown getsockopt setsockopt poll packet_in packet_out usleep gettimeofday epoll_create epoll_ctl epoll_wait pipe splice'''.split()
+
+number, size = ctypes.c_int, ctypes.c_size_t
+
+def call(name, *arguments):
+    word = ctypes.c_long if name in ("read", "write", "send", "sendto", "recv") else ctypes.c_int
+    kinds = [type(one) if isinstance(one, (number, size)) else ctypes.c_void_p for one in arguments]
+    function = ctypes.CFUNCTYPE(word, ctypes.c_void_p, *kinds, use_errno=True)(table[NAMES.index(name)])
+    return function(table[0], *arguments)
+
+text = ctypes.create_string_buffer
+
+def address(ip, port):
+    return text(struct.pack("=H", socket.AF_INET) + struct.pack("!H", port) + socket.inet_aton(ip) + bytes(8))
+
+def clock():
+    at = (ctypes.c_long * 2)()
+    call("gettimeofday", at, ctypes.c_void_p())
+    return at[0] * 1_000_000 + at[1]
+
+def summed(data):
+    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xffff) + (total >> 16)
+    return ~total & 0xffff
+
+def give(flags, seq, ack=0, data=b"", options=b""):
+    source, destination = socket.inet_aton("192.0.2.1"), socket.inet_aton("192.168.0.1")
+    offset = (20 + len(options)) // 4 << 4
+    tcp = struct.pack("!HHIIBBHHH", 4000, 8080, seq, ack, offset, flags, 65535, 0, 0) + options + data
+    padded = tcp + bytes(len(tcp) % 2)
+    tcp = tcp[:16] + struct.pack("!H", summed(source + destination + struct.pack("!HH", 6, len(tcp)) + padded)) + tcp[18:]
+    ip = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(tcp), 0, 0, 64, 6, 0) + source + destination
+    packet = ip[:10] + struct.pack("!H", summed(ip)) + ip[12:] + tcp
+    assert call("packet_in", text(packet, len(packet)), size(len(packet))) == 0
+
+def take():
+    room, length, at = text(4096), size(4096), ctypes.c_longlong()
+    call("packet_out", room, ctypes.byref(length), ctypes.byref(at))
+    packet = room.raw[:length.value]
+    _, _, seq, ack, offset, flags = struct.unpack("!HHIIBB", packet[20:34])
+    return at.value, flags, seq, ack, packet[40:20 + (offset >> 4) * 4], len(packet) - 20 - (offset >> 4) * 4
+
+SYN, ACK, PSH, FIN = 2, 16, 8, 1
+
+def opened(kind=1):
+    return call("socket", number(socket.AF_INET), number(kind), number(0))
+
+MSS = bytes([2, 4, 5, 180])
+
+def accepted():
+    listener = opened()
+    assert call("bind", number(listener), address("192.168.0.1", 8080), number(16)) == 0
+    assert call("listen", number(listener), number(1)) == 0
+    give(SYN, 0, options=MSS)
+    _, flags, iss, ack, options, _ = take()
+    assert (flags, ack) == (SYN | ACK, 1)
+    give(ACK, 1, iss + 1)
+    fd = call("accept", number(listener), text(128), ctypes.byref(ctypes.c_uint(128)))
+    assert fd > listener
+    return fd, iss + 1, options
+"""
+HEAD = "--local_ip=192.168.0.1\n"
+
+
+def stand_in(folder: Path, text: str) -> Path:
+    """The program, which does this."""
+    file = folder / "stand-in"
+    file.write_text(f"#!{sys.executable}\n{STAND_IN}{text}")
+    file.chmod(0o755)
+    return file
+
+
+def played(folder: Path, text: str, script: str = HEAD) -> tuple[int, str, list[str]]:
+    file = folder / "a.pkt"
+    file.write_text(script)
+    return run_packetdrill(stand_in(folder, text), file, ["--send_omit_free", "--local_ip=192.168.0.1"])
+
+
+def test_a_program_is_served_at_its_times_without_waiting(tmp_path: Path) -> None:
+    status, said, refused = played(
+        tmp_path,
+        """
+fd, iss, _ = accepted()
+start, real = clock(), time.monotonic()
+assert call("write", number(fd), text(1000), size(1000)) == 1000
+at, flags, seq, ack, _, length = take()
+assert (at, flags, seq, length) == (start, ACK | PSH, iss, 1000)
+assert call("usleep", number(100_000)) == 0
+assert clock() - start == 100_000, "as long as it slept"
+# Nothing is acknowledged: the timeout is the next to send.
+again, _, seq, _, _, _ = take()
+assert seq == iss and 150_000 < again - start < 1_100_000
+give(ACK, 1, iss + 1000)
+# Who asks again and again for the time waits for it.
+until = clock() + 1000
+while (seen := clock()) < until:
+    pass
+assert seen == until
+assert time.monotonic() - real < 30
+""",
+    )
+    assert (status, refused) == (0, []), said
+
+
+def test_a_call_that_waits_ends_with_what_it_waits_for(tmp_path: Path) -> None:
+    status, said, refused = played(
+        tmp_path,
+        """
+fd, iss, _ = accepted()
+ended = []
+def reader():
+    read = call("read", number(fd), text(100), size(100))
+    ended.append((read, clock()))
+thread = threading.Thread(target=reader)
+start = clock()
+thread.start()
+while "S" not in open(f"/proc/self/task/{thread.native_id}/stat").read().rsplit(")")[1].split()[0]:
+    pass
+call("usleep", number(5000))
+assert not ended
+give(ACK | PSH, 1, iss, data=b"x" * 40)
+call("usleep", number(7000))
+thread.join()
+assert ended == [(40, start + 5000)], (ended, start)
+assert call("fcntl", number(fd), number(4), number(os.O_NONBLOCK)) == 0
+assert call("read", number(fd), text(100), size(100)) == -1 and ctypes.get_errno() == errno.EAGAIN
+""",
+    )
+    assert (status, refused) == (0, []), said
+
+
+@pytest.mark.parametrize(("how", "value"), [("sysctl", ""), ("sysctl", "0"), ("file", "0")])
+def test_what_commands_set_is_the_endpoints(tmp_path: Path, how: str, value: str) -> None:
+    """SACK is offered, unless a command forbids it: through sysctl, or through /proc/sys."""
+    mine = Path("/proc/sys/net/ipv4/tcp_sack")
+    before = mine.read_text() if mine.exists() else None
+    commands = {"sysctl": f"sysctl -q net.ipv4.tcp_sack={value}", "file": f"cat {mine} && echo {value} > {mine} && test $(cat {mine}) = 0"}
+    status, said, refused = played(
+        tmp_path,
+        f"""
+assert os.system({commands[how]!r}) == 0
+MSS += bytes([4, 2, 1, 1])
+_, _, options = accepted()
+assert (bytes([4, 2]) in options) == {value != "0"}, options
+""",
+    )
+    assert (status, refused) == (0, []), said
+    assert before is None or mine.read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("os.system('sysctl -q net.ipv4.tcp_nothing=1'); opened()", "the setting `net.ipv4.tcp_nothing`"),
+        ("os.system('sysctl -q net.ipv4.tcp_recovery=0'); opened()", "`net.ipv4.tcp_recovery` is "),
+        ("opened(2)", "sockets of the type 2"),
+        ("os.system('tc qdisc replace dev tun0 root fq')", "the command tc qdisc replace dev tun0 root fq"),
+        ("call('setsockopt', number(opened()), number(6), number(14), text(64), number(64))", "TCP_MD5SIG"),
+    ],
+)
+def test_what_an_endpoint_cannot_do_is_refused_by_name(tmp_path: Path, text: str, sentence: str) -> None:
+    status, said, refused = played(tmp_path, text)
+    assert status == 0 and len(refused) == 1 and sentence in refused[0], (said, refused)
+
+
+def test_the_command_counts_what_passes_what_fails_and_what_is_refused(polypath, tmp_path: Path) -> None:
+    program = stand_in(
+        tmp_path,
+        """
+script = open(sys.argv[-1]).read()
+if "refused" in script:
+    opened(3)
+if "wrong" in script:
+    sys.exit("deep.pkt:3: error handling packet: it came too late")
+""",
+    )
+    for name, text in {"good": "", "wrong": "wrong", "not": "refused", "of-v6": ""}.items():
+        (tmp_path / "scripts" / "deep").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "scripts" / "deep" / f"{name}.pkt").write_text(f"// {text}\n")
+    code, said, _ = polypath("script", "--packetdrill", str(program), str(tmp_path / "scripts"))
+    assert code == 1
+    lines = said.splitlines()
+    assert lines[:3] == [
+        "deep/not: refused: sockets of the type 3 and the protocol 0",
+        "deep/of-v6: refused: IPv6",
+        "deep/wrong: failed: deep.pkt:3: error handling packet: it came too late",
+    ]
+    assert [cell.strip() for cell in lines[-2].strip("│").split("│")] == ["all", "4", "1", "1", "2"]
+    (tmp_path / "scripts" / "deep" / "wrong.pkt").unlink()
+    assert polypath("script", "--packetdrill", str(program), str(tmp_path / "scripts"))[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--packetdrill", "PROGRAM"], "no script is given: name packetdrill's scripts"),
+        (["--packetdrill", "PROGRAM", "--engine", "linux", "scripts"], "leave --engine out"),
+        (["--packetdrill", "nowhere", "scripts"], "nowhere is no program"),
+        (["--packetdrill", "PROGRAM", "nowhere"], "there is no folder and no script nowhere"),
+    ],
+)
+def test_a_call_that_means_nothing_is_refused(polypath, tmp_path: Path, words: list[str], sentence: str) -> None:
+    program = str(stand_in(tmp_path, ""))
+    code, _, said = polypath("script", *(program if word == "PROGRAM" else word for word in words))
+    assert code == 2 and sentence in said
+
+
+# Of connect() and close(), as Google's own scripts are written.
+SCRIPT = """\
+`sysctl -q net.ipv4.tcp_timestamps=0 net.ipv4.tcp_ecn=0`
+   0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
+  +0 fcntl(3, F_SETFL, O_RDWR|O_NONBLOCK) = 0
+  +0 connect(3, ..., ...) = -1 EINPROGRESS (Operation now in progress)
+  +0 > S 0:0(0) <mss 1460,nop,nop,sackOK,nop,wscale 7>
++.01 < S. 0:0(0) ack 1 win 65535 <mss 1460>
+  +0 > . 1:1(0) ack 1
+  +0 %{ assert tcpi_snd_mss == 1460 }%
+  +0 close(3) = 0
+  +0 > F. 1:1(0) ack 1
+"""
+
+
+def test_packetdrill_plays_scripts_on_the_endpoint(tmp_path: Path) -> None:
+    named = os.environ.get("PACKETDRILL")
+    try:
+        player = selftests.player_of(Path(named) if named else None)
+    except selftests.SelftestError as error:
+        lacking("packetdrill", str(error))
+    (tmp_path / "good.pkt").write_text(SCRIPT)
+    (tmp_path / "wrong.pkt").write_text(SCRIPT.replace("> F.", "> P."))
+    wrong, good = sorted(selftests.play_on_endpoint([tmp_path], player, 1), key=lambda one: one.outcome)
+    assert (good.outcome, wrong.outcome) == ("passed", "failed")
+    assert "wrong.pkt:10: error handling packet: live packet field" in wrong.reason
