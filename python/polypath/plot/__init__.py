@@ -5,6 +5,7 @@ never touches the disk.
 from ._captures import progress, size_histogram
 from ._charts import Marks, goodput_bars, over_time
 from ._deviations import deviations
+from ._differences import differences
 from ._drawers import Drawing
 from ._export import KINDS, Figure, drawn_as, inline, pictures
 from ._fairness import harm_matrix, share_dots
@@ -18,6 +19,7 @@ __all__ = [
     "Figure",
     "Marks",
     "deviations",
+    "differences",
     "drawn_as",
     "goodput_bars",
     "harm_matrix",

@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from polypath.errors import PolypathError
-from polypath.study import MOST_KEPT, Study, StudyError
+from polypath.study import MOST_KEPT, Scalar, Study, StudyError
 
+from ._against import against
 from ._manifest import MANIFEST, STUDY_COPY
 from ._store import Store, table_files
 
@@ -254,13 +255,46 @@ class Results:
         by = list(dict.fromkeys(["experiment", "application", "engine", "kernel", *parameters, "flow"]))
         return pd.concat([answers(runs, by, kind) for kind in applications_in(runs)], ignore_index=True)
 
-    def report(self, folder: str | Path | None = None, figures: Sequence[str] = ("svg", "png")) -> Path:
+    def against(self, metric: str | None = None, **value: Scalar) -> pd.DataFrame:
+        """One value of a parameter against each other one: `results.against(cc="lia")`.
+
+        Differences are paired over the seeds that both had; the intervals of one table hold
+        together with 95 % (Bonferroni).
+
+        Args:
+            metric: A column of `runs`; by default what each application is compared by, such as
+                goodput_receiver_mbps.
+            value: A parameter of the matrix and one of its values; `experiment` works too.
+
+        Returns:
+            A row for each flow, other value and cell of the other parameters. Columns: the
+            parameter, against, experiment, engine, kernel, the other parameters, flow, application,
+            metric, n (pairs), unfinished and against_unfinished, mean, against_mean, difference, ci
+            (half the width of its interval), relative (to against_mean), p (adjusted), standing
+            ("better", "worse", "not told apart", ...).
+
+        Raises:
+            ValueError: No parameter was named, or several.
+            StudyError: There is no such parameter or value, or nothing that can be paired.
+        """
+        if len(value) != 1:
+            raise ValueError('name one parameter and one of its values, like against(cc="lia")')
+        if self.study is None:
+            raise StudyError(f"{self.folder} has no study.yaml; give the study that it answers: Results.open(folder, study)")
+        ((parameter, text),) = value.items()
+        return against(self.study, self.readable(self.runs), self.scenarios, parameter, text, metric)
+
+    def report(
+        self, folder: str | Path | None = None, figures: Sequence[str] = ("svg", "png"), against: Mapping[str, Scalar] | None = None
+    ) -> Path:
         """Writes the report: one page that opens without a network, and its figures beside it, as
         `polypath report` does.
 
         Args:
             folder: Where it goes; by default the folder of the results.
             figures: Kinds of files for each figure: svg, png, pdf.
+            against: A parameter and the value that the page compares all others with, as
+                `{"cc": "lia"}`.
 
         Returns:
             The path of the page, `report.html`.
@@ -268,9 +302,12 @@ class Results:
         Raises:
             StudyError: Nothing has run, or the study is not at hand.
         """
-        from polypath.report import write_report
+        from polypath.report import material, write_report
 
-        return write_report(self, None if folder is None else Path(folder), figures=figures)
+        if against is not None and len(against) != 1:
+            raise ValueError('against has one parameter and one of its values, like {"cc": "lia"}')
+        pair = next(((name, str(value)) for name, value in (against or {}).items()), None)
+        return write_report(self, None if folder is None else Path(folder), material(self, against=pair), figures=figures)
 
     def plot(self, what: str, experiment: str | None = None) -> Figure:
         """One figure of the report. A notebook shows it; `svg` is the drawing, `file("pdf")` or
