@@ -16,7 +16,7 @@ from typing import Any
 import pandas as pd
 
 from ._applications import APPLICATIONS, BY_NAME, Metric, application_of
-from ._compare import COMPLETION, GOODPUT
+from ._compare import GOODPUT
 from ._distribution import distance
 from ._network import Scenario
 from ._statistics import CONFIDENCE, groups
@@ -43,7 +43,7 @@ BETTER, WORSE = Outcome.BETTER.value, Outcome.WORSE.value
 def with_applications(runs: pd.DataFrame, scenarios: Mapping[str, Scenario]) -> pd.DataFrame:
     """The runs with the kind of application of each flow."""
     kinds = {(key, flow["name"]): application_of(flow) for key, scenario in scenarios.items() for flow in scenario["flows"]}
-    return runs.assign(application=[kinds.get(of) for of in zip(runs["key"], runs["flow"], strict=True)])
+    return runs.assign(application=[kinds.get(of, "") for of in zip(runs["key"], runs["flow"], strict=True)])
 
 
 def against(

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from polypath.results import DEFAULT_OUT
+from polypath.results import DEFAULT_OUT, chosen
 from polypath.study import FILE_NAME, StudyError
 
 from . import _console, _studies
+from ._against import Against
+from ._against import against as against_parts
 
 if TYPE_CHECKING:
     from polypath.report import Material
@@ -28,6 +30,7 @@ def report(
         typer.Argument(metavar="RESULTS|STUDY", help="Folder of results, the name of a study in ./results, or a study's file or folder."),
     ],
     figures: Annotated[str, typer.Option(help="Kinds of file for the figures: svg, png, pdf, or several with commas.")] = "svg,png",
+    against: Against = None,
 ) -> None:
     """Write the report of finished results again: one HTML file that opens offline, and every
     figure as a file, for slides and papers.
@@ -36,7 +39,11 @@ def report(
     wrong = [kind for kind in kinds if kind not in FIGURE_KINDS]
     if wrong or not kinds:
         raise StudyError(f'figures cannot be "{figures}"; they are written as {", ".join(FIGURE_KINDS)}, or several like "svg,pdf"')
-    _console.out.print(f"report: {write(open_results(results), figures=kinds)}", soft_wrap=True)
+    opened = open_results(results)
+    tables = material_of(opened, chosen(against)) if against is not None else None
+    for part in against_parts(tables) if tables is not None else ():
+        _console.out.print(part)
+    _console.out.print(f"report: {write(opened, tables, figures=kinds)}", soft_wrap=True)
 
 
 def open_results(argument: str) -> Results:
@@ -65,10 +72,10 @@ def write(results: Results, material: Material | None = None, figures: Sequence[
     return write_report(results, tables=material, figures=figures)
 
 
-def material_of(results: Results) -> Material | None:
+def material_of(results: Results, against: tuple[str, str] | None = None) -> Material | None:
     """What is printed of the results and what the report is made of; nothing without a finished
-    run.
+    run. `against`: the parameter and the value that all others are compared with.
     """
     from polypath.report import material
 
-    return None if results.runs.empty else material(results)
+    return None if results.runs.empty else material(results, against)

@@ -5,7 +5,7 @@ Fixed words stand in `page.html.j2` and `pcap.html.j2`; sentences made from numb
 column means in `_tables`.
 """
 
-from ._against import against_note, against_sentences
+from ._against import against_view
 from ._claims import ClaimView, claim_results, claims_of, other_views
 from ._compare import comparison, comparison_sentences, limits_of, mean_and_interval, parameters_apart, within_of
 from ._conclusion import concluded
@@ -28,8 +28,7 @@ __all__ = [
     "ClaimView",
     "Material",
     "Page",
-    "against_note",
-    "against_sentences",
+    "against_view",
     "capture_page",
     "claim_results",
     "claims_of",

@@ -29,8 +29,8 @@ class AgainstView:
     figures: Sequence[Figure]
 
 
-def against_view(material: Material) -> AgainstView | None:
-    """None where nobody asked."""
+def against_view(material: Material, *, drawn: bool) -> AgainstView | None:
+    """None where nobody asked; with its figures if they are to be `drawn`."""
     table = material.against
     if table.empty:
         return None
@@ -38,17 +38,17 @@ def against_view(material: Material) -> AgainstView | None:
     title = f"Against {_named(parameter, reference)}"
     return AgainstView(
         title=title,
-        sentences=against_sentences(table),
+        sentences=_sentences(table),
         table=_table(table, parameter, reference),
         figures=[
             _figure(f"against-{kind}" if table["application"].nunique() > 1 else "against", title, rows, parameter)
             for kind, rows in table.groupby("application", sort=False)
-            if len(rows) <= MOST_DRAWN and rows["difference"].notna().any()
+            if drawn and len(rows) <= MOST_DRAWN and rows["difference"].notna().any()
         ],
     )
 
 
-def against_sentences(table: pd.DataFrame) -> list[str]:
+def _sentences(table: pd.DataFrame) -> list[str]:
     """One for each flow and metric; of a matrix over further parameters one for each other value."""
     parameter, reference = str(table.columns[0]), str(table[REFERENCE].iloc[0])
     flows = table["flow"].nunique()
@@ -56,11 +56,11 @@ def against_sentences(table: pd.DataFrame) -> list[str]:
     for (flow, _), rows in table.groupby(["flow", "metric"], sort=False):
         whose = f"{flow}: " if flows > 1 else ""
         told = _over_cells(rows, parameter, reference) if _conditions(table) else [_at_once(rows, parameter, reference)]
-        sentences += [f"{whose}{sentence}" if whose else sentence[:1].upper() + sentence[1:] for sentence in told]
+        sentences += [whose + sentence for sentence in told]
     return [*sentences, *_unfinished(table, parameter, reference)]
 
 
-def against_note(table: pd.DataFrame) -> str:
+def _note(table: pd.DataFrame) -> str:
     """How the figures came about."""
     rows = len(table)
     together = f"all {rows} hold together with 95 % (Bonferroni)" if rows > 1 else "of 95 %"
@@ -70,7 +70,7 @@ def against_note(table: pd.DataFrame) -> str:
 def _at_once(rows: pd.DataFrame, parameter: str, reference: str) -> str:
     metric = _metric(rows)
     parts = []
-    apart = rows[rows["standing"].isin([BETTER, WORSE, "higher", "lower"])].sort_values("difference", ascending=False, kind="stable")
+    apart = rows[rows["standing"].isin(_APART)].sort_values("difference", ascending=False, kind="stable")
     for index, (_, row) in enumerate(apart.iterrows()):
         word = "higher" if row["difference"] > 0 else "lower"
         unit = f" {metric.unit}" if index == 0 and metric.unit else ""
@@ -97,7 +97,7 @@ def _at_once(rows: pd.DataFrame, parameter: str, reference: str) -> str:
     pairs = sorted(set(rows["n"]))
     many = f"{pairs[0]}" if len(pairs) == 1 else f"{pairs[0]} to {pairs[-1]}"
     over = f", over the same {many} seeds" if pairs[-1] > 1 else ""
-    return f"against {_named(parameter, reference)}{over}: {'; '.join(parts) or 'nothing finished on both sides'}."
+    return f"Against {_named(parameter, reference)}{over}: {'; '.join(parts) or 'nothing finished on both sides'}."
 
 
 def _over_cells(rows: pd.DataFrame, parameter: str, reference: str) -> list[str]:
@@ -106,16 +106,17 @@ def _over_cells(rows: pd.DataFrame, parameter: str, reference: str) -> list[str]
     for value, cells in rows.groupby(parameter, sort=False):
         parts = []
         for standing, some in sorted(cells.groupby("standing", sort=False), key=lambda pair: _ORDER.index(str(pair[0]))):
-            most = some.loc[some["relative"].abs().idxmax()] if some["relative"].notna().any() else None
-            apart = standing in (BETTER, WORSE, "higher", "lower")
-            size = percent(most["relative"], signed=True) if most is not None else ""
-            example = f" ({'at most ' if len(some) > 1 else ''}{size} at {label(dict(most), names, 1)})" if apart and most is not None else ""
+            example = ""
+            if standing in _APART and some["relative"].notna().any():
+                most = some.iloc[int(some["relative"].abs().argmax())]
+                example = f" ({'at most ' * (len(some) > 1)}{percent(most['relative'], signed=True)} at {label(dict(most), names, 1)})"
             parts.append(f"{standing} in {len(some)} of {len(cells)} cells{example}")
         sentences.append(f"{_named(parameter, value)} against {_named(parameter, reference)}, {metric.head}: {', '.join(parts)}.")
     return sentences
 
 
-_ORDER = [BETTER, WORSE, "higher", "lower", "not told apart", "the same", "not known"]
+_APART = [BETTER, WORSE, "higher", "lower"]
+_ORDER = [*_APART, "not told apart", "the same", "not known"]
 
 
 def _unfinished(table: pd.DataFrame, parameter: str, reference: str) -> list[str]:
@@ -161,7 +162,7 @@ def _table(table: pd.DataFrame, parameter: str, reference: str) -> Table:
                 Cell(text=str(row["standing"]), css="words"),
             ]
         )
-    return Table(columns=columns, rows=body, note=against_note(table))
+    return Table(columns=columns, rows=body, note=_note(table))
 
 
 def _figure(name: str, title: str, rows: pd.DataFrame, parameter: str) -> Figure:

@@ -138,7 +138,7 @@ def page(material: Material) -> Page:
     views = [_experiment(str(name), rows, material, harmless) for name, rows in runs.groupby("experiment", sort=False)]
     platforms = platforms_in_order(runs[PLATFORM])
     claims = claims_of(material)
-    compared = against_view(material)
+    compared = against_view(material, drawn=True)
     seeds = sorted({int(seed) for seed in runs["seed"]})
     first = material.scenarios[str(runs["key"].iloc[0])]
     return Page(
@@ -274,7 +274,8 @@ def _possible(rows: pd.DataFrame, material: Material) -> str:
         if known.empty or len(known) < len(ways) or known["payload_bytes"].eq(0).any():
             continue
         sizes = dict.fromkeys(f"{row['payload_bytes']} of {row['packet_bytes']}" for _, row in known.iterrows())
-        paths = [f"{named.get((row['source'], row['destination']), row['hops'])} {number(row['alone_mbps'])}" for _, row in known.iterrows()]
+        called = [named.get((row["source"], row["destination"]), row["hops"]) for _, row in known.iterrows()]
+        paths = [f"{name} {number(alone)}" for name, alone in zip(called, known["alone_mbps"], strict=True)]
         of_flow = rows[(rows["flow"] == flow) & (rows["key"] == rows["key"].iloc[0])]
         together = f", together {number(of_flow['bound_mbps'].iloc[0])}" if len(paths) > 1 and len(of_flow) else ""
         sentences.append(f"{flow}: {several(paths)} Mbit/s{together} (payload is {several(list(sizes))} bytes of a full packet)")

@@ -145,9 +145,7 @@ the moving mean.
 def _settled(rows: pd.DataFrame, by: Sequence[str], material: Material) -> list[str]:
     """Of each cell: when its runs settled, and in how many of them."""
     ends = {
-        (key, flow["name"]): flow["window_ns"][1] / 1e9
-        for key in dict.fromkeys(rows["key"])
-        for flow in material.scenarios[key]["flows"]
+        (key, flow["name"]): flow["window_ns"][1] / 1e9 for key in dict.fromkeys(rows["key"]) for flow in material.scenarios[key]["flows"]
     }
     window = pd.Series([ends.get(of, math.inf) for of in zip(rows["key"], rows["flow"], strict=True)], index=rows.index)
     end = pd.concat([window, rows["lifetime_s"].astype(float)], axis=1).min(axis=1)

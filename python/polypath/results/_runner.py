@@ -143,6 +143,18 @@ class Plan:
         """How many are to run; of a large study an estimate."""
         return max(self.distinct - len(self.store), 0) if self.large else len(self.pending)
 
+    @property
+    def described(self) -> str:
+        """Its runs that differ, and how many of them are there for comparison: "50 runs and 20 of
+        TCP alone".
+        """
+        if self.large:
+            return f"about {self.distinct} runs"
+        kinds = {run.key: "" if run.baseline is None else "each flow alone" if run.baseline.alone else "TCP alone" for run in self.runs}
+        counts = {kind: sum(each == kind for each in kinds.values()) for kind in ("", "TCP alone", "each flow alone")}
+        first = f"{counts.pop('')} run{'s' * (self.distinct != 1)}"
+        return " and ".join([first, *(f"{many} of {kind}" for kind, many in counts.items() if many)])
+
     @cached_property
     def store(self) -> Store:
         return Store(self.folder / "runs")
