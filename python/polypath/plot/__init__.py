@@ -9,15 +9,19 @@ from ._differences import differences
 from ._drawers import Drawing
 from ._export import KINDS, Figure, drawn_as, inline, pictures
 from ._fairness import harm_matrix, share_dots
+from ._paper import PAPER_KINDS, POINTS_PER_MM, PaperKind, paper, paper_over_time
 from ._theme import INK
 from ._topology import topology
 
 __all__ = [
     "INK",
     "KINDS",
+    "PAPER_KINDS",
+    "POINTS_PER_MM",
     "Drawing",
     "Figure",
     "Marks",
+    "PaperKind",
     "deviations",
     "differences",
     "drawn_as",
@@ -25,6 +29,8 @@ __all__ = [
     "harm_matrix",
     "inline",
     "over_time",
+    "paper",
+    "paper_over_time",
     "pictures",
     "progress",
     "share_dots",

@@ -109,7 +109,8 @@ def _over_cells(rows: pd.DataFrame, parameter: str, reference: str) -> list[str]
             example = ""
             if standing in _APART and some["relative"].notna().any():
                 most = some.iloc[int(some["relative"].abs().argmax())]
-                example = f" ({'at most ' * (len(some) > 1)}{percent(most['relative'], signed=True)} at {label(dict(most), names, 1)})"
+                where = ", ".join(f"{name} {most[name]}" for name in names)
+                example = f" ({'at most ' * (len(some) > 1)}{percent(most['relative'], signed=True)} at {where})"
             parts.append(f"{standing} in {len(some)} of {len(cells)} cells{example}")
         sentences.append(f"{_named(parameter, value)} against {_named(parameter, reference)}, {metric.head}: {', '.join(parts)}.")
     return sentences
