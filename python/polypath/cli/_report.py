@@ -14,7 +14,7 @@ from polypath.study import FILE_NAME, StudyError
 from . import _console, _studies
 from ._against import Against
 from ._against import against as against_parts
-from ._work import choices
+from ._work import CcPath, choices, use_custom
 
 if TYPE_CHECKING:
     from polypath.report import Material
@@ -52,11 +52,13 @@ def report(
         typer.Option(help="With --figure: the cells and their order, such as cc=lia,olia; may be repeated."),
     ] = None,
     label: Annotated[list[str] | None, typer.Option(metavar="VALUE=TEXT", help="With --figure: what a value is called; repeat it.")] = None,
+    cc_path: CcPath = None,
     out_file: Annotated[Path | None, typer.Option("--out", help="With --figure: the file, such as figure.pdf, .svg or .png.")] = None,
 ) -> None:
     """Write the report of finished results again: one HTML file that opens offline, and every
     figure as a file, for slides and papers.
     """
+    use_custom(cc_path)
     if figure is not None and out_file is not None:
         figures = figures or out_file.suffix.removeprefix(".")
     asked = figures or ("svg,png" if figure is None else "pdf")
