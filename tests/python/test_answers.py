@@ -77,8 +77,10 @@ def test_a_summary_has_of_each_flow_what_its_application_asks_for(folder):
 def test_a_notebook_shows_the_summary(folder):
     results = Results.open(folder / "results/mixed")
     shown = results._repr_html_()
-    assert shown.count("<tr") == len(results.summary()) + 1
-    assert "response_p95_ms" in shown and "NaN" not in shown
+    # A head for each kind of application.
+    assert shown.count("<tr") == len(results.summary()) + 5
+    assert "<th>response p95, ms</th>" in shown and "<th>goodput, Mbit/s</th>" in shown
+    assert "_ci" not in shown and "nan" not in shown.lower()
 
 
 def test_nothing_betters_what_was_possible(folder):

@@ -1,6 +1,6 @@
 from ._against import BETTER, REFERENCE, WORSE, against, metric_of, with_applications
 from ._answers import answers, applications_in, of_paths, possible, with_limits
-from ._applications import APPLICATIONS, HEADS, Application, Metric, meant
+from ._applications import APPLICATIONS, BY_NAME, HEADS, Application, Metric, meant
 from ._asked import HARMLESS, no_route, subflows_of, tunnels_as_paths, without_route
 from ._baselines import gains, single_paths
 from ._bounds import flow_bounds, max_goodput, path_bounds
@@ -19,6 +19,7 @@ from ._statistics import groups, half_width, jain, summarise, transient
 __all__ = [
     "APPLICATIONS",
     "BETTER",
+    "BY_NAME",
     "FAIRNESS",
     "HARMLESS",
     "HEADS",

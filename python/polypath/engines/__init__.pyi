@@ -4,6 +4,7 @@ from ._errors import EngineError
 from ._fake import FakeEngine
 from ._host import HostEngine
 from ._linux import LinuxEngine
+from ._list import list_cc
 from ._packets import run_packets
 from ._prove import proof, prove
 from ._qualify import CONDITIONS, Replay, conditions, replay
@@ -38,6 +39,7 @@ __all__ = [
     "find",
     "happened",
     "in_units",
+    "list_cc",
     "notes",
     "proof",
     "prove",

@@ -6,6 +6,7 @@ import contextlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +18,14 @@ from polypath.study import MOST_KEPT, Scalar, Study, StudyError
 
 from ._against import against
 from ._manifest import MANIFEST, STUDY_COPY
+from ._shown import shown
 from ._store import Store, table_files
+from ._units import KEYS, in_order, units_of
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
+    import xarray as xr
 
     from polypath.plot import Figure
 
@@ -91,18 +95,62 @@ class Results:
         except (pa.ArrowException, OSError) as error:
             raise StudyError(f"{files[0]} cannot be read ({error}): run the study again, which makes it anew from its runs") from None
 
-    def to_pandas(self, name: str = "runs") -> pd.DataFrame:
-        """A table as a pandas frame.
+    def to_pandas(self, name: str = "runs", ordered: bool = False) -> pd.DataFrame:
+        """A table as a pandas frame, with the units of its columns in `attrs["units"]`.
 
         Args:
             name: One of `polypath.results.TABLES`.
+            ordered: Parameters of the matrix become ordered categories, so that `groupby` and plots
+                keep the study's order.
 
         Raises:
             ValueError: There is no table of this name.
             StudyError: The folder lacks this table.
         """
         frame: pd.DataFrame = self.table(name).to_pandas()
+        if ordered and self.study is not None:
+            frame = in_order(frame, self.study)
+        frame.attrs["units"] = units_of(frame.columns)
         return frame
+
+    def to_xarray(self, name: str = "runs") -> xr.Dataset:
+        """A table as an xarray dataset: a dimension for each parameter of the matrix, the seed and
+        what tells the rows of a run apart (flow, subflow, time_s, ...); columns are its variables,
+        with their units.
+
+        Args:
+            name: One of `polypath.results.TABLES` but baselines, counters and events, which have no
+                such form.
+
+        Raises:
+            PolypathError: The package xarray is not installed.
+            ValueError: There is no such table, or it has no such form.
+            StudyError: The folder lacks this table.
+        """
+        if find_spec("xarray") is None:
+            raise PolypathError("xarray datasets need the package xarray: pip install xarray")
+        if name not in KEYS:
+            raise ValueError(f'the table "{name}" has no dimensions; there are {", ".join(KEYS)}')
+        import pandas as pd
+
+        frame = self.to_pandas(name)
+        varied = [column for column in self._dimensions if column in frame and frame[column].nunique(dropna=False) > 1]
+        index = [*varied, *(key for key in ("seed", *KEYS[name]) if key not in varied)]
+        rest = [column for column in frame if column not in index and pd.api.types.is_numeric_dtype(frame[column])]
+        # An axis has no missing values; cells of other experiments lack a parameter.
+        frame = frame.assign(**{column: frame[column].astype(str) for column in varied if frame[column].isna().any()})
+        dataset: xr.Dataset = frame.drop_duplicates(index).set_index(index)[rest].to_xarray()
+        # In the order of the rows, as the study has it: pandas sorts them.
+        dataset = dataset.reindex({column: list(dict.fromkeys(frame[column])) for column in varied})
+        for column, unit in units_of([*index, *rest]).items():
+            dataset[column].attrs["units"] = unit
+        return dataset
+
+    @property
+    def _dimensions(self) -> list[str]:
+        from polypath.study import parameter_names
+
+        return ["experiment", "engine", "kernel", *([] if self.study is None else parameter_names(self.study))]
 
     def to_polars(self, name: str = "runs") -> pl.DataFrame:
         """A table as a polars frame.
@@ -253,7 +301,9 @@ class Results:
         runs = with_limits(runs, subflows, self.scenarios, series, links, tunnel_paths)
         parameters = [] if self.study is None else [name for name in parameter_names(self.study) if name not in self.study.repeated]
         by = list(dict.fromkeys(["experiment", "application", "engine", "kernel", *parameters, "flow"]))
-        return pd.concat([answers(runs, by, kind) for kind in applications_in(runs)], ignore_index=True)
+        table = pd.concat([answers(runs, by, kind) for kind in applications_in(runs)], ignore_index=True)
+        table.attrs["units"] = units_of(table.columns)
+        return table
 
     def against(self, metric: str | None = None, **value: Scalar) -> pd.DataFrame:
         """One value of a parameter against each other one: `results.against(cc="lia")`.
@@ -380,8 +430,11 @@ class Results:
         return f"Results({str(self.folder)!r})"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the summary."""
-        return str(self.summary().to_html(index=False, float_format=lambda value: f"{value:.2f}", na_rep=""))
+        """What a notebook shows: for each kind of application what tells the cells apart, and its
+        metrics with their units and intervals.
+        """
+        study = self.study
+        return shown(self.folder.name if study is None else study.title or study.name, self.summary())
 
 
 class _Scenarios(Mapping[str, dict[str, Any]]):
