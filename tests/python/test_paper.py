@@ -98,3 +98,16 @@ def test_the_command_line_writes_the_file(polypath, results, tmp_path):
     assert file.read_text().startswith("<svg")
     code, _, err = polypath("report", results.folder, "--kind", "box")
     assert code == 2 and "--kind is about one figure: say which, like --figure goodput" in err
+
+
+def test_from_python_it_is_the_same_figure(results):
+    figure = results.plot("goodput", kind="box", only={"cc": ["bbr", "reno"], "loss": "1%"}, labels={"bbr": "BBR"})
+    assert "BBR" in words(figure) and "cubic" not in words(figure)
+    with pytest.raises(ValueError, match="name a kind or a width"):
+        results.plot("goodput", only={"cc": "bbr"})
+
+
+def test_the_figures_that_there_are_are_called_as_one_asks_for_them(results):
+    with pytest.raises(ValueError, match="there are topology, goodput, cwnd, srtt") as error:
+        results.plot("nothing")
+    assert "-main" not in str(error.value)

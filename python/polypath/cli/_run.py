@@ -104,8 +104,9 @@ def run(
     from polypath.results import chosen as pair_of
 
     pair = None if against is None else pair_of(against)
-    for study in loaded if pair is not None else ():
-        check_against(study, *pair)
+    if pair is not None:
+        for study in loaded:
+            check_against(study, *pair)
     from polypath.sweep import check_place, find_place
 
     if build_kernels and engine != "linux":

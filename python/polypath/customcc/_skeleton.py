@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from functools import partial
 from pathlib import Path
 
 from polypath import _native
@@ -63,13 +64,17 @@ def _built_in(asked: str, ours: dict[str, list[str]]) -> str:
     return found
 
 
+def _renamed(fresh: str, shared: set[str], found: re.Match[str]) -> str:
+    return found[0] if found[0] in shared else fresh + found[1]
+
+
 def _copy(name: str, of: str) -> str:
     """The algorithm's file with its identifiers renamed; words of its essay stay."""
     text = (sources() / "algs" / f"{of}.c").read_text(encoding="utf-8")
     # What headers give keeps its name: bbr shares its model with others.
     shared = {word for header in (sources() / "include").glob("*.h") for word in re.findall(r"\w+", header.read_text(encoding="utf-8"))}
     for old, fresh in ((of, name), (of.upper(), name.upper())):
-        text = re.sub(rf"\b{old}(_\w+)", lambda found, fresh=fresh: found[0] if found[0] in shared else fresh + found[1], text)
+        text = re.sub(rf"\b{old}(_\w+)", partial(_renamed, fresh, shared), text)
     text = re.sub(rf"(PP_CC_(?:REGISTER|ABOUT))\({of}\)", rf"\1({name})", text)
     text = text.replace(f'.name = "{of}"', f'.name = "{name}"', 1)
     text = _NOT_OF_A_COPY.sub("", text)

@@ -5,7 +5,7 @@ they will have there.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -25,7 +25,7 @@ POINTS_PER_MM = 72 / 25.4
 """A pixel of a drawing is a point of a PDF."""
 FLAT = 0.62
 """Height over width of one picture."""
-DASHES = ([], [6, 2], [2, 2], [6, 2, 2, 2], [8, 3], [1, 2], [4, 1], [3, 3])
+DASHES: tuple[list[int], ...] = ([], [6, 2], [2, 2], [6, 2, 2, 2], [8, 3], [1, 2], [4, 1], [3, 3])
 """Lines that are told apart in print without colour."""
 
 
@@ -52,8 +52,13 @@ def paper(
     rows = rows[rows["value"].notna()]
     cells = [cell for cell in order or dict.fromkeys(rows["cell"]) if cell in set(rows["cell"])]
     groups = list(dict.fromkeys(rows[across])) if across else []
-    draw = {"box": partial(_boxes, width_mm * POINTS_PER_MM), "cdf": _distributions, "bar": _bars, "line": _means}[kind]
-    chart = draw(rows, axis, cells, across, across_title, groups)
+    draws: dict[PaperKind, Callable[..., Any]] = {
+        "box": partial(_boxes, width_mm * POINTS_PER_MM),
+        "cdf": _distributions,
+        "bar": _bars,
+        "line": _means,
+    }
+    chart = draws[kind](rows, axis, cells, across, across_title, groups)
     # Distributions name cell and group in one.
     names = [f"{cell}, {across_title} {group}" for cell in cells for group in groups] if kind == "cdf" and groups else cells
     return figure(name, name, "", _sized(chart, width_mm, font_pt, of, names))

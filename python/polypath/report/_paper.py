@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import pandas as pd
 
@@ -54,7 +54,7 @@ def paper_figure(
     across = next((name for name in names[::-1] if _numbers(rows[name]) is not None), "")
     if what in OVER_TIME and (kind or ("line" if what != "goodput" else "bar")) == "line" and not (across and what == "goodput"):
         return _over_time(what, rows, names, tables, width_mm, font_size, labels or {}, title or "")
-    form = cast("PaperKind", kind or "bar")
+    form: PaperKind = kind or "bar"
     metric, rows = _metric(what, rows, tables)
     if form == "line" and not across:
         raise StudyError(
@@ -111,9 +111,8 @@ def _chosen(runs: pd.DataFrame, only: Mapping[str, Sequence[str]], material: Mat
         for value in values:
             if value not in there:
                 raise StudyError(unknown(f"{name} in the runs of {material.study.name}", value, there))
-        place = {value: index for index, value in enumerate(values)}
-        runs = runs[runs[name].astype(str).isin(place)]
-        runs = runs.sort_values(name, key=lambda column, place=place: column.astype(str).map(place), kind="stable")
+        texts = runs[name].astype(str)
+        runs = pd.concat([runs[texts == value] for value in dict.fromkeys(values)])
     if runs.empty:
         raise StudyError(f"no run of {material.study.name} has all of these values at once; leave one --only out")
     return runs

@@ -136,7 +136,7 @@ class Results:
         frame = self.to_pandas(name)
         varied = [column for column in self._dimensions if column in frame and frame[column].nunique(dropna=False) > 1]
         index = [*varied, *(key for key in ("seed", *KEYS[name]) if key not in varied)]
-        rest = [column for column in frame if column not in index and pd.api.types.is_numeric_dtype(frame[column])]
+        rest = [str(column) for column in frame if column not in index and pd.api.types.is_numeric_dtype(frame[column])]
         # An axis has no missing values; cells of other experiments lack a parameter.
         frame = frame.assign(**{column: frame[column].astype(str) for column in varied if frame[column].isna().any()})
         dataset: xr.Dataset = frame.drop_duplicates(index).set_index(index)[rest].to_xarray()
@@ -359,23 +359,48 @@ class Results:
         pair = next(((name, str(value)) for name, value in (against or {}).items()), None)
         return write_report(self, None if folder is None else Path(folder), material(self, against=pair), figures=figures)
 
-    def plot(self, what: str, experiment: str | None = None) -> Figure:
-        """One figure of the report. A notebook shows it; `svg` is the drawing, `file("pdf")` or
-        `file("png")` the bytes of a file.
+    def plot(
+        self,
+        what: str,
+        experiment: str | None = None,
+        *,
+        kind: str | None = None,
+        width: str | None = None,
+        font_size: float = 8.0,
+        only: Mapping[str, Scalar | Sequence[Scalar]] | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> Figure:
+        """One figure of the report; with a `kind` or a `width` one for a paper, as
+        `polypath report --figure` draws it. A notebook shows it; `svg` is the drawing,
+        `file("pdf")` or `file("png")` the bytes of a file.
 
         Args:
             what: topology, goodput (of each cell), cwnd, srtt, queue or order (over time), or the
                 name that a figure has in the report's folder `figures`, such as
                 "time-goodput-main".
             experiment: Which one's, where the study has several.
+            kind: For a paper: box, cdf, bar, or line (over a number that the matrix varies, or over
+                time). Then `what` is a metric (goodput, delay, completion, ...), a column of the
+                runs, or cwnd or srtt.
+            width: How wide it is on paper, such as "85mm".
+            font_size: Of all its letters, in points.
+            only: The cells and their order, as `{"cc": ["lia", "olia"]}`.
+            labels: What values are called, as `{"dlia": "D-LIA"}`.
 
         Raises:
             ValueError: There is no such figure; the sentence lists those there are.
             StudyError: Nothing has run, or the study is not at hand.
         """
-        from polypath.report import plot
+        from polypath.report import paper_figure, plot
 
-        return plot(self, what, experiment)
+        if kind is None and width is None:
+            if only or labels:
+                raise ValueError('only and labels are for figures of a paper: name a kind or a width, too, like width="85mm"')
+            return plot(self, what, experiment)
+        asked = {name: [values] if isinstance(values, str | int | float) else list(values) for name, values in (only or {}).items()}
+        chosen = {name: [str(value) for value in values] for name, values in asked.items()}
+        chosen |= {"experiment": [experiment]} if experiment is not None else {}
+        return paper_figure(self, what, kind=kind, only=chosen, width=width or "85mm", font_size=font_size, labels=labels)
 
     def scenario(self, key: str) -> dict[str, Any]:
         """What a run simulated: plain data with every default written out, times in ns, rates in
