@@ -27,8 +27,8 @@ def plot(results: Results, what: str, experiment: str | None = None) -> Figure:
             return figures[0]
         if figures:
             raise ValueError(f'"{what}" is a figure of several experiments; say which with `experiment`: {", ".join(experiments)}')
-    names = dict.fromkeys(_short(name, experiments) for name in there)
-    raise ValueError(f'there is no figure "{what}"; there are {", ".join(names)}')
+    short = dict.fromkeys(_short(name, experiments) for name in there)
+    raise ValueError(f'there is no figure "{what}"; there are {", ".join(short)}')
 
 
 def _short(name: str, experiments: list[str]) -> str:
