@@ -1,5 +1,7 @@
 """What somebody needs who goes on in Python: seeds and progress of a run, units, order, xarray."""
 
+import ast
+import json
 import sys
 
 import pytest
@@ -100,3 +102,26 @@ def test_a_notebook_shows_what_the_terminal_does(results):
     shown = results._repr_html_()
     assert "<th>cc</th><th>loss</th><th>runs</th><th>goodput, Mbit/s</th>" in shown
     assert shown.count("<tr") == 7
+
+
+def test_the_notebook_runs_from_top_to_bottom_and_its_last_lines_are_shown(request, tmp_path, monkeypatch, capsys):
+    """As a kernel does: a cell after another, and what its last expression gives is shown."""
+    monkeypatch.chdir(tmp_path)
+    notebook = json.loads((request.config.rootpath / "docs/guide/first-notebook.ipynb").read_text())
+    names, shown = {}, []
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            *statements, last = ast.parse("".join(cell["source"])).body
+            ends_in_value = isinstance(last, ast.Expr)
+            exec(compile(ast.Module(statements if ends_in_value else [*statements, last], []), "notebook", "exec"), names)
+            if ends_in_value:
+                value = eval(compile(ast.Expression(last.value), "notebook", "eval"), names)
+                shown.append(next(f(value) for f in map(_shower, ("_repr_html_", "_repr_svg_")) if f(value)))
+            assert cell["outputs"] == [] and cell["execution_count"] is None
+    assert len(shown) == 7
+    assert "24/24" in capsys.readouterr().out
+    assert (tmp_path / "goodput.pdf").read_bytes().startswith(b"%PDF")
+
+
+def _shower(name):
+    return lambda value: getattr(value, name, lambda: "")()
