@@ -95,3 +95,48 @@ export function figuresOf({ outcome }) {
     row("retransmissions", "Sent again", "segments", (flow) => (flow.datagrams ? null : sum(flow, "retransmissions"))),
   ].filter(({ values }) => Object.values(values).some((value) => value !== null));
 }
+
+// Of a frame of 1514 bytes with a full packet, what is payload: behind the headers of IP and TCP, and MPTCP's option.
+const FRAME = 1514;
+const PAYLOAD = { tcp: 1448, mptcp: 1424 };
+
+// What nothing can better, as `polypath run` says it: the payload that the links of the connection carry in the direction of its data
+// while it runs, and what the application asks for; Mbit/s. `rate` is that of the links, headers and all.
+export function possibleOf(scenario) {
+  const flow = scenario.flows.find(({ name }) => name === "connection");
+  const down = dataGoesDown(scenario);
+  const rateOf = (name) => {
+    const link = scenario.links.find((each) => each.name === name);
+    return link ? carried(down ? link.b_to_a : link.a_to_b, flow.window_ns[1]) : Infinity;
+  };
+  const paths = ["path1", ...(flow.transport === "mptcp" ? ["path2"] : [])].map(rateOf);
+  const rate = Math.min(paths.reduce((sum, each) => sum + each, 0), rateOf("bottleneck")) / 1e6;
+  const asked = flow.app.bits_per_s ? (flow.app.bits_per_s / 1e6) * (flow.app.on_ns / (flow.app.on_ns + flow.app.off_ns)) : Infinity;
+  const links = (rate * PAYLOAD[flow.transport]) / FRAME;
+  return { rate, links, possible: Math.min(links, asked) };
+}
+
+// The mean rate of a chain from 0 to `until`, bit/s; while it is cut it carries nothing.
+function carried(elements, until) {
+  let [rate, up] = [Infinity, 1];
+  for (const element of elements) {
+    if (element.kind === "rate") rate = Math.min(rate, meanRate(element, until));
+    if (element.kind === "down") up -= element.spans_ns.reduce((sum, [from, to]) => sum + Math.max(0, Math.min(to, until) - from), 0) / until;
+  }
+  return rate * Math.max(0, up);
+}
+
+function meanRate({ bits_per_s: first, changes }, until) {
+  const steps = [{ at_ns: 0, to: first }, ...changes.filter(({ at_ns: at }) => at < until), { at_ns: until, to: 0 }];
+  return steps.slice(1).reduce((sum, { at_ns: at }, index) => sum + steps[index].to * (at - steps[index].at_ns), 0) / until;
+}
+
+// Why the goodput is less than the links' rate, in a sentence; nothing where the application asks for less.
+export function missing({ outcome }, { rate, links, possible }) {
+  const got = outcome.flows.reduce((sum, flow) => sum + flow.goodput_receiver_bps, 0) / 1e6;
+  if (possible < links || !(rate > 0)) return "";
+  const rival = outcome.flows.length > 1 ? ", both flows together" : "";
+  const rest = links - got;
+  const others = rest > 0.05 ? `; the start, losses and waiting take ${rest.toPrecision(2)}` : "";
+  return `Of ${Number(rate.toPrecision(4))} Mbit/s headers take ${(rate - links).toPrecision(2)}${others}${rival}.`;
+}

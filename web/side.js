@@ -2,7 +2,7 @@
 
 import { Charts } from "./charts.js";
 import { figure, LINES, named } from "./names.js";
-import { chartsOf, figuresOf } from "./results.js";
+import { chartsOf, figuresOf, missing, possibleOf } from "./results.js";
 import { scenarioOf } from "./scenario.js";
 import { Simulator } from "./simulator.js";
 import { studyOf } from "./study.js";
@@ -83,10 +83,14 @@ export class Side {
 
   #tell({ result, took }) {
     const rows = figuresOf(result);
-    rows.splice(1, 0, { label: "The links' rate", unit: "Mbit/s", values: { connection: linksRate(this.settings) } });
+    const bound = possibleOf(this.scenario);
+    rows.splice(1, 0,
+      { label: "Possible", unit: "Mbit/s", values: { connection: bound.possible } },
+      { label: "The links' rate", unit: "Mbit/s", values: { connection: linksRate(this.settings) } });
     const flows = Object.keys(rows[0].values);
     this.#place.querySelector(".figures thead").replaceChildren(cells(["", ...flows.map((name) => named(name, this.settings)), "unit"], "th"));
     fill(this.#place.querySelector(".figures tbody"), rows.map(({ label, unit, values }) => [label, ...flows.map((name) => (values[name] === undefined ? "" : figure(values[name]))), unit]));
+    this.#place.querySelector(".why").textContent = missing(result, bound);
     const packets = result.outcome.delivered_packets;
     const about = this.#place.querySelector(".about");
     about.textContent = `${packets.toLocaleString("en")} packets in ${Math.round(took)} ms; fingerprint ${result.digest}`;

@@ -1,4 +1,4 @@
-from .engines import EngineError
+from .engines import EngineError, list_cc
 from .errors import PolypathError
 from .results import Results, plan, run
 from .study import (
@@ -143,6 +143,7 @@ __all__ = [
     "Varies",
     "Wireless",
     "Within",
+    "list_cc",
     "load",
     "plan",
     "run",

@@ -77,8 +77,10 @@ def test_a_summary_has_of_each_flow_what_its_application_asks_for(folder):
 def test_a_notebook_shows_the_summary(folder):
     results = Results.open(folder / "results/mixed")
     shown = results._repr_html_()
-    assert shown.count("<tr") == len(results.summary()) + 1
-    assert "response_p95_ms" in shown and "NaN" not in shown
+    # A head for each kind of application.
+    assert shown.count("<tr") == len(results.summary()) + 5
+    assert "<th>response p95, ms</th>" in shown and "<th>goodput, Mbit/s</th>" in shown
+    assert "_ci" not in shown and "nan" not in shown.lower()
 
 
 def test_nothing_betters_what_was_possible(folder):
@@ -153,7 +155,7 @@ def test_the_report_has_a_table_and_a_figure_of_each_application(folder):
     assert experiment.bars is not None
     # A study with one experiment needs no name for it.
     assert made.headlines[0].startswith("The cells reach ") and "neither is clearly the best" in made.headlines[0]
-    assert [line.split(":")[0] for line in made.headlines[1:]] == ["Streams at a rate", "Datagrams", "Requests and responses", "Transfers"]
+    assert [line.split(":")[0] for line in made.headlines[2:]] == ["Streams at a rate", "Datagrams", "Requests and responses", "Transfers"]
     # Fullmesh asks for subflows that no route joins; they are named below the table and have no
     # row.
     assert "Never established and left out: 10.0.1.1 → 10.0.4.2, 10.0.2.1 → 10.0.3.2." in experiment.paths.note

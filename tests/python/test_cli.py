@@ -212,14 +212,14 @@ def test_run_prints_the_table_and_where_the_results_are(polypath, tmp_path):
     write(tmp_path / "studies" / "small")
     code, out, err = polypath("run", "small", "--engine", "fake", "--no-report")
     assert code == 0
-    assert "small: 16 runs on fake" in err
+    assert "small: 8 runs and 8 of TCP alone on fake" in err
     assert "limited by" in out
     assert "results/small/runs.parquet" in out
     code, _, err = polypath("run", "small", "--engine", "fake", "--no-report")
     seeds, head, spent = err.splitlines()
     assert seeds.startswith("small: seeds change nothing here, since nothing is drawn at random")
-    assert (code, head) == (0, "small: 16 runs on fake, 16 of them finished before")
-    assert re.fullmatch(r"small: runs and tables \d+\.\d s, verdicts \d+\.\d s", spent)
+    assert (code, head) == (0, "small: 8 runs and 8 of TCP alone on fake, 16 of them finished before")
+    assert re.fullmatch(r"small: runs and tables \d+\.\d s, summary \d+\.\d s", spent)
 
 
 def test_run_writes_a_report(polypath, tmp_path):

@@ -59,6 +59,65 @@ def test_the_skeleton_is_reno_to_the_segment(tmp_path):
     assert len(set(own)) > 10
 
 
+TWO_PATHS = (
+    STUDY.replace("seeds", "")
+    .replace(
+        """    first: {ends: [client, middle], both: {delay: 10ms}}
+    second: {ends: [middle, server], both: {rate: 20mbit, queue: 60packets, loss: 0.1%}}
+matrix: {cc: [NAME, reno]}
+flows:
+  bulk: {client: client, server: server, cc: "${cc}"}
+""",
+        """    lte: {ends: [client, server], both: {rate: 10mbit, delay: 30ms, queue: 60packets}}
+    wifi: {ends: [client, server], both: {rate: 20mbit, delay: 10ms, queue: 60packets, loss: 0.2%}}
+matrix: {cc: [NAME, OTHER]}
+flows:
+  bulk: {client: client, server: server, transport: mptcp, cc: "${cc}"}
+""",
+    )
+    .replace("middle: {router: true}, ", "")
+)
+
+
+def test_a_copy_of_any_is_that_one_under_another_name(tmp_path):
+    names = sorted(file.stem for file in (customcc.sources() / "algs").glob("*.c"))
+    for number, name in enumerate(names):
+        customcc.new(f"tst_z{number}", tmp_path / "cc", begin_from=name)
+    assert len(customcc.use(tmp_path / "cc")) == len(names) > 20
+    for name in ("lia", "olia", "cubic", "bbr"):
+        own = f"tst_z{names.index(name)}"
+        (tmp_path / "study.yaml").write_text(TWO_PATHS.replace("NAME", own).replace("OTHER", name))
+        series = run(tmp_path, out=tmp_path / name).series
+        mine, theirs = (series[series["cc"] == cc]["cwnd"].tolist() for cc in (own, name))
+        assert mine == theirs and len(set(mine)) > 5
+
+
+def test_a_copy_names_nothing_after_the_other(tmp_path):
+    text = customcc.new("tst_x", tmp_path, begin_from="newreno").read_text()
+    assert "tst_x, begun from reno of Polypath" in text
+    assert "reno_ssthresh" not in text and "aliases" not in text and "counterpart" not in text
+
+
+def test_the_coupled_skeleton_is_reno_on_one_path_and_gentler_on_two(tmp_path):
+    customcc.new("tst_y", tmp_path / "cc", coupled=True)
+    customcc.use(tmp_path / "cc")
+    series = run(study(tmp_path, "tst_y"), out=tmp_path / "one").series
+    own, reno = (series[series["cc"] == cc]["cwnd"].tolist() for cc in ("tst_y", "reno"))
+    assert own == reno
+    (tmp_path / "study.yaml").write_text(TWO_PATHS.replace("NAME", "tst_y").replace("OTHER", "reno"))
+    results = run(tmp_path, out=tmp_path / "two")
+    windows = results.subflows.groupby("cc")["mean_cwnd"].sum()
+    assert windows["tst_y"] < 0.9 * windows["reno"]
+
+
+def test_beginning_from_what_is_not_there_names_what_is(polypath, tmp_path):
+    code, _, err = polypath("cc", "new", "tst_w", "--from", "liaa", "--into", tmp_path)
+    assert code == 2 and 'there is no congestion control "liaa" to begin from; there are balia, bbr' in err
+    code, _, err = polypath("cc", "new", "tst_w", "--from", "lia", "--coupled", "--into", tmp_path)
+    assert code == 2 and "leave one out" in err
+    assert not list(tmp_path.glob("*.c"))
+
+
 def test_another_source_is_another_run_and_leaves_the_others_alone(tmp_path):
     file = customcc.new("tst_b", tmp_path)
     customcc.use(tmp_path)
@@ -86,9 +145,9 @@ def test_a_header_beside_it_counts(tmp_path):
 
 
 MISTAKES = {
-    "an undeclared name": (("* tst_d_BETA", "* tst_d_BETTA"), r"tst_d\.c:38: it does not compile: 'tst_d_BETTA' undeclared"),
+    "an undeclared name": (("* TST_D_BETA", "* TST_D_BETTA"), r"tst_d\.c:38: it does not compile: 'TST_D_BETTA' undeclared"),
     "a floating-point number": (
-        ("(__u64)c->flow->cwnd * tst_d_BETA / 1024", "c->flow->cwnd * 0.7"),
+        ("(__u64)c->flow->cwnd * TST_D_BETA / 1024", "c->flow->cwnd * 0.7"),
         r"tst_d\.c:\d+: it does not compile: it computes with a floating-point number, which no kernel does; scale an integer",
     ),
     "a call of the C library": (
@@ -181,7 +240,7 @@ def test_what_another_machine_sent_is_kept_once_and_a_killed_process_leaves_noth
 def test_many_at_once_are_the_same_as_one_after_the_other(tmp_path):
     customcc.new("tst_h", tmp_path)
     customcc.use(tmp_path)
-    (tmp_path / "study.yaml").write_text(STUDY.replace("NAME", "tst_h") + "seeds: 6\n")
+    (tmp_path / "study.yaml").write_text(STUDY.replace("NAME", "tst_y") + "seeds: 6\n")
     mine = Study.load(tmp_path)
     together, alone = (run(mine, out=tmp_path / str(workers), workers=workers) for workers in (6, 1))
     assert together.series.equals(alone.series)

@@ -31,12 +31,14 @@ def test_a_stub_lists_what_it_imports(stub):
     assert sorted(imported) == sorted(listed)
 
 
-CALLED = [polypath.load, polypath.plan, polypath.run, results.execute]
+CALLED = [polypath.list_cc, polypath.load, polypath.plan, polypath.run, results.execute]
 CALLED += [
     Results.open,
     Results.table,
     Results.to_pandas,
     Results.to_polars,
+    Results.to_xarray,
+    Results.against,
     Results.scenario,
     Results.report,
     Results.plot,

@@ -4,12 +4,13 @@ says what a browser may run of them.
 
 import http.client
 import shutil
+import socket
 import threading
 from pathlib import Path
 
 import pytest
 
-from polypath.play import serve
+from polypath.play import PlayError, serve
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -99,3 +100,34 @@ def test_the_page_breaks_no_rule_of_its_own(port, chromium):
     page.goto(f"http://127.0.0.1:{port}/", wait_until="networkidle")
     assert [text for text in said if "Content Security Policy" in text] == []
     page.close()
+
+
+@pytest.fixture(scope="module")
+def class_port(site):
+    found, is_up = [], threading.Event()
+    threading.Thread(
+        target=serve,
+        args=(0,),
+        kwargs={"site": site, "host": "0.0.0.0", "ready": lambda at: (found.append(at), is_up.set())},
+        daemon=True,
+    ).start()
+    assert is_up.wait(60)
+    # What it prints is an address that others can open.
+    assert "0.0.0.0" not in found[0]
+    return int(found[0].rstrip("/").rpartition(":")[2])
+
+
+def test_a_class_reaches_it_by_address_and_by_this_machine_s_name(class_port):
+    for host in ("192.168.7.9", "127.0.0.1", "localhost", socket.gethostname(), f"{socket.gethostname()}.local"):
+        assert asked(class_port, "/", f"{host}:{class_port}")[0].status == 200, host
+
+
+@pytest.mark.parametrize("host", ["evil.example", "192.168.7.9.evil.example", "192.168.7.9:1", "[::1", ""])
+def test_a_name_of_elsewhere_gets_nothing_from_a_class_s_page_either(class_port, host):
+    assert asked(class_port, "/index.html", host)[0].status == 421
+
+
+@pytest.mark.parametrize("host", ["192.0.2.77", "no.such.host.invalid"])
+def test_an_address_of_another_machine_is_named(site, host):
+    with pytest.raises(PlayError, match=f"^{host} is no address of this machine: name one that is, or --host 0.0.0.0 for all of them$"):
+        serve(0, host=host, site=site, ready=print)

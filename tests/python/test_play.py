@@ -310,6 +310,27 @@ def test_figures_say_what_the_links_carry_and_what_a_delay_counts(page):
     assert "Delay, one way" in page.inner_text("#controls")
 
 
+@pytest.mark.parametrize("preset", ["two-paths", "shared-bottleneck", "home-line", "wifi-5g"])
+def test_what_is_possible_is_what_python_finds(page, preset, tmp_path, polypath):
+    made = page.evaluate(
+        f"""async () => {{
+            {MODULES}
+            const {{ possibleOf }} = await import(new URL("results.js", location.href));
+            const settings = {{ ...DEFAULTS, ...PRESETS.find(({{ name }}) => name === "{preset}").settings }};
+            const scenario = scenarioOf(studyOf(settings), declared);
+            return [scenario, possibleOf(scenario).possible];
+        }}"""
+    )
+    from polypath.analysis import possible
+
+    found = possible(made[0]).set_index("flow")["possible_mbps"]["connection"]
+    assert made[1] == pytest.approx(found, rel=1e-3)
+
+
+def test_the_page_says_where_the_rest_of_the_rate_is(page):
+    assert re.fullmatch(r"Of 70 Mbit/s headers take 4\.2; the start, losses and waiting take [\d.]+\.", page.inner_text("#side-a .why"))
+
+
 def test_a_call_is_called_so_in_both_tables_and_the_legend(page, address):
     page.goto(f"{address}#rival=call")
     page.reload()

@@ -1,5 +1,6 @@
+from ._against import BETTER, REFERENCE, WORSE, against, metric_of, with_applications
 from ._answers import answers, applications_in, of_paths, possible, with_limits
-from ._applications import APPLICATIONS, HEADS, Application, Metric, meant
+from ._applications import APPLICATIONS, BY_NAME, HEADS, Application, Metric, meant
 from ._asked import HARMLESS, no_route, subflows_of, tunnels_as_paths, without_route
 from ._baselines import gains, single_paths
 from ._bounds import flow_bounds, max_goodput, path_bounds
@@ -17,15 +18,19 @@ from ._statistics import groups, half_width, jain, summarise, transient
 
 __all__ = [
     "APPLICATIONS",
+    "BETTER",
+    "BY_NAME",
     "FAIRNESS",
     "HARMLESS",
     "HEADS",
     "LEVEL",
     "PLATFORM",
     "POSSIBLE",
+    "REFERENCE",
     "SUBFLOW",
     "TOLERANCE",
     "WITHIN",
+    "WORSE",
     "Application",
     "ClaimResult",
     "Comparison",
@@ -36,6 +41,7 @@ __all__ = [
     "Path",
     "Standing",
     "Verdict",
+    "against",
     "answers",
     "applications_in",
     "area_between",
@@ -58,6 +64,7 @@ __all__ = [
     "limits_of_cells",
     "max_goodput",
     "meant",
+    "metric_of",
     "no_route",
     "of_paths",
     "path_bounds",
@@ -78,6 +85,7 @@ __all__ = [
     "transient",
     "tunnels_as_paths",
     "unjoined",
+    "with_applications",
     "with_fairness",
     "with_limits",
     "without_route",

@@ -39,7 +39,9 @@ class Distance:
     reference: float
     ours: float
     half_width: float
-    """Of the 95 % interval of the difference of the means, which is paired: start by start."""
+    """Of the interval of the difference of the means, which is paired, start by start; of 95 % unless
+    the caller asked for another.
+    """
     p_mean: float
     """Of Student's paired test: how often means of one distribution differ as much."""
     p_ks: float
@@ -82,9 +84,9 @@ class Distance:
         return f"{self.standing.value}: {100 * self.difference:+.1f} ± {100 * self.interval:.1f} %"
 
 
-def distance(ours: Sequence[float], reference: Sequence[float]) -> Distance:
+def distance(ours: Sequence[float], reference: Sequence[float], confidence: float = CONFIDENCE) -> Distance:
     """`ours` and `reference` have a value for each start, in the same order; a transfer that never
-    finished took infinitely long.
+    finished took infinitely long. `confidence` is that of the interval.
 
     Means are over the starts at which both finished; the test of distributions ranks the infinite
     values last.
@@ -104,7 +106,7 @@ def distance(ours: Sequence[float], reference: Sequence[float]) -> Distance:
         n=len(pairs),
         reference=statistics.fmean(b for _, b in pairs),
         ours=statistics.fmean(a for a, _ in pairs),
-        half_width=half_width(differences, CONFIDENCE),
+        half_width=half_width(differences, confidence),
         p_mean=_paired(differences),
         p_ks=p_ks,
     )

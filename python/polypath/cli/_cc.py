@@ -28,11 +28,17 @@ _Names = Annotated[list[str], typer.Argument(help="Algorithms, such as lia; the 
 def new(
     name: Annotated[str, typer.Argument(help="Small letters, digits and _, at most 12.")],
     into: Annotated[Path, typer.Option(help="Folder for it; made if it is not there.")] = Path(),
+    begin_from: Annotated[
+        str | None, typer.Option("--from", metavar="NAME", help="Begin with a copy of this one, such as lia; see `polypath list cc`.")
+    ] = None,
+    coupled: Annotated[
+        bool, typer.Option("--coupled", help="Begin with a small one that sees all subflows of its MPTCP connection.")
+    ] = False,
 ) -> None:
     """Begin a congestion control of your own: NAME.c, which works, for
-    `polypath run STUDY --cc-path FOLDER` and `polypath cc load`.
+    `polypath run STUDY --cc-path FOLDER` and `polypath cc load`. It is Reno, unless you say more.
     """
-    file = customcc.new(name, into)
+    file = customcc.new(name, into, begin_from=begin_from, coupled=coupled)
     out.print(f"wrote {file}; edit it, write `cc: {name}` in a study, then: polypath run STUDY --cc-path {into}", soft_wrap=True)
 
 

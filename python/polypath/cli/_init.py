@@ -19,10 +19,17 @@ _MODELINE = f"# yaml-language-server: $schema={SCHEMA_FILE.as_uri()}\n"
 
 def init(
     name: Annotated[str, typer.Argument(help="Name of the study; its folder is made here.")],
-    template: Annotated[str, typer.Option(help="What it begins with; `polypath list templates` shows what each teaches.")] = "two-paths",
+    template: Annotated[
+        str,
+        typer.Option(
+            help="What it begins with; `polypath list templates` shows what each teaches. Or an exercise, such as exercise-headers, "
+            "whose claims judge your answer."
+        ),
+    ] = "two-paths",
 ) -> None:
     """Write a commented study that runs at once, to change to your needs."""
-    there = templates()
+    tasks = exercises()
+    there = templates() | tasks
     if template not in there:
         raise StudyError(unknown("template", template, there))
     folder = Path(name)
@@ -42,11 +49,21 @@ def init(
         if missing:
             folder.rmdir()
         raise
-    out.print(f"wrote {file}; run it with: polypath run {name}", soft_wrap=True)
+    do = "read its first lines, change what they say, and see whether its claims hold:" if template in tasks else "run it with:"
+    out.print(f"wrote {file}; {do} polypath run {name}", soft_wrap=True)
 
 
 def templates() -> dict[str, str]:
     """The templates by name."""
-    folder = resources.files("polypath") / "templates"
-    texts = {file.name.removesuffix(".yaml"): file.read_text(encoding="utf-8") for file in folder.iterdir() if file.name.endswith(".yaml")}
+    return _texts("templates")
+
+
+def exercises() -> dict[str, str]:
+    """Studies that ask something, and whose claims judge the answer, by name."""
+    return _texts("exercises")
+
+
+def _texts(folder: str) -> dict[str, str]:
+    files = (resources.files("polypath") / folder).iterdir()
+    texts = {file.name.removesuffix(".yaml"): file.read_text(encoding="utf-8") for file in files if file.name.endswith(".yaml")}
     return dict(sorted(texts.items()))

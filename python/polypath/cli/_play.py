@@ -12,10 +12,13 @@ PORT = 8016
 
 
 def play(
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0: one that is free.")] = PORT,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: one that is free.")] = PORT,
+    host: Annotated[
+        str, typer.Option(help="Address that it listens on; 127.0.0.1 is for this machine alone, 0.0.0.0 for a class in the same network.")
+    ] = "127.0.0.1",
     open_: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
 ) -> None:
-    """Serve the playground on this machine: a web page with the simulator in it, where you drag
+    """Serve the playground, on this machine or to a class: a web page with the simulator in it, where you drag
     paths and see what happens at once.
     """
     from polypath.play import serve
@@ -25,4 +28,4 @@ def play(
         if open_:
             typer.launch(address)
 
-    serve(port, ready=ready)
+    serve(port, host=host, ready=ready)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from polypath.results import DEFAULT_OUT
+from polypath.results import DEFAULT_OUT, chosen
 from polypath.study import FILE_NAME, StudyError
 
 from . import _console, _studies
+from ._against import Against
+from ._against import against as against_parts
+from ._work import CcPath, choices, use_custom
 
 if TYPE_CHECKING:
     from polypath.report import Material
@@ -27,16 +30,89 @@ def report(
         str,
         typer.Argument(metavar="RESULTS|STUDY", help="Folder of results, the name of a study in ./results, or a study's file or folder."),
     ],
-    figures: Annotated[str, typer.Option(help="Kinds of file for the figures: svg, png, pdf, or several with commas.")] = "svg,png",
+    figures: Annotated[
+        str | None,
+        typer.Option(help="Kinds of file for the figures: svg, png, pdf, or several with commas; default: svg,png, with --figure pdf."),
+    ] = None,
+    against: Against = None,
+    figure: Annotated[
+        str | None,
+        typer.Option(
+            help="In place of the report one figure for a paper: a metric such as goodput, delay or completion, a column of the runs, or "
+            "cwnd or srtt over time."
+        ),
+    ] = None,
+    kind: Annotated[
+        str | None, typer.Option(help="With --figure: box, cdf, bar, or line (over a number that the matrix varies, or over time).")
+    ] = None,
+    width: Annotated[str, typer.Option(help="With --figure: how wide it is on paper.")] = "85mm",
+    font_size: Annotated[float, typer.Option(help="With --figure: size of its letters in points.")] = 8.0,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(help="With --figure: the cells and their order, such as cc=lia,olia; may be repeated."),
+    ] = None,
+    label: Annotated[list[str] | None, typer.Option(metavar="VALUE=TEXT", help="With --figure: what a value is called; repeat it.")] = None,
+    cc_path: CcPath = None,
+    out_file: Annotated[Path | None, typer.Option("--out", help="With --figure: the file, such as figure.pdf, .svg or .png.")] = None,
 ) -> None:
     """Write the report of finished results again: one HTML file that opens offline, and every
     figure as a file, for slides and papers.
     """
-    kinds = [kind.strip() for kind in figures.split(",") if kind.strip()]
-    wrong = [kind for kind in kinds if kind not in FIGURE_KINDS]
+    use_custom(cc_path)
+    if figure is not None and out_file is not None:
+        figures = figures or out_file.suffix.removeprefix(".")
+    asked = figures or ("svg,png" if figure is None else "pdf")
+    kinds = [name.strip() for name in asked.split(",") if name.strip()]
+    wrong = [name for name in kinds if name not in FIGURE_KINDS]
     if wrong or not kinds:
-        raise StudyError(f'figures cannot be "{figures}"; they are written as {", ".join(FIGURE_KINDS)}, or several like "svg,pdf"')
-    _console.out.print(f"report: {write(open_results(results), figures=kinds)}", soft_wrap=True)
+        raise StudyError(f'figures cannot be "{asked}"; they are written as {", ".join(FIGURE_KINDS)}, or several like "svg,pdf"')
+    given = [name for name, value in {"--kind": kind, "--only": only, "--label": label, "--out": out_file}.items() if value]
+    if figure is None and given:
+        raise StudyError(f"{given[0]} is about one figure: say which, like --figure goodput")
+    if figure is not None:
+        if against is not None:
+            raise StudyError("--against is of the report, whose figure of it is figures/against.svg: leave it or --figure out")
+        _draw(
+            open_results(results),
+            figure,
+            kinds,
+            out_file,
+            kind=kind,
+            only=choices(only),
+            width=width,
+            font_size=font_size,
+            labels=_labels(label),
+        )
+        return
+    opened = open_results(results)
+    tables = material_of(opened, chosen(against)) if against is not None else None
+    for part in against_parts(tables) if tables is not None else ():
+        _console.out.print(part)
+    _console.out.print(f"report: {write(opened, tables, figures=kinds)}", soft_wrap=True)
+
+
+def _draw(results: Results, what: str, kinds: Sequence[str], out_file: Path | None, **how: Any) -> None:
+    """Writes one figure for a paper."""
+    from polypath.report import FIGURES, as_printed, paper_figure, replace
+
+    drawn = paper_figure(results, what, **how)
+    folder = results.folder / FIGURES if out_file is None else out_file.parent
+    folder.mkdir(parents=True, exist_ok=True)
+    for each in kinds:
+        file = folder / (f"{drawn.name}.{each}" if out_file is None else f"{out_file.stem}.{each}")
+        replace(file, as_printed(drawn, each))
+        _console.out.print(f"figure: {file}", soft_wrap=True)
+
+
+def _labels(texts: Sequence[str] | None) -> dict[str, str]:
+    """What values are called."""
+    labels = {}
+    for text in texts or ():
+        value, equals, called = text.partition("=")
+        if not (value and equals and called):
+            raise StudyError(f"--label {text} names nothing; write a value and what it is called, like dlia=D-LIA")
+        labels[value] = called
+    return labels
 
 
 def open_results(argument: str) -> Results:
@@ -65,10 +141,10 @@ def write(results: Results, material: Material | None = None, figures: Sequence[
     return write_report(results, tables=material, figures=figures)
 
 
-def material_of(results: Results) -> Material | None:
+def material_of(results: Results, against: tuple[str, str] | None = None) -> Material | None:
     """What is printed of the results and what the report is made of; nothing without a finished
-    run.
+    run. `against`: the parameter and the value that all others are compared with.
     """
     from polypath.report import material
 
-    return None if results.runs.empty else material(results)
+    return None if results.runs.empty else material(results, against)

@@ -13,6 +13,7 @@ import typer
 from polypath.study import StudyError, number_of_cells
 
 from . import _console, _report, _studies
+from ._against import Against
 from ._work import Again, CcPath, Columns, Only, Short, Workers, carry_out, choices, in_form, names_in, use_custom
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ def run(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run, and run nothing.")] = False,
     columns: Columns = None,
+    against: Against = None,
     report: Annotated[bool, typer.Option(help="Write the report with its figures.")] = True,
 ) -> None:
     """Run a study: every cell of its matrix with every seed, then tables, figures and a report.
@@ -98,7 +100,13 @@ def run(
         for study in loaded:
             check(ran_by, study, ran_by.only_kernel)
     _studies.check(loaded)
-    from polypath.results import plan
+    from polypath.results import check_against, plan
+    from polypath.results import chosen as pair_of
+
+    pair = None if against is None else pair_of(against)
+    if pair is not None:
+        for study in loaded:
+            check_against(study, *pair)
     from polypath.sweep import check_place, find_place
 
     if build_kernels and engine != "linux":
@@ -134,7 +142,7 @@ def run(
         laps = [time.monotonic()]
         results = carry_out(work, workers, backend)
         laps.append(time.monotonic())
-        tables = _report.material_of(results)
+        tables = _report.material_of(results, pair)
         _console.out.print(summary(results, tables, known_columns(results, names_in(columns))))
         if work.study.conclusion and tables is not None and not columns:
             from rich.markdown import Markdown
@@ -147,7 +155,7 @@ def run(
             _console.out.print(f"report: {_report.write(results, tables)}", soft_wrap=True)
             laps.append(time.monotonic())
         _console.out.print(f"tables: {results.folder}/runs.parquet and others", soft_wrap=True)
-        spent = zip(("runs and tables", "verdicts", "report"), itertools.pairwise(laps), strict=False)
+        spent = zip(("runs and tables", "summary", "report"), itertools.pairwise(laps), strict=False)
         _console.err.print(f"{work.study.name}: {', '.join(f'{step} {end - begin:.1f} s' for step, (begin, end) in spent)}", soft_wrap=True)
 
 

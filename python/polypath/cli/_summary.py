@@ -19,6 +19,7 @@ from rich.text import Text
 from polypath.results import Results
 from polypath.study import StudyError
 
+from ._against import against
 from ._console import out
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def summary(results: Results, tables: Material | None = None, columns: Sequence[
         parts.append(_published(tables))
     if tables.study.claims and not columns:
         parts.append(claims(tables))
-    return Group(*parts)
+    return Group(*parts, *against(tables))
 
 
 def known_columns(results: Results, names: Sequence[str]) -> list[str]:

@@ -88,8 +88,7 @@ def _progress(work: Plan, on: Place | None) -> Iterator[Any]:
     some = itertools.islice(work.every(), 100) if work.large else work.runs
     kernels = list(dict.fromkeys(run.kernel for run in some if run.kernel))
     runs_on = " ".join([work.engine.name, ", ".join(kernels)]).strip()
-    about = "about " if work.large else ""
-    head = f"{work.study.name}: {about}{work.distinct} runs on {runs_on}" + (f", {kept} of them finished before" if kept else "")
+    head = f"{work.study.name}: {work.described} on {runs_on}" + (f", {kept} of them finished before" if kept else "")
     _console.err.print(head)
     columns = (SpinnerColumn(), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
     err = _console.err

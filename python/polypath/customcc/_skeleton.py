@@ -1,8 +1,10 @@
-"""A working algorithm to begin from."""
+"""A working algorithm to begin from: Reno, a coupled one, or a copy of one of Polypath's."""
 
 from __future__ import annotations
 
 import os
+import re
+from functools import partial
 from pathlib import Path
 
 from polypath import _native
@@ -10,20 +12,28 @@ from polypath import _native
 from ._errors import CustomCcError
 from ._folders import checked_name, sources
 
-_TEMPLATE = Path(__file__).parent / "template.c"
+_HERE = Path(__file__).parent
 # Editors and clangd read it: the compiler's options, one a line.
 _FLAGS = "compile_flags.txt"
+# What of Linux's is the same algorithm, and what else it is called: a copy is neither.
+_NOT_OF_A_COPY = re.compile(r'^\t\.(?:counterpart|aliases) = (?:"[^"]*"\s*)+,\n', re.MULTILINE)
 
 
-def new(name: str, into: str | Path = ".") -> Path:
-    """Writes NAME.c, an algorithm that works, into a folder, which need not be there; the file."""
+def new(name: str, into: str | Path = ".", *, begin_from: str | None = None, coupled: bool = False) -> Path:
+    """Writes NAME.c, an algorithm that works, into a folder, which need not be there; the file.
+
+    It is Reno; a small one that couples the subflows of a connection; or a copy of one of
+    Polypath's under the new name.
+    """
     folder = Path(into)
     checked_name(name, "polypath cc new")
-    taken = {word for algorithm in _native.algorithms() for word in (algorithm[0], *algorithm[5].split())}
-    if name in taken:
+    ours = {algorithm[0]: algorithm[5].split() for algorithm in _native.algorithms()}
+    if name in ours or any(name in others for others in ours.values()):
         raise CustomCcError(f"Polypath has a congestion control {name} already: choose another name")
+    if begin_from is not None and coupled:
+        raise CustomCcError(f"--from {begin_from} is one algorithm to begin from and --coupled another; leave one out")
     file = folder / f"{name}.c"
-    text = _TEMPLATE.read_text(encoding="utf-8").replace("NAME", name)
+    text = _skeleton(name, coupled=coupled) if begin_from is None else _copy(name, _built_in(begin_from, ours))
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with file.open("x", encoding="utf-8") as out:
@@ -37,3 +47,37 @@ def new(name: str, into: str | Path = ".") -> Path:
     if not flags.exists():
         flags.write_text(f"-std=gnu11\n-I{sources() / 'include'}\n", encoding="utf-8")
     return file
+
+
+def _skeleton(name: str, *, coupled: bool) -> str:
+    text = (_HERE / ("coupled.c" if coupled else "template.c")).read_text(encoding="utf-8")
+    return text.replace("NAME_UPPER", name.upper()).replace("NAME", name)
+
+
+def _built_in(asked: str, ours: dict[str, list[str]]) -> str:
+    """The algorithm of this name, or of which this is another name."""
+    found = next((name for name, others in ours.items() if asked.lower() in (name, *others)), None)
+    # Custom algorithms of this process are no part of the sources.
+    there = sorted(file.stem for file in (sources() / "algs").glob("*.c"))
+    if found is None or found not in there:
+        raise CustomCcError(f'there is no congestion control "{asked}" to begin from; there are {", ".join(there)}')
+    return found
+
+
+def _renamed(fresh: str, shared: set[str], found: re.Match[str]) -> str:
+    return found[0] if found[0] in shared else fresh + found[1]
+
+
+def _copy(name: str, of: str) -> str:
+    """The algorithm's file with its identifiers renamed; words of its essay stay."""
+    text = (sources() / "algs" / f"{of}.c").read_text(encoding="utf-8")
+    # What headers give keeps its name: bbr shares its model with others.
+    shared = {word for header in (sources() / "include").glob("*.h") for word in re.findall(r"\w+", header.read_text(encoding="utf-8"))}
+    for old, fresh in ((of, name), (of.upper(), name.upper())):
+        text = re.sub(rf"\b{old}(_\w+)", partial(_renamed, fresh, shared), text)
+    text = re.sub(rf"(PP_CC_(?:REGISTER|ABOUT))\({of}\)", rf"\1({name})", text)
+    text = text.replace(f'.name = "{of}"', f'.name = "{name}"', 1)
+    text = _NOT_OF_A_COPY.sub("", text)
+    text = re.sub(r"\.source = (?:\"[^\"]*\"\s*)+,", f'.source = "my own, begun from {of}",', text, count=1)
+    begun = f" * {name}, begun from {of} of Polypath {_native.version()}. Say here what differs; what follows is about {of}.\n *\n"
+    return text.replace("/*\n *", f"/*\n{begun} *", 1)

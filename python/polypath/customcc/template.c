@@ -14,10 +14,10 @@
 #include "pp_math.h"
 
 /* Segments that a round trip adds. Raising it finds free capacity sooner, and loses more. */
-#define NAME_INCREASE 1
+#define NAME_UPPER_INCREASE 1
 /* What a loss leaves of the window, 1/1024. Raising it keeps more of the link busy, and makes
  * room for others more slowly. */
-#define NAME_BETA 512
+#define NAME_UPPER_BETA 512
 
 /* What is kept between two calls, at most 88 bytes, zero before init. */
 struct NAME_state {
@@ -35,7 +35,7 @@ static __u32 NAME_ssthresh(struct pp_ctx *c)
 
 	s->losses++;
 	/* A product of two numbers of 32 bits needs 64. */
-	return pp_max((__u32)((__u64)c->flow->cwnd * NAME_BETA / 1024), 2);
+	return pp_max((__u32)((__u64)c->flow->cwnd * NAME_UPPER_BETA / 1024), 2);
 }
 
 /* `acked` segments were acknowledged, and nothing is wrong. */
@@ -53,7 +53,7 @@ static void NAME_cong_avoid(struct pp_ctx *c, __u32 ack, __u32 acked)
 			return;
 	}
 	/* One segment for each so many that are acknowledged. */
-	pp_cong_avoid_ai(f, pp_max(f->cwnd / NAME_INCREASE, 1), acked);
+	pp_cong_avoid_ai(f, pp_max(f->cwnd / NAME_UPPER_INCREASE, 1), acked);
 }
 
 /* The RTT of an ACK, -1 if it has none. */

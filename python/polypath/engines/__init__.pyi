@@ -4,6 +4,7 @@ from ._errors import EngineError
 from ._fake import FakeEngine
 from ._host import HostEngine
 from ._linux import LinuxEngine
+from ._list import list_cc
 from ._packetdrill import run_packetdrill
 from ._packets import run_packets
 from ._prove import proof, prove
@@ -39,6 +40,7 @@ __all__ = [
     "find",
     "happened",
     "in_units",
+    "list_cc",
     "notes",
     "proof",
     "prove",

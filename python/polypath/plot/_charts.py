@@ -154,7 +154,7 @@ def over_time(
     `series`: label (the cell), line (the subflow's name), time_s, and the column `value`. `lines`
     gives the lines' order in the legend, and `colours` one for each. `marks` lie behind the lines.
     """
-    thin = _thin(series, value)
+    thin = thinned(series, value)
     cells, lines = list(dict.fromkeys(series["label"])), list(lines or dict.fromkeys(series["line"]))
     colours = list(colours or (PALETTE[index % len(PALETTE)] for index in range(len(lines))))
     many = len(cells) > 1
@@ -278,15 +278,15 @@ def _span(cells: pd.DataFrame) -> tuple[float, float]:
     return 0.0, 1.06 * top or 1.0
 
 
-def _thin(series: pd.DataFrame, value: str) -> pd.DataFrame:
+def thinned(series: pd.DataFrame, value: str) -> pd.DataFrame:
     """Means over equal spans for lines of too many points; finite values only."""
     series = series[["label", "line", "time_s", value]].dropna()
     parts: Sequence[pd.DataFrame] = [group for _, group in series.groupby(["label", "line"], sort=False)]
-    thinned = []
+    means = []
     for group in parts:
         step = math.ceil(len(group) / MOST_POINTS)
         if step > 1:
             spans = pd.Series(range(len(group)), index=group.index) // step
             group = group.groupby(spans, sort=True).agg({"label": "first", "line": "first", "time_s": "mean", value: "mean"})
-        thinned.append(group)
-    return pd.concat(thinned) if thinned else series
+        means.append(group)
+    return pd.concat(means) if means else series

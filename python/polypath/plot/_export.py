@@ -106,7 +106,10 @@ def _spec(chart: Any) -> dict[str, Any]:
         spec = chart.to_dict(validate=CHECKED)
     spec.pop("$schema", None)
     datasets = {f"table{index}": _rows(table) for index, table in enumerate(tables.values())}
-    look = config()
+    # What a chart asks for beside the look of all.
+    own = (spec.pop("usermeta", None) or {}).get("look", {})
+    look = {**config(), **{name: value for name, value in own.items() if not isinstance(value, dict)}}
+    look |= {name: {**look.get(name, {}), **value} for name, value in own.items() if isinstance(value, dict)}
     look["view"] = {**spec.get("config", {}).get("view", {}), **look["view"]}
     return {**spec, "datasets": datasets, "config": look}
 

@@ -5,6 +5,7 @@ Fixed words stand in `page.html.j2` and `pcap.html.j2`; sentences made from numb
 column means in `_tables`.
 """
 
+from ._against import against_view
 from ._claims import ClaimView, claim_results, claims_of, other_views
 from ._compare import comparison, comparison_sentences, limits_of, mean_and_interval, parameters_apart, within_of
 from ._conclusion import concluded
@@ -13,11 +14,12 @@ from ._material import Material, published_beside, published_rows, varied, with_
 from ._notes import notes
 from ._open import material, write_report
 from ._page import Page, page
+from ._paper import as_printed, paper_figure
 from ._pcap import capture_page, write_captures
 from ._plot import plot
 from ._segments import SEGMENT, mtu_searches, segments
 from ._timing import UNTRUSTED_MARK, warnings
-from ._write import FIGURES, PAGE, render, write
+from ._write import FIGURES, PAGE, render, replace, write
 
 __all__ = [
     "FIGURES",
@@ -27,6 +29,8 @@ __all__ = [
     "ClaimView",
     "Material",
     "Page",
+    "against_view",
+    "as_printed",
     "capture_page",
     "claim_results",
     "claims_of",
@@ -40,11 +44,13 @@ __all__ = [
     "notes",
     "other_views",
     "page",
+    "paper_figure",
     "parameters_apart",
     "plot",
     "published_beside",
     "published_rows",
     "render",
+    "replace",
     "segments",
     "share_of_paths",
     "varied",

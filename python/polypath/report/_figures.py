@@ -84,40 +84,11 @@ def over_time_of(name: str, rows: pd.DataFrame, names: Sequence[str], material: 
     """Goodput, congestion window and round-trip time of every subflow over time, from the first
     seed of each cell.
     """
-    if material.series.empty:
+    found = subflow_lines(rows, names, material)
+    if found is None:
         return []
-    # Seeds of each draw's own have nothing to do with one another.
-    among = rows[rows[NUMBER_OF_DRAW] == rows[NUMBER_OF_DRAW].min()] if material.study.has_own_seeds else rows
-    first = among[among["seed"] == among["seed"].min()]
-    chosen = list(dict.fromkeys(first["key"]))[:MOST_PICTURES]
-    series = living(material, material.series, chosen)
-    if series.empty:
-        return []
-    first_rows = {row["key"]: row for _, row in first.iterrows()}
-    titles = {key: label(first_rows[key], names, 1) for key in chosen}
-    ends = material.subflows[material.subflows["key"].isin(chosen)]
-    flows = series["flow"].nunique()
-    named = material.paths_of(first)
-    lines = {
-        (row["key"], row["flow"], row["subflow"]): (f"{row['flow']}: " if flows > 1 else "")
-        + named.get((row["source"], row["destination"]), f"{row['source']} → {row['destination']}")
-        for _, row in ends.iterrows()
-    }
-    order = {key: index for index, key in enumerate(chosen)}
-    series = series.assign(
-        label=series["key"].map(titles),
-        line=[
-            lines.get(subflow, f"subflow {subflow[2]}") for subflow in zip(series["key"], series["flow"], series["subflow"], strict=True)
-        ],
-        place=series["key"].map(order),
-    ).sort_values(["place", "flow", "subflow", "time_s"], kind="stable")
-    seed = int(first["seed"].min())
-    note = f"Seed {seed}" + (
-        f"; the first {MOST_PICTURES} cells of {first['key'].nunique()}" if first["key"].nunique() > MOST_PICTURES else ""
-    )
-    has_bytes = bool(series["bytes_received"].notna().all())
-    speed = rates(series, ["label", "line"], "bytes_received" if has_bytes else "bytes_acked").rename(columns={"mbps": "goodput"})
-    counted = "Bytes that arrived, each once and in order or not," if has_bytes else "Acknowledged bytes"
+    series, titles, note = found
+    speed, counted = speeds(series)
     marks = _events.marks(name, titles, material)
     caption = f"{note}." + (f" {marks.words}" if marks else "")
     back = f" {marks.words} Triangles: a flow is back at nine tenths of its rate before." if marks else ""
@@ -146,6 +117,51 @@ def over_time_of(name: str, rows: pd.DataFrame, names: Sequence[str], material: 
     if not queues.empty:
         figures.append(over_time(f"time-queue-{name}", "Queues on the way", caption, queues, "queue_packets", "packets", marks=spans))
     return figures
+
+
+def subflow_lines(rows: pd.DataFrame, names: Sequence[str], material: Material) -> tuple[pd.DataFrame, dict[str, str], str] | None:
+    """The series of the first seed of each cell, with `label` (the cell) and `line` (the subflow);
+    the cells' labels by run; and which seed that is. None without series.
+    """
+    if material.series.empty:
+        return None
+    # Seeds of each draw's own have nothing to do with one another.
+    among = rows[rows[NUMBER_OF_DRAW] == rows[NUMBER_OF_DRAW].min()] if material.study.has_own_seeds else rows
+    first = among[among["seed"] == among["seed"].min()]
+    chosen = list(dict.fromkeys(first["key"]))[:MOST_PICTURES]
+    series = living(material, material.series, chosen)
+    if series.empty:
+        return None
+    first_rows = {row["key"]: row for _, row in first.iterrows()}
+    titles = {key: label(first_rows[key], names, 1) for key in chosen}
+    ends = material.subflows[material.subflows["key"].isin(chosen)]
+    flows = series["flow"].nunique()
+    named = material.paths_of(first)
+    lines = {
+        (row["key"], row["flow"], row["subflow"]): (f"{row['flow']}: " if flows > 1 else "")
+        + named.get((row["source"], row["destination"]), f"{row['source']} → {row['destination']}")
+        for _, row in ends.iterrows()
+    }
+    order = {key: index for index, key in enumerate(chosen)}
+    series = series.assign(
+        label=series["key"].map(titles),
+        line=[
+            lines.get(subflow, f"subflow {subflow[2]}") for subflow in zip(series["key"], series["flow"], series["subflow"], strict=True)
+        ],
+        place=series["key"].map(order),
+    ).sort_values(["place", "flow", "subflow", "time_s"], kind="stable")
+    seed = int(first["seed"].min())
+    note = f"Seed {seed}" + (
+        f"; the first {MOST_PICTURES} cells of {first['key'].nunique()}" if first["key"].nunique() > MOST_PICTURES else ""
+    )
+    return series, titles, note
+
+
+def speeds(series: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """The `goodput` of each line, and which bytes it counts."""
+    has_bytes = bool(series["bytes_received"].notna().all())
+    speed = rates(series, ["label", "line"], "bytes_received" if has_bytes else "bytes_acked").rename(columns={"mbps": "goodput"})
+    return speed, "Bytes that arrived, each once and in order or not," if has_bytes else "Acknowledged bytes"
 
 
 def _waiting(material: Material, titles: Mapping[str, str]) -> pd.DataFrame:

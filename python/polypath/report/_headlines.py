@@ -35,7 +35,13 @@ def headlines(title: str, rows: pd.DataFrame, table: pd.DataFrame, names: Sequen
     sentences = [f"{title}: {first}" if title else first[:1].upper() + first[1:]]
     if len(flows) == 1 and len(table) > 1 and not _alike(table):
         sentences += [*_ties(table), *_where(rows, table, names)]
-    return [*sentences, *_limits(table)]
+    return sentences
+
+
+def limiting(table: pd.DataFrame) -> list[str]:
+    """What held the cells, in one paragraph."""
+    table = table[table[GOODPUT].notna()]
+    return [] if table.empty else [" ".join(_limits(table))]
 
 
 def _each(table: pd.DataFrame, flows: Sequence[str], names: Sequence[str]) -> str:
@@ -164,9 +170,10 @@ def _why(table: pd.DataFrame) -> list[str]:
     sentences = []
     for _, affected in table[~table["limited_by"].isin(_PLAIN)].groupby("limited_by", sort=False) if "why" in table else ():
         worst = affected.iloc[int(affected["share"].fillna(0.0).argmin())]
-        which = f"{worst['label']}: " if len(table) > 1 else ""
         why = str(worst["why"])
-        sentences.append(f"{which or why[:1].upper()}{why if which else why[1:]}.")
+        # "lia gives wifi 2 packets" says whose it is.
+        which = f"{worst['label']}: " if len(table) > 1 and not why.startswith(f"{worst['label']} ") else ""
+        sentences.append(f"{which}{why}." if len(table) > 1 else f"{why[:1].upper()}{why[1:]}.")
     return sentences[:MOST_EXPLAINED]
 
 

@@ -43,6 +43,8 @@ class Material:
     repeat: Sequence[str] = ()
     """Commands that give these results again."""
     versions: Mapping[str, str] = field(default_factory=dict)
+    against: pd.DataFrame = field(default_factory=pd.DataFrame)
+    """What `analysis.against` found, where somebody asked; the parameter is its first column."""
     origin: Sequence[str] = ()
     """What to know of the runs before one believes them, a sentence each."""
 

@@ -18,8 +18,11 @@ from ._material import Material
 from ._write import write
 
 
-def material(results: Results) -> Material:
-    """Reads the tables of a study's results; raises `StudyError` where there is nothing to report."""
+def material(results: Results, against: tuple[str, str] | None = None) -> Material:
+    """Reads the tables of a study's results; raises `StudyError` where there is nothing to report.
+
+    `against`: a parameter, and the value with which all others are compared.
+    """
     study = results.study
     if study is None:
         raise StudyError(f"{results.folder} has no study.yaml; give the study that it answers to report on it")
@@ -48,6 +51,7 @@ def material(results: Results) -> Material:
         published=_published(results, study),
         repeat=_repeat(results, study),
         versions=_versions(results),
+        against=pd.DataFrame() if against is None else results.against(**{against[0]: against[1]}),
         origin=results.notes,
     )
 

@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
 from markupsafe import Markup
 
-from polypath.analysis import PLATFORM, Verdict, applications_in, path_bounds, platforms_in_order
+from polypath.analysis import PLATFORM, Verdict, applications_in, path_bounds, platforms_in_order, summarise
 from polypath.plot import Figure
 from polypath.study import kernel_of
 
 from . import _answers, _events, _fairness, _figures, _tables
+from ._against import AgainstView, against_view
 from ._answers import AnswerView
 from ._claims import ClaimView, claims_of, verdicts
 from ._compare import ComparisonView, view
 from ._conclusion import conclusion, highlights
 from ._fairness import FairnessView
-from ._format import number, percent, several
-from ._headlines import headlines
-from ._material import GOODPUT, Material, experiments, varied, with_limits
+from ._format import mean_ci, number, percent, several
+from ._headlines import COMPARED, headlines, limiting
+from ._material import GOODPUT, Material, experiments, label, varied, with_limits
 from ._notes import notes
 from ._segments import mtu_searches
 from ._tables import Cell, Column, Table
 from ._timing import timing, warnings
 
 RESULTS = "Results"
+MOST_CHARTS = 2
+"""Experiments whose charts stand at the head of the page; of more, each keeps its own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +83,10 @@ class Page:
     conclusion.
     """
     headlines: Sequence[str]
+    charts: Sequence[Figure]
+    """What shows the answer; these figures stand nowhere else on the page."""
+    against: AgainstView | None
+    """None where nobody asked for one value against the others."""
     topology: Figure
     bounds: Table
     setup: Sequence[tuple[str, str]]
@@ -100,8 +108,12 @@ class Page:
 
     @property
     def figures(self) -> list[Figure]:
-        compared = self.comparison.figures if self.comparison else ()
+        compared = [*(self.comparison.figures if self.comparison else ()), *(self.against.figures if self.against else ())]
         return [self.topology, *(figure for experiment in self.experiments for figure in experiment.figures), *compared]
+
+    def at_head(self, figure: Figure) -> bool:
+        """Whether it is one of the charts at the head of the page."""
+        return any(chart.name == figure.name for chart in self.charts)
 
     @property
     def topology_lies_across(self) -> bool:
@@ -126,6 +138,7 @@ def page(material: Material) -> Page:
     views = [_experiment(str(name), rows, material, harmless) for name, rows in runs.groupby("experiment", sort=False)]
     platforms = platforms_in_order(runs[PLATFORM])
     claims = claims_of(material)
+    compared = against_view(material, drawn=True)
     seeds = sorted({int(seed) for seed in runs["seed"]})
     first = material.scenarios[str(runs["key"].iloc[0])]
     return Page(
@@ -135,14 +148,17 @@ def page(material: Material) -> Page:
         source=study.source or "",
         conclusion=conclusion(material, claims),
         engine=several(platforms),
-        facts=_facts(runs, claims, platforms, highlights(material, claims)),
+        facts=_facts(runs, claims, platforms, highlights(material, claims), material),
         highlighted=bool(study.highlights),
         headlines=[
+            *(compared.sentences if compared else ()),
             *(f"Beware: {sentence}." for sentence in (*material.origin, *warnings(runs, material.parameters), *beware)),
             # A study that concludes needs no sentences of ours about it; each experiment keeps its
             # own.
             *(line for view in views for line in view.headlines if not study.conclusion),
         ],
+        charts=compared.figures[:1] if compared and compared.figures else _charts(views),
+        against=compared,
         topology=_figures.drawing(material),
         bounds=_bounds(first, material.paths_of(runs.head(1))),
         setup=_setup(first, material),
@@ -173,14 +189,14 @@ def _experiment(name: str, rows: pd.DataFrame, material: Material, never_up: Seq
     goodputs, sent = (greedy, rows[bulk]) if bulk.any() else (table, rows)
     # A study with one experiment without a title needs no word for it.
     lead = "" if title == RESULTS else title
-    first = [" ".join(headlines(lead, rows, greedy, names))] if bulk.any() else []
+    first = [" ".join(headlines(lead, rows, greedy, names)), *limiting(greedy)] if bulk.any() else []
     return ExperimentView(
         name=name,
         title=title,
         headlines=[*first, *(answer.headline for answer in answers)],
         answers=answers,
         bars=_figures.bars(name, rows, greedy, names, material) if bulk.any() else None,
-        results=_tables.results(sent, goodputs, names, material),
+        results=_tables.results(sent, goodputs, names, material, _possible(rows, material)),
         paths=_tables.paths(rows, names, material.subflows, material.paths_of(rows), never_up),
         order=_tables.order(rows, names),
         outages=_events.table(name, names, material),
@@ -194,7 +210,18 @@ def _experiment(name: str, rows: pd.DataFrame, material: Material, never_up: Seq
     )
 
 
-def _facts(runs: pd.DataFrame, claims: Sequence[ClaimView], platforms: Sequence[str], highlights: Mapping[str, str]) -> list[Fact]:
+def _charts(views: Sequence[ExperimentView]) -> list[Figure]:
+    """Of each experiment the first figure, which shows what its cells got."""
+    first = [(view, next(iter(view.figures), None)) for view in views]
+    drawn = [(view, figure) for view, figure in first if figure is not None and figure not in view.over_time]
+    if len(views) > MOST_CHARTS:
+        return []
+    return [figure if len(views) == 1 else replace(figure, title=f"{view.title}: {figure.title}") for view, figure in drawn]
+
+
+def _facts(
+    runs: pd.DataFrame, claims: Sequence[ClaimView], platforms: Sequence[str], highlights: Mapping[str, str], material: Material
+) -> list[Fact]:
     """`highlights`: those of the study itself; where it has some, the report adds none of its own
     about applications.
     """
@@ -209,24 +236,59 @@ def _facts(runs: pd.DataFrame, claims: Sequence[ClaimView], platforms: Sequence[
         if len(platforms) > 1:
             alike = sum(claim.agreed for claim in claims)
             facts.append(Fact(value=f"{alike} of {len(claims)}", words="claims have the same verdict wherever they were measured"))
-    several_kinds = runs["application"].nunique() > 1
-    for kind in applications_in(runs) if not highlights else ():
-        main = kind.main
-        if runs.loc[runs["application"] == kind.name, main.column].notna().any():
-            values = main.scale * runs.loc[runs["application"] == kind.name, main.column]
-            best = values.max() if main.better == "higher" else values.min()
-            extreme = "highest" if main.better == "higher" else "lowest"
-            facts.append(
-                Fact(
-                    value=number(best, main.digits),
-                    words=f"{main.unit}, the {extreme} {main.head} of a run" + several_kinds * f" ({kind.name})",
-                )
-            )
-    finite = runs[runs["share_all"].notna() & (runs["application"] == _answers.BULK)].drop_duplicates("key")
-    if len(finite) and not highlights:
-        facts.append(Fact(value=percent(finite["share_all"].median()), words="of what the links allow, median of the runs"))
+    facts += () if highlights else _best(runs, material)
     facts.append(Fact(value=str(runs["key"].nunique()), words=f"runs, {runs['seed'].nunique()} seed{'s' * (runs['seed'].nunique() > 1)}"))
     return facts
+
+
+def _best(runs: pd.DataFrame, material: Material) -> list[Fact]:
+    """What the best cell got, where the cells answer one question: they differ in what studies
+    compare, or there is one. Cells under several conditions, and several flows, have no best.
+    """
+    names = varied(material, runs)
+    compares = bool(names) and runs[names[0]].nunique(dropna=False) > 1
+    if runs["experiment"].nunique() > 1 or runs["flow"].nunique() > 1 or (compares and (len(names) > 1 or names[0] not in COMPARED)):
+        return []
+    (kind,) = applications_in(runs)
+    main = kind.main
+    if main.column not in runs or runs[main.column].isna().all():
+        return []
+    cells = summarise(runs, [*names, "flow"], [main.column, "share_all"])
+    lowest = main.better != "higher"
+    best = cells.sort_values(main.column, ascending=lowest, kind="stable").iloc[0]
+    value = mean_ci(main.scale * best[main.column], main.scale * best[f"{main.column}_ci"], main.digits)
+    of = f", {label(dict(best), names, 1)}: the {'lowest' if lowest else 'highest'} {main.head} of {len(cells)} cells"
+    words = f"{main.unit}{of if len(cells) > 1 else f', {main.head}'}"
+    share = float(best["share_all"])
+    allowed = f"of what the links allow{f': {label(dict(best), names, 1)}' if len(cells) > 1 else ''}"
+    return [Fact(value=value, words=words)] + [Fact(value=percent(share), words=allowed)] * (share > 0)
+
+
+def _possible(rows: pd.DataFrame, material: Material) -> str:
+    """Where the bound of the first cell comes from."""
+    scenario = material.scenarios[str(rows["key"].iloc[0])]
+    named = material.paths_of(rows.head(1))
+    bounds, sentences = path_bounds(scenario), []
+    for flow, ways in bounds.groupby("flow", sort=False):
+        known = ways[ways["alone_mbps"].between(0, math.inf, inclusive="neither")]
+        if known.empty or len(known) < len(ways) or known["payload_bytes"].eq(0).any():
+            continue
+        sizes = dict.fromkeys(f"{row['payload_bytes']} of {row['packet_bytes']}" for _, row in known.iterrows())
+        called = [named.get((row["source"], row["destination"]), row["hops"]) for _, row in known.iterrows()]
+        paths = [f"{name} {number(alone)}" for name, alone in zip(called, known["alone_mbps"], strict=True)]
+        of_flow = rows[(rows["flow"] == flow) & (rows["key"] == rows["key"].iloc[0])]
+        together = f", together {number(of_flow['bound_mbps'].iloc[0])}" if len(paths) > 1 and len(of_flow) else ""
+        sentences.append(f"{flow}: {several(paths)} Mbit/s{together} (payload is {several(list(sizes))} bytes of a full packet)")
+    if not sentences:
+        return ""
+    more = f"; and {len(sentences) - _MOST_SAID} more flows" if len(sentences) > _MOST_SAID else ""
+    return (
+        "Possible is the payload that the links carry, with every other flow silent and nothing lost to the start: "
+        f"{'; '.join(sentences[:_MOST_SAID])}{more}. Figures of the first cell."
+    )
+
+
+_MOST_SAID = 3
 
 
 def _bounds(scenario: Mapping[str, Any], named: Mapping[tuple[str, str], str]) -> Table:
@@ -268,7 +330,9 @@ def _setup(scenario: Mapping[str, Any], material: Material) -> list[tuple[str, s
             words.append(f"path manager {flow['mptcp']['path_manager']['kind']}")
             if flow["mptcp"].get("scheduler"):
                 words.append(f"scheduler {flow['mptcp']['scheduler']}")
-        words.append(f"measured from {start:g} to {end:g} s after the connection stood")
+        stops = int(flow["app"].get("duration_ns") or scenario["duration_ns"])
+        until = "until the sender stops" if int(flow["window_ns"][1]) >= stops else f"until {end:g} s after"
+        words.append(f"measured from {start:g} s after the connection stood {until}")
         facts.append((f"Flow {flow['name']}", ", ".join(words)))
     for name, rows in experiments(material).items():
         axes = [

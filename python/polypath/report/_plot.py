@@ -27,4 +27,11 @@ def plot(results: Results, what: str, experiment: str | None = None) -> Figure:
             return figures[0]
         if figures:
             raise ValueError(f'"{what}" is a figure of several experiments; say which with `experiment`: {", ".join(experiments)}')
-    raise ValueError(f'there is no figure "{what}"; there are {", ".join(there)}')
+    short = dict.fromkeys(_short(name, experiments) for name in there)
+    raise ValueError(f'there is no figure "{what}"; there are {", ".join(short)}')
+
+
+def _short(name: str, experiments: list[str]) -> str:
+    """As a person asks for a figure: without its experiment, which says itself where there is one."""
+    over = next((each for each in experiments if name.endswith(f"-{each}")), None)
+    return name if over is None else name.removesuffix(f"-{over}").removeprefix(_OVER_TIME)

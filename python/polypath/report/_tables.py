@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from polypath.analysis import PLATFORM, ClaimResult, bare, gains, limits_of_cells, of_paths, single_paths, summarise
+from polypath.analysis import PLATFORM, ClaimResult, bare, gains, groups, limits_of_cells, of_paths, single_paths, summarise
 
 from ._format import count, mean_ci, number, percent, share_of_paths
 from ._material import GOODPUT, Material, label, published_beside
@@ -72,8 +72,8 @@ def cells(rows: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     return table.merge(limits_of_cells(rows, groups), on=groups, how="left")
 
 
-def results(rows: pd.DataFrame, table: pd.DataFrame, names: Sequence[str], material: Material) -> Table:
-    """What each cell (of `cells`) reached, what was possible, and what limited it."""
+def results(rows: pd.DataFrame, table: pd.DataFrame, names: Sequence[str], material: Material, possible: str = "") -> Table:
+    """What each cell (of `cells`) reached, what was possible (a sentence on it), and what limited it."""
     baselines = _baselines_of(rows, material)
     beside_tcp = gains(rows, baselines, names)
     table = table.merge(beside_tcp[[*names, "flow", "best_single", "gain"]], on=[*names, "flow"], how="left")
@@ -94,7 +94,12 @@ def results(rows: pd.DataFrame, table: pd.DataFrame, names: Sequence[str], mater
             numeric=False,
         ),
         Column(title="Retrans.", help="Segments sent again, mean of the runs"),
-        Column(title="Settles", unit="s", help="Seconds until a moving mean of 1 s stays within 10 % of the mean"),
+        Column(
+            title="Settles after",
+            unit="s",
+            help="From when on the goodput of each second lies within 10 % of the mean, mean of the runs that settle; "
+            "“never”: the last second still does not",
+        ),
     ]
     single = bool(table["best_single"].notna().any())
     if single:
@@ -105,8 +110,9 @@ def results(rows: pd.DataFrame, table: pd.DataFrame, names: Sequence[str], mater
         columns.append(Column(title="Jain", help="Jain’s index over the flows of the run: 1 is an equal share"))
     if transfers:
         columns.append(Column(title="Time", unit="s", help="Seconds until everything was read"))
+    settled = _settled(rows, [*names, "flow"], material)
     body = []
-    for _, row in table.iterrows():
+    for row, settles in zip(table.to_dict("records"), settled, strict=True):
         share = float(row["share"])
         line = [
             Cell(text=row["label"], css="name"),
@@ -116,7 +122,7 @@ def results(rows: pd.DataFrame, table: pd.DataFrame, names: Sequence[str], mater
             Cell(text=share_of_paths(percent(share), row["of_paths"]), meter=min(1.0, share) if math.isfinite(share) else None),
             Cell(text=str(row["limited_by"]), css="words"),
             Cell(text=count(row["retransmissions"])),
-            Cell(text=number(row["transient_s"], 1) + (" s" if math.isfinite(float(row["transient_s"])) else "")),
+            Cell(text=settles),
         ]
         if single:
             line.append(Cell(text=number(row["best_single"])))
@@ -127,7 +133,30 @@ def results(rows: pd.DataFrame, table: pd.DataFrame, names: Sequence[str], mater
         if transfers:
             line.append(Cell(text=mean_ci(row["completion_s"], row["completion_s_ci"])))
         body.append(line)
-    return Table(columns=columns, rows=body, reasons=reasons(table))
+    return Table(columns=columns, rows=body, reasons=reasons(table), note=possible)
+
+
+SETTLED_S = 1.0
+"""A goodput that is near its mean for the last second alone has not settled: that is one value of
+the moving mean.
+"""
+
+
+def _settled(rows: pd.DataFrame, by: Sequence[str], material: Material) -> list[str]:
+    """Of each cell: when its runs settled, and in how many of them."""
+    ends = {
+        (key, flow["name"]): flow["window_ns"][1] / 1e9 for key in dict.fromkeys(rows["key"]) for flow in material.scenarios[key]["flows"]
+    }
+    window = pd.Series([ends.get(of, math.inf) for of in zip(rows["key"], rows["flow"], strict=True)], index=rows.index)
+    end = pd.concat([window, rows["lifetime_s"].astype(float)], axis=1).min(axis=1)
+    at = rows["transient_s"].astype(float).where(rows["transient_s"] < end - SETTLED_S)
+    texts = []
+    for _, where in groups(rows, by):
+        settled = at.iloc[where].dropna()
+        known = int(rows[GOODPUT].iloc[where].notna().sum())
+        some = f" in {len(settled)} of {len(where)}" if len(settled) < len(where) else ""
+        texts.append(f"{number(settled.mean(), 1)}{some}" if len(settled) else "never" if known else "–")
+    return texts
 
 
 def reasons(table: pd.DataFrame) -> list[tuple[str, str]]:

@@ -1,3 +1,4 @@
+from ._against import against, check_against, chosen
 from ._checked import check_claims
 from ._cost import Cost, cost
 from ._folder import DEFAULT_OUT
@@ -17,8 +18,11 @@ __all__ = [
     "Progress",
     "Results",
     "Store",
+    "against",
     "assemble",
+    "check_against",
     "check_claims",
+    "chosen",
     "columns",
     "cost",
     "execute",

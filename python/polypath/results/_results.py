@@ -6,6 +6,7 @@ import contextlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,14 +14,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from polypath.errors import PolypathError
-from polypath.study import MOST_KEPT, Study, StudyError
+from polypath.study import MOST_KEPT, Scalar, Study, StudyError
 
+from ._against import against
 from ._manifest import MANIFEST, STUDY_COPY
+from ._shown import shown
 from ._store import Store, table_files
+from ._units import KEYS, in_order, units_of
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
+    import xarray as xr
 
     from polypath.plot import Figure
 
@@ -90,18 +95,62 @@ class Results:
         except (pa.ArrowException, OSError) as error:
             raise StudyError(f"{files[0]} cannot be read ({error}): run the study again, which makes it anew from its runs") from None
 
-    def to_pandas(self, name: str = "runs") -> pd.DataFrame:
-        """A table as a pandas frame.
+    def to_pandas(self, name: str = "runs", ordered: bool = False) -> pd.DataFrame:
+        """A table as a pandas frame, with the units of its columns in `attrs["units"]`.
 
         Args:
             name: One of `polypath.results.TABLES`.
+            ordered: Parameters of the matrix become ordered categories, so that `groupby` and plots
+                keep the study's order.
 
         Raises:
             ValueError: There is no table of this name.
             StudyError: The folder lacks this table.
         """
         frame: pd.DataFrame = self.table(name).to_pandas()
+        if ordered and self.study is not None:
+            frame = in_order(frame, self.study)
+        frame.attrs["units"] = units_of(frame.columns)
         return frame
+
+    def to_xarray(self, name: str = "runs") -> xr.Dataset:
+        """A table as an xarray dataset: a dimension for each parameter of the matrix, the seed and
+        what tells the rows of a run apart (flow, subflow, time_s, ...); columns are its variables,
+        with their units.
+
+        Args:
+            name: One of `polypath.results.TABLES` but baselines, counters and events, which have no
+                such form.
+
+        Raises:
+            PolypathError: The package xarray is not installed.
+            ValueError: There is no such table, or it has no such form.
+            StudyError: The folder lacks this table.
+        """
+        if find_spec("xarray") is None:
+            raise PolypathError("xarray datasets need the package xarray: pip install xarray")
+        if name not in KEYS:
+            raise ValueError(f'the table "{name}" has no dimensions; there are {", ".join(KEYS)}')
+        import pandas as pd
+
+        frame = self.to_pandas(name)
+        varied = [column for column in self._dimensions if column in frame and frame[column].nunique(dropna=False) > 1]
+        index = [*varied, *(key for key in ("seed", *KEYS[name]) if key not in varied)]
+        rest = [str(column) for column in frame if column not in index and pd.api.types.is_numeric_dtype(frame[column])]
+        # An axis has no missing values; cells of other experiments lack a parameter.
+        frame = frame.assign(**{column: frame[column].astype(str) for column in varied if frame[column].isna().any()})
+        dataset: xr.Dataset = frame.drop_duplicates(index).set_index(index)[rest].to_xarray()
+        # In the order of the rows, as the study has it: pandas sorts them.
+        dataset = dataset.reindex({column: list(dict.fromkeys(frame[column])) for column in varied})
+        for column, unit in units_of([*index, *rest]).items():
+            dataset[column].attrs["units"] = unit
+        return dataset
+
+    @property
+    def _dimensions(self) -> list[str]:
+        from polypath.study import parameter_names
+
+        return ["experiment", "engine", "kernel", *([] if self.study is None else parameter_names(self.study))]
 
     def to_polars(self, name: str = "runs") -> pl.DataFrame:
         """A table as a polars frame.
@@ -252,15 +301,50 @@ class Results:
         runs = with_limits(runs, subflows, self.scenarios, series, links, tunnel_paths)
         parameters = [] if self.study is None else [name for name in parameter_names(self.study) if name not in self.study.repeated]
         by = list(dict.fromkeys(["experiment", "application", "engine", "kernel", *parameters, "flow"]))
-        return pd.concat([answers(runs, by, kind) for kind in applications_in(runs)], ignore_index=True)
+        table = pd.concat([answers(runs, by, kind) for kind in applications_in(runs)], ignore_index=True)
+        table.attrs["units"] = units_of(table.columns)
+        return table
 
-    def report(self, folder: str | Path | None = None, figures: Sequence[str] = ("svg", "png")) -> Path:
+    def against(self, metric: str | None = None, **value: Scalar) -> pd.DataFrame:
+        """One value of a parameter against each other one: `results.against(cc="lia")`.
+
+        Differences are paired over the seeds that both had; the intervals of one table hold
+        together with 95 % (Bonferroni).
+
+        Args:
+            metric: A column of `runs`; by default what each application is compared by, such as
+                goodput_receiver_mbps.
+            value: A parameter of the matrix and one of its values; `experiment` works too.
+
+        Returns:
+            A row for each flow, other value and cell of the other parameters. Columns: the
+            parameter, against, experiment, engine, kernel, the other parameters, flow, application,
+            metric, n (pairs), unfinished and against_unfinished, mean, against_mean, difference, ci
+            (half the width of its interval), relative (to against_mean), p (adjusted), standing
+            ("better", "worse", "not told apart", ...).
+
+        Raises:
+            ValueError: No parameter was named, or several.
+            StudyError: There is no such parameter or value, or nothing that can be paired.
+        """
+        if len(value) != 1:
+            raise ValueError('name one parameter and one of its values, like against(cc="lia")')
+        if self.study is None:
+            raise StudyError(f"{self.folder} has no study.yaml; give the study that it answers: Results.open(folder, study)")
+        ((parameter, text),) = value.items()
+        return against(self.study, self.readable(self.runs), self.scenarios, parameter, text, metric)
+
+    def report(
+        self, folder: str | Path | None = None, figures: Sequence[str] = ("svg", "png"), against: Mapping[str, Scalar] | None = None
+    ) -> Path:
         """Writes the report: one page that opens without a network, and its figures beside it, as
         `polypath report` does.
 
         Args:
             folder: Where it goes; by default the folder of the results.
             figures: Kinds of files for each figure: svg, png, pdf.
+            against: A parameter and the value that the page compares all others with, as
+                `{"cc": "lia"}`.
 
         Returns:
             The path of the page, `report.html`.
@@ -268,27 +352,55 @@ class Results:
         Raises:
             StudyError: Nothing has run, or the study is not at hand.
         """
-        from polypath.report import write_report
+        from polypath.report import material, write_report
 
-        return write_report(self, None if folder is None else Path(folder), figures=figures)
+        if against is not None and len(against) != 1:
+            raise ValueError('against has one parameter and one of its values, like {"cc": "lia"}')
+        pair = next(((name, str(value)) for name, value in (against or {}).items()), None)
+        return write_report(self, None if folder is None else Path(folder), material(self, against=pair), figures=figures)
 
-    def plot(self, what: str, experiment: str | None = None) -> Figure:
-        """One figure of the report. A notebook shows it; `svg` is the drawing, `file("pdf")` or
-        `file("png")` the bytes of a file.
+    def plot(
+        self,
+        what: str,
+        experiment: str | None = None,
+        *,
+        kind: str | None = None,
+        width: str | None = None,
+        font_size: float = 8.0,
+        only: Mapping[str, Scalar | Sequence[Scalar]] | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> Figure:
+        """One figure of the report; with a `kind` or a `width` one for a paper, as
+        `polypath report --figure` draws it. A notebook shows it; `svg` is the drawing,
+        `file("pdf")` or `file("png")` the bytes of a file.
 
         Args:
             what: topology, goodput (of each cell), cwnd, srtt, queue or order (over time), or the
                 name that a figure has in the report's folder `figures`, such as
                 "time-goodput-main".
             experiment: Which one's, where the study has several.
+            kind: For a paper: box, cdf, bar, or line (over a number that the matrix varies, or over
+                time). Then `what` is a metric (goodput, delay, completion, ...), a column of the
+                runs, or cwnd or srtt.
+            width: How wide it is on paper, such as "85mm".
+            font_size: Of all its letters, in points.
+            only: The cells and their order, as `{"cc": ["lia", "olia"]}`.
+            labels: What values are called, as `{"dlia": "D-LIA"}`.
 
         Raises:
             ValueError: There is no such figure; the sentence lists those there are.
             StudyError: Nothing has run, or the study is not at hand.
         """
-        from polypath.report import plot
+        from polypath.report import paper_figure, plot
 
-        return plot(self, what, experiment)
+        if kind is None and width is None:
+            if only or labels:
+                raise ValueError('only and labels are for figures of a paper: name a kind or a width, too, like width="85mm"')
+            return plot(self, what, experiment)
+        asked = {name: [values] if isinstance(values, str | int | float) else list(values) for name, values in (only or {}).items()}
+        chosen = {name: [str(value) for value in values] for name, values in asked.items()}
+        chosen |= {"experiment": [experiment]} if experiment is not None else {}
+        return paper_figure(self, what, kind=kind, only=chosen, width=width or "85mm", font_size=font_size, labels=labels)
 
     def scenario(self, key: str) -> dict[str, Any]:
         """What a run simulated: plain data with every default written out, times in ns, rates in
@@ -343,8 +455,11 @@ class Results:
         return f"Results({str(self.folder)!r})"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the summary."""
-        return str(self.summary().to_html(index=False, float_format=lambda value: f"{value:.2f}", na_rep=""))
+        """What a notebook shows: for each kind of application what tells the cells apart, and its
+        metrics with their units and intervals.
+        """
+        study = self.study
+        return shown(self.folder.name if study is None else study.title or study.name, self.summary())
 
 
 class _Scenarios(Mapping[str, dict[str, Any]]):

@@ -40,6 +40,7 @@ from polypath.study import (
 )
 from polypath.sweep import LOCAL, Failed, Fault, Place, State, check_place, files_of, find_place
 
+from ._bar import bar
 from ._captured import captured, captures_are_there
 from ._captures import drop_captures, keep_captures
 from ._computed import note
@@ -143,6 +144,18 @@ class Plan:
         """How many are to run; of a large study an estimate."""
         return max(self.distinct - len(self.store), 0) if self.large else len(self.pending)
 
+    @property
+    def described(self) -> str:
+        """Its runs that differ, and how many of them are there for comparison: "50 runs and 20 of
+        TCP alone".
+        """
+        if self.large:
+            return f"about {self.distinct} runs"
+        kinds = {run.key: "" if run.baseline is None else "each flow alone" if run.baseline.alone else "TCP alone" for run in self.runs}
+        counts = {kind: sum(each == kind for each in kinds.values()) for kind in ("", "TCP alone", "each flow alone")}
+        first = f"{counts.pop('')} run{'s' * (self.distinct != 1)}"
+        return " and ".join([first, *(f"{many} of {kind}" for kind, many in counts.items() if many)])
+
     @cached_property
     def store(self) -> Store:
         return Store(self.folder / "runs")
@@ -168,6 +181,7 @@ def plan(
     kernel: str | None = None,
     again: bool = False,
     cc_path: str | Path | None = None,
+    seeds: int | Sequence[int] | None = None,
 ) -> Plan:
     """Which runs a study needs, and which of them are missing. Touches nothing.
 
@@ -182,6 +196,7 @@ def plan(
             missing.
         cc_path: A folder with congestion controls of your own, each in NAME.c, which studies of
             this process may name from then on.
+        seeds: Seeds, or a number of repetitions, in place of the study's own.
 
     Returns:
         The plan: `runs`, those of them that are `pending`, what is `left_out` and why, and `notes`.
@@ -193,6 +208,7 @@ def plan(
     if cc_path is not None:
         customcc.use(cc_path)
     study = study if isinstance(study, Study) else Study.load(study)
+    study = study if seeds is None else _with_seeds(study, seeds)
     engine = find(engine) if isinstance(engine, str) else engine
     if kernel is not None and study.varies_kernel:
         raise StudyError(f"the parameters of {study.name} decide its kernel; choose among them with --only instead of --kernel")
@@ -248,6 +264,12 @@ def _modelled_on(study: Study, kernel: str, modelled: Sequence[str]) -> Study:
         raise StudyError(unknown("kernel", kernel, modelled))
     experiments = {name: experiment.model_copy(update={"kernel": None}) for name, experiment in study.experiments.items()}
     return study.replace(kernel=kernel, **({"experiments": experiments} if experiments else {}))
+
+
+def _with_seeds(study: Study, seeds: int | Sequence[int]) -> Study:
+    """The study with these seeds in all of its experiments."""
+    experiments = {name: experiment.model_copy(update={"seeds": None}) for name, experiment in study.experiments.items()}
+    return study.replace(seeds=seeds, **({"experiments": experiments} if experiments else {}))
 
 
 def execute(
@@ -368,6 +390,8 @@ def run(
     kernel: str | None = None,
     on: str = LOCAL,
     cc_path: str | Path | None = None,
+    seeds: int | Sequence[int] | None = None,
+    progress: bool | Callable[[Run], None] = False,
 ) -> Results:
     """Runs a study, or the study in a file, and gives its results; what was run before is not run
     again.
@@ -386,6 +410,9 @@ def run(
             `slurm:PROFILE.toml`.
         cc_path: A folder with congestion controls of your own, each in NAME.c, which studies of
             this process may name from then on.
+        seeds: Seeds, or a number of repetitions, in place of the study's own.
+        progress: True: a bar, on a terminal or in a notebook. A function is called with each run as
+            it ends.
 
     Returns:
         The results, with the runs that were finished before.
@@ -396,8 +423,12 @@ def run(
         EngineError: A run failed by the engine's fault. All that failed are named, and the tables
             of the others are written.
     """
-    planned = plan(study, engine=engine, out=out, only=only, kernel=kernel, cc_path=cc_path)
-    return execute(planned, workers=workers, on=find_place(on))
+    planned = plan(study, engine=engine, out=out, only=only, kernel=kernel, cc_path=cc_path, seeds=seeds)
+    place = find_place(on)
+    if progress is not True:
+        return execute(planned, workers=workers, on=place, progress=progress or None)
+    with bar(f"{planned.study.name}: {planned.described}", planned.expected) as moved:
+        return execute(planned, workers=workers, on=place, progress=moved)
 
 
 def assemble(
