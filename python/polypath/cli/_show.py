@@ -165,7 +165,8 @@ def _words(element: object) -> str:
             parts += [named] if named else []
             continue
         named = _value(value)
-        parts.append(named if name in (kind, "share", "spans") else f"{name} {named}")
+        word = "every" if name == "repeat" else name
+        parts.append(named if name in (kind, "share", "spans") else f"{word} {named}")
     return " ".join(parts)
 
 
@@ -216,6 +217,8 @@ def _value(value: object) -> str:
         if value and all(isinstance(part, tuple) and len(part) == 2 for part in value) and len(value) >= _MOST_TOLD:
             return _spans(value, "outages")
         return ", ".join(map(_value, value))
+    if hasattr(value, "kind"):
+        return _words(value)
     if hasattr(value, "at"):
         return f"from {_value(value.at)} {_value(getattr(value, 'to', ''))}".strip()
     return str(value)

@@ -90,7 +90,8 @@ def _join(net: Network, graph: Graph, number: int, captured: set[tuple[str, str]
             where=("links", link["name"], side),
             from_router=graph.begins(hop) in graph.routers,
             captured=(graph.begins(hop), link["name"]) in captured,
-            bucket=(graph.end(hop)["mtu"], held_up[hop]) if hop in held_up else None,
+            mtu=graph.end(hop)["mtu"],
+            bucket=held_up.get(hop),
         )
         for side, hop in zip(("a_to_b", "b_to_a"), hops, strict=True)
     )
