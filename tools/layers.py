@@ -49,7 +49,7 @@ PYTHON: tuple[frozenset[str], ...] = (
     frozenset({"programs", "terminal"}),
     frozenset({"customcc", "columns", "pcap", "tunnel"}),
     frozenset({"study", "planner", "linux", "kernelcc", "sockets"}),
-    frozenset({"emu", "doctor", "play"}),
+    frozenset({"emu", "doctor", "play", "traces"}),
     frozenset({"engines", "analysis"}),
     frozenset({"sweep"}),
     frozenset({"results", "selftests"}),

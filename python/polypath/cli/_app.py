@@ -35,6 +35,7 @@ COMMANDS = {
     "watch": ("._watch", "watch"),
     "doctor": ("._doctor", "doctor"),
     "pcap": ("._pcap", "pcap"),
+    "trace": ("._trace", "trace"),
     "bench": ("._bench", "bench"),
     "schema": ("._schema", "schema"),
     "script": ("._script", "script"),

@@ -26,15 +26,19 @@ def list_(
     what: Annotated[
         str,
         typer.Argument(
-            help="cc, schedulers, path-managers, mtu-searches, elements, aqm, engines, kernels, studies or templates; default: all."
+            help="cc, schedulers, path-managers, mtu-searches, elements, aqm, columns, engines, kernels, studies, templates or traces; "
+            "default: the names of the lists; all prints all of them."
         ),
-    ] = "all",
+    ] = "",
     cc_path: CcPath = None,
 ) -> None:
     """List what there is to choose from, as far as it has a name."""
-    if what != "all" and what not in _LISTS:
+    if what and what != "all" and what not in _LISTS:
         raise StudyError(unknown("list", what, _LISTS))
     use_custom(cc_path)
+    if not what:
+        out.print(f"polypath list NAME shows one of these: {', '.join(_LISTS)}", soft_wrap=True)
+        return
     for name in _LISTS if what == "all" else [what]:
         table = _LISTS[name]()
         out.print(table if table.row_count else f"{name}: {_NONE[name]}")
@@ -94,6 +98,15 @@ def _aqm() -> Table:
     return _models("aqm", "queue management of a rate", model.Red, model.Codel, model.FqCodel, model.Pie)
 
 
+def _columns() -> Table:
+    from polypath.results import TABLES, columns
+
+    table = _table("columns", "table", "its columns, beside those that name the run")
+    for name in TABLES:
+        table.add_row(name, ", ".join(columns(name)))
+    return table
+
+
 def _engines() -> Table:
     table = _table("engines", "engine", "what it is")
     for name, engine in ENGINES.items():
@@ -125,6 +138,15 @@ def _studies_here() -> Table:
         twice = f' (called "{study.name}" as {names[study.name]} is: rename one)' if study.name in names else ""
         names.setdefault(study.name, folder)
         table.add_row(folder, (study.title or study.name) + twice, str(model.number_of_cells(study)))
+    return table
+
+
+def _traces() -> Table:
+    from polypath.traces import packaged
+
+    table = _table("traces", "trace", "what it is (`polypath trace NAME --out FILE.csv` writes it)")
+    for name, each in packaged().items():
+        table.add_row(name, each.about)
     return table
 
 
@@ -168,10 +190,12 @@ _LISTS: dict[str, Callable[[], Table]] = {
     "distributions": _distributions,
     "elements": _elements,
     "aqm": _aqm,
+    "columns": _columns,
     "engines": _engines,
     "kernels": _kernels,
     "studies": _studies_here,
     "templates": _templates,
+    "traces": _traces,
 }
 # What may have nothing to list, and what to do then.
 _NONE = {
