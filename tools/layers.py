@@ -53,7 +53,7 @@ PYTHON: tuple[frozenset[str], ...] = (
     frozenset({"engines", "analysis"}),
     frozenset({"sweep"}),
     frozenset({"results", "selftests"}),
-    frozenset({"plot", "advise"}),
+    frozenset({"plot", "advise", "measured"}),
     frozenset({"report", "validate"}),
     frozenset({"bisect"}),
     frozenset({"cli"}),

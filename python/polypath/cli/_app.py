@@ -36,6 +36,7 @@ COMMANDS = {
     "doctor": ("._doctor", "doctor"),
     "pcap": ("._pcap", "pcap"),
     "trace": ("._trace", "trace"),
+    "import": ("._import", "import_"),
     "bench": ("._bench", "bench"),
     "schema": ("._schema", "schema"),
     "script": ("._script", "script"),

@@ -4,6 +4,7 @@ from ._errors import EngineError
 from ._fake import FakeEngine
 from ._host import HostEngine
 from ._linux import LinuxEngine
+from ._measured import MeasuredEngine
 from ._packets import run_packets
 from ._prove import proof, prove
 from ._qualify import CONDITIONS, Replay, conditions, replay
@@ -26,6 +27,7 @@ __all__ = [
     "HostEngine",
     "Kind",
     "LinuxEngine",
+    "MeasuredEngine",
     "Output",
     "Replay",
     "SimEngine",

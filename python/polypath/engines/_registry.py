@@ -8,6 +8,7 @@ from importlib import import_module
 from polypath.study import Cell, SetupError, Study, StudyError, located, nearest, same_for_all_seeds, specimens, unknown
 
 from ._base import Engine
+from ._measured import MeasuredEngine
 
 
 class _Engines(MutableMapping[str, type[Engine]]):
@@ -44,6 +45,8 @@ ENGINES = _Engines({"sim": "._sim:SimEngine", "linux": "._linux:LinuxEngine", "h
 
 def find(name: str) -> Engine:
     """The engine of this name."""
+    if name == MeasuredEngine.name:
+        return MeasuredEngine()
     if name not in ENGINES:
         raise StudyError(unknown("engine", name, ENGINES))
     return ENGINES[name]()

@@ -1,6 +1,8 @@
 from ._checked import check_claims
+from ._computed import note
 from ._cost import Cost, cost
 from ._folder import DEFAULT_OUT
+from ._manifest import claim_folder
 from ._progress import Progress, progress_of
 from ._results import TABLES, Results
 from ._runner import Plan, assemble, execute, plan, run
@@ -19,9 +21,11 @@ __all__ = [
     "Store",
     "assemble",
     "check_claims",
+    "claim_folder",
     "columns",
     "cost",
     "execute",
+    "note",
     "plan",
     "progress_of",
     "run",
