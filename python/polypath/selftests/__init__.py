@@ -7,6 +7,7 @@ from ._events import Events, events
 from ._hunt import PARTS, Found, Nothing, hunt
 from ._observed import Observation, counters, observation_of, readable
 from ._packetdrill import FAMILIES, Script, check_player, families_of, fault_of, player_of, script_rows, scripts_of
+from ._pairs import Pair, pairs
 from ._run import FORMAT, USE, Job, Record, Runner, jobs, missing_of, record, run_job, seeds_of, tools_hash
 from ._statistics import wilson
 from ._suite import Suite, Test, find, tests_of
@@ -30,6 +31,7 @@ __all__ = [
     "Job",
     "Nothing",
     "Observation",
+    "Pair",
     "Record",
     "Row",
     "Runner",
@@ -55,6 +57,7 @@ __all__ = [
     "missing_of",
     "observation_of",
     "outcomes",
+    "pairs",
     "parse",
     "player_of",
     "readable",
