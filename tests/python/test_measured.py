@@ -46,12 +46,14 @@ def sockets(time, acked):
     other = mine.replace("10.1.0.2:42375", "10.1.0.1:59660").replace("7a27bdde(id:0)", "0000(id:0)").replace("(id:1)", "(id:0)")
     control = mine.replace("42375", "59658").replace("9c3b4ddb", "d894c817").replace(f"bytes_acked:{acked}", "bytes_acked:42")
     whole = "mptcp ESTAB 0      0               10.1.0.1:59660          10.1.0.1:5201 \n\t subflows:1 token:9c3b4ddb\n"
-    return f"{1_735_689_602 + time}.25\nNetid State Recv-Q Send-Q Local Address:Port Peer Address:Port Process\n{mine}{other}{control}{whole}"
+    head = "Netid State Recv-Q Send-Q Local Address:Port Peer Address:Port Process"
+    return f"{1_735_689_602 + time}.25\n{head}\n{mine}{other}{control}{whole}"
 
 
 SS = "".join(sockets(time, 500_000 * time) for time in range(4))
+RATES = [{"timestamp": str(100 + t / 5), "sending_rate": "8.0"} for t in range(20)]
 NEST = {
-    "netperf.json": {"h1": [{"10.0.0.2:5001": [{"meta": True}, *({"timestamp": str(100 + t / 5), "sending_rate": "8.0"} for t in range(20))]}]},
+    "netperf.json": {"h1": [{"10.0.0.2:5001": [{"meta": True}, *RATES]}]},
     "ss.json": {"h1": [{"10.0.0.2": {"5001": [{"meta": True}, {"timestamp": "101", "cwnd": "10", "rtt": "30.0", "dev_rtt": "1"}]}}]},
 }
 

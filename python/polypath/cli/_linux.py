@@ -10,7 +10,7 @@ from rich.table import Table
 from polypath import linux
 from polypath.engines import prove
 
-from . import _linux_ab, _linux_bisect, _linux_exec, _linux_packetdrill, _linux_qualify, _linux_replay, _linux_selftests
+from . import _linux_ab, _linux_bisect, _linux_exec, _linux_packetdrill, _linux_qualify, _linux_replay, _linux_selftests, _script
 from ._console import out
 from ._steps import steps
 
@@ -70,6 +70,7 @@ app.command("ab")(_linux_ab.ab)
 app.command("bisect")(_linux_bisect.bisect)
 app.command("bisect-step", hidden=True)(_linux_bisect.bisect_step)
 app.command("exec")(_linux_exec.exec_)
+app.command("script")(_script.script)
 app.command("packetdrill")(_linux_packetdrill.packetdrill)
 app.command("qualify")(_linux_qualify.qualify)
 

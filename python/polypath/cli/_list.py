@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Annotated
 
@@ -27,17 +28,21 @@ def list_(
         str,
         typer.Argument(
             help="cc, schedulers, path-managers, mtu-searches, elements, aqm, columns, engines, kernels, studies, templates or traces; "
+            "schema prints the JSON Schema of study files; "
             "default: the names of the lists; all prints all of them."
         ),
     ] = "",
     cc_path: CcPath = None,
 ) -> None:
     """List what there is to choose from, as far as it has a name."""
+    if what == _SCHEMA:
+        sys.stdout.write(model.json_schema())
+        return
     if what and what != "all" and what not in _LISTS:
-        raise StudyError(unknown("list", what, _LISTS))
+        raise StudyError(unknown("list", what, [*_LISTS, _SCHEMA]))
     use_custom(cc_path)
     if not what:
-        out.print(f"polypath list NAME shows one of these: {', '.join(_LISTS)}", soft_wrap=True)
+        out.print(f"polypath list NAME shows one of these: {', '.join([*_LISTS, _SCHEMA])}", soft_wrap=True)
         return
     for name in _LISTS if what == "all" else [what]:
         table = _LISTS[name]()
@@ -181,6 +186,8 @@ def _table(title: str, *columns: str) -> Table:
     return Table(*columns, title=title, title_justify="left")
 
 
+# The JSON Schema of study files, with which editors check and complete them.
+_SCHEMA = "schema"
 _LISTS: dict[str, Callable[[], Table]] = {
     "cc": _cc,
     "schedulers": _schedulers,

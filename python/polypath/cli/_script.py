@@ -1,7 +1,8 @@
-"""`polypath script`."""
+"""`polypath linux script`."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,8 @@ import typer
 from polypath import linux
 from polypath.engines import describe_parting, random_partings, run_packets, script_partings
 from polypath.study import DEFAULT_KERNEL, StudyError
+
+from ._console import renamed
 
 
 def script(
@@ -35,6 +38,8 @@ def script(
 
     Exits with 1 if a script fails or the engines part.
     """
+    if sys.argv[1:2] == ["script"]:
+        renamed("script", "linux script")
     files = files or []
     if not files and not random:
         raise StudyError("no script is given: name files, or write --random N")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import json
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,6 +15,7 @@ from polypath.results import DEFAULT_OUT
 from polypath.study import (
     Share,
     Study,
+    StudyError,
     Time,
     addresses,
     cells,
@@ -25,8 +28,8 @@ from polypath.study import (
 )
 
 from . import _console, _studies
-from ._report import open_results
-from ._work import CcPath, Columns, names_in, use_custom
+from ._report import as_plain, open_results
+from ._work import AsJson, CcPath, Columns, Quiet, names_in, use_custom
 
 
 def show(
@@ -39,10 +42,19 @@ def show(
         ),
     ] = None,
     cc_path: CcPath = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Show a study (its links, paths, flows and cells) or the table of finished results."""
     use_custom(cc_path)
     path = Path(what)
+    if as_json and (columns or metric):
+        raise StudyError("--json has all columns; leave --columns and --metric out")
+    if as_json or quiet:
+        _console.hush()
+    if as_json:
+        sys.stdout.write(json.dumps(_plain(what), indent=1) + "\n")
+        return
     if (path / "runs.parquet").exists():
         _tell(what, columns, metric)
         return
@@ -58,6 +70,27 @@ def show(
         _console.out.print(f"On the engines sim and linux {same}.", soft_wrap=True)
     if (DEFAULT_OUT / study.name / "runs.parquet").exists():
         _tell(study.name, columns)
+
+
+def _plain(what: str) -> dict[str, Any]:
+    """Results with their summary; a study as its file, its cells, and what its paths are like."""
+    if (Path(what) / "runs.parquet").exists():
+        return as_plain(open_results(what))
+    from polypath.analysis import path_figures
+
+    study = _studies.load(what)
+    _check_cc(study)
+    every = cells(study)
+    listed = [{"experiment": cell.experiment, **cell.varied, "seeds": list(cell.seeds)} for cell in every[:_MOST_LOOKED_AT]]
+    figures = json.loads(path_figures(scenario(every[0].setup, 1)).to_json(orient="records"))
+    return {
+        "study": study.name,
+        "number_of_cells": len(every),
+        "cells": listed,
+        "paths": figures,
+        "notes": _unlike(study),
+        "file": json.loads(study.model_dump_json()),
+    }
 
 
 def _check_cc(study: Study) -> None:
