@@ -65,7 +65,7 @@ def show(
     _check_cc(study)
     _show_study(study)
     for sentence in _unlike(study):
-        _console.out.print(f"[yellow]{sentence}[/yellow]", soft_wrap=True)
+        _console.out.print(sentence, style="yellow", soft_wrap=True)
     if same := same_for_all_seeds(study):
         _console.out.print(f"On the engines sim and linux {same}.", soft_wrap=True)
     if (DEFAULT_OUT / study.name / "runs.parquet").exists():
@@ -156,15 +156,13 @@ _MOST_LOOKED_AT = 200
 
 def _unlike(study: Study) -> list[str]:
     """What the flows ask for and will not get, or get unasked, in any cell."""
-    from rich.markup import escape
-
     from polypath.analysis import tunnels_as_paths, without_route
 
     names: dict[str, None] = {}
     for cell in cells(study)[:_MOST_LOOKED_AT]:
         plain = scenario(cell.setup, 1, links=links_of(cell.setup, 1, until_ns=0))
         names |= dict.fromkeys((*without_route(plain), *tunnels_as_paths(plain)))
-    return [escape(sentence) for sentence in names]
+    return list(names)
 
 
 def _show_paths(plain: Mapping[str, Any]) -> None:
