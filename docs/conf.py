@@ -9,12 +9,15 @@ from sphinx.application import Sphinx
 project = "Polypath"
 author = "The authors of Polypath"
 copyright = author
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 # What the person reads is English whatever the machine speaks.
 language = "en"
 html_title = "Polypath"
 html_theme = "furo"
 html_copy_source = False
+# What they list, the search finds.
+html_use_index = False
+html_domain_indices = False
 # Summaries would have to be fetched, which no browser allows of files.
 html_show_search_summary = False
 html_show_sphinx = False

@@ -26,11 +26,20 @@ import site_pages
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
-FIRST = ("README.md", "CHANGELOG.md", "SECURITY.md", "CONTRIBUTING.md", "STYLE.md")
+FIRST = ("README.md", "CHANGELOG.md", "SECURITY.md")
+# What is for those who change the project is read in the project: of a link to it the words stay.
+_FOR_THE_PROJECT = ("CONTRIBUTING.md", "STYLE.md", "docs/decisions", "specs", "tests")
 # A link of Markdown to a file, and what it is called there.
 _LINK = re.compile(r"\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 _CODE = re.compile(r"(```.*?```|`[^`\n]*`)", re.S)
-_GUIDE = ("first-study", "playground", "study-file", "advise", "python", "compare", "custom-algorithm")
+# The guide's pages by what somebody wants; one that is in none of these is a mistake.
+_GUIDE = {
+    "Start": ("first-study", "playground", "study-file"),
+    "My links and my machine": ("advise", "bond-two-uplinks", "live-subflows", "captures", "emulator"),
+    "Research": ("compare", "custom-algorithm", "python", "many-machines"),
+    "Real kernels": ("linux-engine", "linux-kernels", "for-kernel-developers", "congestion-control-in-the-kernel", "host-engine"),
+}
+MOST_PAGES = 80
 
 
 def build(out: Path) -> Path:
@@ -49,12 +58,15 @@ def build(out: Path) -> Path:
             said = done.stderr.replace(str(source), "") or done.stdout
             sys.exit(f"{said}\npolypath: the site was not built; mend what stands above.")
     shutil.rmtree(out / ".doctrees", ignore_errors=True)
+    if (pages := sum(1 for _ in out.rglob("*.html"))) > MOST_PAGES:
+        sys.exit(f"polypath: the site has {pages} pages, and at most {MOST_PAGES} are found through: take some out, or join them.")
     return out / "index.html"
 
 
 def lay_out(source: Path) -> None:
     """Copies the pages and whatever they link to."""
-    waiting = [*(ROOT / name for name in FIRST), *sorted(DOCS.rglob("*.md")), *sorted(ROOT.glob("studies/*/README.md"))]
+    docs = [page for page in sorted(DOCS.rglob("*.md")) if not _is_for_the_project(page)]
+    waiting = [*(ROOT / name for name in FIRST), *docs, *sorted(ROOT.glob("studies/*/README.md"))]
     seen = set(waiting)
     while waiting:
         page = waiting.pop()
@@ -85,11 +97,20 @@ def _followed(page: Path, seen: set[Path], waiting: list[Path], link: re.Match[s
     if not found.exists():
         # Sphinx says so.
         return link[0]
+    if _is_for_the_project(found):
+        return text
+    if found == ROOT / "README.md":
+        # It is the first page.
+        return f"[{text}]({target.removesuffix('README.md')}index.md{anchor})"
     if found not in seen:
         seen.add(found)
         if found.suffix == ".md":
             waiting.append(found)
     return f"[{text}]({target}{anchor})"
+
+
+def _is_for_the_project(page: Path) -> bool:
+    return any(page.is_relative_to(ROOT / name) for name in _FOR_THE_PROJECT)
 
 
 def generate(source: Path, scratch: Path) -> None:
@@ -105,39 +126,36 @@ def generate(source: Path, scratch: Path) -> None:
 def contents(source: Path) -> None:
     """Writes the first page, which is the README with the table of contents of all pages."""
     there = {str(page.relative_to(source)) for page in source.rglob("*.md")}
-    guide = [f"docs/guide/{name}.md" for name in _GUIDE]
+    guide = {group: [f"docs/guide/{name}.md" for name in names] for group, names in _GUIDE.items()}
+    if others := {name for name in there if name.startswith("docs/guide/")} ^ {name for names in guide.values() for name in names}:
+        sys.exit(f"polypath: the site's sidebar lacks {', '.join(sorted(others))}, or has no such page: say where it stands in _GUIDE.")
     # A folder with a README is a page with its others below it.
     sections = sorted(name for name in there if re.fullmatch(r"docs/[^/]+/README\.md", name))
+    reference = ("study-fields", "commands", "results", "python/index", "kernels", "agreement", "glossary")
     groups = {
-        "Start": ["docs/README.md", *guide[:2], "docs/reference/glossary.md", "docs/limitations.md"],
-        "Recipes": ["docs/recipes/README.md"],
-        "Guide": [*guide[2:], *sorted(name for name in there if name.startswith("docs/guide/") and name not in guide)],
-        "Concepts": sorted(name for name in there if name.startswith("docs/concepts/")),
-        "Reference": [
-            *(f"docs/reference/{name}.md" for name in ("commands", "study-fields", "results", "python/index", "kernels", "agreement")),
-        ],
-        "Project": [
-            *("CHANGELOG.md", "studies.md", *(name for name in sections if name != "docs/recipes/README.md")),
-            *("docs/decisions.md", "notes.md", "SECURITY.md", "CONTRIBUTING.md", "STYLE.md"),
-        ],
+        "Start": ["docs/README.md", *guide["Start"], "docs/limitations.md"],
+        "Questions and answers": ["docs/recipes/README.md"],
+        "My links and my machine": guide["My links and my machine"],
+        "Research": [*guide["Research"], "studies.md"],
+        "Real kernels": [*guide["Real kernels"], *(name for name in sections if name != "docs/recipes/README.md")],
+        "How it works": sorted(name for name in there if name.startswith("docs/concepts/")),
+        "Look up": [f"docs/reference/{name}.md" for name in reference],
+        "Project": ["CHANGELOG.md", "SECURITY.md"],
     }
     listed = {
         **{page: sorted(name for name in there if Path(name).parent == Path(page).parent and name != page) for page in sections},
-        "docs/decisions.md": sorted(name for name in there if name.startswith("docs/decisions/")),
         "studies.md": sorted(name for name in there if name.startswith("studies/")),
     }
-    titles = {"docs/decisions.md": "Decisions", "studies.md": "Studies", "notes.md": "Notes"}
-    named = {name for names in [*groups.values(), *listed.values()] for name in names} | {"README.md"}
-    listed["notes.md"] = sorted(name for name in there - named if not name.startswith("docs/"))
+    titles = {"studies.md": "Studies"}
     for page, names in listed.items():
         inside = "\n".join(f"/{name}" for name in names)
         tree = f"\n```{{toctree}}\n:maxdepth: 1\n\n{inside}\n```\n"
         file = source / page
         file.write_text((f"# {titles[page]}\n" if page in titles else file.read_text(encoding="utf-8")) + tree, encoding="utf-8")
     trees = "".join(f"\n```{{toctree}}\n:hidden:\n:caption: {caption}\n\n{chr(10).join(names)}\n```\n" for caption, names in groups.items())
-    # The first page has the README's place, so its links hold.
-    (source / "index.md").write_text((source / "README.md").read_text(encoding="utf-8") + trees, encoding="utf-8")
-    (source / "README.md").write_text("---\norphan: true\n---\n\n# README\n\nIt is [the first page](index.md).\n", encoding="utf-8")
+    (source / "README.md").rename(source / "index.md")
+    with (source / "index.md").open("a", encoding="utf-8") as first:
+        first.write(trees)
 
 
 if __name__ == "__main__":

@@ -30,6 +30,11 @@ PACKAGES = {
     "polypath.customcc": "Custom congestion control",
     "polypath.linux": "Kernels of the engine linux",
 }
+# What few look up, on one page.
+SMALL = (
+    *("polypath.plot", "polypath.report", "polypath.engines", "polypath.advise", "polypath.pcap", "polypath.emu", "polypath.doctor"),
+    *("polypath.customcc", "polypath.linux"),
+)
 _APP = "from polypath.cli._app import build\n\napp = build()\n"
 # What pydantic gives each model.
 _UNSAID = "model_config, model_fields, model_computed_fields, model_post_init, model_copy"
@@ -112,9 +117,10 @@ def _options(found: dict[str, Any]) -> list[str]:
 
 def python_pages() -> dict[str, str]:
     """The pages of the Python interface by file name."""
-    pages = {f"{package}.md": _package(package, about) for package, about in PACKAGES.items()}
-    rows = [f"| [{package}]({package}.md) | {about} |" for package, about in PACKAGES.items()]
-    inside = "\n".join(f"{package}.md" for package in PACKAGES)
+    pages = {f"{package}.md": f"# {_package(package, about)}" for package, about in PACKAGES.items() if package not in SMALL}
+    pages["more.md"] = "# More packages\n\n" + "\n".join(f"## {_package(package, PACKAGES[package])}" for package in SMALL)
+    rows = [f"| [{package}]({page_of(package)}.md) | {about} |" for package, about in PACKAGES.items()]
+    inside = "\n".join(pages)
     pages["index.md"] = (
         "# Python\n\nThe public names, from their docstrings; [studies in Python](../../guide/python.md) shows them at work. Tables are "
         "pandas frames, and [results](../results.md) has the unit and meaning of each column. Times are seconds, round-trip times "
@@ -125,9 +131,14 @@ def python_pages() -> dict[str, str]:
     return pages
 
 
+def page_of(package: str) -> str:
+    """The page that has a package."""
+    return "more" if package in SMALL else package
+
+
 def _package(package: str, about: str) -> str:
     module = importlib.import_module(package)
-    parts = [f"# {package}\n\n{about}.\n"]
+    parts = [f"{package}\n\n{about}.\n"]
     constants = []
     # What one does, then what one does it with.
     for name in sorted(module.__all__, key=lambda name: not inspect.isroutine(getattr(module, name))):

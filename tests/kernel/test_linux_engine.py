@@ -320,8 +320,8 @@ def test_a_cell_that_needs_another_kernel_is_left_out_visibly(tmp_path: Path) ->
 
 def test_what_the_kernel_has_no_counterpart_for_is_refused_with_file_and_line(tmp_path: Path) -> None:
     file = tmp_path / "study.yaml"
-    file.write_text(alone(both={"rate": "1mbit", "queue": "64KiB"}).to_yaml())
-    with pytest.raises(StudyError, match=r"study\.yaml:\d+: topology\.links\.second\.both.*counts its queue in packets.*--engine sim"):
+    file.write_text(alone(both=[{"kind": "rate", "rate": "1mbit", "burst": "3000B"}]).to_yaml())
+    with pytest.raises(StudyError, match=r"study\.yaml:\d+: topology\.links\.second\.both.*netem has no token bucket.*--engine sim"):
         execute(plan(Study.load(file), engine=LinuxEngine(), out=tmp_path))
 
 

@@ -296,9 +296,60 @@ def test_list_studies_names_those_that_share_a_name_and_those_that_are_broken(po
 
 
 def test_the_schema_is_json(polypath, tmp_path):
-    assert json.loads(polypath("schema")[1])["title"] == "Study"
-    polypath("schema", "file.json")
-    assert (tmp_path / "file.json").read_text() == polypath("schema")[1]
+    assert json.loads(polypath("list", "schema")[1])["title"] == "Study"
+
+
+def test_an_old_name_works_and_says_the_new_one(polypath, tmp_path):
+    _, out, err = polypath("schema")
+    assert (out, err) == (polypath("list", "schema")[1], "polypath: `polypath schema` is now `polypath list schema`\n")
+    assert "`polypath script` is now `polypath linux script`" in polypath("script")[2]
+
+
+def test_the_commands_stand_in_panels_without_old_names(polypath):
+    _, out, _ = polypath("--help")
+    places = [out.index(f"─ {panel} ─") for panel in ("Studies", "This machine", "Kernels", "Project")]
+    assert places == sorted(places)
+    assert not re.search(r"^│ (schema|script) ", out, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("run",), "missing argument 'STUDY...'; `polypath run --help` shows what it takes"),
+        (("run", "x", "--short=3"), "option '--short' does not take a value; `polypath --help` shows what it takes"),
+        (("nope",), "no such command 'nope'; `polypath --help` shows what it takes"),
+        (("linux", "selftests", "--workers", "0"), "invalid value for '--workers'"),
+    ],
+)
+def test_wrong_words_are_one_sentence_as_any_mistake(polypath, words, sentence):
+    code, out, err = polypath(*words)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith(f"polypath: {sentence}")
+
+
+def test_a_group_alone_shows_its_help(polypath):
+    code, out, err = polypath("linux")
+    assert (code, err, "Commands" in out) == (2, "", True)
+
+
+def test_json_is_all_that_is_printed_and_quiet_prints_nothing(polypath, tmp_path):
+    write(tmp_path / "small")
+    assert polypath("run", "small", "--engine", "fake", "--no-report", "--quiet") == (0, "", "")
+    code, out, err = polypath("run", "small", "--engine", "fake", "--no-report", "--json")
+    (told,) = json.loads(out)
+    assert (code, err, told["study"], len(told["summary"])) == (0, "", "small", 4)
+    assert json.loads(polypath("show", "results/small", "--json")[1]) == told
+    shown = json.loads(polypath("show", "small", "--json")[1])
+    assert (shown["number_of_cells"], shown["file"]["name"]) == (4, "small")
+    assert polypath("show", "small", "-q") == (0, "", "")
+
+
+def test_results_are_named_by_their_study_wherever_its_file_lies(polypath, tmp_path):
+    write(tmp_path / "elsewhere" / "deep")
+    polypath("run", "elsewhere/deep", "--engine", "fake", "--no-report")
+    for command in ("report", "show", "status"):
+        for name in ("small", "results/small", "elsewhere/deep", "elsewhere/deep/study.yaml"):
+            assert polypath(command, name)[0] == 0, (command, name)
 
 
 @pytest.mark.parametrize("command", ["run", "report", "show", "list", "init", "validate", "bench", "schema", "watch", "doctor", "pcap"])

@@ -3,6 +3,7 @@ fails.
 """
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -304,3 +305,21 @@ def test_no_compiler_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.delenv("CC", raising=False)
     with pytest.raises(CustomCcError, match=r"^cc is missing: install the Debian package gcc$"):
         customcc.use(tmp_path)
+
+
+def test_a_window_of_no_segment_is_told(polypath, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    polypath("cc", "new", "zero")
+    file = tmp_path / "zero.c"
+    text, changes = re.subn(r"pp_cong_avoid_ai\([^;]*;", "f->cwnd = 0;", file.read_text())
+    assert changes
+    file.write_text(text)
+    (tmp_path / "z.yaml").write_text(
+        "name: z\ntopology:\n  nodes: {a: , b: }\n  links: {l: {ends: [a, b], both: {rate: 20mbit, delay: 10ms}}}\n"
+        "flows: {f: {client: a, server: b, transport: tcp, cc: zero}}\nduration: 5s\n"
+    )
+    code, out, _ = polypath("run", "z.yaml", "--cc-path", ".", "--no-report")
+    assert code == 0
+    assert re.search(r"the congestion window of f was 0 in \d+ of \d+ samples: look at its algorithm", out)
+    (tmp_path / "z.yaml").write_text((tmp_path / "z.yaml").read_text().replace("cc: zero", "cc: reno"))
+    assert "congestion window of f was" not in polypath("run", "z.yaml", "--no-report")[1]

@@ -9,10 +9,11 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from polypath import linux
+from polypath import linux, selftests
 from polypath.analysis import PLATFORM, Comparison, distance, significant
 from polypath.cli import _linux_ab
 from polypath.cli._app import build
+from polypath.linux import _build
 from polypath.study import StudyError
 
 STUDY = """
@@ -77,3 +78,52 @@ def test_a_kernel_is_not_compared_with_itself(study: str, monkeypatch: pytest.Mo
     done = CliRunner().invoke(build(["linux"]), ["linux", "ab", study, "--tree", "x", "--tree", "y"])
     assert isinstance(done.exception, StudyError)
     assert "x and y give the same kernel to the byte" in str(done.exception)
+
+
+def record(seed: int, verdicts: dict[str, tuple[str, int | None]]) -> selftests.Record:
+    subtests = [selftests.Subtest(name, verdict, ms) for name, (verdict, ms) in verdicts.items()]  # type: ignore[arg-type]
+    exits = selftests.Subtest(selftests.EXIT, "fail" if any(each.verdict == "fail" for each in subtests) else "pass", None)
+    return selftests.Record("mptcp/t", seed, 0, (*subtests, exits), "")
+
+
+def test_seeds_that_newly_fail_come_first_and_milliseconds_are_paired() -> None:
+    before = [record(seed, {"a": ("fail" if seed == 1 else "pass", 1000 + 10 * seed), "b": ("skip", None)}) for seed in range(1, 21)]
+    after = [record(seed, {"a": ("fail" if seed in (2, 3) else "pass", 1100 + 10 * seed), "b": ("pass", 5)}) for seed in range(1, 21)]
+    found = selftests.pairs(before, after)
+    (pair,) = [each for each in found if each.subtest == "a"]
+    assert (pair.newly, pair.mended, pair.both, len(pair.seeds)) == ([2, 3], [1], [], 20)
+    assert pair.p == 1.0
+    assert "b" not in [each.subtest for each in found]
+    text = _linux_ab._told(found, [kernel("old", "1"), kernel("new", "2")], 20)
+    lines = text.splitlines()
+    assert lines[0] == "2 seeds newly fail:"
+    assert lines[1] == "  mptcp/t: a: 2,3 (1 of 20 fail before, 2 after; McNemar p 1)"
+    assert lines[2] == "1 seeds no longer fail:"
+    row = next(line for line in lines if line.startswith("a "))
+    assert "+8.9 % ± 0.0" in row and "significant" not in row
+
+
+def test_many_seeds_that_newly_fail_are_no_chance() -> None:
+    pair = selftests.Pair("t", "a", newly=list(range(8)))
+    assert pair.p == 2 / 2**8
+
+
+@pytest.mark.parametrize(
+    "words, why",
+    [
+        (["--", "selftests", "mptcp/x", "--seeds"], "--seeds needs a value"),
+        (["--", "selftests", "mptcp/x", "--workers"], "--workers is not known here"),
+        (["--", "selftests", "mptcp/x", "--seeds", "x"], '"x" names no seeds'),
+        (["--", "one", "two"], "ab compares one study, and 2 are named"),
+    ],
+)
+def test_what_tests_are_asked_for_wrongly_is_refused(words: list[str], why: str) -> None:
+    done = CliRunner().invoke(build(["linux"]), ["linux", "ab", "--tree", "x", "--tree", "y", *words])
+    assert isinstance(done.exception, (StudyError, selftests.SelftestError))
+    assert why in str(done.exception)
+
+
+def test_a_build_says_how_much_is_left() -> None:
+    assert _build._progress(200, 675, 100.0) == "200 of some 675 files compiled, 4 min left"
+    assert _build._progress(650, 675, 100.0) == "650 of some 675 files compiled, 4 s left"
+    assert _build._progress(700, 675, 100.0) == "700 files compiled"

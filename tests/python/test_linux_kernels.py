@@ -315,7 +315,7 @@ def test_what_a_vendors_makefile_wants_is_copied_after_all(
     (folder / driver).write_text("")
     seen = []
 
-    def compile_(place: Path, release: str, jobs: int, say: object) -> None:
+    def compile_(place: Path, release: str, variant: str, jobs: int, say: object) -> None:
         seen.append((place / driver).exists())
         if not seen[-1]:
             raise KernelError(f"building Linux {release} failed:\nmake[3]: *** No rule to make target '{driver.with_suffix('.o')}'")

@@ -256,7 +256,6 @@ def test_samples_meet_both_the_series_and_the_means():
 
 LAST, MPTCP = ["r", "s"], {"client": "c", "server": "s", "transport": "mptcp"}
 REFUSED = {
-    "a queue in bytes": ({"links": {"last": {"ends": LAST, "both": {"rate": "1mbit", "queue": "64KiB"}}}}, ("links", "last", "a_to_b", 0)),
     "packets by number": (
         {"links": {"last": {"ends": LAST, "backward": [{"kind": "drop_packets", "numbers": [3]}]}}},
         ("links", "last", "b_to_a", 0),

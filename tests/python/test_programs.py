@@ -211,7 +211,7 @@ def test_a_program_of_ours_that_is_missing_is_named_with_what_builds_it(monkeypa
     [
         (["tunnel", "status"], "polypath.tunnel.PROGRAM"),
         (["cc", "status"], "polypath.kernelcc._program.PROGRAM"),
-        (["script", "tests/scripts/tcp-handshake-active.pkt"], "polypath.engines._packets.PLAYER"),
+        (["linux", "script", "tests/scripts/tcp-handshake-active.pkt"], "polypath.engines._packets.PLAYER"),
     ],
 )
 def test_commands_that_make_demo_does_not_build_say_so(monkeypatch, capsys, tmp_path, words, place):

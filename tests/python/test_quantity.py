@@ -16,6 +16,8 @@ from polypath import Packets, Rate, Share, Size, Time
         (Rate, "50mbit", 50_000_000),
         (Rate, "1.5 Gbit/s", 1_500_000_000),
         (Rate, "8kbit", 8_000),
+        (Rate, "10MBIT", 10_000_000),
+        (Rate, "10 mBit/S", 10_000_000),
         (Time, "5ms", 5_000_000),
         (Time, "0.5ms", 500_000),
         (Time, "2min", 120_000_000_000),

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from wrong_inputs import BASE, SHAPE, WRONG, changed
+from wrong_inputs import BASE, FLOW, SHAPE, WRONG, changed
 
-from polypath import Study, StudyError, customcc, run
+from polypath import Study, StudyError, Time, customcc, run
 from polypath.engines import ENGINES, FakeEngine, HostEngine, LinuxEngine, SimEngine, check, notes
-from polypath.planner import PlanError, build
+from polypath.planner import build
 from polypath.results import check_claims, plan
 from polypath.study import cells, drawing_algorithms, load_setup, same_for_all_seeds, scenario
 
@@ -322,10 +322,57 @@ def test_a_queue_in_a_time_is_what_the_rate_carries_in_it(tmp_path):
     assert scenario(cells(study)[0].setup, 1)["links"][1]["b_to_a"][0]["queue"] == {"bytes": 1_000_000}
 
 
-def test_netems_refusal_of_bytes_names_the_packets(tmp_path):
+def _there(tmp_path, text):
+    study = Study.load(write(tmp_path, changed(((SHAPE, text),))))
+    assert "file" in text or Study.model_validate(yaml.safe_load(study.to_yaml())) == study
+    return scenario(cells(study)[0].setup, 1)["links"][1]["a_to_b"]
+
+
+def test_a_round_trip_is_a_delay_of_half_each_way(tmp_path):
+    assert _there(tmp_path, "{rate: 10mbit, rtt: 25ms}") == _there(tmp_path, "{rate: 10mbit, delay: 12.5ms}")
+
+
+def test_a_queue_in_a_time_is_full_packets_to_what_counts_packets(tmp_path):
+    assert _there(tmp_path, "{rate: 10mbit, queue: 50ms, aqm: codel}")[0]["queue"] == {"packets": 62_500 // 1514}
+
+
+def test_outages_come_again_at_the_end_of_each_period(tmp_path):
+    spans = [[500, 600], [1100, 1200], [1700, 1800]]
+    down, _ = _there(tmp_path, "{rate: 10mbit, outage: 100ms, every: 600ms}")
+    assert [[ns // 1_000_000 for ns in span] for span in down["spans_ns"]] == [*spans, [2300, 2400]]
+    by_changes, _ = _there(tmp_path, "{rate: 10mbit, changes: [{at: 500ms, up: false}], repeat: 600ms}")
+    by_spans, _ = _there(tmp_path, "[{kind: down, spans: [[500ms, 600ms]], repeat: 600ms}, {kind: rate, rate: 10mbit}]")
+    assert down == by_changes == by_spans
+
+
+def test_what_repeats_begins_with_its_first_value_again(tmp_path):
+    changes = "changes: [{at: 300ms, rate: 5mbit}, {at: 700ms, rate: 2mbit}], repeat: 1s"
+    (rate,) = _there(tmp_path, f"{{rate: 10mbit, {changes}}}")
+    seen = [(change["at_ns"] // 1_000_000, change["to"] // 1_000_000) for change in rate["changes"]]
+    assert seen == [(300, 5), (700, 2), (1000, 10), (1300, 5), (1700, 2)]
+    (tmp_path / "link.csv").write_text("time,rate,delay\n0s,10mbit,5ms\n300ms,5mbit,5ms\n700ms,2mbit,5ms\n")
+    of_table, delay = _there(tmp_path, "[{kind: table, file: link.csv, repeat: 1s}]")
+    assert (of_table, {change["to"] for change in delay["changes"]}) == (rate, {5_000_000})
+
+
+def test_flows_may_stand_in_experiments_alone(tmp_path):
+    own = "experiments: {one: {flows: {" + FLOW.replace("${cc}", "cubic") + "}}, two: {}}"
+    text = changed((("flows:\n  " + FLOW + "\n", ""), ("matrix: {cc: [cubic, reno]}", own.replace(", two: {}", ""))))
+    study = Study.load(write(tmp_path, text))
+    assert [cell.setup.flows["f"].cc for cell in cells(study)] == ["cubic"]
+    assert study.over_starts(8, Time("1ms")).seeds == tuple(range(1, 9))
+    without = changed((("flows:\n  " + FLOW + "\n", ""), ("matrix: {cc: [cubic, reno]}", own)))
+    with pytest.raises(StudyError, match="the field `flows` is missing: give the study some, or the experiment `two`"):
+        Study.load(write(tmp_path, without))
+
+
+def test_netem_counts_a_queue_of_bytes_in_full_packets(tmp_path):
     study = Study.load(write(tmp_path, changed(((SHAPE, "{rate: 30mbit, queue: 500ms, delay: 5ms}"),))))
-    with pytest.raises(PlanError, match=r"netem counts its queue in packets, and this one is given in bytes: 1238packets hold as much"):
-        build(scenario(cells(study)[0].setup, 1), ("cubic",))
+    limits = {each["netem"]["limit"] for each in build(scenario(cells(study)[0].setup, 1), ("cubic",)).plan["disciplines"]}
+    assert 30_000_000 // 8 // 2 // (1500 + 14) == 1238
+    assert 1238 in limits
+    (words,) = set(LinuxEngine().otherwise(cells(study)[0]))
+    assert words == "1238 full packets in the queue of l2"
 
 
 def test_a_column_that_is_none_is_near_those_of_its_first_word(tmp_path):

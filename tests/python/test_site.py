@@ -2,6 +2,7 @@
 network.
 """
 
+import json
 import re
 import subprocess
 import sys
@@ -39,11 +40,37 @@ def text(site: Path, page: str) -> str:
 
 
 def test_every_page_is_there(site: Path) -> None:
-    pages = [*ROOT.glob("docs/**/*.md"), *ROOT.glob("studies/*/README.md"), ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]
+    docs = [page for page in ROOT.glob("docs/**/*.md") if page.parent.name != "decisions"]
+    pages = [*docs, *ROOT.glob("studies/*/README.md"), ROOT / "CHANGELOG.md"]
     assert [page for page in pages if not (site / page.relative_to(ROOT)).with_suffix(".html").is_file()] == []
     listed = text(site, "docs/README")
     for page in ROOT.glob("docs/guide/*.md"):
         assert f'href="guide/{page.stem}.html"' in listed, page
+
+
+def test_it_is_small_and_holds_no_sources_nor_decisions(site: Path) -> None:
+    pages = [str(page.relative_to(site)) for page in site.rglob("*.html")]
+    assert len(pages) <= 80
+    assert [page for page in pages if "_modules" in page or "decisions" in page or page.startswith("specs")] == []
+
+
+@pytest.mark.parametrize(
+    "word, page",
+    [
+        ("bufferbloat", "concepts/queues"),
+        ("failover", "recipes/link-fails"),
+        ("aggregation", "guide/bond-two-uplinks"),
+        ("goodput", "concepts/metrics"),
+        ("lag", "recipes/short-delay"),
+    ],
+)
+def test_what_people_call_a_thing_leads_to_its_page(site: Path, word: str, page: str) -> None:
+    index = (site / "searchindex.js").read_text(encoding="utf-8")
+    found = json.loads(index[index.index("(") + 1 : index.rindex(")")])
+    places = found["terms"].get(word[:-1] if word not in found["terms"] else word, [])
+    names = [found["docnames"][place] for place in (places if isinstance(places, list) else [places])]
+    assert "docs/reference/glossary" in names, names
+    assert f'href="../{page}.html"' in text(site, "docs/reference/glossary")
 
 
 def test_the_reference_has_every_command_field_and_name(site: Path) -> None:
@@ -53,7 +80,7 @@ def test_the_reference_has_every_command_field_and_name(site: Path) -> None:
     kinds = [name for name in Study.model_json_schema()["$defs"] if name != "Undecided"]
     assert [name for name in kinds if f'id="{name.lower()}"' not in fields] == []
     for package in site_pages.PACKAGES:
-        page = text(site, f"docs/reference/python/{package}")
+        page = text(site, f"docs/reference/python/{site_pages.page_of(package)}")
         module = import_module(package)
         first = import_module("polypath")
         names = [name for name in module.__all__ if package == "polypath" or getattr(first, name, None) is not getattr(module, name)]
@@ -90,6 +117,8 @@ def test_it_opens_and_searches_from_the_disk(site: Path, chromium: Any) -> None:
         for name in ("index", "docs/recipes/buffers", *(f"docs/reference/{each}" for each in ("study-fields", "commands", "kernels"))):
             page.goto((site / f"{name}.html").as_uri())
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
+            cut = "[...document.querySelectorAll('div.highlight pre')].some((code) => code.scrollWidth > code.clientWidth + 1)"
+            assert not page.evaluate(cut), name
         page.goto(f"{(site / 'search.html').as_uri()}?q=reinjection")
         page.wait_for_selector("#search-results li")
         assert page.locator("#search-results a[href*='glossary']").count() > 0

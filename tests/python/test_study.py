@@ -208,7 +208,7 @@ def test_the_published_schema_is_up_to_date(pytestconfig):
     # In a process of its own: this one may have algorithms of other tests.
     ask = "from polypath.study import json_schema; print(json_schema(), end='')"
     made = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True).stdout
-    assert file.read_text() == made, "write it again: polypath schema python/polypath/study/study.schema.json"
+    assert file.read_text() == made, "write it again: polypath list schema > python/polypath/study/study.schema.json"
 
 
 def test_editors_are_offered_algorithms_and_schedulers_and_take_others():

@@ -169,10 +169,6 @@ WRONG: dict[str, tuple[Changes, str]] = {
         shape("rate: 50Mbps"),
         '9: topology.links.l2.both.rate: "50Mbps": rate has no unit "Mbps"; allowed are bit, kbit, mbit, gbit; write 50mbit',
     ),
-    "bits in capitals": (
-        shape("rate: 10MBIT"),
-        '9: topology.links.l2.both.rate: "10MBIT": rate has no unit "MBIT"; allowed are bit, kbit, mbit, gbit; write 10mbit',
-    ),
     "bytes a second": (
         shape("rate: 5MB/s"),
         '9: topology.links.l2.both.rate: "5MB/s": rate has no unit "MB/s"; '
@@ -241,9 +237,41 @@ WRONG: dict[str, tuple[Changes, str]] = {
         shape("rate: 10mbit, queue: 1ms"),
         "9: topology.links.l2.both.queue: no full packet fits into a queue of 1ms: with its framing it has 1514 bytes",
     ),
-    "a queue in a time with an algorithm of packets": (
-        shape("rate: 10mbit, queue: 50ms, aqm: codel"),
+    "a queue in bytes with an algorithm of packets": (
+        shape("rate: 10mbit, queue: 64KiB, aqm: codel"),
         "9: topology.links.l2.both: codel counts packets: give its queue in packets",
+    ),
+    "a round trip of one direction": (
+        (("both: " + SHAPE, "forward: {rate: 10mbit, rtt: 10ms}, backward: {rate: 10mbit}"),),
+        "9: topology.links.l2: a round trip takes both directions: `rtt` stands in `both`, and `forward` has a `delay`",
+    ),
+    "a delay and a round trip": (
+        shape("rate: 10mbit, delay: 5ms, rtt: 10ms"),
+        "9: topology.links.l2.both: `delay` and `rtt` say the same: a round trip of 60ms is a delay of 30ms; take one of them",
+    ),
+    "an outage without a distance": (
+        shape("rate: 10mbit, outage: 300ms"),
+        "9: topology.links.l2.both: outages have a length and a distance: write both, like `outage: 300ms, every: 15s`",
+    ),
+    "an outage without an end": (
+        shape("rate: 10mbit, outage: 15s, every: 15s"),
+        "9: topology.links.l2.both: an outage of 15s every 15s is none, or has no end: it must be shorter than `every`",
+    ),
+    "a repetition of nothing": (
+        shape("rate: 10mbit, repeat: 1s"),
+        "9: topology.links.l2.both: nothing changes here that could `repeat`: give it `changes`, or take it out",
+    ),
+    "a repetition before the last change": (
+        shape("rate: 10mbit, changes: [{at: 100ms, rate: 1mbit}], repeat: 100ms"),
+        "9: topology.links.l2.both: `repeat: 100ms` begins anew before the last change, at 100ms; write a longer time",
+    ),
+    "a repetition of no time": (
+        shape("rate: 10mbit, changes: [{at: 0s, rate: 1mbit}], repeat: 0s"),
+        "9: topology.links.l2.both: `repeat: 0ns` begins anew before the last change, at 0ns; write a longer time",
+    ),
+    "more changes than anybody needs": (
+        shape("rate: 10mbit, changes: [{at: 1ns, rate: 1mbit}], repeat: 2ns"),
+        "9: topology.links.l2.both.repeat: every 2ns in",
     ),
     # Runs that would take hours and gigabytes.
     "a run of eleven years": (

@@ -13,7 +13,7 @@
 //!
 //! 1. `tests/scripts/NAME.pkt`; no list names it. The first lines say what it is about, and the
 //!    clause or the note. Copy `tcp-handshake-active.pkt` or `mptcp-handshake-active.pkt`.
-//! 2. `polypath script --engine linux tests/scripts/NAME.pkt`, and with `--kernel 6.1`, after
+//! 2. `polypath linux script --engine linux tests/scripts/NAME.pkt`, and with `--kernel 6.1`, after
 //!    `polypath linux build` of both: Linux decides what is right. Keep times off an edge, since
 //!    two packets exactly a round trip apart differ by microseconds there. What one kernel alone
 //!    does stands on lines `6.1:` or `6.12:` with the reason above them; a script about one kernel

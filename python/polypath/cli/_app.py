@@ -7,14 +7,14 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 from importlib import import_module
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 from polypath.errors import PolypathError
 
-from ._console import complain
-from ._help import in_words
+from ._console import complain, unhush
+from ._help import Group, in_words
 
 FAILURE, USAGE_ERROR, INTERRUPTED = 1, 2, 130
 
@@ -22,27 +22,38 @@ FAILURE, USAGE_ERROR, INTERRUPTED = 1, 2, 130
 # module is loaded when its command is asked for: the libraries of tables and figures take a second,
 # `--version` and most mistakes a fraction of it.
 COMMANDS = {
+    "init": ("._init", "init"),
     "run": ("._run", "run"),
+    "show": ("._show", "show"),
     "compare": ("._compare", "compare"),
     "report": ("._report", "report"),
-    "show": ("._show", "show"),
-    "advise": ("._advise", "advise"),
+    "import": ("._import", "import_"),
+    "trace": ("._trace", "trace"),
     "status": ("._status", "status"),
     "list": ("._list", "list_"),
-    "init": ("._init", "init"),
-    "validate": ("polypath.validate", "validate"),
-    "play": ("._play", "play"),
-    "watch": ("._watch", "watch"),
+    "advise": ("._advise", "advise"),
     "doctor": ("._doctor", "doctor"),
+    "watch": ("._watch", "watch"),
     "pcap": ("._pcap", "pcap"),
+    "play": ("._play", "play"),
+    "emu": ("._emu", "app"),
+    "tunnel": ("._tunnel", "app"),
+    "cc": ("._cc", "app"),
+    "linux": ("._linux", "app"),
+    "validate": ("polypath.validate", "validate"),
     "bench": ("._bench", "bench"),
     "schema": ("._schema", "schema"),
     "script": ("._script", "script"),
-    "linux": ("._linux", "app"),
-    "cc": ("._cc", "app"),
-    "emu": ("._emu", "app"),
-    "tunnel": ("._tunnel", "app"),
 }
+# Where `--help` has them: each panel up to this command. Those that have another name now are not
+# there.
+_PANELS = {"Studies": "list", "This machine": "cc", "Kernels": "linux", "Project": "bench"}
+_HIDDEN = ("schema", "script")
+
+
+def _panel(name: str) -> str:
+    order = list(COMMANDS)
+    return next((panel for panel, last in _PANELS.items() if order.index(name) <= order.index(last)), "")
 
 
 def _version(wanted: bool) -> None:
@@ -57,6 +68,11 @@ def _root(
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")] = False,
 ) -> None:
     pass
+
+
+class _Root(Group):
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [name for name in COMMANDS if name in self.commands]
 
 
 def build(names: Iterable[str] = COMMANDS) -> typer.Typer:
@@ -75,10 +91,11 @@ def build(names: Iterable[str] = COMMANDS) -> typer.Typer:
         module, function = COMMANDS[name]
         command = getattr(import_module(module, __package__), function)
         if isinstance(command, typer.Typer):
-            app.add_typer(command, name=name)
+            app.add_typer(command, name=name, rich_help_panel=_panel(name))
         else:
-            app.command(name)(command)
+            app.command(name, rich_help_panel=_panel(name), hidden=name in _HIDDEN)(command)
     in_words(app)
+    app.info.cls = _Root
     return app
 
 
@@ -109,7 +126,11 @@ FULL = {errno.ENOSPC, errno.EDQUOT}
 def main() -> None:
     """Runs the command line; the entry point of the package."""
     try:
-        build(_named_commands(sys.argv[1:]))()
+        sys.exit(build(_named_commands(sys.argv[1:]))(prog_name="polypath", standalone_mode=False) or 0)
+    except _WRONG_WORDS as error:
+        if said := _in_one_sentence(error):
+            complain(said)
+        sys.exit(USAGE_ERROR)
     except PolypathError as error:
         complain(str(error))
         sys.exit(error.exit_status)
@@ -127,13 +148,30 @@ def main() -> None:
         else:
             raise
         sys.exit(USAGE_ERROR)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, typer.Abort):
         _interrupted()
     except SystemExit as end:
         # Newer versions of typer make this of an interrupt.
         if end.code == INTERRUPTED:
             _interrupted()
         raise
+    finally:
+        unhush()
+
+
+# What typer raises for the words of a command; it brings a copy of click along, or takes click's own.
+_WRONG_WORDS: type[Exception] = typer.BadParameter.__mro__[1]
+
+
+def _in_one_sentence(error: Any) -> str:
+    """What is wrong with the words of a command, as everything else is told; nothing where a group
+    was asked for nothing, whose help was printed.
+    """
+    said = error.format_message().strip().rstrip(".")
+    if not said:
+        return ""
+    command = error.ctx.command_path if error.ctx else "polypath"
+    return f"{said[:1].lower()}{said[1:]}; `{command} --help` shows what it takes"
 
 
 def _interrupted() -> NoReturn:

@@ -50,10 +50,13 @@ def bench(
     cases: Annotated[list[str] | None, typer.Argument(metavar="[CASE]...", help="Only these cases; default: all.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the table.")] = False,
     repeat: Annotated[int, typer.Option(min=1, help="Runs of each case; the median counts.")] = 3,
-    engine: Annotated[str, typer.Option(help="sim or linux.")] = "sim",
+    engine: Annotated[str, typer.Option(help="sim or linux; emu (this machine's emulated links) and tunnel, as root.")] = "sim",
     kernel: Annotated[str, typer.Option(help="Kernel of the engine linux.")] = DEFAULT_KERNEL,
     cc: Annotated[
         list[str] | None, typer.Option(help="Compare congestion controls, or `all` of them, on one case: an MPTCP over two paths.")
+    ] = None,
+    seconds: Annotated[
+        float | None, typer.Option(min=0.1, help="With emu and tunnel: length of each measurement; default: 2 and 1.")
     ] = None,
 ) -> None:
     """Measure an engine: delivered data packets per wall second on one core, memory; of the
@@ -65,11 +68,18 @@ def bench(
     """
     if cc and engine != "sim":
         raise StudyError(f"--cc compares congestion controls on the simulator; leave out --engine {engine}, or --cc")
+    if engine in ("emu", "tunnel"):
+        if cases:
+            raise StudyError(f"--engine {engine} has no cases; leave out {' '.join(cases)}")
+        _elsewhere(engine, seconds, repeat, as_json=as_json)
+        return
+    if seconds is not None:
+        raise StudyError(f"--seconds is for --engine emu and tunnel; leave it out, for {engine} has cases of their own length")
     if engine == "linux":
         _bench_linux.bench(cases or [], repeat, kernel, as_json=as_json)
         return
     if engine != "sim":
-        raise StudyError(unknown("engine to measure", engine, ("sim", "linux")))
+        raise StudyError(unknown("engine to measure", engine, ("sim", "linux", "emu", "tunnel")))
     known_cases = _native.bench_cases()
     for case in cases or []:
         if case not in known_cases:
@@ -86,6 +96,17 @@ def bench(
             err.print(f"{case} ...", end="\r")
         figures[case] = _case(_median([_measured(case) for _ in range(repeat)]))
     _print(figures, "case", queue["wall_s"] * 1e9 / _QUEUE_EVENTS, as_json=as_json)
+
+
+def _elsewhere(engine: str, seconds: float | None, repeat: int, *, as_json: bool) -> None:
+    if engine == "emu":
+        from . import _emu
+
+        _emu.measure(seconds or 2.0, as_json=as_json)
+        return
+    from . import _tunnel
+
+    _tunnel.measure(seconds or 1.0, repeat, as_json=as_json)
 
 
 def _algorithms(wanted: list[str], repeat: int) -> dict[str, dict[str, float]]:

@@ -31,6 +31,24 @@ def __getattr__(name: str) -> Console:
     return opened
 
 
+def hush() -> None:
+    """Nothing is printed from now on but what is wrong, and what a command gives to programs."""
+    for name in ("out", "err"):
+        __getattr__(name).quiet = True
+
+
+def unhush() -> None:
+    """The next command of this process prints again."""
+    for name in ("out", "err"):
+        if name in globals():
+            globals()[name].quiet = False
+
+
 def complain(sentence: str) -> None:
     """One sentence about what went wrong."""
     print(f"polypath: {visible(sentence)}", file=sys.stderr)
+
+
+def renamed(old: str, new: str) -> None:
+    """A command is called otherwise now; it works as before."""
+    print(f"polypath: `polypath {old}` is now `polypath {new}`", file=sys.stderr)

@@ -15,7 +15,7 @@ from polypath import emu
 from polypath.study import Time, load_setup
 
 from . import _studies
-from ._console import out
+from ._console import out, renamed
 
 app = typer.Typer(
     help="Emulated links on this machine, for any program: a topology's nodes as network namespaces. Needs root.", no_args_is_help=True
@@ -93,12 +93,18 @@ def down() -> None:
     out.print("nothing was up" if lab is None else f"down: {lab.file}")
 
 
-@app.command("bench")
+@app.command("bench", hidden=True)
 def bench(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the table.")] = False,
     seconds: Annotated[float, typer.Option(min=0.1, help="Length of each of some twenty measurements.")] = 2.0,
 ) -> None:
-    """Measure the emulator: packets and TCP through one link beside a bare veth pair, delays beside
+    """The same as `polypath bench --engine emu`."""
+    renamed("emu bench", "bench --engine emu")
+    measure(seconds, as_json=as_json)
+
+
+def measure(seconds: float, *, as_json: bool) -> None:
+    """Measures the emulator: packets and TCP through one link beside a bare veth pair, delays beside
     a bare timer, in one run.
     """
     figures = emu.bench(seconds)

@@ -19,21 +19,23 @@ class _Command(TyperCommand):
         return _in_words(super().get_params(ctx))
 
 
-class _Group(TyperGroup):
+class Group(TyperGroup):
+    """Commands whose help names arguments as a person writes them."""
+
     def get_params(self, ctx: Any) -> list[Any]:
         return _in_words(super().get_params(ctx))
 
 
 def in_words(app: typer.Typer) -> None:
     """Lets all commands of an app, and of those in it, be helped with in these words."""
-    app.info.cls = _Group
+    app.info.cls = Group
     for command in app.registered_commands:
         command.cls = _Command
         text = command.help or inspect.getdoc(command.callback) or ""
         # The terminal wraps lines, not the source.
         command.help = re.sub(r"(?<!\n)\n(?![\n -])", " ", text)
     for group in app.registered_groups:
-        group.cls = _Group
+        group.cls = Group
         if group.typer_instance is not None:
             in_words(group.typer_instance)
 

@@ -10,19 +10,11 @@ from rich.table import Table
 from polypath import linux
 from polypath.engines import prove
 
-from . import _linux_ab, _linux_bisect, _linux_exec, _linux_packetdrill, _linux_qualify, _linux_replay, _linux_selftests
+from . import _linux_ab, _linux_bisect, _linux_exec, _linux_packetdrill, _linux_qualify, _linux_replay, _linux_selftests, _script
 from ._console import out
 from ._steps import steps
 
 app = typer.Typer(help="Kernels for the linux engine: build, list, remove, and run scripts on them.", no_args_is_help=True)
-app.command("ab")(_linux_ab.ab)
-app.command("bisect")(_linux_bisect.bisect)
-app.command("bisect-step", hidden=True)(_linux_bisect.bisect_step)
-app.command("exec")(_linux_exec.exec_)
-app.command("packetdrill")(_linux_packetdrill.packetdrill)
-app.command("qualify")(_linux_qualify.qualify)
-app.command("replay")(_linux_replay.replay)
-app.command("selftests")(_linux_selftests.selftests_)
 
 
 @app.command("build")
@@ -69,6 +61,18 @@ def list_() -> None:
         by = "this polypath" if kernel.current else "an earlier one: build it again"
         table.add_row(kernel.name, kernel.release, kernel.mptcp_in_words, kernel.variant or "plain", by, str(kernel.file.parent))
     out.print(table)
+
+
+# In the order in which they are needed.
+app.command("selftests")(_linux_selftests.selftests_)
+app.command("replay")(_linux_replay.replay)
+app.command("ab")(_linux_ab.ab)
+app.command("bisect")(_linux_bisect.bisect)
+app.command("bisect-step", hidden=True)(_linux_bisect.bisect_step)
+app.command("exec")(_linux_exec.exec_)
+app.command("script")(_script.script)
+app.command("packetdrill")(_linux_packetdrill.packetdrill)
+app.command("qualify")(_linux_qualify.qualify)
 
 
 @app.command("remove")

@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from polypath import linux
-from polypath.engines import find, prove
+from polypath import linux, selftests
+from polypath.engines import NONE, find, prove
 from polypath.results import DEFAULT_OUT, Results, plan
 from polypath.study import FEWEST_STARTS, StudyError, Time
 
 from . import _studies
 from ._console import err, out
 from ._linux_bisect import Jobs
+from ._linux_selftests import DEFAULT_OUT as SELFTESTS_OUT
+from ._linux_selftests import VARIANT, tests_of
+from ._linux_selftests import carry_out as carry_out_tests
 from ._steps import say
 from ._work import Only, Short, Workers, carry_out, choices, in_form
 
@@ -30,7 +33,13 @@ _WIDTH = 75
 
 
 def ab(
-    study: Annotated[str, typer.Argument(metavar="STUDY", help="Folder or file of a study, or the name of one in ./studies.")],
+    what: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="STUDY|-- selftests TEST...",
+            help="A study, or the kernel's own tests as `linux selftests` takes them: -- selftests mptcp/simult_flows --seeds 1..20.",
+        ),
+    ],
     tree: Annotated[
         list[str], typer.Option(help="Twice: before and after. A folder or tarball with sources, a release, or a kernel of `linux list`.")
     ],
@@ -42,13 +51,19 @@ def ab(
     workers: Workers = None,
     jobs: Jobs = None,
 ) -> None:
-    """Compare a study before and after a patch, over the same starts: what changed, by how much,
-    and what of it is significant.
+    """Compare a study or the kernel's own tests before and after a patch, over the same starts or
+    seeds: what changed, by how much, and what of it is significant.
 
     Ends with a text for the commit message.
     """
     if len(tree) != 2:
         raise StudyError("ab compares two kernels: name both, like --tree linux-before --tree linux-after")
+    if what[0] == "selftests":
+        _selftests(what[1:], tree, out_folder, workers, jobs)
+        return
+    if len(what) > 1:
+        raise StudyError(f"ab compares one study, and {len(what)} are named; tests come behind `-- selftests`")
+    (study,) = what
     try:
         within = Time(spread)
     except ValueError as error:
@@ -77,20 +92,103 @@ def ab(
     out.print(f"for the commit message: {file}", soft_wrap=True)
 
 
-def _kernel(trees: list[str], number: int, jobs: int | None) -> linux.Kernel:
+def _selftests(words: list[str], tree: list[str], out_folder: Path, workers: int | None, jobs: int | None) -> None:
+    """Runs the tests of the second tree on both kernels, and tells what they say differently."""
+    names, seeds = _tests_and_seeds(words)
+    linux.require(say, selftests.USE)
+    kernels = [_kernel(tree, number, jobs, VARIANT) for number in (0, 1)]
+    if kernels[0].key == kernels[1].key:
+        raise StudyError(f"{tree[0]} and {tree[1]} give the same kernel to the byte, so there is nothing to compare")
+    tests = tests_of(names or ["mptcp"], tree[1], say)
+    folder = SELFTESTS_OUT if out_folder == DEFAULT_OUT else out_folder
+    todo = selftests.jobs(tests, seeds)
+    found = []
+    for kernel in kernels:
+        records, failed = carry_out_tests(selftests.Runner(kernel, folder / "runs"), todo, workers, f"{len(tests)} tests", NONE)
+        for job, why in failed:
+            err.print(f"polypath: {job.test.name} with seed {job.seed} has no result on {kernel.name}: {why}", markup=False, soft_wrap=True)
+        found.append(records)
+    text = _told(selftests.pairs(*found), kernels, len(seeds))
+    file = folder / "ab.txt"
+    folder.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    out.print(text, markup=False, highlight=False, soft_wrap=True)
+    out.print(f"for the commit message: {file}", soft_wrap=True)
+
+
+def _tests_and_seeds(words: list[str]) -> tuple[list[str], list[int]]:
+    """The tests behind `-- selftests`, and the seeds."""
+    rest, seeds = list(words), "1..20"
+    if "--seeds" in rest:
+        at = rest.index("--seeds")
+        if at + 1 == len(rest):
+            raise StudyError("--seeds needs a value, like --seeds 1..20")
+        seeds = rest[at + 1]
+        del rest[at : at + 2]
+    if strange := [word for word in rest if word.startswith("-")]:
+        raise StudyError(f"{strange[0]} is not known here; behind `-- selftests` stand tests and --seeds, everything else before it")
+    return rest, selftests.seeds_of(seeds)
+
+
+_NAMED = 20
+# Of a row's label.
+_LONGEST = 60
+
+
+def _told(found: list[selftests.Pair], kernels: list[linux.Kernel], seeds: int) -> str:
+    """First the seeds that newly fail, then the milliseconds, as a commit message quotes both."""
+    from polypath.analysis import LEVEL, distance, significant
+
+    before, after = kernels
+    lines = []
+    for word, name in (("newly fail", "newly"), ("no longer fail", "mended")):
+        changed = [pair for pair in found if getattr(pair, name)]
+        seeds_of = sum(len(getattr(pair, name)) for pair in changed)
+        lines += [f"{seeds_of or 'no'} seeds {word}" + (":" if changed else "")]
+        for pair in changed[:_NAMED]:
+            failing = (len(pair.both) + len(pair.mended), len(pair.both) + len(pair.newly), len(pair.seeds))
+            counts = f"{failing[0]} of {failing[2]} fail before, {failing[1]} after"
+            lines += textwrap.wrap(
+                f"{pair.test}: {pair.subtest}: {selftests.seeds_text(getattr(pair, name))} ({counts}; McNemar p {pair.p:.2g})",
+                _WIDTH,
+                initial_indent="  ",
+                subsequent_indent="    ",
+            )
+        lines += [f"  and {len(changed) - _NAMED} subtests more"] * (len(changed) > _NAMED)
+    timed = [(pair, distance(pair.after_ms, pair.before_ms)) for pair in found if len(pair.before_ms) > 1]
+    speaks = significant([each.p for _, each in timed])
+    several = len({pair.test for pair in found}) > 1
+    labels = [f"{pair.test}: {pair.subtest}" if several else pair.subtest for pair, _ in timed]
+    width = min(max(map(len, labels), default=0), _LONGEST)
+    lines += ["", f"{'':{width}}  {'before':>9}  {'after':>9}  ms  change"] if timed else ["", "no subtest tells its milliseconds"]
+    for (_, each), label, real in zip(timed, labels, speaks, strict=True):
+        label = label if len(label) <= width else label[: width - 1] + "…"
+        change = f"{100 * each.difference:+.1f} % ± {100 * each.interval:.1f}"
+        lines.append(f"{label:{width}}  {each.reference:9.1f}  {each.ours:9.1f}  ms  {change}" + ("" if real else "  (not significant)"))
+    about = (
+        f"Selftests with {seeds} seeds, the same before and after, in virtual time (polypath linux ab). Before: Linux {before.release} "
+        f"({before.name}); after: Linux {after.release} ({after.name}). Milliseconds are means over the seeds that pass on both, changes "
+        f"with their paired 95 % intervals; {sum(speaks)} of {len(timed)} are significant (of them at most {100 * LEVEL:.0f} % by chance, "
+        "after Benjamini and Hochberg). A seed is another run on another build, so some seeds change by chance."
+    )
+    return "\n".join([*lines, "", *textwrap.wrap(about, _WIDTH), ""])
+
+
+def _kernel(trees: list[str], number: int, jobs: int | None, variant: str = "") -> linux.Kernel:
     """The kernel that an argument means: one that was built, or one that is built now under a name
     of its own.
     """
     tree = trees[number]
-    if not Path(tree).exists() and tree in [kernel.name for kernel in linux.installed()]:
+    built = {kernel.name: kernel for kernel in linux.installed()}
+    if not Path(tree).exists() and tree in built and (not variant or built[tree].variant):
         return linux.find(tree)
     if not Path(tree).exists():
-        return linux.build(tree, prove=prove, jobs=jobs, say=say)
+        return linux.build(tree, prove=prove, variant=variant, jobs=jobs, say=say)
     path = Path(tree).resolve()
     name = "ab-" + (re.sub(r"[^\w.+-]+", "-", path.name) or "tree")
     if Path(trees[1 - number]).resolve().name == path.name:
         name += ("-before", "-after")[number]
-    return linux.build(tree, prove=prove, name=name, jobs=jobs, say=say)
+    return linux.build(tree, prove=prove, name=name, variant=variant, jobs=jobs, say=say)
 
 
 def _text(study: str, kernels: list[linux.Kernel], compared: Comparison, starts: int) -> str:

@@ -72,6 +72,9 @@ def selftests_(
     varied = variation_of(vary, draw, hunt=hunt)
     if draws is not None and not hunt:
         raise selftests.SelftestError("--draws says how many variations a hunt tries: add --hunt, or leave it out")
+    sources, variant = sources_of(kernel)
+    if not list_only and not Path(sources).exists() and not linux.is_there(f"{sources}-{variant}"):
+        err.print(f"Linux {sources} in the variant {variant} is not there: once its tests are unpacked it is built, some minutes")
     with steps() as step:
         chosen = tests_of(tests or ["mptcp"], kernel, step)
         machine = None if list_only else kernel_of(kernel, step)

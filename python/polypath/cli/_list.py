@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Annotated
 
@@ -26,15 +27,23 @@ def list_(
     what: Annotated[
         str,
         typer.Argument(
-            help="cc, schedulers, path-managers, mtu-searches, elements, aqm, engines, kernels, studies or templates; default: all."
+            help="cc, schedulers, path-managers, mtu-searches, elements, aqm, columns, engines, kernels, studies, templates or traces; "
+            "schema prints the JSON Schema of study files; "
+            "default: the names of the lists; all prints all of them."
         ),
-    ] = "all",
+    ] = "",
     cc_path: CcPath = None,
 ) -> None:
     """List what there is to choose from, as far as it has a name."""
-    if what != "all" and what not in _LISTS:
-        raise StudyError(unknown("list", what, _LISTS))
+    if what == _SCHEMA:
+        sys.stdout.write(model.json_schema())
+        return
+    if what and what != "all" and what not in _LISTS:
+        raise StudyError(unknown("list", what, [*_LISTS, _SCHEMA]))
     use_custom(cc_path)
+    if not what:
+        out.print(f"polypath list NAME shows one of these: {', '.join([*_LISTS, _SCHEMA])}", soft_wrap=True)
+        return
     for name in _LISTS if what == "all" else [what]:
         table = _LISTS[name]()
         out.print(table if table.row_count else f"{name}: {_NONE[name]}")
@@ -94,6 +103,15 @@ def _aqm() -> Table:
     return _models("aqm", "queue management of a rate", model.Red, model.Codel, model.FqCodel, model.Pie)
 
 
+def _columns() -> Table:
+    from polypath.results import TABLES, columns
+
+    table = _table("columns", "table", "its columns, beside those that name the run")
+    for name in TABLES:
+        table.add_row(name, ", ".join(columns(name)))
+    return table
+
+
 def _engines() -> Table:
     table = _table("engines", "engine", "what it is")
     for name, engine in ENGINES.items():
@@ -128,6 +146,15 @@ def _studies_here() -> Table:
     return table
 
 
+def _traces() -> Table:
+    from polypath.traces import packaged
+
+    table = _table("traces", "trace", "what it is (`polypath trace NAME --out FILE.csv` writes it)")
+    for name, each in packaged().items():
+        table.add_row(name, each.about)
+    return table
+
+
 def _templates() -> Table:
     table = _table("templates", "template", "what it sets up")
     for name, text in _init.templates().items():
@@ -159,6 +186,8 @@ def _table(title: str, *columns: str) -> Table:
     return Table(*columns, title=title, title_justify="left")
 
 
+# The JSON Schema of study files, with which editors check and complete them.
+_SCHEMA = "schema"
 _LISTS: dict[str, Callable[[], Table]] = {
     "cc": _cc,
     "schedulers": _schedulers,
@@ -168,10 +197,12 @@ _LISTS: dict[str, Callable[[], Table]] = {
     "distributions": _distributions,
     "elements": _elements,
     "aqm": _aqm,
+    "columns": _columns,
     "engines": _engines,
     "kernels": _kernels,
     "studies": _studies_here,
     "templates": _templates,
+    "traces": _traces,
 }
 # What may have nothing to list, and what to do then.
 _NONE = {

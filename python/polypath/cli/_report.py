@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -130,6 +131,12 @@ def open_results(argument: str) -> Results:
         study = _studies.read_all([argument])[0]
         return Results.open(_studies.out_of(study) / study.name)
     return Results.open(folder)
+
+
+def as_plain(results: Results) -> dict[str, Any]:
+    """The summary and the notes of results, for programs; what was not measured is null."""
+    rows = json.loads(results.summary().to_json(orient="records", double_precision=15))
+    return {"study": results.folder.name, "folder": str(results.folder), "notes": list(results.notes), "summary": rows}
 
 
 def write(results: Results, material: Material | None = None, figures: Sequence[str] = ("svg", "png")) -> Path:

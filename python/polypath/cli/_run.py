@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
+import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,7 +16,7 @@ from polypath.study import StudyError, number_of_cells
 
 from . import _console, _report, _studies
 from ._against import Against
-from ._work import Again, CcPath, Columns, Only, Short, Workers, carry_out, choices, in_form, names_in, use_custom
+from ._work import Again, AsJson, CcPath, Columns, Only, Quiet, Short, Workers, carry_out, choices, in_form, names_in, use_custom
 
 if TYPE_CHECKING:
     from polypath.engines import Engine
@@ -79,6 +81,8 @@ def run(
     columns: Columns = None,
     against: Against = None,
     report: Annotated[bool, typer.Option(help="Write the report with its figures.")] = True,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Run a study: every cell of its matrix with every seed, then tables, figures and a report.
 
@@ -87,6 +91,11 @@ def run(
     """
     chosen = choices(only)
     use_custom(cc_path)
+    if as_json and (dry_run or verify is not None):
+        raise StudyError("--json gives the results of a run; leave --dry-run and --verify out")
+    if as_json or quiet:
+        _console.hush()
+    told: list[dict[str, Any]] = []
     if kernel is not None and engine == "host":
         raise StudyError(
             "--kernel names a kernel of the engines linux and sim, and host runs this machine's; leave it out, or take another engine"
@@ -155,8 +164,11 @@ def run(
             _console.out.print(f"report: {_report.write(results, tables)}", soft_wrap=True)
             laps.append(time.monotonic())
         _console.out.print(f"tables: {results.folder}/runs.parquet and others", soft_wrap=True)
+        told.append(_report.as_plain(results))
         spent = zip(("runs and tables", "summary", "report"), itertools.pairwise(laps), strict=False)
         _console.err.print(f"{work.study.name}: {', '.join(f'{step} {end - begin:.1f} s' for step, (begin, end) in spent)}", soft_wrap=True)
+    if as_json:
+        sys.stdout.write(json.dumps(told, indent=1) + "\n")
 
 
 def _varied(engine: str, vary: str, on: str) -> Engine:

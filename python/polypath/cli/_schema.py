@@ -1,4 +1,4 @@
-"""`polypath schema`."""
+"""`polypath schema`, which is `polypath list schema` now."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import typer
 
 from polypath.study import json_schema
 
+from ._console import renamed
+
 
 def schema(
     file: Annotated[Path | None, typer.Argument(help="Write it here; default: print it.")] = None,
@@ -19,3 +21,4 @@ def schema(
         sys.stdout.write(json_schema())
     else:
         file.write_text(json_schema(), encoding="utf-8")
+    renamed("schema", "list schema")

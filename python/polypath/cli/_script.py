@@ -1,8 +1,9 @@
-"""`polypath script`."""
+"""`polypath linux script`."""
 
 from __future__ import annotations
 
 import os
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Annotated
@@ -15,6 +16,7 @@ from polypath.engines import describe_parting, random_partings, run_packets, scr
 from polypath.study import DEFAULT_KERNEL, StudyError
 
 from ._console import out as console
+from ._console import renamed
 
 
 def script(
@@ -48,6 +50,8 @@ def script(
 
     Exits with 1 if a script fails or the engines part.
     """
+    if sys.argv[1:2] == ["script"]:
+        renamed("script", "linux script")
     files = files or []
     if player is not None:
         others: dict[str, object] = {"--engine": engine != "sim", "--kernel": kernel, "--differential": differential, "--random": random}

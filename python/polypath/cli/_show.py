@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import json
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,6 +15,7 @@ from polypath.results import DEFAULT_OUT
 from polypath.study import (
     Share,
     Study,
+    StudyError,
     Time,
     addresses,
     cells,
@@ -25,8 +28,8 @@ from polypath.study import (
 )
 
 from . import _console, _studies
-from ._report import open_results
-from ._work import CcPath, Columns, names_in, use_custom
+from ._report import as_plain, open_results
+from ._work import AsJson, CcPath, Columns, Quiet, names_in, use_custom
 
 
 def show(
@@ -39,10 +42,19 @@ def show(
         ),
     ] = None,
     cc_path: CcPath = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Show a study (its links, paths, flows and cells) or the table of finished results."""
     use_custom(cc_path)
     path = Path(what)
+    if as_json and (columns or metric):
+        raise StudyError("--json has all columns; leave --columns and --metric out")
+    if as_json or quiet:
+        _console.hush()
+    if as_json:
+        sys.stdout.write(json.dumps(_plain(what), indent=1) + "\n")
+        return
     if (path / "runs.parquet").exists():
         _tell(what, columns, metric)
         return
@@ -53,11 +65,32 @@ def show(
     _check_cc(study)
     _show_study(study)
     for sentence in _unlike(study):
-        _console.out.print(f"[yellow]{sentence}[/yellow]", soft_wrap=True)
+        _console.out.print(sentence, style="yellow", soft_wrap=True)
     if same := same_for_all_seeds(study):
         _console.out.print(f"On the engines sim and linux {same}.", soft_wrap=True)
     if (DEFAULT_OUT / study.name / "runs.parquet").exists():
         _tell(study.name, columns)
+
+
+def _plain(what: str) -> dict[str, Any]:
+    """Results with their summary; a study as its file, its cells, and what its paths are like."""
+    if (Path(what) / "runs.parquet").exists():
+        return as_plain(open_results(what))
+    from polypath.analysis import path_figures
+
+    study = _studies.load(what)
+    _check_cc(study)
+    every = cells(study)
+    listed = [{"experiment": cell.experiment, **cell.varied, "seeds": list(cell.seeds)} for cell in every[:_MOST_LOOKED_AT]]
+    figures = json.loads(path_figures(scenario(every[0].setup, 1)).to_json(orient="records"))
+    return {
+        "study": study.name,
+        "number_of_cells": len(every),
+        "cells": listed,
+        "paths": figures,
+        "notes": _unlike(study),
+        "file": json.loads(study.model_dump_json()),
+    }
 
 
 def _check_cc(study: Study) -> None:
@@ -123,15 +156,13 @@ _MOST_LOOKED_AT = 200
 
 def _unlike(study: Study) -> list[str]:
     """What the flows ask for and will not get, or get unasked, in any cell."""
-    from rich.markup import escape
-
     from polypath.analysis import tunnels_as_paths, without_route
 
     names: dict[str, None] = {}
     for cell in cells(study)[:_MOST_LOOKED_AT]:
         plain = scenario(cell.setup, 1, links=links_of(cell.setup, 1, until_ns=0))
         names |= dict.fromkeys((*without_route(plain), *tunnels_as_paths(plain)))
-    return [escape(sentence) for sentence in names]
+    return list(names)
 
 
 def _show_paths(plain: Mapping[str, Any]) -> None:
@@ -165,7 +196,8 @@ def _words(element: object) -> str:
             parts += [named] if named else []
             continue
         named = _value(value)
-        parts.append(named if name in (kind, "share", "spans") else f"{name} {named}")
+        word = "every" if name == "repeat" else name
+        parts.append(named if name in (kind, "share", "spans") else f"{word} {named}")
     return " ".join(parts)
 
 
@@ -216,6 +248,8 @@ def _value(value: object) -> str:
         if value and all(isinstance(part, tuple) and len(part) == 2 for part in value) and len(value) >= _MOST_TOLD:
             return _spans(value, "outages")
         return ", ".join(map(_value, value))
+    if hasattr(value, "kind"):
+        return _words(value)
     if hasattr(value, "at"):
         return f"from {_value(value.at)} {_value(getattr(value, 'to', ''))}".strip()
     return str(value)

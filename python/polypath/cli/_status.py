@@ -12,8 +12,9 @@ import typer
 from rich.table import Table
 
 from polypath.results import DEFAULT_OUT, Progress, progress_of
-from polypath.study import StudyError
+from polypath.study import FILE_NAME, StudyError
 
+from . import _studies
 from ._console import out
 
 # A client that lives writes once a second; one that is busy writing tables, less often.
@@ -21,14 +22,13 @@ _SILENT_S = 60.0
 
 
 def status(
-    folder: Annotated[
-        Path, typer.Argument(help="Where results go, as `--out` of `polypath run`; or one study's folder in it.")
-    ] = DEFAULT_OUT,
+    what: Annotated[
+        str, typer.Argument(metavar="FOLDER|STUDY", help="Where results go, as `--out` of `polypath run`; or a study, or its results.")
+    ] = str(DEFAULT_OUT),
     as_json: Annotated[bool, typer.Option("--json", help="The same as JSON.")] = False,
 ) -> None:
     """Show how far studies are that run now, in this terminal or another."""
-    if not folder.is_dir():
-        raise StudyError(f"{folder} is no folder with results; name the one that `polypath run` was given with --out")
+    folder = _folder(what)
     live = [progress for entry in (folder, *sorted(folder.iterdir())) if (progress := progress_of(entry)) is not None]
     if as_json:
         rows = [
@@ -47,6 +47,18 @@ def status(
         numbers = (f"{progress.per_second:.1f}", left, str(progress.machines), str(progress.threads))
         table.add_row(progress.study, progress.engine, ended, str(progress.failed), *numbers, _state(progress))
     out.print(table)
+
+
+def _folder(what: str) -> Path:
+    named = Path(what)
+    if not named.exists() and (DEFAULT_OUT / what).is_dir():
+        return DEFAULT_OUT / what
+    if named.is_file() or ((named / FILE_NAME).is_file() and not (named / "manifest.json").is_file()):
+        study = _studies.read_all([what])[0]
+        return _studies.out_of(study) / study.name
+    if not named.is_dir():
+        raise StudyError(f"{what} is no folder with results; name the one that `polypath run` was given with --out, or a study")
+    return named
 
 
 def _state(progress: Progress) -> str:

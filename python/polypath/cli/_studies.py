@@ -66,6 +66,9 @@ def path(argument: str) -> Path:
         return FOLDER / argument
     if (beside := Path(f"{argument}.yaml")).is_file():
         return beside
+    if (DEFAULT_OUT / argument / FILE_NAME).is_file():
+        # As it was run.
+        return DEFAULT_OUT / argument
     names = [file.parent.name for file in files()]
     near = difflib.get_close_matches(argument, names, n=1)
     hint = f'; did you mean "{near[0]}"?' if near else "; `polypath list studies` shows those there are"

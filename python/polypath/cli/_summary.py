@@ -81,7 +81,7 @@ def _check_column(results: Results, name: str) -> str:
         # A word of the tables' heads will do.
         words = difflib.get_close_matches(name, HEADS, n=1, cutoff=0.8)
         hint = f'; did you mean "{words[0]}"?' if words else meant(name, there) or ";"
-        raise StudyError(f'there is no column "{name}" of the runs{hint} docs/reference/results.md has all of them')
+        raise StudyError(f'there is no column "{name}" of the runs{hint} `polypath list columns` shows all of them')
     if not pd.api.types.is_numeric_dtype(results.runs.get(name, pd.Series(dtype=float))):
         raise StudyError(f'the column "{name}" holds no numbers, so it has no mean; choose another')
     return name

@@ -14,7 +14,7 @@ from rich.table import Column, Table
 
 from polypath import tunnel as _tunnel
 
-from ._console import out
+from ._console import out, renamed
 
 app = typer.Typer(help="A tunnel over several paths, for any traffic, encrypted if its file says so. Needs root.", no_args_is_help=True)
 
@@ -65,14 +65,20 @@ def pubkey(file: Annotated[str, typer.Argument(metavar="FILE.key", help="A priva
     _start("pubkey", file)
 
 
-@app.command("bench")
+@app.command("bench", hidden=True)
 def bench(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the table.")] = False,
     seconds: Annotated[float, typer.Option(min=0.1, help="Length of each of the measurements, eight to a row and repetition.")] = 1.0,
     repeat: Annotated[int, typer.Option(min=1, help="Repetitions; the medians count.")] = 3,
 ) -> None:
-    """Measure what the tunnel carries over two veth pairs of this machine, beside a bare one and,
-    if it is installed, wireguard-go.
+    """The same as `polypath bench --engine tunnel`."""
+    renamed("tunnel bench", "bench --engine tunnel")
+    measure(seconds, repeat, as_json=as_json)
+
+
+def measure(seconds: float, repeat: int, *, as_json: bool) -> None:
+    """Measures what the tunnel carries over two veth pairs of this machine, beside a bare one and, if
+    it is installed, wireguard-go.
     """
     from polypath.tunnel import _bench
 

@@ -5,6 +5,7 @@ from ._fake import FakeEngine
 from ._host import HostEngine
 from ._linux import LinuxEngine
 from ._list import list_cc
+from ._measured import MeasuredEngine
 from ._packetdrill import run_packetdrill
 from ._packets import run_packets
 from ._prove import proof, prove
@@ -28,6 +29,7 @@ __all__ = [
     "HostEngine",
     "Kind",
     "LinuxEngine",
+    "MeasuredEngine",
     "Output",
     "Replay",
     "SimEngine",

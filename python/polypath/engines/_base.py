@@ -107,6 +107,10 @@ class Engine(ABC):
         """
         return None
 
+    def otherwise(self, cell: Cell) -> Iterable[str]:
+        """What of a cell it carries out in another measure than the study's, a few words each."""
+        return ()
+
     def check(self, cell: Cell, kernel: str | None = None) -> None:
         """Raises `SetupError` if the cell asks for something that is not there. Runs nothing."""
         algorithms, schedulers = self.algorithms(), self.schedulers()

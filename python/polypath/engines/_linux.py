@@ -5,13 +5,13 @@ routers, its netem the links.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
 
 from polypath import customcc, linux, planner, tunnel
-from polypath.study import OUT_OF_TREE, Cell, scenario, split_cc
+from polypath.study import OUT_OF_TREE, Cell, links_of, scenario, split_cc
 
 from . import _machine, _measure
 from ._base import Algorithm, Engine, Output, unknown_cc
@@ -75,6 +75,14 @@ class LinuxEngine(Engine):
             if flow.cc not in names(self._algorithms(name)) and flow.cc in self._all_names:
                 return f"congestion control {flow.cc}, which kernel {name} does not have"
         return simulator_only(cell)
+
+    def otherwise(self, cell: Cell) -> Iterable[str]:
+        for link in links_of(cell.setup, cell.seeds[0], until_ns=0):
+            for side, end in (("a_to_b", "a"), ("b_to_a", "b")):
+                for element in link[side]:
+                    counted = planner.in_packets(element, link[end]["mtu"])
+                    if counted is not element:
+                        yield f"{counted['queue']['packets']} full packets in the queue of {link['name']}"
 
     def check(self, cell: Cell, kernel: str | None = None) -> None:
         name = kernel or cell.setup.kernel

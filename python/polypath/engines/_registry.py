@@ -8,6 +8,7 @@ from importlib import import_module
 from polypath.study import Cell, SetupError, Study, StudyError, located, nearest, same_for_all_seeds, specimens, unknown
 
 from ._base import Engine
+from ._measured import MeasuredEngine
 
 
 class _Engines(MutableMapping[str, type[Engine]]):
@@ -44,6 +45,8 @@ ENGINES = _Engines({"sim": "._sim:SimEngine", "linux": "._linux:LinuxEngine", "h
 
 def find(name: str) -> Engine:
     """The engine of this name."""
+    if name == MeasuredEngine.name:
+        return MeasuredEngine()
     if name not in ENGINES:
         raise StudyError(unknown("engine", name, ENGINES))
     return ENGINES[name]()
@@ -111,6 +114,10 @@ def _simulated(engine: Engine, kernel: str) -> str:
     return nearest(kernel).name if modelled else ""
 
 
+# Queues that a sentence names.
+_NAMED = 4
+
+
 def notes(engine: Engine, study: Study) -> list[str]:
     """What is no mistake and yet not what somebody may think."""
     sentences = []
@@ -123,6 +130,10 @@ def notes(engine: Engine, study: Study) -> list[str]:
     elif named and not _takes_kernels(engine):
         runs = f"runs this machine's, {engine.only_kernel}" if engine.only_kernel else "runs none"
         sentences.append(f"`kernel` is for the engine linux; {engine.name} {runs}")
+    counted = list(dict.fromkeys(words for cell in specimens(study) for words in engine.otherwise(cell)))
+    if counted:
+        more = f" and {len(counted) - _NAMED} more" * (len(counted) > _NAMED)
+        sentences.append(f"on {engine.name} a queue counts packets, not bytes: {', '.join(counted[:_NAMED])}{more}")
     if not engine.real_time and (same := same_for_all_seeds(study)):
         sentences.append(same)
     return sentences

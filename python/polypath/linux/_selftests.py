@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,6 +21,9 @@ TESTS = "tools/testing/selftests"
 _FORMAT = 2
 # What of the sources is unpacked, as folders and files below their root.
 _WANTED = (f"{TESTS}/net", f"{TESTS}/lib", f"{TESTS}/kselftest", f"{TESTS}/*.h", f"{TESTS}/*.sh", "include/uapi")
+# Where they are unpacked until they are whole.
+_ASIDE = ".tests-"
+_KEPT_SECONDS = 3600
 # The headers as programs see them: the same replacements that `make headers` makes of what only the
 # kernel's compiler knows.
 _KERNEL_ONLY = (
@@ -44,7 +48,11 @@ def selftests(source_of: str, say: Callable[[str], None] = lambda _: None) -> Pa
     with locked(root / f".lock-{target.name}", "", lambda _: say("another process unpacks these tests; waiting for it"), remove=True):
         if not target.is_dir():
             say("unpacking the kernel's selftests")
-            work = Path(tempfile.mkdtemp(prefix=".tests-", dir=root))
+            for left in root.glob(f"{_ASIDE}*"):
+                # Of a process that was killed; a living one needs minutes.
+                if time.time() - left.stat().st_mtime > _KEPT_SECONDS:
+                    shutil.rmtree(left, ignore_errors=True)
+            work = Path(tempfile.mkdtemp(prefix=_ASIDE, dir=root))
             try:
                 _unpack(source.path, work)
                 work.rename(target)

@@ -5,6 +5,7 @@ endpoints, flows. Touches nothing.
 from ._errors import FieldPath, PlanError
 from ._network import PlacedStage
 from ._plan import FORMAT, PREFIX, Planned, algorithm, build, sample_ns
+from ._stages import in_packets
 from ._tunnels import PROGRAM
 from ._ways import Graph, Hop, routes, steps
 
@@ -20,6 +21,7 @@ __all__ = [
     "Planned",
     "algorithm",
     "build",
+    "in_packets",
     "routes",
     "sample_ns",
     "steps",

@@ -90,7 +90,8 @@ def _join(net: Network, graph: Graph, number: int, captured: set[tuple[str, str]
             where=("links", link["name"], side),
             from_router=graph.begins(hop) in graph.routers,
             captured=(graph.begins(hop), link["name"]) in captured,
-            bucket=(graph.end(hop)["mtu"], held_up[hop]) if hop in held_up else None,
+            mtu=graph.end(hop)["mtu"],
+            bucket=held_up.get(hop),
         )
         for side, hop in zip(("a_to_b", "b_to_a"), hops, strict=True)
     )
@@ -123,9 +124,9 @@ def _join(net: Network, graph: Graph, number: int, captured: set[tuple[str, str]
     for here, other in ((first, last), (last, first)):
         assert other.address is not None, "both ends of a link have addresses"
         # A host answers for all of its addresses at each of its interfaces.
-        there = [other.address[0]] if other.namespace in graph.routers else graph.on_links(other.namespace)
+        theirs = [other.address[0]] if other.namespace in graph.routers else graph.on_links(other.namespace)
         known = {"namespace": here.namespace, "device": here.device, "mac": other.mac}
-        net.neighbours += [{**known, "address": address} for address in there]
+        net.neighbours += [{**known, "address": address} for address in theirs]
 
 
 def _end(net: Network, graph: Graph, hop: Hop, way: Direction, prefix: int) -> _Port:

@@ -162,10 +162,16 @@ class Direction:
 
 
 def direction(
-    elements: Sequence[Element], *, where: FieldPath, from_router: bool, captured: bool, bucket: tuple[int, FieldPath] | None = None
+    elements: Sequence[Element],
+    *,
+    where: FieldPath,
+    from_router: bool,
+    captured: bool,
+    mtu: int = LONGEST,
+    bucket: FieldPath | None = None,
 ) -> Direction:
-    """Where the elements of a direction go. `bucket`: its rate has to hold up who sends, by a token
-    bucket; with the MTU and who wants it.
+    """Where the elements of a direction go, which begins at an interface of this MTU. `bucket`: its
+    rate has to hold up who sends, by a token bucket; who wants it.
 
     The sender's own device sees aggregates of segments, and what it drops is no loss to TCP: at a
     host only a pure delay may stand there, and at a device that is captured not even that, or the
@@ -175,19 +181,21 @@ def direction(
     stages: list[Stage] = []
     for number, element in enumerate(elements):
         here = (*where, number)
+        if element["kind"] == "mtu":
+            mtu = min(mtu, element["bytes"])
         if element["kind"] == "mtu" and element["oversize"] != "silent":
             if not from_router or number > 0:
                 raise PlanError(here, _no_icmp(element, from_router))
             built.mtu = element["bytes"]
             continue
-        alone = _alone(element, here)
-        grown = _with(stages[-1], element) if stages else None
+        alone = _alone(in_packets(element, mtu), here)
+        grown = _with(stages[-1], in_packets(element, mtu)) if stages else None
         if grown is None:
             stages.append(alone)
         else:
             stages[-1] = grown
     if bucket is not None and any(stage.rate is not None for stage in stages):
-        built.egress = _bucket(stages.pop(0), where, *bucket)
+        built.egress = _bucket(stages.pop(0), where, mtu, bucket)
     elif from_router and stages and stages[0].silent_mtu is None:
         built.egress = stages.pop(0)
     elif not from_router and not captured and stages:
@@ -206,9 +214,7 @@ def _bucket(stage: Stage, link: FieldPath, mtu: int, where: FieldPath) -> Stage:
     """The first stage as a token bucket, if it is one rate with a plain queue."""
     rate = stage.rate
     if rate is None or rate.get("aqm") or rate["hold_ns"] or stage != Stage(rate=rate) or rate["framing_bytes"] < ETHERNET:
-        sentence = (
-            f"its socket waits for {link[1]} only if that begins with a rate, with a queue in packets, and {ETHERNET} bytes of framing"
-        )
+        sentence = f"its socket waits for {link[1]} only if that begins with a rate, and {ETHERNET} bytes of framing"
         raise PlanError(where, f"{sentence} or more, without `aqm` and `hold`{SIMULATOR}")
     return replace(stage, bucket=mtu)
 
@@ -234,6 +240,15 @@ def _with(stage: Stage, element: Element) -> Stage | None:
             return replace(stage, rate=element)
 
 
+def in_packets(element: Element, mtu: int) -> Element:
+    """An element whose plain queue is of packets, as netem counts it (`limit` of sch_netem.c): as
+    many full ones as its bytes hold.
+    """
+    if element["kind"] != "rate" or element.get("aqm") or "packets" in element["queue"]:
+        return element
+    return {**element, "queue": {"packets": max(1, element["queue"]["bytes"] // (mtu + element["framing_bytes"]))}}
+
+
 def _alone(element: Element, where: FieldPath) -> Stage:
     match element["kind"]:
         case "rate":
@@ -243,10 +258,6 @@ def _alone(element: Element, where: FieldPath) -> Stage:
                 if element["framing_bytes"] < ETHERNET:
                     raise PlanError(where, f"a token bucket counts {ETHERNET} bytes of Ethernet header at least{SIMULATOR}")
                 return Stage(rate=element)
-            if "packets" not in element["queue"]:
-                packets = max(1, element["queue"]["bytes"] // (1500 + element["framing_bytes"]))
-                instead = f"{packets}packets hold as much of full packets{SIMULATOR}"
-                raise PlanError(where, f"netem counts its queue in packets, and this one is given in bytes: {instead}")
             return Stage(rate=element)
         case "delay":
             return Stage(delay=element)

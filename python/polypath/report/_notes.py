@@ -13,6 +13,8 @@ from polypath.analysis import HARMLESS, asked, bare, no_route, paths, subflows_o
 from ._format import several
 from ._material import Material, label, varied
 
+_MOST_WINDOW = 1 << 24
+"""Segments: some seconds of 100 Gbit/s."""
 _NAMED = 4
 """So many cells are named, of more their number."""
 
@@ -22,7 +24,7 @@ def notes(material: Material) -> tuple[list[str], list[str]]:
     beware of, and what changes nothing.
     """
     keys_of: dict[str, list[str]] = {}
-    for sentence, key in (*_never_up(material), *_tunnels(material), *_beside_tunnels(material)):
+    for sentence, key in (*_never_up(material), *_tunnels(material), *_beside_tunnels(material), *_windows(material)):
         keys_of.setdefault(sentence, []).append(key)
     sentences = {sentence: sentence + _where(material, keys) for sentence, keys in keys_of.items()}
     harmless = [sentence for sentence in keys_of if sentence.endswith(HARMLESS)]
@@ -114,6 +116,21 @@ def _bypassed(scenario: Mapping[str, Any], name: str) -> str:
     tunnel = next(entry for entry in scenario["tunnels"] if entry["name"] == name)
     ends = " and ".join(tunnel[end]["address"] for end in ("a", "b"))
     return f": no flow goes through it; one does whose `client_address` and `server_address` are {ends}"
+
+
+def _windows(material: Material) -> list[tuple[str, str]]:
+    """Congestion windows that no algorithm means: of no segment, or of more than any link holds."""
+    series = material.series
+    if series.empty:
+        return []
+    strange = series[(series["cwnd"] == 0) | (series["cwnd"] > _MOST_WINDOW)]
+    sentences = []
+    for (key, flow), rows in strange.groupby(["key", "flow"], sort=False):
+        of = len(series[(series["key"] == key) & (series["flow"] == flow)])
+        least, most = int(rows["cwnd"].min()), int(rows["cwnd"].max())
+        values = f"{most:,} segments" if least > 0 else "0" if most == 0 else f"0 or {most:,} segments"
+        sentences.append((f"the congestion window of {flow} was {values} in {len(rows)} of {of} samples: look at its algorithm", str(key)))
+    return sentences
 
 
 def _beside_tunnels(material: Material) -> list[tuple[str, str]]:

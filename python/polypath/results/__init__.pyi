@@ -1,7 +1,9 @@
 from ._against import against, check_against, chosen
 from ._checked import check_claims
+from ._computed import note
 from ._cost import Cost, cost
 from ._folder import DEFAULT_OUT
+from ._manifest import claim_folder
 from ._progress import Progress, progress_of
 from ._results import TABLES, Results
 from ._runner import Plan, assemble, execute, plan, run
@@ -23,9 +25,11 @@ __all__ = [
     "check_against",
     "check_claims",
     "chosen",
+    "claim_folder",
     "columns",
     "cost",
     "execute",
+    "note",
     "plan",
     "progress_of",
     "run",

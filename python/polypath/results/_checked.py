@@ -99,7 +99,7 @@ class _Known:
         available = self._columns[self.table]
         if name not in available:
             hint = meant(name, available) or ";"
-            raise SetupError(where, f'there is no column "{name}" of the {self.table}{hint} docs/reference/results.md has all of them')
+            raise SetupError(where, f'there is no column "{name}" of the {self.table}{hint} `polypath list columns` shows all of them')
 
     def selection(self, where: Where, selection: Mapping[str, Any]) -> None:
         for name, wanted in selection.items():

@@ -18,7 +18,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from polypath import customcc
-from polypath.engines import ENGINES, Engine, EngineError, check, find, notes
+from polypath.engines import ENGINES, Engine, EngineError, MeasuredEngine, check, find, notes
 from polypath.linux import KernelError
 from polypath.study import (
     MOST_KEPT,
@@ -506,6 +506,8 @@ def _other_engines(engine: Engine, before: Mapping[str, str]) -> Iterator[Engine
     """
     names = {_engine_of(platform) for platform in before} - {engine.name}
     yield from (other() for name, other in ENGINES.items() if name in names)
+    if MeasuredEngine.name in names:
+        yield MeasuredEngine()
 
 
 def _kernels(engine: Engine) -> list[str | None]:

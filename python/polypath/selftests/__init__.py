@@ -18,6 +18,7 @@ from ._packetdrill import (
     script_rows,
     scripts_of,
 )
+from ._pairs import Pair, pairs
 from ._run import FORMAT, USE, Job, Record, Runner, jobs, missing_of, record, run_job, seeds_of, tools_hash
 from ._statistics import wilson
 from ._suite import Suite, Test, find, tests_of
@@ -41,6 +42,7 @@ __all__ = [
     "Job",
     "Nothing",
     "Observation",
+    "Pair",
     "Played",
     "Record",
     "Row",
@@ -67,6 +69,7 @@ __all__ = [
     "missing_of",
     "observation_of",
     "outcomes",
+    "pairs",
     "parse",
     "play_on_endpoint",
     "player_of",

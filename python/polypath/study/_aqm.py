@@ -163,5 +163,5 @@ def check_aqm(aqm: Any, queue: Packets | Size | Time, hold: Time, burst: Size) -
         bounds = [bound for bound in (aqm.min, aqm.max) if not is_placeholder(bound)]
         if any(bound > queue for bound in bounds) or (len(bounds) == 2 and not aqm.min < aqm.max):
             raise ValueError(f"red needs min < max <= queue; here they are {aqm.min}, {aqm.max} and {queue}")
-    elif not isinstance(queue, Packets):
+    elif not isinstance(queue, Packets | Time):
         raise ValueError(f'{aqm.kind} counts packets: give its queue in packets, like "queue: 1000packets"')

@@ -42,6 +42,9 @@ def check(study: Question, *, network_only: bool = False) -> None:
 
 def _check_study(study: Question) -> None:
     """Raises `SetupError` at the first thing that cannot be run."""
+    if not study.flows and (without := [name for name, each in study.all_experiments.items() if each.flows is None]):
+        instead = f": give the study some, or the experiment `{without[0]}`" if study.experiments else ""
+        raise SetupError((), f"the field `flows` is missing{instead}")
     _check_placeholders(study)
     _check_parameter_kernel(study)
     if study.experiments and study.matrix:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, PrivateAttr, Tag, model_validator
 
 from . import _traces
-from ._aqm import Aqm, check_aqm
+from ._aqm import Aqm, Red, check_aqm
 from ._model import Model, Undecided, kind_of
 from ._placeholder import UNDECIDED, is_placeholder
 from ._quantity import Packets, Rate, Share, Size, Time, check_written
@@ -60,6 +60,10 @@ TimedQueueLimit = Annotated[TimedQueue, BeforeValidator(_queue)]
 """A time is so many bytes as the rate carries in it."""
 
 
+# Of an IP packet.
+_FULL = 1500
+
+
 def limit_of(queue: TimedQueue, rate: Rate) -> Packets | Size:
     """A queue in packets or bytes."""
     return Size.base(int(rate) * int(queue) // (8 * 10**9)) if isinstance(queue, Time) else queue
@@ -69,6 +73,25 @@ def _check_timed(queue: Any, rates: Sequence[Any]) -> None:
     """Raises ValueError for a queue that is a time of a rate that changes."""
     if isinstance(queue, Time) and rates:
         raise ValueError(f'a queue of {queue} needs a fixed rate, and this one changes: write packets or bytes, like "100packets"')
+
+
+def check_repeat(repeat: Any, parts: Any) -> None:
+    """Raises ValueError where changes, spans or rows begin anew before all of them have come, or
+    there are none.
+    """
+    if repeat is None or is_placeholder(repeat) or is_placeholder(parts):
+        return
+    if not parts:
+        raise ValueError("nothing changes here that could `repeat`: give it `changes`, or take it out")
+    ends = [part if isinstance(part, Time) else _end(part) for part in parts if not is_placeholder(part)]
+    last = max((end for end in ends if not is_placeholder(end)), default=Time("0ns"))
+    # A span may end where the next round begins.
+    if repeat < last or (repeat == last and not isinstance(parts[0], tuple)):
+        raise ValueError(f"`repeat: {repeat}` begins anew before the last change, at {last}; write a longer time")
+
+
+def _end(part: Any) -> Any:
+    return part[1] if isinstance(part, tuple) else part.at
 
 
 class RateChange(Model):
@@ -136,17 +159,23 @@ class RateLimit(Model):
     """
     changes: tuple[RateChange, ...] = ()
     """Other rates from a time on."""
+    repeat: Time | None = None
+    """After so long the changes begin anew, and again; default: never."""
 
     @model_validator(mode="after")
     def _queue_fits_its_management(self) -> Self:
         check_aqm(self.aqm, self.queue, self.hold, self.burst)
         _check_timed(self.queue, self.changes)
+        check_repeat(self.repeat, self.changes)
         return self
 
     @property
     def limit(self) -> Packets | Size:
-        """The queue in packets or bytes."""
-        return limit_of(self.queue, self.rate)
+        """The queue in packets or bytes; a time is so many full packets to what counts those."""
+        limit = limit_of(self.queue, self.rate)
+        if not isinstance(self.queue, Time) or self.aqm is None or isinstance(self.aqm, Red):
+            return limit
+        return Packets.base(max(1, int(limit) // (_FULL + int(self.framing))))
 
     if TYPE_CHECKING:  # tools/inputs.py writes it.
 
@@ -161,6 +190,7 @@ class RateLimit(Model):
             burst: Size | str = ...,
             aqm: Aqm | Mapping[str, Any] | str = ...,
             changes: Sequence[RateChange | Mapping[str, Any] | str] | str = ...,
+            repeat: Time | str | None = ...,
         ) -> None: ...
 
 
@@ -176,6 +206,13 @@ class Delay(Model):
     """Whether jitter may reorder packets, as netem's does."""
     changes: tuple[TimeChange, ...] = ()
     """Other delays from a time on."""
+    repeat: Time | None = None
+    """After so long the changes begin anew, and again; default: never."""
+
+    @model_validator(mode="after")
+    def _repeats_all(self) -> Self:
+        check_repeat(self.repeat, self.changes)
+        return self
 
     if TYPE_CHECKING:  # tools/inputs.py writes it.
 
@@ -187,6 +224,7 @@ class Delay(Model):
             jitter: Time | str = ...,
             reorder: bool | str = ...,
             changes: Sequence[TimeChange | Mapping[str, Any] | str] | str = ...,
+            repeat: Time | str | None = ...,
         ) -> None: ...
 
 
@@ -198,6 +236,13 @@ class Loss(Model):
     """Of the packets that are lost, each by itself."""
     changes: tuple[ShareChange, ...] = ()
     """Other shares from a time on."""
+    repeat: Time | None = None
+    """After so long the changes begin anew, and again; default: never."""
+
+    @model_validator(mode="after")
+    def _repeats_all(self) -> Self:
+        check_repeat(self.repeat, self.changes)
+        return self
 
     if TYPE_CHECKING:  # tools/inputs.py writes it.
 
@@ -207,6 +252,7 @@ class Loss(Model):
             kind: str = ...,
             share: Share | str,
             changes: Sequence[ShareChange | Mapping[str, Any] | str] | str = ...,
+            repeat: Time | str | None = ...,
         ) -> None: ...
 
 
@@ -272,10 +318,23 @@ class Down(Model):
     kind: Literal["down"] = "down"
     spans: tuple[tuple[Time, Time], ...] = Field(min_length=1)
     """When nothing passes: pairs of times since the start of the run."""
+    repeat: Time | None = None
+    """After so long the spans begin anew, and again; default: never."""
+
+    @model_validator(mode="after")
+    def _repeats_all(self) -> Self:
+        check_repeat(self.repeat, self.spans)
+        return self
 
     if TYPE_CHECKING:  # tools/inputs.py writes it.
 
-        def __init__(self, *, kind: str = ..., spans: Sequence[Sequence[Time | str] | str] | str) -> None: ...
+        def __init__(
+            self,
+            *,
+            kind: str = ...,
+            spans: Sequence[Sequence[Time | str] | str] | str,
+            repeat: Time | str | None = ...,
+        ) -> None: ...
 
 
 class Retry(Model):
@@ -339,6 +398,8 @@ class Table(Model):
     """What keeps the queue short: codel, fq_codel, pie or red."""
     jitter: Time = Time("0ns")
     """Uniform in plus or minus this much."""
+    repeat: Time | None = None
+    """After so long its rows begin anew, and again; default: the last row counts until the end."""
     _chain: tuple[RateLimit | Delay | Loss, ...] = PrivateAttr(default=())
 
     @model_validator(mode="after")
@@ -346,16 +407,20 @@ class Table(Model):
         if is_placeholder(self.file):
             return self
         times, rates, delays, losses = zip(*_traces.table(self.file), strict=True)
+        check_repeat(self.repeat, times[1:])
+        again = None if is_placeholder(self.repeat) or len(times) == 1 else self.repeat
         made: list[RateLimit | Delay | Loss] = []
         if losses[0] is not None:
             changes = tuple(ShareChange(at=at, to=to) for at, to in zip(times[1:], losses[1:], strict=True))
-            made.append(Loss(share=losses[0], changes=changes))
+            made.append(Loss(share=losses[0], changes=changes, repeat=again))
         if rates[0] is not None:
             later = tuple(RateChange(at=at, to=to) for at, to in zip(times[1:], rates[1:], strict=True))
-            made.append(RateLimit(rate=rates[0], queue=self.queue, framing=self.framing, aqm=self.aqm, changes=later))
+            made.append(
+                RateLimit(rate=rates[0], queue=self.queue, framing=self.framing, aqm=self.aqm, changes=later, repeat=again),
+            )
         if delays[0] is not None:
             moved = tuple(TimeChange(at=at, to=to) for at, to in zip(times[1:], delays[1:], strict=True))
-            made.append(Delay(delay=delays[0], jitter=self.jitter, changes=moved))
+            made.append(Delay(delay=delays[0], jitter=self.jitter, changes=moved, repeat=again))
         self._chain = tuple(made)
         return self
 
@@ -374,6 +439,7 @@ class Table(Model):
             framing: Size | str = ...,
             aqm: Aqm | Mapping[str, Any] | str = ...,
             jitter: Time | str = ...,
+            repeat: Time | str | None = ...,
         ) -> None: ...
 
 
@@ -510,6 +576,8 @@ class Shape(Model):
     """What keeps the queue short: codel, fq_codel, pie or red."""
     delay: Time | None = None
     """From one end to the other; default: none."""
+    rtt: Time | None = None
+    """In place of `delay`, in `both` alone: the round trip, of which each direction takes half."""
     jitter: Time = Time("0ns")
     """Of the delay, uniform in plus or minus this much."""
     reorder: bool = False
@@ -518,22 +586,41 @@ class Shape(Model):
     """Of the packets that are lost, each by itself; default: none."""
     mtu: Size | None = None
     """The longest packet that passes; default: that of the link."""
+    outage: Time | None = None
+    """For so long nothing passes, at the end of each `every`; default: never."""
+    every: Time | None = None
+    """From the end of an outage to that of the next."""
     changes: tuple[ShapeChange, ...] = ()
     """Other figures from a time on."""
+    repeat: Time | None = None
+    """After so long the changes begin anew, and again; default: never."""
 
     @model_validator(mode="after")
     def _changes_have_a_start(self) -> Self:
-        for figure in ("rate", "delay"):
-            if getattr(self, figure) is None and any(getattr(change, figure) is not None for change in self.changes):
+        if self.rtt is not None and self.delay is not None:
+            raise ValueError("`delay` and `rtt` say the same: a round trip of 60ms is a delay of 30ms; take one of them")
+        given = {"rate": self.rate, "delay": self.delay if self.rtt is None else self.rtt}
+        for figure, there in given.items():
+            if there is None and any(getattr(change, figure) is not None for change in self.changes):
                 raise ValueError(f"`changes` give a {figure}, but the link has none to begin with; add `{figure}:` beside them")
         if self.rate is None and self.model_fields_set & {"queue", "framing", "aqm"}:
             raise ValueError("a queue needs a `rate` beside it: nothing waits on a link that is never busy")
-        if self.delay is None and self.model_fields_set & {"jitter", "reorder"}:
+        if given["delay"] is None and self.model_fields_set & {"jitter", "reorder"}:
             raise ValueError("jitter needs a `delay` beside it")
+        if (self.outage is None) is not (self.every is None):
+            raise ValueError("outages have a length and a distance: write both, like `outage: 300ms, every: 15s`")
+        if isinstance(self.outage, int) and isinstance(self.every, int) and not 0 < self.outage < self.every:
+            raise ValueError(f"an outage of {self.outage} every {self.every} is none, or has no end: it must be shorter than `every`")
+        check_repeat(self.repeat, self.changes)
         check_aqm(self.aqm, self.queue, Time("0ns"), Size("0B"))
         _check_timed(self.queue, [change.rate for change in self.changes if change.rate is not None])
         _check_order(self.changes)
         return self
+
+    @property
+    def one_way(self) -> Time | None:
+        """The delay, however it is given."""
+        return self.delay if self.rtt is None or is_placeholder(self.rtt) else Time.base(int(self.rtt) // 2)
 
     if TYPE_CHECKING:  # tools/inputs.py writes it.
 
@@ -545,11 +632,15 @@ class Shape(Model):
             framing: Size | str = ...,
             aqm: Aqm | Mapping[str, Any] | str = ...,
             delay: Time | str | None = ...,
+            rtt: Time | str | None = ...,
             jitter: Time | str = ...,
             reorder: bool | str = ...,
             loss: Share | str | None = ...,
             mtu: Size | str | None = ...,
+            outage: Time | str | None = ...,
+            every: Time | str | None = ...,
             changes: Sequence[ShapeChange | Mapping[str, Any] | str] | str = ...,
+            repeat: Time | str | None = ...,
         ) -> None: ...
 
 
@@ -591,27 +682,41 @@ _MOST_LATEST = 64
 def _chain(shape: Shape) -> tuple[Element, ...]:
     changes = shape.changes
     elements: list[Element] = []
-    if spans := _down_spans(changes):
-        elements.append(Down(spans=spans))
+    again = shape.repeat
+    if shape.outage is not None and shape.every is not None:
+        elements.append(Down(spans=((Time.base(shape.every - shape.outage), shape.every),), repeat=shape.every))
+    if spans := _down_spans(changes, again or _FOREVER):
+        elements.append(Down(spans=spans, repeat=again))
     if shape.mtu is not None:
         elements.append(Mtu(size=shape.mtu))
     losses = tuple(ShareChange(at=change.at, to=change.loss) for change in changes if change.loss is not None)
     if shape.loss is not None or losses:
-        elements.append(Loss(share=shape.loss if shape.loss is not None else Share("0%"), changes=losses))
+        elements.append(Loss(share=shape.loss if shape.loss is not None else Share("0%"), changes=losses, repeat=again if losses else None))
     if shape.rate is not None:
         rates = tuple(RateChange(at=change.at, to=change.rate) for change in changes if change.rate is not None)
-        elements.append(RateLimit(rate=shape.rate, queue=shape.queue, framing=shape.framing, aqm=shape.aqm, changes=rates))
-    if shape.delay is not None:
+        elements.append(
+            RateLimit(
+                rate=shape.rate,
+                queue=shape.queue,
+                framing=shape.framing,
+                aqm=shape.aqm,
+                changes=rates,
+                repeat=again if rates else None,
+            )
+        )
+    if (delay := shape.one_way) is not None:
         delays = tuple(TimeChange(at=change.at, to=change.delay) for change in changes if change.delay is not None)
-        elements.append(Delay(delay=shape.delay, jitter=shape.jitter, reorder=shape.reorder, changes=delays))
+        elements.append(
+            Delay(delay=delay, jitter=shape.jitter, reorder=shape.reorder, changes=delays, repeat=again if delays else None),
+        )
     return tuple(elements)
 
 
-# Later than every run ends: the end of a span that is never closed.
+# Later than every run ends: the end of a span that is never closed, where nothing repeats.
 _FOREVER = Time.base(2**62)
 
 
-def _down_spans(changes: tuple[ShapeChange, ...]) -> tuple[tuple[Time, Time], ...]:
+def _down_spans(changes: tuple[ShapeChange, ...], end: Time) -> tuple[tuple[Time, Time], ...]:
     spans: list[tuple[Time, Time]] = []
     since: Time | None = None
     for change in changes:
@@ -621,5 +726,5 @@ def _down_spans(changes: tuple[ShapeChange, ...]) -> tuple[tuple[Time, Time], ..
             spans.append((since, change.at))
             since = None
     if since is not None:
-        spans.append((since, _FOREVER))
+        spans.append((since, end))
     return tuple(spans)

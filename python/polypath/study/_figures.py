@@ -20,6 +20,8 @@ from ._wireless import RADIOS
 SHORTEST_NS = 1_000_000
 # Of a series in a run; a table of more takes gigabytes.
 MOST_SAMPLES = 1_000_000
+# Of what repeats on a link.
+MOST_CHANGES = 100_000
 
 
 def check_figures(cell: Cell) -> None:
@@ -59,11 +61,15 @@ def _check_shape(cell: Cell, where: Where, link: Link, shape: Shape) -> None:
         later = [(("changes", index, "rate"), change.rate) for index, change in enumerate(shape.changes) if change.rate is not None]
         for place, rate in later:
             _check_rate(cell, (*where, *place), rate, packet)
-    if shape.delay is not None:
-        delays = [shape.delay, *(change.delay for change in shape.changes if change.delay is not None)]
+    if shape.one_way is not None:
+        delays = [shape.one_way, *(change.delay for change in shape.changes if change.delay is not None)]
         _check_delays(cell, where, delays, shape.jitter)
     for index, change in enumerate(shape.changes):
         _check_time(cell, (*where, "changes", index, "at"), "the change comes", change.at)
+    _check_repeat(cell, (*where, "repeat"), shape.repeat, len(shape.changes))
+    if shape.every is not None and shape.outage is not None:
+        _check_time(cell, (*where, "every"), "the first outage begins", Time.base(shape.every - shape.outage))
+        _check_repeat(cell, (*where, "every"), shape.every, 2)
 
 
 def _check_element(cell: Cell, where: Where, link: Link, element: Any, longest: Size | None) -> None:
@@ -91,6 +97,10 @@ def _check_element(cell: Cell, where: Where, link: Link, element: Any, longest: 
         case Down():
             for index, (start, _) in enumerate(element.spans):
                 _check_time(cell, (*where, "spans", index), "the outage begins", start)
+    if getattr(element, "repeat", None) is not None:
+        parts = element.chain if isinstance(element, Table) else (element,)
+        changes = sum(len(part.spans if isinstance(part, Down) else part.changes) for part in parts)
+        _check_repeat(cell, (*where, "repeat"), element.repeat, changes)
     # A table was recorded, and may go on for longer than the run.
     for index, change in enumerate(getattr(element, "changes", ())):
         _check_time(cell, (*where, "changes", index, "at"), "the change comes", change.at)
@@ -136,6 +146,12 @@ def _check_delays(cell: Cell, where: Where, delays: list[Time], jitter: Time) ->
 def _check_time(cell: Cell, where: Where, what: str, at: Time) -> None:
     if at >= cell.setup.duration:
         raise cell.error(where, f"{what} at {at}, and the run ends at {cell.setup.duration}")
+
+
+def _check_repeat(cell: Cell, where: Where, repeat: Time | None, changes: int) -> None:
+    if repeat and (made := int(cell.setup.duration) // int(repeat) * changes) > MOST_CHANGES:
+        sentence = f"every {repeat} in {cell.setup.duration} makes {made:,} changes of this link; the most is {MOST_CHANGES:,}"
+        raise cell.error(where, sentence)
 
 
 def _check_flow(cell: Cell, where: Where, flow: Flow) -> None:

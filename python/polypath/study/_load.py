@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ._cells import cells
 from ._file import StudyFile, read, validated
+from ._placeholder import is_placeholder
 from ._setup import Setup
 from ._study import NETWORK_ONLY, Study
 
@@ -26,11 +27,15 @@ def load(path: str | Path) -> Study:
     return Study.load(path)
 
 
+_LASTS = "1h"
+
+
 def load_setup(path: str | Path) -> Setup:
     """The set-up of a study's first cell, for whoever asks for its network only: the file may hold
     a `topology:` and nothing else.
 
-    Such a network goes on for as long as somebody wants it, so nothing in it is too late for a run.
+    Such a network goes on for as long as somebody wants it, so nothing in it is too late for a run;
+    what repeats or is drawn does so for an hour.
     """
     source = read(path)
     tree = source.document.value
@@ -38,7 +43,9 @@ def load_setup(path: str | Path) -> Setup:
         # A study has a flow; this one joins the two hosts, or leads over the first link where there
         # are more. What is wrong with the topology is told first.
         client, server = _ends(source)
-        tree = {"name": "topology", "duration": "1s", **tree, "flows": {"none": {"client": client, "server": server}}}
+        tree = {"name": "topology", "duration": _LASTS, **tree, "flows": {"none": {"client": client, "server": server}}}
+    if not is_placeholder(tree.get("duration")):
+        tree = {**tree, "duration": _LASTS}
     return cells(validated(Study, source, tree, {NETWORK_ONLY: True}))[0].setup
 
 

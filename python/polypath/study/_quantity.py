@@ -58,6 +58,8 @@ class _Quantity(int):
     spoken: ClassVar[tuple[str, ...]]
     # What people write, in small letters, and which unit they mean by it.
     also: ClassVar[dict[str, str]] = {}
+    # Of a unit in JSON Schema, where it is more than those spellings.
+    pattern: ClassVar[str] = ""
 
     def __new__(cls, value: str | Self) -> Self:
         if isinstance(value, cls):
@@ -84,7 +86,7 @@ class _Quantity(int):
         unit = match["unit"]
         if unit is None:
             raise ValueError(f'the bare number {value} has no unit; write {cls.what} like "{cls.example}"')
-        size = cls.units.get(unit)
+        size = cls._size(unit)
         if size is None:
             hint = cls._meant(match["number"], unit)
             raise ValueError(
@@ -96,6 +98,10 @@ class _Quantity(int):
         if exact > _LARGEST:
             raise ValueError(f'"{value}" is larger than this program can count')
         return int(exact)
+
+    @classmethod
+    def _size(cls, unit: str) -> int | None:
+        return cls.units.get(unit)
 
     @classmethod
     def _meant(cls, number: str, unit: str) -> str | None:
@@ -129,24 +135,28 @@ class _Quantity(int):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        units = "|".join(re.escape(unit) for unit in cls.units)
+        units = cls.pattern or "|".join(re.escape(unit) for unit in cls.units)
         pattern = rf"^\s*\d+(\.\d+)?\s*({units})\s*$|{PLACEHOLDER_PATTERN}"
         return {"type": "string", "pattern": pattern, "examples": [cls.example], "description": f'A {cls.what}, like "{cls.example}".'}
 
 
 class Rate(_Quantity):
-    """Bits per second. "bps" is refused, since tc means bytes by it and most people bits."""
+    """Bits per second, in letters of any case. "bps" is refused, since tc means bytes by it and
+    most people bits.
+    """
 
     what = "rate"
     example = "50mbit"
     units: ClassVar = {
-        name + ending: size
-        for names, size in ((("bit",), 1), (("kbit", "Kbit"), 10**3), (("mbit", "Mbit"), 10**6), (("gbit", "Gbit"), 10**9))
-        for name in names
-        for ending in ("", "/s")
+        name + ending: size for name, size in (("bit", 1), ("kbit", 10**3), ("mbit", 10**6), ("gbit", 10**9)) for ending in ("", "/s")
     }
     written = ("gbit", "mbit", "kbit", "bit")
     spoken = written[::-1]
+    pattern = r"[kKmMgG]?[bB][iI][tT](/[sS])?"
+
+    @classmethod
+    def _size(cls, unit: str) -> int | None:
+        return cls.units.get(unit.lower())
 
     @classmethod
     def _meant(cls, number: str, unit: str) -> str | None:

@@ -149,8 +149,8 @@ class Question(Model):
     """
     topology: Topology
     """Nodes, and the links between them."""
-    flows: Mapping[Name, Flow] = Field(min_length=1, max_length=1000)
-    """Who sends what to whom, by name."""
+    flows: Mapping[Name, Flow] = Field(default_factory=FrozenDict, max_length=1000)
+    """Who sends what to whom, by name; may be left out where each experiment has its own."""
     duration: Time
     """How long applications run, from the start of a run."""
     parameters: Parameters = Field(default_factory=FrozenDict)

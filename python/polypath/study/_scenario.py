@@ -157,11 +157,11 @@ def _side(direction: Shape | tuple[Element, ...] | None, name: str, seed: int, u
         if isinstance(element, Wireless):
             made += wireless(element, seed, f"{name} {number}", until_ns)
         else:
-            made.append(_element(element))
+            made.append(_element(element, until_ns))
     return made
 
 
-def _element(element: Any) -> dict[str, Any]:
+def _element(element: Any, until_ns: int) -> dict[str, Any]:
     match element:
         case RateLimit():
             return {
@@ -170,7 +170,7 @@ def _element(element: Any) -> dict[str, Any]:
                 "queue": {"packets" if isinstance(element.limit, Packets) else "bytes": int(element.limit)},
                 "framing_bytes": int(element.framing),
                 "hold_ns": int(element.hold),
-                "changes": [{"at_ns": int(change.at), "to": int(change.to)} for change in element.changes],
+                "changes": _changes(element, int(element.rate), int, until_ns),
                 **({"burst_bytes": int(element.burst)} if element.burst else {}),
                 **({} if element.aqm is None else {"aqm": _aqm(element.aqm)}),
             }
@@ -180,10 +180,10 @@ def _element(element: Any) -> dict[str, Any]:
                 "delay_ns": int(element.delay),
                 "jitter_ns": int(element.jitter),
                 "reorder": element.reorder,
-                "changes": [{"at_ns": int(change.at), "to": int(change.to)} for change in element.changes],
+                "changes": _changes(element, int(element.delay), int, until_ns),
             }
         case Loss():
-            changes = [{"at_ns": int(change.at), "to": float(change.to)} for change in element.changes]
+            changes = _changes(element, float(element.share), float, until_ns)
             return {"kind": "loss", "model": "bernoulli", "probability": float(element.share), "changes": changes}
         case BurstLoss():
             shares = ("good_to_bad", "bad_to_good", "loss_good", "loss_bad")
@@ -199,9 +199,35 @@ def _element(element: Any) -> dict[str, Any]:
             chances = list(element.chances_ms)
             return {"kind": "trace", "chances_ms": chances, "bytes": TRACE_BYTES, "queue": queue, "framing_bytes": int(element.framing)}
         case Down():
-            return {"kind": "down", "spans_ns": [[int(start), int(end)] for start, end in element.spans]}
+            return {"kind": "down", "spans_ns": _spans(element, until_ns)}
         case _:
             raise AssertionError(f"chain() leaves no {type(element).__name__}")
+
+
+def _changes(element: Any, first: float, number: type[int] | type[float], until_ns: int) -> list[dict[str, float]]:
+    """The changes of a figure that begins with `first`, repeated until then."""
+    once = [(int(change.at), number(change.to)) for change in element.changes]
+    made = [{"at_ns": at, "to": to} for at, to in once]
+    if element.repeat is None:
+        return made
+    for start in range(int(element.repeat), until_ns, int(element.repeat)):
+        for at, to in once if once[0][0] == 0 else [(0, first), *once]:
+            if to != made[-1]["to"]:
+                made.append({"at_ns": start + at, "to": to})
+    return made
+
+
+def _spans(element: Down, until_ns: int) -> list[list[int]]:
+    """The outages, repeated until then; two that touch are one."""
+    starts = [0] if element.repeat is None else range(0, max(until_ns, 1), int(element.repeat))
+    made: list[list[int]] = []
+    for start in starts:
+        for since, to in element.spans:
+            if start and made[-1][1] == start + since:
+                made[-1][1] = start + to
+            else:
+                made.append([start + since, start + to])
+    return made
 
 
 def _aqm(aqm: Any) -> dict[str, Any]:

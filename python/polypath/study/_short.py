@@ -13,7 +13,7 @@ from ._quantity import Size, Time
 
 # What stretches with a run: when something happens and how long it goes on; not what a link does to
 # a packet.
-_STRETCHED = ("duration", "start", "window", "at", "remove_at", "spans")
+_STRETCHED = ("duration", "start", "window", "at", "remove_at", "spans", "repeat", "outage", "every")
 
 
 class Short(Model):
@@ -60,7 +60,9 @@ def shortened(tree: Mapping[str, Any], short: Short) -> Mapping[str, Any]:
 def _stretched(value: Any, factor: float, *, times: bool = False) -> Any:
     if isinstance(value, Mapping):
         # What a tunnel does to a packet does not stretch either, and its reorder rule has a window
-        # of packets.
+        # of packets; nor does a file that was recorded.
+        if value.get("kind") == "table":
+            return dict(value)
         found = {key: item if key == "tunnels" else _stretched(item, factor, times=key in _STRETCHED) for key, item in value.items()}
         if value.get("kind") == "transfer":
             found["size"] = _scaled(Size(value["size"]), factor)

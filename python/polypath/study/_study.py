@@ -116,9 +116,9 @@ class Study(Question):
             for name, each in self.experiments.items()
         }
         changes: dict[str, Any] = {"experiments": experiments} if experiments else {}
+        changes |= {"flows": spread_out(self.flows)} if self.flows else {}
         return self.replace(
             name=f"{self.name}-starts",
-            flows=spread_out(self.flows),
             seeds=starts,
             # A short form would cut them down to its own number.
             short=self.short.model_copy(update={"seeds": max(starts, self.short.seeds)}),
@@ -187,7 +187,7 @@ class Study(Question):
             conclusion: str | None = ...,
             highlights: Mapping[str, str] | str = ...,
             topology: Topology | Mapping[str, Any] | str,
-            flows: Mapping[str, Flow | Mapping[str, Any] | str] | str,
+            flows: Mapping[str, Flow | Mapping[str, Any] | str] | str = ...,
             duration: Time | str,
             parameters: Mapping[str, Scalar | str] | str = ...,
             bundles: Mapping[str, Mapping[str, Mapping[str, Scalar | str] | str] | str] | str = ...,

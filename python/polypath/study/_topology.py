@@ -1,7 +1,7 @@
 """Nodes and the links that join them."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import ConfigDict, Discriminator, Field, Tag, ValidatorFunctionWrapHandler, WithJsonSchema, WrapValidator, model_validator
 
@@ -104,6 +104,14 @@ class Link(Model):
                 raise ValueError(f"a link joins two nodes, and `ends` names {len(ends)}")
             return {**value, "ends": ends}
         return value
+
+    @model_validator(mode="after")
+    def _round_trips_take_both(self) -> Self:
+        for side in ("forward", "backward"):
+            direction = getattr(self, side)
+            if isinstance(direction, Shape) and direction.rtt is not None:
+                raise ValueError(f"a round trip takes both directions: `rtt` stands in `both`, and `{side}` has a `delay`")
+        return self
 
     if TYPE_CHECKING:  # tools/inputs.py writes it.
 

@@ -1,0 +1,128 @@
+"""`polypath trace`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from . import _console
+
+if TYPE_CHECKING:
+    from polypath.traces import Measurement
+
+_COLUMNS = "time, rate, delay, rtt or loss"
+
+
+def trace(
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE|NAME",
+            help="What was measured: JSON or text of iperf3, text of ping, a capture, a table with a time and a rate; or a trace of the "
+            "package (`polypath list traces`).",
+        ),
+    ],
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--column",
+            metavar="KIND=NAME[:UNIT]",
+            help=f"Of a table: which column is the {_COLUMNS}, and its unit: rate=DL_bitrate:kbit, rtt=PINGAVG:ms. For each one.",
+        ),
+    ] = None,
+    direction: Annotated[
+        str | None,
+        typer.Option(metavar="upload|download", help="Of a capture: who sends, the client or the server. Default: who sent more."),
+    ] = None,
+    length: Annotated[
+        str | None, typer.Option(metavar="TIME", help="How long it is, before it begins anew; default: so long as its last sample counts.")
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="Write it for a study: NAME.csv for {kind: table}, NAME.trace for {kind: trace}."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+) -> None:
+    """Show what was measured of a path over time, and write it as a link of a study.
+
+    It says how it understood the file, and shows the rate from beginning to end, where it begins
+    anew.
+    """
+    from polypath.traces import KINDS, TraceError, lasting, packaged, read
+
+    if direction not in (None, "upload", "download"):
+        raise TraceError(f'--direction "{direction}" is neither upload nor download')
+    if file is not None and file.suffix not in (".csv", ".trace"):
+        raise TraceError(f"--out {file}: its name ends in .csv for a table of rate, delay and loss, or in .trace for chances to send")
+    chosen: dict[str, tuple[str, str]] = {}
+    for text in columns or []:
+        kind, equals, rest = text.partition("=")
+        name, _, unit = rest.rpartition(":") if ":" in rest else (rest, "", "")
+        if kind not in KINDS or not equals or not name:
+            raise TraceError(f"--column {text}: write which column is the {_COLUMNS}, like --column rate=DL_bitrate:kbit")
+        if kind in chosen:
+            raise TraceError(f"--column {text}: a second column for the {kind}; take one of them")
+        chosen[kind] = (name, unit)
+    there = packaged()
+    own = None if Path(what).exists() else there.get(what)
+    if own is None and not Path(what).is_file():
+        raise TraceError(f"there is no file {what}, and no trace of this name: there are {', '.join(there)}")
+    measured = read(own.file if own else Path(what), chosen, direction)
+    if own or length:
+        measured = lasting(measured, _seconds(length) if length else own.length if own else 0.0)
+    wrote = None if file is None else _write(file, measured)
+    if as_json:
+        samples = [{"time_s": each.at, "rate_bps": each.rate, "delay_s": each.delay, "loss": each.loss} for each in measured.samples]
+        print(json.dumps({"understood": list(measured.said), "length_s": measured.length, "samples": samples}))
+        return
+    print_ = _console.out.print
+    for sentence in [own.about] if own else measured.said:
+        print_(sentence, markup=False, highlight=False, soft_wrap=True)
+    for line in _shown(measured):
+        print_(line, markup=False, highlight=False, soft_wrap=True)
+    if wrote:
+        print_(wrote, markup=False, highlight=False, soft_wrap=True)
+
+
+def _seconds(text: str) -> float:
+    from polypath.study import Time
+    from polypath.traces import TraceError
+
+    try:
+        return int(Time(text)) / 1e9
+    except ValueError as error:
+        raise TraceError(f"--length: {error}") from None
+
+
+_WIDE = 72
+_BARS = " ▁▂▃▄▅▆▇█"
+
+
+def _shown(measured: Measurement) -> list[str]:
+    """Each figure over time as a line of bars, with its least, mean and largest value."""
+    from polypath.traces import FIGURES
+
+    lines = []
+    for name, unit, scale in zip(FIGURES, ("Mbit/s", "ms", "%"), (1e-6, 1e3, 100.0), strict=True):
+        values = measured.values(name)
+        if not values or (name == "loss" and not any(values)):
+            continue
+        top = max(values) or 1.0
+        bars = "".join(_BARS[min(round(value / top * 8), 8)] for value in measured.spans(name, _WIDE))
+        low, mean, high = (scale * value for value in (min(values), measured.mean(name) or 0.0, max(values)))
+        lines += [f"{name:5} |{bars}|", f"      {low:.3g} to {high:.3g} {unit}, on average {mean:.3g}"]
+    return [*lines, f"      0 s {'':{_WIDE - 14}} {measured.length:g} s, then it begins anew"]
+
+
+def _write(file: Path, measured: Measurement) -> str:
+    from polypath.traces import as_chances, as_table
+
+    table = file.suffix == ".csv"
+    text = as_table(measured) if table else as_chances(measured)
+    file.write_text(text, encoding="utf-8")
+    how = f"{{kind: table, file: {file.name}, repeat: {measured.length:g}s}}" if table else f"{{kind: trace, file: {file.name}}}"
+    engines = "all engines" if table else "engines sim and host"
+    return f"wrote {file}; in a study: both: [{how}] ({engines})"

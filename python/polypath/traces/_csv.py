@@ -1,0 +1,215 @@
+"""Tables of measurement campaigns: which column is what, in which unit."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from polypath.errors import visible
+from polypath.study import Rate, Share, Time
+
+from ._errors import TraceError
+from ._samples import MOST_SAMPLES, Measurement, Sample, measurement
+
+KINDS = ("time", "rate", "delay", "rtt", "loss")
+"""What a column may be; of a round trip half is the delay."""
+# Words in the heads of columns, in small letters.
+_WORDS = {
+    "time": ("time", "timestamp", "ts", "t", "date", "datetime", "seconds", "time_s", "time_ms", "elapsed"),
+    "rate": ("rate", "bitrate", "bandwidth", "throughput", "goodput", "capacity", "speedtest", "mbps", "kbps", "mbit", "kbit", "gbps"),
+    "delay": ("delay", "owd"),
+    "rtt": ("rtt", "ping", "latency", "pingavg"),
+    "loss": ("loss", "lossrate", "pingloss", "plr"),
+}
+_RATES = {"bit": 1.0, "bps": 1.0, "bits": 1.0, "kbit": 1e3, "kbps": 1e3, "mbit": 1e6, "mbps": 1e6, "gbit": 1e9, "gbps": 1e9}
+# With a large B they are bytes.
+_BYTES = {"B": 8.0, "kB": 8e3, "KB": 8e3, "MB": 8e6, "GB": 8e9}
+_TIMES = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+_LOSSES = {"%": 0.01, "share": 1.0}
+_UNITS: Mapping[str, Mapping[str, float]] = {
+    "time": _TIMES,
+    "rate": _RATES | _BYTES,
+    "delay": _TIMES,
+    "rtt": _TIMES,
+    "loss": _LOSSES,
+}
+# Cells of what was not measured.
+_NOTHING = {"", "-", "--", "nan", "na", "n/a", "none", "null", "?"}
+_LONGEST = 200
+# Later than any measurement in seconds since 1970.
+_MILLISECONDS = 1e11
+
+
+class _Column(NamedTuple):
+    place: int
+    name: str
+    # In base units; None where each cell says its own.
+    unit: float | None
+    spoken: str
+
+
+def measured(file: Path, text: str, columns: Mapping[str, tuple[str, str]]) -> Measurement:
+    """What a table says over time. `columns`: what a column is -> its name and unit, "" where its head
+    or cells say it. Raises `TraceError` with file and line.
+    """
+    first = next((line for line in text.splitlines() if line.strip()), "")
+    separator = max(",;\t", key=first.count)
+    if separator not in first:
+        raise TraceError(
+            f"{file}:1: this is no measurement that is read: the output of iperf3 or ping, a capture, or a table with time and rate"
+        )
+    try:
+        rows = list(csv.reader(text.splitlines(), delimiter=separator, skipinitialspace=True))
+    except csv.Error as error:
+        raise TraceError(f"{file}: this is no table: {error}") from None
+    lines = [(number, [cell.strip() for cell in row]) for number, row in enumerate(rows, 1) if any(cell.strip() for cell in row)]
+    if len(lines) > MOST_SAMPLES:
+        raise TraceError(f"{file}: more than {MOST_SAMPLES:,} rows are too many; measure less often, or cut the file")
+    head = lines[0][1]
+    words: list[str] = []
+    if all(_is_number(cell) for cell in head):
+        if columns or len(head) != 2:
+            raise TraceError(f"{file}:1: the first line should name the columns; without names two are read, the time in s and Mbit/s")
+        found = {"time": _Column(0, "1", 1.0, "s"), "rate": _Column(1, "2", 1e6, "Mbit/s")}
+        body = lines
+    else:
+        found = _found(file, head, columns, [row for _, row in lines[1:]], words)
+        body = lines[1:]
+    said = [f"{kind} = column {column.name} ({column.spoken})" for kind, column in found.items()]
+    if not body:
+        raise TraceError(f"{file}: the table has no row")
+    return measurement(str(file), _samples(file, body, found), [*said, *words])
+
+
+def _found(
+    file: Path, head: Sequence[str], columns: Mapping[str, tuple[str, str]], body: Sequence[Sequence[str]], words: list[str]
+) -> dict[str, _Column]:
+    listed = ", ".join(visible(name[:40]) for name in head)
+    found: dict[str, _Column] = {}
+    for kind, (name, unit) in columns.items():
+        if name not in head:
+            raise TraceError(f'{file}:1: there is no column "{name}"; there are {listed}')
+        if unit and unit not in _UNITS[kind]:
+            raise TraceError(f'--column {kind}={name}:{unit}: a {kind} has no unit "{unit}"; there are {", ".join(_UNITS[kind])}')
+        found[kind] = _column(head.index(name), name, kind, unit, body)
+        if found[kind].unit is None and found[kind].spoken == "":
+            raise TraceError(f"{file}:1: nothing says the unit of {name}: write {_example(kind, name)}")
+    for kind in KINDS:
+        if kind in found or (kind in ("delay", "rtt") and {"delay", "rtt"} & set(found)):
+            continue
+        near = [index for index, name in enumerate(head) if _is_called(name, kind) and index not in {each.place for each in found.values()}]
+        candidates = [_column(index, head[index], kind, "", body) for index in near]
+        clear = [each for each in candidates if each.unit is not None or each.spoken]
+        if kind == "time" and near:
+            found[kind] = candidates[0]
+        elif len(near) == 1 and clear:
+            found[kind] = clear[0]
+        elif near and kind == "rate":
+            choices = " or ".join(_example(kind, head[index]) for index in near[:4])
+            why = "several columns may be the rate" if len(near) > 1 else f"nothing says the unit of {head[near[0]]}"
+            raise TraceError(f"{file}:1: {why}: write {choices}")
+        elif near:
+            words.append(f"{head[near[0]]} may be a {kind}, and is left out: {_example(kind, head[near[0]])} takes it")
+    if "time" not in found:
+        raise TraceError(f"{file}:1: no column is called as a time; say which is: --column time=NAME; there are {listed}")
+    if len(found) == 1:
+        raise TraceError(
+            f"{file}:1: no column is called as a rate, delay or loss: --column rate=NAME:mbit says which is; there are {listed}"
+        )
+    return dict(sorted(found.items(), key=lambda item: KINDS.index(item[0])))
+
+
+def _example(kind: str, name: str) -> str:
+    return f"--column {kind}={name}:" + {"rate": "mbit", "loss": "%"}.get(kind, "ms")
+
+
+def _is_called(name: str, kind: str) -> bool:
+    parts = set(re.split(r"[^a-zµ]+", name.lower())) | {name.lower()}
+    is_bytes = kind == "rate" and any(part.removesuffix("ps") in _BYTES for part in re.split(r"[^A-Za-z]+", name) if part != "B")
+    return bool(parts & set(_WORDS[kind])) or is_bytes
+
+
+def _column(index: int, name: str, kind: str, unit: str, body: Sequence[Sequence[str]]) -> _Column:
+    """A column with its unit: as said, as its head says, or as its cells do."""
+    if unit:
+        return _Column(index, name, _UNITS[kind][unit], unit)
+    parts = re.split(r"[^A-Za-zµ%]+", name)
+    if kind == "rate":
+        for part in parts:
+            if (size := _BYTES.get(part.removesuffix("ps"))) is not None:
+                return _Column(index, name, size, part)
+    for part in parts:
+        if (size := {**_RATES, **_TIMES, **_LOSSES}.get(part.lower())) is not None and part.lower() in _UNITS[kind]:
+            return _Column(index, name, size, part)
+    cells = [row[index] for row in body if index < len(row) and row[index].lower() not in _NOTHING]
+    if kind == "time":
+        if cells and not _is_number(cells[0]):
+            return _Column(index, name, None, "as its cells say")
+        ms = bool(cells) and float(cells[0]) > _MILLISECONDS
+        return _Column(index, name, 1e-3 if ms else 1.0, "ms since 1970" if ms else "s")
+    if cells and not _is_number(cells[0]):
+        return _Column(index, name, None, "as its cells say")
+    if kind == "rtt" and "ping" in name.lower():
+        return _Column(index, name, 1e-3, "ms, as ping has it")
+    return _Column(index, name, None, "")
+
+
+def _samples(file: Path, body: Sequence[tuple[int, Sequence[str]]], columns: Mapping[str, _Column]) -> Iterator[Sample]:
+    for number, row in body:
+        values: dict[str, float | None] = {}
+        for kind, column in columns.items():
+            cell = row[column.place] if column.place < len(row) else ""
+            try:
+                values[kind] = None if cell.lower() in _NOTHING else _value(kind, cell[:_LONGEST], column.unit)
+            except ValueError as error:
+                raise TraceError(f"{file}:{number}: {column.name}: {error}") from None
+        if values["time"] is None:
+            raise TraceError(f"{file}:{number}: {columns['time'].name}: the row has no time")
+        rtt = values.get("rtt")
+        delay = values.get("delay") if rtt is None else rtt / 2
+        loss = values.get("loss")
+        if loss is not None and loss > 1:
+            raise TraceError(f"{file}:{number}: {columns['loss'].name}: a loss of {100 * loss:g} % is more than all packets")
+        yield Sample(at=values["time"], rate=values.get("rate"), delay=delay, loss=loss)
+
+
+def _is_number(cell: str) -> bool:
+    return re.fullmatch(r"[-+]?\d+(\.\d*)?([eE][-+]?\d+)?", cell) is not None
+
+
+def _value(kind: str, cell: str, unit: float | None) -> float:
+    if _is_number(cell):
+        if unit is None:
+            raise ValueError(f'"{cell}" has no unit, as others in this column have')
+        value = float(cell) * unit
+        if kind != "time" and not 0 <= value < 1e15:
+            raise ValueError(f'"{cell}" is no {kind} that can be')
+        return value
+    if kind == "time":
+        return _moment(cell)
+    written: Callable[[str], float] = {"rate": Rate, "loss": Share}.get(kind, Time)
+    found = float(written(visible(cell)))
+    return found / 1e9 if kind in ("delay", "rtt") else found
+
+
+# As campaigns write moments beside ISO 8601.
+_MOMENTS = ("%Y.%m.%d_%H.%M.%S", "%Y-%m-%d_%H-%M-%S", "%d/%m/%Y %H:%M:%S", "%m/%d/%Y %H:%M:%S", "%H:%M:%S", "%H:%M:%S.%f")
+
+
+def _moment(cell: str) -> float:
+    if re.fullmatch(r"\d+(\.\d+)?\s*(ns|us|µs|ms|s|min|h)", cell):
+        return float(Time(cell)) / 1e9
+    try:
+        return datetime.fromisoformat(cell).timestamp()
+    except ValueError:
+        pass
+    for form in _MOMENTS:
+        try:
+            return datetime.strptime(cell, form).replace(year=max(datetime.strptime(cell, form).year, 1971)).timestamp()
+        except ValueError:
+            continue
+    raise ValueError(f'"{visible(cell[:40])}" is no time: write seconds, or a date and time such as 2020-01-31T10:00:00')

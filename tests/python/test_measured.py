@@ -1,0 +1,180 @@
+"""What other tools measured, as results of a study: read whole, refused loudly, and told of as runs are."""
+
+import gzip
+import json
+
+import pytest
+
+from polypath import Results, Study
+from polypath.measured import measured
+from polypath.traces import TraceError
+
+
+def stream(number, second, rate, **more):
+    span = {"socket": number, "start": second, "end": second + 1, "seconds": 1.0}
+    return {**span, "bytes": rate // 8, "bits_per_second": rate, "retransmits": 1, "snd_cwnd": 14_480, "rtt": 20_000, "pmtu": 1500, **more}
+
+
+def iperf3(rate=8_000_000, seconds=3, streams=1, **test):
+    ends = [{"socket": n, "local_host": "a", "local_port": n, "remote_host": "b", "remote_port": 5201} for n in range(streams)]
+    start = {"connected": ends, "tcp_mss_default": 1448, "test_start": {"protocol": "TCP", "num_streams": streams, **test}}
+    each = [{"streams": [stream(n, t, rate) for n in range(streams)], "sum": {}} for t in range(seconds)]
+    return json.dumps({"start": start, "intervals": each, "end": {"sender_tcp_congestion": "bbr"}})
+
+
+def flent(**more):
+    at = [0.2 * number for number in range(20)]
+    rows = {
+        "TCP upload": [None, *[8.0] * 19],
+        "TCP upload::tcp_cwnd": [10.0] * 20,
+        "TCP upload::tcp_rtt": [30.0] * 20,
+        "TCP download::1": [16.0] * 20,
+        "TCP totals": [24.0] * 20,
+        "Ping (ms) ICMP": [20.0] * 20,
+    }
+    meta = {name: {"UNITS": "Mbits/s" if name.startswith("TCP") else "ms"} for name in rows if "::tcp" not in name}
+    tree = {"version": 4, "metadata": {"NAME": "rrul", "SERIES_META": meta}, "results": rows, "x_values": at, "raw_values": {}}
+    return json.dumps({**tree, **more})
+
+
+def sockets(time, acked):
+    mine = (
+        f"tcp   ESTAB 0      0               10.1.0.2:42375          10.1.0.1:5201 \n\t cubic wscale:7,7 rto:200 rtt:20.5/1.5 mss:1448 "
+        f"pmtu:1500 cwnd:12 ssthresh:9 bytes_sent:9 bytes_acked:{acked} pacing_rate 12.5Mbps delivery_rate 8Mbps retrans:0/{time} "
+        "minrtt:20.1 tcp-ulp-mptcp flags:Jjec token:7a27bdde(id:0)/9c3b4ddb(id:1) seq:5f sfseq:0 ssnoff:18 maplen:0\n"
+    )
+    other = mine.replace("10.1.0.2:42375", "10.1.0.1:59660").replace("7a27bdde(id:0)", "0000(id:0)").replace("(id:1)", "(id:0)")
+    control = mine.replace("42375", "59658").replace("9c3b4ddb", "d894c817").replace(f"bytes_acked:{acked}", "bytes_acked:42")
+    whole = "mptcp ESTAB 0      0               10.1.0.1:59660          10.1.0.1:5201 \n\t subflows:1 token:9c3b4ddb\n"
+    head = "Netid State Recv-Q Send-Q Local Address:Port Peer Address:Port Process"
+    return f"{1_735_689_602 + time}.25\n{head}\n{mine}{other}{control}{whole}"
+
+
+SS = "".join(sockets(time, 500_000 * time) for time in range(4))
+RATES = [{"timestamp": str(100 + t / 5), "sending_rate": "8.0"} for t in range(20)]
+NEST = {
+    "netperf.json": {"h1": [{"10.0.0.2:5001": [{"meta": True}, *RATES]}]},
+    "ss.json": {"h1": [{"10.0.0.2": {"5001": [{"meta": True}, {"timestamp": "101", "cwnd": "10", "rtt": "30.0", "dev_rtt": "1"}]}}]},
+}
+
+
+def write(tmp_path, name, content):
+    file = tmp_path / name
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return file
+
+
+def test_iperf3_streams_are_flows(tmp_path):
+    found = measured(write(tmp_path, "a.json", iperf3(streams=2, reverse=1)))
+    assert [(flow.name, flow.upload, flow.cc) for flow in found.flows] == [("iperf3-1", False, "bbr"), ("iperf3-2", False, "bbr")]
+    assert found.flows[0].received == ((0, 0), (1, 1e6), (2, 2e6), (3, 3e6))
+    (subflow,) = found.flows[0].subflows
+    assert (subflow.retransmissions, subflow.min_rtt_ms, subflow.samples[0].cwnd) == (3, 20, 10)
+
+
+def test_flent_series_of_tcp_are_flows_and_the_others_are_named(tmp_path):
+    found = measured(write(tmp_path, "a.flent.gz", gzip.compress(flent().encode())))
+    assert [(flow.name, flow.upload) for flow in found.flows] == [("upload", True), ("download-1", False)]
+    assert found.flows[0].received[-1] == (pytest.approx(3.8), pytest.approx(3.8e6))
+    assert found.flows[0].subflows[0].samples[0].srtt_ms == 30
+    assert "left out, since they are no TCP flows: Ping (ms) ICMP" in found.said
+
+
+def test_subflows_that_ss_tells_of_are_joined_by_their_token(tmp_path):
+    found = measured(write(tmp_path, "ss.txt", SS))
+    (flow,) = found.flows
+    assert (flow.transport, flow.upload, flow.cc, len(flow.subflows)) == ("mptcp", True, "cubic", 2)
+    assert flow.received == ((0, 0), (1, 1e6), (2, 2e6), (3, 3e6))
+    sample = flow.subflows[0].samples[-1]
+    assert (sample.cwnd, sample.srtt_ms, sample.ssthresh, sample.pacing_bps, sample.retransmissions) == (12, 20.5, 9, 12.5e6, 3)
+    assert flow.subflows[0].destination == "10.1.0.1:5201"
+
+
+def test_nests_dumps_are_read_by_their_folder(tmp_path):
+    for name, tree in NEST.items():
+        (tmp_path / name).write_text(json.dumps(tree))
+    (flow,) = measured(tmp_path).flows
+    assert flow.name == "h1-10.0.0.2-5001"
+    assert flow.received[-1] == (pytest.approx(4.0), pytest.approx(4e6))
+    assert flow.subflows[0].samples[0].cwnd == 10
+    assert measured(tmp_path / "ss.json").flows == (flow,)
+
+
+@pytest.mark.parametrize("text", [iperf3(), flent(), SS], ids=["iperf3", "flent", "ss"])
+def test_an_import_makes_a_study_that_report_and_simulator_take(polypath, tmp_path, monkeypatch, text):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, "m.dat", text)
+    code, out, err = polypath("import", "m.dat", "--name", "mine")
+    assert (code, err) == (0, "")
+    assert "wrote mine/study.yaml" in out
+    results = Results.open("results/mine")
+    assert results.notes == []
+    assert set(results.runs["engine"]) == {"measured"}
+    assert results.runs["goodput_receiver_mbps"].max() == pytest.approx(16 if "Ping" in text else 8, rel=0.02)
+    assert results.series["srtt_ms"].notna().any()
+    assert not results.summary()["limited_by"].isin(["send buffer", "congestion window"]).any()
+    assert polypath("report", "mine", "--figures", "svg")[0] == 0
+    code, out, _ = polypath("run", "mine", "--no-report")
+    assert code == 0
+    assert set(Results.open("results/mine").runs["engine"]) == {"measured", "sim"}
+
+
+STUDY = """\
+name: s
+topology:
+  nodes: {a: , b: }
+  links: {l: {ends: [a, b], both: {rate: 10mbit, delay: 10ms}}}
+flows: {f: {client: a, server: b, transport: tcp, cc: "${cc}"}}
+duration: 3s
+matrix: {cc: [cubic, reno]}
+seeds: 2
+claims: [{id: c, sentence: cubic gets more, metric: goodput_receiver_mbps, check: {kind: above, left: {cc: cubic}, right: {cc: reno}}}]
+"""
+
+
+def test_files_are_repetitions_of_a_cell_and_claims_judge_them(polypath, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, "s.yaml", STUDY)
+    for number, rate in enumerate((8_000_000, 8_800_000, 4_000_000, 4_400_000)):
+        write(tmp_path, f"{number}.json", iperf3(rate))
+    assert polypath("import", "0.json", "1.json", "--study", "s.yaml", "--only", "cc=cubic")[0] == 0
+    code, out, _ = polypath("import", "2.json", "3.json", "--study", "s.yaml", "--only", "cc=reno")
+    assert (code, "holds" in out) == (0, True)
+    runs = Results.open("results/s", Study.load("s.yaml")).runs
+    assert runs["goodput_receiver_mbps"].round(1).tolist() == [8.0, 8.8, 4.0, 4.4]
+    assert polypath("import", "3.json", "--study", "s.yaml")[2] == (
+        "polypath: s has 2 cells here, and files are of one: choose it with --only, of cc=cubic, cc=reno\n"
+    )
+    assert "3 files are more than the 2 seeds" in polypath("import", *["0.json"] * 3, "--study", "s.yaml", "--only", "cc=reno")[2]
+    write(tmp_path, "two.json", iperf3(streams=2))
+    assert (
+        "2 flows were measured (iperf3-1, iperf3-2), and the study has 1"
+        in (polypath("import", "two.json", "--study", "s.yaml", "--only", "cc=reno")[2])
+    )
+    write(tmp_path, "down.json", iperf3(reverse=1))
+    said = polypath("import", "down.json", "--study", "s.yaml", "--only", "cc=reno")[2]
+    assert "iperf3 is a download, and the study's flow f an upload" in said
+
+
+WRONG = {
+    "nothing": ("", "no socket of TCP with its figures stands in it"),
+    "sockets without a time": (SS.split("\n", 1)[1], ":2: no time stands before this; write one before each: date +%s.%N; ss -tinM"),
+    "sockets back in time": (sockets(3, 9) + sockets(1, 99), "stands after a later one"),
+    "half of a file": (iperf3()[:200], "this is no JSON"),
+    "UDP": (iperf3(protocol="UDP"), "iperf3 sent UDP; only connections of TCP and MPTCP are imported"),
+    "other JSON": ("{}", "this JSON is no output of iperf3"),
+    "no number": (iperf3().replace('"rtt": 20000', '"rtt": "x"'), "`rtt` should be a number, and is 'x'"),
+    "a series that is cut": (flent(x_values=[0.0, 0.2]), "the series TCP upload has 20 values for 2 times"),
+    "Flent without flows": (flent(results={"Ping (ms) ICMP": [1.0] * 20}), "no flow was measured in it"),
+    "not a number": (flent(results={"TCP upload": [float("nan")] * 20}), "should be a number from 0 on"),
+    "noise": (b"\x9d\x80", "this is no text in UTF-8"),
+}
+
+
+@pytest.mark.parametrize("content, sentence", WRONG.values(), ids=WRONG)
+def test_what_is_no_measurement_is_refused_with_its_file(tmp_path, content, sentence):
+    file = write(tmp_path, "wrong", content)
+    with pytest.raises(TraceError) as error:
+        measured(file)
+    assert str(error.value).startswith(str(file))
+    assert sentence in str(error.value)
