@@ -332,7 +332,7 @@ def test_the_network_is_drawn_and_follows_the_settings(page):
     assert drawn.get_attribute("aria-label") == "path 1: 50 Mbit/s, 10 ms; path 2: 20 Mbit/s, 25 ms"
     assert page.locator("#side-a .network path").count() == 2
     page.select_option("#preset", "shared-bottleneck")
-    page.wait_for_selector("#side-a .network path.bottleneck")
+    page.wait_for_selector("#side-a .network path.bottleneck", state="attached")
     assert page.locator("#side-a .network path.rival").count() == 1
     assert "bottleneck: " in drawn.get_attribute("aria-label")
 
