@@ -2,6 +2,7 @@
 
 import { Charts } from "./charts.js";
 import { figure, LINES, named } from "./names.js";
+import { drawNetwork } from "./network.js";
 import { chartsOf, figuresOf, missing, possibleOf } from "./results.js";
 import { scenarioOf } from "./scenario.js";
 import { Simulator } from "./simulator.js";
@@ -33,6 +34,7 @@ export class Side {
   // Runs the settings as soon as there is time for it.
   update(settings) {
     this.settings = settings;
+    drawNetwork(this.#place.querySelector(".network"), settings);
     clearTimeout(this.#waiting);
     const running = this.#begun === null ? Infinity : performance.now() - this.#begun;
     this.#waiting = setTimeout(() => this.#run(), running < PATIENCE_MS ? PATIENCE_MS - running : 20);

@@ -3,8 +3,10 @@
 import ast
 import json
 import sys
+from importlib.util import find_spec
 
 import pytest
+from requirement import lacking
 
 import polypath
 from polypath import PolypathError, customcc, run
@@ -67,8 +69,13 @@ def test_ordered_parameters_keep_the_study_s_order(results):
     assert not frame["cc"].isna().any()
 
 
+def _needs_xarray():
+    if find_spec("xarray") is None:
+        lacking("xarray", "the package xarray is not installed: make setup")
+
+
 def test_a_matrix_is_an_xarray(results):
-    pytest.importorskip("xarray")
+    _needs_xarray()
     data = results.to_xarray()
     assert dict(data.sizes) == {"cc": 3, "loss": 2, "seed": 2, "flow": 1}
     assert list(data["cc"].values) == ["reno", "cubic", "bbr"]
@@ -81,7 +88,7 @@ def test_a_matrix_is_an_xarray(results):
 
 
 def test_what_has_no_dimensions_and_a_missing_package_are_one_sentence(results, monkeypatch):
-    pytest.importorskip("xarray")
+    _needs_xarray()
     with pytest.raises(ValueError, match='the table "counters" has no dimensions'):
         results.to_xarray("counters")
     monkeypatch.setitem(sys.modules, "xarray", None)

@@ -327,6 +327,16 @@ def test_what_is_possible_is_what_python_finds(page, preset, tmp_path, polypath)
     assert made[1] == pytest.approx(found, rel=1e-3)
 
 
+def test_the_network_is_drawn_and_follows_the_settings(page):
+    drawn = page.locator("#side-a .network svg")
+    assert drawn.get_attribute("aria-label") == "path 1: 50 Mbit/s, 10 ms; path 2: 20 Mbit/s, 25 ms"
+    assert page.locator("#side-a .network path").count() == 2
+    page.select_option("#preset", "shared-bottleneck")
+    page.wait_for_selector("#side-a .network path.bottleneck", state="attached")
+    assert page.locator("#side-a .network path.rival").count() == 1
+    assert "bottleneck: " in drawn.get_attribute("aria-label")
+
+
 def test_the_page_says_where_the_rest_of_the_rate_is(page):
     assert re.fullmatch(r"Of 70 Mbit/s headers take 4\.2; the start, losses and waiting take [\d.]+\.", page.inner_text("#side-a .why"))
 
