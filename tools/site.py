@@ -49,6 +49,9 @@ def build(out: Path) -> Path:
         lay_out(source)
         generate(source, Path(folder))
         contents(source)
+        # And the search.
+        if (pages := sum(1 for _ in source.rglob("*.md")) + 1) > MOST_PAGES:
+            sys.exit(f"polypath: the site has {pages} pages, and at most {MOST_PAGES} are found through: take some out, or join them.")
         options = ["-b", "html", "-W", "--keep-going", "-q", "-E", "-j", "auto"]
         command = [sys.executable, "-m", "sphinx", *options, "-c", str(DOCS), str(source), str(out)]
         # Signatures are read from the sources that stand beside this file.
@@ -58,8 +61,6 @@ def build(out: Path) -> Path:
             said = done.stderr.replace(str(source), "") or done.stdout
             sys.exit(f"{said}\npolypath: the site was not built; mend what stands above.")
     shutil.rmtree(out / ".doctrees", ignore_errors=True)
-    if (pages := sum(1 for _ in out.rglob("*.html"))) > MOST_PAGES:
-        sys.exit(f"polypath: the site has {pages} pages, and at most {MOST_PAGES} are found through: take some out, or join them.")
     return out / "index.html"
 
 

@@ -31,10 +31,7 @@ PACKAGES = {
     "polypath.linux": "Kernels of the engine linux",
 }
 # What few look up, on one page.
-SMALL = (
-    *("polypath.plot", "polypath.report", "polypath.engines", "polypath.advise", "polypath.pcap", "polypath.emu", "polypath.doctor"),
-    *("polypath.customcc", "polypath.linux"),
-)
+SMALL = tuple(package for package in PACKAGES if package not in ("polypath", "polypath.results"))
 _APP = "from polypath.cli._app import build\n\napp = build()\n"
 # What pydantic gives each model.
 _UNSAID = "model_config, model_fields, model_computed_fields, model_post_init, model_copy"

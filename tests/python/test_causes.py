@@ -326,12 +326,12 @@ def test_a_route_over_one_link_names_it_alone():
     assert bypassed(routes=[route]).flows["backup"].routes[0].via == ("bond",)
 
 
-def test_flows_stand_at_the_top_once(tmp_path):
+def test_a_duration_stands_at_the_top_once(tmp_path):
     file = tmp_path / "study.yaml"
     topology = "topology: {nodes: {a: , b: }, links: {l: {ends: [a, b], both: {rate: 1mbit}}}}"
-    flows = "experiments: {e: {flows: {f: {client: a, server: b}}}}"
-    file.write_text(f"name: x\n{topology}\nduration: 3s\n{flows}\n", encoding="utf-8")
-    with pytest.raises(StudyError, match="the field `flows` is missing: experiments may replace it, but it has to stand here once"):
+    flows = "experiments: {e: {duration: 3s, flows: {f: {client: a, server: b}}}}"
+    file.write_text(f"name: x\n{topology}\n{flows}\n", encoding="utf-8")
+    with pytest.raises(StudyError, match="the field `duration` is missing: experiments may replace it, but it has to stand here once"):
         Study.load(file)
 
 
