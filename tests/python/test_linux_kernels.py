@@ -198,6 +198,8 @@ def test_features_are_read_from_the_headers(tmp_path: Path) -> None:
         "struct rate_sample {\n\tu32  last_end_seq;\t/* x */\n};\n\tvoid (*cong_control)(struct sock *sk, u32 ack, int flag,\n"
     )
     assert _features.defines(tmp_path, "v1") == ["-DPP_KERNEL_MPTCP", "-DPP_KERNEL_LAST_END_SEQ", "-DPP_KERNEL_CONTROL_FLAGS"]
+    header.write_text("\tvoid (*cwnd_event)(struct sock *sk, enum tcp_ca_event ev);\n\tvoid (*cwnd_event_tx_start)(struct sock *sk);\n")
+    assert _features.defines(tmp_path, "") == ["-DPP_KERNEL_TX_START"]
 
 
 def test_the_out_of_tree_stack_is_recognised(tmp_path: Path) -> None:
@@ -302,6 +304,7 @@ def without_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(_build._tools, "require", lambda _: None)
     monkeypatch.setattr(_build, "_configure", lambda *_: ["CONFIG_TCP_CONG_BBR"])
+    monkeypatch.setattr(_build, "try_algorithm", lambda *_: None)
     monkeypatch.setattr(_build, "_compile", lambda *_: None)
     monkeypatch.setattr(_build, "_harvest", harvest)
 
@@ -345,6 +348,18 @@ def test_other_faults_of_a_compilation_are_told_at_once(
         linux.build(str(tree(tmp_path / "mine")), prove=works)
     assert len(tried) == 1
     assert not list(cache.glob(".lock-*"))
+
+
+def test_what_a_release_has_otherwise_shows_before_it_is_compiled(
+    cache: Path, tmp_path: Path, without_compiler: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def misfit(*_: object) -> None:
+        raise KernelError("compiling the congestion control balia for Linux 6.12.7 failed:\ncc/kernel/glue.c:71: error: TCP_ECN_OK undeclared")
+
+    monkeypatch.setattr(_build, "try_algorithm", misfit)
+    monkeypatch.setattr(_build, "_compile", lambda *_: pytest.fail("the kernel was compiled"))
+    with pytest.raises(KernelError, match="TCP_ECN_OK undeclared"):
+        linux.build(str(tree(tmp_path / "mine")), prove=works)
 
 
 def test_a_lock_that_was_removed_meanwhile_is_taken_anew(tmp_path: Path) -> None:

@@ -17,9 +17,9 @@ from ._kernel import folder
 
 TESTS = "tools/testing/selftests"
 # Raise it when other files are unpacked, or changed otherwise.
-_FORMAT = 2
+_FORMAT = 3
 # What of the sources is unpacked, as folders and files below their root.
-_WANTED = (f"{TESTS}/net", f"{TESTS}/lib", f"{TESTS}/kselftest", f"{TESTS}/*.h", f"{TESTS}/*.sh", "include/uapi")
+_WANTED = (f"{TESTS}/net", f"{TESTS}/lib", f"{TESTS}/kselftest", f"{TESTS}/*.h", f"{TESTS}/*.sh", "include/uapi", "tools/include")
 # The headers as programs see them: the same replacements that `make headers` makes of what only the
 # kernel's compiler knows.
 _KERNEL_ONLY = (
@@ -35,7 +35,8 @@ def selftests(source_of: str, say: Callable[[str], None] = lambda _: None) -> Pa
     """The network tests of the kernel that `source_of` names (as `build` takes it), unpacked once
     for each state of its sources.
 
-    In it are tools/testing/selftests and include/uapi, the latter as programs may include it.
+    In it are tools/testing/selftests, tools/include and include/uapi, the latter as programs may
+    include it.
     """
     root = folder()
     root.mkdir(parents=True, exist_ok=True)
