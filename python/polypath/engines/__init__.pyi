@@ -5,7 +5,7 @@ from ._fake import FakeEngine
 from ._host import HostEngine
 from ._linux import LinuxEngine
 from ._packets import run_packets
-from ._prove import proof, prove
+from ._prove import KNOWN_DIFFERENCES, Pair, pairs, proof, prove
 from ._qualify import CONDITIONS, Replay, conditions, replay
 from ._registry import ENGINES, check, find, notes
 from ._script import run_script
@@ -16,6 +16,7 @@ __all__ = [
     "ALL",
     "CONDITIONS",
     "ENGINES",
+    "KNOWN_DIFFERENCES",
     "MOST_NS",
     "NONE",
     "VARIED",
@@ -27,6 +28,7 @@ __all__ = [
     "Kind",
     "LinuxEngine",
     "Output",
+    "Pair",
     "Replay",
     "SimEngine",
     "Variation",
@@ -39,6 +41,7 @@ __all__ = [
     "happened",
     "in_units",
     "notes",
+    "pairs",
     "proof",
     "prove",
     "random_partings",

@@ -30,7 +30,7 @@ PATIENCE_S = 120.0
 # is not the same. All others have the same bytes.
 KNOWN_DIFFERENCES = {
     "bbr": (0.1, "each draws the phase in which it begins to probe"),
-    "cdg": (0.25, "chance decides about each back-off"),
+    "cdg": (0.5, "chance decides about each back-off"),
     "cubic": (0.02, "ours has an exact cube root, and no ticks"),
 }
 # Coupled algorithms: ours see no siblings in an out-of-tree kernel, whose own have these names.
@@ -113,7 +113,7 @@ def pairs(kernel: linux.Kernel, *, timeout_s: float = PATIENCE_S, say: Callable[
     def one(name: str) -> Pair:
         ours, theirs = (_run_scenario(kernel, _paused(kernel, f"{name}@{whose}"), timeout_s) for whose in ("polypath", "linux"))
         same = _without_names(ours) == _without_names(theirs)
-        return Pair(name, *(each["responses"]["time"]["mean_ns"] for each in (ours, theirs)), same)
+        return Pair(name, _mean_ns(ours), _mean_ns(theirs), same)
 
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         return list(pool.map(one, names))
@@ -152,6 +152,10 @@ def _run_scenario(kernel: linux.Kernel, scenario_: dict[str, Any], timeout_s: fl
     except EngineError as error:
         _no_good(kernel, str(error))
     return dict(flow)
+
+
+def _mean_ns(flow: dict[str, Any]) -> float:
+    return float(flow["responses"]["time"]["mean_ns"])
 
 
 def _without_names(flow: dict[str, Any]) -> dict[str, Any]:

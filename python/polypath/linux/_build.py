@@ -24,6 +24,7 @@ from ._errors import KernelError
 from ._kernel import Kernel, find, folder, of_recipe, places, settings_hash
 from ._link import KEPT_SECONDS, KERNEL_SIDE, algorithms, link, sources
 from ._recipe import FILE, FORMAT, TREE, Recipe
+from ._suites import Package
 
 # Nothing of who builds when and where may be in a kernel: the same sources and compiler give the
 # same bytes.
@@ -80,6 +81,11 @@ def build(
         else:
             there = [_build(source, variant, made_of, jobs or os.cpu_count() or 1, prove, say)]
         return find(there[0].name)
+
+
+def available(say: Callable[[str], None] = lambda _: None) -> list[tuple[Package, bool]]:
+    """The releases that Debian has the sources of, and whether they are on this machine."""
+    return _source.available(folder() / "sources", say)
 
 
 def _made_of(source: _source.Source, variant: str) -> str:
