@@ -623,9 +623,11 @@ def suites(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[str, .
         if words[1] == "indextargets":
             return "Debian-Security http://x/security/\nDebian http://x/debian/\n"
         if words[1] == "update":
-            if "testing" in Path(env["APT_CONFIG"]).with_name("sources.list").read_text().splitlines()[-1]:  # type: ignore[index]
-                raise KernelError("the mirror does not have it")
-            return ""
+            folder = Path(env["APT_CONFIG"]).parent  # type: ignore[index]
+            for suite, codename in (("stable", "trixie"), ("stable-backports", "trixie-backports"), ("experimental", "rc-buggy")):
+                (folder / f"lists/x_debian_dists_{suite}_InRelease").write_text(f"Suite: {suite}\nCodename: {codename}\n")
+            if 'Packages::DefaultEnabled "false"' in (folder / "apt.conf").read_text():
+                raise KernelError("the mirror has no suite testing")
         if words[1] == "download":
             (cwd / "x.deb").touch()
         text = {
@@ -649,7 +651,7 @@ def test_a_release_that_this_machines_suites_lack_comes_from_another(tmp_path: P
     assert said[-1] == "Debian's trixie-backports has linux-source-7.3 7.3.4-1~bpo13+1: fetching 167 MB; nothing is installed"
     assert ("apt-get", "download", "linux-source-7.3=7.3.4-1~bpo13+1") in suites
     lists = (tmp_path / "cache/suites/sources.list").read_text()
-    assert [line.split()[-2] for line in lists.splitlines()] == [suite for suite in _suites.SUITES if suite != "testing"]
+    assert [line.split()[-2] for line in lists.splitlines()] == ["trixie", "trixie-backports", "experimental"]
     with pytest.raises(KernelError, match=r"have Linux 9\.9 \(they have 6\.12, 7\.3\)"):
         _source.resolve("9.9", tmp_path / "cache", said.append)
 

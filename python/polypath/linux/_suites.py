@@ -4,9 +4,11 @@ that it uses, with lists of their own below our cache. The machine's apt is left
 
 from __future__ import annotations
 
+import contextlib
 import re
+import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +16,7 @@ from ._commands import run
 from ._errors import KernelError
 
 # By Debian's aliases, which outlive releases. Those that are not there are left out.
-SUITES = ("oldstable-backports", "stable", "stable-backports", "testing", "unstable", "experimental")
+SUITES = ("oldstable", "oldstable-backports", "stable", "stable-backports", "testing", "unstable", "experimental")
 _KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _LISTS_KEPT_SECONDS = 24 * 3600
 _PATTERN = "^linux-source-[0-9.]+$"
@@ -75,44 +77,39 @@ class Suites:
         stamp = self._folder / "updated"
         if stamp.exists() and time.time() - stamp.stat().st_mtime < _LISTS_KEPT_SECONDS:
             return
-        mirror = _mirror(
-            run("apt-get", "indextargets", "--format", "$(LABEL) $(REPO_URI)", cwd=Path("/"), purpose="asking apt for its mirror")
-        )
+        say("looking for kernels in Debian's other suites")
+        purpose = "asking apt for its mirror"
+        mirror = _mirror(run("apt-get", "indextargets", "--format", "$(LABEL) $(REPO_URI)", cwd=Path("/"), purpose=purpose))
+        shutil.rmtree(self._folder, ignore_errors=True)
         for name in ("lists/partial", "cache/archives/partial"):
-            (self._folder / name).mkdir(parents=True, exist_ok=True)
-        signed = f"[signed-by={_KEYRING}] " if _KEYRING.exists() else ""
-        there = [suite for suite in SUITES if self._is_there(signed, mirror, suite, say)]
-        if not there:
-            raise KernelError(
-                f"the mirror {mirror} has none of Debian's suites {', '.join(SUITES)}: give a folder or tarball with the sources"
-            )
+            (self._folder / name).mkdir(parents=True)
+        # First what the aliases stand for: mirrors that keep copies are newer under codenames.
+        self._configure(mirror, SUITES, packages=False)
+        with contextlib.suppress(KernelError):
+            self._run("apt-get", "update")
+        suites = _codenames(self._folder / "lists")
+        if not suites:
+            raise KernelError(f"{mirror} has none of Debian's suites {', '.join(SUITES)}: give a folder or tarball with the sources")
+        self._configure(mirror, suites, packages=True)
+        self._run("apt-get", "update")
         stamp.touch()
 
-    def _is_there(self, signed: str, mirror: str, suite: str, say: Callable[[str], None]) -> bool:
-        """Takes a suite's list in; false where the mirror does not have it."""
-        say(f"looking for kernels in Debian's {suite}")
-        sources = self._folder / "sources.list"
-        before = sources.read_text(encoding="utf-8") if sources.exists() else ""
-        line = f"deb {signed}{mirror} {suite} main\n"
-        sources.write_text(before + ("" if line in before else line), encoding="utf-8")
+    def _configure(self, mirror: str, suites: Sequence[str], *, packages: bool) -> None:
+        signed = f"[signed-by={_KEYRING}] " if _KEYRING.exists() else ""
+        lines = "".join(f"deb {signed}{mirror} {suite} main\n" for suite in suites)
+        (self._folder / "sources.list").write_text(lines, encoding="utf-8")
         settings = {
-            "Dir::Etc::SourceList": sources,
+            "Dir::Etc::SourceList": self._folder / "sources.list",
             "Dir::Etc::SourceParts": "/dev/null",
             "Dir::State::Lists": self._folder / "lists",
             "Dir::Cache": self._folder / "cache",
             # Root's own folder is not for the user _apt.
             "APT::Sandbox::User": "root",
             "Acquire::Languages": "none",
-            "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled": "false",
-            "Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled": "false",
+            "Acquire::IndexTargets::deb::Packages::DefaultEnabled": str(packages).lower(),
+            **{f"Acquire::IndexTargets::deb::{kind}::DefaultEnabled": "false" for kind in ("DEP-11", "Contents-deb")},
         }
         (self._folder / "apt.conf").write_text("".join(f'{key} "{value}";\n' for key, value in settings.items()), encoding="utf-8")
-        try:
-            self._run("apt-get", "update")
-        except KernelError:
-            sources.write_text(before, encoding="utf-8")
-            return False
-        return True
 
     def _run(self, *command: str, cwd: Path = Path("/")) -> str:
         return run(*command, cwd=cwd, purpose="looking into Debian's other suites", env=self._env)
@@ -125,6 +122,17 @@ def _mirror(targets: str) -> str:
         if label == "Debian":
             return uri
     raise KernelError("apt of this machine knows no mirror of Debian: give a folder or tarball with the sources")
+
+
+def _codenames(lists: Path) -> list[str]:
+    """Of the suites whose Release files came."""
+    found = {}
+    for file in lists.glob("*_dists_*Release"):
+        alias = file.name.split("_dists_")[1].rpartition("_")[0]
+        codename = re.search(r"^Codename: (\S+)$", file.read_text(encoding="utf-8", errors="replace"), re.MULTILINE)
+        # Experimental's is no name of a folder everywhere.
+        found[alias] = codename[1] if codename and alias != "experimental" else alias
+    return [found[suite] for suite in SUITES if suite in found]
 
 
 def _sizes(shown: str) -> dict[tuple[str, str], int]:
