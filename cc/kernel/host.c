@@ -248,8 +248,10 @@ static long take_registers(pid_t pid, void *address, void *data)
 	if (result == 0)
 		result = __real_ptrace(PTRACE_GETREGS, pid, address, data);
 	/* The host leaves this where it stops a program at its calls; where a signal does (resume.c),
-	 * the call's number is there still. */
-	if (result == 0 && pid == stopped.pid && stopped.signal == (SIGTRAP | 0x80))
+	 * the call's number is there still. What the kernel reads later is its own: 6.1 gives a
+	 * process its registers, with a call's result, and takes them back when it switches to it
+	 * (arch_switch_to() in arch/x86/um). */
+	if (result == 0 && pid == stopped.pid && !stopped.told && stopped.signal == (SIGTRAP | 0x80))
 		registers->rax = -ENOSYS;
 	if (result == 0)
 		pp_fault_registers(pid, registers);
