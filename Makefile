@@ -108,6 +108,7 @@ test: ahead setup-all lint layers linux web
 # CI has no time to build the further kernels: a quarter of an hour, once.
 test-all: ahead setup-all lint layers linux web
 	$(LISTED) $(VENV)/bin/polypath linux build 6.1
+	$(LISTED) $(VENV)/bin/polypath linux build 7.3
 	$(LISTED) $(VENV)/bin/polypath linux build 6.12 --variant selftests
 	POLYPATH_REQUIRE="$(POLYPATH_REQUIRE)$(COMMA)linux 6.1$(COMMA)linux selftests" $(LISTED) tools/all-tests --every
 	$(LISTED) tools/fuzz $(or $(SECONDS),600)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 # Compiles every algorithm of cc/algs (or those named, or files that are given with their folder) twice: OUTDIR/pp_<name>.bpf.o is loaded into a kernel (polypath cc load, or
-# bpftool struct_ops register); OUTDIR/pp_<name>.drive.o runs its hooks on made-up flows there (polypath cc check).
+# bpftool struct_ops register, which from Linux 7.x on leaves out the hook cwnd_event_tx_start); OUTDIR/pp_<name>.drive.o runs its hooks on made-up flows there (polypath cc check).
 set -eu
 
 usage() {

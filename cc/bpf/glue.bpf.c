@@ -260,6 +260,13 @@ void BPF_PROG(pp_cwnd_event, struct sock *sk, __u32 event)
 #endif
 	PP_WITH_FLOW(sk, NULL, pp_read_last_sent(tp, &flow); PP_OPS.cwnd_event(&c, event));
 }
+
+/* 7.x tells this event by a hook of its own, and cwnd_event no more. */
+SEC("?struct_ops/cwnd_event_tx_start")
+void BPF_PROG(pp_cwnd_event_tx_start, struct sock *sk)
+{
+	PP_WITH_FLOW(sk, NULL, pp_read_last_sent(tp, &flow); PP_OPS.cwnd_event(&c, PP_EVENT_TX_START));
+}
 #endif
 
 #ifdef PP_HAS_in_ack_event
@@ -344,40 +351,15 @@ __u32 BPF_PROG(pp_min_tso_segs, struct sock *sk)
 
 SEC(".struct_ops")
 struct tcp_congestion_ops PP_CAT(pp_, PP_ALG) = {
-#ifdef PP_HAS_INIT
-	.init = (void *)pp_init,
-#endif
-#ifdef PP_HAS_release
-	.release = (void *)pp_release,
-#endif
-	.ssthresh = (void *)pp_ssthresh,
-#ifdef PP_HAS_cong_avoid
-	.cong_avoid = (void *)pp_cong_avoid,
-#endif
-#ifdef PP_HAS_SET_STATE
-	.set_state = (void *)pp_set_state,
-#endif
-#ifdef PP_HAS_cwnd_event
-	.cwnd_event = (void *)pp_cwnd_event,
-#endif
-#ifdef PP_HAS_in_ack_event
-	.in_ack_event = (void *)pp_in_ack_event,
-#endif
-#ifdef PP_HAS_pkts_acked
-	.pkts_acked = (void *)pp_pkts_acked,
-#endif
-	.undo_cwnd = (void *)pp_undo_cwnd,
-#ifdef PP_HAS_cong_control
-	.cong_control = (void *)pp_cong_control,
-#endif
-#ifdef PP_HAS_sndbuf_expand
-	.sndbuf_expand = (void *)pp_sndbuf_expand,
-#endif
-#ifdef PP_HAS_min_tso_segs
-	.min_tso_segs = (void *)pp_min_tso_segs,
-#endif
-	/* Everybody may choose it, in every network namespace, as if root had written it to
-	 * net.ipv4.tcp_allowed_congestion_control. */
-	.flags = PP_OPS_FLAGS,
-	.name = PP_STR(PP_CAT(pp_, PP_ALG)),
+#include "pp_table.h"
 };
+
+#ifdef PP_HAS_cwnd_event
+/* The table of kernels with the hook cwnd_event_tx_start. Whoever loads an object creates one of
+ * the two (crates/bpf/src/kernel.rs); without a choice it is the first. */
+SEC("?.struct_ops")
+struct tcp_congestion_ops___tx_start PP_CAT(px_, PP_ALG) = {
+#include "pp_table.h"
+	.cwnd_event_tx_start = (void *)pp_cwnd_event_tx_start,
+};
+#endif

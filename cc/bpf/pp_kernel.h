@@ -29,7 +29,7 @@ typedef _Bool bool;
 #define PP_TCP_CLOSE 7
 #define PP_TCP_CLOSE_WAIT 8
 #define PP_TCP_LISTEN 10
-#define PP_TCP_ECN_OK 1		/* ecn_flags */
+#define PP_TCP_ECN_OK 17	/* ecn_flags: RFC 3168 or, from 6.18 on, AccECN; a bit without a meaning before */
 #define PP_TCP_CONG_NON_RESTRICTED 1	/* flags of an ops table */
 #define PP_TCP_CONG_NEEDS_ECN 2
 #define PP_SOL_SOCKET 1		/* asm-generic/socket.h */
@@ -156,21 +156,31 @@ struct mptcp_sock {
 	struct list_head conn_list;
 };
 
-struct tcp_congestion_ops {
-	void (*init)(struct sock *sk);
-	void (*release)(struct sock *sk);
-	__u32 (*ssthresh)(struct sock *sk);
-	void (*cong_avoid)(struct sock *sk, __u32 ack, __u32 acked);
-	void (*set_state)(struct sock *sk, __u8 new_state);
-	void (*cwnd_event)(struct sock *sk, __u32 event);
-	void (*in_ack_event)(struct sock *sk, __u32 flags);
-	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
-	__u32 (*undo_cwnd)(struct sock *sk);
-	void (*cong_control)(struct sock *sk, __u32 ack, int flag, const struct rate_sample *rs);	/* from 6.10 on */
-	__u32 (*sndbuf_expand)(struct sock *sk);
-	__u32 (*min_tso_segs)(struct sock *sk);
-	__u32 flags;
+#define PP_TCP_CONGESTION_OPS						\
+	void (*init)(struct sock *sk);					\
+	void (*release)(struct sock *sk);				\
+	__u32 (*ssthresh)(struct sock *sk);				\
+	void (*cong_avoid)(struct sock *sk, __u32 ack, __u32 acked);	\
+	void (*set_state)(struct sock *sk, __u8 new_state);		\
+	void (*cwnd_event)(struct sock *sk, __u32 event);		\
+	void (*in_ack_event)(struct sock *sk, __u32 flags);		\
+	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample); \
+	__u32 (*undo_cwnd)(struct sock *sk);				\
+	/* From 6.10 on. */						\
+	void (*cong_control)(struct sock *sk, __u32 ack, int flag, const struct rate_sample *rs); \
+	__u32 (*sndbuf_expand)(struct sock *sk);			\
+	__u32 (*min_tso_segs)(struct sock *sk);				\
+	__u32 flags;							\
 	char name[16];
+
+struct tcp_congestion_ops {
+	PP_TCP_CONGESTION_OPS
+};
+
+/* The same of 7.x. What follows the three underscores is no part of the kernel's name. */
+struct tcp_congestion_ops___tx_start {
+	PP_TCP_CONGESTION_OPS
+	void (*cwnd_event_tx_start)(struct sock *sk);
 };
 
 #pragma clang attribute pop

@@ -12,6 +12,15 @@
  * A run in which no program polls like that is the same with this as without it. Who polls memory,
  * or files that are there, still waits for ever.
  */
+/* host.c: the current program calls the kernel. `result`: what its call before returned. */
+void pp_clock_called(long result);
+
+/* Before it (5.7) there is no list of what is to happen when, and a program that polls waits. */
+#if !__has_include(<linux/time-internal.h>)
+void pp_clock_called(long result)
+{
+}
+#else
 #include <linux/delay.h>
 #include <linux/list.h>
 #include <linux/sched.h>
@@ -23,9 +32,6 @@ extern unsigned long long time_travel_time;
 extern struct list_head time_travel_events;
 
 #define PP_PATIENCE 64	/* calls; programs that back off from a lock yield some ten times */
-
-/* host.c: the current program calls the kernel. `result`: what its call before returned. */
-void pp_clock_called(long result);
 
 static struct {
 	unsigned long long at;	/* ns */
@@ -72,3 +78,4 @@ void pp_clock_called(long result)
 	if (next)
 		time_travel_ndelay(next->time - time_travel_time);
 }
+#endif

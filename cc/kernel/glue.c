@@ -26,6 +26,13 @@
 #include "net/mptcp/protocol.h"
 #endif
 
+/* Releases with two kinds of ECN (AccECN, RFC 9768) have no single flag for it. */
+#ifdef TCP_ECN_OK
+#define PP_TCP_ECN_OK TCP_ECN_OK
+#else
+#define PP_TCP_ECN_OK TCP_ECN_MODE_ANY
+#endif
+
 #include PP_ALG_FILE
 
 #define PP_CAT_(a, b) a##b
@@ -72,7 +79,7 @@ static __always_inline void pp_read_flow(struct sock *sk, struct pp_flow *f)
 	f->last_sent_ns = f->now_ns - jiffies_to_nsecs(tcp_jiffies32 - tp->lsndtime);
 	f->ca_state = icsk->icsk_ca_state;
 	f->cwnd_limited = tp->is_cwnd_limited;
-	f->ecn_ok = tp->ecn_flags & TCP_ECN_OK;
+	f->ecn_ok = !!(tp->ecn_flags & PP_TCP_ECN_OK);
 	f->established = sk->sk_state == TCP_ESTABLISHED;
 	f->pacing = sk->sk_pacing_status != SK_PACING_NONE;
 	/* Sequence numbers begin at random; drawing from the kernel's generator would change what
@@ -150,7 +157,7 @@ static void pp_init(struct sock *sk)
 	memset(icsk->icsk_ca_priv, 0, sizeof(icsk->icsk_ca_priv));
 	if (PP_OPS.flags & PP_CC_NEEDS_ECN) {
 		/* Not agreed to: packets must not say that they may be marked. */
-		if (!(tcp_sk(sk)->ecn_flags & TCP_ECN_OK) && sk->sk_state != TCP_LISTEN && sk->sk_state != TCP_CLOSE) {
+		if (!(tcp_sk(sk)->ecn_flags & PP_TCP_ECN_OK) && sk->sk_state != TCP_LISTEN && sk->sk_state != TCP_CLOSE) {
 			WRITE_ONCE(icsk->icsk_ca_ops, &tcp_reno);
 			return;
 		}
@@ -198,6 +205,14 @@ static void pp_cwnd_event(struct sock *sk, enum tcp_ca_event event)
 		pp_note_mark(tcp_sk(sk), event);
 	PP_WITH_FLOW(sk, NULL, PP_OPS.cwnd_event(&c, event));
 }
+
+#ifdef PP_KERNEL_TX_START
+/* 7.x tells this event by a hook of its own, and cwnd_event no more (tcp_ca_event()). */
+static void pp_cwnd_event_tx_start(struct sock *sk)
+{
+	pp_cwnd_event(sk, CA_EVENT_TX_START);
+}
+#endif
 
 static void pp_in_ack_event(struct sock *sk, u32 flags)
 {
@@ -301,6 +316,10 @@ static int __init pp_register(void)
 	PP_TAKE(release);
 	PP_TAKE(cong_avoid);
 	PP_TAKE(cwnd_event);
+#ifdef PP_KERNEL_TX_START
+	if (PP_OPS.cwnd_event)
+		pp_ops.cwnd_event_tx_start = pp_cwnd_event_tx_start;
+#endif
 	PP_TAKE(in_ack_event);
 	PP_TAKE(pkts_acked);
 	PP_TAKE(cong_control);

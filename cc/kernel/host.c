@@ -19,8 +19,17 @@
 #include <sys/user.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
+#include <time.h>
 
-/* Random numbers: a stream (splitmix64) of the seed in UML_SEED; without one the seed is 0. */
+/* In UML_SEED; 0 without. */
+unsigned long long pp_host_seed(void)
+{
+	const char *seed = getenv("UML_SEED");
+
+	return seed ? strtoull(seed, NULL, 10) : 0;
+}
+
+/* Random numbers: a stream (splitmix64) of the seed. */
 ssize_t __wrap_getrandom(void *buffer, size_t length, unsigned int flags)
 {
 	static unsigned long long state;
@@ -30,9 +39,7 @@ ssize_t __wrap_getrandom(void *buffer, size_t length, unsigned int flags)
 
 	(void)flags;
 	if (!begun) {
-		const char *seed = getenv("UML_SEED");
-
-		state = (seed ? strtoull(seed, NULL, 10) : 0) * 2654435761ULL + 1;
+		state = pp_host_seed() * 2654435761ULL + 1;
 		begun = 1;
 	}
 	for (i = 0; i < length; i++) {
@@ -43,6 +50,21 @@ ssize_t __wrap_getrandom(void *buffer, size_t length, unsigned int flags)
 		bytes[i] = z ^ (z >> 31);
 	}
 	return length;
+}
+
+/* The time of day, with which 5.4 begins whatever time-travel-start says, and from which it draws:
+ * that time (crates/guest/src/machine.rs) and, in nanoseconds, the seed. */
+int __real_clock_gettime(clockid_t clock, struct timespec *now);
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
+{
+	unsigned long long ns = pp_host_seed();
+
+	if (clock != CLOCK_REALTIME)
+		return __real_clock_gettime(clock, now);
+	now->tv_sec = 1735689600 + ns / 1000000000;
+	now->tv_nsec = ns % 1000000000;
+	return 0;
 }
 
 /* The host's name and release, which /proc/cpuinfo of the machine shows. */
@@ -226,8 +248,10 @@ static long take_registers(pid_t pid, void *address, void *data)
 	if (result == 0)
 		result = __real_ptrace(PTRACE_GETREGS, pid, address, data);
 	/* The host leaves this where it stops a program at its calls; where a signal does (resume.c),
-	 * the call's number is there still. */
-	if (result == 0 && pid == stopped.pid && stopped.signal == (SIGTRAP | 0x80))
+	 * the call's number is there still. What the kernel reads later is its own: 6.1 gives a
+	 * process its registers, with a call's result, and takes them back when it switches to it
+	 * (arch_switch_to() in arch/x86/um). */
+	if (result == 0 && pid == stopped.pid && !stopped.told && stopped.signal == (SIGTRAP | 0x80))
 		registers->rax = -ENOSYS;
 	if (result == 0)
 		pp_fault_registers(pid, registers);

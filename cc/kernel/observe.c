@@ -167,7 +167,11 @@ static void pp_look_socket(struct sock *sk)
 		seen.flags = subflow->mp_capable | subflow->mp_join << 2 | subflow->request_join << 3;
 	}
 #endif
-	tcp_get_info(sk, &info);
+	/* Out-of-tree MPTCP has a third argument: do not lock. */
+	if (__builtin_types_compatible_p(typeof(tcp_get_info), void(struct sock *, struct tcp_info *, bool)))
+		((void (*)(struct sock *, struct tcp_info *, bool))(void *)tcp_get_info)(sk, &info, true);
+	else
+		((void (*)(struct sock *, struct tcp_info *))(void *)tcp_get_info)(sk, &info);
 	pp_record(PP_SOCKET, 2, part, length);
 }
 

@@ -18,6 +18,9 @@
  * "results/varied" gets what happened: a line for each draw that counts where they are few, and at
  * the end how many there were of each kind.
  */
+/* Before it (5.7) there is no list of what is to happen when: nothing varies, and no
+ * "results/varied" says so. */
+#if __has_include(<linux/time-internal.h>)
 #include <linux/binfmts.h>
 #include <linux/delay.h>
 #include <linux/hrtimer.h>
@@ -334,3 +337,4 @@ static int __init pp_vary(void)
 	return register_reboot_notifier(&pp_end_block);
 }
 late_initcall(pp_vary);
+#endif

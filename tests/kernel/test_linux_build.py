@@ -21,6 +21,7 @@ from one_program import compiled, what_it_says
 from requirement import lacking
 
 from polypath import linux
+from polypath.engines import KNOWN_DIFFERENCES, pairs, run_script
 from polypath.linux import KernelError, _edits, _features, _link
 from polypath.linux._commands import locked
 from polypath.linux._recipe import Recipe
@@ -189,6 +190,22 @@ def test_chance_is_the_seeds(kernel: linux.Kernel, ask: Callable[..., str]) -> N
     first = ask(kernel.file, 1)
     assert ask(kernel.file, 1) == first
     assert values(ask(kernel.file, 2), "random") != values(first, "random")
+
+
+def test_a_call_of_a_program_gets_its_own_result(kernel: linux.Kernel, tmp_path: Path) -> None:
+    # 6.1 reads a process's registers whenever it switches to it, also behind a call.
+    script = tmp_path / "script"
+    script.write_text("for i in 1 2 3; do /usr/bin/env python3 -c 'import json, socket, subprocess; print(1)' || exit 1; done\n")
+    assert run_script(script, kernel=kernel.file, seed=1, out=None, timeout_s=300) == (0, "1\n1\n1\n")
+
+
+def test_ours_is_the_kernels_own_where_names_are_the_same(kernel: linux.Kernel) -> None:
+    if kernel.variant or not kernel.mptcp:
+        pytest.skip("the plain kernel answers for its variants")
+    found = pairs(kernel)
+    assert len(found) >= 15
+    assert [pair.difference for pair in found if pair.difference] == []
+    assert {pair.name for pair in found if not pair.same} <= set(KNOWN_DIFFERENCES)
 
 
 def linking(place: Path) -> AbstractContextManager[None]:

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from polypath import linux
 from polypath.cli._app import build
-from polypath.linux import KernelError, _build, _commands, _config, _edits, _features, _link, _source
+from polypath.linux import KernelError, _build, _commands, _config, _edits, _features, _link, _source, _suites
 from polypath.linux._recipe import FILE, FORMAT, Recipe
 
 
@@ -198,6 +198,8 @@ def test_features_are_read_from_the_headers(tmp_path: Path) -> None:
         "struct rate_sample {\n\tu32  last_end_seq;\t/* x */\n};\n\tvoid (*cong_control)(struct sock *sk, u32 ack, int flag,\n"
     )
     assert _features.defines(tmp_path, "v1") == ["-DPP_KERNEL_MPTCP", "-DPP_KERNEL_LAST_END_SEQ", "-DPP_KERNEL_CONTROL_FLAGS"]
+    header.write_text("\tvoid (*cwnd_event)(struct sock *sk, enum tcp_ca_event ev);\n\tvoid (*cwnd_event_tx_start)(struct sock *sk);\n")
+    assert _features.defines(tmp_path, "") == ["-DPP_KERNEL_TX_START"]
 
 
 def test_the_out_of_tree_stack_is_recognised(tmp_path: Path) -> None:
@@ -302,6 +304,7 @@ def without_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(_build._tools, "require", lambda _: None)
     monkeypatch.setattr(_build, "_configure", lambda *_: ["CONFIG_TCP_CONG_BBR"])
+    monkeypatch.setattr(_build, "try_algorithm", lambda *_: None)
     monkeypatch.setattr(_build, "_compile", lambda *_: None)
     monkeypatch.setattr(_build, "_harvest", harvest)
 
@@ -316,6 +319,9 @@ def test_what_a_vendors_makefile_wants_is_copied_after_all(
     seen = []
 
     def compile_(place: Path, release: str, variant: str, jobs: int, say: object) -> None:
+        # What was compiled before is not compiled again.
+        assert (place / "net.o").exists() == bool(seen)
+        (place / "net.o").touch()
         seen.append((place / driver).exists())
         if not seen[-1]:
             raise KernelError(f"building Linux {release} failed:\nmake[3]: *** No rule to make target '{driver.with_suffix('.o')}'")
@@ -329,6 +335,40 @@ def test_what_a_vendors_makefile_wants_is_copied_after_all(
     (folder / "net.c").write_text("/* changed */")
     linux.build(str(folder), prove=works)
     assert seen == [False, True, True]
+
+
+def test_a_tarball_that_is_copied_whole_after_all_keeps_what_was_compiled(tmp_path: Path) -> None:
+    driver = tree(tmp_path / "in" / "linux-6.12.7") / "drivers/clk/clk.c"
+    driver.parent.mkdir(parents=True)
+    driver.write_text("")
+    _commands.run("tar", "-C", tmp_path / "in", "-czf", tmp_path / "linux.tar.gz", "linux-6.12.7", cwd=tmp_path, purpose="packing")
+    source, copy = _source.resolve(str(tmp_path / "linux.tar.gz"), tmp_path, silent), tmp_path / "copy"
+    _source.unpack(source, copy)
+    (copy / "net.o").touch()
+    (copy / "arch/um/Kconfig").write_text("edited\n")
+    assert not (copy / "drivers/clk/clk.c").exists()
+    _source.unpack(source, copy, whole=True)
+    assert (copy / "drivers/clk/clk.c").exists()
+    assert (copy / "net.o").exists()
+    assert (copy / "arch/um/Kconfig").read_text() == "edited\n"
+
+
+def test_a_changed_permission_reaches_the_copy(tmp_path: Path) -> None:
+    folder, copy = tree(tmp_path / "mine"), tmp_path / "copy"
+    script = folder / "scripts/gcc-version.sh"
+    script.parent.mkdir()
+    script.write_text("#!/bin/sh\n")
+    script.chmod(0o644)
+    before = _source.resolve(str(folder), tmp_path, silent)
+    _source.unpack(before, copy)
+    script.chmod(0o755)
+    after = _source.resolve(str(folder), tmp_path, silent)
+    assert after.identity != before.identity
+    time_ns = (copy / "scripts/gcc-version.sh").stat().st_mtime_ns
+    _source.unpack(after, copy)
+    assert os.access(copy / "scripts/gcc-version.sh", os.X_OK)
+    # Nothing is compiled for it.
+    assert (copy / "scripts/gcc-version.sh").stat().st_mtime_ns == time_ns
 
 
 def test_other_faults_of_a_compilation_are_told_at_once(
@@ -345,6 +385,20 @@ def test_other_faults_of_a_compilation_are_told_at_once(
         linux.build(str(tree(tmp_path / "mine")), prove=works)
     assert len(tried) == 1
     assert not list(cache.glob(".lock-*"))
+
+
+def test_what_a_release_has_otherwise_shows_before_it_is_compiled(
+    cache: Path, tmp_path: Path, without_compiler: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def misfit(*_: object) -> None:
+        raise KernelError(
+            "compiling the congestion control balia for Linux 6.12.7 failed:\ncc/kernel/glue.c:71: error: TCP_ECN_OK undeclared"
+        )
+
+    monkeypatch.setattr(_build, "try_algorithm", misfit)
+    monkeypatch.setattr(_build, "_compile", lambda *_: pytest.fail("the kernel was compiled"))
+    with pytest.raises(KernelError, match="TCP_ECN_OK undeclared"):
+        linux.build(str(tree(tmp_path / "mine")), prove=works)
 
 
 def test_a_lock_that_was_removed_meanwhile_is_taken_anew(tmp_path: Path) -> None:
@@ -529,3 +583,86 @@ def test_without_the_sources_of_the_algorithms_the_place_is_named(tmp_path: Path
     monkeypatch.setenv("POLYPATH_CC", str(tmp_path / "nowhere"))
     with pytest.raises(KernelError, match="POLYPATH_CC"):
         _link.sources()
+
+
+SHOWN = """Package: linux-source-7.3
+Version: 7.3~rc7-1~exp1
+Size: 166042412
+
+Package: linux-source-7.3
+Version: 7.3.4-1~bpo13+1
+Size: 166780612
+
+Package: linux-source-6.12
+Version: 6.12.117-1
+Size: 150000000
+"""
+MADISON = """linux-source-7.3 | 7.4~rc1-1 | http://x/debian experimental/main amd64 Packages
+linux-source-7.3 | 7.3.4-1~bpo13+1 | http://x/debian trixie-backports/main amd64 Packages
+linux-source-6.12 | 6.12.117-1 | http://x/debian trixie/main amd64 Packages
+linux-source-6.12 | 6.12.117-1 | http://x/debian trixie/main Sources
+"""
+
+
+@pytest.fixture
+def suites(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[str, ...]]:
+    """Programs of apt that know two kernels, and no suite testing; what they were asked."""
+    asked: list[tuple[str, ...]] = []
+
+    def run(*command: str | Path, cwd: Path, purpose: str, env: dict[str, str] | None = None, **_: object) -> str:
+        words = tuple(map(str, command))
+        asked.append(words)
+        if words[:2] == ("apt-cache", "search") and env is None:
+            return ""
+        if words[0] == "dpkg-deb":
+            made = Path(words[3]) / "usr/src/linux-source-7.3.tar.xz"
+            made.parent.mkdir(parents=True)
+            made.write_bytes(b"sources")
+            return ""
+        assert env is not None or words[1] == "indextargets", "the machine's own apt is asked for its mirror alone"
+        if words[1] == "indextargets":
+            return "Debian-Security http://x/security/\nDebian http://x/debian/\n"
+        if words[1] == "update":
+            folder = Path(env["APT_CONFIG"]).parent  # type: ignore[index]
+            for suite, codename in (("stable", "trixie"), ("stable-backports", "trixie-backports"), ("experimental", "rc-buggy")):
+                (folder / f"lists/x_debian_dists_{suite}_InRelease").write_text(f"Suite: {suite}\nCodename: {codename}\n")
+            if 'Packages::DefaultEnabled "false"' in (folder / "apt.conf").read_text():
+                raise KernelError("the mirror has no suite testing")
+        if words[1] == "download":
+            (cwd / "x.deb").touch()
+        text = {
+            "search": "linux-source-7.3 - Linux\nlinux-source-6.12 - Linux\n",
+            "show": SHOWN,
+            "madison": MADISON.replace("7.4~rc1-1", "7.3~rc7-1~exp1"),
+        }
+        return text.get(words[1], "")
+
+    monkeypatch.setattr(_source, "run", run)
+    monkeypatch.setattr(_suites, "run", run)
+    monkeypatch.setattr(_source, "_DEBIAN", tmp_path)
+    monkeypatch.setattr(_source, "apt_get", lambda *_, **__: None)
+    return asked
+
+
+def test_a_release_that_this_machines_suites_lack_comes_from_another(tmp_path: Path, suites: list[tuple[str, ...]]) -> None:
+    said: list[str] = []
+    source = _source.resolve("7.3", tmp_path / "cache", said.append)
+    assert (source.name, source.path) == ("7.3", tmp_path / "cache/linux-source-7.3.tar.xz")
+    assert said[-1] == "Debian's trixie-backports has linux-source-7.3 7.3.4-1~bpo13+1: fetching 167 MB; nothing is installed"
+    assert ("apt-get", "download", "linux-source-7.3=7.3.4-1~bpo13+1") in suites
+    lists = (tmp_path / "cache/suites/sources.list").read_text()
+    assert [line.split()[-2] for line in lists.splitlines()] == ["trixie", "trixie-backports", "experimental"]
+    with pytest.raises(KernelError, match=r"have Linux 9\.9 \(they have 6\.12, 7\.3\)"):
+        _source.resolve("9.9", tmp_path / "cache", said.append)
+
+
+def test_what_could_be_built_is_listed(cache: Path, suites: list[tuple[str, ...]]) -> None:
+    put(cache, "6.12", "6.12.117")
+    (cache / "sources").mkdir()
+    (cache / "sources/linux-source-6.12.tar.xz").touch()
+    shown = CliRunner().invoke(build(), ["linux", "list", "--available"], env={"COLUMNS": "120"}).output
+    rows = [[cell.strip() for cell in line.strip("│").split("│")] for line in shown.splitlines() if line.startswith("│")]
+    assert rows == [
+        ["6.12", "linux-source-6.12 6.12.117-1", "trixie", "nothing", "yes"],
+        ["7.3", "linux-source-7.3 7.3.4-1~bpo13+1", "trixie-backports", "167 MB", "no"],
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 from requirement import lacking
 
 from polypath import linux
-from polypath.engines import EngineError, Replay, _machine, _prove, prove
+from polypath.engines import EngineError, Pair, Replay, _machine, _prove, pairs, prove
 
 
 def kernel(mptcp: int | None = 1, file: Path = Path("linux")) -> linux.Kernel:
@@ -58,6 +59,36 @@ def test_what_does_not_hold_is_named(monkeypatch: pytest.MonkeyPatch, runs: list
     answers(monkeypatch, runs)
     with pytest.raises(linux.KernelError, match=rf"^Linux 6\.12\.7 was compiled .* there is no kernel mine: {why}; change"):
         prove(kernel())
+
+
+def paused(mean_ms: float, cc: str) -> Replay:
+    times = {"mean_ns": mean_ms * 1e6}
+    return Replay("plain", "", {"flows": [{"responses": {"time": times}, "subflows": [{"cc": cc, "retransmissions": 3}]}]})
+
+
+def test_ours_beside_the_kernels_own_is_the_same_or_known_to_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    means = {"reno": 2000.0, "pp_reno": 2000.0, "cubic": 2051.4, "pp_cubic": 2055.7, "vegas": 2000.0, "pp_vegas": 2000.1}
+    asked: list[str] = []
+
+    def replay(scenario: dict[str, Any], *_: object, **__: object) -> Replay:
+        (flow,) = scenario["flows"]
+        name, _, whose = flow["cc"].partition("@")
+        name = f"pp_{name}" if whose == "polypath" else name
+        asked.append(name)
+        return paused(means[name], name)
+
+    monkeypatch.setattr(_prove, "replay", replay)
+    mine = dataclasses.replace(kernel(), algorithms=("lia", "pp_lia", "pp_bbr3", *means))
+    found = {pair.name: pair for pair in pairs(mine)}
+    # An out-of-tree kernel's lia has siblings, and bbr3 is ours alone.
+    assert sorted(asked) == sorted(means)
+    assert found["reno"] == Pair("reno", 2e9, 2e9, same=True)
+    assert [name for name, pair in found.items() if pair.difference] == ["vegas"]
+    # What cubic did on 7.2 without TX_START.
+    lost = Pair("cubic", 2234.6e6, 2051.7e6, same=False).difference
+    assert lost.startswith(
+        "cubic@polypath is not cubic@linux on this kernel: over a path with pauses and losses a response takes 2234.6 and"
+    )
 
 
 def test_a_machine_that_hangs_is_noticed_and_told(tmp_path: Path) -> None:

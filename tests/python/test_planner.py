@@ -326,6 +326,11 @@ def test_out_of_tree_mptcp_is_told_by_options_of_its_sockets():
     plan = two_paths(out_of_tree=True, scheduler="roundrobin")
     assert (plan.endpoints, plan.flows[0]["path_manager"], plan.flows[0]["scheduler"]) == ([], "fullmesh", "roundrobin")
     assert {route.get("source") for route in plan.routes if route["namespace"] == "c"} == {None, "10.0.1.1", "10.0.3.1"}
+    # The server announces nothing where it has no other address to reach.
+    assert plan.flows[0]["server_path_manager"] == "default"
+    other = {"four": {"ends": ["r", "s"], "both": {"delay": "1ms"}}}
+    assert two_paths(out_of_tree=True, links=other).flows[0]["server_path_manager"] == "fullmesh"
+    assert two_paths(out_of_tree=True, links=other, transport="tcp").flows[0].keys() == two_paths(transport="tcp").flows[0].keys()
     assert two_paths(out_of_tree=True, scheduler="blest").flows[0]["scheduler"] == "blest"
     with pytest.raises(PlanError, match="out-of-tree MPTCP has the schedulers minrtt, blest, ecf, redundant, roundrobin"):
         two_paths(out_of_tree=True, scheduler="sttf")

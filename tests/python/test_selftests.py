@@ -182,10 +182,14 @@ def tree(tmp_path):
     for name in ("fib_tests.sh", "pmtu.sh"):
         (root / "net" / name).write_text("#!/bin/sh\n")
     own = root / "net" / "mptcp"
-    (own / "Makefile").write_text("TEST_PROGS := a.sh b.sh\nTEST_GEN_FILES = helper broken absent\nTEST_FILES := settings\n")
+    ends = "TEST_GEN_FILES = \\\n\thelper \\\n\tbroken \\\n\tabsent \\\n# end of TEST_GEN_FILES\n"
+    (own / "Makefile").write_text(f"TEST_PROGS := a.sh b.sh\n{ends}TEST_FILES := settings\n")
     for name in ("a.sh", "b.sh", "settings"):
         (own / name).write_text("#!/bin/sh\n")
-    (own / "helper.c").write_text("int main(void) { return 0; }\n")
+    # Of 7.x, whose programs include what is the kernel's own otherwise.
+    (tmp_path / "tools" / "include" / "linux").mkdir(parents=True)
+    (tmp_path / "tools" / "include" / "linux" / "compiler.h").write_text("#define zero 0\n")
+    (own / "helper.c").write_text("#include <linux/compiler.h>\nint main(void) { return zero; }\n")
     (own / "broken.c").write_text("#include <linux/nowhere.h>\nint main(void) { return 0; }\n")
     return root
 

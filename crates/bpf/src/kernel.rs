@@ -5,10 +5,12 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use libbpf_rs::btf::{Btf, BtfKind, ReferencesType as _, types};
-use libbpf_rs::{MapType, Object, ObjectBuilder, PrintLevel, libbpf_sys, set_print};
+use libbpf_rs::{MapType, Object, ObjectBuilder, OpenMapMut, OpenObject, PrintLevel, libbpf_sys, set_print};
 
 use crate::{Access, Error, KernelCapabilities};
 
+/// What the names of the tables begin with that have the hook of 7.x for a first transmission.
+pub(crate) const TX_START_PREFIX: &str = "px_";
 /// Where the glue has `pp_tick_ns`.
 const TICK_SECTION: &str = ".rodata.tick";
 const BTF: &str = "/sys/kernel/btf/vmlinux";
@@ -42,6 +44,13 @@ pub(crate) fn capabilities() -> KernelCapabilities {
 
 fn has_function(btf: &Btf<'_>, name: &str) -> bool {
     btf.type_by_name::<types::Func<'_>>(name).is_some_and(|found| found.kind() == BtfKind::Func)
+}
+
+/// Whether the kernel tells a first transmission by a hook of its own, and by `cwnd_event` no more.
+fn has_tx_start() -> bool {
+    let Ok(btf) = Btf::from_vmlinux() else { return false };
+    let ops = btf.type_by_name::<types::Struct<'_>>("tcp_congestion_ops");
+    ops.is_some_and(|ops| ops.iter().any(|member| member.name.is_some_and(|name| name == "cwnd_event_tx_start")))
 }
 
 /// How many parameters the kernel gives to `cong_control`.
@@ -88,6 +97,7 @@ pub(crate) fn load_object(name: &str, bytes: &[u8], until_exit: bool) -> Result<
         for mut map in object.maps_mut().filter(|map| map.name() == TICK_SECTION) {
             map.set_initial_value(&tick_ns().to_ne_bytes())?;
         }
+        choose_table(&mut object, has_tx_start())?;
         if until_exit {
             for mut map in object.maps_mut().filter(|map| map.map_type() == MapType::StructOps) {
                 map.set_map_flags(libbpf_sys::BPF_F_LINK)?;
@@ -100,6 +110,20 @@ pub(crate) fn load_object(name: &str, bytes: &[u8], until_exit: bool) -> Result<
         let why = refused_because(&said).unwrap_or_else(|| error.to_string());
         Error::machine(format!("this kernel's verifier does not accept {name}: {why}"))
     })
+}
+
+/// Of the two tables of an object the one that fits the kernel. An algorithm without `cwnd_event`
+/// has one.
+fn choose_table(object: &mut OpenObject, tx_start: bool) -> libbpf_rs::Result<()> {
+    let is_table = |map: &OpenMapMut<'_>| map.map_type() == MapType::StructOps;
+    let fits = |map: &OpenMapMut<'_>| map.name().to_string_lossy().starts_with(TX_START_PREFIX) == tx_start;
+    if object.maps_mut().any(|map| is_table(&map) && fits(&map)) {
+        for mut map in object.maps_mut().filter(is_table) {
+            let wanted = fits(&map);
+            map.set_autocreate(wanted)?;
+        }
+    }
+    Ok(())
 }
 
 /// The line with which a verifier's log ends: what it did not accept.
@@ -116,6 +140,21 @@ mod tests {
     #[test]
     fn a_jiffy_is_one_of_the_lengths_that_a_kernel_can_be_built_with() {
         assert!([1_000_000, 3_333_333, 4_000_000, 10_000_000].contains(&tick_ns()), "{}", tick_ns());
+    }
+
+    #[test]
+    fn a_kernel_gets_the_table_that_has_its_hooks() {
+        let created = |name: &str, tx_start: bool| {
+            let glue = crate::sources::source(polypath_cc::find(name).expect("it exists")).glue;
+            let mut object = ObjectBuilder::default().open_memory(glue).expect("an object");
+            choose_table(&mut object, tx_start).expect("it has tables");
+            let tables = object.maps().filter(|map| map.map_type() == MapType::StructOps && map.autocreate());
+            tables.map(|map| map.name().to_string_lossy().into_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(created("cubic", false), ["pp_cubic"]);
+        assert_eq!(created("cubic", true), ["px_cubic"]);
+        // It has no cwnd_event.
+        assert_eq!(created("reno", true), ["pp_reno"]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use libbpf_rs::query::{LinkInfoIter, LinkTypeInfo, MapInfoIter};
 use libbpf_rs::{MapCore as _, MapFlags, MapHandle, MapType, Program, ProgramHandle, ProgramType};
 use polypath_cc as cc;
 
-use crate::kernel::load_object;
+use crate::kernel::{TX_START_PREFIX, load_object};
 use crate::sources::source;
 use crate::{Error, PREFIX};
 
@@ -51,7 +51,7 @@ pub(crate) fn registrations() -> Vec<Registration> {
     let mut found: Vec<Registration> = MapInfoIter::default()
         .filter(|map| map.ty == MapType::StructOps)
         .filter_map(|map| {
-            let name = map.name.to_str().filter(|name| name.starts_with(PREFIX))?.to_owned();
+            let name = kernel_name_of(map.name.to_str()?)?;
             // It may be gone by now: then there is nothing to tell.
             let value = MapHandle::from_map_id(map.id).ok()?.lookup(&KEY, MapFlags::ANY).ok()??;
             let word = |at: usize| value.get(at..at + 4).map(|bytes| u32::from_ne_bytes(bytes.try_into().expect("four bytes")));
@@ -68,6 +68,12 @@ pub(crate) fn registrations() -> Vec<Registration> {
         .collect();
     found.sort_by(|a, b| (&a.name, a.map).cmp(&(&b.name, b.map)));
     found
+}
+
+/// What the kernel calls an algorithm whose table has this name.
+fn kernel_name_of(table: &str) -> Option<String> {
+    let bare = table.strip_prefix(PREFIX).or_else(|| table.strip_prefix(TX_START_PREFIX))?;
+    Some(format!("{PREFIX}{bare}"))
 }
 
 /// The registered one of this name.
@@ -105,4 +111,16 @@ fn programs(map: u32) -> impl Iterator<Item = ProgramHandle> {
 /// Names of programs with the hashes of their instructions as they were loaded.
 fn tags(programs: impl Iterator<Item = ProgramHandle>) -> BTreeMap<OsString, [u8; 8]> {
     programs.map(|program| (program.name().to_owned(), program.tag())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_tables_of_an_algorithm_are_its_own() {
+        assert_eq!(kernel_name_of("pp_cubic").as_deref(), Some("pp_cubic"));
+        assert_eq!(kernel_name_of("px_cubic").as_deref(), Some("pp_cubic"));
+        assert_eq!(kernel_name_of("bpf_cubic"), None);
+    }
 }

@@ -161,13 +161,13 @@ fn register(algorithm: cc::Algorithm, until_exit: bool) -> Result<(Link, Object)
     let mut object = load_object(&name, source(algorithm).glue, until_exit)?;
     let link = object
         .maps_mut()
-        .find(|map| map.map_type() == MapType::StructOps)
+        .find(|map| map.map_type() == MapType::StructOps && map.autocreate())
         .expect("the glue has an ops table")
         .attach_struct_ops()
         .map_err(|error| match error.kind() {
-        ErrorKind::AlreadyExists => Error::caller(format!("{name} is loaded already; another process was faster")),
-        _ => Error::machine(format!("this kernel does not register {name}: {error}")),
-    })?;
+            ErrorKind::AlreadyExists => Error::caller(format!("{name} is loaded already; another process was faster")),
+            _ => Error::machine(format!("this kernel does not register {name}: {error}")),
+        })?;
     Ok((link, object))
 }
 

@@ -31,7 +31,7 @@ impl Connection {
         let (client_at, server_at) = (network.number(&flow.client)?, network.number(&flow.server)?);
         let (client_address, server_address) = (ip(&flow.client_address)?, ip(&flow.server_address)?);
         sys::enter_network(&network.namespaces[server_at].file)?;
-        let listener = open(flow, server_address.is_ipv4(), network.out_of_tree)?;
+        let listener = open(flow, server_address.is_ipv4(), network.out_of_tree, true)?;
         sys::set_option(&listener, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1_i32)?;
         let anywhere = if server_address.is_ipv4() { IpAddr::V4(Ipv4Addr::UNSPECIFIED) } else { IpAddr::V6(Ipv6Addr::UNSPECIFIED) };
         let listens = if announces && flow.mptcp { anywhere } else { server_address };
@@ -43,7 +43,7 @@ impl Connection {
         }
         sys::listen(&listener)?;
         sys::enter_network(&network.namespaces[client_at].file)?;
-        let client = open(flow, client_address.is_ipv4(), network.out_of_tree)?;
+        let client = open(flow, client_address.is_ipv4(), network.out_of_tree, false)?;
         if network.namespaces[client_at].congestion_control != flow.cc {
             choose_congestion_control(&client, &flow.cc)?;
         }
@@ -93,11 +93,11 @@ fn choose_congestion_control(socket: &OwnedFd, name: &str) -> Outcome<()> {
         .map_err(|_| Error::machine(format!("this kernel has no congestion control {name}")))
 }
 
-fn open(flow: &Flow, v4: bool, out_of_tree: bool) -> Outcome<OwnedFd> {
+fn open(flow: &Flow, v4: bool, out_of_tree: bool, listens: bool) -> Outcome<OwnedFd> {
     let family = if v4 { libc::AF_INET } else { libc::AF_INET6 };
     if out_of_tree {
         let socket = sys::socket(family, libc::SOCK_STREAM, 0)?;
-        out_of_tree::configure(&socket, flow)?;
+        out_of_tree::configure(&socket, flow, listens)?;
         return Ok(socket);
     }
     if let Some(name) = flow.scheduler.as_ref().or(flow.path_manager.as_ref()) {

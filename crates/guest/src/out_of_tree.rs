@@ -30,24 +30,25 @@ pub(crate) fn set_machine(root: &Path, settings: &[(String, String)]) -> Outcome
     })
 }
 
-/// Tells a new socket of a flow what the plan says.
-pub(crate) fn configure(socket: &impl AsRawFd, flow: &Flow) -> Outcome<()> {
+/// Tells a new socket of a flow what the plan says of its end.
+pub(crate) fn configure(socket: &impl AsRawFd, flow: &Flow, listens: bool) -> Outcome<()> {
     sys::set_option(socket, libc::IPPROTO_TCP, ENABLED, i32::from(flow.mptcp))?;
-    named(flow).try_for_each(|(option, _, name)| sys::set_option_bytes(socket, libc::IPPROTO_TCP, option, name.as_bytes()))
+    named(flow, listens).try_for_each(|(option, _, name)| sys::set_option_bytes(socket, libc::IPPROTO_TCP, option, name.as_bytes()))
 }
 
 /// Asks a connected socket what it has: the kernel takes its default in silence where it cannot do
 /// what it was told.
 pub(crate) fn check(socket: &impl AsRawFd, flow: &Flow) -> Outcome<()> {
-    named(flow).try_for_each(|(option, what, name)| {
+    named(flow, false).try_for_each(|(option, what, name)| {
         let mut answer = [0; LONGEST_NAME];
         let has = sys::get_option(socket, libc::IPPROTO_TCP, option, &mut answer).map(|length| &answer[..length]);
         compare(what, name, has)
     })
 }
 
-fn named(flow: &Flow) -> impl Iterator<Item = (libc::c_int, &'static str, &str)> {
-    let all = [(SCHEDULER, "scheduler", &flow.scheduler), (PATH_MANAGER, "path manager", &flow.path_manager)];
+fn named(flow: &Flow, listens: bool) -> impl Iterator<Item = (libc::c_int, &'static str, &str)> {
+    let path_manager = if listens { &flow.server_path_manager } else { &flow.path_manager };
+    let all = [(SCHEDULER, "scheduler", &flow.scheduler), (PATH_MANAGER, "path manager", path_manager)];
     all.into_iter().filter_map(|(option, what, name)| name.as_deref().map(|name| (option, what, name)))
 }
 
@@ -105,6 +106,19 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "2");
         let wrong = set_machine(&root.0, &[setting("mptcp_checksum", "0")]).unwrap_err().to_string();
         assert!(wrong.starts_with("the machine: setting /proc/sys/net/mptcp/mptcp_checksum to \"0\": No such file"), "{wrong}");
+    }
+
+    #[test]
+    fn the_client_alone_is_told_to_open_subflows() {
+        let flow: Flow = serde_json::from_value(serde_json::json!({
+            "name": "f", "mptcp": true, "cc": "lia", "client": "c", "server": "s", "client_address": "10.0.0.1",
+            "server_address": "10.0.0.2", "port": 5001, "start_ns": 0, "app": {"kind": "transfer", "bytes": 1},
+            "path_manager": "fullmesh", "server_path_manager": "default", "scheduler": "blest"
+        }))
+        .unwrap();
+        let told = |listens| named(&flow, listens).map(|(_, what, name)| (what, name)).collect::<Vec<_>>();
+        assert_eq!(told(false), [("scheduler", "blest"), ("path manager", "fullmesh")]);
+        assert_eq!(told(true), [("scheduler", "blest"), ("path manager", "default")]);
     }
 
     #[test]

@@ -344,6 +344,10 @@ pub struct Flow {
     /// is given none.
     #[serde(default)]
     pub path_manager: Option<String>,
+    /// The server's: one that announces nothing, unless the client is to reach its further
+    /// addresses.
+    #[serde(default)]
+    pub server_path_manager: Option<String>,
     #[serde(default)]
     pub scheduler: Option<String>,
     /// Programs in place of the guest's own two ends.

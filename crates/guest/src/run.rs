@@ -163,9 +163,12 @@ impl Running {
         for (number, (flow, planned)) in result.flows.iter_mut().zip(&plan.flows).enumerate() {
             flow.subflows = sockets.subflows(number);
             // Where the kernel cannot say that a connection fell back, its peer's silence on MPTCP
-            // does.
-            flow.fallback |=
-                planned.mptcp && flow.connected_ns.is_some() && flow.client_mptcp_info.is_none() && !sockets.is_capable(number);
+            // does. Out-of-tree MPTCP says neither.
+            flow.fallback |= planned.mptcp
+                && !network.out_of_tree
+                && flow.connected_ns.is_some()
+                && flow.client_mptcp_info.is_none()
+                && !sockets.is_capable(number);
         }
         self.queues.sample_all(network, ended)?;
         result.disciplines = self.queues.finish()?;

@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 
 from polypath import linux
-from polypath.engines import prove
+from polypath.engines import Pair, pairs, prove
 
 from . import _linux_ab, _linux_bisect, _linux_exec, _linux_packetdrill, _linux_qualify, _linux_replay, _linux_selftests, _script
 from ._console import out
@@ -21,7 +21,10 @@ app = typer.Typer(help="Kernels for the linux engine: build, list, remove, and r
 def build(
     what: Annotated[
         str,
-        typer.Argument(help="6.12, 6.1 or another release that Debian has, or a folder or tarball with a kernel's sources from 5.4 on."),
+        typer.Argument(
+            help="6.12, 7.3 or another release that Debian has (list --available), or "
+            "a folder or tarball with a kernel's sources from 5.4 on."
+        ),
     ] = "6.12",
     variant: Annotated[
         str,
@@ -37,21 +40,39 @@ def build(
     there.
 
     Before it counts as built it is started: equal runs must be equal, another seed must give
-    another run, and data must arrive. What was compiled is kept after a failure, and for a folder
+    another run, and data must arrive. Each congestion control that the kernel and Polypath both
+    have is run in both forms, over losses and pauses; where they differ, it says so. What was
+    compiled is kept after a failure, and for a folder
     of sources: a second build compiles what changed.
     """
+    found: list[Pair] = []
+
+    def proved(kernel: linux.Kernel) -> None:
+        prove(kernel)
+        found.extend(pairs(kernel, say=say))
+
     with steps() as say:
-        kernel = linux.build(what, prove=prove, name=name, variant=variant, jobs=jobs, say=say)
+        kernel = linux.build(what, prove=proved, name=name, variant=variant, jobs=jobs, say=say)
     out.print(
         f"ready: kernel {kernel.name} (Linux {kernel.release}); use it with --engine linux, or kernel: {_quoted(kernel.name)} in a study"
     )
+    for pair in found:
+        if pair.difference:
+            out.print(pair.difference)
     if kernel.mptcp is None:
         out.print("it has no MPTCP: studies with MPTCP flows need another kernel")
 
 
 @app.command("list")
-def list_() -> None:
-    """List the kernels that were built."""
+def list_(
+    available: Annotated[
+        bool, typer.Option("--available", help="The releases that Debian has the sources of, in all of its suites.")
+    ] = False,
+) -> None:
+    """List the kernels that were built, or could be."""
+    if available:
+        _list_available()
+        return
     kernels = linux.installed()
     if not kernels:
         out.print("there are no kernels yet; build one with: polypath linux build 6.12")
@@ -61,6 +82,20 @@ def list_() -> None:
         by = "this polypath" if kernel.current else "an earlier one: build it again"
         table.add_row(kernel.name, kernel.release, kernel.mptcp_in_words, kernel.variant or "plain", by, str(kernel.file.parent))
     out.print(table)
+
+
+def _list_available() -> None:
+    with steps() as say:
+        packages = linux.available(say)
+    built = {".".join(kernel.release.split(".")[:2]) for kernel in linux.installed()}
+    table = Table("release", "package", "suite", "to fetch", "built", title="sources of kernels", title_justify="left")
+    for package, here in packages:
+        fetch = "nothing" if here else f"{package.bytes / 1e6:.0f} MB"
+        table.add_row(
+            package.release, f"{package.name} {package.version}", package.suite, fetch, "yes" if package.release in built else "no"
+        )
+    out.print(table)
+    out.print("polypath linux build RELEASE builds one; nothing is installed of a suite that this machine does not use")
 
 
 # In the order in which they are needed.

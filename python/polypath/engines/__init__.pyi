@@ -8,7 +8,7 @@ from ._list import list_cc
 from ._measured import MeasuredEngine
 from ._packetdrill import run_packetdrill
 from ._packets import run_packets
-from ._prove import proof, prove
+from ._prove import KNOWN_DIFFERENCES, Pair, pairs, proof, prove
 from ._qualify import CONDITIONS, Replay, conditions, replay
 from ._registry import ENGINES, check, find, notes
 from ._script import run_script
@@ -19,6 +19,7 @@ __all__ = [
     "ALL",
     "CONDITIONS",
     "ENGINES",
+    "KNOWN_DIFFERENCES",
     "MOST_NS",
     "NONE",
     "VARIED",
@@ -31,6 +32,7 @@ __all__ = [
     "LinuxEngine",
     "MeasuredEngine",
     "Output",
+    "Pair",
     "Replay",
     "SimEngine",
     "Variation",
@@ -44,6 +46,7 @@ __all__ = [
     "in_units",
     "list_cc",
     "notes",
+    "pairs",
     "proof",
     "prove",
     "random_partings",

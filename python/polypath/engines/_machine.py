@@ -25,6 +25,7 @@ from polypath import programs
 from polypath import tunnel as tunnels
 
 from ._errors import EngineError, NotBuiltError
+from ._variation import VARIED
 
 PREFIX = "polypath-machine"
 PROGRAMS = Path(__file__).parent / "bin"
@@ -147,6 +148,8 @@ def start(
             _running.discard(process)
     if process.returncode:
         raise EngineError(last_words(where, said))
+    if (where / "vary").is_file() and not (where / "results" / VARIED).is_file():
+        raise EngineError("nothing varies on this kernel, which has no list of events: take a release from 5.7 on, or leave --vary out")
 
 
 def stop() -> None:

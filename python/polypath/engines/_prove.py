@@ -4,7 +4,10 @@ uses it.
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple, NoReturn
 
 from polypath import linux
 from polypath.study import Study, cells, scenario
@@ -22,6 +25,40 @@ _NODES = {"client": None, "router": {"router": True}, "server": None}
 _SECONDS = 1
 # Real seconds; such a run takes one or two, and a busy machine some more.
 PATIENCE_S = 120.0
+
+# How far the mean response time of ours may be from the kernel's own of the same name, and why it
+# is not the same. All others have the same bytes.
+KNOWN_DIFFERENCES = {
+    "bbr": (0.1, "each draws the phase in which it begins to probe"),
+    "cdg": (0.5, "chance decides about each back-off"),
+    "cubic": (0.02, "ours has an exact cube root, and no ticks"),
+}
+# Coupled algorithms: ours see no siblings in an out-of-tree kernel, whose own have these names.
+_COUPLED = ("balia", "lia", "olia", "wvegas")
+_PREFIX = "pp_"
+
+
+class Pair(NamedTuple):
+    """Ours in a kernel beside the kernel's own of the same name, in the same run."""
+
+    name: str
+    # Mean response times.
+    ours_ns: float
+    theirs_ns: float
+    # Nothing but the name differs in what the machine says.
+    same: bool
+
+    @property
+    def difference(self) -> str:
+        """One sentence, where they are further apart than they should be."""
+        allowed, _ = KNOWN_DIFFERENCES.get(self.name, (0.0, ""))
+        if self.same or (allowed and abs(self.ours_ns / self.theirs_ns - 1) <= allowed):
+            return ""
+        return (
+            f"{self.name}@polypath is not {self.name}@linux on this kernel: over a path with pauses and losses a response takes "
+            f"{self.ours_ns / 1e6:.1f} and {self.theirs_ns / 1e6:.1f} ms; unless its {self.name} was changed, this Polypath does not "
+            "know the release"
+        )
 
 
 def proof(kernel: linux.Kernel, seed: int, seconds: int) -> dict[str, Any]:
@@ -64,6 +101,65 @@ def prove(kernel: linux.Kernel, *, timeout_s: float = PATIENCE_S) -> None:
         _no_good(kernel, "two equal runs differ")
     if other.digest == first.digest:
         _no_good(kernel, "another seed changes nothing")
+
+
+def pairs(kernel: linux.Kernel, *, timeout_s: float = PATIENCE_S, say: Callable[[str], None] = lambda _: None) -> list[Pair]:
+    """Each of our algorithms beside the kernel's own of the same name: 3 MB at a time over 10 Mbit/s
+    and 100 ms, with losses, and 8 s between them in which the window is kept.
+    """
+    names = [name for name in kernel.algorithms if _PREFIX + name in kernel.algorithms and name not in _COUPLED]
+    say(f"comparing {len(names)} congestion controls with the kernel's own")
+
+    def one(name: str) -> Pair:
+        ours, theirs = (_run_scenario(kernel, _paused(kernel, f"{name}@{whose}"), timeout_s) for whose in ("polypath", "linux"))
+        same = _without_names(ours) == _without_names(theirs)
+        return Pair(name, _mean_ns(ours), _mean_ns(theirs), same)
+
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        return list(pool.map(one, names))
+
+
+def _paused(kernel: linux.Kernel, cc: str) -> dict[str, Any]:
+    study = Study.model_validate(
+        {
+            "name": "paused",
+            "topology": {
+                "nodes": {"client": None, "router": {"router": True}, "server": {"sysctl": {"net.ipv4.tcp_slow_start_after_idle": 0}}},
+                "links": {
+                    "first": {"ends": ["client", "router"], "both": {"delay": "50ms"}},
+                    "last": {"ends": ["router", "server"], "both": {"rate": "10mbit", "queue": "60packets", "loss": "0.1%"}},
+                },
+            },
+            "flows": {
+                "f": {
+                    "client": "client",
+                    "server": "server",
+                    "cc": cc,
+                    "app": {"kind": "requests", "request": "300B", "response": "3MB", "pause": "8s"},
+                }
+            },
+            "duration": "40s",
+            "baselines": None,
+        }
+    )
+    (cell,) = cells(study)
+    return scenario(cell.setup, 1, kernel=kernel.name)
+
+
+def _run_scenario(kernel: linux.Kernel, scenario_: dict[str, Any], timeout_s: float) -> dict[str, Any]:
+    try:
+        (flow,) = replay(scenario_, "plain", kernel=kernel, timeout_s=timeout_s).outcome["flows"]
+    except EngineError as error:
+        _no_good(kernel, str(error))
+    return dict(flow)
+
+
+def _mean_ns(flow: dict[str, Any]) -> float:
+    return float(flow["responses"]["time"]["mean_ns"])
+
+
+def _without_names(flow: dict[str, Any]) -> dict[str, Any]:
+    return {**flow, "subflows": [{**subflow, "cc": ""} for subflow in flow["subflows"]]}
 
 
 def _run(kernel: linux.Kernel, seed: int, timeout_s: float) -> Replay:

@@ -6,7 +6,7 @@ compiled and linked in afterwards, within seconds, and again whenever they chang
 kernel's sources is changed below net/.
 """
 
-from ._build import build
+from ._build import available, build
 from ._config import VARIANTS
 from ._errors import KernelError
 from ._kernel import Kernel, find, folder, installed, is_there, remove
@@ -18,6 +18,7 @@ __all__ = [
     "VARIANTS",
     "Kernel",
     "KernelError",
+    "available",
     "build",
     "find",
     "folder",

@@ -24,6 +24,7 @@ from ._errors import KernelError
 from ._kernel import Kernel, find, folder, of_recipe, places, settings_hash
 from ._link import KEPT_SECONDS, KERNEL_SIDE, algorithms, link, sources
 from ._recipe import FILE, FORMAT, TREE, Recipe
+from ._suites import Package
 
 # Nothing of who builds when and where may be in a kernel: the same sources and compiler give the
 # same bytes.
@@ -80,6 +81,11 @@ def build(
         else:
             there = [_build(source, variant, made_of, jobs or os.cpu_count() or 1, prove, say)]
         return find(there[0].name)
+
+
+def available(say: Callable[[str], None] = lambda _: None) -> list[tuple[Package, bool]]:
+    """The releases that Debian has the sources of, and whether they are on this machine."""
+    return _source.available(folder() / "sources", say)
 
 
 def _made_of(source: _source.Source, variant: str) -> str:
@@ -142,7 +148,31 @@ def _make(tree: Path, release: str, variant: str, jobs: int, say: Callable[[str]
     for name in _configure(tree, release, variant):
         where = _config.files(variant)[-1].name
         say(f"Linux {release} comes without {name.removeprefix('CONFIG_')}: it did not accept that line of {where}")
+    try_algorithm(tree, release)
     _compile(tree, release, variant, jobs, say)
+
+
+def try_algorithm(tree: Path, release: str) -> None:
+    """Compiles one algorithm and the kernel's side of cc/kernel in a tree that is configured, and
+    keeps nothing: what this release has otherwise shows before minutes of compilation.
+    """
+    run(*_MAKE, f"{_MODEL}.o", cwd=tree, purpose=f"preparing Linux {release}", env=_NEUTRAL)
+    command = [*_compile_command(tree), "-fsyntax-only"]
+    cc = sources()
+    file = algorithms(cc)[0]
+    run(
+        *command, "-I", cc / "include", f"-DPP_ALG={file.stem}", f'-DPP_ALG_FILE="{file}"', cc / "kernel" / "glue.c",
+        cwd=tree, purpose=f"compiling the congestion control {file.stem} for Linux {release}",
+    )  # fmt: skip
+    for name in KERNEL_SIDE:
+        run(*command, cc / "kernel" / f"{name}.c", cwd=tree, purpose=f"compiling cc/kernel/{name}.c for Linux {release}")
+
+
+def _compile_command(tree: Path) -> list[str]:
+    """Compiles an algorithm or a file of cc/kernel in this tree."""
+    stack = _features.mptcp(tree, (tree / ".config").read_text(encoding="utf-8"))
+    extra = ("-iquote", ".", "-Wno-declaration-after-statement", "-std=gnu11")
+    return [*_command_of(tree, _MODEL), *_features.defines(tree, stack), *extra]
 
 
 def _clean(root: Path, but: Path) -> None:
@@ -212,8 +242,7 @@ def _harvest(tree: Path, done: Path, name: str, release: str, variant: str, made
     if (tree / "init/version-timestamp.o").exists():
         shutil.copy(tree / "init/version-timestamp.o", done)
         objects.append("version-timestamp.o")
-    extra = ("-iquote", ".", "-Wno-declaration-after-statement", "-std=gnu11")
-    compile_ = [*_command_of(tree, _MODEL), *_features.defines(tree, stack), *extra]
+    compile_ = _compile_command(tree)
     ask = "--eval=polypath-flags: ; @echo FLAGS $(CFLAGS_vmlinux)"
     said = run(*_MAKE, "-s", ask, "polypath-flags", cwd=tree, purpose="asking for the linker's flags")
     (flags,) = {line for line in said.splitlines() if line.startswith("FLAGS ")}

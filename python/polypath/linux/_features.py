@@ -34,6 +34,8 @@ def defines(tree: Path, stack: str) -> list[str]:
         names.append("-DPP_KERNEL_LAST_END_SEQ")
     if re.search(r"\(\*cong_control\)\(struct sock \*sk, u32 ack", tcp):
         names.append("-DPP_KERNEL_CONTROL_FLAGS")
+    if re.search(r"\(\*cwnd_event_tx_start\)\(struct sock \*sk\)", tcp):
+        names.append("-DPP_KERNEL_TX_START")
     return names
 
 

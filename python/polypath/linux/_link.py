@@ -24,12 +24,12 @@ from ._recipe import TREE, Recipe
 _KEPT = 3
 KEPT_SECONDS = 24 * 3600
 # Calls of the C library that host.c answers.
-_WRAPS = tuple(f"-Wl,--wrap,{call}" for call in ("getrandom", "uname", "fopen", "fopen64", "ptrace", "waitpid"))
+_WRAPS = tuple(f"-Wl,--wrap,{call}" for call in ("getrandom", "clock_gettime", "uname", "fopen", "fopen64", "ptrace", "waitpid"))
 # Files of cc/kernel that are the host's side.
 _HOST = ("host", "fault", "record", "resume")
 _KERNEL = "vmlinux.o"
 # Files of cc/kernel that are the kernel's side, beside the algorithms.
-KERNEL_SIDE = ("around", "clock", "observe", "stub", "vary")
+KERNEL_SIDE = ("around", "clock", "observe", "seed", "stub", "vary")
 # What of the kernel's own they call or replace though it is private to a file of the kernel.
 _PRIVATE = (
     "time_travel_time",

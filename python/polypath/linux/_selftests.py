@@ -18,9 +18,9 @@ from ._kernel import folder
 
 TESTS = "tools/testing/selftests"
 # Raise it when other files are unpacked, or changed otherwise.
-_FORMAT = 2
+_FORMAT = 3
 # What of the sources is unpacked, as folders and files below their root.
-_WANTED = (f"{TESTS}/net", f"{TESTS}/lib", f"{TESTS}/kselftest", f"{TESTS}/*.h", f"{TESTS}/*.sh", "include/uapi")
+_WANTED = (f"{TESTS}/net", f"{TESTS}/lib", f"{TESTS}/kselftest", f"{TESTS}/*.h", f"{TESTS}/*.sh", "include/uapi", "tools/include")
 # Where they are unpacked until they are whole.
 _ASIDE = ".tests-"
 _KEPT_SECONDS = 3600
@@ -39,7 +39,8 @@ def selftests(source_of: str, say: Callable[[str], None] = lambda _: None) -> Pa
     """The network tests of the kernel that `source_of` names (as `build` takes it), unpacked once
     for each state of its sources.
 
-    In it are tools/testing/selftests and include/uapi, the latter as programs may include it.
+    In it are tools/testing/selftests, tools/include and include/uapi, the latter as programs may
+    include it.
     """
     root = folder()
     root.mkdir(parents=True, exist_ok=True)

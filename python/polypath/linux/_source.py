@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from ._commands import apt_get, install, run
 from ._errors import KernelError
+from ._suites import Package, Suites
 
 _DEBIAN = Path("/usr/src")
 
@@ -93,6 +94,9 @@ def unpack(source: Source, tree: Path, *, whole: bool = False) -> None:
             files = _files(source.path, excluded)
         if files and before.get("files"):
             _update(source.path, tree, before["files"], files)
+        elif more and before.get("identity") == source.identity:
+            # What was compiled of the others stays.
+            _copy(source.path, tree, ["--skip-old-files", *excluded])
         else:
             shutil.rmtree(tree, ignore_errors=True)
             tree.mkdir()
@@ -112,12 +116,12 @@ def _copy(path: Path, tree: Path, excluded: list[str]) -> None:
 
 
 def _files(path: Path, excluded: list[str]) -> dict[str, list[int]]:
-    """Size and time of each file that is copied. tar chooses them, and reads none where nothing is
+    """Size, time and permissions of each file that is copied. tar chooses them, and reads none where nothing is
     written.
     """
     listed = run("tar", "-C", path, "--quoting-style=literal", *excluded, "-cvf", "/dev/null", ".", cwd=path, purpose=f"listing {path}")
     names = [name for name in listed.splitlines() if not name.endswith("/")]
-    return {name: [(status := (path / name).lstat()).st_size, status.st_mtime_ns] for name in names}
+    return {name: [(status := (path / name).lstat()).st_size, status.st_mtime_ns, status.st_mode] for name in names}
 
 
 def _update(path: Path, tree: Path, before: Mapping[str, list[int]], now: Mapping[str, list[int]]) -> None:
@@ -133,6 +137,8 @@ def _update(path: Path, tree: Path, before: Mapping[str, list[int]], now: Mappin
         if theirs.is_symlink() or not ours.is_file() or ours.is_symlink() or theirs.read_bytes() != ours.read_bytes():
             ours.unlink(missing_ok=True)
             shutil.copy(theirs, ours, follow_symlinks=False)
+        elif theirs.stat().st_mode != ours.stat().st_mode:
+            shutil.copymode(theirs, ours)
 
 
 def repository(path: Path) -> Path:
@@ -161,7 +167,7 @@ def release(tree: Path) -> str:
 
 def _debian(version: str, sources_cache: Path, say: Callable[[str], None]) -> Path:
     """The tarball of Debian's package linux-source-<version>; installed as root, unpacked into our
-    cache otherwise.
+    cache otherwise, and where it is in another suite.
     """
     package = f"linux-source-{version}"
     for folder in (_DEBIAN, sources_cache):
@@ -175,13 +181,8 @@ def _debian(version: str, sources_cache: Path, say: Callable[[str], None]) -> Pa
     if root:
         apt_get("update", purpose=purpose, say=say)
     if not run("apt-cache", "search", "--names-only", f"^{package}$", cwd=cwd, purpose=purpose).strip():
-        have = run("apt-cache", "search", "--names-only", r"^linux-source-[0-9.]+$", cwd=cwd, purpose=purpose)
-        names = ", ".join(sorted(re.findall(r"linux-source-([0-9.]+)", have))) or "none at all"
-        raise KernelError(
-            f"this system's package sources have no Linux {version} (they have {names}): choose one of these, or give a folder or "
-            "tarball with the sources"
-        )
-    if root:
+        _from_another_suite(version, sources_cache, say)
+    elif root:
         install(package, purpose=purpose, say=say)
     else:
         sources_cache.mkdir(parents=True, exist_ok=True)
@@ -189,13 +190,38 @@ def _debian(version: str, sources_cache: Path, say: Callable[[str], None]) -> Pa
             work = Path(name)
             apt_get("download", package, purpose=purpose, say=say, cwd=work)
             (deb,) = work.glob("*.deb")
-            run("dpkg-deb", "-x", deb, work / "x", cwd=work, purpose=purpose)
-            for file in (work / "x" / "usr" / "src").glob(f"{package}.tar.*"):
-                file.rename(sources_cache / file.name)
+            _keep_tarball(deb, sources_cache)
     tarballs = [file for folder in (_DEBIAN, sources_cache) for file in sorted(folder.glob(f"{package}.tar.*"))]
     if not tarballs:
         raise KernelError(f"the Debian package {package} holds no tarball of the sources: give a folder or tarball with them")
     return tarballs[0]
+
+
+def _from_another_suite(version: str, sources_cache: Path, say: Callable[[str], None]) -> None:
+    """Gets what this machine's package sources do not have out of another of Debian's suites."""
+    suites = Suites(sources_cache / "suites")
+    packages = suites.packages(say)
+    found = next((package for package in packages if package.release == version), None)
+    if found is None:
+        raise KernelError(
+            f"neither this system's package sources nor Debian's other suites have Linux {version} (they have "
+            f"{', '.join(package.release for package in packages)}): choose one of these, or give a folder or tarball with the sources"
+        )
+    say(f"Debian's {found.suite} has {found.name} {found.version}: fetching {found.bytes / 1e6:.0f} MB; nothing is installed")
+    with tempfile.TemporaryDirectory(dir=sources_cache, prefix=".") as name:
+        _keep_tarball(suites.fetch(found, Path(name)), sources_cache)
+
+
+def _keep_tarball(deb: Path, sources_cache: Path) -> None:
+    run("dpkg-deb", "-x", deb, deb.parent / "x", cwd=deb.parent, purpose=f"unpacking {deb.name}")
+    for file in (deb.parent / "x" / "usr" / "src").glob("linux-source-*.tar.*"):
+        file.rename(sources_cache / file.name)
+
+
+def available(sources_cache: Path, say: Callable[[str], None]) -> list[tuple[Package, bool]]:
+    """What `resolve` finds by release, and whether its sources are here."""
+    packages = Suites(sources_cache / "suites").packages(say)
+    return [(package, any(list(folder.glob(f"{package.name}.tar.*")) for folder in (_DEBIAN, sources_cache))) for package in packages]
 
 
 def _file_hash(file: Path) -> str:
@@ -204,12 +230,13 @@ def _file_hash(file: Path) -> str:
 
 
 def _folder_hash(folder: Path) -> str:
-    """Of names, sizes and times: reading everything would take longer than building."""
+    """Of names, sizes, times and permissions: reading everything would take longer than building."""
     digest = hashlib.sha256(str(folder.resolve()).encode())
     for parent, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if name != ".git")
         for name in sorted(files):
-            if name.endswith((".c", ".h", ".S")) or name.startswith(("Kconfig", "Makefile", "Kbuild")):
-                status = (Path(parent) / name).lstat()
-                digest.update(f"{parent}/{name}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
+            status = (Path(parent) / name).lstat()
+            # Of scripts: whether they can be started.
+            if name.endswith((".c", ".h", ".S", ".sh", ".pl", ".py")) or name.startswith(("Kconfig", "Makefile", "Kbuild")):
+                digest.update(f"{parent}/{name}\0{status.st_size}\0{status.st_mtime_ns}\0{status.st_mode}\0".encode())
     return digest.hexdigest()

@@ -230,7 +230,9 @@ class Flows:
         else:
             sentence = f"out-of-tree MPTCP has fullmesh and ndiffports, and no endpoints of their own{SIMULATOR}"
             raise PlanError(("flows", flow["name"], "path_manager"), sentence)
-        return sources, destinations, {"path_manager": named, "scheduler": scheduler}
+        # Who announces addresses that nobody is to reach gets subflows that never come up.
+        server = "fullmesh" if len(destinations) > 1 else "default"
+        return sources, destinations, {"path_manager": named, "server_path_manager": server, "scheduler": scheduler}
 
     def _open(self, flow: Mapping[str, Any], source: str, destination: str) -> tuple[list[str], list[str]]:
         """Endpoints and limits of an MPTCP flow; returns the addresses at both ends between which

@@ -157,7 +157,7 @@ def _makefile(folder: Path) -> dict[str, list[str]]:
     text = (folder / "Makefile").read_text(encoding="utf-8").replace("\\\n", " ")
     values: dict[str, list[str]] = {name: [] for name in _VARIABLES}
     for line in text.splitlines():
-        match = _ASSIGNED.match(line)
+        match = _ASSIGNED.match(line.partition("#")[0].rstrip())
         if match and match[1] in values:
             if match[1] == "TEST_PROGS" and match[2].strip() == f"$(wildcard *{SCRIPT})":
                 values[match[1]] += sorted(file.name for file in folder.glob(f"*{SCRIPT}"))
@@ -191,7 +191,9 @@ def _compile(root: Path, folder: Path, say: Callable[[str], None]) -> dict[str, 
         if match:
             libraries.setdefault(match[1], []).extend(word for word in shlex.split(match[2]) if word.startswith("-l"))
     sources = root.parents[2]
-    includes: list[str | Path] = ["-I", root, "-isystem", sources / "include/uapi"]
+    # tools/include stands in for what only the kernel has, behind the system's own headers (the
+    # Makefile of 7.x asks for it).
+    includes: list[str | Path] = ["-I", root, "-isystem", sources / "include/uapi", "-idirafter", sources / "tools/include"]
     missing = {}
     for count, name in enumerate(names, 1):
         source = folder / f"{name}.c"
