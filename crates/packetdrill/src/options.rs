@@ -78,6 +78,7 @@ const TCP_INFO: [(&str, usize); 59] = [
 ];
 /// Options of TCP that libc does not name.
 const SO_ZEROCOPY: i32 = 60;
+const TCP_FASTOPEN_KEY: i32 = 33;
 const TCP_CC_INFO: i32 = 26;
 const SO_MEMINFO: i32 = 55;
 const TCP_NOTSENT_LOWAT: i32 = 25;
@@ -90,7 +91,16 @@ impl Program {
             self.socket_of(fd)?.remembered.insert((level, name), word(0).unwrap_or(0));
             return Ok(0);
         }
+        if (level, name) == (libc::SOL_TCP, TCP_FASTOPEN_KEY) {
+            let Ok(key) = value.try_into() else { return Err(Errno(libc::EINVAL)) };
+            let told = self.host.set_fast_open_key(number, key);
+            return told.map(|()| 0).map_err(|sentence| self.refuse(&sentence));
+        }
         let Some(first) = word(0) else { return Err(Errno(libc::EINVAL)) };
+        if (level, name) == (libc::SOL_TCP, libc::TCP_FASTOPEN) {
+            let told = self.host.set_fast_open_queue(number, first.max(0).unsigned_abs());
+            return told.map(|()| 0).map_err(|sentence| self.refuse(&sentence));
+        }
         let (option, value) = match (level, name) {
             (libc::SOL_SOCKET, libc::SO_LINGER) => (SocketOption::Linger, if first == 0 { -1 } else { word(4).unwrap_or(0) }),
             (libc::SOL_SOCKET, libc::SO_RCVLOWAT) => (SocketOption::ReceiveLowWater, first),

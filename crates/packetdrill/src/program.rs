@@ -123,6 +123,7 @@ impl Socket {
 pub(crate) struct Sending {
     pub(crate) length: usize,
     pub(crate) flags: i32,
+    /// Where a first call connects (MSG_FASTOPEN).
     pub(crate) to: Option<SocketAddrV4>,
     /// Lengths of its pieces, of `sendmsg`.
     pub(crate) pieces: Vec<usize>,

@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// Sysctls that change nothing that the endpoint does, with the values for which that is so; none:
 /// any.
-const WITHOUT_EFFECT: [(&str, &[&str]); 11] = [
+const WITHOUT_EFFECT: [(&str, &[&str]); 9] = [
     // Gone since Linux 4.15, where RACK took its place.
     ("net.ipv4.tcp_fack", &[]),
     // For a host with thousands of handshakes.
@@ -22,8 +22,6 @@ const WITHOUT_EFFECT: [(&str, &[&str]); 11] = [
     ("net.ipv4.tcp_ecn_option", &[]),
     // A `socket` says whether it is MPTCP's.
     ("net.mptcp.enabled", &["1"]),
-    ("net.ipv4.tcp_fastopen", &[]),
-    ("net.ipv4.tcp_fastopen_key", &[]),
     ("net.ipv4.tcp_fastopen_blackhole_timeout_sec", &[]),
 ];
 

@@ -5,11 +5,13 @@
 //! tells what came since the last `read`. `program` has what a program asks beyond a script's
 //! calls.
 
+mod fast_open;
 mod program;
 
 pub use program::{Connecting, Readiness};
 
 use crate::endpoint::{Endpoint, Sent};
+use fast_open::{Asked, FastOpen};
 use crate::numbers::{PORT, local_address, peer_address};
 use crate::script::{Directions, Engine, Head, SocketOption, Verb};
 use polypath_base::{Bytes, Duration, Instant, PathId, Rng, Seq};
@@ -59,6 +61,7 @@ pub struct Host {
     user_timeouts: BTreeMap<i32, Duration>,
     /// Sockets with an SO_LINGER of zero seconds.
     linger_not: BTreeSet<i32>,
+    fast_open: FastOpen,
 }
 
 /// What a number of the program's stands for.
@@ -81,6 +84,9 @@ struct SocketOptions {
     max_segment: Option<Bytes>,
     /// TCP_NOTSENT_LOWAT.
     notsent_low_water: Option<Bytes>,
+    /// TCP_FASTOPEN of a listening socket: connections that may wait; and TCP_FASTOPEN_KEY.
+    fast_open_queue: Option<u32>,
+    fast_open_key: Option<[u8; 16]>,
     /// TCP_NODELAY and TCP_CORK.
     nodelay: bool,
     corked: bool,
@@ -123,6 +129,9 @@ struct Conn {
     sends_no_more: bool,
     /// What the reading program was told, and no call yet.
     error: Option<SocketError>,
+    /// TCP Fast Open: the option of the SYN/ACK, and whether the data of the SYN counts.
+    fast_open_option: Vec<u8>,
+    has_syn_data: bool,
 }
 
 impl Conn {
@@ -195,6 +204,7 @@ impl Host {
             reads_by_call: head.reads_by_call,
             user_timeouts: BTreeMap::new(),
             linger_not: BTreeSet::new(),
+            fast_open: FastOpen::default(),
         })
     }
 
@@ -241,6 +251,8 @@ impl Host {
             finished: false,
             sends_no_more: false,
             error: None,
+            fast_open_option: Vec::new(),
+            has_syn_data: false,
         });
         self.newest = Some(self.connections.len() - 1);
         self.connections.len() - 1
@@ -254,7 +266,10 @@ impl Host {
                 self.ident = self.ident.wrapping_add(1);
                 let envelope = Envelope { source: source.into(), destination: destination.into(), ident: self.ident };
                 let payload = vec![0; transmit.segment.len as usize];
-                let bytes = transmit.segment.to_bytes(&envelope, &payload).map_err(|e| format!("our segment has no bytes: {e}"))?;
+                let is_syn = transmit.segment.flags.has(Flags::SYN);
+                let option: &[u8] = if is_syn { &self.connections[i].fast_open_option } else { &[] };
+                let bytes = transmit.segment.to_bytes_with(&envelope, &payload, option);
+                let bytes = bytes.map_err(|e| format!("our segment has no bytes: {e}"))?;
                 self.sent.push_back(Sent { at: self.now(), bytes });
             }
         }
@@ -327,10 +342,30 @@ impl Host {
             if let Some(time) = self.user_timeouts.get(&fd) {
                 self.connections[i].set_user_timeout(*time)?;
             }
+            self.open_fast(i, &options, bytes, &segment)?;
             self.connections[i].end.handle_segment(self.now, PathId(0), &segment);
             return Ok(());
         }
         self.refuse(&envelope, &segment, MpOptions::default())
+    }
+
+    /// A SYN for a listening socket may carry data, or ask for a cookie.
+    fn open_fast(&mut self, i: usize, options: &SocketOptions, bytes: &[u8], segment: &Segment) -> Result<(), String> {
+        let packet = ipv4::Packet::new_checked(bytes).map_err(|e| format!("it is no IPv4 packet: {e}"))?;
+        let header = polypath_wire::tcp::Packet::new_checked(packet.payload()).map_err(|e| format!("it is no TCP segment: {e}"))?;
+        let asked = Asked::find(header.options());
+        let path = self.connections[i].paths[0];
+        let (queue, key) = (options.fast_open_queue, options.fast_open_key);
+        let waits = |c: &Conn| matches!(&c.end, Connection::Tcp(t) if t.state() == State::SynReceived && t.established_at().is_some());
+        let waiting = self.connections.iter().filter(|c| waits(c)).count() as u32;
+        let answer = self.fast_open.answer(asked.as_ref(), path, segment.len > 0, queue, waiting, key);
+        let connection = &mut self.connections[i];
+        if let (Connection::Tcp(socket), true) = (&mut connection.end, answer.opens) {
+            socket.accept_fast_open();
+            connection.has_syn_data = segment.len > 0;
+        }
+        connection.fast_open_option = answer.option;
+        Ok(())
     }
 
     /// A segment is for no connection: the host answers by a RST (RFC 9293 section 3.5.2).
@@ -675,6 +710,19 @@ fn info_of(end: &Connection, field: &str) -> Option<u64> {
         "tcpi_backoff" => u64::from(socket?.sender().backoff()),
         "tcpi_rto" => probe.rto.as_micros(),
         "tcpi_snd_mss" => probe.mss.get(),
+        "tcpi_retransmits" => u64::from(socket?.sender().consecutive_timeouts()),
+        "tcpi_probes" => u64::from(socket?.sender().unanswered_probes()),
+        "tcpi_sacked" => u64::from(socket?.sender().sacked_out().get()),
+        "tcpi_lost" => u64::from(socket?.sender().lost_out().get()),
+        "tcpi_retrans" => u64::from(socket?.sender().retrans_out().get()),
+        "tcpi_advmss" => socket?.advmss().get(),
+        "tcpi_rcv_mss" => socket?.received_segment_size().get(),
+        "tcpi_notsent_bytes" => socket?.sender().unsent().get(),
+        "tcpi_snd_wnd" => socket?.sender().peer_window().get(),
+        "tcpi_bytes_acked" => probe.counters.bytes_acked,
+        "tcpi_bytes_received" => probe.bytes_received.get(),
+        "tcpi_data_segs_out" => probe.counters.data_segments_sent,
+        "tcpi_dsack_dups" => probe.counters.dsacks_received,
         "tcpi_unacked" if socket?.state() == State::Closed => 0,
         "tcpi_unacked" => u64::from(socket?.sender().packets_out().get()),
         "tcpi_pmtu" => probe.pmtu.get(),

@@ -142,6 +142,8 @@ pub struct Socket {
     time_wait_ends: Instant,
     /// This end began the handshake.
     is_active: bool,
+    /// Data goes both ways before the SYN/ACK is answered (RFC 7413 section 4.2).
+    fast_open: bool,
     /// The program has closed, or reads no more (Linux: `RCV_SHUTDOWN`).
     reads_no_more: bool,
     /// The program has let go of it (Linux: `SOCK_DEAD`).
@@ -197,6 +199,7 @@ impl Socket {
             last_invalid: None,
             time_wait_ends: Instant::NEVER,
             is_active: false,
+            fast_open: false,
             reads_no_more: false,
             is_orphan: false,
             error: None,
@@ -257,6 +260,13 @@ impl Socket {
     /// How long data may stay unacknowledged (TCP_USER_TIMEOUT, RFC 5482); zero: as the host has it.
     pub fn set_user_timeout(&mut self, time: Duration) {
         self.tx.set_user_timeout(time);
+    }
+
+    /// The SYN that comes next has a valid cookie: what it carries is taken, and the program has the
+    /// connection at once (TCP Fast Open, RFC 7413 section 4.2).
+    pub fn accept_fast_open(&mut self) {
+        debug_assert!(self.state == State::Listen, "it is for an endpoint that waits for a SYN");
+        self.fast_open = true;
     }
 
     /// What the program says of its next write: more follows (MSG_MORE), or a record ends with it,
@@ -345,7 +355,38 @@ impl Socket {
         self.tx.set_peer_window(u32::from(segment.window));
         self.rx.note_timestamp(now, segment);
         self.handshake.request();
+        if self.fast_open {
+            self.begin_fast_open(now, segment);
+        }
         self.tx.await_answer(now);
+    }
+
+    /// RFC 7413 section 4.2.2: the data of the SYN is taken, and own data may leave behind the
+    /// SYN/ACK.
+    #[cold]
+    fn begin_fast_open(&mut self, now: Instant, segment: &Segment) {
+        self.tx.set_window_seq(segment.seq);
+        self.tx.begin_fast_open(now, self.iss + 1);
+        self.rx.established(self.advertised_mss());
+        if segment.len > 0 {
+            self.take_syn_data(now, segment);
+        }
+    }
+
+    /// The SYN/ACK is answered while data goes already.
+    #[cold]
+    fn finish_fast_open(&mut self, now: Instant, segment: &Segment) {
+        let by_timestamp = || if self.ts_ok && segment.has_ts { rtt_by_echo(now, self.echoed(segment)) } else { None };
+        let rtt = self.handshake.rtt(now).or_else(by_timestamp);
+        self.state = State::Established;
+        self.fast_open = false;
+        self.tx.finish_fast_open(now, rtt);
+    }
+
+    /// Data may leave: the handshake is over, or need not be.
+    #[inline]
+    fn lets_data_out(&self) -> bool {
+        self.state.is_synchronized() || (self.fast_open && self.state == State::SynReceived)
     }
 
     #[cold]
@@ -447,7 +488,14 @@ impl Socket {
         if !self.takes(cx.now, segment) {
             return;
         }
-        if self.state == State::SynReceived {
+        if self.state == State::SynReceived && self.fast_open {
+            if segment.ack.before(self.iss + 1) || segment.ack.after(self.tx.snd_nxt()) {
+                self.rejected.rejected_ack += 1;
+                self.refuse_with_reset(segment);
+                return;
+            }
+            self.finish_fast_open(cx.now, segment);
+        } else if self.state == State::SynReceived {
             if segment.ack != self.iss + 1 {
                 self.rejected.rejected_ack += 1;
                 self.refuse_with_reset(segment); // RFC 9293 section 3.10.7.4
@@ -551,6 +599,22 @@ impl Socket {
     /// The peer's FIN has arrived and everything before it.
     pub fn peer_finished(&self) -> bool {
         self.rx.finished()
+    }
+
+    /// What of a segment of the peer is data, at most: the MSS that this end announced less the
+    /// timestamps (Linux: `advmss`, which the timestamps are not taken from).
+    pub fn advmss(&self) -> Bytes {
+        Bytes::from_u32(self.rx.buffer().advertised_mss())
+    }
+
+    /// The peer's segments as they come (Linux: `rcv_mss`).
+    pub fn received_segment_size(&self) -> Bytes {
+        Bytes::from_u32(self.rx.buffer().segment_size())
+    }
+
+    /// Timestamps, SACK, window scaling and ECN, as far as both ends have them.
+    pub fn agreed(&self) -> [bool; 4] {
+        [self.ts_ok, self.tx.sack_ok(), self.rx.offered_scale().is_some(), self.tx.ecn_ok()]
     }
 
     /// Bytes that wait for the application to read them.

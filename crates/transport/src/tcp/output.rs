@@ -25,7 +25,7 @@ impl Socket {
     #[inline]
     pub(crate) fn poll_transmit_into(&mut self, cx: Context<'_>, slot: SegmentSlot<'_>) -> bool {
         let SegmentSlot(segment) = slot;
-        if self.handshake.is_due() || !self.state.is_synchronized() {
+        if self.handshake.is_due() || !self.lets_data_out() {
             return self.poll_handshake(cx.now, segment);
         }
         if let Some(leaving) = self.tx.poll(cx, self.rx.has_sacks()) {
@@ -83,7 +83,7 @@ impl Socket {
         match leaving.kind {
             Kind::New | Kind::NewOfOtherSize => {
                 if leaving.is_fin {
-                    debug_assert!(matches!(self.state, State::Established | State::CloseWait), "a FIN leaves once");
+                    debug_assert!(self.fast_open || matches!(self.state, State::Established | State::CloseWait), "a FIN leaves once");
                     self.state = if self.state == State::CloseWait { State::LastAck } else { State::FinWait1 };
                 }
                 self.rx.acks_mut().on_data_sent(now);

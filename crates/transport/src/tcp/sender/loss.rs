@@ -394,7 +394,7 @@ impl Sender {
     fn schedule_loss_probe(&mut self, now: Instant, until_timeout: Duration) -> bool {
         let packets_out = self.scoreboard.packets_out();
         let may =
-            self.settings.tail_loss_probe && self.sack_ok && packets_out > 0 && matches!(self.flow.ca_state, CaState::Open | CaState::Cwr);
+            self.settings.tail_loss_probe && !self.waits_for_handshake && self.sack_ok && packets_out > 0 && matches!(self.flow.ca_state, CaState::Open | CaState::Cwr);
         if may {
             let mut wait = Tlp::timeout(self.flow.srtt_us, packets_out, self.settings.rto_min, self.timers.floor());
             if until_timeout > Duration::ZERO {
