@@ -11,9 +11,9 @@ mod program;
 pub use program::{Connecting, Readiness};
 
 use crate::endpoint::{Endpoint, Sent};
-use fast_open::{Asked, FastOpen};
 use crate::numbers::{PORT, local_address, peer_address};
 use crate::script::{Directions, Engine, Head, SocketOption, Verb};
+use fast_open::{Asked, FastOpen, Known};
 use polypath_base::{Bytes, Duration, Instant, PathId, Rng, Seq};
 use polypath_cc as cc;
 use polypath_sched::Scheduler;
@@ -62,6 +62,8 @@ pub struct Host {
     /// Sockets with an SO_LINGER of zero seconds.
     linger_not: BTreeSet<i32>,
     fast_open: FastOpen,
+    /// What servers have told of it.
+    known_servers: BTreeMap<Ipv4Addr, Known>,
 }
 
 /// What a number of the program's stands for.
@@ -82,6 +84,8 @@ struct SocketOptions {
     receive_buffer: Option<Bytes>,
     /// TCP_MAXSEG.
     max_segment: Option<Bytes>,
+    /// TCP_SYNCNT.
+    syn_count: Option<u32>,
     /// TCP_NOTSENT_LOWAT.
     notsent_low_water: Option<Bytes>,
     /// TCP_FASTOPEN of a listening socket: connections that may wait; and TCP_FASTOPEN_KEY.
@@ -108,6 +112,7 @@ impl SocketOptions {
             settings.rmem = [size; 3];
         }
         settings.max_segment = self.max_segment;
+        settings.syn_retries = self.syn_count.unwrap_or(settings.syn_retries);
         settings.notsent_lowat = self.notsent_low_water.unwrap_or(settings.notsent_lowat);
         settings
     }
@@ -129,8 +134,13 @@ struct Conn {
     sends_no_more: bool,
     /// What the reading program was told, and no call yet.
     error: Option<SocketError>,
-    /// TCP Fast Open: the option of the SYN/ACK, and whether the data of the SYN counts.
+    /// TCP Fast Open: the option of the SYN or SYN/ACK, what a client has asked for, and whether the
+    /// data of the SYN counts.
     fast_open_option: Vec<u8>,
+    has_asked: Option<Asked>,
+    /// SYNs that have left; without a cookie in the answer the first one was in vain.
+    syns: u32,
+    asks_in_vain: bool,
     has_syn_data: bool,
 }
 
@@ -205,6 +215,7 @@ impl Host {
             user_timeouts: BTreeMap::new(),
             linger_not: BTreeSet::new(),
             fast_open: FastOpen::default(),
+            known_servers: BTreeMap::new(),
         })
     }
 
@@ -252,6 +263,9 @@ impl Host {
             sends_no_more: false,
             error: None,
             fast_open_option: Vec::new(),
+            has_asked: None,
+            syns: 0,
+            asks_in_vain: false,
             has_syn_data: false,
         });
         self.newest = Some(self.connections.len() - 1);
@@ -266,9 +280,14 @@ impl Host {
                 self.ident = self.ident.wrapping_add(1);
                 let envelope = Envelope { source: source.into(), destination: destination.into(), ident: self.ident };
                 let payload = vec![0; transmit.segment.len as usize];
-                let is_syn = transmit.segment.flags.has(Flags::SYN);
-                let option: &[u8] = if is_syn { &self.connections[i].fast_open_option } else { &[] };
-                let bytes = transmit.segment.to_bytes_with(&envelope, &payload, option);
+                let option = if transmit.segment.flags.has(Flags::SYN) { self.connections[i].fast_open_option.clone() } else { Vec::new() };
+                if self.connections[i].is_client && transmit.segment.flags.has(Flags::SYN) {
+                    // A SYN that goes again goes without (RFC 7413 section 4.1.3.1).
+                    self.connections[i].fast_open_option.clear();
+                    self.connections[i].syns += 1;
+                    self.connections[i].asks_in_vain = self.connections[i].syns == 1 && transmit.segment.len == 0;
+                }
+                let bytes = transmit.segment.to_bytes_with(&envelope, &payload, &option);
                 let bytes = bytes.map_err(|e| format!("our segment has no bytes: {e}"))?;
                 self.sent.push_back(Sent { at: self.now(), bytes });
             }
@@ -312,6 +331,9 @@ impl Host {
             return Err("our host has IPv4 alone".to_owned());
         };
         if let Some((i, path)) = self.find(local, peer) {
+            if segment.flags.has(Flags::SYN) && segment.flags.has(Flags::ACK) {
+                self.learn_fast_open(i, bytes, &segment)?;
+            }
             self.connections[i].end.handle_segment(self.now, path, &segment);
             return Ok(());
         }
@@ -347,6 +369,21 @@ impl Host {
             return Ok(());
         }
         self.refuse(&envelope, &segment, MpOptions::default())
+    }
+
+    /// A SYN/ACK may tell a cookie.
+    fn learn_fast_open(&mut self, i: usize, bytes: &[u8], segment: &Segment) -> Result<(), String> {
+        let Some(asked) = self.connections[i].has_asked.take() else { return Ok(()) };
+        let packet = ipv4::Packet::new_checked(bytes).map_err(|e| format!("it is no IPv4 packet: {e}"))?;
+        let header = polypath_wire::tcp::Packet::new_checked(packet.payload()).map_err(|e| format!("it is no TCP segment: {e}"))?;
+        let server = *self.connections[i].paths[0].1.ip();
+        self.known_servers.entry(server).or_default().learn(
+            &asked,
+            Asked::find(header.options()),
+            segment.mss,
+            self.connections[i].asks_in_vain,
+        );
+        Ok(())
     }
 
     /// A SYN for a listening socket may carry data, or ask for a cookie.
@@ -427,10 +464,11 @@ impl Host {
     }
 
     fn connect(&mut self, fd: i32) -> Result<Result<i64, String>, String> {
-        self.connect_to(fd, SocketAddrV4::new(peer_address(0), PORT))
+        self.connect_to(fd, SocketAddrV4::new(peer_address(0), PORT), None)
     }
 
-    fn connect_to(&mut self, fd: i32, peer: SocketAddrV4) -> Result<Result<i64, String>, String> {
+    /// `fast_open`: how much data the program has for the SYN, if it wants that.
+    fn connect_to(&mut self, fd: i32, peer: SocketAddrV4, fast_open: Option<u64>) -> Result<Result<i64, String>, String> {
         let Some(Handle::Fresh { mptcp, options }) = self.sockets.get(&fd).cloned() else {
             return Err(format!("{fd} is no fresh socket"));
         };
@@ -440,8 +478,22 @@ impl Host {
         if let Some(time) = self.user_timeouts.get(&fd) {
             self.connections[i].set_user_timeout(*time)?;
         }
-        self.connections[i].end.open(self.now);
         self.sockets.insert(fd, Handle::Connection(i));
+        let known = self.known_servers.get(peer.ip()).cloned().unwrap_or_default();
+        let connection = &mut self.connections[i];
+        if let (Some(wanted), Some(without_cookie), Connection::Tcp(socket)) = (fast_open, self.fast_open.client(), &mut connection.end) {
+            let mss = if known.mss == 0 { socket.advmss() } else { Bytes::from_u32(known.mss) };
+            let has_data = known.has_cookie() || without_cookie;
+            let data = if has_data { Bytes::new(wanted).min(socket.syn_data_room(mss)) } else { Bytes::ZERO };
+            let asks = known.asks();
+            if known.has_cookie() || !without_cookie {
+                connection.fast_open_option = asks.own_option();
+            }
+            connection.has_asked = Some(asks);
+            socket.open_with_data(self.now, data);
+            return Ok(if data > Bytes::ZERO { Ok(data.get() as i64) } else { Err("EINPROGRESS".to_owned()) });
+        }
+        connection.end.open(self.now);
         Ok(Err("EINPROGRESS".to_owned()))
     }
 
@@ -598,6 +650,7 @@ impl Host {
                 SocketOption::SendBuffer => options.send_buffer = Some(sndbuf),
                 SocketOption::ReceiveBuffer => options.receive_buffer = Some(rcvbuf),
                 SocketOption::MaxSegment => options.max_segment = (value > 0).then_some(bytes),
+                SocketOption::SynCount => options.syn_count = Some(value.max(1).unsigned_abs()),
                 SocketOption::NotSentLowWater => options.notsent_low_water = Some(bytes),
                 SocketOption::NoDelay => options.nodelay = value != 0,
                 SocketOption::Cork => options.corked = value != 0,
@@ -605,6 +658,7 @@ impl Host {
             },
             Some(Handle::Connection(i)) => match (&mut self.connections[*i].end, option) {
                 (Connection::Tcp(socket), SocketOption::SendBuffer) => socket.set_sndbuf(sndbuf),
+                (Connection::Tcp(socket), SocketOption::SynCount) => socket.set_syn_retries(value.max(1).unsigned_abs()),
                 (Connection::Tcp(socket), SocketOption::NotSentLowWater) => socket.set_notsent_lowat(bytes),
                 (Connection::Tcp(socket), SocketOption::NoDelay) => socket.set_nodelay(value != 0),
                 (Connection::Tcp(socket), SocketOption::Cork) => socket.set_corked(value != 0),

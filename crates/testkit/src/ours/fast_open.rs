@@ -9,7 +9,10 @@ const EXPERIMENTAL: u8 = 254;
 const MAGIC: [u8; 2] = [0xf9, 0x89];
 const NOP: u8 = 1;
 
-/// Bits of `tcp_fastopen`: a server takes part; needs no cookie; with every listening socket.
+/// Bits of `tcp_fastopen`: a client takes part; sends data without a cookie; a server takes part;
+/// needs no cookie; with every listening socket.
+const CLIENT: u32 = 1;
+const CLIENT_WITHOUT_COOKIE: u32 = 4;
 const SERVER: u32 = 2;
 const WITHOUT_COOKIE: u32 = 0x200;
 const EVERY_LISTENER: u32 = 0x400;
@@ -24,10 +27,49 @@ pub(super) struct FastOpen {
 }
 
 /// What a SYN says of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Asked {
     experimental: bool,
     cookie: Vec<u8>,
+}
+
+/// What a client knows of a server (Linux: `tcp_metrics`).
+#[derive(Clone, Debug, Default)]
+pub(super) struct Known {
+    cookie: Asked,
+    /// The MSS that it told.
+    pub(super) mss: u32,
+    /// The experimental option is tried next, or was in vain.
+    tries_experimental: bool,
+    has_tried_experimental: bool,
+}
+
+impl Known {
+    /// What a SYN asks for: without a cookie for one.
+    pub(super) fn asks(&self) -> Asked {
+        if self.cookie.cookie.is_empty() {
+            Asked { experimental: self.tries_experimental, cookie: Vec::new() }
+        } else {
+            self.cookie.clone()
+        }
+    }
+
+    pub(super) fn has_cookie(&self) -> bool {
+        !self.cookie.cookie.is_empty()
+    }
+
+    /// The SYN/ACK to a SYN that has asked so; `in_vain`: without a cookie it has asked in vain
+    /// (Linux: `tcp_rcv_fastopen_synack`, `tcp_fastopen_cache_set`).
+    pub(super) fn learn(&mut self, asked: &Asked, answer: Option<Asked>, mss: u16, in_vain: bool) {
+        self.mss = u32::from(mss);
+        match answer {
+            // RFC 7413 section 4.1.1: 4 to 16 bytes, of an even number.
+            Some(told) if (4..=16).contains(&told.cookie.len()) && told.cookie.len() % 2 == 0 => self.cookie = told,
+            _ if self.has_cookie() || !in_vain => {}
+            _ if asked.experimental => (self.tries_experimental, self.has_tried_experimental) = (false, true),
+            _ => self.tries_experimental = !self.has_tried_experimental,
+        }
+    }
 }
 
 /// What a server makes of a SYN.
@@ -61,6 +103,11 @@ impl Asked {
         None
     }
 
+    /// The option of a SYN that asks so.
+    pub(super) fn own_option(&self) -> Vec<u8> {
+        self.option(&self.cookie)
+    }
+
     /// The option with this cookie, of the kind that was asked with.
     fn option(&self, cookie: &[u8]) -> Vec<u8> {
         let mut bytes = if self.experimental { vec![EXPERIMENTAL, 0, MAGIC[0], MAGIC[1]] } else { vec![KIND, 0] };
@@ -83,6 +130,11 @@ impl FastOpen {
             place.copy_from_slice(&word.to_le_bytes());
         }
         Some(key)
+    }
+
+    /// A client takes part, and whether it sends data without a cookie.
+    pub(super) fn client(&self) -> Option<bool> {
+        (self.bits & CLIENT != 0).then_some(self.bits & CLIENT_WITHOUT_COOKIE != 0)
     }
 
     /// What a listening socket makes of a SYN. `queue`: of its TCP_FASTOPEN, how many connections
@@ -130,15 +182,17 @@ fn sip_hash(key: [u64; 2], text: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    const PATH: (SocketAddrV4, SocketAddrV4) = (
-        SocketAddrV4::new(std::net::Ipv4Addr::new(192, 168, 0, 1), 8080),
-        SocketAddrV4::new(std::net::Ipv4Addr::new(192, 0, 2, 1), 4000),
-    );
+    const PATH: (SocketAddrV4, SocketAddrV4) =
+        (SocketAddrV4::new(std::net::Ipv4Addr::new(192, 168, 0, 1), 8080), SocketAddrV4::new(std::net::Ipv4Addr::new(192, 0, 2, 1), 4000));
 
     #[test]
     fn cookies_are_linux_own() {
         let key = FastOpen::key_of("a1a1a1a1-b2b2b2b2-c3c3c3c3-d4d4d4d4").expect("it is a key");
-        assert_eq!(u64::from_be_bytes(cookie(PATH, key)), 0x3021_b9d8_8901_7eeb, "of Google's own runner, for these addresses and this key");
+        assert_eq!(
+            u64::from_be_bytes(cookie(PATH, key)),
+            0x3021_b9d8_8901_7eeb,
+            "of Google's own runner, for these addresses and this key"
+        );
     }
 
     #[test]

@@ -41,8 +41,7 @@ impl Host {
     /// # Errors
     /// A sentence about one that is not modelled.
     pub fn set_sysctls(&mut self, sysctls: &[(String, String)]) -> Result<(), String> {
-        let (own, others): (Vec<_>, Vec<_>) =
-            sysctls.iter().cloned().partition(|(name, _)| name.starts_with("net.ipv4.tcp_fastopen"));
+        let (own, others): (Vec<_>, Vec<_>) = sysctls.iter().cloned().partition(|(name, _)| name.starts_with("net.ipv4.tcp_fastopen"));
         (self.algorithm, self.settings) = settings_of(&others, self.settings.stack)?;
         for (name, value) in own {
             let wrong = || format!("{name} = {value} means nothing");
@@ -109,7 +108,7 @@ impl Host {
 
     /// Whether the data of the SYN counts.
     pub fn has_syn_data(&self, fd: i32) -> bool {
-        self.at(fd).is_some_and(|connection| connection.has_syn_data)
+        self.at(fd).is_some_and(Conn::has_syn_data)
     }
 
     /// `connect`, which does not wait.
@@ -117,8 +116,34 @@ impl Host {
     /// # Errors
     /// A sentence, if it is not a fresh socket.
     pub fn begin_connecting(&mut self, fd: i32, peer: SocketAddrV4) -> Result<(), String> {
-        let _in_progress = self.connect_to(fd, peer)?;
+        let _in_progress = self.connect_to(fd, peer, None)?;
         self.transmit()
+    }
+
+    /// `sendto` with MSG_FASTOPEN, which does not wait: how much the SYN has taken.
+    ///
+    /// # Errors
+    /// The name of the error, or a sentence if it is not a fresh socket.
+    pub fn begin_fast_open(&mut self, fd: i32, peer: SocketAddrV4, len: u64) -> Result<Result<i64, String>, String> {
+        let told = self.connect_to(fd, peer, Some(len))?;
+        self.transmit()?;
+        Ok(told)
+    }
+
+    /// A `connect` of TCP_FASTOPEN_CONNECT may wait for data.
+    pub fn has_fast_open_cookie(&self, peer: SocketAddrV4) -> bool {
+        let known = self.known_servers.get(peer.ip()).is_some_and(super::Known::has_cookie);
+        self.fast_open.client().is_some_and(|without_cookie| known || without_cookie)
+    }
+
+    /// `tcp_fastopen` lets a client take part.
+    pub fn has_fast_open_client(&self) -> bool {
+        self.fast_open.client().is_some()
+    }
+
+    /// `ip tcp_metrics flush all`.
+    pub fn forget_servers(&mut self) {
+        self.known_servers.clear();
     }
 
     /// How far a socket is.
@@ -216,7 +241,7 @@ impl Host {
             Handle::Connection(i) if field == "tcpi_options" => {
                 // TCPI_OPT_TIMESTAMPS, SACK, WSCALE and ECN are the first bits, SYN_DATA is 32.
                 let agreed = self.tcp(fd)?.agreed().iter().enumerate().fold(0, |bits, (bit, agreed)| bits | u64::from(*agreed) << bit);
-                Some(agreed | u64::from(self.connections[*i].has_syn_data) << 5)
+                Some(agreed | u64::from(self.connections[*i].has_syn_data()) << 5)
             }
             Handle::Connection(_) if matches!(field, "tcpi_rwnd_limited" | "tcpi_sndbuf_limited") => {
                 let times = self.limited(fd);
@@ -272,6 +297,11 @@ impl Host {
 }
 
 impl Conn {
+    /// The data of the SYN counts, at either end.
+    fn has_syn_data(&self) -> bool {
+        self.has_syn_data || matches!(&self.end, Connection::Tcp(socket) if socket.has_syn_data_acked())
+    }
+
     fn readiness(&self) -> Readiness {
         let end = &self.end;
         let read_closed = end.peer_finished() || end.has_ended() || self.finished;

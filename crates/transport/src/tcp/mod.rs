@@ -142,6 +142,10 @@ pub struct Socket {
     time_wait_ends: Instant,
     /// This end began the handshake.
     is_active: bool,
+    /// Bytes of data that the SYN carries (RFC 7413 section 4.2.1), the first one alone.
+    syn_data: u32,
+    /// Of those, what the SYN/ACK has acknowledged.
+    syn_data_acked: u32,
     /// Data goes both ways before the SYN/ACK is answered (RFC 7413 section 4.2).
     fast_open: bool,
     /// The program has closed, or reads no more (Linux: `RCV_SHUTDOWN`).
@@ -200,6 +204,8 @@ impl Socket {
             time_wait_ends: Instant::NEVER,
             is_active: false,
             fast_open: false,
+            syn_data: 0,
+            syn_data_acked: 0,
             reads_no_more: false,
             is_orphan: false,
             error: None,
@@ -219,6 +225,26 @@ impl Socket {
         self.is_active = true;
         self.handshake.request();
         self.tx.await_answer(now);
+    }
+
+    /// Starts the handshake with a SYN that carries so much data (TCP Fast Open). What is not
+    /// acknowledged with it leaves again once the connection is established.
+    pub fn open_with_data(&mut self, now: Instant, data: Bytes) {
+        self.syn_data = data.as_u32();
+        self.tx.accept_syn_data(self.syn_data);
+        self.open(now);
+    }
+
+    /// The SYN/ACK has acknowledged data of the SYN.
+    pub fn has_syn_data_acked(&self) -> bool {
+        self.syn_data_acked > 0
+    }
+
+    /// Bytes that a SYN to a peer with this MSS has room for beside options (Linux:
+    /// `tcp_send_syn_data`).
+    pub fn syn_data_room(&self, peer_mss: Bytes) -> Bytes {
+        const OPTIONS: u64 = 40; // of a whole header (RFC 9293 section 3.1)
+        Bytes::new(peer_mss.get().min(self.advmss().get()).saturating_sub(OPTIONS))
     }
 
     /// The application has `amount` more to write and blocks in send; [`Bytes::MAX`] is endless.
@@ -288,6 +314,11 @@ impl Socket {
     /// SO_SNDBUF, doubled as Linux does: the send buffer keeps this size.
     pub fn set_sndbuf(&mut self, size: Bytes) {
         self.tx.set_sndbuf(size);
+    }
+
+    /// TCP_SYNCNT: how often the SYN goes again.
+    pub fn set_syn_retries(&mut self, times: u32) {
+        self.settings.syn_retries = times;
     }
 
     /// TCP_NOTSENT_LOWAT.
@@ -392,7 +423,9 @@ impl Socket {
     #[cold]
     fn handle_syn_ack(&mut self, cx: Context<'_>, segment: &Segment) {
         // RFC 9293 section 3.10.7.3: whoever did not see our SYN can neither answer nor reset it.
-        if segment.flags.has(Flags::ACK) && segment.ack != self.iss + 1 {
+        let has_ack = segment.flags.has(Flags::ACK);
+        let acks_syn = has_ack && segment.ack.after(self.iss) && !segment.ack.after(self.iss + 1 + self.syn_data);
+        if has_ack && !acks_syn {
             // Something remembers an earlier connection: it gets a RST, and Linux asks again at
             // once.
             self.refuse_with_reset(segment);
@@ -405,7 +438,7 @@ impl Socket {
             self.handle_crossing_syn(cx.now, segment);
             return;
         }
-        if !segment.flags.has(Flags::ACK) || segment.ack != self.iss + 1 {
+        if !acks_syn {
             self.rejected.rejected_handshake += 1;
             return;
         }
@@ -425,7 +458,13 @@ impl Socket {
         self.tx.set_window_seq(segment.seq);
         self.acknowledge_syn(cx.now, segment);
         self.established(cx);
-        self.handshake.request();
+        if self.syn_data > self.syn_data_acked {
+            self.tx.take_back_syn_data(self.syn_data - self.syn_data_acked);
+        } else if self.syn_data == 0 || self.tx.unsent() == Bytes::ZERO {
+            self.handshake.request();
+        }
+        // Else data leaves at once, and acknowledges (Linux: `tcp_rcv_fastopen_synack`,
+        // `sk_write_pending`).
     }
 
     /// Both ends have sent a SYN, and each answers the other's (RFC 9293 section 3.5, figure 7).
@@ -446,7 +485,11 @@ impl Socket {
     fn acknowledge_syn(&mut self, now: Instant, segment: &Segment) {
         let by_timestamp = || if self.ts_ok && segment.has_ts { rtt_by_echo(now, self.echoed(segment)) } else { None };
         let rtt = self.handshake.rtt(now).or_else(by_timestamp);
-        self.tx.start(self.iss + 1, rtt);
+        self.syn_data_acked = if self.syn_data > 0 { segment.ack.distance(self.iss + 1) } else { 0 };
+        if self.syn_data_acked > 0 {
+            self.tx.acknowledge_syn_data(self.iss + 1 + self.syn_data_acked, self.syn_data_acked);
+        }
+        self.tx.start(self.iss + 1 + self.syn_data_acked, rtt);
     }
 
     #[cold]

@@ -8,8 +8,7 @@ use crate::{SegmentSlot, SocketError};
 use polypath_base::Instant;
 use polypath_wire::{Flags, Segment};
 
-/// How often a SYN goes again (Linux: `tcp_syn_retries`), and a SYN/ACK (`tcp_synack_retries`).
-const SYN_RETRIES: u32 = 6;
+/// How often a SYN/ACK goes again (Linux: `tcp_synack_retries`).
 const SYN_ACK_RETRIES: u32 = 5;
 
 impl Socket {
@@ -144,7 +143,7 @@ impl Socket {
     fn handle_syn_timeout(&mut self, now: Instant) {
         debug_assert!(self.tx.timers.last_pending() == Pending::Timeout, "nothing else is armed before there is data");
         let linear = if self.state == State::SynSent { self.settings.stack.syn_linear_timeouts } else { 0 };
-        let retries = if self.is_active { SYN_RETRIES } else { SYN_ACK_RETRIES };
+        let retries = if self.is_active { self.settings.syn_retries } else { SYN_ACK_RETRIES };
         let (timeouts, since) = (self.handshake.timeouts(), self.handshake.began_at());
         if timeouts >= retries + linear || (timeouts > 0 && self.tx.outlasts_user_timeout(now, since)) {
             self.fail(SocketError::TimedOut);

@@ -64,6 +64,10 @@ impl Socket {
             ..Segment::default()
         };
         self.ecn_on_syn(&mut segment);
+        if !answering && self.handshake.timeouts() == 0 {
+            // One that goes again goes without (RFC 7413 section 4.1.3.1).
+            segment.len = self.syn_data;
+        }
         segment
     }
 

@@ -287,6 +287,27 @@ impl Sender {
         self.timers.disarm(Timer::Retransmission);
     }
 
+    /// `len` bytes of the SYN are acknowledged, up to `seq`.
+    #[cold]
+    pub(super) fn acknowledge_syn_data(&mut self, seq: Seq, len: u32) {
+        self.on_syn_sent(seq);
+        self.flow.bytes_acked += u64::from(len);
+    }
+
+    /// The SYN carries `len` bytes.
+    #[cold]
+    pub(super) fn accept_syn_data(&mut self, len: u32) {
+        self.accepted += u64::from(len);
+    }
+
+    /// `len` bytes of the SYN have not arrived: they are offered again, before what waits.
+    #[cold]
+    pub(super) fn take_back_syn_data(&mut self, len: u32) {
+        self.accepted -= u64::from(len);
+        self.offered = self.offered.saturating_add(u64::from(len));
+        self.fill_send_buffer();
+    }
+
     /// Data leaves before the SYN/ACK is answered; it begins at `seq`. The peer's window is not
     /// scaled yet (RFC 7323 section 2.2).
     #[cold]
