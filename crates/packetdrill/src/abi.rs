@@ -216,15 +216,18 @@ extern "C" fn read(own: Own, fd: c_int, at: *mut c_void, most: size_t) -> ssize_
     recv(own, fd, at, most, 0)
 }
 
-extern "C" fn readv(own: Own, fd: c_int, pieces: *const iovec, count: c_int) -> ssize_t {
+extern "C" fn readv(_: Own, fd: c_int, pieces: *const iovec, count: c_int) -> ssize_t {
     // SAFETY: packetdrill's array has so many entries.
     let most = unsafe { total(pieces, count.max(0) as usize) };
-    recv(own, fd, std::ptr::null_mut(), most, 0)
+    waiting(move |program| program.receive(fd, most, 0))
 }
 
 extern "C" fn recv(_: Own, fd: c_int, at: *mut c_void, most: size_t, flags: c_int) -> ssize_t {
+    if at.is_null() && most > 0 {
+        return told(Err(Errno(libc::EFAULT)));
+    }
     let read: ssize_t = waiting(move |program| program.receive(fd, most, flags));
-    if read > 0 && !at.is_null() && flags & libc::MSG_TRUNC == 0 {
+    if read > 0 && flags & libc::MSG_TRUNC == 0 {
         // SAFETY: the buffer has room for `most` bytes, of which no more were read.
         unsafe { at.write_bytes(0, read as usize) };
     }
@@ -265,14 +268,17 @@ extern "C" fn write(own: Own, fd: c_int, from: *const c_void, length: size_t) ->
 extern "C" fn writev(own: Own, fd: c_int, pieces: *const iovec, count: c_int) -> ssize_t {
     // SAFETY: packetdrill's array has so many entries.
     let length = unsafe { total(pieces, count.max(0) as usize) };
-    send(own, fd, std::ptr::null(), length, 0)
+    send(own, fd, pieces.cast(), length, 0)
 }
 
 extern "C" fn send(own: Own, fd: c_int, from: *const c_void, length: size_t, flags: c_int) -> ssize_t {
     sendto(own, fd, from, length, flags, std::ptr::null(), 0)
 }
 
-extern "C" fn sendto(_: Own, fd: c_int, _from: *const c_void, length: size_t, flags: c_int, to: *const sockaddr, _: socklen_t) -> ssize_t {
+extern "C" fn sendto(_: Own, fd: c_int, from: *const c_void, length: size_t, flags: c_int, to: *const sockaddr, _: socklen_t) -> ssize_t {
+    if from.is_null() && length > 0 {
+        return told(Err(Errno(libc::EFAULT)));
+    }
     let call = Sending { length, flags, to: address(to), pieces: Vec::new() };
     let mut until = 0;
     waiting(move |program| program.send(fd, &call, &mut until))
@@ -374,6 +380,8 @@ extern "C" fn packet_out(_: Own, at: *mut c_void, length: *mut size_t, when: *mu
 }
 
 extern "C" fn usleep(_: Own, micros: u32) -> c_int {
+    // packetdrill does not hold its lock here, so a call that is over gets to its end.
+    crate::let_others_end();
     now(|program| program.sleep(micros))
 }
 

@@ -172,7 +172,9 @@ mod tests {
         let of = |name: &str, key: &[u8], text: &[u8]| Hash { name: name.to_owned(), key: key.to_vec(), text: text.to_vec() };
         // FIPS 180-4's example, and RFC 4231 section 4.3.
         assert!(hex(of("sha256", b"", b"abc")).is_some_and(|digest| digest.starts_with("ba7816bf8f01cfea")));
-        assert!(hex(of("hmac(sha256)", b"Jefe", b"what do ya want for nothing?")).is_some_and(|digest| digest.starts_with("5bdcc146bf60754e")));
+        assert!(
+            hex(of("hmac(sha256)", b"Jefe", b"what do ya want for nothing?")).is_some_and(|digest| digest.starts_with("5bdcc146bf60754e"))
+        );
         assert_eq!(hex(of("md5", b"", b"abc")), None);
     }
 }

@@ -64,8 +64,32 @@ fn turn(mut call: Waiting) -> Result<i64, Errno> {
         guard = OVER.wait(guard).unwrap_or_else(PoisonError::into_inner);
         let Some(program) = guard.as_mut() else { return Err(Errno(libc::EBADF)) };
         if let Some((micros, result)) = program.take_over() {
+            // SAFETY: it has no arguments.
+            program.note_ended_thread(unsafe { libc::gettid() });
             RETURNED_AT.set(Some(micros));
             return result;
         }
+    }
+}
+
+/// A call that waited in the other thread is over: what packetdrill makes of it there comes before
+/// what follows here. It has done so once that thread sleeps again.
+fn let_others_end() {
+    if !lock().as_mut().is_some_and(Program::take_ending) {
+        return;
+    }
+    let sleeps = || {
+        let Some(thread) = lock().as_ref().and_then(Program::ended_thread) else { return false };
+        let stat = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat")).unwrap_or_default();
+        stat.rsplit_once(") ").is_none_or(|(_, state)| state.starts_with('S'))
+    };
+    // Twice, since it sleeps for a moment where it waits for a lock.
+    let mut seen = 0;
+    for _ in 0..100_000 {
+        seen = if sleeps() { seen + 1 } else { 0 };
+        if seen == 3 {
+            return;
+        }
+        std::thread::yield_now();
     }
 }

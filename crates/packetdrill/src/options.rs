@@ -1,11 +1,12 @@
 //! Socket options, and TCP_INFO.
 
-use crate::program::{Errno, Program, TCP_INQ};
+use crate::program::{Errno, Program, TCP_FASTOPEN_CONNECT, TCP_INQ};
 use polypath_testkit::Endpoint as _;
 use polypath_testkit::script::{SocketOption, Verb};
 
 /// Options that no packet shows, and what they are by default.
-const REMEMBERED: [(i32, i32, i32); 6] = [
+const REMEMBERED: [(i32, i32, i32); 7] = [
+    (libc::SOL_TCP, TCP_FASTOPEN_CONNECT, 0),
     (libc::SOL_SOCKET, SO_ZEROCOPY, 0),
     (libc::SOL_TCP, TCP_INQ, 0),
     (libc::SOL_SOCKET, libc::SO_REUSEADDR, 0),
@@ -78,6 +79,7 @@ const TCP_INFO: [(&str, usize); 59] = [
 ];
 /// Options of TCP that libc does not name.
 const SO_ZEROCOPY: i32 = 60;
+const TCP_FASTOPEN_KEY: i32 = 33;
 const TCP_CC_INFO: i32 = 26;
 const SO_MEMINFO: i32 = 55;
 const TCP_NOTSENT_LOWAT: i32 = 25;
@@ -86,11 +88,26 @@ impl Program {
     pub(crate) fn set_option(&mut self, fd: i32, level: i32, name: i32, value: &[u8]) -> Result<i64, Errno> {
         let number = self.number(fd)?;
         let word = |at: usize| value.get(at..at + 4).map(|bytes| i32::from_ne_bytes(bytes.try_into().expect("four bytes")));
+        if (level, name) == (libc::SOL_TCP, TCP_FASTOPEN_CONNECT) {
+            self.set_up()?;
+            if !self.host.has_fast_open_client() {
+                return Err(Errno(libc::EOPNOTSUPP));
+            }
+        }
         if REMEMBERED.iter().any(|known| (known.0, known.1) == (level, name)) {
             self.socket_of(fd)?.remembered.insert((level, name), word(0).unwrap_or(0));
             return Ok(0);
         }
+        if (level, name) == (libc::SOL_TCP, TCP_FASTOPEN_KEY) {
+            let Ok(key) = value.try_into() else { return Err(Errno(libc::EINVAL)) };
+            let told = self.host.set_fast_open_key(number, key);
+            return told.map(|()| 0).map_err(|sentence| self.refuse(&sentence));
+        }
         let Some(first) = word(0) else { return Err(Errno(libc::EINVAL)) };
+        if (level, name) == (libc::SOL_TCP, libc::TCP_FASTOPEN) {
+            let told = self.host.set_fast_open_queue(number, first.max(0).unsigned_abs());
+            return told.map(|()| 0).map_err(|sentence| self.refuse(&sentence));
+        }
         let (option, value) = match (level, name) {
             (libc::SOL_SOCKET, libc::SO_LINGER) => (SocketOption::Linger, if first == 0 { -1 } else { word(4).unwrap_or(0) }),
             (libc::SOL_SOCKET, libc::SO_RCVLOWAT) => (SocketOption::ReceiveLowWater, first),
@@ -100,6 +117,7 @@ impl Program {
             (libc::SOL_TCP, libc::TCP_NODELAY) => (SocketOption::NoDelay, first),
             (libc::SOL_TCP, libc::TCP_CORK) => (SocketOption::Cork, first),
             (libc::SOL_TCP, libc::TCP_MAXSEG) => (SocketOption::MaxSegment, first),
+            (libc::SOL_TCP, libc::TCP_SYNCNT) => (SocketOption::SynCount, first),
             (libc::SOL_TCP, TCP_NOTSENT_LOWAT) => (SocketOption::NotSentLowWater, first),
             _ => return Err(self.refuse(&format!("the socket option {}", name_of(level, name)))),
         };

@@ -48,6 +48,7 @@ const MPTCP: i32 = 262;
 /// Numbers of the kernel's that libc does not name (include/uapi/linux/{socket,tcp,errqueue}.h).
 const MSG_ZEROCOPY: i32 = 0x0400_0000;
 pub(crate) const TCP_INQ: i32 = 36;
+pub(crate) const TCP_FASTOPEN_CONNECT: i32 = 30;
 const ORIGIN_ZEROCOPY: u8 = 5;
 const CODE_COPIED: u8 = 1;
 /// Pieces of memory of one buffer (`MAX_SKB_FRAGS`).
@@ -79,10 +80,15 @@ pub(crate) struct Program {
     packets: VecDeque<Sent>,
     /// How often in a row the clock was read.
     reads: u32,
+    /// How often what is known of servers was forgotten.
+    flushes: usize,
     /// The call that waits in the other thread.
     suspended: Option<Waiting>,
     /// When a call that waited was over, and what it returned.
     over: Option<(i64, Result<i64, Errno>)>,
+    /// A call has been over, and the thread that has made it.
+    is_ending: bool,
+    ended_thread: Option<i32>,
     /// Of the last `epoll_wait`.
     events: Vec<(u32, u64)>,
 }
@@ -97,6 +103,10 @@ pub(crate) struct Socket {
     pub(crate) connected: bool,
     /// Values of options that no packet shows.
     pub(crate) remembered: BTreeMap<(i32, i32), i32>,
+    /// TCP_FASTOPEN_CONNECT: where the first data connects.
+    deferred: Option<SocketAddrV4>,
+    /// What is left of the call that connects.
+    rest: Option<u64>,
     /// MSG_ZEROCOPY: calls that are not acknowledged, by where their data ends, with their numbers.
     unacknowledged: VecDeque<(u64, u32)>,
     calls: u32,
@@ -113,6 +123,10 @@ impl Socket {
 
     fn readiness(&self, host: &Host) -> Readiness {
         let mut ready = host.readiness(self.number);
+        if self.deferred.is_some() {
+            // Linux: `defer_connect`.
+            ready = Readiness { writable: true, ..Readiness::default() };
+        }
         ready.has_error |= !self.notices.is_empty();
         ready
     }
@@ -123,6 +137,7 @@ impl Socket {
 pub(crate) struct Sending {
     pub(crate) length: usize,
     pub(crate) flags: i32,
+    /// Where a first call connects (MSG_FASTOPEN).
     pub(crate) to: Option<SocketAddrV4>,
     /// Lengths of its pieces, of `sendmsg`.
     pub(crate) pieces: Vec<usize>,
@@ -161,8 +176,11 @@ impl Program {
             epolls: BTreeMap::new(),
             packets: VecDeque::new(),
             reads: 0,
+            flushes: 0,
             suspended: None,
             over: None,
+            is_ending: false,
+            ended_thread: None,
             events: Vec::new(),
         }
     }
@@ -229,6 +247,21 @@ impl Program {
         self.happened();
     }
 
+    /// The call that waited in this thread is over.
+    pub(crate) fn note_ended_thread(&mut self, thread: i32) {
+        self.ended_thread = Some(thread);
+    }
+
+    /// A call has been over since this was asked last.
+    pub(crate) fn take_ending(&mut self) -> bool {
+        std::mem::take(&mut self.is_ending)
+    }
+
+    /// The thread that has made it, once it knows.
+    pub(crate) fn ended_thread(&self) -> Option<i32> {
+        self.ended_thread
+    }
+
     /// What the call that waited has returned, and when.
     pub(crate) fn take_over(&mut self) -> Option<(i64, Result<i64, Errno>)> {
         self.over.take()
@@ -263,6 +296,7 @@ impl Program {
             over => {
                 let result = over.map_err(|why| if let WouldBlock::Failed(errno) = why { errno } else { Errno(libc::EAGAIN) });
                 self.over = Some((self.micros(), result));
+                (self.is_ending, self.ended_thread) = (true, None);
                 crate::OVER.notify_all();
                 self.happened();
             }
@@ -338,7 +372,11 @@ impl Program {
     }
 
     /// Takes over what commands have set.
-    fn set_up(&mut self) -> Result<(), Errno> {
+    pub(crate) fn set_up(&mut self) -> Result<(), Errno> {
+        let flushes = settings::flushes(&self.folder);
+        if flushes != std::mem::replace(&mut self.flushes, flushes) {
+            self.host.forget_servers();
+        }
         let told = settings::sysctls(&self.folder).and_then(|sysctls| self.host.set_sysctls(&sysctls).map_err(settings::first_clause));
         self.granted(told)
     }
@@ -415,6 +453,16 @@ impl Program {
         match self.host.connecting(number) {
             Connecting::Fresh => {
                 self.set_up()?;
+                let fast = self.socket_of(fd)?.remembered.get(&(libc::SOL_TCP, TCP_FASTOPEN_CONNECT)).is_some_and(|on| *on != 0);
+                if fast && self.host.has_fast_open_cookie(to) {
+                    let before = self.socket_of(fd)?.deferred.replace(to);
+                    return if before.is_some() { Err(Errno(libc::EISCONN).into()) } else { Ok(0) };
+                }
+                if fast {
+                    let told = self.host.begin_fast_open(number, to, 0);
+                    let _in_progress = self.granted(told)?;
+                    return Err(if nonblocking { Errno(libc::EINPROGRESS).into() } else { WouldBlock::Until(Instant::NEVER) });
+                }
                 let told = self.host.begin_connecting(number, to);
                 self.granted(told)?;
                 Err(if nonblocking { Errno(libc::EINPROGRESS).into() } else { WouldBlock::Until(Instant::NEVER) })
@@ -455,13 +503,21 @@ impl Program {
     /// `until`: of a call that waits, what is written once it is over; zero before.
     pub(crate) fn send(&mut self, fd: i32, call: &Sending, until: &mut u64) -> Result<i64, WouldBlock> {
         let flags = call.flags;
-        let known = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL | libc::MSG_MORE | libc::MSG_EOR | MSG_ZEROCOPY;
+        let known = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL | libc::MSG_MORE | libc::MSG_EOR | libc::MSG_FASTOPEN | MSG_ZEROCOPY;
         if flags & !known != 0 {
             return Err(self.refuse(&format!("sending with {}", names_of(flags & !known))).into());
         }
         let number = self.number(fd)?;
+        let deferred = self.socket_of(fd)?.deferred;
+        // Not the call that has connected, and waits for that.
+        let is_other = *until == 0 && self.socket_of(fd)?.rest.is_none();
         match self.host.connecting(number) {
+            Connecting::Fresh if flags & libc::MSG_FASTOPEN != 0 || deferred.is_some() => {
+                let Some(to) = call.to.or(deferred) else { return Err(Errno(libc::EINVAL).into()) };
+                return self.fast_open(fd, number, to, call, until);
+            }
             Connecting::Fresh | Connecting::Listens => return Err(Errno(libc::EPIPE).into()),
+            Connecting::InProgress if flags & libc::MSG_FASTOPEN != 0 && is_other => return Err(Errno(libc::EALREADY).into()),
             Connecting::InProgress => return Err(self.would_block(fd, flags, Errno(libc::EAGAIN))?),
             Connecting::Established | Connecting::Over => {}
         }
@@ -475,6 +531,36 @@ impl Program {
             self.socket_of(fd)?.zerocopy_sent(end);
         }
         Ok(sent)
+    }
+
+    /// The first call connects, with data in the SYN if the server is known (Linux:
+    /// `tcp_sendmsg_fastopen`).
+    fn fast_open(&mut self, fd: i32, number: i32, to: SocketAddrV4, call: &Sending, until: &mut u64) -> Result<i64, WouldBlock> {
+        self.set_up()?;
+        if !self.host.has_fast_open_client() || to.ip().is_unspecified() {
+            return Err(Errno(libc::EOPNOTSUPP).into());
+        }
+        self.socket_of(fd)?.deferred = None;
+        let told = self.host.begin_fast_open(number, to, call.length as u64);
+        let taken = self.granted(told)?;
+        let waits = !self.socket_of(fd)?.nonblocking && call.flags & libc::MSG_DONTWAIT == 0;
+        match taken {
+            Ok(taken) if !waits => Ok(taken),
+            Err(name) if !waits => Err(self.errno(&name).into()),
+            taken => {
+                // It waits for the connection, and so does what the SYN has not taken.
+                let (is_out, taken) = (taken.is_ok(), taken.unwrap_or(0));
+                let rest = call.length as u64 - taken as u64;
+                if is_out && rest > 0 {
+                    let told = self.host.begin_writing(number, rest);
+                    let told = self.granted(told)?;
+                    *until = told.map_err(|name| self.errno(&name))?;
+                } else {
+                    self.socket_of(fd)?.rest = Some(rest);
+                }
+                Err(WouldBlock::Until(Instant::NEVER))
+            }
+        }
     }
 
     fn write(&mut self, fd: i32, number: i32, call: &Sending, until: &mut u64) -> Result<i64, WouldBlock> {
@@ -495,11 +581,19 @@ impl Program {
             return Ok(self.value(told)?);
         }
         if *until == 0 {
-            let told = self.host.begin_writing(number, length as u64);
+            let rest = self.socket_of(fd)?.rest.take().unwrap_or(length as u64);
+            let told = self.host.begin_writing(number, rest);
             let told = self.granted(told)?;
             *until = told.map_err(|name| self.errno(&name))?;
         }
         let left = until.saturating_sub(self.host.written(number));
+        if left == 0
+            && self.host.connecting(number) == Connecting::Over
+            && let Some(name) = self.host.take_error(number)
+        {
+            // The SYN had taken it all, and was never answered.
+            return Err(self.errno(name).into());
+        }
         if left == 0 {
             return Ok(length as i64);
         }

@@ -63,7 +63,7 @@ const fn partly(name: &'static str, allowed: &'static str, set: fn(&mut Settings
 /// Whether subflows of MPTCP 0.96 search for the path's MTU.
 const SUBFLOW_MTU_PROBING: &str = "subflow_mtu_probing";
 
-const KNOWN: [Known; 33] = [
+const KNOWN: [Known; 34] = [
     all("net.ipv4.tcp_rmem", "three ascending sizes in bytes", |s, v| triple(v).map(|sizes| s.rmem = sizes)),
     all("net.ipv4.tcp_wmem", "three ascending sizes in bytes", |s, v| triple(v).map(|sizes| s.wmem = sizes)),
     all("net.ipv4.tcp_sack", "0 or 1", |s, v| flag(v).map(|flag| s.sack = flag)),
@@ -82,6 +82,7 @@ const KNOWN: [Known; 33] = [
         number(v, 1, 65_535).map(|n| s.max_reordering = Segments::new(n))
     }),
     partly("net.ipv4.tcp_tso_win_divisor", "a number from 1 to 65535", |s, v| number(v, 1, 65_535).map(|n| s.tso_win_divisor = n)),
+    all("net.ipv4.tcp_syn_retries", "a number from 1 to 127", |s, v| number(v, 1, 127).map(|n| s.syn_retries = n)),
     all("net.ipv4.tcp_min_tso_segs", "a number from 1 to 255", |s, v| number(v, 1, 255).map(|n| s.min_tso_segs = Segments::new(n))),
     all("net.ipv4.tcp_notsent_lowat", "a number of bytes", |s, v| number(v, 0, u32::MAX).map(|n| s.notsent_lowat = Bytes::from_u32(n))),
     all("net.ipv4.tcp_mtu_probing", "0, 1 or 2", |s, v| number(v, 0, 2).map(|n| s.mtu_probing = n as u8)),

@@ -270,6 +270,7 @@ impl Endpoint for Host {
                     SocketOption::ReceiveBuffer => (libc::SOL_SOCKET, libc::SO_RCVBUF),
                     SocketOption::Linger => (libc::SOL_SOCKET, libc::SO_LINGER),
                     SocketOption::NoDelay => (libc::IPPROTO_TCP, libc::TCP_NODELAY),
+                    SocketOption::SynCount => (libc::IPPROTO_TCP, libc::TCP_SYNCNT),
                     SocketOption::Cork => (libc::IPPROTO_TCP, libc::TCP_CORK),
                     SocketOption::NotSentLowWater => (libc::IPPROTO_TCP, TCP_NOTSENT_LOWAT),
                     SocketOption::MaxSegment => (libc::IPPROTO_TCP, libc::TCP_MAXSEG),

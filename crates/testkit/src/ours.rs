@@ -5,6 +5,7 @@
 //! tells what came since the last `read`. `program` has what a program asks beyond a script's
 //! calls.
 
+mod fast_open;
 mod program;
 
 pub use program::{Connecting, Readiness};
@@ -12,6 +13,7 @@ pub use program::{Connecting, Readiness};
 use crate::endpoint::{Endpoint, Sent};
 use crate::numbers::{PORT, local_address, peer_address};
 use crate::script::{Directions, Engine, Head, SocketOption, Verb};
+use fast_open::{Asked, FastOpen, Known};
 use polypath_base::{Bytes, Duration, Instant, PathId, Rng, Seq};
 use polypath_cc as cc;
 use polypath_sched::Scheduler;
@@ -59,6 +61,9 @@ pub struct Host {
     user_timeouts: BTreeMap<i32, Duration>,
     /// Sockets with an SO_LINGER of zero seconds.
     linger_not: BTreeSet<i32>,
+    fast_open: FastOpen,
+    /// What servers have told of it.
+    known_servers: BTreeMap<Ipv4Addr, Known>,
 }
 
 /// What a number of the program's stands for.
@@ -79,8 +84,13 @@ struct SocketOptions {
     receive_buffer: Option<Bytes>,
     /// TCP_MAXSEG.
     max_segment: Option<Bytes>,
+    /// TCP_SYNCNT.
+    syn_count: Option<u32>,
     /// TCP_NOTSENT_LOWAT.
     notsent_low_water: Option<Bytes>,
+    /// TCP_FASTOPEN of a listening socket: connections that may wait; and TCP_FASTOPEN_KEY.
+    fast_open_queue: Option<u32>,
+    fast_open_key: Option<[u8; 16]>,
     /// TCP_NODELAY and TCP_CORK.
     nodelay: bool,
     corked: bool,
@@ -102,6 +112,7 @@ impl SocketOptions {
             settings.rmem = [size; 3];
         }
         settings.max_segment = self.max_segment;
+        settings.syn_retries = self.syn_count.unwrap_or(settings.syn_retries);
         settings.notsent_lowat = self.notsent_low_water.unwrap_or(settings.notsent_lowat);
         settings
     }
@@ -123,6 +134,14 @@ struct Conn {
     sends_no_more: bool,
     /// What the reading program was told, and no call yet.
     error: Option<SocketError>,
+    /// TCP Fast Open: the option of the SYN or SYN/ACK, what a client has asked for, and whether the
+    /// data of the SYN counts.
+    fast_open_option: Vec<u8>,
+    has_asked: Option<Asked>,
+    /// SYNs that have left; without a cookie in the answer the first one was in vain.
+    syns: u32,
+    asks_in_vain: bool,
+    has_syn_data: bool,
 }
 
 impl Conn {
@@ -195,6 +214,8 @@ impl Host {
             reads_by_call: head.reads_by_call,
             user_timeouts: BTreeMap::new(),
             linger_not: BTreeSet::new(),
+            fast_open: FastOpen::default(),
+            known_servers: BTreeMap::new(),
         })
     }
 
@@ -241,6 +262,11 @@ impl Host {
             finished: false,
             sends_no_more: false,
             error: None,
+            fast_open_option: Vec::new(),
+            has_asked: None,
+            syns: 0,
+            asks_in_vain: false,
+            has_syn_data: false,
         });
         self.newest = Some(self.connections.len() - 1);
         self.connections.len() - 1
@@ -254,7 +280,15 @@ impl Host {
                 self.ident = self.ident.wrapping_add(1);
                 let envelope = Envelope { source: source.into(), destination: destination.into(), ident: self.ident };
                 let payload = vec![0; transmit.segment.len as usize];
-                let bytes = transmit.segment.to_bytes(&envelope, &payload).map_err(|e| format!("our segment has no bytes: {e}"))?;
+                let option = if transmit.segment.flags.has(Flags::SYN) { self.connections[i].fast_open_option.clone() } else { Vec::new() };
+                if self.connections[i].is_client && transmit.segment.flags.has(Flags::SYN) {
+                    // A SYN that goes again goes without (RFC 7413 section 4.1.3.1).
+                    self.connections[i].fast_open_option.clear();
+                    self.connections[i].syns += 1;
+                    self.connections[i].asks_in_vain = self.connections[i].syns == 1 && transmit.segment.len == 0;
+                }
+                let bytes = transmit.segment.to_bytes_with(&envelope, &payload, &option);
+                let bytes = bytes.map_err(|e| format!("our segment has no bytes: {e}"))?;
                 self.sent.push_back(Sent { at: self.now(), bytes });
             }
         }
@@ -297,6 +331,9 @@ impl Host {
             return Err("our host has IPv4 alone".to_owned());
         };
         if let Some((i, path)) = self.find(local, peer) {
+            if segment.flags.has(Flags::SYN) && segment.flags.has(Flags::ACK) {
+                self.learn_fast_open(i, bytes, &segment)?;
+            }
             self.connections[i].end.handle_segment(self.now, path, &segment);
             return Ok(());
         }
@@ -327,10 +364,45 @@ impl Host {
             if let Some(time) = self.user_timeouts.get(&fd) {
                 self.connections[i].set_user_timeout(*time)?;
             }
+            self.open_fast(i, &options, bytes, &segment)?;
             self.connections[i].end.handle_segment(self.now, PathId(0), &segment);
             return Ok(());
         }
         self.refuse(&envelope, &segment, MpOptions::default())
+    }
+
+    /// A SYN/ACK may tell a cookie.
+    fn learn_fast_open(&mut self, i: usize, bytes: &[u8], segment: &Segment) -> Result<(), String> {
+        let Some(asked) = self.connections[i].has_asked.take() else { return Ok(()) };
+        let packet = ipv4::Packet::new_checked(bytes).map_err(|e| format!("it is no IPv4 packet: {e}"))?;
+        let header = polypath_wire::tcp::Packet::new_checked(packet.payload()).map_err(|e| format!("it is no TCP segment: {e}"))?;
+        let server = *self.connections[i].paths[0].1.ip();
+        self.known_servers.entry(server).or_default().learn(
+            &asked,
+            Asked::find(header.options()),
+            segment.mss,
+            self.connections[i].asks_in_vain,
+        );
+        Ok(())
+    }
+
+    /// A SYN for a listening socket may carry data, or ask for a cookie.
+    fn open_fast(&mut self, i: usize, options: &SocketOptions, bytes: &[u8], segment: &Segment) -> Result<(), String> {
+        let packet = ipv4::Packet::new_checked(bytes).map_err(|e| format!("it is no IPv4 packet: {e}"))?;
+        let header = polypath_wire::tcp::Packet::new_checked(packet.payload()).map_err(|e| format!("it is no TCP segment: {e}"))?;
+        let asked = Asked::find(header.options());
+        let path = self.connections[i].paths[0];
+        let (queue, key) = (options.fast_open_queue, options.fast_open_key);
+        let waits = |c: &Conn| matches!(&c.end, Connection::Tcp(t) if t.state() == State::SynReceived && t.established_at().is_some());
+        let waiting = self.connections.iter().filter(|c| waits(c)).count() as u32;
+        let answer = self.fast_open.answer(asked.as_ref(), path, segment.len > 0, queue, waiting, key);
+        let connection = &mut self.connections[i];
+        if let (Connection::Tcp(socket), true) = (&mut connection.end, answer.opens) {
+            socket.accept_fast_open();
+            connection.has_syn_data = segment.len > 0;
+        }
+        connection.fast_open_option = answer.option;
+        Ok(())
     }
 
     /// A segment is for no connection: the host answers by a RST (RFC 9293 section 3.5.2).
@@ -392,10 +464,11 @@ impl Host {
     }
 
     fn connect(&mut self, fd: i32) -> Result<Result<i64, String>, String> {
-        self.connect_to(fd, SocketAddrV4::new(peer_address(0), PORT))
+        self.connect_to(fd, SocketAddrV4::new(peer_address(0), PORT), None)
     }
 
-    fn connect_to(&mut self, fd: i32, peer: SocketAddrV4) -> Result<Result<i64, String>, String> {
+    /// `fast_open`: how much data the program has for the SYN, if it wants that.
+    fn connect_to(&mut self, fd: i32, peer: SocketAddrV4, fast_open: Option<u64>) -> Result<Result<i64, String>, String> {
         let Some(Handle::Fresh { mptcp, options }) = self.sockets.get(&fd).cloned() else {
             return Err(format!("{fd} is no fresh socket"));
         };
@@ -405,8 +478,22 @@ impl Host {
         if let Some(time) = self.user_timeouts.get(&fd) {
             self.connections[i].set_user_timeout(*time)?;
         }
-        self.connections[i].end.open(self.now);
         self.sockets.insert(fd, Handle::Connection(i));
+        let known = self.known_servers.get(peer.ip()).cloned().unwrap_or_default();
+        let connection = &mut self.connections[i];
+        if let (Some(wanted), Some(without_cookie), Connection::Tcp(socket)) = (fast_open, self.fast_open.client(), &mut connection.end) {
+            let mss = if known.mss == 0 { socket.advmss() } else { Bytes::from_u32(known.mss) };
+            let has_data = known.has_cookie() || without_cookie;
+            let data = if has_data { Bytes::new(wanted).min(socket.syn_data_room(mss)) } else { Bytes::ZERO };
+            let asks = known.asks();
+            if known.has_cookie() || !without_cookie {
+                connection.fast_open_option = asks.own_option();
+            }
+            connection.has_asked = Some(asks);
+            socket.open_with_data(self.now, data);
+            return Ok(if data > Bytes::ZERO { Ok(data.get() as i64) } else { Err("EINPROGRESS".to_owned()) });
+        }
+        connection.end.open(self.now);
         Ok(Err("EINPROGRESS".to_owned()))
     }
 
@@ -565,6 +652,7 @@ impl Host {
                 SocketOption::SendBuffer => options.send_buffer = Some(sndbuf),
                 SocketOption::ReceiveBuffer => options.receive_buffer = Some(rcvbuf),
                 SocketOption::MaxSegment => options.max_segment = (value > 0).then_some(bytes),
+                SocketOption::SynCount => options.syn_count = Some(value.max(1).unsigned_abs()),
                 SocketOption::NotSentLowWater => options.notsent_low_water = Some(bytes),
                 SocketOption::NoDelay => options.nodelay = value != 0,
                 SocketOption::Cork => options.corked = value != 0,
@@ -572,6 +660,7 @@ impl Host {
             },
             Some(Handle::Connection(i)) => match (&mut self.connections[*i].end, option) {
                 (Connection::Tcp(socket), SocketOption::SendBuffer) => socket.set_sndbuf(sndbuf),
+                (Connection::Tcp(socket), SocketOption::SynCount) => socket.set_syn_retries(value.max(1).unsigned_abs()),
                 (Connection::Tcp(socket), SocketOption::NotSentLowWater) => socket.set_notsent_lowat(bytes),
                 (Connection::Tcp(socket), SocketOption::NoDelay) => socket.set_nodelay(value != 0),
                 (Connection::Tcp(socket), SocketOption::Cork) => socket.set_corked(value != 0),
@@ -669,6 +758,19 @@ fn info_of(end: &Connection, field: &str) -> Option<u64> {
         "tcpi_backoff" => u64::from(socket?.sender().backoff()),
         "tcpi_rto" => probe.rto.as_micros(),
         "tcpi_snd_mss" => probe.mss.get(),
+        "tcpi_retransmits" => u64::from(socket?.sender().consecutive_timeouts()),
+        "tcpi_probes" => u64::from(socket?.sender().unanswered_probes()),
+        "tcpi_sacked" => u64::from(socket?.sender().sacked_out().get()),
+        "tcpi_lost" => u64::from(socket?.sender().lost_out().get()),
+        "tcpi_retrans" => u64::from(socket?.sender().retrans_out().get()),
+        "tcpi_advmss" => socket?.advmss().get(),
+        "tcpi_rcv_mss" => socket?.received_segment_size().get(),
+        "tcpi_notsent_bytes" => socket?.sender().unsent().get(),
+        "tcpi_snd_wnd" => socket?.sender().peer_window().get(),
+        "tcpi_bytes_acked" => probe.counters.bytes_acked,
+        "tcpi_bytes_received" => probe.bytes_received.get(),
+        "tcpi_data_segs_out" => probe.counters.data_segments_sent,
+        "tcpi_dsack_dups" => probe.counters.dsacks_received,
         "tcpi_unacked" if socket?.state() == State::Closed => 0,
         "tcpi_unacked" => u64::from(socket?.sender().packets_out().get()),
         "tcpi_pmtu" => probe.pmtu.get(),

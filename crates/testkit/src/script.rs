@@ -277,6 +277,8 @@ pub enum SocketOption {
     NoDelay,
     Cork,
     MaxSegment,
+    /// TCP_SYNCNT.
+    SynCount,
     /// TCP_NOTSENT_LOWAT, bytes.
     NotSentLowWater,
     /// Milliseconds.

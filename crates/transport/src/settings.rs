@@ -86,6 +86,8 @@ pub struct Settings {
     pub route_min_pmtu: Bytes,
     /// Largest burst that leaves as one piece, by default 64 KiB; zero: segment by segment.
     pub tso_bytes: Bytes,
+    /// `tcp_syn_retries`: how often a SYN goes again, by default 6 (or TCP_SYNCNT).
+    pub syn_retries: u32,
     /// `tcp_tso_win_divisor`: a burst waits for the next ACK only while less than this share of the
     /// window is free. By default 3, at least 1: with more bursts become smaller.
     pub tso_win_divisor: u32,
@@ -153,6 +155,7 @@ impl Default for Settings {
             route_mtu_expires: Duration::from_secs(600),
             route_min_pmtu: Bytes::new(552),
             tso_bytes: Bytes::new(65_536),
+            syn_retries: 6,
             tso_win_divisor: 3,
             min_tso_segs: Segments::new(2),
             notsent_lowat: Bytes::from_u32(u32::MAX),

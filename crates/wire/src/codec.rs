@@ -41,11 +41,23 @@ impl Segment {
     /// bytes long, the addresses are not of one family, or a DSS checksum is wanted for a mapping
     /// of another length than this payload.
     pub fn to_bytes(&self, envelope: &Envelope, payload: &[u8]) -> Result<Vec<u8>> {
+        self.to_bytes_with(envelope, payload, &[])
+    }
+
+    /// The same with further options behind the others, each with its kind and length, and with
+    /// their own padding.
+    ///
+    /// # Errors
+    /// As of [`Segment::to_bytes`].
+    pub fn to_bytes_with(&self, envelope: &Envelope, payload: &[u8], options: &[u8]) -> Result<Vec<u8>> {
         if payload.len() != self.len as usize {
             return Err(Error::Malformed("payload length"));
         }
         let addresses = envelope.addresses()?;
-        let header = self.header(envelope, payload)?;
+        let mut header = self.header(envelope, payload)?;
+        if !header.unknown.extend(options) {
+            return Err(Error::TooLong("tcp options"));
+        }
         let ip_header = match addresses {
             Addresses::V4 { .. } => ipv4::HEADER,
             Addresses::V6 { .. } => ipv6::HEADER,

@@ -37,7 +37,7 @@ done
 """,
     "ip": """\
 case "$*" in
-'tcp_metrics flush all') ;;
+'tcp_metrics flush all') echo >>"$POLYPATH_PACKETDRILL/flushes" ;;
 'mptcp '* | 'addr add '* | 'route change '*) echo "$*" >>"$POLYPATH_PACKETDRILL/ip" ;;
 *) refuse ;;
 esac

@@ -1,6 +1,7 @@
 //! What a program that stands outside asks of the host's sockets, beyond the calls of a script:
 //! whoever drives it decides which calls wait.
 
+use super::fast_open::FastOpen;
 use super::{Conn, Handle, Host, info_of, name_of, settings_of};
 use polypath_base::{Bytes, Duration, Instant};
 use polypath_transport::{Connection, SocketError};
@@ -40,7 +41,20 @@ impl Host {
     /// # Errors
     /// A sentence about one that is not modelled.
     pub fn set_sysctls(&mut self, sysctls: &[(String, String)]) -> Result<(), String> {
-        (self.algorithm, self.settings) = settings_of(sysctls, self.settings.stack)?;
+        let (own, others): (Vec<_>, Vec<_>) = sysctls.iter().cloned().partition(|(name, _)| name.starts_with("net.ipv4.tcp_fastopen"));
+        (self.algorithm, self.settings) = settings_of(&others, self.settings.stack)?;
+        for (name, value) in own {
+            let wrong = || format!("{name} = {value} means nothing");
+            match name.as_str() {
+                "net.ipv4.tcp_fastopen" => {
+                    let digits = value.strip_prefix("0x");
+                    let bits = digits.map_or_else(|| value.parse().ok(), |digits| u32::from_str_radix(digits, 16).ok());
+                    self.fast_open.bits = bits.ok_or_else(wrong)?;
+                }
+                "net.ipv4.tcp_fastopen_key" => self.fast_open.key = FastOpen::key_of(&value).ok_or_else(wrong)?,
+                _ => return Err(format!("{name} is not modelled")),
+            }
+        }
         Ok(())
     }
 
@@ -67,13 +81,69 @@ impl Host {
         Ok(())
     }
 
+    /// TCP_FASTOPEN: so many connections of a listening socket may wait that data has opened.
+    ///
+    /// # Errors
+    /// A sentence, if it can listen no more.
+    pub fn set_fast_open_queue(&mut self, fd: i32, most: u32) -> Result<(), String> {
+        self.options_of(fd)?.fast_open_queue = Some(most);
+        Ok(())
+    }
+
+    /// TCP_FASTOPEN_KEY.
+    ///
+    /// # Errors
+    /// A sentence, if it can listen no more.
+    pub fn set_fast_open_key(&mut self, fd: i32, key: [u8; 16]) -> Result<(), String> {
+        self.options_of(fd)?.fast_open_key = Some(key);
+        Ok(())
+    }
+
+    fn options_of(&mut self, fd: i32) -> Result<&mut super::SocketOptions, String> {
+        match self.sockets.get_mut(&fd) {
+            Some(Handle::Fresh { options, .. } | Handle::Listener { options, .. }) => Ok(options),
+            _ => Err("our endpoints take no TCP_FASTOPEN of a connection".to_owned()),
+        }
+    }
+
+    /// Whether the data of the SYN counts.
+    pub fn has_syn_data(&self, fd: i32) -> bool {
+        self.at(fd).is_some_and(Conn::has_syn_data)
+    }
+
     /// `connect`, which does not wait.
     ///
     /// # Errors
     /// A sentence, if it is not a fresh socket.
     pub fn begin_connecting(&mut self, fd: i32, peer: SocketAddrV4) -> Result<(), String> {
-        let _in_progress = self.connect_to(fd, peer)?;
+        let _in_progress = self.connect_to(fd, peer, None)?;
         self.transmit()
+    }
+
+    /// `sendto` with MSG_FASTOPEN, which does not wait: how much the SYN has taken.
+    ///
+    /// # Errors
+    /// The name of the error, or a sentence if it is not a fresh socket.
+    pub fn begin_fast_open(&mut self, fd: i32, peer: SocketAddrV4, len: u64) -> Result<Result<i64, String>, String> {
+        let told = self.connect_to(fd, peer, Some(len))?;
+        self.transmit()?;
+        Ok(told)
+    }
+
+    /// A `connect` of TCP_FASTOPEN_CONNECT may wait for data.
+    pub fn has_fast_open_cookie(&self, peer: SocketAddrV4) -> bool {
+        let known = self.known_servers.get(peer.ip()).is_some_and(super::Known::has_cookie);
+        self.fast_open.client().is_some_and(|without_cookie| known || without_cookie)
+    }
+
+    /// `tcp_fastopen` lets a client take part.
+    pub fn has_fast_open_client(&self) -> bool {
+        self.fast_open.client().is_some()
+    }
+
+    /// `ip tcp_metrics flush all`.
+    pub fn forget_servers(&mut self) {
+        self.known_servers.clear();
     }
 
     /// How far a socket is.
@@ -168,6 +238,18 @@ impl Host {
     /// A field of TCP_INFO of a socket's connection.
     pub fn info_of(&self, fd: i32, field: &str) -> Option<u64> {
         match self.sockets.get(&fd)? {
+            Handle::Connection(i) if field == "tcpi_options" => {
+                // TCPI_OPT_TIMESTAMPS, SACK, WSCALE and ECN are the first bits, SYN_DATA is 32.
+                let agreed = self.tcp(fd)?.agreed().iter().enumerate().fold(0, |bits, (bit, agreed)| bits | u64::from(*agreed) << bit);
+                Some(agreed | u64::from(self.connections[*i].has_syn_data()) << 5)
+            }
+            Handle::Connection(_) if matches!(field, "tcpi_rwnd_limited" | "tcpi_sndbuf_limited") => {
+                let times = self.limited(fd);
+                let time = if field == "tcpi_rwnd_limited" { times.window } else { times.buffer };
+                // Linux counts them in jiffies.
+                let tick = self.settings.tick.as_micros().max(1);
+                Some(time.as_micros() / tick * tick)
+            }
             Handle::Connection(i) => info_of(&self.connections[*i].end, field),
             Handle::Listener { .. } if field == "tcpi_state" => Some(10),
             Handle::Fresh { .. } if field == "tcpi_state" => Some(7),
@@ -215,6 +297,11 @@ impl Host {
 }
 
 impl Conn {
+    /// The data of the SYN counts, at either end.
+    fn has_syn_data(&self) -> bool {
+        self.has_syn_data || matches!(&self.end, Connection::Tcp(socket) if socket.has_syn_data_acked())
+    }
+
     fn readiness(&self) -> Readiness {
         let end = &self.end;
         let read_closed = end.peer_finished() || end.has_ended() || self.finished;

@@ -113,6 +113,7 @@ fn option(arguments: &[&str]) -> Read<SocketOption> {
         ("SOL_SOCKET", "SO_RCVBUF") => SocketOption::ReceiveBuffer,
         ("SOL_SOCKET", "SO_LINGER") => SocketOption::Linger,
         ("SOL_TCP" | "IPPROTO_TCP", "TCP_NODELAY") => SocketOption::NoDelay,
+        ("SOL_TCP" | "IPPROTO_TCP", "TCP_SYNCNT") => SocketOption::SynCount,
         ("SOL_TCP" | "IPPROTO_TCP", "TCP_CORK") => SocketOption::Cork,
         ("SOL_TCP" | "IPPROTO_TCP", "TCP_NOTSENT_LOWAT") => SocketOption::NotSentLowWater,
         ("SOL_TCP" | "IPPROTO_TCP", "TCP_MAXSEG") => SocketOption::MaxSegment,

@@ -36,7 +36,7 @@ impl Socket {
             State::SynSent => self.fail(SocketError::Reset),
             // Of a passive handshake no program knows.
             State::Listen => self.abort(),
-            State::SynReceived if !self.is_active => self.abort(),
+            State::SynReceived if !self.is_active && !self.fast_open => self.abort(),
             State::FinWait2 if self.is_orphan => self.wait_for_fin(now),
             _ if sends_no_more => self.close(),
             _ => {}

@@ -49,6 +49,15 @@ impl Socket {
         self.let_reader_read(now);
     }
 
+    /// What a SYN carries: the SYN/ACK tells of it, and no ACK is scheduled (Linux:
+    /// `tcp_fastopen_add_skb`).
+    #[cold]
+    pub(super) fn take_syn_data(&mut self, now: Instant, segment: &Segment) {
+        let payload = Payload { seq: segment.seq + 1, len: segment.len, dsn: segment.dss.dsn, fin: false };
+        self.rx.take(now, payload, &mut self.delivered);
+        self.let_reader_read(now);
+    }
+
     /// The application reads what waits for it, unless the host handles packets still.
     #[inline]
     pub(super) fn let_reader_read(&mut self, now: Instant) {

@@ -140,6 +140,12 @@ pub struct Socket {
     time_wait_ends: Instant,
     /// This end began the handshake.
     is_active: bool,
+    /// Bytes of data that the SYN carries (RFC 7413 section 4.2.1), the first one alone.
+    syn_data: u32,
+    /// Of those, what the SYN/ACK has acknowledged.
+    syn_data_acked: u32,
+    /// Data goes both ways before the SYN/ACK is answered (RFC 7413 section 4.2).
+    fast_open: bool,
     /// The program has closed, or reads no more (Linux: `RCV_SHUTDOWN`).
     reads_no_more: bool,
     /// The program has let go of it (Linux: `SOCK_DEAD`).
@@ -194,6 +200,9 @@ impl Socket {
             last_invalid: None,
             time_wait_ends: Instant::NEVER,
             is_active: false,
+            fast_open: false,
+            syn_data: 0,
+            syn_data_acked: 0,
             reads_no_more: false,
             is_orphan: false,
             error: None,
@@ -213,6 +222,26 @@ impl Socket {
         self.is_active = true;
         self.handshake.request();
         self.tx.await_answer(now);
+    }
+
+    /// Starts the handshake with a SYN that carries so much data (TCP Fast Open). What is not
+    /// acknowledged with it leaves again once the connection is established.
+    pub fn open_with_data(&mut self, now: Instant, data: Bytes) {
+        self.syn_data = data.as_u32();
+        self.tx.accept_syn_data(self.syn_data);
+        self.open(now);
+    }
+
+    /// The SYN/ACK has acknowledged data of the SYN.
+    pub fn has_syn_data_acked(&self) -> bool {
+        self.syn_data_acked > 0
+    }
+
+    /// Bytes that a SYN to a peer with this MSS has room for beside options (Linux:
+    /// `tcp_send_syn_data`).
+    pub fn syn_data_room(&self, peer_mss: Bytes) -> Bytes {
+        const OPTIONS: u64 = 40; // of a whole header (RFC 9293 section 3.1)
+        Bytes::new(peer_mss.get().min(self.advmss().get()).saturating_sub(OPTIONS))
     }
 
     /// The application has `amount` more to write and blocks in send; [`Bytes::MAX`] is endless.
@@ -256,6 +285,13 @@ impl Socket {
         self.tx.set_user_timeout(time);
     }
 
+    /// The SYN that comes next has a valid cookie: what it carries is taken, and the program has the
+    /// connection at once (TCP Fast Open, RFC 7413 section 4.2).
+    pub fn accept_fast_open(&mut self) {
+        debug_assert!(self.state == State::Listen, "it is for an endpoint that waits for a SYN");
+        self.fast_open = true;
+    }
+
     /// What the program says of its next write: more follows (MSG_MORE), or a record ends with it,
     /// which shares no segment with the next (MSG_EOR).
     pub fn announce_write(&mut self, more: bool, ends_record: bool) {
@@ -275,6 +311,11 @@ impl Socket {
     /// SO_SNDBUF, doubled as Linux does: the send buffer keeps this size.
     pub fn set_sndbuf(&mut self, size: Bytes) {
         self.tx.set_sndbuf(size);
+    }
+
+    /// TCP_SYNCNT: how often the SYN goes again.
+    pub fn set_syn_retries(&mut self, times: u32) {
+        self.settings.syn_retries = times;
     }
 
     /// TCP_NOTSENT_LOWAT.
@@ -343,13 +384,46 @@ impl Socket {
         self.tx.set_peer_window(u32::from(segment.window));
         self.rx.note_timestamp(now, segment);
         self.handshake.request();
+        if self.fast_open {
+            self.begin_fast_open(now, segment);
+        }
         self.tx.await_answer(now);
+    }
+
+    /// RFC 7413 section 4.2.2: the data of the SYN is taken, and own data may leave behind the
+    /// SYN/ACK.
+    #[cold]
+    fn begin_fast_open(&mut self, now: Instant, segment: &Segment) {
+        self.tx.set_window_seq(segment.seq);
+        self.tx.begin_fast_open(now, self.iss + 1);
+        self.rx.established(self.advertised_mss());
+        if segment.len > 0 {
+            self.take_syn_data(now, segment);
+        }
+    }
+
+    /// The SYN/ACK is answered while data goes already.
+    #[cold]
+    fn finish_fast_open(&mut self, now: Instant, segment: &Segment) {
+        let by_timestamp = || if self.ts_ok && segment.has_ts { rtt_by_echo(now, self.echoed(segment)) } else { None };
+        let rtt = self.handshake.rtt(now).or_else(by_timestamp);
+        self.state = State::Established;
+        self.fast_open = false;
+        self.tx.finish_fast_open(now, rtt);
+    }
+
+    /// Data may leave: the handshake is over, or need not be.
+    #[inline]
+    fn lets_data_out(&self) -> bool {
+        self.state.is_synchronized() || (self.fast_open && self.state == State::SynReceived)
     }
 
     #[cold]
     fn handle_syn_ack(&mut self, cx: Context<'_>, segment: &Segment) {
         // RFC 9293 section 3.10.7.3: whoever did not see our SYN can neither answer nor reset it.
-        if segment.flags.has(Flags::ACK) && segment.ack != self.iss + 1 {
+        let has_ack = segment.flags.has(Flags::ACK);
+        let acks_syn = has_ack && segment.ack.after(self.iss) && !segment.ack.after(self.iss + 1 + self.syn_data);
+        if has_ack && !acks_syn {
             // Something remembers an earlier connection: it gets a RST, and Linux asks again at
             // once.
             self.refuse_with_reset(segment);
@@ -362,7 +436,7 @@ impl Socket {
             self.handle_crossing_syn(cx.now, segment);
             return;
         }
-        if !segment.flags.has(Flags::ACK) || segment.ack != self.iss + 1 {
+        if !acks_syn {
             self.rejected.rejected_handshake += 1;
             return;
         }
@@ -382,7 +456,13 @@ impl Socket {
         self.tx.set_window_seq(segment.seq);
         self.acknowledge_syn(cx.now, segment);
         self.established(cx);
-        self.handshake.request();
+        if self.syn_data > self.syn_data_acked {
+            self.tx.take_back_syn_data(self.syn_data - self.syn_data_acked);
+        } else if self.syn_data == 0 || self.tx.unsent() == Bytes::ZERO {
+            self.handshake.request();
+        }
+        // Else data leaves at once, and acknowledges (Linux: `tcp_rcv_fastopen_synack`,
+        // `sk_write_pending`).
     }
 
     /// Both ends have sent a SYN, and each answers the other's (RFC 9293 section 3.5, figure 7).
@@ -403,7 +483,11 @@ impl Socket {
     fn acknowledge_syn(&mut self, now: Instant, segment: &Segment) {
         let by_timestamp = || if self.ts_ok && segment.has_ts { rtt_by_echo(now, self.echoed(segment)) } else { None };
         let rtt = self.handshake.rtt(now).or_else(by_timestamp);
-        self.tx.start(self.iss + 1, rtt);
+        self.syn_data_acked = if self.syn_data > 0 { segment.ack.distance(self.iss + 1) } else { 0 };
+        if self.syn_data_acked > 0 {
+            self.tx.acknowledge_syn_data(self.iss + 1 + self.syn_data_acked, self.syn_data_acked);
+        }
+        self.tx.start(self.iss + 1 + self.syn_data_acked, rtt);
     }
 
     #[cold]
@@ -445,7 +529,14 @@ impl Socket {
         if !self.takes(cx.now, segment) {
             return;
         }
-        if self.state == State::SynReceived {
+        if self.state == State::SynReceived && self.fast_open {
+            if segment.ack.before(self.iss + 1) || segment.ack.after(self.tx.snd_nxt()) {
+                self.rejected.rejected_ack += 1;
+                self.refuse_with_reset(segment);
+                return;
+            }
+            self.finish_fast_open(cx.now, segment);
+        } else if self.state == State::SynReceived {
             if segment.ack != self.iss + 1 {
                 self.rejected.rejected_ack += 1;
                 self.refuse_with_reset(segment); // RFC 9293 section 3.10.7.4
@@ -549,6 +640,22 @@ impl Socket {
     /// The peer's FIN has arrived and everything before it.
     pub fn peer_finished(&self) -> bool {
         self.rx.finished()
+    }
+
+    /// What of a segment of the peer is data, at most: the MSS that this end announced less the
+    /// timestamps (Linux: `advmss`, which the timestamps are not taken from).
+    pub fn advmss(&self) -> Bytes {
+        Bytes::from_u32(self.rx.buffer().advertised_mss())
+    }
+
+    /// The peer's segments as they come (Linux: `rcv_mss`).
+    pub fn received_segment_size(&self) -> Bytes {
+        Bytes::from_u32(self.rx.buffer().segment_size())
+    }
+
+    /// Timestamps, SACK, window scaling and ECN, as far as both ends have them.
+    pub fn agreed(&self) -> [bool; 4] {
+        [self.ts_ok, self.tx.sack_ok(), self.rx.offered_scale().is_some(), self.tx.ecn_ok()]
     }
 
     /// Bytes that wait for the application to read them.

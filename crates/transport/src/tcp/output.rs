@@ -8,8 +8,7 @@ use crate::{SegmentSlot, SocketError};
 use polypath_base::Instant;
 use polypath_wire::{Flags, Segment};
 
-/// How often a SYN goes again (Linux: `tcp_syn_retries`), and a SYN/ACK (`tcp_synack_retries`).
-const SYN_RETRIES: u32 = 6;
+/// How often a SYN/ACK goes again (Linux: `tcp_synack_retries`).
 const SYN_ACK_RETRIES: u32 = 5;
 
 impl Socket {
@@ -25,7 +24,7 @@ impl Socket {
     #[inline]
     pub(crate) fn poll_transmit_into(&mut self, cx: Context<'_>, slot: SegmentSlot<'_>) -> bool {
         let SegmentSlot(segment) = slot;
-        if self.handshake.is_due() || !self.state.is_synchronized() {
+        if self.handshake.is_due() || !self.lets_data_out() {
             return self.poll_handshake(cx.now, segment);
         }
         if let Some(leaving) = self.tx.poll(cx, self.rx.has_sacks()) {
@@ -83,7 +82,7 @@ impl Socket {
         match leaving.kind {
             Kind::New | Kind::NewOfOtherSize => {
                 if leaving.is_fin {
-                    debug_assert!(matches!(self.state, State::Established | State::CloseWait), "a FIN leaves once");
+                    debug_assert!(self.fast_open || matches!(self.state, State::Established | State::CloseWait), "a FIN leaves once");
                     self.state = if self.state == State::CloseWait { State::LastAck } else { State::FinWait1 };
                 }
                 self.rx.acks_mut().on_data_sent(now);
@@ -145,7 +144,7 @@ impl Socket {
     fn handle_syn_timeout(&mut self, now: Instant) {
         debug_assert!(self.tx.timers.last_pending() == Pending::Timeout, "nothing else is armed before there is data");
         let linear = if self.state == State::SynSent { self.settings.stack.syn_linear_timeouts } else { 0 };
-        let retries = if self.is_active { SYN_RETRIES } else { SYN_ACK_RETRIES };
+        let retries = if self.is_active { self.settings.syn_retries } else { SYN_ACK_RETRIES };
         let (timeouts, since) = (self.handshake.timeouts(), self.handshake.began_at());
         if timeouts >= retries + linear || (timeouts > 0 && self.tx.outlasts_user_timeout(now, since)) {
             self.fail(SocketError::TimedOut);

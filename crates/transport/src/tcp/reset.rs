@@ -50,7 +50,7 @@ impl Socket {
         // Linux: `tcp_need_reset`; of a passive handshake there is no socket yet.
         let told = match self.state {
             State::Established | State::FinWait1 | State::FinWait2 | State::CloseWait => true,
-            State::SynReceived => self.is_active,
+            State::SynReceived => self.is_active || self.fast_open,
             _ => false,
         };
         self.tx.take_time(now);

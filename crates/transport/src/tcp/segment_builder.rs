@@ -51,7 +51,9 @@ impl Socket {
     #[cold]
     pub(super) fn make_syn(&mut self, now: Instant) -> Segment {
         self.handshake.on_syn_sent(now);
-        self.tx.on_syn_sent(self.iss + 1);
+        if !self.fast_open {
+            self.tx.on_syn_sent(self.iss + 1);
+        }
         let answering = self.state == State::SynReceived;
         let agreed = Offer { window_scale: self.rx.offered_scale(), timestamps: self.ts_ok, sack: self.tx.sack_ok() };
         let offer = self.handshake.offer().unwrap_or(agreed);
@@ -70,6 +72,10 @@ impl Socket {
             ..Segment::default()
         };
         self.ecn_on_syn(&mut segment);
+        if !answering && self.handshake.timeouts() == 0 {
+            // One that goes again goes without (RFC 7413 section 4.1.3.1).
+            segment.len = self.syn_data;
+        }
         segment
     }
 

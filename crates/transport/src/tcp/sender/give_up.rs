@@ -28,6 +28,11 @@ impl UnansweredProbes {
         self.since.get_or_insert(now);
     }
 
+    /// Probes in a row.
+    pub(super) fn count(&self) -> u32 {
+        self.count
+    }
+
     /// The peer acknowledges.
     #[inline]
     pub(super) fn on_ack(&mut self) {

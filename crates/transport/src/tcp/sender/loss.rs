@@ -393,8 +393,11 @@ impl Sender {
     /// timeout; false if none may be sent (Linux: `tcp_schedule_loss_probe`).
     fn schedule_loss_probe(&mut self, now: Instant, until_timeout: Duration) -> bool {
         let packets_out = self.scoreboard.packets_out();
-        let may =
-            self.settings.tail_loss_probe && self.sack_ok && packets_out > 0 && matches!(self.flow.ca_state, CaState::Open | CaState::Cwr);
+        let may = self.settings.tail_loss_probe
+            && !self.waits_for_handshake
+            && self.sack_ok
+            && packets_out > 0
+            && matches!(self.flow.ca_state, CaState::Open | CaState::Cwr);
         if may {
             let mut wait = Tlp::timeout(self.flow.srtt_us, packets_out, self.settings.rto_min, self.timers.floor());
             if until_timeout > Duration::ZERO {

@@ -135,6 +135,9 @@ pub struct Sender {
     writer_blocked: bool,
     /// The writer is about to write more at this instant, once what may leave has left.
     writing: bool,
+    /// Data leaves before the SYN/ACK is answered: nothing but that is sent again (Linux:
+    /// `fastopen_rsk`).
+    waits_for_handshake: bool,
     /// What is offered ends a record of the program's.
     write_ends_record: bool,
     /// It waits for all that may leave, not for one burst (Linux: `__tcp_push_pending_frames` and
@@ -206,6 +209,7 @@ impl Sender {
             sndbuf: settings.wmem[1].as_u32(),
             writer_blocked: false,
             writing: false,
+            waits_for_handshake: false,
             write_ends_record: false,
             pushes_pending: false,
             space_check: false,
@@ -285,6 +289,58 @@ impl Sender {
             None => self.rtt.fall_back(),
         }
         self.timers.disarm(Timer::Retransmission);
+    }
+
+    /// `len` bytes of the SYN are acknowledged, up to `seq`.
+    #[cold]
+    pub(super) fn acknowledge_syn_data(&mut self, seq: Seq, len: u32) {
+        self.on_syn_sent(seq);
+        self.flow.bytes_acked += u64::from(len);
+    }
+
+    /// The SYN carries `len` bytes.
+    #[cold]
+    pub(super) fn accept_syn_data(&mut self, len: u32) {
+        self.accepted += u64::from(len);
+    }
+
+    /// `len` bytes of the SYN have not arrived: they are offered again, before what waits.
+    #[cold]
+    pub(super) fn take_back_syn_data(&mut self, len: u32) {
+        self.accepted -= u64::from(len);
+        self.offered = self.offered.saturating_add(u64::from(len));
+        self.fill_send_buffer();
+    }
+
+    /// Data leaves before the SYN/ACK is answered; it begins at `seq`. The peer's window is not
+    /// scaled yet (RFC 7323 section 2.2).
+    #[cold]
+    pub(super) fn begin_fast_open(&mut self, now: Instant, seq: Seq) {
+        self.on_syn_sent(seq);
+        self.start(seq, None);
+        self.established(Context::at(now), false, false);
+        // An ACK that has come counts for the SYN.
+        self.flow.delivered = self.flow.delivered.wrapping_sub(1);
+        self.waits_for_handshake = true;
+        // Nothing is known of the path, so no burst is short for the sake of a pace (Linux:
+        // `sk_pacing_rate` begins without limit).
+        self.flow.pacing_rate = 1 << 40;
+    }
+
+    /// It is answered. What was lost meanwhile is looked after from now on.
+    #[cold]
+    pub(super) fn finish_fast_open(&mut self, now: Instant, rtt: Option<Duration>) {
+        self.waits_for_handshake = false;
+        self.flow.delivered = self.flow.delivered.wrapping_add(1);
+        if let Some(rtt) = rtt {
+            self.rtt.sample(rtt, rtt, self.snd_una(), self.snd_nxt(), &mut self.flow);
+        }
+        self.rtt.forget_backoff();
+        self.timers.disarm(Timer::Retransmission);
+        if self.scoreboard.packets_out() > 0 {
+            self.timers.arm_pending(Pending::Timeout, now, self.rtt.rto());
+        }
+        self.update_pacing_rate();
     }
 
     /// The handshake is over. A SYN that was lost more than once costs the initial window.
@@ -510,6 +566,26 @@ impl Sender {
     /// Segments sent and not cumulatively acknowledged.
     pub fn packets_out(&self) -> Segments {
         Segments::new(self.scoreboard.packets_out())
+    }
+
+    /// Of those, selectively acknowledged (Linux: `sacked_out`).
+    pub fn sacked_out(&self) -> Segments {
+        Segments::new(self.scoreboard.sacked_out())
+    }
+
+    /// Taken for lost (Linux: `lost_out`).
+    pub fn lost_out(&self) -> Segments {
+        Segments::new(self.scoreboard.lost_out())
+    }
+
+    /// Sent again, and in the network (Linux: `retrans_out`).
+    pub fn retrans_out(&self) -> Segments {
+        Segments::new(self.scoreboard.retrans_out())
+    }
+
+    /// Window probes in a row that nothing answered (Linux: `icsk_probes_out`).
+    pub fn unanswered_probes(&self) -> u32 {
+        self.unanswered_probes.count()
     }
 
     /// Congestion window.
