@@ -24,6 +24,7 @@ FAILURE, USAGE_ERROR, INTERRUPTED = 1, 2, 130
 COMMANDS = {
     "run": ("._run", "run"),
     "compare": ("._compare", "compare"),
+    "diverge": ("._diverge", "diverge"),
     "report": ("._report", "report"),
     "show": ("._show", "show"),
     "advise": ("._advise", "advise"),
