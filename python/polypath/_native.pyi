@@ -30,6 +30,13 @@ def analyse_captures(files: Sequence[str], one_end: bool) -> str:
     Raises CallerError if a file cannot be opened.
     """
 
+def list_segments(files: Sequence[str]) -> list[tuple[int, int, tuple[str, int], tuple[str, int], str]]:
+    """The TCP segments in captures (crates/capture/src/listing.rs): time in ns, file by its place among them, source, destination and
+    what it says, without what each run draws by chance. Releases the interpreter while it reads.
+
+    Raises CallerError if a file cannot be opened.
+    """
+
 def check(scenario: str, simulated: bool) -> tuple[list[str], str] | None:
     """What is wrong with a scenario (JSON): the field at fault, from the scenario's root, and a sentence; None: nothing.
 

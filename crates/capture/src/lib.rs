@@ -9,7 +9,7 @@
 //! innermost in it (`layers`, `frame`, `fragments`, `icmp`, `kind`). Segments go to their `stream`,
 //! with a `direction` and a `window` for each end; streams of MPTCP to their `connection`
 //! (`mapped`). `diagnosis` makes sentences of it, and `report` is what comes out. `ranges`,
-//! `series` and `spread` hold numbers in bounded memory.
+//! `series` and `spread` hold numbers in bounded memory. `listing` gives segments one by one instead.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
@@ -22,6 +22,7 @@ mod frame;
 mod icmp;
 mod kind;
 mod layers;
+mod listing;
 mod mapped;
 mod packed;
 mod ranges;
@@ -33,6 +34,7 @@ mod stream;
 mod window;
 
 pub use analysis::{analyse, analyse_one_end};
+pub use listing::{Listed, segments};
 pub use reader::Broken;
 pub use report::{
     ConnectionReport, DataReport, DirectionReport, EndReport, FileReport, IcmpCount, IcmpReport, KindCount, Report, SubflowReport,

@@ -20,6 +20,22 @@ fn analyse_captures(py: Python<'_>, files: Vec<String>, one_end: bool) -> PyResu
     serde_json::to_string(&report).map_err(|e| raised(Error::machine(format!("the report cannot be written: {e}"))))
 }
 
+/// Time (ns), file by its place among them, source, destination and text of each TCP segment in
+/// these files.
+type Listed = (u64, usize, (String, u16), (String, u16), String);
+
+#[pyfunction]
+fn list_segments(py: Python<'_>, files: Vec<String>) -> PyResult<Vec<Listed>> {
+    let mut opened = Vec::with_capacity(files.len());
+    for name in files {
+        opened.push(File::open(&name).map_err(|e| raised(Error::caller(format!("{name}: {e}"))))?);
+    }
+    let listed = py.detach(|| guarded(|| polypath_capture::segments(opened)))?;
+    let end = |(address, port): (std::net::IpAddr, u16)| (address.to_string(), port);
+    Ok(listed.into_iter().map(|one| (one.time_ns, one.file, end(one.source), end(one.destination), one.text)).collect())
+}
+
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(analyse_captures, module)?)
+    module.add_function(wrap_pyfunction!(analyse_captures, module)?)?;
+    module.add_function(wrap_pyfunction!(list_segments, module)?)
 }

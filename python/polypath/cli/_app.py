@@ -26,6 +26,7 @@ COMMANDS = {
     "run": ("._run", "run"),
     "show": ("._show", "show"),
     "compare": ("._compare", "compare"),
+    "diverge": ("._diverge", "diverge"),
     "report": ("._report", "report"),
     "import": ("._import", "import_"),
     "trace": ("._trace", "trace"),

@@ -1,5 +1,6 @@
 from ._base import Algorithm, Engine, Output
 from ._differential import describe_parting, random_partings, script_partings
+from ._diverge import SEGMENT_PARTS, Divergence, describe_divergence, diverge
 from ._errors import EngineError
 from ._fake import FakeEngine
 from ._host import HostEngine
@@ -22,8 +23,10 @@ __all__ = [
     "KNOWN_DIFFERENCES",
     "MOST_NS",
     "NONE",
+    "SEGMENT_PARTS",
     "VARIED",
     "Algorithm",
+    "Divergence",
     "Engine",
     "EngineError",
     "FakeEngine",
@@ -39,7 +42,9 @@ __all__ = [
     "check",
     "check_cc",
     "conditions",
+    "describe_divergence",
     "describe_parting",
+    "diverge",
     "draws_of",
     "find",
     "happened",

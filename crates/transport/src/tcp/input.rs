@@ -3,7 +3,7 @@
 use super::receiving::{AckTime, Payload, compressed_delay};
 use super::timer::Timer;
 use super::{Context, Socket, State};
-use polypath_base::Instant;
+use polypath_base::{Duration, Instant};
 use polypath_wire::{Flags, Segment};
 
 impl Socket {
@@ -39,11 +39,14 @@ impl Socket {
             self.rx.on_arrival(now, self.tx.retransmission_timeout());
         }
         if self.rx.finished() {
-            if self.state == State::Established {
+            // An end that has closed answers at once, with what it knows beyond the FIN.
+            let is_first = self.called_state() == State::Established;
+            if is_first {
                 self.rx.acks_mut().enter_pingpong();
             } else {
                 self.rx.acks_mut().ack_now();
             }
+            self.rx.forget_beyond_fin(!is_first);
         }
         self.schedule_ack(now, segment, false);
         self.let_reader_read(now);
@@ -91,7 +94,11 @@ impl Socket {
             AckTime::Now => {}
             AckTime::Delayed(delay) => {
                 if !self.tx.timers.is_armed(Timer::DelayedAck) {
-                    self.tx.timers.arm(Timer::DelayedAck, now, delay);
+                    // No longer than a round trip, if that takes longer than the least delay
+                    // (Linux: `tcp_send_delayed_ack`).
+                    let srtt = self.tx.srtt();
+                    let most = if srtt > Duration::ZERO { srtt.max(self.settings.delack_min) } else { delay };
+                    self.tx.timers.arm(Timer::DelayedAck, now, delay.min(most));
                 }
             }
             AckTime::Compressed => {

@@ -521,8 +521,21 @@ impl Socket {
             stamps: (self.ts_ok && segment.has_ts).then(|| (segment.ts_val, self.echoed(segment))),
             carries_data: segment.len > 0,
             ece: segment.flags.has(Flags::ECE),
+            is_predicted: self.is_predicted(segment),
         };
         self.tx.on_ack(cx, &ack);
+    }
+
+    /// Data that comes in its turn and tells nothing else: Linux's header prediction takes it without
+    /// a look at its acknowledgement (`tcp_rcv_established`).
+    #[inline]
+    fn is_predicted(&self, segment: &Segment) -> bool {
+        segment.len > 0
+            && self.state == State::Established
+            && segment.seq == self.rx.next()
+            && segment.flags.0 & !Flags::PSH.0 == Flags::ACK.0
+            && segment.options_len() == self.timestamp_bytes()
+            && !self.rx.has_hole()
     }
 
     fn handle_synchronized(&mut self, cx: Context<'_>, segment: &Segment) {

@@ -85,7 +85,9 @@ impl Socket {
                     debug_assert!(self.fast_open || matches!(self.state, State::Established | State::CloseWait), "a FIN leaves once");
                     self.state = if self.state == State::CloseWait { State::LastAck } else { State::FinWait1 };
                 }
-                self.rx.acks_mut().on_data_sent(now);
+                if leaving.len > 0 {
+                    self.rx.acks_mut().on_data_sent(now);
+                }
                 if self.template.is_valid_at(now) && leaving.kind == Kind::New && leaving.len > 0 {
                     self.patch_template(leaving, segment);
                     self.debug_check_patched(now, leaving, segment);

@@ -184,6 +184,12 @@ impl Receiver {
         &mut self.out_of_order
     }
 
+    /// Data waits beyond a hole.
+    #[inline]
+    pub(super) fn has_hole(&self) -> bool {
+        !self.out_of_order.is_empty()
+    }
+
     #[inline]
     pub(super) fn has_sacks(&self) -> bool {
         self.out_of_order.has_sacks()
@@ -207,6 +213,14 @@ impl Receiver {
     #[inline]
     pub(super) fn buffer_mut(&mut self) -> &mut ReceiveBuffer {
         &mut self.buffer
+    }
+
+    /// Nothing waits beyond the peer's FIN, nor is anything to be told, once an ACK that leaves
+    /// before has told it (Linux: `tcp_fin`).
+    #[cold]
+    pub(super) fn forget_beyond_fin(&mut self, after_ack: bool) {
+        debug_assert!(self.finished, "the FIN was taken");
+        self.out_of_order.forget(after_ack);
     }
 
     /// An unacceptable segment: answer at once, and say which part was a duplicate
@@ -279,7 +293,6 @@ impl Receiver {
         let known = self.next.distance(seq).min(len);
         if known > 0 && dsack {
             self.out_of_order.report_duplicate(seq, seq + known);
-            self.acks.ack_now();
         }
         debug_assert!(known <= len, "no more is known than there is");
         Payload { seq: seq + known, len: len - known, dsn: dsn + u64::from(known), ..payload }
@@ -341,7 +354,6 @@ impl Receiver {
             self.next += 1;
             self.fin = None;
             self.finished = true;
-            self.out_of_order.clear();
         }
     }
 
@@ -655,7 +667,7 @@ mod tests {
         rx.take(Instant::ZERO, payload(1000, 300), &mut Delivered::default());
         let rest = rx.trim(payload(1100, 300), true);
         assert_eq!((rest.seq, rest.len, rest.dsn), (Seq::new(1300), 100, DataSeq::new(8300)));
-        assert!(rx.has_sacks() && rx.acks().is_due());
+        assert!(rx.has_sacks());
         assert_eq!(rx.trim(payload(1300, 100), true).len, 100);
     }
 
@@ -666,6 +678,7 @@ mod tests {
         rx.take(Instant::ZERO, payload(1000, 100), &mut Delivered::default());
         assert!(!rx.finished() && rx.is_readable() && rx.has_sacks());
         rx.take(Instant::ZERO, payload(1100, 100), &mut Delivered::default());
+        rx.forget_beyond_fin(false);
         assert!(!rx.has_sacks(), "there is nothing behind the FIN");
         assert!(rx.finished() && rx.next() == Seq::new(1201));
     }

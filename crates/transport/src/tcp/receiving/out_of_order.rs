@@ -22,6 +22,8 @@ pub(in crate::tcp) struct OutOfOrderQueue {
     bytes: u32,
     /// The newest segment lies apart from what was there.
     begins_piece: bool,
+    /// The peer's FIN was taken.
+    is_over: bool,
     /// The newest segment brought something.
     took_newest: bool,
     /// SACK blocks, the most recent first (RFC 2018 section 4).
@@ -97,9 +99,11 @@ impl OutOfOrderQueue {
         }
     }
 
-    /// The peer's FIN was taken: nothing waits any more, nor is anything to be told.
-    pub(in crate::tcp) fn clear(&mut self) {
-        *self = Self { dsack_off: self.dsack_off, ..Self::default() };
+    /// The peer's FIN was taken: nothing waits any more. Nor is anything to be told, once an ACK has
+    /// left where `after_ack`.
+    pub(in crate::tcp) fn forget(&mut self, after_ack: bool) {
+        let (sacks, dsack) = if after_ack { (std::mem::take(&mut self.sacks), self.dsack) } else { (Vec::new(), None) };
+        *self = Self { dsack_off: self.dsack_off, is_over: true, sacks, dsack, ..Self::default() };
     }
 
     /// Takes what follows without a gap on everything before `next`.
@@ -157,6 +161,9 @@ impl OutOfOrderQueue {
             sack.push(block);
         }
         self.release();
+        if self.is_over {
+            self.sacks.clear();
+        }
     }
 
     /// The ACK that had to leave ahead of the newest block has left.

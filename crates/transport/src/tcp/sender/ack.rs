@@ -33,6 +33,9 @@ pub(in crate::tcp) struct Ack<'a> {
     pub(in crate::tcp) carries_data: bool,
     /// It has ECE.
     pub(in crate::tcp) ece: bool,
+    /// It comes with data in its turn and nothing else that is new, unless the number or the window
+    /// is.
+    pub(in crate::tcp) is_predicted: bool,
 }
 
 /// What an incoming ACK told, as far as it has been processed.
@@ -94,6 +97,10 @@ impl Sender {
     pub(in crate::tcp) fn on_ack(&mut self, cx: Context<'_>, told: &Ack<'_>) {
         debug_assert!(!self.snd_una().after(self.snd_nxt()), "what is acknowledged has been sent");
         let prior_una = self.snd_una();
+        if told.is_predicted && told.number == prior_una && told.window == self.snd_wnd {
+            self.snd_wl1 = told.seq;
+            return;
+        }
         self.unanswered_probes.on_ack();
         self.nagle.on_ack();
         if told.number == prior_una && self.scoreboard.packets_out() == 0 {

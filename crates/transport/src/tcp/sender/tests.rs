@@ -74,6 +74,7 @@ impl TestSender {
             stamps: self.echo.map(|ms| (0, timestamp(START) + ms)),
             carries_data: false,
             ece: self.ece,
+            is_predicted: false,
         };
         self.tx.on_ack(Context::at(self.now), &ack);
         self.poll()
