@@ -56,7 +56,8 @@ impl Socket {
     /// `tcp_fastopen_add_skb`).
     #[cold]
     pub(super) fn take_syn_data(&mut self, now: Instant, segment: &Segment) {
-        let payload = Payload { seq: segment.seq + 1, len: segment.len, dsn: segment.dss.dsn, fin: false };
+        let memory = self.rx.memory_apart(segment);
+        let payload = Payload { seq: segment.seq + 1, len: segment.len, dsn: segment.dss.dsn, is_mapped: false, fin: false, memory };
         self.rx.take(now, payload, &mut self.delivered);
         self.let_reader_read(now);
     }

@@ -396,7 +396,7 @@ impl Socket {
     fn begin_fast_open(&mut self, now: Instant, segment: &Segment) {
         self.tx.set_window_seq(segment.seq);
         self.tx.begin_fast_open(now, self.iss + 1);
-        self.rx.established(self.advertised_mss());
+        self.rx.established(self.advertised_mss(), self.tx.mss_cache());
         if segment.len > 0 {
             self.take_syn_data(now, segment);
         }
