@@ -212,7 +212,7 @@ impl AckPolicy {
             if gap <= half {
                 self.ato = self.ato / 2 + half;
             } else if gap < self.ato {
-                self.ato = (self.ato / 2 + gap).min(rto);
+                self.ato = (self.ato / 2 + gap).min(self.delack_max);
             } else if gap > rto {
                 self.increment_quick(window, segment_size);
             }
