@@ -169,8 +169,8 @@ def test_networks_are_run_on_both_and_what_was_found_can_be_judged_again(monkeyp
     assert "| all | 0 |" in out
 
 
-def test_the_note_on_drawn_networks_says_what_its_starts_say(request, polypath):
-    name = "fresh-6.12.csv"
+@pytest.mark.parametrize("name", ["new-6.12.csv", "fresh-6.12.csv"])
+def test_the_note_on_drawn_networks_says_what_its_starts_say(name, request, polypath):
     folder = request.config.rootpath / "specs/notes/held-out"
     code, out, _ = polypath("validate", folder / name, "--markdown")
     page = (folder / "README.md").read_text(encoding="utf-8")
@@ -179,7 +179,9 @@ def test_the_note_on_drawn_networks_says_what_its_starts_say(request, polypath):
     assert (code, block) == (0, out.split("\n\n")[0] + "\n")
 
 
-@pytest.mark.parametrize(("name", "seed", "networks"), [("drawn-6.12.csv", 20261201, 48), ("fresh-6.12.csv", 20261125, 96)])
+@pytest.mark.parametrize(
+    ("name", "seed", "networks"), [("drawn-6.12.csv", 20261201, 48), ("fresh-6.12.csv", 20261125, 96), ("new-6.12.csv", 20261128, 96)]
+)
 def test_what_was_kept_is_what_the_rule_of_the_note_draws(request, name, seed, networks):
     kept = _networks.read_csv(request.config.rootpath / "specs/notes/held-out" / name)
     study = draw(seed, networks, 12)
