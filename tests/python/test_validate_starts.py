@@ -169,7 +169,7 @@ def test_networks_are_run_on_both_and_what_was_found_can_be_judged_again(monkeyp
     assert "| all | 0 |" in out
 
 
-@pytest.mark.parametrize("name", ["new-6.12.csv", "fresh-6.12.csv"])
+@pytest.mark.parametrize("name", ["new-6.12.csv", "wide-6.12.csv", "fresh-6.12.csv"])
 def test_the_note_on_drawn_networks_says_what_its_starts_say(name, request, polypath):
     folder = request.config.rootpath / "specs/notes/held-out"
     code, out, _ = polypath("validate", folder / name, "--markdown")
@@ -180,11 +180,12 @@ def test_the_note_on_drawn_networks_says_what_its_starts_say(name, request, poly
 
 
 @pytest.mark.parametrize(
-    ("name", "seed", "networks"), [("drawn-6.12.csv", 20261201, 48), ("fresh-6.12.csv", 20261125, 96), ("new-6.12.csv", 20261128, 96)]
+    ("name", "seed", "networks"),
+    [("drawn-6.12.csv", 20261201, 48, USUAL), ("fresh-6.12.csv", 20261125, 96, USUAL), ("new-6.12.csv", 20261128, 96)],
 )
-def test_what_was_kept_is_what_the_rule_of_the_note_draws(request, name, seed, networks):
+def test_what_was_kept_is_what_the_rule_of_the_note_draws(request, name, seed, networks, kinds):
     kept = _networks.read_csv(request.config.rootpath / "specs/notes/held-out" / name)
-    study = draw(seed, networks, 12)
+    study = draw(seed, networks, 12, kinds)
     wanted = [(name, each.title, flow) for name, each in study.experiments.items() for flow in each.flows]
     assert [(flow.network, flow.title, flow.flow) for flow in kept] == wanted
     assert {(len(flow.linux), len(flow.sim)) for flow in kept} == {(12, 12)}
