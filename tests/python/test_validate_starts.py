@@ -180,8 +180,13 @@ def test_the_note_on_drawn_networks_says_what_its_starts_say(name, request, poly
 
 
 @pytest.mark.parametrize(
-    ("name", "seed", "networks"),
-    [("drawn-6.12.csv", 20261201, 48, USUAL), ("fresh-6.12.csv", 20261125, 96, USUAL), ("new-6.12.csv", 20261128, 96)],
+    ("name", "seed", "networks", "kinds"),
+    [
+        ("drawn-6.12.csv", 20261201, 48, USUAL),
+        ("fresh-6.12.csv", 20261125, 96, USUAL),
+        ("new-6.12.csv", 20261128, 96, USUAL),
+        ("wide-6.12.csv", 20261129, 60, "hijkl"),
+    ],
 )
 def test_what_was_kept_is_what_the_rule_of_the_note_draws(request, name, seed, networks, kinds):
     kept = _networks.read_csv(request.config.rootpath / "specs/notes/held-out" / name)
