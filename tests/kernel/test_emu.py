@@ -369,7 +369,7 @@ def test_bench_says_what_the_machine_can_do(host: None) -> None:
     assert not list(NAMES.glob("pp-*"))
 
 
-@pytest.mark.parametrize("words", [["up", "x.yaml"], ["down"], ["status"], ["exec", "h1", "true"], ["bench"]])
+@pytest.mark.parametrize("words", [["up", "x.yaml"], ["down"], ["status"], ["exec", "h1", "true"]])
 def test_without_root_each_command_says_so(words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setattr(sys, "argv", ["polypath", "emu", *words])
@@ -378,6 +378,17 @@ def test_without_root_each_command_says_so(words: list[str], monkeypatch: pytest
     assert ended.value.code == 2
     said = capsys.readouterr().err
     assert re.fullmatch(r"polypath: emulated links need root, .*: run this with sudo\n", said), said
+
+
+def test_bench_says_its_new_name_and_that_it_needs_root(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(sys, "argv", ["polypath", "emu", "bench"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    renamed, need = capsys.readouterr().err.splitlines()
+    assert renamed == "polypath: `polypath emu bench` is now `polypath bench --engine emu`"
+    assert need.startswith("polypath: emulated links need root, ")
 
 
 def test_a_user_namespace_without_a_run_of_its_own_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
