@@ -200,8 +200,6 @@ def test_a_call_of_a_program_gets_its_own_result(kernel: linux.Kernel, tmp_path:
 
 
 def test_ours_is_the_kernels_own_where_names_are_the_same(kernel: linux.Kernel) -> None:
-    if kernel.variant or not kernel.mptcp:
-        pytest.skip("the plain kernel answers for its variants")
     found = pairs(kernel)
     assert len(found) >= 15
     assert [pair.difference for pair in found if pair.difference] == []

@@ -129,7 +129,7 @@ def test_no_subflow_receives_more_than_its_link_carries(tmp_path):
         "b": {"ends": ["c", "s"], "both": {"rate": "20mbit", "delay": "40ms", "queue": "900packets", "loss": "0.1%"}},
     }
     flow = {"client": "c", "server": "s", "transport": "mptcp", "cc": "reno"}
-    given = {"name": "holes", "topology": {"nodes": {"c": None, "s": None}, "links": links}, "flows": {"f": flow}}
+    given = {"name": "holes", "topology": {"nodes": {"c": None, "s": {"addresses": ["10.9.0.1"]}}, "links": links}, "flows": {"f": flow}}
     study = Study.model_validate({**given, "duration": "20s", "seeds": 3, "baselines": None})
     results = execute(plan(study, engine=SimEngine(), out=tmp_path))
     ends = results.subflows[results.subflows["established_s"].notna()]
