@@ -6,12 +6,12 @@ packetdrill itself is in no Debian package: what needs it is skipped where it is
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
+import packetdrill_player
 import pytest
-from requirement import lacking
+from packetdrill_player import HANDSHAKE
 
 from polypath import linux, selftests
 from polypath.engines import run_script
@@ -99,28 +99,9 @@ def test_who_asks_some_times_lets_no_time_go_by(linux_kernel: linux.Kernel, tmp_
     assert said_by(linux_kernel, tmp_path, FEW) == "256 256 True\n"
 
 
-# Of connect() and close(), with what Linux sends on a tick: the second SYN after a second.
-HANDSHAKE = """\
-`sysctl -q net.ipv4.tcp_timestamps=0 net.ipv4.tcp_ecn=0`
-   0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
-  +0 fcntl(3, F_SETFL, O_RDWR|O_NONBLOCK) = 0
-  +0 connect(3, ..., ...) = -1 EINPROGRESS (Operation now in progress)
-  +0 > S 0:0(0) <mss 1460,nop,nop,sackOK,nop,wscale 7>
-+.01 < S. 0:0(0) ack 1 win 65535 <mss 1460>
-  +0 > . 1:1(0) ack 1
-  +0 %{ assert tcpi_snd_mss == 1460 }%
-  +0 close(3) = 0
-  +0 > F. 1:1(0) ack 1
-"""
-
-
 @pytest.fixture(scope="module")
 def player() -> Path:
-    named = os.environ.get("PACKETDRILL")
-    try:
-        return selftests.player_of(Path(named) if named else None)
-    except selftests.SelftestError as error:
-        lacking("packetdrill", str(error))
+    return packetdrill_player.player()
 
 
 def program(folder: Path, text: str) -> Path:

@@ -16,7 +16,7 @@ from requirement import lacking
 from polypath import EngineError, linux
 from polypath.engines import _machine, run_packets, script_partings
 
-SCRIPTS = sorted((Path(__file__).parents[1] / "scripts").glob("*.pkt"))
+SCRIPTS = sorted((Path(__file__).parents[1] / "scripts").glob("*.pkt"), key=lambda file: file.stem)
 REQUIRED = "6.12"
 """What CI builds. Scripts run on the other kernels too where one was built
 (`polypath linux build 6.1`).

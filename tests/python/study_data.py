@@ -23,6 +23,18 @@ matrix:
 seeds: 2
 """
 
+LOSSY_LINK = """\
+name: many
+topology:
+  nodes: {client: , server: }
+  links:
+    only: {ends: [client, server], both: {rate: 10mbit, delay: 10ms, queue: 50packets, loss: "${loss}"}}
+flows: {bulk: {client: client, server: server, cc: "${cc}"}}
+duration: 3s
+baselines: null
+"""
+"""A study that lacks its matrix, of `cc` and `loss`."""
+
 
 def changed(*pairs: tuple[str, str]) -> str:
     """The study with each first text of a pair replaced by the second."""

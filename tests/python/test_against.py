@@ -4,6 +4,7 @@ import math
 
 import pandas as pd
 import pytest
+from study_data import LOSSY_LINK
 
 from polypath import StudyError, run
 from polypath.analysis import against
@@ -94,17 +95,8 @@ def test_of_times_less_is_better_and_what_never_finished_is_told():
     assert (row["standing"], row["n"], row["unfinished"], row["against_unfinished"]) == ("better", 3, 1, 0)
 
 
-STUDY = """
-name: many
-topology:
-  nodes: {client: , server: }
-  links:
-    only: {ends: [client, server], both: {rate: 10mbit, delay: 10ms, queue: 50packets, loss: "${loss}"}}
-flows: {bulk: {client: client, server: server, cc: "${cc}"}}
-duration: 3s
-matrix: {cc: [reno, cubic], loss: [0%, 1%]}
+STUDY = f"""{LOSSY_LINK}matrix: {{cc: [reno, cubic], loss: [0%, 1%]}}
 seeds: 4
-baselines: null
 """
 
 

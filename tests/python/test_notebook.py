@@ -7,22 +7,14 @@ from importlib.util import find_spec
 
 import pytest
 from requirement import lacking
+from study_data import LOSSY_LINK
 
 import polypath
 from polypath import PolypathError, customcc, run
 
-STUDY = """
-name: many
-topology:
-  nodes: {client: , server: }
-  links:
-    only: {ends: [client, server], both: {rate: 10mbit, delay: 10ms, queue: 50packets, loss: "${loss}"}}
-flows: {bulk: {client: client, server: server, cc: "${cc}"}}
-duration: 3s
-experiments:
-  main: {matrix: {cc: [reno, cubic, bbr], loss: [1%, 0%]}, seeds: 9}
-measure: {series: 500ms}
-baselines: null
+STUDY = f"""{LOSSY_LINK}experiments:
+  main: {{matrix: {{cc: [reno, cubic, bbr], loss: [1%, 0%]}}, seeds: 9}}
+measure: {{series: 500ms}}
 """
 
 

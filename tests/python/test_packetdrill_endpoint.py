@@ -6,12 +6,11 @@ calls what packetdrill calls stands in for it.
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
 import pytest
-from requirement import lacking
+from packetdrill_player import HANDSHAKE, player
 
 from polypath import selftests
 from polypath.engines import run_packetdrill
@@ -234,29 +233,10 @@ def test_a_call_that_means_nothing_is_refused(polypath, tmp_path: Path, words: l
     assert code == 2 and sentence in said
 
 
-# Of connect() and close(), as Google's own scripts are written.
-SCRIPT = """\
-`sysctl -q net.ipv4.tcp_timestamps=0 net.ipv4.tcp_ecn=0`
-   0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
-  +0 fcntl(3, F_SETFL, O_RDWR|O_NONBLOCK) = 0
-  +0 connect(3, ..., ...) = -1 EINPROGRESS (Operation now in progress)
-  +0 > S 0:0(0) <mss 1460,nop,nop,sackOK,nop,wscale 7>
-+.01 < S. 0:0(0) ack 1 win 65535 <mss 1460>
-  +0 > . 1:1(0) ack 1
-  +0 %{ assert tcpi_snd_mss == 1460 }%
-  +0 close(3) = 0
-  +0 > F. 1:1(0) ack 1
-"""
-
-
 def test_packetdrill_plays_scripts_on_the_endpoint(tmp_path: Path) -> None:
-    named = os.environ.get("PACKETDRILL")
-    try:
-        player = selftests.player_of(Path(named) if named else None)
-    except selftests.SelftestError as error:
-        lacking("packetdrill", str(error))
-    (tmp_path / "good.pkt").write_text(SCRIPT)
-    (tmp_path / "wrong.pkt").write_text(SCRIPT.replace("> F.", "> P."))
-    wrong, good = sorted(selftests.play_on_endpoint([tmp_path], player, 1), key=lambda one: one.outcome)
+    program = player()
+    (tmp_path / "good.pkt").write_text(HANDSHAKE)
+    (tmp_path / "wrong.pkt").write_text(HANDSHAKE.replace("> F.", "> P."))
+    wrong, good = sorted(selftests.play_on_endpoint([tmp_path], program, 1), key=lambda one: one.outcome)
     assert (good.outcome, wrong.outcome) == ("passed", "failed")
     assert "wrong.pkt:10: error handling packet: live packet field" in wrong.reason

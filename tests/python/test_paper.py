@@ -3,22 +3,14 @@
 import re
 
 import pytest
+from study_data import LOSSY_LINK
 
 from polypath import StudyError, run
 from polypath.report import as_printed, paper_figure
 
-STUDY = """
-name: many
-topology:
-  nodes: {client: , server: }
-  links:
-    only: {ends: [client, server], both: {rate: 10mbit, delay: 10ms, queue: 50packets, loss: "${loss}"}}
-flows: {bulk: {client: client, server: server, cc: "${cc}"}}
-duration: 3s
-matrix: {cc: [reno, cubic, bbr], loss: [0%, 1%, 3%]}
+STUDY = f"""{LOSSY_LINK}matrix: {{cc: [reno, cubic, bbr], loss: [0%, 1%, 3%]}}
 seeds: 3
-measure: {series: 100ms}
-baselines: null
+measure: {{series: 100ms}}
 """
 
 

@@ -1,4 +1,4 @@
-from ._against import BETTER, REFERENCE, WORSE, against, metric_of, with_applications
+from ._against import REFERENCE, PairStanding, against, metric_of, with_applications
 from ._answers import answers, applications_in, of_paths, possible, with_limits
 from ._applications import APPLICATIONS, BY_NAME, HEADS, Application, Metric, meant
 from ._asked import HARMLESS, no_route, subflows_of, tunnels_as_paths, without_route
@@ -18,7 +18,6 @@ from ._statistics import groups, half_width, jain, summarise, transient
 
 __all__ = [
     "APPLICATIONS",
-    "BETTER",
     "BY_NAME",
     "FAIRNESS",
     "HARMLESS",
@@ -30,7 +29,6 @@ __all__ = [
     "SUBFLOW",
     "TOLERANCE",
     "WITHIN",
-    "WORSE",
     "Application",
     "ClaimResult",
     "Comparison",
@@ -38,6 +36,7 @@ __all__ = [
     "Evidence",
     "Hop",
     "Metric",
+    "PairStanding",
     "Path",
     "Standing",
     "Verdict",

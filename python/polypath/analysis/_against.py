@@ -27,7 +27,9 @@ PLACES = ("experiment", "engine", "kernel")
 """Columns that tell runs apart beside the parameters."""
 
 
-class Outcome(StrEnum):
+class PairStanding(StrEnum):
+    """How a value stands to the one that it is compared with."""
+
     BETTER = "better"
     WORSE = "worse"
     HIGHER = "higher"
@@ -35,9 +37,6 @@ class Outcome(StrEnum):
     ALIKE = "not told apart"
     EQUAL = "the same"
     UNKNOWN = "not known"
-
-
-BETTER, WORSE = Outcome.BETTER.value, Outcome.WORSE.value
 
 
 def with_applications(runs: pd.DataFrame, scenarios: Mapping[str, Scenario]) -> pd.DataFrame:
@@ -134,13 +133,13 @@ def _paired(ours: list[float], theirs: list[float], row: Mapping[str, Any], *, c
     }
 
 
-def _standing(difference: float, half: float, metric: Metric | None) -> Outcome:
+def _standing(difference: float, half: float, metric: Metric | None) -> PairStanding:
     if math.isnan(difference) or math.isnan(half):
-        return Outcome.UNKNOWN
+        return PairStanding.UNKNOWN
     if difference == 0 and half == 0:
-        return Outcome.EQUAL
+        return PairStanding.EQUAL
     if abs(difference) <= half:
-        return Outcome.ALIKE
+        return PairStanding.ALIKE
     if metric is None or not metric.better:
-        return Outcome.HIGHER if difference > 0 else Outcome.LOWER
-    return Outcome.BETTER if (difference > 0) == (metric.better == "higher") else Outcome.WORSE
+        return PairStanding.HIGHER if difference > 0 else PairStanding.LOWER
+    return PairStanding.BETTER if (difference > 0) == (metric.better == "higher") else PairStanding.WORSE

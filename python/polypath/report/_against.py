@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from polypath.analysis import BETTER, REFERENCE, WORSE, Metric, metric_of
+from polypath.analysis import REFERENCE, Metric, PairStanding, metric_of
 from polypath.plot import Figure, differences
 
 from ._format import mean_ci, number, percent, several
@@ -18,7 +18,6 @@ from ._tables import Cell, Column, Table
 
 MOST_DRAWN = 60
 """Rows of a figure; more could not be read."""
-_PLACES = ("experiment", "engine", "kernel")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,17 +78,17 @@ def _at_once(rows: pd.DataFrame, parameter: str, reference: str) -> str:
         relative = f" ({percent(row['relative'], signed=True)})" if math.isfinite(row["relative"]) else ""
         head = f"the {metric.head} of " if index == 0 else ""
         parts.append(f"{head}{_named(parameter, row[parameter])} is {size}{unit} {word}{exact}{relative}")
-    alike = rows[rows["standing"] == "not told apart"]
+    alike = rows[rows["standing"] == PairStanding.ALIKE]
     if len(alike):
         sizes = [_signed(row, metric) for _, row in alike.iterrows()]
         verb = "is" if len(alike) == 1 else "are"
         unit = f" {metric.unit}" if metric.unit else ""
         head = "" if parts else f"in {metric.head} "
         parts.append(f"{head}{several(_names(alike, parameter))} {verb} not told apart from it ({several(sizes)}{unit})")
-    equal = rows[rows["standing"] == "the same"]
+    equal = rows[rows["standing"] == PairStanding.EQUAL]
     if len(equal):
         parts.append(f"{several(_names(equal, parameter))} {'gives' if len(equal) == 1 else 'give'} the same {metric.head}")
-    single = rows[rows["standing"] == "not known"]
+    single = rows[rows["standing"] == PairStanding.UNKNOWN]
     measured = single[single["n"] > 0]
     if len(measured):
         sizes = [f"{_named(parameter, row[parameter])} {_signed(row, metric)} {metric.unit}".rstrip() for _, row in measured.iterrows()]
@@ -105,7 +104,9 @@ def _over_cells(rows: pd.DataFrame, parameter: str, reference: str) -> list[str]
     names = _conditions(rows)
     for value, cells in rows.groupby(parameter, sort=False):
         parts = []
-        for standing, some in sorted(cells.groupby("standing", sort=False), key=lambda pair: _ORDER.index(str(pair[0]))):
+        for standing, some in sorted(
+            cells.groupby("standing", sort=False), key=lambda pair: [*PairStanding].index(PairStanding(str(pair[0])))
+        ):
             example = ""
             if standing in _APART and some["relative"].notna().any():
                 most = some.iloc[int(some["relative"].abs().argmax())]
@@ -116,8 +117,7 @@ def _over_cells(rows: pd.DataFrame, parameter: str, reference: str) -> list[str]
     return sentences
 
 
-_APART = [BETTER, WORSE, "higher", "lower"]
-_ORDER = [*_APART, "not told apart", "the same", "not known"]
+_APART = [PairStanding.BETTER, PairStanding.WORSE, PairStanding.HIGHER, PairStanding.LOWER]
 
 
 def _unfinished(table: pd.DataFrame, parameter: str, reference: str) -> list[str]:

@@ -25,7 +25,7 @@ def against(
     text = check_against(study, parameter, value)
     axes = [name for name in _axes(study) if name not in study.repeated]
     if parameter not in runs or (metric is not None and metric not in runs):
-        raise StudyError(f'the runs of {study.name} have no column "{metric or parameter}"; docs/reference/results.md has all of them')
+        raise StudyError(f'the runs of {study.name} have no column "{metric or parameter}"; `polypath list columns` has all of them')
     rows = runs[runs[parameter].notna()]
     there = list(dict.fromkeys(map(str, rows[parameter])))
     if text not in there:
