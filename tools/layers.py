@@ -23,7 +23,7 @@ CRATES: Mapping[str, frozenset[str]] = {
     "base": frozenset(),
     "wire": frozenset({"base"}),
     "cc": frozenset({"base"}),
-    "sched": frozenset({"base"}),
+    "sched": frozenset({"base", "cc"}),
     "pmtu": frozenset({"base"}),
     "link": frozenset({"base"}),
     "transport": frozenset({"base", "wire", "cc", "sched", "pmtu"}),

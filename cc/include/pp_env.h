@@ -58,17 +58,21 @@ typedef signed long long __s64;
 #endif
 
 /*
- * Defines the one ops table of an algorithm's file and the facts about it, both named after the
- * file. The native build links all of them by name; in the other two a glue file includes the
+ * Defines the one ops table of an algorithm's or scheduler's file and the facts about it, both named
+ * after the file. The native build links all of them by name; in the other two a glue file includes the
  * algorithm's, and internal linkage lets the compiler see through the table, which in the BPF build
  * must vanish (it has no indirect calls).
  */
 #if defined(PP_BUILD_BPF) || defined(PP_BUILD_KERNEL)
 #define PP_CC_REGISTER(alg) static const struct pp_cc_ops pp_cc_##alg
 #define PP_CC_ABOUT(alg) static const struct pp_cc_about pp_about_##alg __attribute__((unused))
+#define PP_SCHED_REGISTER(sched) static const struct pp_sched_ops pp_sched_##sched
+#define PP_SCHED_ABOUT(sched) static const struct pp_sched_about pp_sched_about_##sched __attribute__((unused))
 #else
 #define PP_CC_REGISTER(alg) const struct pp_cc_ops pp_cc_##alg
 #define PP_CC_ABOUT(alg) const struct pp_cc_about pp_about_##alg
+#define PP_SCHED_REGISTER(sched) const struct pp_sched_ops pp_sched_##sched
+#define PP_SCHED_ABOUT(sched) const struct pp_sched_about pp_sched_about_##sched
 #endif
 
 #endif

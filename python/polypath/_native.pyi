@@ -60,6 +60,9 @@ def add_algorithm(object: str, name: str) -> None:
     Raises CallerError with one sentence if the object lacks something or was compiled for another version.
     """
 
+def add_scheduler(object: str, name: str) -> None:
+    """The same for a scheduler."""
+
 def columns() -> list[tuple[str, str, str, str, float, Sequence[str], str]]:
     """Every counter and every column of a series that the engines hand on: its group (counters, rejections, series, link_series), the
     engines' name, the name of its column in the tables, the unit there ("" for a plain number), how much of the engines' unit is one of

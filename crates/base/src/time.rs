@@ -7,11 +7,13 @@ use std::ops::{Add, AddAssign, Div, Mul, Sub};
 /// A point in virtual time, in nanoseconds since the start of the run.
 #[derive(Copy, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(transparent)]
+#[repr(transparent)]
 pub struct Instant(u64);
 
 /// A span of virtual time, in nanoseconds.
 #[derive(Copy, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(transparent)]
+#[repr(transparent)]
 pub struct Duration(u64);
 
 impl Instant {

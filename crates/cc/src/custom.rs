@@ -13,11 +13,10 @@ mod watch;
 use std::sync::{PoisonError, RwLock};
 
 #[cfg(not(target_family = "wasm"))]
-pub use elf::{Contents, contents};
+pub use elf::{Contents, Image, contents};
 #[cfg(not(target_family = "wasm"))]
-pub use load::{ABI_SOURCE, add, declare, load};
-pub(super) use watch::{CUSTOM, call, number};
-pub use watch::{Call, Watch, watch};
+pub use load::{ABI_SOURCE, add, checked, declare, leaked, load, mapped};
+pub use watch::{CUSTOM, Call, Watch, call, number, watch};
 
 use super::Algorithm;
 use super::mirror::{About, Ops};

@@ -266,7 +266,7 @@ macro_rules! hook {
                 let mut ctx = self.ctx(flow, siblings);
                 // SAFETY: the pointers in `ctx` are valid for the call, which keeps none of them;
                 // layouts are asserted by build.rs.
-                custom::call(self.ops, const { custom::number(stringify!($name)) }, || unsafe { hook(&raw mut ctx $(, $pass)*) })
+                custom::call(self.ops.flags, &self.ops.name, const { custom::number(stringify!($name)) }, || unsafe { hook(&raw mut ctx $(, $pass)*) })
             }
         }
     };
@@ -282,7 +282,7 @@ macro_rules! hook_with_result {
                 Some(hook) => {
                     let mut ctx = self.ctx(flow, siblings);
                     // SAFETY: as in `hook!`.
-                    custom::call(self.ops, const { custom::number(stringify!($name)) }, || unsafe { hook(&raw mut ctx) })
+                    custom::call(self.ops.flags, &self.ops.name, const { custom::number(stringify!($name)) }, || unsafe { hook(&raw mut ctx) })
                 }
                 None => $default(flow),
             }

@@ -30,12 +30,12 @@ const MOST_BYTES: u64 = 8 << 30;
 pub(crate) fn apart(work: impl FnOnce(Result<(), Error>) -> Vec<u8>) -> Result<Vec<u8>, Error> {
     let shared = Shared::new()?;
     let (mut reader, writer) = pipe()?;
-    let list = custom::hold();
+    let lists = (custom::hold(), polypath_sched::custom::hold());
     // SAFETY: the child runs `work`, which is the simulator: it takes no lock but the allocator's,
-    // which the C library keeps usable over a fork, and one of the list of algorithms, which is
-    // held here. Then it ends here.
+    // which the C library keeps usable over a fork, and those of the lists of algorithms and
+    // schedulers, which are held here. Then it ends here.
     let forked = unsafe { libc::fork() };
-    drop(list);
+    drop(lists);
     match forked {
         -1 => Err(failed("starting a process for an algorithm of your own")),
         0 => child(shared.watch, writer, work),

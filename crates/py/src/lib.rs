@@ -23,6 +23,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use done::{Done, Of};
 use errors::raised;
+use polypath_sched::Scheduler;
 use polypath_sim::{Error, Scenario};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -46,7 +47,9 @@ fn done(scenario: &Scenario) -> Result<Done, Error> {
 
 /// Whether code of a person's own takes part.
 fn has_own(scenario: &Scenario) -> bool {
-    scenario.flows.iter().filter_map(|flow| polypath_cc::find(flow.cc.as_ref()?)).any(polypath_cc::Algorithm::is_own)
+    let cc = |flow: &polypath_sim::scenario::Flow| polypath_cc::find(flow.cc.as_ref()?).map(polypath_cc::Algorithm::is_own);
+    let scheduler = |flow: &polypath_sim::scenario::Flow| Scheduler::find(flow.mptcp.scheduler.as_ref()?).map(|s| s.is_own());
+    scenario.flows.iter().any(|flow| cc(flow) == Some(true) || scheduler(flow) == Some(true))
 }
 
 /// In a process of its own that can do nothing but compute.
@@ -56,7 +59,10 @@ fn apart(scenario: &Scenario) -> Result<Done, Error> {
         let own = || {
             // SAFETY: whatever the code does, it does in this process, which is confined and ends
             // with the run.
-            unsafe { polypath_cc::custom::load() }?;
+            unsafe {
+                polypath_cc::custom::load()?;
+                polypath_sched::custom::load()?;
+            }
             done(scenario)
         };
         done::decoded(&apart::apart(|confined| done::encoded(confined.and_then(|()| own())))?)
@@ -97,8 +103,11 @@ fn algorithms() -> Vec<Algorithm> {
 
 /// Names of the schedulers, sorted, and what each does.
 #[pyfunction]
-fn schedulers() -> Vec<(&'static str, &'static str)> {
-    polypath_sched::Scheduler::NAMES.to_vec()
+fn schedulers() -> Vec<(String, String)> {
+    let built_in = Scheduler::NAMES.into_iter().map(str::to_owned);
+    let mut names: Vec<_> = built_in.chain(polypath_sched::custom::names()).collect();
+    names.sort();
+    names.into_iter().filter_map(|name| Scheduler::about(&name).map(|about| (name, about))).collect()
 }
 
 /// Names of the searches for a path's MTU, sorted, and what each does.
@@ -166,8 +175,11 @@ fn guarded<T>(work: impl FnOnce() -> T) -> PyResult<T> {
 /// A panic below is a bug of this program; it must reach Python as an ordinary exception that names
 /// it so.
 fn checked<T>(work: impl FnOnce() -> T) -> Result<T, Error> {
-    catch_unwind(AssertUnwindSafe(work))
-        .map_err(|panic| Error::machine(format!("the simulator failed, which is a bug in it: {}", message(panic.as_ref()))))
+    catch_unwind(AssertUnwindSafe(work)).map_err(|panic| match panic.downcast::<Error>() {
+        // Of a custom scheduler.
+        Ok(error) => *error,
+        Err(panic) => Error::machine(format!("the simulator failed, which is a bug in it: {}", message(panic.as_ref()))),
+    })
 }
 
 fn unreadable(error: serde_json::Error) -> PyErr {

@@ -1,4 +1,4 @@
-//! Congestion controls that a person compiled.
+//! Congestion controls and schedulers that a person compiled.
 
 use std::path::PathBuf;
 
@@ -18,6 +18,12 @@ fn add_algorithm(object: PathBuf, name: &str) -> PyResult<()> {
     polypath_cc::custom::declare(&object, name).map(drop).map_err(crate::errors::raised)
 }
 
+/// The same for a scheduler.
+#[pyfunction]
+fn add_scheduler(object: PathBuf, name: &str) -> PyResult<()> {
+    polypath_sched::custom::declare(&object, name).map_err(crate::errors::raised)
+}
+
 /// What an object file holds that no algorithm may have: variables that outlive a call, names of
 /// others, and what runs when it is loaded.
 #[pyfunction]
@@ -29,5 +35,6 @@ fn object_contents(object: &[u8]) -> PyResult<(Vec<String>, Vec<String>, Vec<Str
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(abi_source, module)?)?;
     module.add_function(wrap_pyfunction!(add_algorithm, module)?)?;
+    module.add_function(wrap_pyfunction!(add_scheduler, module)?)?;
     module.add_function(wrap_pyfunction!(object_contents, module)?)
 }

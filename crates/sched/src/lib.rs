@@ -1,220 +1,281 @@
-//! Packet schedulers: which path carries the next bytes.
+//! The safe face of the packet schedulers in cc/sched, compiled from C by build.rs: which path
+//! carries the next bytes.
 //!
 //! A scheduler sees plain [`PathView`]s and the [`DataQueueView`] of the data that wait; it never
 //! touches an endpoint. It is asked again until it answers `None`.
 //!
 //! - `view.rs`: what a scheduler sees and answers; `subflow_set.rs`: some of the subflows.
-//! - `policy.rs`: what a scheduler is; a file for each one, which uses these two and maybe another
-//!   scheduler.
-//! - here: [`Scheduler`], the closed set of them, matched by an enum so that choosing a path costs
-//!   no indirect call.
+//! - `ops.rs`: the C side as Rust sees it; `fields.rs`: the fields of its structures.
+//! - `custom.rs`: schedulers that a person wrote.
+//! - here: [`Scheduler`], one of them with its state.
+//!
+//! The C side is trusted to keep the contract of cc/include/pp_sched.h.
 //!
 //! # Adding a scheduler
 //!
-//! Call its type `Name`; copy `roundrobin.rs`.
+//! Call it `NAME`: lower case, at most 12 letters, since the kernel calls it `pp_NAME`. Copy
+//! `cc/sched/roundrobin.c`.
 //!
-//! 1. `NAME.rs`: the head names the source and what differs from it and from a kernel's. `Name`
-//!    with `Default` and [`Policy`], of which `pick` must be written. Unit tests on views written
-//!    by hand or made by `fixtures::subflow`.
-//! 2. `mod NAME;` here, and a sorted line in `schedulers!` with name and sentence. Lists, messages
-//!    and the tests over all schedulers have it then.
+//! 1. `cc/sched/NAME.c`; the build finds it by its name. In this order: licence line, essay (idea,
+//!    source, differences), tunables with units, state, helpers, hooks, `PP_SCHED_REGISTER(NAME)`,
+//!    `PP_SCHED_ABOUT(NAME)`. `cc/include/pp_sched.h` is the whole interface, `pp_choose.h` has
+//!    helpers. Lists, messages and the tests over all schedulers have it then.
+//! 2. `cc/vectors/sched/NAME.json`, which a test asks for; `tests/vectors.rs` has the format.
 //! 3. A row in `docs/concepts/schedulers.md`, and a scenario in
 //!    `crates/sim/tests/known_bytes/scenarios.jsonl`.
 //! 4. If Linux has it: measure the smallest case that shows its character, and keep job and finding
 //!    in `specs/notes`.
-#![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
-mod backup;
-mod blest;
-mod daps;
-mod ecf;
+pub mod custom;
 #[cfg(test)]
-mod fixtures;
-mod linux_default;
-mod minrtt;
-mod payload;
-mod policy;
-mod redundant;
-mod roundrobin;
-mod sttf;
+mod fields;
+mod ops;
 mod subflow_set;
 mod view;
-mod weighted;
 
-pub use policy::{Policy, Quirks};
-pub use view::{BUFFER, Buffered, Choice, DataQueueView, Limit, MAX_SUBFLOWS, PathView, SubflowSet};
+pub use view::{BUFFER, Choice, DataQueueView, Limit, MAX_SUBFLOWS, PathView, SubflowSet};
 
-use polypath_base::Bytes;
+use ops::{Ctx, Ops, RawChoice, STATE_BYTES, SUBFLOW_BYTES, WHOLE_BUFFER, compat, flags};
+use polypath_base::{Bytes, DataSeq};
+use std::ptr;
 
-/// Declares [`Scheduler`]: a line has a scheduler's type, its name and what it does.
-macro_rules! schedulers {
-    ($($variant:ident($policy:ty): $name:literal, $about:literal;)+) => {
-        /// One of the known schedulers, with its state.
-        #[derive(Clone, Debug)]
-        pub enum Scheduler {
-            $(#[doc = $about] $variant($policy),)+
-        }
-
-        impl Scheduler {
-            /// Names that [`Scheduler::find`] knows, sorted, and what each does.
-            pub const NAMES: [(&'static str, &'static str); [$($name),+].len()] = [$(($name, $about)),+];
-
-            /// The scheduler of a name; `weighted` may be followed by weights.
-            pub fn find(name: &str) -> Option<Self> {
-                let (name, arguments) = name.split_once(' ').map_or((name, None), |(name, arguments)| (name, Some(arguments)));
-                match (name, arguments) {
-                    $(
-                        ($name, None) => Some(Self::$variant(<$policy>::default())),
-                        ($name, Some(arguments)) => <$policy>::parse(arguments).map(Self::$variant),
-                    )+
-                    _ => None,
-                }
-            }
-
-            /// Its name in [`Scheduler::NAMES`], without arguments.
-            pub fn name(&self) -> &'static str {
-                match self {
-                    $(Self::$variant(_) => $name,)+
-                }
-            }
-
-            /// See [`Policy::with`].
-            #[must_use]
-            pub fn with(self, quirks: Quirks) -> Self {
-                match self {
-                    $(Self::$variant(policy) => Self::$variant(policy.with(quirks)),)+
-                }
-            }
-
-            /// See [`Policy::retransmits_head_of_line`].
-            #[inline]
-            pub fn retransmits_head_of_line(&self) -> bool {
-                match self {
-                    $(Self::$variant(policy) => policy.retransmits_head_of_line(),)+
-                }
-            }
-
-            /// See [`Policy::reinjects`].
-            #[inline]
-            pub fn reinjects(&self) -> bool {
-                match self {
-                    $(Self::$variant(policy) => policy.reinjects(),)+
-                }
-            }
-
-            /// See [`Policy::schedules_bursts`].
-            #[inline]
-            pub fn schedules_bursts(&self) -> bool {
-                match self {
-                    $(Self::$variant(policy) => policy.schedules_bursts(),)+
-                }
-            }
-
-            /// See [`Policy::has_met`].
-            #[inline]
-            pub fn has_met(&self, paths: &[PathView], changed: SubflowSet) -> bool {
-                match self {
-                    $(Self::$variant(policy) => policy.has_met(paths, changed),)+
-                }
-            }
-
-            /// See [`Policy::on_blocked`].
-            #[inline]
-            pub fn on_blocked(&mut self) {
-                match self {
-                    $(Self::$variant(policy) => policy.on_blocked(),)+
-                }
-            }
-
-            /// See [`Policy::pick`].
-            #[inline]
-            pub fn pick(&mut self, paths: &[PathView], queue: &DataQueueView) -> Option<Choice> {
-                let choice = match self {
-                    $(Self::$variant(policy) => policy.pick(paths, queue),)+
-                };
-                debug_assert!(choice.is_none_or(|choice| paths[choice.subflow].usable), "a path that cannot send is not chosen");
-                debug_assert!(
-                    choice.is_none_or(|choice| !choice.from.before(queue.una) && choice.from.before(queue.end)),
-                    "what is sent waits, or is not acknowledged"
-                );
-                choice
-            }
-
-            /// See [`Policy::on_scheduled`].
-            #[inline]
-            pub fn on_scheduled(&mut self, choice: Choice, len: Bytes) {
-                match self {
-                    $(Self::$variant(policy) => policy.on_scheduled(choice, len),)+
-                }
-            }
-        }
-    };
+/// Faults of a kernel's schedulers that a model of it repeats.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Quirks {
+    /// The products of `ecf` are 32 bits wide.
+    pub ecf_overflows: bool,
+    /// `redundant` begins again at the oldest buffer that is not acknowledged as a whole.
+    pub redundant_repeats: bool,
 }
 
-// Sorted by name.
-schedulers! {
-    Backup(backup::Backup): "backup", "the first subflow alone; the others when it fails";
-    Blest(blest::Blest): "blest", "lowest RTT, but waits for it where a slower one would block the peer's window (Ferlin et al. 2016)";
-    Daps(daps::Daps): "daps", "deals out windows in the order in which they will arrive (Kuhn et al. 2014)";
-    LinuxDefault(linux_default::LinuxDefault): "default", "shortest time to drain what is queued, in bursts: Linux";
-    Ecf(ecf::Ecf): "ecf", "lowest RTT, but waits for it where that completes earlier (Lim et al. 2017); with kernel 5.4-mptcp as that miscalculates it";
-    MinRtt(minrtt::MinRtt): "minrtt", "lowest RTT with room in its window: the default of MPTCP 0.96";
-    Payload(payload::Payload): "payload", "earliest arrival, by the segments that each path needs for the same bytes";
-    Redundant(redundant::Redundant): "redundant", "everything on every subflow; with kernel 5.4-mptcp it repeats itself as that does";
-    RoundRobin(roundrobin::RoundRobin): "roundrobin", "a segment each in turn, where windows have room";
-    Sttf(sttf::Sttf): "sttf", "shortest transfer time of the next segment, queues included (Hurtig et al. 2019)";
-    Weighted(weighted::Weighted): "weighted", "fixed shares, \"weighted 3:1\"; waits for the subflow whose turn it is";
+/// Private state, aligned for any field.
+#[derive(Clone, Debug)]
+struct State {
+    connection: [u64; STATE_BYTES / 8],
+    subflows: [[u64; SUBFLOW_BYTES / 8]; MAX_SUBFLOWS],
+}
+
+/// The scheduler of one connection, with its state.
+#[derive(Clone, Debug)]
+pub struct Scheduler {
+    ops: &'static Ops,
+    weights: [u8; MAX_SUBFLOWS],
+    compat: u32,
+    state: State,
+}
+
+/// The number of a hook for whoever watches the calls of custom ones.
+const fn number(hook: &str) -> u32 {
+    polypath_cc::custom::number(hook)
 }
 
 impl Scheduler {
+    /// Names of the schedulers of cc/sched, sorted.
+    pub const NAMES: [&'static str; ops::BUILT_IN.len()] = ops::BUILT_IN;
+
+    /// What the scheduler of this name does.
+    pub fn about(name: &str) -> Option<String> {
+        let about = ops::built_in(name).map(|(_, about)| about).or_else(|| custom::find(name).map(|(_, about)| about))?;
+        ops::text(&about.what)
+    }
+
+    /// The scheduler of a name, of cc/sched or added by [`custom`], as it begins a connection;
+    /// `weighted` may be followed by weights.
+    pub fn find(name: &str) -> Option<Self> {
+        let (name, arguments) = name.split_once(' ').map_or((name, None), |(name, arguments)| (name, Some(arguments)));
+        let (ops, _) = ops::built_in(name).or_else(|| custom::find(name))?;
+        let weights = match arguments {
+            None => [1; MAX_SUBFLOWS],
+            Some(text) if ops.flags & flags::WEIGHTS != 0 => weights(text)?,
+            Some(_) => return None,
+        };
+        let state = State { connection: [0; STATE_BYTES / 8], subflows: [[0; SUBFLOW_BYTES / 8]; MAX_SUBFLOWS] };
+        let mut scheduler = Self { ops, weights, compat: 0, state };
+        if let Some(hook) = ops.init {
+            let mut ctx = scheduler.ctx(&[], &DataQueueView::EMPTY);
+            // SAFETY: the pointers in `ctx` are valid for the call, which keeps none of them; a
+            // test compares the layouts.
+            polypath_cc::custom::call(ops.flags, &ops.name, const { number("init") }, || unsafe { hook(&raw mut ctx) });
+        }
+        Some(scheduler)
+    }
+
+    /// Its name in [`Scheduler::NAMES`], without arguments.
+    pub fn name(&self) -> String {
+        ops::text(&self.ops.name).expect("a name is checked when it is added")
+    }
+
+    /// Whether a person wrote it, so that its author alone vouches for it.
+    pub const fn is_own(&self) -> bool {
+        self.ops.flags & polypath_cc::custom::CUSTOM != 0
+    }
+
+    /// The same with a kernel's faults.
+    #[must_use]
+    pub fn with(mut self, quirks: Quirks) -> Self {
+        let bit = |on: bool, bit: u32| if on { bit } else { 0 };
+        self.compat = bit(quirks.ecf_overflows, compat::ECF_OVERFLOWS) | bit(quirks.redundant_repeats, compat::REDUNDANT_REPEATS);
+        self
+    }
+
+    /// What holds up the peer's window is sent again on a fast path, and the slow one that has it
+    /// is penalised (Raiciu et al. 2012). In MPTCP 0.96 this is the scheduler's to do, and not all
+    /// do it.
+    #[inline]
+    pub const fn retransmits_head_of_line(&self) -> bool {
+        self.ops.flags & flags::KEEPS_HEAD == 0
+    }
+
+    /// What a path leaves undelivered goes to the others. One that sends everything on every path
+    /// in any case says no.
+    #[inline]
+    pub const fn reinjects(&self) -> bool {
+        self.ops.flags & flags::NO_REINJECTION == 0
+    }
+
+    /// It hands out long bursts to subflows with room in the send buffer, and reads nothing of a
+    /// path but what Linux's scheduler reads: `usable`, `backup`, `queued`, `room` and
+    /// `pacing_rate`. Any other is asked segment by segment or window by window.
+    #[inline]
+    pub const fn schedules_bursts(&self) -> bool {
+        self.ops.flags & flags::BURSTS != 0
+    }
+
+    /// As long as the peer's window is closed, [`Scheduler::pick`] would choose no path and
+    /// remember nothing of them, whatever those in `changed` look like now: it need not be asked.
+    /// That is so once it has looked at every subflow that it could choose.
+    #[inline]
+    pub fn has_met(&self, paths: &[PathView], changed: SubflowSet) -> bool {
+        let met = |i: usize| self.state.subflows[i][0] > 0;
+        self.schedules_bursts() && paths.iter().enumerate().all(|(i, path)| met(i) || !(path.usable || changed.has(i)))
+    }
+
+    /// The peer's window or the send buffer held everything up.
+    #[inline]
+    pub fn on_blocked(&mut self) {
+        if let Some(hook) = self.ops.blocked {
+            let ops = self.ops;
+            let mut ctx = self.ctx(&[], &DataQueueView::EMPTY);
+            // SAFETY: as in `find`.
+            polypath_cc::custom::call(ops.flags, &ops.name, const { number("blocked") }, || unsafe { hook(&raw mut ctx) });
+        }
+    }
+
+    /// The path for the next bytes, or `None` if nothing can be sent now.
+    #[inline]
+    pub fn pick(&mut self, paths: &[PathView], queue: &DataQueueView) -> Option<Choice> {
+        let ops = self.ops;
+        let hook = ops.pick.expect("every scheduler has it, and a custom one was loaded");
+        let mut raw = RawChoice::default();
+        let mut ctx = self.ctx(paths, queue);
+        // SAFETY: as in `find`; the choice lives as long.
+        let chosen =
+            polypath_cc::custom::call(ops.flags, &ops.name, const { number("pick") }, || unsafe { hook(&raw mut ctx, &raw mut raw) });
+        if chosen == 0 {
+            return None;
+        }
+        let choice = Choice {
+            subflow: raw.subflow as usize,
+            from: DataSeq::new(raw.from),
+            limit: if raw.bytes == WHOLE_BUFFER { Limit::Buffer } else { Limit::Bytes(Bytes::new(raw.bytes)) },
+        };
+        if self.is_own() {
+            custom::check(&self.name(), choice, paths, queue);
+        }
+        debug_assert!(paths[choice.subflow].usable, "a path that cannot send is not chosen");
+        debug_assert!(!choice.from.before(queue.una) && choice.from.before(queue.end), "what is sent waits, or is not acknowledged");
+        Some(choice)
+    }
+
+    /// `len` bytes from `choice.from` on were enqueued; the scheduler may have asked for more, or
+    /// for what begins later.
+    #[inline]
+    pub fn on_scheduled(&mut self, choice: Choice, len: Bytes) {
+        if let Some(hook) = self.ops.scheduled {
+            debug_assert!(len > Bytes::ZERO, "a turn sends something");
+            let ops = self.ops;
+            let bytes = choice.limit.bytes().map_or(WHOLE_BUFFER, Bytes::get);
+            let raw = RawChoice::new(choice.from.get(), bytes, choice.subflow as u32);
+            let mut ctx = self.ctx(&[], &DataQueueView::EMPTY);
+            // SAFETY: as in `pick`.
+            polypath_cc::custom::call(ops.flags, &ops.name, const { number("scheduled") }, || unsafe {
+                hook(&raw mut ctx, &raw const raw, len.get());
+            });
+        }
+    }
+
     /// Which path sends again bytes that went to those in `tried`: the fastest one that was not
     /// tried, else the fastest. All schedulers share this rule.
     #[inline]
     pub fn pick_reinjection(paths: &[PathView], tried: SubflowSet) -> Option<usize> {
-        let path = minrtt::best(paths, tried);
-        debug_assert!(path.is_none_or(|path| paths[path].takes_data()), "a path whose window is full is not chosen");
-        path
+        // SAFETY: so many paths, which the call only reads.
+        let path = unsafe { ops::pp_sched_reinjection(paths.as_ptr(), paths.len() as u32, tried.bits()) };
+        (path != u32::MAX).then_some(path as usize)
     }
+
+    /// Most that a path gets at once; none: its window has no room.
+    #[inline]
+    pub fn share(path: &PathView) -> Option<Bytes> {
+        // SAFETY: the call only reads the path.
+        let bytes = unsafe { ops::pp_sched_share(path) };
+        (bytes > 0).then_some(Bytes::new(bytes))
+    }
+
+    #[inline]
+    fn ctx(&mut self, paths: &[PathView], queue: &DataQueueView) -> Ctx {
+        debug_assert!(paths.len() <= MAX_SUBFLOWS, "each has a place in the state");
+        Ctx {
+            paths: paths.as_ptr(),
+            queue: ptr::from_ref(queue),
+            priv_: self.state.connection.as_mut_ptr().cast(),
+            subflow_priv: self.state.subflows.as_mut_ptr().cast(),
+            weights: self.weights.as_ptr(),
+            len: paths.len() as u32,
+            compat: self.compat,
+        }
+    }
+}
+
+/// Weights written as `3:1`, each from 1 to 100; subflows beyond the last have the last.
+fn weights(text: &str) -> Option<[u8; MAX_SUBFLOWS]> {
+    let mut weights = [1; MAX_SUBFLOWS];
+    let mut last = None;
+    for (i, part) in text.split(':').enumerate() {
+        let weight = part.parse().ok().filter(|weight| (1..=100).contains(weight))?;
+        *weights.get_mut(i)? = weight;
+        last = Some((i, weight));
+    }
+    let (i, weight) = last?;
+    weights[i..].fill(weight);
+    Some(weights)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{DATA, subflow};
-    use polypath_base::{DataSeq, Rate};
+
+    #[test]
+    fn weights_are_numbers_from_1_to_100() {
+        let many = ["1"; MAX_SUBFLOWS + 1].join(":");
+        for text in ["", "0:1", "101", "3:", "3:x", &many] {
+            assert!(weights(text).is_none(), "{text}");
+        }
+        let weights = weights("4:2").expect("weights");
+        assert!(weights[0] == 4 && weights[1..] == [2; MAX_SUBFLOWS - 1]);
+    }
 
     #[test]
     fn every_name_finds_its_scheduler() {
-        for (name, about) in Scheduler::NAMES {
-            assert_eq!(Scheduler::find(name).map(|s| s.name()), Some(name));
-            assert!(!about.is_empty());
+        for name in Scheduler::NAMES {
+            let ops = Scheduler::find(name).expect("it is in the list").ops;
+            assert_eq!(Scheduler::find(name).map(|s| s.name()).as_deref(), Some(name));
+            // Shorter than its array: a longer text would have been cut.
+            assert!(Scheduler::about(name).is_some_and(|about| (10..159).contains(&about.len())), "{name}");
+            assert!(ops.priv_bytes as usize <= STATE_BYTES && ops.subflow_bytes as usize <= SUBFLOW_BYTES, "{name}");
         }
         assert!(Scheduler::NAMES.is_sorted());
-        assert_eq!(Scheduler::find("weighted 3:1").map(|s| s.name()), Some("weighted"));
+        assert_eq!(Scheduler::find("weighted 3:1").map(|s| s.name()).as_deref(), Some("weighted"));
         assert!(Scheduler::find("weighted 3:x").is_none() && Scheduler::find("blest 3").is_none() && Scheduler::find("").is_none());
-    }
-
-    #[test]
-    fn every_scheduler_chooses_the_path_with_room() {
-        let path = |srtt_ms, in_flight| PathView { pacing_rate: Rate::from_bits_per_sec(8_000_000), ..subflow(srtt_ms, in_flight) };
-        let queue = DataQueueView { end: DataSeq::new(1000), ..DATA };
-        for (name, _) in Scheduler::NAMES {
-            let choice = Scheduler::find(name).expect("it is in the list").pick(&[path(10, 9), path(50, 10)], &queue);
-            assert!(choice.is_some_and(|choice| choice.subflow == 0 && choice.limit != Limit::Bytes(Bytes::ZERO)), "{name}: {choice:?}");
-        }
-    }
-
-    #[test]
-    fn every_scheduler_takes_a_backup_path_only_where_no_other_is_usable() {
-        // RFC 8684 section 3.3.8.
-        let path = |srtt_ms, in_flight| PathView { pacing_rate: Rate::from_bits_per_sec(8_000_000), ..subflow(srtt_ms, in_flight) };
-        let backup = PathView { backup: true, ..path(5, 0) };
-        for (name, _) in Scheduler::NAMES {
-            let pick = |first| Scheduler::find(name).expect("it is in the list").pick(&[first, backup], &DATA).map(|choice| choice.subflow);
-            assert_eq!(pick(PathView { usable: false, ..path(10, 0) }), Some(1), "{name}");
-            // Turns are equal in MPTCP 0.96.
-            assert_eq!(pick(path(10, 10)) == Some(1), name == "roundrobin", "{name}");
-        }
     }
 }

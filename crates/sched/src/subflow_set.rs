@@ -24,6 +24,12 @@ impl SubflowSet {
         self.0 >> i & 1 == 1
     }
 
+    /// A bit for each subflow.
+    #[inline]
+    pub(crate) const fn bits(self) -> u32 {
+        self.0
+    }
+
     /// The set has no subflow.
     #[inline]
     pub const fn is_empty(self) -> bool {

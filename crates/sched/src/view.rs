@@ -7,63 +7,50 @@ pub use crate::subflow_set::{MAX_SUBFLOWS, SubflowSet};
 /// Most data in one buffer of the kernel (Linux: 64 KiB less the largest TCP header).
 pub const BUFFER: Bytes = Bytes::new(65_535 - 320);
 
-/// What a scheduler sees of one subflow and its path.
+/// What a scheduler sees of one subflow and its path: `struct pp_path_view` of
+/// cc/include/pp_sched.h.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct PathView {
-    /// Smoothed RTT; zero before the first sample.
-    pub srtt: SmoothedRtt,
-    /// Congestion window.
-    pub cwnd: Segments,
-    /// What is in flight on it.
-    pub in_flight: Segments,
+    /// Zero while unknown.
+    pub pacing_rate: Rate,
     /// Payload of a full segment.
     pub mss: Bytes,
     /// Enqueued on the subflow and not sent yet.
     pub unsent: Bytes,
     /// Memory in its send queue, sent or not (Linux: `sk_wmem_queued`).
     pub queued: Bytes,
-    /// Zero while unknown.
-    pub pacing_rate: Rate,
+    /// Variation of the RTT in whole microseconds, never less than the least retransmission timeout
+    /// (Linux: `rttvar_us`).
+    pub rttvar: Duration,
+    /// Smoothed RTT; zero before the first sample.
+    pub srtt: SmoothedRtt,
+    /// Congestion window.
+    pub cwnd: Segments,
+    /// What is in flight on it.
+    pub in_flight: Segments,
+    /// Slow-start threshold.
+    pub ssthresh: Segments,
+    /// Buffers of which something waits; counted only where `burst` is more than zero.
+    pub buffers: u32,
+    /// What the subflow sends as one burst, where the room in the window is counted in the buffers
+    /// that wait. Zero where it is counted in bytes.
+    pub burst: Segments,
     /// Joined and able to send, and not given up as stale or potentially failed.
     pub usable: bool,
     /// To be used only when no other subflow can be (RFC 8684 section 3.3.8).
     pub backup: bool,
     /// Its send buffer takes more.
     pub room: bool,
-    /// Variation of the RTT in whole microseconds, never less than the least retransmission timeout
-    /// (Linux: `rttvar_us`).
-    pub rttvar: Duration,
-    /// Slow-start threshold.
-    pub ssthresh: Segments,
-    /// Where the room in the window is counted in buffers: those that wait. Elsewhere it is counted
-    /// in bytes.
-    pub buffered: Option<Buffered>,
     /// In the Loss state after a retransmission timeout.
     pub in_loss: bool,
     /// It comes before an older path whose RTT is the same.
     pub wins_ties: bool,
 }
 
-/// What waits on a subflow that keeps the buffers enqueued on it apart.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Buffered {
-    /// Buffers of which something waits.
-    pub buffers: u32,
-    /// What the subflow sends as one burst.
-    pub burst: Segments,
-}
-
-impl Buffered {
-    /// Segments of the window that what waits is counted as: a burst for each buffer, but a lone
-    /// buffer as one, so that one too many is enqueued rather than too few.
-    #[inline]
-    fn segments(self) -> Segments {
-        Segments::new(if self.buffers > 1 { self.buffers.saturating_mul(self.burst.get()) } else { self.buffers })
-    }
-}
-
-/// What a scheduler sees of the data that wait, in data sequence numbers.
+/// What a scheduler sees of the data that wait, in data sequence numbers: `struct pp_data_queue`.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct DataQueueView {
     /// First byte the peer has not acknowledged.
     pub una: DataSeq,
@@ -127,41 +114,5 @@ impl DataQueueView {
     #[inline]
     pub fn window_left(&self) -> Bytes {
         Bytes::new(self.window_end.max(self.next).distance(self.next))
-    }
-}
-
-impl PathView {
-    /// May be chosen: not in Loss, and no more waits than the window lets out.
-    #[inline]
-    pub fn takes_data(&self) -> bool {
-        match self.buffered {
-            None => self.fits_window(),
-            Some(waiting) => self.usable && !self.in_loss && self.in_flight + waiting.segments() < self.cwnd,
-        }
-    }
-
-    /// As [`PathView::takes_data`], by the bytes that wait.
-    #[inline]
-    pub fn fits_window(&self) -> bool {
-        self.usable && !self.in_loss && self.in_flight < self.cwnd && self.unsent <= self.window_space()
-    }
-
-    /// Most to enqueue at once: what the congestion window lets out, at most half of it. Counted in
-    /// buffers, what the window has left by that count, and a burst at least.
-    #[inline]
-    pub fn share(&self) -> Bytes {
-        match self.buffered {
-            None => self.window_space().min(Segments::new((self.cwnd.get() / 2).max(1)) * self.mss),
-            Some(waiting) => {
-                let left = self.cwnd.saturating_sub(self.in_flight + waiting.segments());
-                left.max(waiting.burst) * self.mss
-            }
-        }
-    }
-
-    /// What the congestion window would let out now.
-    #[inline]
-    pub fn window_space(&self) -> Bytes {
-        self.cwnd.saturating_sub(self.in_flight) * self.mss
     }
 }

@@ -75,7 +75,7 @@ fn runs(criterion: &mut Criterion) {
     cases.extend(tunnels.map(|(name, distribution, reorder)| (format!("tcp_tunnel_{name}"), through_tunnel(distribution, reorder))));
     cases.push(("udp".to_owned(), scenario(flow("udp", &constant, None), Value::Null, 0)));
     cases.extend(
-        Scheduler::NAMES.map(|(name, _)| (format!("mptcp_scheduler_{name}"), scenario(flow("mptcp", &bulk, Some(name)), Value::Null, 0))),
+        Scheduler::NAMES.map(|name| (format!("mptcp_scheduler_{name}"), scenario(flow("mptcp", &bulk, Some(name)), Value::Null, 0))),
     );
     let mut group = criterion.benchmark_group("runs");
     for (name, scenario) in cases {

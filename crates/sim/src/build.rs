@@ -284,7 +284,7 @@ const LEAST_DATAGRAM: Bytes = Bytes::new(16);
 fn scheduler(flow: &scenario::Flow, stack: &Stack) -> Result<Scheduler, Error> {
     let name = flow.mptcp.scheduler.as_deref().unwrap_or(stack.default_scheduler);
     Scheduler::find(name).ok_or_else(|| {
-        let names = Scheduler::NAMES.map(|(name, _)| name).join(", ");
+        let names = Scheduler::NAMES.join(", ");
         of_flow(flow, "scheduler", format!("there is no scheduler `{name}`; there are {names}"))
     })
 }

@@ -131,7 +131,7 @@ fn weights_are_shares_whatever_the_paths_could_carry() {
 #[test]
 fn every_scheduler_brings_everything_over() {
     for (kernel, scheduler) in
-        KERNELS.map(|stack| stack.name).into_iter().flat_map(|p| polypath_sched::Scheduler::NAMES.map(|(name, _)| (p, name)))
+        KERNELS.map(|stack| stack.name).into_iter().flat_map(|p| polypath_sched::Scheduler::NAMES.map(|name| (p, name)))
     {
         let done = flow(kernel, scheduler, &json!({"kind": "transfer", "bytes": 3_000_000}));
         assert_eq!(done.bytes_received, 3_000_000, "{kernel} {scheduler}");

@@ -1,5 +1,6 @@
 //! What there is to choose from: the declarations that `polypath list` shows.
 
+use polypath_sched::Scheduler;
 use serde_json::{Value, json};
 
 pub(crate) fn catalogue() -> Value {
@@ -12,7 +13,7 @@ pub(crate) fn catalogue() -> Value {
     let named = |(name, about): (&str, &str)| json!({ "name": name, "about": about });
     json!({
         "cc": algorithms.collect::<Vec<_>>(),
-        "schedulers": polypath_sched::Scheduler::NAMES.iter().copied().map(named).collect::<Vec<_>>(),
+        "schedulers": Scheduler::NAMES.map(|name| named((name, &Scheduler::about(name).unwrap_or_default()))).to_vec(),
         "kernels": polypath_sim::KERNELS.iter().map(|stack| named((stack.name, stack.about))).collect::<Vec<_>>(),
     })
 }

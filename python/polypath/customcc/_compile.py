@@ -1,4 +1,4 @@
-"""Compiles a person's algorithms for the simulator and makes them known."""
+"""Compiles a person's algorithms and schedulers for the simulator and makes them known."""
 
 from __future__ import annotations
 
@@ -29,11 +29,17 @@ _HOW = ("-fPIC", "-O2", "-std=gnu11", "-nostdinc", "-U_Pragma", "-Wall", "-Wextr
 _LINK = ("-shared", "-nostdlib", "-nostartfiles", "-Wl,-z,noexecstack", "-Wl,-z,nopack-relative-relocs")
 
 
+# What a file may be, and the word for it.
+KINDS = {"cc": "congestion control", "sched": "scheduler"}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Algorithm:
     """An algorithm that a person wrote."""
 
     name: str
+    # Of KINDS.
+    kind: str = "cc"
     file: Path
     # Of the file, the headers beside it and ours: equal ones, equal results.
     hash: str
@@ -64,7 +70,8 @@ def use(folder: str | Path) -> list[Algorithm]:
         if _used.get(algorithm.name) != algorithm:
             shared_object = object_for(algorithm)
             try:
-                _native.add_algorithm(str(shared_object), algorithm.name)
+                add = _native.add_scheduler if algorithm.kind == "sched" else _native.add_algorithm
+                add(str(shared_object), algorithm.name)
             except ValueError as error:
                 # The object's own path means nothing to a person.
                 raise CustomCcError(f"{algorithm.file}: {str(error).partition('.so: ')[2] or error}") from None
@@ -107,7 +114,8 @@ def _algorithm(file: Path) -> Algorithm:
     for source in [file, *beside, *headers]:
         content = source.read_bytes()
         digest.update(f"{source.name} {len(content)}\n".encode() + content)
-    return Algorithm(name=file.stem, file=file, hash=digest.hexdigest()[:16])
+    kind = "sched" if re.search(r"^\s*PP_SCHED_REGISTER\b", file.read_text(encoding="utf-8", errors="replace"), re.MULTILINE) else "cc"
+    return Algorithm(name=file.stem, kind=kind, file=file, hash=digest.hexdigest()[:16])
 
 
 def object_for(algorithm: Algorithm) -> Path:

@@ -17,7 +17,7 @@ from . import _machine, _measure
 from ._base import Algorithm, Engine, Output, unknown_cc
 from ._errors import EngineError
 from ._fingerprint import fingerprint, sources
-from ._naming import check_one_kernel, custom_names, custom_of, names, simulator_only, where
+from ._naming import check_one_kernel, custom_names, custom_of, custom_schedulers, names, simulator_only, where
 from ._sim import SimEngine
 from ._variation import NONE, Variation
 
@@ -57,7 +57,7 @@ class LinuxEngine(Engine):
         return [Algorithm(name, split_cc(name)[0] in coupled) for name in sorted(algorithms)]
 
     def schedulers(self) -> list[str]:
-        return ["default"]
+        return sorted({"default", *(name.removeprefix(planner.PREFIX) for kernel in linux.installed() for name in _schedulers(kernel))})
 
     def kernels(self) -> list[str | None]:
         return [None, *(kernel.name for kernel in linux.installed())]
@@ -74,7 +74,7 @@ class LinuxEngine(Engine):
                 continue
             if flow.cc not in names(self._algorithms(name)) and flow.cc in self._all_names:
                 return f"congestion control {flow.cc}, which kernel {name} does not have"
-        return simulator_only(cell)
+        return simulator_only(cell, _schedulers(self._kernel(name)))
 
     def otherwise(self, cell: Cell) -> Iterable[str]:
         for link in links_of(cell.setup, cell.seeds[0], until_ns=0):
@@ -137,12 +137,17 @@ class LinuxEngine(Engine):
 
 def plan_of(scenario: Mapping[str, Any], kernel: linux.Kernel) -> planner.Planned:
     """What a machine with this kernel is told for a scenario."""
-    return planner.build(scenario, _algorithms(kernel), out_of_tree=kernel.mptcp == 0)
+    return planner.build(scenario, _algorithms(kernel), schedulers=_schedulers(kernel), out_of_tree=kernel.mptcp == 0)
 
 
 def _algorithms(kernel: linux.Kernel) -> tuple[str, ...]:
     """The kernel's names for what it has, and for what can be linked into it."""
     return (*kernel.algorithms, *custom_names())
+
+
+def _schedulers(kernel: linux.Kernel) -> tuple[str, ...]:
+    """The same of schedulers; none where it takes none."""
+    return (*kernel.schedulers, *custom_schedulers()) if kernel.schedulers else ()
 
 
 def output(scenario: Mapping[str, Any], planned: planner.Planned, where: Path) -> Output:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from polypath import customcc, planner
-from polypath.study import OURS, THEIRS, Cell, bare_of_ours, field_of, nearest
+from polypath.study import OURS, THEIRS, Cell, bare_of_ours, field_of, nearest, scheduler_of_ours
 
 
 def names(algorithms: Collection[str]) -> set[str]:
@@ -20,14 +20,24 @@ def names(algorithms: Collection[str]) -> set[str]:
 
 
 def custom_names() -> list[str]:
-    """What kernels call custom algorithms."""
-    return [planner.PREFIX + name for name in customcc.used()]
+    """What kernels call custom congestion controls."""
+    return _custom("cc")
+
+
+def custom_schedulers() -> list[str]:
+    """The same of schedulers."""
+    return _custom("sched")
+
+
+def _custom(kind: str) -> list[str]:
+    return [planner.PREFIX + name for name, algorithm in customcc.used().items() if algorithm.kind == kind]
 
 
 def custom_of(scenario: Mapping[str, Any]) -> tuple[customcc.Algorithm, ...]:
-    """Custom algorithms that a scenario uses, by name."""
+    """Custom algorithms and schedulers that a scenario uses, by name."""
     used = customcc.used()
-    return tuple(used[name] for name in sorted({bare_of_ours(flow["cc"] or "") for flow in scenario["flows"]} & used.keys()))
+    names = {name for flow in scenario["flows"] for name in (bare_of_ours(flow["cc"] or ""), scheduler_of_ours(flow["mptcp"]["scheduler"]))}
+    return tuple(used[name] for name in sorted(names & used.keys()))
 
 
 def where(cell: Cell, field: planner.FieldPath) -> tuple[str | int, ...]:
@@ -35,15 +45,20 @@ def where(cell: Cell, field: planner.FieldPath) -> tuple[str | int, ...]:
     return field_of(cell.setup, field)
 
 
-def simulator_only(cell: Cell) -> str | None:
-    """Why no kernel can run a cell, for `Engine.left_out`: it asks for what Linux does not have."""
+def simulator_only(cell: Cell, schedulers: Collection[str] = ()) -> str | None:
+    """Why no kernel can run a cell, for `Engine.left_out`: it asks for what Linux does not have.
+    `schedulers`: names of those that were linked into the kernel.
+    """
     for node in cell.setup.topology.nodes.values():
         if node.mtu_search not in (None, "linux"):
             return f"the search {node.mtu_search} for a path's MTU, which the simulator alone has"
     for flow in cell.setup.flows.values():
         upstream = nearest(cell.setup.kernel_of(flow.client)).mptcp == 1
-        if flow.transport == "mptcp" and upstream and flow.scheduler not in (None, "default"):
-            return f"the scheduler {flow.scheduler}, which upstream's MPTCP does not have, only its default"
+        if flow.transport != "mptcp" or not upstream:
+            continue
+        bare = scheduler_of_ours(flow.scheduler)
+        if bare not in ("", "default") and planner.PREFIX + bare not in schedulers:
+            return f"the scheduler {bare}, which this kernel does not have: --engine linux links it into kernels from 6.6 on"
     return None
 
 

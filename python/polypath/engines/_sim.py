@@ -47,6 +47,8 @@ class SimEngine(Engine):
             bare, whose = split_cc(flow.cc)
             if flow.transport == "udp":
                 continue
+            if flow.transport == "mptcp" and split_cc(flow.scheduler or "")[1] == THEIRS:
+                return "the kernel's own scheduler, which --engine linux runs"
             if whose == THEIRS or (not whose and bare not in algorithms and bare in LINUX_ONLY):
                 return "congestion controls that only a Linux kernel has, which --engine linux runs"
         return None
@@ -86,8 +88,11 @@ LINUX_ONLY |= {"vegas", "veno", "westwood", "yeah"}
 
 
 def _without_owner(cell: Cell) -> Cell:
-    """Here all algorithms are ours, and their names need not say so."""
-    flows = {name: flow.with_checked(cc=flow.cc.removesuffix(OURS)) for name, flow in cell.setup.flows.items()}
+    """Here all algorithms and schedulers are ours, and their names need not say so."""
+    flows = {
+        name: flow.with_checked(cc=flow.cc.removesuffix(OURS), scheduler=flow.scheduler and flow.scheduler.replace(OURS, ""))
+        for name, flow in cell.setup.flows.items()
+    }
     return replace(cell, setup=cell.setup.with_checked(flows=flows))
 
 

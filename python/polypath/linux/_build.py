@@ -18,11 +18,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from polypath import customcc
+
 from . import _config, _edits, _features, _kallsyms, _source, _tools
 from ._commands import locked, run
 from ._errors import KernelError
 from ._kernel import Kernel, find, folder, of_recipe, places, settings_hash
-from ._link import KEPT_SECONDS, KERNEL_SIDE, algorithms, link, sources
+from ._link import KEPT_SECONDS, KERNEL_SIDE, algorithms, glue_of, link, schedulers, sources, takes_schedulers
 from ._recipe import FILE, FORMAT, TREE, Recipe
 from ._suites import Package
 
@@ -153,19 +155,22 @@ def _make(tree: Path, release: str, variant: str, jobs: int, say: Callable[[str]
 
 
 def try_algorithm(tree: Path, release: str) -> None:
-    """Compiles one algorithm and the kernel's side of cc/kernel in a tree that is configured, and
+    """Compiles one algorithm, one scheduler and the kernel's side of cc/kernel in a tree that is configured, and
     keeps nothing: what this release has otherwise shows before minutes of compilation.
     """
     run(*_MAKE, f"{_MODEL}.o", cwd=tree, purpose=f"preparing Linux {release}", env=_NEUTRAL)
     command = [*_compile_command(tree), "-fsyntax-only"]
     cc = sources()
-    file = algorithms(cc)[0]
-    run(
-        *command, "-I", cc / "include", f"-DPP_ALG={file.stem}", f'-DPP_ALG_FILE="{file}"', cc / "kernel" / "glue.c",
-        cwd=tree, purpose=f"compiling the congestion control {file.stem} for Linux {release}",
-    )  # fmt: skip
+    for kind, file in _samples(tree, cc):
+        run(*command, *glue_of(cc, file, kind), cwd=tree, purpose=f"compiling the {customcc.KINDS[kind]} {file.stem} for Linux {release}")
     for name in KERNEL_SIDE:
         run(*command, cc / "kernel" / f"{name}.c", cwd=tree, purpose=f"compiling cc/kernel/{name}.c for Linux {release}")
+
+
+def _samples(tree: Path, cc: Path) -> list[tuple[str, Path]]:
+    """One file of each kind that a kernel of this tree takes."""
+    stack = _features.mptcp(tree, (tree / ".config").read_text(encoding="utf-8"))
+    return [("cc", algorithms(cc)[0]), *([("sched", schedulers(cc)[0])] if takes_schedulers(tree, stack) else [])]
 
 
 def _compile_command(tree: Path) -> list[str]:
@@ -295,9 +300,8 @@ def _copy_headers(tree: Path, to: Path, command: list[str]) -> None:
     """
     cc = sources()
     to.mkdir()
-    file = algorithms(cc)[0]
-    words = ["-I", str(cc / "include"), f"-DPP_ALG={file.stem}", f'-DPP_ALG_FILE="{file}"']
-    files = [str(cc / "kernel" / f"{name}.c") for name in ("glue", *KERNEL_SIDE)]
+    words = [word for kind, file in _samples(tree, cc) for word in glue_of(cc, file, kind)]
+    files = [str(cc / "kernel" / f"{name}.c") for name in KERNEL_SIDE]
     rules = run(*command, "-M", *words, *files, cwd=tree, purpose="listing the headers of cc/kernel")
     for name in sorted(set(rules.replace("\\\n", " ").split())):
         if not Path(name).is_absolute() and not name.endswith(":"):

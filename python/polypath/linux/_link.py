@@ -1,4 +1,4 @@
-"""The algorithms of cc/ become part of a kernel: compiled with its own flags, linked into its
+"""The algorithms and schedulers of cc/ become part of a kernel: compiled with its own flags, linked into its
 executable, once for each state of cc/.
 """
 
@@ -56,10 +56,27 @@ def algorithms(cc: Path) -> list[Path]:
     return sorted((cc / "algs").glob("*.c"))
 
 
+def schedulers(cc: Path) -> list[Path]:
+    """The files of the schedulers."""
+    return sorted((cc / "sched").glob("*.c"))
+
+
+def takes_schedulers(tree: Path, stack: str) -> bool:
+    """Whether a kernel of this tree takes MPTCP schedulers: upstream since 6.6."""
+    header = tree / "include/net/mptcp.h"
+    return stack == "v1" and header.exists() and "MPTCP_SCHED_NAME_MAX" in header.read_text(encoding="utf-8", errors="replace")
+
+
+def glue_of(cc: Path, file: Path, kind: str) -> list[str]:
+    """What compiles an algorithm ("cc") or a scheduler ("sched") into a kernel."""
+    glue, word = {"cc": ("glue.c", "ALG"), "sched": ("sched.c", "SCHED")}[kind]
+    return ["-I", str(cc / "include"), f"-DPP_{word}={file.stem}", f'-DPP_{word}_FILE="{file}"', str(cc / "kernel" / glue)]
+
+
 def sources_hash(cc: Path) -> str:
     """Hash of everything in cc/ that becomes part of a kernel."""
     digest = hashlib.sha256()
-    for file in [*algorithms(cc), *sorted((cc / "include").glob("*.h")), *sorted((cc / "kernel").glob("*.[ch]"))]:
+    for file in [*algorithms(cc), *schedulers(cc), *sorted((cc / "include").glob("*.h")), *sorted((cc / "kernel").glob("*.[ch]"))]:
         digest.update(f"{file.name}\0{file.stat().st_size}\0".encode() + file.read_bytes())
     return digest.hexdigest()
 
@@ -105,18 +122,17 @@ def _link(recipe: Recipe, cc: Path, custom: Sequence[customcc.Algorithm], output
             )  # fmt: skip
         # The recipe stays as it was built.
         run("objcopy", *_SEEN, _KERNEL, work / _KERNEL, cwd=recipe.place, purpose=f"preparing Linux {recipe.release}")
-        files = [*algorithms(cc), *(algorithm.file.resolve() for algorithm in custom)]
-        for file in files:
-            target = work / f"pp_{file.stem}.o"
-            define = [f"-DPP_ALG={file.stem}", f'-DPP_ALG_FILE="{file}"']
-            glue = cc / "kernel" / "glue.c"
+        named: dict[str, list[str]] = {"cc": [], "sched": []}
+        for kind, file in _parts(recipe, cc, custom):
+            target = work / f"{kind}_{file.stem}.o"
             # Paths must not become part of the executable, whose hash is part of results' keys.
-            prefixes = [f"-fmacro-prefix-map={cc}=cc", *([f"-fmacro-prefix-map={file.parent}=own"] if file.parent != cc / "algs" else [])]
+            prefixes = [f"-fmacro-prefix-map={cc}=cc", *([f"-fmacro-prefix-map={file.parent}=own"] if file.parent.parent != cc else [])]
             run(
-                *recipe.compile, *prefixes, "-I", cc / "include", *define, "-o", target, glue,
-                cwd=recipe.place / TREE, purpose=f"compiling the congestion control {file.stem} for Linux {recipe.release}",
+                *recipe.compile, *prefixes, "-o", target, *glue_of(cc, file, kind),
+                cwd=recipe.place / TREE, purpose=f"compiling the {customcc.KINDS[kind]} {file.stem} for Linux {recipe.release}",
             )  # fmt: skip
             objects.append(target)
+            named[kind].append(f"pp_{file.stem}")
 
         def with_(further: list[Path]) -> Path:
             executable = work / "linux"
@@ -129,12 +145,25 @@ def _link(recipe: Recipe, cc: Path, custom: Sequence[customcc.Algorithm], output
 
         target = _kallsyms.settle(recipe.kallsyms, recipe.place, work, with_, recipe.release) if recipe.kallsyms else with_([])
         run("strip", target, cwd=recipe.place, purpose=f"linking Linux {recipe.release}")
-        about = {"key": hashlib.sha256(target.read_bytes()).hexdigest(), "algorithms": [f"pp_{file.stem}" for file in files]}
+        about = {"key": hashlib.sha256(target.read_bytes()).hexdigest(), "algorithms": named["cc"], "schedulers": named["sched"]}
         target.rename(output)
         (work / "about").write_text(json.dumps(about) + "\n", encoding="utf-8")
         (work / "about").rename(output.with_suffix(".json"))
     finally:
         shutil.rmtree(work, ignore_errors=True)
+
+
+def _parts(recipe: Recipe, cc: Path, custom: Sequence[customcc.Algorithm]) -> list[tuple[str, Path]]:
+    """The files that this kernel takes, and of which kind they are."""
+    parts = [("cc", file) for file in algorithms(cc)]
+    with_schedulers = takes_schedulers(recipe.place / TREE, recipe.mptcp)
+    if with_schedulers:
+        parts += [("sched", file) for file in schedulers(cc)]
+    for algorithm in custom:
+        if algorithm.kind == "sched" and not with_schedulers:
+            raise KernelError(f"Linux {recipe.release} takes no MPTCP schedulers, and {algorithm.name} is one: take a kernel from 6.6 on")
+        parts.append((algorithm.kind, algorithm.file.resolve()))
+    return parts
 
 
 def _forget(folder: Path) -> None:

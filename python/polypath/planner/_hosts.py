@@ -41,6 +41,7 @@ SIMULATED = ("initcwnd", "tso_bytes", "tick_us", "rto_min_us", "subflow_mtu_prob
 ALIASES = {"checksum_enabled": "net.mptcp.checksum_enabled", "mptcp_checksum": "net.mptcp.checksum_enabled"}
 
 _MPTCP = "net.mptcp."
+SCHEDULER = _MPTCP + "scheduler"
 
 QUIET = (
     ("net.ipv6.conf.all.disable_ipv6", "1"),
@@ -51,10 +52,10 @@ QUIET = (
 
 
 def namespaces(
-    scenario: Scenario, ccs: Mapping[str, str], limits: Mapping[str, Mapping[str, int]], *, wire: bool, out_of_tree: bool
+    scenario: Scenario, ccs: Mapping[str, str], flows: Flows, *, wire: bool, out_of_tree: bool
 ) -> list[dict[str, Any]]:
     """One for each node, and one for the places inside links if there are any."""
-    plans = [_namespace(node, ccs.get(node["name"]), limits.get(node["name"]), out_of_tree=out_of_tree) for node in scenario["nodes"]]
+    plans = [_namespace(node, ccs.get(node["name"]), flows, out_of_tree=out_of_tree) for node in scenario["nodes"]]
     return [*plans, {"name": WIRE, "sysctl": [list(pair) for pair in QUIET]}] if wire else plans
 
 
@@ -82,7 +83,8 @@ def _out_of_tree(name: str) -> str:
     return V0_CHECKSUM if name == ALIASES["checksum_enabled"] else name
 
 
-def _namespace(node: Mapping[str, Any], cc: str | None, limits: Mapping[str, int] | None, *, out_of_tree: bool) -> dict[str, Any]:
+def _namespace(node: Mapping[str, Any], cc: str | None, flows: Flows, *, out_of_tree: bool) -> dict[str, Any]:
+    limits = flows.limits.get(node["name"])
     for address in node["addresses"]:
         if ipaddress.ip_address(address).version != 4:
             raise PlanError(("nodes", node["name"], "addresses"), f"addresses of IPv6 are not yet set up on a kernel{SIMULATOR}")
@@ -97,6 +99,9 @@ def _namespace(node: Mapping[str, Any], cc: str | None, limits: Mapping[str, int
         sysctl |= {"net.ipv4.tcp_rmem": RMEM, "net.ipv4.tcp_wmem": WMEM}
     if cc is not None:
         sysctl["net.ipv4.tcp_congestion_control"] = cc
+    # A kernel's own needs no word.
+    if flows.schedulers.get(node["name"], "default") != "default":
+        sysctl[SCHEDULER] = flows.schedulers[node["name"]]
     for name, value in node["sysctl"].items():
         full = _full(node["name"], name) if name not in READER else ""
         # Out-of-tree MPTCP has none of its settings here.
@@ -127,18 +132,20 @@ def _text(value: Any) -> str:
 class Flows:
     """The flows of a scenario, with the ways they need and the endpoints of MPTCP."""
 
-    def __init__(self, scenario: Scenario, graph: Graph, net: Network, algorithm: Callable[[str, str], str], *, out_of_tree: bool) -> None:
+    def __init__(self, scenario: Scenario, graph: Graph, net: Network, algorithm: Callable[[str, str], str], scheduler: Callable[[str, str | None], str], *, out_of_tree: bool) -> None:
         self.flows: list[dict[str, Any]] = []
         self.steps: list[Step] = []
-        # By namespace: the congestion control of its first flow, and the path manager's limits.
+        # By namespace: the congestion control of its first flow, the scheduler of all its flows,
+        # and the path manager's limits.
         self.ccs: dict[str, str] = {}
+        self.schedulers: dict[str, str] = {}
         self.limits: dict[str, dict[str, int]] = {}
         # Subflows of each connection whose path manager is out-of-tree MPTCP's ndiffports; 0: there
         # is none.
         self.ndiffports = 0
         self._endpoints: dict[str, list[dict[str, Any]]] = {}
         self._opener: dict[str, str] = {}
-        self._graph, self._net, self._out_of_tree = graph, net, out_of_tree
+        self._graph, self._net, self._out_of_tree, self._scheduler = graph, net, out_of_tree, scheduler
         settings = {node["name"]: node["sysctl"] for node in scenario["nodes"]}
         for number, flow in enumerate(scenario["flows"]):
             self._add(
@@ -165,7 +172,7 @@ class Flows:
         if mptcp and self._out_of_tree:
             sources, destinations, named = self._open_out_of_tree(flow, source, destination)
         elif mptcp:
-            _check_scheduler(flow)
+            self._keep_scheduler(flow)
             sources, destinations = self._open(flow, source, destination)
         by_hand = {(route["from"], route["to"]): graph.by_hand(flow, route) for route in flow["routes"]}
         for here in sources:
@@ -290,6 +297,14 @@ class Flows:
         flags = {name: value for name, value in flags.items() if value}
         return {"namespace": node, "address": address, "device": self._net.devices[hop], **flags}
 
+    def _keep_scheduler(self, flow: Mapping[str, Any]) -> None:
+        """A scheduler is a setting of a namespace, so its flows must agree on it."""
+        scheduler = self._scheduler(flow["name"], flow["mptcp"]["scheduler"])
+        for node in (flow["client"], flow["server"]):
+            if self.schedulers.setdefault(node, scheduler) != scheduler:
+                sentence = f"another flow at {node} has the scheduler {self.schedulers[node]}, this one {scheduler}, and a host has one for all"
+                raise PlanError(("flows", flow["name"], "scheduler"), sentence + SIMULATOR)
+
     def _keep(self, flow: Mapping[str, Any], node: str, endpoints: Sequence[dict[str, Any]], limits: dict[str, int]) -> None:
         """Endpoints and limits hold for all of a host's connections, so its flows must agree on
         them.
@@ -299,13 +314,6 @@ class Flows:
         if kept != list(endpoints) or self.limits.setdefault(node, limits) != limits:
             sentence = f"the flows {other} and {flow['name']} want other subflows at {node}, and a kernel's path manager serves all alike"
             raise PlanError(("flows", flow["name"], "path_manager"), sentence + SIMULATOR)
-
-
-def _check_scheduler(flow: Mapping[str, Any]) -> None:
-    scheduler = flow["mptcp"]["scheduler"]
-    if scheduler not in (None, "default"):
-        sentence = f"the kernel's only scheduler is its default, and this flow asks for {scheduler}{SIMULATOR}"
-        raise PlanError(("flows", flow["name"], "scheduler"), sentence)
 
 
 def _fate(endpoint: Mapping[str, Any]) -> dict[str, Any]:

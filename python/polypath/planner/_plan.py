@@ -12,6 +12,7 @@ from typing import Any
 from ._errors import PlanError
 from ._hosts import Flows, machine, namespaces
 from ._network import PlacedStage, network
+from ._stages import SIMULATOR
 from ._tunnels import tunnels
 from ._ways import Graph, Scenario, routes
 
@@ -36,10 +37,16 @@ class Planned:
 
 
 def build(
-    scenario: Scenario, algorithms: Collection[str], *, out_of_tree: bool = False, defaults: bool = True, send_buffers: bool = True
+    scenario: Scenario,
+    algorithms: Collection[str],
+    *,
+    schedulers: Collection[str] = (),
+    out_of_tree: bool = False,
+    defaults: bool = True,
+    send_buffers: bool = True,
 ) -> Planned:
-    """The plan of a scenario on a kernel that has these congestion controls, and upstream or
-    out-of-tree MPTCP.
+    """The plan of a scenario on a kernel that has these congestion controls, these schedulers of
+    ours, and upstream or out-of-tree MPTCP.
 
     With `defaults`, a client's congestion control is the default of its namespace; without, its
     sockets ask for it: beyond the first namespace a kernel takes as a default only what any user
@@ -51,12 +58,19 @@ def build(
     graph = Graph(scenario)
     joined = tunnels(graph, send_buffers=send_buffers)
     net = network(scenario, graph)
-    flows = Flows(scenario, graph, net, lambda flow, name: algorithm(flow, name, algorithms), out_of_tree=out_of_tree)
+    flows = Flows(
+        scenario,
+        graph,
+        net,
+        lambda flow, name: algorithm(flow, name, algorithms),
+        lambda flow, name: scheduler(flow, name, schedulers),
+        out_of_tree=out_of_tree,
+    )
     plan = {
         "format": FORMAT,
         "duration_ns": scenario["duration_ns"],
         "sample_ns": sample_ns(scenario),
-        "namespaces": namespaces(scenario, flows.ccs if defaults else {}, flows.limits, wire=net.has_wire, out_of_tree=out_of_tree),
+        "namespaces": namespaces(scenario, flows.ccs if defaults else {}, flows, wire=net.has_wire, out_of_tree=out_of_tree),
         "cables": net.veth_pairs,
         "redirects": net.redirects,
         "tunnels": joined.plan,
@@ -71,6 +85,20 @@ def build(
     if out_of_tree:
         plan["machine"] = machine(scenario, flows)
     return Planned(plan=plan, stages=tuple(net.stages))
+
+
+def scheduler(flow: str, name: str | None, available: Collection[str]) -> str:
+    """A scheduler's name in an upstream kernel: ours where it has it, else its own default."""
+    where = ("flows", flow, "scheduler")
+    bare, *weights = (name or f"default{THEIRS}").split(" ", 1)
+    if weights:
+        raise PlanError(where, f"in a kernel all subflows have the same weight, and this flow asks for {name}: leave out the weights{SIMULATOR}")
+    bare = bare.removesuffix(OURS)
+    if PREFIX + bare in available:
+        return PREFIX + bare
+    if bare.partition("@")[0] != "default":
+        raise PlanError(where, f"this kernel has its own scheduler alone, and this flow asks for {bare}: take --engine linux{SIMULATOR}")
+    return "default"
 
 
 def algorithm(flow: str, name: str, available: Collection[str]) -> str:

@@ -45,7 +45,7 @@ from ._elements import (
 from ._errors import SetupError, StudyError, Where, unknown
 from ._file import FILE_NAME, read_yaml
 from ._flows import PATH_MANAGERS, Bulk, Constant, Endpoint, Endpoints, Flow, Fullmesh, Ndiffports, OnOff, Requests, Route, Transfer
-from ._kernel import DEFAULT_KERNEL, MODELLED, OURS, OUT_OF_TREE, THEIRS, ModelledKernel, bare_of_ours, nearest, split_cc
+from ._kernel import DEFAULT_KERNEL, MODELLED, OURS, OUT_OF_TREE, THEIRS, ModelledKernel, bare_of_ours, nearest, scheduler_of_ours, split_cc
 from ._load import load, load_setup
 from ._measure import Capture, Measure
 from ._parameters import NUMBER_OF_DRAW
@@ -192,6 +192,7 @@ __all__ = [
     "scenario",
     "spans_of",
     "specimens",
+    "scheduler_of_ours",
     "split_cc",
     "start_offset",
     "unknown",

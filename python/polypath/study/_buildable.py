@@ -12,6 +12,7 @@ from typing import Any
 from polypath import _native
 
 from ._errors import unknown
+from ._kernel import split_cc
 from ._placeholder import is_placeholder
 from ._places import field_of
 from ._scenario import links_of, scenario
@@ -66,7 +67,8 @@ def _check_schedulers(cell: Cell) -> None:
         if flow.scheduler is None or is_placeholder(flow.scheduler):
             continue
         # Weights may follow a name.
-        bare, *weights = flow.scheduler.split(" ", 1)
+        name_of, *weights = flow.scheduler.split(" ", 1)
+        bare, _ = split_cc(name_of)
         if bare not in names:
             raise cell.error(("flows", name, "scheduler"), unknown("scheduler", bare, names))
         if weights and flow.transport == "mptcp":

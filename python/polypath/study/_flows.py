@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Discriminator,
 
 from ._address import Address
 from ._elements import LinkRate
+from ._kernel import OURS, THEIRS, split_cc
 from ._model import Model, Undecided, kind_of
 from ._placeholder import UNDECIDED, is_placeholder
 from ._quantity import Size, Time
@@ -201,7 +202,12 @@ PathManager = Annotated[
 
 def _scheduler(value: str) -> str:
     name, *weights = value.split(" ", 1)
-    if weights and name != "weighted":
+    bare, whose = split_cc(name)
+    if whose not in ("", OURS, THEIRS):
+        raise ValueError(f'what stands behind the @ of a scheduler is "polypath" or "linux"; here it is "{name}"')
+    if whose == THEIRS and bare != "default":
+        raise ValueError(f'the kernel\'s own scheduler is "default{THEIRS}"; here it is "{name}"')
+    if weights and bare != "weighted":
         raise ValueError(f'a scheduler is a name alone, but "weighted" may have weights, like "weighted 3:1"; here it is "{value}"')
     if weights and not re.fullmatch(r"([1-9]\d?|100)(:([1-9]\d?|100)){0,31}", weights[0]):
         raise ValueError(f'weights are up to 32 whole numbers from 1 to 100, like "weighted 3:1"; here they are "{weights[0]}"')

@@ -64,6 +64,13 @@ def split_cc(name: str) -> tuple[str, str]:
     return bare, THEIRS if at + whose == THEIRS_TOO else at + whose
 
 
+def scheduler_of_ours(name: str | None) -> str:
+    """The bare name of a scheduler that may be ours, without weights; "" of one that is the
+    kernel's own.
+    """
+    return bare_of_ours((name or "").split(" ", 1)[0])
+
+
 def bare_of_ours(name: str) -> str:
     """The bare name of a congestion control that may be ours, "" of one that is the kernel's own."""
     bare, whose = split_cc(name)

@@ -14,7 +14,7 @@ from typing import Any
 from ._cells import cells, cells_of_draws
 from ._errors import SetupError
 from ._flows import Endpoints, Flow, Ndiffports, Route
-from ._kernel import bare_of_ours
+from ._kernel import bare_of_ours, scheduler_of_ours
 from ._placeholder import Scalar
 from ._question import Question, located
 from ._reach import leads
@@ -76,6 +76,11 @@ class Run:
     @staticmethod
     def _beside(baseline: Baseline) -> str:
         return f"{baseline.of} alone" if baseline.alone else f"tcp alone from {baseline.client_address}"
+
+
+def _ours(setup: Setup) -> set[str]:
+    """Congestion controls and schedulers that may be ours, by their bare names."""
+    return {name for flow in setup.flows.values() for name in (bare_of_ours(flow.cc), scheduler_of_ours(flow.scheduler))}
 
 
 def key_of(engine: str, version: str, scenario: Mapping[str, Any], own: Mapping[str, str] | None = None) -> str:
@@ -144,7 +149,7 @@ def _runs_of(
             groups={copy: name for name, flow in setup.flows.items() for copy in copies(name, flow)},
             baseline=baseline,
             kernel=chosen,
-            own={name: own[name] for name in sorted({bare_of_ours(flow.cc) for flow in setup.flows.values()} & own.keys())},
+            own={name: own[name] for name in sorted(_ours(setup) & own.keys())},
             keeps_captures=any(each.keep for each in setup.measure.capture),
         )
 

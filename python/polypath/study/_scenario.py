@@ -58,6 +58,7 @@ def scenario(setup: Setup, seed: int, *, kernel: str | None = None, links: list[
         for flow in plain["flows"]:
             flow.pop("program", None)
             flow["cc"] = flow["cc"] and flow["cc"].removesuffix(OURS)
+            flow["mptcp"]["scheduler"] = flow["mptcp"]["scheduler"] and flow["mptcp"]["scheduler"].replace(OURS, "")
         for node in plain["nodes"]:
             node |= _simulated_kernel(setup, node["name"])
     else:

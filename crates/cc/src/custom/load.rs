@@ -25,13 +25,8 @@ pub fn declare(object: &Path, name: &str) -> Result<Algorithm, Error> {
     if REGISTRY.iter().any(|(ops, _)| Algorithm(ops).name() == name) {
         return Err(refused(format!("there is an algorithm {name} in Polypath already: choose another name")));
     }
-    let bytes = fs::read(object).map_err(|error| refused(format!("it cannot be read: {error}")))?;
-    let image = Image::of(&bytes).map_err(refused)?;
+    let (bytes, image) = checked(object)?;
     let missing = |symbol: &str| refused(format!("it has no {symbol}"));
-    let abi = image.place("pp_abi", 8).ok_or_else(|| missing("pp_abi"))?;
-    if image.bytes[abi..abi + 8] != ABI.to_le_bytes() {
-        return Err(refused("it was compiled for another version of Polypath: compile it again".to_owned()));
-    }
     let at = image.place(&format!("pp_cc_{name}"), size_of::<Ops>()).ok_or_else(|| missing(&format!("PP_CC_REGISTER({name})")))?;
     let facts = image.place(&format!("pp_about_{name}"), size_of::<About>()).ok_or_else(|| missing(&format!("PP_CC_ABOUT({name})")))?;
     // SAFETY: `place` found so many bytes there, and `About` is numbers and texts, which any bits
@@ -42,9 +37,22 @@ pub fn declare(object: &Path, name: &str) -> Result<Algorithm, Error> {
     let ops = leaked(Ops { flags: said.flags | CUSTOM, ..*said });
     let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
     added.retain(|each| Algorithm(each.ops).name() != name);
-    added.push(Added { ops, about, object: bytes.leak() });
+    added.push(Added { ops, about, object: bytes });
     added.sort_by_key(|each| Algorithm(each.ops).name());
     Ok(Algorithm(ops))
+}
+
+/// A shared object that was compiled with the headers of this build: its bytes, and how it lies in
+/// memory. Nothing in it is run.
+pub fn checked(object: &Path) -> Result<(&'static [u8], Image), Error> {
+    let refused = |why: String| Error::caller(format!("{}: {why}", object.display()));
+    let bytes = fs::read(object).map_err(|error| refused(format!("it cannot be read: {error}")))?;
+    let image = Image::of(&bytes).map_err(refused)?;
+    let abi = image.place("pp_abi", 8).ok_or_else(|| refused("it has no pp_abi".to_owned()))?;
+    if image.bytes[abi..abi + 8] != ABI.to_le_bytes() {
+        return Err(refused("it was compiled for another version of Polypath: compile it again".to_owned()));
+    }
+    Ok((bytes.leak(), image))
 }
 
 /// Maps all algorithms that were declared: from now on their hooks can be called.
@@ -82,7 +90,8 @@ pub unsafe fn add(object: &Path, name: &str) -> Result<Algorithm, Error> {
     Ok(crate::find(name).expect("it was just added"))
 }
 
-fn leaked<T>(value: T) -> &'static T {
+/// A value that stays for the life of the process.
+pub fn leaked<T>(value: T) -> &'static T {
     Box::leak(Box::new(value))
 }
 
@@ -112,7 +121,7 @@ impl Hooks<'_> {
 }
 
 /// The image in memory, its code executable and nothing of it writable; where it begins.
-fn mapped(mut image: Image) -> io::Result<*const u8> {
+pub fn mapped(mut image: Image) -> io::Result<*const u8> {
     // SAFETY: a question.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
     let length = image.bytes.len().next_multiple_of(page);

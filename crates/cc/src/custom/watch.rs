@@ -1,19 +1,17 @@
 //! Which hook of an added algorithm runs: a process that runs one writes here, and its parent knows
 //! what crashed or hung.
 //!
-//! Only hooks of added algorithms are told, since only they are marked ([`CUSTOM`]).
+//! Only hooks of added algorithms and schedulers are told, since only they are marked ([`CUSTOM`]).
 
+use std::ffi::c_char;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
-use super::super::mirror::Ops;
+/// A bit of an added algorithm's or scheduler's flags, beside those that its file can set.
+pub const CUSTOM: u32 = 1 << 31;
 
-/// A bit of an added algorithm's flags, beside those of [`crate::flags`], which its file cannot
-/// set.
-pub(crate) const CUSTOM: u32 = 1 << 31;
-
-/// The hooks, in the order of the ops table.
-const HOOKS: [&str; 12] = [
+/// The hooks of algorithms and of schedulers, in the order of the ops tables.
+const HOOKS: [&str; 15] = [
     "init",
     "release",
     "ssthresh",
@@ -26,6 +24,9 @@ const HOOKS: [&str; 12] = [
     "cong_control",
     "sndbuf_expand",
     "min_tso_segs",
+    "pick",
+    "scheduled",
+    "blocked",
 ];
 
 /// What an added algorithm does now. All bits zero: nothing yet. It has no pointers, so that it may
@@ -73,7 +74,7 @@ pub fn watch(by: &'static Watch) {
 }
 
 /// The place of a hook in [`HOOKS`].
-pub(crate) const fn number(hook: &str) -> u32 {
+pub const fn number(hook: &str) -> u32 {
     let mut number = 0;
     while number < HOOKS.len() {
         if same(HOOKS[number].as_bytes(), hook.as_bytes()) {
@@ -92,23 +93,23 @@ const fn same(one: &[u8], other: &[u8]) -> bool {
     at == one.len() && at == other.len()
 }
 
-/// Calls a hook; what an added algorithm does is told.
+/// Calls a hook of an ops table with these flags and this name; what an added one does is told.
 #[inline]
-pub(crate) fn call<T>(ops: &Ops, hook: u32, call: impl FnOnce() -> T) -> T {
-    if ops.flags & CUSTOM == 0 {
+pub fn call<T>(flags: u32, name: &[c_char; 16], hook: u32, call: impl FnOnce() -> T) -> T {
+    if flags & CUSTOM == 0 {
         return call();
     }
-    began(ops, hook);
+    began(name, hook);
     let result = call();
     ended();
     result
 }
 
 #[cold]
-fn began(ops: &Ops, hook: u32) {
+fn began(name: &[c_char; 16], hook: u32) {
     // SAFETY: `watch` stored a reference that lives as long as the process, or it was not called.
     let Some(watch) = (unsafe { WATCH.load(Ordering::Acquire).as_ref() }) else { return };
-    let bytes = ops.name.map(|char| char as u8);
+    let bytes = name.map(|char| char as u8);
     for (word, bytes) in watch.name.iter().zip(bytes.chunks_exact(8)) {
         word.store(u64::from_ne_bytes(bytes.try_into().expect("chunks of 8 bytes")), Ordering::Relaxed);
     }

@@ -80,14 +80,11 @@ impl Connection {
                 break;
             }
         }
-        if !worth || !views[fast].takes_data() {
-            return false;
-        }
-        let share = views[fast].share().as_u32();
+        let Some(share) = Scheduler::share(&views[fast]).filter(|_| worth) else { return false };
         debug_assert!(head.end().after(self.tx.una), "a piece that is acknowledged is dropped");
         let dsn = head.dsn.max(self.tx.una);
         let left = head.end().distance(dsn) as u32;
-        let len = left.min(share);
+        let len = left.min(share.as_u32());
         // What does not fit stays a piece of its own.
         self.tx.pieces[0] = Piece { dsn, len, tried: head.tried.with(fast) };
         if len < left {

@@ -150,7 +150,7 @@ impl Connection {
         self.work.refresh_views(|i, view| {
             let s = &mut self.subflows[i];
             if keeps_buffers {
-                view.buffered = Some(s.socket.tx.buffered());
+                (view.buffers, view.burst) = s.socket.tx.buffered();
             }
             let socket = &s.socket;
             // The client's initial subflow sends before the peer has confirmed the handshake

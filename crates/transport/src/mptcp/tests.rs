@@ -490,7 +490,7 @@ mod property {
                 }).collect())),
             };
             let mut client = config(&settings, manager, paths.len(), "client");
-            client.scheduler = Scheduler::find(Scheduler::NAMES[c.scheduler].0).expect("known");
+            client.scheduler = Scheduler::find(Scheduler::NAMES[c.scheduler]).expect("known");
             client.random = Rng::new(c.seed, "client");
             let server = config(&settings, PathManager::default(), 1, "server");
             let mut net = join(Connection::client(client), Connection::server(server), paths);

@@ -130,7 +130,7 @@ fn setup() -> impl Strategy<Value = Setup> {
         // Two faults of 5.4-mptcp are open, one case in some ten thousand each: with `redundant` a
         // last byte is never scheduled, and a handshake whose SYNs are lost outlasts the test.
         any_kernel().prop_filter("MPTCP version 1", |kernel| kernel.0.mptcp_version == MptcpVersion::V1),
-        prop::sample::select(Scheduler::NAMES.map(|(name, _)| name).to_vec()),
+        prop::sample::select(Scheduler::NAMES.to_vec()),
         managers,
         1..4_usize,
         [1..60_u64, 1..60, 1..60, 1..60],

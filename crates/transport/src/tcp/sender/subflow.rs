@@ -63,8 +63,8 @@ impl Sender {
 
     /// The buffers that wait to be sent, and how many segments leave as one burst.
     #[inline]
-    pub(crate) fn buffered(&mut self) -> polypath_sched::Buffered {
-        polypath_sched::Buffered { buffers: self.queue.buffers(), burst: Segments::new(self.burst_segments(None)) }
+    pub(crate) fn buffered(&mut self) -> (u32, Segments) {
+        (self.queue.buffers(), Segments::new(self.burst_segments(None)))
     }
 
     /// MPTCP 0.96's penalty for holding up the others: half the window, and half the
