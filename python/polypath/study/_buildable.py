@@ -52,6 +52,8 @@ def _bare(setup: Setup) -> dict[str, Any]:
     plain = scenario(setup.with_checked(flows=flows), 1, links=links_of(setup, 1, until_ns=0))
     for flow in plain["flows"]:
         flow["cc"] = flow["cc"] and _ANY_CC
+        # Whose it is the engine checks.
+        flow["mptcp"]["scheduler"] = flow["mptcp"]["scheduler"] and flow["mptcp"]["scheduler"].partition("@")[0]
     for link in plain["links"]:
         for element in (*link["a_to_b"], *link["b_to_a"]):
             if element["kind"] == "trace":
