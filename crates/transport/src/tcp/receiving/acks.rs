@@ -277,9 +277,9 @@ impl AckPolicy {
 
 /// How long a compressed ACK waits: a twentieth of the shorter of two estimates of the RTT,
 /// microseconds (`smoothed_us` zero: unknown).
-pub(in crate::tcp) fn compressed_delay(receiver_us: u32, smoothed_us: u32) -> Duration {
+pub(in crate::tcp) fn compressed_delay(percent: u32, receiver_us: u32, smoothed_us: u32) -> Duration {
     let rtt_us = if smoothed_us > 0 { receiver_us.min(smoothed_us) } else { receiver_us };
-    Duration::from_nanos(u64::from(rtt_us) * 1000 / 20).min(COMPRESSED_DELAY)
+    Duration::from_nanos(u64::from(rtt_us) * 10 * u64::from(percent)).min(COMPRESSED_DELAY)
 }
 
 #[cfg(test)]
@@ -384,8 +384,9 @@ mod tests {
 
     #[test]
     fn a_compressed_ack_waits_for_a_twentieth_of_the_round_trip() {
-        assert_eq!(compressed_delay(10_000, 8000), Duration::from_micros(400));
-        assert_eq!(compressed_delay(10_000, 0), Duration::from_micros(500));
-        assert_eq!(compressed_delay(100_000, 90_000), COMPRESSED_DELAY);
+        assert_eq!(compressed_delay(5, 10_000, 8000), Duration::from_micros(400));
+        assert_eq!(compressed_delay(33, 2000, 0), Duration::from_micros(660));
+        assert_eq!(compressed_delay(5, 10_000, 0), Duration::from_micros(500));
+        assert_eq!(compressed_delay(5, 100_000, 90_000), COMPRESSED_DELAY);
     }
 }

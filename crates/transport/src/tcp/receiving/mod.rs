@@ -316,6 +316,9 @@ impl Receiver {
             if let Some(memory) = memory {
                 self.packets.insert(seq, end, memory);
             }
+            if !self.is_subflow {
+                self.buffer.on_hole(self.out_of_order.reach(self.next));
+            }
         }
         if fin_again {
             if is_new { self.out_of_order.extend_duplicate(end, end_told) } else { self.out_of_order.report_duplicate(seq, end_told) }
@@ -407,7 +410,7 @@ impl Receiver {
     pub(super) fn read_some(&mut self, now: Instant, unread: u32) {
         self.unread -= unread;
         self.packets.read(self.next - u32::from(self.finished) - self.unread);
-        self.buffer.on_read(now, unread, self.read);
+        self.buffer.on_read(now, unread, self.read, self.out_of_order.reach(self.next));
         self.read += u64::from(unread);
         debug_assert!(self.read <= self.received, "only what came is read");
         // A reader that empties the buffer acknowledges what ended a burst or was short, unless an
@@ -451,7 +454,7 @@ impl Receiver {
     }
 
     pub(super) fn on_rtt(&mut self, ms: u32) {
-        self.buffer.on_rtt(ms);
+        self.buffer.on_rtt(ms, self.unread == 0);
     }
 
     /// An ACK is owed for a segment: when does it leave?
