@@ -27,11 +27,13 @@ const GROWING_STEP: u32 = 128;
 const SHARED_INFO: u32 = 320;
 const DESCRIPTOR: u32 = 256;
 
-/// The memory of a received packet (Linux: `skb->truesize`), and how much more data there is room
-/// for in it (`skb_tailroom`), bytes.
+/// The memory of a received packet (Linux: `skb->truesize`), how much of it the payload needs if
+/// its head has none (`truesize_adjust`), and how much more data there is room for in it
+/// (`skb_tailroom`), bytes.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Truesize {
     pub(crate) bytes: u32,
+    pub(crate) without_head: u32,
     pub(crate) room: u32,
 }
 
@@ -48,13 +50,17 @@ impl Truesize {
         /// The smallest head (`SKB_SMALL_HEAD_SIZE`), which others are of powers of two.
         const SMALL: u32 = 704;
         match device {
-            Device::Veth => Self { bytes: len + PAGED, room: 0 },
+            Device::Veth => Self { bytes: len + PAGED, without_head: len, room: 0 },
             // `tun_alloc_skb`: from a page on the packet lies in pages behind an empty head.
-            Device::Tun if PAD + ip_len >= PAGE => Self { bytes: SMALL + DESCRIPTOR + ip_len.next_multiple_of(PAGE), room: 0 },
+            Device::Tun if PAD + ip_len >= PAGE => {
+                let pages = ip_len.next_multiple_of(PAGE);
+                Self { bytes: SMALL + DESCRIPTOR + pages, without_head: pages, room: 0 }
+            }
             Device::Tun => {
                 let wanted = (PAD + ip_len).next_multiple_of(CACHE_LINE) + SHARED_INFO;
                 let head = if wanted <= SMALL { SMALL } else { wanted.next_power_of_two() };
-                Self { bytes: head + DESCRIPTOR, room: head - SHARED_INFO - PAD - ip_len }
+                let bytes = head + DESCRIPTOR;
+                Self { bytes, without_head: bytes, room: head - SHARED_INFO - PAD - ip_len }
             }
         }
     }
@@ -287,7 +293,8 @@ mod tests {
         assert_eq!([1, 280, 281, 600, 601, 1460].map(bytes), [960, 960, 1280, 1280, 2304, 2304]);
         assert_eq!(bytes(8960), 960 + 3 * 4096);
         assert_eq!(Truesize::of(Device::Tun, 140, 100).room, 180);
-        assert_eq!(Truesize::of(Device::Veth, 1500, 1448).bytes, 2408);
+        let of_veth = Truesize::of(Device::Veth, 1500, 1448);
+        assert_eq!((of_veth.bytes, of_veth.without_head), (2408, 1448), "its payload lies in pages");
     }
 
     #[test]
