@@ -135,6 +135,18 @@ impl AckPolicy {
         self.pingpong = false;
     }
 
+    /// A SYN/ACK has come for which a writer waited (Linux: `tcp_rcv_synsent_state_process`).
+    #[cold]
+    pub(in crate::tcp) fn on_writer_waited(&mut self, now: Instant) {
+        self.enter_quickack(MAX_QUICK_ACKS);
+        self.last_data_at = Some(now);
+    }
+
+    /// When data last came, if any did.
+    pub(in crate::tcp) fn last_data_at(&self) -> Option<Instant> {
+        self.last_data_at
+    }
+
     /// The peer has ended its data and nothing quicker is called for: an ACK is owed, which what the
     /// program sends on may carry (Linux: `tcp_fin`).
     pub(in crate::tcp) fn enter_pingpong(&mut self) {
