@@ -198,6 +198,53 @@ assert options[:8] == bytes([30, 16, 48, 1, 192, 168, 0, 2]) and len(options) ==
     assert (status, refused) == (0, []), said
 
 
+def test_what_a_syn_carries_is_told_of_as_what_a_write_does(tmp_path: Path) -> None:
+    """RFC 7413 section 3: the first connection asks for a cookie, later ones use it."""
+    status, said, refused = played(
+        tmp_path,
+        """
+assert os.system("sysctl -q net.ipv4.tcp_fastopen=1") == 0
+FASTOPEN, ZEROCOPY, RST = 0x20000000, 0x4000000, 4
+peer = address("192.0.2.1", 4000)
+def client():
+    fd = opened(1 | os.O_NONBLOCK)
+    assert call("bind", number(fd), address("192.168.0.1", 8080), number(16)) == 0
+    return fd
+def send(fd, length, flags):
+    return call("sendto", number(fd), text(length + 1), size(length), number(flags), peer, number(16))
+first = client()
+assert send(first, 0, FASTOPEN) == -1 and ctypes.get_errno() == errno.EINPROGRESS
+iss = take()[2]
+give(SYN | ACK, 0, iss + 1, options=MSS + bytes([34, 10]) + b"abcdefgh" + bytes([1, 1]))
+assert take()[1] == ACK
+call("usleep", number(100_000))
+info = text(300)
+assert call("getsockopt", number(first), number(6), number(11), info, ctypes.byref(ctypes.c_uint(300))) == 0
+assert struct.unpack_from("=I", info, 52)[0] == 100, "tcpi_last_data_recv"
+give(RST, 1)
+
+on = text(struct.pack("=i", 1))
+second = client()
+assert call("setsockopt", number(second), number(6), number(30), on, number(4)) == 0
+assert call("connect", number(second), peer, number(16)) == 0
+assert call("read", number(second), text(9), size(9)) == -1 and ctypes.get_errno() == errno.EAGAIN, "it has not connected"
+assert call("close", number(second)) == 0
+
+third = client()
+assert call("setsockopt", number(third), number(1), number(60), on, number(4)) == 0
+assert send(third, 500, FASTOPEN | ZEROCOPY) == 500
+_, flags, iss, _, _, length = take()
+assert (flags, length) == (SYN, 500)
+give(SYN | ACK, 0, iss + 501, options=MSS)
+assert take()[1] == ACK
+asked = text(struct.pack("=ihh", third, 0, 0))
+assert call("poll", asked, ctypes.c_size_t(1), number(0)) == 1
+assert struct.unpack_from("=ihh", asked)[2] == 8, "what it was given is free: POLLERR"
+""",
+    )
+    assert (status, refused) == (0, []), said
+
+
 def test_a_signed_segment_without_a_key_is_dropped(tmp_path: Path) -> None:
     """RFC 2385; Linux counts it as TCPMD5Unexpected. Commands see who listens."""
     status, said, refused = played(
