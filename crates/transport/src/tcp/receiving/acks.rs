@@ -357,6 +357,21 @@ mod tests {
     }
 
     #[test]
+    fn a_writer_that_waited_for_the_syn_ack_is_in_a_conversation() {
+        let first_ack = |waited: bool| {
+            let mut acks = AckPolicy::new(&Settings::default());
+            acks.start(Seq::new(1));
+            if waited {
+                acks.on_writer_waited(ms(0));
+            }
+            acks.on_data_sent(ms(0));
+            arrive(&mut acks, ms(20), IN_ORDER)
+        };
+        assert_eq!(first_ack(false), AckTime::Now);
+        assert!(matches!(first_ack(true), AckTime::Delayed(_)));
+    }
+
+    #[test]
     fn a_conversation_leaves_acks_to_the_answers() {
         let mut acks = settled();
         arrive(&mut acks, ms(10), IN_ORDER);
