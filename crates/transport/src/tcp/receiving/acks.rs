@@ -135,6 +135,18 @@ impl AckPolicy {
         self.pingpong = false;
     }
 
+    /// A SYN/ACK has come for which a writer waited (Linux: `tcp_rcv_synsent_state_process`).
+    #[cold]
+    pub(in crate::tcp) fn on_writer_waited(&mut self, now: Instant) {
+        self.enter_quickack(MAX_QUICK_ACKS);
+        self.last_data_at = Some(now);
+    }
+
+    /// When data last came, if any did.
+    pub(in crate::tcp) fn last_data_at(&self) -> Option<Instant> {
+        self.last_data_at
+    }
+
     /// The peer has ended its data and nothing quicker is called for: an ACK is owed, which what the
     /// program sends on may carry (Linux: `tcp_fin`).
     pub(in crate::tcp) fn enter_pingpong(&mut self) {
@@ -342,6 +354,21 @@ mod tests {
         assert_eq!(acks.ato, before * 2);
         (0..9).for_each(|_| acks.on_delayed_timer());
         assert_eq!(acks.ato, MAX_INFLATED_DELAY);
+    }
+
+    #[test]
+    fn a_writer_that_waited_for_the_syn_ack_is_in_a_conversation() {
+        let first_ack = |waited: bool| {
+            let mut acks = AckPolicy::new(&Settings::default());
+            acks.start(Seq::new(1));
+            if waited {
+                acks.on_writer_waited(ms(0));
+            }
+            acks.on_data_sent(ms(0));
+            arrive(&mut acks, ms(20), IN_ORDER)
+        };
+        assert_eq!(first_ack(false), AckTime::Now);
+        assert!(matches!(first_ack(true), AckTime::Delayed(_)));
     }
 
     #[test]
