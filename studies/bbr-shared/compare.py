@@ -43,10 +43,12 @@ def judged(measured: Mapping[tuple[str, ...], float]) -> pd.DataFrame:
 
 def measured(*kernel: str) -> pd.DataFrame:
     results = on_linux(HERE, kernel[0], only=SAMPLE) if kernel else simulated(HERE)
-    runs = results.runs[results.runs["flow"] == "bbr"]
+    runs = results.runs[results.runs["group"] == "bbr"]
     if not kernel:
         runs = runs[runs["engine"] == "sim"]
-    means = runs.groupby(["experiment", "queue", "count"])["goodput_receiver_mbps"].mean()
+    # A row a connection: together they are what was measured.
+    together = runs.groupby(["experiment", "queue", "count", "key"])["goodput_receiver_mbps"].sum()
+    means = together.groupby(["experiment", "queue", "count"]).mean()
     return judged({(str(name), str(queue), str(count)): float(value) for (name, queue, count), value in means.items()})
 
 

@@ -36,7 +36,7 @@ def inverse(window: float) -> dict[str, float]:
     """Table 3: the loss with which each has this window."""
     return {
         "reno": (1.2 / window) ** 2,
-        "highspeed": min((0.12 / window) ** (1 / 0.835), (1.2 / window) ** 2) if window < 38 else (0.12 / window) ** (1 / 0.835),
+        "highspeed": (1.2 / window) ** 2 if window < 38 else (0.12 / window) ** (1 / 0.835),
         "cubic": max(((0.4 * (3 + BETA) / (4 * (1 - BETA))) ** 0.25 * ROUND_TRIP**0.75 / window) ** (4 / 3), (1.2 / window) ** 2),
     }
 
