@@ -1,5 +1,5 @@
 #!/bin/sh
-# What netem's jitter leaves of one connection, by its distribution, and with a qdisc behind it that keeps the order.
+# What netem's jitter leaves of one connection, in the order in which netem delivers and in the order sent.
 #   polypath linux exec studies/jittertrap/netem.sh
 set -eu
 for n in sender middle receiver; do ip netns add $n; ip -n $n link set lo up; done
@@ -15,16 +15,20 @@ measure() { # CC NAME NETEM...
   for d in eth0 eth1; do
     ip netns exec middle tc qdisc replace dev $d root netem "$@"
   done
-  for once in 1 2 3; do
-    ip netns exec receiver iperf3 -s -1 -D
-    sleep 0.5
-    printf '%s, %s: ' $cc "$name"
-    ip netns exec sender iperf3 -c 10.0.1.2 -C $cc -w 256K -t 10 -f m | grep receiver | grep -o '[0-9.]* Mbits/sec' || echo nothing
-  done
+  port=$((port + 1))
+  ip netns exec receiver iperf3 -s -1 -D -p $port
+  sleep 1
+  printf '%s, %s: ' $cc "$name"
+  ip netns exec sender iperf3 -c 10.0.1.2 -p $port -C $cc -w 256K -t 10 -f m | grep receiver | grep -o '[0-9.]* Mbits/sec' || echo nothing
 }
 export TC_LIB_DIR=/usr/lib/x86_64-linux-gnu/tc
-for cc in cubic bbr; do
-  measure $cc "no jitter" delay 25ms
-  measure $cc "12 ms, normal" delay 25ms 12ms distribution normal
-  measure $cc "20.785 ms, uniform" delay 25ms 20785us
+port=5200
+# What a kernel remembers of a connection (tcp_metrics: slow start's threshold, reordering) begins the next one to the same host.
+for forget in 1 0; do
+  ip netns exec sender sysctl -qw net.ipv4.tcp_no_metrics_save=$forget
+  for cc in cubic bbr; do
+    for once in 1 2 3; do measure $cc "12 ms, normal, no_metrics_save $forget" delay 25ms 12ms distribution normal; done
+    # With a rate netem lets no packet leave before the one in front of it.
+    for once in 1 2; do measure $cc "the same in order" delay 25ms 12ms distribution normal rate 10gbit; done
+  done
 done

@@ -43,7 +43,7 @@ def inverse(window: float) -> dict[str, float]:
 
 def computed(row: dict[str, str]) -> dict[str, float]:
     """A row of tables 1 and 2."""
-    loss, round_trip = float(row["loss"]), float(row["rtt"].removesuffix("ms")) / 1000
+    loss, round_trip = 1 / int(row["loss"].removeprefix("1:")), float(row["rtt"].removesuffix("ms")) / 1000
     return {
         "reno": reno(loss),
         "highspeed": highspeed(loss),

@@ -11,7 +11,7 @@ import pandas as pd
 from figure_tables import on_linux, simulated, table
 
 HERE = Path(__file__).parent
-LOSSES = ["1e-2", "1e-3", "1e-4", "1e-5", "1e-6"]
+LOSSES = ["1:100", "1:1000", "1:10000", "1:100000", "1:1000000"]
 ALGORITHMS = ["reno", "cubic", "highspeed"]
 SEGMENT_BITS = 1448 * 8
 
@@ -28,7 +28,7 @@ def said() -> pd.DataFrame:
 
 def even() -> str:
     names = [name for name in _experiments() if not name.startswith("random-") and "1e-7" not in name]
-    own = windows(simulated(HERE, only={"experiment": names}).runs)
+    own = windows(_named(simulated(HERE, only={"experiment": names}).runs, names))
     rows = []
     for rtt in ("100ms", "10ms"):
         for loss in LOSSES:
@@ -39,10 +39,14 @@ def even() -> str:
 
 def random(kernel: str) -> str:
     names = ["random-1e-2", "random-1e-3"]
-    here = windows(simulated(HERE, only={"experiment": names}).runs)
-    there = windows(on_linux(HERE, kernel, only={"experiment": names}).runs)
+    here = windows(_named(simulated(HERE, only={"experiment": names}).runs, names))
+    there = windows(_named(on_linux(HERE, kernel, only={"experiment": names}).runs, names))
     rows = [[loss, cc, said().loc[(rtt, loss), cc], f"{here[rtt, loss, cc]:.1f}", f"{value:.1f}"] for (rtt, loss, cc), value in there.items()]
     return table(["loss", "cc", "RFC", "simulator", "Linux"], rows, left=2)
+
+
+def _named(runs: pd.DataFrame, names: list[str]) -> pd.DataFrame:
+    return runs[runs["experiment"].isin(names)]
 
 
 def _experiments() -> list[str]:
