@@ -76,4 +76,4 @@ def worst(*kernel: str) -> str:
 
 
 if __name__ == "__main__":
-    print({"cells": cells, "worst": worst}[sys.argv[1]](*sys.argv[2:]), end="")
+    print({"cells": cells, "worst": worst}[sys.argv[1]](*sys.argv[2:]))

@@ -41,7 +41,9 @@ def random(kernel: str) -> str:
     names = ["random-1e-2", "random-1e-3"]
     here = windows(_named(simulated(HERE, only={"experiment": names}).runs, names))
     there = windows(_named(on_linux(HERE, kernel, only={"experiment": names}).runs, names))
-    rows = [[loss, cc, said().loc[(rtt, loss), cc], f"{here[rtt, loss, cc]:.1f}", f"{value:.1f}"] for (rtt, loss, cc), value in there.items()]
+    rows = [
+        [loss, cc, said().loc[(rtt, loss), cc], f"{here[rtt, loss, cc]:.1f}", f"{value:.1f}"] for (rtt, loss, cc), value in there.items()
+    ]
     return table(["loss", "cc", "RFC", "simulator", "Linux"], rows, left=2)
 
 
