@@ -81,25 +81,26 @@ export class Charts {
     entry.plot.over.addEventListener("click", (event) => this.#onMoment(entry.plot.posToVal(event.offsetX, "x")));
   }
 
-  // `scale` makes everything larger, for a picture.
-  #options(name, names, { width, height }, scale = 1) {
+  // `scale` makes everything larger; a picture has no moment, and room for the last tick.
+  #options(name, names, { width, height }, scale = 1, picture = false) {
     const [ink, line] = [colour("--quiet"), colour("--line")];
     const axis = { stroke: ink, grid: { stroke: line, width: scale }, ticks: { stroke: line, width: scale, size: 10 * scale }, gap: 5 * scale, font: `${12 * scale}px sans-serif` };
     const lineOf = ({ label, colour: of, width: wide, dash }) => ({ label, stroke: colour(of), width: wide * scale, dash: dash?.map((each) => each * scale), points: { show: false }, spanGaps: false });
     return {
       width: width * scale,
       height: height * scale,
+      padding: [null, picture ? 20 * scale : null, null, null],
       legend: { show: false },
-      cursor: { show: scale === 1, sync: { key: "moment" }, drag: { x: false, y: false }, points: { size: 5 }, y: false },
+      cursor: { show: !picture, sync: { key: "moment" }, drag: { x: false, y: false }, points: { size: 5 }, y: false },
       scales: { x: { time: false }, y: { range: () => [0, name === "share" ? 100 : Math.max(1, this.#tops[name] * 1.05)] } },
       axes: [{ ...axis, size: 28 * scale, space: 50 * scale, values: (_, ticks) => ticks.map((tick) => `${tick} s`) }, { ...axis, size: 52 * scale, space: 30 * scale }],
       series: [{}, ...names.map((each) => lineOf(LINES[each]))],
-      hooks: { draw: [(plot) => this.#drawLines(plot, name, scale)] },
+      hooks: { draw: [(plot) => this.#drawLines(plot, name, scale, picture)] },
     };
   }
 
   // The moment, and how much goodput is possible.
-  #drawLines(plot, name, scale) {
+  #drawLines(plot, name, scale, picture) {
     const { ctx, bbox } = plot;
     ctx.save();
     const stroke = (style, dash, from, to) => {
@@ -111,7 +112,7 @@ export class Charts {
       ctx.stroke();
     };
     const x = Math.round(plot.valToPos(this.#moment, "x", true));
-    stroke(colour("--accent"), [], [x, bbox.top], [x, bbox.top + bbox.height]);
+    if (!picture) stroke(colour("--accent"), [], [x, bbox.top], [x, bbox.top + bbox.height]);
     const { possible } = this.#data;
     if (name === "goodput" && Number.isFinite(possible)) {
       const y = Math.round(plot.valToPos(possible, "y", true));
@@ -129,7 +130,7 @@ export class Charts {
     const { names, columns } = this.#lines(name);
     // uPlot has one ratio for all its plots: the screen's.
     const scale = SAVED.sharp / uPlot.pxRatio;
-    const options = this.#options(name, names, SAVED, scale);
+    const options = this.#options(name, names, SAVED, scale, true);
     const plot = await new Promise((resolve) => new uPlot({ ...options, hooks: { ...options.hooks, ready: [resolve] } }, columns, document.createElement("div")));
     const [width, head] = [plot.ctx.canvas.width, SAVED.head * SAVED.sharp];
     const picture = Object.assign(document.createElement("canvas"), { width, height: plot.ctx.canvas.height + head });

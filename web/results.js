@@ -90,7 +90,7 @@ export function figuresOf(scenario, { outcome }) {
   const carried = (flow, name) => flow.subflows.reduce((all, { acked_bps: each }, index) => all + (lines[outcome.flows.indexOf(flow)][index] === name ? each : 0), 0);
   const acked = sum(flows[0], "acked_bps");
   const subflows = flows[0].subflows.length > 1 && acked > 0 && !flows[0].responses
-    ? ["path1", "path2"].map((name) => row(name, `Subflow over ${LINES[name].label}`, "% of the data", (flow) => (flow === flows[0] ? (100 * carried(flow, name)) / acked : null)))
+    ? ["path1", "path2"].map((name) => row(name, `Over ${LINES[name].label}`, "% of its data", (flow) => (flow === flows[0] ? (100 * carried(flow, name)) / acked : null)))
     : [];
   return [
     row("goodput_receiver_mbps", "Goodput", "Mbit/s", (flow) => flow.goodput_receiver_bps / 1e6),

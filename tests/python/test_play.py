@@ -308,7 +308,7 @@ def test_figures_say_what_the_links_carry_and_what_a_delay_counts(page):
     assert float(rows["The links' rate"]) == 70
     # Bulk data wait in the send buffer, which is no delay that anybody asks for.
     assert "Round trip, mean" in rows and not any(label.startswith("Delay") for label in rows)
-    parts = [float(rows[f"Subflow over path {path}"]) for path in (1, 2)]
+    parts = [float(rows[f"Over path {path}"]) for path in (1, 2)]
     assert sum(parts) == pytest.approx(100, abs=0.2) and parts[0] > parts[1] > 10
     assert "Delay, one way" in page.inner_text("#controls")
     assert re.search(r"; possible 65\.8$", page.get_attribute("figure.goodput", "aria-label"))
