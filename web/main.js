@@ -3,11 +3,13 @@
 import { fromHash, toHash } from "./address.js";
 import { Charts } from "./charts.js";
 import { Controls } from "./controls.js";
+import { drawer } from "./drawer.js";
 import { declare, DEFAULTS, differences } from "./fields.js";
 import { LINES, named } from "./names.js";
-import { Moment, save } from "./moment.js";
+import { Moment } from "./moment.js";
 import { settingsOf } from "./open.js";
 import { PRESETS } from "./presets.js";
+import { save } from "./save.js";
 import { Side } from "./side.js";
 import { Simulator } from "./simulator.js";
 import { comparedText, studyText } from "./study.js";
@@ -65,6 +67,7 @@ class Page {
       $("#file").value = "";
     };
     $("#reset").onclick = () => this.#take({ ...DEFAULTS });
+    drawer($("aside"), $("#handle"));
   }
 
   // Two set-ups are one study where they differ in values alone, else a study each.

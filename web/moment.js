@@ -1,6 +1,7 @@
 // The chosen moment: its slider, play and pause, and the packets that are on their way then.
 
 import { capturing, packetsOf } from "./packets.js";
+import { save } from "./save.js";
 import { Simulator } from "./simulator.js";
 import { Timeline } from "./timeline.js";
 
@@ -106,10 +107,4 @@ export class Moment {
   #download() {
     for (const { name, bytes } of this.#files ?? []) save(name, bytes, "application/octet-stream");
   }
-}
-
-export function save(name, content, type) {
-  const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(new Blob([content], { type })), download: name });
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }

@@ -13,7 +13,7 @@ export const named = (line, settings) => (line === "rival" && settings.rival ===
 
 export const CHARTS = [
   { name: "goodput", label: "Goodput", unit: "Mbit/s" },
-  { name: "share", label: "Share of what arrives", unit: "%" },
+  { name: "share", label: "Each subflow’s part", unit: "%" },
   { name: "window", label: "Congestion window", unit: "segments" },
   { name: "rtt", label: "Round-trip time, smoothed", unit: "ms" },
   { name: "queue", label: "Queue", unit: "packets" },

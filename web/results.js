@@ -1,8 +1,11 @@
 // From what the simulator gives back to what the page shows: lines over time, and a table of figures.
 
+import { LINES } from "./names.js";
 import { clientPaths } from "./paths.js";
 
 const GOODPUT_OVER_S = 0.2;
+// Applications that send no faster than they mean to.
+const PACED = new Set(["constant", "on_off"]);
 
 // Whose line a subflow of a flow is.
 function linesOf(scenario, outcome) {
@@ -42,12 +45,12 @@ export function chartsOf(scenario, { outcome, subflow_series: rows, link_series:
   // Datagrams have no row in the series of the subflows.
   const call = outcome.flows.find((flow) => flow.name === "rival" && flow.datagrams);
   if (call) goodput.rival = rates(times, times.map((at) => between(call.received_100ms, at * 10)));
+  const own = Object.keys(goodput).filter((name) => name !== "rival");
   const share = {};
   times.forEach((_, index) => {
-    const total = Object.values(goodput).reduce((sum, values) => sum + (values[index] ?? 0), 0);
-    for (const [name, values] of Object.entries(goodput)) (share[name] ??= empty())[index] = total > 0 ? (100 * (values[index] ?? 0)) / total : null;
+    const total = own.reduce((sum, name) => sum + (goodput[name][index] ?? 0), 0);
+    for (const name of own) (share[name] ??= empty())[index] = total > 0 ? (100 * (goodput[name][index] ?? 0)) / total : null;
   });
-  const own = Object.keys(goodput).filter((name) => name !== "rival");
   if (own.length > 1) goodput.connection = times.map((_, index) => own.reduce((sum, name) => sum + (goodput[name][index] ?? 0), 0));
   return { times, tables: { goodput, share, window, rtt, queue } };
 }
@@ -75,22 +78,31 @@ function between(values, at) {
 const ms = (ns) => (ns === null || ns === undefined ? null : ns / 1e6);
 
 // Rows { label, unit, values }: of the connection, and of the rival where there is one. Named as `polypath run` names them.
-export function figuresOf({ outcome }) {
+export function figuresOf(scenario, { outcome }) {
   const flows = ["connection", "rival"].map((name) => outcome.flows.find((flow) => flow.name === name)).filter(Boolean);
   const total = flows.reduce((sum, flow) => sum + flow.goodput_receiver_bps, 0);
   const sum = (flow, name) => flow.subflows.reduce((all, subflow) => all + (subflow[name] ?? 0), 0);
   const row = (key, label, unit, get) => ({ key, label, unit, values: Object.fromEntries(flows.map((flow) => [flow.name, get(flow) ?? null])) });
-  // A byte's delay begins when the sender's socket takes it, a datagram's when it is sent.
-  const buffered = flows.some((flow) => flow.byte_delay && !flow.datagrams) ? " (a connection's with its send buffer)" : "";
+  // Of bulk data a byte's delay is that of the send buffer, which says nothing to anybody: theirs is the round trip.
+  const waits = (flow) => PACED.has(scenario.flows.find(({ name }) => name === flow.name).app.kind);
+  const delay = (flow) => flow.datagrams?.delay ?? (waits(flow) ? flow.byte_delay : null);
+  const lines = linesOf(scenario, outcome);
+  const carried = (flow, name) => flow.subflows.reduce((all, { acked_bps: each }, index) => all + (lines[outcome.flows.indexOf(flow)][index] === name ? each : 0), 0);
+  const acked = sum(flows[0], "acked_bps");
+  const subflows = flows[0].subflows.length > 1 && acked > 0 && !flows[0].responses
+    ? ["path1", "path2"].map((name) => row(name, `Over ${LINES[name].label}`, "% of its data", (flow) => (flow === flows[0] ? (100 * carried(flow, name)) / acked : null)))
+    : [];
   return [
     row("goodput_receiver_mbps", "Goodput", "Mbit/s", (flow) => flow.goodput_receiver_bps / 1e6),
-    ...(flows.length > 1 ? [row("share", "Share of the two", "%", (flow) => (total > 0 ? (100 * flow.goodput_receiver_bps) / total : null))] : []),
+    ...(flows.length > 1 ? [row("share", "Part of both flows’ goodput", "%", (flow) => (total > 0 ? (100 * flow.goodput_receiver_bps) / total : null))] : []),
+    ...subflows,
     row("completion_s", "Completion", "s", (flow) => flow.completion_ns && flow.completion_ns / 1e9),
     row("responses", "Answers", "", (flow) => flow.responses?.count),
     row("response_p50_ms", "Answer, median", "ms", (flow) => ms(flow.responses?.time?.p50_ns)),
     row("response_p95_ms", "Answer, 95th percentile", "ms", (flow) => ms(flow.responses?.time?.p95_ns)),
-    row("delay_p50_ms", `Delay${buffered}, median`, "ms", (flow) => ms((flow.datagrams?.delay ?? flow.byte_delay)?.p50_ns)),
-    row("delay_p95_ms", `Delay${buffered}, 95th percentile`, "ms", (flow) => ms((flow.datagrams?.delay ?? flow.byte_delay)?.p95_ns)),
+    row("srtt_ms", "Round trip, mean", "ms", (flow) => (flow.datagrams || !sum(flow, "acked_bps") ? null : flow.subflows.reduce((all, each) => all + each.acked_bps * each.mean_srtt_us, 0) / sum(flow, "acked_bps") / 1000)),
+    row("delay_p50_ms", "Delay, median", "ms", (flow) => ms(delay(flow)?.p50_ns)),
+    row("delay_p95_ms", "Delay, 95th percentile", "ms", (flow) => ms(delay(flow)?.p95_ns)),
     row("loss", "Datagrams lost", "%", (flow) => flow.datagrams && flow.datagrams.loss !== null ? 100 * flow.datagrams.loss : null),
     row("retransmissions", "Sent again", "segments", (flow) => (flow.datagrams ? null : sum(flow, "retransmissions"))),
   ].filter(({ values }) => Object.values(values).some((value) => value !== null));

@@ -28,7 +28,7 @@ export class Side {
     this.#place = place;
     this.#declared = declared;
     this.#onResult = onResult;
-    this.charts = new Charts(place.querySelector(".charts"), onMoment);
+    this.charts = new Charts(place.querySelector(".charts"), onMoment, (line) => named(line, this.settings));
   }
 
   // Runs the settings as soon as there is time for it.
@@ -72,7 +72,7 @@ export class Side {
       });
       if (!answer) return;
       error.hidden = true;
-      Object.assign(this, { scenario, result: answer.result, data: chartsOf(scenario, answer.result) });
+      Object.assign(this, { scenario, result: answer.result, data: { ...chartsOf(scenario, answer.result), possible: possibleOf(scenario).possible } });
       this.#tell(answer);
       this.#onResult(this);
     } catch (failure) {
@@ -84,7 +84,7 @@ export class Side {
   }
 
   #tell({ result, took }) {
-    const rows = figuresOf(result);
+    const rows = figuresOf(this.scenario, result);
     const bound = possibleOf(this.scenario);
     rows.splice(1, 0,
       { label: "Possible", unit: "Mbit/s", values: { connection: bound.possible } },

@@ -652,8 +652,11 @@ def test_a_release_that_this_machines_suites_lack_comes_from_another(tmp_path: P
     assert ("apt-get", "download", "linux-source-7.3=7.3.4-1~bpo13+1") in suites
     lists = (tmp_path / "cache/suites/sources.list").read_text()
     assert [line.split()[-2] for line in lists.splitlines()] == ["trixie", "trixie-backports", "experimental"]
+    suites.clear()
     with pytest.raises(KernelError, match=r"have Linux 9\.9 \(they have 6\.12, 7\.3\)"):
         _source.resolve("9.9", tmp_path / "cache", said.append)
+    # The lists that were fetched answer at once.
+    assert suites == [("apt-cache", "search", "--names-only", "^linux-source-9.9$")]
 
 
 def test_what_could_be_built_is_listed(cache: Path, suites: list[tuple[str, ...]]) -> None:

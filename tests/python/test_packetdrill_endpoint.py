@@ -176,6 +176,98 @@ assert (bytes([4, 2]) in options) == {value != "0"}, options
     assert before is None or mine.read_text() == before
 
 
+def test_a_server_announces_the_address_that_a_command_signals(tmp_path: Path) -> None:
+    """RFC 8684 section 3.4.1; as Linux 6.12, with no other option."""
+    status, said, refused = played(
+        tmp_path,
+        """
+for command in "mptcp endpoint flush", "addr add 192.168.0.2/16 dev tun0", "mptcp endpoint add 192.168.0.2 signal":
+    assert os.system("ip " + command) == 0
+listener = call("socket", number(socket.AF_INET), number(1), number(262))
+assert call("bind", number(listener), address("192.168.0.1", 8080), number(16)) == 0
+assert call("listen", number(listener), number(1)) == 0
+give(SYN, 0, options=MSS + bytes([30, 4, 1, 1]))
+_, flags, iss, ack, options, _ = take()
+key = options[options.index(bytes([30, 12])) + 4:][:8]
+give(ACK, 1, iss + 1, options=bytes([30, 20, 1, 1]) + bytes(7) + b"\\2" + key)
+_, flags, seq, ack, options, length = take()
+assert (flags, seq, length) == (ACK, iss + 1, 0)
+assert options[:8] == bytes([30, 16, 48, 1, 192, 168, 0, 2]) and len(options) == 16, options
+""",
+    )
+    assert (status, refused) == (0, []), said
+
+
+def test_what_a_syn_carries_is_told_of_as_what_a_write_does(tmp_path: Path) -> None:
+    """RFC 7413 section 3: the first connection asks for a cookie, later ones use it."""
+    status, said, refused = played(
+        tmp_path,
+        """
+assert os.system("sysctl -q net.ipv4.tcp_fastopen=1") == 0
+FASTOPEN, ZEROCOPY, RST = 0x20000000, 0x4000000, 4
+peer = address("192.0.2.1", 4000)
+def client():
+    fd = opened(1 | os.O_NONBLOCK)
+    assert call("bind", number(fd), address("192.168.0.1", 8080), number(16)) == 0
+    return fd
+def send(fd, length, flags):
+    return call("sendto", number(fd), text(length + 1), size(length), number(flags), peer, number(16))
+first = client()
+assert send(first, 0, FASTOPEN) == -1 and ctypes.get_errno() == errno.EINPROGRESS
+iss = take()[2]
+give(SYN | ACK, 0, iss + 1, options=MSS + bytes([34, 10]) + b"abcdefgh" + bytes([1, 1]))
+assert take()[1] == ACK
+call("usleep", number(100_000))
+info = text(300)
+assert call("getsockopt", number(first), number(6), number(11), info, ctypes.byref(ctypes.c_uint(300))) == 0
+assert struct.unpack_from("=I", info, 52)[0] == 100, "tcpi_last_data_recv"
+give(RST, 1)
+
+on = text(struct.pack("=i", 1))
+second = client()
+assert call("setsockopt", number(second), number(6), number(30), on, number(4)) == 0
+assert call("connect", number(second), peer, number(16)) == 0
+assert call("read", number(second), text(9), size(9)) == -1 and ctypes.get_errno() == errno.EAGAIN, "it has not connected"
+assert call("close", number(second)) == 0
+
+third = client()
+assert call("setsockopt", number(third), number(1), number(60), on, number(4)) == 0
+assert send(third, 500, FASTOPEN | ZEROCOPY) == 500
+_, flags, iss, _, _, length = take()
+assert (flags, length) == (SYN, 500)
+give(SYN | ACK, 0, iss + 501, options=MSS)
+assert take()[1] == ACK
+asked = text(struct.pack("=ihh", third, 0, 0))
+assert call("poll", asked, ctypes.c_size_t(1), number(0)) == 1
+assert struct.unpack_from("=ihh", asked)[2] == 8, "what it was given is free: POLLERR"
+""",
+    )
+    assert (status, refused) == (0, []), said
+
+
+def test_a_signed_segment_without_a_key_is_dropped(tmp_path: Path) -> None:
+    """RFC 2385; Linux counts it as TCPMD5Unexpected. Commands see who listens."""
+    status, said, refused = played(
+        tmp_path,
+        """
+listener = opened()
+assert call("bind", number(listener), address("192.168.0.1", 8080), number(16)) == 0
+assert os.system("grep ':1F90' /proc/net/tcp") != 0
+assert call("listen", number(listener), number(1)) == 0
+assert os.system("grep ' 0A ' /proc/net/tcp /proc/net/tcp6 | grep ':1F90'") == 0
+assert call("fcntl", number(listener), number(4), number(os.O_NONBLOCK)) == 0
+give(SYN, 0, options=MSS)
+_, _, iss, _, _, _ = take()
+none = [number(listener), text(128), ctypes.byref(ctypes.c_uint(128))]
+give(ACK, 1, iss + 1, options=bytes([19, 18]) + bytes(16) + bytes([1, 1]))
+assert call("accept", *none) == -1 and ctypes.get_errno() == errno.EAGAIN
+give(ACK, 1, iss + 1)
+assert call("accept", *none) > listener
+""",
+    )
+    assert (status, refused) == (0, []), said
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
@@ -184,6 +276,10 @@ assert (bytes([4, 2]) in options) == {value != "0"}, options
         ("opened(2)", "sockets of the type 2"),
         ("os.system('tc qdisc replace dev tun0 root fq')", "the command tc qdisc replace dev tun0 root fq"),
         ("call('setsockopt', number(opened()), number(6), number(14), text(64), number(64))", "TCP_MD5SIG"),
+        ("call('setsockopt', number(opened()), number(0), number(1), text(1), number(1))", "IP_TOS"),
+        ("os.system('ip route change 192.0.2.1 via 192.168.0.2 dev tun0 mtu lock 640')", "the command ip route change"),
+        ("os.system('ethtool -K tun0 gro off')", "the command ethtool"),
+        ("os.system('ip mptcp limits set add_addr_accepted 0 subflows 8'); opened()", "the command ip mptcp limits set"),
     ],
 )
 def test_what_an_endpoint_cannot_do_is_refused_by_name(tmp_path: Path, text: str, sentence: str) -> None:

@@ -306,8 +306,59 @@ def test_figures_say_what_the_links_carry_and_what_a_delay_counts(page):
         )
     )
     assert float(rows["The links' rate"]) == 70
-    assert any("send buffer" in label for label in rows)
+    # Bulk data wait in the send buffer, which is no delay that anybody asks for.
+    assert "Round trip, mean" in rows and not any(label.startswith("Delay") for label in rows)
+    parts = [float(rows[f"Over path {path}"]) for path in (1, 2)]
+    assert sum(parts) == pytest.approx(100, abs=0.2) and parts[0] > parts[1] > 10
     assert "Delay, one way" in page.inner_text("#controls")
+    assert re.search(r"; possible 65\.8$", page.get_attribute("figure.goodput", "aria-label"))
+    page.select_option('select[name="app"]', "constant")
+    page.wait_for_function("() => document.querySelector('#side-a .figures').textContent.includes('Delay, median')")
+
+
+def test_a_figure_is_saved_for_a_slide(page):
+    with page.expect_download() as saved:
+        page.click("figure.goodput button")
+    assert saved.value.suggested_filename == "goodput.png"
+    size, colours = page.evaluate(
+        """async (bytes) => {
+            const image = await createImageBitmap(new Blob([Uint8Array.from(bytes)], { type: "image/png" }));
+            const ctx = new OffscreenCanvas(image.width, image.height).getContext("2d");
+            ctx.drawImage(image, 0, 0);
+            const all = new Uint32Array(ctx.getImageData(0, 0, image.width, image.height).data.buffer);
+            return [[image.width, image.height], [...new Set(all)].map((each) => each & 0xffffff)];
+        }""",
+        list(saved.value.path().read_bytes()),
+    )
+    assert size == [1920, 1068]
+    # Its title and both paths' lines are in it; blue, green, red.
+    assert {0x33291F, 0xB06727, 0x0C41C2} <= set(colours)
+
+
+def test_on_a_phone_a_handle_closes_opens_and_sizes_the_settings(chromium, address):
+    context = chromium.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    context.set_default_timeout(PATIENCE_MS)
+    page = context.new_page()
+    page.goto(address)
+    page.wait_for_selector("#side-a[data-digest]")
+    height = "() => document.querySelector('aside').offsetHeight"
+    opened = page.evaluate(height)
+    page.tap("#handle")
+    assert page.evaluate(height) < 50 < 300 < opened
+    assert page.get_attribute("#handle", "aria-expanded") == "false"
+    page.tap("#handle")
+    assert page.evaluate(height) == pytest.approx(opened, abs=2)
+    box = page.locator("#handle").bounding_box()
+    page.mouse.move(200, box["y"] + 10)
+    page.mouse.down()
+    page.mouse.move(200, 300, steps=4)
+    page.mouse.up()
+    assert page.evaluate(height) == pytest.approx(844 - 300 + 20, abs=4)
+    # What stands last can still be scrolled above the drawer.
+    page.evaluate("() => window.scrollTo(0, document.body.scrollHeight)")
+    last, drawer = (page.locator(which).bounding_box() for which in ("#packets", "aside"))
+    assert last["y"] + last["height"] <= drawer["y"]
+    context.close()
 
 
 @pytest.mark.parametrize("preset", ["two-paths", "shared-bottleneck", "home-line", "wifi-5g"])

@@ -131,7 +131,7 @@ def test_cells_that_differ_in_their_kernel_alone_are_no_two_rows_of_the_simulato
     )
     code, out, _ = polypath("run", file, "--dry-run", "--only", "k=6.6.50")
     assert code == 0
-    assert "sim has no kernel 6.6.50 (it has 5.4-mptcp, 6.1, 6.12); its hosts are those of 6.12 there" in out
+    assert "sim has no kernel 6.6.50 (it has 5.4-mptcp, 6.1, 6.12, 7.3); its hosts are those of 6.12 there" in out
 
 
 def test_kernels_that_the_simulator_has_are_rows_of_their_own(tmp_path, polypath):
@@ -151,7 +151,7 @@ def test_a_host_has_a_kernel_that_is_there_and_speaks_what_its_flows_do(tmp_path
     assert refused(a="6.1") == (0, "")
     assert refused(a="6.13") == (
         2,
-        "4: topology.nodes.a.kernel: there is no kernel `6.13` in the simulator; there are 5.4-mptcp, 6.1, 6.12",
+        "4: topology.nodes.a.kernel: there is no kernel `6.13` in the simulator; there are 5.4-mptcp, 6.1, 6.12, 7.3",
     )
     assert refused("--engine", "linux", a="6.1")[0] == 2
 

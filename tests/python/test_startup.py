@@ -34,6 +34,24 @@ def test_what_needs_no_table_loads_none(words, status, pydantic, tmp_path):
     assert HEAVY.intersection(modules) == set()
 
 
+@pytest.mark.parametrize(("words", "status"), [(["--help"], 0), (["frobnicate"], 2)])
+def test_the_help_and_an_unknown_command_load_no_command(words, status):
+    done = subprocess.run([sys.executable, "-c", CALL, *words], capture_output=True, text=True, check=True)
+    code, modules = json.loads(done.stdout.splitlines()[-1])
+    assert (code or 0) == status
+    assert (HEAVY - {"rich"}).intersection(modules) == set() and "polypath.study" not in modules
+
+
+def test_the_help_of_a_command_is_the_same_whether_it_is_loaded_or_not():
+    from typer.main import get_command
+
+    from polypath.cli._app import COMMANDS, build
+
+    loaded, known = get_command(build()).commands, get_command(build([])).commands
+    assert {name: each.help for name, each in known.items()} == {name: each.help for name, each in loaded.items()}
+    assert list(COMMANDS) == get_command(build([])).list_commands(None)
+
+
 @pytest.mark.parametrize(("cc", "engine"), [("cubicc", "sim"), ("cubic", "simm")])
 def test_what_only_an_engine_knows_is_told_before_the_libraries_of_tables_are_there(cc, engine, tmp_path):
     links = {"l": {"ends": ["c", "s"], "both": {"rate": "10mbit"}}}

@@ -77,7 +77,7 @@ def test_options_that_would_be_ignored_are_refused(polypath, tmp_path):
         ((), "name a SUMMARY.csv"),
         (("--drawn", 1, "--group", "a"), "--group means nothing with --drawn"),
         (("--drawn", 1, "--kinds", "az"), '--kinds "az" is no list of kinds; write letters of "abcdfghijkl", each once'),
-        ((DATA / "summary-v1.csv", "--kernel", "6.13"), "the simulator has no kernel 6.13: it has 5.4-mptcp, 6.1, 6.12"),
+        ((DATA / "summary-v1.csv", "--kernel", "6.13"), "the simulator has no kernel 6.13: it has 5.4-mptcp, 6.1, 6.12, 7.3"),
         ((DATA / "summary-v1.csv", "--starts", 8, "--figure", tmp_path), "--figure means nothing with --starts"),
         ((DATA / "summary-v1.csv", "--drawn", 1), "--drawn runs networks of its own"),
     ):

@@ -103,6 +103,9 @@ impl Program {
             let told = self.host.set_fast_open_key(number, key);
             return told.map(|()| 0).map_err(|sentence| self.refuse(&sentence));
         }
+        if [libc::SOL_IP, libc::SOL_IPV6].contains(&level) {
+            return Err(self.refuse(&format!("the socket option {}", name_of(level, name))));
+        }
         let Some(first) = word(0) else { return Err(Errno(libc::EINVAL)) };
         if (level, name) == (libc::SOL_TCP, libc::TCP_FASTOPEN) {
             let told = self.host.set_fast_open_queue(number, first.max(0).unsigned_abs());

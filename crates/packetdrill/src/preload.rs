@@ -64,11 +64,11 @@ pub extern "C" fn sched_setscheduler(_process: libc::pid_t, _policy: c_int, _par
     0
 }
 
-/// Where a file below /proc/sys/net lies for the endpoint.
+/// Where a file below /proc/sys/net lies for the endpoint, or the list of its sockets.
 fn instead(path: *const c_char) -> Option<CString> {
     // SAFETY: a path of C, as libc wants it.
     let path = unsafe { CStr::from_ptr(path) }.to_str().ok()?;
-    if !path.starts_with("/proc/sys/net/") {
+    if !path.starts_with("/proc/sys/net/") && !["/proc/net/tcp", "/proc/net/tcp6"].contains(&path) {
         return None;
     }
     let folder = std::env::var_os(FOLDER)?;

@@ -370,7 +370,11 @@ impl Program {
             self.host.forget_servers();
         }
         let told = settings::sysctls(&self.folder).and_then(|sysctls| self.host.set_sysctls(&sysctls).map_err(settings::first_clause));
-        self.granted(told)
+        self.granted(told)?;
+        let announced = settings::announced(&self.folder);
+        let announced = self.granted(announced)?;
+        self.host.set_announced(&announced);
+        Ok(())
     }
 
     // Sockets.
@@ -413,7 +417,15 @@ impl Program {
     pub(crate) fn listen(&mut self, fd: i32) -> Result<i64, Errno> {
         let number = self.number(fd)?;
         let told = self.host.call(&Verb::Listen { fd: number });
-        self.value(told)
+        let listens = self.value(told)?;
+        self.note_listeners();
+        Ok(listens)
+    }
+
+    /// What commands read of listening sockets.
+    fn note_listeners(&self) {
+        let ports = self.sockets.values().filter_map(|socket| self.host.listens_at(socket.number)).map(|at| at.port());
+        settings::tell_listeners(&self.folder, ports);
     }
 
     pub(crate) fn accept(&mut self, fd: i32) -> Result<i64, WouldBlock> {
@@ -479,6 +491,9 @@ impl Program {
             return Err(self.refuse(&format!("receiving with the flags {unknown:#x}")).into());
         }
         let number = self.number(fd)?;
+        if self.socket_of(fd)?.deferred.is_some() {
+            return Err(self.would_block(fd, flags, Errno(libc::EAGAIN))?);
+        }
         if matches!(self.host.connecting(number), Connecting::Fresh | Connecting::Listens) {
             return Err(Errno(libc::ENOTCONN).into());
         }
@@ -518,6 +533,7 @@ impl Program {
             let told = self.host.call(&Verb::Close { fd: number });
             self.sockets.remove(&fd);
             self.value(told)?;
+            self.note_listeners();
         }
         // SAFETY: `add` has opened it, and nobody else knows it.
         unsafe { libc::close(fd) };

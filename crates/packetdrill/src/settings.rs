@@ -3,6 +3,7 @@
 //! (`preload`).
 
 use std::fs;
+use std::net::Ipv4Addr;
 use std::path::Path;
 
 /// Sysctls that change nothing that the endpoint does, with the values for which that is so; none:
@@ -64,6 +65,39 @@ pub(crate) fn sysctls(folder: &Path) -> Result<Vec<(String, String)>, String> {
 pub(crate) fn first_clause(sentence: String) -> String {
     let whole = sentence.trim_start_matches("node `host`: ");
     whole.split_once("; modelled are").map_or(whole, |(first, _)| first).to_owned()
+}
+
+/// `/proc/net/tcp` of the endpoint: sockets that listen (state 0A) and their ports, as Linux prints
+/// them.
+pub(crate) fn tell_listeners(folder: &Path, ports: impl Iterator<Item = u16>) {
+    let lines: String = ports.map(|port| format!("   0: 00000000:{port:04X} 00000000:0000 0A \n")).collect();
+    let net = folder.join("proc/net");
+    // A folder that cannot be written was told of by whoever made it.
+    let _told = fs::create_dir_all(&net).and_then(|()| fs::write(net.join("tcp"), lines));
+}
+
+/// The addresses that `ip mptcp endpoint` has the host announce (`signal`).
+///
+/// # Errors
+/// A sentence about a command of which the endpoint does not know what it would do.
+pub(crate) fn announced(folder: &Path) -> Result<Vec<Ipv4Addr>, String> {
+    let told = fs::read_to_string(folder.join("ip")).unwrap_or_default();
+    let mut announced = Vec::new();
+    for line in told.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[..] {
+            // It matters where the address is announced.
+            ["addr", "add", ..] => {}
+            ["mptcp", "endpoint", "flush"] => announced.clear(),
+            ["mptcp", "endpoint", "add", address, "signal"] => {
+                announced.push(address.parse().map_err(|_| format!("the command ip {line}"))?);
+            }
+            // As many as there can be.
+            ["mptcp", "limits", "set", "add_addr_accepted", "8", "subflows", "8"] => {}
+            _ => return Err(format!("the command ip {line}")),
+        }
+    }
+    Ok(announced)
 }
 
 /// How often `ip tcp_metrics flush all` was called.

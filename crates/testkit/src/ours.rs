@@ -332,6 +332,10 @@ impl Host {
         let (SocketAddr::V4(local), SocketAddr::V4(peer)) = (envelope.destination, envelope.source) else {
             return Err("our host has IPv4 alone".to_owned());
         };
+        if fast_open::is_signed(&options_of(bytes)?) {
+            // No socket here has a key (Linux: `tcp_inbound_hash`, TCPMD5Unexpected).
+            return Ok(());
+        }
         if let Some((i, path)) = self.find(local, peer) {
             if segment.flags.has(Flags::SYN) && segment.flags.has(Flags::ACK) {
                 self.learn_fast_open(i, bytes, &segment)?;
@@ -376,12 +380,10 @@ impl Host {
     /// A SYN/ACK may tell a cookie.
     fn learn_fast_open(&mut self, i: usize, bytes: &[u8], segment: &Segment) -> Result<(), String> {
         let Some(asked) = self.connections[i].has_asked.take() else { return Ok(()) };
-        let packet = ipv4::Packet::new_checked(bytes).map_err(|e| format!("it is no IPv4 packet: {e}"))?;
-        let header = polypath_wire::tcp::Packet::new_checked(packet.payload()).map_err(|e| format!("it is no TCP segment: {e}"))?;
         let server = *self.connections[i].paths[0].1.ip();
         self.known_servers.entry(server).or_default().learn(
             &asked,
-            Asked::find(header.options()),
+            Asked::find(&options_of(bytes)?),
             segment.mss,
             self.connections[i].asks_in_vain,
         );
@@ -390,9 +392,7 @@ impl Host {
 
     /// A SYN for a listening socket may carry data, or ask for a cookie.
     fn open_fast(&mut self, i: usize, options: &SocketOptions, bytes: &[u8], segment: &Segment) -> Result<(), String> {
-        let packet = ipv4::Packet::new_checked(bytes).map_err(|e| format!("it is no IPv4 packet: {e}"))?;
-        let header = polypath_wire::tcp::Packet::new_checked(packet.payload()).map_err(|e| format!("it is no TCP segment: {e}"))?;
-        let asked = Asked::find(header.options());
+        let asked = Asked::find(&options_of(bytes)?);
         let path = self.connections[i].paths[0];
         let (queue, key) = (options.fast_open_queue, options.fast_open_key);
         let waits = |c: &Conn| matches!(&c.end, Connection::Tcp(t) if t.state() == State::SynReceived && t.established_at().is_some());
@@ -748,6 +748,13 @@ impl Endpoint for Host {
     fn info(&mut self, field: &str) -> Option<u64> {
         info_of(&self.connections[self.newest?].end, field)
     }
+}
+
+/// The options of a TCP segment in an IPv4 packet.
+fn options_of(bytes: &[u8]) -> Result<Vec<u8>, String> {
+    let packet = ipv4::Packet::new_checked(bytes).map_err(|e| format!("it is no IPv4 packet: {e}"))?;
+    let header = polypath_wire::tcp::Packet::new_checked(packet.payload()).map_err(|e| format!("it is no TCP segment: {e}"))?;
+    Ok(header.options().to_vec())
 }
 
 /// What sysctls say: the congestion control, and the rest.

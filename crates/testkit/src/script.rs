@@ -13,7 +13,7 @@ pub struct Script {
 }
 
 /// What a script is about that names no kernel: those that both engines have.
-pub const KERNELS: [&str; 2] = ["6.1", "6.12"];
+pub const KERNELS: [&str; 3] = ["6.1", "6.12", "7.3"];
 
 /// What the lines without a time say: the host and its surroundings, before anything happens.
 #[derive(Clone, Debug)]
@@ -100,8 +100,8 @@ pub struct Line {
     pub text: String,
     /// None: for both.
     pub engine: Option<Engine>,
-    /// None: for all of the script's.
-    pub kernel: Option<String>,
+    /// Empty: for all of the script's.
+    pub kernels: Vec<String>,
     pub time: Time,
     pub event: Event,
 }
@@ -109,7 +109,7 @@ pub struct Line {
 impl Line {
     /// Whether this engine plays it as this kernel.
     pub fn is_for(&self, engine: Engine, kernel: &str) -> bool {
-        self.engine.is_none_or(|own| own == engine) && self.kernel.as_ref().is_none_or(|own| own == kernel)
+        self.engine.is_none_or(|own| own == engine) && (self.kernels.is_empty() || self.kernels.iter().any(|own| own == kernel))
     }
 }
 

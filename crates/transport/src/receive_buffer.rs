@@ -3,7 +3,7 @@
 
 use crate::Device;
 use crate::stack::{ReceiveCharge, Stack};
-use polypath_base::Instant;
+use polypath_base::{Duration, Instant};
 
 /// Share of payload in the buffer, in 1/256, before a segment has been measured, and always without
 /// [`Stack::rcv_scaling_ratio`].
@@ -27,11 +27,13 @@ const GROWING_STEP: u32 = 128;
 const SHARED_INFO: u32 = 320;
 const DESCRIPTOR: u32 = 256;
 
-/// The memory of a received packet (Linux: `skb->truesize`), and how much more data there is room
-/// for in it (`skb_tailroom`), bytes.
+/// The memory of a received packet (Linux: `skb->truesize`), how much of it the payload needs if
+/// its head has none (`truesize_adjust`), and how much more data there is room for in it
+/// (`skb_tailroom`), bytes.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Truesize {
     pub(crate) bytes: u32,
+    pub(crate) without_head: u32,
     pub(crate) room: u32,
 }
 
@@ -48,13 +50,17 @@ impl Truesize {
         /// The smallest head (`SKB_SMALL_HEAD_SIZE`), which others are of powers of two.
         const SMALL: u32 = 704;
         match device {
-            Device::Veth => Self { bytes: len + PAGED, room: 0 },
+            Device::Veth => Self { bytes: len + PAGED, without_head: len, room: 0 },
             // `tun_alloc_skb`: from a page on the packet lies in pages behind an empty head.
-            Device::Tun if PAD + ip_len >= PAGE => Self { bytes: SMALL + DESCRIPTOR + ip_len.next_multiple_of(PAGE), room: 0 },
+            Device::Tun if PAD + ip_len >= PAGE => {
+                let pages = ip_len.next_multiple_of(PAGE);
+                Self { bytes: SMALL + DESCRIPTOR + pages, without_head: pages, room: 0 }
+            }
             Device::Tun => {
                 let wanted = (PAD + ip_len).next_multiple_of(CACHE_LINE) + SHARED_INFO;
                 let head = if wanted <= SMALL { SMALL } else { wanted.next_power_of_two() };
-                Self { bytes: head + DESCRIPTOR, room: head - SHARED_INFO - PAD - ip_len }
+                let bytes = head + DESCRIPTOR;
+                Self { bytes, without_head: bytes, room: head - SHARED_INFO - PAD - ip_len }
             }
         }
     }
@@ -160,6 +166,43 @@ const fn merged_charge(waiting: Waiting) -> u64 {
     waiting.bytes + (waiting.pieces + waiting.bytes / MERGED) * FIRST
 }
 
+/// How the window follows what is read.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct ReadGrowth {
+    /// Room beside twice what was read, bytes.
+    pub(crate) reserve: u64,
+    /// The round trip, where it is shorter than [`Stack::rcvbuf_low_rtt`].
+    pub(crate) short: Option<Duration>,
+    pub(crate) low_rtt: Duration,
+}
+
+impl ReadGrowth {
+    /// For segments of `advmss` bytes and a round trip of `rtt_us`, which an MPTCP connection does
+    /// not look at.
+    pub(crate) fn new(stack: &Stack, advmss: u32, rtt_us: Option<u32>) -> Self {
+        let rtt = rtt_us.map(|us| Duration::from_micros(u64::from(us)));
+        Self {
+            reserve: if stack.rcvbuf_reserves_segments { RESERVE_SEGMENTS * u64::from(advmss) } else { 0 },
+            short: rtt.filter(|&rtt| rtt < stack.rcvbuf_low_rtt),
+            low_rtt: stack.rcvbuf_low_rtt,
+        }
+    }
+
+    /// The window, bytes, where `read` bytes were read in a round and at most `before` in those
+    /// before.
+    fn window(&self, before: u64, read: u64) -> u64 {
+        debug_assert!(read >= before && before > 0, "the buffer follows the most that was read");
+        let window = 2 * read + self.reserve;
+        let part = |of: u64, whole: u64| (u128::from(window) * u128::from(of) / u128::from(whole)) as u64;
+        window
+            + match self.short {
+                Some(rtt) => part(rtt.as_nanos(), self.low_rtt.as_nanos()),
+                // Twice as much again for a sender in slow start.
+                None => 2 * part(read - before, before),
+            }
+    }
+}
+
 /// Dynamic right-sizing (Linux: `tcp_rcv_space_adjust`): once in a round trip the buffer follows
 /// twice what was read, more if that grows.
 #[derive(Copy, Clone, Debug, Default)]
@@ -194,17 +237,19 @@ impl ReadSpace {
 
     /// The round is over: `read` bytes have been read in all, of which `waiting` do not count yet.
     /// The window to have room for, bytes, if more was read than in any round before.
-    pub(crate) fn end_round(&mut self, now: Instant, read: u64, waiting: u64, advmss: u32) -> Option<u64> {
+    pub(crate) fn end_round(&mut self, now: Instant, read: u64, waiting: u64, growth: &ReadGrowth) -> Option<u64> {
         let copied = (read - self.before).saturating_sub(waiting);
         (self.before, self.began) = (read, now);
         if copied <= self.most || self.most == 0 {
             return None;
         }
-        let mut window = 2 * copied + RESERVE_SEGMENTS * u64::from(advmss);
-        // Twice as much again for a sender in slow start.
-        window += (u128::from(window) * u128::from(copied - self.most) / u128::from(self.most)) as u64 * 2;
-        self.most = copied;
-        Some(window)
+        let before = std::mem::replace(&mut self.most, copied);
+        Some(growth.window(before, copied))
+    }
+
+    /// The window to have room for by what was read in the last rounds, bytes.
+    pub(crate) fn window(&self, growth: &ReadGrowth) -> u64 {
+        growth.window(self.most, self.most)
     }
 }
 
@@ -218,8 +263,9 @@ pub(crate) fn first_read_estimate(stack: &Stack, window: u32, advmss: u32) -> u3
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stack::{LINUX_6_1_192, LINUX_6_12_117, MPTCP_0_96_LINUX_5_4_188};
-    use polypath_base::Duration;
+    use crate::stack::{LINUX_6_1_192, LINUX_6_12_117, LINUX_7_3_4, MPTCP_0_96_LINUX_5_4_188};
+
+    const GROWTH: ReadGrowth = ReadGrowth { reserve: 16_000, short: None, low_rtt: Duration::ZERO };
 
     #[test]
     fn merged_segments_share_their_overhead() {
@@ -247,7 +293,8 @@ mod tests {
         assert_eq!([1, 280, 281, 600, 601, 1460].map(bytes), [960, 960, 1280, 1280, 2304, 2304]);
         assert_eq!(bytes(8960), 960 + 3 * 4096);
         assert_eq!(Truesize::of(Device::Tun, 140, 100).room, 180);
-        assert_eq!(Truesize::of(Device::Veth, 1500, 1448).bytes, 2408);
+        let of_veth = Truesize::of(Device::Veth, 1500, 1448);
+        assert_eq!((of_veth.bytes, of_veth.without_head), (2408, 1448), "its payload lies in pages");
     }
 
     #[test]
@@ -267,11 +314,19 @@ mod tests {
         let mut space = ReadSpace::default();
         space.start(at(0), 10_000);
         assert_eq!(space.elapsed_us(at(7)), 7000);
-        assert_eq!(space.end_round(at(10), 10_000, 0, 1000), None, "no more than was expected");
-        assert_eq!(space.end_round(at(20), 30_000, 0, 1000), Some(56_000 * 3), "20000 bytes, twice as many as before");
-        assert_eq!(space.end_round(at(30), 55_000, 5000, 1000), None, "what still waits does not count");
+        assert_eq!(space.end_round(at(10), 10_000, 0, &GROWTH), None, "no more than was expected");
+        assert_eq!(space.end_round(at(20), 30_000, 0, &GROWTH), Some(56_000 * 3), "20000 bytes, twice as many as before");
+        assert_eq!(space.end_round(at(30), 55_000, 5000, &GROWTH), None, "what still waits does not count");
         space.limit(0);
-        assert_eq!(space.end_round(at(40), 90_000, 0, 1000), None, "nothing is known of earlier rounds");
+        assert_eq!(space.end_round(at(40), 90_000, 0, &GROWTH), None, "nothing is known of earlier rounds");
+    }
+
+    #[test]
+    fn a_short_round_trip_lets_it_grow_by_its_part_and_nothing_is_reserved() {
+        let growth = ReadGrowth::new(&LINUX_7_3_4, 1448, Some(250));
+        assert_eq!(growth.window(10_000, 20_000), 50_000, "a quarter of the millisecond");
+        assert_eq!(ReadGrowth::new(&LINUX_7_3_4, 1448, Some(1000)).window(10_000, 20_000), 120_000);
+        assert_eq!(ReadGrowth::new(&LINUX_6_12_117, 1448, Some(250)).window(10_000, 20_000), (40_000 + 16 * 1448) * 3);
     }
 
     #[test]

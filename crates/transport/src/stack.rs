@@ -15,7 +15,7 @@ use std::fmt;
 
 pub use declare::Row;
 pub use page::page;
-pub use table::{LINUX_6_1_192, LINUX_6_12_117, MPTCP_0_96_LINUX_5_4_188, STACKS, Stack, rows};
+pub use table::{LINUX_6_1_192, LINUX_6_12_117, LINUX_7_3_4, MPTCP_0_96_LINUX_5_4_188, STACKS, Stack, rows};
 pub use values::{MetaRetransmission, MetaSendBuffer, MptcpVersion, PrrBound, PushOrder, ReceiveCharge, TimeoutMin};
 
 impl fmt::Display for Stack {

@@ -5,8 +5,9 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Container, Sequence
 from importlib import import_module
+from importlib import util as import_util
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -14,7 +15,7 @@ import typer
 from polypath.errors import PolypathError
 
 from ._console import complain, unhush
-from ._help import Group, in_words
+from ._help import Group, help_in_source, in_words
 
 FAILURE, USAGE_ERROR, INTERRUPTED = 1, 2, 130
 
@@ -41,7 +42,7 @@ COMMANDS = {
     "tunnel": ("._tunnel", "app"),
     "cc": ("._cc", "app"),
     "linux": ("._linux", "app"),
-    "validate": ("polypath.validate", "validate"),
+    "validate": ("polypath.validate._command", "validate"),
     "bench": ("._bench", "bench"),
     "schema": ("._schema", "schema"),
     "script": ("._script", "script"),
@@ -73,11 +74,19 @@ def _root(
 
 class _Root(Group):
     def list_commands(self, ctx: Any) -> list[str]:
-        return [name for name in COMMANDS if name in self.commands]
+        return list(COMMANDS)
 
 
-def build(names: Iterable[str] = COMMANDS) -> typer.Typer:
-    """The command line with the sub-commands of these names."""
+def _named(module: str, function: str) -> Callable[[], None]:
+    def command() -> None:
+        raise AssertionError("a command that was not named is never run")
+
+    command.__doc__ = help_in_source(import_util.resolve_name(module, __package__), function)
+    return command
+
+
+def build(names: Container[str] = COMMANDS) -> typer.Typer:
+    """The command line with the sub-commands of these names; of the others it knows the help alone."""
     app = typer.Typer(
         name="polypath",
         help="A laboratory for multipath transport: describe paths, flows and a question in one file, and get tables and plots that can be "
@@ -88,9 +97,8 @@ def build(names: Iterable[str] = COMMANDS) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
         callback=_root,
     )
-    for name in names:
-        module, function = COMMANDS[name]
-        command = getattr(import_module(module, __package__), function)
+    for name, (module, function) in COMMANDS.items():
+        command = getattr(import_module(module, __package__), function) if name in names else _named(module, function)
         if isinstance(command, typer.Typer):
             app.add_typer(command, name=name, rich_help_panel=_panel(name))
         else:
@@ -100,13 +108,10 @@ def build(names: Iterable[str] = COMMANDS) -> typer.Typer:
     return app
 
 
-def _named_commands(words: Sequence[str]) -> Iterable[str]:
-    """The sub-commands that are needed for what a person typed: all of them, unless it begins with
-    one.
-    """
+def _named_commands(words: Sequence[str]) -> Container[str]:
+    """The sub-command that a person typed; all of them where a shell asks for completions."""
     completes = any(name.startswith("_") and name.endswith("_COMPLETE") for name in os.environ)
-    first = words[0] if words and not completes else ""
-    return [] if first == "--version" else [first] if first in COMMANDS else COMMANDS
+    return COMMANDS if completes else [word for word in words if not word.startswith("-")][:1]
 
 
 # What a file or folder that a person named can be to blame for; anything else the system refuses is

@@ -4,8 +4,10 @@ Python.
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -38,6 +40,17 @@ def in_words(app: typer.Typer) -> None:
         group.cls = Group
         if group.typer_instance is not None:
             in_words(group.typer_instance)
+
+
+def help_in_source(module: str, name: str) -> str:
+    """The help of a function, or of an app, of a module of ours that is not loaded."""
+    source = Path(__file__).parents[2].joinpath(*module.split(".")).with_suffix(".py")
+    for node in ast.parse(source.read_bytes()).body:
+        if isinstance(node, ast.FunctionDef) and node.name == name:
+            return ast.get_docstring(node) or ""
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and ast.unparse(node.targets[0]) == name:
+            return next(str(ast.literal_eval(word.value)) for word in node.value.keywords if word.arg == "help")
+    raise AttributeError(f"{module} has no {name}")
 
 
 def _in_words(params: list[Any]) -> list[Any]:

@@ -38,7 +38,7 @@ done
     "ip": """\
 case "$*" in
 'tcp_metrics flush all') echo >>"$POLYPATH_PACKETDRILL/flushes" ;;
-'mptcp '* | 'addr add '* | 'route change '*) echo "$*" >>"$POLYPATH_PACKETDRILL/ip" ;;
+'mptcp '* | 'addr add '*) echo "$*" >>"$POLYPATH_PACKETDRILL/ip" ;;
 *) refuse ;;
 esac
 """,
@@ -49,6 +49,13 @@ case "$*" in
 esac
 """,
     "nstat": "refuse\n",
+    # Here each segment leaves by itself.
+    "ethtool": """\
+case "$*" in
+'-K tun0 tso off gso off' | '-K tun0 gso off tso off') ;;
+*) refuse ;;
+esac
+""",
 }
 _HEAD = """\
 #!/bin/sh

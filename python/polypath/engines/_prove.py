@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, NoReturn
 
 from polypath import linux
+from polypath.linux._config import HZ, hz
 from polypath.study import Study, cells, scenario
 
 from ._errors import EngineError
@@ -30,9 +31,12 @@ PATIENCE_S = 120.0
 # is not the same. All others have the same bytes.
 KNOWN_DIFFERENCES = {
     "bbr": (0.1, "each draws the phase in which it begins to probe"),
-    "cdg": (0.5, "chance decides about each back-off"),
+    "cdg": (1.2, "chance decides about each back-off: of one kernel 4.1 to 6.2 s in eight runs"),
     "cubic": (0.02, "ours has an exact cube root, and no ticks"),
+    "nv": (0.05, "each draws when the least RTT is renewed"),
 }
+# Ours takes ticks of 4 ms; a kernel with others (`--variant hz1000`) has what this allows.
+_OTHER_TICKS = 0.05
 # Coupled algorithms: ours see no siblings in an out-of-tree kernel, whose own have these names.
 _COUPLED = ("balia", "lia", "olia", "wvegas")
 _PREFIX = "pp_"
@@ -47,12 +51,13 @@ class Pair(NamedTuple):
     theirs_ns: float
     # Nothing but the name differs in what the machine says.
     same: bool
+    # As far as the means may be apart where not all is the same, relative.
+    allowed: float
 
     @property
     def difference(self) -> str:
         """One sentence, where they are further apart than they should be."""
-        allowed, _ = KNOWN_DIFFERENCES.get(self.name, (0.0, ""))
-        if self.same or (allowed and abs(self.ours_ns / self.theirs_ns - 1) <= allowed):
+        if self.same or (self.allowed and abs(self.ours_ns / self.theirs_ns - 1) <= self.allowed):
             return ""
         return (
             f"{self.name}@polypath is not {self.name}@linux on this kernel: over a path with pauses and losses a response takes "
@@ -106,14 +111,18 @@ def prove(kernel: linux.Kernel, *, timeout_s: float = PATIENCE_S) -> None:
 def pairs(kernel: linux.Kernel, *, timeout_s: float = PATIENCE_S, say: Callable[[str], None] = lambda _: None) -> list[Pair]:
     """Each of our algorithms beside the kernel's own of the same name: 3 MB at a time over 10 Mbit/s
     and 100 ms, with losses, and 8 s between them in which the window is kept.
+
+    Only the queue loses packets: before 6.6 netem draws from the generator that all draw from.
     """
+    ticks = 0.0 if hz(kernel.variant) == HZ else _OTHER_TICKS
     names = [name for name in kernel.algorithms if _PREFIX + name in kernel.algorithms and name not in _COUPLED]
     say(f"comparing {len(names)} congestion controls with the kernel's own")
 
     def one(name: str) -> Pair:
         ours, theirs = (_run_scenario(kernel, _paused(kernel, f"{name}@{whose}"), timeout_s) for whose in ("polypath", "linux"))
         same = _without_names(ours) == _without_names(theirs)
-        return Pair(name, _mean_ns(ours), _mean_ns(theirs), same)
+        allowed, _ = KNOWN_DIFFERENCES.get(name, (0.0, ""))
+        return Pair(name, _mean_ns(ours), _mean_ns(theirs), same, max(allowed, ticks))
 
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         return list(pool.map(one, names))
@@ -127,7 +136,7 @@ def _paused(kernel: linux.Kernel, cc: str) -> dict[str, Any]:
                 "nodes": {"client": None, "router": {"router": True}, "server": {"sysctl": {"net.ipv4.tcp_slow_start_after_idle": 0}}},
                 "links": {
                     "first": {"ends": ["client", "router"], "both": {"delay": "50ms"}},
-                    "last": {"ends": ["router", "server"], "both": {"rate": "10mbit", "queue": "60packets", "loss": "0.1%"}},
+                    "last": {"ends": ["router", "server"], "both": {"rate": "10mbit", "queue": "60packets"}},
                 },
             },
             "flows": {

@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -177,10 +177,15 @@ def _debian(version: str, sources_cache: Path, say: Callable[[str], None]) -> Pa
     root = os.geteuid() == 0
     cwd = Path("/")
     purpose = f"getting the Debian package {package} (or give a folder or tarball with the sources)"
+    search = ("apt-cache", "search", "--names-only", f"^{package}$")
+    # Lists that are there answer at once; new ones are fetched for what they do not name.
+    known = run(*search, cwd=cwd, purpose=purpose).strip()
+    if not known and (fresh := Suites(sources_cache / "suites").fresh()) is not None:
+        _check_release(version, fresh)
     say(f"getting the Debian package {package}")
     if root:
         apt_get("update", purpose=purpose, say=say)
-    if not run("apt-cache", "search", "--names-only", f"^{package}$", cwd=cwd, purpose=purpose).strip():
+    if not known and not run(*search, cwd=cwd, purpose=purpose).strip():
         _from_another_suite(version, sources_cache, say)
     elif root:
         install(package, purpose=purpose, say=say)
@@ -197,16 +202,20 @@ def _debian(version: str, sources_cache: Path, say: Callable[[str], None]) -> Pa
     return tarballs[0]
 
 
-def _from_another_suite(version: str, sources_cache: Path, say: Callable[[str], None]) -> None:
-    """Gets what this machine's package sources do not have out of another of Debian's suites."""
-    suites = Suites(sources_cache / "suites")
-    packages = suites.packages(say)
+def _check_release(version: str, packages: Sequence[Package]) -> Package:
     found = next((package for package in packages if package.release == version), None)
     if found is None:
         raise KernelError(
             f"neither this system's package sources nor Debian's other suites have Linux {version} (they have "
             f"{', '.join(package.release for package in packages)}): choose one of these, or give a folder or tarball with the sources"
         )
+    return found
+
+
+def _from_another_suite(version: str, sources_cache: Path, say: Callable[[str], None]) -> None:
+    """Gets what this machine's package sources do not have out of another of Debian's suites."""
+    suites = Suites(sources_cache / "suites")
+    found = _check_release(version, suites.packages(say))
     say(f"Debian's {found.suite} has {found.name} {found.version}: fetching {found.bytes / 1e6:.0f} MB; nothing is installed")
     with tempfile.TemporaryDirectory(dir=sources_cache, prefix=".") as name:
         _keep_tarball(suites.fetch(found, Path(name)), sources_cache)

@@ -5,6 +5,7 @@ that it uses, with lists of their own below our cache. The machine's apt is left
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import shutil
 import time
@@ -43,13 +44,27 @@ class Suites:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._kept = folder / "packages.json"
         self._env = {"APT_CONFIG": str(folder / "apt.conf")}
 
     def packages(self, say: Callable[[str], None]) -> list[Package]:
         """The newest package of each release, in the order of releases; what was released before a
         candidate.
         """
-        self._update(say)
+        if (known := self.fresh()) is None:
+            self._update(say)
+            known = self._listed()
+            # Written last: apt reads its own lists for seconds.
+            self._kept.write_text(json.dumps(known), encoding="utf-8")
+        return known
+
+    def fresh(self) -> list[Package] | None:
+        """The same, where they were asked for within a day."""
+        if not self._kept.exists() or time.time() - self._kept.stat().st_mtime >= _LISTS_KEPT_SECONDS:
+            return None
+        return [Package(*each) for each in json.loads(self._kept.read_text(encoding="utf-8"))]
+
+    def _listed(self) -> list[Package]:
         names = sorted(self._run("apt-cache", "search", "--names-only", _PATTERN).split("\n"))
         names = [name.split()[0] for name in names if name]
         if not names:
@@ -74,9 +89,6 @@ class Suites:
         return deb
 
     def _update(self, say: Callable[[str], None]) -> None:
-        stamp = self._folder / "updated"
-        if stamp.exists() and time.time() - stamp.stat().st_mtime < _LISTS_KEPT_SECONDS:
-            return
         say("looking for kernels in Debian's other suites")
         purpose = "asking apt for its mirror"
         mirror = _mirror(run("apt-get", "indextargets", "--format", "$(LABEL) $(REPO_URI)", cwd=Path("/"), purpose=purpose))
@@ -92,7 +104,6 @@ class Suites:
             raise KernelError(f"{mirror} has none of Debian's suites {', '.join(SUITES)}: give a folder or tarball with the sources")
         self._configure(mirror, suites, packages=True)
         self._run("apt-get", "update")
-        stamp.touch()
 
     def _configure(self, mirror: str, suites: Sequence[str], *, packages: bool) -> None:
         signed = f"[signed-by={_KEYRING}] " if _KEYRING.exists() else ""

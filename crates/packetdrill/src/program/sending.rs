@@ -67,7 +67,13 @@ impl Program {
         let taken = self.granted(told)?;
         let waits = !self.socket_of(fd)?.nonblocking && call.flags & libc::MSG_DONTWAIT == 0;
         match taken {
-            Ok(taken) if !waits => Ok(taken),
+            Ok(taken) if !waits => {
+                if call.flags & MSG_ZEROCOPY != 0 {
+                    let end = self.host.written(number);
+                    self.socket_of(fd)?.zerocopy_sent(end);
+                }
+                Ok(taken)
+            }
             Err(name) if !waits => Err(self.errno(&name).into()),
             taken => {
                 // It waits for the connection, and so does what the SYN has not taken.
@@ -120,7 +126,9 @@ impl Program {
             return Ok(length as i64);
         }
         if self.host.connecting(number) == Connecting::Over {
-            let taken = length as u64 - left;
+            // Of what a SYN took that nobody answered there is the error alone.
+            let never_was = self.host.tcp(number).is_some_and(|socket| socket.established_at().is_none());
+            let taken = if never_was { 0 } else { length as u64 - left };
             let name = self.host.take_error(number).unwrap_or("EPIPE");
             return if taken > 0 { Ok(taken as i64) } else { Err(self.errno(name).into()) };
         }

@@ -8,6 +8,9 @@ const KIND: u8 = 34;
 const EXPERIMENTAL: u8 = 254;
 const MAGIC: [u8; 2] = [0xf9, 0x89];
 const NOP: u8 = 1;
+const END: u8 = 0;
+/// RFC 2385 section 3.
+const MD5: u8 = 19;
 
 /// Bits of `tcp_fastopen`: a client takes part; sends data without a cookie; a server takes part;
 /// needs no cookie; with every listening socket.
@@ -81,26 +84,32 @@ pub(super) struct Answer {
     pub(super) option: Vec<u8>,
 }
 
+/// Options by their kinds, as far as they have lengths (RFC 9293 section 3.1).
+fn each_of(mut options: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
+    std::iter::from_fn(move || {
+        while let [NOP, rest @ ..] = options {
+            options = rest;
+        }
+        let (&kind, &length) = (options.first().filter(|kind| **kind != END)?, options.get(1)?);
+        let value = options.get(2..usize::from(length))?;
+        options = &options[usize::from(length)..];
+        Some((kind, value))
+    })
+}
+
+/// The segment is signed (RFC 2385).
+pub(super) fn is_signed(options: &[u8]) -> bool {
+    each_of(options).any(|(kind, _)| kind == MD5)
+}
+
 impl Asked {
     /// Reads the options of a SYN.
-    pub(super) fn find(mut options: &[u8]) -> Option<Self> {
-        while let [kind, rest @ ..] = options {
-            if *kind == NOP {
-                options = rest;
-                continue;
-            }
-            let length = usize::from(*rest.first()?);
-            let option = options.get(2..length)?;
-            match (*kind, option) {
-                (KIND, cookie) => return Some(Self { experimental: false, cookie: cookie.to_vec() }),
-                (EXPERIMENTAL, [a, b, cookie @ ..]) if [*a, *b] == MAGIC => {
-                    return Some(Self { experimental: true, cookie: cookie.to_vec() });
-                }
-                (0, _) => return None,
-                _ => options = &options[length..],
-            }
-        }
-        None
+    pub(super) fn find(options: &[u8]) -> Option<Self> {
+        each_of(options).find_map(|option| match option {
+            (KIND, cookie) => Some(Self { experimental: false, cookie: cookie.to_vec() }),
+            (EXPERIMENTAL, [a, b, cookie @ ..]) if [*a, *b] == MAGIC => Some(Self { experimental: true, cookie: cookie.to_vec() }),
+            _ => None,
+        })
     }
 
     /// The option of a SYN that asks so.

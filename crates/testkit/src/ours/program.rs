@@ -63,6 +63,12 @@ impl Host {
         self.addresses[0] = address;
     }
 
+    /// The addresses beside the first one that connections from now on have and, as servers, announce.
+    pub fn set_announced(&mut self, addresses: &[Ipv4Addr]) {
+        self.addresses.truncate(1);
+        self.addresses.extend_from_slice(addresses);
+    }
+
     /// When something is due by itself, after the script's beginning.
     pub fn next_due(&self) -> Instant {
         let due = self.connections.iter().map(|c| c.end.poll_timeout()).min().unwrap_or(Instant::NEVER);
@@ -79,6 +85,14 @@ impl Host {
             _ => return Err(format!("{fd} is no fresh socket")),
         }
         Ok(())
+    }
+
+    /// Where a socket listens.
+    pub fn listens_at(&self, fd: i32) -> Option<SocketAddrV4> {
+        match self.sockets.get(&fd)? {
+            Handle::Listener { options, .. } => options.local,
+            _ => None,
+        }
     }
 
     /// TCP_FASTOPEN: so many connections of a listening socket may wait that data has opened.
@@ -249,6 +263,9 @@ impl Host {
                 // Linux counts them in jiffies.
                 let tick = self.settings.tick.as_micros().max(1);
                 Some(time.as_micros() / tick * tick)
+            }
+            Handle::Connection(_) if field == "tcpi_last_data_recv" => {
+                Some(self.now.since(self.tcp(fd)?.last_data_received()?).as_micros() / 1000)
             }
             Handle::Connection(i) => info_of(&self.connections[*i].end, field),
             Handle::Listener { .. } if field == "tcpi_state" => Some(10),

@@ -44,12 +44,12 @@ pub fn parse(file: &str, text: &str) -> Result<Script, Fault> {
         }
         let mut cursor = Cursor::new(code);
         let engine = take_engine(&mut cursor);
-        let kernel = take_kernel(&mut cursor);
-        let for_one = engine.map(|_| "engine").or(kernel.as_ref().map(|_| "kernel"));
+        let kernels = take_kernels(&mut cursor);
+        let for_one = engine.map(|_| "engine").or((!kernels.is_empty()).then_some("kernel"));
         if let Some(what) = for_one.filter(|_| !comment && above == Above::Nothing) {
             return Err(fault(format!("a line for one {what} alone needs a comment above it or behind it that says why")));
         }
-        if let Some(unknown) = kernel.iter().find(|kernel| !script.head.kernels.contains(kernel)) {
+        if let Some(unknown) = kernels.iter().find(|kernel| !script.head.kernels.contains(kernel)) {
             return Err(fault(format!("the script is about {}, so no line is for {unknown} alone", script.head.kernels.join(" and "))));
         }
         above = if comment || (for_one.is_some() && above != Above::Nothing) { Above::Comment } else { Above::Nothing };
@@ -57,7 +57,7 @@ pub fn parse(file: &str, text: &str) -> Result<Script, Fault> {
             let time = take_time(&mut cursor).map_err(fault)?;
             let text = cursor.rest().to_owned();
             let event = take_event(&mut cursor).map_err(fault)?;
-            script.lines.push(Line { number: i + 1, text, engine, kernel, time, event });
+            script.lines.push(Line { number: i + 1, text, engine, kernels, time, event });
         } else if let Some(what) = for_one {
             return Err(fault(format!("a line for one {what} alone needs a time")));
         } else if script.lines.is_empty() {
@@ -94,14 +94,18 @@ fn take_engine(cursor: &mut Cursor<'_>) -> Option<Engine> {
     [Engine::Ours, Engine::Linux].into_iter().find(|engine| cursor.eat(&format!("{}:", engine.name())))
 }
 
-/// `6.1:`, which no time looks like.
-fn take_kernel(cursor: &mut Cursor<'_>) -> Option<String> {
-    let (name, _) = cursor.rest().split_once(':')?;
-    let is_name = name.starts_with(|c: char| c.is_ascii_digit()) && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '.' || c == '-');
-    is_name.then(|| {
-        cursor.eat(&format!("{name}:"));
-        name.to_owned()
-    })
+/// `6.1:` or `6.12,7.3:`, which no time looks like.
+fn take_kernels(cursor: &mut Cursor<'_>) -> Vec<String> {
+    let is_name = |name: &str| {
+        name.starts_with(|c: char| c.is_ascii_digit()) && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '.' || c == '-')
+    };
+    match cursor.rest().split_once(':') {
+        Some((names, _)) if names.split(',').all(is_name) => {
+            cursor.eat(&format!("{names}:"));
+            names.split(',').map(str::to_owned).collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 fn starts_with_time(rest: &str) -> bool {

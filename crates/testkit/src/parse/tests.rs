@@ -116,12 +116,12 @@ fn a_line_of_one_engine_says_why() {
 
 #[test]
 fn a_line_of_one_kernel_says_why() {
-    let text = "// Since 6.5 the SYN goes again after a second four times.\n6.1: +3 quiet\nlinux: 6.12: +1 quiet\n+1 quiet";
+    let text = "// Since 6.5 the SYN goes again after a second four times.\n6.1: +3 quiet\nlinux: 6.12,7.3: +1 quiet\n+1 quiet";
     let script = parse("a.pkt", text).expect("it is right");
-    assert_eq!(script.head.kernels, ["6.1", "6.12"], "without a line `kernel`");
+    assert_eq!(script.head.kernels, ["6.1", "6.12", "7.3"], "without a line `kernel`");
     assert_eq!(
-        script.lines.iter().map(|line| (line.engine, line.kernel.as_deref())).collect::<Vec<_>>(),
-        [(None, Some("6.1")), (Some(Engine::Linux), Some("6.12")), (None, None)]
+        script.lines.iter().map(|line| (line.engine, line.kernels.join(" "))).collect::<Vec<_>>(),
+        [(None, "6.1".to_owned()), (Some(Engine::Linux), "6.12 7.3".to_owned()), (None, String::new())]
     );
     for (text, sentence) in [
         ("0 quiet\n6.1: +0 quiet", "a.pkt:2: a line for one kernel alone needs a comment above it or behind it that says why."),

@@ -206,7 +206,8 @@ impl Connection {
         let only = self.subflows.len() == 1;
         // What this end has sent must be where a subflow alone would have it.
         if !only || self.tx.reinjected_bytes > 0 {
-            let options = self.reset_options(Repr::RST_MPTCP_ERROR);
+            let options =
+                self.reset_options(if self.settings.stack.blames_middlebox { Repr::RST_MIDDLEBOX } else { Repr::RST_MPTCP_ERROR });
             self.subflows[i].socket.reset(now, options);
             self.close_subflow(now, i);
             return false;

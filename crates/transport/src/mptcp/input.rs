@@ -117,8 +117,10 @@ impl Connection {
     #[inline(always)]
     pub(super) fn read_some(&mut self, now: Instant, most: u64) {
         let open = || self.subflows.iter().filter(|s| !s.closed);
+        let stack = self.settings.stack;
         let read = self.rx.read(now, most, || {
-            let rtt_us = open().map(|s| s.socket.rx.receiver_rtt_us()).max();
+            let rtts = open().map(|s| s.socket.rx.receiver_rtt_us());
+            let rtt_us = if stack.meta_rtt_least { rtts.filter(|&us| us > 0).min() } else { rtts.max() };
             let advmss = open().map(|s| s.socket.advertised_mss()).max();
             let scaling_ratio = open().map(|s| s.socket.rx.scaling_ratio()).min();
             Measured {
@@ -127,7 +129,6 @@ impl Connection {
                 scaling_ratio: scaling_ratio.unwrap_or(DEFAULT_SCALING_RATIO),
             }
         });
-        let stack = self.settings.stack;
         if read.grown && !stack.shared_rcv_ssthresh {
             let (rcvbuf, clamp) = self.rx.buffer();
             self.subflows.iter_mut().for_each(|subflow| subflow.socket.rx.set_receive_buffer(rcvbuf, clamp));

@@ -146,7 +146,7 @@ impl Connection {
             // RFC 6824 section 3.4.1: nothing answers.
             self.paths.announced.insert(address_id);
         } else {
-            let due = self.announce_again_at(now, SetBy::Event);
+            let due = self.announce_again_at(now, 0, SetBy::Event);
             self.paths.unanswered = Some(Unanswered { address_id, due, repetitions: 0 });
         }
         self.announce(i, address_id, address);
@@ -176,18 +176,25 @@ impl Connection {
         }
         debug_assert!(unanswered.repetitions < MOST_REPETITIONS, "an announcement is made so often");
         unanswered.repetitions += 1;
-        unanswered.due = self.announce_again_at(now, SetBy::Timer);
+        unanswered.due = self.announce_again_at(now, unanswered.repetitions, SetBy::Timer);
         self.paths.unanswered = Some(unanswered);
         let address = self.paths.interfaces[usize::from(unanswered.address_id)].address;
         self.announce(i, unanswered.address_id, address);
     }
 
-    /// When an announcement of now is made again (Linux: `mptcp_get_add_addr_timeout`).
-    fn announce_again_at(&self, now: Instant, by: SetBy) -> Instant {
-        match self.settings.add_addr_timeout {
-            Duration::ZERO => Instant::NEVER,
-            timeout => fires_after(now, timeout, self.settings.tick, by),
+    /// When an announcement of now is made again, after so many repetitions (Linux:
+    /// `mptcp_get_add_addr_timeout`).
+    fn announce_again_at(&self, now: Instant, repetitions: u32, by: SetBy) -> Instant {
+        let mut timeout = self.settings.add_addr_timeout;
+        if timeout == Duration::ZERO {
+            return Instant::NEVER;
         }
+        if self.settings.stack.add_addr_waits_rto {
+            let rto = |i: usize| self.subflows[i].socket.tx.retransmission_timeout();
+            let longest = (0..self.subflows.len()).filter(|&i| self.is_usable(i)).map(rto).max();
+            timeout = longest.map_or(timeout, |rto| rto.min(timeout)) * (1 << repetitions);
+        }
+        fires_after(now, timeout, self.settings.tick, by)
     }
 
     /// The server's next address that the client does not know.

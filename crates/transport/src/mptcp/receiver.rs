@@ -7,7 +7,7 @@
 
 use super::reassembly::Reassembly;
 use crate::ReorderStats;
-use crate::receive_buffer::{ReadSpace, ReceiveMemory, Waiting};
+use crate::receive_buffer::{ReadGrowth, ReadSpace, ReceiveMemory, Waiting};
 use crate::stack::Stack;
 use polypath_base::{Bytes, DataSeq, Instant};
 
@@ -51,6 +51,7 @@ pub(super) struct Rx {
     /// Largest window that the buffer stands for, bytes: follows `rcvbuf` and `memory`.
     full: u32,
     read_space: ReadSpace,
+    stack: &'static Stack,
     rtt_us: u32,
     /// Data sequence number of the peer's DATA_FIN.
     fin: Option<u64>,
@@ -61,8 +62,9 @@ pub(super) struct Rx {
 
 impl Rx {
     /// `rcvbuf`, `max_rcvbuf`: initial and largest buffer, bytes.
-    pub(super) fn new(rcvbuf: u32, max_rcvbuf: u32, stack: &Stack) -> Self {
+    pub(super) fn new(rcvbuf: u32, max_rcvbuf: u32, stack: &'static Stack) -> Self {
         let mut rx = Self {
+            stack,
             first: DataSeq::default(),
             next: 0,
             waiting: Reassembly::new(),
@@ -330,7 +332,8 @@ impl Rx {
         if rtt_us == 0 || elapsed < u64::from(rtt_us) {
             return false;
         }
-        let Some(window) = self.read_space.end_round(now, self.read, 0, advmss) else { return false };
+        let growth = ReadGrowth::new(self.stack, advmss, None);
+        let Some(window) = self.read_space.end_round(now, self.read, 0, &growth) else { return false };
         let rcvbuf = self.memory.grown_buffer(window, advmss).min(u64::from(self.max_rcvbuf)) as u32;
         debug_assert!(self.rcvbuf <= self.max_rcvbuf || rcvbuf <= self.rcvbuf, "a buffer beyond the limit was set so");
         let grown = rcvbuf > self.rcvbuf;

@@ -40,11 +40,11 @@ impl Socket {
     }
 
     /// RFC 9293 section 3.10.7.4 asks for an answer to an ACK of what was never sent. Linux gives
-    /// it once an end has closed (`tcp_rcv_state_process`), and drops it without before.
+    /// it once an end has closed (`tcp_rcv_state_process`); before, newer kernels alone do.
     #[cold]
     fn reject_ack(&mut self, now: Instant, segment: &Segment) {
         self.rejected.rejected_ack += 1;
-        if segment.flags.has(Flags::ACK) && self.called_state() != State::Established {
+        if segment.flags.has(Flags::ACK) && (self.settings.stack.challenges_unsent_ack || self.called_state() != State::Established) {
             self.challenge(now);
         }
     }

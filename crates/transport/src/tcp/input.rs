@@ -106,9 +106,11 @@ impl Socket {
             }
             AckTime::Compressed => {
                 if !self.tx.timers.is_armed(Timer::CompressedAck) {
-                    let delay = compressed_delay(self.rx.buffer().rtt_us(), self.tx.smoothed_rtt().as_eighths() >> 3);
+                    let stack = self.settings.stack;
+                    let delay =
+                        compressed_delay(stack.comp_sack_percent, self.rx.buffer().rtt_us(), self.tx.smoothed_rtt().as_eighths() >> 3);
                     // Where nothing else wakes the processor the timer fires as late as it may.
-                    self.tx.timers.arm(Timer::CompressedAck, now, delay + self.settings.stack.comp_sack_slack);
+                    self.tx.timers.arm(Timer::CompressedAck, now, delay + stack.comp_sack_slack);
                 }
             }
         }

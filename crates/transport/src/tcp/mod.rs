@@ -237,6 +237,11 @@ impl Socket {
         self.syn_data_acked > 0
     }
 
+    /// When data last came; before any did, the end of the handshake (Linux: `lrcvtime`).
+    pub fn last_data_received(&self) -> Option<Instant> {
+        self.rx.acks().last_data_at().or(self.tx.established_at())
+    }
+
     /// Bytes that a SYN to a peer with this MSS has room for beside options (Linux:
     /// `tcp_send_syn_data`).
     pub fn syn_data_room(&self, peer_mss: Bytes) -> Bytes {
@@ -460,9 +465,10 @@ impl Socket {
             self.tx.take_back_syn_data(self.syn_data - self.syn_data_acked);
         } else if self.syn_data == 0 || self.tx.unsent() == Bytes::ZERO {
             self.handshake.request();
+        } else {
+            // Data leaves at once, and acknowledges (Linux: `sk_write_pending`).
+            self.rx.acks_mut().on_writer_waited(cx.now);
         }
-        // Else data leaves at once, and acknowledges (Linux: `tcp_rcv_fastopen_synack`,
-        // `sk_write_pending`).
     }
 
     /// Both ends have sent a SYN, and each answers the other's (RFC 9293 section 3.5, figure 7).

@@ -235,6 +235,8 @@ impl Repr {
     pub const RST_UNSPECIFIED: u8 = 0;
     /// An error in the MPTCP options of the peer (RFC 8684 section 3.6).
     pub const RST_MPTCP_ERROR: u8 = 1;
+    /// A middlebox interferes.
+    pub const RST_MIDDLEBOX: u8 = 6;
 
     /// Reads an option. Reserved bits are ignored.
     pub fn parse<T: AsRef<[u8]>>(packet: &Packet<T>) -> Result<Self> {

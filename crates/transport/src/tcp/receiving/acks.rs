@@ -135,6 +135,18 @@ impl AckPolicy {
         self.pingpong = false;
     }
 
+    /// A SYN/ACK has come for which a writer waited (Linux: `tcp_rcv_synsent_state_process`).
+    #[cold]
+    pub(in crate::tcp) fn on_writer_waited(&mut self, now: Instant) {
+        self.enter_quickack(MAX_QUICK_ACKS);
+        self.last_data_at = Some(now);
+    }
+
+    /// When data last came, if any did.
+    pub(in crate::tcp) fn last_data_at(&self) -> Option<Instant> {
+        self.last_data_at
+    }
+
     /// The peer has ended its data and nothing quicker is called for: an ACK is owed, which what the
     /// program sends on may carry (Linux: `tcp_fin`).
     pub(in crate::tcp) fn enter_pingpong(&mut self) {
@@ -277,9 +289,9 @@ impl AckPolicy {
 
 /// How long a compressed ACK waits: a twentieth of the shorter of two estimates of the RTT,
 /// microseconds (`smoothed_us` zero: unknown).
-pub(in crate::tcp) fn compressed_delay(receiver_us: u32, smoothed_us: u32) -> Duration {
+pub(in crate::tcp) fn compressed_delay(percent: u32, receiver_us: u32, smoothed_us: u32) -> Duration {
     let rtt_us = if smoothed_us > 0 { receiver_us.min(smoothed_us) } else { receiver_us };
-    Duration::from_nanos(u64::from(rtt_us) * 1000 / 20).min(COMPRESSED_DELAY)
+    Duration::from_nanos(u64::from(rtt_us) * 10 * u64::from(percent)).min(COMPRESSED_DELAY)
 }
 
 #[cfg(test)]
@@ -345,6 +357,21 @@ mod tests {
     }
 
     #[test]
+    fn a_writer_that_waited_for_the_syn_ack_is_in_a_conversation() {
+        let first_ack = |waited: bool| {
+            let mut acks = AckPolicy::new(&Settings::default());
+            acks.start(Seq::new(1));
+            if waited {
+                acks.on_writer_waited(ms(0));
+            }
+            acks.on_data_sent(ms(0));
+            arrive(&mut acks, ms(20), IN_ORDER)
+        };
+        assert_eq!(first_ack(false), AckTime::Now);
+        assert!(matches!(first_ack(true), AckTime::Delayed(_)));
+    }
+
+    #[test]
     fn a_conversation_leaves_acks_to_the_answers() {
         let mut acks = settled();
         arrive(&mut acks, ms(10), IN_ORDER);
@@ -384,8 +411,9 @@ mod tests {
 
     #[test]
     fn a_compressed_ack_waits_for_a_twentieth_of_the_round_trip() {
-        assert_eq!(compressed_delay(10_000, 8000), Duration::from_micros(400));
-        assert_eq!(compressed_delay(10_000, 0), Duration::from_micros(500));
-        assert_eq!(compressed_delay(100_000, 90_000), COMPRESSED_DELAY);
+        assert_eq!(compressed_delay(5, 10_000, 8000), Duration::from_micros(400));
+        assert_eq!(compressed_delay(33, 2000, 0), Duration::from_micros(660));
+        assert_eq!(compressed_delay(5, 10_000, 0), Duration::from_micros(500));
+        assert_eq!(compressed_delay(5, 100_000, 90_000), COMPRESSED_DELAY);
     }
 }

@@ -2,7 +2,7 @@
 //! which the window is announced, the receiver's own estimate of the round trip, and how the buffer
 //! grows with what is read (DRS).
 
-use crate::receive_buffer::{DEFAULT_SCALING_RATIO, ReadSpace, ReceiveMemory, Truesize, Waiting, first_read_estimate};
+use crate::receive_buffer::{DEFAULT_SCALING_RATIO, ReadGrowth, ReadSpace, ReceiveMemory, Truesize, Waiting, first_read_estimate};
 use crate::settings::{Device, Settings};
 use crate::stack::Stack;
 use crate::tcp::{DEFAULT_MSS, TIMESTAMP_BYTES};
@@ -213,13 +213,17 @@ impl ReceiveBuffer {
     }
 
     /// A round trip took `ms`. The estimate is an average of eight, which the first begins. Where a
-    /// shorter time is taken as it is, a queue's delay is not taken for the path's.
-    pub(super) fn on_rtt(&mut self, ms: u32) {
+    /// shorter time is taken as it is, a queue's delay is not taken for the path's. `all_read`: nothing
+    /// waits for the reader.
+    pub(super) fn on_rtt(&mut self, ms: u32, all_read: bool) {
         if ms == 0 && !self.stack.rcv_rtt_zero_samples {
             return;
         }
         let us = ms.clamp(1, MAX_ECHO_MS) * 1000;
         let replaces = self.rtt_us == 0 || (self.stack.rcv_rtt_least && us < self.rtt_us);
+        if !replaces && !all_read && self.stack.rcv_rtt_if_read {
+            return;
+        }
         self.rtt_us = if replaces { us } else { self.rtt_us - (self.rtt_us >> 3) + (us >> 3) };
         debug_assert!(self.rtt_us > 0, "an estimate that was made is not zero, which says that there is none");
     }
@@ -275,21 +279,34 @@ impl ReceiveBuffer {
     }
 
     /// The application reads the `unread` bytes that wait, after `read` others: the buffer grows to
-    /// what it reads in a round trip.
+    /// what it reads in a round trip. What waits behind a hole reaches `beyond` bytes far.
     #[inline]
-    pub(super) fn on_read(&mut self, now: Instant, unread: u32, read: u64) {
+    pub(super) fn on_read(&mut self, now: Instant, unread: u32, read: u64, beyond: u32) {
         if self.rtt_us == 0 || self.read_space.elapsed_us(now) < u64::from(self.rtt_us) {
             return;
         }
         // Linux measures after each buffer that is copied, so when the first one was.
         let first = unread.min(MERGED_SEGMENTS * self.segment_size);
         let waiting = if self.stack.rcvq_space_less_unread { unread - first } else { 0 };
-        if let Some(window) = self.read_space.end_round(now, read + u64::from(first), u64::from(waiting), self.advmss) {
-            let rcvbuf = self.memory.grown_buffer(window, self.advmss).min(u64::from(self.rcvbuf_max)) as u32;
-            if rcvbuf > self.rcvbuf {
-                self.rcvbuf = rcvbuf;
-                self.window_clamp = self.full_window();
-            }
+        let growth = ReadGrowth::new(self.stack, self.advmss, Some(self.rtt_us));
+        if let Some(window) = self.read_space.end_round(now, read + u64::from(first), u64::from(waiting), &growth) {
+            self.grow(window, beyond);
+        }
+    }
+
+    /// Something came beyond a hole; what waits there reaches `beyond` bytes far.
+    pub(super) fn on_hole(&mut self, beyond: u32) {
+        if self.stack.rcvbuf_grows_for_holes {
+            self.grow(self.read_space.window(&ReadGrowth::new(self.stack, self.advmss, Some(self.rtt_us))), beyond);
+        }
+    }
+
+    fn grow(&mut self, window: u64, beyond: u32) {
+        let beyond = if self.stack.rcvbuf_grows_for_holes { u64::from(beyond) } else { 0 };
+        let rcvbuf = self.memory.grown_buffer(window + beyond, self.advmss).min(u64::from(self.rcvbuf_max)) as u32;
+        if rcvbuf > self.rcvbuf {
+            self.rcvbuf = rcvbuf;
+            self.window_clamp = self.full_window();
         }
     }
 }
@@ -309,7 +326,7 @@ mod tests {
         let estimates = |stack: &'static Stack| {
             let mut buffer = ReceiveBuffer::new(&Settings { stack, ..Settings::default() }, 1500);
             [80, 160, 72, 0].map(|ms| {
-                buffer.on_rtt(ms);
+                buffer.on_rtt(ms, true);
                 buffer.rtt_us()
             })
         };
@@ -359,19 +376,19 @@ mod tests {
         buffer.established(1448, 65_535);
         buffer.measure_segment(&of_bytes(1448));
         let at = |ms| Instant::ZERO + polypath_base::Duration::from_millis(ms);
-        buffer.on_read(at(10), 20_000, 0);
+        buffer.on_read(at(10), 20_000, 0, 0);
         assert_eq!(buffer.rcvbuf, 131_072, "no round trip has been measured");
-        buffer.on_rtt(10);
-        buffer.on_read(at(5), 20_000, 0);
+        buffer.on_rtt(10, true);
+        buffer.on_read(at(5), 20_000, 0, 0);
         assert_eq!(buffer.rcvbuf, 131_072, "the round is not over");
         // 20000 bytes instead of 14480: twice that and 16 segments, and as much again as it grows
         // by, twice.
-        buffer.on_read(at(10), 20_000, 0);
+        buffer.on_read(at(10), 20_000, 0, 0);
         let window = 40_000 + 16 * 1448;
         assert_eq!(u64::from(buffer.rcvbuf), (window + window * 5520 / 14_480 * 2) * 256 / 153);
         assert_eq!(buffer.window_clamp, buffer.full_window());
         for round in 2..12 {
-            buffer.on_read(at(10 * round), 24_000, 1 << (14 + round));
+            buffer.on_read(at(10 * round), 24_000, 1 << (14 + round), 0);
         }
         assert_eq!(buffer.rcvbuf, 6_291_456);
     }

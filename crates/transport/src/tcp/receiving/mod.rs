@@ -316,6 +316,9 @@ impl Receiver {
             if let Some(memory) = memory {
                 self.packets.insert(seq, end, memory);
             }
+            if !self.is_subflow {
+                self.buffer.on_hole(self.out_of_order.reach(self.next));
+            }
         }
         if fin_again {
             if is_new { self.out_of_order.extend_duplicate(end, end_told) } else { self.out_of_order.report_duplicate(seq, end_told) }
@@ -407,7 +410,7 @@ impl Receiver {
     pub(super) fn read_some(&mut self, now: Instant, unread: u32) {
         self.unread -= unread;
         self.packets.read(self.next - u32::from(self.finished) - self.unread);
-        self.buffer.on_read(now, unread, self.read);
+        self.buffer.on_read(now, unread, self.read, self.out_of_order.reach(self.next));
         self.read += u64::from(unread);
         debug_assert!(self.read <= self.received, "only what came is read");
         // A reader that empties the buffer acknowledges what ended a burst or was short, unless an
@@ -451,7 +454,7 @@ impl Receiver {
     }
 
     pub(super) fn on_rtt(&mut self, ms: u32) {
-        self.buffer.on_rtt(ms);
+        self.buffer.on_rtt(ms, self.unread == 0);
     }
 
     /// An ACK is owed for a segment: when does it leave?
@@ -466,8 +469,9 @@ impl Receiver {
         // without SACK of the hole.
         let grows = if out_of_order { sack_ok && self.out_of_order.took_newest() } else { segment.len >= LEAST_GROWING };
         if grows && !(self.is_subflow && self.stack.shared_rcv_ssthresh) {
-            let mut waiting = self.waiting();
-            if out_of_order && self.out_of_order.begins_piece() {
+            let (mut waiting, memory) = (self.waiting(), self.buffer.truesize(segment));
+            let begins_piece = out_of_order && self.out_of_order.begins_piece();
+            if begins_piece {
                 // Linux charges a segment beyond a hole after it has asked for room, one that it
                 // merges with another before (`tcp_data_queue_ofo`).
                 waiting.bytes -= u64::from(segment.len).min(waiting.bytes);
@@ -476,7 +480,8 @@ impl Receiver {
             if out_of_order {
                 waiting.truesize -= u64::from(self.packets.newest());
             }
-            if self.buffer.grow_rcv_ssthresh(segment.len, self.buffer.truesize(segment).bytes, waiting) {
+            let truesize = if begins_piece { memory.bytes } else { memory.without_head };
+            if self.buffer.grow_rcv_ssthresh(segment.len, truesize, waiting) {
                 self.acks.on_window_grown();
             }
         }
@@ -659,6 +664,29 @@ mod tests {
         });
         assert!(full < 77_312 && 77_312 - full < 512, "{full}");
         assert_eq!(grown, [78_336; 3]);
+    }
+
+    #[test]
+    fn a_short_segment_widens_the_window_like_a_full_one_unless_it_begins_a_piece() {
+        // Linux leaves the head out of account but for what is put into the out-of-order queue as it
+        // came (`truesize_adjust`).
+        let mut rx = receiver();
+        rx.established(1448, 1448);
+        let mut grown = |beyond: bool, segment: Payload, len| {
+            let before = rx.buffer.window_limits().0;
+            if beyond {
+                rx.keep(Instant::ZERO, segment);
+            } else {
+                rx.take(Instant::ZERO, segment, &mut Delivered::default());
+            }
+            rx.schedule_ack(&Segment { len, ..Segment::default() }, beyond, true);
+            rx.read(Instant::ZERO);
+            rx.buffer.window_limits().0 - before
+        };
+        assert_eq!(grown(false, payload(1000, 1448), 1448), 2896);
+        assert_eq!(grown(false, payload(2448, 200), 200), 2896);
+        assert!(grown(true, payload(5000, 200), 200) < 2896, "it begins a piece");
+        assert_eq!(grown(true, payload(5200, 200), 200), 2896, "it is merged with the one before");
     }
 
     #[test]

@@ -50,6 +50,12 @@ impl OutOfOrderQueue {
         self.bytes
     }
 
+    /// How far beyond `next` what waits reaches, bytes.
+    #[inline]
+    pub(in crate::tcp) fn reach(&self, next: Seq) -> u32 {
+        self.pieces.back().map_or(0, |last| last.end.distance(next))
+    }
+
     /// Pieces that wait, each with a gap before it.
     #[inline]
     pub(in crate::tcp) fn pieces(&self) -> u32 {

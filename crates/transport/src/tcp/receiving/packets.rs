@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_packet_takes_its_memory_unless_the_one_before_has_room_for_its_data() {
-        let memory = Truesize { bytes: 896, room: 100 };
+        let memory = Truesize { bytes: 896, room: 100, ..Truesize::default() };
         let mut packets = Packets::default();
         for (seq, end, newest, all) in
             [(1, 101, 896, 896), (101, 181, 0, 896), (181, 211, 896, 1792), (301, 401, 896, 2688), (251, 401, 896, 2688)]
