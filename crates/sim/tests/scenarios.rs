@@ -254,7 +254,8 @@ fn mptcp_uses_both_links_and_survives_the_loss_of_one() {
         assert_eq!(pairs, every.collect(), "{kernel}");
         let outcome = two_links(kernel, json!([[2_000_000_000_u64, 10_000_000_000_u64]]));
         let one = &outcome.flows[0];
-        assert!((0.85..1.05).contains(&(one.goodput_receiver_bps / (10e6 * 0.9432))), "{kernel}: {}", one.goodput_receiver_bps);
+        // Of the ten seconds the other link is there for two.
+        assert!((0.85..1.2).contains(&(one.goodput_receiver_bps / (10e6 * 0.9432))), "{kernel}: {}", one.goodput_receiver_bps);
         assert!(outcome.links[2].counters.down_drops > 0);
     }
 }

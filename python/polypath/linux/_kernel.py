@@ -41,14 +41,14 @@ class Kernel:
     key: str
     # Names of its congestion controls: its own, and ours as "pp_lia".
     algorithms: tuple[str, ...]
-    # Names of the MPTCP schedulers that were linked into it: ours, as "pp_blest".
-    schedulers: tuple[str, ...]
     # Version of MPTCP: 0 out of tree (RFC 6824), 1 upstream (RFC 8684); None without MPTCP.
     mptcp: int | None
     # Which configuration it has: "" the plain one, or a name such as "selftests".
     variant: str = ""
     # Whether it was built as this version of polypath would build it.
     current: bool = True
+    # Names of the MPTCP schedulers that were linked into it: ours, as "pp_blest".
+    schedulers: tuple[str, ...] = ()
 
     @property
     def mptcp_in_words(self) -> str:
@@ -155,7 +155,7 @@ def of_recipe(recipe: Recipe, custom: Sequence[customcc.Algorithm] = ()) -> Kern
         file=file,
         key=about["key"],
         algorithms=tuple(sorted({*recipe.algorithms, *about["algorithms"]})),
-        schedulers=tuple(about["schedulers"]),
+        schedulers=tuple(about.get("schedulers", ())),
         mptcp={"v0": 0, "v1": 1}.get(recipe.mptcp),
         current=recipe.variant in ("", *_config.VARIANTS) and recipe.settings == settings_hash(recipe.variant),
         variant=recipe.variant,

@@ -51,9 +51,7 @@ QUIET = (
 )
 
 
-def namespaces(
-    scenario: Scenario, ccs: Mapping[str, str], flows: Flows, *, wire: bool, out_of_tree: bool
-) -> list[dict[str, Any]]:
+def namespaces(scenario: Scenario, ccs: Mapping[str, str], flows: Flows, *, wire: bool, out_of_tree: bool) -> list[dict[str, Any]]:
     """One for each node, and one for the places inside links if there are any."""
     plans = [_namespace(node, ccs.get(node["name"]), flows, out_of_tree=out_of_tree) for node in scenario["nodes"]]
     return [*plans, {"name": WIRE, "sysctl": [list(pair) for pair in QUIET]}] if wire else plans
@@ -132,7 +130,16 @@ def _text(value: Any) -> str:
 class Flows:
     """The flows of a scenario, with the ways they need and the endpoints of MPTCP."""
 
-    def __init__(self, scenario: Scenario, graph: Graph, net: Network, algorithm: Callable[[str, str], str], scheduler: Callable[[str, str | None], str], *, out_of_tree: bool) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        graph: Graph,
+        net: Network,
+        algorithm: Callable[[str, str], str],
+        scheduler: Callable[[str, str | None], str],
+        *,
+        out_of_tree: bool,
+    ) -> None:
         self.flows: list[dict[str, Any]] = []
         self.steps: list[Step] = []
         # By namespace: the congestion control of its first flow, the scheduler of all its flows,
@@ -302,7 +309,9 @@ class Flows:
         scheduler = self._scheduler(flow["name"], flow["mptcp"]["scheduler"])
         for node in (flow["client"], flow["server"]):
             if self.schedulers.setdefault(node, scheduler) != scheduler:
-                sentence = f"another flow at {node} has the scheduler {self.schedulers[node]}, this one {scheduler}, and a host has one for all"
+                sentence = (
+                    f"another flow at {node} has the scheduler {self.schedulers[node]}, this one {scheduler}, and a host has one for all"
+                )
                 raise PlanError(("flows", flow["name"], "scheduler"), sentence + SIMULATOR)
 
     def _keep(self, flow: Mapping[str, Any], node: str, endpoints: Sequence[dict[str, Any]], limits: dict[str, int]) -> None:

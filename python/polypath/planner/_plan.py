@@ -92,7 +92,9 @@ def scheduler(flow: str, name: str | None, available: Collection[str]) -> str:
     where = ("flows", flow, "scheduler")
     bare, *weights = (name or f"default{THEIRS}").split(" ", 1)
     if weights:
-        raise PlanError(where, f"in a kernel all subflows have the same weight, and this flow asks for {name}: leave out the weights{SIMULATOR}")
+        raise PlanError(
+            where, f"in a kernel all subflows have the same weight, and this flow asks for {name}: leave out the weights{SIMULATOR}"
+        )
     bare = bare.removesuffix(OURS)
     if PREFIX + bare in available:
         return PREFIX + bare
