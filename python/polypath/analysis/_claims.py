@@ -16,7 +16,7 @@ from typing import Any
 
 import pandas as pd
 
-from ._published import beside
+from ._published import beside, text, texts
 from ._statistics import difference_half_width, half_width, summarise
 
 MOST_NAMED = 6
@@ -67,14 +67,14 @@ class Evidence:
 
 
 def select(table: pd.DataFrame, where: Mapping[str, Any]) -> pd.DataFrame:
-    """Rows whose columns have these values, or one of several; values are compared as text, so 1
-    and "1" are one. A column that is missing selects nothing.
+    """Rows whose columns have these values, or one of several; values are compared as text, so 1,
+    1.0 and "1" are one. A column that is missing selects nothing.
     """
     for column, wanted in where.items():
         if column not in table:
             return table.iloc[0:0]
         several = isinstance(wanted, Sequence) and not isinstance(wanted, str)
-        table = table[table[column].astype(str).isin([str(value) for value in (wanted if several else (wanted,))])]
+        table = table[texts(table[column]).isin([text(value) for value in (wanted if several else (wanted,))])]
     return table
 
 

@@ -26,17 +26,17 @@ def beside(
     """
     of_runs = SUBFLOW not in measured
     # As arrays: to narrow a table of many columns for each value takes a hundred times as long.
-    texts = {key: _texts(measured[key]).to_numpy(dtype=object) for key in keys if not (of_runs and key == SUBFLOW)}
+    measured_texts = {key: texts(measured[key]).to_numpy(dtype=object) for key in keys if not (of_runs and key == SUBFLOW)}
     metrics = {metric: measured[metric].to_numpy(dtype=float, na_value=math.nan) for metric in compare.values() if metric in measured}
     rows = []
-    for (_, line), *row_texts in zip(published.iterrows(), *(_texts(published[key]) for key in keys), strict=True):
+    for (_, line), *row_texts in zip(published.iterrows(), *(texts(published[key]) for key in keys), strict=True):
         if of_runs and SUBFLOW in keys and row_texts[list(keys).index(SUBFLOW)]:
             continue
         match = np.full(len(measured), fill_value=True)
         for key, wanted in zip(keys, row_texts, strict=True):
             # An empty field says nothing of its column.
             if wanted:
-                match &= texts[key] == wanted
+                match &= measured_texts[key] == wanted
         for column, metric in compare.items():
             if pd.isna(line[column]):
                 continue
@@ -61,10 +61,13 @@ def beside(
     return pd.DataFrame(rows, columns=columns)
 
 
-def _texts(values: pd.Series[Any]) -> pd.Series[str]:
+def texts(values: pd.Series[Any]) -> pd.Series[str]:
     """Values as text, so that 1, 1.0 and "1" are one; missing ones are empty."""
-    return values.map(lambda value: "" if pd.isna(value) else _number(value) if isinstance(value, float) else str(value)).astype(str)
+    return values.map(lambda value: "" if pd.isna(value) else text(value)).astype(str)
 
 
-def _number(value: float) -> str:
-    return str(int(value)) if value.is_integer() else repr(value)
+def text(value: object) -> str:
+    """One of them."""
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() else repr(float(value))
+    return str(value)

@@ -55,6 +55,8 @@ RESERVED = frozenset(
         "metric",
         "label",
         "share",
+        "way",
+        "copies",
     ]
 )
 
