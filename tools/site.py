@@ -26,9 +26,9 @@ import site_pages
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
-FIRST = ("README.md", "CHANGELOG.md", "SECURITY.md")
+FIRST = ("README.md", "CHANGELOG.md")
 # What is for those who change the project is read in the project: of a link to it the words stay.
-_FOR_THE_PROJECT = ("CONTRIBUTING.md", "STYLE.md", "docs/decisions", "specs", "tests")
+_FOR_THE_PROJECT = ("CONTRIBUTING.md", "STYLE.md", "SECURITY.md", "studies/advice", "docs/decisions", "specs", "tests")
 # A link of Markdown to a file, and what it is called there.
 _LINK = re.compile(r"\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 _CODE = re.compile(r"(```.*?```|`[^`\n]*`)", re.S)
@@ -67,7 +67,11 @@ def build(out: Path) -> Path:
 def lay_out(source: Path) -> None:
     """Copies the pages and whatever they link to."""
     docs = [page for page in sorted(DOCS.rglob("*.md")) if not _is_for_the_project(page)]
-    waiting = [*(ROOT / name for name in FIRST), *docs, *sorted(ROOT.glob("studies/*/README.md"))]
+    waiting = [
+        *(ROOT / name for name in FIRST),
+        *docs,
+        *(page for page in sorted(ROOT.glob("studies/*/README.md")) if not _is_for_the_project(page)),
+    ]
     seen = set(waiting)
     while waiting:
         page = waiting.pop()
@@ -141,7 +145,7 @@ def contents(source: Path) -> None:
         "Real kernels": [*guide["Real kernels"], *(name for name in sections if name != "docs/recipes/README.md")],
         "How it works": sorted(name for name in there if name.startswith("docs/concepts/")),
         "Look up": [f"docs/reference/{name}.md" for name in reference],
-        "Project": ["CHANGELOG.md", "SECURITY.md"],
+        "Project": ["CHANGELOG.md"],
     }
     listed = {
         **{page: sorted(name for name in there if Path(name).parent == Path(page).parent and name != page) for page in sections},

@@ -11,7 +11,21 @@ from polypath.cli._init import templates
 from polypath.study._model import Model
 
 NAMES = {name: getattr(polypath, name) for name in polypath.__all__}
-STUDIES = ["atlas", "linux-6.8", "linux-reference", "mpt-gre", "mtu", "nitk", "poster", "reorder", "simult-flows"]
+STUDIES = [
+    "atlas",
+    "bbr-shared",
+    "hybrid",
+    "jittertrap",
+    "linux-6.8",
+    "linux-reference",
+    "mpt-gre",
+    "mtu",
+    "nitk",
+    "poster",
+    "reorder",
+    "rfc9438",
+    "simult-flows",
+]
 
 
 def test_these_are_the_studies_of_the_project(request):

@@ -41,7 +41,9 @@ def text(site: Path, page: str) -> str:
 
 def test_every_page_is_there(site: Path) -> None:
     docs = [page for page in ROOT.glob("docs/**/*.md") if page.parent.name != "decisions"]
-    pages = [*docs, *ROOT.glob("studies/*/README.md"), ROOT / "CHANGELOG.md"]
+    # How the advisor was checked is for those who change it.
+    studies = [page for page in ROOT.glob("studies/*/README.md") if page.parent.name != "advice"]
+    pages = [*docs, *studies, ROOT / "CHANGELOG.md"]
     assert [page for page in pages if not (site / page.relative_to(ROOT)).with_suffix(".html").is_file()] == []
     listed = text(site, "docs/README")
     for page in ROOT.glob("docs/guide/*.md"):
