@@ -5,58 +5,25 @@
 //! size stops the build.
 
 use std::fmt::Write as _;
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::{env, fs};
+
+mod compile;
 
 #[expect(dead_code, reason = "the build needs the layouts alone")]
 #[expect(unreachable_pub, reason = "public in the library, which is where this module belongs")]
 #[path = "src/mirror.rs"]
 mod mirror;
 
-#[expect(clippy::disallowed_methods, reason = "cargo passes its settings to build scripts in the environment")]
-fn variable(name: &str) -> String {
-    env::var(name).unwrap_or_else(|_| panic!("cargo sets {name} for build scripts"))
-}
-
 fn main() {
-    let root = Path::new(&variable("CARGO_MANIFEST_DIR")).join("../../cc");
-    let out = PathBuf::from(variable("OUT_DIR"));
-    for watched in ["algs", "include"] {
-        println!("cargo::rerun-if-changed={}", root.join(watched).display());
-    }
-
-    let sources = algorithms(&root.join("algs"));
-    let names: Vec<String> =
-        sources.iter().map(|path| path.file_stem().expect("a .c file has a stem").to_string_lossy().into_owned()).collect();
+    let root = compile::root("algs");
+    let out = PathBuf::from(compile::variable("OUT_DIR"));
+    let (sources, names) = compile::sources(&root.join("algs"));
     fs::write(out.join("registry.rs"), registry(&names)).expect("OUT_DIR is writable");
     let layout = out.join("layout.c");
     fs::write(&layout, layout_asserts()).expect("OUT_DIR is writable");
     fs::write(out.join("abi.rs"), abi(&root.join("include"))).expect("OUT_DIR is writable");
-
-    cc::Build::new()
-        .include(root.join("include"))
-        .files(&sources)
-        .file(&layout)
-        .std("gnu11")
-        .opt_level(2)
-        .extra_warnings(true)
-        // A warning that a later compiler invents must not stop a user; tests are built in the
-        // debug profile.
-        .warnings_into_errors(variable("PROFILE") == "debug")
-        .flag_if_supported("-Wmissing-prototypes")
-        .flag_if_supported("-Wvla")
-        .compile("polypath_cc");
-}
-
-/// The algorithms' files, sorted so that every build lists them in one order.
-fn algorithms(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).unwrap_or_else(|e| panic!("cannot list {}: {e}", folder.display()));
-    let mut sources: Vec<PathBuf> = entries
-        .map(|entry| entry.expect("a readable folder").path())
-        .filter(|path| path.extension().is_some_and(|ext| ext == "c"))
-        .collect();
-    sources.sort();
-    sources
+    compile::compile(&root, &sources, &layout, "polypath_cc");
 }
 
 fn registry(names: &[String]) -> String {

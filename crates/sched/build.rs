@@ -3,53 +3,24 @@
 //! compares with what Rust sees.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
-use std::{env, fs};
+use std::fs;
+use std::path::PathBuf;
+
+#[path = "../cc/compile.rs"]
+mod compile;
 
 #[expect(dead_code, reason = "the build needs the fields' names alone")]
 #[path = "src/fields.rs"]
 mod fields;
 
-#[expect(clippy::disallowed_methods, reason = "cargo passes its settings to build scripts in the environment")]
-fn variable(name: &str) -> String {
-    env::var(name).unwrap_or_else(|_| panic!("cargo sets {name} for build scripts"))
-}
-
 fn main() {
-    let root = Path::new(&variable("CARGO_MANIFEST_DIR")).join("../../cc");
-    let out = PathBuf::from(variable("OUT_DIR"));
-    for watched in ["sched", "include"] {
-        println!("cargo::rerun-if-changed={}", root.join(watched).display());
-    }
-    let sources = schedulers(&root.join("sched"));
-    let names: Vec<String> =
-        sources.iter().map(|path| path.file_stem().expect("a .c file has a stem").to_string_lossy().into_owned()).collect();
+    let root = compile::root("sched");
+    let out = PathBuf::from(compile::variable("OUT_DIR"));
+    let (sources, names) = compile::sources(&root.join("sched"));
     fs::write(out.join("registry.rs"), registry(&names)).expect("OUT_DIR is writable");
     let native = out.join("native.c");
     fs::write(&native, native_side()).expect("OUT_DIR is writable");
-    cc::Build::new()
-        .include(root.join("include"))
-        .files(&sources)
-        .file(&native)
-        .std("gnu11")
-        .opt_level(2)
-        .extra_warnings(true)
-        // As in crates/cc/build.rs.
-        .warnings_into_errors(variable("PROFILE") == "debug")
-        .flag_if_supported("-Wmissing-prototypes")
-        .flag_if_supported("-Wvla")
-        .compile("polypath_sched");
-}
-
-/// The schedulers' files, sorted so that every build lists them in one order.
-fn schedulers(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).unwrap_or_else(|e| panic!("cannot list {}: {e}", folder.display()));
-    let mut sources: Vec<PathBuf> = entries
-        .map(|entry| entry.expect("a readable folder").path())
-        .filter(|path| path.extension().is_some_and(|ext| ext == "c"))
-        .collect();
-    sources.sort();
-    sources
+    compile::compile(&root, &sources, &native, "polypath_sched");
 }
 
 fn registry(names: &[String]) -> String {
