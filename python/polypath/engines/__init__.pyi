@@ -9,7 +9,7 @@ from ._list import list_cc
 from ._measured import MeasuredEngine
 from ._packetdrill import run_packetdrill
 from ._packets import run_packets
-from ._prove import KNOWN_DIFFERENCES, Pair, pairs, proof, prove
+from ._prove import Pair, pairs, proof, prove
 from ._qualify import CONDITIONS, Replay, conditions, replay
 from ._registry import ENGINES, check, find, notes
 from ._script import run_script
@@ -20,7 +20,6 @@ __all__ = [
     "ALL",
     "CONDITIONS",
     "ENGINES",
-    "KNOWN_DIFFERENCES",
     "MOST_NS",
     "NONE",
     "SEGMENT_PARTS",

@@ -29,7 +29,7 @@ PATIENCE_S = 120.0
 
 # How far the mean response time of ours may be from the kernel's own of the same name, and why it
 # is not the same. All others have the same bytes.
-KNOWN_DIFFERENCES = {
+_KNOWN_DIFFERENCES = {
     "bbr": (0.1, "each draws the phase in which it begins to probe"),
     "cdg": (1.2, "chance decides about each back-off: of one kernel 4.1 to 6.2 s in eight runs"),
     "cubic": (0.02, "ours has an exact cube root, and no ticks"),
@@ -121,7 +121,7 @@ def pairs(kernel: linux.Kernel, *, timeout_s: float = PATIENCE_S, say: Callable[
     def one(name: str) -> Pair:
         ours, theirs = (_run_scenario(kernel, _paused(kernel, f"{name}@{whose}"), timeout_s) for whose in ("polypath", "linux"))
         same = _without_names(ours) == _without_names(theirs)
-        allowed, _ = KNOWN_DIFFERENCES.get(name, (0.0, ""))
+        allowed, _ = _KNOWN_DIFFERENCES.get(name, (0.0, ""))
         return Pair(name, _mean_ns(ours), _mean_ns(theirs), same, max(allowed, ticks))
 
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
