@@ -57,12 +57,12 @@ PARTS = {
     "mpt-gre": {"experiment": "nic-loss", "cc": "reno", "loss": "1%"},
     "reorder": {"experiment": "loss-05", "cc": "cubic", "rule": "progress"},
     "bbr-shared": {"experiment": "figure-2a", "count": "1"},
-    "hybrid": {"experiment": "unequal-alone", "streams": "1"},
+    "hybrid": {"experiment": "even", "streams": "1"},
     "jittertrap": {"experiment": "baseline", "cc": "cubic"},
     "rfc9438": {"experiment": "loss-1e-3", "cc": "cubic"},
 }
 # The device of the tunnel, where the flow's packets are themselves.
-INSIDE = {"mpt-gre": {"link": "mpt"}, "reorder": {"link": "bond"}}
+INSIDE = {"mpt-gre": {"link": "mpt"}, "reorder": {"link": "bond"}, "hybrid": {"link": "bond"}}
 
 
 def study_of(name, root):

@@ -21,7 +21,7 @@ use polypath_base::counters;
 counters! {
     /// Counters of the sender of a connection or subflow, since its start.
     pub struct Counters {
-        bytes_acked: Bytes, "payload that the peer acknowledged";
+        bytes_acked: Bytes, "payload that the peer acknowledged, and a byte for its FIN as in Linux";
         data_segments_sent: Segments, "segments with payload, retransmissions among them";
         retransmissions: Segments, "segments sent again";
         timeouts: Times ["TcpExtTCPTimeouts"], "retransmission timeouts";
