@@ -62,6 +62,13 @@ def test_published_values_stand_beside_the_mean_with_their_deviation():
     assert got["n"].iloc[3] == 0
 
 
+@pytest.mark.parametrize(("measured", "said"), [("1e-2", "1e-2"), (0.01, "1e-2"), ("6.10", "6.10"), (1, "1.0"), ("1", 1.0)])
+def test_a_published_key_means_what_stands_in_the_study_file(measured, said):
+    runs = pd.DataFrame({"loss": [measured, "6.1"], "goodput": [9.0, 1.0]}, dtype=object)
+    (got,) = beside(runs, pd.DataFrame({"loss": [said], "table": [9.0]}), ["loss"], {"table": "goodput"})["measured"]
+    assert got == 9.0
+
+
 def test_gain_is_over_the_best_single_path():
     runs = pd.DataFrame({"cc": ["lia"], "flow": ["c"], "goodput_receiver_mbps": [12.0]})
     single = pd.DataFrame(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -23,10 +24,15 @@ def beside(
     maps a column of `published` to a metric; `spread` names a column that is taken over. A
     published cell that nothing measured keeps its row with `measured` missing. Published numbers of
     one subflow are not beside runs, whose table has no column `subflow`.
+
+    A key that is text, such as a field of a CSV file, means the text of the study file ("1e-2",
+    "6.10"), and beside a measured number that number.
     """
     of_runs = SUBFLOW not in measured
     # As arrays: to narrow a table of many columns for each value takes a hundred times as long.
-    measured_texts = {key: texts(measured[key]).to_numpy(dtype=object) for key in keys if not (of_runs and key == SUBFLOW)}
+    own = [key for key in keys if not (of_runs and key == SUBFLOW)]
+    measured_texts = {key: texts(measured[key]).to_numpy(dtype=object) for key in own}
+    numeric = {key: measured[key].map(lambda value: isinstance(value, numbers.Real)).to_numpy(dtype=bool) for key in own}
     metrics = {metric: measured[metric].to_numpy(dtype=float, na_value=math.nan) for metric in compare.values() if metric in measured}
     rows = []
     for (_, line), *row_texts in zip(published.iterrows(), *(texts(published[key]) for key in keys), strict=True):
@@ -36,7 +42,7 @@ def beside(
         for key, wanted in zip(keys, row_texts, strict=True):
             # An empty field says nothing of its column.
             if wanted:
-                match &= measured_texts[key] == wanted
+                match &= (measured_texts[key] == wanted) | (numeric[key] & (measured_texts[key] == _of_number(wanted)))
         for column, metric in compare.items():
             if pd.isna(line[column]):
                 continue
@@ -71,3 +77,11 @@ def text(value: object) -> str:
     if isinstance(value, float):
         return str(int(value)) if value.is_integer() else repr(float(value))
     return str(value)
+
+
+def _of_number(value: str) -> str:
+    """The text of the number that a text says; of any other text itself."""
+    try:
+        return text(float(value))
+    except (ValueError, OverflowError):
+        return value

@@ -81,7 +81,7 @@ def _published(results: Results, study: Study) -> pd.DataFrame | None:
                 file = inside(folder, study.published.file)
             except ValueError:
                 continue
-            return pd.read_csv(file)
+            return pd.read_csv(file, dtype=dict.fromkeys(study.published.keys, str))
     raise StudyError(
         f"the published numbers {study.published.file} of the study {study.name} lie neither in {results.folder} nor beside the study"
     )
