@@ -49,10 +49,7 @@ def outside() -> str:
     """The rows outside of 3 % and the spread."""
     everything = rows()
     apart = everything[~within(everything, CLOSE)]
-    lines = [
-        [f"`{line.id}`, {line.flow}", f"{line.goodput_mbps:.2f} ± {line.spread_mbps:.2f}", f"{line.ours:.2f}"]
-        for line in apart.itertuples()
-    ]
+    lines = [[f"`{line.id}`, {line.flow}", f"{line.goodput_mbps:.2f} ± {line.spread_mbps:.2f}", f"{line.ours:.2f}"] for line in apart.itertuples()]
     return table(["row", "measured, Mbit/s", "simulator"], lines)
 
 

@@ -23,14 +23,10 @@ def bursts() -> str:
         cells = len(own)
         less, sooner = ((own[name] < own[f"minrtt_{name}"]).sum() for name in ("hol_delay_ms", "byte_delay_p95_ms"))
         beside = ["", ""] if scheduler == "minrtt" else [f"{less} of {cells}", f"{sooner} of {cells}"]
-        rows.append([f"`{scheduler}`", span(own["hol_delay_ms"], 1), beside[0], span(own["byte_delay_p95_ms"], 0), beside[1]])
-    head = [
-        "scheduler",
-        "a byte waits for earlier ones, ms",
-        "less than `minrtt`",
-        "95 % of the bytes are read within, ms",
-        "sooner than `minrtt`",
-    ]
+        rows.append(
+            [f"`{scheduler}`", span(own["hol_delay_ms"], 1), beside[0], span(own["byte_delay_p95_ms"], 0), beside[1]]
+        )
+    head = ["scheduler", "a byte waits for earlier ones, ms", "less than `minrtt`", "95 % of the bytes are read within, ms", "sooner than `minrtt`"]
     return table(head, rows)
 
 
