@@ -72,6 +72,14 @@ def test_a_tunnel_that_carried_nothing_is_told(tmp_path):
     assert page(material(results)).headlines[0] == f"Beware: {beware[0]}."
 
 
+def test_a_tunnel_that_one_cell_uses_need_carry_nothing_in_another(tmp_path):
+    flow = {"client": "site", "server": "hub", "transport": "tcp", "client_address": "${from}"}
+    study = bypassed().replace(flows={"backup": flow}, matrix={"from": ["10.0.1.1", "10.9.0.1"]})
+    results = simulate(study, out=tmp_path)
+    assert sorted(results.tunnel_paths.groupby("key")["packets_sent"].sum() > 0) == [False, True]
+    assert notes(material(results)) == ([], [])
+
+
 def test_a_flow_in_the_tunnel_needs_its_addresses_alone(tmp_path):
     results = simulate(bypassed(transport="tcp", client_address="10.9.0.1"), out=tmp_path)
     assert notes(material(results)) == ([], [])
@@ -195,6 +203,11 @@ CASES = {
         ({"l": {"both": {**LINE, "queue": "3packets"}}}, TCP),
         "short queue of l",
         r"the queue of c → s \(l\) \(3 packets\) overflowed \d+ times",
+    ),
+    "loss behind a queue of five round trips, which overflows in slow start": (
+        ({"l": {"both": {"rate": "50mbit", "rtt": "20ms", "queue": "100ms", "loss": "0.1%"}}, "m": CHAIN}, {**MPTCP, "cc": "lia"}),
+        "loss on l",
+        "lia gives l .* because it loses",
     ),
     "acknowledgements of a download": (
         ({"l": THIN}, {**TCP, "direction": "download"}),

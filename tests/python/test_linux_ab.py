@@ -98,7 +98,7 @@ def test_seeds_that_newly_fail_come_first_and_milliseconds_are_paired() -> None:
     lines = text.splitlines()
     assert lines[0] == "2 seeds newly fail:"
     assert lines[1] == "  mptcp/t: a: 2,3 (1 of 20 fail before, 2 after; McNemar p 1)"
-    assert lines[2] == "1 seeds no longer fail:"
+    assert lines[2] == "1 seed no longer fails:"
     row = next(line for line in lines if line.startswith("a "))
     assert "+8.9 % ± 0.0" in row and "significant" not in row
 

@@ -154,11 +154,14 @@ def _lossy(path: Evidence) -> tuple[str, str]:
         return f"black hole of {path['name']}", path["black_hole"]
     if path["down"] > 0 and dropped["down"] + dropped["loss"] and dropped["queue"] <= MOSTLY * every:
         return f"outages of {path['name']}", f"{path['name']} let nothing pass for {path['down']:.3g} s"
-    if dropped["loss"] and dropped["loss"] >= MOSTLY * every:
+    # A queue that holds a round trip keeps its link busy while a window is halved: its drops, such
+    # as the many at the end of slow start, hide no cause.
+    long_queue = path["queue_trips"] >= 1.0
+    if dropped["loss"] and dropped["loss"] >= MOSTLY * (every - dropped["queue"] * long_queue):
         lost = 100 * dropped["loss"] / (dropped["loss"] + path["passed"])
         return f"loss on {path['name']}", f"{path['name']} loses {lost:.2g} % of its packets"
     waits = min(strand["waits"] for strand in path["strands"])
-    if dropped["queue"] and dropped["queue"] >= MOSTLY * every and waits < MOSTLY:
+    if dropped["queue"] and dropped["queue"] >= MOSTLY * every and waits < MOSTLY and not long_queue:
         kind = "policer" if "policer" in path["overflowing"] else "short queue"
         words = f"{path['overflowing']} overflowed {dropped['queue']:.0f} times, and was empty {100 * (1 - waits):.0f} % of the time"
         return f"{kind} of {path['name']}", words

@@ -17,6 +17,7 @@ import pandas as pd
 
 from ._bounds import max_goodput, mean_loss, window
 from ._network import Hop, Path, Scenario, bare, opposite, path_names, paths, subflows_over
+from ._paths import queue_of_round_trips
 
 WAITING = 2
 """Packets in a queue of which at least one waits: one may be the packet that is being sent."""
@@ -166,6 +167,7 @@ def _of_path(
         "back_shared": slowest[1] is not None and (slowest[1].link, slowest[1].a_to_b) in sends,
         "drops": drops,
         "passed": passed,
+        "queue_trips": queue_of_round_trips(scenario, flow, path),
         "overflowing": _queue_of(overflowing[1]) if overflowing[0] else "",
         "black_hole": _black_hole(path),
         "down": _down(path, window(scenario, flow)),

@@ -104,6 +104,14 @@ def short_queues(paths: pd.DataFrame) -> list[str]:
     return list(sentences)
 
 
+def queue_of_round_trips(scenario: Scenario, flow: Mapping[str, Any], path: Path) -> float:
+    """How many round trips of an empty network the bottleneck's full queue takes; not a number
+    without a rate or a delay.
+    """
+    rtt_s = (_delay_ns(path) + _delay_ns(opposite(scenario, flow, path))) / 1e9
+    return _bottleneck(path, window(scenario, flow))[1] / rtt_s if rtt_s else math.nan
+
+
 def _largest(scenario: Scenario, node: str, name: str) -> float:
     settings: Mapping[str, Any] = next(entry.get("sysctl", {}) for entry in scenario["nodes"] if entry["name"] == node)
     value = settings.get(name)

@@ -21,10 +21,7 @@ def init(
     name: Annotated[str, typer.Argument(help="Name of the study; its folder is made here.")],
     template: Annotated[
         str,
-        typer.Option(
-            help="What it begins with; `polypath list templates` shows what each teaches. Or an exercise, such as exercise-headers, "
-            "whose claims judge your answer."
-        ),
+        typer.Option(help="What it begins with, a template or an exercise: `polypath list templates` shows what each teaches or asks."),
     ] = "two-paths",
 ) -> None:
     """Write a commented study that runs at once, to change to your needs."""

@@ -141,10 +141,10 @@ def _told(found: list[selftests.Pair], kernels: list[linux.Kernel], seeds: int) 
 
     before, after = kernels
     lines = []
-    for word, name in (("newly fail", "newly"), ("no longer fail", "mended")):
+    for one, more, name in (("newly fails", "newly fail", "newly"), ("no longer fails", "no longer fail", "mended")):
         changed = [pair for pair in found if getattr(pair, name)]
         seeds_of = sum(len(getattr(pair, name)) for pair in changed)
-        lines += [f"{seeds_of or 'no'} seeds {word}" + (":" if changed else "")]
+        lines += [(f"1 seed {one}" if seeds_of == 1 else f"{seeds_of or 'no'} seeds {more}") + (":" if changed else "")]
         for pair in changed[:_NAMED]:
             failing = (len(pair.both) + len(pair.mended), len(pair.both) + len(pair.newly), len(pair.seeds))
             counts = f"{failing[0]} of {failing[2]} fail before, {failing[1]} after"
@@ -167,9 +167,9 @@ def _told(found: list[selftests.Pair], kernels: list[linux.Kernel], seeds: int) 
         lines.append(f"{label:{width}}  {each.reference:9.1f}  {each.ours:9.1f}  ms  {change}" + ("" if real else "  (not significant)"))
     about = (
         f"Selftests with {seeds} seeds, the same before and after, in virtual time (polypath linux ab). Before: Linux {before.release} "
-        f"({before.name}); after: Linux {after.release} ({after.name}). Milliseconds are means over the seeds that pass on both, changes "
-        f"with their paired 95 % intervals; {sum(speaks)} of {len(timed)} are significant (of them at most {100 * LEVEL:.0f} % by chance, "
-        "after Benjamini and Hochberg). A seed is another run on another build, so some seeds change by chance."
+        f"({before.name}); after: Linux {after.release} ({after.name}). A failure that the test itself ignores counts. "
+        f"Milliseconds are means over the seeds that pass on both, changes with their paired 95 % intervals; {sum(speaks)} of {len(timed)} are "
+        f"significant (of them at most {100 * LEVEL:.0f} % by chance, after Benjamini and Hochberg). A seed is another run on another build, so some seeds change by chance."
     )
     return "\n".join([*lines, "", *textwrap.wrap(about, _WIDTH), ""])
 
@@ -185,6 +185,7 @@ def _kernel(trees: list[str], number: int, jobs: int | None, variant: str = "") 
     if not Path(tree).exists():
         return linux.build(tree, prove=prove, variant=variant, jobs=jobs, say=say)
     path = Path(tree).resolve()
+    say(f"{('before', 'after')[number]}: {path}")
     name = "ab-" + (re.sub(r"[^\w.+-]+", "-", path.name) or "tree")
     if Path(trees[1 - number]).resolve().name == path.name:
         name += ("-before", "-after")[number]

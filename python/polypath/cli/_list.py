@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Annotated
 
 import typer
+import yaml
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from rich.table import Table
@@ -159,6 +160,8 @@ def _templates() -> Table:
     table = _table("templates", "template", "what it sets up")
     for name, text in _init.templates().items():
         table.add_row(name, text.splitlines()[0].lstrip("# "))
+    for name, text in _init.exercises().items():
+        table.add_row(name, f"An exercise, whose claims judge your answer. {yaml.safe_load(text)['question']}")
     return table
 
 

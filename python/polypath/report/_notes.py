@@ -93,14 +93,19 @@ def _all_pairs(
 
 
 def _tunnels(material: Material) -> list[tuple[str, str]]:
-    """Tunnels, and paths of tunnels, that carried nothing."""
+    """Tunnels, and paths of tunnels, that carried nothing. A cell may go without a tunnel that is
+    used in another: it is what the tunnel is compared with.
+    """
     if material.tunnel_paths.empty:
         return []
     sentences = []
     ways = material.tunnel_paths.drop_duplicates(["key", "tunnel", "a_to_b", "path"])
+    used = set(ways.loc[ways["packets_sent"] > 0, "tunnel"])
     for (key, tunnel), tunnel_ways in ways.groupby(["key", "tunnel"], sort=False):
         if not tunnel_ways["packets_sent"].sum():
-            sentences.append((f"the tunnel {tunnel} carried nothing{_bypassed(material.scenarios[str(key)], str(tunnel))}", str(key)))
+            bypassed = _bypassed(material.scenarios[str(key)], str(tunnel))
+            if not (bypassed and tunnel in used):
+                sentences.append((f"the tunnel {tunnel} carried nothing{bypassed}", str(key)))
             continue
         for row in tunnel_ways[(tunnel_ways["packets_sent"] > 0) & (tunnel_ways["packets_received"] == 0)].to_dict("records"):
             sentence = (
