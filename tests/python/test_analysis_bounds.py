@@ -2,11 +2,13 @@
 
 import json
 import math
+import random
 
 import pytest
 from analysis_data import delay, flow, link, rate, three_nodes, two_paths
+from scipy.optimize import linprog
 
-from polypath.analysis import flow_bounds, path_bounds, paths
+from polypath.analysis import _bounds, flow_bounds, path_bounds, paths
 
 
 def test_nitk_bound_is_the_last_link_at_v0_payload():
@@ -107,3 +109,16 @@ def test_ipv6_and_missing_timestamps_change_the_payload():
     hosts = [{"name": "h1", "sysctl": {"net.ipv4.tcp_timestamps": 0}}, {"name": "h3"}]
     scenario = three_nodes(nodes=hosts, links=[link("only", *ends, [rate(10_000_000)])], flows=[flow(transport="tcp")])
     assert path_bounds(scenario)["payload_bytes"].iloc[0] == 1500 - 40 - 20
+
+
+def test_paths_that_share_nothing_or_one_link_need_no_solver():
+    chance = random.Random(1)
+    for _ in range(60):
+        paths = chance.randint(1, 4)
+        alone = [tuple(chance.uniform(1, 1.1) * (path == own) for path in range(paths)) for own in range(paths)]
+        common = [(chance.uniform(1, 1.1),) * paths for _ in range(chance.randint(0, 2))]
+        matrix = (*alone, *common, *chance.sample(alone, 1))
+        room = tuple(chance.uniform(1, 100) for _ in matrix)
+        solved = linprog([-1.0] * paths, A_ub=matrix, b_ub=room, method="highs")
+        assert _bounds._separate(matrix, room) == pytest.approx(-solved.fun, rel=1e-12)
+    assert _bounds._separate(((1.0, 1.0, 0.0), (0.0, 1.0, 1.0)), (5.0, 5.0)) is None

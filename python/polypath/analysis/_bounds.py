@@ -16,7 +16,6 @@ from functools import lru_cache
 from typing import Any
 
 import pandas as pd
-from scipy.optimize import linprog
 
 from ._asked import used_paths
 from ._network import Hop, Path, Scenario, paths
@@ -106,8 +105,29 @@ def _most(matrix: tuple[tuple[float, ...], ...], room: tuple[float, ...]) -> flo
     """Largest sum of what the columns carry where each row has so much room. Many runs share their
     links and are solved once.
     """
+    if (simple := _separate(matrix, room)) is not None:
+        return simple
+    # It takes longer to load than most bounds take to find.
+    from scipy.optimize import linprog
+
     solved = linprog([-1.0] * len(matrix[0]), A_ub=matrix, b_ub=room, method="highs")
     return float(-solved.fun)
+
+
+def _separate(matrix: tuple[tuple[float, ...], ...], room: tuple[float, ...]) -> float | None:
+    """The same where each transmitter carries one path, or all of them at one cost: what the paths
+    carry alone, or what all have in common. None where paths share anything else.
+    """
+    alone, common = [UNLIMITED] * len(matrix[0]), UNLIMITED
+    for row, space in zip(matrix, room, strict=True):
+        users = [path for path, cost in enumerate(row) if cost > 0]
+        if len(users) == 1:
+            alone[users[0]] = min(alone[users[0]], space / row[users[0]])
+        elif len(users) == len(row) and len(set(row)) == 1:
+            common = min(common, space / row[0])
+        else:
+            return None
+    return min(sum(alone), common)
 
 
 def capacities(chosen: Sequence[Path], window: tuple[int, int]) -> tuple[list[Capacity], list[bool]]:

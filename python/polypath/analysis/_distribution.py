@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from scipy.special import stdtr
-
 from ._statistics import CONFIDENCE, half_width
 
 NEAR = 0.05
@@ -122,6 +120,9 @@ def _paired(differences: Sequence[float]) -> float:
     mean = statistics.fmean(differences)
     if error == 0:
         return 1.0 if mean == 0 else 0.0
+    # It takes longer to load than most tables take to make.
+    from scipy.special import stdtr
+
     return float(2 * stdtr(len(differences) - 1, -abs(mean / error)))
 
 

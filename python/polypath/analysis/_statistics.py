@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.special import stdtrit
 
 CONFIDENCE = 0.95
 
@@ -34,8 +33,11 @@ def half_width(values: Sequence[float], confidence: float = CONFIDENCE) -> float
 
 
 @cache
-def _student(confidence: float, freedom: int) -> float:
+def _student(confidence: float, freedom: float) -> float:
     """Quantile of Student's t; to find it takes longer than all the rest of an interval."""
+    # It takes longer to load than most tables take to make, and not every table has an interval.
+    from scipy.special import stdtrit
+
     return float(stdtrit(freedom, (1 + confidence) / 2))
 
 
@@ -49,7 +51,7 @@ def difference_half_width(left: Sequence[float], right: Sequence[float], confide
     if a + b == 0:
         return 0.0
     freedom = (a + b) ** 2 / (a**2 / (len(left) - 1) + b**2 / (len(right) - 1))
-    return float(stdtrit(freedom, (1 + confidence) / 2)) * math.sqrt(a + b)
+    return _student(confidence, freedom) * math.sqrt(a + b)
 
 
 def summarise(table: pd.DataFrame, by: Sequence[str], metrics: Sequence[str], confidence: float = CONFIDENCE) -> pd.DataFrame:

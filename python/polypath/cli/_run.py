@@ -16,7 +16,23 @@ from polypath.study import StudyError, number_of_cells
 
 from . import _console, _report, _studies
 from ._against import Against
-from ._work import Again, AsJson, CcPath, Columns, Only, Quiet, Short, Workers, carry_out, choices, in_form, names_in, use_custom
+from ._unchanged import Command, Printed, tell
+from ._work import (
+    Again,
+    AsJson,
+    CcPath,
+    Columns,
+    Only,
+    Quiet,
+    Short,
+    Workers,
+    carry_out,
+    choices,
+    head_of,
+    in_form,
+    names_in,
+    use_custom,
+)
 
 if TYPE_CHECKING:
     from polypath.engines import Engine
@@ -100,6 +116,13 @@ def run(
         raise StudyError(
             "--kernel names a kernel of the engines linux and sim, and host runs this machine's; leave it out, or take another engine"
         )
+    options = {"engine": engine, "only": chosen, "kernel": kernel, "columns": columns, "against": against, "report": report}
+    command = Command(studies=studies, short=short, out_folder=out_folder, options=options)
+    plain = not (on != "local" or handover or certificates or build_kernels or vary or again or cc_path or verify or dry_run or as_json)
+    if plain and (records := command.unchanged()) is not None:
+        for record in records:
+            tell(record)
+        return
     loaded = in_form(_studies.read_all(studies), short=short)
     # The libraries of tables take longer to load than a mistake takes to find.
     from polypath.engines import check, find
@@ -151,20 +174,24 @@ def run(
         laps = [time.monotonic()]
         results = carry_out(work, workers, backend)
         laps.append(time.monotonic())
+        read_ns, printed = time.time_ns(), Printed()
         tables = _report.material_of(results, pair)
-        _console.out.print(summary(results, tables, known_columns(results, names_in(columns))))
+        printed.print(summary(results, tables, known_columns(results, names_in(columns))))
         if work.study.conclusion and tables is not None and not columns:
             from rich.markdown import Markdown
 
             from polypath.report import concluded
 
-            _console.out.print(Markdown(concluded(tables), hyperlinks=False))
+            printed.print(Markdown(concluded(tables), hyperlinks=False))
         laps.append(time.monotonic())
         if report:
-            _console.out.print(f"report: {_report.write(results, tables)}", soft_wrap=True)
+            printed.print(f"report: {_report.write(results, tables)}", soft_wrap=True)
             laps.append(time.monotonic())
-        _console.out.print(f"tables: {results.folder}/runs.parquet and others", soft_wrap=True)
-        told.append(_report.as_plain(results))
+        printed.print(f"tables: {results.folder}/runs.parquet and others", soft_wrap=True)
+        if as_json:
+            told.append(_report.as_plain(results))
+        if plain:
+            command.keep(work, head_of(work, work.distinct), printed.text, read_ns)
         spent = zip(("runs and tables", "summary", "report"), itertools.pairwise(laps), strict=False)
         _console.err.print(f"{work.study.name}: {', '.join(f'{step} {end - begin:.1f} s' for step, (begin, end) in spent)}", soft_wrap=True)
     if as_json:

@@ -83,17 +83,20 @@ def carry_out(work: Plan, workers: int | None, on: Place | None = None) -> Resul
         return execute(work, workers=workers, on=on, **tell)
 
 
+def head_of(work: Plan, kept: int) -> str:
+    """What is run, where, and how much of it was finished before."""
+    some = itertools.islice(work.every(), 100) if work.large else work.runs
+    kernels = list(dict.fromkeys(run.kernel for run in some if run.kernel))
+    runs_on = " ".join([work.engine.name, ", ".join(kernels)]).strip()
+    return f"{work.study.name}: {work.described} on {runs_on}" + (f", {kept} of them finished before" if kept else "")
+
+
 @contextmanager
 def _progress(work: Plan, on: Place | None) -> Iterator[Any]:
     """A bar; gives the functions that move it."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-    kept = work.distinct - work.expected
-    some = itertools.islice(work.every(), 100) if work.large else work.runs
-    kernels = list(dict.fromkeys(run.kernel for run in some if run.kernel))
-    runs_on = " ".join([work.engine.name, ", ".join(kernels)]).strip()
-    head = f"{work.study.name}: {work.described} on {runs_on}" + (f", {kept} of them finished before" if kept else "")
-    _console.err.print(head)
+    _console.err.print(head_of(work, work.distinct - work.expected))
     columns = (SpinnerColumn(), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
     err = _console.err
     with Progress(

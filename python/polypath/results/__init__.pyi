@@ -1,6 +1,6 @@
 from ._against import against, check_against, chosen
 from ._checked import check_claims
-from ._computed import note
+from ._computed import ledgers, note
 from ._cost import Cost, cost
 from ._folder import DEFAULT_OUT
 from ._manifest import claim_folder
@@ -29,6 +29,7 @@ __all__ = [
     "columns",
     "cost",
     "execute",
+    "ledgers",
     "note",
     "plan",
     "progress_of",

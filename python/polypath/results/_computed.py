@@ -39,6 +39,11 @@ def note(key: str, files: Files) -> None:
             os.close(ledger)
 
 
+def ledgers() -> list[Path]:
+    """The files of the ledger, each of which only grows."""
+    return sorted(_folder().iterdir())
+
+
 class Computed:
     """The ledger as it is when it is first asked."""
 
@@ -57,7 +62,7 @@ class Computed:
     def _sorted(self) -> tuple[np.ndarray, np.ndarray]:
         content = b""
         with contextlib.suppress(OSError, RuntimeError):
-            content = b"".join(_whole(file.read_bytes()) for file in sorted(_folder().iterdir()))
+            content = b"".join(_whole(file.read_bytes()) for file in ledgers())
         entries = np.frombuffer(content, dtype="V16")
         heads = _head(entries)
         order = np.argsort(heads, kind="stable")

@@ -44,6 +44,7 @@ from ._elements import (
 )
 from ._errors import SetupError, StudyError, Where, unknown
 from ._file import FILE_NAME, read_yaml
+from ._file import find as find_file
 from ._flows import PATH_MANAGERS, Bulk, Constant, Endpoint, Endpoints, Flow, Fullmesh, Ndiffports, OnOff, Requests, Route, Transfer
 from ._kernel import DEFAULT_KERNEL, MODELLED, OURS, OUT_OF_TREE, THEIRS, ModelledKernel, bare_of_ours, nearest, scheduler_of_ours, split_cc
 from ._load import load, load_setup
@@ -60,7 +61,7 @@ from ._setup import Cell, Setup
 from ._short import Short
 from ._study import FEWEST_STARTS, NETWORK_ONLY, Study
 from ._topology import End, Link, Node, Topology, addresses, joined, node_addresses
-from ._traces import inside
+from ._traces import files_read, inside
 from ._tunnels import DISTRIBUTIONS, REORDER_RULES, Adaptive, Equalised, Fixed, Mpt, Off, Progress, Tunnel, TunnelEnd, TunnelPath
 from ._wireless import RADIOS
 
@@ -169,7 +170,9 @@ __all__ = [
     "draw_numbers",
     "drawing_algorithms",
     "field_of",
+    "files_read",
     "filled",
+    "find_file",
     "has_many_runs",
     "inside",
     "is_large",

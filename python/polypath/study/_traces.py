@@ -23,6 +23,15 @@ _LONGEST_CELL = 100
 # Where the study file lies, while it is read; files of a study built in Python lie in the working
 # folder.
 FOLDER: ContextVar[Path | None] = ContextVar("FOLDER", default=None)
+# The files beside study files that this process has looked at.
+_read: set[Path] = set()
+
+
+def files_read() -> list[Path]:
+    """The files beside study files, such as recorded links, of all studies that this process has
+    read.
+    """
+    return sorted(_read)
 
 
 def checked_file(name: str) -> str:
@@ -41,6 +50,7 @@ def inside(folder: Path, name: str) -> Path:
         raise ValueError(f'there is no file "{name}" beside the study file')
     if not file.resolve().is_relative_to(folder.resolve()):
         raise ValueError(f'"{name}" is a link that leads out of the study\'s folder; put the file itself into it')
+    _read.add(file.resolve())
     return file
 
 
