@@ -39,12 +39,12 @@ class Score:
 
 def score(figures: Sequence[float]) -> Score:
     """Of one family."""
-    return _of_logarithms([math.log(value) for value in figures])
+    return _bounded(_of_logarithms([math.log(value) for value in figures]))
 
 
 def overall(figures: Figures, draws: Sequence[int]) -> Score:
     """Of all families: families share their networks, so the spread is that of whole draws."""
-    return _of_logarithms(_by_draw(figures, draws))
+    return _bounded(_of_logarithms(_by_draw(figures, draws)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +65,11 @@ def ratio(figures: Figures, other: Figures, draws: Sequence[int]) -> Ratio:
     differences = [a - b for a, b in zip(_by_draw(figures, draws), _by_draw(other, draws), strict=True)]
     within = _of_logarithms(differences)
     return Ratio(mean=within.mean / 100, low=within.low / 100, high=within.high / 100)
+
+
+def _bounded(found: Score) -> Score:
+    """No figure is beyond 1, and none below the least."""
+    return Score(mean=found.mean, low=max(found.low, 100 * LEAST), high=min(found.high, 100.0))
 
 
 def _by_draw(figures: Figures, draws: Sequence[int]) -> list[float]:
