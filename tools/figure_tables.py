@@ -6,6 +6,7 @@ notes and studies share to make others.
     figure_tables.py claims STUDY [KERNEL...]   what a study's claims come to
     figure_tables.py columns GROUP...           rows of docs/reference/results.md
     figure_tables.py applications               the metrics of each kind of application
+    figure_tables.py benchmark cc|scheduler     the built-in algorithms in the benchmark
 
 `study` prints means over all that is not named: repetitions, and flows of one kind; `join` puts the
 values of one column into a cell. A study is asked in the simulator, or on a kernel in virtual time;
@@ -183,6 +184,13 @@ def applications() -> str:
     return _listed(["application", "metric", "column", "unit", "meaning", "of a run", "beside it"], rows)
 
 
+def benchmark(kind: str) -> str:
+    """The built-in algorithms' results, which lie in the package."""
+    from polypath.benchmark import built_in, ranking, table
+
+    return table(ranking(built_in(kind)))
+
+
 def _listed(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join([f"| {' | '.join(head)} |", "|---" * len(head) + "|", *(f"| {' | '.join(row)} |" for row in rows)])
 
@@ -194,6 +202,7 @@ def main() -> None:
         "claims": claims_table,
         "columns": columns_table,
         "applications": applications,
+        "benchmark": benchmark,
     }
     if len(sys.argv) < 2 or sys.argv[1] not in kinds:
         raise SystemExit(__doc__)

@@ -54,7 +54,7 @@ PYTHON: tuple[frozenset[str], ...] = (
     frozenset({"engines", "analysis"}),
     frozenset({"sweep"}),
     frozenset({"results", "selftests"}),
-    frozenset({"plot", "advise", "measured"}),
+    frozenset({"plot", "advise", "benchmark", "measured"}),
     frozenset({"report", "validate"}),
     frozenset({"bisect"}),
     frozenset({"cli"}),

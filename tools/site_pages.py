@@ -24,6 +24,7 @@ PACKAGES = {
     "polypath.engines": "What runs a study",
     "polypath.study": "Files, cells and quantities",
     "polypath.advise": "The advisor",
+    "polypath.benchmark": "The benchmark",
     "polypath.pcap": "Captures explained",
     "polypath.emu": "Emulated links in real time",
     "polypath.doctor": "Why MPTCP does not do what it should on a host",

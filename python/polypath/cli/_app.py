@@ -30,6 +30,7 @@ COMMANDS = {
     "diverge": ("._diverge", "diverge"),
     "report": ("._report", "report"),
     "import": ("._import", "import_"),
+    "benchmark": ("._benchmark", "benchmark"),
     "trace": ("._trace", "trace"),
     "status": ("._status", "status"),
     "list": ("._list", "list_"),

@@ -12,9 +12,9 @@ is a `CustomCcError`, with the compiler's words if it found it.
 """
 
 from ._bpf import bpf_objects_for
-from ._compile import KINDS, Algorithm, object_for, use, use_sent, used
+from ._compile import KINDS, Algorithm, object_for, use, use_file, use_sent, used
 from ._errors import CustomCcError
 from ._folders import sources
 from ._skeleton import new
 
-__all__ = ["KINDS", "Algorithm", "CustomCcError", "bpf_objects_for", "new", "object_for", "sources", "use", "use_sent", "used"]
+__all__ = ["KINDS", "Algorithm", "CustomCcError", "bpf_objects_for", "new", "object_for", "sources", "use", "use_file", "use_sent", "used"]

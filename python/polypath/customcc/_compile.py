@@ -67,16 +67,31 @@ def use(folder: str | Path) -> list[Algorithm]:
         raise CustomCcError(f"{folder} holds no algorithm, that is no file NAME.c; `polypath cc new NAME --into {folder}` begins one")
     algorithms = [_algorithm(file) for file in files]
     for algorithm in algorithms:
-        if _used.get(algorithm.name) != algorithm:
-            shared_object = object_for(algorithm)
-            try:
-                add = _native.add_scheduler if algorithm.kind == "sched" else _native.add_algorithm
-                add(str(shared_object), algorithm.name)
-            except ValueError as error:
-                # The object's own path means nothing to a person.
-                raise CustomCcError(f"{algorithm.file}: {str(error).partition('.so: ')[2] or error}") from None
-            _used[algorithm.name] = algorithm
+        _make_known(algorithm)
     return algorithms
+
+
+def use_file(file: str | Path) -> Algorithm:
+    """The same of one file, whatever else its folder holds."""
+    source = Path(file)
+    if not source.is_file():
+        raise CustomCcError(f"there is no file {file}; `polypath cc new NAME --into FOLDER` begins an algorithm")
+    algorithm = _algorithm(source)
+    _make_known(algorithm)
+    return algorithm
+
+
+def _make_known(algorithm: Algorithm) -> None:
+    if _used.get(algorithm.name) == algorithm:
+        return
+    shared_object = object_for(algorithm)
+    try:
+        add = _native.add_scheduler if algorithm.kind == "sched" else _native.add_algorithm
+        add(str(shared_object), algorithm.name)
+    except ValueError as error:
+        # The object's own path means nothing to a person.
+        raise CustomCcError(f"{algorithm.file}: {str(error).partition('.so: ')[2] or error}") from None
+    _used[algorithm.name] = algorithm
 
 
 def use_sent(name: str, digest: str, files: Mapping[str, str]) -> Algorithm:

@@ -1,0 +1,79 @@
+"""Results beside one another: over the draws that all of them have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ._errors import BenchmarkError
+from ._record import Record
+from ._score import Ratio, Score, overall, ratio, score
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """One result among others, by the test half."""
+
+    rank: int
+    record: Record
+    score: Score
+    of_best: Ratio
+    """Its score over the first one's, paired over the draws."""
+    families: dict[str, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ranking:
+    draws: int
+    """All up to this one; the test half of them counts."""
+    places: tuple[Place, ...]
+    left_out: tuple[Record, ...]
+    """Those of the open half alone."""
+
+
+def ranking(records: Sequence[Record]) -> Ranking:
+    """Of results of one kind. Raises `BenchmarkError` where none has the test half."""
+    whole = [record for record in records if record.only is None]
+    if not whole:
+        raise BenchmarkError("no result here has the test half, whose score counts: run one without --half")
+    most = min(record.draws for record in whole)
+    draws = whole[0].of_half("test", most)
+    ordered = sorted(whole, key=lambda record: -overall(record.figures, draws).mean)
+    places = tuple(
+        Place(
+            rank=number,
+            record=record,
+            score=overall(record.figures, draws),
+            of_best=ratio(record.figures, ordered[0].figures, draws),
+            families={name: score([by_draw[draw] for draw in draws]).mean for name, by_draw in record.figures.items()},
+        )
+        for number, record in enumerate(ordered, start=1)
+    )
+    return Ranking(draws=most, places=places, left_out=tuple(record for record in records if record.only is not None))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Worst:
+    """A network of the open half in which a result is far behind the best."""
+
+    family: str
+    draw: int
+    figure: float
+    best: float | None
+    by: str | None
+    """Who has the best figure there; None where nobody else ran."""
+
+
+def worst(record: Record, others: Sequence[Record], number: int = 5) -> list[Worst]:
+    """The networks in which it is furthest behind the best of the others."""
+    found = []
+    for family, by_draw in record.figures.items():
+        for draw in record.of_half("open"):
+            best = max(
+                (other for other in others if draw in other.figures[family]), key=lambda one: one.figures[family][draw], default=None
+            )
+            figure = None if best is None else best.figures[family][draw]
+            by = None if best is None else best.title
+            found.append(Worst(family=family, draw=draw, figure=by_draw[draw], best=figure, by=by))
+    # A network that nobody else ran in stands behind those that somebody did.
+    return sorted(found, key=lambda one: (one.best is None, one.figure / (one.best or 1), one.family, one.draw))[:number]
