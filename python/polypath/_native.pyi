@@ -63,6 +63,11 @@ def add_algorithm(object: str, name: str) -> None:
 def add_scheduler(object: str, name: str) -> None:
     """The same for a scheduler."""
 
+def compare_scheduler(object: str, name: str, seed: int) -> tuple[int, str | None]:
+    """How often the scheduler of this name and what a shared object has under it, the same file in
+    another build, were asked and chose alike, and where they first differ.
+    """
+
 def columns() -> list[tuple[str, str, str, str, float, Sequence[str], str]]:
     """Every counter and every column of a series that the engines hand on: its group (counters, rejections, series, link_series), the
     engines' name, the name of its column in the tables, the unit there ("" for a plain number), how much of the engines' unit is one of

@@ -122,7 +122,7 @@ fn text(chars: &'static [c_char]) -> &'static str {
 }
 
 /// The text in an array of the C side, all of it if no NUL ends it; none if it is not in UTF-8.
-fn try_text(chars: &'static [c_char]) -> Option<&'static str> {
+pub fn try_text(chars: &[c_char]) -> Option<&str> {
     // SAFETY: `c_char` is a byte, whatever its sign.
     let bytes = unsafe { std::slice::from_raw_parts(chars.as_ptr().cast::<u8>(), chars.len()) };
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());

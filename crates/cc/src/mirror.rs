@@ -340,6 +340,7 @@ mirror! {
 }
 
 mirror! {
+    #[derive(Debug)]
     pub(crate) struct About as "pp_cc_about" in ABOUT {
         pub(crate) family: u32,
         pub(crate) source: [c_char; 100],

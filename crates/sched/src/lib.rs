@@ -6,7 +6,7 @@
 //!
 //! - `view.rs`: what a scheduler sees and answers; `subflow_set.rs`: some of the subflows.
 //! - `ops.rs`: the C side as Rust sees it; `fields.rs`: the fields of its structures.
-//! - `custom.rs`: schedulers that a person wrote.
+//! - `custom.rs`: schedulers that a person wrote; `compare.rs`: whether two builds choose alike.
 //! - here: [`Scheduler`], one of them with its state.
 //!
 //! The C side is trusted to keep the contract of cc/include/pp_sched.h.
@@ -27,6 +27,8 @@
 //!    in `specs/notes`.
 #![warn(missing_docs)]
 
+#[cfg(not(target_family = "wasm"))]
+mod compare;
 pub mod custom;
 #[cfg(test)]
 mod fields;
@@ -34,10 +36,13 @@ mod ops;
 mod subflow_set;
 mod view;
 
+#[cfg(not(target_family = "wasm"))]
+pub use compare::{Compared, compare};
 pub use view::{BUFFER, Choice, DataQueueView, Limit, MAX_SUBFLOWS, PathView, SubflowSet};
 
 use ops::{Ctx, Ops, RawChoice, STATE_BYTES, SUBFLOW_BYTES, WHOLE_BUFFER, compat, flags};
 use polypath_base::{Bytes, DataSeq};
+use polypath_cc::try_text;
 use std::ptr;
 
 /// Faults of a kernel's schedulers that a model of it repeats.
@@ -50,7 +55,7 @@ pub struct Quirks {
 }
 
 /// Private state, aligned for any field.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct State {
     connection: [u64; STATE_BYTES / 8],
     subflows: [[u64; SUBFLOW_BYTES / 8]; MAX_SUBFLOWS],
@@ -76,34 +81,39 @@ impl Scheduler {
 
     /// What the scheduler of this name does.
     pub fn about(name: &str) -> Option<String> {
-        let about = ops::built_in(name).map(|(_, about)| about).or_else(|| custom::find(name).map(|(_, about)| about))?;
-        ops::text(&about.what)
+        let about = ops::built_in(name).map(|(_, about)| about).or_else(|| custom::ADDED.find(name).map(|(_, about)| about))?;
+        try_text(&about.what).map(str::to_owned)
     }
 
     /// The scheduler of a name, of cc/sched or added by [`custom`], as it begins a connection;
     /// `weighted` may be followed by weights.
     pub fn find(name: &str) -> Option<Self> {
         let (name, arguments) = name.split_once(' ').map_or((name, None), |(name, arguments)| (name, Some(arguments)));
-        let (ops, _) = ops::built_in(name).or_else(|| custom::find(name))?;
+        let (ops, _) = ops::built_in(name).or_else(|| custom::ADDED.find(name))?;
         let weights = match arguments {
             None => [1; MAX_SUBFLOWS],
             Some(text) if ops.flags & flags::WEIGHTS != 0 => weights(text)?,
             Some(_) => return None,
         };
+        Some(Self { weights, ..Self::begun(ops) })
+    }
+
+    /// As it begins a connection, all weights 1.
+    fn begun(ops: &'static Ops) -> Self {
         let state = State { connection: [0; STATE_BYTES / 8], subflows: [[0; SUBFLOW_BYTES / 8]; MAX_SUBFLOWS] };
-        let mut scheduler = Self { ops, weights, compat: 0, state };
+        let mut scheduler = Self { ops, weights: [1; MAX_SUBFLOWS], compat: 0, state };
         if let Some(hook) = ops.init {
             let mut ctx = scheduler.ctx(&[], &DataQueueView::EMPTY);
             // SAFETY: the pointers in `ctx` are valid for the call, which keeps none of them; a
             // test compares the layouts.
             polypath_cc::custom::call(ops.flags, &ops.name, const { number("init") }, || unsafe { hook(&raw mut ctx) });
         }
-        Some(scheduler)
+        scheduler
     }
 
     /// Its name in [`Scheduler::NAMES`], without arguments.
     pub fn name(&self) -> String {
-        ops::text(&self.ops.name).expect("a name is checked when it is added")
+        try_text(&self.ops.name).expect("a name is checked when it is added").to_owned()
     }
 
     /// Whether a person wrote it, so that its author alone vouches for it.
@@ -157,7 +167,7 @@ impl Scheduler {
         if let Some(hook) = self.ops.blocked {
             let ops = self.ops;
             let mut ctx = self.ctx(&[], &DataQueueView::EMPTY);
-            // SAFETY: as in `find`.
+            // SAFETY: as in `begun`.
             polypath_cc::custom::call(ops.flags, &ops.name, const { number("blocked") }, || unsafe { hook(&raw mut ctx) });
         }
     }
@@ -169,7 +179,7 @@ impl Scheduler {
         let hook = ops.pick.expect("every scheduler has it, and a custom one was loaded");
         let mut raw = RawChoice::default();
         let mut ctx = self.ctx(paths, queue);
-        // SAFETY: as in `find`; the choice lives as long.
+        // SAFETY: as in `begun`; the choice lives as long.
         let chosen =
             polypath_cc::custom::call(ops.flags, &ops.name, const { number("pick") }, || unsafe { hook(&raw mut ctx, &raw mut raw) });
         if chosen == 0 {

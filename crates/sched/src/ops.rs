@@ -2,6 +2,11 @@
 //! meaning of every field.
 
 use std::ffi::{c_char, c_void};
+use std::mem;
+
+use polypath_cc::custom::{Added, Table};
+#[cfg(not(target_family = "wasm"))]
+use polypath_cc::{custom::Hooks, try_text};
 
 use crate::view::{DataQueueView, PathView};
 
@@ -62,7 +67,7 @@ pub(crate) struct Ctx {
 }
 
 /// `struct pp_sched_ops`.
-#[derive(Clone, Debug)]
+#[derive(Copy, Clone, Debug)]
 #[repr(C)]
 pub(crate) struct Ops {
     pub(crate) name: [c_char; 16],
@@ -88,10 +93,47 @@ pub(crate) fn built_in(name: &str) -> Option<(&'static Ops, &'static About)> {
     NAMES.iter().position(|each| *each == name).map(|i| REGISTRY[i])
 }
 
-/// The text in an array of the C side, all of it if no NUL ends it; none if it is not in UTF-8.
-pub(crate) fn text(chars: &[c_char]) -> Option<String> {
-    let bytes: Vec<u8> = chars.iter().map(|char| *char as u8).take_while(|byte| *byte != 0).collect();
-    String::from_utf8(bytes).ok()
+// SAFETY: a test compares the layouts of both with those of the C side.
+unsafe impl Table for Ops {
+    type About = About;
+    const SYMBOLS: [(&'static str, &'static str); 2] = [("pp_sched_", "PP_SCHED_REGISTER"), ("pp_sched_about_", "PP_SCHED_ABOUT")];
+    const WORD: &'static str = "a scheduler";
+    const HOOKS: usize = mem::offset_of!(Ops, init);
+
+    fn added() -> &'static Added<Self> {
+        &crate::custom::ADDED
+    }
+
+    fn is_built_in(name: &str) -> bool {
+        built_in(name).is_some()
+    }
+
+    fn name(&self) -> &[c_char; 16] {
+        &self.name
+    }
+
+    fn flags(&mut self) -> &mut u32 {
+        &mut self.flags
+    }
+
+    fn is_loaded(&self) -> bool {
+        self.pick.is_some()
+    }
+
+    #[cfg(not(target_family = "wasm"))]
+    fn check(&self, about: &About, hooks: &Hooks<'_>) -> Result<(), String> {
+        if !hooks.has(mem::offset_of!(Ops, pick)) {
+            return Err("its ops table lacks the hook pick, which every scheduler needs".to_owned());
+        }
+        let sizes = [(self.priv_bytes, STATE_BYTES, "state"), (self.subflow_bytes, SUBFLOW_BYTES, "state of a subflow")];
+        if let Some((has, most, what)) = sizes.into_iter().find(|(has, most, _)| *has as usize > *most) {
+            return Err(format!("its {what} has {has} bytes; at most {most} fit"));
+        }
+        if self.flags & !flags::ALL != 0 {
+            return Err(format!(".flags in its ops table is {}, which is none of enum pp_sched_flags", self.flags));
+        }
+        try_text(&about.what).map(drop).ok_or_else(|| ".what in its facts is not in UTF-8".to_owned())
+    }
 }
 
 unsafe extern "C" {

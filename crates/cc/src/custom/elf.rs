@@ -101,9 +101,9 @@ fn parsed(bytes: &[u8]) -> Result<File<'_>, String> {
 
 /// A shared object as it lies in memory.
 #[derive(Debug)]
-pub struct Image {
+pub(super) struct Image {
     /// From its lowest address on.
-    pub bytes: Vec<u8>,
+    pub(super) bytes: Vec<u8>,
     /// Where a part begins, how long it is, and whether it is code.
     pub(super) parts: Vec<(usize, usize, bool)>,
     /// Where an address of it stands: the addend.
@@ -113,7 +113,7 @@ pub struct Image {
 
 impl Image {
     /// An error says what the object has that no algorithm may have.
-    pub fn of(bytes: &[u8]) -> Result<Self, String> {
+    pub(super) fn of(bytes: &[u8]) -> Result<Self, String> {
         let file = parsed(bytes)?;
         let machine = if cfg!(target_arch = "x86_64") { EM_X86_64 } else { EM_AARCH64 };
         let header = file.elf_header();
@@ -220,7 +220,7 @@ impl Image {
     }
 
     /// Where a symbol of at least this size lies.
-    pub fn place(&self, name: &str, size: usize) -> Option<usize> {
+    pub(super) fn place(&self, name: &str, size: usize) -> Option<usize> {
         let (_, at, there) = self.symbols.iter().find(|(known, ..)| known == name)?;
         (*there >= size && at.checked_add(size).is_some_and(|end| end <= self.bytes.len())).then_some(*at)
     }
