@@ -5,7 +5,8 @@ use super::known_mappings::Mapping;
 use super::receiver::Measured;
 use super::sender::Fin;
 use super::{Connection, Phase};
-use crate::receive_buffer::{DEFAULT_SCALING_RATIO, LEAST_GROWING};
+use crate::receive_buffer::{DEFAULT_SCALING_RATIO, LEAST_GROWING, Truesize};
+use crate::settings::Device;
 use crate::stack::MptcpVersion;
 use crate::tcp::State;
 use polypath_base::{DataSeq, Duration, Instant};
@@ -28,6 +29,12 @@ impl Connection {
         let stack = self.settings.stack;
         let (first, more) = self.subflows[i].socket.delivered.pieces();
         let in_fallback = self.phase == Phase::Fallback;
+        if self.settings.device == Device::Tun {
+            for &(dsn, len) in [first].iter().chain(more).filter(|piece| piece.1 > 0) {
+                let memory = Truesize::of(Device::Tun, segment.ip_len() - segment.len + len, len);
+                self.rx.hold(if in_fallback { self.rx.next() } else { dsn }, len, memory);
+            }
+        }
         if first.1 > 0 {
             self.rx.insert(now, if in_fallback { self.rx.next() } else { first.0 }, first.1);
             if !more.is_empty() {
@@ -62,6 +69,9 @@ impl Connection {
             if !stack.meta_acks_wait_for_reader || self.rx.unread() == 0 || window() >= subflow.announced {
                 subflow.socket.request_ack();
             }
+        }
+        if self.settings.device == Device::Tun && self.subflows[i].socket.rx.is_ack_due() {
+            self.subflows[i].room_at_ack = Some(self.room_for_subflow(i));
         }
         self.let_reader_read(now);
     }

@@ -150,8 +150,12 @@ struct Subflow {
     withdrawn: bool,
     /// Its handshake was over once: it has brought its buffers.
     synchronized: bool,
-    /// Window that its last segment announced, bytes.
+    /// Window that its last segment announced, bytes, and where the connection's ended then (Linux:
+    /// `rcv_wnd_sent`).
     announced: u32,
+    edge: u64,
+    /// What there was room for before the reader came, where an ACK left then.
+    room_at_ack: Option<u32>,
     known_mappings: KnownMappings,
     sndbuf: Bytes,
 }
@@ -175,6 +179,14 @@ impl Subflow {
     #[inline]
     fn has_new_sndbuf(&self) -> bool {
         self.sndbuf != self.socket.tx.sndbuf()
+    }
+
+    /// A segment of it leaves with this window, bytes.
+    #[inline]
+    fn announce(&mut self, window: u32, segment: &mut Segment) {
+        self.socket.rx.set_announced_window(window);
+        (self.announced, self.room_at_ack) = (window, None);
+        segment.window = (window >> self.socket.window_scale()) as u16;
     }
 
     #[inline]
@@ -243,7 +255,7 @@ impl Connection {
         let push_order = stack.push_order.with(&scheduler);
         let mut tx = Tx::new(settings.wmem[1].get(), stack.write_begins_fragment && push_order == PushOrder::Bursts);
         tx.start(local_idsn + 1);
-        let rx = Rx::new(settings.rmem[1].as_u32(), settings.rmem[2].as_u32(), stack);
+        let rx = Rx::new(settings.rmem[1].as_u32(), settings.rmem[2].as_u32(), stack, settings.device);
         Self {
             work: PendingWork::new(algorithm.flags() & cc::flags::COUPLED != 0),
             push_order,
@@ -336,6 +348,11 @@ impl Connection {
         subflow.heard_at = now;
         subflow.potentially_failed = false;
         subflow.stale = false;
+        // Another subflow may have announced a window that ends later (Linux: `rwin_update`).
+        if (segment.len > 0) & (self.rx.edge() > subflow.edge) && subflow.socket.rx.lets_window_grow(segment, self.rx.edge() - subflow.edge)
+        {
+            subflow.edge = self.rx.edge();
+        }
         subflow.socket.handle_segment(self.work.context(now, i), segment);
         let (confirmed, has_data) = (subflow.confirmed, !subflow.socket.delivered.is_empty());
         self.work.touch(i);
@@ -648,6 +665,8 @@ impl Connection {
             withdrawn: false,
             synchronized: false,
             announced: 0,
+            edge: 0,
+            room_at_ack: None,
             known_mappings: KnownMappings::default(),
             sndbuf,
         });
