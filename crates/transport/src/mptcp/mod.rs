@@ -228,6 +228,8 @@ pub struct Connection {
     error: Option<SocketError>,
     established_at: Option<Instant>,
     last_event: Instant,
+    /// When a timer of the wheel fired last.
+    fired: Instant,
     /// The last data came with 64-bit sequence numbers: this end answers in kind, as Linux does
     /// (`use_64bit_ack`).
     acks_wide: bool,
@@ -281,6 +283,7 @@ impl Connection {
             error: None,
             established_at: None,
             last_event: Instant::ZERO,
+            fired: Instant::NEVER,
             acks_wide: false,
             settings,
         }
@@ -428,6 +431,7 @@ impl Connection {
                 continue;
             }
             if timed_out {
+                self.note_fired(now);
                 self.on_subflow_timeout(i);
             }
             self.refresh_sibling(i);

@@ -46,6 +46,12 @@ const GSO_FIRST: u8 = 64;
 const PUSHED: u8 = 128;
 
 impl Sent {
+    /// Both are parts of one mapping, or of none (Linux: `mptcp_skb_can_collapse`).
+    fn has_mapping_of(&self, other: &Sent) -> bool {
+        let start = |sent: &Sent| sent.dsn - u64::from(sent.map_offset);
+        self.map_len == other.map_len && (self.map_len == 0 || start(self) == start(other))
+    }
+
     /// One past its last sequence number; a FIN counts one.
     #[inline]
     pub(super) fn end(&self) -> Seq {
@@ -514,6 +520,7 @@ impl Scoreboard {
             && let Some(&next) = self.sent.get(index + 1)
             && self.is_whole_buffer(index + 1)
             && !next.is_sacked()
+            && self.sent[index].has_mapping_of(&next)
             && next.len <= left
             && !self.sent[index].ends_record
             && !next.end().after(window_end)
