@@ -27,14 +27,11 @@ impl Connection {
         }
         let len = segment.len;
         let stack = self.settings.stack;
+        if self.settings.device == Device::Tun {
+            self.hold_packets(i, segment);
+        }
         let (first, more) = self.subflows[i].socket.delivered.pieces();
         let in_fallback = self.phase == Phase::Fallback;
-        if self.settings.device == Device::Tun {
-            for &(dsn, len) in [first].iter().chain(more).filter(|piece| piece.1 > 0) {
-                let memory = Truesize::of(Device::Tun, segment.ip_len() - segment.len + len, len);
-                self.rx.hold(if in_fallback { self.rx.next() } else { dsn }, len, memory);
-            }
-        }
         if first.1 > 0 {
             self.rx.insert(now, if in_fallback { self.rx.next() } else { first.0 }, first.1);
             if !more.is_empty() {
@@ -71,9 +68,30 @@ impl Connection {
             }
         }
         if self.settings.device == Device::Tun && self.subflows[i].socket.rx.is_ack_due() {
-            self.subflows[i].room_at_ack = Some(self.room_for_subflow(i));
+            self.subflows[i].room_at_ack = Some((now, self.room_for_subflow(i)));
         }
         self.let_reader_read(now);
+    }
+
+    /// The packets of what subflow `i` has delivered: that of the segment, and of what waited for it,
+    /// each of the peer's full ones.
+    #[cold]
+    fn hold_packets(&mut self, i: usize, segment: &Segment) {
+        let (in_fallback, next) = (self.phase == Phase::Fallback, self.rx.next());
+        let (socket, rx) = (&self.subflows[i].socket, &mut self.rx);
+        let (first, more) = socket.delivered.pieces();
+        let mut len = segment.len;
+        for &(dsn, whole) in [first].iter().chain(more) {
+            let start = if in_fallback { next } else { dsn };
+            let mut at = 0;
+            while at < whole {
+                let taken = len.clamp(1, whole - at);
+                let memory = Truesize::of(Device::Tun, segment.ip_len() - segment.len + taken, taken);
+                rx.hold(start + u64::from(at), taken, memory);
+                at += taken;
+                len = socket.rx.received_segment_size();
+            }
+        }
     }
 
     /// The reader comes at once, by its clock, or by call.

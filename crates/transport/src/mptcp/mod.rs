@@ -154,8 +154,8 @@ struct Subflow {
     /// `rcv_wnd_sent`).
     announced: u32,
     edge: u64,
-    /// What there was room for before the reader came, where an ACK left then.
-    room_at_ack: Option<u32>,
+    /// What there was room for before the reader came, where an ACK leaves at once, and when: bytes.
+    room_at_ack: Option<(Instant, u32)>,
     known_mappings: KnownMappings,
     sndbuf: Bytes,
 }
@@ -185,7 +185,10 @@ impl Subflow {
     #[inline]
     fn announce(&mut self, window: u32, segment: &mut Segment) {
         self.socket.rx.set_announced_window(window);
-        (self.announced, self.room_at_ack) = (window, None);
+        self.announced = window;
+        if segment.len == 0 {
+            self.room_at_ack = None;
+        }
         segment.window = (window >> self.socket.window_scale()) as u16;
     }
 
@@ -305,6 +308,7 @@ impl Connection {
     /// The application has `amount` more to write and blocks in send; [`Bytes::MAX`] is endless.
     pub fn offer(&mut self, now: Instant, amount: Bytes) {
         self.tx.begin_write();
+        self.subflows.iter_mut().for_each(|subflow| subflow.room_at_ack = None);
         self.tx.offered = self.tx.offered.saturating_add(amount.get());
         self.refresh_siblings();
         self.write(now);
@@ -605,6 +609,11 @@ impl Connection {
     /// The snapshot of a subflow that probes read.
     pub fn subflow(&self, i: usize) -> tcp::Probe {
         self.subflows[i].socket.probe()
+    }
+
+    /// Nothing of a subflow is left, as of one that was reset.
+    pub fn is_gone(&self, i: usize) -> bool {
+        self.subflows[i].closed && self.subflows[i].socket.state() == State::Closed
     }
 
     /// The path of a subflow.

@@ -88,8 +88,8 @@ impl Connection {
     /// (RFC 8684 section 3.3.1), whatever the subflow has announced (Linux: `mptcp_set_rwin`).
     #[inline]
     fn set_shared_window(&mut self, i: usize, segment: &mut Segment) {
-        let at_ack = self.subflows[i].room_at_ack.filter(|_| segment.len == 0);
-        let window = self.rx.advertise(at_ack.unwrap_or_else(|| self.room_for_subflow(i)));
+        let at_ack = self.subflows[i].room_at_ack.filter(|&(at, _)| at == self.last_event);
+        let window = self.rx.advertise(at_ack.map_or_else(|| self.room_for_subflow(i), |(_, room)| room));
         let subflow = &mut self.subflows[i];
         let scale = subflow.socket.window_scale();
         subflow.edge = self.rx.edge();
