@@ -55,7 +55,7 @@ use paths::Paths;
 use polypath_base::{Bytes, Instant, PathId, Rng, Seq};
 use polypath_cc as cc;
 use polypath_sched::{Quirks, Scheduler};
-use polypath_wire::{MpOptions, Segment, Unreachable};
+use polypath_wire::{Flags, MpOptions, Segment, Unreachable};
 use receiver::Rx;
 use sender::{Fin, Tx};
 use std::net::IpAddr;
@@ -131,7 +131,8 @@ struct Subflow {
     remote_nonce: u32,
     /// Options that wait, each for a segment without data.
     waiting_options: MpOptions,
-    /// When the peer was last heard of on it.
+    /// When the peer last acknowledged on it what it had been sent, or what it had acknowledged
+    /// (Linux: `rcv_tstamp`).
     heard_at: Instant,
     /// Rounds of the retransmission timer without a sign of life, since when, and whether that made
     /// it stale.
@@ -352,9 +353,11 @@ impl Connection {
             return;
         }
         let subflow = &mut self.subflows[i];
-        subflow.heard_at = now;
         subflow.potentially_failed = false;
-        subflow.stale = false;
+        if segment.flags.has(Flags::ACK) && subflow.socket.tx.may_be_acked(segment.ack) {
+            subflow.heard_at = now;
+            subflow.stale = false;
+        }
         // Another subflow may have announced a window that ends later (Linux: `rwin_update`).
         if (segment.len > 0) & (self.rx.edge() > subflow.edge) && subflow.socket.rx.lets_window_grow(segment, self.rx.edge() - subflow.edge)
         {

@@ -2,7 +2,7 @@
 
 use super::{CaState, Sender};
 use crate::tcp::timer::Timer;
-use polypath_base::{Duration, Instant, Segments, SmoothedRtt};
+use polypath_base::{Duration, Instant, Segments, Seq, SmoothedRtt};
 use polypath_cc as cc;
 
 impl Sender {
@@ -40,6 +40,12 @@ impl Sender {
     #[inline]
     pub(crate) fn rtx_left(&self, now: Instant) -> Duration {
         self.timers.left(Timer::Retransmission, now)
+    }
+
+    /// An acknowledgement up to there is neither older than another one nor of what was never sent.
+    #[inline]
+    pub(crate) fn may_be_acked(&self, ack: Seq) -> bool {
+        !ack.before(self.snd_una()) && !ack.after(self.snd_nxt())
     }
 
     /// A timer of the wheel has fired at `now`.
