@@ -16,6 +16,7 @@ mod end;
 mod harness;
 mod limit_clock;
 pub mod mptcp;
+mod packets;
 mod receive_buffer;
 mod reorder_stats;
 mod settings;

@@ -42,15 +42,10 @@ pub(crate) fn due_tick(now: Instant, wait: Duration, tick: Duration) -> u64 {
     now.as_nanos() / t + wait.as_nanos().div_ceil(t)
 }
 
-/// When a timer fires that was set at `now` to a moment of its own, as the meta connection's.
-pub(crate) fn fires_at(now: Instant, due: Instant, tick: Duration) -> Instant {
-    match tick.as_nanos() {
-        0 => due,
-        t => {
-            let clock = now.as_nanos() / t;
-            Instant::from_nanos(fires(clock, (due.as_nanos() / t).saturating_sub(clock), SetBy::Event) * t)
-        }
-    }
+/// How long from `now` such a timer, set at `armed`, is set to: whole ticks, from the last one.
+pub(crate) fn ticks_left(now: Instant, armed: Instant, wait: Duration, tick: Duration) -> Duration {
+    let t = tick.as_nanos().max(1);
+    Duration::from_nanos(due_tick(armed, wait, tick).saturating_sub(now.as_nanos() / t) * t)
 }
 
 /// The tick at which a timer fires that was set at the tick `clock`, so many ticks ahead.
@@ -126,13 +121,18 @@ mod tests {
             ms(288),
             "63 ticks after that of 4 ms, and the next step"
         );
-        assert_eq!((fires_at(ms(7), ms(209), TICK), fires_at(ms(7), ms(256), TICK)), (ms(212), ms(288)));
-        assert_eq!(fires_at(ms(9), ms(3), TICK), ms(12), "too late");
+        assert_eq!(
+            ticks_left(ms(9), ms(7), Duration::from_millis(201), TICK),
+            Duration::from_millis(200),
+            "51 ticks after the first, now the second"
+        );
+        assert_eq!(ticks_left(ms(300), ms(7), Duration::from_millis(201), TICK), Duration::ZERO, "it is due");
     }
 
     #[test]
     fn without_a_tick_it_is_exact() {
         let (now, wait) = (Instant::from_nanos(7), Duration::from_nanos(3));
-        assert_eq!([fires_after(now, wait, Duration::ZERO, SetBy::Event), fires_at(now, now + wait, Duration::ZERO)], [now + wait; 2]);
+        assert_eq!(fires_after(now, wait, Duration::ZERO, SetBy::Event), now + wait);
+        assert_eq!(ticks_left(now, now, wait, Duration::ZERO), wait);
     }
 }

@@ -7,6 +7,12 @@ use polypath_transport::tcp::State;
 /// A field of TCP_INFO.
 pub(super) fn info_of(end: &Connection, field: &str) -> Option<u64> {
     let probe = end.subflow(0);
+    if let Connection::Mptcp(connection) = end
+        && connection.is_gone(0)
+        && let Some(value) = of_disconnected(field)
+    {
+        return Some(value);
+    }
     let socket = if let Connection::Tcp(socket) = end { Some(socket) } else { None };
     Some(match field {
         "tcpi_state" => state_number(socket?.called_state()),
@@ -40,6 +46,19 @@ pub(super) fn info_of(end: &Connection, field: &str) -> Option<u64> {
         "tcpi_total_retrans" => probe.counters.retransmissions,
         "tcpi_min_rtt" => probe.min_rtt.as_micros(),
         "tcpi_delivered" => u64::from(probe.delivered.get()),
+        _ => return None,
+    })
+}
+
+/// What Linux begins anew on a first subflow that is gone (`tcp_disconnect`).
+fn of_disconnected(field: &str) -> Option<u64> {
+    Some(match field {
+        "tcpi_ca_state" | "tcpi_delivered" | "tcpi_rtt" | "tcpi_total_retrans" => 0,
+        "tcpi_bytes_acked" | "tcpi_bytes_received" | "tcpi_data_segs_out" | "tcpi_dsack_dups" => 0,
+        "tcpi_rto" => 1_000_000,
+        "tcpi_rttvar" => 250_000,
+        "tcpi_snd_cwnd" => 10,
+        "tcpi_snd_ssthresh" => i32::MAX as u64,
         _ => return None,
     })
 }

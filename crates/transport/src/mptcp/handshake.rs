@@ -106,6 +106,9 @@ impl Connection {
         let (token, idsn) = self.version().token_and_idsn(key);
         self.remote_token = token;
         let (space, window) = self.first_window();
+        // The window of the handshake is TCP's, which came before the first data (Linux:
+        // `subflow_set_remote_key`).
+        let window = if self.settings.stack.shared_rcv_ssthresh { window } else { 0 };
         self.rx.start(now, idsn + 1, space, window);
     }
 

@@ -5,7 +5,8 @@ use super::known_mappings::Mapping;
 use super::receiver::Measured;
 use super::sender::Fin;
 use super::{Connection, Phase};
-use crate::receive_buffer::{DEFAULT_SCALING_RATIO, LEAST_GROWING};
+use crate::receive_buffer::{DEFAULT_SCALING_RATIO, LEAST_GROWING, Truesize};
+use crate::settings::Device;
 use crate::stack::MptcpVersion;
 use crate::tcp::State;
 use polypath_base::{DataSeq, Duration, Instant};
@@ -26,6 +27,9 @@ impl Connection {
         }
         let len = segment.len;
         let stack = self.settings.stack;
+        if self.settings.device == Device::Tun {
+            self.hold_packets(i, segment);
+        }
         let (first, more) = self.subflows[i].socket.delivered.pieces();
         let in_fallback = self.phase == Phase::Fallback;
         if first.1 > 0 {
@@ -63,7 +67,31 @@ impl Connection {
                 subflow.socket.request_ack();
             }
         }
+        if self.settings.device == Device::Tun && self.subflows[i].socket.rx.is_ack_due() {
+            self.subflows[i].room_at_ack = Some((now, self.room_for_subflow(i)));
+        }
         self.let_reader_read(now);
+    }
+
+    /// The packets of what subflow `i` has delivered: that of the segment, and of what waited for it,
+    /// each of the peer's full ones.
+    #[cold]
+    fn hold_packets(&mut self, i: usize, segment: &Segment) {
+        let (in_fallback, next) = (self.phase == Phase::Fallback, self.rx.next());
+        let (socket, rx) = (&self.subflows[i].socket, &mut self.rx);
+        let (first, more) = socket.delivered.pieces();
+        let mut len = segment.len;
+        for &(dsn, whole) in [first].iter().chain(more) {
+            let start = if in_fallback { next } else { dsn };
+            let mut at = 0;
+            while at < whole {
+                let taken = len.clamp(1, whole - at);
+                let memory = Truesize::of(Device::Tun, segment.ip_len() - segment.len + taken, taken);
+                rx.hold(start + u64::from(at), taken, memory);
+                at += taken;
+                len = socket.rx.received_segment_size();
+            }
+        }
     }
 
     /// The reader comes at once, by its clock, or by call.

@@ -55,7 +55,7 @@ use paths::Paths;
 use polypath_base::{Bytes, Instant, PathId, Rng, Seq};
 use polypath_cc as cc;
 use polypath_sched::{Quirks, Scheduler};
-use polypath_wire::{MpOptions, Segment, Unreachable};
+use polypath_wire::{Flags, MpOptions, Segment, Unreachable};
 use receiver::Rx;
 use sender::{Fin, Tx};
 use std::net::IpAddr;
@@ -131,7 +131,8 @@ struct Subflow {
     remote_nonce: u32,
     /// Options that wait, each for a segment without data.
     waiting_options: MpOptions,
-    /// When the peer was last heard of on it.
+    /// When the peer last acknowledged on it what it had been sent, or what it had acknowledged
+    /// (Linux: `rcv_tstamp`).
     heard_at: Instant,
     /// Rounds of the retransmission timer without a sign of life, since when, and whether that made
     /// it stale.
@@ -150,8 +151,12 @@ struct Subflow {
     withdrawn: bool,
     /// Its handshake was over once: it has brought its buffers.
     synchronized: bool,
-    /// Window that its last segment announced, bytes.
+    /// Window that its last segment announced, bytes, and where the connection's ended then (Linux:
+    /// `rcv_wnd_sent`).
     announced: u32,
+    edge: u64,
+    /// What there was room for before the reader came, where an ACK leaves at once, and when: bytes.
+    room_at_ack: Option<(Instant, u32)>,
     known_mappings: KnownMappings,
     sndbuf: Bytes,
 }
@@ -175,6 +180,17 @@ impl Subflow {
     #[inline]
     fn has_new_sndbuf(&self) -> bool {
         self.sndbuf != self.socket.tx.sndbuf()
+    }
+
+    /// A segment of it leaves with this window, bytes.
+    #[inline]
+    fn announce(&mut self, window: u32, segment: &mut Segment) {
+        self.socket.rx.set_announced_window(window);
+        self.announced = window;
+        if segment.len == 0 {
+            self.room_at_ack = None;
+        }
+        segment.window = (window >> self.socket.window_scale()) as u16;
     }
 
     #[inline]
@@ -216,6 +232,8 @@ pub struct Connection {
     error: Option<SocketError>,
     established_at: Option<Instant>,
     last_event: Instant,
+    /// When a timer of the wheel fired last.
+    fired: Instant,
     /// The last data came with 64-bit sequence numbers: this end answers in kind, as Linux does
     /// (`use_64bit_ack`).
     acks_wide: bool,
@@ -243,7 +261,7 @@ impl Connection {
         let push_order = stack.push_order.with(&scheduler);
         let mut tx = Tx::new(settings.wmem[1].get(), stack.write_begins_fragment && push_order == PushOrder::Bursts);
         tx.start(local_idsn + 1);
-        let rx = Rx::new(settings.rmem[1].as_u32(), settings.rmem[2].as_u32(), stack);
+        let rx = Rx::new(settings.rmem[1].as_u32(), settings.rmem[2].as_u32(), stack, settings.device);
         Self {
             work: PendingWork::new(algorithm.flags() & cc::flags::COUPLED != 0),
             push_order,
@@ -269,6 +287,7 @@ impl Connection {
             error: None,
             established_at: None,
             last_event: Instant::ZERO,
+            fired: Instant::NEVER,
             acks_wide: false,
             settings,
         }
@@ -290,6 +309,7 @@ impl Connection {
     /// The application has `amount` more to write and blocks in send; [`Bytes::MAX`] is endless.
     pub fn offer(&mut self, now: Instant, amount: Bytes) {
         self.tx.begin_write();
+        self.subflows.iter_mut().for_each(|subflow| subflow.room_at_ack = None);
         self.tx.offered = self.tx.offered.saturating_add(amount.get());
         self.refresh_siblings();
         self.write(now);
@@ -333,9 +353,16 @@ impl Connection {
             return;
         }
         let subflow = &mut self.subflows[i];
-        subflow.heard_at = now;
         subflow.potentially_failed = false;
-        subflow.stale = false;
+        if segment.flags.has(Flags::ACK) && subflow.socket.tx.may_be_acked(segment.ack) {
+            subflow.heard_at = now;
+            subflow.stale = false;
+        }
+        // Another subflow may have announced a window that ends later (Linux: `rwin_update`).
+        if (segment.len > 0) & (self.rx.edge() > subflow.edge) && subflow.socket.rx.lets_window_grow(segment, self.rx.edge() - subflow.edge)
+        {
+            subflow.edge = self.rx.edge();
+        }
         subflow.socket.handle_segment(self.work.context(now, i), segment);
         let (confirmed, has_data) = (subflow.confirmed, !subflow.socket.delivered.is_empty());
         self.work.touch(i);
@@ -411,6 +438,7 @@ impl Connection {
                 continue;
             }
             if timed_out {
+                self.note_fired(now);
                 self.on_subflow_timeout(i);
             }
             self.refresh_sibling(i);
@@ -586,6 +614,11 @@ impl Connection {
         self.subflows[i].socket.probe()
     }
 
+    /// Nothing of a subflow is left, as of one that was reset.
+    pub fn is_gone(&self, i: usize) -> bool {
+        self.subflows[i].closed && self.subflows[i].socket.state() == State::Closed
+    }
+
     /// The path of a subflow.
     pub fn path_of(&self, i: usize) -> PathId {
         self.subflows[i].path
@@ -648,6 +681,8 @@ impl Connection {
             withdrawn: false,
             synchronized: false,
             announced: 0,
+            edge: 0,
+            room_at_ack: None,
             known_mappings: KnownMappings::default(),
             sndbuf,
         });

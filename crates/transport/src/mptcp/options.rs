@@ -31,36 +31,31 @@ impl Connection {
         if segment.flags.has(Flags::RST) {
             return;
         }
-        // The window is the connection's, relative to the data acknowledgement
-        // (RFC 8684 section 3.3.1).
-        let shared = if self.settings.stack.shared_rcv_ssthresh { Some((self.rx.rcv_ssthresh(), u32::MAX)) } else { None };
-        let subflow = &mut self.subflows[i];
-        let (threshold, clamp) = shared.unwrap_or(subflow.socket.rx.window_limits());
-        let threshold = if threshold == 0 { u32::MAX } else { threshold };
-        let scale = subflow.socket.window_scale();
-        // A window that a subflow has announced up to its own threshold does not shrink but by what
-        // came on that subflow.
-        let left = if shared.is_some() { 0 } else { subflow.socket.rx.window_left_or_none() };
-        let window = self.rx.advertise((threshold, clamp), left, subflow.socket.rx.received_segment_size(), scale).min(65_535 << scale);
-        subflow.socket.rx.set_announced_window(window);
-        subflow.announced = window;
-        segment.window = (window >> scale) as u16;
         if self.phase == Phase::Fallback {
+            self.set_own_window(i, segment);
             segment.has_dss = false;
             return;
         }
         // Once a DATA_FIN has left, what comes after it tells no keys any more (Linux:
         // `mptcp_established_options_mp`).
         let ends = i == INITIAL && matches!(self.tx.fin, Fin::Sent | Fin::Acked) && (segment.len == 0 || self.tx.fin_at < self.last_event);
-        if !subflow.confirmed && self.is_client && !ends {
+        if !self.subflows[i].confirmed && self.is_client && !ends {
             self.add_third_ack_options(i, segment);
             if segment.len == 0 {
+                self.set_own_window(i, segment);
                 fit_sacks(segment);
                 return;
             }
         }
         if self.phase == Phase::Negotiating {
+            self.set_own_window(i, segment);
             return;
+        }
+        if segment.mp.is_empty() {
+            self.set_shared_window(i, segment);
+        } else {
+            // Keys leave no room for a data acknowledgement.
+            self.set_own_window(i, segment);
         }
         let wide = self.version() == MptcpVersion::V1;
         segment.has_dss = true;
@@ -77,6 +72,43 @@ impl Connection {
             self.add_waiting_option(i, segment);
         }
         fit_sacks(segment);
+    }
+
+    /// The window that there is room for on a subflow, up to its threshold.
+    #[inline]
+    pub(super) fn room_for_subflow(&self, i: usize) -> u32 {
+        let socket = &self.subflows[i].socket;
+        let shared = if self.settings.stack.shared_rcv_ssthresh { Some((self.rx.rcv_ssthresh(), u32::MAX)) } else { None };
+        let (threshold, clamp) = shared.unwrap_or(socket.rx.window_limits());
+        let threshold = if threshold == 0 { u32::MAX } else { threshold };
+        self.rx.window_for_space((threshold, clamp), socket.rx.received_segment_size(), socket.window_scale())
+    }
+
+    /// The window of a segment with a data acknowledgement is the connection's, relative to that
+    /// (RFC 8684 section 3.3.1), whatever the subflow has announced (Linux: `mptcp_set_rwin`).
+    #[inline]
+    fn set_shared_window(&mut self, i: usize, segment: &mut Segment) {
+        let at_ack = self.subflows[i].room_at_ack.filter(|&(at, _)| at == self.last_event);
+        let window = self.rx.advertise(at_ack.map_or_else(|| self.room_for_subflow(i), |(_, room)| room));
+        let subflow = &mut self.subflows[i];
+        let scale = subflow.socket.window_scale();
+        subflow.edge = self.rx.edge();
+        subflow.announce(window.min(65_535 << scale), segment);
+    }
+
+    /// The window of a segment without a data acknowledgement: what the subflow has announced does
+    /// not shrink but by what came on it.
+    #[inline]
+    fn set_own_window(&mut self, i: usize, segment: &mut Segment) {
+        if self.settings.stack.shared_rcv_ssthresh {
+            return self.set_shared_window(i, segment);
+        }
+        let room = self.room_for_subflow(i);
+        let subflow = &mut self.subflows[i];
+        let scale = subflow.socket.window_scale();
+        let left = subflow.socket.rx.window_left_or_none().next_multiple_of(1 << scale);
+        let window = self.rx.announce(room.max(left));
+        subflow.announce(window.min(65_535 << scale), segment);
     }
 
     /// RFC 8684 section 3.3.3: a DATA_FIN without data is a mapping of length 1 for subflow sequence

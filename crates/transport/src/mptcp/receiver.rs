@@ -7,9 +7,11 @@
 
 use super::reassembly::Reassembly;
 use crate::ReorderStats;
-use crate::receive_buffer::{ReadGrowth, ReadSpace, ReceiveMemory, Waiting};
+use crate::packets::Packets;
+use crate::receive_buffer::{ReadGrowth, ReadSpace, ReceiveMemory, Truesize, Waiting};
+use crate::settings::Device;
 use crate::stack::Stack;
-use polypath_base::{Bytes, DataSeq, Instant};
+use polypath_base::{Bytes, DataSeq, Instant, Seq};
 
 /// No data sequence number is farther from the first one than half of the space, or it lies before
 /// it.
@@ -48,6 +50,8 @@ pub(super) struct Rx {
     rcv_ssthresh: u32,
     /// With the share of payload of the subflow where it is smallest.
     memory: ReceiveMemory,
+    /// Where each is a piece of memory of its own ([`Device::Tun`]).
+    packets: Option<Packets>,
     /// Largest window that the buffer stands for, bytes: follows `rcvbuf` and `memory`.
     full: u32,
     read_space: ReadSpace,
@@ -62,7 +66,7 @@ pub(super) struct Rx {
 
 impl Rx {
     /// `rcvbuf`, `max_rcvbuf`: initial and largest buffer, bytes.
-    pub(super) fn new(rcvbuf: u32, max_rcvbuf: u32, stack: &'static Stack) -> Self {
+    pub(super) fn new(rcvbuf: u32, max_rcvbuf: u32, stack: &'static Stack, device: Device) -> Self {
         let mut rx = Self {
             stack,
             first: DataSeq::default(),
@@ -75,7 +79,8 @@ impl Rx {
             rcvbuf,
             max_rcvbuf,
             rcv_ssthresh: 0,
-            memory: ReceiveMemory::new(stack),
+            memory: ReceiveMemory::new(stack).with_device(device),
+            packets: (device == Device::Tun).then(Packets::default),
             full: 0,
             read_space: ReadSpace::default(),
             rtt_us: 0,
@@ -94,7 +99,7 @@ impl Rx {
     }
 
     /// The peer's key is known: data begins at `dsn`. `space` is the first estimate of what is read
-    /// in a round trip, `window` what the handshake announced.
+    /// in a round trip, `window` what has been announced.
     pub(super) fn start(&mut self, now: Instant, dsn: DataSeq, space: u64, window: u32) {
         debug_assert!(self.next == 0 && self.waiting.is_empty(), "nothing has come before the key was known");
         self.first = dsn;
@@ -167,6 +172,12 @@ impl Rx {
         self.disorder.until(now)
     }
 
+    /// See [`Rx::edge`](#structfield.edge).
+    #[inline]
+    pub(super) fn edge(&self) -> u64 {
+        self.edge
+    }
+
     /// Largest window that the buffer stands for, bytes.
     #[inline]
     pub(super) fn full_window(&self) -> u32 {
@@ -208,10 +219,30 @@ impl Rx {
         true
     }
 
+    /// A packet of this memory brings `len` bytes at `dsn`.
+    #[cold]
+    pub(super) fn hold(&mut self, dsn: DataSeq, len: u32, memory: Truesize) {
+        let (Some(place), Some(packets)) = (self.place(dsn), self.packets.as_mut()) else { return };
+        let end = place + u64::from(len);
+        if end > self.next && (place <= self.next || end <= self.edge) {
+            packets.insert(in_packets(place), in_packets(end), memory);
+        }
+    }
+
+    /// What waits for the reader or beyond a hole.
+    #[inline]
+    fn occupied(&self) -> Waiting {
+        let truesize = self.packets.as_ref().map_or(0, Packets::truesize);
+        Waiting { truesize, ..Waiting::together(self.waiting.bytes() + self.unread) }
+    }
+
     /// What waited for what has just come follows it.
     #[inline]
     fn join(&mut self, now: Instant) {
         self.next = self.waiting.take(self.next);
+        if let Some(packets) = &mut self.packets {
+            packets.join(in_packets(self.next));
+        }
         self.disorder.set(now, Bytes::new(self.waiting.bytes()));
     }
 
@@ -261,13 +292,18 @@ impl Rx {
         let full = self.full.min(clamp);
         let mask = (1 << scale) - 1;
         let window = if self.is_empty() { self.full } else { self.shrunk_window(full, rcv_mss, mask) };
-        (window.min(limit) + mask) & !mask
+        let window = window.min(limit);
+        if scale == 0 && !self.stack.shared_rcv_ssthresh {
+            // Whole segments (Linux: `__tcp_select_window`).
+            return window - window % rcv_mss.min(full).max(1);
+        }
+        (window + mask) & !mask
     }
 
     /// The window while something waits.
     #[inline]
     fn shrunk_window(&self, full: u32, rcv_mss: u32, mask: u32) -> u32 {
-        let window = self.memory.free_window(self.rcvbuf, Waiting::together(self.waiting.bytes() + self.unread));
+        let window = self.memory.free_window(self.rcvbuf, self.occupied());
         if window >= full >> 1 {
             return window;
         }
@@ -277,11 +313,16 @@ impl Rx {
         if rounded < self.full >> 4 || rounded < rcv_mss { 0 } else { rounded }
     }
 
-    /// The window to announce now; as [`Rx::window_for_space`], but at least `left` bytes, and its
-    /// right edge never moves back.
+    /// This window is announced without a data acknowledgement.
     #[inline]
-    pub(super) fn advertise(&mut self, limit: (u32, u32), left: u32, rcv_mss: u32, scale: u8) -> u32 {
-        let mut window = self.window_for_space(limit, rcv_mss, scale).max(left);
+    pub(super) fn announce(&mut self, window: u32) -> u32 {
+        self.window = window;
+        window
+    }
+
+    /// The window to announce where there is room for `window`: its right edge never moves back.
+    #[inline]
+    pub(super) fn advertise(&mut self, mut window: u32) -> u32 {
         let edge = self.next + u64::from(window);
         if edge > self.edge {
             self.edge = edge;
@@ -308,12 +349,12 @@ impl Rx {
         }
         self.unread -= bytes;
         self.read += bytes;
+        if let Some(packets) = &mut self.packets {
+            packets.read(in_packets(self.read));
+        }
         debug_assert!(self.read + self.unread + u64::from(self.finished) == self.next, "what came in order waits or is read");
         let grown = self.adjust(now, measure);
-        Read {
-            grown,
-            update: self.memory.free_window(self.rcvbuf, Waiting::together(self.waiting.bytes())) >= self.window.saturating_mul(2),
-        }
+        Read { grown, update: self.memory.free_window(self.rcvbuf, self.occupied()) >= self.window.saturating_mul(2) }
     }
 
     /// Dynamic right-sizing, once in the longest round trip of a subflow.
@@ -342,6 +383,11 @@ impl Rx {
         }
         grown
     }
+}
+
+/// A place in the data as packets are kept by.
+fn in_packets(place: u64) -> Seq {
+    Seq::new(place as u32)
 }
 
 /// What the receivers of all subflows have measured.
@@ -373,14 +419,18 @@ mod tests {
 
     const WIDE: (u32, u32) = (u32::MAX, u32::MAX);
 
+    fn advertise(rx: &mut Rx) -> u32 {
+        rx.advertise(rx.window_for_space(WIDE, 1000, 0))
+    }
+
     fn measured(rtt_us: u32) -> Measured {
         Measured { rtt_us, advmss: 1460, scaling_ratio: DEFAULT_SCALING_RATIO }
     }
 
     fn rx() -> Rx {
-        let mut rx = Rx::new(131_072, 6_291_456, &MPTCP_0_96_LINUX_5_4_188);
+        let mut rx = Rx::new(131_072, 6_291_456, &MPTCP_0_96_LINUX_5_4_188, Device::Veth);
         rx.start(Instant::ZERO, DataSeq::new(1000), 14_480, 0);
-        rx.advertise(WIDE, 0, 1000, 0);
+        advertise(&mut rx);
         rx
     }
 
@@ -426,11 +476,11 @@ mod tests {
     #[test]
     fn the_right_edge_never_moves_back() {
         let mut rx = rx();
-        assert_eq!(rx.advertise(WIDE, 0, 1000, 0), 65_536);
+        assert_eq!(advertise(&mut rx), 65_536);
         rx.insert(Instant::ZERO, DataSeq::new(1000), 60_000); // unread: takes memory
-        assert_eq!(rx.advertise(WIDE, 0, 1000, 0), 5_536);
+        assert_eq!(advertise(&mut rx), 5_536);
         rx.read(Instant::from_nanos(1), u64::MAX, || measured(0));
-        assert_eq!(rx.advertise(WIDE, 0, 1000, 0), 65_536);
+        assert_eq!(advertise(&mut rx), 65_536);
     }
 
     #[test]
@@ -446,7 +496,7 @@ mod tests {
         let mut now = Instant::ZERO;
         for _ in 0..20 {
             now += polypath_base::Duration::from_millis(10);
-            let (next, window) = (rx.next(), rx.advertise(WIDE, 0, 1000, 0));
+            let (next, window) = (rx.next(), advertise(&mut rx));
             rx.insert(Instant::ZERO, next, window);
             rx.read(now, u64::MAX, || measured(10_000));
         }
@@ -455,7 +505,7 @@ mod tests {
 
     #[test]
     fn the_share_of_payload_counts_once_it_is_measured() {
-        let mut rx = Rx::new(131_072, 6_291_456, &LINUX_6_12_117);
+        let mut rx = Rx::new(131_072, 6_291_456, &LINUX_6_12_117, Device::Veth);
         rx.start(Instant::ZERO, DataSeq::new(1000), 14_480, 0);
         assert_eq!(rx.full, 65_536, "half of the buffer");
         rx.insert(Instant::ZERO, DataSeq::new(1000), 1000);
@@ -463,9 +513,9 @@ mod tests {
         assert_eq!(rx.full, 131_072 / 256 * 152);
         // What waits takes little more memory than its bytes, and the window shrinks by its share
         // of that.
-        rx.advertise(WIDE, 0, 1000, 0);
+        advertise(&mut rx);
         rx.insert(Instant::ZERO, DataSeq::new(10_000), 20_000);
-        assert_eq!(rx.window_for_space(WIDE, 1000, 0), (131_072 - 20_880) * 152 / 256);
+        assert_eq!(rx.window_for_space(WIDE, 1, 0), (131_072 - 20_880) * 152 / 256);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use super::sender::Fin;
 use super::{Connection, Phase};
 use crate::stack::MetaRetransmission;
-use crate::timer_wheel::fires_at;
+use crate::timer_wheel::{SetBy, fires_after};
 use polypath_base::{Bytes, Duration, Instant, Segments};
 use polypath_sched::SubflowSet;
 
@@ -26,7 +26,8 @@ impl Connection {
             MetaRetransmission::LastTimer => self.tx.rtx_interval,
         };
         let wait = timer.unwrap_or(self.settings.rto_min);
-        self.tx.rtx_due = fires_at(now, now + wait * (1 << self.tx.rtx_backoff.min(MOST_DOUBLINGS)), self.settings.tick);
+        let by = if now == self.fired { SetBy::Timer } else { SetBy::Event };
+        self.tx.rtx_due = fires_after(now, wait * (1 << self.tx.rtx_backoff.min(MOST_DOUBLINGS)), self.settings.tick, by);
         debug_assert!(self.tx.rtx_due > now, "the timer comes up later");
     }
 
@@ -34,8 +35,8 @@ impl Connection {
     /// starts until this is asked again (Linux: `mptcp_set_timeout`).
     #[inline]
     pub(super) fn note_rtx_interval(&mut self, now: Instant) {
-        let dues = self.subflows.iter().filter(|s| s.times_retransmission()).filter_map(|s| s.socket.tx.rtx_due());
-        self.tx.rtx_interval = dues.map(|due| due.since(now)).max().filter(|&left| left > Duration::ZERO);
+        let left = self.subflows.iter().filter(|s| s.times_retransmission()).map(|s| s.socket.tx.rtx_left(now));
+        self.tx.rtx_interval = left.max().filter(|&left| left > Duration::ZERO);
         self.work.set_sends_first(SubflowSet::EMPTY);
     }
 
@@ -45,7 +46,7 @@ impl Connection {
     pub(super) fn count_timers_of_first(&mut self, now: Instant) {
         let first = self.work.take_sends_first();
         for subflow in first.iter().map(|i| &self.subflows[i]).filter(|s| s.times_retransmission()) {
-            let left = subflow.socket.tx.rtx_due().map(|due| due.since(now)).filter(|&left| left > Duration::ZERO);
+            let left = Some(subflow.socket.tx.rtx_left(now)).filter(|&left| left > Duration::ZERO);
             self.tx.rtx_interval = self.tx.rtx_interval.max(left);
         }
         if self.tx.rtx_due == Instant::NEVER && self.tx.una.before(self.tx.next) {
@@ -53,10 +54,18 @@ impl Connection {
         }
     }
 
+    /// A timer of the wheel has fired, which turns for all of the host's timers.
+    #[cold]
+    pub(super) fn note_fired(&mut self, now: Instant) {
+        self.fired = now;
+        self.subflows.iter_mut().for_each(|subflow| subflow.socket.tx.note_fired(now));
+    }
+
     #[cold]
     pub(super) fn on_retransmission_timer(&mut self, now: Instant) {
         debug_assert!(self.tx.rtx_due <= now, "the timer is due");
         self.tx.rtx_due = Instant::NEVER;
+        self.note_fired(now);
         if matches!(self.tx.fin, Fin::Sent) && !self.tx.una.before(self.tx.end) {
             // Only the DATA_FIN is missing: every ACK carries it.
             debug_assert!(self.tx.next == self.tx.end, "the data is sent before its end");

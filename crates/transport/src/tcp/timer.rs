@@ -2,7 +2,7 @@
 //! an arm in `Socket::handle_timeout`.
 
 use crate::Settings;
-use crate::timer_wheel::{SetBy, due_tick, fires_after};
+use crate::timer_wheel::{SetBy, due_tick, fires_after, ticks_left};
 use polypath_base::{Duration, Instant};
 
 /// The timers, in the order in which those that come up together are served.
@@ -125,6 +125,22 @@ impl Timers {
     #[inline]
     pub(super) fn due(&self, timer: Timer) -> Instant {
         self.table[timer as usize].due
+    }
+
+    /// How long from `now` a timer of the wheel is set to, in whole ticks; nothing if it is off.
+    #[inline]
+    pub(super) fn left(&self, timer: Timer, now: Instant) -> Duration {
+        let Entry { due, armed, wait, .. } = self.table[timer as usize];
+        if due == Instant::NEVER {
+            return Duration::ZERO;
+        }
+        ticks_left(now, armed, wait, self.tick)
+    }
+
+    /// A timer of the wheel, this one's or another one's, has fired at `now`: what is armed then is
+    /// armed by it.
+    pub(super) fn note_fired(&mut self, now: Instant) {
+        self.fired = now;
     }
 
     #[inline]

@@ -185,7 +185,7 @@ fn a_data_fin_without_length_ends_nothing() {
 
 #[test]
 fn data_is_put_in_order_across_the_end_of_the_number_space() {
-    let mut rx = super::super::receiver::Rx::new(131_072, 6_291_456, &crate::stack::LINUX_6_12_117);
+    let mut rx = super::super::receiver::Rx::new(131_072, 6_291_456, &crate::stack::LINUX_6_12_117, crate::Device::Veth);
     let first = DataSeq::new(u64::MAX - 1500);
     rx.start(Instant::ZERO, first, 14_480, 65_535);
     assert!(!rx.insert(Instant::ZERO, first + 1000, 1000), "waits, and ends after the number space does");

@@ -1,7 +1,7 @@
 //! What a meta connection reads and sets of a subflow's receiver.
 
 use super::Receiver;
-use polypath_wire::Dss;
+use polypath_wire::{Dss, Segment};
 
 impl Receiver {
     /// A mapping has come: data that waits without one gets its numbers, from the place `at` on.
@@ -32,11 +32,29 @@ impl Receiver {
         self.set_window(window);
     }
 
+    /// The connection's window ends `by` bytes later than this subflow knew: true if a segment that
+    /// needs it has made the subflow's end later too.
+    #[cold]
+    pub(crate) fn lets_window_grow(&mut self, segment: &Segment, by: u64) -> bool {
+        let left = self.window_left_or_none();
+        if segment.len < left || segment.seq.after(self.next() + left) {
+            return false;
+        }
+        self.set_window(left.saturating_add(u32::try_from(by).unwrap_or(u32::MAX)));
+        true
+    }
+
     /// A reader that empties the buffer sends the ACK that is scheduled, since no answer will carry
     /// it.
     #[inline]
     pub(crate) fn reader_sends_ack(&self) -> bool {
         self.acks().reader_sends_it()
+    }
+
+    /// An ACK leaves at once.
+    #[inline]
+    pub(crate) fn is_ack_due(&self) -> bool {
+        self.acks().is_due()
     }
 
     /// Share of payload in the memory of what came, in 1/256 (Linux).

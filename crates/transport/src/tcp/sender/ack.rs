@@ -281,7 +281,9 @@ impl Sender {
         if self.scoreboard.head_if_acked(ack.number).is_some() {
             (acked, retransmitted) = self.clean_scoreboarded(cx.now, acked, (&mut first_at, &mut last_at, &mut low_hole), ack);
         }
-        self.scoreboard.trim_head(ack.number);
+        let fewer = self.scoreboard.trim_head(ack.number);
+        acked += fewer;
+        self.flow.delivered = self.flow.delivered.wrapping_add(fewer);
         if self.path_mtu.reads_scoreboard() {
             self.settle_arrived_probes(cx.now);
         } else if self.path_mtu.is_probe_out() {

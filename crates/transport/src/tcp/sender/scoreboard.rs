@@ -46,6 +46,18 @@ const GSO_FIRST: u8 = 64;
 const PUSHED: u8 = 128;
 
 impl Sent {
+    /// The `next` one left with it, and nothing has been told of either alone.
+    fn is_in_buffer_of(&self, next: &Sent) -> bool {
+        let marks = |sent: &Sent| sent.flags & (SACKED | LOST | RETRANS | EVER);
+        !next.is_gso_first() && !self.is_retransmitted() && marks(self) == marks(next) && !self.ends_record && self.has_mapping_of(next)
+    }
+
+    /// Both are parts of one mapping, or of none (Linux: `mptcp_skb_can_collapse`).
+    fn has_mapping_of(&self, other: &Sent) -> bool {
+        let start = |sent: &Sent| sent.dsn - u64::from(sent.map_offset);
+        self.map_len == other.map_len && (self.map_len == 0 || start(self) == start(other))
+    }
+
     /// One past its last sequence number; a FIN counts one.
     #[inline]
     pub(super) fn end(&self) -> Seq {
@@ -288,11 +300,14 @@ impl Scoreboard {
         );
     }
 
-    /// Part of the first segment is acknowledged: trims it.
-    pub(super) fn trim_head(&mut self, ack: Seq) {
+    /// Part of the first segment is acknowledged: trims it. What is left of its buffer is segments
+    /// from there on; how many fewer they are (Linux: `tcp_tso_acked`).
+    #[inline]
+    pub(super) fn trim_head(&mut self, ack: Seq) -> u32 {
         if let Some(first) = self.sent.front_mut()
             && ack.after(first.seq)
         {
+            let whole = first.len;
             let by = ack.distance(first.seq).min(first.len);
             first.seq += by;
             first.len -= by;
@@ -300,7 +315,39 @@ impl Scoreboard {
             first.map_offset += by as u16;
             self.una = first.seq;
             debug_assert!(!ack.before(self.una), "no more is cut off than is acknowledged");
+            return self.fill_up(whole);
         }
+        0
+    }
+
+    /// The first segment and those that left with it move forward, so that each has `len` bytes but
+    /// for the last; gives back how many are no more.
+    #[cold]
+    fn fill_up(&mut self, len: u32) -> u32 {
+        let (mut index, mut gone) = (0, 0);
+        while let Some(&next) = self.sent.get(index + 1)
+            && self.sent[index].is_in_buffer_of(&next)
+        {
+            let len = len.max(next.len);
+            let by = len.saturating_sub(self.sent[index].len).min(next.len);
+            let first = &mut self.sent[index];
+            first.len += by;
+            if by == next.len {
+                first.ends_record = next.ends_record;
+                first.flags |= next.flags & (FIN | PUSHED);
+                self.sent.remove(index + 1);
+                self.uncount(next.flags);
+                gone += 1;
+                continue;
+            }
+            index += 1;
+            let next = &mut self.sent[index];
+            next.seq += by;
+            next.len -= by;
+            next.dsn += u64::from(by);
+            next.map_offset += by as u16;
+        }
+        gone
     }
 
     #[inline]
@@ -514,6 +561,7 @@ impl Scoreboard {
             && let Some(&next) = self.sent.get(index + 1)
             && self.is_whole_buffer(index + 1)
             && !next.is_sacked()
+            && self.sent[index].has_mapping_of(&next)
             && next.len <= left
             && !self.sent[index].ends_record
             && !next.end().after(window_end)

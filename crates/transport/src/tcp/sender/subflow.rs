@@ -2,7 +2,7 @@
 
 use super::{CaState, Sender};
 use crate::tcp::timer::Timer;
-use polypath_base::{Duration, Instant, Segments, SmoothedRtt};
+use polypath_base::{Duration, Instant, Segments, Seq, SmoothedRtt};
 use polypath_cc as cc;
 
 impl Sender {
@@ -35,11 +35,22 @@ impl Sender {
         self.counters.timeouts
     }
 
-    /// When the retransmission timer, which also serves probes and reordering, is due; `None` if it
-    /// is off.
+    /// How long from `now` the retransmission timer, which also serves probes and reordering, is
+    /// set to, in whole ticks (Linux: `icsk_timeout`); nothing if it is off or due.
     #[inline]
-    pub(crate) fn rtx_due(&self) -> Option<Instant> {
-        Some(self.timers.due(Timer::Retransmission)).filter(|&due| due != Instant::NEVER)
+    pub(crate) fn rtx_left(&self, now: Instant) -> Duration {
+        self.timers.left(Timer::Retransmission, now)
+    }
+
+    /// An acknowledgement up to there is neither older than another one nor of what was never sent.
+    #[inline]
+    pub(crate) fn may_be_acked(&self, ack: Seq) -> bool {
+        !ack.before(self.snd_una()) && !ack.after(self.snd_nxt())
+    }
+
+    /// A timer of the wheel has fired at `now`.
+    pub(crate) fn note_fired(&mut self, now: Instant) {
+        self.timers.note_fired(now);
     }
 
     /// The writer of the meta connection waits for room: the send buffer may grow.

@@ -225,7 +225,7 @@ impl Sender {
             return None;
         }
         // RFC 1122 section 4.2.2.15 allows repacketization. Mappings stay as they are.
-        if !self.is_subflow && self.scoreboard.at(index).len < self.segment_len() {
+        if self.scoreboard.at(index).len < self.segment_len() {
             let end = self.window_end();
             self.scoreboard.collapse(index, self.segment_len(), end);
         }

@@ -25,7 +25,7 @@ impl Packet {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Packets {
+pub(crate) struct Packets {
     packets: VecDeque<Packet>,
     bytes: u64,
     /// What the newest packet takes; nothing if another one had room for its data.
@@ -34,18 +34,18 @@ pub(super) struct Packets {
 
 impl Packets {
     /// Memory that they take.
-    pub(super) fn truesize(&self) -> u64 {
+    pub(crate) fn truesize(&self) -> u64 {
         self.bytes
     }
 
     /// Memory that the newest one takes.
-    pub(super) fn newest(&self) -> u32 {
+    pub(crate) fn newest(&self) -> u32 {
         self.newest
     }
 
     /// `seq..end` has come in a packet of this memory. Into the room of what it continues it is
     /// copied (Linux: `skb_try_coalesce`); what it covers goes.
-    pub(super) fn insert(&mut self, seq: Seq, end: Seq, memory: Truesize) {
+    pub(crate) fn insert(&mut self, seq: Seq, end: Seq, memory: Truesize) {
         let mut at = self.packets.len();
         while at > 0 && !self.packets[at - 1].seq.before(seq) {
             at -= 1;
@@ -65,7 +65,7 @@ impl Packets {
 
     /// A hole is filled: what waited behind it, up to `seq`, is copied into the room of what it
     /// continues, too (Linux: `tcp_ofo_queue`).
-    pub(super) fn join(&mut self, seq: Seq) {
+    pub(crate) fn join(&mut self, seq: Seq) {
         let mut at = 1;
         while let Some(&Packet { seq: from, end, memory }) = self.packets.get(at).filter(|next| !next.end.after(seq)) {
             if self.packets[at - 1].takes(from, end) {
@@ -78,7 +78,7 @@ impl Packets {
     }
 
     /// The program has read everything before `seq`.
-    pub(super) fn read(&mut self, seq: Seq) {
+    pub(crate) fn read(&mut self, seq: Seq) {
         while let Some(first) = self.packets.front().filter(|first| !first.end.after(seq)) {
             self.bytes -= u64::from(first.memory.bytes);
             self.packets.pop_front();
@@ -86,7 +86,7 @@ impl Packets {
     }
 
     /// Nothing waits from `seq` on any more.
-    pub(super) fn forget_from(&mut self, seq: Seq) {
+    pub(crate) fn forget_from(&mut self, seq: Seq) {
         while let Some(last) = self.packets.back().filter(|last| !last.seq.before(seq)) {
             self.bytes -= u64::from(last.memory.bytes);
             self.packets.pop_back();
