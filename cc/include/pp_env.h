@@ -33,6 +33,14 @@ typedef signed long long __s64;
  */
 #define PP_REREAD(state) PP_OPAQUE(state)
 
+/* A quotient of 64 bits. A kernel for processors of 32 bits has no `/` for it. */
+#if defined(PP_BUILD_KERNEL)
+#include <linux/math64.h>
+#define PP_DIV64(a, b) div64_u64(a, b)
+#else
+#define PP_DIV64(a, b) ((a) / (b))
+#endif
+
 /* A constant table. Of one with 4, 8, 16 or 32 bytes LLVM makes a mergeable section, which the
  * loader of BPF objects does not know. */
 #if defined(PP_BUILD_BPF)

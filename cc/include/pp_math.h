@@ -55,7 +55,7 @@ PP_INLINE __u64 pp_max64(__u64 a, __u64 b)
 /* a / b, and the largest value where b is zero: a quotient without bound. */
 PP_INLINE __u64 pp_div(__u64 a, __u64 b)
 {
-	return b ? a / b : ~0ULL;
+	return b ? PP_DIV64(a, b) : ~0ULL;
 }
 
 /* 1 if a == b, else 0, without a branch. */

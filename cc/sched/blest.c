@@ -73,7 +73,7 @@ static __u32 blest_linger(const struct pp_path_view *slow, const struct blest_su
 
 	/* in_flight < cwnd: the product stays below 2^64, the quotient below largest - least. */
 	if (in_flight < slow->cwnd)
-		estimate = seen->least + (__u32)((seen->largest - seen->least) * in_flight / slow->cwnd);
+		estimate = seen->least + (__u32)PP_DIV64((seen->largest - seen->least) * in_flight, slow->cwnd);
 	return pp_max(estimate, slow->srtt_us);
 }
 
@@ -81,8 +81,8 @@ static __u32 blest_linger(const struct pp_path_view *slow, const struct blest_su
 static __u64 blest_sends(const struct pp_path_view *fast, const struct blest_subflow *seen, __u32 time, __u32 lambda)
 {
 	__u64 mean = ((__u64)seen->least + seen->largest) / 2;
-	__u64 rounds = mean ? time / mean + 1 : 1;
-	__u64 packets, bytes;
+	__u64 rounds = mean ? PP_DIV64(time, mean) + 1 : 1;
+	__u64 packets, bytes, thousands;
 
 	if (fast->ssthresh == PP_SSTHRESH_INFINITE)
 		packets = fast->cwnd * ((1ULL << pp_min64(rounds, BLEST_MOST_DOUBLINGS)) - 1);
@@ -91,7 +91,8 @@ static __u64 blest_sends(const struct pp_path_view *fast, const struct blest_sub
 	/* Below 2^48 packets, a window of 2^32 in 2^16 rounds. In thousands and the rest, so that
 	 * lambda makes nothing overflow that is not beyond every window. */
 	bytes = pp_mul(packets, fast->mss);
-	return pp_mul(bytes / 1000, lambda) + bytes % 1000 * lambda / 1000;
+	thousands = PP_DIV64(bytes, 1000);
+	return pp_mul(thousands, lambda) + (__u32)(bytes - thousands * 1000) * lambda / 1000;
 }
 
 static __u32 blest_pick(struct pp_sched_ctx *c, struct pp_choice *choice)
@@ -124,7 +125,7 @@ static __u32 blest_pick(struct pp_sched_ctx *c, struct pp_choice *choice)
 	blest_adapt(s, q->now_ns, seen->least);
 	for_fast = blest_sends(fast, pp_subflow_state(c, fastest), blest_linger(slow, seen), s->lambda);
 	segments = slow->mss ? slow->mss : 1;
-	buffer = pp_min64(PP_BUFFER_BYTES / segments * slow->mss, pp_waiting(q));
+	buffer = pp_min64(PP_DIV64(PP_BUFFER_BYTES, segments) * slow->mss, pp_waiting(q));
 	on_slow = slow->in_flight * slow->mss + slow->unsent + buffer;
 	window = pp_later(q->window_end, q->una) - q->una;
 	return for_fast <= pp_minus(window, on_slow);

@@ -58,7 +58,7 @@ static __u32 default_pick(struct pp_sched_ctx *c, struct pp_choice *choice)
 		if (!rate)
 			continue;
 		/* Queues stay below 2^32 bytes. */
-		linger = (p->queued << 32) / rate;
+		linger = PP_DIV64(p->queued << 32, rate);
 		if (linger < least[p->backup]) {
 			least[p->backup] = linger;
 			best[p->backup] = i;
@@ -73,7 +73,7 @@ static __u32 default_pick(struct pp_sched_ctx *c, struct pp_choice *choice)
 		state = pp_subflow_state(c, i);
 		/* Weighted mean of the old rate over what is queued and of the current rate over
 		 * the burst. Rates stay below 2^34 byte/s and weights below 2^29 bytes. */
-		state->rate = (state->rate * p->queued + default_pace(p) * burst) / (p->queued + burst);
+		state->rate = PP_DIV64(state->rate * p->queued + default_pace(p) * burst, p->queued + burst);
 	}
 	choice->subflow = i;
 	choice->from = c->queue->next;

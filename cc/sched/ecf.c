@@ -45,7 +45,7 @@ static int ecf_waits(const struct pp_sched_ctx *c, const struct pp_path_view *fa
 	struct ecf_state *s = c->priv;
 	__u64 rtt_f = fast->srtt_us / 8, rtt_s = slow->srtt_us / 8;
 	__u64 window_f = fast->cwnd * fast->mss, window_s = slow->cwnd * slow->mss;
-	__u64 spread = pp_max64(fast->rttvar_ns, slow->rttvar_ns) / 1000 >> 1;
+	__u64 spread = PP_DIV64(pp_max64(fast->rttvar_ns, slow->rttvar_ns), 1000) >> 1;
 	__u64 waiting = pp_waiting(c->queue);
 	__u64 alone = ecf_product(c, rtt_f, pp_max64(waiting, window_f) + window_f);
 	__u64 helped = ecf_product(c, rtt_s + spread, window_f);

@@ -20,8 +20,9 @@
 static __u64 payload_segments(const struct pp_path_view *p, __u64 bytes)
 {
 	__u64 mss = p->mss ? p->mss : 1;
+	__u64 whole = PP_DIV64(bytes, mss);
 
-	return bytes / mss + (bytes % mss != 0);
+	return whole + (whole * mss != bytes);
 }
 
 /* Time until so many bytes, behind what waits there already, have reached the peer; us times 16.
@@ -32,7 +33,7 @@ static __u64 payload_arrival(const struct pp_path_view *p, __u64 bytes)
 	__u64 window = pp_max(p->cwnd, 1);
 	__u64 beyond = pp_minus(payload_segments(p, p->unsent + bytes), pp_minus(p->cwnd, p->in_flight));
 
-	return pp_mul(p->srtt_us, window + 2 * beyond) / window;
+	return PP_DIV64(pp_mul(p->srtt_us, window + 2 * beyond), window);
 }
 
 static __u32 payload_pick(struct pp_sched_ctx *c, struct pp_choice *choice)

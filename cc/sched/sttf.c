@@ -24,7 +24,7 @@
 static __u64 sttf_time(const struct pp_path_view *p)
 {
 	__u64 mss = p->mss ? p->mss : 1;
-	__u64 left = pp_minus((p->unsent + mss - 1) / mss + 1, pp_minus(p->cwnd, p->in_flight));
+	__u64 left = pp_minus(PP_DIV64(p->unsent + mss - 1, mss) + 1, pp_minus(p->cwnd, p->in_flight));
 	__u64 window = pp_max(p->cwnd, 1);
 	__u32 rounds;
 

@@ -1,11 +1,15 @@
 """MPTCP schedulers of cc/sched in a kernel."""
 
+import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
+from requirement import lacking
 
-from polypath import Study, linux, run
+from polypath import Study, customcc, linux, run
+from polypath.linux import _source
 
 # A fast path and a slow one, with losses, jitter and a small receive buffer.
 NETWORK: dict[str, Any] = {
@@ -52,3 +56,54 @@ def test_one_that_looks_ahead_fills_a_small_receive_buffer_better(linux_kernel: 
     rate = {name: sum(row["goodput_receiver_mbps"] for row in rows(tmp_path / name, name)) for name in ("default", "blest")}
     # The slow path's bytes hold up the window: 5.9 and 18.8 Mbit/s without losses.
     assert rate["blest"] > 1.5 * rate["default"], rate
+
+
+def test_one_of_ones_own_is_in_a_kernel_what_it_was_copied_from(linux_kernel: linux.Kernel, tmp_path: Path) -> None:
+    customcc.new("tss_k", tmp_path / "mine", kind="sched", begin_from="blest")
+    customcc.use(tmp_path / "mine")
+    own, theirs = rows(tmp_path / "own", "tss_k"), rows(tmp_path / "theirs", "blest")
+    for column in ("goodput_receiver_mbps", "segments_sent", "retransmissions"):
+        assert [row[column] for row in own] == pytest.approx([row[column] for row in theirs], rel=1e-5), column
+
+
+def test_a_kernels_build_chooses_as_the_simulators_does(linux_kernel: linux.Kernel, tmp_path: Path) -> None:
+    found = list(linux.check_schedulers(linux_kernel.name, customcc.ours("sched")))
+    assert len(found) == 11 and all(calls == 40_000 and difference is None for _, calls, difference in found), found
+    file = customcc.new("tss_c", tmp_path / "mine", kind="sched")
+    # Not what any build should say, but what the comparison must see.
+    worse = "#if defined(PP_BUILD_KERNEL)\n\tchoice->bytes = 1;\n\treturn c->queue->end != c->queue->next && 0;\n#endif\n"
+    file.write_text(file.read_text().replace("\treturn pp_pick_fastest", worse + "\treturn pp_pick_fastest"))
+    ((_, calls, difference),) = linux.check_schedulers(linux_kernel.name, customcc.use(tmp_path / "mine"))
+    assert calls < 100 and difference is not None and "in turn" in difference
+
+
+def test_patches_build_in_a_stock_tree_for_processors_of_32_bits_too(tmp_path: Path) -> None:
+    """Such a processor has no division of 64 bits, so that a missed one shows."""
+    tarball = next(iter(Path("/usr/src").glob("linux-source-6.12.tar.*")), None)
+    if tarball is None:
+        lacking("linux", "the Debian package linux-source-6.12 is not there")
+    tree, out = tmp_path / "tree", tmp_path / "patches"
+    _source.unpack(_source.Source("6.12", tarball, "test"), tree)
+    _, patches = linux.export_schedulers(str(tree), customcc.ours("sched"), out)
+    assert len(patches) == 12
+
+    def tool(*words: str | Path) -> str:
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+        return subprocess.run(
+            words, cwd=tree, env=environment | {"GIT_CEILING_DIRECTORIES": str(tmp_path), "LC_ALL": "C"}, check=True, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        ).stdout  # fmt: skip
+
+    for patch in patches:
+        tool("git", "apply", "--whitespace=nowarn", patch)
+    make = ("make", "-s", "ARCH=i386", f"-j{os.cpu_count()}")
+    tool(*make, "tinyconfig")
+    with (tree / ".config").open("a") as config:
+        config.writelines(f"CONFIG_{name}=y\n" for name in ("NET", "INET", "IPV6", "MPTCP", "SYSCTL", "PROC_FS", "MPTCP_POLYPATH"))
+    tool(*make, "olddefconfig")
+    assert tool(*make, "net/mptcp/") == ""
+    place = tree / "net/mptcp/polypath"
+    objects = sorted(place.glob("pp_*.o"))
+    assert [file.stem for file in objects] == [f"pp_{each.name}" for each in customcc.ours("sched")]
+    undefined = tool("nm", "-u", *objects)
+    assert "mptcp_register_scheduler" in undefined and "div" not in undefined.replace("div64", "") and "mod" not in undefined

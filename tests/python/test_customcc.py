@@ -268,7 +268,7 @@ def test_the_command_line_begins_one_runs_it_and_shows_the_compilers_words(polyp
 
 
 REFUSALS = {
-    "a name with a hyphen": (("cc", "new", "my-own"), 'polypath cc new: "my-own" is no name of a congestion control'),
+    "a name with a hyphen": (("cc", "new", "my-own"), 'polypath cc new: "my-own" is no name of an algorithm'),
     "a long name": (("cc", "new", "thirteen_char"), 'polypath cc new: "thirteen_char" has 13 letters, and a kernel takes 12'),
     "a name that is ours": (("cc", "new", "reno"), "Polypath has a congestion control reno already"),
     "another name of one that is ours": (("cc", "new", "hstcp"), "Polypath has a congestion control hstcp already"),

@@ -1,7 +1,7 @@
 //! Whether two builds of a scheduler choose alike: both are asked in lockstep, on random
 //! connections.
 
-use polypath_base::{Bytes, DataSeq, Duration, Error, Rate, Rng, Segments, SmoothedRtt};
+use polypath_base::{Bytes, Duration, Error, Rate, Rng, Segments, SmoothedRtt};
 use polypath_cc::SSTHRESH_INFINITE;
 
 use crate::ops::Ops;
@@ -61,6 +61,7 @@ pub unsafe fn compare(name: &str, object: &[u8], seed: u64) -> Result<Compared, 
                     let bytes = Bytes::new(if one_in(&mut rng, 3) { 1 + rng.uniform(most) } else { most });
                     ours.on_scheduled(choice, bytes);
                     theirs.on_scheduled(choice, bytes);
+                    queue.next = queue.next.max(choice.from + bytes.get());
                 }
             }
             if mine != other || ours.state != theirs.state {
@@ -106,15 +107,13 @@ fn path(rng: &mut Rng) -> PathView {
     }
 }
 
-/// Time passes, and the data move on.
+/// Time passes, the peer acknowledges, and the application writes.
 fn go_on(queue: &mut DataQueueView, rng: &mut Rng) {
-    let after = |seq: DataSeq, bytes: u64| seq + bytes;
     queue.now += Duration::from_micros(any(rng, 20));
     let sent = queue.next.distance(queue.una);
-    queue.una = after(queue.una, rng.uniform(sent + 1));
-    queue.next = after(queue.next, rng.uniform(queue.end.distance(queue.next) + 1));
-    queue.end = after(queue.end, any(rng, 22));
-    queue.window_end = after(queue.una, any(rng, 24));
+    queue.una = queue.una + rng.uniform(sent + 1);
+    queue.end = queue.end + any(rng, 22);
+    queue.window_end = queue.una + any(rng, 24);
 }
 
 #[cfg(test)]

@@ -42,6 +42,7 @@ COMMANDS = {
     "emu": ("._emu", "app"),
     "tunnel": ("._tunnel", "app"),
     "cc": ("._cc", "app"),
+    "sched": ("._sched", "app"),
     "linux": ("._linux", "app"),
     "validate": ("polypath.validate._command", "validate"),
     "bench": ("._bench", "bench"),

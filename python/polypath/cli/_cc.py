@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from polypath import customcc, kernelcc
+from polypath import kernelcc
 from polypath.kernelcc import Share
 
 from ._console import out
-from ._work import CcPath, use_custom
+from ._work import CcPath, Into, NewName, begin, use_custom
 
 app = typer.Typer(
     help="Congestion controls: begin one of your own; load ours into this machine's kernel and see who uses them, as root and without "
@@ -26,8 +26,8 @@ _Names = Annotated[list[str], typer.Argument(help="Algorithms, such as lia; the 
 
 @app.command("new")
 def new(
-    name: Annotated[str, typer.Argument(help="Small letters, digits and _, at most 12.")],
-    into: Annotated[Path, typer.Option(help="Folder for it; made if it is not there.")] = Path(),
+    name: NewName,
+    into: Into = Path(),
     begin_from: Annotated[
         str | None, typer.Option("--from", metavar="NAME", help="Begin with a copy of this one, such as lia; see `polypath list cc`.")
     ] = None,
@@ -38,8 +38,7 @@ def new(
     """Begin a congestion control of your own: NAME.c, which works, for
     `polypath run STUDY --cc-path FOLDER` and `polypath cc load`. It is Reno, unless you say more.
     """
-    file = customcc.new(name, into, begin_from=begin_from, coupled=coupled)
-    out.print(f"wrote {file}; edit it, write `cc: {name}` in a study, then: polypath run STUDY --cc-path {into}", soft_wrap=True)
+    begin("cc", name, into, begin_from, coupled=coupled)
 
 
 @app.command("load")
@@ -98,7 +97,7 @@ def check(
     """Run every algorithm in this kernel and in the simulator, on scripted and random flows, and
     compare the windows.
     """
-    custom = use_custom(cc_path)
+    custom = use_custom(cc_path, "cc")
     same, lines = kernelcc.check(names or custom, seed=seed)
     for line in lines:
         out.print(line, soft_wrap=True)

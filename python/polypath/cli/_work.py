@@ -27,8 +27,14 @@ Only = Annotated[
 Again = Annotated[bool, typer.Option("--again", help="Engine host: run those again that were late and are not to be trusted.")]
 CcPath = Annotated[
     Path | None,
-    typer.Option("--cc-path", help="Folder with congestion controls of your own, each in NAME.c; `polypath cc new` begins one."),
+    typer.Option(
+        "--cc-path",
+        help="Folder with congestion controls and schedulers of your own, each in NAME.c; `polypath cc new` and `polypath sched new` begin "
+        "one.",
+    ),
 ]
+NewName = Annotated[str, typer.Argument(help="Small letters, digits and _, at most 12.")]
+Into = Annotated[Path, typer.Option(help="Folder for it; made if it is not there.")]
 Short = Annotated[
     bool,
     typer.Option("--short", help="The short form: seconds a run, few repetitions, no claims; `short:` in a study says more."),
@@ -50,13 +56,26 @@ def names_in(text: str | None) -> list[str]:
     return [name.strip() for name in (text or "").split(",") if name.strip()]
 
 
-def use_custom(cc_path: Path | None) -> list[str]:
-    """Compiles the algorithms of `--cc-path`; studies may name them from then on."""
+def use_custom(cc_path: Path | None, kind: str | None = None) -> list[str]:
+    """Compiles the algorithms of `--cc-path`; studies may name them from then on. The names of
+    those of a kind, or of all.
+    """
     if cc_path is None:
         return []
     from polypath import customcc
 
-    return [algorithm.name for algorithm in customcc.use(cc_path)]
+    return [algorithm.name for algorithm in customcc.use(cc_path) if kind in (None, algorithm.kind)]
+
+
+def begin(kind: str, name: str, into: Path, begin_from: str | None, *, coupled: bool = False) -> None:
+    """What `polypath cc new` and `polypath sched new` do."""
+    from polypath import customcc
+
+    file = customcc.new(name, into, kind=kind, begin_from=begin_from, coupled=coupled)
+    word = {"cc": "cc", "sched": "scheduler"}[kind]
+    _console.out.print(
+        f"wrote {file}; edit it, write `{word}: {name}` in a study, then: polypath run STUDY --cc-path {into}", soft_wrap=True
+    )
 
 
 def choices(only: Sequence[str] | None) -> dict[str, list[str]]:

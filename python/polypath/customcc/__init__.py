@@ -1,9 +1,9 @@
-"""Congestion controls that a person wrote: C files in a folder outside of the project, each in the
-language of cc/algs.
+"""Congestion controls and schedulers that a person wrote: C files in a folder outside of the
+project, each in the language of cc/algs and cc/sched.
 
     from polypath import customcc
 
-    customcc.new("mine", "my-cc")      # writes my-cc/mine.c, which works
+    customcc.new("mine", "my-cc")      # writes my-cc/mine.c, which works; kind="sched": a scheduler
     customcc.use("my-cc")              # compiles what is there; from now on studies may say `cc: mine`
 
 `use` compiles with this machine's C compiler and counts for the whole process. Kernels get the same
@@ -12,9 +12,24 @@ is a `CustomCcError`, with the compiler's words if it found it.
 """
 
 from ._bpf import bpf_objects_for
-from ._compile import KINDS, Algorithm, object_for, use, use_file, use_sent, used
+from ._compile import Algorithm, link, object_for, ours, use, use_file, use_sent, used
 from ._errors import CustomCcError
-from ._folders import sources
+from ._folders import FOLDERS, KINDS, sources
 from ._skeleton import new
 
-__all__ = ["KINDS", "Algorithm", "CustomCcError", "bpf_objects_for", "new", "object_for", "sources", "use", "use_file", "use_sent", "used"]
+__all__ = [
+    "FOLDERS",
+    "KINDS",
+    "Algorithm",
+    "CustomCcError",
+    "bpf_objects_for",
+    "link",
+    "new",
+    "object_for",
+    "ours",
+    "sources",
+    "use",
+    "use_file",
+    "use_sent",
+    "used",
+]

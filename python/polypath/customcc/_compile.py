@@ -15,7 +15,7 @@ from pathlib import Path
 from polypath import _native, programs
 
 from ._errors import CustomCcError
-from ._folders import cache, checked_name, sources, work_folder
+from ._folders import FOLDERS, cache, checked_name, sources, work_folder
 from ._source import check_preprocessed, check_text
 
 # Lines of the compiler's words that a person is shown.
@@ -27,10 +27,7 @@ _STRICT = ("-Werror=implicit-function-declaration", "-Werror=vla", "-Werror=retu
 _HOW = ("-fPIC", "-O2", "-std=gnu11", "-nostdinc", "-U_Pragma", "-Wall", "-Wextra")
 # Nothing of a compiler's that runs when an object is loaded.
 _LINK = ("-shared", "-nostdlib", "-nostartfiles", "-Wl,-z,noexecstack", "-Wl,-z,nopack-relative-relocs")
-
-
-# What a file may be, and the word for it.
-KINDS = {"cc": "congestion control", "sched": "scheduler"}
+_BEGIN = "`polypath cc new NAME --into {0}` begins a congestion control there, `polypath sched new` a scheduler"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,10 +58,10 @@ def use(folder: str | Path) -> list[Algorithm]:
     if source.is_file():
         raise CustomCcError(f"{folder} is a file; name the folder that it lies in: --cc-path {source.parent}")
     if not source.is_dir():
-        raise CustomCcError(f"{folder} is no folder; `polypath cc new NAME --into {folder}` begins an algorithm there")
+        raise CustomCcError(f"{folder} is no folder; {_BEGIN.format(folder)}")
     files = sorted(source.glob("*.c"))
     if not files:
-        raise CustomCcError(f"{folder} holds no algorithm, that is no file NAME.c; `polypath cc new NAME --into {folder}` begins one")
+        raise CustomCcError(f"{folder} holds no algorithm, that is no file NAME.c; {_BEGIN.format(folder)}")
     algorithms = [_algorithm(file) for file in files]
     for algorithm in algorithms:
         _make_known(algorithm)
@@ -117,6 +114,11 @@ def use_sent(name: str, digest: str, files: Mapping[str, str]) -> Algorithm:
     return algorithm
 
 
+def ours(kind: str) -> list[Algorithm]:
+    """Those of Polypath that are of a kind."""
+    return [_algorithm(file) for file in sorted((sources() / FOLDERS[kind]).glob("*.c"))]
+
+
 def _algorithm(file: Path) -> Algorithm:
     checked_name(file.stem, str(file))
     digest = hashlib.sha256()
@@ -141,16 +143,25 @@ def object_for(algorithm: Algorithm) -> Path:
     if shared_object.is_file():
         return shared_object
     with work_folder() as folder:
-        abi_file, part, work = folder / _ABI, folder / "object.o", folder / "object.so"
-        abi_file.write_text('#include "pp_cc.h"\n' + _native.abi_source(), encoding="ascii")
+        part, work = folder / "object.o", folder / "object.so"
         include = ["-I", str(sources() / "include"), "-I", str(algorithm.file.parent)]
         how = [*strict, *include]
         check_preprocessed(_run([_compiler(), *how, "-E", str(algorithm.file)], algorithm))
         _run([_compiler(), *how, "-c", "-o", str(part), str(algorithm.file)], algorithm)
         _check_contents(algorithm, part)
-        _run([_compiler(), *how, *_LINK, "-o", str(work), str(part), str(abi_file)], algorithm)
+        link(algorithm, part, work)
         work.replace(shared_object)
     return shared_object
+
+
+def link(algorithm: Algorithm, part: Path, target: Path) -> None:
+    """Makes a shared object that `_native` takes of a compiled file; another file beside it is
+    written, which says what headers it is of.
+    """
+    abi_file = part.with_name(_ABI)
+    abi_file.write_text('#include "pp_cc.h"\n' + _native.abi_source(), encoding="ascii")
+    include = ["-I", str(sources() / "include")]
+    _run([_compiler(), *_HOW, *_strict(), *include, *_LINK, "-o", str(target), str(part), str(abi_file)], algorithm)
 
 
 def _strict() -> list[str]:

@@ -13,6 +13,9 @@ from pathlib import Path
 
 from ._errors import CustomCcError
 
+# What a file may be, and the word for it; the folder of cc/ that has ours.
+KINDS = {"cc": "congestion control", "sched": "scheduler"}
+FOLDERS = {"cc": "algs", "sched": "sched"}
 # The kernel's names have 15 letters, and three are "pp_".
 LONGEST = 12
 # No compiler takes so long.
@@ -31,7 +34,7 @@ def sources() -> Path:
         if (folder / "kernel" / "glue.c").exists():
             return folder
     raise CustomCcError(
-        f"the sources of the congestion controls are not at {places[-1]}: install Polypath's wheel, run it from a clone of its repository, "
+        f"the sources of the algorithms are not at {places[-1]}: install Polypath's wheel, run it from a clone of its repository, "
         "or name the folder cc of one in POLYPATH_CC"
     )
 
@@ -61,7 +64,7 @@ def work_folder() -> Iterator[Path]:
 def checked_name(name: str, subject: str) -> str:
     """The name, if it is one; `subject` is what has it."""
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
-        raise CustomCcError(f'{subject}: "{name}" is no name of a congestion control; write small letters, digits and _, a letter first')
+        raise CustomCcError(f'{subject}: "{name}" is no name of an algorithm; write small letters, digits and _, a letter first')
     if len(name) > LONGEST:
         raise CustomCcError(f'{subject}: "{name}" has {len(name)} letters, and a kernel takes {LONGEST}; choose a shorter name')
     return name

@@ -10,6 +10,7 @@ from ._build import available, build
 from ._config import VARIANTS
 from ._errors import KernelError
 from ._kernel import Kernel, find, folder, installed, is_there, remove
+from ._schedulers import check_schedulers, export_schedulers
 from ._selftests import TESTS, selftests
 from ._tools import require
 
@@ -20,6 +21,8 @@ __all__ = [
     "KernelError",
     "available",
     "build",
+    "check_schedulers",
+    "export_schedulers",
     "find",
     "folder",
     "installed",

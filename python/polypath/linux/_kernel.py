@@ -73,11 +73,16 @@ def find(name: str, custom: Sequence[customcc.Algorithm] = ()) -> Kernel:
 
     Raises `KernelError` if it was not built, or if the `custom` ones do not compile for it.
     """
+    return of_recipe(recipe_of(name), custom)
+
+
+def recipe_of(name: str) -> Recipe:
+    """The recipe of the kernel of this name; raises `KernelError` if it was not built."""
     recipes = _recipes()
     recipe = _called(name, recipes)
     if recipe is None:
         raise KernelError(f"{_missing(name, recipes)}; build it with: {_build(name)}")
-    return of_recipe(recipe, custom)
+    return recipe
 
 
 def is_there(name: str) -> bool:

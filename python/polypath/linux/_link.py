@@ -28,7 +28,7 @@ _WRAPS = tuple(f"-Wl,--wrap,{call}" for call in ("getrandom", "clock_gettime", "
 # Files of cc/kernel that are the host's side.
 _HOST = ("host", "fault", "record", "resume")
 _KERNEL = "vmlinux.o"
-# Files of cc/kernel that are the kernel's side, beside the algorithms.
+# Files of cc/kernel that are the kernel's side, beside what makes an algorithm part of a kernel.
 KERNEL_SIDE = ("around", "clock", "observe", "seed", "stub", "vary")
 # What of the kernel's own they call or replace though it is private to a file of the kernel.
 _PRIVATE = (
