@@ -27,7 +27,7 @@ export function drawNetwork(place, settings) {
     ...rival,
     text((LEFT + end) / 2, MIDDLE - 52, about("path1", settings), "path1"),
     text((LEFT + end) / 2, MIDDLE + 64, about("path2", settings) + (unused ? ", not used by TCP" : ""), "path2"),
-    ...(shared ? [text((MEET + RIGHT) / 2, MIDDLE + 24, about("bottleneck", settings), "bottleneck"), element("circle", { class: "node", cx: MEET, cy: MIDDLE, r: 8 })] : []),
+    ...(shared ? [text((MEET + RIGHT) / 2, MIDDLE + 32, about("bottleneck", settings), "bottleneck"), element("circle", { class: "node", cx: MEET, cy: MIDDLE, r: 8 })] : []),
     ...[[LEFT, "client"], [RIGHT, "server"]].flatMap(([x, name]) => [
       element("rect", { class: "node", x: x - 34, y: MIDDLE - 15, width: 68, height: 30, rx: 7 }), text(x, MIDDLE + 5, name, "name"),
     ]),

@@ -154,11 +154,12 @@ def span(values: list[float]) -> str:
 
 
 def main() -> None:
-    """Prints the table, or how many cells of each set-up agree."""
+    """Prints the table or its rows that differ, or how many cells of each set-up agree."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("patterns", nargs="*", help="names of runs, such as nic_rw1600_*")
     shape = parser.add_mutually_exclusive_group()
     shape.add_argument("--count", action="store_true")
+    shape.add_argument("--differs", action="store_true", help="rows that differ, alone")
     shape.add_argument("--repeats", type=Path, default=REPEATS, help="a file of repeats on a kernel: specs/notes/mpt-starts/*.csv")
     given = parser.parse_args()
     found = judged(given.patterns, given.repeats)
@@ -171,6 +172,8 @@ def main() -> None:
     print("| run | MPT | kernel: runs | mean | least to most | simulator: mean | least to most | |")
     print(f"| --- |{' ---: |' * 6} --- |")
     for each in found:
+        if given.differs and each.agrees:
+            continue
         verdict, mpt = "" if each.agrees else "differs", float(each.row["goodput_mbps"])
         print(f"| `{each.row['id']}` | {mpt:.2f} | {len(each.theirs)} | {span(each.theirs)} | {span(each.ours)} | {verdict} |")
     well = [each for each in found if len(each.theirs) >= LEAST_REPEATS]

@@ -25,7 +25,7 @@ DEPTH = 20
 SOURCES = (bytes((10, 1, 0, 1)), bytes((10, 2, 0, 1)))
 # Types of a series' columns.
 CODES = {"<u1": "B", "<u4": "I", "<u8": "Q"}
-SHOWN = (0, 1, 2, 3, 4, 20, 60)
+SHOWN = (0, 1, 4, 60)
 TCP_PORT_OFFSET = 20
 ENHANCED_PACKET, TCP, UDP, SYN = 6, 6, 17, 2
 

@@ -9,6 +9,8 @@ from study_data import LOSSY_LINK
 from polypath import StudyError, run
 from polypath.analysis import against
 from polypath.report import material, page
+from polypath.report._against import _by_platform
+from polypath.report._tables import _over_seeds
 
 NOISE = [3.0, -2.0, 0.5, 4.0, -1.0, 2.5, -3.0, 1.0]
 
@@ -170,3 +172,28 @@ def test_the_command_line_answers_and_refuses_before_it_runs(polypath, tmp_path,
     code, out, err = polypath("report", "many", "--against", "loss=0%")
     assert code == 0 and "Against 0%" in out
     assert "Against 0%" in (tmp_path / "results/many/report.html").read_text()
+
+
+def test_engines_are_named_as_everywhere_in_the_report():
+    table = pd.DataFrame({"cc": ["lia"] * 2, "experiment": "main", "engine": ["sim", "linux"], "kernel": [None, "6.12"], "flow": "f"})
+    assert list(_by_platform(table)["platform"]) == ["sim", "linux 6.12"]
+    assert "kernel" not in _by_platform(table) and "kernel" in _by_platform(table.rename(columns={"cc": "engine", "engine": "e"}))
+
+
+def test_subflows_of_a_kernel_are_the_same_over_seeds():
+    rows = [
+        {
+            "key": key,
+            "seed": seed,
+            "flow": "f",
+            "subflow": number,
+            "source": f"10.0.1.{end}:{4000 + 7 * seed + end}",
+            "destination": "10.0.2.1:5001",
+        }
+        for seed, key in ((1, "a"), (2, "b"))
+        for number, end in enumerate((1, 1, 2) if seed == 1 else (2, 1, 1))
+    ]
+    found = _over_seeds(pd.DataFrame(rows))
+    assert found.groupby(["subflow", "source"]).size().to_dict() == {(0, "10.0.1.1"): 2, (1, "10.0.1.1"): 2, (0, "10.0.1.2"): 2}
+    alone = pd.DataFrame(rows[:3])
+    assert _over_seeds(alone).equals(alone)

@@ -15,6 +15,7 @@ from polypath.cli import _show, _summary
 from polypath.engines import EngineError
 from polypath.linux import KernelError
 from polypath.report import material, notes, page
+from polypath.report._notes import _where
 from polypath.study import Link, cells, chain, scenario
 
 DATA = Path(__file__).parents[1] / "data" / "causes"
@@ -362,3 +363,13 @@ def test_a_search_for_the_mtu_says_whose_rule_it_is(tmp_path):
     assert "segment" in text and " 1148 " in text
     assert "as quinn since August 2026" in text and "as quinn 0.11.16" in text
     assert any(name == "Search for the MTU quinn" for name, _ in page(material(results)).setup)
+
+
+def test_what_some_seeds_of_a_cell_have_says_of_how_many_runs(tmp_path):
+    study = of_links({"l": CHAIN}, TCP, seeds=3)
+    results = simulate(study.replace(duration="1s", flows={"f": {**TCP, "cc": "${cc}"}}, matrix={"cc": ["reno", "lia"]}), out=tmp_path)
+    tables = material(results)
+    keys = list(tables.runs.loc[tables.runs["cc"] == "reno", "key"])
+    assert _where(tables, keys) == " (reno)"
+    assert _where(tables, keys[:1]) == " (1 of 3 runs of reno)"
+    assert _where(tables, list(tables.runs["key"])) == ""

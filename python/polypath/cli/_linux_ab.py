@@ -168,8 +168,9 @@ def _told(found: list[selftests.Pair], kernels: list[linux.Kernel], seeds: int) 
     about = (
         f"Selftests with {seeds} seeds, the same before and after, in virtual time (polypath linux ab). Before: Linux {before.release} "
         f"({before.name}); after: Linux {after.release} ({after.name}). A failure that the test itself ignores counts. "
-        f"Milliseconds are means over the seeds that pass on both, changes with their paired 95 % intervals; {sum(speaks)} of {len(timed)} are "
-        f"significant (of them at most {100 * LEVEL:.0f} % by chance, after Benjamini and Hochberg). A seed is another run on another build, so some seeds change by chance."
+        "Milliseconds are means over the seeds that pass on both, changes with their paired 95 % intervals; "
+        f"{sum(speaks)} of {len(timed)} are significant (of them at most {100 * LEVEL:.0f} % by chance, after Benjamini and Hochberg). "
+        "A seed is another run on another build, so some seeds change by chance."
     )
     return "\n".join([*lines, "", *textwrap.wrap(about, _WIDTH), ""])
 

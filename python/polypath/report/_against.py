@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from polypath.analysis import REFERENCE, Metric, PairStanding, metric_of
+from polypath.analysis import PLATFORM, REFERENCE, Metric, PairStanding, metric_of, platform_names
 from polypath.plot import Figure, differences
 
 from ._format import mean_ci, number, percent, several
@@ -30,9 +30,9 @@ class AgainstView:
 
 def against_view(material: Material, *, drawn: bool) -> AgainstView | None:
     """None where nobody asked; with its figures if they are to be `drawn`."""
-    table = material.against
-    if table.empty:
+    if material.against.empty:
         return None
+    table = _by_platform(material.against)
     parameter, reference = str(table.columns[0]), str(table[REFERENCE].iloc[0])
     title = f"Against {_named(parameter, reference)}"
     return AgainstView(
@@ -45,6 +45,16 @@ def against_view(material: Material, *, drawn: bool) -> AgainstView | None:
             if drawn and len(rows) <= MOST_DRAWN and rows["difference"].notna().any()
         ],
     )
+
+
+def _by_platform(table: pd.DataFrame) -> pd.DataFrame:
+    """Engine and kernel in one word, as all of the report has them."""
+    if table.columns[0] in ("engine", "kernel"):
+        return table
+    at = list(table.columns).index("engine")
+    named = table.drop(columns=["engine", "kernel"])
+    named.insert(at, PLATFORM, platform_names(table))
+    return named
 
 
 def _sentences(table: pd.DataFrame) -> list[str]:
@@ -110,7 +120,7 @@ def _over_cells(rows: pd.DataFrame, parameter: str, reference: str) -> list[str]
             example = ""
             if standing in _APART and some["relative"].notna().any():
                 most = some.iloc[int(some["relative"].abs().argmax())]
-                where = ", ".join(f"{name} {most[name]}" for name in names)
+                where = ", ".join(str(most[name]) if name == PLATFORM else f"{name} {most[name]}" for name in names)
                 example = f" ({'at most ' * (len(some) > 1)}{percent(most['relative'], signed=True)} at {where})"
             parts.append(f"{standing} in {len(some)} of {len(cells)} cells{example}")
         sentences.append(f"{_named(parameter, value)} against {_named(parameter, reference)}, {metric.head}: {', '.join(parts)}.")

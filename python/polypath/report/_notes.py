@@ -8,6 +8,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pandas as pd
+
 from polypath.analysis import HARMLESS, asked, bare, no_route, paths, subflows_of, tunnels_as_paths, unjoined
 
 from ._format import several
@@ -36,15 +38,23 @@ def _where(material: Material, keys: Sequence[str]) -> str:
     if rows["key"].nunique() == material.runs["key"].nunique():
         return ""
     cells: dict[str, None] = {}
+    among = 0
     for name, experiment_rows in rows.groupby("experiment", sort=False):
         whole = material.runs[material.runs["experiment"] == name]
         if whole["key"].nunique() == experiment_rows["key"].nunique() and material.runs["experiment"].nunique() > 1:
             cells[str(name)] = None
+            among += whole["key"].nunique()
             continue
         names = varied(material, whole)
-        cells |= dict.fromkeys(label(dict(row), names, 1) for _, row in experiment_rows.drop_duplicates("key").iterrows())
-    runs = f"{rows['key'].nunique()} of {material.runs['key'].nunique()} runs"
-    return f" ({several(list(cells)) if len(cells) <= _NAMED else runs})"
+        labels = pd.Series([label(dict(row), names, 1) if names else "" for _, row in whole.iterrows()], index=whole.index)
+        own = labels[experiment_rows.index].drop_duplicates()
+        cells |= dict.fromkeys(own)
+        among += whole.loc[labels.isin(own), "key"].nunique()
+    of, runs = rows["key"].nunique(), material.runs["key"].nunique()
+    named = [cell for cell in cells if cell]
+    if len(cells) > _NAMED or not named:
+        return f" ({of} of {runs} runs)"
+    return f" ({f'{of} of {among} runs of ' * (of < among)}{several(named)})"
 
 
 def _never_up(material: Material) -> list[tuple[str, str]]:

@@ -183,7 +183,7 @@ def paths(rows: pd.DataFrame, names: Sequence[str], subflows: pd.DataFrame, name
     # Fullmesh asks for a subflow between every two addresses; those that no route joins never come
     # up, and say nothing.
     never = shown[shown["established_s"].isna()]
-    shown = shown[shown["established_s"].notna()]
+    shown = _over_seeds(shown[shown["established_s"].notna()])
     metrics = [
         "acked_mbps",
         "mean_srtt_ms",
@@ -241,6 +241,17 @@ def paths(rows: pd.DataFrame, names: Sequence[str], subflows: pd.DataFrame, name
         rows=body,
         note=" ".join([_never_up(never), *(f"{sentence[:1].upper()}{sentence[1:]}." for sentence in why)]).strip(),
     )
+
+
+def _over_seeds(subflows: pd.DataFrame) -> pd.DataFrame:
+    """A kernel draws ports, and numbers subflows as they come up: over several seeds a subflow is
+    known by its addresses, and by its number among those that share them.
+    """
+    ends = [subflows[name].map(bare) for name in ("source", "destination")]
+    if subflows["seed"].nunique() < 2 or all((end == subflows[end.name]).all() for end in ends):
+        return subflows
+    subflows = subflows.assign(source=ends[0], destination=ends[1])
+    return subflows.assign(subflow=subflows.groupby(["key", "flow", "source", "destination"]).cumcount())
 
 
 def _never_up(never: pd.DataFrame) -> str:
