@@ -137,11 +137,17 @@ def test_two_are_compared_draw_by_draw():
     assert not ratio(first, first, [1, 2, 3]).tells_apart
 
 
-def of_family(name, rows, tmp_path):
-    study = write_study("cc", "cubic", 4, tmp_path)
-    family = next(family for family in FAMILIES if family.name == name)
-    first = next(run for run in runs(study, engine="sim", version="any") if run.experiment == family.experiment)
-    return _measure._figure(family, rows, first)
+@pytest.fixture(scope="module")
+def of_family(tmp_path_factory):
+    """The figure of a family's first network from made-up rows of its flows."""
+    study = write_study("cc", "cubic", 4, tmp_path_factory.mktemp("set"))
+    first = {run.experiment: run for run in reversed(list(runs(study, engine="sim", version="any")))}
+
+    def made(name, rows):
+        family = next(family for family in FAMILIES if family.name == name)
+        return _measure._figure(family, rows, first[family.experiment])
+
+    return made
 
 
 @pytest.mark.parametrize(
@@ -158,21 +164,21 @@ def of_family(name, rows, tmp_path):
         ("bulk", {"goodput_receiver_mbps": 50.0}, False),
     ],
 )
-def test_what_did_not_arrive_has_the_least_figure(family, row, least, tmp_path):
+def test_what_did_not_arrive_has_the_least_figure(family, row, least, of_family):
     flow = "call" if family == "queue" else "subject"
-    assert (of_family(family, {flow: row}, tmp_path) == 0.01) is least
-    assert of_family(family, {}, tmp_path) == 0.01
+    assert (of_family(family, {flow: row}) == 0.01) is least
+    assert of_family(family, {}) == 0.01
 
 
-def test_who_asks_less_often_because_it_stood_still_is_slower(tmp_path):
-    many, few = (of_family("requests", {"subject": {"responses": answers}}, tmp_path) for answers in (32, 16))
+def test_who_asks_less_often_because_it_stood_still_is_slower(of_family):
+    many, few = (of_family("requests", {"subject": {"responses": answers}}) for answers in (32, 16))
     # 20 s by 32 answers are 125 ms beside the pause, by 16 they are 750.
     assert many / few == pytest.approx(6)
 
 
-def test_fairness_is_the_share_of_whoever_has_less(tmp_path):
+def test_fairness_is_the_share_of_whoever_has_less(of_family):
     def fair(mine, theirs):
-        return of_family("fair-cubic", {"subject": {"goodput_receiver_mbps": mine}, "rival": {"goodput_receiver_mbps": theirs}}, tmp_path)
+        return of_family("fair-cubic", {"subject": {"goodput_receiver_mbps": mine}, "rival": {"goodput_receiver_mbps": theirs}})
 
     assert fair(30.0, 10.0) == pytest.approx(fair(10.0, 30.0)) == pytest.approx(fair(10.0, 10.0))
     assert fair(10.0, 0.0) == 0.01
