@@ -394,7 +394,7 @@ def test_the_worst_networks_are_of_the_open_half_and_behind_somebody():
 def test_a_page_says_what_a_kernel_says():
     draws = {1: 0.25, 10: 0.25}
     told = Linux(kernel="6.12", figures={name: draws for name in NAMES["scheduler"] if name != "video"})
-    text = page(record(0.5, draws=10, linux=told), [], lambda one: "", "again")
+    text = page(record(0.5, draws=10, linux=told), [], lambda one: "", "again", "alone")
     assert "Linux 6.12 in 2 of the draws: in 0 of 8 families it is not told apart from the simulator." in text
     assert "| bulk | 50.0 | 25.0 | 0.50 (0.50 to 0.50) |" in text
 
