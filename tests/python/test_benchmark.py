@@ -43,6 +43,7 @@ from polypath.benchmark import (
     write_study,
 )
 from polypath.benchmark._record import MOST_BYTES, MOST_FILES
+from polypath.benchmark._set import in_words
 from polypath.engines import find
 from polypath.study import number_of_cells, runs
 
@@ -221,6 +222,18 @@ def test_the_page_has_the_score_the_rank_and_networks_of_the_open_half(measured)
     assert "polypath benchmark scheduler roundrobin --budget 4draws" in text
 
 
+def test_a_network_is_named_by_what_its_family_has(tmp_path):
+    study = write_study("cc", "cubic", 4, tmp_path)
+    assert [word.split()[0] for word in in_words(study, "one-path", 1).split(", ")] == [
+        "mobile_rate",
+        "mobile_delay",
+        "mobile_jitter",
+        "mobile_loss",
+        "mobile_queue",
+    ]
+    assert "small_queue" in in_words(study, "small-buffers", 1) and "mobile_queue" not in in_words(study, "small-buffers", 1)
+
+
 def test_the_open_half_alone_runs_no_other(tmp_path):
     (what,) = subject(["scheduler", "default"])
     found = run(what, 4, tmp_path, only="open")
@@ -395,7 +408,7 @@ def test_a_page_says_what_a_kernel_says():
     draws = {1: 0.25, 10: 0.25}
     told = Linux(kernel="6.12", figures={name: draws for name in NAMES["scheduler"] if name != "video"})
     text = page(record(0.5, draws=10, linux=told), [], lambda one: "", "again", "alone")
-    assert "Linux 6.12 in 2 of the draws: in 0 of 8 families it is not told apart from the simulator." in text
+    assert "Linux 6.12 in 2 of the draws is told apart from the simulator in 8 of 8 families." in text
     assert "| bulk | 50.0 | 25.0 | 0.50 (0.50 to 0.50) |" in text
 
 

@@ -118,14 +118,15 @@ def _worst(one: Worst) -> str:
 
 def _linux(record: Record) -> list[str]:
     assert record.linux is not None, "the caller looked"
-    rows, agree = [], 0
+    rows, apart = [], 0
     for name, by_draw in record.linux.figures.items():
         draws = sorted(by_draw)
         here = {name: record.figures[name]}
         of = ratio({name: by_draw}, here, draws)
-        agree += not of.tells_apart
+        apart += of.tells_apart
         both = [f"{score([values[draw] for draw in draws]).mean:.1f}" for values in (record.figures[name], by_draw)]
         rows.append([name, *both, f"{of.mean:.2f} ({of.low:.2f} to {of.high:.2f})"])
     draws = sorted(next(iter(record.linux.figures.values())))
-    told = f"Linux {record.linux.kernel} in {len(draws)} of the draws: in {agree} of {len(rows)} families it is not told apart from the"
-    return [f"{told} simulator.", markdown(["family", "simulator", "Linux", "Linux over the simulator"], rows)]
+    told = f"Linux {record.linux.kernel} in {len(draws)} of the draws is told apart from the simulator in {apart} of {len(rows)} families."
+    told += " A wide interval says that the draws are too few to tell."
+    return [told, markdown(["family", "simulator", "Linux", "Linux over the simulator"], rows)]
