@@ -43,6 +43,7 @@ from polypath.benchmark import (
     write_study,
 )
 from polypath.benchmark._record import MOST_BYTES, MOST_FILES
+from polypath.benchmark._set import in_words
 from polypath.engines import find
 from polypath.study import number_of_cells, runs
 
@@ -137,11 +138,17 @@ def test_two_are_compared_draw_by_draw():
     assert not ratio(first, first, [1, 2, 3]).tells_apart
 
 
-def of_family(name, rows, tmp_path):
-    study = write_study("cc", "cubic", 4, tmp_path)
-    family = next(family for family in FAMILIES if family.name == name)
-    first = next(run for run in runs(study, engine="sim", version="any") if run.experiment == family.experiment)
-    return _measure._figure(family, rows, first)
+@pytest.fixture(scope="module")
+def of_family(tmp_path_factory):
+    """The figure of a family's first network from made-up rows of its flows."""
+    study = write_study("cc", "cubic", 4, tmp_path_factory.mktemp("set"))
+    first = {run.experiment: run for run in reversed(list(runs(study, engine="sim", version="any")))}
+
+    def made(name, rows):
+        family = next(family for family in FAMILIES if family.name == name)
+        return _measure._figure(family, rows, first[family.experiment])
+
+    return made
 
 
 @pytest.mark.parametrize(
@@ -158,21 +165,21 @@ def of_family(name, rows, tmp_path):
         ("bulk", {"goodput_receiver_mbps": 50.0}, False),
     ],
 )
-def test_what_did_not_arrive_has_the_least_figure(family, row, least, tmp_path):
+def test_what_did_not_arrive_has_the_least_figure(family, row, least, of_family):
     flow = "call" if family == "queue" else "subject"
-    assert (of_family(family, {flow: row}, tmp_path) == 0.01) is least
-    assert of_family(family, {}, tmp_path) == 0.01
+    assert (of_family(family, {flow: row}) == 0.01) is least
+    assert of_family(family, {}) == 0.01
 
 
-def test_who_asks_less_often_because_it_stood_still_is_slower(tmp_path):
-    many, few = (of_family("requests", {"subject": {"responses": answers}}, tmp_path) for answers in (32, 16))
+def test_who_asks_less_often_because_it_stood_still_is_slower(of_family):
+    many, few = (of_family("requests", {"subject": {"responses": answers}}) for answers in (32, 16))
     # 20 s by 32 answers are 125 ms beside the pause, by 16 they are 750.
     assert many / few == pytest.approx(6)
 
 
-def test_fairness_is_the_share_of_whoever_has_less(tmp_path):
+def test_fairness_is_the_share_of_whoever_has_less(of_family):
     def fair(mine, theirs):
-        return of_family("fair-cubic", {"subject": {"goodput_receiver_mbps": mine}, "rival": {"goodput_receiver_mbps": theirs}}, tmp_path)
+        return of_family("fair-cubic", {"subject": {"goodput_receiver_mbps": mine}, "rival": {"goodput_receiver_mbps": theirs}})
 
     assert fair(30.0, 10.0) == pytest.approx(fair(10.0, 30.0)) == pytest.approx(fair(10.0, 10.0))
     assert fair(10.0, 0.0) == 0.01
@@ -213,6 +220,18 @@ def test_the_page_has_the_score_the_rank_and_networks_of_the_open_half(measured)
     named = [line for line in text.splitlines() if line.startswith("- `")]
     assert len(named) == 5 and all(", draw 1:" in line or ", draw 3:" in line for line in named)
     assert "polypath benchmark scheduler roundrobin --budget 4draws" in text
+
+
+def test_a_network_is_named_by_what_its_family_has(tmp_path):
+    study = write_study("cc", "cubic", 4, tmp_path)
+    assert [word.split()[0] for word in in_words(study, "one-path", 1).split(", ")] == [
+        "mobile_rate",
+        "mobile_delay",
+        "mobile_jitter",
+        "mobile_loss",
+        "mobile_queue",
+    ]
+    assert "small_queue" in in_words(study, "small-buffers", 1) and "mobile_queue" not in in_words(study, "small-buffers", 1)
 
 
 def test_the_open_half_alone_runs_no_other(tmp_path):
@@ -388,8 +407,8 @@ def test_the_worst_networks_are_of_the_open_half_and_behind_somebody():
 def test_a_page_says_what_a_kernel_says():
     draws = {1: 0.25, 10: 0.25}
     told = Linux(kernel="6.12", figures={name: draws for name in NAMES["scheduler"] if name != "video"})
-    text = page(record(0.5, draws=10, linux=told), [], lambda one: "", "again")
-    assert "Linux 6.12 in 2 of the draws: in 0 of 8 families it is not told apart from the simulator." in text
+    text = page(record(0.5, draws=10, linux=told), [], lambda one: "", "again", "alone")
+    assert "Linux 6.12 in 2 of the draws is told apart from the simulator in 8 of 8 families." in text
     assert "| bulk | 50.0 | 25.0 | 0.50 (0.50 to 0.50) |" in text
 
 

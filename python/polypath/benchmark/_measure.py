@@ -90,8 +90,8 @@ def _figure(family: Family, rows: Mapping[str, Row], run: Run) -> float:
         return goodput
     if family.figure == "response":
         answers = _number(row, "responses")
-        seconds = run.scenario["duration_ns"] / 1e9
-        mean_ms = 1e3 * (seconds / answers - _PAUSE_S) if answers > 0 else math.inf
+        begin, end = next(each["window_ns"] for each in run.scenario["flows"] if each["name"] == flow)
+        mean_ms = 1e3 * ((end - begin) / 1e9 / answers - _PAUSE_S) if answers > 0 else math.inf
         return _inverted(best["least_response_ms"], mean_ms)
     if family.figure == "call":
         arrived = 1 - _number(row, "datagram_loss")

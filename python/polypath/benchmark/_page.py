@@ -18,8 +18,10 @@ def markdown(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in (head, rule, *body))
 
 
-def page(record: Record, built_in: Sequence[Record], network: Network, again: str) -> str:
-    """The page of one result among the built-in algorithms; `again`: the command that gives it."""
+def page(record: Record, built_in: Sequence[Record], network: Network, again: str, alone: str) -> str:
+    """The page of one result among the built-in algorithms; `again`: the command that gives it,
+    `alone`: that of one network.
+    """
     others = [other for other in built_in if (other.name, other.source) != (record.name, record.source)]
     halves = [which for which in HALVES if record.of_half(which)]
     parts = [f"# {record.title}: {overall(record.figures, record.of_half(halves[0]))}"]
@@ -35,7 +37,7 @@ def page(record: Record, built_in: Sequence[Record], network: Network, again: st
     parts.append("\n".join(f"- {_worst(one)}; {network(one)}" for one in found))
     if record.linux is not None:
         parts += _linux(record)
-    parts.append(f"Again: `{again}`. A network by itself: `polypath run STUDY --only experiment=NAME --only draw=N` with the study beside.")
+    parts.append(f"Again: `{again}`. A network by itself: `{alone}`.")
     return "\n\n".join(parts) + "\n"
 
 
@@ -110,19 +112,21 @@ def _best(family: str, others: Sequence[Record]) -> str:
 
 def _worst(one: Worst) -> str:
     beside = "" if one.best is None else f", {one.by} {one.best:.3g}"
-    return f"`{one.family}`, draw {one.draw}: {one.figure:.3g}{beside}"
+    where = "" if one.family == one.experiment else f" (experiment `{one.experiment}`)"
+    return f"`{one.family}`{where}, draw {one.draw}: {one.figure:.3g}{beside}"
 
 
 def _linux(record: Record) -> list[str]:
     assert record.linux is not None, "the caller looked"
-    rows, agree = [], 0
+    rows, apart = [], 0
     for name, by_draw in record.linux.figures.items():
         draws = sorted(by_draw)
         here = {name: record.figures[name]}
         of = ratio({name: by_draw}, here, draws)
-        agree += not of.tells_apart
+        apart += of.tells_apart
         both = [f"{score([values[draw] for draw in draws]).mean:.1f}" for values in (record.figures[name], by_draw)]
         rows.append([name, *both, f"{of.mean:.2f} ({of.low:.2f} to {of.high:.2f})"])
     draws = sorted(next(iter(record.linux.figures.values())))
-    told = f"Linux {record.linux.kernel} in {len(draws)} of the draws: in {agree} of {len(rows)} families it is not told apart from the"
-    return [f"{told} simulator.", markdown(["family", "simulator", "Linux", "Linux over the simulator"], rows)]
+    told = f"Linux {record.linux.kernel} in {len(draws)} of the draws is told apart from the simulator in {apart} of {len(rows)} families."
+    told += " A wide interval says that the draws are too few to tell."
+    return [told, markdown(["family", "simulator", "Linux", "Linux over the simulator"], rows)]

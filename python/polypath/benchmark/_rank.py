@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ._errors import BenchmarkError
 from ._record import Record
 from ._score import Ratio, Score, overall, ratio, score
+from ._set import families
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +58,7 @@ class Worst:
     """A network of the open half in which a result is far behind the best."""
 
     family: str
+    experiment: str
     draw: int
     figure: float
     best: float | None
@@ -67,6 +69,7 @@ class Worst:
 def worst(record: Record, others: Sequence[Record], number: int = 5) -> list[Worst]:
     """The networks in which it is furthest behind the best of the others."""
     found = []
+    experiments = {family.name: family.experiment for family in families(record.kind)}
     for family, by_draw in record.figures.items():
         for draw in record.of_half("open"):
             best = max(
@@ -74,6 +77,6 @@ def worst(record: Record, others: Sequence[Record], number: int = 5) -> list[Wor
             )
             figure = None if best is None else best.figures[family][draw]
             by = None if best is None else best.title
-            found.append(Worst(family=family, draw=draw, figure=by_draw[draw], best=figure, by=by))
+            found.append(Worst(family=family, experiment=experiments[family], draw=draw, figure=by_draw[draw], best=figure, by=by))
     # A network that nobody else ran in stands behind those that somebody did.
     return sorted(found, key=lambda one: (one.best is None, one.figure / (one.best or 1), one.family, one.draw))[:number]

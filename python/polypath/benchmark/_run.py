@@ -15,7 +15,7 @@ from ._measure import measure
 from ._page import page
 from ._rank import Worst
 from ._record import Linux, Record, as_json, built_in
-from ._set import FAMILIES, WORDS, Half, Kind, in_words
+from ._set import WORDS, Half, Kind, in_words
 
 ALL = "all"
 
@@ -109,12 +109,13 @@ def run(
     )
     (out / f"{what.label}.json").write_text(as_json(record), encoding="utf-8")
     study = Study.load(place)
-    experiments = {family.name: family.experiment for family in FAMILIES}
 
     def network(one: Worst) -> str:
-        return in_words(study, experiments[one.family], one.draw)
+        return in_words(study, one.experiment, one.draw)
 
     half = "" if only is None else f" --half {only}"
     again = f"{what.command} --budget {draws}draws{half}"
-    (out / f"{what.label}.md").write_text(page(record, built_in(what.kind), network, again), encoding="utf-8")
+    own = "" if what.file is None else f" --cc-path {what.file.parent}"
+    alone = f"polypath run {place} --only experiment=NAME --only draw=N{own}"
+    (out / f"{what.label}.md").write_text(page(record, built_in(what.kind), network, again, alone), encoding="utf-8")
     return record

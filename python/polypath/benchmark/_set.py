@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -142,9 +142,9 @@ def study_name(kind: Kind, name: str) -> str:
 def in_words(study: Study, experiment: str, draw: int) -> str:
     """What is drawn of a network, as far as its family has it."""
     assert study.draw is not None, "the set has draws"
-    used = str(study.all_experiments[experiment].model_dump(mode="json")) + str(study.topology.model_dump(mode="json"))
-    values: Sequence[tuple[str, object]] = [*study.draw.values(draw).items()]
-    return ", ".join(f"{name} {value}" for name, value in values if f"${{{name}}}" in used)
+    topology = study.all_experiments[experiment].topology or study.topology
+    used = str(topology.model_dump(mode="json"))
+    return ", ".join(f"{name} {value}" for name, value in study.draw.values(draw).items() if f"${{{name}}}" in used)
 
 
 def _traces() -> list[Path]:

@@ -183,7 +183,7 @@ def _in_one_sentence(error: Any) -> str:
 
 
 def _interrupted() -> NoReturn:
-    keeps = sys.argv[1:2] in (["run"], ["compare"]) or sys.argv[1:3] == ["linux", "selftests"]
+    keeps = sys.argv[1:2] in (["run"], ["compare"], ["benchmark"]) or sys.argv[1:3] == ["linux", "selftests"]
     kept = "; what is finished is kept, and the same command goes on from there" if keeps else ""
     complain(f"interrupted{kept}")
     # The runs in flight cannot be stopped, and nothing of them would be kept: leave without
