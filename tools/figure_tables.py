@@ -19,6 +19,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 from statistics import fmean
 
 import pandas as pd
@@ -184,7 +185,7 @@ def applications() -> str:
     return _listed(["application", "metric", "column", "unit", "meaning", "of a run", "beside it"], rows)
 
 
-def benchmark(kind: str) -> str:
+def benchmark(kind: Literal["cc", "scheduler"]) -> str:
     """The built-in algorithms' results, which lie in the package."""
     from polypath.benchmark import built_in, ranking, table
 

@@ -108,7 +108,7 @@ def _stock(kernel: str, say: Callable[[str], None]) -> tuple[str, dict[str, str]
             say(f"reading {source.path}")
             wanted = [f"*/{name}" for name in _STOCK]
             run(
-                *("tar", "-C", tree, "--strip-components=1", "--wildcards", "--no-wildcards-match-slash", "-xf", source.path, *wanted),
+                "tar", "-C", tree, "--strip-components=1", "--wildcards", "--no-wildcards-match-slash", "-xf", source.path, *wanted,
                 cwd=tree, purpose=f"reading {source.path}",
             )  # fmt: skip
         release = _source.release(tree)
