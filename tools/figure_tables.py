@@ -19,8 +19,8 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
 from statistics import fmean
+from typing import Literal
 
 import pandas as pd
 
