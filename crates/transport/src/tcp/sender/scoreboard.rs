@@ -49,7 +49,12 @@ impl Sent {
     /// The `next` one left with it, and nothing has been told of either alone.
     fn is_in_buffer_of(&self, next: &Sent) -> bool {
         let marks = |sent: &Sent| sent.flags & (SACKED | LOST | RETRANS | EVER);
-        !next.is_gso_first() && !self.is_retransmitted() && marks(self) == marks(next) && !self.ends_record && self.has_mapping_of(next)
+        next.len > 0
+            && !next.is_gso_first()
+            && !self.is_retransmitted()
+            && marks(self) == marks(next)
+            && !self.ends_record
+            && self.has_mapping_of(next)
     }
 
     /// Both are parts of one mapping, or of none (Linux: `mptcp_skb_can_collapse`).
@@ -315,29 +320,32 @@ impl Scoreboard {
             first.map_offset += by as u16;
             self.una = first.seq;
             debug_assert!(!ack.before(self.una), "no more is cut off than is acknowledged");
-            return self.fill_up(whole);
+            let longest = self.sent.get(1).map_or(whole, |next| next.len.max(whole));
+            let before = self.packets_out();
+            self.regroup(0, longest);
+            return before - self.packets_out();
         }
         0
     }
 
-    /// The first segment and those that left with it move forward, so that each has `len` bytes but
-    /// for the last; gives back how many are no more.
+    /// The segment and those that left with it are cut anew, so that each has `mss` bytes but for the
+    /// last (Linux: `tcp_fragment`, `tcp_set_skb_tso_segs`).
     #[cold]
-    fn fill_up(&mut self, len: u32) -> u32 {
-        let (mut index, mut gone) = (0, 0);
-        while let Some(&next) = self.sent.get(index + 1)
-            && self.sent[index].is_in_buffer_of(&next)
-        {
-            let len = len.max(next.len);
-            let by = len.saturating_sub(self.sent[index].len).min(next.len);
-            let first = &mut self.sent[index];
-            first.len += by;
+    pub(super) fn regroup(&mut self, mut index: usize, mss: u32) {
+        loop {
+            if self.cut(index, mss) {
+                index += 1;
+                continue;
+            }
+            let Some(&next) = self.sent.get(index + 1).filter(|&next| self.sent[index].is_in_buffer_of(next)) else { return };
+            let by = (mss - self.sent[index].len).min(next.len);
+            self.sent[index].len += by;
             if by == next.len {
+                let first = &mut self.sent[index];
                 first.ends_record = next.ends_record;
                 first.flags |= next.flags & (FIN | PUSHED);
                 self.sent.remove(index + 1);
                 self.uncount(next.flags);
-                gone += 1;
                 continue;
             }
             index += 1;
@@ -347,7 +355,6 @@ impl Scoreboard {
             next.dsn += u64::from(by);
             next.map_offset += by as u16;
         }
-        gone
     }
 
     #[inline]
@@ -544,6 +551,12 @@ impl Scoreboard {
             "no segment is both sacked and lost"
         );
         true
+    }
+
+    /// The segment was cut off the one before: it is in a buffer with what left after it.
+    pub(super) fn begin_buffer(&mut self, index: usize) {
+        self.sent[index].flags |= GSO_FIRST;
+        self.bursts += 1;
     }
 
     /// The segment is a buffer of its own: no other left with it, or those have left again since.

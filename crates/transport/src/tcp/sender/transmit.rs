@@ -237,7 +237,9 @@ impl Sender {
     /// of the window (RFC 9293 section 3.8.6; Linux: `__tcp_retransmit_skb`).
     fn fit_into_window(&mut self, index: usize) -> bool {
         let segment = self.segment_len();
-        self.scoreboard.split(index, segment);
+        if self.scoreboard.at(index).len != segment {
+            self.scoreboard.regroup(index, segment);
+        }
         let seq = self.scoreboard.at(index).seq;
         if !self.obeys_window() || seq == self.snd_una() && self.snd_wnd == 0 {
             return true;
@@ -245,7 +247,10 @@ impl Sender {
         if !seq.before(self.window_end()) {
             return false;
         }
-        self.scoreboard.cut(index, self.window_end().distance(seq));
+        if self.scoreboard.cut(index, self.window_end().distance(seq)) {
+            self.scoreboard.begin_buffer(index + 1);
+            self.scoreboard.regroup(index + 1, segment);
+        }
         true
     }
 
