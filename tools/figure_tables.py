@@ -3,7 +3,7 @@ notes and studies share to make others.
 
     figure_tables.py study STUDY EXPERIMENT[,...] rows=COLUMN[,COLUMN] [columns=COLUMN] [join=COLUMN] [table=subflows]
                      METRIC[:DIGITS]... [kernel=KERNEL] [COLUMN=VALUE[,...]...]
-    figure_tables.py claims STUDY [KERNEL...]   what a study's claims come to
+    figure_tables.py claims STUDY [KERNEL...]   which of a study's claims do not hold, and why, and which do
     figure_tables.py columns GROUP...           rows of docs/reference/results.md
     figure_tables.py applications               the metrics of each kind of application
     figure_tables.py benchmark cc|scheduler     the built-in algorithms in the benchmark
@@ -139,21 +139,25 @@ def _mean(values: pd.Series, digits: int) -> str:
 
 
 def claims_table(study: str, *kernels: str) -> str:
-    """A line a claim that was measured."""
+    """A line a claim that was measured and does not hold, and the names of those that do."""
     tables = [material(on_linux(study, kernel)) for kernel in kernels][-1:] or [material(simulated(study))]
     platforms = [str(name) for name in dict.fromkeys(tables[0].runs[PLATFORM])]
     if kernels:
         platforms = [name for kernel in kernels for name in platforms if name.split()[-1] == kernel]
     decided = {name: claim_results(tables[0], name) for name in platforms}
     found = {name: {claim.id: claim for claim in claims if claim.verdict != "not measured"} for name, claims in decided.items()}
-    rows = []
+    rows, holding = [], []
     for claim in dict.fromkeys(claim for claims in found.values() for claim in claims):
         each = {name: claims[claim] for name, claims in found.items() if claim in claims}
         verdicts = [each[name].verdict if name in each else "not measured" for name in platforms]
+        if set(verdicts) == {"holds"}:
+            holding.append(f"`{claim}`")
+            continue
         why = [(f"{name.split()[-1]}: " if len(platforms) > 1 else "") + _short(result.why) for name, result in each.items()]
         rows.append([f"`{claim}`", *verdicts, "<br>".join(why)])
     heads = ["Linux " + name.split()[-1] for name in platforms] if kernels else ["simulator"]
-    return table(["claim", *heads, "because"], rows, left=2 + len(heads))
+    parts = [table(["claim", *heads, "because"], rows, left=2 + len(heads))] if rows else []
+    return "\n\n".join([*parts, *([f"Holds: {', '.join(holding)}."] if holding else [])])
 
 
 def _short(why: str) -> str:

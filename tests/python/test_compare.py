@@ -3,15 +3,17 @@ report, the command.
 """
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 from report_data import PlausibleEngine
 
-from polypath.analysis import area_between, compare, half_width, platform_names, platforms_in_order
+from polypath.analysis import PLATFORM, area_between, compare, half_width, platform_names, platforms_in_order
 from polypath.engines import ENGINES, EngineError, FakeEngine, Output, find
 from polypath.report import comparison, comparison_sentences, material, mean_and_interval, page, render, write_report
+from polypath.report._compare import _curves
 from polypath.results import execute, plan
 from polypath.study import Study
 
@@ -362,3 +364,21 @@ def test_what_did_run_is_compared_although_a_machine_died(polypath, tmp_path, re
     assert code == 1
     assert "plausible agrees with linux within 10 % in 1 of 1 rows; 1 of 2 rows were not run on linux" in out
     assert "the machine was killed" in err
+
+
+def test_each_subflow_has_a_panel_of_its_own_windows():
+    """Over direct links several subflows have one source, and some may have both addresses."""
+    ends = [("10.0.1.1", "10.0.1.2"), ("10.0.1.1", "10.0.2.2"), ("10.0.1.1", "10.0.2.2")]
+    runs = pd.DataFrame([{"key": name, "flow": "f", "seed": 1, PLATFORM: name} for name in ("sim", "linux")])
+    every = [(name, number) for name in ("sim", "linux") for number in range(3)]
+    subflows = pd.DataFrame(
+        [{"key": name, "flow": "f", "subflow": n, "source": f"{ends[n][0]}:{n}", "destination": f"{ends[n][1]}:5"} for name, n in every]
+    )
+    series = pd.DataFrame([{"key": name, "flow": "f", "subflow": n, "time_s": 1.0, "cwnd": 10 * n} for name, n in every])
+    windows = [{PLATFORM: "sim", "flow": "f", "source": a, "destination": b, "area": n / 10} for n, (a, b) in enumerate(ends)]
+    tables = SimpleNamespace(runs=runs, subflows=subflows, living=series, study=SimpleNamespace(repeated=[]))
+    compared = SimpleNamespace(by=["flow"], windows=pd.DataFrame(windows))
+    curves = _curves({PLATFORM: "sim", "flow": "f"}, "lia", compared, tables)
+    panels = curves.groupby("label", sort=False)["cwnd"].agg(list).to_dict()
+    one, two = "lia, 10.0.1.1 → 10.0.1.2 (0.00)", "lia, 10.0.1.1 → 10.0.2.2"
+    assert panels == {one: [0, 0], f"{two} (0.10)": [10, 10], f"{two}, 2 (0.20)": [20, 20]}

@@ -5,13 +5,14 @@ where they differ most.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
-from polypath.analysis import LEVEL, PLATFORM, TOLERANCE, WITHIN, Comparison, Distance, Standing, compare
+from polypath.analysis import LEVEL, PLATFORM, TOLERANCE, WITHIN, Comparison, Distance, Standing, bare, compare
 from polypath.plot import INK, Figure, deviations, over_time
 
 from ._format import MISSING, count, mean_ci, number, percent, several
@@ -249,8 +250,7 @@ def _overlays(compared: Comparison, material: Material) -> list[Figure]:
         over_time(
             "compare-cwnd",
             "Congestion windows over one another",
-            note + "the number is the area between the curves over the area under their mean, of all repetitions. "
-            "Each panel has its own y-axis.",
+            note + "the number is the area between the curves over the area under their mean, of all repetitions.",
             curves,
             "cwnd",
             "packets",
@@ -281,16 +281,21 @@ def _curves(row: Any, title: str, compared: Comparison, material: Material) -> p
     areas = compared.windows[compared.windows[PLATFORM] == row[PLATFORM]]
     for name in compared.by:
         areas = areas[areas[name].isna()] if pd.isna(row[name]) else areas[areas[name] == row[name]]
-    series, ends = material.living, material.subflows
+    series, subflows = material.living, material.subflows
+    alone = areas["source"].is_unique
     parts = []
     for _, run in first.iterrows():
         samples = series[(series["key"] == run["key"]) & (series["flow"] == run["flow"])]
-        for _, end in ends[(ends["key"] == run["key"]) & (ends["flow"] == run["flow"])].iterrows():
-            source = str(end["source"]).rsplit(":", 1)[0]
-            area = areas.loc[areas["source"] == source, "area"]
-            words = f"{title}, from {source}" if len(areas) > 1 else title
-            words += f" ({number(area.iloc[0])})" if len(area) and math.isfinite(float(area.iloc[0])) else ""
-            curve = samples.loc[samples["subflow"] == end["subflow"], ["time_s", "cwnd"]]
+        met: Counter[tuple[str, str]] = Counter()
+        for _, subflow in subflows[(subflows["key"] == run["key"]) & (subflows["flow"] == run["flow"])].iterrows():
+            ends = bare(subflow["source"]), bare(subflow["destination"])
+            # Several subflows may have the same addresses: they are told apart by their order.
+            number_of, met[ends] = met[ends], met[ends] + 1
+            name = f"from {ends[0]}" if alone else " → ".join(ends) + f", {number_of + 1}" * bool(number_of)
+            same = areas.loc[(areas["source"] == ends[0]) & (areas["destination"] == ends[1]), "area"].iloc[number_of : number_of + 1]
+            words = f"{title}, {name}" if len(areas) > 1 else title
+            words += f" ({number(same.iloc[0])})" if len(same) and math.isfinite(float(same.iloc[0])) else ""
+            curve = samples.loc[samples["subflow"] == subflow["subflow"], ["time_s", "cwnd"]]
             parts.append(curve.assign(label=words, line=run[PLATFORM]))
     return pd.concat(parts) if parts else pd.DataFrame(columns=["label", "line", "time_s", "cwnd"])
 
