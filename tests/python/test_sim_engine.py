@@ -3,6 +3,7 @@ and however often it runs.
 """
 
 import json
+import sys
 from itertools import pairwise
 
 import pytest
@@ -97,8 +98,6 @@ def test_the_version_names_release_and_sources():
 
 
 def test_bench_measures_every_case(monkeypatch, capsys):
-    import sys
-
     from polypath import cli
 
     monkeypatch.setattr(sys, "argv", ["polypath", "bench", "--json", "--repeat", "1", "tcp-200-1hop"])
@@ -108,11 +107,36 @@ def test_bench_measures_every_case(monkeypatch, capsys):
     measured = json.loads(capsys.readouterr().out)
     assert measured["bare_queue_ns_per_event"] > 0
     (case,) = measured["cases"]
-    assert set(case) == {"name", "packets_per_s", "events_per_packet", "wall_s", "rss_mb", "bare_events_per_packet"}
+    names = {"name", "packets_per_s", "transmissions_per_s", "events_per_packet", "wall_s", "rss_mb", "bare_events_per_packet"}
+    assert set(case) == names
+    # One hop each way: a packet of data, and an ACK for each two.
+    assert 1.4 < case["transmissions_per_s"] / case["packets_per_s"] < 2
     assert case["bare_events_per_packet"] == pytest.approx(1e9 / case["packets_per_s"] / measured["bare_queue_ns_per_event"])
     assert case["packets_per_s"] > 1000
     # This case without series stays below 50 MB with the interpreter around it.
     assert 5 < case["rss_mb"] < 50
+
+
+def test_another_polypath_is_measured_beside_this_one(polypath):
+    code, out, _ = polypath("bench", "tcp-tunnel-mpt", "--pair", sys.executable, "--repeat", "1", "--json")
+    measured = json.loads(out)
+    (case,) = measured["cases"]
+    assert (code, measured["pairs"], case["name"], case["same_work"]) == (0, 1, "tcp-tunnel-mpt", True)
+    assert case["least"] == case["times_as_fast"] == case["most"] > 0
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--pair", "/nowhere/python"), "--pair /nowhere/python: No such file or directory; name the Python that the other Polypath is in"),
+        (("--pair", "false"), "--pair false: no Polypath is installed there; name the Python that the other one is installed in"),
+        (("--pair", "python3", "--engine", "linux"), "--pair compares simulators on cases; leave out --engine linux, or --pair"),
+        (("--pair", "python3", "--cc", "all"), "--pair compares simulators on cases; leave out --cc, or --pair"),
+    ],
+)
+def test_what_cannot_be_measured_in_pairs_is_said(polypath, words, sentence):
+    code, _, err = polypath("bench", *words)
+    assert code == 2 and sentence in err
 
 
 @pytest.mark.parametrize("name", [*_bench_linux.CASES, "start"])

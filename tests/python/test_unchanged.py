@@ -89,9 +89,7 @@ def test_what_was_changed_is_seen(study, polypath, change):
     assert "report: " in out or "was changed" in out + err or "cannot be read" in out + err
 
 
-@pytest.mark.parametrize(
-    "words", [("--columns", "srtt_ms"), ("--only", "cc=reno"), ("--no-report",), ("--short",), ("--json",), ("--dry-run",)]
-)
+@pytest.mark.parametrize("words", ["--columns srtt_ms", "--only cc=reno", "--no-report", "--short", "--json", "--dry-run"])
 def test_another_command_is_another(study, polypath, words):
     assert SAID not in polypath("run", "same", *words.split())[2]
 

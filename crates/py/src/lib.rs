@@ -137,21 +137,24 @@ fn bench_cases() -> Vec<&'static str> {
     polypath_sim::bench::CASES.to_vec()
 }
 
-/// Simulates a case: data packets delivered, and events. The caller holds the clock.
+/// Simulates a case: data packets delivered, events, and packets that came over a link, each link
+/// counted. The caller holds the clock.
 #[pyfunction]
-fn bench_case(py: Python<'_>, name: &str) -> PyResult<(u64, u64)> {
+fn bench_case(py: Python<'_>, name: &str) -> PyResult<(u64, u64, u64)> {
     let scenario = polypath_sim::bench::case(name).ok_or_else(|| raised(Error::caller(format!("there is no case \"{name}\""))))?;
-    let outcome = py.detach(|| guarded(|| polypath_sim::run(&scenario)))?.map_err(raised)?;
-    Ok((outcome.delivered_packets, outcome.events))
+    measured(py, &scenario)
 }
 
-/// Simulates the case by which algorithms are compared: data packets delivered, and events. The
-/// caller holds the clock.
+/// As [`bench_case`], the case by which algorithms are compared.
 #[pyfunction]
-fn bench_algorithm(py: Python<'_>, name: &str) -> PyResult<(u64, u64)> {
-    let scenario = polypath_sim::bench::case_of_algorithm(name);
-    let outcome = py.detach(|| guarded(|| polypath_sim::run(&scenario)))?.map_err(raised)?;
-    Ok((outcome.delivered_packets, outcome.events))
+fn bench_algorithm(py: Python<'_>, name: &str) -> PyResult<(u64, u64, u64)> {
+    measured(py, &polypath_sim::bench::case_of_algorithm(name))
+}
+
+fn measured(py: Python<'_>, scenario: &polypath_sim::Scenario) -> PyResult<(u64, u64, u64)> {
+    let outcome = py.detach(|| guarded(|| polypath_sim::run(scenario)))?.map_err(raised)?;
+    let transmissions = outcome.links.iter().map(|link| link.counters.packets).sum();
+    Ok((outcome.delivered_packets, outcome.events, transmissions))
 }
 
 /// Turns over the event queue alone, with so many sources, so many times. The caller holds the

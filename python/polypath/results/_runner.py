@@ -671,7 +671,9 @@ def _here(plan: Plan, store: Store, workers: int, failures: list[_Failure]) -> I
             failures.append(_Failure(run, str(error), isinstance(error, ValueError)))
             return None
         keep_captures(plan.folder, run, output.captures)
-        _keep(plan, store, run, files_of(run.key, run.engine, run.version, run.scenario, output))
+        files = files_of(run.key, run.engine, run.version, run.scenario, output)
+        _keep(plan, store, run, files)
+        store.remember(run.key, files, {"subflows": output.subflow_series, "links": output.link_series})
         return run
 
     waiting = plan.waiting()

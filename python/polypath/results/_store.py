@@ -46,6 +46,8 @@ _SERIES = ("subflows", "links")
 _MORE_ROWS = 4
 # How often a kernel's sockets are looked at where a study asks for no series.
 _SAMPLED_NS = 100_000_000
+# Bytes of series that are remembered as they were written.
+_MOST_REMEMBERED = 64 << 20
 # Folders that a sentence names.
 _NAMED = 3
 
@@ -62,6 +64,8 @@ class Kept:
     sealed: bool | None
     # Whether this user computed it here, to the byte.
     ours: bool
+    # Series that this process wrote into these files.
+    remembered: Mapping[str, pa.Table] = field(default_factory=dict, repr=False)
 
     @cached_property
     def record(self) -> dict[str, Any]:
@@ -92,6 +96,8 @@ class Kept:
         content = self.files.get(f"{name}.parquet")
         if content is None:
             return None
+        if name in self.remembered:
+            return self.remembered[name]
         # Of a thousand small files, looking at each as a data set would take most of the time.
         file = pq.ParquetFile(pa.BufferReader(content))
         # Equal rows take no room in a file, and all of it in memory.
@@ -125,6 +131,10 @@ class Store:
         # Not computed here, and yet their rows could be made.
         self.read_before = Keys()
         self._computed = Computed()
+        # What this process wrote, as files and as tables: to read a small file of Parquet takes
+        # longer than all the rest of a run's rows.
+        self._remembered: dict[str, dict[str, tuple[bytes | pa.Buffer, pa.Table]]] = {}
+        self._remembered_bytes = 0
 
     def __contains__(self, key: str) -> bool:
         return key in self._packs or (self.folder / key).exists()
@@ -163,6 +173,13 @@ class Store:
             if not (self.folder / key).is_dir():
                 raise
 
+    def remember(self, key: str, files: Mapping[str, bytes | pa.Buffer], series: Mapping[str, pa.Table]) -> None:
+        """These series were written into these files of a run, and will be asked for soon."""
+        known = {name: (files[f"{name}.parquet"], table) for name, table in series.items() if f"{name}.parquet" in files}
+        self._remembered_bytes += sum(len(content) + table.nbytes for content, table in known.values())
+        if self._remembered_bytes <= _MOST_REMEMBERED:
+            self._remembered[key] = known
+
     def close(self) -> None:
         """What was packed is there for other processes, too."""
         self._packs.close()
@@ -187,6 +204,9 @@ class Store:
             files=files,
             sealed=is_sealed(files[RECORD], {name: content for name, content in files.items() if name != RECORD}),
             ours=self._computed.has(key, files),
+            remembered={
+                name: table for name, (content, table) in self._remembered.get(key, {}).items() if files.get(f"{name}.parquet") == content
+            },
         )
         digest, foreign = bytes.fromhex(key), int(not kept.ours)
         self._foreign += foreign - (self._looked.get(digest) or 0)
