@@ -321,6 +321,19 @@ def test_a_study_of_few_cells_and_many_seeds_keeps_no_runs(tmp_path: Path, monke
     assert not list(plan(made, engine=FakeEngine(), out=tmp_path).waiting())
 
 
+def test_a_large_study_finds_the_files_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(making, "MOST_KEPT", 3)
+    recorded = '[{kind: table, file: "link.csv"}, {kind: delay, delay: "${delay}ms"}]'
+    one = '{rate: "${rate}mbit", delay: "${delay}ms", queue: 50packets}'
+    (tmp_path / "study.yaml").write_text(STUDY.replace(one, recorded).replace("    rate: {loguniform: [1, 100]}\n", ""))
+    (tmp_path / "link.csv").write_text("time,rate\n0s,5mbit\n1s,9mbit\n")
+    made = Study.load(tmp_path)
+    assert is_large(made)
+    # Cells are made now, and here is no such file.
+    monkeypatch.chdir("/")
+    assert len(list(cells(made))) == len(cells(made)) == 8
+
+
 def test_some_draws_of_a_large_study_are_planned_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = large(monkeypatch)
     work = plan(made, out=tmp_path, only={"draw": ["2"]})

@@ -16,6 +16,7 @@ from ._placeholder import Scalar, first_use, names_in, substitute
 from ._question import SEED, Experiment, Question
 from ._setup import PARTS, Cell, Setup, check_setup, in_cell, placed
 from ._short import keeps, shortened
+from ._traces import FOLDER
 
 # Some seconds of reading a study. More cells are made when they are asked for, and checked then.
 MOST_KEPT = 5_000
@@ -187,6 +188,14 @@ class _Maker:
 
     def cell(self, varied: Mapping[str, Scalar], number: int) -> Cell:
         """The cell of these values in the draw of this number. Raises `SetupError` if it cannot be."""
+        # A cell that is made late finds the files beside the study, too.
+        token = FOLDER.set(self._study.folder or FOLDER.get())
+        try:
+            return self._cell(varied, number)
+        finally:
+            FOLDER.reset(token)
+
+    def _cell(self, varied: Mapping[str, Scalar], number: int) -> Cell:
         study, origin = self._study, self._origin
         drawn = study.draw.values(number) if study.draw else {}
         parameters = {**study.parameters, **drawn, **self._experiment.parameters, **varied}
