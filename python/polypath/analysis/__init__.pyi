@@ -14,11 +14,12 @@ from ._network import Hop, Path, asked, bare, hops, path_names, paths, unjoined
 from ._paths import path_figures, short_queues, small_buffers
 from ._published import beside
 from ._series import rates
-from ._statistics import groups, half_width, jain, summarise, transient
+from ._statistics import CONFIDENCE, groups, half_width, jain, summarise, transient
 
 __all__ = [
     "APPLICATIONS",
     "BY_NAME",
+    "CONFIDENCE",
     "FAIRNESS",
     "HARMLESS",
     "HEADS",

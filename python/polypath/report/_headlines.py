@@ -11,6 +11,8 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from polypath.analysis import CONFIDENCE, half_width
+
 from ._format import mean_ci, number, percent, several
 from ._material import GOODPUT, label
 
@@ -85,10 +87,10 @@ def _spread(rows: pd.DataFrame, table: pd.DataFrame) -> str:
         within = percent((high[GOODPUT] - low[GOODPUT]) / high[GOODPUT], 2) if high[GOODPUT] else "0 %"
         return f"all {len(table)} cells reach {number(table[GOODPUT].mean())} Mbit/s, within {within} of each other, {shares}."
     if _none_best(table):
-        others, which = ("that of the other", "neither") if len(table) == 2 else ("those of all others", "none")
+        others, which = ("The other is", "neither") if len(table) == 2 else ("All others are", "none")
         return (
             f"the cells reach {_value(low)} Mbit/s ({low['label']}) to {_value(high)} ({high['label']}). "
-            f"The 95 % interval of the highest overlaps with {others}, so {which} is clearly the best. That is {shares}."
+            f"{others} not told apart from the highest, so {which} is clearly the best. That is {shares}."
         )
     times = high[GOODPUT] / low[GOODPUT] if low[GOODPUT] else math.inf
     apart = f"{number(times, 1 if times >= 2 else 2)} times as much" if math.isfinite(times) else "the worst got nothing"
@@ -98,28 +100,43 @@ def _spread(rows: pd.DataFrame, table: pd.DataFrame) -> str:
 
 
 def _ties(table: pd.DataFrame) -> list[str]:
-    """Cells whose interval overlaps with that of the best, where some do not."""
+    """Cells that are not told apart from the best, where some are."""
     best = table.iloc[int(table[GOODPUT].argmax())]
     alike = _not_apart(table, best)
     if pd.isna(best[f"{GOODPUT}_ci"]) or _none_best(table):
         return []
     if not alike:
-        return [f"No other cell’s 95 % interval reaches that of {best['label']}."]
+        return [f"All others are told apart from {best['label']} (95 %)."]
     which = several(alike) if len(alike) <= MOST_NAMED else f"{len(alike)} other cells"
-    verb = "overlaps" if len(alike) == 1 else "overlap"
-    return [f"The 95 % interval{'s' * (len(alike) != 1)} of {which} {verb} with that of {best['label']}."]
+    return [f"{which} {'is' if len(alike) == 1 else 'are'} not told apart from {best['label']} (95 %, or within 0.5 %)."]
 
 
 def _none_best(table: pd.DataFrame) -> bool:
-    """Whether every cell's interval overlaps with that of the best."""
+    """Whether no cell is told apart from the best."""
     best = table.iloc[int(table[GOODPUT].argmax())]
     return len(table) > 1 and bool(pd.notna(best[f"{GOODPUT}_ci"])) and len(_not_apart(table, best)) == len(table) - 1
 
 
 def _not_apart(table: pd.DataFrame, best: pd.Series) -> list[str]:
-    half, others = f"{GOODPUT}_ci", table[table["label"] != best["label"]]
-    reach = others[GOODPUT] + others[half].fillna(0.0) >= best[GOODPUT] - (0.0 if pd.isna(best[half]) else best[half])
-    return [str(name) for name in others.loc[reach, "label"]]
+    """The other cells whose interval of the paired difference from the best, over the seeds that
+    both have, holds zero; all intervals hold together (Bonferroni). Where there are no pairs, those
+    whose own interval overlaps with that of the best. What differs by less than `ALIKE` is alike.
+    """
+    others = table[table["label"] != best["label"]]
+    confidence = 1 - (1 - CONFIDENCE) / max(len(others), 1)
+    return [str(other["label"]) for _, other in others.iterrows() if not _is_apart(best, other, confidence)]
+
+
+def _is_apart(best: pd.Series, other: pd.Series, confidence: float) -> bool:
+    ours, theirs = (side.get("by_seed") or {} for side in (best, other))
+    differences = [value - theirs[seed] for seed, value in ours.items() if seed in theirs]
+    half = half_width(differences, confidence)
+    if best[GOODPUT] - other[GOODPUT] < ALIKE * best[GOODPUT]:
+        return False
+    if not math.isnan(half):
+        return bool(sum(differences) / len(differences) > half)
+    own = [0.0 if pd.isna(side[f"{GOODPUT}_ci"]) else float(side[f"{GOODPUT}_ci"]) for side in (best, other)]
+    return bool(other[GOODPUT] + own[1] < best[GOODPUT] - own[0])
 
 
 def _where(rows: pd.DataFrame, table: pd.DataFrame, names: Sequence[str]) -> list[str]:

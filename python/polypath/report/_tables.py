@@ -64,12 +64,18 @@ METRICS = [
 
 def cells(rows: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     """A row a cell and flow: means with intervals, the label, and what limited most of its runs."""
-    groups = [*names, "flow"]
-    table = summarise(rows, groups, METRICS)
+    by = [*names, "flow"]
+    table = summarise(rows, by, METRICS)
     flows = rows["flow"].nunique()
     table["label"] = [label(dict(row), names, flows) for _, row in table.iterrows()]
-    table["of_paths"] = of_paths(rows, groups)
-    return table.merge(limits_of_cells(rows, groups), on=groups, how="left")
+    table["of_paths"] = of_paths(rows, by)
+    table["by_seed"] = pd.Series([_by_seed(rows.iloc[where]) for _, where in groups(rows, by)], dtype=object)
+    return table.merge(limits_of_cells(rows, by), on=by, how="left")
+
+
+def _by_seed(cell: pd.DataFrame) -> dict[Any, float]:
+    """The goodput of each seed; nothing where seeds do not tell the repetitions apart."""
+    return dict(zip(cell["seed"], cell[GOODPUT], strict=True)) if cell["seed"].is_unique else {}
 
 
 def results(rows: pd.DataFrame, table: pd.DataFrame, names: Sequence[str], material: Material, possible: str = "") -> Table:
