@@ -352,7 +352,11 @@ def main() -> None:
         print(repeated(*(Results.open(folder) for folder in given.seeds)))
         return
     if given.take is not None:
-        found = taken(Results.open(given.take)).sort_values(["engine", "draw", "experiment"], ascending=[False, True, True], kind="stable")
+        found = taken(Results.open(given.take))
+        # What another engine gave stays.
+        kept = pd.read_parquet(FILE).query("engine not in @found.engine")
+        found = pd.concat([found, kept.astype(found.dtypes)])
+        found = found.sort_values(["engine", "draw", "experiment"], ascending=[False, True, True], kind="stable")
         found.to_parquet(FILE, index=False, compression="zstd", compression_level=19)
         print(f"{FILE.name}: {len(found)} rows of {found['draw'].nunique()} networks, {FILE.stat().st_size / 1e6:.1f} MB")
         return
