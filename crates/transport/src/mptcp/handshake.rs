@@ -297,6 +297,10 @@ impl Connection {
     /// A subflow's peer did not prove that it knows the keys.
     #[cold]
     fn refuse_join(&mut self, i: usize, reset: Option<Segment>) {
+        if self.subflows[i].closed {
+            // Another option of the segment has taken its address back.
+            return;
+        }
         let options = self.reset_options(Repr::RST_MPTCP_ERROR);
         self.subflows[i].socket.abort_with(reset.map(|reset| Segment { mp: options, ..reset }));
         self.drop_subflow(i);

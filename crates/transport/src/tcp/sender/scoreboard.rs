@@ -59,8 +59,8 @@ impl Sent {
 
     /// Both are parts of one mapping, or of none (Linux: `mptcp_skb_can_collapse`).
     fn has_mapping_of(&self, other: &Sent) -> bool {
-        let start = |sent: &Sent| sent.dsn - u64::from(sent.map_offset);
-        self.map_len == other.map_len && (self.map_len == 0 || start(self) == start(other))
+        let between = u32::from(other.map_offset).wrapping_sub(u32::from(self.map_offset));
+        self.map_len == other.map_len && (self.map_len == 0 || other.seq.distance(self.seq) == between)
     }
 
     /// One past its last sequence number; a FIN counts one.
@@ -320,12 +320,22 @@ impl Scoreboard {
             first.map_offset += by as u16;
             self.una = first.seq;
             debug_assert!(!ack.before(self.una), "no more is cut off than is acknowledged");
-            let longest = self.sent.get(1).map_or(whole, |next| next.len.max(whole));
-            let before = self.packets_out();
-            self.regroup(0, longest);
-            return before - self.packets_out();
+            return self.regroup_first(whole);
         }
         0
+    }
+
+    /// What is left of the first segment, which had `whole` bytes, and those that left with it are
+    /// segments as long as the longest of them.
+    #[cold]
+    fn regroup_first(&mut self, whole: u32) -> u32 {
+        let (mut last, mut longest) = (0, whole);
+        while let Some(next) = self.sent.get(last + 1).filter(|&next| self.sent[last].is_in_buffer_of(next)) {
+            (last, longest) = (last + 1, longest.max(next.len));
+        }
+        let before = self.packets_out();
+        self.regroup(0, longest);
+        before - self.packets_out()
     }
 
     /// The segment and those that left with it are cut anew, so that each has `mss` bytes but for the

@@ -60,6 +60,10 @@ struct Model {
     lost: bool,
     retrans: bool,
     gso_first: bool,
+    /// It was ever retransmitted.
+    ever: bool,
+    /// Where its mapping begins.
+    mapping: u64,
 }
 
 impl Model {
@@ -157,7 +161,7 @@ impl Pair {
                 prop_assert_eq!(self.board.next_lost(), first, "the hint hides nothing");
                 if let Some(index) = first {
                     self.board.mark_retransmitted(index, self.now);
-                    self.sent[index].retrans = true;
+                    (self.sent[index].retrans, self.sent[index].ever) = (true, true);
                 }
             }
             Step::Split(index, mss) => {
@@ -210,7 +214,17 @@ impl Pair {
         segment.set_gso_first(gso_first);
         segment.at = self.now;
         self.board.sent(segment);
-        self.sent.push(Model { seq: segment.seq, len, dsn: segment.dsn, sacked: false, lost: false, retrans: false, gso_first });
+        self.sent.push(Model {
+            seq: segment.seq,
+            len,
+            dsn: segment.dsn,
+            sacked: false,
+            lost: false,
+            retrans: false,
+            gso_first,
+            ever: false,
+            mapping: segment.dsn.get(),
+        });
         self.next_seq = segment.end();
         let mut left = len;
         while left > 0 {
@@ -243,11 +257,31 @@ impl Pair {
         prop_assert!(self.sent.first().is_none_or(|m| m.end().after(ack)));
         self.board.trim_head(ack);
         if let Some(first) = self.sent.first_mut().filter(|m| ack.after(m.seq)) {
-            let by = ack.distance(first.seq);
+            let (by, whole) = (ack.distance(first.seq), first.len);
             (first.seq, first.len, first.dsn) = (ack, first.len - by, first.dsn + u64::from(by));
             self.una = ack;
+            self.regroup(whole);
         }
         Ok(())
+    }
+
+    /// What is left of the first segment's buffer is segments of one length from there on.
+    fn regroup(&mut self, whole: u32) {
+        let is_one = |a: &Model, b: &Model| {
+            let marks = |m: &Model| (m.sacked, m.lost, m.retrans, m.mapping);
+            !b.gso_first && !a.ever && !b.ever && marks(a) == marks(b)
+        };
+        let run = 1 + self.sent.windows(2).take_while(|pair| is_one(&pair[0], &pair[1])).count();
+        let mss = self.sent[1..run].iter().fold(whole, |most, m| most.max(m.len));
+        let (first, len) = (self.sent[0], self.sent[..run].iter().map(|m| m.len).sum::<u32>());
+        let pieces = (0..len).step_by(mss as usize).map(|at| Model {
+            seq: first.seq + at,
+            len: mss.min(len - at),
+            dsn: first.dsn + u64::from(at),
+            gso_first: first.gso_first && at == 0,
+            ..first
+        });
+        self.sent.splice(..run, pieces.collect::<Vec<_>>());
     }
 
     fn check(&self) -> Result<(), TestCaseError> {
