@@ -2,13 +2,15 @@
 
 import os
 import subprocess
+import tarfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 from requirement import lacking
 
-from polypath import Study, customcc, linux, run
+from polypath import Study, customcc, linux, run, selftests
+from polypath.cli._linux_selftests import scheduler_of
 from polypath.linux import _source
 
 # A fast path and a slow one, with losses, jitter and a small receive buffer.
@@ -62,7 +64,7 @@ def test_one_of_ones_own_is_in_a_kernel_what_it_was_copied_from(linux_kernel: li
     customcc.new("tss_k", tmp_path / "mine", kind="sched", begin_from="blest")
     customcc.use(tmp_path / "mine")
     own, theirs = rows(tmp_path / "own", "tss_k"), rows(tmp_path / "theirs", "blest")
-    for column in ("goodput_receiver_mbps", "segments_sent", "retransmissions"):
+    for column in ("goodput_receiver_mbps", "data_segments_sent", "retransmissions"):
         assert [row[column] for row in own] == pytest.approx([row[column] for row in theirs], rel=1e-5), column
 
 
@@ -77,13 +79,36 @@ def test_a_kernels_build_chooses_as_the_simulators_does(linux_kernel: linux.Kern
     assert calls < 100 and difference is not None and "in turn" in difference
 
 
+def test_a_selftest_has_the_scheduler_in_each_of_its_namespaces(linux_kernel: linux.Kernel, tmp_path: Path) -> None:
+    test = tmp_path / "named.sh"
+    test.write_text(
+        "#!/bin/sh\nip netns add one && ip -n one link set lo up && ! ip netns add one 2>/dev/null || exit 1\n"
+        "sysctl -n net.mptcp.scheduler && ip netns exec one sysctl -n net.mptcp.scheduler\n"
+    )
+    test.chmod(0o755)
+    os.utime(test, (0, 0))
+    with tarfile.open(tmp_path / "tests.tar", "w") as tar:
+        tar.add(test, "net/x/named.sh")
+    suite = selftests.Suite("net/x", ("named.sh",), {}, tmp_path / "tests.tar", "named")
+
+    def said(scheduler: str) -> tuple[int, str]:
+        return selftests.run_job(selftests.Job(selftests.Test(suite, "named.sh"), 1, scheduler=scheduler), kernel=linux_kernel.file)
+
+    assert said("") == (0, "default\ndefault\n")
+    assert said(scheduler_of("blest", linux_kernel)) == (0, "pp_blest\npp_blest\n")
+    with pytest.raises(
+        selftests.SelftestError, match=r"^--scheduler blist: Linux 6\.12\S* has no scheduler of this name; there are backup, b"
+    ):
+        scheduler_of("blist", linux_kernel)
+
+
 def test_patches_build_in_a_stock_tree_for_processors_of_32_bits_too(tmp_path: Path) -> None:
     """Such a processor has no division of 64 bits, so that a missed one shows."""
-    tarball = next(iter(Path("/usr/src").glob("linux-source-6.12.tar.*")), None)
-    if tarball is None:
+    tarballs = list(Path("/usr/src").glob("linux-source-6.12.tar.*"))
+    if not tarballs:
         lacking("linux", "the Debian package linux-source-6.12 is not there")
     tree, out = tmp_path / "tree", tmp_path / "patches"
-    _source.unpack(_source.Source("6.12", tarball, "test"), tree)
+    _source.unpack(_source.Source("6.12", tarballs[0], "test"), tree)
     _, patches = linux.export_schedulers(str(tree), customcc.ours("sched"), out)
     assert len(patches) == 12
 

@@ -481,7 +481,8 @@ def test_another_kernel_seed_or_suite_is_another_run(runner, tree, tmp_path):
     a, b = selftests.jobs(selftests.find(tree, ["mptcp"]), [1])
     other = selftests.Runner(linux.Kernel(name="k", release="6.12.1", file=tmp_path, key="other", algorithms=(), mptcp=1), tmp_path)
     keys = {found.key(a), found.key(b), other.key(a), found.key(selftests.Job(a.test, 2)), found.key(selftests.Job(a.test, 1, ("-i",)))}
-    assert len(keys) == 5
+    keys.add(found.key(selftests.Job(a.test, 1, scheduler="pp_blest")))
+    assert len(keys) == 6
 
 
 # The variant's configuration

@@ -16,7 +16,7 @@ from polypath.pcap import analyse
 from polypath.study import DEFAULT_KERNEL, Time
 
 from ._console import err, out
-from ._linux_selftests import DEFAULT_OUT, Draw, Kernel, Out, Vary, kernel_of, tests_of, variation_of
+from ._linux_selftests import DEFAULT_OUT, Draw, Kernel, Out, Scheduler, Vary, kernel_of, scheduler_of, tests_of, variation_of
 from ._steps import say
 
 PAGE, LOG = "report.html", "log"
@@ -41,6 +41,7 @@ def replay(
     ] = None,
     vary: Vary = None,
     draw: Draw = None,
+    scheduler: Scheduler = None,
     plain: Annotated[bool, typer.Option("--plain", help="Run it unwatched and print its log.")] = False,
     kernel: Kernel = DEFAULT_KERNEL,
     out_folder: Out = DEFAULT_OUT,
@@ -64,7 +65,7 @@ def replay(
     if len(tests) != 1:
         raise selftests.SelftestError(f"a replay is of one test, and {test} means {len(tests)}")
     machine = kernel_of(kernel, say)
-    job = selftests.Job(tests[0], seed, vary=varied)
+    job = selftests.Job(tests[0], seed, vary=varied, scheduler=scheduler_of(scheduler, machine))
     if plain:
         sys.stdout.write(selftests.run_job(job, kernel=machine.file)[1])
         return

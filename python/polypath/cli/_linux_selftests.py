@@ -40,6 +40,9 @@ Vary = Annotated[
         f"or without their sizes: start=2ms,slow. Default sizes: {_SIZES}."
     ),
 ]
+Scheduler = Annotated[
+    str | None, typer.Option(help="MPTCP connections of all network namespaces get this scheduler of Polypath, such as blest.")
+]
 Draw = Annotated[int | None, typer.Option(min=0, help="With --vary: from which all that varies is drawn. Default: the run's seed.")]
 
 
@@ -58,6 +61,7 @@ def selftests_(
     hunt: Annotated[
         bool, typer.Option("--hunt", help="Look for the smallest variation of each kind that turns a pass into a failure; see --vary.")
     ] = False,
+    scheduler: Scheduler = None,
     draws: Annotated[int | None, typer.Option(min=1, help="With --hunt: how many draws of each size are tried. Default: 4.")] = None,
     list_only: Annotated[bool, typer.Option("--list", help="List the tests and run nothing.")] = False,
 ) -> None:
@@ -85,15 +89,26 @@ def selftests_(
     for sentence in selftests.missing_of(chosen):
         err.print(f"polypath: {sentence}", markup=False, soft_wrap=True)
     runner = selftests.Runner(machine, out_folder / "runs")
+    named = scheduler_of(scheduler, machine)
     if hunt:
-        _hunt(runner, selftests.jobs(chosen, wanted), varied, draws or 4, workers or os.cpu_count() or 1, out_folder)
+        _hunt(runner, selftests.jobs(chosen, wanted, scheduler=named), varied, draws or 4, workers or os.cpu_count() or 1, out_folder)
         return
-    todo = selftests.jobs(chosen, wanted, varied)
+    todo = selftests.jobs(chosen, wanted, varied, named)
     records, failed = carry_out(runner, todo, workers, f"{len(chosen)} tests", varied)
     rows = selftests.rows(records)
     write(out_folder, records, rows)
     out.print(table_of(rows, title="selftests", show_all=show_all))
     end(rows, failed, "subtests", out_folder)
+
+
+def scheduler_of(name: str | None, kernel: linux.Kernel) -> str:
+    """What a kernel calls a scheduler of ours. Raises `SelftestError` if it has none of this name."""
+    if name is None:
+        return ""
+    if f"pp_{name}" not in kernel.schedulers:
+        there = ", ".join(each.removeprefix("pp_") for each in kernel.schedulers) or "none: they begin with Linux 6.6"
+        raise selftests.SelftestError(f"--scheduler {name}: Linux {kernel.release} has no scheduler of this name; there are {there}")
+    return f"pp_{name}"
 
 
 def variation_of(vary: str | None, draw: int | None, *, hunt: bool = False) -> Variation:
@@ -129,6 +144,7 @@ def _hunt(runner: selftests.Runner, todo: Sequence[selftests.Job], varied: Varia
             if len(result.what) > _SHOWN:
                 out.print(f"    and {len(result.what) - _SHOWN} more")
             again = f"polypath linux replay {job.test.name} --seed {job.seed} --vary {vary} --draw {vary.draw}"
+            again += f" --scheduler {job.scheduler.removeprefix('pp_')}" if job.scheduler else ""
             out.print(f"    {again}", markup=False, highlight=False, soft_wrap=True)
     out.print(f"{failures} of {len(todo) * len(varied.kinds)} hunts found something; their runs are in {folder / 'runs'}", soft_wrap=True)
     if failures:

@@ -106,10 +106,9 @@ def _stock(kernel: str, say: Callable[[str], None]) -> tuple[str, dict[str, str]
         if not tree.is_dir():
             tree = Path(work)
             say(f"reading {source.path}")
-            wanted = [f"*/{name}" for name in _STOCK]
             run(
-                "tar", "-C", tree, "--strip-components=1", "--wildcards", "--no-wildcards-match-slash", "-xf", source.path, *wanted,
-                cwd=tree, purpose=f"reading {source.path}",
+                "tar", "-C", tree, "--strip-components=1", "--wildcards", "--no-wildcards-match-slash", "-xf", source.path,
+                *(f"*/{name}" for name in _STOCK), cwd=tree, purpose=f"reading {source.path}",
             )  # fmt: skip
         release = _source.release(tree)
         if not takes_schedulers(tree, "v1"):

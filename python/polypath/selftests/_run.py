@@ -46,6 +46,8 @@ class Job:
     arguments: tuple[str, ...] = ()
     # What chance does to it.
     vary: Variation = NONE
+    # What the kernel calls the MPTCP scheduler of all network namespaces; "": its own.
+    scheduler: str = ""
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,7 @@ class Runner:
             job.seed,
             *job.arguments,
             *([job.vary.key] if job.vary else []),
+            *([f"scheduler {job.scheduler}"] if job.scheduler else []),
         )
         return hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()[:32]
 
@@ -202,6 +205,18 @@ def run_job(
         )
 
 
+# A namespace begins with the kernel's own scheduler, so `ip` chooses when it makes one.
+_SCHEDULER = """\
+sysctl -qw net.mptcp.scheduler={0} || exit 97
+real=$(command -v ip) && mkdir /tmp/bin && cat >/tmp/bin/ip <<END || exit 97
+#!/bin/sh
+$real "\\$@" || exit
+[ "\\$1 \\$2" != "netns add" ] || exec $real netns exec "\\$3" sysctl -qw net.mptcp.scheduler={0}
+END
+chmod +x /tmp/bin/ip && export PATH="/tmp/bin:$PATH" || exit 97
+"""
+
+
 def _script(job: Job) -> str:
     """What the machine does: the test where the kernel's own runner would start it, in a file
     system of its own.
@@ -216,6 +231,7 @@ def _script(job: Job) -> str:
             # The tracing folder is where programs look for it; a kernel without one has none.
             "mount -t tracefs none /sys/kernel/tracing 2>/dev/null",
             "mount -t debugfs none /sys/kernel/debug 2>/dev/null",
+            *(_SCHEDULER.format(job.scheduler).splitlines() if job.scheduler else []),
             f"cd {shlex.quote(job.test.suite.name)} || exit 97",
             f"exec {words}",
             "",
@@ -223,10 +239,10 @@ def _script(job: Job) -> str:
     )
 
 
-def jobs(tests: Iterable[Test], seeds: Iterable[int], vary: Variation = NONE) -> list[Job]:
+def jobs(tests: Iterable[Test], seeds: Iterable[int], vary: Variation = NONE, scheduler: str = "") -> list[Job]:
     """Every test with every seed; seed by seed, so that an interrupted run has looked at all tests."""
     listed = list(tests)
-    return [Job(test, seed, vary=vary) for seed in seeds for test in listed]
+    return [Job(test, seed, vary=vary, scheduler=scheduler) for seed in seeds for test in listed]
 
 
 def seeds_of(text: str) -> list[int]:
