@@ -111,8 +111,8 @@ fn path(rng: &mut Rng) -> PathView {
 fn go_on(queue: &mut DataQueueView, rng: &mut Rng) {
     queue.now += Duration::from_micros(any(rng, 20));
     let sent = queue.next.distance(queue.una);
-    queue.una = queue.una + rng.uniform(sent + 1);
-    queue.end = queue.end + any(rng, 22);
+    queue.una += rng.uniform(sent + 1);
+    queue.end += any(rng, 22);
     queue.window_end = queue.una + any(rng, 24);
 }
 

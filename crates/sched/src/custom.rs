@@ -5,13 +5,12 @@
 use std::path::Path;
 
 use polypath_base::Error;
-use polypath_cc::custom::Added;
 use polypath_cc::try_text;
 
+use crate::ops::ADDED;
+#[cfg(not(target_family = "wasm"))]
 use crate::ops::Ops;
 use crate::view::{Choice, DataQueueView, Limit, PathView};
-
-pub(crate) static ADDED: Added<Ops> = Added::new();
 
 /// Names of those that were added, sorted.
 pub fn names() -> Vec<String> {

@@ -81,7 +81,7 @@ impl Scheduler {
 
     /// What the scheduler of this name does.
     pub fn about(name: &str) -> Option<String> {
-        let about = ops::built_in(name).map(|(_, about)| about).or_else(|| custom::ADDED.find(name).map(|(_, about)| about))?;
+        let about = ops::built_in(name).map(|(_, about)| about).or_else(|| ops::ADDED.find(name).map(|(_, about)| about))?;
         try_text(&about.what).map(str::to_owned)
     }
 
@@ -89,7 +89,7 @@ impl Scheduler {
     /// `weighted` may be followed by weights.
     pub fn find(name: &str) -> Option<Self> {
         let (name, arguments) = name.split_once(' ').map_or((name, None), |(name, arguments)| (name, Some(arguments)));
-        let (ops, _) = ops::built_in(name).or_else(|| custom::ADDED.find(name))?;
+        let (ops, _) = ops::built_in(name).or_else(|| ops::ADDED.find(name))?;
         let weights = match arguments {
             None => [1; MAX_SUBFLOWS],
             Some(text) if ops.flags & flags::WEIGHTS != 0 => weights(text)?,

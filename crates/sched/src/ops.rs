@@ -93,6 +93,9 @@ pub(crate) fn built_in(name: &str) -> Option<(&'static Ops, &'static About)> {
     NAMES.iter().position(|each| *each == name).map(|i| REGISTRY[i])
 }
 
+/// Those that [`crate::custom`] added.
+pub(crate) static ADDED: Added<Ops> = Added::new();
+
 // SAFETY: a test compares the layouts of both with those of the C side.
 unsafe impl Table for Ops {
     type About = About;
@@ -101,7 +104,7 @@ unsafe impl Table for Ops {
     const HOOKS: usize = mem::offset_of!(Ops, init);
 
     fn added() -> &'static Added<Self> {
-        &crate::custom::ADDED
+        &ADDED
     }
 
     fn is_built_in(name: &str) -> bool {
