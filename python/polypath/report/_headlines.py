@@ -85,7 +85,8 @@ def _spread(rows: pd.DataFrame, table: pd.DataFrame) -> str:
     shares = f"{least}{f' to {most}' * (least != most)} of what the links allow{many}"
     if _alike(table):
         within = percent((high[GOODPUT] - low[GOODPUT]) / high[GOODPUT], 2) if high[GOODPUT] else "0 %"
-        return f"all {len(table)} cells reach {number(table[GOODPUT].mean())} Mbit/s, within {within} of each other, {shares}."
+        every = "both" if len(table) == 2 else f"all {len(table)}"
+        return f"{every} cells reach {number(table[GOODPUT].mean())} Mbit/s, within {within} of each other, {shares}."
     if _none_best(table):
         others, which = ("The other is", "neither") if len(table) == 2 else ("All others are", "none")
         return (
