@@ -256,7 +256,7 @@ def _beside_sim(atlas: pd.DataFrame, linux: Results) -> pd.DataFrame:
     `drops`.
     """
     counters = linux.table("counters").to_pandas()
-    found = counters[(counters["counter"] == "MPTcpExtNoDSSInWindow") & (counters["node"] == "receiver")].set_index("key")["count"]
+    found = counters[(counters["counter"] == "MPTcpExtNoDSSInWindow") & (counters["node"] == "receiver")].set_index("key")["value"]
     runs = linux.runs[(linux.runs["engine"] == "linux") & (linux.runs["experiment"] == "bulk")]
     sim = rows(atlas, "bulk").set_index(["draw", "cc"])["value"].rename("sim").reset_index()
     both = runs.merge(sim, on=["draw", "cc"])

@@ -131,7 +131,7 @@ def test_both_subflows_carry_data_and_the_table_says_what_a_kernel_says(referenc
     assert (reference.runs["subflows"] == 2).all()
     assert not reference.runs["fallback"].any()
     assert (reference.subflows["bytes_acked"] > 100_000).all()
-    counters = reference.counters[reference.counters["seed"] == 1].set_index(["node", "counter"])["count"]
+    counters = reference.counters[reference.counters["seed"] == 1].set_index(["node", "counter"])["value"]
     assert counters["c", "MPTcpExtMPJoinSynAckRx"] == 1
     wifi = reference.links[(reference.links["link"] == "wifi") & reference.links["a_to_b"]]
     assert (wifi["drops"] > 0).all(), "half a percent of some thousand packets"

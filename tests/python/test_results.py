@@ -16,7 +16,9 @@ from study_data import STUDY, changed
 from polypath import StudyError
 from polypath.engines import EngineError, FakeEngine
 from polypath.results import TABLES, Results, Store, execute, plan
+from polypath.results._tables import columns
 from polypath.study import Study, runs
+from polypath.study._parameters import parameter_name
 
 # Of the study: two algorithms, two rates, two seeds; and the baselines on two paths for two rates
 # and two seeds.
@@ -273,6 +275,13 @@ class Unsampled(FakeEngine):
                 # It carried something for less than a sample's time.
                 subflow["mean_srtt_us"] = 0.0
         return output
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_no_parameter_may_have_the_name_of_a_column(table):
+    for column in columns(table):
+        with pytest.raises(ValueError, match="is a column of the results"):
+            parameter_name(column)
 
 
 def test_a_subflow_that_was_never_sampled_has_no_round_trip_time_and_does_not_count(tmp_path, study):

@@ -348,7 +348,7 @@ def _sum(flow: Mapping[str, Any], name: str) -> int | None:
 def _counters(record: Mapping[str, Any], who: Row) -> list[Row]:
     counters = record["outcome"].get("counters", {})
     return [
-        {**who, "node": node, "counter": name, "count": count}
+        {**who, "node": node, "counter": name, "value": count}
         for node, node_counters in counters.items()
         for name, count in node_counters.items()
     ]
@@ -557,7 +557,7 @@ _COLUMNS: dict[str, dict[str, pa.DataType]] = {
         **dict.fromkeys(("source", "destination"), pa.string()),
         **{column.name: column.type for column in _TUNNEL_PATHS},
     },
-    "counters": {"node": pa.string(), "counter": pa.string(), "count": pa.int64()},
+    "counters": {"node": pa.string(), "counter": pa.string(), "value": pa.int64()},
     "events": {
         "link": pa.string(),
         "a_to_b": pa.bool_(),
