@@ -155,7 +155,8 @@ def _stands(record: Mapping[str, Any]) -> bool:
 
 def _build() -> str:
     """The package, and what it is installed with."""
-    places = [Path(place) for place in sys.path if Path(place).is_dir()]
+    # What this user may not look into holds nothing for them; Path.is_dir would raise.
+    places = [Path(place) for place in sys.path if os.path.isdir(place)]  # noqa: PTH112
     installed = sorted(each.name for place in places for each in place.glob("*.dist-info"))
     return f"{_digest_of_folder(_PACKAGE)} {hashlib.sha256(json.dumps([sys.version, installed]).encode()).hexdigest()}"
 
