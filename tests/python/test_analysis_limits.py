@@ -145,7 +145,10 @@ def test_buffers_of_two_gigabit_paths(transport, tmp_path):
     found = of_study(tmp_path, {"transport": transport, "cc": "cubic"}, topology=topology, duration="6s", matrix=matrix)
     by = found.set_index(["rmem", "wmem"])["limited_by"].to_dict()
     assert by[6_300_000, 250_000_000] == "receive window"
-    assert by[250_000_000, 3_000_000] == "send buffer"
+    # The counters of an MPTCP connection account for a fifth of these six seconds
+    # (docs/limitations.md).
+    named = {"tcp": ["send buffer"], "mptcp": ["send buffer", "receive window"]}
+    assert by[250_000_000, 3_000_000] in named[transport]
     assert by[250_000_000, 250_000_000] in ("links", "congestion window"), "the start is a good part of six seconds"
     assert found.set_index(["rmem", "wmem"])["share"].to_dict()[250_000_000, 250_000_000] > 0.8
 

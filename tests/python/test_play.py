@@ -17,7 +17,6 @@ import pytest
 import yaml
 from requirement import lacking
 
-from polypath import _native
 from polypath.play import SITE, PlayError, declared, serve
 from polypath.results import Results
 from polypath.study import MODELLED, Study, cells, scenario
@@ -524,12 +523,13 @@ def test_on_a_phone_nothing_is_wider_than_the_screen(chromium, address):
 
 def test_the_lists_are_those_of_polypath_list(page):
     # In a process of its own: this one may have algorithms of other tests.
-    ask = "import json; from polypath import _native; print(json.dumps([row[0] for row in _native.algorithms()]))"
-    algorithms = json.loads(subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True).stdout)
+    ask = "import json; from polypath import _native as n; "
+    ask += "print(json.dumps([[row[0] for row in rows] for rows in (n.algorithms(), n.schedulers())]))"
+    algorithms, schedulers = json.loads(subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True).stdout)
     for field, native in (("cc", algorithms), ("kernel", [*MODELLED])):
         assert page.eval_on_selector_all(f'select[name="{field}"] option', "(all) => all.map((each) => each.value)") == native
     offered = page.eval_on_selector_all('select[name="scheduler"] option', "(all) => all.map((each) => each.value)")
-    assert offered == ["", *[name for name, _ in _native.schedulers()]]
+    assert offered == ["", *schedulers]
 
 
 def test_the_site_is_small_enough(address, tmp_path):
