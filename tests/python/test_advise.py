@@ -7,6 +7,7 @@ import itertools
 import json
 import math
 import os
+import re
 import runpy
 import shutil
 import subprocess
@@ -38,7 +39,7 @@ from polypath.advise import (
     weighted,
 )
 from polypath.advise._answer import answer
-from polypath.advise._budget import budget
+from polypath.advise._budget import ENOUGH, Budget, budget
 from polypath.advise._harm import harm
 from polypath.advise._networks import drawn
 from polypath.advise._ranking import ranking
@@ -251,9 +252,9 @@ def test_a_tunnel_adds_no_path_to_mptcp():
     question = asked("download,call")
     tunnel = Setting(paths="all", cc="cubic", tunnel="earliest")
     both = Trials(question)
-    both.run([linux_default(PATHS), tunnel], [1])
+    both.run([linux_default(PATHS), tunnel], range(1, 2))
     alone = Trials(question)
-    alone.run([linux_default(PATHS)], [1])
+    alone.run([linux_default(PATHS)], range(1, 2))
     assert list(both.figures(linux_default(PATHS), [1])) == list(alone.figures(linux_default(PATHS), [1]))
     made = study(question, [tunnel], [1])
     assert [path.weight for path in made.topology.tunnels["tunnel"].paths] == [2, 1]
@@ -268,7 +269,7 @@ def test_what_is_left_out_carries_nothing():
         for each in candidates(three)
         if each.cc == "cubic" and not each.shaped and each.tunnel is None and each.scheduler == "default" and each.buffer is None
     }
-    trials.run(list(most.values()), [1])
+    trials.run(list(most.values()), range(1, 2))
     goodput = {paths: next(iter(trials.figures(each, [1])))["download"] for paths, each in most.items()}
     rates = {path.name: path.down.high / 1e6 for path in three}
     for paths, value in goodput.items():
@@ -307,7 +308,7 @@ def test_outages_cost_what_they_cut():
     words = "6mbit 20ms queue 50ms"
     lossless, cut = (Trials(asked("download", (path_in_words(f"{words}{more}", 1),))) for more in ("", " outage 1s every 4s"))
     for trials in (lossless, cut):
-        trials.run([linux_default(trials.question.paths)], [1])
+        trials.run([linux_default(trials.question.paths)], range(1, 2))
     before, after = (next(iter(trials.figures(linux_default(trials.question.paths), [1])))["download"] for trials in (lossless, cut))
     # A quarter of the time nothing passes, and what comes back has to begin anew.
     assert 0.4 * before < after < 0.78 * before
@@ -345,24 +346,41 @@ def test_what_is_to_be_loaded_can_be(polypath):
     assert all(f"polypath cc load {cc}" in script(asked(), Setting(paths="all", cc=cc), "server") for cc in ours)
 
 
+AMPLE = Budget(runs=5000, written="5000runs")
+
+
 def test_a_search_keeps_within_its_budget_and_one_that_is_too_small_says_what_is_needed():
-    question, count = asked(), len(candidates(PATHS))
-    for text in ("340runs", "700runs", "2min", "1h"):
-        allowed = budget(text, question)
-        assert schedule(allowed, count, question).runs <= allowed.runs
+    count = len(candidates(PATHS))
+    every = [budget(text, lambda: 80) for text in ("340runs", "700runs", "2min", "1h")]
+    assert [each.runs for each in every] == [340, 700, 4800, 144_000]
+    assert all(schedule(allowed, count, 2).runs <= allowed.runs for allowed in every)
     # A larger budget begins with more networks: half of the settings leave after the first round.
-    begins = [schedule(budget(text, question), count, question).rounds[0][1] for text in ("340runs", "700runs", "2min", "1h")]
+    begins = [schedule(allowed, count, 2).rounds[0][1] for allowed in every]
     assert begins == sorted(begins) and (begins[0], begins[-2:]) == (1, [4, 4]) and 1 < begins[1] < 4
-    assert schedule(budget("2min", question), 10, question).rounds == ((10, 16),)
-    rounds = schedule(budget("2min", question), count, question).rounds
+    assert schedule(AMPLE, 10, 2).rounds == ((10, 16),)
+    rounds = schedule(AMPLE, count, 2).rounds
     assert rounds[0][0] == count and all(later[0] < earlier[0] and later[1] >= earlier[1] for earlier, later in itertools.pairwise(rounds))
-    with pytest.raises(AdviceError, match=r"a budget of 1s allows \d+ runs, .* give at least --budget (\d+)s") as error:
-        schedule(budget("1s", question), count, question)
-    least = str(error.value).rpartition(" ")[2]
-    assert schedule(budget(least, question), count, question).final == 4
+    for text in ("1s", "20runs"):
+        with pytest.raises(AdviceError, match=rf"a budget of {text} allows \d+ runs, .* give at least --budget \d+") as error:
+            schedule(budget(text, lambda: 40), count, 2)
+        least = str(error.value).rpartition(" ")[2]
+        assert schedule(budget(least, lambda: 40), count, 2).final == 4
     for text, sentence in {"soon": '"soon" is no time', "10": "the bare number 10 has no unit", "0runs": "allows 0 runs"}.items():
         with pytest.raises(AdviceError, match=sentence):
-            schedule(budget(text, question), count, question)
+            schedule(budget(text, lambda: 80), count, 2)
+
+
+def test_without_a_budget_a_fast_machine_stops_when_it_is_enough_and_a_slow_one_in_time():
+    assert [budget(None, lambda rate=rate: rate).runs for rate in (1000, 5)] == [ENOUGH, 300]
+
+
+def test_a_search_ends_with_its_time_and_says_so(tmp_path):
+    # The machine becomes slower after the first runs.
+    ticks = itertools.chain(range(3), itertools.count(100))
+    found = advise(PATHS, "download", folder=tmp_path, budget_text="90s", clock=lambda: next(ticks))
+    assert any(re.match(r"half of the budget's time was over after \d+ runs of a search of \d+", note) for note in found.notes)
+    assert found.confirmation.sentence == "not confirmed on Linux: the time of the budget was over"
+    assert found.networks == 4
 
 
 class MadeUpTrials:
@@ -377,6 +395,7 @@ class MadeUpTrials:
 
     def run(self, settings, networks):
         self.asked |= {(each.name, network) for each in settings for network in networks}
+        return networks
 
     def scores(self, setting, networks):
         assert all((setting.name, network) in self.asked for network in networks)
@@ -385,12 +404,12 @@ class MadeUpTrials:
 
 def test_a_setting_that_is_clearly_worse_gets_few_runs_and_the_best_is_found():
     settings, question = candidates(PATHS), asked()
-    planned = schedule(budget("2min", question), len(settings), question)
+    planned = schedule(AMPLE, len(settings), 2)
     best = Setting(paths="path2", cc="bbr", shaped=True)
     # Far apart, all the same in each network but for a little.
     value = {each.name: -0.1 * number for number, each in enumerate([best, *(each for each in settings if each != best)])}
     clear = MadeUpTrials(question, lambda setting, network: value[setting.name] + 0.001 * (network % 3))
-    found = search(clear, settings, planned)
+    found, _ = search(clear, settings, planned)
     assert found[0] == best and linux_default(PATHS) in found
     # The same networks for everybody; noise of each setting's own keeps more of them.
     noisy = MadeUpTrials(question, lambda setting, network: math.sin(len(setting.name) * 7 + network * 31 + len(setting.cc)))
@@ -402,9 +421,9 @@ def test_a_setting_that_is_clearly_worse_gets_few_runs_and_the_best_is_found():
 
 def test_what_is_only_shown_does_not_push_out_what_may_be_the_advice():
     settings, question = candidates(PATHS), asked()
-    planned = schedule(budget("2min", question), len(settings), question)
+    planned = schedule(AMPLE, len(settings), 2)
     trials = MadeUpTrials(question, lambda setting, network: (setting.needs == "other") + math.sin(len(setting.name) * 7 + network * 31))
-    found = search(trials, settings, planned)
+    found, _ = search(trials, settings, planned)
     assert found[0].needs == "other"
     assert sum(each.needs in ("stock", "ours") for each in found) >= FINALISTS
 
@@ -415,16 +434,16 @@ def test_close_settings_are_compared_in_more_networks_than_clear_ones():
     # A small difference is to be told, and one of nothing but chance is to be shown as small.
     assert needed([0.0] * 4) == 0 and needed([0.02, 0.03, 0.01, 0.02]) < needed([0.0, 0.01, -0.01, 0.0]) * 2
     question, (default, *others) = asked(), candidates(PATHS)
-    planned = schedule(budget("2min", question), 56, question)
+    planned = schedule(AMPLE, 56, 2)
     counts = []
     for spread in (0.0, 0.03):
         trials = MadeUpTrials(question, lambda setting, network, spread=spread: spread * (-1) ** network if setting == default else 0.0)
-        trials.run([*others[:4], default], range(1, planned.searched + 1))
-        networks = compared_in(trials, [*others[:4], default], planned, 1000)
+        searched = trials.run([*others[:4], default], range(1, planned.searched + 1))
+        networks = compared_in(trials, [*others[:4], default], searched, planned.final, 1000)
         # None of them was seen by the search.
         assert networks.start == planned.searched + 1
         counts.append(len(networks))
-        assert len(compared_in(trials, [*others[:4], default], planned, 80)) <= 12
+        assert len(compared_in(trials, [*others[:4], default], searched, planned.final, 80)) <= 12
     assert counts[0] == 8 and counts[1] >= 32
 
 

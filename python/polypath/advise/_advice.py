@@ -5,6 +5,7 @@ kernel's word, commands.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path as File
@@ -15,7 +16,7 @@ from polypath.results import Results, execute, plan
 from polypath.study import Study
 
 from ._answer import Left, answer, left
-from ._budget import Budget, budget
+from ._budget import Budget, budget, seconds_in
 from ._commands import commands, script
 from ._conclusion import ASKED, Summary, command, conclusion, highlights
 from ._confirm import Confirmation, confirm
@@ -25,7 +26,7 @@ from ._omissions import omissions
 from ._paths import Path, checked
 from ._ranking import Rank, Ranking, ranking
 from ._score import Figures
-from ._search import NEIGHBOURS, Schedule, compared_in, schedule, search
+from ._search import COMPARED, NEIGHBOURS, Schedule, compared_in, schedule, search
 from ._settings import Setting, candidates, linux_default
 from ._study import BESIDE, Question, check_names
 from ._trials import Trials
@@ -61,16 +62,18 @@ def advise(
     uses: str = "download",
     *,
     folder: str | File,
-    budget_text: str = "2min",
+    budget_text: str | None = None,
     notes: Sequence[str] = (),
     on_linux: bool = True,
     workers: int | None = None,
+    clock: Callable[[], float] = time.monotonic,
     stage: Callable[[str, int], None] = lambda title, runs: None,
     progress: Callable[[int], None] = lambda runs: None,
 ) -> Advice:
     """Which settings suit these paths and uses. Writes study, answer and commands into `folder`.
 
-    The same arguments give the same answer on any machine, with any number of `workers`. `stage`
+    `budget_text` is a number of runs ("500runs"), with which the same arguments give the same answer
+    on any machine, or a time ("2min"), which this machine's speed makes a number of runs. `stage`
     hears what begins and how many runs it has at the most, `progress` how many have ended.
 
     Raises `AdviceError` with one sentence.
@@ -78,17 +81,25 @@ def advise(
     question = Question(paths=checked(tuple(paths)), weights=weighted(uses))
     check_names(question.paths)
     _check_calls(question)
-    allowed = budget(budget_text, question)
-    settings, planned = _affordable(question, allowed)
-    if len(settings) < (every := len(candidates(question.paths))):
-        notes = [*notes, f"a budget of {budget_text} allows {len(settings)} of {every} settings: give more, and all are tried"]
+    begin, seconds = clock(), seconds_in(budget_text)
+    trials = Trials(question, workers=workers, progress=progress, clock=clock)
+    every = candidates(question.paths)
+    few = candidates(question.paths, few=True)
+    allowed = budget(budget_text, lambda: trials.runs_per_s(few))
+    settings, planned = _affordable(allowed, every, few, len(question.paths))
+    if len(settings) < len(every):
+        notes = [*notes, f"a budget of {allowed.written} allows {len(settings)} of {len(every)} settings: give more, and all are tried"]
     # Before minutes are spent on what cannot be kept.
     (File(folder) / RESULTS).mkdir(parents=True, exist_ok=True)
-    trials = Trials(question, workers=workers, progress=progress)
+    if seconds is not None:
+        trials.ends = begin + seconds / 2
     stage(f"searching among {len(settings)} settings", planned.searching)
-    finalists = search(trials, settings, planned)
-
-    networks = compared_in(trials, finalists, planned, allowed.runs - trials.runs)
+    finalists, searched = search(trials, settings, planned)
+    least, left_over = planned.final, allowed.runs - trials.runs
+    if len(searched) < planned.searched:
+        notes = [*notes, f"half of the budget's time was over after {trials.runs} runs of a search of {planned.searching}"]
+        least, left_over = COMPARED[0], 0
+    networks = compared_in(trials, finalists, searched, least, left_over)
     neighbours = min(NEIGHBOURS, len(networks))
     words = {"title": _title(question), "question": _question_text(question)}
     compared_study = final_study(question, finalists, networks, neighbours, words)
@@ -98,12 +109,14 @@ def advise(
 
     others = left(question, settings, ranked, trials)
     summary = Summary(
-        question=question, ranked=ranked, beside=final.beside, left=others, uses=uses, budget=budget_text, networks=len(networks)
+        question=question, ranked=ranked, beside=final.beside, left=others, uses=uses, budget=f"{allowed.runs}runs", networks=len(networks)
     )
     compared_study = compared_study.replace(conclusion=conclusion(summary), highlights=highlights(summary))
     (File(folder) / STUDY_FILE).write_text(f"{ASKED}{command(summary)}\n{compared_study.to_yaml()}", encoding="utf-8")
     confirmation = Confirmation(settings=(), sentence="not confirmed on Linux: nobody asked for it")
-    if on_linux:
+    if on_linux and seconds is not None and clock() - begin > seconds:
+        confirmation = Confirmation(settings=(), sentence="not confirmed on Linux: the time of the budget was over")
+    elif on_linux:
         stage("confirming on Linux", 0)
         order = [rank.setting for rank in ranked.ranks]
         confirmation = confirm(question, order, networks, File(folder), workers=workers)
@@ -169,14 +182,12 @@ def as_json(advice: Advice) -> dict[str, Any]:
     }
 
 
-def _affordable(question: Question, allowed: Budget) -> tuple[list[Setting], Schedule]:
+def _affordable(allowed: Budget, every: list[Setting], few: list[Setting], paths: int) -> tuple[list[Setting], Schedule]:
     """The settings that the budget allows to try, and how."""
-    settings = candidates(question.paths)
     try:
-        return settings, schedule(allowed, len(settings), question)
+        return every, schedule(allowed, len(every), paths)
     except AdviceError:
-        settings = candidates(question.paths, few=True)
-        return settings, schedule(allowed, len(settings), question)
+        return few, schedule(allowed, len(few), paths)
 
 
 def _rank(question: Question, rank: Rank) -> dict[str, Any]:

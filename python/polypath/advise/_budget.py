@@ -1,56 +1,72 @@
-"""What a search may cost, counted in packets that the links could carry: no clock decides, so the
-answer is the same everywhere.
+"""What a search may cost: a number of runs, or a time on this machine's clock.
+
+A time becomes a number of runs by what the first ones took. That number alone decides the search,
+so whoever gives it has the same answer anywhere; the clock stops a search only when the machine has
+become slower since.
 """
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from polypath.study import Time
 
 from ._errors import AdviceError
-from ._study import Question
 
-_PACKET_BITS = 12_000
-# What a second on two cores is good for; one of 2026 simulates more.
-_PACKETS_PER_S = 4_000_000
-# Setting a run up costs as much as so many packets.
-_SET_UP = 20_000
+ENOUGH = 900
+"""Runs of a search that nobody gave a budget for, where `USUAL_S` allows them: more change the
+advice seldom.
+"""
+USUAL_S = 120.0
+# What is left of the time is for the study of the finalists, which costs more a run, and its report.
+_SHARE = 0.5
 _RUNS = re.compile(r"^\s*(\d{1,9})\s*runs?\s*$")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """So many runs, in words as the person wrote them."""
+    """So many runs."""
 
     runs: int
     written: str
+    """As the person wrote it."""
+    runs_per_s: float | None = None
+    """Of this machine, where it was measured."""
+
+    def least(self, runs: int) -> str:
+        """A budget that allows so many runs, as it is written."""
+        if self.runs_per_s is None:
+            return f"{runs}runs"
+        seconds = math.ceil(runs / self.runs_per_s / _SHARE)
+        return f"{seconds}s" if seconds < 120 else f"{math.ceil(seconds / 60)}min"
 
 
-def run_cost(question: Question) -> int:
-    """Packets of full size that the paths could carry in a run, as far as some use fills them, and
-    what setting it up costs.
-    """
-    return int(question.filled_bps * question.seconds[1] / _PACKET_BITS) + _SET_UP
-
-
-def budget(text: str, question: Question) -> Budget:
-    """How many runs `--budget TEXT` allows for this question: "2min" as two cores have them, or
-    "500runs".
+def seconds_in(text: str | None) -> float | None:
+    """The seconds that a search with `--budget TEXT` may take, None where runs are counted.
 
     Raises `AdviceError` with one sentence.
     """
-    if counted := _RUNS.match(text):
-        return Budget(runs=int(counted[1]), written=text)
+    if text is None:
+        return USUAL_S
+    if _RUNS.match(text):
+        return None
     try:
-        seconds = Time(text).seconds
+        return float(Time(text).seconds)
     except ValueError as error:
         raise AdviceError(f'--budget: {error}, or a number of runs like "500runs"') from None
-    return Budget(runs=int(seconds * _PACKETS_PER_S / run_cost(question)), written=text)
 
 
-def written(runs: int, question: Question) -> str:
-    """A budget that allows so many runs, for a sentence."""
-    seconds = -(-runs * run_cost(question) // _PACKETS_PER_S)
-    return f"{seconds}s" if seconds < 120 else f"{-(-seconds // 60)}min"
+def budget(text: str | None, runs_per_s: Callable[[], float]) -> Budget:
+    """What `--budget TEXT` allows on a machine that simulates so many runs a second.
+
+    Raises `AdviceError` with one sentence.
+    """
+    seconds = seconds_in(text)
+    if text is not None and seconds is None:
+        return Budget(runs=int(text.lower().partition("run")[0]), written=text)
+    rate = runs_per_s()
+    runs = int((seconds or 0) * rate * _SHARE)
+    return Budget(runs=runs if text else min(runs, ENOUGH), written=text or "two minutes", runs_per_s=rate)

@@ -110,8 +110,7 @@ ASKED = "# Made by: "
 def command(summary: Summary) -> str:
     """The command that asks the same."""
     paths = [f"--path {shlex.quote(f'{path.name}: {path.text()}')}" for path in summary.question.paths]
-    budget = [] if summary.budget == "2min" else ["--budget", shlex.quote(summary.budget)]
-    return " ".join(["polypath advise", *paths, "--for", shlex.quote(summary.uses), *budget])
+    return " ".join(["polypath advise", *paths, "--for", shlex.quote(summary.uses), "--budget", summary.budget])
 
 
 def _placeholder(question: Question, setting: Setting, name: str, experiment: str) -> str:

@@ -14,12 +14,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ._budget import Budget, written
+from ._budget import Budget
 from ._errors import AdviceError
 from ._ranking import CLOSE
 from ._score import ratio
 from ._settings import SHOWN, Needs, Setting
-from ._study import Question
 from ._trials import Trials
 
 FINALISTS = 6
@@ -84,17 +83,17 @@ class Schedule:
         return self.searching + (FINALISTS + self.beside) * (self.final + 2 * NEIGHBOURS)
 
 
-def schedule(budget: Budget, settings: int, question: Question) -> Schedule:
+def schedule(budget: Budget, settings: int, paths: int) -> Schedule:
     """The largest search that the budget allows.
 
     Raises `AdviceError` where it does not allow the smallest.
     """
     # A tunnel needs two paths.
-    beside = 1 + OF_EACH_KIND["ours"] + OF_EACH_KIND["other"] + (OF_EACH_KIND["tunnel"] if len(question.paths) > 1 else 0)
+    beside = 1 + OF_EACH_KIND["ours"] + OF_EACH_KIND["other"] + (OF_EACH_KIND["tunnel"] if paths > 1 else 0)
     least = _schedule(settings, beside, 1, 4)
     if least.runs > budget.runs:
         sentence = f"a budget of {budget.written} allows {budget.runs} runs, and a look at all {settings} settings takes {least.runs}"
-        raise AdviceError(f"{sentence}: give at least --budget {written(least.runs, question)}")
+        raise AdviceError(f"{sentence}: give at least --budget {budget.least(least.runs)}")
     # Few settings have one round, so it may be a long one.
     most = MOST_FIRST if settings > 2 * FINALISTS else MOST_NETWORKS
     every = [_schedule(settings, beside, networks, COMPARED[0] * min(networks, MOST_FIRST)) for networks in range(1, most + 1)]
@@ -109,35 +108,37 @@ def _schedule(settings: int, beside: int, first: int, final: int) -> Schedule:
     return Schedule(rounds=tuple(rounds), beside=beside, final=final)
 
 
-def search(trials: Trials, settings: Sequence[Setting], plan: Schedule) -> list[Setting]:
+def search(trials: Trials, settings: Sequence[Setting], plan: Schedule) -> tuple[list[Setting], range]:
     """The finalists, the best of the search first, the first of `settings` (what Linux does by
-    itself) among them.
+    itself) among them; and the networks in which all of these ran, fewer than planned where the
+    trials' time was over.
     """
-    left = list(settings)
-    for number, (count, networks) in enumerate(plan.rounds):
-        if number:
-            left = _best(trials, left, count, range(1, plan.rounds[number - 1][1] + 1), settings[0])
-        trials.run(left, range(1, networks + 1))
-    return _best(trials, left, FINALISTS, range(1, plan.searched + 1), settings[0])
+    left, done = list(settings), range(0)
+    for count, networks in plan.rounds:
+        if done:
+            left = _best(trials, left, count, done, settings[0])
+        done = trials.run(left, range(1, networks + 1))
+        if len(done) < networks:
+            break
+    return _best(trials, left, FINALISTS, done, settings[0]), done
 
 
-def compared_in(trials: Trials, finalists: Sequence[Setting], plan: Schedule, runs: int) -> range:
+def compared_in(trials: Trials, finalists: Sequence[Setting], searched: range, least: int, runs: int) -> range:
     """The networks of the comparison: as many as tell the finalists apart, or show that they are
-    close, within so many `runs`.
+    close, within so many `runs`, and not fewer than `least`.
 
     The number comes from the search and the networks are others, so the intervals of the comparison
     are not bent by it.
     """
-    networks = range(1, plan.searched + 1)
     able = [finalist for finalist in finalists if finalist.needs not in SHOWN]
-    first = trials.scores(able[0], networks)
-    wanted = max(needed([a - b for a, b in zip(trials.scores(finalist, networks), first, strict=True)]) for finalist in able)
+    first = trials.scores(able[0], searched)
+    wanted = max(needed([a - b for a, b in zip(trials.scores(finalist, searched), first, strict=True)]) for finalist in able)
     # Beside neighbours, with the yardsticks; and the neighbours alone.
     fixed = (len(finalists) + len(trials.question.paths) + 1) * NEIGHBOURS
-    affordable = [count for count in COMPARED if count * len(finalists) + fixed <= runs] or [plan.final]
+    affordable = [count for count in COMPARED if count * len(finalists) + fixed <= runs] or [least]
     enough = [count for count in affordable if count >= max(wanted, FEWEST_COMPARED)]
     count = enough[0] if enough else affordable[-1]
-    return range(plan.searched + 1, plan.searched + count + 1)
+    return range(searched.stop, searched.stop + count)
 
 
 def needed(differences: Sequence[float]) -> float:

@@ -37,8 +37,9 @@ def advise(
         ),
     ] = "download",
     budget: Annotated[
-        str, typer.Option(metavar="TIME", help="How much to search: a time as two cores have it, or a number of runs such as 900runs.")
-    ] = "2min",
+        str | None,
+        typer.Option(metavar="TIME", help="How much to search: a time or a number of runs; unless given, 900runs, or two minutes."),
+    ] = None,
     out_folder: Annotated[Path, typer.Option("--out", help="Where study, answer, commands and report go.")] = Path("advice"),
     on_linux: Annotated[bool, typer.Option("--linux/--no-linux", help="Confirm the best three on the engine linux.")] = True,
     report: Annotated[bool, typer.Option(help="Write the report with its figures.")] = True,
