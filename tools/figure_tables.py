@@ -4,6 +4,7 @@ notes and studies share to make others.
     figure_tables.py study STUDY EXPERIMENT[,...] rows=COLUMN[,COLUMN] [columns=COLUMN] [join=COLUMN] [table=subflows]
                      METRIC[:DIGITS]... [kernel=KERNEL] [COLUMN=VALUE[,...]...]
     figure_tables.py claims STUDY [KERNEL...]   which of a study's claims do not hold, and why, and which do
+    figure_tables.py verdicts STUDY [KERNEL...] the names alone of those that hold and do not
     figure_tables.py columns GROUP...           rows of docs/reference/results.md
     figure_tables.py applications               the metrics of each kind of application
     figure_tables.py benchmark cc|scheduler     the built-in algorithms in the benchmark
@@ -26,7 +27,7 @@ import pandas as pd
 
 import polypath
 from polypath import Results
-from polypath.analysis import APPLICATIONS, PLATFORM, half_width
+from polypath.analysis import APPLICATIONS, PLATFORM, ClaimResult, half_width
 from polypath.columns import columns_of
 from polypath.report import claim_results, material
 
@@ -138,14 +139,20 @@ def _mean(values: pd.Series, digits: int) -> str:
     return f"{known.mean():.{digits}f}" if len(known) else "–"
 
 
-def claims_table(study: str, *kernels: str) -> str:
-    """A line a claim that was measured and does not hold, and the names of those that do."""
+def decided(study: str, kernels: Sequence[str]) -> dict[str, dict[str, ClaimResult]]:
+    """By platform, the claims that were measured."""
     tables = [material(on_linux(study, kernel)) for kernel in kernels][-1:] or [material(simulated(study))]
     platforms = [str(name) for name in dict.fromkeys(tables[0].runs[PLATFORM])]
     if kernels:
         platforms = [name for kernel in kernels for name in platforms if name.split()[-1] == kernel]
-    decided = {name: claim_results(tables[0], name) for name in platforms}
-    found = {name: {claim.id: claim for claim in claims if claim.verdict != "not measured"} for name, claims in decided.items()}
+    results = {name: claim_results(tables[0], name) for name in platforms}
+    return {name: {claim.id: claim for claim in claims if claim.verdict != "not measured"} for name, claims in results.items()}
+
+
+def claims_table(study: str, *kernels: str) -> str:
+    """A line a claim that was measured and does not hold, and the names of those that do."""
+    found = decided(study, kernels)
+    platforms = list(found)
     rows, holding = [], []
     for claim in dict.fromkeys(claim for claims in found.values() for claim in claims):
         each = {name: claims[claim] for name, claims in found.items() if claim in claims}
@@ -158,6 +165,16 @@ def claims_table(study: str, *kernels: str) -> str:
     heads = ["Linux " + name.split()[-1] for name in platforms] if kernels else ["simulator"]
     parts = [table(["claim", *heads, "because"], rows, left=2 + len(heads))] if rows else []
     return "\n\n".join([*parts, *([f"Holds: {', '.join(holding)}."] if holding else [])])
+
+
+def verdicts_list(study: str, *kernels: str) -> str:
+    """The names of claims that hold on every platform, and of those that do not."""
+    found = decided(study, kernels)
+    names = dict.fromkeys(claim for claims in found.values() for claim in claims)
+    holding = [name for name in names if all(name in claims and claims[name].verdict == "holds" for claims in found.values())]
+    failing = [name for name in names if name not in holding]
+    lists = {"Holds": holding, "Does not hold": failing}
+    return "\n\n".join(f"{verdict}: {', '.join(f'`{name}`' for name in of)}." for verdict, of in lists.items() if of)
 
 
 def _short(why: str) -> str:
@@ -205,6 +222,7 @@ def main() -> None:
     kinds: dict[str, Callable[..., str]] = {
         "study": study_table,
         "claims": claims_table,
+        "verdicts": verdicts_list,
         "columns": columns_table,
         "applications": applications,
         "benchmark": benchmark,

@@ -1,5 +1,5 @@
-"""The tables of this study's README: python studies/nitk/compare.py goodput, subflows, engines,
-claims or baselines.
+"""The tables of this study's README: python studies/nitk/compare.py goodput, subflows, engines or
+claims.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ GOODPUT, SENDER = "goodput_receiver_mbps", "goodput_sender_mbps"
 
 def main(name: str) -> None:
     """Prints one table; what is missing runs first."""
-    tables = {"goodput": lambda own: goodput(own.runs), "subflows": subflows, "engines": engines, "claims": claims, "baselines": baselines}
+    tables = {"goodput": lambda own: goodput(own.runs), "subflows": subflows, "engines": engines, "claims": claims}
     if name not in tables:
         raise SystemExit(f"name one of these tables: {', '.join(tables)}")
     print(tables[name](simulated("studies/nitk")), end="")
@@ -59,7 +59,7 @@ def subflows(results: Results) -> str:
     kernel = pd.read_csv(HERE / "kernel-v0.csv").set_index("cc")
     own = results.subflows[results.subflows["experiment"] == "v0-16mib"]
     runs = results.runs[results.runs["experiment"] == "v0-16mib"].groupby("cc")["retransmissions"].mean()  # only the simulator has v0
-    means = own.groupby(["cc", "source"])[["acked_mbps", "mean_srtt_ms", "mean_cwnd", "max_cwnd"]].mean()
+    means = own.groupby(["cc", "source"])[["acked_mbps", "mean_srtt_ms"]].mean()
     rows = []
     for cc, line in kernel.iterrows():
         one, two = means.loc[(cc, "10.0.0.1")], means.loc[(cc, "192.168.0.1")]
@@ -70,15 +70,11 @@ def subflows(results: Results) -> str:
                 f"{one['acked_mbps']:.2f} + {two['acked_mbps']:.2f}",
                 f"{line['path1_mean_srtt_ms']:.0f}",
                 f"{one['mean_srtt_ms']:.0f}",
-                f"{line['path1_mean_cwnd']:.0f}, {line['path2_mean_cwnd']:.0f}",
-                f"{one['mean_cwnd']:.0f}, {two['mean_cwnd']:.0f}",
-                f"{line['path1_max_cwnd']:.0f}",
-                f"{one['max_cwnd']:.0f}",
                 f"{line['retransmissions']:.0f}",
                 f"{runs[cc]:.0f}",
             ]
         )
-    heads = ["path 1 + path 2, Mbit/s", "RTT of path 1, ms", "mean cwnd, packets", "largest cwnd", "retransmissions"]
+    heads = ["path 1 + path 2, Mbit/s", "RTT of path 1, ms", "retransmissions"]
     return _table(["", *(f"{head}: {who}" for head in heads for who in ("kernel", "here"))], rows)
 
 
@@ -96,27 +92,12 @@ def engines(results: Results) -> str:
 
 
 def claims(results: Results) -> str:
-    """The verdicts: the paper's claims on the simulator, which alone has v0, and what was asked of
-    v1 on both.
-    """
+    """The verdicts on the simulator, which alone has v0."""
     tables = material(results)
-    platforms = [str(name) for name in dict.fromkeys(tables.runs[PLATFORM])]
-    rows = []
-    for platform in platforms:
-        for claim, other in zip(claim_results(tables, platform), other_views(tables, platform), strict=True):
-            if claim.verdict != "not measured":
-                by_the_other = f"{other[1].verdict}: {other[1].why}" if other else "–"
-                rows.append([f"`{claim.id}`", platform, f"**{claim.verdict}**", claim.why, by_the_other])
-    return _table(["claim", "on", "verdict", "why", "by the receiver’s view"], rows, left=5)
-
-
-def baselines(results: Results) -> str:
-    """Plain TCP with cubic on each path alone."""
-    alone = results.baselines[results.baselines["engine"] == "sim"]
-    means = alone.groupby(["experiment", "client_address"], sort=False)[GOODPUT].mean().unstack()
-    return _table(
-        ["", "from 10.0.0.1", "from 192.168.0.1"], [[str(name), *(f"{value:.2f}" for value in row)] for name, row in means.iterrows()]
-    )
+    platform = str(tables.runs[PLATFORM].iloc[0])
+    both = zip(claim_results(tables, platform), other_views(tables, platform), strict=True)
+    rows = [[f"`{claim.id}`", claim.verdict, claim.why, other[1].verdict if other else "–"] for claim, other in both]
+    return _table(["claim", "verdict", "why", "by the receiver’s view"], rows, left=4)
 
 
 def _table(head: list[str], rows: list[list[str]], left: int = 1) -> str:

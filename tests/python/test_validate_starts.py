@@ -169,7 +169,7 @@ def test_networks_are_run_on_both_and_what_was_found_can_be_judged_again(monkeyp
     assert "| all | 0 |" in out
 
 
-@pytest.mark.parametrize("name", ["new-6.12.csv", "wide-6.12.csv", "fresh-6.12.csv"])
+@pytest.mark.parametrize("name", ["new-6.12.csv", "wide-6.12.csv"])
 def test_the_note_on_drawn_networks_says_what_its_starts_say(name, request, polypath):
     folder = request.config.rootpath / "specs/notes/held-out"
     code, out, _ = polypath("validate", folder / name, "--markdown")
