@@ -175,7 +175,13 @@ def _short(why: str) -> str:
 
 def columns_table(*groups: str) -> str:
     """The columns of groups that are declared in Rust."""
-    return _listed(["column", "unit", "meaning"], [[f"`{c.name}`", c.unit, c.meaning] for c in columns_of(*groups)])
+    return _listed(["column", "meaning"], [[f"`{c.name}`", _with_unit(c.name, c.unit, c.meaning)] for c in columns_of(*groups)])
+
+
+def _with_unit(name: str, unit: str, meaning: str) -> str:
+    """The meaning with its unit, where neither the name nor a noun of the sentence says it."""
+    said = not unit or unit == "times" or name.endswith(("_s", "_ms", "_mbps", "_bytes", "_packets")) or re.search(rf"\b{unit}\b", meaning)
+    return meaning if said else f"{meaning}, {unit}"
 
 
 def applications() -> str:
