@@ -6,7 +6,7 @@ notes and studies share to make others.
     figure_tables.py claims STUDY [KERNEL...]   which of a study's claims do not hold, and why, and which do
     figure_tables.py columns GROUP...           rows of docs/reference/results.md
     figure_tables.py applications               the metrics of each kind of application
-    figure_tables.py benchmark cc|scheduler     the built-in algorithms in the benchmark
+    figure_tables.py benchmark cc|scheduler FAMILY...   the built-in algorithms in the benchmark
 
 `study` prints means over all that is not named: repetitions, and flows of one kind; `join` puts the
 values of one column into a cell. A study is asked in the simulator, or on a kernel in virtual time;
@@ -191,15 +191,20 @@ def applications() -> str:
         for number, metric in enumerate(application.metrics):
             name = f"{application.name}: {application.what}" if number == 0 else ""
             best = f"`{metric.best}`" if metric.best else ""
-            rows.append([name, metric.head, f"`{metric.column}`", metric.unit, metric.meaning, metric.of_a_run, best])
-    return _listed(["application", "metric", "column", "unit", "meaning", "of a run", "beside it"], rows)
+            head = f"{metric.head}, {metric.unit}" if metric.unit else metric.head
+            rows.append([name, head, f"`{metric.column}`", metric.meaning, best])
+    return _listed(["application", "metric", "column", "meaning", "beside it"], rows)
 
 
-def benchmark(kind: Literal["cc", "scheduler"]) -> str:
-    """The built-in algorithms' results, which lie in the package."""
-    from polypath.benchmark import built_in, ranking, table
+def benchmark(kind: Literal["cc", "scheduler"], *names: str) -> str:
+    """The built-in algorithms' results, which lie in the package: their scores, and those of some families."""
+    from polypath.benchmark import built_in, ranking
 
-    return table(ranking(built_in(kind)))
+    rows = []
+    for place in ranking(built_in(kind)).places:
+        tied = "" if place.of_best.tells_apart or place.rank == 1 else " ="
+        rows.append([f"`{place.record.title}`", f"{place.rank}{tied}", str(place.score), *(f"{place.families[name]:.0f}" for name in names)])
+    return _listed([kind, "place", "score", *names], rows)
 
 
 def _listed(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
