@@ -10,7 +10,7 @@ These are the differences that the simulator models: each host of a study can be
 What no row names is modelled alike for all of them; what is not modelled at all is in [Limitations](../limitations.md).
 
 - A value in **bold** is not that of the column before it.
-- A dash: this kernel has nothing of the kind.
+- A dash: this kernel has nothing of the kind, and the simulator does otherwise.
 - The evidence is a change of the kernel by its release and title, a function of its public sources, a script of packets that was played on it, or a note with a measurement.
   Where 7.3 has none of its own, the scripts and its public sources say that it does as 6.12.
 ";
@@ -87,6 +87,7 @@ fn evidence(row: &Row) -> String {
         for piece in pieces(source) {
             let piece = match bare(piece) {
                 "measured" | "on the wire" => continue,
+                "public sources" if row.sources.iter().any(|source| LINKED.iter().any(|(folder, _)| source.contains(folder))) => continue,
                 "not measured" => format!("not measured on {}", stack.name),
                 piece => linked(piece),
             };
