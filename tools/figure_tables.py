@@ -203,7 +203,9 @@ def benchmark(kind: Literal["cc", "scheduler"], *names: str) -> str:
     rows = []
     for place in ranking(built_in(kind)).places:
         tied = "" if place.of_best.tells_apart or place.rank == 1 else " ="
-        rows.append([f"`{place.record.title}`", f"{place.rank}{tied}", str(place.score), *(f"{place.families[name]:.0f}" for name in names)])
+        rows.append(
+            [f"`{place.record.title}`", f"{place.rank}{tied}", str(place.score), *(f"{place.families[name]:.0f}" for name in names)]
+        )
     return _listed([kind, "place", "score", *names], rows)
 
 

@@ -118,12 +118,13 @@ fn bare(mut piece: &str) -> &str {
 }
 
 fn linked(piece: &str) -> String {
-    let target = LINKED.iter().find_map(|(folder, end)| Some((*folder, *end, piece.strip_prefix(folder)?.strip_suffix(end)?)));
-    target.map_or_else(|| piece.into(), |(folder, end, name)| {
-        let folder = folder.strip_prefix("docs/").map_or_else(|| format!("../../{folder}"), |inside| format!("../{inside}"));
-        let end = if end.is_empty() { "/README.md" } else { end };
-        format!("[{name}]({folder}{name}{end})")
-    })
+    for (folder, end) in LINKED {
+        if let Some(name) = piece.strip_prefix(folder).and_then(|name| name.strip_suffix(end)) {
+            let folder = folder.strip_prefix("docs/").map_or_else(|| format!("../../{folder}"), |inside| format!("../{inside}"));
+            return format!("[{name}]({folder}{name}{})", if end.is_empty() { "/README.md" } else { end });
+        }
+    }
+    piece.into()
 }
 
 #[cfg(test)]
