@@ -4,7 +4,6 @@ use it.
 One of these:
 
     counts                      cells that agree by the rule of `polypath validate`, by table and group
-    algorithms TABLE [GROUP..]  the same by algorithm; all groups, or without those named
     differs TABLE... [--without GROUP]
                                 the cells that do not agree, kernels and simulator side by side
     rows TABLE ID...            goodput there and here, of cells by name or pattern
@@ -60,13 +59,6 @@ def _both(part: Sequence[Verdict]) -> list[str]:
     return [share([verdict.agrees for verdict in part], percent=True), share([verdict.srtt_agrees for verdict in part])]
 
 
-def algorithms(name: str, *without: str) -> str:
-    """A line an algorithm."""
-    own = [verdict for verdict in verdicts(name) if verdict.cell.group not in without]
-    names = dict.fromkeys(verdict.cell.cc for verdict in own)
-    return table(["", "goodput agrees"], [[cc, share([verdict.agrees for verdict in own if verdict.cell.cc == cc])] for cc in names])
-
-
 def differs(*given: str) -> str:
     """The cells that differ from any of the kernels."""
     names, _, without = " ".join(given).partition("--without")
@@ -96,7 +88,6 @@ def main(arguments: Sequence[str]) -> None:
     """The command."""
     kinds: dict[str, Callable[..., str]] = {
         "counts": counts,
-        "algorithms": algorithms,
         "differs": differs,
         "rows": rows,
     }

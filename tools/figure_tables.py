@@ -7,7 +7,7 @@ notes and studies share to make others.
     figure_tables.py verdicts STUDY [KERNEL...] the names alone of those that hold and do not
     figure_tables.py columns GROUP...           rows of docs/reference/results.md
     figure_tables.py applications               the metrics of each kind of application
-    figure_tables.py benchmark cc|scheduler     the built-in algorithms in the benchmark
+    figure_tables.py benchmark cc|scheduler FAMILY...   the built-in algorithms in the benchmark
 
 `study` prints means over all that is not named: repetitions, and flows of one kind; `join` puts the
 values of one column into a cell. A study is asked in the simulator, or on a kernel in virtual time;
@@ -192,7 +192,13 @@ def _short(why: str) -> str:
 
 def columns_table(*groups: str) -> str:
     """The columns of groups that are declared in Rust."""
-    return _listed(["column", "unit", "meaning"], [[f"`{c.name}`", c.unit, c.meaning] for c in columns_of(*groups)])
+    return _listed(["column", "meaning"], [[f"`{c.name}`", _with_unit(c.name, c.unit, c.meaning)] for c in columns_of(*groups)])
+
+
+def _with_unit(name: str, unit: str, meaning: str) -> str:
+    """The meaning with its unit, where neither the name nor a noun of the sentence says it."""
+    said = not unit or unit == "times" or name.endswith(("_s", "_ms", "_mbps", "_bytes", "_packets")) or re.search(rf"\b{unit}\b", meaning)
+    return meaning if said else f"{meaning}, {unit}"
 
 
 def applications() -> str:
@@ -202,15 +208,22 @@ def applications() -> str:
         for number, metric in enumerate(application.metrics):
             name = f"{application.name}: {application.what}" if number == 0 else ""
             best = f"`{metric.best}`" if metric.best else ""
-            rows.append([name, metric.head, f"`{metric.column}`", metric.unit, metric.meaning, metric.of_a_run, best])
-    return _listed(["application", "metric", "column", "unit", "meaning", "of a run", "beside it"], rows)
+            head = f"{metric.head}, {metric.unit}" if metric.unit else metric.head
+            rows.append([name, head, f"`{metric.column}`", metric.meaning, best])
+    return _listed(["application", "metric", "column", "meaning", "beside it"], rows)
 
 
-def benchmark(kind: Literal["cc", "scheduler"]) -> str:
-    """The built-in algorithms' results, which lie in the package."""
-    from polypath.benchmark import built_in, ranking, table
+def benchmark(kind: Literal["cc", "scheduler"], *names: str) -> str:
+    """The built-in algorithms' results, which lie in the package: their scores, and those of some families."""
+    from polypath.benchmark import built_in, ranking
 
-    return table(ranking(built_in(kind)))
+    rows = []
+    for place in ranking(built_in(kind)).places:
+        tied = "" if place.of_best.tells_apart or place.rank == 1 else " ="
+        rows.append(
+            [f"`{place.record.title}`", f"{place.rank}{tied}", str(place.score), *(f"{place.families[name]:.0f}" for name in names)]
+        )
+    return _listed([kind, "place", "score", *names], rows)
 
 
 def _listed(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -48,27 +48,26 @@ kernels! {
     }
 
     section "Timers" {
-        /// What tail loss probes and the reordering timer wait beyond RFC 8985's time (Linux:
-        /// `TCP_TIMEOUT_MIN`).
+        /// What tail loss probes and the reordering timer wait beyond RFC 8985's time
+        /// (`TCP_TIMEOUT_MIN`).
         timeout_min: TimeoutMin {
-            MPTCP_0_96_LINUX_5_4_188 = TimeoutMin::Ticks(2), "as before \"tcp: fix excessive TLP and RACK timeouts from HZ rounding\" (October 2023); not measured";
+            MPTCP_0_96_LINUX_5_4_188 = TimeoutMin::Ticks(2), "as before \"tcp: fix excessive TLP and RACK timeouts from HZ rounding\"; not measured";
             LINUX_6_1_192 = TimeoutMin::Time(Duration::from_millis(2)), "a stable update by 6.1.64, \"tcp: fix excessive TLP and RACK timeouts from HZ rounding\"; measured, tests/scripts/tcp-rack-reordering.pkt";
             LINUX_6_12_117 = TimeoutMin::Time(Duration::from_millis(2)), "measured, specs/notes/endpoint-answers, tests/scripts/tcp-rack-reordering.pkt";
             LINUX_7_3_4 = TimeoutMin::Time(Duration::from_millis(2)), "as 6.12: tests/scripts, and its sources";
         }
-        /// Timeouts of a client's SYN that last equally long before each one lasts twice as long as
-        /// the one before (`tcp_syn_linear_timeouts`).
+        /// Equal timeouts of a SYN before they double (`tcp_syn_linear_timeouts`).
         syn_linear_timeouts: u32 {
-            MPTCP_0_96_LINUX_5_4_188 = 0, "the sysctl came with 6.5; RFC 6298 section 5.5";
-            LINUX_6_1_192 = 0, "measured, tests/scripts/tcp-syn-retransmission.pkt; the sysctl came with 6.5";
+            MPTCP_0_96_LINUX_5_4_188 = 0, "since 6.5; RFC 6298 section 5.5";
+            LINUX_6_1_192 = 0, "measured, tests/scripts/tcp-syn-retransmission.pkt; since 6.5";
             LINUX_6_12_117 = 4, "measured, tests/scripts/tcp-syn-retransmission.pkt";
             LINUX_7_3_4 = 4, "as 6.12: tests/scripts, and its sources";
         }
     }
 
     section "Sending" {
-        /// Bursts are longer on short paths: by 64 KiB, halved for each so many halvings of 512 µs
-        /// in the least RTT (`tcp_tso_rtt_log` = 9).
+        /// Bursts are longer on short paths: by 64 KiB, halved for each 512 µs of the least RTT
+        /// (`tcp_tso_rtt_log` = 9).
         short_path_bursts: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "came with 5.18, \"tcp: adjust TSO packet sizes based on min_rtt\"";
             LINUX_6_1_192 = true, "5.18, \"tcp: adjust TSO packet sizes based on min_rtt\"";
@@ -88,13 +87,13 @@ kernels! {
         tso_defer_within: Option<Duration> {
             MPTCP_0_96_LINUX_5_4_188 = None, "measured, specs/notes/out-of-tree-sending";
             LINUX_6_1_192 = Some(Duration::from_millis(1)), "a stable update by 6.1.158, \"tcp: fix tcp_tso_should_defer() vs large RTT\"";
-            LINUX_6_12_117 = Some(Duration::from_millis(1)), "\"tcp: fix tcp_tso_should_defer() vs large RTT\" (October 2025), a stable update by 6.12.57; specs/notes/out-of-tree-sending";
+            LINUX_6_12_117 = Some(Duration::from_millis(1)), "\"tcp: fix tcp_tso_should_defer() vs large RTT\", a stable update by 6.12.57; specs/notes/out-of-tree-sending";
             LINUX_7_3_4 = Some(Duration::from_millis(1)), "as 6.12: tests/scripts, and its sources";
         }
-        /// Once the window was the limit in a round trip, a larger flight in it does not forget
-        /// that (RFC 7661).
+        /// That the window was the limit in a round trip is not forgotten at a larger flight in it
+        /// (RFC 7661).
         keeps_cwnd_limited: bool {
-            MPTCP_0_96_LINUX_5_4_188 = false, "as 5.11 to 6.0 and their stable releases; specs/notes/out-of-tree-sending";
+            MPTCP_0_96_LINUX_5_4_188 = false, "specs/notes/out-of-tree-sending";
             LINUX_6_1_192 = true, "a stable update by 6.0.3, \"tcp: fix tcp_cwnd_validate() to not forget is_cwnd_limited\"";
             LINUX_6_12_117 = true, "6.1, \"tcp: fix tcp_cwnd_validate() to not forget is_cwnd_limited\"";
             LINUX_7_3_4 = true, "as 6.12: tests/scripts, and its sources";
@@ -103,16 +102,16 @@ kernels! {
         /// flight (RFC 6937 section 3).
         prr_bound: PrrBound {
             MPTCP_0_96_LINUX_5_4_188 = PrrBound::ByRetransmissions, "as before 5.15, \"tcp: more accurately check DSACKs to grow RACK reordering window\" and its series";
-            LINUX_6_1_192 = PrrBound::ByProgress, "its public sources: tcp_cwnd_reduction is as in 6.12";
+            LINUX_6_1_192 = PrrBound::ByProgress, "its public sources: `tcp_cwnd_reduction`";
             LINUX_6_12_117 = PrrBound::ByProgress, "measured, specs/notes/tcp-one-flow";
             LINUX_7_3_4 = PrrBound::ByProgress, "as 6.12: tests/scripts, and its sources";
         }
-        /// A report of duplicates counts only as far as so much was sent again, and widens RACK's
-        /// window only where reordering was seen (`tcp_dsack_seen`).
+        /// A DSACK counts only up to what was sent again, and widens RACK's window only where
+        /// reordering was seen (`tcp_dsack_seen`).
         doubts_dsacks: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "as before 5.15, \"tcp: more accurately check DSACKs to grow RACK reordering window\"";
-            LINUX_6_1_192 = true, "5.15, the same change";
-            LINUX_6_12_117 = true, "5.15, the same change";
+            LINUX_6_1_192 = true, "5.15";
+            LINUX_6_12_117 = true, "5.15";
             LINUX_7_3_4 = true, "as 6.12: tests/scripts, and its sources";
         }
         /// HyStart's clock has whole milliseconds, and its RTTs have eighths of one; else both have
@@ -127,8 +126,8 @@ kernels! {
         /// allowed for, and a paced flow may use the whole RTT.
         hystart_half_rtt: bool {
             MPTCP_0_96_LINUX_5_4_188 = true, "as before 5.6, \"tcp_cubic: tweak Hystart detection for short RTT flows\" and \"tcp_cubic: make Hystart aware of pacing\"";
-            LINUX_6_1_192 = false, "5.6, the same two changes";
-            LINUX_6_12_117 = false, "5.6, the same two changes";
+            LINUX_6_1_192 = false, "5.6";
+            LINUX_6_12_117 = false, "5.6";
             LINUX_7_3_4 = false, "as 6.12: tests/scripts, and its sources";
         }
         /// HyStart's first round begins once the window has 16 segments; else with the first ACK.
@@ -149,17 +148,17 @@ kernels! {
             LINUX_6_12_117 = true, "measured, specs/notes/buffer-memory";
             LINUX_7_3_4 = true, "as 6.12: tests/scripts, and its sources";
         }
-        /// What data that waits in the receive buffer takes of it.
+        /// What waiting data takes of the receive buffer.
         rcv_charge: ReceiveCharge {
-            MPTCP_0_96_LINUX_5_4_188 = ReceiveCharge::Twice, "taken for as much as the rule for the window allows for; not measured";
-            LINUX_6_1_192 = ReceiveCharge::Merged, "its public sources: tcp_try_coalesce and mptcp_try_coalesce are as in 6.12";
+            MPTCP_0_96_LINUX_5_4_188 = ReceiveCharge::Twice, "not measured";
+            LINUX_6_1_192 = ReceiveCharge::Merged, "its public sources: `tcp_try_coalesce`, `mptcp_try_coalesce`";
             LINUX_6_12_117 = ReceiveCharge::Merged, "measured, specs/notes/buffer-memory";
             LINUX_7_3_4 = ReceiveCharge::Merged, "as 6.12: tests/scripts, and its sources";
         }
         /// The buffer grows by whole segments, each with its overhead; else by the share of payload
         /// (`tcp_rcv_space_adjust`).
         rcvbuf_grows_by_segments: bool {
-            MPTCP_0_96_LINUX_5_4_188 = false, "the measured table: with it 40 instead of 47 of group n agree; specs/notes/paced-bursts";
+            MPTCP_0_96_LINUX_5_4_188 = false, "specs/notes/paced-bursts";
             LINUX_6_1_192 = true, "measured, tests/scripts/tcp-receive-buffer-grows.pkt";
             LINUX_6_12_117 = false, "measured, tests/scripts/tcp-receive-buffer-grows.pkt";
             LINUX_7_3_4 = false, "as 6.12: tests/scripts, and its sources";
@@ -171,27 +170,25 @@ kernels! {
             LINUX_6_12_117 = true, "its public sources: `tcp_rcv_space_adjust`";
             LINUX_7_3_4 = false, "its public sources: `tcp_rcvbuf_grow`; specs/notes/kernel-7.3";
         }
-        /// What waits beyond a hole makes the buffer grow, by as much as it reaches beyond what came in
-        /// order.
+        /// What waits beyond a hole makes the buffer grow, as far as it reaches.
         rcvbuf_grows_for_holes: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "its public sources: `tcp_data_queue_ofo`";
             LINUX_6_1_192 = false, "its public sources: `tcp_data_queue_ofo`";
             LINUX_6_12_117 = false, "its public sources: `tcp_data_queue_ofo`";
             LINUX_7_3_4 = true, "its public sources: `tcp_rcvbuf_grow`";
         }
-        /// With shorter round trips the buffer grows by no more than the part that a round trip has of this
-        /// (`tcp_rcvbuf_low_rtt`).
+        /// Below this RTT the buffer grows by the RTT's part of it at most (`tcp_rcvbuf_low_rtt`).
         rcvbuf_low_rtt: Duration {
-            MPTCP_0_96_LINUX_5_4_188 = Duration::ZERO, "its public sources: it has no such sysctl";
-            LINUX_6_1_192 = Duration::ZERO, "its public sources: it has no such sysctl";
-            LINUX_6_12_117 = Duration::ZERO, "its public sources: it has no such sysctl";
+            MPTCP_0_96_LINUX_5_4_188 = Duration::ZERO, "its public sources: `tcp_rcv_space_adjust`";
+            LINUX_6_1_192 = Duration::ZERO, "its public sources: `tcp_rcv_space_adjust`";
+            LINUX_6_12_117 = Duration::ZERO, "its public sources: `tcp_rcv_space_adjust`";
             LINUX_7_3_4 = Duration::from_millis(1), "the sysctl's default; specs/notes/kernel-7.3";
         }
-        /// The first window is no larger than the field of the SYN can tell; else it is all that the
-        /// first buffer has room for (`tcp_select_initial_window`).
+        /// The first window fits the SYN's field; else it is all that the first buffer has room for
+        /// (`tcp_select_initial_window`).
         first_window_fits_field: bool {
-            MPTCP_0_96_LINUX_5_4_188 = true, "as before \"tcp: remove 64 KByte limit for initial tp->rcv_wnd value\" (2024)";
-            LINUX_6_1_192 = true, "as before \"tcp: remove 64 KByte limit for initial tp->rcv_wnd value\" (2024); not measured";
+            MPTCP_0_96_LINUX_5_4_188 = true, "as before \"tcp: remove 64 KByte limit for initial tp->rcv_wnd value\"";
+            LINUX_6_1_192 = true, "as before \"tcp: remove 64 KByte limit for initial tp->rcv_wnd value\"; not measured";
             LINUX_6_12_117 = false, "measured, tests/scripts/tcp-first-window.pkt";
             LINUX_7_3_4 = false, "as 6.12: tests/scripts, and its sources";
         }
@@ -202,39 +199,38 @@ kernels! {
             LINUX_6_12_117 = true, "measured, specs/notes/buffer-memory";
             LINUX_7_3_4 = true, "as 6.12: tests/scripts, and its sources";
         }
-        /// The first estimate of what is read in a round trip is ten segments; else it is the whole
-        /// window first announced, and the buffer grows later.
+        /// The first estimate of what is read in a round trip is ten segments; else the whole first
+        /// window, and the buffer grows later.
         rcvq_space_ten_segments: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "measured, specs/notes/out-of-tree-start";
             LINUX_6_1_192 = true, "5.10, \"tcp: select sane initial rcvq_space.space for big MSS\"";
             LINUX_6_12_117 = true, "5.10, \"tcp: select sane initial rcvq_space.space for big MSS\"";
             LINUX_7_3_4 = true, "as 6.12: tests/scripts, and its sources";
         }
-        /// What still waits to be read is taken off what was read in a round trip before the buffer
-        /// grows to it.
+        /// What waits to be read is taken off what was read in a round trip before the buffer grows
+        /// to it.
         rcvq_space_less_unread: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "came with 6.16, \"tcp: add receive queue awareness in tcp_rcv_space_adjust()\"";
-            LINUX_6_1_192 = false, "\"tcp: add receive queue awareness in tcp_rcv_space_adjust()\" is in 6.12.35 and in no 6.1";
+            LINUX_6_1_192 = false, "in no 6.1, \"tcp: add receive queue awareness in tcp_rcv_space_adjust()\"";
             LINUX_6_12_117 = true, "a stable update by 6.12.35, \"tcp: add receive queue awareness in tcp_rcv_space_adjust()\"";
             LINUX_7_3_4 = true, "as 6.12: tests/scripts, and its sources";
         }
-        /// The receiver's estimate of the round trip takes a shorter sample as it is; else every
-        /// sample goes into a mean over eight.
+        /// The receiver's RTT takes a shorter sample as it is; else every sample goes into a mean
+        /// over eight.
         rcv_rtt_least: bool {
-            MPTCP_0_96_LINUX_5_4_188 = false, "as before \"tcp: always seek for minimal rtt in tcp_rcv_rtt_update()\" (2025)";
+            MPTCP_0_96_LINUX_5_4_188 = false, "as before \"tcp: always seek for minimal rtt in tcp_rcv_rtt_update()\"";
             LINUX_6_1_192 = true, "a stable update by 6.1.147, \"tcp: always seek for minimal rtt in tcp_rcv_rtt_update()\"";
             LINUX_6_12_117 = true, "a stable update by 6.12.35, \"tcp: always seek for minimal rtt in tcp_rcv_rtt_update()\"";
             LINUX_7_3_4 = true, "as 6.12: tests/scripts, and its sources";
         }
-        /// The receiver's estimate of the round trip takes a sample below a millisecond for one of
-        /// a millisecond; else it leaves it out.
+        /// The receiver's RTT counts a sample below a millisecond as one; else it leaves it out.
         rcv_rtt_zero_samples: bool {
-            MPTCP_0_96_LINUX_5_4_188 = true, "as before \"tcp: remove zero TCP TS samples for autotuning\" (2025)";
-            LINUX_6_1_192 = true, "\"tcp: remove zero TCP TS samples for autotuning\" is in 6.12.35 and in no 6.1";
+            MPTCP_0_96_LINUX_5_4_188 = true, "as before \"tcp: remove zero TCP TS samples for autotuning\"";
+            LINUX_6_1_192 = true, "in no 6.1, \"tcp: remove zero TCP TS samples for autotuning\"";
             LINUX_6_12_117 = false, "a stable update by 6.12.35, \"tcp: remove zero TCP TS samples for autotuning\"";
             LINUX_7_3_4 = false, "as 6.12: tests/scripts, and its sources";
         }
-        /// A longer round trip than before is taken for one only while nothing waits to be read.
+        /// The receiver's RTT takes a longer sample only while nothing waits to be read.
         rcv_rtt_if_read: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "its public sources: `tcp_rcv_rtt_update`";
             LINUX_6_1_192 = false, "its public sources: `tcp_rcv_rtt_update`";
@@ -243,25 +239,25 @@ kernels! {
         }
         /// Segments beyond a hole tell of the peer's segment size too (`tcp_measure_rcv_mss`).
         rcv_mss_beyond_hole: bool {
-            MPTCP_0_96_LINUX_5_4_188 = false, "taken from the measured series, specs/notes/out-of-tree-start";
-            LINUX_6_1_192 = false, "its public sources: tcp_data_queue_ofo does not call tcp_measure_rcv_mss";
+            MPTCP_0_96_LINUX_5_4_188 = false, "fitted to measured series, specs/notes/out-of-tree-start";
+            LINUX_6_1_192 = false, "its public sources: `tcp_data_queue_ofo`";
             LINUX_6_12_117 = true, "measured, specs/notes/buffer-memory";
             LINUX_7_3_4 = true, "as 6.12: tests/scripts, and its sources";
         }
     }
 
     section "Acknowledging" {
-        /// A full segment with PSH lets a reader that empties the buffer acknowledge it, as a short
-        /// one does.
+        /// A reader that empties the buffer acknowledges a full segment with PSH, as it does a
+        /// short one.
         ack_pushed_full: bool {
-            MPTCP_0_96_LINUX_5_4_188 = false, "as before \"tcp: fix delayed ACKs for MSS boundary condition\" (October 2023)";
+            MPTCP_0_96_LINUX_5_4_188 = false, "as before \"tcp: fix delayed ACKs for MSS boundary condition\"";
             LINUX_6_1_192 = true, "a stable update by 6.1.64, \"tcp: fix delayed ACKs for MSS boundary condition\"; specs/notes/reader-acks";
             LINUX_6_12_117 = true, "measured, specs/notes/reader-acks";
             LINUX_7_3_4 = true, "as 6.12: tests/scripts, and its sources";
         }
         /// How much later than its time a compressed ACK may leave (`tcp_comp_sack_slack_ns`).
         comp_sack_slack: Duration {
-            MPTCP_0_96_LINUX_5_4_188 = Duration::ZERO, "the sysctl came with 5.8";
+            MPTCP_0_96_LINUX_5_4_188 = Duration::ZERO, "since 5.8";
             LINUX_6_1_192 = Duration::from_micros(100), "the sysctl's default";
             LINUX_6_12_117 = Duration::from_micros(100), "the sysctl's default";
             LINUX_7_3_4 = Duration::from_micros(10), "the sysctl's default; specs/notes/kernel-7.3";
@@ -274,20 +270,19 @@ kernels! {
             LINUX_6_12_117 = 5, "its public sources: it is fixed";
             LINUX_7_3_4 = 33, "the sysctl's default; specs/notes/kernel-7.3";
         }
-        /// An ACK of what was never sent draws a challenge ACK on an established connection too (RFC 9293
-        /// section 3.10.7.4); else only once an end has closed.
+        /// An ACK of what was never sent draws a challenge ACK on an established connection (RFC
+        /// 9293 section 3.10.7.4); else only once an end has closed.
         challenges_unsent_ack: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "measured, tests/scripts/tcp-out-of-place.pkt";
             LINUX_6_1_192 = false, "measured, tests/scripts/tcp-out-of-place.pkt";
             LINUX_6_12_117 = false, "measured, tests/scripts/tcp-out-of-place.pkt";
             LINUX_7_3_4 = true, "measured, tests/scripts/tcp-out-of-place.pkt";
         }
-        /// A compressed ACK leaves at once when a block that would be pushed beyond so many SACK
-        /// blocks changes.
+        /// A compressed ACK leaves at once when a block beyond so many SACK blocks changes.
         comp_sack_blocks: usize {
-            MPTCP_0_96_LINUX_5_4_188 = 4, "the whole array; as before \"tcp: better SACK compression\" (5.8)";
+            MPTCP_0_96_LINUX_5_4_188 = 4, "as before \"tcp: better SACK compression\" (5.8)";
             LINUX_6_1_192 = 2, "5.8";
-            LINUX_6_12_117 = 2, "those that fit into an option; 5.8";
+            LINUX_6_12_117 = 2, "5.8";
             LINUX_7_3_4 = 2, "as 6.12: tests/scripts, and its sources";
         }
     }
@@ -297,17 +292,17 @@ kernels! {
         mptcp_version: MptcpVersion {
             MPTCP_0_96_LINUX_5_4_188 = MptcpVersion::V0, "its public documentation";
             LINUX_6_1_192 = MptcpVersion::V1, "its documentation";
-            LINUX_6_12_117 = MptcpVersion::V1, "its documentation, and on the wire: specs/notes/mptcp-two-paths";
+            LINUX_6_12_117 = MptcpVersion::V1, "on the wire: specs/notes/mptcp-two-paths";
             LINUX_7_3_4 = MptcpVersion::V1, "as 6.12: tests/scripts, and its sources";
         }
         /// Subflows that a connection can have.
         max_subflows: usize {
             MPTCP_0_96_LINUX_5_4_188 = polypath_sched::MAX_SUBFLOWS, "its masks have 32 bits";
-            LINUX_6_1_192 = 9, "the first, and the eight that `ip mptcp limits` allows";
-            LINUX_6_12_117 = 9, "the first, and the eight that `ip mptcp limits` allows";
-            LINUX_7_3_4 = 65, "the first, and the 64 that `ip mptcp limits` allows";
+            LINUX_6_1_192 = 9, "`ip mptcp limits`";
+            LINUX_6_12_117 = 9, "`ip mptcp limits`";
+            LINUX_7_3_4 = 65, "`ip mptcp limits`";
         }
-        /// Bytes of MPTCP's options on a data segment that acknowledges with four bytes; with eight
+        /// Bytes of MPTCP's options on a data segment with a DATA_ACK of four bytes; with eight
         /// there are four more.
         mptcp_data_options: u32 {
             MPTCP_0_96_LINUX_5_4_188 = 20, "on the wire, specs/notes/mptcp-two-paths";
@@ -322,16 +317,15 @@ kernels! {
             LINUX_6_12_117 = 12, "on the wire, specs/notes/mptcp-two-paths";
             LINUX_7_3_4 = 12, "as 6.12: tests/scripts, and its sources";
         }
-        /// An announced address (ADD_ADDR) stands on a segment without data and takes the place of
-        /// its DSS.
+        /// ADD_ADDR stands on a segment without data, in place of its DSS.
         add_addr_alone: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "its public sources";
             LINUX_6_1_192 = true, "measured, tests/scripts/mptcp-add-addr-echoed.pkt";
             LINUX_6_12_117 = true, "measured, tests/scripts/mptcp-add-addr-echoed.pkt";
             LINUX_7_3_4 = true, "as 6.12: tests/scripts, and its sources";
         }
-        /// An announced address (ADD_ADDR) is repeated after the longest retransmission timeout of the
-        /// subflows, if that is shorter than `add_addr_timeout`, and waits twice as long each time.
+        /// ADD_ADDR is repeated after the subflows' longest RTO, if that is shorter than
+        /// `add_addr_timeout`, and waits twice as long each time.
         add_addr_waits_rto: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "measured, tests/scripts/mptcp-add-addr-repeated.pkt";
             LINUX_6_1_192 = false, "measured, tests/scripts/mptcp-add-addr-repeated.pkt";
@@ -341,7 +335,7 @@ kernels! {
         /// After so many repetitions of the SYN the next asks for plain TCP.
         syn_retrans_before_fallback: Option<u32> {
             MPTCP_0_96_LINUX_5_4_188 = None, "not measured";
-            LINUX_6_1_192 = None, "measured, specs/notes/fallback: every repetition asks for MPTCP";
+            LINUX_6_1_192 = None, "measured, specs/notes/fallback";
             LINUX_6_12_117 = Some(2), "measured, specs/notes/fallback";
             LINUX_7_3_4 = Some(2), "as 6.12: tests/scripts, and its sources";
         }
@@ -352,51 +346,50 @@ kernels! {
         /// else each has its own.
         shared_rcv_ssthresh: bool {
             MPTCP_0_96_LINUX_5_4_188 = true, "its public sources; specs/notes/out-of-tree-start";
-            LINUX_6_1_192 = false, "its public sources: mptcp_set_rwin and rwin_update are as in 6.12";
+            LINUX_6_1_192 = false, "its public sources: `mptcp_set_rwin`, `rwin_update`";
             LINUX_6_12_117 = false, "measured, specs/notes/buffer-memory";
             LINUX_7_3_4 = false, "as 6.12: tests/scripts, and its sources";
         }
         /// Each new subflow adds its first buffer and window to the connection's.
         adds_subflow_buffers: bool {
             MPTCP_0_96_LINUX_5_4_188 = true, "its public sources; specs/notes/out-of-tree-start";
-            LINUX_6_1_192 = false, "its public sources: mptcp_sock_graft and mptcp_rcv_space_init add none";
+            LINUX_6_1_192 = false, "its public sources: `mptcp_sock_graft`, `mptcp_rcv_space_init`";
             LINUX_6_12_117 = false, "measured, specs/notes/buffer-memory";
             LINUX_7_3_4 = false, "as 6.12: tests/scripts, and its sources";
         }
         /// The connection, which knows the reader, decides on the ACK for two full segments; else
         /// each subflow does.
         meta_acks: bool {
-            MPTCP_0_96_LINUX_5_4_188 = false, "taken from the measured series, specs/notes/out-of-tree-start";
-            LINUX_6_1_192 = true, "its public sources: mptcp_cleanup_rbuf and tcp_data_snd_check are as in 6.12";
-            LINUX_6_12_117 = true, "measured, specs/notes/mptcp-two-paths, \"ACKs wait for the reader\"";
+            MPTCP_0_96_LINUX_5_4_188 = false, "fitted to measured series, specs/notes/out-of-tree-start";
+            LINUX_6_1_192 = true, "its public sources: `mptcp_cleanup_rbuf`, `tcp_data_snd_check`";
+            LINUX_6_12_117 = true, "measured, specs/notes/mptcp-two-paths";
             LINUX_7_3_4 = true, "as 6.12: tests/scripts, and its sources";
         }
-        /// That ACK waits for the reader where the window would have to shrink for what it has not
-        /// read yet.
+        /// That ACK waits for the reader where the window would have to shrink for unread data.
         meta_acks_wait_for_reader: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "each subflow decides";
             LINUX_6_1_192 = false, "measured, specs/notes/mtu-probing; before 6.7, \"mptcp: give rcvlowat some love\"";
-            LINUX_6_12_117 = true, "measured, specs/notes/mptcp-two-paths, \"ACKs wait for the reader\"; 6.7, \"mptcp: give rcvlowat some love\"";
+            LINUX_6_12_117 = true, "measured, specs/notes/mptcp-two-paths; 6.7, \"mptcp: give rcvlowat some love\"";
             LINUX_7_3_4 = true, "as 6.12: tests/scripts, and its sources";
         }
-        /// After reading, a subflow tells of a larger window only if its own is twice what is left
-        /// of it; else all subflows do once the connection's is.
+        /// After reading, a subflow tells of a larger window only if its own is twice what is left;
+        /// else all do once the connection's is.
         window_update_by_subflow: bool {
-            MPTCP_0_96_LINUX_5_4_188 = false, "taken from the measured series, specs/notes/out-of-tree-start";
-            LINUX_6_1_192 = true, "its public sources: mptcp_subflow_cleanup_rbuf is as in 6.12";
+            MPTCP_0_96_LINUX_5_4_188 = false, "fitted to measured series, specs/notes/out-of-tree-start";
+            LINUX_6_1_192 = true, "its public sources: `mptcp_subflow_cleanup_rbuf`";
             LINUX_6_12_117 = true, "measured, specs/notes/buffer-memory";
             LINUX_7_3_4 = true, "as 6.12: tests/scripts, and its sources";
         }
-        /// The connection's receive buffer follows what is read in the least round trip of its subflows; else
-        /// in the longest.
+        /// The connection's receive buffer follows what is read in the least RTT of its subflows;
+        /// else in the longest.
         meta_rtt_least: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "its public sources: `mptcp_rcv_space_adjust`";
             LINUX_6_1_192 = false, "its public sources: `mptcp_rcv_space_adjust`";
             LINUX_6_12_117 = false, "its public sources: `mptcp_rcv_space_adjust`";
-            LINUX_7_3_4 = true, "its public sources: `mptcp_rtt_us_est`, which takes the least of the last samples of all subflows";
+            LINUX_7_3_4 = true, "its public sources: `mptcp_rtt_us_est`";
         }
-        /// A subflow whose data has no mapping is reset with reason 6, interference by a middlebox; else with
-        /// 1, an MPTCP-specific error (RFC 8684 section 3.6).
+        /// Data without a mapping resets its subflow with reason 6, a middlebox; else with 1 (RFC
+        /// 8684 section 3.6).
         blames_middlebox: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "measured, tests/scripts/mptcp-no-mapping-joined.pkt";
             LINUX_6_1_192 = false, "measured, tests/scripts/mptcp-no-mapping-joined.pkt";
@@ -409,63 +402,61 @@ kernels! {
         /// Subflows obey the window that their own segments announced too, not the connection's
         /// alone.
         subflow_obeys_window: bool {
-            MPTCP_0_96_LINUX_5_4_188 = false, "taken from the measured series, specs/notes/out-of-tree-sending";
-            LINUX_6_1_192 = true, "its public sources: tcp_snd_wnd_test is as in 6.12";
+            MPTCP_0_96_LINUX_5_4_188 = false, "fitted to measured series, specs/notes/out-of-tree-sending";
+            LINUX_6_1_192 = true, "its public sources: `tcp_snd_wnd_test`";
             LINUX_6_12_117 = true, "measured, specs/notes/mptcp-two-paths";
             LINUX_7_3_4 = true, "as 6.12: tests/scripts, and its sources";
         }
-        /// The window of the data ends at the DATA_ACK and the window that its subflow believes;
-        /// else at the DATA_ACK and the window of the same segment. A duplicate ACK does not make a
-        /// subflow's window smaller, so the sender may believe in more than was announced.
+        /// The data window ends at the DATA_ACK plus its subflow's window, which a duplicate ACK
+        /// does not shrink; else plus the window of the same segment.
         data_window_by_subflow: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "its public sources: the meta socket's window is the segment's";
             LINUX_6_1_192 = true, "measured, tests/scripts/mptcp-older-window.pkt";
-            LINUX_6_12_117 = true, "measured, tests/scripts/mptcp-older-window.pkt; docs/findings/simult-flows.md, \"Sent beyond the window\"";
+            LINUX_6_12_117 = true, "measured, tests/scripts/mptcp-older-window.pkt; docs/findings/simult-flows.md";
             LINUX_7_3_4 = true, "as 6.12: tests/scripts, and its sources";
         }
         /// Subflows search for the path's MTU (`tcp_mtu_probing`).
         subflow_probes_mtu: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "its public sources, and measured: specs/notes/mtu-probing";
-            LINUX_6_1_192 = true, "its public sources: tcp_mtu_probe asks for what 6.12 asks for";
+            LINUX_6_1_192 = true, "its public sources: `tcp_mtu_probe`";
             LINUX_6_12_117 = true, "measured, specs/notes/mtu-probing";
             LINUX_7_3_4 = true, "as 6.12: tests/scripts, and its sources";
         }
-        /// Subflows keep Nagle's rule: the short end of a burst waits until the short end before it
-        /// is acknowledged.
+        /// Subflows keep Nagle's rule: a burst's short end waits until the one before is
+        /// acknowledged.
         subflow_nagle: bool {
-            MPTCP_0_96_LINUX_5_4_188 = false, "taken from the measured series, specs/notes/out-of-tree-sending";
+            MPTCP_0_96_LINUX_5_4_188 = false, "fitted to measured series, specs/notes/out-of-tree-sending";
             LINUX_6_1_192 = true, "measured, tests/scripts/mptcp-nagle.pkt";
             LINUX_6_12_117 = true, "measured, specs/notes/buffer-memory";
             LINUX_7_3_4 = true, "as 6.12: tests/scripts, and its sources";
         }
-        /// A subflow's MSS is less MPTCP's options; else they take their room when a segment is
-        /// cut.
+        /// A subflow's MSS is less MPTCP's options; else they are taken off when a segment is cut.
         subflow_mss_less_options: bool {
             MPTCP_0_96_LINUX_5_4_188 = true, "its public sources, and measured: specs/notes/mtu-probing";
-            LINUX_6_1_192 = false, "its public sources: tcp_current_mss counts them as in 6.12";
+            LINUX_6_1_192 = false, "its public sources: `tcp_current_mss`";
             LINUX_6_12_117 = false, "measured, specs/notes/mtu-probing";
             LINUX_7_3_4 = false, "as 6.12: tests/scripts, and its sources";
         }
-        /// What the connection hands to a subflow stays in the buffers in which it comes: no
-        /// segment and no burst spans two, and the room in a window is counted in them.
+        /// A subflow keeps the connection's buffers: no segment or burst spans two, and a window's
+        /// room is counted in them.
         subflow_keeps_buffers: bool {
             MPTCP_0_96_LINUX_5_4_188 = true, "its public sources, and measured: specs/notes/out-of-tree-sending";
-            LINUX_6_1_192 = false, "a choice: it keeps them, as the script mptcp-buffers shows; what that does to the tables is in specs/notes/kernel-6.1";
-            LINUX_6_12_117 = false, "a choice: it keeps them, as the script mptcp-buffers shows; specs/notes/mptcp-two-paths was simulated without";
+            LINUX_6_1_192 = false, "6.1 and 6.12 keep them, without which more of the tables agree, specs/notes/kernel-6.1";
+            LINUX_6_12_117 = false, "6.1 and 6.12 keep them, without which more of the tables agree, specs/notes/mptcp-two-paths";
             LINUX_7_3_4 = false, "as 6.12: tests/scripts, and its sources";
         }
         /// A subflow's send buffer counts the memory of the bursts in the network; else bytes
         /// alone.
         subflow_counts_memory: bool {
-            MPTCP_0_96_LINUX_5_4_188 = false, "taken from the measured series, specs/notes/out-of-tree-sending";
-            LINUX_6_1_192 = true, "its public sources: mptcp_subflow_get_send asks sk_stream_memory_free as in 6.12";
+            MPTCP_0_96_LINUX_5_4_188 = false, "fitted to measured series, specs/notes/out-of-tree-sending";
+            LINUX_6_1_192 = true, "its public sources: `mptcp_subflow_get_send`, `sk_stream_memory_free`";
             LINUX_6_12_117 = true, "measured, specs/notes/buffer-memory";
             LINUX_7_3_4 = true, "as 6.12: tests/scripts, and its sources";
         }
         /// A subflow's send buffer grows after what an ACK let out has left; else before.
         subflow_grows_after_sending: bool {
-            MPTCP_0_96_LINUX_5_4_188 = false, "taken from the measured series, specs/notes/out-of-tree-sending";
-            LINUX_6_1_192 = true, "its public sources: tcp_data_snd_check and tcp_check_space are as in 6.12";
+            MPTCP_0_96_LINUX_5_4_188 = false, "fitted to measured series, specs/notes/out-of-tree-sending";
+            LINUX_6_1_192 = true, "its public sources: `tcp_data_snd_check`, `tcp_check_space`";
             LINUX_6_12_117 = true, "measured, specs/notes/buffer-memory";
             LINUX_7_3_4 = true, "as 6.12: tests/scripts, and its sources";
         }
@@ -476,26 +467,24 @@ kernels! {
             LINUX_6_12_117 = MetaSendBuffer::Sum, "6.7, \"mptcp: refactor sndbuf auto-tuning\"";
             LINUX_7_3_4 = MetaSendBuffer::Sum, "as 6.12: tests/scripts, and its sources";
         }
-        /// A client's first write finds the send buffer that every socket begins with (the second
-        /// value of `tcp_wmem`): what fits leaves before the connection takes over its subflow's
-        /// larger one. Else it has that from the start.
+        /// A client's first write finds the second value of `tcp_wmem` as send buffer; else its
+        /// subflow's larger one.
         first_write_in_first_buffer: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "not measured";
             LINUX_6_1_192 = true, "measured, specs/notes/mtu-probing";
             LINUX_6_12_117 = true, "measured, specs/notes/mtu-probing";
             LINUX_7_3_4 = true, "as 6.12: tests/scripts, and its sources";
         }
-        /// The search for the path's MTU counts MPTCP's options among the headers, so
-        /// `tcp_base_mss` is all data; else the options take their room of it.
+        /// The MTU search counts MPTCP's options as headers, so `tcp_base_mss` is all data; else
+        /// they take room of it.
         search_counts_options: bool {
-            MPTCP_0_96_LINUX_5_4_188 = true, "measured: segments of 1024 bytes of data at the default, specs/notes/mtu-probing";
-            LINUX_6_1_192 = false, "its public sources: tcp_mtup_init and tcp_mtu_to_mss are as in 6.12";
+            MPTCP_0_96_LINUX_5_4_188 = true, "measured, specs/notes/mtu-probing";
+            LINUX_6_1_192 = false, "its public sources: `tcp_mtup_init`, `tcp_mtu_to_mss`";
             LINUX_6_12_117 = false, "measured, specs/notes/mtu-probing";
             LINUX_7_3_4 = false, "as 6.12: tests/scripts, and its sources";
         }
-        /// A buffer of the connection holds whole segments of one size, which all subflows' rates
-        /// together decide (`mptcp_current_mss`), and as many of these are enqueued on a subflow as
-        /// it may send of its own; else all is counted in segments of the subflow.
+        /// The connection's buffers hold segments of one size, which all subflows' rates decide
+        /// (`mptcp_current_mss`); else of the subflow's.
         buffers_by_connection_mss: bool {
             MPTCP_0_96_LINUX_5_4_188 = true, "Manoratne 2025, section 10.5, and measured: specs/notes/mtu-probing";
             LINUX_6_1_192 = false, "a choice: it has no scheduler that asks";
@@ -506,7 +495,7 @@ kernels! {
         /// `mptcp_subflow_get_send`).
         push_order: PushOrder {
             MPTCP_0_96_LINUX_5_4_188 = PushOrder::BufferByBuffer, "its public sources, and measured: specs/notes/out-of-tree-sending";
-            LINUX_6_1_192 = PushOrder::Bursts, "measured, tests/scripts/mptcp-burst.pkt; its public sources: __mptcp_push_pending lets a subflow send when it turns to another";
+            LINUX_6_1_192 = PushOrder::Bursts, "measured, tests/scripts/mptcp-burst.pkt; its public sources: `__mptcp_push_pending`";
             LINUX_6_12_117 = PushOrder::Bursts, "measured, specs/notes/mptcp-two-paths";
             LINUX_7_3_4 = PushOrder::Bursts, "as 6.12: tests/scripts, and its sources";
         }
@@ -517,20 +506,20 @@ kernels! {
             LINUX_6_12_117 = "default", "its documentation";
             LINUX_7_3_4 = "default", "as 6.12: tests/scripts, and its sources";
         }
-        /// A burst that is not used up goes on with the next data, on the same subflow while that
-        /// has room; else the scheduler is asked again.
+        /// A burst that is not used up goes on with the next data on its subflow while that has
+        /// room; else the scheduler is asked again.
         burst_goes_on: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "it has no such scheduler";
             LINUX_6_1_192 = true, "measured, tests/scripts/mptcp-burst.pkt";
             LINUX_6_12_117 = false, "measured, tests/scripts/mptcp-burst.pkt";
             LINUX_7_3_4 = false, "as 6.12: tests/scripts, and its sources";
         }
-        /// A write that finds nothing waiting begins a fragment of the connection's: here in what
-        /// is left of a page of 32 KiB, else fragments fill whole pages.
+        /// A write that finds nothing waiting begins a fragment in what is left of a page of 32
+        /// KiB; else fragments fill whole pages.
         write_begins_fragment: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "it has no such fragments";
-            LINUX_6_1_192 = true, "measured by the script mptcp-fragments, which whole pages pass too; specs/notes/kernel-6.1";
-            LINUX_6_12_117 = false, "a choice: it does the same; what that does to networks drawn for it is in specs/notes/kernel-6.1";
+            LINUX_6_1_192 = true, "measured, specs/notes/kernel-6.1";
+            LINUX_6_12_117 = false, "6.12 does it too, without which more drawn networks agree, specs/notes/kernel-6.1";
             LINUX_7_3_4 = false, "as 6.12: tests/scripts, and its sources";
         }
         /// Of two subflows with the same RTT the newer one is taken.
@@ -579,10 +568,9 @@ kernels! {
             LINUX_6_12_117 = false, "a choice: it has no coupled congestion control of its own";
             LINUX_7_3_4 = false, "as 6.12: tests/scripts, and its sources";
         }
-        /// A reduction leaves what OLIA has collected toward the next increase as it is; else it
-        /// begins anew.
+        /// A reduction keeps what OLIA has collected toward the next increase.
         olia_keeps_credit: bool {
-            MPTCP_0_96_LINUX_5_4_188 = true, "taken from the measured series, specs/notes/coupled-out-of-tree; not measured by itself";
+            MPTCP_0_96_LINUX_5_4_188 = true, "fitted to measured series, specs/notes/coupled-out-of-tree";
             LINUX_6_1_192 = false, "a choice: it has no coupled congestion control of its own";
             LINUX_6_12_117 = false, "a choice: it has no coupled congestion control of its own";
             LINUX_7_3_4 = false, "as 6.12: tests/scripts, and its sources";
@@ -596,7 +584,7 @@ kernels! {
         }
         /// Balia's cut on loss may leave a single segment; else two remain.
         balia_one_segment: bool {
-            MPTCP_0_96_LINUX_5_4_188 = true, "taken from the measured series, specs/notes/coupled-out-of-tree; not measured by itself";
+            MPTCP_0_96_LINUX_5_4_188 = true, "fitted to measured series, specs/notes/coupled-out-of-tree";
             LINUX_6_1_192 = false, "a choice: it has no coupled congestion control of its own";
             LINUX_6_12_117 = false, "a choice: it has no coupled congestion control of its own";
             LINUX_7_3_4 = false, "as 6.12: tests/scripts, and its sources";
@@ -604,51 +592,51 @@ kernels! {
     }
 
     section "Multipath TCP: sending again" {
-        /// While the send buffer holds up the writer, the oldest data goes again on a fast subflow,
-        /// and the slow one that has it is penalised.
+        /// While the send buffer is full, the oldest data goes again on a fast subflow, and the
+        /// slow one that has it is penalised.
         opportunistic_retransmission: bool {
             MPTCP_0_96_LINUX_5_4_188 = true, "Raiciu et al. 2012, section 4.2, and its public sources; specs/notes/mptcp-v0-schedulers";
             LINUX_6_1_192 = false, "its public sources: nothing in net/mptcp reduces a congestion window";
             LINUX_6_12_117 = false, "measured, specs/notes/mptcp-two-paths";
             LINUX_7_3_4 = false, "as 6.12: tests/scripts, and its sources";
         }
-        /// A subflow's retransmission timeout sends all that it has again on the others, and it
-        /// gets nothing until it is heard of.
+        /// A subflow's RTO sends all that it has again on the others; it gets nothing until it is
+        /// heard of.
         reinjects_on_timeout: bool {
             MPTCP_0_96_LINUX_5_4_188 = true, "its public sources";
-            LINUX_6_1_192 = false, "its public sources: tcp_retransmit_timer tells MPTCP nothing";
+            LINUX_6_1_192 = false, "its public sources: `tcp_retransmit_timer`";
             LINUX_6_12_117 = false, "measured, specs/notes/mptcp-two-paths";
             LINUX_7_3_4 = false, "as 6.12: tests/scripts, and its sources";
         }
-        /// What goes again is what one subflow had, piece by piece; else everything from the oldest
-        /// unacknowledged byte on, or one fragment where a timer asks for it.
+        /// What one subflow had goes again piece by piece; else all from the oldest unacknowledged
+        /// byte on, or one fragment where a timer asks.
         reinjects_pieces: bool {
             MPTCP_0_96_LINUX_5_4_188 = true, "its public sources";
             LINUX_6_1_192 = false, "measured, tests/scripts/mptcp-reinjection.pkt";
             LINUX_6_12_117 = false, "measured, specs/notes/mptcp-two-paths";
             LINUX_7_3_4 = false, "as 6.12: tests/scripts, and its sources";
         }
-        /// The wait for the acknowledgement of a DATA_FIN is twice as long from its second
-        /// repetition on; else from its first.
+        /// The wait for a DATA_FIN's acknowledgement doubles from its second repetition on; else
+        /// from its first.
         data_fin_doubles_late: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "not measured";
             LINUX_6_1_192 = true, "measured, tests/scripts/mptcp-close-first.pkt";
             LINUX_6_12_117 = true, "measured, tests/scripts/mptcp-close-first.pkt";
             LINUX_7_3_4 = true, "as 6.12: tests/scripts, and its sources";
         }
-        /// How long the connection's own retransmission timer waits.
+        /// What the connection's retransmission timer waits.
         meta_retransmission: MetaRetransmission {
             MPTCP_0_96_LINUX_5_4_188 = MetaRetransmission::TwiceLongestTimeout, "its public sources";
             LINUX_6_1_192 = MetaRetransmission::LastTimer, "measured, tests/scripts/mptcp-retransmission-interval.pkt";
             LINUX_6_12_117 = MetaRetransmission::LastTimer, "measured, tests/scripts/mptcp-retransmission-interval.pkt";
             LINUX_7_3_4 = MetaRetransmission::LastTimer, "as 6.12: tests/scripts, and its sources";
         }
-        /// That wait is taken anew after each fragment of a burst, with the timers of subflows on
-        /// which data was enqueued before; else only when the scheduler is asked.
+        /// That wait is taken anew after each fragment of a burst; else only when the scheduler is
+        /// asked.
         rtx_interval_by_fragment: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "it has no such scheduler";
             LINUX_6_1_192 = false, "measured, tests/scripts/mptcp-retransmission-burst.pkt";
-            LINUX_6_12_117 = true, "measured by the script mptcp-retransmission-burst (its line that decides has another PSH in the model, so the check of sources cannot use it)";
+            LINUX_6_12_117 = true, "measured, specs/notes/kernel-6.1";
             LINUX_7_3_4 = true, "as 6.12: tests/scripts, and its sources";
         }
     }

@@ -149,8 +149,8 @@ impl Words for TimeoutMin {
 impl Words for PrrBound {
     fn words(&self) -> String {
         match self {
-            Self::ByRetransmissions => "what the ACK delivered; slow start while retransmissions arrive and none is lost",
-            Self::ByProgress => "what recovery has had delivered and not sent; slow start while the ACK advances and nothing new is lost",
+            Self::ByRetransmissions => "what the ACK delivered",
+            Self::ByProgress => "what recovery had delivered and not sent",
         }
         .into()
     }
@@ -160,7 +160,7 @@ impl Words for ReceiveCharge {
     fn words(&self) -> String {
         match self {
             Self::Twice => "twice its bytes",
-            Self::Merged => "its bytes and the heads of merged buffers",
+            Self::Merged => "bytes and the heads of merged buffers",
         }
         .into()
     }
@@ -179,9 +179,9 @@ impl Words for MptcpVersion {
 impl Words for MetaSendBuffer {
     fn words(&self) -> String {
         match self {
-            Self::LargestSum => "the largest sum of the subflows' so far, up to the maximum of `tcp_wmem`",
-            Self::Largest => "the largest of a subflow so far",
-            Self::Sum => "the sum of the subflows', and the minimum of `tcp_wmem`",
+            Self::LargestSum => "the subflows' largest sum so far",
+            Self::Largest => "the largest of a subflow",
+            Self::Sum => "the subflows' sum, and the minimum of `tcp_wmem`",
         }
         .into()
     }
@@ -190,9 +190,9 @@ impl Words for MetaSendBuffer {
 impl Words for PushOrder {
     fn words(&self) -> String {
         match self {
-            Self::BufferByBuffer => "a buffer leaves before the scheduler is asked for the next",
-            Self::Bursts => "bursts of up to 64 KiB with the scheduler `default`; else all that the scheduler allows, then it leaves",
-            Self::AllAtOnce => "all that the scheduler allows, then it leaves",
+            Self::BufferByBuffer => "buffer by buffer, each as far as it may",
+            Self::Bursts => "with `default` bursts of up to 64 KiB, else all at once",
+            Self::AllAtOnce => "all at once",
         }
         .into()
     }
@@ -201,8 +201,8 @@ impl Words for PushOrder {
 impl Words for MetaRetransmission {
     fn words(&self) -> String {
         match self {
-            Self::TwiceLongestTimeout => "after twice the longest timeout of a subflow",
-            Self::LastTimer => "what was left of the subflows' timers, at most, when the scheduler was last asked",
+            Self::TwiceLongestTimeout => "twice a subflow's longest timeout",
+            Self::LastTimer => "what was left of the subflows' timers when the scheduler was last asked",
         }
         .into()
     }
