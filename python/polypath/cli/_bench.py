@@ -18,7 +18,7 @@ from polypath.engines import EngineError
 from polypath.study import DEFAULT_KERNEL, StudyError, unknown
 
 from . import _bench_linux
-from ._console import err, out
+from ._console import err, give, out
 
 _QUEUE_EVENTS = 20_000_000
 _QUEUE_SOURCES = 8
@@ -135,7 +135,7 @@ def _pair(python: str, cases: list[str], repeat: int, *, as_json: bool) -> None:
             }
         )
     if as_json:
-        sys.stdout.write(json.dumps({"other": other, "pairs": repeat, "cases": rows}, indent=1) + "\n")
+        give({"other": other, "pairs": repeat, "cases": rows})
         return
     heads = ("times as fast", "least", "most", "peak MB", "other's MB")
     table = Table("case", *(Column(head, justify="right") for head in heads), "same work")
@@ -192,7 +192,7 @@ def _algorithms(wanted: list[str], repeat: int) -> dict[str, dict[str, float]]:
 def _print(figures: dict[str, dict[str, float]], title: str, bare: float | None, *, as_json: bool) -> None:
     if as_json:
         rows = {"cases" if title == "case" else "cc": [{"name": case, **row, **_ratio(row, bare)} for case, row in figures.items()]}
-        sys.stdout.write(json.dumps(rows | ({} if bare is None else {"bare_queue_ns_per_event": bare}), indent=1) + "\n")
+        give(rows | ({} if bare is None else {"bare_queue_ns_per_event": bare}))
         return
     heads = ["M packets/s", "M transmissions/s", "ns/packet", "events/packet", "ns/event", "wall s", "peak MB"]
     if bare is not None:

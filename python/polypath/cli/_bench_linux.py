@@ -16,7 +16,7 @@ from rich.table import Column, Table
 from polypath.engines import EngineError, LinuxEngine
 from polypath.study import Study, StudyError, runs, unknown
 
-from ._console import err, out
+from ._console import err, give, out
 
 # As short as a run may be over these links (10 ms there): a flow that sends next to nothing.
 _START = "start"
@@ -92,7 +92,7 @@ def bench(cases: list[str], repeat: int, kernel: str, *, as_json: bool) -> None:
             }
         )
     if as_json:
-        sys.stdout.write(json.dumps({"kernel": kernel, "start_s": start, "cases": rows}, indent=1) + "\n")
+        give({"kernel": kernel, "start_s": start, "cases": rows})
         return
     heads = ("packets/s", "simulated s/s", "wall s", "peak MB")
     table = Table("case", *(Column(head, justify="right") for head in heads))

@@ -4,8 +4,9 @@ the library that draws tables.
 
 from __future__ import annotations
 
+import json
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from polypath.errors import visible
 
@@ -47,6 +48,11 @@ def unhush() -> None:
 def complain(sentence: str) -> None:
     """One sentence about what went wrong."""
     print(f"polypath: {visible(sentence)}", file=sys.stderr)
+
+
+def give(value: Any) -> None:
+    """A value for programs: one JSON document on standard output."""
+    sys.stdout.write(json.dumps(value, indent=1) + "\n")
 
 
 def renamed(old: str, new: str) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import sys
 from typing import Annotated, Any
 
 import typer
@@ -15,7 +13,7 @@ from polypath import emu
 from polypath.study import Time, load_setup
 
 from . import _studies
-from ._console import out, renamed
+from ._console import give, out, renamed
 
 app = typer.Typer(
     help="Emulated links on this machine, for any program: a topology's nodes as network namespaces. Needs root.", no_args_is_help=True
@@ -69,7 +67,7 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="For programs.")
     """Show what passed each link, what was dropped, and how late packets left."""
     report = emu.status()
     if as_json:
-        sys.stdout.write(json.dumps(report.status, indent=1) + "\n")
+        give(report.status)
         return
     heads = ("packets", "MB", "queue full", "lost", "too long", "down", "in it", "late: median", "99 %", "most")
     table = Table("link", *(Column(head, justify="right") for head in heads), title=report.lab.file, title_justify="left")
@@ -109,7 +107,7 @@ def measure(seconds: float, *, as_json: bool) -> None:
     """
     figures = emu.bench(seconds)
     if as_json:
-        sys.stdout.write(json.dumps(figures, indent=1) + "\n")
+        give(figures)
         return
     plain, through = figures["plain"], figures["through"]
     table = Table("through one link, one direction", *(Column(head, justify="right") for head in ("bare veth", "emulated", "share")))

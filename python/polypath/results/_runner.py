@@ -39,8 +39,8 @@ from polypath.study import (
     unknown,
 )
 from polypath.sweep import LOCAL, Failed, Fault, Place, State, check_place, files_of, find_place
+from polypath.terminal import bar
 
-from ._bar import bar
 from ._captured import captured, captures_are_there
 from ._captures import drop_captures, keep_captures
 from ._computed import note
@@ -427,8 +427,8 @@ def run(
     place = find_place(on)
     if progress is not True:
         return execute(planned, workers=workers, on=place, progress=progress or None)
-    with bar(f"{planned.study.name}: {planned.described}", planned.expected) as moved:
-        return execute(planned, workers=workers, on=place, progress=moved)
+    with bar(total=planned.expected, words=f"{planned.study.name}: {planned.described}") as move:
+        return execute(planned, workers=workers, on=place, progress=lambda run: move(advance=1))
 
 
 def assemble(
