@@ -241,14 +241,7 @@ def _figures(row: Any, names: Sequence[str]) -> dict[str, Any]:
     distance: Distance | None = row["distance"]
     figures = {name: _plain(row[name]) for name in names}
     if distance is not None:
-        said = {
-            "n": distance.n,
-            "difference": distance.difference,
-            "interval": distance.interval,
-            "p_mean": distance.p_mean,
-            "p_ks": distance.p_ks,
-        }
-        figures["over_starts"] = {**{name: _plain(value) for name, value in said.items()}, "standing": distance.standing.value}
+        figures["over_starts"] = {name: _plain(value) for name, value in {"n": distance.n, **distance.figures}.items()}
     return figures
 
 

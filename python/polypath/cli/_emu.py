@@ -10,10 +10,10 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from polypath import emu
-from polypath.study import Time, load_setup
+from polypath.study import load_setup
 
 from . import _studies
-from ._console import give, out, renamed
+from ._console import give, out, renamed, time_of
 
 app = typer.Typer(
     help="Emulated links on this machine, for any program: a topology's nodes as network namespaces. Needs root.", no_args_is_help=True
@@ -36,7 +36,7 @@ def up(
     programs in it.
     """
     emu.require_root()
-    limit = _time(late_limit)
+    limit = time_of("--late-limit", late_limit, emu.EmuError)
     path = _studies.path(file)
     lab = emu.up(str(path), load_setup(path), seed=seed, late_limit_ns=limit, mptcp=mptcp)
     table = Table("node", "address", "device", "link", title=f"up: {path}", title_justify="left")
@@ -154,10 +154,3 @@ def _ends(lab: emu.Lab) -> dict[str, list[str]]:
 
 def _span(microseconds: float) -> str:
     return f"{microseconds / 1e3:.2f} ms" if microseconds >= 1000 else f"{microseconds:.0f} µs"
-
-
-def _time(text: str) -> int:
-    try:
-        return int(Time(text))
-    except ValueError as error:
-        raise emu.EmuError(f"--late-limit: {error}") from None

@@ -16,12 +16,11 @@ from polypath.results import DEFAULT_OUT, Results, plan
 from polypath.study import FEWEST_STARTS, StudyError, Time
 
 from . import _studies
-from ._console import err, out
+from ._console import err, out, say
 from ._linux_bisect import Jobs
 from ._linux_selftests import DEFAULT_OUT as SELFTESTS_OUT
 from ._linux_selftests import VARIANT, tests_of
 from ._linux_selftests import carry_out as carry_out_tests
-from ._steps import say
 from ._work import Only, Short, Workers, carry_out, choices, in_form
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from polypath.engines import MOST_NS, NONE, EngineError, Variation, in_units, pr
 from polypath.study import DEFAULT_KERNEL
 from polypath.terminal import bar
 
-from ._console import err, out
-from ._steps import say, steps
+from ._console import err, out, say, steps
 
 VARIANT = "selftests"
 Kernel = Annotated[
