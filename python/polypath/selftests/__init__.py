@@ -19,7 +19,7 @@ from ._packetdrill import (
     scripts_of,
 )
 from ._pairs import Pair, pairs
-from ._run import USE, Job, Record, Runner, jobs, missing_of, record, run_job, seeds_of
+from ._run import USE, Job, Record, Runner, jobs, missing_of, option_of, record, run_job, seeds_of
 from ._statistics import wilson
 from ._suite import Suite, Test, find
 from ._table import HEADS, Row, as_csv, as_junit, as_tap, outcomes, rows, seeds_text
@@ -65,6 +65,7 @@ __all__ = [
     "jobs",
     "missing_of",
     "observation_of",
+    "option_of",
     "outcomes",
     "pairs",
     "parse",
