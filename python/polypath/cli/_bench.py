@@ -4,7 +4,6 @@ costs.
 
 from __future__ import annotations
 
-import json
 import statistics
 import subprocess
 import sys
@@ -14,7 +13,6 @@ import typer
 from rich.table import Column, Table
 
 from polypath import _native
-from polypath.engines import EngineError
 from polypath.study import DEFAULT_KERNEL, StudyError, unknown
 
 from . import _bench_linux
@@ -102,12 +100,12 @@ def bench(
     if pair is not None:
         _pair(pair, cases or known_cases, repeat, as_json=as_json)
         return
-    queue = _median([_measured("queue", str(_QUEUE_SOURCES), str(_QUEUE_EVENTS)) for _ in range(repeat)])
+    queue = _bench_linux.median([_measured("queue", str(_QUEUE_SOURCES), str(_QUEUE_EVENTS)) for _ in range(repeat)])
     figures: dict[str, dict[str, float]] = {}
     for case in cases or known_cases:
         if err.is_terminal:
             err.print(f"{case} ...", end="\r")
-        figures[case] = _case(_median([_measured(case) for _ in range(repeat)]))
+        figures[case] = _case(_bench_linux.median([_measured(case) for _ in range(repeat)]))
     _print(figures, "case", queue["wall_s"] * 1e9 / _QUEUE_EVENTS, as_json=as_json)
 
 
@@ -186,7 +184,7 @@ def _algorithms(wanted: list[str], repeat: int) -> dict[str, dict[str, float]]:
             if err.is_terminal:
                 err.print(f"{name} ...", end="\r")
             measured[name].append(_measured("cc", name))
-    return {name: _case(_median(repetitions)) for name, repetitions in measured.items()}
+    return {name: _case(_bench_linux.median(repetitions)) for name, repetitions in measured.items()}
 
 
 def _print(figures: dict[str, dict[str, float]], title: str, bare: float | None, *, as_json: bool) -> None:
@@ -225,20 +223,4 @@ def _case(measured: dict[str, float]) -> dict[str, float]:
 
 
 def _measured(*arguments: str, python: str = sys.executable, module: str = _native.__file__) -> dict[str, float]:
-    command = [python, "-I", "-S", "-c", _MEASURE, module, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise EngineError(
-            f"the case {arguments[0]} failed: {done.stderr.strip().splitlines()[-1] if done.stderr.strip() else 'no message'}"
-        )
-    measured: dict[str, float] = json.loads(done.stdout)
-    return measured
-
-
-def _median(measured: list[dict[str, float]]) -> dict[str, float]:
-    """The measurement with the median time; memory is the largest of all."""
-    wall = statistics.median_low(repetition["wall_s"] for repetition in measured)
-    return {
-        **next(repetition for repetition in measured if repetition["wall_s"] == wall),
-        "rss_mb": max(repetition["rss_mb"] for repetition in measured),
-    }
+    return _bench_linux.measured(arguments[0], [python, "-I", "-S", "-c", _MEASURE, module, *arguments])
