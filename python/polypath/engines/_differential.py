@@ -67,7 +67,7 @@ def _batch(texts: Sequence[str], kernel: str, machine: Path | None) -> list[list
         files = [Path(folder) / f"{number}.pkt" for number in range(len(texts))]
         for file, text in zip(files, texts, strict=True):
             file.write_text(text, encoding="utf-8")
-        code, said = play(files, machine, "--record", "--kernel", kernel)
+        code, said = play(files, machine, "--record", "--kernel", kernel, folder=Path(folder))
     answers = said.splitlines()
     if code != 0 or len(answers) != len(texts):
         raise EngineError(f"{PLAYER.name} ended with status {code} after {len(answers)} of {len(texts)} scripts: {said[-500:]}")
