@@ -4,6 +4,7 @@ gives.
     tools/figures.py [FILE...]                  renew every block of these files, of all Markdown files without any
     tools/figures.py --check [FILE...]          change nothing; exit status 1 when a block differs by more than its tolerance
     tools/figures.py --check --within SECONDS   the cheapest blocks alone, as many as their stated costs allow
+    tools/figures.py --picture                  renew the picture of README.md, from the study of its first commands
 
 A block names the command that prints it:
 
@@ -37,6 +38,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -55,6 +57,11 @@ RENEWED = re.compile(r"tolerance (\d+(?:\.\d+)?) %(?: or (\d+(?:\.\d+)?))? \| co
 RECORDED = re.compile(r"recorded \d{4}-\d\d-\d\d, (?:Linux \d+\.\d+|commit [0-9a-f]{7}).*")
 # A command that takes this many times its stated cost, and this long at least, hangs.
 PATIENCE, LEAST_S = 30, 900
+PICTURES = ROOT / "docs" / "pictures"
+MOST_BYTES = 150_000
+# One cell a scheduler.
+PICTURED = (["init", "home", "--template", "wifi-lte"], ["run", "home", "--only", "wifi_loss=0%"])
+PICTURE = "results/home/figures/time-goodput-main.png"
 SAME, CHANGED, DIFFERS, RECORD, FAILED = "same", "within tolerance", "differs", "recorded", "failed"
 
 
@@ -294,6 +301,21 @@ def cheapest(listed: list[Block], within_s: float) -> list[Block]:
     return [block for block in listed if block.command in chosen]
 
 
+def renew_picture() -> int:
+    """Runs the study of the README's first commands, and takes a figure of its report."""
+    with tempfile.TemporaryDirectory() as folder:
+        for words in PICTURED:
+            subprocess.run([Path(sys.executable).with_name("polypath"), *words], cwd=folder, check=True, capture_output=True)
+        taken = (Path(folder) / PICTURE).read_bytes()
+    if len(taken) > MOST_BYTES:
+        print(f"figures: the picture has {len(taken)} bytes, more than {MOST_BYTES}: show less in it", file=sys.stderr)
+        return 1
+    PICTURES.mkdir(exist_ok=True)
+    (PICTURES / "subflows.png").write_bytes(taken)
+    print(f"docs/pictures/subflows.png: {len(taken)} bytes")
+    return 0
+
+
 def main() -> int:
     """The command."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
@@ -301,7 +323,10 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="change nothing; status 1 when a block is outside of its tolerance")
     parser.add_argument("--within", type=float, metavar="SECONDS", help="the cheapest blocks alone, by their stated costs")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="commands at once; default: one a core")
+    parser.add_argument("--picture", action="store_true", help="renew the picture of README.md, and nothing else")
     given = parser.parse_args()
+    if given.picture:
+        return renew_picture()
     try:
         listed = [block for file in given.files or markdown_files() for block in blocks(file.resolve())]
     except (BlockError, OSError) as error:

@@ -4,7 +4,9 @@ control characters are written out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .errors import visible
@@ -28,3 +30,16 @@ def console(**how: Any) -> Console:
                 yield segment if segment.control or segment.text.isprintable() else Segment(visible(segment.text), segment.style)
 
     return Visible(**{"markup": False, "emoji": False, "highlight": False, **how})
+
+
+@contextmanager
+def bar(on: Console | None = None, *, total: int | None = None, words: str = "") -> Iterator[Callable[..., None]]:
+    """How far something is, while it goes on: on a terminal `on`, or in a notebook, where it stays. Gives
+    what moves it: `move(advance=1)`, `move(description="cc=lia")`, `move(completed=3, total=7)`.
+    """
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    hidden = on is not None and not on.is_terminal
+    with Progress(*columns, TextColumn("left"), TimeRemainingColumn(), console=on, transient=on is not None, disable=hidden) as shown:
+        yield partial(shown.update, shown.add_task(words, total=total))

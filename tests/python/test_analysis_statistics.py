@@ -1,4 +1,4 @@
-"""Means, intervals, fairness, transients and published values, against numbers computed by hand."""
+"""Means, intervals, fairness and published values, against numbers computed by hand."""
 
 import math
 
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polypath.analysis import beside, gains, groups, half_width, jain, summarise, transient
+from polypath.analysis import beside, gains, groups, half_width, jain, summarise
 
 
 def test_jain_of_equal_shares_is_one_and_of_one_winner_one_over_n():
@@ -35,21 +35,6 @@ def test_summary_keeps_the_order_of_the_cells_and_leaves_missing_values_out():
     assert list(got["m"]) == [1.0, 5.0]
     assert list(got["n"]) == [2, 1]
     assert got["absent"].isna().all()
-
-
-def test_transient_ends_where_the_moving_mean_stays_near_the_mean():
-    time = [0.1 * (index + 1) for index in range(100)]
-    # Nothing for 1 s, then 10: mean 9, the mean of the last second reaches 8.1 when nine of its ten
-    # samples are 10.
-    rate = [0.0] * 10 + [10.0] * 90
-    settled = transient(time, rate)
-    # 10 is further than 10 % above 9, so it never settles within 10 %.
-    assert math.isnan(settled)
-    gentle = [5.0] * 5 + [10.0] * 95
-    # Mean 9.75; the last second's mean is above 8.775 from the sample at which at most two fives
-    # remain in it.
-    assert transient(time, gentle) == pytest.approx(1.3)
-    assert transient(time, [4.0] * 100) == pytest.approx(1.0)
 
 
 def test_published_values_stand_beside_the_mean_with_their_deviation():

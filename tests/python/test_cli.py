@@ -8,12 +8,13 @@ import subprocess
 import sys
 
 import pytest
+from fake_engine import FakeEngine
 from study_data import STUDY, changed
 
 from polypath import Results
 from polypath.analysis import Verdict
 from polypath.cli._init import templates
-from polypath.engines import ENGINES, FakeEngine
+from polypath.engines import ENGINES
 from polypath.report import claim_results, material
 
 

@@ -8,10 +8,11 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from fake_engine import FakeEngine
 from report_data import PlausibleEngine
 
 from polypath.analysis import PLATFORM, area_between, compare, half_width, platform_names, platforms_in_order
-from polypath.engines import ENGINES, EngineError, FakeEngine, Output, find
+from polypath.engines import ENGINES, EngineError, Output, find
 from polypath.report import comparison, comparison_sentences, material, mean_and_interval, page, render, write_report
 from polypath.report._compare import _curves
 from polypath.results import execute, plan

@@ -15,11 +15,12 @@ import polars
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from fake_engine import FakeEngine
 from typer.testing import CliRunner
 
 from polypath import Draw, Drawn, Results, Study, StudyError
 from polypath.cli._app import build
-from polypath.engines import EngineError, FakeEngine
+from polypath.engines import EngineError
 from polypath.results import Plan, cost, execute, plan
 from polypath.results import _runner as runner
 from polypath.results import _store as store

@@ -5,11 +5,12 @@ how runs that were late are told apart.
 import json
 
 import pytest
+from fake_engine import FakeEngine
 from study_data import STUDY
 
 from polypath import EngineError, Study
 from polypath.cli._summary import summary
-from polypath.engines import FakeEngine, HostEngine, _host, _iperf3
+from polypath.engines import HostEngine, _host, _iperf3
 from polypath.planner import PlanError
 from polypath.report import material as material_of
 from polypath.report import page, warnings

@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 import yaml
+from fake_engine import FakeEngine
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from many_runs import measured
 
-from polypath.engines import FakeEngine
 from polypath.results import Results, execute, plan
 from polypath.results._keys import KEY, Keys
 from polypath.results._packs import Packs

@@ -1,4 +1,4 @@
-"""The picture of the README: it is there, and small; tools/pictures.py renews it."""
+"""The picture of the README: it is there, and small; `tools/figures.py --picture` renews it."""
 
 import re
 import struct
@@ -8,15 +8,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
-import pictures  # noqa: E402
+import figures  # noqa: E402
 
 
 def test_the_picture_is_there_and_small() -> None:
     named = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
-    assert sorted(ROOT / name for name in named) == sorted(pictures.FOLDER.iterdir())
+    assert sorted(ROOT / name for name in named) == sorted(figures.PICTURES.iterdir())
     assert len(named) == 1
     for name in named:
         made = (ROOT / name).read_bytes()
         assert made[:8] == b"\x89PNG\r\n\x1a\n"
         assert struct.unpack(">II", made[16:24])[0] > 1000
-        assert len(made) < pictures.MOST_BYTES
+        assert len(made) < figures.MOST_BYTES

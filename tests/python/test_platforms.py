@@ -7,9 +7,10 @@ from __future__ import annotations
 from typing import ClassVar
 
 import pytest
+from fake_engine import FakeEngine
 
 from polypath import StudyError
-from polypath.engines import ENGINES, FakeEngine
+from polypath.engines import ENGINES
 from polypath.linux import KernelError
 from polypath.results import Results, execute, plan
 from polypath.study import Study

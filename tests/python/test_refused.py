@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 import yaml
+from fake_engine import FakeEngine
 from wrong_inputs import BASE, FLOW, SHAPE, WRONG, changed
 
 from polypath import Study, StudyError, Time, customcc, run
-from polypath.engines import ENGINES, FakeEngine, HostEngine, LinuxEngine, SimEngine, check, notes
+from polypath.engines import ENGINES, HostEngine, LinuxEngine, SimEngine, check, notes
 from polypath.planner import build
 from polypath.results import check_claims, plan
 from polypath.study import cells, drawing_algorithms, load_setup, same_for_all_seeds, scenario

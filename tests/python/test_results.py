@@ -11,10 +11,11 @@ from pathlib import Path
 import pandas as pd
 import polars
 import pytest
+from fake_engine import FakeEngine
 from study_data import STUDY, changed
 
 from polypath import StudyError
-from polypath.engines import EngineError, FakeEngine
+from polypath.engines import EngineError
 from polypath.results import TABLES, Results, Store, execute, plan
 from polypath.results._tables import columns
 from polypath.study import Study, runs

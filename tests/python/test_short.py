@@ -5,10 +5,10 @@ packets does not change.
 from pathlib import Path
 
 import pytest
+from fake_engine import FakeEngine
 from study_data import changed
 
 from polypath import Study, StudyError
-from polypath.engines import FakeEngine
 from polypath.results import Results, execute, plan
 from polypath.study import Setup, cells, scenario
 

@@ -7,12 +7,13 @@ import sys
 from itertools import pairwise
 
 import pytest
+from fake_engine import FakeEngine
 from study_data import STUDY, changed
 
 from polypath import Study, StudyError, _native
 from polypath.analysis import rates
 from polypath.cli import _bench_linux
-from polypath.engines import FakeEngine, SimEngine
+from polypath.engines import SimEngine
 from polypath.results import execute, plan
 from polypath.study import runs
 

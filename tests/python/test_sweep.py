@@ -20,13 +20,14 @@ import pyarrow as pa
 import pytest
 from dask_cluster import Cluster, cluster_in
 from distributed.security import Security
+from fake_engine import FakeEngine
 from requirement import lacking
 from sweep_data import LONGER, STUDY, FakeClient, content, study, sweep_with
 from typer.testing import CliRunner
 
 from polypath import customcc
 from polypath.cli._app import build
-from polypath.engines import ENGINES, FakeEngine, HostEngine, Output, find
+from polypath.engines import ENGINES, HostEngine, Output, find
 from polypath.linux import KernelError
 from polypath.results import Progress, Store, _progress, execute, plan, progress_of
 from polypath.results._progress import ProgressFile

@@ -9,8 +9,9 @@ import re
 import shutil
 
 import pytest
+from fake_engine import FakeEngine
 
-from polypath.engines import ENGINES, FakeEngine
+from polypath.engines import ENGINES
 from polypath.results import Results, Store, plan, verify
 from polypath.study import Study, StudyError
 from polypath.sweep import is_sealed

@@ -9,7 +9,7 @@ It searches on the simulator, over networks drawn from what is known of the path
 ordinary study that repeats the answer.
 """
 
-from ._advice import ANSWER_FILE, STUDY_FILE, Advice, advise, as_json
+from ._advice import Advice, advise, as_json
 from ._answer import Left
 from ._capture import paths_in
 from ._commands import Command, commands, script, variables
@@ -25,13 +25,10 @@ from ._score import Ratio, ratio
 from ._settings import NEEDS, Setting, candidates, linux_default
 from ._study import Question
 from ._trials import Trials
-from ._uses import USES, Use, use, weighted
+from ._uses import Use, use, weighted
 
 __all__ = [
-    "ANSWER_FILE",
     "NEEDS",
-    "STUDY_FILE",
-    "USES",
     "Advice",
     "AdviceError",
     "Command",

@@ -56,12 +56,12 @@ def uplinks(facts: Facts, sockets: Sequence[Subflow], speed: dict[str, int]) -> 
     return links
 
 
-def device_speeds(names: Sequence[str], root: File = File("/sys/class/net")) -> dict[str, int]:
+def device_speeds(names: Sequence[str]) -> dict[str, int]:
     """Mbit/s as the devices tell; nothing of those that do not."""
     speeds = {}
     for name in names:
         try:
-            speeds[name] = int((root / name / "speed").read_text())
+            speeds[name] = int(File("/sys/class/net", name, "speed").read_text())
         except (OSError, ValueError):
             continue
     return speeds

@@ -14,7 +14,7 @@ from ._network import Hop, Path, asked, bare, hops, path_names, paths, unjoined
 from ._paths import path_figures, short_queues, small_buffers
 from ._published import beside
 from ._series import rates
-from ._statistics import CONFIDENCE, groups, half_width, jain, summarise, transient
+from ._statistics import CONFIDENCE, groups, half_width, jain, summarise
 
 __all__ = [
     "APPLICATIONS",
@@ -82,7 +82,6 @@ __all__ = [
     "small_buffers",
     "subflows_of",
     "summarise",
-    "transient",
     "tunnels_as_paths",
     "unjoined",
     "with_applications",

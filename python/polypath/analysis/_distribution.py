@@ -75,6 +75,12 @@ class Distance:
             return Standing.NEAR
         return Standing.APART if self.told_apart else Standing.ALIKE
 
+    @property
+    def figures(self) -> dict[str, float | str]:
+        """What a table or a program is told of it."""
+        tests = {"p_mean": self.p_mean, "p_ks": self.p_ks, "standing": self.standing.value}
+        return {"difference": self.difference, "interval": self.interval, **tests}
+
     def __str__(self) -> str:
         """The verdict in words."""
         if self.standing is Standing.NEAR:

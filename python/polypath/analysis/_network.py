@@ -10,11 +10,12 @@ from __future__ import annotations
 import ipaddress
 import itertools
 import math
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from polypath import planner
+from polypath.planner import Graph
 from polypath.study import kernel_of, nearest
 
 Scenario = Mapping[str, Any]
@@ -118,27 +119,15 @@ def tunnels(scenario: Scenario) -> Iterator[Hop]:
 def _outside(scenario: Scenario, tunnel: Mapping[str, Any], path: Mapping[str, Any], headers: int) -> tuple[Hop, ...]:
     """The links of a path of a tunnel, from its end a to its end b."""
     flow = {"client": tunnel["a"]["node"]}
-    return _route(scenario, flow, path["a"], path["b"], list(hops(scenario)))
-
-
-def addresses(scenario: Scenario, node: str) -> list[str]:
-    """The addresses of a node in the simulator's order: its own, those of its links, those of its
-    tunnels.
-    """
-    node_addresses = [address for entry in scenario["nodes"] if entry["name"] == node for address in entry.get("addresses", ())]
-    return [*node_addresses, *_on_links(scenario, node)]
-
-
-def _on_links(scenario: Scenario, node: str) -> list[str]:
-    joined = (*scenario["links"], *scenario.get("tunnels", ()))
-    return [end["address"] for link in joined for end in (link["a"], link["b"]) if end["node"] == node]
+    return _route(scenario, flow, path["a"], path["b"], over_tunnels=False)
 
 
 def asked(scenario: Scenario, flow: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The addresses of client and server between which `flow` has packets, or asks for a subflow,
     in the order in which it does.
     """
-    clients, servers = (addresses(scenario, flow[end]) for end in ("client", "server"))
+    graph = Graph(scenario)
+    clients, servers = (list(graph.addresses[flow[end]]) for end in ("client", "server"))
     here = flow.get("client_address") or clients[0]
     # Studies give the server's first address to which a route leads.
     there = (address for address in servers if _route(scenario, flow, here, address))
@@ -147,8 +136,8 @@ def asked(scenario: Scenario, flow: Mapping[str, Any]) -> list[tuple[str, str]]:
     if flow.get("transport") == "mptcp":
         manager = flow.get("mptcp", {}).get("path_manager") or {"kind": "fullmesh"}
         if manager["kind"] == "fullmesh":
-            sources = [here, *_on_links(scenario, flow["client"])]
-            on_links = _on_links(scenario, flow["server"])
+            sources = [here, *graph.on_links(flow["client"])]
+            on_links = graph.on_links(flow["server"])
             # A server's address that belongs to no link is reached over every path, and no other is
             # announced.
             others = on_links if first[1] in on_links else []
@@ -173,9 +162,9 @@ def route(scenario: Scenario, flow: Mapping[str, Any], source: str, destination:
     """
     if hops_there := _route(scenario, flow, source, destination):
         return hops_there
-    link, target = _link_of(scenario, flow["client"], source), _owner(scenario, destination)
-    every = itertools.chain(hops(scenario), tunnels(scenario))
-    return next(((hop,) for hop in every if (hop.link, hop.sender, hop.receiver) == (link, flow["client"], target)), ())
+    graph = Graph(scenario)
+    hop = graph.addresses[flow["client"]].get(source)
+    return (_directed(scenario)[hop],) if hop and graph.ends(hop) == graph.owner(destination) else ()
 
 
 def paths(scenario: Scenario, flow: Mapping[str, Any]) -> list[Path]:
@@ -305,35 +294,22 @@ def _timestamps(scenario: Scenario, node: str) -> bool:
     return True
 
 
-def _route(
-    scenario: Scenario, flow: Mapping[str, Any], source: str, destination: str, directed: Sequence[Hop] | None = None
-) -> tuple[Hop, ...]:
-    """The fixed route if the flow names one, else the fewest links over routers that leave by the
-    link owning `source` and arrive by the one owning `destination`; ties go to the earlier link. It
-    is the simulator's rule (`Topology::route` in crates/sim).
-    """
-    if directed is None:
-        directed = [*hops(scenario), *tunnels(scenario)]
+def _directed(scenario: Scenario, *, over_tunnels: bool = True) -> dict[planner.Hop, Hop]:
+    """By the planner's name of it, every direction of every link and tunnel."""
+    there = [*hops(scenario), *(tunnels(scenario) if over_tunnels else ())]
+    return {planner.Hop(number // 2, hop.a_to_b): hop for number, hop in enumerate(there)}
+
+
+def _route(scenario: Scenario, flow: Mapping[str, Any], source: str, destination: str, *, over_tunnels: bool = True) -> tuple[Hop, ...]:
+    """The fixed route if the flow names one, else the one that the simulator takes."""
+    directed = _directed(scenario, over_tunnels=over_tunnels)
     for fixed in flow.get("routes", ()):
         if (fixed["from"], fixed["to"]) == (source, destination):
-            return _along(directed, flow["client"], fixed["via"])
-    routers = {node["name"] for node in scenario["nodes"] if node.get("router")}
-    owning = _link_of(scenario, flow["client"], source)
-    target = _owner(scenario, destination)
-    arriving = None if target is None else _link_of(scenario, target, destination)
-    reached: dict[str, tuple[Hop, ...]] = {flow["client"]: ()}
-    waiting = deque([flow["client"]])
-    while waiting:
-        node = waiting.popleft()
-        for hop in directed:
-            if hop.sender != node or (node == flow["client"] and owning is not None and hop.link != owning):
-                continue
-            if hop.receiver == target and arriving in (None, hop.link):
-                return (*reached[node], hop)
-            if hop.receiver != target and hop.receiver in routers and hop.receiver not in reached:
-                reached[hop.receiver] = (*reached[node], hop)
-                waiting.append(hop.receiver)
-    return ()
+            return _along(list(directed.values()), flow["client"], fixed["via"])
+    graph = Graph(scenario)
+    owner = graph.owner(destination)
+    way = None if owner is None else graph.way(flow["client"], source, owner, destination, over_tunnels=over_tunnels)
+    return tuple(directed[hop] for hop in way or ())
 
 
 def _along(directed: Sequence[Hop], start: str, via: Sequence[str]) -> tuple[Hop, ...]:
@@ -345,21 +321,3 @@ def _along(directed: Sequence[Hop], start: str, via: Sequence[str]) -> tuple[Hop
         route.append(hop)
         node = hop.receiver
     return tuple(route)
-
-
-def _link_of(scenario: Scenario, node: str, address: str) -> str | None:
-    for link in (*scenario["links"], *scenario.get("tunnels", ())):
-        if any(end["node"] == node and end["address"] == address for end in (link["a"], link["b"])):
-            return str(link["name"])
-    return None
-
-
-def _owner(scenario: Scenario, address: str) -> str | None:
-    for link in (*scenario["links"], *scenario.get("tunnels", ())):
-        for end in (link["a"], link["b"]):
-            if end["address"] == address:
-                return str(end["node"])
-    for node in scenario["nodes"]:
-        if address in node.get("addresses", ()):
-            return str(node["name"])
-    return None

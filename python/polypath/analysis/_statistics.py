@@ -1,4 +1,4 @@
-"""Means with confidence intervals, fairness and transients. Tables in, tables or numbers out."""
+"""Means with confidence intervals, and fairness. Tables in, tables or numbers out."""
 
 from __future__ import annotations
 
@@ -91,24 +91,3 @@ def groups(table: pd.DataFrame, by: Sequence[str]) -> list[tuple[tuple[Any, ...]
     first = [where[0] for where in places]
     names = [[math.nan if pd.isna(value) else value for value in table[name].iloc[first]] for name in by]
     return list(zip(zip(*names, strict=True), places, strict=True))
-
-
-def transient(time_s: Sequence[float], rate: Sequence[float], window_s: float = 1.0, tolerance: float = 0.10) -> float:
-    """First time after which a moving mean of `rate` stays within `tolerance` of the mean of the
-    whole; not a number if it never settles.
-
-    `time_s` are the ends of equal intervals; the moving mean looks back over `window_s`.
-    """
-    if len(rate) == 0:
-        return math.nan
-    step = time_s[0] if len(time_s) == 1 else (time_s[-1] - time_s[0]) / (len(time_s) - 1)
-    width = max(1, round(window_s / step)) if step > 0 else 1
-    moving = pd.Series(list(rate), dtype=float).rolling(width).mean()
-    target = sum(rate) / len(rate)
-    settled = [index for index in range(width - 1, len(rate)) if abs(moving.iloc[index] - target) <= tolerance * abs(target)]
-    since = len(rate)
-    for index in reversed(settled):
-        if index != since - 1:
-            break
-        since = index
-    return float(time_s[since]) if since < len(rate) else math.nan

@@ -11,13 +11,12 @@ them, `_score` is arithmetic, `_record` the JSON, `_rank` and `_page` what is to
 from ._errors import BenchmarkError
 from ._page import as_plain, page, table
 from ._rank import Place, Ranking, Worst, ranking, worst
-from ._record import BUILT_IN, Linux, Record, as_json, built_in, read, read_folder, scores
+from ._record import Linux, Record, as_json, built_in, read, read_folder, scores
 from ._run import Subject, check_linux, run, subject
 from ._score import Ratio, Score, figure, overall, ratio, score
 from ._set import FAMILIES, KINDS, QUICK, WHOLE, WORDS, Family, draws_of, families, half, set_hash, tenth, write_study
 
 __all__ = [
-    "BUILT_IN",
     "FAMILIES",
     "KINDS",
     "QUICK",

@@ -112,11 +112,3 @@ def _inverted(least: float, value: float) -> float:
 def _rounded(value: float) -> float:
     # What a file holds is what is scored.
     return float(f"{value:.4g}")
-
-
-def draws_in(figures: Mapping[str, Mapping[int, float]], of: Half | None = None) -> list[int]:
-    """The draws that every family has."""
-    common: set[int] | None = None
-    for by_draw in figures.values():
-        common = {*by_draw} if common is None else common & {*by_draw}
-    return sorted(draw for draw in common or () if of in (None, half(draw)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -113,17 +113,15 @@ def set_hash() -> str:
     return digest.hexdigest()[:16]
 
 
-def write_study(kind: Kind, name: str, draws: int, folder: Path, only: Collection[str] = ()) -> Study:
-    """The study of one algorithm, with its traces in a folder, as anybody may run it; `only`:
-    experiments.
-    """
+def write_study(kind: Kind, name: str, draws: int, folder: Path) -> Study:
+    """The study of one algorithm, with its traces in a folder, as anybody may run it."""
     tree = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
     wanted = dict.fromkeys(family.experiment for family in families(kind))
     tree["name"] = study_name(kind, name)
     tree["title"] = f"{tree['title']}: {name}"
     tree["parameters"][kind] = name
     tree["draw"]["number"] = draws
-    tree["experiments"] = {each: tree["experiments"][each] for each in wanted if not only or each in only}
+    tree["experiments"] = {each: tree["experiments"][each] for each in wanted}
     if kind == "scheduler":
         # No tunnel is asked about, and a parameter without a use is a mistake.
         for parameter in ("distribution", "rule"):

@@ -30,30 +30,21 @@ def trial_of(command: Sequence[str], folder: Path, tests: Callable[[], Path], sa
     """
     match list(command):
         case ["selftests", *rest]:
-            names, subtest = _option(rest, "--subtest")
+            names, subtest = _option_of(rest, "--subtest")
             return "selftests", _selftests(selftests.find(tests(), names or ["mptcp"], say), subtest, folder)
         case ["run", *rest]:
-            names, claim = _option(rest, "--check")
+            names, claim = _option_of(rest, "--check")
             if len(names) != 1 or claim is None:
                 raise BisectError(_USAGE)
             return "", _claim(Study.load(Path(names[0])), claim, folder)
     raise BisectError(_USAGE)
 
 
-def _option(words: Sequence[str], name: str) -> tuple[list[str], str | None]:
-    """The words without an option, and its value."""
-    rest = list(words)
-    value = None
-    if name in rest:
-        at = rest.index(name)
-        if at + 1 == len(rest):
-            raise BisectError(f"{name} needs a value: {_USAGE}")
-        value = rest[at + 1]
-        del rest[at : at + 2]
-    strange = [word for word in rest if word.startswith("-")]
-    if strange:
-        raise BisectError(f"{strange[0]} is not known here: {_USAGE}")
-    return rest, value
+def _option_of(words: Sequence[str], name: str) -> tuple[list[str], str | None]:
+    try:
+        return selftests.option_of(words, name)
+    except selftests.SelftestError as error:
+        raise BisectError(f"{error}: {_USAGE}") from None
 
 
 def _selftests(tests: Sequence[selftests.Test], subtest: str | None, folder: Path) -> Make:
@@ -94,10 +85,7 @@ def _claim(study: Study, claim: str, folder: Path) -> Make:
 
     def make(kernel: linux.Kernel) -> Trial:
         def failed(seed: int) -> bool:
-            experiments = {name: experiment.model_copy(update={"seeds": None}) for name, experiment in study.experiments.items()}
-            one = study.replace(
-                seeds=[seed], claims=tuple(chosen), conclusion=None, **({"experiments": experiments} if experiments else {})
-            )
+            one = study.everywhere(seeds=[seed]).replace(claims=tuple(chosen), conclusion=None)
             # A folder of its own: a verdict is on all runs of a folder.
             out = folder / "runs" / kernel.key[:16] / str(seed)
             try:

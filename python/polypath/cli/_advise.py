@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ._console import err, out
+from polypath.terminal import bar
+
+from ._console import err, give, out
 
 if TYPE_CHECKING:
     from polypath.advise import Path as Link
@@ -55,9 +56,22 @@ def advise(
     from polypath.advise import advise as find_out
     from polypath.advise import as_json as plain
 
-    with _Progress() as shown:
+    with bar(err) as move:
+
+        def stage(title: str, runs: int) -> None:
+            if not err.is_terminal:
+                err.print(title + (f": {runs} runs at the most" if runs else ""), soft_wrap=True)
+            move(description=title, completed=0, total=runs or 1)
+
         advice = find_out(
-            links, uses, folder=out_folder, budget_text=budget, notes=notes, on_linux=on_linux, stage=shown.stage, progress=shown.advance
+            links,
+            uses,
+            folder=out_folder,
+            budget_text=budget,
+            notes=notes,
+            on_linux=on_linux,
+            stage=stage,
+            progress=lambda runs: move(advance=runs),
         )
     page = None
     if report:
@@ -65,9 +79,7 @@ def advise(
 
         page = _report.write(advice.results, _report.material_of(advice.results))
     if as_json:
-        import json
-
-        sys.stdout.write(json.dumps(plain(advice), indent=1) + "\n")
+        give(plain(advice))
         return
     from . import _advised
 
@@ -104,29 +116,3 @@ def _paths(words: list[str], file: str | None, from_host: bool, captures: list[P
         speeds = device_speeds([device.name for device in facts.devices])
         return completed(uplinks(facts, Sockets().look(), speeds), words)
     return [path_in_words(text, number) for number, text in enumerate(words, start=1)], []
-
-
-class _Progress:
-    """What is going on, on the terminal."""
-
-    def __init__(self) -> None:
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-        columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        self._bar = Progress(*columns, console=err, transient=True, disable=not err.is_terminal)
-        self._task = self._bar.add_task("", total=None)
-
-    def __enter__(self) -> _Progress:
-        self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
-
-    def stage(self, title: str, runs: int) -> None:
-        if not err.is_terminal:
-            err.print(title + (f": {runs} runs at the most" if runs else ""), soft_wrap=True)
-        self._bar.reset(self._task, total=runs or None, description=title)
-
-    def advance(self, runs: int) -> None:
-        self._bar.advance(self._task, runs)

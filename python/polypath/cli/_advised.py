@@ -5,19 +5,18 @@ the commands, and what was not tried.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from rich import box
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from polypath.advise import NEEDS, Advice, Rank, by_use, commands, left_early, share, use, variables
 
 from ._console import out
 
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from polypath.advise import Advice, Rank
-
 
 def tell(advice: Advice) -> None:
-    from polypath.advise import left_early, use
-
     question = advice.question
     for path in question.paths:
         out.print(f"{path.name}: {path.text()}", soft_wrap=True)
@@ -52,10 +51,6 @@ def tell(advice: Advice) -> None:
 
 
 def _commands(advice: Advice) -> None:
-    from rich.text import Text
-
-    from polypath.advise import NEEDS, commands, variables
-
     question, ranked = advice.question, advice.ranking
     for heading, rank in (("advice", ranked.advice), ("a stock kernel", ranked.stock)):
         if heading != "advice" and rank is ranked.advice:
@@ -85,8 +80,6 @@ def _commands(advice: Advice) -> None:
 
 
 def _ranking(advice: Advice) -> None:
-    from rich.measure import Measurement
-
     table = _table(advice)
     if Measurement.get(out, out.options.update(max_width=1000), table).maximum <= out.width:
         out.print(table)
@@ -104,8 +97,6 @@ _LACKS = {"ours": "needs polypath cc load", "other": "needs another kernel", "tu
 
 def _rows(advice: Advice) -> list[tuple[Rank, str]]:
     """Each place with what is to be said of it; what may be the advice stands first."""
-    from polypath.advise import by_use
-
     ranked = advice.ranking
     rows = []
     for rank in by_use(ranked):
@@ -119,11 +110,6 @@ def _rows(advice: Advice) -> list[tuple[Rank, str]]:
 
 
 def _table(advice: Advice) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    from polypath.advise import use
-
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("setting", vertical="bottom", no_wrap=True)
     for name in advice.question.weights:
@@ -140,12 +126,8 @@ def _table(advice: Advice) -> Table:
 
 
 def _figures(advice: Advice, rank: Rank) -> str:
-    from polypath.advise import use
-
     return ", ".join(f"{name} {rank.figures[name]:.1f} {use(name).unit}" for name in advice.question.weights)
 
 
 def _share(rank: Rank) -> str:
-    from polypath.advise import share
-
     return share(rank.of_best)

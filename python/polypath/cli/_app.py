@@ -46,7 +46,7 @@ COMMANDS = {
     "linux": ("._linux", "app"),
     "validate": ("polypath.validate._command", "validate"),
     "bench": ("._bench", "bench"),
-    "schema": ("._schema", "schema"),
+    "schema": ("._list", "schema"),
     "script": ("._script", "script"),
 }
 # Where `--help` has them: each panel up to this command. Those that have another name now are not

@@ -4,7 +4,6 @@ costs.
 
 from __future__ import annotations
 
-import json
 import statistics
 import subprocess
 import sys
@@ -14,11 +13,10 @@ import typer
 from rich.table import Column, Table
 
 from polypath import _native
-from polypath.engines import EngineError
 from polypath.study import DEFAULT_KERNEL, StudyError, unknown
 
 from . import _bench_linux
-from ._console import err, out
+from ._console import err, give, out
 
 _QUEUE_EVENTS = 20_000_000
 _QUEUE_SOURCES = 8
@@ -102,12 +100,12 @@ def bench(
     if pair is not None:
         _pair(pair, cases or known_cases, repeat, as_json=as_json)
         return
-    queue = _median([_measured("queue", str(_QUEUE_SOURCES), str(_QUEUE_EVENTS)) for _ in range(repeat)])
+    queue = _bench_linux.median([_measured("queue", str(_QUEUE_SOURCES), str(_QUEUE_EVENTS)) for _ in range(repeat)])
     figures: dict[str, dict[str, float]] = {}
     for case in cases or known_cases:
         if err.is_terminal:
             err.print(f"{case} ...", end="\r")
-        figures[case] = _case(_median([_measured(case) for _ in range(repeat)]))
+        figures[case] = _case(_bench_linux.median([_measured(case) for _ in range(repeat)]))
     _print(figures, "case", queue["wall_s"] * 1e9 / _QUEUE_EVENTS, as_json=as_json)
 
 
@@ -135,7 +133,7 @@ def _pair(python: str, cases: list[str], repeat: int, *, as_json: bool) -> None:
             }
         )
     if as_json:
-        sys.stdout.write(json.dumps({"other": other, "pairs": repeat, "cases": rows}, indent=1) + "\n")
+        give({"other": other, "pairs": repeat, "cases": rows})
         return
     heads = ("times as fast", "least", "most", "peak MB", "other's MB")
     table = Table("case", *(Column(head, justify="right") for head in heads), "same work")
@@ -186,13 +184,13 @@ def _algorithms(wanted: list[str], repeat: int) -> dict[str, dict[str, float]]:
             if err.is_terminal:
                 err.print(f"{name} ...", end="\r")
             measured[name].append(_measured("cc", name))
-    return {name: _case(_median(repetitions)) for name, repetitions in measured.items()}
+    return {name: _case(_bench_linux.median(repetitions)) for name, repetitions in measured.items()}
 
 
 def _print(figures: dict[str, dict[str, float]], title: str, bare: float | None, *, as_json: bool) -> None:
     if as_json:
         rows = {"cases" if title == "case" else "cc": [{"name": case, **row, **_ratio(row, bare)} for case, row in figures.items()]}
-        sys.stdout.write(json.dumps(rows | ({} if bare is None else {"bare_queue_ns_per_event": bare}), indent=1) + "\n")
+        give(rows | ({} if bare is None else {"bare_queue_ns_per_event": bare}))
         return
     heads = ["M packets/s", "M transmissions/s", "ns/packet", "events/packet", "ns/event", "wall s", "peak MB"]
     if bare is not None:
@@ -225,20 +223,4 @@ def _case(measured: dict[str, float]) -> dict[str, float]:
 
 
 def _measured(*arguments: str, python: str = sys.executable, module: str = _native.__file__) -> dict[str, float]:
-    command = [python, "-I", "-S", "-c", _MEASURE, module, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise EngineError(
-            f"the case {arguments[0]} failed: {done.stderr.strip().splitlines()[-1] if done.stderr.strip() else 'no message'}"
-        )
-    measured: dict[str, float] = json.loads(done.stdout)
-    return measured
-
-
-def _median(measured: list[dict[str, float]]) -> dict[str, float]:
-    """The measurement with the median time; memory is the largest of all."""
-    wall = statistics.median_low(repetition["wall_s"] for repetition in measured)
-    return {
-        **next(repetition for repetition in measured if repetition["wall_s"] == wall),
-        "rss_mb": max(repetition["rss_mb"] for repetition in measured),
-    }
+    return _bench_linux.measured(arguments[0], [python, "-I", "-S", "-c", _MEASURE, module, *arguments])

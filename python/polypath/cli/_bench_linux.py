@@ -9,6 +9,7 @@ import resource
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from rich.table import Column, Table
@@ -16,7 +17,7 @@ from rich.table import Column, Table
 from polypath.engines import EngineError, LinuxEngine
 from polypath.study import Study, StudyError, runs, unknown
 
-from ._console import err, out
+from ._console import err, give, out
 
 # As short as a run may be over these links (10 ms there): a flow that sends next to nothing.
 _START = "start"
@@ -75,24 +76,28 @@ def bench(cases: list[str], repeat: int, kernel: str, *, as_json: bool) -> None:
     for name in cases:
         if name not in CASES:
             raise StudyError(unknown("case", name, CASES))
-    start = _median(_START, repeat, kernel)["wall_s"]
+
+    def times(name: str) -> list[dict[str, float]]:
+        return [measured(name, [sys.executable, "-c", _MEASURE, name, kernel]) for _ in range(repeat)]
+
+    start = median(times(_START))["wall_s"]
     rows = []
     for name in cases or CASES:
         if err.is_terminal:
             err.print(f"{name} ...", end="\r")
-        measured = _median(name, repeat, kernel)
-        wall = max(measured["wall_s"] - start, 1e-9)
+        took = median(times(name))
+        wall = max(took["wall_s"] - start, 1e-9)
         rows.append(
             {
                 "name": name,
-                "packets_per_s": measured["packets"] / wall,
-                "simulated_s_per_s": measured["simulated_s"] / wall,
+                "packets_per_s": took["packets"] / wall,
+                "simulated_s_per_s": took["simulated_s"] / wall,
                 "wall_s": wall,
-                "rss_mb": measured["rss_mb"],
+                "rss_mb": took["rss_mb"],
             }
         )
     if as_json:
-        sys.stdout.write(json.dumps({"kernel": kernel, "start_s": start, "cases": rows}, indent=1) + "\n")
+        give({"kernel": kernel, "start_s": start, "cases": rows})
         return
     heads = ("packets/s", "simulated s/s", "wall s", "peak MB")
     table = Table("case", *(Column(head, justify="right") for head in heads))
@@ -103,15 +108,16 @@ def bench(cases: list[str], repeat: int, kernel: str, *, as_json: bool) -> None:
     out.print(f"kernel {kernel}; a machine's start and end take {start:.2f} s, which is not counted above")
 
 
-def _median(name: str, repeat: int, kernel: str) -> dict[str, float]:
-    """The measurement with the median time."""
-    measurements = sorted((_measured(name, kernel) for _ in range(repeat)), key=lambda measured: measured["wall_s"])
-    return measurements[(repeat - 1) // 2]
+def median(measurements: Sequence[dict[str, float]]) -> dict[str, float]:
+    """The measurement with the median time; memory is the largest of all."""
+    ordered = sorted(measurements, key=lambda measured: measured["wall_s"])
+    return {**ordered[(len(ordered) - 1) // 2], "rss_mb": max(measured["rss_mb"] for measured in measurements)}
 
 
-def _measured(name: str, kernel: str) -> dict[str, float]:
-    done = subprocess.run([sys.executable, "-c", _MEASURE, name, kernel], capture_output=True, text=True, check=False)
+def measured(case: str, command: Sequence[str]) -> dict[str, float]:
+    """What a process that measures a case prints as JSON."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise EngineError(f"the case {name} failed: {done.stderr.strip().splitlines()[-1] if done.stderr.strip() else 'no message'}")
-    measured: dict[str, float] = json.loads(done.stdout)
-    return measured
+        raise EngineError(f"the case {case} failed: {done.stderr.strip().splitlines()[-1] if done.stderr.strip() else 'no message'}")
+    figures: dict[str, float] = json.loads(done.stdout)
+    return figures

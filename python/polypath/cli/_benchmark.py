@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+
+from polypath.terminal import bar
 
 from . import _console
 from ._work import AsJson, Workers
@@ -70,11 +69,16 @@ def benchmark(
         check_linux()
     if as_json:
         _console.hush()
-    records = []
+    records, err = [], _console.err
     for number, what in enumerate(subjects, start=1):
-        with _progress(f"{what.label} ({number} of {len(subjects)}), draws 1 to {draws}") as progress:
+        title = f"{what.label} ({number} of {len(subjects)}), draws 1 to {draws}"
+        if not err.is_terminal:
+            err.print(title, soft_wrap=True)
+        with bar(err, words=title) as move:
             only: Literal["open"] | None = None if half is _Half.BOTH else "open"
-            records.append(run(what, draws, out_folder, only=only, on_linux=on_linux, workers=workers, progress=progress))
+            records.append(
+                run(what, draws, out_folder, only=only, on_linux=on_linux, workers=workers, progress=lambda run: move(advance=1))
+            )
         _tell(records[-1], out_folder / f"{what.label}.md", one=len(subjects) == 1)
     if as_json:
         from polypath.benchmark import as_json as text_of
@@ -114,7 +118,7 @@ def _rank(folder: Path, *, plain: bool) -> None:
             for record in ranked.left_out:
                 _console.out.print(f"left out: {record.title}, which has the open half alone")
     if plain:
-        sys.stdout.write(json.dumps(told, indent=1) + "\n")
+        _console.give(told)
 
 
 def _as_table(ranked: Ranking) -> Table:
@@ -129,16 +133,3 @@ def _as_table(ranked: Ranking) -> Table:
             rank, record.title, str(place.score), f"{of.mean:.2f} ({of.low:.2f} to {of.high:.2f})", f"{record.draws}", record.polypath
         )
     return table
-
-
-@contextmanager
-def _progress(title: str) -> Iterator[Any]:
-    from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    err = _console.err
-    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), MofNCompleteColumn(), TimeElapsedColumn())
-    if not err.is_terminal:
-        err.print(title, soft_wrap=True)
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
-        task = bar.add_task(title, total=None)
-        yield lambda run: bar.advance(task)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,7 +17,7 @@ from polypath.results import DEFAULT_OUT, Results, plan
 from polypath.study import FEWEST_STARTS, Study, StudyError, Time
 
 from . import _studies
-from ._console import err, out
+from ._console import err, give, out
 from ._summary import claims
 from ._work import CcPath, Only, Short, Workers, carry_out, choices, in_form, use_custom
 
@@ -104,7 +102,7 @@ def compare(
     if compared is None:
         raise StudyError(f"there is nothing to compare: only one engine ran {loaded.name}; name two, like --engines sim,linux")
     if as_json:
-        sys.stdout.write(json.dumps({**_json(loaded, compared), "claims": _claims(tables, compared.platforms)}, indent=1) + "\n")
+        give({**_json(loaded, compared), "claims": _claims(tables, compared.platforms)})
     else:
         _print(loaded, compared)
         if loaded.claims:
@@ -243,14 +241,7 @@ def _figures(row: Any, names: Sequence[str]) -> dict[str, Any]:
     distance: Distance | None = row["distance"]
     figures = {name: _plain(row[name]) for name in names}
     if distance is not None:
-        said = {
-            "n": distance.n,
-            "difference": distance.difference,
-            "interval": distance.interval,
-            "p_mean": distance.p_mean,
-            "p_ks": distance.p_ks,
-        }
-        figures["over_starts"] = {**{name: _plain(value) for name, value in said.items()}, "standing": distance.standing.value}
+        figures["over_starts"] = {name: _plain(value) for name, value in {"n": distance.n, **distance.figures}.items()}
     return figures
 
 

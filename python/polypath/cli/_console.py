@@ -4,10 +4,13 @@ the library that draws tables.
 
 from __future__ import annotations
 
+import json
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
-from polypath.errors import visible
+from polypath.errors import PolypathError, visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -44,9 +47,37 @@ def unhush() -> None:
             globals()[name].quiet = False
 
 
+def say(text: str) -> None:
+    """A line about what goes on, as it is."""
+    __getattr__("err").print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+@contextmanager
+def steps() -> Iterator[Callable[[str], None]]:
+    """What says the present step: in a terminal the last one alone, in a log a line for each."""
+    err = __getattr__("err")
+    with err.status("", spinner="line") as status:
+        yield status.update if err.is_terminal else say
+
+
 def complain(sentence: str) -> None:
     """One sentence about what went wrong."""
     print(f"polypath: {visible(sentence)}", file=sys.stderr)
+
+
+def give(value: Any) -> None:
+    """A value for programs: one JSON document on standard output."""
+    sys.stdout.write(json.dumps(value, indent=1) + "\n")
+
+
+def time_of(option: str, text: str, error: type[PolypathError]) -> int:
+    """What an option of a time says, in ns; raises this error where it is none."""
+    from polypath.study import Time
+
+    try:
+        return int(Time(text))
+    except ValueError as wrong:
+        raise error(f"{option}: {wrong}") from None
 
 
 def renamed(old: str, new: str) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import shlex
-import sys
 from dataclasses import asdict, replace
 from enum import StrEnum
 from ipaddress import ip_address
@@ -17,7 +15,7 @@ from polypath.doctor import Finding, Question, collect, findings
 from polypath.sockets import SocketsError
 from polypath.study import Rate, Time
 
-from ._console import out
+from ._console import give, out
 
 _FOUND = 1
 _STYLES = {"wrong": "bold red", "doubt": "yellow", "note": "dim"}
@@ -62,7 +60,7 @@ def doctor(
         for finding in findings(collect(netns, to or ()), question)
     ]
     if as_json:
-        sys.stdout.write(json.dumps({"namespace": netns, "findings": [asdict(finding) for finding in shown]}, indent=1) + "\n")
+        give({"namespace": netns, "findings": [asdict(finding) for finding in shown]})
     else:
         _show(shown)
     counted = ("wrong", "doubt") if strict else ("wrong",)

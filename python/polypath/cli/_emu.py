@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import sys
 from typing import Annotated, Any
 
 import typer
@@ -12,10 +10,10 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from polypath import emu
-from polypath.study import Time, load_setup
+from polypath.study import load_setup
 
 from . import _studies
-from ._console import out, renamed
+from ._console import give, out, renamed, time_of
 
 app = typer.Typer(
     help="Emulated links on this machine, for any program: a topology's nodes as network namespaces. Needs root.", no_args_is_help=True
@@ -38,7 +36,7 @@ def up(
     programs in it.
     """
     emu.require_root()
-    limit = _time(late_limit)
+    limit = time_of("--late-limit", late_limit, emu.EmuError)
     path = _studies.path(file)
     lab = emu.up(str(path), load_setup(path), seed=seed, late_limit_ns=limit, mptcp=mptcp)
     table = Table("node", "address", "device", "link", title=f"up: {path}", title_justify="left")
@@ -69,7 +67,7 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="For programs.")
     """Show what passed each link, what was dropped, and how late packets left."""
     report = emu.status()
     if as_json:
-        sys.stdout.write(json.dumps(report.status, indent=1) + "\n")
+        give(report.status)
         return
     heads = ("packets", "MB", "queue full", "lost", "too long", "down", "in it", "late: median", "99 %", "most")
     table = Table("link", *(Column(head, justify="right") for head in heads), title=report.lab.file, title_justify="left")
@@ -109,7 +107,7 @@ def measure(seconds: float, *, as_json: bool) -> None:
     """
     figures = emu.bench(seconds)
     if as_json:
-        sys.stdout.write(json.dumps(figures, indent=1) + "\n")
+        give(figures)
         return
     plain, through = figures["plain"], figures["through"]
     table = Table("through one link, one direction", *(Column(head, justify="right") for head in ("bare veth", "emulated", "share")))
@@ -156,10 +154,3 @@ def _ends(lab: emu.Lab) -> dict[str, list[str]]:
 
 def _span(microseconds: float) -> str:
     return f"{microseconds / 1e3:.2f} ms" if microseconds >= 1000 else f"{microseconds:.0f} µs"
-
-
-def _time(text: str) -> int:
-    try:
-        return int(Time(text))
-    except ValueError as error:
-        raise emu.EmuError(f"--late-limit: {error}") from None

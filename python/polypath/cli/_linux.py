@@ -11,8 +11,7 @@ from polypath import linux
 from polypath.engines import Pair, pairs, prove
 
 from . import _linux_ab, _linux_bisect, _linux_exec, _linux_packetdrill, _linux_qualify, _linux_replay, _linux_selftests, _script
-from ._console import out
-from ._steps import steps
+from ._console import out, steps
 
 app = typer.Typer(help="Kernels for the linux engine: build, list, remove, and run scripts on them.", no_args_is_help=True)
 

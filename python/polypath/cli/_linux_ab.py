@@ -16,12 +16,11 @@ from polypath.results import DEFAULT_OUT, Results, plan
 from polypath.study import FEWEST_STARTS, StudyError, Time
 
 from . import _studies
-from ._console import err, out
+from ._console import err, out, say
 from ._linux_bisect import Jobs
 from ._linux_selftests import DEFAULT_OUT as SELFTESTS_OUT
 from ._linux_selftests import VARIANT, tests_of
 from ._linux_selftests import carry_out as carry_out_tests
-from ._steps import say
 from ._work import Only, Short, Workers, carry_out, choices, in_form
 
 if TYPE_CHECKING:
@@ -70,9 +69,7 @@ def ab(
         raise StudyError(f"--spread: {error}") from None
     (loaded,) = in_form([_studies.load(study)], short=short)
     loaded = loaded.over_starts(starts, within)
-    kernels = [_kernel(tree, number, jobs) for number in (0, 1)]
-    if kernels[0].key == kernels[1].key:
-        raise StudyError(f"{tree[0]} and {tree[1]} give the same kernel to the byte, so there is nothing to compare")
+    kernels = _kernels(tree, jobs)
     plans = [plan(loaded, engine=find("linux"), out=out_folder, only=choices(only), kernel=kernel.name) for kernel in kernels]
     for work in plans:
         for line in work.left_out:
@@ -86,19 +83,14 @@ def ab(
     if compared is None:
         raise StudyError(f"there is nothing to compare: {loaded.name} has no runs on both kernels")
     text = _text(loaded.name, kernels, compared, starts)
-    file = plans[-1].folder / "ab.txt"
-    file.write_text(text, encoding="utf-8")
-    out.print(text, markup=False, highlight=False, soft_wrap=True)
-    out.print(f"for the commit message: {file}", soft_wrap=True)
+    _tell(text, plans[-1].folder)
 
 
 def _selftests(words: list[str], tree: list[str], out_folder: Path, workers: int | None, jobs: int | None) -> None:
     """Runs the tests of the second tree on both kernels, and tells what they say differently."""
     names, seeds = _tests_and_seeds(words)
     linux.require(say, selftests.USE)
-    kernels = [_kernel(tree, number, jobs, VARIANT) for number in (0, 1)]
-    if kernels[0].key == kernels[1].key:
-        raise StudyError(f"{tree[0]} and {tree[1]} give the same kernel to the byte, so there is nothing to compare")
+    kernels = _kernels(tree, jobs, VARIANT)
     tests = tests_of(names or ["mptcp"], tree[1], say)
     folder = SELFTESTS_OUT if out_folder == DEFAULT_OUT else out_folder
     todo = selftests.jobs(tests, seeds)
@@ -109,25 +101,23 @@ def _selftests(words: list[str], tree: list[str], out_folder: Path, workers: int
             err.print(f"polypath: {job.test.name} with seed {job.seed} has no result on {kernel.name}: {why}", markup=False, soft_wrap=True)
         found.append(records)
     text = _told(selftests.pairs(*found), kernels, len(seeds))
-    file = folder / "ab.txt"
+    _tell(text, folder)
+
+
+def _tell(text: str, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    file.write_text(text, encoding="utf-8")
+    (folder / "ab.txt").write_text(text, encoding="utf-8")
     out.print(text, markup=False, highlight=False, soft_wrap=True)
-    out.print(f"for the commit message: {file}", soft_wrap=True)
+    out.print(f"for the commit message: {folder / 'ab.txt'}", soft_wrap=True)
 
 
 def _tests_and_seeds(words: list[str]) -> tuple[list[str], list[int]]:
     """The tests behind `-- selftests`, and the seeds."""
-    rest, seeds = list(words), "1..20"
-    if "--seeds" in rest:
-        at = rest.index("--seeds")
-        if at + 1 == len(rest):
-            raise StudyError("--seeds needs a value, like --seeds 1..20")
-        seeds = rest[at + 1]
-        del rest[at : at + 2]
-    if strange := [word for word in rest if word.startswith("-")]:
-        raise StudyError(f"{strange[0]} is not known here; behind `-- selftests` stand tests and --seeds, everything else before it")
-    return rest, selftests.seeds_of(seeds)
+    try:
+        rest, seeds = selftests.option_of(words, "--seeds")
+    except selftests.SelftestError as error:
+        raise StudyError(f"{error}; behind `-- selftests` stand tests and --seeds N..M, everything else before it") from None
+    return rest, selftests.seeds_of(seeds or "1..20")
 
 
 _NAMED = 20
@@ -175,7 +165,14 @@ def _told(found: list[selftests.Pair], kernels: list[linux.Kernel], seeds: int) 
     return "\n".join([*lines, "", *textwrap.wrap(about, _WIDTH), ""])
 
 
-def _kernel(trees: list[str], number: int, jobs: int | None, variant: str = "") -> linux.Kernel:
+def _kernels(tree: list[str], jobs: int | None, variant: str = "") -> list[linux.Kernel]:
+    kernels = [_kernel(tree, number, jobs, variant) for number in (0, 1)]
+    if kernels[0].key == kernels[1].key:
+        raise StudyError(f"{tree[0]} and {tree[1]} give the same kernel to the byte, so there is nothing to compare")
+    return kernels
+
+
+def _kernel(trees: list[str], number: int, jobs: int | None, variant: str) -> linux.Kernel:
     """The kernel that an argument means: one that was built, or one that is built now under a name
     of its own.
     """

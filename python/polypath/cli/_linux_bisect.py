@@ -13,8 +13,7 @@ import typer
 from polypath import linux, selftests
 from polypath.engines import prove
 
-from ._console import out
-from ._steps import say
+from ._console import out, say
 
 DEFAULT_OUT = Path("results/bisect")
 # Beyond the seeds of both ends a commit may take so many times more.

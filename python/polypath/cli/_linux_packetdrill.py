@@ -11,9 +11,8 @@ import typer
 from polypath import linux, selftests
 from polypath.study import DEFAULT_KERNEL
 
-from ._console import out
+from ._console import out, steps
 from ._linux_selftests import Draw, Kernel, Out, Seeds, Vary, Workers, carry_out, end, kernel_of, sources_of, table_of, variation_of, write
-from ._steps import steps
 
 # The kernel's own scripts, below tools/testing/selftests.
 _OWN = "net/packetdrill"

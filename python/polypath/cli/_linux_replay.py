@@ -13,11 +13,10 @@ import typer
 
 from polypath import linux, selftests
 from polypath.pcap import analyse
-from polypath.study import DEFAULT_KERNEL, Time
+from polypath.study import DEFAULT_KERNEL
 
-from ._console import err, out
+from ._console import err, out, say, time_of
 from ._linux_selftests import DEFAULT_OUT, Draw, Kernel, Out, Scheduler, Vary, kernel_of, scheduler_of, tests_of, variation_of
-from ._steps import say
 
 PAGE, LOG = "report.html", "log"
 # A person at the shell takes their time.
@@ -57,7 +56,7 @@ def replay(
     if plain and (shell_at is not None or subtest is not None):
         raise selftests.SelftestError(f"--plain writes nothing down: leave {'--shell-at' if shell_at is not None else '--subtest'} out")
     varied = variation_of(vary, draw)
-    instant = None if shell_at is None else _instant(shell_at)
+    instant = None if shell_at is None else time_of("--shell-at", shell_at, selftests.SelftestError)
     folder = to or out_folder / "replays" / f"{test.strip('/').replace('/', '-').replace(':', '-')}-{seed}"
     if not plain and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise selftests.SelftestError(f"{folder} is not empty: remove it, or name another folder with --to")
@@ -78,13 +77,6 @@ def replay(
     if not same:
         err.print("polypath: the watched run is another one than the plain run: do not trust its files for what happens there")
         raise typer.Exit(1)
-
-
-def _instant(text: str) -> int:
-    try:
-        return int(Time(text))
-    except ValueError as error:
-        raise selftests.SelftestError(f"--shell-at: {error}") from None
 
 
 def _compared(job: selftests.Job, machine: linux.Kernel, watch: selftests.Watch, subtest: int | None, folder: Path) -> bool:

@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from polypath import linux, selftests
 from polypath.engines import MOST_NS, NONE, EngineError, Variation, in_units, prove, variation
 from polypath.study import DEFAULT_KERNEL
+from polypath.terminal import bar
 
-from ._console import err, out
-from ._steps import say, steps
+from ._console import err, out, say, steps
 
 VARIANT = "selftests"
 Kernel = Annotated[
@@ -185,12 +184,10 @@ def carry_out(
         + (f", with {varied}" if varied else "")
         + (f", {kept} of them finished before" if kept else "")
     )
-    columns = (SpinnerColumn(), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
-        task = bar.add_task("", total=len(todo) - kept)
+    with bar(err, total=len(todo) - kept) as move:
 
         def done(job: selftests.Job, _record: selftests.Record | None, _why: str) -> None:
-            bar.update(task, advance=1, description=f"{job.test.name} seed {job.seed}")
+            move(advance=1, description=f"{job.test.name} seed {job.seed}")
 
         return runner.run_all(todo, workers=workers or os.cpu_count() or 1, done=done)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -20,7 +21,7 @@ from polypath.planner import PREFIX
 from polypath.study import MODELLED, Study, StudyError, unknown
 
 from . import _init, _studies
-from ._console import out
+from ._console import out, renamed
 from ._work import CcPath, use_custom
 
 
@@ -50,6 +51,15 @@ def list_(
         out.print(table if table.row_count else f"{name}: {_NONE[name]}")
 
 
+def schema(file: Annotated[Path | None, typer.Argument(help="Write it here; default: print it.")] = None) -> None:
+    """Print the JSON Schema of study files, with which editors check and complete them."""
+    if file is None:
+        sys.stdout.write(model.json_schema())
+    else:
+        file.write_text(model.json_schema(), encoding="utf-8")
+    renamed("schema", "list schema")
+
+
 def _cc() -> Table:
     table = _table("cc", "congestion control", "also called", "family", "coupled", "draws", "source", "Linux's own", "in the kernels")
     kernels = {kernel.name: kernel.algorithms for kernel in linux.installed()}
@@ -65,59 +75,11 @@ def _cc() -> Table:
     return table
 
 
-def _schedulers() -> Table:
-    table = _table("schedulers", "scheduler", "what it does")
-    for name, about in SimEngine().described_schedulers().items():
-        table.add_row(name, about)
-    return table
-
-
-def _path_managers() -> Table:
-    return _models("path-managers", "path manager", *model.PATH_MANAGERS)
-
-
-def _reorder_rules() -> Table:
-    return _models("reorder-rules", "reorder rule of a tunnel", *model.REORDER_RULES)
-
-
-def _distributions() -> Table:
-    table = _table("distributions", "distribution of a tunnel", "what it does")
-    for name, about in model.DISTRIBUTIONS.items():
-        table.add_row(name, about)
-    return table
-
-
-def _mtu_searches() -> Table:
-    table = _table("mtu-searches", "search for a path's MTU", "what it does")
-    for name, about in _native.mtu_searches():
-        table.add_row(name, about)
-    return table
-
-
-def _elements() -> Table:
-    plain = (model.RateLimit, model.Delay, model.Loss, model.BurstLoss, model.DropPackets, model.Mtu, model.Down, model.Retry)
-    kinds = (*plain, model.Trace, model.Table, model.Wireless)
-    return _models("elements", "link element", *kinds)
-
-
-def _aqm() -> Table:
-    return _models("aqm", "queue management of a rate", model.Red, model.Codel, model.FqCodel, model.Pie)
-
-
 def _columns() -> Table:
     from polypath.results import TABLES, columns
 
-    table = _table("columns", "table", "its columns, beside those that name the run")
-    for name in TABLES:
-        table.add_row(name, ", ".join(columns(name)))
-    return table
-
-
-def _engines() -> Table:
-    table = _table("engines", "engine", "what it is")
-    for name, engine in ENGINES.items():
-        table.add_row(name, engine.summary)
-    return table
+    there = {name: ", ".join(columns(name)) for name in TABLES}
+    return _said("columns", "table", there, what="its columns, beside those that name the run")
 
 
 def _kernels() -> Table:
@@ -150,18 +112,22 @@ def _studies_here() -> Table:
 def _traces() -> Table:
     from polypath.traces import packaged
 
-    table = _table("traces", "trace", "what it is (`polypath trace NAME --out FILE.csv` writes it)")
-    for name, each in packaged().items():
-        table.add_row(name, each.about)
-    return table
+    there = {name: each.about for name, each in packaged().items()}
+    return _said("traces", "trace", there, what="what it is (`polypath trace NAME --out FILE.csv` writes it)")
 
 
 def _templates() -> Table:
-    table = _table("templates", "template", "what it sets up")
-    for name, text in _init.templates().items():
-        table.add_row(name, text.splitlines()[0].lstrip("# "))
+    there = {name: text.splitlines()[0].lstrip("# ") for name, text in _init.templates().items()}
     for name, text in _init.exercises().items():
-        table.add_row(name, f"An exercise, whose claims judge your answer. {yaml.safe_load(text)['question']}")
+        there[name] = f"An exercise, whose claims judge your answer. {yaml.safe_load(text)['question']}"
+    return _said("templates", "template", there, what="what it sets up")
+
+
+def _said(title: str, head: str, there: Iterable[tuple[str, str]] | Mapping[str, str], *, what: str = "what it does") -> Table:
+    """A row a name."""
+    table = _table(title, head, what)
+    for name, about in dict(there).items():
+        table.add_row(name, about)
     return table
 
 
@@ -191,17 +157,21 @@ def _table(title: str, *columns: str) -> Table:
 
 # The JSON Schema of study files, with which editors check and complete them.
 _SCHEMA = "schema"
+_ELEMENTS = (
+    *(model.RateLimit, model.Delay, model.Loss, model.BurstLoss, model.DropPackets, model.Mtu, model.Down, model.Retry),
+    *(model.Trace, model.Table, model.Wireless),
+)
 _LISTS: dict[str, Callable[[], Table]] = {
     "cc": _cc,
-    "schedulers": _schedulers,
-    "path-managers": _path_managers,
-    "mtu-searches": _mtu_searches,
-    "reorder-rules": _reorder_rules,
-    "distributions": _distributions,
-    "elements": _elements,
-    "aqm": _aqm,
+    "schedulers": lambda: _said("schedulers", "scheduler", SimEngine().described_schedulers()),
+    "path-managers": lambda: _models("path-managers", "path manager", *model.PATH_MANAGERS),
+    "mtu-searches": lambda: _said("mtu-searches", "search for a path's MTU", _native.mtu_searches()),
+    "reorder-rules": lambda: _models("reorder-rules", "reorder rule of a tunnel", *model.REORDER_RULES),
+    "distributions": lambda: _said("distributions", "distribution of a tunnel", model.DISTRIBUTIONS),
+    "elements": lambda: _models("elements", "link element", *_ELEMENTS),
+    "aqm": lambda: _models("aqm", "queue management of a rate", model.Red, model.Codel, model.FqCodel, model.Pie),
     "columns": _columns,
-    "engines": _engines,
+    "engines": lambda: _said("engines", "engine", {name: kind.summary for name, kind in ENGINES.items()}, what="what it is"),
     "kernels": _kernels,
     "studies": _studies_here,
     "templates": _templates,

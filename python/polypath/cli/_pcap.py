@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +11,7 @@ from rich.text import Text
 
 from polypath.pcap import PcapError, analyse, complaints, contents, series_table, subflow_table
 
-from ._console import complain, out
+from ._console import complain, give, out
 
 # Connections that the terminal shows, those with most bytes; --json and --parquet have all.
 _SHOWN = 20
@@ -61,7 +59,7 @@ def pcap(
     packets, unread = (sum(file[name] for file in report["files"]) for name in ("packets", "unread"))
     is_unread = 0 < packets == unread
     if as_json:
-        sys.stdout.write(json.dumps(report, indent=1) + "\n")
+        give(report)
     elif not is_unread:
         _show(report)
     for sentence in complaints(report):

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import json
 import os
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -195,7 +193,7 @@ def run(
         spent = zip(("runs and tables", "summary", "report"), itertools.pairwise(laps), strict=False)
         _console.err.print(f"{work.study.name}: {', '.join(f'{step} {end - begin:.1f} s' for step, (begin, end) in spent)}", soft_wrap=True)
     if as_json:
-        sys.stdout.write(json.dumps(told, indent=1) + "\n")
+        _console.give(told)
 
 
 def _varied(engine: str, vary: str, on: str) -> Engine:

@@ -12,8 +12,7 @@ from polypath import customcc, linux
 from polypath.customcc import Algorithm, CustomCcError
 from polypath.study import DEFAULT_KERNEL
 
-from ._console import out
-from ._steps import steps
+from ._console import out, steps
 from ._work import CcPath, Into, NewName, begin, use_custom
 
 app = typer.Typer(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -53,7 +52,7 @@ def show(
     if as_json or quiet:
         _console.hush()
     if as_json:
-        sys.stdout.write(json.dumps(_plain(what), indent=1) + "\n")
+        _console.give(_plain(what))
         return
     if (path / "runs.parquet").exists():
         _tell(what, columns, metric)

@@ -16,6 +16,21 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from polypath.analysis import (
+    APPLICATIONS,
+    FAIRNESS,
+    HEADS,
+    PLATFORM,
+    POSSIBLE,
+    Application,
+    Metric,
+    answers,
+    applications_in,
+    groups,
+    meant,
+    platforms_in_order,
+    summarise,
+)
 from polypath.results import Results
 from polypath.study import StudyError
 
@@ -23,7 +38,6 @@ from ._against import against
 from ._console import out
 
 if TYPE_CHECKING:
-    from polypath.analysis import Application, Metric
     from polypath.report import Material
 
 MISSING = "–"
@@ -67,13 +81,10 @@ def summary(results: Results, tables: Material | None = None, columns: Sequence[
 
 def known_columns(results: Results, names: Sequence[str]) -> list[str]:
     """The columns of the runs that a person means; a word of the tables' heads will do."""
-    from polypath.analysis import HEADS
-
     return [_check_column(results, HEADS.get(name.lower().replace("_", " "), name)) for name in names]
 
 
 def _check_column(results: Results, name: str) -> str:
-    from polypath.analysis import FAIRNESS, HEADS, POSSIBLE, meant
     from polypath.results import columns
 
     there = [*columns("runs"), *FAIRNESS, *POSSIBLE]
@@ -94,7 +105,6 @@ def ranking(results: Results, asked: str) -> RenderableType:
     `asked` is a column of the runs, or a word of the tables' heads: of "delay" each application has
     its own.
     """
-    from polypath.analysis import HEADS
     from polypath.report import material, with_limits
 
     word = asked.lower().replace("_", " ")
@@ -111,8 +121,6 @@ def ranking(results: Results, asked: str) -> RenderableType:
 
 
 def _ranked(title: str, application: str, rows: pd.DataFrame, metric: str, declared: Metric | None, material: Material) -> Table:
-    from polypath.analysis import summarise
-
     by = _by(material, rows)
     lower = declared is not None and declared.better == "lower"
     cells = summarise(rows, by, [metric]).sort_values(metric, ascending=lower, kind="stable")
@@ -132,8 +140,6 @@ def _declared(application: str, asked: str) -> Metric | None:
     """The application's metric of this column or head; of several with one word the one that its
     cells are compared by.
     """
-    from polypath.analysis import APPLICATIONS
-
     application_kind = next(kind for kind in APPLICATIONS if kind.name == application)
     ordered = sorted(application_kind.metrics, key=lambda metric: metric.column != application_kind.compared_by)
     return next((metric for metric in ordered if asked in (metric.column, metric.head, metric.head.split()[0])), None)
@@ -143,8 +149,6 @@ def _title(name: str, rows: pd.DataFrame, material: Material) -> str:
     """The experiment's, and what ran it where all rows have that in common: otherwise each row says
     it.
     """
-    from polypath.analysis import PLATFORM
-
     title = material.study.all_experiments[name].title or name
     return title if material.runs[PLATFORM].nunique() > 1 else f"{title}, on {rows[PLATFORM].iloc[0]}"
 
@@ -159,8 +163,6 @@ def _by(material: Material, rows: pd.DataFrame) -> list[str]:
 
 def _experiment(name: str, rows: pd.DataFrame, material: Material) -> list[RenderableType]:
     """A table for each kind of application, and what limited its cells."""
-    from polypath.analysis import applications_in
-
     kinds = applications_in(rows)
     title = _title(name, rows, material)
     several = rows["flow"].nunique() > 1
@@ -175,7 +177,6 @@ def _experiment(name: str, rows: pd.DataFrame, material: Material) -> list[Rende
 
 
 def _application(title: str, rows: pd.DataFrame, by: list[str], kind: Application, material: Material) -> list[RenderableType]:
-    from polypath.analysis import answers, groups
     from polypath.report import SEGMENT, UNTRUSTED_MARK, mtu_searches, segments, share_of_paths
 
     roomy = out.width >= _ROOMY
@@ -227,8 +228,6 @@ def _together(rows: pd.DataFrame, by: Sequence[str]) -> dict[int, pd.Series[Any]
     """The goodput of all connections of a flow with a `count`, by the position of the cell's last
     one: one of them says little.
     """
-    from polypath.analysis import groups, summarise
-
     if "flow" not in by or (rows["flow"] == rows["group"]).all():
         return {}
     # Of a flow both ways each way has a sum of its own.
@@ -284,8 +283,6 @@ def _brief(metric: Metric) -> str:
 
 def _chosen(name: str, rows: pd.DataFrame, material: Material, columns: Sequence[str]) -> list[Table]:
     """The cells with the columns that were asked for."""
-    from polypath.analysis import summarise
-
     by = _by(material, rows)
     cells = summarise(rows, by, columns)
     table = _table(_title(name, rows, material), by)
@@ -302,8 +299,6 @@ def _alone(
     """For a cell (its values of `by`) and the flows in it: plain TCP's mean on each of their paths,
     by name where there are several.
     """
-    from polypath.analysis import groups
-
     alone_rows = baselines[baselines["experiment"] == experiment]
     has_column = [name != "flow" and name in alone_rows for name in by]
     shared = [name for name, there in zip(by, has_column, strict=True) if there]
@@ -327,7 +322,6 @@ def _alone(
 
 
 def _published(material: Material) -> Table:
-    from polypath.analysis import PLATFORM
     from polypath.report import published_beside
 
     said = material.study.published
@@ -354,7 +348,6 @@ def claims(material: Material, platforms: Sequence[str] | None = None) -> Render
     """Every claim: on one platform its verdict and why; on several the verdicts side by side, and
     why where they differ.
     """
-    from polypath.analysis import PLATFORM, platforms_in_order
     from polypath.report import claims_of
 
     platforms = platforms or platforms_in_order(material.runs[PLATFORM])

@@ -72,7 +72,7 @@ def trace(
         raise TraceError(f"there is no file {what}, and no trace of this name: there are {', '.join(there)}")
     measured = read(own.file if own else Path(what), chosen, direction)
     if own or length:
-        measured = lasting(measured, _seconds(length) if length else own.length if own else 0.0)
+        measured = lasting(measured, _console.time_of("--length", length, TraceError) / 1e9 if length else own.length if own else 0.0)
     wrote = None if file is None else _write(file, measured)
     if as_json:
         samples = [{"time_s": each.at, "rate_bps": each.rate, "delay_s": each.delay, "loss": each.loss} for each in measured.samples]
@@ -85,16 +85,6 @@ def trace(
         print_(line, markup=False, highlight=False, soft_wrap=True)
     if wrote:
         print_(wrote, markup=False, highlight=False, soft_wrap=True)
-
-
-def _seconds(text: str) -> float:
-    from polypath.study import Time
-    from polypath.traces import TraceError
-
-    try:
-        return int(Time(text)) / 1e9
-    except ValueError as error:
-        raise TraceError(f"--length: {error}") from None
 
 
 _WIDE = 72

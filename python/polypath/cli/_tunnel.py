@@ -4,9 +4,7 @@ polypath-tunnel.
 
 from __future__ import annotations
 
-import json
 import os
-import sys
 from typing import Annotated, NoReturn
 
 import typer
@@ -14,7 +12,7 @@ from rich.table import Column, Table
 
 from polypath import tunnel as _tunnel
 
-from ._console import out, renamed
+from ._console import give, out, renamed
 
 app = typer.Typer(help="A tunnel over several paths, for any traffic, encrypted if its file says so. Needs root.", no_args_is_help=True)
 
@@ -84,7 +82,7 @@ def measure(seconds: float, repeat: int, *, as_json: bool) -> None:
 
     rows = _bench.bench(seconds, repeat)
     if as_json:
-        sys.stdout.write(json.dumps(rows, indent=1) + "\n")
+        give(rows)
         return
     heads = ("TCP Gbit/s", "UDP packets/s, nothing lost", "sent as fast as can be", "of which received", "processor s/GB")
     table = Table("between two namespaces", *(Column(head, justify="right") for head in heads))

@@ -19,9 +19,8 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from polypath.sockets import Entry, History, Sockets, SocketsError, devices
-from polypath.study import Time
 
-from ._console import out
+from ._console import out, time_of
 
 _LEAST_S = 0.01
 # A terminal is redrawn no more often than an eye can follow.
@@ -45,10 +44,10 @@ def watch(
     Subflows are kept apart by their connection's MPTCP token; those that close keep their last
     counters while their connection lives.
     """
-    step = _seconds("--interval", interval)
+    step = time_of("--interval", interval, SocketsError) / 1e9
     if step < _LEAST_S:
         raise SocketsError(f"--interval {interval} is too short: take 10ms or more")
-    end = time.monotonic() + _seconds("--for", lasting) if lasting is not None else float("inf")
+    end = time.monotonic() + time_of("--for", lasting, SocketsError) / 1e9 if lasting is not None else float("inf")
     sockets, history = Sockets(netns), Kept()
     try:
         if once:
@@ -247,10 +246,3 @@ def _mbps(rate: float | None) -> str:
 
 def _megabytes(count: int) -> str:
     return f"{count / 1e6:.2f}"
-
-
-def _seconds(option: str, text: str) -> float:
-    try:
-        return int(Time(text)) / 1e9
-    except ValueError as error:
-        raise SocketsError(f"{option}: {error}") from None

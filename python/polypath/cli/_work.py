@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from polypath.study import Study, StudyError
+from polypath.terminal import bar
 
 from . import _console
 
@@ -98,8 +98,17 @@ def carry_out(work: Plan, workers: int | None, on: Place | None = None) -> Resul
     """Runs what is missing, shows how far it is, and writes the tables."""
     from polypath.results import execute
 
-    with _progress(work, on) as tell:
-        return execute(work, workers=workers, on=on, **tell)
+    _console.err.print(head_of(work, work.distinct - work.expected))
+    with bar(_console.err, total=work.expected) as move:
+
+        def tell(state: State) -> None:
+            at = f"{state.machines} machines, {state.threads} threads, {state.active} runs handed out"
+            move(description=state.note or at)
+
+        def progress(run: Run) -> None:
+            move(advance=1, description=run.label if on is None else None)
+
+        return execute(work, workers=workers, on=on, progress=progress, tell=tell)
 
 
 def head_of(work: Plan, kept: int) -> str:
@@ -108,26 +117,3 @@ def head_of(work: Plan, kept: int) -> str:
     kernels = list(dict.fromkeys(run.kernel for run in some if run.kernel))
     runs_on = " ".join([work.engine.name, ", ".join(kernels)]).strip()
     return f"{work.study.name}: {work.described} on {runs_on}" + (f", {kept} of them finished before" if kept else "")
-
-
-@contextmanager
-def _progress(work: Plan, on: Place | None) -> Iterator[Any]:
-    """A bar; gives the functions that move it."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-    _console.err.print(head_of(work, work.distinct - work.expected))
-    columns = (SpinnerColumn(), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
-    err = _console.err
-    with Progress(
-        *columns, TextColumn("{task.description}", markup=False), console=err, transient=True, disable=not err.is_terminal
-    ) as bar:
-        task = bar.add_task("", total=work.expected)
-
-        def tell(state: State) -> None:
-            at = f"{state.machines} machines, {state.threads} threads, {state.active} runs handed out"
-            bar.update(task, description=state.note or at)
-
-        def progress(run: Run) -> None:
-            bar.update(task, advance=1, description=run.label if on is None else None)
-
-        yield {"progress": progress, "tell": tell}

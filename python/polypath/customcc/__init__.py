@@ -14,11 +14,10 @@ is a `CustomCcError`, with the compiler's words if it found it.
 from ._bpf import bpf_objects_for
 from ._compile import Algorithm, link, object_for, ours, use, use_file, use_sent, used
 from ._errors import CustomCcError
-from ._folders import FOLDERS, KINDS, sources
+from ._folders import KINDS, sources
 from ._skeleton import new
 
 __all__ = [
-    "FOLDERS",
     "KINDS",
     "Algorithm",
     "CustomCcError",

@@ -9,12 +9,11 @@ time; `bench` measures the emulator.
 from ._bench import bench
 from ._errors import EmuError, require_root
 from ._lab import Lab, Report, down, entrance, status, up
-from ._network import LATE_LIMIT_NS, WIRE, carried, network
+from ._network import LATE_LIMIT_NS, carried, network
 from ._run import run, stop
 
 __all__ = [
     "LATE_LIMIT_NS",
-    "WIRE",
     "EmuError",
     "Lab",
     "Report",

@@ -2,7 +2,6 @@ from ._base import Algorithm, Engine, Output
 from ._differential import describe_parting, random_partings, script_partings
 from ._diverge import SEGMENT_PARTS, Divergence, describe_divergence, diverge
 from ._errors import EngineError
-from ._fake import FakeEngine
 from ._host import HostEngine
 from ._linux import LinuxEngine
 from ._list import list_cc
@@ -28,7 +27,6 @@ __all__ = [
     "Divergence",
     "Engine",
     "EngineError",
-    "FakeEngine",
     "HostEngine",
     "Kind",
     "LinuxEngine",

@@ -5,17 +5,14 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from polypath import programs
-
-from ._errors import EngineError, NotBuiltError
-from ._packets import PLAYER, in_machine
+from ._errors import EngineError
+from ._packets import PLAYER, play
 from ._random_scripts import RandomScript, random_script
 
 NS = 10**9
@@ -59,8 +56,6 @@ def record(texts: Sequence[str], *, kernel: str, machine: Path | None = None) ->
 
     The endpoint does as `kernel`: the simulator's, or the kernel in the executable `machine`.
     """
-    if not PLAYER.is_file():
-        raise NotBuiltError(programs.not_built(PLAYER.name))
     records: list[list[Happening] | str] = []
     for begin in range(0, len(texts), BATCH):
         records += _batch(texts[begin : begin + BATCH], kernel, machine)
@@ -72,12 +67,7 @@ def _batch(texts: Sequence[str], kernel: str, machine: Path | None) -> list[list
         files = [Path(folder) / f"{number}.pkt" for number in range(len(texts))]
         for file, text in zip(files, texts, strict=True):
             file.write_text(text, encoding="utf-8")
-        words = [str(PLAYER.resolve()), "--record", "--kernel", kernel]
-        if machine is None:
-            done = subprocess.run([*words, *(file.name for file in files)], cwd=folder, capture_output=True, text=True, check=False)
-            code, said = done.returncode, done.stdout + done.stderr
-        else:
-            code, said = in_machine(machine, files, [*words, "--engine", "linux"])
+        code, said = play(files, machine, "--record", "--kernel", kernel, folder=Path(folder))
     answers = said.splitlines()
     if code != 0 or len(answers) != len(texts):
         raise EngineError(f"{PLAYER.name} ended with status {code} after {len(answers)} of {len(texts)} scripts: {said[-500:]}")

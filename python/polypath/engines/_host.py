@@ -206,12 +206,12 @@ def _ours(plan: Mapping[str, Any]) -> list[str]:
     return [name.removeprefix(planner.PREFIX) for name in wanted]
 
 
-def _other_settings(settings: Sequence[Sequence[str]], root: Path = Path("/")) -> str | None:
+def _other_settings(settings: Sequence[Sequence[str]]) -> str | None:
     """What of these settings this machine has otherwise: they are everybody's on it, so a study
     must not change them.
     """
     for name, wanted in settings:
-        file = root / name
+        file = Path("/", name)
         has = file.read_text(encoding="ascii").strip() if file.exists() else "absent"
         if has != wanted:
             return f"/{name} is {has} on this machine and a run needs {wanted}: set it, since a study changes nothing of the whole machine"

@@ -5,7 +5,6 @@ machine against its kernel.
 from __future__ import annotations
 
 import shlex
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,24 +28,24 @@ def run_packets(files: Sequence[Path], *, kernel: str | None = None, machine: Pa
     simulator's without one. `kernel` is its name, which selects lines and leaves out scripts about
     others; the simulator's endpoint without it does as each of the kernels that a script is about.
     """
+    return play(files, machine, *(["--kernel", kernel] if kernel else []))
+
+
+def play(files: Sequence[Path], machine: Path | None, *options: str, folder: Path | None = None) -> tuple[int, str]:
+    """Has the program play files, here or in a machine; returns exit status and output. What is said of
+    files in `folder` has their names alone.
+    """
     if not PLAYER.is_file():
         raise NotBuiltError(programs.not_built(PLAYER.name))
-    chosen = ["--kernel", kernel] if kernel else []
     if machine is None:
-        done = subprocess.run([PLAYER, *chosen, *files], capture_output=True, text=True, check=False)
+        done = programs.run(PLAYER.resolve(), *options, *(file.relative_to(folder) if folder else file for file in files), cwd=folder)
         return done.returncode, done.stdout + done.stderr
-    return in_machine(machine, files, [str(PLAYER.resolve()), "--engine", "linux", *chosen])
-
-
-def in_machine(machine: Path, files: Sequence[Path], words: Sequence[str]) -> tuple[int, str]:
-    """Runs the command `words` on `files` in the machine; returns exit status and output. It has a
-    /tmp of its own, so the files travel in the job.
-    """
+    # It has a /tmp of its own, so the files travel in the job.
     lines = ['cd "$(mktemp -d)"']
     for file in files:
         lines.append(f"cat > {shlex.quote(file.name)} <<'END OF THE SCRIPT'\n{file.read_text(encoding='utf-8')}\nEND OF THE SCRIPT")
-    lines.append(shlex.join([*words, *(file.name for file in files)]))
-    with tempfile.TemporaryDirectory() as folder:
-        job = Path(folder) / "job.sh"
+    lines.append(shlex.join([str(PLAYER.resolve()), "--engine", "linux", *options, *(file.name for file in files)]))
+    with tempfile.TemporaryDirectory() as name:
+        job = Path(name) / "job.sh"
         job.write_text("\n".join(lines) + "\n", encoding="utf-8")
         return run_script(job, kernel=machine, seed=1, out=None, timeout_s=PATIENCE_S)

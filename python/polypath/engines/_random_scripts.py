@@ -139,8 +139,11 @@ class _Peer:
         return self.line(verb())
 
 
-def random_script(seed: int, *, mptcp: bool, kernel: str, events: int = 30) -> RandomScript:
-    """The script of this seed: a handshake and so many events."""
+_EVENTS = 30
+
+
+def random_script(seed: int, *, mptcp: bool, kernel: str) -> RandomScript:
+    """The script of this seed: a handshake and events."""
     draw = random.Random(f"{seed} {mptcp}")
     mss = draw.choice((536, 1000, 1220, 1460))
     sack = mptcp or draw.random() < 0.8
@@ -197,4 +200,4 @@ def random_script(seed: int, *, mptcp: bool, kernel: str, events: int = 30) -> R
             peer.subflows.append(_Subflow(number))
         peer.sent = peer.subflows[0].sent = 100
     peer.now = 0.5
-    return RandomScript(tuple(head), tuple(opening), tuple(peer.event() for _ in range(events)))
+    return RandomScript(tuple(head), tuple(opening), tuple(peer.event() for _ in range(_EVENTS)))

@@ -4,7 +4,6 @@ they say.
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -41,12 +40,8 @@ def complaint(said: str) -> KernelCcError:
     return KernelCcError(sentence or "polypath-cc ended without a word; run `polypath cc status` to see what the kernel has")
 
 
-def _run(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([str(program()), *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False)
-
-
 def _stdout_of(*words: str) -> str:
-    done = _run(*words)
+    done = programs.run(program(), *words)
     if done.returncode:
         raise complaint(done.stderr)
     return done.stdout
@@ -94,7 +89,7 @@ def check(names: Iterable[str] = (), *, seed: int = 1) -> tuple[bool, list[str]]
     algorithm, custom ones too (`customcc.use`).
     """
     names = list(names)
-    done = _run("check", *custom_files(names), "--seed", str(seed), *names)
+    done = programs.run(program(), "check", *custom_files(names), "--seed", str(seed), *names)
     if done.returncode not in (0, _DIFFERENT) or (done.returncode and not done.stdout):
         raise complaint(done.stderr)
     return done.returncode == 0, done.stdout.splitlines()

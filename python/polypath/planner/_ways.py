@@ -7,15 +7,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ._errors import FieldPath, PlanError
 
 Scenario = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Hop:
+class Hop(NamedTuple):
     """A link and whether it is walked from its end a to its end b."""
 
     link: int
@@ -35,10 +34,12 @@ class Graph:
         self.links: Sequence[Mapping[str, Any]] = [*scenario["links"], *self.tunnels]
         # How many of them are links.
         self.link_count = len(scenario["links"])
-        self.routers = {node["name"] for node in scenario["nodes"] if node["router"]}
+        self.routers = {node["name"] for node in scenario["nodes"] if node.get("router")}
         # By node: addresses in the simulator's order (those of the node as a whole first), each
         # with the hop that leaves by it.
-        self.addresses: dict[str, dict[str, Hop | None]] = {node["name"]: dict.fromkeys(node["addresses"]) for node in scenario["nodes"]}
+        self.addresses: dict[str, dict[str, Hop | None]] = {
+            node["name"]: dict.fromkeys(node.get("addresses", ())) for node in scenario["nodes"]
+        }
         self.leaving: dict[str, list[Hop]] = {node["name"]: [] for node in scenario["nodes"]}
         for number in range(len(self.links)):
             for hop in (Hop(number, True), Hop(number, False)):
@@ -64,6 +65,10 @@ class Graph:
     def first_address(self, node: str) -> str:
         return next(iter(self.addresses[node]))
 
+    def owner(self, address: str) -> str | None:
+        """The node that has it."""
+        return next((node for node, known in self.addresses.items() if address in known), None)
+
     def on_links(self, node: str) -> list[str]:
         return [address for address, hop in self.addresses[node].items() if hop is not None]
 
@@ -71,7 +76,7 @@ class Graph:
         """The shortest over routers that leaves by the source's link, if it has one, and arrives by
         the destination's.
         """
-        only, last = self.addresses[client][source], self.addresses[server][destination]
+        only, last = self.addresses[client].get(source), self.addresses[server][destination]
         came: dict[str, Hop] = {}
         ahead = deque([client])
         while ahead:

@@ -9,7 +9,7 @@ from ._differences import differences
 from ._drawers import Drawing
 from ._export import KINDS, Figure, drawn_as, inline, pictures
 from ._fairness import harm_matrix, share_dots
-from ._paper import PAPER_KINDS, POINTS_PER_MM, PaperKind, paper, paper_over_time
+from ._paper import PAPER_KINDS, PaperKind, paper, paper_over_time
 from ._theme import INK
 from ._topology import topology
 
@@ -17,7 +17,6 @@ __all__ = [
     "INK",
     "KINDS",
     "PAPER_KINDS",
-    "POINTS_PER_MM",
     "Drawing",
     "Figure",
     "Marks",

@@ -40,17 +40,16 @@ def paper(
     font_pt: float,
     across: str = "",
     across_title: str = "",
-    order: Sequence[str] = (),
     of: str = "",
 ) -> Figure:
     """A value of many runs as boxes (quartiles, and whiskers of 1.5 of their distance), as empirical
     distributions (cdf), as means with their 95 % intervals (bar), or as means over a number (line).
 
-    `rows`: a run each, with `value`, `cell` (what is compared, in this `order`) and `across` (a
+    `rows`: a run each, with `value`, `cell` (what is compared) and `across` (a
     further column, with which cells are grouped; for lines a number).
     """
     rows = rows[rows["value"].notna()]
-    cells = [cell for cell in order or dict.fromkeys(rows["cell"]) if cell in set(rows["cell"])]
+    cells = list(dict.fromkeys(rows["cell"]))
     groups = list(dict.fromkeys(rows[across])) if across else []
     draws: dict[PaperKind, Callable[..., Any]] = {
         "box": partial(_boxes, width_mm * POINTS_PER_MM),

@@ -10,7 +10,7 @@ from ._claims import ClaimView, claim_results, claims_of, other_views
 from ._compare import comparison, comparison_sentences, limits_of, mean_and_interval, parameters_apart, within_of
 from ._conclusion import concluded
 from ._format import share_of_paths
-from ._material import Material, published_beside, published_rows, varied, with_limits
+from ._material import Material, published_beside, varied, with_limits
 from ._notes import notes
 from ._open import material, write_report
 from ._page import Page, page
@@ -19,11 +19,10 @@ from ._pcap import capture_page, write_captures
 from ._plot import plot
 from ._segments import SEGMENT, mtu_searches, segments
 from ._timing import UNTRUSTED_MARK, warnings
-from ._write import FIGURES, PAGE, render, replace, write
+from ._write import FIGURES, render, replace, write
 
 __all__ = [
     "FIGURES",
-    "PAGE",
     "SEGMENT",
     "UNTRUSTED_MARK",
     "ClaimView",
@@ -48,7 +47,6 @@ __all__ = [
     "parameters_apart",
     "plot",
     "published_beside",
-    "published_rows",
     "render",
     "replace",
     "segments",

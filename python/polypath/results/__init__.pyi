@@ -1,4 +1,4 @@
-from ._against import against, check_against, chosen
+from ._against import check_against, chosen
 from ._checked import check_claims
 from ._computed import ledgers, note
 from ._cost import Cost, cost
@@ -20,7 +20,6 @@ __all__ = [
     "Progress",
     "Results",
     "Store",
-    "against",
     "assemble",
     "check_against",
     "check_claims",

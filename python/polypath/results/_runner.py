@@ -39,8 +39,8 @@ from polypath.study import (
     unknown,
 )
 from polypath.sweep import LOCAL, Failed, Fault, Place, State, check_place, files_of, find_place
+from polypath.terminal import bar
 
-from ._bar import bar
 from ._captured import captured, captures_are_there
 from ._captures import drop_captures, keep_captures
 from ._computed import note
@@ -208,7 +208,7 @@ def plan(
     if cc_path is not None:
         customcc.use(cc_path)
     study = study if isinstance(study, Study) else Study.load(study)
-    study = study if seeds is None else _with_seeds(study, seeds)
+    study = study if seeds is None else study.everywhere(seeds=seeds)
     engine = find(engine) if isinstance(engine, str) else engine
     if kernel is not None and study.varies_kernel:
         raise StudyError(f"the parameters of {study.name} decide its kernel; choose among them with --only instead of --kernel")
@@ -262,14 +262,7 @@ def _modelled_on(study: Study, kernel: str, modelled: Sequence[str]) -> Study:
     """The study as if it had asked for this kernel; a host that names one keeps its own."""
     if kernel not in modelled:
         raise StudyError(unknown("kernel", kernel, modelled))
-    experiments = {name: experiment.model_copy(update={"kernel": None}) for name, experiment in study.experiments.items()}
-    return study.replace(kernel=kernel, **({"experiments": experiments} if experiments else {}))
-
-
-def _with_seeds(study: Study, seeds: int | Sequence[int]) -> Study:
-    """The study with these seeds in all of its experiments."""
-    experiments = {name: experiment.model_copy(update={"seeds": None}) for name, experiment in study.experiments.items()}
-    return study.replace(seeds=seeds, **({"experiments": experiments} if experiments else {}))
+    return study.everywhere(kernel=kernel)
 
 
 def execute(
@@ -427,8 +420,8 @@ def run(
     place = find_place(on)
     if progress is not True:
         return execute(planned, workers=workers, on=place, progress=progress or None)
-    with bar(f"{planned.study.name}: {planned.described}", planned.expected) as moved:
-        return execute(planned, workers=workers, on=place, progress=moved)
+    with bar(total=planned.expected, words=f"{planned.study.name}: {planned.described}") as move:
+        return execute(planned, workers=workers, on=place, progress=lambda run: move(advance=1))
 
 
 def assemble(

@@ -6,7 +6,7 @@ docs/reference/results.md names every column.
 
 A new column of `runs.parquet`: its type in `_FLOW_COLUMNS`, its value in `_flows`, its row on that
 page. Where the engines have to tell it first: `FlowOutcome` in crates/sim/src/outcome.rs and
-flow.rs, engines/_measure.py and _fake.py.
+flow.rs, engines/_measure.py and tests/fake_engine.py.
 """
 
 from __future__ import annotations

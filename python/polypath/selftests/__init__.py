@@ -4,8 +4,8 @@ test and seed, so that a test that fails now and then is a seed with which it al
 
 from ._errors import SelftestError
 from ._events import Events, events
-from ._hunt import PARTS, Found, Nothing, hunt
-from ._observed import Observation, counters, observation_of, readable
+from ._hunt import Found, Nothing, hunt
+from ._observed import Observation, observation_of, readable
 from ._packetdrill import (
     FAMILIES,
     Played,
@@ -19,9 +19,9 @@ from ._packetdrill import (
     scripts_of,
 )
 from ._pairs import Pair, pairs
-from ._run import FORMAT, USE, Job, Record, Runner, jobs, missing_of, record, run_job, seeds_of, tools_hash
+from ._run import USE, Job, Record, Runner, jobs, missing_of, option_of, record, run_job, seeds_of
 from ._statistics import wilson
-from ._suite import Suite, Test, find, tests_of
+from ._suite import Suite, Test, find
 from ._table import HEADS, Row, as_csv, as_junit, as_tap, outcomes, rows, seeds_text
 from ._tap import EXIT, VERDICTS, Subtest, Verdict, parse
 from ._watch import DYNDBG, EVENTS, IDLE, Watch, during, window_of
@@ -31,10 +31,8 @@ __all__ = [
     "EVENTS",
     "EXIT",
     "FAMILIES",
-    "FORMAT",
     "HEADS",
     "IDLE",
-    "PARTS",
     "USE",
     "VERDICTS",
     "Events",
@@ -58,7 +56,6 @@ __all__ = [
     "as_junit",
     "as_tap",
     "check_player",
-    "counters",
     "during",
     "events",
     "families_of",
@@ -68,6 +65,7 @@ __all__ = [
     "jobs",
     "missing_of",
     "observation_of",
+    "option_of",
     "outcomes",
     "pairs",
     "parse",
@@ -81,8 +79,6 @@ __all__ = [
     "scripts_of",
     "seeds_of",
     "seeds_text",
-    "tests_of",
-    "tools_hash",
     "wilson",
     "window_of",
 ]

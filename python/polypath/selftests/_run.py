@@ -245,6 +245,20 @@ def jobs(tests: Iterable[Test], seeds: Iterable[int], vary: Variation = NONE, sc
     return [Job(test, seed, vary=vary, scheduler=scheduler) for seed in seeds for test in listed]
 
 
+def option_of(words: Sequence[str], name: str) -> tuple[list[str], str | None]:
+    """Words without the one option that may stand among them, and its value. Raises `SelftestError`."""
+    rest, value = list(words), None
+    if name in rest:
+        at = rest.index(name)
+        if at + 1 == len(rest):
+            raise SelftestError(f"{name} needs a value")
+        value = rest[at + 1]
+        del rest[at : at + 2]
+    if strange := [word for word in rest if word.startswith("-")]:
+        raise SelftestError(f"{strange[0]} is not known here")
+    return rest, value
+
+
 def seeds_of(text: str) -> list[int]:
     """The seeds that "1..100", "7" or "1..5,13" mean. Raises `SelftestError` if it means none."""
     seeds: list[int] = []

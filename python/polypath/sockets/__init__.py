@@ -8,7 +8,7 @@ rates between two looks, and the last counters of those that are gone.
 from ._errors import SocketsError
 from ._history import Entry, History, Key
 from ._info import COUNTS_TIMEOUTS, TCP_INFO, TCP_INFO_SIZE, tcp_info
-from ._look import Sockets, Subflow, devices, inside, namespace_file
+from ._look import Sockets, Subflow, devices, inside
 
 __all__ = [
     "COUNTS_TIMEOUTS",
@@ -22,6 +22,5 @@ __all__ = [
     "Subflow",
     "devices",
     "inside",
-    "namespace_file",
     "tcp_info",
 ]

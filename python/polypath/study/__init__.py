@@ -9,7 +9,6 @@ from ._cells import (
     MOST_KEPT,
     Cells,
     cells,
-    cells_of_draws,
     draw_numbers,
     has_many_runs,
     is_large,
@@ -60,7 +59,7 @@ from ._schema import SCHEMA_FILE, json_schema
 from ._setup import Cell, Setup
 from ._short import Short
 from ._study import FEWEST_STARTS, NETWORK_ONLY, Study
-from ._topology import End, Link, Node, Topology, addresses, joined, node_addresses
+from ._topology import End, Link, Node, Topology, addresses, node_addresses
 from ._traces import files_read, inside
 from ._tunnels import DISTRIBUTIONS, REORDER_RULES, Adaptive, Equalised, Fixed, Mpt, Off, Progress, Tunnel, TunnelEnd, TunnelPath
 from ._wireless import RADIOS
@@ -162,7 +161,6 @@ __all__ = [
     "addresses",
     "bare_of_ours",
     "cells",
-    "cells_of_draws",
     "chain",
     "check_cell",
     "conclusion_places",
@@ -176,7 +174,6 @@ __all__ = [
     "has_many_runs",
     "inside",
     "is_large",
-    "joined",
     "json_schema",
     "kernel_of",
     "key_of",

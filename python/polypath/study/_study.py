@@ -66,6 +66,11 @@ class Study(Question):
         study._file = self._file
         return study
 
+    def everywhere(self, **fields: Any) -> "Study":
+        """The study with these fields, which none of its experiments has otherwise."""
+        experiments = {name: each.model_copy(update=dict.fromkeys(fields)) for name, each in self.experiments.items()}
+        return self.replace(**fields, **({"experiments": experiments} if experiments else {}))
+
     def set(self, place: str, value: Any) -> "Study":
         """The study with one value changed, however deep it stands, checked as a new one is.
 

@@ -2,7 +2,7 @@ from ._abstract import Place, State
 from ._chunks import weight
 from ._dask import DaskPlace
 from ._find import LOCAL, check_place, find_place
-from ._finished import Failed, Fault, Finished, files_of, is_name, is_sealed, parquet, parquet_writer, without_seal
+from ._finished import Failed, Fault, Finished, files_of, is_name, is_sealed, parquet_writer, without_seal
 
 __all__ = [
     "LOCAL",
@@ -17,7 +17,6 @@ __all__ = [
     "find_place",
     "is_name",
     "is_sealed",
-    "parquet",
     "parquet_writer",
     "weight",
     "without_seal",

@@ -3,7 +3,7 @@
 from ._csv import KINDS
 from ._errors import TraceError
 from ._packaged import packaged
-from ._read import intervals, number, objects, read, text_of
+from ._read import intervals, objects, read, text_of
 from ._samples import FIGURES, Measurement, Sample, lasting
 from ._write import as_chances, as_table
 
@@ -17,7 +17,6 @@ __all__ = [
     "as_table",
     "intervals",
     "lasting",
-    "number",
     "objects",
     "packaged",
     "read",

@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from polypath.errors import visible
 from polypath.results import DEFAULT_OUT
 from polypath.study import DEFAULT_KERNEL, FEWEST_STARTS, Study
-from polypath.terminal import console
+from polypath.terminal import bar, console
 from polypath.validate._drawn import KINDS, USUAL, draw, is_drawn
 from polypath.validate._judge import Verdict
 from polypath.validate._run import Selection, run
@@ -285,7 +284,5 @@ def _draw_figures(verdicts: list[Verdict], table: Path, folder: Path | None) -> 
 @contextmanager
 def _bar() -> Iterator[Callable[[str, int, int], None]]:
     """Takes what runs, how many runs are done, and of how many."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=ERRORS, transient=True, disable=not ERRORS.is_terminal) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda name, done, of: bar.update(task, description=name, completed=done, total=of)
+    with bar(ERRORS) as move:
+        yield lambda name, done, of: move(description=name, completed=done, total=of)

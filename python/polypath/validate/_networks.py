@@ -13,13 +13,13 @@ from typing import Any, TextIO, TypeAlias
 
 import pandas as pd
 from rich.console import Console
-from rich.table import Table
 
 from polypath.analysis import Distance, Standing, distance, in_words
 from polypath.engines import find
 from polypath.results import Plan, execute, plan
 from polypath.study import Run, Study
 from polypath.validate._drawn import COLUMNS
+from polypath.validate._show import table_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,17 +114,13 @@ def rows_of(flows: Iterable[Flow]) -> list[dict[str, Any]]:
 
 
 def _row(flow: Flow, distance: Distance) -> dict[str, Any]:
-    figures = {
-        "linux_mbps": distance.reference,
-        "sim_mbps": distance.ours,
-        "difference": distance.difference,
-        "interval": distance.interval,
-        "p_mean": distance.p_mean,
-        "p_ks": distance.p_ks,
-    }
+    figures = {"linux_mbps": distance.reference, "sim_mbps": distance.ours, **distance.figures}
     words = {"network": flow.network, "kind": flow.kind, "flow": flow.flow, "cc": flow.cc, "starts": distance.n}
-    rounded = {name: round(value, 4) if math.isfinite(value) else None for name, value in figures.items()}
-    return {**words, **rounded, "standing": distance.standing.value, "title": flow.title}
+    return {**words, **{name: _rounded(value) for name, value in figures.items()}, "title": flow.title}
+
+
+def _rounded(value: float | str) -> float | str | None:
+    return value if isinstance(value, str) else round(value, 4) if math.isfinite(value) else None
 
 
 def write_csv(flows: Iterable[Flow], stream: TextIO = sys.stdout) -> None:
@@ -187,12 +183,7 @@ def _differing(flows: list[Flow]) -> list[tuple[Flow, Distance]]:
 
 
 def show(flows: list[Flow], console: Console, *, only_differing: bool = False) -> None:
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in ("network", "flow"):
-        table.add_column(name)
-    for name in ("Linux", "simulated", "difference", "p (means)", "p (KS)"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
+    table = table_of("network", "flow", ">Linux", ">simulated", ">difference", ">p (means)", ">p (KS)", "verdict")
     table.add_column("drawn", style="dim", overflow="fold")
     styles = {Standing.NEAR: "green", Standing.ALIKE: "green", Standing.APART: "red"}
     for flow in flows:

@@ -75,14 +75,7 @@ def _rounded(value: float | None) -> float | None:
 
 
 def show(verdicts: list[Verdict], console: Console, *, detail: bool = False, only_differing: bool = False) -> None:
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("run")
-    table.add_column("flow")
-    for name in ("Linux", "simulated", "error"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
-    for name in ("srtt: Linux", "simulated", "error"):
-        table.add_column(name, justify="right", no_wrap=True)
+    table = table_of("run", "flow", ">Linux", ">simulated", ">error", "verdict", ">srtt: Linux", ">simulated", ">error")
     table.add_column("remark", style="dim", overflow="fold")
     for verdict in verdicts:
         if only_differing and verdict.agrees and verdict.srtt_agrees is not False:
@@ -106,6 +99,14 @@ def show(verdicts: list[Verdict], console: Console, *, detail: bool = False, onl
     console.print(table)
     console.print("Mbit/s read by the receiver; milliseconds of the first subflow, on runs without random loss.", style="dim")
     _summary(verdicts, console)
+
+
+def table_of(*heads: str) -> Table:
+    """A table without lines; columns whose head begins with ">" are of figures."""
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for head in heads:
+        table.add_column(head.removeprefix(">"), justify="right" if head.startswith(">") else "left", no_wrap=head.startswith(">"))
+    return table
 
 
 def _figure(value: float | None, form: str) -> str:
@@ -151,10 +152,7 @@ def _subflows(verdict: Verdict) -> list[list[str]]:
 
 
 def _summary(verdicts: list[Verdict], console: Console) -> None:
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("")
-    for name in ("goodput agrees", "share", "srtt agrees", "share"):
-        table.add_column(name, justify="right")
+    table = table_of("", ">goodput agrees", ">share", ">srtt agrees", ">share")
     parts: list[tuple[str, list[Verdict]]] = [
         *((f"group {name}", part) for name, part in _by_group(verdicts)),
         *((f"algorithm {name}", part) for name, part in _by_algorithm(verdicts)),

@@ -12,7 +12,6 @@ from statistics import fmean, stdev
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 from scipy import stats
 
 from polypath.analysis import Distance, Standing, discoveries, distance, in_words
@@ -22,6 +21,7 @@ from polypath.validate._ids import Setup
 from polypath.validate._judge import mbps
 from polypath.validate._run import Selection, Simulated, Simulator, scenario_key, simulate
 from polypath.validate._scenario import for_kernel
+from polypath.validate._show import table_of
 from polypath.validate._table import Cell, TableError, read
 
 SPREAD_MS = 20
@@ -199,8 +199,7 @@ def to_json(spreads: Sequence[Spread]) -> dict[str, Any]:
             row |= {"sim_mbps": list(spread.sim), "deviation": spread.deviation, "percentile": spread.percentile, "inside": spread.inside}
             row["p"] = spread.p
         if distance := spread.distance:
-            row |= {"kernel_mbps": list(spread.kernel), "difference": distance.difference, "interval": distance.interval}
-            row |= {"p_mean": distance.p_mean, "p_ks": distance.p_ks, "standing": distance.standing.value}
+            row |= {"kernel_mbps": list(spread.kernel), **distance.figures}
         rows.append(row)
     return {"rows": rows, "outside": out, "of": of, "outside_by_chance": expected, "summary": summary(spreads)}
 
@@ -224,16 +223,8 @@ def to_markdown(spreads: Sequence[Spread]) -> str:
 
 def show(spreads: Sequence[Spread], console: Console, *, only_differing: bool = False) -> None:
     kernel = any(spread.kernel for spread in spreads)
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in ("run", "flow"):
-        table.add_column(name)
-    for name in ("measured", "simulated", "lowest", "highest", "percentile"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("as one draw", no_wrap=True)
-    for name in ("kernel", "difference", "p (means)", "p (KS)") if kernel else ():
-        table.add_column(name, justify="right", no_wrap=True)
-    if kernel:
-        table.add_column("verdict", no_wrap=True)
+    of_kernel = (">kernel", ">difference", ">p (means)", ">p (KS)", "verdict") if kernel else ()
+    table = table_of("run", "flow", ">measured", ">simulated", ">lowest", ">highest", ">percentile", "as one draw", *of_kernel)
     for spread in spreads:
         distance = spread.distance
         if only_differing and spread.words != "outside" and (distance is None or distance.standing is not Standing.APART):

@@ -12,8 +12,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from polypath.columns import columns_of
-
-from ._base import Algorithm, Engine, Output
+from polypath.engines import Algorithm, Engine, Output
 
 _SAMPLES = 20
 
