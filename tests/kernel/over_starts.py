@@ -6,11 +6,8 @@ hangs on the kernel's link of the day. So figures that move so are compared as m
 and the claim must hold for the whole interval of their difference.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
-from collections.abc import Sequence
 
 from scipy import stats
 
@@ -18,7 +15,7 @@ from scipy import stats
 ERROR = 0.05
 
 
-def most_apart(ours: Sequence[float], theirs: Sequence[float]) -> float:
+def most_apart(ours, theirs):
     """How far apart the means are at most, but for `ERROR`: Welch's interval, since neither
     engine's starts are the other's.
     """
@@ -31,7 +28,7 @@ def most_apart(ours: Sequence[float], theirs: Sequence[float]) -> float:
     return apart + float(stats.t.ppf(1 - ERROR, freedom)) * math.sqrt(sum(variances))
 
 
-def agree(ours: Sequence[float], theirs: Sequence[float], *, rel: float = 0.0, within: float = 0.0) -> bool:
+def agree(ours, theirs, *, rel=0.0, within=0.0):
     """Whether the means are as near as claimed, `within` or `rel` of the kernel's mean. Equal
     engines need enough starts for a yes.
     """

@@ -6,8 +6,6 @@ fails instead. Times are those of a machine that may be busy: packets are never 
 middle of many not much too late.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -20,9 +18,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from requirement import lacking
@@ -44,7 +41,7 @@ Up = Callable[..., emu.Lab]
 
 
 @pytest.fixture
-def host() -> None:
+def host():
     """A machine that can have emulated links, and has none now."""
     reason = ""
     try:
@@ -58,10 +55,10 @@ def host() -> None:
 
 
 @pytest.fixture
-def up(host: None, tmp_path: Path) -> Iterator[Up]:
+def up(host, tmp_path):
     """Builds a network of two nodes with one link; takes down what is up at the end."""
 
-    def build(link: str, *, seed: int = 1) -> emu.Lab:
+    def build(link, *, seed=1):
         file = tmp_path / "topology.yaml"
         file.write_text(f"topology:\n  nodes: {{h1: , h2: }}\n  links:\n    only: {{ends: [h1, h2], {link}}}\n")
         return emu.up(str(file), load_setup(file), seed=seed)
@@ -70,14 +67,14 @@ def up(host: None, tmp_path: Path) -> Iterator[Up]:
     emu.down()
 
 
-def socket_at(node: str, kind: int) -> socket.socket:
+def socket_at(node, kind):
     """A socket in a node's namespace."""
     found = inside(f"pp-{node}", lambda: socket.socket(socket.AF_INET, kind))
     found.settimeout(PATIENCE)
     return found
 
 
-def udp(lab: emu.Lab) -> tuple[socket.socket, socket.socket]:
+def udp(lab):
     """A sender at h1 and a receiver at h2 that it is connected to."""
     receiver, sender = socket_at("h2", socket.SOCK_DGRAM), socket_at("h1", socket.SOCK_DGRAM)
     receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
@@ -87,7 +84,7 @@ def udp(lab: emu.Lab) -> tuple[socket.socket, socket.socket]:
     return sender, receiver
 
 
-def received(receiver: socket.socket, *, quiet: float = 1.0) -> list[tuple[int, float]]:
+def received(receiver, *, quiet=1.0):
     """Numbers of datagrams and when the kernel got them, until none comes for a while."""
     found = []
     while select.select([receiver], [], [], quiet)[0]:
@@ -97,16 +94,15 @@ def received(receiver: socket.socket, *, quiet: float = 1.0) -> list[tuple[int, 
     return found
 
 
-def numbered(number: int, length: int) -> bytes:
+def numbered(number, length):
     return number.to_bytes(4, "big").ljust(length, b"\0")
 
 
-def direction(*, a_to_b: bool = True) -> dict[str, Any]:
-    row: dict[str, Any] = next(row for row in emu.status().status["directions"] if row["a_to_b"] is a_to_b)
-    return row
+def direction(*, a_to_b=True):
+    return next(row for row in emu.status().status["directions"] if row["a_to_b"] is a_to_b)
 
 
-def reported(condition: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+def reported(condition):
     """The counters of the way from h1 to h2, once they say what they must: they are written a few
     times a second.
     """
@@ -117,7 +113,7 @@ def reported(condition: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
     return row
 
 
-def test_a_delay_is_never_shorter_and_not_much_longer(up: Up) -> None:
+def test_a_delay_is_never_shorter_and_not_much_longer(up):
     lab = up("forward: {delay: 20ms}, backward: {delay: 10ms}")
     sender, receiver = udp(lab)
     spans = []
@@ -137,7 +133,7 @@ def test_a_delay_is_never_shorter_and_not_much_longer(up: Up) -> None:
     assert (row["missed"], row["overflow"], row["refused"], row["cut"]) == (0, 0, 0, 0)
 
 
-def arrivals(receiver: socket.socket, count: int) -> list[tuple[int, int]]:
+def arrivals(receiver, count):
     """Sending ports of `count` datagrams in the order in which they came, and the ECN bits of each."""
     receiver.setsockopt(socket.IPPROTO_IP, socket.IP_RECVTOS, 1)
     found = []
@@ -148,7 +144,7 @@ def arrivals(receiver: socket.socket, count: int) -> list[tuple[int, int]]:
     return found
 
 
-def test_codel_marks_datagrams_that_say_that_they_may_be_marked(up: Up) -> None:
+def test_codel_marks_datagrams_that_say_that_they_may_be_marked(up):
     sender, receiver = udp(up("both: {rate: 8mbit, queue: 1000packets, aqm: {kind: codel, ecn: true}}"))
     sender.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, 2)
     receiver.setsockopt(socket.IPPROTO_IP, socket.IP_RECVTOS, 1)
@@ -163,7 +159,7 @@ def test_codel_marks_datagrams_that_say_that_they_may_be_marked(up: Up) -> None:
     assert (row["ecn_marks"], row["queue_drops"]) == (bits.count(3), 0)
 
 
-def test_fq_codel_lets_a_thin_flow_pass_a_thick_one(up: Up) -> None:
+def test_fq_codel_lets_a_thin_flow_pass_a_thick_one(up):
     lab = up("both: {rate: 8mbit, queue: 1000packets, aqm: fq_codel}")
     thick, receiver = udp(lab)
     thin = socket_at("h1", socket.SOCK_DGRAM)
@@ -179,7 +175,7 @@ def test_fq_codel_lets_a_thin_flow_pass_a_thick_one(up: Up) -> None:
     assert ports.index(thin.getsockname()[1]) < 40
 
 
-def test_a_rate_is_met(up: Up) -> None:
+def test_a_rate_is_met(up):
     """A busy machine delays packets, so each burst may take longer than the rate wants, never less;
     the quickest of many is undisturbed.
     """
@@ -207,7 +203,7 @@ def test_a_rate_is_met(up: Up) -> None:
     assert (row["queue_drops"], row["max_queue_packets"]) == (sent - came, 50)
 
 
-def test_the_same_seed_loses_the_same_packets(up: Up) -> None:
+def test_the_same_seed_loses_the_same_packets(up):
     kept = []
     for seed in (7, 7, 8):
         sender, receiver = udp(up("both: {loss: 10%}", seed=seed))
@@ -225,7 +221,7 @@ def test_the_same_seed_loses_the_same_packets(up: Up) -> None:
 
 
 @pytest.mark.parametrize("link", ["both: {mtu: 1000B}", "both: [{kind: delay, delay: 1ms}, {kind: mtu, size: 1000B}]"])
-def test_a_sender_hears_of_an_mtu(up: Up, link: str) -> None:
+def test_a_sender_hears_of_an_mtu(up, link):
     sender, receiver = udp(up(link))
     sender.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO)
     sender.send(numbered(1, 1400))
@@ -241,7 +237,7 @@ def test_a_sender_hears_of_an_mtu(up: Up, link: str) -> None:
     assert reported(lambda row: row["packets"] == 1)["mtu_drops"] == 1
 
 
-def test_a_packet_is_split_and_put_together_again(up: Up) -> None:
+def test_a_packet_is_split_and_put_together_again(up):
     sender, receiver = udp(up("both: [{kind: mtu, size: 600B, oversize: fragment}, {kind: delay, delay: 1ms}]"))
     sender.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DONT)
     payload = os.urandom(1472)
@@ -250,7 +246,7 @@ def test_a_packet_is_split_and_put_together_again(up: Up) -> None:
     assert reported(lambda row: row["packets"] == 3)["mtu_drops"] == 0
 
 
-def test_a_link_is_down_when_it_shall_be(up: Up) -> None:
+def test_a_link_is_down_when_it_shall_be(up):
     sender, receiver = udp(up("both: {delay: 1ms, changes: [{at: 1s, up: false}, {at: 2s, up: true}]}"))
     origin = emu.status().status["origin_ns"]
     sent = []
@@ -265,7 +261,7 @@ def test_a_link_is_down_when_it_shall_be(up: Up) -> None:
     assert not any(number in kept for number, at in enumerate(sent) if 1.0 + near < at < 2.0)
 
 
-def test_tcp_fills_the_link_with_what_was_sent(up: Up) -> None:
+def test_tcp_fills_the_link_with_what_was_sent(up):
     lab = up("both: {rate: 40mbit, queue: 200packets, delay: 5ms}")
     listener, client = socket_at("h2", socket.SOCK_STREAM), socket_at("h1", socket.SOCK_STREAM)
     listener.bind((lab.addresses["h2"][0][0], PORT))
@@ -274,7 +270,7 @@ def test_tcp_fills_the_link_with_what_was_sent(up: Up) -> None:
     server, _ = listener.accept()
     sent, got = os.urandom(10_000_000), bytearray()
 
-    def send() -> None:
+    def send():
         client.sendall(sent)
         client.shutdown(socket.SHUT_WR)
 
@@ -292,7 +288,7 @@ def test_tcp_fills_the_link_with_what_was_sent(up: Up) -> None:
     assert direction()["cut"] == 0
 
 
-def test_kill_9_leaves_nothing_after_the_next_call(up: Up) -> None:
+def test_kill_9_leaves_nothing_after_the_next_call(up):
     before = host_network()
     lab = up("both: {delay: 1ms}")
     assert lab.pid is not None
@@ -308,7 +304,7 @@ def test_kill_9_leaves_nothing_after_the_next_call(up: Up) -> None:
     assert host_network() == before
 
 
-def test_down_leaves_the_host_as_it_was(up: Up) -> None:
+def test_down_leaves_the_host_as_it_was(up):
     before = host_network()
     up("both: {delay: 1ms}")
     assert host_network() == before
@@ -320,7 +316,7 @@ def test_down_leaves_the_host_as_it_was(up: Up) -> None:
     assert not STATE.exists() and not list(NAMES.glob("pp-*"))
 
 
-def test_ctrl_c_while_it_is_built_leaves_nothing(host: None, tmp_path: Path) -> None:
+def test_ctrl_c_while_it_is_built_leaves_nothing(host, tmp_path):
     file = tmp_path / "topology.yaml"
     # Large enough to take a while.
     nodes = ", ".join(f"h{number}: " for number in range(40))
@@ -342,7 +338,7 @@ def test_ctrl_c_while_it_is_built_leaves_nothing(host: None, tmp_path: Path) -> 
     pytest.fail("an interrupted command ended as if nothing had happened, five times")
 
 
-def test_commands(up: Up, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands(up, monkeypatch, capsys):
     up("both: {delay: 1ms}")
     monkeypatch.setattr(sys, "argv", ["polypath", "emu", "status", "--json"])
     with pytest.raises(SystemExit) as ended:
@@ -358,7 +354,7 @@ def test_commands(up: Up, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     assert "10.0.1.2" in subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-def test_bench_says_what_the_machine_can_do(host: None) -> None:
+def test_bench_says_what_the_machine_can_do(host):
     figures = emu.bench(0.2)
     for way in ("plain", "through"):
         assert figures[way]["received_per_s"] > 1000 and figures[way]["tcp_bits_per_s"] > 1e7
@@ -370,7 +366,7 @@ def test_bench_says_what_the_machine_can_do(host: None) -> None:
 
 
 @pytest.mark.parametrize("words", [["up", "x.yaml"], ["down"], ["status"], ["exec", "h1", "true"]])
-def test_without_root_each_command_says_so(words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_root_each_command_says_so(words, monkeypatch, capsys):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setattr(sys, "argv", ["polypath", "emu", *words])
     with pytest.raises(SystemExit) as ended:
@@ -380,7 +376,7 @@ def test_without_root_each_command_says_so(words: list[str], monkeypatch: pytest
     assert re.fullmatch(r"polypath: emulated links need root, .*: run this with sudo\n", said), said
 
 
-def test_bench_says_its_new_name_and_that_it_needs_root(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bench_says_its_new_name_and_that_it_needs_root(monkeypatch, capsys):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setattr(sys, "argv", ["polypath", "emu", "bench"])
     with pytest.raises(SystemExit) as ended:
@@ -391,7 +387,7 @@ def test_bench_says_its_new_name_and_that_it_needs_root(monkeypatch: pytest.Monk
     assert need.startswith("polypath: emulated links need root, ")
 
 
-def test_a_user_namespace_without_a_run_of_its_own_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_namespace_without_a_run_of_its_own_is_refused(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(os, "access", lambda place, how: False)
     with pytest.raises(emu.EmuError, match="root of a user namespace that has no /run of its own: mount one"):
@@ -404,7 +400,7 @@ NEW_ROOT = ["unshare", "--map-root-user", "--net", "--mount", "sh", "-c", 'mount
 
 
 @pytest.fixture
-def ping() -> str:
+def ping():
     """Where ping is."""
     if programs.find("ping") is None:
         lacking("host", programs.lacks("ping"))
@@ -412,12 +408,12 @@ def ping() -> str:
 
 
 @pytest.fixture
-def polypath_in_user_namespace() -> Callable[..., subprocess.CompletedProcess[str]]:
+def polypath_in_user_namespace():
     """Runs commands there one after the other, and fails with the first that does."""
     if subprocess.run([*NEW_ROOT, "true"], capture_output=True, check=False).returncode:
         lacking("host", "this machine lets nobody make user namespaces")
 
-    def run(*commands: str) -> subprocess.CompletedProcess[str]:
+    def run(*commands):
         program = f"polypath() {{ {sys.executable} -c 'from polypath.cli import main; main()' \"$@\"; }}"
         script = "\n".join([program, "set -e", *commands])
         return subprocess.run([*NEW_ROOT, "sh", "-c", script], capture_output=True, text=True, check=False)
@@ -425,7 +421,7 @@ def polypath_in_user_namespace() -> Callable[..., subprocess.CompletedProcess[st
     return run
 
 
-def test_root_of_a_user_namespace_has_links_too(polypath_in_user_namespace: Callable[..., Any], ping: str, tmp_path: Path) -> None:
+def test_root_of_a_user_namespace_has_links_too(polypath_in_user_namespace, ping, tmp_path):
     file = tmp_path / "topology.yaml"
     file.write_text("topology: {nodes: {h1: , h2: }, links: {only: {ends: [h1, h2], both: {delay: 5ms}}}}\n")
     asked = f"polypath emu exec h1 -- {ping} -c 3 -i 0.2 10.0.1.2"
@@ -436,7 +432,7 @@ def test_root_of_a_user_namespace_has_links_too(polypath_in_user_namespace: Call
     assert min(delays) >= 10
 
 
-def test_root_of_a_user_namespace_runs_studies_on_the_engine_host(polypath_in_user_namespace: Callable[..., Any], tmp_path: Path) -> None:
+def test_root_of_a_user_namespace_runs_studies_on_the_engine_host(polypath_in_user_namespace, tmp_path):
     (tmp_path / "study.yaml").write_text(
         "name: unprivileged\ntopology: {nodes: {a: , b: }, links: {l: {ends: [a, b], both: {rate: 10mbit, delay: 5ms}}}}\n"
         "flows: {f: {client: a, server: b, transport: tcp, cc: reno}}\nduration: 2s\nbaselines: null\n"
@@ -447,7 +443,7 @@ def test_root_of_a_user_namespace_runs_studies_on_the_engine_host(polypath_in_us
     assert 8 < goodput[0] < 10
 
 
-def host_network() -> tuple[str, ...]:
+def host_network():
     """Interfaces, addresses and routes of this machine."""
     devices = sorted(path.name for path in Path("/sys/class/net").iterdir())
     return (*devices, *(Path(f"/proc/net/{name}").read_text() for name in ("route", "fib_trie")))
@@ -461,7 +457,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize("nodes", WAYS.values(), ids=WAYS.keys())
-def test_a_connection_uses_all_paths_where_the_network_was_built_for_mptcp(host: None, tmp_path: Path, nodes: str) -> None:
+def test_a_connection_uses_all_paths_where_the_network_was_built_for_mptcp(host, tmp_path, nodes):
     far = "router" if "router" in nodes else "server"
     file = tmp_path / "topology.yaml"
     file.write_text(

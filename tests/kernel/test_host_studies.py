@@ -5,8 +5,6 @@ The parts are chosen for their length. What runs at once shares the processors, 
 time are for links as slow as these.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pandas as pd
@@ -53,12 +51,12 @@ AT_ONCE = {
 }
 
 
-def test_each_study_has_a_part_here() -> None:
+def test_each_study_has_a_part_here():
     assert sorted([*PARTS, *NOT_TRIED]) == sorted(place.parent.name for place in STUDIES.glob("*/study.yaml"))
 
 
 @pytest.mark.parametrize("name", PARTS)
-def test_its_short_form_is_accepted_and_a_part_of_it_resembles_the_simulator(name: str, tmp_path: Path) -> None:
+def test_its_short_form_is_accepted_and_a_part_of_it_resembles_the_simulator(name, tmp_path):
     study = Study.load(STUDIES / name).in_short()
     try:
         whole = plan(study, engine=HostEngine(), out=tmp_path / "host")

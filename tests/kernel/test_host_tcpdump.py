@@ -5,15 +5,12 @@ Without root or tcpdump the tests are skipped with the reason; with "host" in PO
 fail.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -23,7 +20,7 @@ import pytest
 from cc_network import SERVER, TCP_INFO, ip, network
 from requirement import lacking
 
-from polypath import EngineError, Results, Study, StudyError, emu, kernelcc, programs
+from polypath import EngineError, Study, StudyError, emu, kernelcc, programs
 from polypath.engines import HostEngine
 from polypath.pcap import analyse
 from polypath.results import execute, plan
@@ -60,7 +57,7 @@ STUDY: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module", autouse=True)
-def host() -> None:
+def host():
     """A machine on which studies run, with tcpdump."""
     for program in ("tcpdump", "nsenter"):
         if programs.find(program) is None:
@@ -72,7 +69,7 @@ def host() -> None:
 
 
 @contextmanager
-def tcpdump(namespace: str, file: Path, device: str = "any") -> Iterator[None]:
+def tcpdump(namespace, file, device="any"):
     """Captures in the namespace of this file, for the length of the block."""
     options = f"--immediate-mode -U -n -s 128 -i {device} -w {file}".split()
     command = ["nsenter", f"--net={namespace}", "tcpdump", *options, "tcp or icmp"]
@@ -89,7 +86,7 @@ def tcpdump(namespace: str, file: Path, device: str = "any") -> Iterator[None]:
     assert "\n0 packets dropped by kernel" in said, said
 
 
-def namespace_with(address: str) -> str:
+def namespace_with(address):
     """The namespace of a child of this process that has this address, as a file below /proc: the
     engine gives its namespaces no names.
     """
@@ -108,7 +105,7 @@ def namespace_with(address: str) -> str:
     return ""
 
 
-def test_tcpdump_beside_a_run_tells_the_kernels_own_counters(tmp_path: Path) -> None:
+def test_tcpdump_beside_a_run_tells_the_kernels_own_counters(tmp_path):
     file = tmp_path / "client.pcap"
     # Whether this machine can carry it out is tried in a network of its own, before that of the
     # run.
@@ -120,7 +117,7 @@ def test_tcpdump_beside_a_run_tells_the_kernels_own_counters(tmp_path: Path) -> 
             namespace = namespace_with("10.0.1.1")
         assert namespace, running.result()
         with tcpdump(namespace, file):
-            made: Results = running.result()
+            made = running.result()
     report = analyse([file])
     assert not report["files"][0]["broken"] and not report["files"][0]["unread"]
     (connection,) = report["connections"]
@@ -140,13 +137,13 @@ def test_tcpdump_beside_a_run_tells_the_kernels_own_counters(tmp_path: Path) -> 
     assert connection["data"][0]["reinjected_bytes"] == flow["reinjected_bytes"]
 
 
-def serve(listener: socket.socket) -> None:
+def serve(listener):
     with listener, listener.accept()[0] as taken:
         while taken.recv(1 << 20):
             pass
 
 
-def transfer(size: int, host: str) -> bytes:
+def transfer(size, host):
     """Sends so many bytes and waits until all are acknowledged; the kernel's counters of the socket
     then.
     """
@@ -159,7 +156,7 @@ def transfer(size: int, host: str) -> bytes:
         return info
 
 
-def test_segments_that_offloads_join_are_counted_as_the_kernel_counts(tmp_path: Path) -> None:
+def test_segments_that_offloads_join_are_counted_as_the_kernel_counts(tmp_path):
     """TCP segmentation offload: tcpdump sees tens of segments as one packet, and the queue behind
     loses some of them.
     """

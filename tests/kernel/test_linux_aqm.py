@@ -2,12 +2,8 @@
 same flows.
 """
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 from over_starts import agree
 
@@ -29,7 +25,7 @@ KINDS: dict[str, Any] = {
 STARTS = {"red": 48, "pie": 16}
 
 
-def both(tmp_path: Path, kind: str, *, ecn: bool) -> dict[str, tuple[pd.DataFrame, pd.DataFrame]]:
+def both(tmp_path, kind, *, ecn):
     """By engine, over many starts: the runs of a TCP and of a stream of datagrams that share a
     managed queue, by flow, and its links.
     """
@@ -60,7 +56,7 @@ def both(tmp_path: Path, kind: str, *, ecn: bool) -> dict[str, tuple[pd.DataFram
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_goodput_and_delay_behind_a_managed_queue_are_the_kernels(tmp_path: Path, kind: str) -> None:
+def test_goodput_and_delay_behind_a_managed_queue_are_the_kernels(tmp_path, kind):
     found = both(tmp_path, kind, ecn=False)
     (sim, sim_link), (linux, linux_link) = found["sim"], found["linux"]
     # What may differ is what docs/limitations.md names: the kernel's queue is a packet (1.2 ms)
@@ -72,7 +68,7 @@ def test_goodput_and_delay_behind_a_managed_queue_are_the_kernels(tmp_path: Path
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_marks_take_the_place_of_losses_as_in_the_kernel(tmp_path: Path, kind: str) -> None:
+def test_marks_take_the_place_of_losses_as_in_the_kernel(tmp_path, kind):
     found = both(tmp_path, kind, ecn=True)
     (sim, sim_link), (linux, linux_link) = found["sim"], found["linux"]
     assert agree(sim.loc["bulk", "goodput_receiver_mbps"], linux.loc["bulk", "goodput_receiver_mbps"], rel=0.02)

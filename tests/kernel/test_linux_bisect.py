@@ -5,8 +5,6 @@ The sources are Debian's, of which a small repository is made; the first build c
 kernel, the others one file each.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -48,7 +46,7 @@ CULPRIT = 3
 
 
 @pytest.fixture(scope="module")
-def repository(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+def repository(tmp_path_factory):
     """Linux 6.12 and the commits above on it."""
     tarball = Path("/usr/src/linux-source-6.12.tar.xz")
     if not tarball.exists():
@@ -71,9 +69,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str
     return tree, found
 
 
-def test_a_planted_regression_is_found(
-    repository: tuple[Path, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, linux_kernel: linux.Kernel
-) -> None:
+def test_a_planted_regression_is_found(repository, tmp_path, monkeypatch, linux_kernel):
     tree, commits = repository
     # Kernels and objects of this test go with it.
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

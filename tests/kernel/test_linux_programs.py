@@ -5,17 +5,12 @@ All the same on a host that cannot tell calls of the kernel's own from theirs (c
 fault.c, around.c, resume.c).
 """
 
-from __future__ import annotations
-
 import errno
 import signal
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from one_program import compiled, what_it_says
-
-from polypath import linux
 
 # Processes and threads that hold values in vector registers across system calls, page faults and
 # signals, which host.c handles sparingly.
@@ -504,60 +499,60 @@ Ask = Callable[..., str]
 
 
 @pytest.fixture(scope="session")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def programs(tmp_path_factory):
     """All of them, compiled."""
     folder = tmp_path_factory.mktemp("programs")
     return {name: compiled(folder / name, text.replace("UNMAPPABLE", ADDRESS)) for name, text in PROGRAMS.items()}
 
 
 @pytest.fixture(params=["new", "old"])
-def ask(request: pytest.FixtureRequest, kernel: linux.Kernel, programs: dict[str, Path], tmp_path: Path) -> Ask:
+def ask(request, kernel, programs, tmp_path):
     """Runs a program in a machine on a host that can tell its calls apart, and on one that cannot;
     what it said.
     """
 
-    def asked(program: str, refuses: int = 0) -> str:
+    def asked(program, refuses=0):
         return what_it_says(kernel.file, programs[program], tmp_path, before=(str(programs["host"]), request.param, str(refuses)))
 
     return asked
 
 
-def test_programs_keep_their_registers(ask: Ask) -> None:
+def test_programs_keep_their_registers(ask):
     assert ask("registers") == "wrong 0\n"
     assert ask("general") == "wrong 0\n"
 
 
-def test_a_fork_shares_no_writes(ask: Ask) -> None:
+def test_a_fork_shares_no_writes(ask):
     assert ask("pages") == "wrong 0\n"
 
 
-def test_programs_find_all_pages_that_a_call_filled(ask: Ask) -> None:
+def test_programs_find_all_pages_that_a_call_filled(ask):
     assert ask("tables") == "wrong 0\n"
 
 
-def test_code_of_32_bits_meets_pages(ask: Ask) -> None:
+def test_code_of_32_bits_meets_pages(ask):
     assert ask("narrow") == "right 39\n"
 
 
-def test_registers_that_the_host_refuses_end_their_program_alone(ask: Ask, kernel: linux.Kernel) -> None:
+def test_registers_that_the_host_refuses_end_their_program_alone(ask, kernel):
     # 6.1 does not look at what the host says of FS: the program goes on without it.
     ends = 0 if kernel.release.startswith("6.1.") else signal.SIGSEGV
     assert ask("shared") == f"signal {ends}, the page right 1\n"
 
 
-def test_a_program_sent_nowhere_fails_there(ask: Ask) -> None:
+def test_a_program_sent_nowhere_fails_there(ask):
     assert ask("nowhere") == f"call 228, signal {signal.SIGSEGV}, there 1\n"
 
 
 @pytest.mark.parametrize("refuses", [errno.ENOMEM, errno.EPERM])
-def test_pages_that_the_host_does_not_map_end_their_program_alone(ask: Ask, kernel: linux.Kernel, refuses: int) -> None:
+def test_pages_that_the_host_does_not_map_end_their_program_alone(ask, kernel, refuses):
     ends = signal.SIGKILL if kernel.release.startswith("6.1.") else signal.SIGSEGV
     assert ask("unmappable") == "signal 0, exit 0\n"
     assert ask("unmappable", refuses) == f"signal {ends}, exit 0\n"
 
 
-def test_steps_are_the_same_on_every_host(kernel: linux.Kernel, programs: dict[str, Path], tmp_path: Path) -> None:
-    def on(host: str) -> str:
+def test_steps_are_the_same_on_every_host(kernel, programs, tmp_path):
+    def on(host):
         return what_it_says(kernel.file, programs["steps"], tmp_path, before=(str(programs["host"]), host, "0"))
 
     new, old = on("new"), on("old")

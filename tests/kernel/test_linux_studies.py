@@ -5,10 +5,6 @@ Both engines are exact, so a verdict that changes is a change of a model, of a s
 The parts are short forms, so what they say is not what the studies say.
 """
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from polypath import Study
@@ -63,12 +59,12 @@ YES, NO = Verdict.HOLDS, Verdict.FAILS
     ],
 )
 def test_a_part_of_a_study_has_these_verdicts_on_both(
-    name: str,
-    only: dict[str, list[str]],
-    verdicts: dict[str, Verdict | tuple[Verdict, Verdict]],
-    tmp_path: Path,
-    request: pytest.FixtureRequest,
-) -> None:
+    name,
+    only,
+    verdicts,
+    tmp_path,
+    request,
+):
     whole = Study.load(request.config.rootpath / "studies" / name)
     # The short form leaves the claims out, since what they say is of whole runs.
     study = whole.in_short().replace(claims=whole.claims, baselines=None)

@@ -2,8 +2,6 @@
 this machine, some datagrams each.
 """
 
-from __future__ import annotations
-
 import contextlib
 import re
 import socket
@@ -11,14 +9,14 @@ import struct
 import time
 
 import pytest
-from tunnel_network import PATIENCE, PROGRAM, ROUTER, Tunnel, carried, command, connected, goodput, inside, ip, narrow, pings, until
+from tunnel_network import PATIENCE, PROGRAM, ROUTER, carried, command, connected, goodput, inside, ip, narrow, pings, until
 
 from polypath.sockets import inside as inside_namespace
 
 OUTER_IPV6 = "fd0{path}::{end}"
 
 
-def test_who_is_on_one_path_does_not_get_another_one(routed: Tunnel) -> None:
+def test_who_is_on_one_path_does_not_get_another_one(routed):
     """The router of path 2 keeps what it should carry, and has it sent to the other path's port
     from an address of its own.
     """
@@ -54,7 +52,7 @@ def test_who_is_on_one_path_does_not_get_another_one(routed: Tunnel) -> None:
 
 
 @pytest.mark.parametrize("allowed", [True, False])
-def test_the_other_end_speaks_for_its_own_addresses_alone(tunnel: Tunnel, allowed: bool) -> None:
+def test_the_other_end_speaks_for_its_own_addresses_alone(tunnel, allowed):
     words = 'allowed_ips = ["10.99.0.2/32", "fd99::/64"]' if allowed else ""
     tunnel.encrypt()
     for end in (0, 1):
@@ -87,7 +85,7 @@ def test_the_other_end_speaks_for_its_own_addresses_alone(tunnel: Tunnel, allowe
         assert tunnel.status(0)["refused"]["foreign_source"] == 0
 
 
-def forge_too_big(path: int, mtu: int, *, ipv6: bool = False) -> None:
+def forge_too_big(path, mtu, *, ipv6=False):
     """Somebody who is on no path tells end 0 that a router could not pass on a datagram of the
     tunnel.
     """
@@ -115,7 +113,7 @@ def forge_too_big(path: int, mtu: int, *, ipv6: bool = False) -> None:
 
 
 @pytest.mark.parametrize("outer", ["192.168.{path}.{end}", OUTER_IPV6])
-def test_a_forged_icmp_message_does_not_stop_the_tunnel(tunnel: Tunnel, outer: str) -> None:
+def test_a_forged_icmp_message_does_not_stop_the_tunnel(tunnel, outer):
     tunnel.both_encrypted(outer=outer)
     before = goodput()
     for path in (1, 2):
@@ -133,7 +131,7 @@ def test_a_forged_icmp_message_does_not_stop_the_tunnel(tunnel: Tunnel, outer: s
     assert words == (["0", "1"] if outer == OUTER_IPV6 else [])
 
 
-def test_a_path_that_is_narrower_than_the_tunnel_needs_fragments(routed: Tunnel) -> None:
+def test_a_path_that_is_narrower_than_the_tunnel_needs_fragments(routed):
     """Its router sends no ICMP, and the tunnel does not search for MTUs: of IPv4 the router cuts
     what is too long.
     """

@@ -2,17 +2,15 @@
 carry.
 """
 
-from __future__ import annotations
-
 import pytest
-from tunnel_network import Tunnel, goodput, unequal_paths
+from tunnel_network import goodput, unequal_paths
 
 # Of one connection, after its slow start.
 SECONDS, SETTLES = 6, 4
 
 
 @pytest.mark.parametrize("mbps, ms", [((15, 1), (20, 15)), ((1, 15), (20, 15)), ((3, 1), (15, 20)), ((15, 5), (60, 15))])
-def test_paths_are_full_though_their_weights_are_equal(tunnel: Tunnel, mbps: tuple[int, int], ms: tuple[int, int]) -> None:
+def test_paths_are_full_though_their_weights_are_equal(tunnel, mbps, ms):
     with unequal_paths(tunnel, mbps, ms):
         tunnel.both(tunnel='distribution = "earliest"')
         speed = goodput(SECONDS, SETTLES) / 1e6

@@ -1,7 +1,5 @@
 """The tunnel daemon where paths die and come back, ends start again and addresses change."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re
@@ -10,10 +8,10 @@ import socket
 import threading
 from pathlib import Path
 
-from tunnel_network import NAMES, ROUTER, Tunnel, carried, command, connected, ip, narrow, pings, sent_packets, until
+from tunnel_network import NAMES, ROUTER, carried, command, connected, ip, narrow, pings, sent_packets, until
 
 
-def test_a_dead_path_is_left_and_a_flapping_one_used_again(tunnel: Tunnel) -> None:
+def test_a_dead_path_is_left_and_a_flapping_one_used_again(tunnel):
     tunnel.both()
     client, server = connected()
     for _ in range(2):
@@ -29,7 +27,7 @@ def test_a_dead_path_is_left_and_a_flapping_one_used_again(tunnel: Tunnel) -> No
     assert tunnel.status(0)["paths"][1]["went_down"] >= 2
 
 
-def test_a_killed_daemon_that_comes_back_keeps_connections(tunnel: Tunnel) -> None:
+def test_a_killed_daemon_that_comes_back_keeps_connections(tunnel):
     tunnel.both()
     client, server = connected()
     carried(client, server, 1_000_000)
@@ -41,7 +39,7 @@ def test_a_killed_daemon_that_comes_back_keeps_connections(tunnel: Tunnel) -> No
     carried(server, client, 1_000_000)
 
 
-def test_both_ends_may_start_again_one_after_the_other(tunnel: Tunnel) -> None:
+def test_both_ends_may_start_again_one_after_the_other(tunnel):
     tunnel.both()
     client, server = connected()
     for end in (1, 0, 0, 1):
@@ -60,14 +58,14 @@ def test_both_ends_may_start_again_one_after_the_other(tunnel: Tunnel) -> None:
             assert sum(status["refused"].values()) == status["numbers_disagree"] == 0
 
 
-def test_without_encryption_an_address_changes_with_both_files(tunnel: Tunnel) -> None:
+def test_without_encryption_an_address_changes_with_both_files(tunnel):
     tunnel.both()
     client, server = connected()
     carried(client, server, 1_000_000)
     pids = [tunnel.status(end)["pid"] for end in (0, 1)]
     ip(0, "addr", "add", "192.168.1.9/24", "dev", "v1")
 
-    def reloaded(end: int, old: str, new: str) -> None:
+    def reloaded(end, old, new):
         file = tunnel.folder / f"ppt-{end + 1}.toml"
         file.write_text(file.read_text().replace(f'{old} = "192.168.1.1"', f'{old} = "{new}"'))
         os.kill(pids[end], signal.SIGHUP)
@@ -92,7 +90,7 @@ def test_without_encryption_an_address_changes_with_both_files(tunnel: Tunnel) -
     assert tunnel.status(1)["refused"]["unknown_address"] == 0, "counters began anew with the file"
 
 
-def test_an_encrypted_peer_may_change_its_address_and_start_again(tunnel: Tunnel) -> None:
+def test_an_encrypted_peer_may_change_its_address_and_start_again(tunnel):
     tunnel.both_encrypted()
     client, server = connected()
     carried(client, server, 1_000_000)
@@ -111,17 +109,17 @@ def test_an_encrypted_peer_may_change_its_address_and_start_again(tunnel: Tunnel
     carried(server, client, 1_000_000)
 
 
-def test_a_reload_takes_what_is_new_and_a_mistake_changes_nothing(tunnel: Tunnel) -> None:
+def test_a_reload_takes_what_is_new_and_a_mistake_changes_nothing(tunnel):
     tunnel.both()
     client, server = connected()
     carried(client, server, 1_000_000)
     file = tunnel.folder / "ppt-1.toml"
     written = file.read_text()
 
-    def said() -> list[str]:
+    def said():
         return Path("/run/polypath/tunnel-ppt-1.log").read_text().splitlines()
 
-    def reloaded(text: str) -> None:
+    def reloaded(text):
         """The file says so, the daemon has read it, and its connection goes on."""
         pid, lines = tunnel.status(0)["pid"], len(said())
         file.write_text(text)
@@ -147,7 +145,7 @@ def test_a_reload_takes_what_is_new_and_a_mistake_changes_nothing(tunnel: Tunnel
     assert min(sent_packets(tunnel, 0)) > 0.4 * sum(sent_packets(tunnel, 0))
 
 
-def test_a_path_that_dies_under_load_is_left_long_before_its_dead_time(routed: Tunnel) -> None:
+def test_a_path_that_dies_under_load_is_left_long_before_its_dead_time(routed):
     tunnel = routed
     narrow(1500)
     for end in (0, 1):
@@ -158,12 +156,12 @@ def test_a_path_that_dies_under_load_is_left_long_before_its_dead_time(routed: T
     client, server = connected()
     stop = threading.Event()
 
-    def read() -> None:
+    def read():
         with contextlib.suppress(OSError):
             while server.recv(1 << 16):
                 pass
 
-    def write() -> None:
+    def write():
         while not stop.is_set():
             client.sendall(bytes(50_000))
             stop.wait(0.005)
@@ -194,7 +192,7 @@ def test_a_path_that_dies_under_load_is_left_long_before_its_dead_time(routed: T
         threads[0].join()
 
 
-def shaped(end: int | str, device: str) -> None:
+def shaped(end, device):
     """The device sends 20 Mbit/s, and what is too much waits for long."""
     place = end if isinstance(end, str) else NAMES[end]
     command(
@@ -218,7 +216,7 @@ def shaped(end: int | str, device: str) -> None:
     )
 
 
-def test_the_earliest_path_loses_no_more_than_was_in_flight_when_it_dies(routed: Tunnel) -> None:
+def test_the_earliest_path_loses_no_more_than_was_in_flight_when_it_dies(routed):
     tunnel = routed
     narrow(1500)
     shaped(0, "v1")
@@ -229,7 +227,7 @@ def test_the_earliest_path_loses_no_more_than_was_in_flight_when_it_dies(routed:
         tunnel.start(end)
     client, server = connected()
 
-    def missing() -> int:
+    def missing():
         """Bytes that were sent on the path that dies and have not come, with the tunnel's headers."""
         sent, came = (tunnel.status(end)["paths"][1] for end in (0, 1))
         return int(sent["bytes_sent"] - came["bytes_received"] + 36 * (sent["packets_sent"] - came["packets_received"]))
@@ -237,12 +235,12 @@ def test_the_earliest_path_loses_no_more_than_was_in_flight_when_it_dies(routed:
     before = missing()
     stop = threading.Event()
 
-    def read() -> None:
+    def read():
         with contextlib.suppress(OSError):
             while server.recv(1 << 16):
                 pass
 
-    def write() -> None:
+    def write():
         with contextlib.suppress(OSError):
             while not stop.is_set():
                 client.sendall(bytes(50_000))

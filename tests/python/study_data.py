@@ -36,7 +36,7 @@ baselines: null
 """A study that lacks its matrix, of `cc` and `loss`."""
 
 
-def changed(*pairs: tuple[str, str]) -> str:
+def changed(*pairs):
     """The study with each first text of a pair replaced by the second."""
     text = STUDY
     for old, new in pairs:

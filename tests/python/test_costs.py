@@ -25,7 +25,7 @@ def test_second(shared): pass
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
+def project(tmp_path):
     tests = tmp_path / "tests"
     tests.mkdir()
     (tmp_path / "pyproject.toml").write_text("[tool.pytest.ini_options]\naddopts = '-q'\n")
@@ -40,27 +40,27 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def said(project: Path, *options: str) -> str:
+def said(project, *options):
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-v", *options, "tests"]
     done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False, timeout=300)
     return done.stdout + done.stderr
 
 
-def test_what_costs_more_is_left_out_and_counted_and_what_is_not_listed_runs(project: Path) -> None:
+def test_what_costs_more_is_left_out_and_counted_and_what_is_not_listed_runs(project):
     told = said(project, "--most-seconds", "8.5")
     assert "left out: 1 tests that cost more than 8.5 s each, 9 s together; make test-all runs them" in told
     assert "3 passed, 1 deselected" in told
     assert "4 passed" in said(project)
 
 
-def test_one_of_a_kind_is_kept_and_must_be_there(project: Path) -> None:
+def test_one_of_a_kind_is_kept_and_must_be_there(project):
     (project / "tests/kept.tsv").write_text("a kind\ttests/test_x.py::test_slow\n")
     assert "4 passed" in said(project, "--most-seconds", "8.5")
     (project / "tests/kept.tsv").write_text("a kind\ttests/test_x.py::test_gone\n")
     assert "tests/kept.tsv names tests that are not there: tests/test_x.py::test_gone" in said(project, "--most-seconds", "8.5")
 
 
-def test_costs_are_written_anew_with_what_a_test_shares(project: Path) -> None:
+def test_costs_are_written_anew_with_what_a_test_shares(project):
     assert "4 passed" in said(project, "--renew-costs", "--durations-into", "build/x.tsv")
     heading, *lines = (project / "tests/costs.tsv").read_text().splitlines()
     costs = {name.partition("::")[2]: float(cost) for cost, name in (line.split("\t") for line in lines)}

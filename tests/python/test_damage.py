@@ -2,8 +2,6 @@
 series has no more rows than its run.
 """
 
-from __future__ import annotations
-
 import random
 import shutil
 

@@ -1,7 +1,5 @@
 """`direction`: who sends, whoever opened the connection."""
 
-from pathlib import Path
-
 import pytest
 from wrong_inputs import BASE, SHAPE, changed
 
@@ -16,13 +14,13 @@ LINE = "both: {rate: 10mbit, queue: 50packets, delay: 5ms}"
 ASYMMETRIC = "forward: {rate: 10mbit, queue: 50packets, delay: 5ms}, backward: {rate: 40mbit, queue: 150packets, delay: 5ms}"
 
 
-def study(folder: Path, *changes: tuple[str, str]) -> Study:
+def study(folder, *changes):
     file = folder / "study.yaml"
     file.write_text(changed(((LINE, ASYMMETRIC), *changes)))
     return Study.load(file)
 
 
-def of(flow: str) -> tuple[str, str]:
+def of(flow):
     return ("transport: tcp", f"transport: tcp, {flow}")
 
 

@@ -1,7 +1,5 @@
 """The first packet in which two engines part: names, places, times, and what senders knew."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pyarrow as pa

@@ -42,7 +42,7 @@ BODY = "\t(void)ack;"
 NUMBERS = itertools.count()
 
 
-def begun(folder: Path, *changes: tuple[str, str]) -> Path:
+def begun(folder, *changes):
     """A working algorithm with changes; none has the name of another, since those that were used
     stay known.
     """
@@ -55,7 +55,7 @@ def begun(folder: Path, *changes: tuple[str, str]) -> Path:
     return file
 
 
-def study(folder: Path, name: str) -> Study:
+def study(folder, name):
     (folder / "study.yaml").write_text(STUDY.replace("NAME", name))
     return Study.load(folder)
 
@@ -185,7 +185,7 @@ def test_an_object_that_is_none_is_one_sentence(tmp_path):
 
 
 def test_no_code_of_it_is_in_this_process(tmp_path):
-    def executable() -> int:
+    def executable():
         lines = Path("/proc/self/maps").read_text().splitlines()
         # Memory that belongs to no file, and files below the cache.
         return sum(" r-xp " in line and (len(line.split()) < 6 or "/polypath/own/" in line) for line in lines)
@@ -230,7 +230,7 @@ FORBIDDEN = {
 }
 
 
-def unchecked(monkeypatch, file: Path):
+def unchecked(monkeypatch, file):
     """Takes it in though its text is refused, as that of somebody who found a hole in the checks
     would be.
     """

@@ -21,7 +21,7 @@ ITEMS = ["x", *(f"*{name}" for name in "abcdef")]
 BOMB = "".join(f"{name}: &{name} [{', '.join([item] * 9)}]\n" for name, item in zip("abcdefg", ITEMS, strict=True))
 
 
-def links(number: int) -> str:
+def links(number):
     return "".join(f"    x{each}: {{ends: [a, b], both: {{rate: 1mbit}}}}\n" for each in range(number))
 
 
@@ -71,7 +71,7 @@ TEXTS = {
 }
 
 
-def refused(folder, content: str | bytes) -> str:
+def refused(folder, content):
     """The sentence about a file, without its name; it comes within seconds."""
     file = folder / "study.yaml"
     file.write_bytes(content.encode() if isinstance(content, str) else content)
@@ -160,7 +160,7 @@ EDITS = st.lists(
 )
 
 
-def edited(text: str, edits) -> str:
+def edited(text, edits):
     for how, where, length, scrap in edits:
         at = int(where * len(text))
         taken = text[at : at + length]

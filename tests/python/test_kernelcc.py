@@ -2,8 +2,6 @@
 whatever the machine can do.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 
@@ -21,10 +19,10 @@ STATUS = """{"release": "6.12.1", "algorithms": [
 
 
 @pytest.fixture
-def say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def say(tmp_path, monkeypatch):
     """Makes a program out of shell commands."""
 
-    def make(script: str) -> None:
+    def make(script):
         program = tmp_path / "polypath-cc"
         program.write_text(f"#!/bin/sh\n{script}\n")
         program.chmod(0o755)

@@ -1,7 +1,5 @@
 """Before and after: the text for a commit message, and what is refused before anything is built."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 
@@ -26,11 +24,11 @@ duration: 1s
 """
 
 
-def kernel(name: str, key: str) -> linux.Kernel:
+def kernel(name, key):
     return linux.Kernel(name=name, release="6.12.7", file=Path("linux"), key=key, algorithms=("reno",), mptcp=1)
 
 
-def test_a_text_says_what_changed_and_what_of_it_is_significant() -> None:
+def test_a_text_says_what_changed_and_what_of_it_is_significant():
     chance = random.Random(1)
     before = [10 + chance.gauss(0, 0.1) for _ in range(20)]
     cells = {"faster": [value + 1 for value in before], "same": [value + chance.gauss(0, 0.1) for value in before]}
@@ -50,14 +48,14 @@ def test_a_text_says_what_changed_and_what_of_it_is_significant() -> None:
     assert max(len(line) for line in text.splitlines()) <= 75
 
 
-def test_what_chance_alone_would_do_is_not_significant() -> None:
+def test_what_chance_alone_would_do_is_not_significant():
     assert significant([0.001, 0.04, 0.5, 0.9]) == [True, False, False, False]
     assert significant([0.01, 0.02, 0.03, 0.04]) == [True] * 4
     assert significant([]) == []
 
 
 @pytest.fixture
-def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def study(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "study.yaml").write_text(STUDY)
     return str(tmp_path / "study.yaml")
@@ -66,27 +64,27 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 @pytest.mark.parametrize(
     ("trees", "why"), [(["a"], "name both"), (["a", "b", "c"], "name both"), (["nowhere", "b"], "nowhere is neither a release")]
 )
-def test_what_is_no_pair_of_kernels_is_refused(study: str, trees: list[str], why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_no_pair_of_kernels_is_refused(study, trees, why, monkeypatch):
     monkeypatch.setattr("polypath.linux._tools.require", lambda *_: None)
     done = CliRunner().invoke(build(["linux"]), ["linux", "ab", study, *(word for tree in trees for word in ("--tree", tree))])
     assert isinstance(done.exception, (StudyError, linux.KernelError))
     assert why in str(done.exception)
 
 
-def test_a_kernel_is_not_compared_with_itself(study: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_is_not_compared_with_itself(study, monkeypatch):
     monkeypatch.setattr(_linux_ab, "_kernel", lambda *_: kernel("same", "1"))
     done = CliRunner().invoke(build(["linux"]), ["linux", "ab", study, "--tree", "x", "--tree", "y"])
     assert isinstance(done.exception, StudyError)
     assert "x and y give the same kernel to the byte" in str(done.exception)
 
 
-def record(seed: int, verdicts: dict[str, tuple[str, int | None]]) -> selftests.Record:
-    subtests = [selftests.Subtest(name, verdict, ms) for name, (verdict, ms) in verdicts.items()]  # type: ignore[arg-type]
+def record(seed, verdicts):
+    subtests = [selftests.Subtest(name, verdict, ms) for name, (verdict, ms) in verdicts.items()]
     exits = selftests.Subtest(selftests.EXIT, "fail" if any(each.verdict == "fail" for each in subtests) else "pass", None)
     return selftests.Record("mptcp/t", seed, 0, (*subtests, exits), "")
 
 
-def test_seeds_that_newly_fail_come_first_and_milliseconds_are_paired() -> None:
+def test_seeds_that_newly_fail_come_first_and_milliseconds_are_paired():
     before = [record(seed, {"a": ("fail" if seed == 1 else "pass", 1000 + 10 * seed), "b": ("skip", None)}) for seed in range(1, 21)]
     after = [record(seed, {"a": ("fail" if seed in (2, 3) else "pass", 1100 + 10 * seed), "b": ("pass", 5)}) for seed in range(1, 21)]
     found = selftests.pairs(before, after)
@@ -103,7 +101,7 @@ def test_seeds_that_newly_fail_come_first_and_milliseconds_are_paired() -> None:
     assert "+8.9 % ± 0.0" in row and "significant" not in row
 
 
-def test_many_seeds_that_newly_fail_are_no_chance() -> None:
+def test_many_seeds_that_newly_fail_are_no_chance():
     pair = selftests.Pair("t", "a", newly=list(range(8)))
     assert pair.p == 2 / 2**8
 
@@ -117,13 +115,13 @@ def test_many_seeds_that_newly_fail_are_no_chance() -> None:
         (["--", "one", "two"], "ab compares one study, and 2 are named"),
     ],
 )
-def test_what_tests_are_asked_for_wrongly_is_refused(words: list[str], why: str) -> None:
+def test_what_tests_are_asked_for_wrongly_is_refused(words, why):
     done = CliRunner().invoke(build(["linux"]), ["linux", "ab", "--tree", "x", "--tree", "y", *words])
     assert isinstance(done.exception, (StudyError, selftests.SelftestError))
     assert why in str(done.exception)
 
 
-def test_a_build_says_how_much_is_left() -> None:
+def test_a_build_says_how_much_is_left():
     assert _build._progress(200, 675, 100.0) == "200 of some 675 files compiled, 4 min left"
     assert _build._progress(650, 675, 100.0) == "650 of some 675 files compiled, 4 s left"
     assert _build._progress(700, 675, 100.0) == "700 files compiled"

@@ -189,7 +189,7 @@ def test_what_sack_tells_of_has_arrived_and_is_never_taken_back():
     assert by_subflow == [[5200, 13_600, 13_600, 16_800], [5000]]
 
 
-def test_a_failure_says_whose_fault_it_is() -> None:
+def test_a_failure_says_whose_fault_it_is():
     assert _measure.failure({"error": "no route", "error_kind": "caller"}, "machine") == "the plan cannot be carried out: no route"
     assert (
         _measure.failure({"error": "mmap: no memory", "error_kind": "machine"}, "kernel")

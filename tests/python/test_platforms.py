@@ -2,8 +2,6 @@
 there; rows say theirs.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import pytest

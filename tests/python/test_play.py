@@ -10,7 +10,6 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -29,13 +28,13 @@ BUILT = (SITE / "polypath.wasm").is_file()
 
 
 @pytest.fixture(scope="module")
-def address() -> Iterator[str]:
+def address():
     """The playground, served."""
     if not BUILT:
         lacking("web", "the playground is not built: make playground")
     found, is_up = [], threading.Event()
 
-    def ready(address: str) -> None:
+    def ready(address):
         found.append(address)
         is_up.set()
 

@@ -17,8 +17,8 @@ import clauses  # noqa: E402
 import layers  # noqa: E402
 
 
-def test_a_new_upward_edge_between_crates_fails() -> None:
-    def package(name: str, *dependencies: str) -> dict[str, object]:
+def test_a_new_upward_edge_between_crates_fails():
+    def package(name, *dependencies):
         return {"name": f"polypath-{name}", "dependencies": [{"name": f"polypath-{d}"} for d in dependencies] + [{"name": "serde"}]}
 
     fine = layers.crate_edges({"packages": [package("base"), package("wire", "base"), package("sim", "wire", "base")]})
@@ -35,7 +35,7 @@ def test_a_new_upward_edge_between_crates_fails() -> None:
     "statement",
     ["from polypath.cli import main", "import polypath.cli", "from polypath import cli", "from .. import cli", "from ..cli import main"],
 )
-def test_a_new_upward_import_between_packages_fails(tmp_path: Path, statement: str) -> None:
+def test_a_new_upward_import_between_packages_fails(tmp_path, statement):
     package = tmp_path / "polypath"
     for part in ("study", "cli"):
         (package / part).mkdir(parents=True)
@@ -58,7 +58,7 @@ def test_a_new_upward_import_between_packages_fails(tmp_path: Path, statement: s
         "def late() -> None:\n    from polypath.study._study import Study",
     ],
 )
-def test_modules_of_a_package_that_import_one_another_fail(tmp_path: Path, statement: str) -> None:
+def test_modules_of_a_package_that_import_one_another_fail(tmp_path, statement):
     package = tmp_path / "polypath" / "study"
     files = {
         "__init__.py": "",
@@ -79,7 +79,7 @@ def test_modules_of_a_package_that_import_one_another_fail(tmp_path: Path, state
     assert fault.startswith(f"package study: the modules {face}_errors and _model and _study and inner and inner._part import one another")
 
 
-def test_modules_of_a_crate_that_use_one_another_fail(tmp_path: Path) -> None:
+def test_modules_of_a_crate_that_use_one_another_fail(tmp_path):
     files = {
         "lib.rs": "mod a;\nmod b;\nmod c;\nmod d;\npub use b::Late;\n",
         "a.rs": "use crate::{Late, d::Deep};\n",  # by a re-export: a -> b
@@ -99,7 +99,7 @@ def test_modules_of_a_crate_that_use_one_another_fail(tmp_path: Path) -> None:
     ]
 
 
-def test_every_departure_from_a_standard_names_its_mark_and_its_test(tmp_path: Path) -> None:
+def test_every_departure_from_a_standard_names_its_mark_and_its_test(tmp_path):
     code = tmp_path / "crates/x/src/a.rs"
     code.parent.mkdir(parents=True)
     code.write_text("// RFC 9293 sections 3.1 and 3.4: so it is.\n// RFC 9293, section 3.5\n#[test]\nfn shown() {}\n")
@@ -118,7 +118,7 @@ def test_every_departure_from_a_standard_names_its_mark_and_its_test(tmp_path: P
     ]
 
 
-def test_a_public_number_with_a_unit_has_a_type_of_base() -> None:
+def test_a_public_number_with_a_unit_has_a_type_of_base():
     # STYLE.md. sim/src/outcome.rs has columns of results, and `byte_ns` is a product beyond 64
     # bits.
     naked = re.compile(r"\b(\w*(?:_ns|_us|_ms|_secs?|rtt|rate|timeout|bytes|octets))\b(?:\(&(?:mut )?self\) ->|:) *(?:Option<)?[iuf]\d")
@@ -134,7 +134,7 @@ def test_a_public_number_with_a_unit_has_a_type_of_base() -> None:
     assert found == []
 
 
-def test_a_crates_tests_from_outside_are_all_in_its_one_program() -> None:
+def test_a_crates_tests_from_outside_are_all_in_its_one_program():
     for manifest in ROOT.glob("crates/*/Cargo.toml"):
         if "autotests = false" in manifest.read_text(encoding="utf-8"):
             tests = manifest.parent / "tests"
@@ -142,7 +142,7 @@ def test_a_crates_tests_from_outside_are_all_in_its_one_program() -> None:
             assert sorted([*named, "main"]) == sorted(file.stem for file in tests.glob("*.rs"))
 
 
-def test_ci_runs_make_test_and_nothing_else() -> None:
+def test_ci_runs_make_test_and_nothing_else():
     script = (ROOT / ".ci/run").read_text(encoding="utf-8")
     assert re.findall(r"^\s*(?:make|cargo|pytest|python)\b.*", script, flags=re.M) == ["make test 2>&1 | tee build/test.log"]
 
@@ -153,7 +153,7 @@ PAGES = sorted(
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_between_pages_lead_somewhere(page: Path) -> None:
+def test_links_between_pages_lead_somewhere(page):
     text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.S)
     targets = re.findall(r"\]\(([^)#\s]+)[^)]*\)", text)
     missing = [
@@ -162,13 +162,13 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
     assert missing == []
 
 
-def test_the_index_of_the_notes_names_every_note() -> None:
+def test_the_index_of_the_notes_names_every_note():
     notes = ROOT / "specs/notes"
     index = (notes / "README.md").read_text(encoding="utf-8")
     assert sorted(re.findall(r"^\| (?:\[|`)([\w.-]+)", index, flags=re.M)) == sorted(note.name for note in notes.iterdir() if note.is_dir())
 
 
-def test_the_commands_of_the_readme_work(tmp_path: Path) -> None:
+def test_the_commands_of_the_readme_work(tmp_path):
     commands = re.findall(r"^    (polypath .*)$", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.M)
     assert [command.split()[1] for command in commands] == ["init", "run", "validate"]
     for command in commands:
@@ -178,21 +178,21 @@ def test_the_commands_of_the_readme_work(tmp_path: Path) -> None:
         assert done.returncode == 0, f"{command}: {done.stderr}"
 
 
-def sources() -> list[Path]:
+def sources():
     return [file for place in ("cc", "crates", "python", "tests", "tools") for file in (ROOT / place).rglob("*")]
 
 
-def _is_tracked_text(path: Path) -> bool:
+def _is_tracked_text(path):
     return path.suffix in {".rs", ".py", ".c", ".h"} and path.is_file()
 
 
-def test_the_network_in_the_readme_can_be_built(tmp_path: Path) -> None:
+def test_the_network_in_the_readme_can_be_built(tmp_path):
     (text,) = re.findall(r"^cat > lab.yaml <<'END'\n(.*?)^END$", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.M | re.S)
     (tmp_path / "lab.yaml").write_text(text)
     assert load_setup(tmp_path / "lab.yaml").topology.links.keys() == {"wifi", "lte"}
 
 
-def test_source_files_stay_readable() -> None:
+def test_source_files_stay_readable():
     # STYLE.md: past about 600 lines a file is split by state or concern.
     known = programs.find("git") and programs.run("git", "-c", f"safe.directory={ROOT}", "ls-files", "-z", cwd=ROOT).stdout
     # What was unpacked from an archive has no list.
@@ -206,7 +206,7 @@ def test_source_files_stay_readable() -> None:
     assert long == {}
 
 
-def test_no_test_is_skipped_past_what_may_not_be_missing() -> None:
+def test_no_test_is_skipped_past_what_may_not_be_missing():
     # Where POLYPATH_REQUIRE says that nothing may be missing, tests/requirement.py fails instead.
     skips = re.compile(r"\b(pytest\.skip|skipif|importorskip|skipTest|mark\.skip|xfail)\b")
     found = [

@@ -3,7 +3,6 @@ words whichever engine is to run it.
 """
 
 import re
-from pathlib import Path
 
 import pytest
 import yaml
@@ -16,7 +15,7 @@ from polypath.results import check_claims, plan
 from polypath.study import cells, drawing_algorithms, load_setup, same_for_all_seeds, scenario
 
 
-def write(folder: Path, text: str) -> Path:
+def write(folder, text):
     file = folder / "study.yaml"
     file.write_text(text)
     return file
@@ -410,6 +409,6 @@ def test_a_custom_algorithm_is_asked_for_by_its_folder(tmp_path, polypath, monke
     assert set(results.runs["cc"]) == {"tst_shown"}
 
 
-def changed_to_short(file: Path) -> Path:
+def changed_to_short(file):
     file.write_text(file.read_text().replace("duration: 2s", "duration: 200ms"))
     return file

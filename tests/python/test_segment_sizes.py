@@ -5,7 +5,6 @@ within 5 %, or held as different.
 import csv
 import importlib.util
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -19,7 +18,7 @@ DIFFER: dict[str, set[tuple[str, int]]] = {
 }
 
 
-def measurement() -> ModuleType:
+def measurement():
     """The script that asked the kernels."""
     spec = importlib.util.spec_from_file_location("measure", ROOT / "specs" / "notes" / "mtu-probing" / "measure.py")
     assert spec is not None and spec.loader is not None

@@ -2,8 +2,6 @@
 what tables say.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import os

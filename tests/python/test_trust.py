@@ -2,8 +2,6 @@
 finds.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -2,8 +2,6 @@
 else is otherwise is seen, and it is run as ever.
 """
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -15,7 +15,7 @@ with (REFERENCE / "agreement.csv").open(newline="", encoding="utf-8") as _stream
 COUNTS = ("agree", "of", "srtt_agree", "srtt_of")
 
 
-def fallen(table: str, counted: dict[str, dict[str, int]]) -> list[str]:
+def fallen(table, counted):
     """A sentence for each count that is below the one held: cells that agree, and cells that could
     be simulated at all.
     """

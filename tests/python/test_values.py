@@ -3,7 +3,7 @@
 import pytest
 
 import polypath
-from polypath import Bulk, Constant, Flow, Link, Results, Study, StudyError, run
+from polypath import Bulk, Constant, Flow, Link, Study, StudyError, run
 from polypath.report import plot
 
 METRIC, CHECK = "goodput_receiver_mbps", {"kind": "between", "low": 8, "high": 10}
@@ -27,7 +27,7 @@ def sysctl(study, node, name):
 
 
 @pytest.fixture
-def study() -> Study:
+def study():
     return Study.model_validate(BASE)
 
 
@@ -108,7 +108,7 @@ def test_a_notebook_shows_what_a_study_asks(study):
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory) -> Results:
+def results(tmp_path_factory):
     return run(Study.model_validate(BASE), out=tmp_path_factory.mktemp("out"))
 
 

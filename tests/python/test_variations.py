@@ -2,8 +2,6 @@
 hunt finds.
 """
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

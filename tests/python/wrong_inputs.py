@@ -31,22 +31,22 @@ RATE_AT = "topology.links.l2.both"
 Changes = tuple[tuple[str, str], ...]
 
 
-def shape(text: str) -> Changes:
+def shape(text):
     """The bottleneck with other figures."""
     return ((SHAPE, "{" + text + "}"),)
 
 
-def flow(text: str) -> Changes:
+def flow(text):
     """The flow with more fields."""
     return (("transport: tcp", text),)
 
 
-def host(text: str) -> Changes:
+def host(text):
     """The client with settings."""
     return (("    a:\n", f"    a: {{sysctl: {{{text}}}}}\n"),)
 
 
-def router(text: str) -> Changes:
+def router(text):
     """The router with settings."""
     return (("{router: true}", f"{{router: true, sysctl: {{{text}}}}}"),)
 
@@ -290,7 +290,7 @@ _CASES = {case["did"]: case for case in yaml.safe_load((Path(__file__).parents[1
 WRONG |= {name: (_CASES[name]["replace"], _CASES[name]["says"]) for name in " ".join(NEWCOMERS.split()).split("; ")}
 
 
-def changed(changes: Changes) -> str:
+def changed(changes):
     """BASE with each first text of a pair replaced by the second."""
     text = BASE
     for old, new in changes:
