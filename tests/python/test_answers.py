@@ -72,18 +72,12 @@ def test_a_summary_has_of_each_flow_what_its_application_asks_for(folder):
             assert own[f"{metric.column}_ci"].notna().all(), metric.column
     # And nothing of what another application is told by.
     assert found.loc[found["application"] == "bulk", "response_p95_ms"].isna().all()
-
-
-def test_a_notebook_shows_the_summary(folder):
     results = Results.open(folder / "results/mixed")
     shown = results._repr_html_()
     # A head for each kind of application.
     assert shown.count("<tr") == len(results.summary()) + 5
     assert "<th>response p95, ms</th>" in shown and "<th>goodput, Mbit/s</th>" in shown
     assert "_ci" not in shown and "nan" not in shown.lower()
-
-
-def test_nothing_betters_what_was_possible(folder):
     runs = Results.open(folder / "results/mixed").summary()
     for application in APPLICATIONS:
         own = runs[runs["application"] == application.name]
@@ -110,7 +104,7 @@ def test_what_is_possible_follows_from_the_links_and_the_application():
     assert math.isnan(found.loc["copy", "least_response_ms"])
 
 
-def test_the_terminal_has_a_table_a_kind_of_application(folder, polypath, monkeypatch):
+def test_the_terminal_has_a_table_a_kind_of_application_and_what_is_asked_for(folder, polypath, monkeypatch):
     out = shown(polypath, monkeypatch, "show", folder / "results/mixed")
     tables = out.split("main, on sim: ")[1:]
     assert [table.split()[0] for table in tables] == ["stream", "datagrams", "requests", "transfer", "bulk"]
@@ -121,9 +115,6 @@ def test_the_terminal_has_a_table_a_kind_of_application(folder, polypath, monkey
         assert ("at best" in head) == any(metric.better == "lower" for metric in kind.metrics)
         assert "possible" in head and "limited by" in head
     assert "±" in tables[-1]
-
-
-def test_other_columns_can_be_asked_for(folder, polypath, monkeypatch):
     out = shown(polypath, monkeypatch, "show", folder / "results/mixed", "--columns", "srtt_ms,jitter")
     assert "srtt_ms" in out and "jitter_ms" in out and "limited by" not in out
     code, _, err = polypath("show", folder / "results/mixed", "--columns", "srtt")
@@ -131,9 +122,6 @@ def test_other_columns_can_be_asked_for(folder, polypath, monkeypatch):
     assert err.startswith('polypath: there is no column "srtt" of the runs; did you mean "srtt_ms"?')
     code, _, err = polypath("show", folder / "results/mixed", "--columns", "flow_cc")
     assert (code, err) == (2, 'polypath: the column "flow_cc" holds no numbers, so it has no mean; choose another\n')
-
-
-def test_cells_are_ranked_by_a_metric_the_best_first(folder, polypath, monkeypatch):
     out = shown(polypath, monkeypatch, "show", folder / "results/mixed", "--metric", "delay")
     # Of "delay" each application has its own; others have none.
     assert "stream: least first" in out and "datagrams: least first" in out and "requests" not in out

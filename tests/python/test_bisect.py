@@ -12,13 +12,10 @@ from polypath.bisect import Asked, BisectError, Judged, Sequential, Session, git
 SURE = Sequential(rate(0, 10), rate(10, 10), 0.01)
 
 
-def test_clear_ends_need_two_runs():
+def test_runs_decide_a_commit_as_seldom_wrong_as_is_said():
     assert SURE.verdict([True, True]) == ("bad", 2)
     assert SURE.verdict([False, False, True]) == ("good", 2)
     assert SURE.verdict([True, False]) == (None, 2)
-
-
-def test_it_is_wrong_as_seldom_as_it_says():
     chance = random.Random(1)
     test = Sequential(0.1, 0.5, 0.05)
 
@@ -29,13 +26,12 @@ def test_it_is_wrong_as_seldom_as_it_says():
 
     assert wrong(0.1, "bad") <= 0.05
     assert wrong(0.5, "good") <= 0.05
-
-
-def test_ends_that_differ_are_told_apart_and_others_not():
     assert told_apart((0, 10), (10, 10)) < 1e-4
     assert told_apart((2, 10), (4, 10)) > 0.05
     # A good end that fails more often is no good end.
     assert told_apart((10, 10), (0, 10)) == 1.0
+    assert judge(lambda seed: seed % 2 == 0, range(1, 9), SURE, workers=2).verdict is None
+    assert [steps_of(n) for n in (1, 2, 5, 1000)] == [1, 2, 4, 11]
 
 
 @pytest.mark.parametrize("workers", [1, 3, 8])
@@ -43,14 +39,6 @@ def test_a_verdict_does_not_depend_on_the_workers(workers):
     # Two that fail more than pass decide; what runs beside them is not counted.
     judged = judge(lambda seed: seed in {1, 4, 5, 6, 7}, range(1, 20), SURE, workers=workers)
     assert judged == Judged("bad", {1: True, 2: False, 3: False, 4: True, 5: True, 6: True})
-
-
-def test_runs_that_decide_nothing_leave_a_commit_undecided():
-    assert judge(lambda seed: seed % 2 == 0, range(1, 9), SURE, workers=2).verdict is None
-
-
-def test_a_search_is_as_long_as_git_makes_it():
-    assert [steps_of(n) for n in (1, 2, 5, 1000)] == [1, 2, 4, 11]
 
 
 def repository(folder, commits):

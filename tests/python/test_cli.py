@@ -144,10 +144,13 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(polypath, arguments, sentence
 
 
 @pytest.mark.usefixtures("mistakes")
-def test_results_where_nothing_can_be_written_are_one_sentence(polypath):
+def test_what_cannot_be_written_is_one_sentence(polypath):
     code, out, err = polypath("run", "small", "--engine", "fake", "--out", "notes.txt/results")
     assert (code, out) == (2, "")
     assert err.splitlines()[2:] == ["polypath: notes.txt/results/small: not a directory; choose another file or folder, or mend this one"]
+    # This device is always full.
+    full = "polypath: no space left on device: make room, or choose another folder; what is finished is kept\n"
+    assert polypath("schema", "/dev/full") == (2, "", full)
 
 
 @pytest.mark.usefixtures("mistakes")
@@ -160,12 +163,6 @@ def test_an_interrupt_says_what_is_kept_where_something_is(polypath, monkeypatch
     # It leaves without waiting for threads, which would end this process.
     monkeypatch.setattr("os._exit", sys.exit)
     assert polypath(command, "small") == (130, "", f"polypath: interrupted{more}\n")
-
-
-def test_a_full_disk_is_one_sentence(polypath):
-    # This device is always full.
-    full = "polypath: no space left on device: make room, or choose another folder; what is finished is kept\n"
-    assert polypath("schema", "/dev/full") == (2, "", full)
 
 
 def test_two_studies_of_one_name_in_one_results_folder(polypath, tmp_path):
@@ -194,11 +191,16 @@ def test_report_takes_a_study_or_its_results(polypath, tmp_path, argument):
     assert (code, out.strip()) == (0, "report: results/small/report.html")
 
 
-def test_report_finds_results_beside_the_study(polypath, tmp_path):
+def test_results_are_found_beside_their_study_and_by_its_name(polypath, tmp_path):
     write(tmp_path / "there")
     assert polypath("run", "there", "--engine", "fake", "--no-report", "--out", "there/results")[0] == 0
     code, out, _ = polypath("report", "there")
     assert (code, out.strip()) == (0, "report: there/results/small/report.html")
+    write(tmp_path / "elsewhere" / "deep")
+    polypath("run", "elsewhere/deep", "--engine", "fake", "--no-report")
+    for command in ("report", "show", "status"):
+        for name in ("small", "results/small", "elsewhere/deep", "elsewhere/deep/study.yaml"):
+            assert polypath(command, name)[0] == 0, (command, name)
 
 
 def test_a_wrong_option_is_exit_code_2(polypath, tmp_path):
@@ -206,20 +208,6 @@ def test_a_wrong_option_is_exit_code_2(polypath, tmp_path):
     assert polypath("run", "a", "--workers", "0")[0] == 2
     assert polypath("run", "a", "--fast")[0] == 2
     assert polypath("run")[0] == 2
-
-
-def test_run_prints_the_table_and_where_the_results_are(polypath, tmp_path):
-    write(tmp_path / "studies" / "small")
-    code, out, err = polypath("run", "small", "--engine", "fake", "--no-report")
-    assert code == 0
-    assert "small: 8 runs and 8 of TCP alone on fake" in err
-    assert "limited by" in out
-    assert "results/small/runs.parquet" in out
-    code, _, err = polypath("run", "small", "--engine", "fake", "--no-report")
-    seeds, head, spent = err.splitlines()
-    assert seeds.startswith("small: seeds change nothing here, since nothing is drawn at random")
-    assert (code, head) == (0, "small: 8 runs and 8 of TCP alone on fake, 16 of them finished before")
-    assert re.fullmatch(r"small: runs and tables \d+\.\d s, summary \d+\.\d s", spent)
 
 
 def test_run_writes_a_report(polypath, tmp_path):
@@ -232,12 +220,23 @@ def test_run_writes_a_report(polypath, tmp_path):
     assert polypath("report", "small") == (0, "report: results/small/report.html\n", "")
 
 
-def test_a_dry_run_runs_nothing(polypath, tmp_path):
+def test_run_tells_what_it_did_and_a_dry_run_does_nothing(polypath, tmp_path):
     write(tmp_path / "small")
     code, out, _ = polypath("run", "small", "--engine", "fake", "--dry-run")
     assert code == 0
     assert "24 runs, 16 of them different, 16 to run; results go to results/small" in out
     assert not (tmp_path / "results").exists()
+    write(tmp_path / "studies" / "small")
+    code, out, err = polypath("run", "small", "--engine", "fake", "--no-report")
+    assert code == 0
+    assert "small: 8 runs and 8 of TCP alone on fake" in err
+    assert "limited by" in out
+    assert "results/small/runs.parquet" in out
+    code, _, err = polypath("run", "small", "--engine", "fake", "--no-report")
+    seeds, head, spent = err.splitlines()
+    assert seeds.startswith("small: seeds change nothing here, since nothing is drawn at random")
+    assert (code, head) == (0, "small: 8 runs and 8 of TCP alone on fake, 16 of them finished before")
+    assert re.fullmatch(r"small: runs and tables \d+\.\d s, summary \d+\.\d s", spent)
 
 
 def test_show_tells_of_a_study_and_of_results(polypath, tmp_path):
@@ -270,14 +269,11 @@ def test_list(polypath, what, word):
     assert (code, word in out) == (0, True)
 
 
-def test_list_has_every_field_with_its_default(polypath):
+def test_lists_say_what_there_is_or_what_to_do(polypath, tmp_path):
     _, out, _ = polypath("list", "aqm")
     words = " ".join(out.split())
     for part in ("min!, max!, probability: 2%", "target: 5ms", "update: 15ms", "ecn: false"):
         assert part in words
-
-
-def test_a_list_of_nothing_says_what_to_do(polypath):
     assert polypath("list", "studies") == (
         0,
         "studies: there are none in this folder or in ./studies; begin one with: polypath init NAME\n",
@@ -285,9 +281,6 @@ def test_a_list_of_nothing_says_what_to_do(polypath):
     )
     polypath("init", "mine")
     assert "mine" in polypath("list", "studies")[1]
-
-
-def test_list_studies_names_those_that_share_a_name_and_those_that_are_broken(polypath, tmp_path):
     for folder, text in (("a", STUDY), ("b", STUDY), ("c", "name: 1\n")):
         write(tmp_path / "studies" / folder, text)
     _, out, _ = polypath("list", "studies")
@@ -295,17 +288,11 @@ def test_list_studies_names_those_that_share_a_name_and_those_that_are_broken(po
     assert "cannot be read" in out
 
 
-def test_the_schema_is_json(polypath, tmp_path):
+def test_old_names_work_and_are_not_listed(polypath, tmp_path):
     assert json.loads(polypath("list", "schema")[1])["title"] == "Study"
-
-
-def test_an_old_name_works_and_says_the_new_one(polypath, tmp_path):
     _, out, err = polypath("schema")
     assert (out, err) == (polypath("list", "schema")[1], "polypath: `polypath schema` is now `polypath list schema`\n")
     assert "`polypath script` is now `polypath linux script`" in polypath("script")[2]
-
-
-def test_the_commands_stand_in_panels_without_old_names(polypath):
     _, out, _ = polypath("--help")
     places = [out.index(f"─ {panel} ─") for panel in ("Studies", "This machine", "Kernels", "Project")]
     assert places == sorted(places)
@@ -344,14 +331,6 @@ def test_json_is_all_that_is_printed_and_quiet_prints_nothing(polypath, tmp_path
     assert polypath("show", "small", "-q") == (0, "", "")
 
 
-def test_results_are_named_by_their_study_wherever_its_file_lies(polypath, tmp_path):
-    write(tmp_path / "elsewhere" / "deep")
-    polypath("run", "elsewhere/deep", "--engine", "fake", "--no-report")
-    for command in ("report", "show", "status"):
-        for name in ("small", "results/small", "elsewhere/deep", "elsewhere/deep/study.yaml"):
-            assert polypath(command, name)[0] == 0, (command, name)
-
-
 @pytest.mark.parametrize("command", ["run", "report", "show", "list", "init", "validate", "bench", "schema", "watch", "doctor", "pcap"])
 def test_every_command_has_help(polypath, command):
     code, out, _ = polypath(command, "--help")
@@ -377,7 +356,7 @@ def test_a_template_runs_at_once_and_shows_what_it_teaches(polypath, tmp_path, t
     assert found and all(claim.verdict is Verdict.HOLDS for claim in found), found
 
 
-def test_what_doctor_says_to_run_works_where_it_is_pasted():
+def test_doctor_takes_addresses_and_what_it_says_works_where_it_is_pasted(polypath):
     from polypath.cli._doctor import _inside
 
     assert _inside(None, "sysctl -w net.mptcp.enabled=1") == "sysctl -w net.mptcp.enabled=1"
@@ -385,9 +364,6 @@ def test_what_doctor_says_to_run_works_where_it_is_pasted():
     assert _inside("/run/netns/a b", "sysctl -w x=1") == "nsenter --net='/run/netns/a b' sysctl -w x=1"
     # What concerns the machine runs where it is.
     assert _inside("pp-phone", "apt-get install mptcpize") == "apt-get install mptcpize"
-
-
-def test_doctor_takes_addresses(polypath):
     assert polypath("doctor", "--to", "foo") == (2, "", "polypath: --to: foo is no IP address; write the other host's, such as 10.0.0.2\n")
 
 

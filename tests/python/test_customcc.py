@@ -133,9 +133,6 @@ def test_another_source_is_another_run_and_leaves_the_others_alone(tmp_path):
     second = run(mine, out=tmp_path / "results").runs.set_index("cc")["goodput_receiver_mbps"]
     assert second["tst_b"] > first["tst_b"]
     assert second["reno"] == first["reno"]
-
-
-def test_a_header_beside_it_counts(tmp_path):
     file = customcc.new("tst_c", tmp_path)
     (tmp_path / "numbers.h").write_text("#define NUMBER 512\n")
     changed(file, ('#include "pp_math.h"', '#include "pp_math.h"\n#include "numbers.h"'), ("BETA 512", "BETA NUMBER"))

@@ -30,18 +30,12 @@ def test_a_download_is_as_fast_as_the_way_to_the_client(tmp_path):
     for found, rate in ((upload, 10.0), (download, 40.0)):
         assert found["possible_mbps"].unique() == pytest.approx([rate * 1448 / 1514])
         assert found["of_possible"].between(0.85, 1.001).all(), found["of_possible"]
-
-
-def test_both_is_a_flow_each_way_at_once(tmp_path):
     results = run(study(tmp_path, of("direction: both")), out=tmp_path)
     assert sorted(results.runs["flow"].unique()) == ["f-down", "f-up"]
     assert results.runs["group"].unique() == ["f"]
     means = results.runs.groupby("flow")["goodput_receiver_mbps"].mean()
     # Each way is full but for the acknowledgements of the other.
     assert means["f-up"] > 6.0 and means["f-down"] > 25.0
-
-
-def test_the_data_go_along_the_path_that_the_bound_is_of(tmp_path):
     made = study(tmp_path, of("direction: download"))
     bound = path_bounds(scenario(cells(made)[0].setup, 1)).iloc[0]
     assert (bound["source"], bound["destination"], bound["bottleneck"]) == ("10.0.2.2", "10.0.1.1", "b → r (l2)")
@@ -83,6 +77,10 @@ def test_a_kernel_is_told_who_sends_and_at_which_end_the_algorithm_belongs(tmp_p
     assert told == {"f-up": ("a", "b", False), "f-down": ("a", "b", True)}
     chosen = {each["name"]: dict(each["sysctl"]).get("net.ipv4.tcp_congestion_control") for each in plan["namespaces"]}
     assert (chosen["a"], chosen["r"], chosen["b"]) == ("reno", None, "reno")
+    nodes = ("    a:\n", "    a: {sysctl: {receive_low_water: 3000}}\n")
+    made = study(tmp_path, of("direction: both"), ("{cc: [cubic, reno]}", "{cc: [reno]}"), nodes)
+    plan = build(scenario(cells(made)[0].setup, 1), {"reno"}).plan
+    assert {flow["name"]: flow["reading"] for flow in plan["flows"]} == {"f-up": {}, "f-down": {"low_water": 3000}}
 
 
 @pytest.mark.parametrize(("flow", "answers"), [("app: {kind: requests}", True), ("direction: upload", False)])
@@ -91,13 +89,6 @@ def test_who_answers_requests_sends_with_the_flow_s_algorithm(tmp_path, flow, an
     plan = build(scenario(cells(made)[0].setup, 1), {"reno"}).plan
     server = next(each for each in plan["namespaces"] if each["name"] == "b")
     assert ("net.ipv4.tcp_congestion_control" in dict(server["sysctl"])) == answers
-
-
-def test_how_a_download_is_read_is_the_client_s(tmp_path):
-    nodes = ("    a:\n", "    a: {sysctl: {receive_low_water: 3000}}\n")
-    made = study(tmp_path, of("direction: both"), ("{cc: [cubic, reno]}", "{cc: [reno]}"), nodes)
-    plan = build(scenario(cells(made)[0].setup, 1), {"reno"}).plan
-    assert {flow["name"]: flow["reading"] for flow in plan["flows"]} == {"f-up": {}, "f-down": {"low_water": 3000}}
 
 
 THIRD = """\
@@ -117,16 +108,13 @@ duration: 2s
 """
 
 
-def test_a_rival_on_the_second_path_needs_no_address(tmp_path):
+def test_addresses_are_those_that_a_path_reaches(tmp_path):
     (tmp_path / "study.yaml").write_text(THIRD)
     made = Study.load(tmp_path)
     plain = {flow["name"]: flow["server_address"] for flow in scenario(cells(made)[0].setup, 1)["flows"]}
     assert plain == {"m": None, "tcp": "10.0.4.2"}, "only where the first one cannot be reached"
     runs = run(made, out=tmp_path / "out").runs.set_index("flow")
     assert runs.loc["tcp", "goodput_receiver_mbps"] > 1.0
-
-
-def test_a_baseline_goes_to_an_address_that_its_path_reaches(tmp_path):
     text = THIRD.replace("  tcp: {client: rival, server: server, transport: tcp}\n", "")
     more = "    own3: {ends: [client, r2], both: {delay: 9ms}}\n    theirs"
     (tmp_path / "study.yaml").write_text(text.replace("    theirs", more))

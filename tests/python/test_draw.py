@@ -125,16 +125,13 @@ def test_what_cannot_be_drawn_is_told(change, sentence):
         study(STUDY.replace(old, change if name == "rate" else f"{old}\n    {change}"))
 
 
-def test_draws_are_repetitions_in_summaries(tmp_path):
+def test_draws_are_repetitions_in_summaries_and_claims(tmp_path):
     results = execute(plan(study(), out=tmp_path))
     assert set(results.runs["draw"]) == {1, 2, 3, 4}
     summary = results.summary()
     assert list(summary["cc"]) == ["lia", "cubic"]
     assert list(summary["n"]) == [4, 4]
     assert summary["goodput_receiver_mbps"].iloc[0] == pytest.approx(results.runs.query("cc == 'lia'")["goodput_receiver_mbps"].mean())
-
-
-def test_claims_take_draws_as_repetitions(tmp_path):
     from polypath.report import claim_results, material
 
     claim = "claims: [{id: some, sentence: Some., metric: goodput_receiver_mbps, where: {cc: lia}, check: {kind: between, low: 5}}]\n"
@@ -143,15 +140,25 @@ def test_claims_take_draws_as_repetitions(tmp_path):
     assert verdict.why.startswith("1 cell, "), "the mean over four networks"
 
 
-def test_the_short_form_has_the_first_draws():
+def test_one_chooses_draws_by_number_and_the_short_form_has_the_first():
     assert {cell.parameters["draw"] for cell in cells(study().in_short())} == {1, 2}
     assert {cell.parameters["draw"] for cell in cells(study(STUDY + "short: {draws: 1}\n").in_short())} == {1}
+    made = study()
+    assert {run.parameters["draw"] for run in plan(made, only={"draw": ["2", "3"]}).runs} == {2, 3}
+    assert {run.parameters["draw"] for run in plan(made, only={"draw": ["2..4"], "cc": ["lia"]}).runs} == {2, 3, 4}
+    for wrong in ("5", "2..5", "0", "3..2", "x"):
+        with pytest.raises(StudyError, match=rf"no cell of drawn has draw={wrong}; there are 1 to 4, and 1\.\.9 stands for nine of them"):
+            plan(made, only={"draw": [wrong]})
+    with pytest.raises(StudyError, match=r'"rate" is drawn; choose draws by their number, such as --only draw=1'):
+        plan(made, only={"rate": ["5"]})
+    with pytest.raises(StudyError, match=r"no cell of drawn-short has draw=3; there are 1 to 2"):
+        plan(study().in_short(), only={"draw": ["3"]})
 
 
 OWN = STUDY.replace("  number: 4\n", "  number: 4\n  own_seeds: true\n") + "seeds: 2\n"
 
 
-def test_each_draw_has_seeds_of_its_own_if_it_is_told_so():
+def test_each_draw_has_seeds_of_its_own_if_it_is_told_so(monkeypatch):
     made = study(OWN)
     of = {(cell.parameters["draw"], cell.parameters["cc"]): cell.seeds for cell in cells(made)}
     assert len({seed for seeds in of.values() for seed in seeds}) == 4 * 2, "as many as draws and seeds"
@@ -163,19 +170,12 @@ def test_each_draw_has_seeds_of_its_own_if_it_is_told_so():
     assert [cell.seeds for cell in cells(more)][:8] == [cell.seeds for cell in cells(made)]
     other = study(OWN.replace("  number: 4\n", "  number: 4\n  seed: 2\n"))
     assert not {seed for cell in cells(other) for seed in cell.seeds} & {seed for seeds in of.values() for seed in seeds}
-
-
-def test_seeds_of_their_own_come_of_whatever_seeds_a_cell_has(monkeypatch):
-    made = study(OWN)
     assert [cell.seeds for cell in cells(made.in_short())] == [cell.seeds for cell in cells(made)][:4]
     one = study(OWN + "short: {seeds: 1}\n").in_short()
     assert [cell.seeds for cell in cells(one)] == [cell.seeds[:1] for cell in cells(made)][:4]
     assert [cell.seeds for cell in cells(large(monkeypatch, OWN))] == [cell.seeds for cell in cells(made)], "made late, they are the same"
     brought = study(OWN + "bundles: {cc: {lia: {seed: 2}, cubic: {seed: 1}}}\n")
     assert [cell.seeds for cell in cells(brought)][2:4] == [(176090115697453,), (10437805187506,)]
-
-
-def test_draws_share_the_studys_seeds_unless_it_is_told_otherwise():
     assert {cell.seeds for cell in cells(study(OWN.replace("own_seeds: true", "own_seeds: false")))} == {(1, 2)}
     # A study that does not say keeps its runs: their keys are what they were.
     assert [run.key for run in plan(study(STUDY + "seeds: 2\n")).runs] == [
@@ -213,22 +213,6 @@ def test_results_and_reports_tell_seeds_of_each_draws_own(tmp_path):
     assert min(results.runs["seed"]) != least, "the test has to tell them apart"
     shown = CliRunner().invoke(build(), ["show", str(results.folder / "study.yaml")])
     assert "made into seeds of each draw's own" in " ".join(shown.output.split())
-
-
-def test_one_chooses_draws_by_number():
-    made = study()
-    assert {run.parameters["draw"] for run in plan(made, only={"draw": ["2", "3"]}).runs} == {2, 3}
-    assert {run.parameters["draw"] for run in plan(made, only={"draw": ["2..4"], "cc": ["lia"]}).runs} == {2, 3, 4}
-    for wrong in ("5", "2..5", "0", "3..2", "x"):
-        with pytest.raises(StudyError, match=rf"no cell of drawn has draw={wrong}; there are 1 to 4, and 1\.\.9 stands for nine of them"):
-            plan(made, only={"draw": [wrong]})
-    with pytest.raises(StudyError, match=r'"rate" is drawn; choose draws by their number, such as --only draw=1'):
-        plan(made, only={"rate": ["5"]})
-
-
-def test_the_short_form_says_which_draws_it_has():
-    with pytest.raises(StudyError, match=r"no cell of drawn-short has draw=3; there are 1 to 2"):
-        plan(study().in_short(), only={"draw": ["3"]})
 
 
 # --- many cells

@@ -28,7 +28,7 @@ def claims(study):
     return {claim.id: claim for claim in study.claims}
 
 
-def test_the_listed_claims_are_there(studies):
+def test_claims_are_there_and_leave_no_algorithm_out_in_silence(studies):
     poster = "fair-share not-worse efficient-path utilisation udp olia-fastest abc"
     found = set(claims(studies["poster"]))
     # Of upstream's stack, and of the one that the poster ran; that N = 10 is best can only be asked
@@ -36,12 +36,8 @@ def test_the_listed_claims_are_there(studies):
     assert {f"poster-{name}{stack}" for name in poster.split() for stack in ("", "-v0")} | {"poster-n-subflows"} <= found
     linux = "cc-matters bandwidth fair latency ratio lp-broken"
     assert {f"linux68-{name}" for name in linux.split()} <= set(claims(studies["linux-6.8"]))
-
-
-def test_no_claim_of_the_poster_leaves_an_algorithm_out_in_silence(studies):
-    """A claim that names algorithms says so in its sentence, and stands beside one that asks all
-    that its experiments run.
-    """
+    # A claim that names algorithms says so in its sentence, and stands beside one that asks all
+    # that its experiments run.
     asked = claims(studies["poster"])
     for claim in asked.values():
         assert str(claim.where.get("cc", "")) in claim.sentence, claim.id
@@ -58,7 +54,18 @@ def named(check):
     return [right["cc"] for right in rights if "cc" in right]
 
 
-def test_the_limits_are_the_test_s_formula(studies):
+def test_the_cases_and_limits_are_the_test_s(studies):
+    asked = {
+        cell.experiment: tuple(str(cell.parameters[name]) for name in ("rate1", "rate2", "delay1", "delay2"))
+        for cell in cells(studies["simult-flows"])
+    }
+    assert asked == {
+        "balanced": ("10mbit", "10mbit", "0ms", "0ms"),
+        "balanced-delays": ("10mbit", "10mbit", "1ms", "25ms"),
+        "unbalanced": ("10mbit", "3mbit", "0ms", "0ms"),
+        "unbalanced-delays": ("10mbit", "3mbit", "1ms", "25ms"),
+        "unbalanced-opposed": ("10mbit", "3mbit", "25ms", "1ms"),
+    }
     # simult_flows.sh: 1000 * size * 8 * 10 / ((rate1 + rate2) * 1000 * 1000 * 9), in whole numbers,
     # and 450.
     found = claims(studies["simult-flows"])
@@ -71,20 +78,6 @@ def test_the_limits_are_the_test_s_formula(studies):
         assert strict.check.high == least / 1000
 
 
-def test_the_cases_are_the_test_s(studies):
-    asked = {
-        cell.experiment: tuple(str(cell.parameters[name]) for name in ("rate1", "rate2", "delay1", "delay2"))
-        for cell in cells(studies["simult-flows"])
-    }
-    assert asked == {
-        "balanced": ("10mbit", "10mbit", "0ms", "0ms"),
-        "balanced-delays": ("10mbit", "10mbit", "1ms", "25ms"),
-        "unbalanced": ("10mbit", "3mbit", "0ms", "0ms"),
-        "unbalanced-delays": ("10mbit", "3mbit", "1ms", "25ms"),
-        "unbalanced-opposed": ("10mbit", "3mbit", "25ms", "1ms"),
-    }
-
-
 def shares_of(study, experiment, **wanted):
     for each in runs(study, engine="none", version="0"):
         if each.experiment == experiment and not each.baseline and wanted.items() <= each.parameters.items():
@@ -92,7 +85,7 @@ def shares_of(study, experiment, **wanted):
     raise AssertionError(f"no cell of {experiment} has {wanted}")
 
 
-def test_the_fair_shares_of_the_poster_are_those_of_its_bottlenecks(studies):
+def test_fair_shares_are_those_of_the_bottlenecks(studies):
     # 8 Mbit/s of Wi-Fi do not make up for half of Ethernet, so both have as much as both links
     # allow together, in payload.
     beside = shares_of(studies["poster"], "beside-tcp", transport="mptcp", cc="lia")
@@ -100,9 +93,6 @@ def test_the_fair_shares_of_the_poster_are_those_of_its_bottlenecks(studies):
     assert sum(beside.values()) == pytest.approx(102.3, abs=0.5)
     udp = shares_of(studies["poster"], "beside-udp", udp="50mbit", transport="mptcp", cc="lia")
     assert udp["t"] == pytest.approx(50.0)
-
-
-def test_both_paths_of_linux_68_share_the_last_hop_where_it_is_narrow(studies):
     shared = shares_of(studies["linux-6.8"], "shared", cc="cubic")
     assert shared["m"] == pytest.approx(shared["t"], rel=1e-6)
     assert sum(shared.values()) == pytest.approx(40 * 0.95, rel=0.02)

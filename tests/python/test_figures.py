@@ -110,11 +110,6 @@ def test_marks_come_in_pairs(figures, tmp_path, text, line):
         figures.blocks(tmp_path / "page.md", text)
 
 
-def test_examples_of_blocks_are_none(figures, tmp_path):
-    text = "    <!-- figures: true | tolerance 1 % | cost 1 s -->\n\n```\n<!-- end of figures -->\n```\n"
-    assert figures.blocks(tmp_path / "page.md", text) == []
-
-
 @pytest.mark.parametrize(
     ("old", "new", "tolerance", "verdict"),
     [
@@ -132,14 +127,13 @@ def test_numbers_may_differ_and_words_may_not(figures, old, new, tolerance, verd
     assert figures.difference(old, new, figures.Tolerance(*tolerance))[0] == verdict
 
 
-def test_every_block_of_the_project_is_whole(figures):
+def test_every_block_of_the_project_is_whole(figures, tmp_path):
     listed = [block for file in figures.markdown_files() for block in figures.blocks(file)]
     assert listed
     empty = [block.place for block in listed if not block.content.strip()]
     assert not empty, f"blocks without what their command prints: {empty}"
-
-
-def test_the_cheapest_commands_come_first(figures, tmp_path):
+    text = "    <!-- figures: true | tolerance 1 % | cost 1 s -->\n\n```\n<!-- end of figures -->\n```\n"
+    assert figures.blocks(tmp_path / "page.md", text) == []
     text = "".join(
         f"<!-- figures: echo {n} | tolerance 0 % | cost {cost} s -->{n}<!-- end of figures -->\n" for n, cost in enumerate((9, 1, 5, 1))
     )

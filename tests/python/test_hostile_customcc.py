@@ -174,17 +174,7 @@ def test_an_object_is_refused_without_being_run_whatever_compiled_it(tmp_path, t
     assert any(part in str(error.value) for part in sentence.split("|")), str(error.value)
 
 
-def test_an_object_that_is_none_is_one_sentence(tmp_path):
-    (mine,) = customcc.use(begun(tmp_path).parent)
-    whole = customcc.object_for(mine).read_bytes()
-    broken = tmp_path / "broken.so"
-    for content in (b"", b"\x7fELF", whole[:100], whole[: len(whole) // 2], b"\0" * 5000, whole[:64] + b"\xff" * 4000):
-        broken.write_bytes(content)
-        with pytest.raises(ValueError, match=r"broken\.so: "):
-            _native.add_algorithm(str(broken), "hst_none")
-
-
-def test_no_code_of_it_is_in_this_process(tmp_path):
+def test_no_code_of_it_is_in_this_process_nor_of_an_object_that_is_none(tmp_path):
     def executable():
         lines = Path("/proc/self/maps").read_text().splitlines()
         # Memory that belongs to no file, and files below the cache.
@@ -194,6 +184,12 @@ def test_no_code_of_it_is_in_this_process(tmp_path):
     (mine,) = customcc.use(begun(tmp_path).parent)
     run(study(tmp_path, mine.name), out=tmp_path / "results")
     assert executable() == before
+    whole = customcc.object_for(mine).read_bytes()
+    broken = tmp_path / "broken.so"
+    for content in (b"", b"\x7fELF", whole[:100], whole[: len(whole) // 2], b"\0" * 5000, whole[:64] + b"\xff" * 4000):
+        broken.write_bytes(content)
+        with pytest.raises(ValueError, match=r"broken\.so: "):
+            _native.add_algorithm(str(broken), "hst_none")
 
 
 @pytest.fixture

@@ -53,7 +53,7 @@ def test_a_mistake_does_not_steer_the_terminal_either(polypath, tmp_path, monkey
         assert not ALARMING.findall(err)
 
 
-def test_a_terminal_shows_styles_of_ours_alone():
+def test_a_terminal_shows_styles_of_ours_alone_and_what_is_readable():
     from rich.markdown import Markdown
     from rich.table import Table
     from rich.text import Text
@@ -67,9 +67,6 @@ def test_a_terminal_shows_styles_of_ours_alone():
         out.print(shown)
     assert "\x1b[1m" in screen.getvalue()
     assert not ALARMING.findall(re.sub(r"\x1b\[[0-9;]*m", "", screen.getvalue()))
-
-
-def test_what_is_readable_stays_as_it_is():
     for text in ("Müller → 5 µs ± 1 %", "a\nb\tc", "日本語 👩‍💻"):
         assert visible(text) == text
 

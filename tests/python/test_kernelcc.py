@@ -39,32 +39,28 @@ def command(monkeypatch, capsys, *words):
     return end.value.code or 0, said.out, said.err
 
 
-def test_a_program_that_was_not_built_is_named_with_what_builds_it(monkeypatch, capsys, tmp_path):
+def test_the_program_s_refusal_or_absence_is_the_whole_message(monkeypatch, capsys, tmp_path, say):
     monkeypatch.setattr(_program, "PROGRAM", tmp_path / "polypath-cc")
     code, out, err = command(monkeypatch, capsys, "status")
     assert (code, out) == (2, "")
     assert "make setup-all" in err
     assert len(err.splitlines()) == 1
-
-
-def test_the_programs_refusal_is_the_whole_message(say, monkeypatch, capsys):
     say("echo 'polypath-cc: this kernel is too small' >&2; exit 2")
     for words in (["load", "lia"], ["unload", "lia"], ["status"], ["check"]):
         assert command(monkeypatch, capsys, *words) == (2, "", "polypath: this kernel is too small\n")
     with pytest.raises(KernelCcError, match=r"^this kernel is too small$"), kernelcc.ensure(["lia"]):
         pass
+    say("echo 'lia: different windows: call 3'; exit 1")
+    assert command(monkeypatch, capsys, "check", "lia") == (1, "lia: different windows: call 3\n", "")
 
 
-def test_status_is_a_table(say, monkeypatch, capsys):
+def test_status_is_a_table_and_a_coupled_one_tells_of_mptcp(say, monkeypatch, capsys):
     say(f"cat <<'END'\n{STATUS}\nEND")
     code, out, _ = command(monkeypatch, capsys, "status")
     assert code == 0
     for part in ("pp_lia", "another build", "2 sockets in namespace lab, default of namespace lab", "the kernel", "can be loaded: reno"):
         assert part in out
     assert kernelcc.Status.model_validate_json(command(monkeypatch, capsys, "status", "--json")[1]) == kernelcc.status()
-
-
-def test_loading_a_coupled_one_tells_of_mptcp_that_is_switched_off(say, monkeypatch, capsys):
     say(f"case $1 in load) echo loaded pp_lia;; status) cat <<'END'\n{STATUS}\nEND\nesac")
     code, out, _ = command(monkeypatch, capsys, "load", "lia")
     assert code == 0
@@ -87,11 +83,6 @@ def test_one_of_ones_own_is_handed_over_with_its_files(say, monkeypatch, capsys,
     loaded, _, checked = (tmp_path / "words").read_text().splitlines()
     assert loaded == "load --own=mine=/a/mine=/b=/c pp_mine lia"
     assert checked == "check --own=mine=/a/mine=/b=/c --seed 1 mine"
-
-
-def test_different_windows_end_with_status_1(say, monkeypatch, capsys):
-    say("echo 'lia: different windows: call 3'; exit 1")
-    assert command(monkeypatch, capsys, "check", "lia") == (1, "lia: different windows: call 3\n", "")
 
 
 def test_ensure_holds_until_its_end(say, tmp_path):

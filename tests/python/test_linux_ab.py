@@ -48,10 +48,15 @@ def test_a_text_says_what_changed_and_what_of_it_is_significant():
     assert max(len(line) for line in text.splitlines()) <= 75
 
 
-def test_what_chance_alone_would_do_is_not_significant():
+def test_chance_alone_is_not_significant():
     assert significant([0.001, 0.04, 0.5, 0.9]) == [True, False, False, False]
     assert significant([0.01, 0.02, 0.03, 0.04]) == [True] * 4
     assert significant([]) == []
+    pair = selftests.Pair("t", "a", newly=list(range(8)))
+    assert pair.p == 2 / 2**8
+    assert _build._progress(200, 675, 100.0) == "200 of some 675 files compiled, 4 min left"
+    assert _build._progress(650, 675, 100.0) == "650 of some 675 files compiled, 4 s left"
+    assert _build._progress(700, 675, 100.0) == "700 files compiled"
 
 
 @pytest.fixture
@@ -101,11 +106,6 @@ def test_seeds_that_newly_fail_come_first_and_milliseconds_are_paired():
     assert "+8.9 % ± 0.0" in row and "significant" not in row
 
 
-def test_many_seeds_that_newly_fail_are_no_chance():
-    pair = selftests.Pair("t", "a", newly=list(range(8)))
-    assert pair.p == 2 / 2**8
-
-
 @pytest.mark.parametrize(
     "words, why",
     [
@@ -119,9 +119,3 @@ def test_what_tests_are_asked_for_wrongly_is_refused(words, why):
     done = CliRunner().invoke(build(["linux"]), ["linux", "ab", "--tree", "x", "--tree", "y", *words])
     assert isinstance(done.exception, (StudyError, selftests.SelftestError))
     assert why in str(done.exception)
-
-
-def test_a_build_says_how_much_is_left():
-    assert _build._progress(200, 675, 100.0) == "200 of some 675 files compiled, 4 min left"
-    assert _build._progress(650, 675, 100.0) == "650 of some 675 files compiled, 4 s left"
-    assert _build._progress(700, 675, 100.0) == "700 files compiled"

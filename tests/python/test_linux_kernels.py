@@ -37,11 +37,16 @@ def put(cache, name, release, made_of="0" * 64, **values):
     return place
 
 
-def test_every_line_of_the_fragment_is_a_setting():
+def test_a_configuration_is_held_against_what_took_effect():
     lines = [line for line in _config.FRAGMENT.read_text().splitlines() if line and not line.startswith("#")]
     assert len(lines) == len(_config.options()) == len({option.name for option in _config.options()})
     assert all(option.value in {"y", "n"} or option.value.isdigit() for option in _config.options())
     assert "#" not in _config.fragment()
+    assert _config.check(settled(), NAMES, "6.12.1") == []
+    assert _config.check(settled(CONFIG_TCP_CONG_BBR="n", CONFIG_MPTCP="n"), NAMES, "5.4.1") == ["CONFIG_MPTCP", "CONFIG_TCP_CONG_BBR"]
+    assert _config.check(settled(CONFIG_MPTCP="n"), NAMES - {"CONFIG_MPTCP"}, "5.4.1") == []
+    with pytest.raises(KernelError, match=r"4\.19\.1 has no CONFIG_UML_TIME_TRAVEL_SUPPORT"):
+        _config.check(settled(), NAMES - {"CONFIG_UML_TIME_TRAVEL_SUPPORT"}, "4.19.1")
 
 
 def settled(**changes):
@@ -53,24 +58,10 @@ def settled(**changes):
 NAMES = {option.name for option in _config.options()}
 
 
-def test_a_settled_configuration_passes():
-    assert _config.check(settled(), NAMES, "6.12.1") == []
-
-
-def test_what_the_engine_can_do_without_is_told():
-    assert _config.check(settled(CONFIG_TCP_CONG_BBR="n", CONFIG_MPTCP="n"), NAMES, "5.4.1") == ["CONFIG_MPTCP", "CONFIG_TCP_CONG_BBR"]
-
-
 @pytest.mark.parametrize("name", ["CONFIG_VETH", "CONFIG_HZ", "CONFIG_NET_SCH_NETEM"])
 def test_what_did_not_take_effect_is_named(name):
     with pytest.raises(KernelError, match=rf"6\.12\.1 did not accept {name}\b"):
         _config.check(settled(**{name: "n"}), NAMES, "6.12.1")
-
-
-def test_what_a_release_does_not_know_is_ignored_unless_it_is_needed():
-    assert _config.check(settled(CONFIG_MPTCP="n"), NAMES - {"CONFIG_MPTCP"}, "5.4.1") == []
-    with pytest.raises(KernelError, match=r"4\.19\.1 has no CONFIG_UML_TIME_TRAVEL_SUPPORT"):
-        _config.check(settled(), NAMES - {"CONFIG_UML_TIME_TRAVEL_SUPPORT"}, "4.19.1")
 
 
 @pytest.mark.parametrize(("release", "block"), [("5.4.188", True), ("5.14.21", True), ("5.15.1", False), ("6.12.117", False)])
@@ -85,11 +76,8 @@ def test_options_of_a_tree_are_found(tmp_path):
     assert {"CONFIG_NET", "CONFIG_INET"} <= _config.known(tmp_path)
 
 
-def test_edits_stay_out_of_the_network():
+def test_edits_stay_out_of_the_network_and_change_what_they_name(tmp_path):
     assert all(edit.file.startswith("arch/") and edit.why for edit in _edits.EDITS)
-
-
-def test_edits_change_what_they_name(tmp_path):
     um = tmp_path / "arch/um"
     um.mkdir(parents=True)
     (um / "Kconfig").write_text("config HZ\n\tint\n\tdefault 100\n\nconfig NR_CPUS\n\tdefault 100\n")
@@ -138,7 +126,7 @@ def works(_):
     pass
 
 
-def test_a_folder_is_copied_without_what_was_built_in_it(tmp_path):
+def test_a_folder_is_copied_without_what_was_built_in_it_and_is_another_source_when_changed(tmp_path):
     folder = tree(tmp_path / "mine")
     (folder / ".config").write_text("CONFIG_X=y\n")
     (folder / "kernel").mkdir()
@@ -151,10 +139,6 @@ def test_a_folder_is_copied_without_what_was_built_in_it(tmp_path):
     assert not (copy / ".config").exists()
     assert _source.release(copy) == "6.12.7"
     assert (folder / "kernel/fork.o").exists()
-
-
-def test_a_changed_folder_is_another_source(tmp_path):
-    folder = tree(tmp_path / "mine")
     before = _source.resolve(str(folder), tmp_path, silent).identity
     assert _source.resolve(str(folder), tmp_path, silent).identity == before
     (folder / "net.c").write_text("int x;\n")
@@ -177,17 +161,14 @@ def test_what_is_no_source_is_refused(what, tmp_path):
         _source.resolve(what, tmp_path, silent)
 
 
-def test_a_folder_without_a_kernel_is_refused(tmp_path):
+def test_what_holds_no_kernel_or_one_before_virtual_time_is_refused(tmp_path):
     with pytest.raises(KernelError, match="does not hold the sources of a Linux kernel"):
         _source.resolve(str(tmp_path), tmp_path, silent)
-
-
-def test_a_release_before_virtual_time_is_refused(tmp_path):
     with pytest.raises(KernelError, match=r"4\.19\.3 is too old"):
         _source.release(tree(tmp_path / "old", "4.19.3"))
 
 
-def test_features_are_read_from_the_headers(tmp_path):
+def test_features_are_read_from_the_sources(tmp_path):
     header = tmp_path / "include/net/tcp.h"
     header.parent.mkdir(parents=True)
     header.write_text("struct rate_sample {\n\tu32 losses;\n};\n\tvoid (*cong_control)(struct sock *sk, const struct rate_sample *rs);\n")
@@ -198,17 +179,11 @@ def test_features_are_read_from_the_headers(tmp_path):
     assert _features.defines(tmp_path, "v1") == ["-DPP_KERNEL_MPTCP", "-DPP_KERNEL_LAST_END_SEQ", "-DPP_KERNEL_CONTROL_FLAGS"]
     header.write_text("\tvoid (*cwnd_event)(struct sock *sk, enum tcp_ca_event ev);\n\tvoid (*cwnd_event_tx_start)(struct sock *sk);\n")
     assert _features.defines(tmp_path, "") == ["-DPP_KERNEL_TX_START"]
-
-
-def test_the_out_of_tree_stack_is_recognised(tmp_path):
     assert _features.mptcp(tmp_path, "CONFIG_MPTCP=y\n") == "v1"
     (tmp_path / "net/mptcp").mkdir(parents=True)
     (tmp_path / "net/mptcp/mptcp_ctrl.c").write_text("")
     assert _features.mptcp(tmp_path, "CONFIG_MPTCP=y\n") == "v0"
     assert _features.mptcp(tmp_path, "# CONFIG_MPTCP is not set\n") == ""
-
-
-def test_only_registered_algorithms_that_were_compiled_count(tmp_path):
     folder = tmp_path / "net/ipv4"
     folder.mkdir(parents=True)
     table = 'static struct tcp_congestion_ops {0} __read_mostly = {{\n\t.init = x,\n\t.name\t\t= "{1}",\n}};\n'
@@ -367,7 +342,7 @@ def test_a_changed_permission_reaches_the_copy(tmp_path):
     assert (copy / "scripts/gcc-version.sh").stat().st_mtime_ns == time_ns
 
 
-def test_other_faults_of_a_compilation_are_told_at_once(cache, tmp_path, without_compiler, monkeypatch):
+def test_faults_of_a_compilation_are_told_at_once(cache, tmp_path, without_compiler, monkeypatch):
     tried = []
 
     def compile_(place, *_):
@@ -380,8 +355,6 @@ def test_other_faults_of_a_compilation_are_told_at_once(cache, tmp_path, without
     assert len(tried) == 1
     assert not list(cache.glob(".lock-*"))
 
-
-def test_what_a_release_has_otherwise_shows_before_it_is_compiled(cache, tmp_path, without_compiler, monkeypatch):
     def misfit(*_):
         raise KernelError(
             "compiling the congestion control balia for Linux 6.12.7 failed:\ncc/kernel/glue.c:71: error: TCP_ECN_OK undeclared"
@@ -520,43 +493,34 @@ def test_an_interrupted_command_ends(tmp_path):
     assert not Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}").exists()
 
 
-def test_a_kernel_is_removed(cache):
+def test_kernels_are_listed_and_removed(cache):
     place = put(cache, "6.12", "6.12.117")
     linux.remove("6.12")
     assert not place.exists()
     assert not list(cache.glob(".removed*"))
     with pytest.raises(KernelError, match="there is no kernel"):
         linux.remove("6.12")
-
-
-def test_a_failed_command_says_what_failed_and_why(tmp_path):
-    with pytest.raises(KernelError, match=r"(?s)compiling x failed:.*x\.c:1: error: no") as caught:
-        _commands.run(
-            "sh", "-c", "for i in 1 2 3 4; do echo line $i; done; echo 'x.c:1: error: no' >&2; exit 3", cwd=tmp_path, purpose="compiling x"
-        )
-    assert "line 1" not in str(caught.value)
-
-
-def test_a_missing_program_is_named_with_its_package(tmp_path, monkeypatch):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(KernelError, match=r"^building: flex is missing: install the Debian package flex$"):
-        _commands.run("flex", cwd=tmp_path, purpose="building")
-
-
-def test_missing_packages_are_named_in_one_sentence(monkeypatch):
-    monkeypatch.setattr("polypath.linux._tools.missing", lambda *_: ["flex", "bison"])
-    monkeypatch.setattr("os.geteuid", lambda: 1000)
-    with pytest.raises(KernelError, match="Debian packages flex bison: install them"):
-        linux.build("6.12", prove=works)
-
-
-def test_the_command_line_lists_and_removes(cache):
     runner = CliRunner()
     assert "polypath linux build 6.12" in runner.invoke(build(["linux"]), ["linux", "list"]).stdout
     put(cache, "6.12", "6.12.117")
     assert "6.12.117" in runner.invoke(build(["linux"]), ["linux", "list"]).stdout
     assert runner.invoke(build(["linux"]), ["linux", "remove", "6.12"]).exit_code == 0
     assert isinstance(runner.invoke(build(["linux"]), ["linux", "remove", "6.12"]).exception, KernelError)
+
+
+def test_a_command_that_fails_or_lacks_its_program_says_so(tmp_path, monkeypatch):
+    with pytest.raises(KernelError, match=r"(?s)compiling x failed:.*x\.c:1: error: no") as caught:
+        _commands.run(
+            "sh", "-c", "for i in 1 2 3 4; do echo line $i; done; echo 'x.c:1: error: no' >&2; exit 3", cwd=tmp_path, purpose="compiling x"
+        )
+    assert "line 1" not in str(caught.value)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(KernelError, match=r"^building: flex is missing: install the Debian package flex$"):
+        _commands.run("flex", cwd=tmp_path, purpose="building")
+    monkeypatch.setattr("polypath.linux._tools.missing", lambda *_: ["flex", "bison"])
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    with pytest.raises(KernelError, match="Debian packages flex bison: install them"):
+        linux.build("6.12", prove=works)
 
 
 def test_old_executables_go_and_recent_ones_stay(cache):

@@ -32,12 +32,9 @@ def answers(monkeypatch, runs):
     monkeypatch.setattr(_prove, "replay", replay)
 
 
-def test_a_good_kernel_passes(monkeypatch):
+def test_a_good_kernel_passes_and_needs_one_path_without_mptcp(monkeypatch):
     answers(monkeypatch, GOOD)
     prove(kernel())
-
-
-def test_a_kernel_without_mptcp_needs_one_path(monkeypatch):
     answers(monkeypatch, [("a", flow(subflows=1)), ("a", flow(subflows=1)), ("b", flow(subflows=1))])
     prove(kernel(None))
 

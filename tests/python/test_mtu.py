@@ -33,11 +33,8 @@ def published(study):
         return list(csv.DictReader(file))
 
 
-def test_the_simulator_has_all_that_it_asks_for(study):
-    check(SimEngine(), study)
-
-
 def test_both_stacks_meet_every_way_of_icmp_and_probing(study):
+    check(SimEngine(), study)
     for experiment in ("tcp-mixed", "mixed", "narrow-first"):
         own = [cell for cell in cells(study) if cell.experiment == experiment]
         for stack in ("5.4-mptcp", "6.12"):

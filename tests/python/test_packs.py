@@ -97,6 +97,13 @@ def test_what_is_packed_never_runs_again(tmp_path):
     run(tmp_path, seen)
     assert len(seen) == RUNS
     assert len(packs(tmp_path)) == 1
+    results = run(tmp_path, [])
+    folder = results.folder / "runs"
+    chosen = str(results.runs["key"].iloc[0])
+    Store(folder).put(chosen, {"run.json": b"{}"}, replace=True, packed=True)
+    store = Store(folder)
+    assert store.record(chosen) == {}
+    assert len(packs(tmp_path)) == 2
 
 
 def test_runs_in_folders_count_when_the_study_grows(tmp_path, monkeypatch):
@@ -142,19 +149,11 @@ def test_a_process_that_is_killed_loses_only_what_it_was_doing(tmp_path):
 
 
 @pytest.mark.usefixtures("packed")
-def test_a_process_killed_before_its_first_run_leaves_nothing(tmp_path):
+def test_packs_of_others_are_left_alone_and_of_processes_that_ended_removed(tmp_path):
     folder = tmp_path / "many" / "runs"
     folder.mkdir(parents=True)
     # 2^22 is above the largest process number Linux gives.
     (folder / f".unfinished-{socket.gethostname()}:{2**22 + 1}:0:pack").touch()
-    run(tmp_path, [])
-    assert len(packs(tmp_path)) == 1
-
-
-@pytest.mark.usefixtures("packed")
-def test_the_pack_that_another_process_writes_is_left_alone(tmp_path):
-    folder = tmp_path / "many" / "runs"
-    folder.mkdir(parents=True)
     for host, process in (("elsewhere", 1), (socket.gethostname(), os.getppid())):
         (folder / f".unfinished-{host}:{process}:0:pack").write_bytes(b"in the middle")
     run(tmp_path, [])
@@ -169,17 +168,6 @@ def test_processes_that_share_a_folder_find_each_others_runs(tmp_path):
     results = run(tmp_path, seen)
     assert len(seen) == RUNS
     assert len(results.runs) == RUNS
-
-
-@pytest.mark.usefixtures("packed")
-def test_an_untrusted_run_that_is_repeated_replaces_the_packed_one(tmp_path):
-    results = run(tmp_path, [])
-    folder = results.folder / "runs"
-    chosen = str(results.runs["key"].iloc[0])
-    Store(folder).put(chosen, {"run.json": b"{}"}, replace=True, packed=True)
-    store = Store(folder)
-    assert store.record(chosen) == {}
-    assert len(packs(tmp_path)) == 2
 
 
 @pytest.mark.usefixtures("packed")

@@ -125,7 +125,7 @@ def test_a_diagnosis_names_what_held_a_connection_back(name, sentences, request,
     assert sentences or not said
 
 
-def test_the_command_prints_tables_json_and_parquet(request, tmp_path, monkeypatch, capsys):
+def test_series_add_up_and_the_command_prints_tables_json_and_parquet(request, tmp_path, monkeypatch, capsys):
     _, files = captured("nitk", request.config.rootpath, tmp_path)
     assert polypath(monkeypatch, "pcap", *files) == 0
     said = capsys.readouterr().out
@@ -135,10 +135,6 @@ def test_the_command_prints_tables_json_and_parquet(request, tmp_path, monkeypat
     table = pq.read_table(tmp_path / "subflows.parquet")
     assert table == subflow_table(report)
     assert table.num_rows == 2 * sum(len(connection["subflows"]) for connection in report["connections"])
-
-
-def test_series_add_up_to_the_totals(request, tmp_path):
-    _, files = captured("nitk", request.config.rootpath, tmp_path)
     report = analyse(files)
     table = series_table(report).to_pandas()
     (connection,) = report["connections"]

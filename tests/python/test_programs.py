@@ -45,9 +45,6 @@ def test_something_missing_is_said_with_its_package(monkeypatch, tmp_path):
         programs.run("cargo", "--version")
     assert thing("flex") in programs.missing("linux")
     assert programs.packages([thing("flex"), thing("cargo"), thing("ld"), thing("nm")]) == ["flex", "binutils"]
-
-
-def test_a_program_that_the_list_lacks_is_a_mistake():
     with pytest.raises(ValueError, match=r"tac is used, and \S+/list\.tsv does not name it"):
         programs.find("tac")
 

@@ -97,7 +97,7 @@ def test_letters_of_figures_can_be_read(chromium, request, name, width):
     page.close()
 
 
-def test_on_a_phone_a_row_is_a_name_and_figures_with_their_heads(chromium, report):
+def test_on_a_phone_rows_and_pictures_stand_beneath_one_another(chromium, report):
     page = opened(chromium, report, 390)
     table = page.locator("#experiment-v0 table.records").first
     lines = table.locator("tbody tr").last.locator("td")
@@ -106,10 +106,6 @@ def test_on_a_phone_a_row_is_a_name_and_figures_with_their_heads(chromium, repor
     boxes = [lines.nth(index).bounding_box() for index in range(4)]
     assert all(below["y"] >= above["y"] + above["height"] - 1 for above, below in pairwise(boxes))
     page.close()
-
-
-def test_on_a_phone_the_pictures_of_a_figure_stand_beneath_one_another(chromium, report):
-    page = opened(chromium, report, 390)
     figure = page.locator("figure:has(h4:text-is('Congestion window'))").first
     pictures = figure.locator(".narrow > svg")
     assert pictures.count() == 5

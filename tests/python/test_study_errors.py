@@ -171,6 +171,14 @@ def test_a_file_without_fields_is_no_study(tmp_path, text):
 def test_a_mistake_in_python_is_one_sentence_too():
     with pytest.raises(ValueError, match="has no unit"):
         Study(name="x", topology={"nodes": {}, "links": {}}, flows={}, duration=20)
+    with pytest.raises(StudyError, match=r"^this is no JSON: [^\n]*$"):
+        Study.model_validate_json("{")
+    with pytest.raises(StudyError) as error:
+        Flow.model_validate({"client": "a", "server": "b", "transport": "tpc"})
+    assert str(error.value) == "transport: 'tpc' is not allowed here; allowed are 'mptcp', 'tcp', 'udp'"
+    tree = {**yaml.safe_load(APART), "flows": {"f": Flow(client="a", server="x")}}
+    with pytest.raises(StudyError, match=r'^flows\.f\.server: there is no node "x"'):
+        Study.model_validate(tree)
 
 
 SEVERAL = """\
@@ -206,17 +214,6 @@ def test_all_mistakes_are_told_at_once_each_with_its_line(tmp_path):
     ]
     assert len(told) == len(expected)
     assert all(line.startswith(start) for line, start in zip(told, expected, strict=True)), told
-
-
-APART = (
-    SEVERAL.split("flows:")[0].replace("dellay", "delay").replace("10mbps, queue: 50", "10mbit")
-    + "flows:\n  f: {client: a, server: x}\n  g: {client: a, server: a}\n  h: {client: a, server: b, start: 9s}\nduration: 2s\n"
-)
-"""Each part by itself is well written."""
-
-
-def test_what_does_not_fit_together_is_told_at_once_as_well(tmp_path):
-    file = tmp_path / "study.yaml"
     file.write_text(APART)
     with pytest.raises(StudyError) as error:
         Study.load(file)
@@ -225,6 +222,13 @@ def test_what_does_not_fit_together_is_told_at_once_as_well(tmp_path):
         "flows.g.server",
         "flows.h.start",
     ]
+
+
+APART = (
+    SEVERAL.split("flows:")[0].replace("dellay", "delay").replace("10mbps, queue: 50", "10mbit")
+    + "flows:\n  f: {client: a, server: x}\n  g: {client: a, server: a}\n  h: {client: a, server: b, start: 9s}\nduration: 2s\n"
+)
+"""Each part by itself is well written."""
 
 
 @pytest.mark.parametrize("text", [SEVERAL, APART, "name: n\n", "- 1\n"])
@@ -244,17 +248,3 @@ def test_python_says_what_a_file_says_with_the_field_in_place_of_the_line(text, 
         with pytest.raises(StudyError) as of_file:
             Study.load(file)
         assert told == [line.removeprefix(f"{file}:").partition(": ")[2] for line in str(of_file.value).splitlines()]
-
-
-def test_text_that_is_no_json_is_one_sentence():
-    with pytest.raises(StudyError, match=r"^this is no JSON: [^\n]*$"):
-        Study.model_validate_json("{")
-
-
-def test_a_part_built_from_plain_values_says_what_is_wrong_with_it_and_a_model_inside_a_tree_keeps_its_place():
-    with pytest.raises(StudyError) as error:
-        Flow.model_validate({"client": "a", "server": "b", "transport": "tpc"})
-    assert str(error.value) == "transport: 'tpc' is not allowed here; allowed are 'mptcp', 'tcp', 'udp'"
-    tree = {**yaml.safe_load(APART), "flows": {"f": Flow(client="a", server="x")}}
-    with pytest.raises(StudyError, match=r'^flows\.f\.server: there is no node "x"'):
-        Study.model_validate(tree)

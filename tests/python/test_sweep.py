@@ -48,12 +48,23 @@ from polypath.sweep._handover import Handover
 # --- chunks
 
 
-def test_the_heaviest_runs_go_first_and_alone_until_their_cost_is_known():
+def test_the_heaviest_runs_go_first_and_those_that_come_back_are_next():
     runs = plan(study()).runs
     queue = Queue(runs, threads=2)
     first = queue.next()
     assert [run.parameters["rate"] for run in first] == ["50mbit"]
     assert len(first) == 1
+    runs = list(plan(study()).runs)
+    queue = Queue(runs, threads=1)
+    taken = queue.next()
+    queue.back(taken)
+    assert queue.next() == taken
+    assert len(queue) == len(runs) - 1
+    costs = Costs()
+    assert costs.expected(1.0) is None
+    for _ in range(50):
+        costs.learn(2.0, 1.0)
+    assert costs.expected(4.0) == pytest.approx(2.0)
 
 
 def test_a_chunk_has_so_many_runs_as_fill_its_time_and_the_last_ones_are_short():
@@ -90,23 +101,6 @@ def test_a_chunk_may_have_more_runs_than_come_at_once(monkeypatch):
     assert len(queue.next()) == 15
 
 
-def test_runs_that_come_back_are_the_next_ones():
-    runs = list(plan(study()).runs)
-    queue = Queue(runs, threads=1)
-    taken = queue.next()
-    queue.back(taken)
-    assert queue.next() == taken
-    assert len(queue) == len(runs) - 1
-
-
-def test_costs_follow_what_was_measured():
-    costs = Costs()
-    assert costs.expected(1.0) is None
-    for _ in range(50):
-        costs.learn(2.0, 1.0)
-    assert costs.expected(4.0) == pytest.approx(2.0)
-
-
 # --- packed runs
 
 
@@ -116,14 +110,11 @@ def finished():
     return Finished(key="k", files=files, captures={"h1.pcapng": b"packets"})
 
 
-def test_a_packed_run_comes_back_as_it_was():
+def test_a_packed_run_comes_back_as_it_was_and_one_that_was_cut_is_refused():
     run = finished()
     back = unpacked("k", packed(run))
     assert (dict(back.files), dict(back.captures)) == (dict(run.files), dict(run.captures))
     assert set(back.files) == {"run.json", "subflows.parquet"}
-
-
-def test_a_packed_run_that_was_cut_is_refused_wherever_it_was_cut():
     whole = packed(finished())
     # Behind the record's content stand only zeros.
     for length in range(0, whole.index(b'"outcome"'), 97):
@@ -244,28 +235,25 @@ def test_a_profile_of_slurm_that_is_none_is_one_sentence(text, says, tmp_path):
         find_place(f"slurm:{file}")
 
 
-def test_a_machine_without_slurm_is_told_so(tmp_path, monkeypatch):
+def test_a_place_that_cannot_be_is_refused(tmp_path, monkeypatch):
+    assert find_place("local") is None
+    with pytest.raises(StudyError, match="give --on too"):
+        find_place("local", handover="/tmp")
+    with pytest.raises(StudyError, match="measures the machine it runs on"):
+        check_place(HostEngine())
+    check_place(FakeEngine())
+    with pytest.raises(StudyError, match=r"no Dask scheduler answers at 127\.0\.0\.1:1"):
+        execute(plan(study(), out=tmp_path), on=DaskPlace("127.0.0.1:1"))
+    (tmp_path / "study.yaml").write_text(STUDY, encoding="utf-8")
+    with pytest.raises(StudyError, match=r"--build-kernels is for other machines; give --on too"):
+        find_place("local", build_kernels=True)
+    with pytest.raises(StudyError, match=r"--build-kernels is for --engine linux, and sim runs no kernel of its own"):
+        words = ["run", str(tmp_path), "--on", "dask://127.0.0.1:1", "--build-kernels"]
+        CliRunner().invoke(build(["run"]), words, catch_exceptions=False)
     (tmp_path / "slurm.toml").write_text(f'folder = "{tmp_path}"', encoding="utf-8")
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(StudyError, match=r"this machine has no Slurm commands \(srun\): run it on a login node"):
         execute(plan(study(), out=tmp_path), on=find_place(f"slurm:{tmp_path / 'slurm.toml'}"))
-
-
-def test_local_is_this_machine_and_needs_no_handover():
-    assert find_place("local") is None
-    with pytest.raises(StudyError, match="give --on too"):
-        find_place("local", handover="/tmp")
-
-
-def test_the_host_engine_stays_on_its_machine():
-    with pytest.raises(StudyError, match="measures the machine it runs on"):
-        check_place(HostEngine())
-    check_place(FakeEngine())
-
-
-def test_no_scheduler_is_one_sentence_and_runs_nothing(tmp_path):
-    with pytest.raises(StudyError, match=r"no Dask scheduler answers at 127\.0\.0\.1:1"):
-        execute(plan(study(), out=tmp_path), on=DaskPlace("127.0.0.1:1"))
 
 
 # --- how far it is
@@ -488,9 +476,6 @@ def test_a_machine_without_the_kernel_says_so_and_builds_it_once_if_told(built):
     assert _worker.describe(OfKernels.name, ["6.12"], [], build=True).versions == {"6.12": "1 with 6.12"}
     assert _worker.describe(OfKernels.name, ["6.12"], [], build=True).versions == {"6.12": "1 with 6.12"}
     assert built == ["6.12"]
-
-
-def test_a_kernel_that_cannot_be_built_is_what_a_machine_lacks(built):
     assert _worker.describe(OfKernels.name, ["9.9"], [], build=True).lacks == "Debian has no Linux 9.9"
 
 
@@ -501,15 +486,6 @@ def test_a_machine_that_comes_later_builds_before_its_first_run(built):
     assert [(end.fault, "no kernel" in end.sentence) for end in without if isinstance(end, Failed)] == [(Fault.MACHINE, True)] * 3
     assert [type(end) for end in _worker.work(Chunk(tasks=tasks, build=True), threads=3)] == [Finished] * 3
     assert set(built) == {"6.1"}
-
-
-def test_building_kernels_is_for_other_machines_and_the_linux_engine(tmp_path):
-    (tmp_path / "study.yaml").write_text(STUDY, encoding="utf-8")
-    with pytest.raises(StudyError, match=r"--build-kernels is for other machines; give --on too"):
-        find_place("local", build_kernels=True)
-    with pytest.raises(StudyError, match=r"--build-kernels is for --engine linux, and sim runs no kernel of its own"):
-        words = ["run", str(tmp_path), "--on", "dask://127.0.0.1:1", "--build-kernels"]
-        CliRunner().invoke(build(["run"]), words, catch_exceptions=False)
 
 
 # --- what machines say, without machines
@@ -598,7 +574,7 @@ def bucket(monkeypatch):
     server.stop()
 
 
-def test_runs_are_handed_over_through_s3(bucket):
+def test_runs_are_handed_over_through_s3_and_are_the_same_bytes(bucket, tmp_path):
     handover = Handover(bucket)
     assert handover.keys() == set()
     handover.put(finished())
@@ -606,9 +582,6 @@ def test_runs_are_handed_over_through_s3(bucket):
     assert Handover(bucket).take(finished().key) == replace(finished(), seconds=0.0)
     handover.drop(finished().key)
     assert handover.keys() == set()
-
-
-def test_a_study_whose_runs_come_through_s3_has_the_same_bytes(bucket, tmp_path):
     here, there = tmp_path / "here", tmp_path / "there"
     execute(plan(study(), out=here))
     with cluster_in(tmp_path, workers=1) as cluster:

@@ -60,9 +60,6 @@ def test_each_run_ends_once_and_then_the_sweep_has_ended(options):
     ends = [end for assigned in sweep.all_sent() for end in sweep.finish(assigned)]
     assert sorted(end.key for end in ends) == sorted(run.key for run in RUNS)
     assert (bool(sweep.ledger), sweep.ledger.idle, sweep.next()) == (False, True, None)
-
-
-def test_no_more_chunks_are_on_their_way_than_a_place_takes(options):
     sweep = Sweep(most=2, **options)
     first, _ = sweep.all_sent()
     sweep.finish(first)
@@ -76,7 +73,7 @@ def test_a_fault_of_the_study_or_the_engine_is_not_tried_again(options):
         assert (isinstance(end, Failed) and end.fault, bool(sweep.ledger)) == (fault, False)
 
 
-def test_a_run_that_fails_by_its_machines_fault_goes_to_others_and_is_named_after_the_last_try(options):
+def test_a_run_that_fails_by_its_machines_fault_goes_to_others_where_there_are_some(options):
     sweep = Sweep(RUNS[:1], **options)
     first = sweep.sent()
     assert (first.among, first.avoid) == (None, frozenset())
@@ -90,17 +87,11 @@ def test_a_run_that_fails_by_its_machines_fault_goes_to_others_and_is_named_afte
     assert isinstance(end, Failed)
     assert end.sentence == "no space"
     assert not sweep.ledger
-
-
-def test_where_there_is_no_other_machine_the_same_one_tries_again(options):
     sweep = Sweep(RUNS[:1], machines={"one"}, **options)
     sweep.fail(sweep.sent(), "one")
     again = sweep.sent()
     assert (again.among, again.avoid) == (None, frozenset())
     assert [type(end) for end in sweep.finish(again)] == [Finished]
-
-
-def test_runs_that_failed_together_go_out_together_before_all_others(options):
     sweep = Sweep(RUNS, most=1, first=2, **options)
     first = sweep.sent()
     assert len(first.runs) == 2
@@ -121,15 +112,12 @@ def test_a_machine_that_fails_at_some_runs_in_a_row_gets_none_while_there_are_ot
     assert sweep.sent().avoid == avoided
 
 
-def test_a_chunk_that_no_machine_can_begin_is_tried_so_often_and_named(options):
+def test_a_chunk_that_no_machine_can_begin_is_named_and_one_of_which_nothing_is_known_goes_out_again(options):
     sweep = Sweep(RUNS[:1], **options)
     for _ in range(TRIES - 1):
         assert sweep.ledger.raised(sweep.sent().number, "No module named polypath") == []
     (end,) = sweep.ledger.raised(sweep.sent().number, "No module named polypath")
     assert (isinstance(end, Failed) and end.sentence, bool(sweep.ledger)) == ("No module named polypath", False)
-
-
-def test_a_chunk_of_which_nothing_is_known_goes_out_again_however_often(options):
     sweep = Sweep(RUNS[:1], **options)
     for _ in range(3 * TRIES):
         sweep.ledger.back(sweep.sent().number)
@@ -207,7 +195,7 @@ def test_of_a_job_that_vanished_what_lies_at_the_handover_has_ended_and_a_single
     assert [end.key for end in sweep.ledger.died(assigned.number)] == [RUNS[1].key]
 
 
-def test_a_suspect_stays_alone_whatever_else_happens_to_it(options):
+def test_a_suspect_stays_alone_unless_it_ends_well(options):
     sweep = Sweep(RUNS[:2], first=2, **options)
     sweep.ledger.died(sweep.sent().number)
     suspect = sweep.sent()
@@ -217,9 +205,6 @@ def test_a_suspect_stays_alone_whatever_else_happens_to_it(options):
     sweep.ledger.back(back.number)
     sweep.ledger.all_back()
     assert len(sweep.sent().runs) == 1
-
-
-def test_a_suspect_that_ends_well_is_none(options):
     sweep = Sweep(RUNS[:2], first=2, **options)
     sweep.ledger.died(sweep.sent().number)
     while assigned := sweep.next():
@@ -243,14 +228,15 @@ def test_an_overdue_chunk_goes_to_another_machine_and_the_first_to_end_counts():
     assert (keys(second), second.among) == (keys(first), {"two", "three"})
     assert len(sweep.finish(second, "two")) == 1
     assert sweep.finish(first, "one") == []
-
-
-def test_what_is_known_of_a_chunks_work_says_when_it_is_overdue():
     sweep = Sweep(most=1, **DASK)
     sweep.finish(sweep.sent(), seconds=100.0)
     second = sweep.sent()
     assert sweep.ledger.overdue(1_000.0, 60.0, 20.0) == []
     assert sweep.ledger.overdue(1e6, 60.0, 20.0) == [second.number]
+    sweep = Sweep(RUNS[:1], **DASK)
+    sweep.ledger.died(sweep.sent().number)
+    sweep.ledger.repeat(sweep.sent().number, ["one"], sweep.machines)
+    assert [end.sentence for end in sweep.ledger.died(sweep.sent().number)] == [DIED]
 
 
 def test_an_overdue_chunk_is_sent_to_each_machine_at_most_once_and_not_at_all_where_all_have_it():
@@ -287,13 +273,6 @@ def test_a_machine_that_hangs_keeps_nobody_from_the_end():
     assert [end.sentence for end in sweep.ledger.died(sweep.sent().number)] == [DIED]
 
 
-def test_an_overdue_suspect_is_alone_at_the_second_machine_too():
-    sweep = Sweep(RUNS[:1], **DASK)
-    sweep.ledger.died(sweep.sent().number)
-    sweep.ledger.repeat(sweep.sent().number, ["one"], sweep.machines)
-    assert [end.sentence for end in sweep.ledger.died(sweep.sent().number)] == [DIED]
-
-
 # --- what others finished
 
 
@@ -302,9 +281,6 @@ def test_runs_that_lie_at_the_handover_are_not_handed_out(options):
     assert sweep.ledger.lying() == [RUNS[0].key]
     assert sweep.ledger.lying() == []
     assert RUNS[0].key not in [key for assigned in sweep.all_sent() for key in keys(assigned)]
-
-
-def test_a_run_that_another_clients_job_finishes_while_it_waits_is_not_handed_out(options):
     sweep = Sweep(most=1, **options)
     first = sweep.sent()
     waits = next(run for run in RUNS if run.key not in keys(first))

@@ -28,7 +28,7 @@ def test_vendored_files_are_those_of_their_packages():
     assert {name: digest for digest, name in listed} == files
 
 
-def test_the_daemons_notices_have_the_texts_that_licences_ask_for():
+def test_notices_have_the_texts_that_licences_ask_for(tmp_path):
     text = third_party.notices(["polypath-tunneld"])
     for words in (
         "curve25519-dalek 4.1.3: BSD-3-Clause",
@@ -44,9 +44,6 @@ def test_the_daemons_notices_have_the_texts_that_licences_ask_for():
     assert not re.search(r"^(polypath|serde_derive|syn|cc) ", text, re.M)
     assert "uplot" not in text
     assert "uplot" in third_party.notices(["polypath-web"])
-
-
-def test_a_crate_without_its_licence_stops_the_build(tmp_path):
     crate = {"name": "bare", "version": "1.0.0", "license": "BSD-3-Clause", "manifest_path": str(tmp_path / "Cargo.toml")}
     with pytest.raises(SystemExit, match=r"bare 1\.0\.0 \(BSD-3-Clause\) comes without the text of its licence"):
         third_party.texts(crate)

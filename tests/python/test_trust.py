@@ -110,14 +110,11 @@ def test_what_one_edited_oneself_is_told_too(folder, polypath):
     assert (code, out.count("differs")) == (2, 1)
 
 
-def test_verify_says_how_many_runs_are_the_same(folder, polypath):
+def test_verify_says_how_many_runs_are_the_same_and_which_was_changed(folder, polypath):
     code, out, _ = polypath("run", ".", "--verify", "2")
     assert (code, out.strip()) == (0, "told: 2 runs again on sim, the same to the byte")
     code, out, _ = polypath("run", ".", "--verify", "all", "--only", "cc=reno")
     assert (code, out.strip()) == (0, "told: 3 runs again on sim, the same to the byte")
-
-
-def test_a_series_that_was_changed_is_found(folder, polypath):
     # Seeds of one algorithm may have the same series, and an id changes with the build: one run of each of two.
     keys = Results.open(folder / "results/told").runs.drop_duplicates("cc").key[:2]
     one, other = (folder / "results/told/runs" / key for key in keys)
@@ -141,24 +138,22 @@ def test_what_cannot_be_verified_is_one_sentence(folder, polypath, arguments, se
     assert (code, sentence in err.splitlines()[-1]) == (2, True)
 
 
-def test_an_engine_in_real_time_cannot_be_verified(folder, monkeypatch):
-    class Real(FakeEngine):
-        real_time = True
-
-    monkeypatch.setitem(ENGINES, "fake", Real)
-    with pytest.raises(StudyError, match="measures a machine in real time"):
-        verify(plan(Study.load(folder), engine="fake", out=folder, only={"cc": "reno"}))
-
-
 def test_a_ledger_that_cannot_be_written_fails_no_run(folder, polypath, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nowhere")
     code, out, _ = polypath("run", ".", "--out", "mine", "--no-report")
     assert (code, FOREIGN in out) == (0, True)
 
 
-def test_a_record_is_sealed_with_its_series(folder):
+def test_records_are_sealed_and_none_in_real_time_is_verified(folder, monkeypatch):
     kept = Store(folder / "results/told/runs").look(next((folder / "results/told/runs").iterdir()).name)
     record, series = kept.files["run.json"], {name: content for name, content in kept.files.items() if name != "run.json"}
     assert (kept.sealed, is_sealed(record, series), is_sealed(record, {})) == (True, True, False)
     assert is_sealed(plain(record.decode()).encode(), series) is None
     assert list(json.loads(record)) == ["sha256", "key", "engine", "version", "scenario", "outcome"]
+
+    class Real(FakeEngine):
+        real_time = True
+
+    monkeypatch.setitem(ENGINES, "fake", Real)
+    with pytest.raises(StudyError, match="measures a machine in real time"):
+        verify(plan(Study.load(folder), engine="fake", out=folder, only={"cc": "reno"}))

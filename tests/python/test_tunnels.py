@@ -114,9 +114,6 @@ def test_the_mtu_of_each_path_is_found_and_the_device_follows(tmp_path):
     assert list(results.tunnels["mtu"]) == [1400 - 36, 1400 - 36]
     # What was sent before the search knew is sent again: the connection goes on.
     assert results.runs["goodput_receiver_mbps"].iloc[0] > 5
-
-
-def test_kernels_search_for_the_mtu_too():
     assert simulator_only(cells(narrowed())[0]) is None
 
 
