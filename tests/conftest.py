@@ -10,6 +10,7 @@ import fcntl
 import os
 import signal
 import subprocess
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,6 +50,21 @@ def pytest_configure(config):
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.option.durations_into or config.option.renew_costs:
         config.pluginmanager.register(Durations(config))
+
+
+@pytest.fixture
+def polypath(monkeypatch, capsys):
+    """Runs the command line in this process: exit code, stdout, stderr."""
+    from polypath import cli
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["polypath", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        captured = capsys.readouterr()
+        return end.value.code or 0, captured.out, captured.err
+
+    return call
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -20,7 +20,7 @@ import pytest
 from cc_network import PREFIX, TCP_CONGESTION, ip, setting, sweep
 from requirement import lacking
 
-from polypath import cli, kernelcc, programs
+from polypath import kernelcc, programs
 from polypath.kernelcc import KernelCcError, _program
 from polypath.sockets import inside
 
@@ -58,16 +58,6 @@ def eventually(holds):
 
 def state():
     return {each.name: each.how for each in kernelcc.status().loaded}
-
-
-def refusal(*words):
-    """What the command line says when it refuses: one line, without a traceback, exit status 2."""
-    done = subprocess.run(
-        [sys.executable, "-c", "from polypath.cli import main; main()", *words], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2, done
-    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
-    return done.stderr
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
@@ -194,13 +184,11 @@ def test_a_process_that_is_killed_leaves_nothing():
     eventually(lambda: not state())
 
 
-def test_the_command_line_says_what_is_there(monkeypatch, capsys):
+def test_the_command_line_says_what_is_there(polypath):
     def run(*words):
-        monkeypatch.setattr(sys, "argv", ["polypath", "cc", *words])
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        assert not end.value.code
-        return capsys.readouterr().out
+        code, out, err = polypath("cc", *words)
+        assert code == 0, err
+        return out
 
     assert "loaded pp_olia" in run("load", "olia")
     try:
@@ -211,9 +199,10 @@ def test_the_command_line_says_what_is_there(monkeypatch, capsys):
     assert "reno: same windows" in run("check", "reno")
 
 
-def test_each_refusal_is_one_sentence():
-    assert "no congestion control 'nothing'" in refusal("cc", "load", "nothing")
-    assert "pp_lia is not loaded" in refusal("cc", "unload", "lia")
+def test_each_refusal_is_one_sentence(polypath):
+    for words, sentence in ((("load", "nothing"), "no congestion control 'nothing'"), (("unload", "lia"), "pp_lia is not loaded")):
+        code, _, said = polypath("cc", *words)
+        assert (code, said.count("\n"), sentence in said) == (2, 1, True), said
 
 
 def test_without_root_it_says_so():

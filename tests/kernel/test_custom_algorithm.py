@@ -3,14 +3,13 @@ machine's.
 """
 
 import socket
-import sys
 from pathlib import Path
 
 import pytest
 from cc_network import TCP_CONGESTION, sweep
 from requirement import lacking
 
-from polypath import Study, cli, customcc, kernelcc, run
+from polypath import Study, customcc, kernelcc, run
 from polypath.customcc import CustomCcError
 from polypath.kernelcc import KernelCcError
 from polypath.linux import KernelError
@@ -92,13 +91,10 @@ def test_this_machines_kernel_takes_it_and_lets_it_go(tmp_path):
 
 
 @pytest.mark.usefixtures("host")
-def test_it_is_loaded_for_good_and_computes_what_the_simulators_build_does(tmp_path, monkeypatch, capsys):
+def test_it_is_loaded_for_good_and_computes_what_the_simulators_build_does(tmp_path, polypath):
     def command(*words):
-        monkeypatch.setattr(sys, "argv", ["polypath", "cc", *words])
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        said = capsys.readouterr()
-        return end.value.code or 0, said.out + said.err  # type: ignore[return-value]  # It is a number.
+        code, out, err = polypath("cc", *words)
+        return code, out + err
 
     command("new", "tst_o", "--into", str(tmp_path))
     assert command("load", "--cc-path", str(tmp_path), "tst_o")[1].startswith("loaded pp_tst_o;")

@@ -18,14 +18,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from requirement import lacking
 
 from polypath import Results, emu, programs
-from polypath.cli import main
 from polypath.sockets import inside
 from polypath.study import load_setup
 
@@ -36,8 +34,6 @@ STATE = Path("/run/polypath/emu.json")
 NAMES = Path("/run/netns")
 # Seconds after which something that has not happened will not happen.
 PATIENCE = 30
-
-Up = Callable[..., emu.Lab]
 
 
 @pytest.fixture
@@ -338,18 +334,12 @@ def test_ctrl_c_while_it_is_built_leaves_nothing(host, tmp_path):
     pytest.fail("an interrupted command ended as if nothing had happened, five times")
 
 
-def test_commands(up, monkeypatch, capsys):
+def test_commands(up, polypath):
     up("both: {delay: 1ms}")
-    monkeypatch.setattr(sys, "argv", ["polypath", "emu", "status", "--json"])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 0
-    assert [row["a_to_b"] for row in json.loads(capsys.readouterr().out)["directions"]] == [True, False]
-    monkeypatch.setattr(sys, "argv", ["polypath", "emu", "exec", "h3", "true"])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 2
-    assert 'there is no node "h3";' in capsys.readouterr().err
+    code, out, _ = polypath("emu", "status", "--json")
+    assert (code, [row["a_to_b"] for row in json.loads(out)["directions"]]) == (0, [True, False])
+    code, _, err = polypath("emu", "exec", "h3", "true")
+    assert code == 2 and 'there is no node "h3";' in err
     command = [sys.executable, "-c", "from polypath.cli import main; main()", "emu", "exec", "h2", "--", "cat", "/proc/net/fib_trie"]
     assert "10.0.1.2" in subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
@@ -365,29 +355,14 @@ def test_bench_says_what_the_machine_can_do(host):
     assert not list(NAMES.glob("pp-*"))
 
 
-@pytest.mark.parametrize("words", [["up", "x.yaml"], ["down"], ["status"], ["exec", "h1", "true"]])
-def test_without_root_each_command_says_so(words, monkeypatch, capsys):
+def test_without_root_each_command_says_so_and_a_user_namespace_needs_a_run_of_its_own(monkeypatch, polypath):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    monkeypatch.setattr(sys, "argv", ["polypath", "emu", *words])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 2
-    said = capsys.readouterr().err
-    assert re.fullmatch(r"polypath: emulated links need root, .*: run this with sudo\n", said), said
-
-
-def test_bench_says_its_new_name_and_that_it_needs_root(monkeypatch, capsys):
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    monkeypatch.setattr(sys, "argv", ["polypath", "emu", "bench"])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 2
-    renamed, need = capsys.readouterr().err.splitlines()
-    assert renamed == "polypath: `polypath emu bench` is now `polypath bench --engine emu`"
-    assert need.startswith("polypath: emulated links need root, ")
-
-
-def test_a_user_namespace_without_a_run_of_its_own_is_refused(monkeypatch):
+    need = r"polypath: emulated links need root, .*: run this with sudo\n"
+    for words in (["up", "x.yaml"], ["down"], ["status"], ["exec", "h1", "true"]):
+        code, _, said = polypath("emu", *words)
+        assert code == 2 and re.fullmatch(need, said), said
+    code, _, said = polypath("emu", "bench")
+    assert code == 2 and re.fullmatch(f"polypath: `polypath emu bench` is now `polypath bench --engine emu`\n{need}", said), said
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(os, "access", lambda place, how: False)
     with pytest.raises(emu.EmuError, match="root of a user namespace that has no /run of its own: mount one"):

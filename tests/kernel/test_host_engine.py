@@ -64,7 +64,7 @@ def lia(tmp_path_factory):
     return run(study(flows=flow(cc="lia"), seeds=3), engine="host", out=tmp_path_factory.mktemp("lia"))
 
 
-def test_mptcp_with_a_coupled_algorithm_fills_both_paths(lia):
+def test_a_coupled_algorithm_fills_both_paths_and_tables_say_what_was(lia):
     # Of 20 Mbit/s, 18.9 are payload; 17 and more were seen, slow start included.
     assert 13 < lia.runs["goodput_receiver_mbps"].mean() < 19
     assert (lia.runs["subflows"] == 2).all()
@@ -72,21 +72,12 @@ def test_mptcp_with_a_coupled_algorithm_fills_both_paths(lia):
     assert sorted(lia.subflows.query("key == @lia.runs.key[0]")["source"].str.rpartition(":")[0]) == ["10.0.1.1", "10.0.2.1"]
     by_path = lia.subflows.groupby("subflow")["acked_mbps"].mean()
     assert (by_path > 5).all()
-
-
-def test_algorithms_leave_the_kernel_with_the_run(lia):
     assert lia.runs["flow_cc"].unique() == ["lia"]
     assert "pp_lia" not in AVAILABLE.read_text().split()
-
-
-def test_round_trip_times_are_those_of_the_links(lia):
     least = lia.subflows.groupby("subflow")["min_rtt_ms"].min()
     # 12 and 22 ms, and what a packet of 1500 bytes takes at 10 Mbit/s; never early.
     assert 12 <= least[0] < 16
     assert 22 <= least[1] < 26
-
-
-def test_series_follow_every_subflow_and_queue(lia):
     series = lia.series.query("key == @lia.runs.key[0]")
     assert set(series["subflow"]) == {0, 1}
     assert series["time_s"].drop_duplicates().diff().dropna().round(9).eq(0.1).all()
@@ -97,9 +88,6 @@ def test_series_follow_every_subflow_and_queue(lia):
     links = lia.links.query("link == 'one' and a_to_b")
     assert (links["max_queue_packets"] <= 40).all()
     assert (links["packets"] > 500).all()
-
-
-def test_how_late_links_were_stands_in_the_tables(lia):
     assert lia.runs["late_p99_ms"].between(0, 1000, inclusive="neither").all()
     assert (lia.runs["late_median_ms"] <= lia.runs["late_p99_ms"]).all()
     assert (lia.runs["late_p99_ms"] <= lia.runs["late_max_ms"]).all()

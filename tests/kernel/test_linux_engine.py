@@ -115,14 +115,11 @@ def test_another_user_changes_no_byte(reference):
         assert same(home / "out" / "lossy", reference.folder)
 
 
-def test_another_seed_changes_what_is_random(reference):
+def test_seeds_differ_and_the_table_says_what_a_kernel_says(reference):
     first, second = (reference.series[reference.series["seed"] == seed] for seed in (1, 2))
     assert list(first["cwnd"]) != list(second["cwnd"])
     starts = reference.runs.set_index("seed")["start_s"]
     assert starts[1] != starts[2]
-
-
-def test_both_subflows_carry_data_and_the_table_says_what_a_kernel_says(reference):
     assert set(reference.runs["kernel"]) == {"6.12"}
     assert (reference.runs["subflows"] == 2).all()
     assert not reference.runs["fallback"].any()
@@ -303,7 +300,7 @@ def test_nothing_outlives_a_run_that_is_killed(tmp_path, how):
     assert not folder.exists()
 
 
-def test_a_cell_that_needs_another_kernel_is_left_out_visibly(tmp_path):
+def test_what_cannot_run_is_left_out_or_refused_with_its_place(tmp_path):
     flow = {"client": "c", "server": "s", "cc": "lia"}
     mixed = study(flows={"f": flow}, kernel="${stack}", matrix={"stack": ["5.4-mptcp", "6.12"]}, seeds=[1])
     planned = plan(mixed, engine=LinuxEngine(), out=tmp_path)
@@ -312,9 +309,6 @@ def test_a_cell_that_needs_another_kernel_is_left_out_visibly(tmp_path):
     assert planned.left_out[0].startswith("left out on linux 5.4-mptcp: 1 cell with kernel 5.4-mptcp, which is not there")
     with pytest.raises(StudyError, match="nothing of lossy can run here"):
         plan(mixed, engine=LinuxEngine(), out=tmp_path, only={"stack": ["5.4-mptcp"]})
-
-
-def test_what_the_kernel_has_no_counterpart_for_is_refused_with_file_and_line(tmp_path):
     file = tmp_path / "study.yaml"
     file.write_text(alone(both=[{"kind": "rate", "rate": "1mbit", "burst": "3000B"}]).to_yaml())
     with pytest.raises(StudyError, match=r"study\.yaml:\d+: topology\.links\.second\.both.*netem has no token bucket.*--engine sim"):

@@ -157,13 +157,10 @@ def test_the_doctor_finds_missing_endpoints_and_limits_and_its_cures_work(net):
         ip("ip", "-n", net.client, "mptcp", "limits", "set", "subflow", "2", "add_addr_accepted", "2")
 
 
-def test_the_doctor_of_a_server_wants_signal(net):
+def test_the_doctor_of_a_server_wants_signal_and_mptcp_switched_on(net):
     assert "wrong-flag" in found(net.client, "server", "10.77.9.2")
     cure = found(net.client, "server", "10.77.9.2")["wrong-flag"]
     assert cure[1] == "ip mptcp endpoint add 10.77.2.1 dev to2 signal"
-
-
-def test_the_doctor_says_that_mptcp_is_switched_off(net):
     setting(net.rival, "net.mptcp.enabled", "0")
     try:
         done = polypath("doctor", "--netns", net.rival)

@@ -1,28 +1,13 @@
 """What several test files use."""
 
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from requirement import lacking
 
-from polypath import cli, programs
+from polypath import programs
 from polypath.plot import _export
-
-
-@pytest.fixture
-def polypath(monkeypatch, capsys):
-    """Runs the command line in this process: exit code, stdout, stderr."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["polypath", *map(str, arguments)])
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        captured = capsys.readouterr()
-        return end.value.code or 0, captured.out, captured.err
-
-    return call
 
 
 @pytest.fixture(autouse=True, scope="session")

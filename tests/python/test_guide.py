@@ -2,16 +2,13 @@
 that is a whole study.
 """
 
-import contextlib
-import io
 import re
 import shlex
-import sys
 from pathlib import Path
 
 import pytest
 
-from polypath import Study, cli
+from polypath import Study
 from polypath.engines import SimEngine, check
 from polypath.study import cells
 
@@ -28,15 +25,13 @@ def pages_with(language):
 
 
 @pytest.mark.parametrize("page", pages_with("console"))
-def test_commands(page, tmp_path, monkeypatch):
+def test_commands(page, tmp_path, monkeypatch, polypath):
     monkeypatch.chdir(tmp_path)
     for block in blocks(page, "console"):
         for line in block.splitlines():
             assert line.startswith("$ polypath "), line
-            monkeypatch.setattr(sys, "argv", shlex.split(line.removeprefix("$ ")))
-            with pytest.raises(SystemExit) as end, contextlib.redirect_stdout(io.StringIO()):
-                cli.main()
-            assert not end.value.code, line
+            code, _, err = polypath(*shlex.split(line.removeprefix("$ polypath ")))
+            assert code == 0, (line, err)
 
 
 @pytest.mark.parametrize("page", pages_with("python"))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from polypath import cli, programs
+from polypath import programs
 from polypath.doctor import Facts, Question, findings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -211,12 +211,9 @@ def test_a_program_of_ours_that_is_missing_is_named_with_what_builds_it(monkeypa
         (["linux", "script", "tests/scripts/tcp-handshake-active.pkt"], "polypath.engines._packets.PLAYER"),
     ],
 )
-def test_commands_that_make_demo_does_not_build_say_so(monkeypatch, capsys, tmp_path, words, place):
+def test_commands_that_make_demo_does_not_build_say_so(monkeypatch, polypath, tmp_path, words, place):
     monkeypatch.setattr(place, tmp_path / "the-program")
     monkeypatch.chdir(ROOT)
-    monkeypatch.setattr(sys, "argv", ["polypath", *words])
-    with pytest.raises(SystemExit) as end:
-        cli.main()
-    said = capsys.readouterr().err
-    assert (end.value.code, said.count("\n")) == (2, 1)
+    code, _, said = polypath(*words)
+    assert (code, said.count("\n")) == (2, 1)
     assert said.startswith(f"polypath: the program the-program was not built: run `make setup-all` in {ROOT}")

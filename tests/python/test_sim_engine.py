@@ -86,15 +86,10 @@ def test_a_scenario_that_an_engine_refuses_after_all_names_the_run(tmp_path):
         execute(plan(study, engine=FakeEngine(before=refuse), out=tmp_path), workers=1)
 
 
-def test_bench_measures_every_case(monkeypatch, capsys):
-    from polypath import cli
-
-    monkeypatch.setattr(sys, "argv", ["polypath", "bench", "--json", "--repeat", "1", "tcp-200-1hop"])
-    with pytest.raises(SystemExit) as end:
-        cli.main()
-    assert not end.value.code
-    measured = json.loads(capsys.readouterr().out)
-    assert measured["bare_queue_ns_per_event"] > 0
+def test_bench_measures_every_case(polypath):
+    code, out, _ = polypath("bench", "--json", "--repeat", "1", "tcp-200-1hop")
+    measured = json.loads(out)
+    assert code == 0 and measured["bare_queue_ns_per_event"] > 0
     (case,) = measured["cases"]
     names = {"name", "packets_per_s", "transmissions_per_s", "events_per_packet", "wall_s", "rss_mb", "bare_events_per_packet"}
     assert set(case) == names
