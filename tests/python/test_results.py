@@ -134,12 +134,6 @@ def test_only_runs_a_part_and_tables_hold_all_that_is_finished(tmp_path, study):
     assert len(results.runs) == 2
     results = run(study, tmp_path, only={"cc": ["olia"]})
     assert len(results.runs) == 6
-    for only, sentence in (
-        ({"colour": ["red"]}, '^the study small has no parameter "colour" to choose by; it has experiment, cc, rate$'),
-        ({"cc": ["reno"]}, "^no cell of small has cc=reno; there are lia, olia$"),
-    ):
-        with pytest.raises(StudyError, match=sentence):
-            plan(study, engine=FakeEngine(), out=tmp_path, only=only)
 
 
 def test_two_studies_of_one_name_do_not_share_results(tmp_path, study):

@@ -54,10 +54,6 @@ def router(text):
 # What a person did -> the changes to BASE, and "line: field: part of the sentence".
 WRONG: dict[str, tuple[Changes, str]] = {
     # Settings that were accepted and ignored.
-    "an unknown congestion control of datagrams": (
-        ((FLOW, f"f: {{client: a, server: b, {UDP}, cc: nonsense}}"), ("matrix: {cc: [cubic, reno]}\n", "")),
-        "11: flows.f.cc: a udp flow has no congestion control",
-    ),
     "schedulers for cells of plain TCP": (
         (
             ("transport: tcp", 'transport: "${t}", scheduler: "${s}"'),
@@ -144,7 +140,6 @@ WRONG: dict[str, tuple[Changes, str]] = {
         "9: topology.links.l2.both.delay: a packet takes 2000s, and the run lasts 2s: nothing would arrive",
     ),
     # What the engines would say when they run it.
-    "an MTU below IPv4's": ((("ends: [r, b],", "ends: [r, b], mtu: 20B,"),), "9: topology.links.l2.mtu: an MTU of 20 bytes at `r`"),
     "an MTU of an interface": (
         (("ends: [r, b]", "ends: [r, {node: b, mtu: 20B}]"),),
         "9: topology.links.l2.ends[1].mtu: an MTU of 20 bytes at `b`",
@@ -165,41 +160,6 @@ WRONG: dict[str, tuple[Changes, str]] = {
         "11: flows.f.routes[0]: the route from 10.0.1.1 to 10.0.2.2 uses link `l2` at `a`, which it does not join",
     ),
     # Units and numbers as people write them elsewhere.
-    "bits a second": (
-        shape("rate: 50Mbps"),
-        '9: topology.links.l2.both.rate: "50Mbps": rate has no unit "Mbps"; allowed are bit, kbit, mbit, gbit; write 50mbit',
-    ),
-    "bytes a second": (
-        shape("rate: 5MB/s"),
-        '9: topology.links.l2.both.rate: "5MB/s": rate has no unit "MB/s"; '
-        "allowed are bit, kbit, mbit, gbit; this is in bytes: that is 40mbit",
-    ),
-    "binary bytes a second": (
-        shape("rate: 1KiB/s"),
-        '9: topology.links.l2.both.rate: "1KiB/s": rate has no unit "KiB/s"; '
-        "allowed are bit, kbit, mbit, gbit; this is in bytes: that is 8192bit",
-    ),
-    "a time in capitals": (
-        shape("rate: 10mbit, delay: 20MS"),
-        '9: topology.links.l2.both.delay: "20MS": time has no unit "MS"; allowed are ns, us, ms, s, min, h; write 20ms',
-    ),
-    "a time in words": (
-        shape("rate: 10mbit, delay: 5 msec"),
-        '9: topology.links.l2.both.delay: "5 msec": time has no unit "msec"; allowed are ns, us, ms, s, min, h; write 5ms',
-    ),
-    "a comma in a time": (
-        shape('rate: 10mbit, delay: "7,5ms"'),
-        '9: topology.links.l2.both.delay: "7,5ms" is no time: write a point: 7.5ms',
-    ),
-    "a comma of thousands": (
-        shape('rate: "1,000mbit"'),
-        '9: topology.links.l2.both.rate: "1,000mbit" is no rate: write a point: 1.000mbit, or 1000mbit without it',
-    ),
-    "a comma in a share": (shape('rate: 10mbit, loss: "0,5%"'), '9: topology.links.l2.both.loss: "0,5%" is no share: write a point: 0.5%'),
-    "an exponent in a rate": (
-        shape("rate: 1e308mbit"),
-        '9: topology.links.l2.both.rate: "1e308mbit" is no rate: a number has no exponents',
-    ),
     "an exponent in a queue": (
         shape("rate: 10mbit, queue: 1e3packets"),
         '9: topology.links.l2.both.queue: "1e3packets" is no queue length: a number has no exponents',
@@ -274,10 +234,6 @@ WRONG: dict[str, tuple[Changes, str]] = {
         "9: topology.links.l2.both.repeat: every 2ns in",
     ),
     # Runs that would take hours and gigabytes.
-    "a run of eleven years": (
-        (("duration: 2s", "duration: 100000h"),),
-        "12: duration: every 100ms of 360000000s makes 3,600,000,000 samples of every subflow and link; the most is 1,000,000",
-    ),
 }
 
 # What newcomers did, and this is said of in the same words (tests/data/newcomers.yaml).
