@@ -1,10 +1,10 @@
 """A part of the atlas is run again: what its file says is what this simulator gives."""
 
-import importlib.util
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from study_data import module_of
 
 from polypath import Study, run
 
@@ -17,11 +17,7 @@ def beside(tmp_path_factory):
     """A row a network and setting of the first 200: `value` and `alone` as they are now, and with
     `_file` as the file has them.
     """
-    spec = importlib.util.spec_from_file_location("atlas_map", ATLAS / "map.py")
-    assert spec is not None
-    assert spec.loader is not None
-    map_ = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(map_)
+    map_ = module_of(ATLAS / "map.py")
     results = run(Study.load(ATLAS), out=tmp_path_factory.mktemp("atlas"), only={"draw": ["1..200"]})
     file = pd.read_parquet(ATLAS / "atlas.parquet").query("engine == 'sim' and draw <= 200")
     both = map_.taken(results).merge(file, on=KEYS, how="outer", suffixes=("", "_file"), indicator=True)

@@ -10,7 +10,7 @@ from collections import defaultdict
 
 import pytest
 from requirement import lacking
-from study_data import changed
+from study_data import changed, written
 
 from polypath import Study, StudyError, _native, advise
 from polypath.advise import _study as of_advice
@@ -167,8 +167,7 @@ def with_capture(places):
 
 
 def test_a_node_alone_stands_for_its_links_and_a_file_says_what_is_missing(tmp_path):
-    (tmp_path / "study.yaml").write_text(with_capture("client, {node: server, packets: 10}"))
-    study = Study.load(tmp_path)
+    study = written(tmp_path, with_capture("client, {node: server, packets: 10}"))
     results = execute(plan(study, engine=SimEngine(), out=tmp_path / "out", only={"cc": ["lia"], "rate": ["10mbit"]}))
     folders = sorted((results.folder / "captures").iterdir())
     assert [file.name for file in sorted(folders[0].iterdir())] == ["client-first.pcapng", "client-second.pcapng", "server-last.pcapng"]

@@ -9,8 +9,9 @@ import subprocess
 import sys
 
 import pytest
+from study_data import written
 
-from polypath import Results, Study, StudyError, customcc, plan, run
+from polypath import Results, StudyError, customcc, plan, run
 from polypath.customcc import CustomCcError
 from polypath.engines import find
 
@@ -37,8 +38,7 @@ def apart(monkeypatch, tmp_path):
 
 
 def study(tmp_path, name):
-    (tmp_path / "study.yaml").write_text(STUDY.replace("NAME", name))
-    return Study.load(tmp_path)
+    return written(tmp_path, STUDY.replace("NAME", name))
 
 
 def changed(file, *replacements):
@@ -238,8 +238,7 @@ def test_what_another_machine_sent_is_kept_once_and_a_killed_process_leaves_noth
 def test_many_at_once_are_the_same_as_one_after_the_other(tmp_path):
     customcc.new("tst_h", tmp_path)
     customcc.use(tmp_path)
-    (tmp_path / "study.yaml").write_text(STUDY.replace("NAME", "tst_y") + "seeds: 6\n")
-    mine = Study.load(tmp_path)
+    mine = written(tmp_path, STUDY.replace("NAME", "tst_y") + "seeds: 6\n")
     together, alone = (run(mine, out=tmp_path / str(workers), workers=workers) for workers in (6, 1))
     assert together.series.equals(alone.series)
     assert together.runs.equals(alone.runs)

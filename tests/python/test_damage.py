@@ -10,24 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from study_data import one_link, written
 
 from polypath.results import Results, Store, plan
 from polypath.study import Study
 
-STUDY = """\
-name: hurt
-topology:
-  nodes: {a: , b: }
-  links:
-    l: {ends: [a, b], both: {rate: 10mbit, queue: 50packets, delay: 5ms}}
-flows:
-  up: {client: a, server: b, transport: tcp, cc: "${cc}"}
-matrix: {cc: [cubic, reno]}
-duration: 1s
-seeds: 1
-baselines: null
-measure: {series: 100ms}
-"""
+STUDY = one_link("hurt", matrix="{cc: [cubic, reno]}", duration="1s", seeds=1, baselines="null", measure="{series: 100ms}")
 
 
 @pytest.fixture(scope="module")
@@ -36,8 +24,7 @@ def whole(tmp_path_factory):
     from polypath.results import execute
 
     folder = tmp_path_factory.mktemp("whole")
-    (folder / "study.yaml").write_text(STUDY)
-    execute(plan(Study.load(folder), out=folder / "results"))
+    execute(plan(written(folder, STUDY), out=folder / "results"))
     # Copies are of no other study.
     (folder / "results/hurt/.study-file").unlink()
     return folder

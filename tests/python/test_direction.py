@@ -1,6 +1,7 @@
 """`direction`: who sends, whoever opened the connection."""
 
 import pytest
+from study_data import written
 from wrong_inputs import BASE, SHAPE, changed
 
 from polypath import Results, Study, StudyError, run
@@ -109,15 +110,13 @@ duration: 2s
 
 
 def test_addresses_are_those_that_a_path_reaches(tmp_path):
-    (tmp_path / "study.yaml").write_text(THIRD)
-    made = Study.load(tmp_path)
+    made = written(tmp_path, THIRD)
     plain = {flow["name"]: flow["server_address"] for flow in scenario(cells(made)[0].setup, 1)["flows"]}
     assert plain == {"m": None, "tcp": "10.0.4.2"}, "only where the first one cannot be reached"
     runs = run(made, out=tmp_path / "out").runs.set_index("flow")
     assert runs.loc["tcp", "goodput_receiver_mbps"] > 1.0
     text = THIRD.replace("  tcp: {client: rival, server: server, transport: tcp}\n", "")
     more = "    own3: {ends: [client, r2], both: {delay: 9ms}}\n    theirs"
-    (tmp_path / "study.yaml").write_text(text.replace("    theirs", more))
-    found = run(Study.load(tmp_path), out=tmp_path / "out").baselines
+    found = run(written(tmp_path, text.replace("    theirs", more)), out=tmp_path / "out").baselines
     pairs = list(zip(found["client_address"], found["server_address"], strict=True))
     assert pairs == [("10.0.1.1", "10.0.2.2"), ("10.0.3.1", "10.0.4.2"), ("10.0.5.1", "10.0.4.2")]

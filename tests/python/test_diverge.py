@@ -4,6 +4,7 @@ import dataclasses
 
 import pyarrow as pa
 import pytest
+from study_data import one_link
 
 from polypath.engines import SimEngine, diverge
 from polypath.engines._diverge import Divergence, Passing, describe_divergence, first_difference, last_before, named
@@ -64,18 +65,8 @@ def test_ports_are_no_difference_and_what_senders_knew_before_is_told():
     assert any(line.split() == ["cwnd", "11", "12", "*"] for line in text.splitlines())
 
 
-STUDY = """
-name: one
-title: one
-question: one?
-topology:
-  nodes: {a: , b: }
-  links:
-    l: {ends: [a, b], both: {rate: 20mbit, delay: 10ms, queue: QUEUEpackets}}
-flows:
-  f: {client: a, server: b, transport: tcp, cc: reno, app: {kind: transfer, size: 300kB}}
-duration: 5s
-"""
+FLOW = "transport: tcp, cc: reno, app: {kind: transfer, size: 300kB}"
+STUDY = one_link("one", "{rate: 20mbit, delay: 10ms, queue: QUEUEpackets}", FLOW, duration="5s")
 
 
 def scenario(tmp_path, queue):

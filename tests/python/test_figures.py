@@ -2,21 +2,17 @@
 command prints is found.
 """
 
-import importlib.util
 import re
 import subprocess
 import sys
 
 import pytest
+from study_data import module_of
 
 
 @pytest.fixture(scope="module")
 def figures(request):
-    spec = importlib.util.spec_from_file_location("figures", request.config.rootpath / "tools/figures.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["figures"] = module
-    spec.loader.exec_module(module)
-    return module
+    return module_of(request.config.rootpath / "tools/figures.py")
 
 
 def page(tmp_path, content, command="printf '| a | 10.0 |\\n| b | 200 |\\n'", settings="tolerance 5 % | cost 1 s"):

@@ -7,8 +7,8 @@ import shlex
 from pathlib import Path
 
 import pytest
+from study_data import written
 
-from polypath import Study
 from polypath.engines import SimEngine, check
 from polypath.study import cells
 
@@ -47,8 +47,7 @@ def test_studies(page, tmp_path):
     studies = [block for block in blocks(page, "yaml") if block.startswith("name:")]
     assert studies
     for text in studies:
-        (tmp_path / "study.yaml").write_text(text)
-        study = Study.load(tmp_path)
+        study = written(tmp_path, text)
         # The simulator runs cells of one kernel; which does not matter to it.
         kernels = {cell.setup.kernel for cell in cells(study)} if study.varies_kernel else {None}
         for kernel in kernels:

@@ -5,7 +5,7 @@ how runs that were late are told apart.
 import json
 
 import pytest
-from study_data import STUDY
+from study_data import STUDY, written
 
 from polypath import EngineError, Study
 from polypath.cli._summary import summary
@@ -38,8 +38,7 @@ class LateEngine(FakeEngine):
 
 @pytest.fixture
 def results(tmp_path):
-    (tmp_path / "study.yaml").write_text(STUDY)
-    return execute(plan(Study.load(tmp_path), engine=LateEngine(), out=tmp_path))
+    return execute(plan(written(tmp_path, STUDY), engine=LateEngine(), out=tmp_path))
 
 
 def test_late_runs_are_told_apart_everywhere(results):
@@ -57,8 +56,7 @@ def test_late_runs_are_told_apart_everywhere(results):
 
 
 def test_nothing_is_said_of_engines_that_cannot_be_late(tmp_path):
-    (tmp_path / "study.yaml").write_text(STUDY)
-    made = material_of(execute(plan(Study.load(tmp_path), engine=FakeEngine(), out=tmp_path)))
+    made = material_of(execute(plan(written(tmp_path, STUDY), engine=FakeEngine(), out=tmp_path)))
     assert (warnings(made.runs), page(made).timing) == ([], None)
     assert made.runs["trusted"].all()
 

@@ -10,23 +10,13 @@ from pathlib import Path
 
 import pytest
 from requirement import lacking
+from study_data import one_link, written
 
-from polypath import Study, StudyError, _native, customcc, run
+from polypath import StudyError, _native, customcc, run
 from polypath.customcc import CustomCcError, _compile
 
-STUDY = """\
-name: own
-topology:
-  nodes: {client: , server: }
-  links:
-    path: {ends: [client, server], both: {rate: 5mbit, delay: 5ms, queue: 50packets}}
-matrix: {cc: [NAME]}
-flows:
-  bulk: {client: client, server: server, cc: "${cc}"}
-duration: 1s
-baselines: null
-measure: {series: null}
-"""
+FIELDS = {"matrix": "{cc: [NAME]}", "duration": "1s", "baselines": "null", "measure": "{series: null}"}
+STUDY = one_link("own", "{rate: 5mbit, delay: 5ms, queue: 50packets}", **FIELDS)
 
 
 @pytest.fixture(autouse=True)
@@ -56,8 +46,7 @@ def begun(folder, *changes):
 
 
 def study(folder, name):
-    (folder / "study.yaml").write_text(STUDY.replace("NAME", name))
-    return Study.load(folder)
+    return written(folder, STUDY.replace("NAME", name))
 
 
 # What stands behind the first include of the file -> a part of the sentence. SECRET is a file that

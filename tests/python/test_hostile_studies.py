@@ -12,6 +12,7 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
+from study_data import written
 from wrong_inputs import BASE, SHAPE
 
 from polypath import Study, StudyError
@@ -132,8 +133,7 @@ def test_a_recorded_link_is_of_the_studys_folder_alone(tmp_path):
     for name, sentence in leads_out.items():
         told = refused(folder, BASE.replace(SHAPE, f"[{{kind: trace, file: {name}}}]"))
         assert told.startswith(f"9: topology.links.l2.both[0]: {sentence}"), told
-    (folder / "study.yaml").write_text(BASE.replace(SHAPE, "[{kind: trace, file: short.trace}]"))
-    Study.load(folder)
+    written(folder, BASE.replace(SHAPE, "[{kind: trace, file: short.trace}]"))
 
 
 SOUND = [

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from study_data import one_link
 from typer.testing import CliRunner
 
 from polypath import linux, selftests
@@ -14,14 +15,7 @@ from polypath.cli._app import build
 from polypath.linux import _build
 from polypath.study import StudyError
 
-STUDY = """
-name: one
-topology:
-  nodes: {a: , b: }
-  links: {l: {ends: [a, b], both: {rate: 10mbit, delay: 5ms}}}
-flows: {f: {client: a, server: b, transport: tcp, cc: reno}}
-duration: 1s
-"""
+STUDY = one_link("one", flow="transport: tcp, cc: reno", duration="1s")
 
 
 def kernel(name, key):

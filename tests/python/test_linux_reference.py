@@ -2,11 +2,11 @@
 of runs become the right cells.
 """
 
-import importlib.util
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from study_data import module_of
 
 from polypath.engines import SimEngine
 from polypath.results import plan
@@ -15,9 +15,7 @@ from polypath.validate import build, parse
 
 ROOT = Path(__file__).parent.parent.parent
 FOLDER = ROOT / "studies" / "linux-reference"
-_SPEC = importlib.util.spec_from_file_location("linux_reference", FOLDER / "published.py")
-linux_reference = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(linux_reference)
+linux_reference = module_of(FOLDER / "published.py")
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ import gzip
 import json
 
 import pytest
+from study_data import one_link
 
 from polypath import Results, Study
 from polypath.measured import measured
@@ -119,17 +120,8 @@ def test_an_import_makes_a_study_that_report_and_simulator_take(polypath, tmp_pa
     assert set(Results.open("results/mine").runs["engine"]) == {"measured", "sim"}
 
 
-STUDY = """\
-name: s
-topology:
-  nodes: {a: , b: }
-  links: {l: {ends: [a, b], both: {rate: 10mbit, delay: 10ms}}}
-flows: {f: {client: a, server: b, transport: tcp, cc: "${cc}"}}
-duration: 3s
-matrix: {cc: [cubic, reno]}
-seeds: 2
-claims: [{id: c, sentence: cubic gets more, metric: goodput_receiver_mbps, check: {kind: above, left: {cc: cubic}, right: {cc: reno}}}]
-"""
+CLAIM = "[{id: c, sentence: cubic gets more, metric: goodput_receiver_mbps, check: {kind: above, left: {cc: cubic}, right: {cc: reno}}}]"
+STUDY = one_link("s", "{rate: 10mbit, delay: 10ms}", duration="3s", matrix="{cc: [cubic, reno]}", seeds=2, claims=CLAIM)
 
 
 def test_files_are_repetitions_of_a_cell_and_claims_judge_them(polypath, tmp_path, monkeypatch):

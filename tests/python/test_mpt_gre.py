@@ -3,9 +3,9 @@ with real MPT over a kernel.
 """
 
 import csv
-import importlib.util
 
 import pytest
+from study_data import module_of
 
 from polypath.engines import SimEngine, check
 from polypath.study import Study, cells
@@ -21,21 +21,14 @@ def study(root):
     return Study.load(root / "studies/mpt-gre")
 
 
-def loaded(file):
-    spec = importlib.util.spec_from_file_location(file.stem, file)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(scope="module")
 def compare(root):
-    return loaded(root / "studies/mpt-gre/compare.py")
+    return module_of(root / "studies/mpt-gre/compare.py")
 
 
 @pytest.fixture(scope="module")
 def packets(root):
-    return loaded(root / "studies/mpt-gre/packets.py")
+    return module_of(root / "studies/mpt-gre/packets.py")
 
 
 def test_the_set_up_is_the_papers(study):

@@ -3,9 +3,9 @@ captures, and the README's arithmetic.
 """
 
 import csv
-import importlib.util
 
 import pytest
+from study_data import module_of
 
 from polypath import run
 from polypath.engines import SimEngine, check
@@ -22,10 +22,7 @@ def study(request):
 
 @pytest.fixture(scope="module")
 def arithmetic(request):
-    spec = importlib.util.spec_from_file_location("arithmetic", request.config.rootpath / "studies/mtu/arithmetic.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return module_of(request.config.rootpath / "studies/mtu/arithmetic.py")
 
 
 def published(study):

@@ -15,6 +15,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from many_runs import measured
+from study_data import one_link
 
 from polypath.engines import FakeEngine
 from polypath.results import Results, execute, plan
@@ -23,17 +24,8 @@ from polypath.results._packs import Packs
 from polypath.results._store import Store
 from polypath.study import MOST_KEPT, Study, StudyError
 
-STUDY = """
-name: many
-topology:
-  nodes: {a: , b: }
-  links: {x: {ends: [a, b], both: {rate: 1mbit}}}
-flows: {f: {client: a, server: b, transport: tcp, cc: "${cc}"}}
-duration: 2s
-measure: {series: 1s}
-matrix: {cc: [lia, reno]}
-seeds: 3
-"""
+FIELDS = {"duration": "2s", "measure": "{series: 1s}", "matrix": "{cc: [lia, reno]}", "seeds": 3}
+STUDY = one_link("many", "{rate: 1mbit}", **FIELDS)
 RUNS = 6
 
 

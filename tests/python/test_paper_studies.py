@@ -3,13 +3,13 @@ arithmetic is right, and the simulator has what they ask for.
 """
 
 import csv
-import importlib.util
 import itertools
 import math
 import sys
 from pathlib import Path
 
 import pytest
+from study_data import module_of
 
 from polypath.engines import SimEngine, check
 from polypath.study import Study, cells, runs
@@ -26,15 +26,7 @@ def studies(request):
 
 @pytest.fixture(scope="module")
 def script(request):
-    def load(study, name):
-        spec = importlib.util.spec_from_file_location(
-            f"{study}_{name}".replace("-", "_"), request.config.rootpath / "studies" / study / f"{name}.py"
-        )
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        return module
-
-    return load
+    return lambda study, name: module_of(request.config.rootpath / "studies" / study / f"{name}.py")
 
 
 def rows(study, name="published.csv"):

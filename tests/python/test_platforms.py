@@ -5,27 +5,15 @@ there; rows say theirs.
 from typing import ClassVar
 
 import pytest
+from study_data import one_link, written
 
 from polypath import StudyError
 from polypath.engines import ENGINES, FakeEngine
 from polypath.linux import KernelError
 from polypath.results import Results, execute, plan
-from polypath.study import Study
 
-STUDY = """\
-name: order
-topology:
-  nodes: {a: , b: }
-  links:
-    l: {ends: [a, b], both: {rate: 20mbit, queue: 100packets, delay: 10ms}}
-flows:
-  up: {client: a, server: b, transport: tcp, cc: cubic}
-kernel: "${k}"
-matrix: {k: ["6.1", "6.12"]}
-duration: 5s
-seeds: 1
-baselines: null
-"""
+FIELDS = {"kernel": '"${k}"', "matrix": '{k: ["6.1", "6.12"]}', "duration": "5s", "seeds": 1, "baselines": "null"}
+STUDY = one_link("order", "{rate: 20mbit, queue: 100packets, delay: 10ms}", "transport: tcp, cc: cubic", **FIELDS)
 VARIED = 'kernel: "${k}"\nmatrix: {k: ["6.1", "6.12"]}\n'
 
 
@@ -101,11 +89,6 @@ def engines(monkeypatch):
 @pytest.fixture
 def study(tmp_path):
     return written(tmp_path, STUDY)
-
-
-def written(folder, text):
-    (folder / "study.yaml").write_text(text)
-    return Study.load(folder)
 
 
 def rows(results):

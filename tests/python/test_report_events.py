@@ -6,10 +6,10 @@ import dataclasses
 
 import pytest
 from report_data import PlausibleEngine
+from study_data import written
 
 from polypath.report import material, page, render
 from polypath.results import execute, plan
-from polypath.study import Study
 
 TEXT = """\
 name: outages
@@ -50,8 +50,7 @@ class StallingEngine(PlausibleEngine):
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("outages")
-    (folder / "study.yaml").write_text(TEXT)
-    return material(execute(plan(Study.load(folder), engine=StallingEngine(), out=folder / "results")))
+    return material(execute(plan(written(folder, TEXT), engine=StallingEngine(), out=folder / "results")))
 
 
 def test_outages_are_told_in_a_table_and_grey_or_not_at_all(made):

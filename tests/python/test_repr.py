@@ -4,6 +4,7 @@ import copy
 import pickle
 
 import pytest
+from study_data import written
 
 import polypath
 from polypath import Study, study
@@ -40,8 +41,7 @@ def test_a_study_of_the_project_is_rebuilt_from_its_repr(request, name):
 
 @pytest.mark.parametrize("name", templates())
 def test_a_template_is_rebuilt_from_its_repr(tmp_path, name):
-    (tmp_path / "study.yaml").write_text(templates()[name].replace("NAME", name))
-    made = Study.load(tmp_path)
+    made = written(tmp_path, templates()[name].replace("NAME", name))
     assert eval(repr(made), dict(NAMES)) == made
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 import polars
 import pytest
-from study_data import STUDY, changed
+from study_data import STUDY, changed, one_link, written
 
 from polypath import StudyError
 from polypath.engines import EngineError, FakeEngine
@@ -27,13 +27,7 @@ CELLS, DISTINCT = 8, 16
 
 @pytest.fixture
 def study(tmp_path):
-    return read(tmp_path / "study", STUDY)
-
-
-def read(folder, text):
-    folder.mkdir(exist_ok=True)
-    (folder / "study.yaml").write_text(text)
-    return Study.load(folder)
+    return written(tmp_path / "study", STUDY)
 
 
 def run(study, out, *, before=None, version="1", workers=2, only=None):
@@ -139,11 +133,11 @@ def test_only_runs_a_part_and_tables_hold_all_that_is_finished(tmp_path, study):
 def test_two_studies_of_one_name_do_not_share_results(tmp_path, study):
     run(study, tmp_path)
     with pytest.raises(StudyError, match='two studies are called "small"'):
-        run(read(tmp_path / "other", STUDY), tmp_path)
+        run(written(tmp_path / "other", STUDY), tmp_path)
 
 
 def test_runs_have_a_row_a_flow_with_the_parameters_as_columns(tmp_path):
-    study = read(tmp_path / "study", changed(('cc: "${cc}"}', 'cc: "${cc}", count: 2}')))
+    study = written(tmp_path / "study", changed(('cc: "${cc}"}', 'cc: "${cc}", count: 2}')))
     results = run(study, tmp_path)
     assert len(results.runs) == 2 * CELLS
     assert list(results.runs.columns[:10]) == ["key", "study", "experiment", "engine", "kernel", "seed", "cc", "rate", "flow", "group"]
@@ -188,7 +182,7 @@ def test_a_parameter_that_an_experiment_lacks_is_null(tmp_path):
         "experiments: {a: {matrix: {cc: [lia], rate: [1mbit]}}, b: {matrix: {many: [1, 2]}, flows: {f: {client: client, server: server, "
     )
     text += 'cc: reno, count: "${many}"}}, parameters: {rate: 2mbit}}}\n'
-    results = run(read(tmp_path / "study", text), tmp_path)
+    results = run(written(tmp_path / "study", text), tmp_path)
     runs = results.table("runs")
     assert str(runs.schema.field("many").type) == "int64"
     assert sorted(set(runs["many"].to_pylist()), key=str) == [1, 2, None]
@@ -254,21 +248,17 @@ def test_a_subflow_that_was_never_sampled_has_no_round_trip_time_and_does_not_co
 
 def test_a_cell_that_two_experiments_share_stands_in_both(tmp_path):
     text = SHARED.replace("FIRST", "rate: [1mbit, 2mbit]").replace("SECOND", "cc: [reno, cubic]")
-    (tmp_path / "study.yaml").write_text(text)
-    runs_table = execute(plan(Study.load(tmp_path), engine=FakeEngine(), out=tmp_path / "out"), workers=1).runs
+    runs_table = execute(plan(written(tmp_path, text), engine=FakeEngine(), out=tmp_path / "out"), workers=1).runs
     cells_of = runs_table.groupby("experiment")["key"].apply(list)
     assert [len(keys) for keys in cells_of] == [2, 2]
     # With reno at 1 Mbit/s they are the same run.
     assert len(set(cells_of["one"]) & set(cells_of["two"])) == 1
 
 
-SHARED = """
-name: shared-cells
-topology:
-  nodes: {a: , b: }
-  links: {x: {ends: [a, b], both: {rate: "${rate}"}}}
-flows: {f: {client: a, server: b, transport: tcp, cc: "${cc}"}}
-duration: 1s
-parameters: {rate: 1mbit, cc: reno}
-experiments: {one: {matrix: {FIRST}}, two: {matrix: {SECOND}}}
-"""
+SHARED = one_link(
+    "shared-cells",
+    '{rate: "${rate}"}',
+    duration="1s",
+    parameters="{rate: 1mbit, cc: reno}",
+    experiments="{one: {matrix: {FIRST}}, two: {matrix: {SECOND}}}",
+)

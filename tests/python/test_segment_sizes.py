@@ -3,10 +3,10 @@ within 5 %, or held as different.
 """
 
 import csv
-import importlib.util
 from pathlib import Path
 
 import pytest
+from study_data import module_of
 
 ROOT = Path(__file__).parents[2]
 TABLES = ROOT / "tests" / "data" / "reference" / "mtu"
@@ -18,18 +18,9 @@ DIFFER: dict[str, set[tuple[str, int]]] = {
 }
 
 
-def measurement():
-    """The script that asked the kernels."""
-    spec = importlib.util.spec_from_file_location("measure", ROOT / "specs" / "notes" / "mtu-probing" / "measure.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.mark.parametrize("kernel", sorted(DIFFER))
 def test_segments_are_as_long_as_linux_sends_them(kernel):
-    measure, differ = measurement(), set()
+    measure, differ = module_of(ROOT / "specs/notes/mtu-probing/measure.py"), set()
     with (TABLES / f"linux-{kernel}.csv").open(newline="", encoding="utf-8") as stream:
         rows = list(csv.DictReader(stream))
     for row in rows:

@@ -5,7 +5,7 @@ packets does not change.
 from pathlib import Path
 
 import pytest
-from study_data import changed
+from study_data import changed, written
 
 from polypath import Study, StudyError
 from polypath.engines import FakeEngine
@@ -24,8 +24,7 @@ FILE = changed(
 
 @pytest.fixture
 def study(tmp_path):
-    (tmp_path / "study.yaml").write_text(FILE)
-    return Study.load(tmp_path)
+    return written(tmp_path, FILE)
 
 
 def test_what_happens_moves_along_and_what_links_do_stays(study):
@@ -47,8 +46,7 @@ def test_what_happens_moves_along_and_what_links_do_stays(study):
 
 
 def test_a_study_that_is_short_already_stays_as_it_is(tmp_path):
-    (tmp_path / "study.yaml").write_text(changed(("duration: 20s", "duration: 3s")))
-    study = Study.load(tmp_path)
+    study = written(tmp_path, changed(("duration: 20s", "duration: 3s")))
     assert isinstance(cells(study)[0].setup, Setup)
     assert [cell.setup for cell in cells(study.in_short())] == [cell.setup for cell in cells(study)]
 

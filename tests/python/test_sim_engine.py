@@ -7,7 +7,7 @@ import sys
 from itertools import pairwise
 
 import pytest
-from study_data import STUDY, changed
+from study_data import STUDY, changed, written
 
 from polypath import Study, StudyError, _native
 from polypath.analysis import rates
@@ -20,18 +20,12 @@ from polypath.study import runs
 LOSSY = changed(("rate: 100mbit, delay: 2ms", "rate: 100mbit, delay: 2ms, loss: 0.5%"), ("duration: 20s", "duration: 3s"))
 
 
-def read(folder, text):
-    folder.mkdir(exist_ok=True)
-    (folder / "study.yaml").write_text(text)
-    return Study.load(folder)
-
-
 def tables(folder):
     return {file.name: file.read_bytes() for file in sorted(folder.glob("*.parquet"))}
 
 
 def test_two_runs_of_a_study_are_the_same_bytes_for_any_number_of_workers(tmp_path):
-    study = read(tmp_path / "study", LOSSY)
+    study = written(tmp_path / "study", LOSSY)
     first, second = (execute(plan(study, engine=SimEngine(), out=tmp_path / str(n)), workers=n) for n in (1, 3))
     assert tables(first.folder) == tables(second.folder)
     by_seed = first.runs.groupby("seed")["bytes_received"].sum()
@@ -39,7 +33,7 @@ def test_two_runs_of_a_study_are_the_same_bytes_for_any_number_of_workers(tmp_pa
 
 
 def test_links_flows_and_delays_are_what_the_study_says(tmp_path):
-    study = read(tmp_path / "study", LOSSY)
+    study = written(tmp_path / "study", LOSSY)
     results = execute(plan(study, engine=SimEngine(), out=tmp_path, only={"cc": ["lia"], "rate": ["10mbit"]}))
     assert 0 < results.runs["goodput_receiver_mbps"].max() < 60
     assert set(results.links["link"]) == {"first", "second", "last"}
@@ -79,7 +73,7 @@ def test_a_scenario_that_an_engine_refuses_after_all_names_the_run(tmp_path):
     def refuse(scenario):
         raise ValueError("node `client`: nonsense")
 
-    study = read(tmp_path / "study", STUDY)
+    study = written(tmp_path / "study", STUDY)
     with pytest.raises(
         StudyError, match=r"(?m)^small: node `client`: nonsense \(in the runs main, cc=lia, rate=20mbit, seed 1; .*; and in 8 others\)$"
     ):

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from study_data import STUDY, changed
+from study_data import STUDY, changed, written
 
 import polypath
 from polypath import Experiment, Flow, Link, Node, Study, Topology, _native
@@ -14,12 +14,7 @@ from polypath.study import PATH_MANAGERS, StudyError, Time, cells, json_schema, 
 
 @pytest.fixture
 def study(tmp_path):
-    return read(tmp_path, STUDY)
-
-
-def read(folder, text):
-    (folder / "study.yaml").write_text(text)
-    return Study.load(folder)
+    return written(tmp_path, STUDY)
 
 
 def in_python():
@@ -50,7 +45,7 @@ def scenarios(study):
 def test_a_study_in_a_file_in_python_and_rebuilt_are_equal(study, tmp_path):
     assert study == in_python()
     assert eval(repr(study), {name: getattr(polypath, name) for name in polypath.__all__}) == study
-    assert read(tmp_path, study.to_yaml()) == study
+    assert written(tmp_path, study.to_yaml()) == study
 
 
 def test_a_copy_is_checked_and_the_study_itself_is_frozen(study):
@@ -86,16 +81,16 @@ def test_cells_are_all_combinations_with_the_last_parameter_fastest(study):
 
 
 def test_a_placeholder_alone_keeps_the_type_of_its_value(tmp_path):
-    study = read(tmp_path, changed(('cc: "${cc}"}', 'cc: "${cc}", count: "${many}"}'), ("cc: [lia, olia]", "cc: [lia]\n  many: [1, 3]")))
+    study = written(tmp_path, changed(('cc: "${cc}"}', 'cc: "${cc}", count: "${many}"}'), ("cc: [lia, olia]", "cc: [lia]\n  many: [1, 3]")))
     assert [len(s["flows"]) for s in scenarios(study)] == [1, 1, 1, 1, 3, 3, 3, 3]
     assert [flow["name"] for flow in scenarios(study)[-1]["flows"]] == ["bulk-1", "bulk-2", "bulk-3"]
 
 
 def test_links_have_a_chain_of_elements_that_changes_reach(tmp_path):
-    study = read(tmp_path, changed(("rate: 100mbit, delay: 2ms", "loss: 1%, delay: 2ms, mtu: 1400B, rate: 100mbit")))
+    study = written(tmp_path, changed(("rate: 100mbit, delay: 2ms", "loss: 1%, delay: 2ms, mtu: 1400B, rate: 100mbit")))
     assert [element["kind"] for element in scenarios(study)[0]["links"][2]["b_to_a"]] == ["mtu", "loss", "rate", "delay"]
     changes = "changes: [{at: 5s, rate: 1mbit}, {at: 7s, up: false}, {at: 8s, up: true, rate: 2mbit, loss: 3%}]"
-    study = read(tmp_path, changed(("rate: 100mbit, delay: 2ms", f"rate: 100mbit, delay: 2ms, {changes}")))
+    study = written(tmp_path, changed(("rate: 100mbit, delay: 2ms", f"rate: 100mbit, delay: 2ms, {changes}")))
     down, loss, rate, delay = scenarios(study)[0]["links"][2]["a_to_b"]
     assert down["spans_ns"] == [[7_000_000_000, 8_000_000_000]]
     assert (loss["probability"], loss["changes"]) == (0.0, [{"at_ns": 8_000_000_000, "to": 0.03}])
@@ -113,7 +108,7 @@ experiments:
   a: {matrix: {cc: [lia, olia]}, seeds: [7]}
   b: {matrix: {cc: [reno]}, parameters: {rate: 6mbit}, duration: 10s, flows: {one: {client: client, server: server, cc: "${cc}"}}}
 """
-    study = read(tmp_path, text)
+    study = written(tmp_path, text)
     assert [(cell.experiment, cell.parameters["rate"], cell.seeds) for cell in cells(study)] == [
         ("a", "5mbit", (7,)),
         ("a", "5mbit", (7,)),
@@ -134,7 +129,7 @@ def test_baselines_are_tcp_alone_on_each_path_or_none(study, tmp_path):
     # Cells that differ in the congestion control alone share theirs: two paths, two rates, two
     # seeds.
     assert (len(found), len({run.key for run in found})) == (16, 8)
-    study = read(tmp_path, changed(("seeds: 2", "seeds: 2\nbaselines: null")))
+    study = written(tmp_path, changed(("seeds: 2", "seeds: 2\nbaselines: null")))
     assert all(run.baseline is None for run in runs(study, engine="sim", version="1"))
 
 
@@ -145,23 +140,23 @@ def test_keys_cover_what_can_change_a_result_and_no_title(study, tmp_path):
     assert keys() == keys()
     assert not keys() & keys(version="2")
     assert not keys() & keys(engine="linux")
-    other = read(tmp_path, "title: Something else\n" + STUDY)
+    other = written(tmp_path, "title: Something else\n" + STUDY)
     assert [run.key for run in runs(study, engine="sim", version="1")] == [run.key for run in runs(other, engine="sim", version="1")]
 
 
 def test_starts_are_drawn_from_the_seed_within_their_spread(tmp_path):
-    study = read(tmp_path, changed(('cc: "${cc}"}', 'cc: "${cc}", start: 1s, start_spread: 100ms, count: 2}')))
+    study = written(tmp_path, changed(('cc: "${cc}"}', 'cc: "${cc}", start: 1s, start_spread: 100ms, count: 2}')))
     starts = [[flow["start_ns"] for flow in scenario["flows"]] for scenario in scenarios(study)[:2]]
     assert starts == [[flow["start_ns"] for flow in scenario["flows"]] for scenario in scenarios(study)[:2]]
     drawn = [start for pair in starts for start in pair]
     assert len(set(drawn)) == 4
     assert all(1_000_000_000 <= start < 1_100_000_000 for start in drawn)
-    study = read(tmp_path, changed(('cc: "${cc}"}', 'cc: "${cc}", start: 1s, count: 2}'))).over_starts(12, Time("20ms"))
+    study = written(tmp_path, changed(('cc: "${cc}"}', 'cc: "${cc}", start: 1s, count: 2}'))).over_starts(12, Time("20ms"))
     assert (study.name[-7:], study.seeds, study.claims, study.baselines) == ("-starts", tuple(range(1, 13)), (), None)
     starts = [[flow["start_ns"] for flow in run.scenario["flows"]] for run in runs(study, engine="sim", version="1")]
     assert all(1_000_000_000 <= start < 1_020_000_000 for own in starts for start in own)
     assert len({tuple(own) for own in starts}) >= 12
-    own = read(tmp_path, changed(('cc: "${cc}"}', 'cc: "${cc}", start_spread: 100ms}'))).over_starts(12, Time("20ms"))
+    own = written(tmp_path, changed(('cc: "${cc}"}', 'cc: "${cc}", start_spread: 100ms}'))).over_starts(12, Time("20ms"))
     assert {str(flow.start_spread) for flow in own.flows.values()} == {"100ms"}
     short = study.in_short().over_starts(12, Time("20ms"))
     assert {len(cell.seeds) for cell in cells(short)} == {12}
@@ -169,7 +164,7 @@ def test_starts_are_drawn_from_the_seed_within_their_spread(tmp_path):
 
 def test_words_that_yaml_1_1_takes_for_booleans_are_words(tmp_path):
     app = "app: {kind: on_off, on: 1s, off: 500ms}"
-    study = read(tmp_path, changed(('cc: "${cc}"}', f'cc: "${{cc}}", {app}}}')))
+    study = written(tmp_path, changed(('cc: "${cc}"}', f'cc: "${{cc}}", {app}}}')))
     assert scenarios(study)[0]["flows"][0]["app"]["off_ns"] == 500_000_000
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 import yaml
-from study_data import STUDY, changed
+from study_data import STUDY, changed, written
 
 from polypath import Flow, Study, StudyError
 
@@ -131,8 +131,7 @@ def test_a_mistake_is_named_with_its_place(tmp_path, changes, sentence):
 
 
 def test_the_study_that_the_mistakes_are_put_into_has_none(tmp_path):
-    (tmp_path / "study.yaml").write_text(STUDY)
-    assert Study.load(tmp_path).name == "small"
+    assert written(tmp_path, STUDY).name == "small"
 
 
 def test_a_mistake_in_python_is_one_sentence_too():

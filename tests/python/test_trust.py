@@ -7,26 +7,14 @@ import re
 import shutil
 
 import pytest
+from study_data import one_link
 
 from polypath.engines import ENGINES, FakeEngine
 from polypath.results import Results, Store, plan, verify
 from polypath.study import Study, StudyError
 from polypath.sweep import is_sealed
 
-STUDY = """\
-name: told
-topology:
-  nodes: {a: , b: }
-  links:
-    l: {ends: [a, b], both: {rate: 10mbit, queue: 50packets, delay: 5ms}}
-flows:
-  up: {client: a, server: b, transport: tcp, cc: "${cc}"}
-matrix: {cc: [cubic, reno, bbr]}
-duration: 2s
-seeds: 3
-baselines: null
-measure: {series: 100ms}
-"""
+STUDY = one_link("told", matrix="{cc: [cubic, reno, bbr]}", duration="2s", seeds=3, baselines="null", measure="{series: 100ms}")
 FOREIGN = "9 of 9 results were not computed here: they came with the study, or from another machine"
 
 
