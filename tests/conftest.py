@@ -44,8 +44,7 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     os.environ["PATH"] = subprocess.check_output([HERE.parent / "tools/machine", "listed"], text=True).strip()
-    # What a shell starts in the background ignores interrupts and hands that down; the programs
-    # that tests interrupt must not.
+    # What a shell starts in the background ignores interrupts, and hands that down.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.option.durations_into or config.option.renew_costs:

@@ -52,8 +52,7 @@ class Network:
         for number, namespace in ((1, self.client), (2, self.client), (3, self.rival), (9, self.server)):
             self._cable(number, namespace)
         setting(self.router, "net.ipv4.ip_forward", "1")
-        # Full-size packets with their headers, and a burst of one of them: the queue is the
-        # discipline's own.
+        # A burst of one full-size packet: the queue is the discipline's own.
         packet = MSS + 66
         shape = ("rate", f"{rate}mbit", "burst", packet, "limit", queue * packet)
         ip("tc", "-n", self.router, "qdisc", "add", "dev", "to9", "root", "tbf", *shape)

@@ -41,9 +41,7 @@ def compiled(file, text):
 
 
 def what_it_says(kernel, program, tmp_path, *, seed=1, memory="256M", before=()):
-    """What `program` says as the first process of a machine; the command `before` starts the
-    machine.
-    """
+    """What a program says as a machine's first process; `before` starts the machine."""
     folder = tmp_path / f"machine{len(list(tmp_path.iterdir()))}"
     root = folder / "root"
     for name in ("results", "proc", "dev"):

@@ -1,5 +1,4 @@
-"""Two engines over many starts: whether their means agree within what docs/limitations.md claims,
-with the chance of a wrong answer stated.
+"""Two engines over many starts.
 
 One run of a queue that draws, or that meets another moment of a tick, is one draw, and which one
 hangs on the kernel's link of the day. So figures that move so are compared as means over starts,
@@ -16,9 +15,7 @@ ERROR = 0.05
 
 
 def most_apart(ours, theirs):
-    """How far apart the means are at most, but for `ERROR`: Welch's interval, since neither
-    engine's starts are the other's.
-    """
+    """Welch's interval, since neither engine's starts are the other's."""
     variances = [statistics.variance(each) / len(each) for each in (ours, theirs)]
     apart = abs(statistics.fmean(ours) - statistics.fmean(theirs))
     if sum(variances) == 0:

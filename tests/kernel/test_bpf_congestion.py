@@ -1,9 +1,4 @@
-"""The algorithms as BPF struct_ops: every object compiles; where this machine lets us, each loads,
-carries a connection and unloads again.
-
-Compiling needs clang and libbpf's headers; loading needs root, polypath-cc and a kernel with BTF.
-What the machine lacks is skipped with the reason; with `host` in POLYPATH_REQUIRE it fails instead.
-"""
+"""The algorithms as BPF struct_ops."""
 
 import socket
 import subprocess

@@ -1,9 +1,4 @@
-"""Our congestion controls in the running kernel: they compute what the simulator does, come and go
-cleanly, and refuse in one sentence.
-
-Needs root, a kernel with BTF, and polypath-cc (`make setup-all`); what lacks is skipped with the
-reason, or fails where nothing may be missing.
-"""
+"""Our congestion controls in the running kernel."""
 
 import os
 import shutil
@@ -32,9 +27,7 @@ PATIENCE_S = 30
 
 @pytest.fixture(autouse=True)
 def clean():
-    """Nothing of ours is in the kernel before a test, nor after it; and its sysctls are what they
-    were.
-    """
+    """The kernel and its sysctls are what they were, before and after."""
     sweep()
     try:
         there = [each.name for each in kernelcc.status().loaded]

@@ -1,5 +1,4 @@
-"""Our congestion controls on live traffic through one bottleneck of this kernel: coupling acts, and
-our cubic does what the kernel's does.
+"""Our congestion controls on live traffic through one bottleneck of this kernel.
 
 Shares vary from one stretch of some seconds to the next, so all that is compared is measured in
 turn, several times, and the means are judged with bounds far from what was seen (beside each). Two
@@ -87,9 +86,7 @@ def test_coupled_algorithms_leave_a_rival_its_half_and_uncoupled_reno_does_not(n
 
 
 def coupling_acts(shares):
-    """Reno on both subflows takes more than each of the coupled algorithms, and none of those much
-    more than its half.
-    """
+    """Reno on both subflows takes more than coupled ones, and those about their half."""
     reno, *coupled = (mean(shares[name]) for name in ("pp_reno", "pp_lia", "pp_olia", "pp_balia"))
     return reno > coupled[0] and reno > mean(coupled) + 0.07 and all(share < 0.6 for share in coupled)
 
@@ -108,8 +105,7 @@ def goodput_and_window(net, algorithm):
 
 def test_our_cubic_and_the_kernels_fill_a_path_alike(nets):
     measured = in_turn(nets, ("cubic", "pp_cubic"), 2, goodput_and_window)
-    # A late timer lengthens the queue, and with it a window: 73.8 beside 69.0 was seen once on a
-    # busy machine. Then as many rounds again.
+    # A late timer lengthens queue and window (73.8 beside 69.0 once): as many rounds again.
     if not windows_alike(measured):
         more = in_turn(nets, ("cubic", "pp_cubic"), 4, goodput_and_window)
         measured = {name: each + more[name] for name, each in measured.items()}
@@ -126,8 +122,6 @@ def test_our_cubic_and_the_kernels_fill_a_path_alike(nets):
 
 
 def windows_alike(measured):
-    """The mean windows are within 5 %; a window that is halved, as Reno's is, would be 12 % smaller
-    in the mean.
-    """
+    """Within 5 %; a window that is halved would be 12 % smaller in the mean."""
     ours, kernels = (mean(window for _, window in measured[name]) for name in ("pp_cubic", "cubic"))
     return abs(ours - kernels) <= 0.05 * kernels

@@ -1,6 +1,4 @@
-"""A custom congestion control in real kernels: linked into the linux engine's, loaded into this
-machine's.
-"""
+"""A custom congestion control in real kernels."""
 
 import socket
 from pathlib import Path

@@ -64,9 +64,7 @@ class Lab:
 
     @contextmanager
     def connection(self, *, ask=(True, True), subflows=0):
-        """One from the client's first address that has carried enough; `subflows`: further ones,
-        which are waited for.
-        """
+        """One that has carried enough; `subflows`: how many further ones are waited for."""
 
         def made(asks):
             return socket.socket(socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP if asks else 0)
@@ -97,8 +95,7 @@ class Lab:
                 self._carry(sender, receiver)
             return True
 
-        # A join that fails (MP_JOIN may overtake the last ACK of the handshake) is not tried again
-        # by the same connection.
+        # The same connection does not try again a join that fails (MP_JOIN may come too early).
         for _ in range(ATTEMPTS):
             with ExitStack() as stack:
                 if attempt(stack, time.monotonic() + PATIENCE):
@@ -226,8 +223,7 @@ def test_what_the_server_announces_and_nobody_takes_up_is_the_cause(lab):
     assert wrong(again) == []
     # The third link is there still, and nothing uses it.
     assert doubts(again)["path-unused"].endswith("and not cl3")
-    # What a live subflow does is not called impossible: each link leads to one address of the
-    # server.
+    # What a live subflow does is not called impossible.
     assert "routing" not in {each.id for each in again}
 
 

@@ -1,10 +1,4 @@
-"""Emulated links on this machine's kernel: delay, rate, loss, MTU, outages, and that nothing stays
-behind whatever ends them.
-
-They need root. What the machine lacks is skipped with the reason; with host in POLYPATH_REQUIRE it
-fails instead. Times are those of a machine that may be busy: packets are never early, and in the
-middle of many not much too late.
-"""
+"""Emulated links on this machine's kernel."""
 
 import json
 import os
@@ -99,9 +93,7 @@ def direction(*, a_to_b=True):
 
 
 def reported(condition):
-    """The counters of the way from h1 to h2, once they say what they must: they are written a few
-    times a second.
-    """
+    """The counters of the way from h1 to h2, once they say what they must."""
     until = time.monotonic() + PATIENCE
     while not condition(row := direction()):
         assert time.monotonic() < until, row
@@ -121,8 +113,7 @@ def test_a_delay_is_never_shorter_and_not_much_longer(up):
         assert sender.recv(2048) == data
         spans.append(time.monotonic() - begin)
     assert min(spans) >= 0.030
-    # Each packet wakes two programs and two links, and each wake waits where the machine is busy
-    # with other things: the tenth that waited least is the emulator's.
+    # The tenth that waited least is the emulator's: each wake waits on a busy machine.
     assert statistics.quantiles(spans, n=10)[0] < 0.035
     row = reported(lambda row: row["packets"] == 100)
     assert row["bytes"] == 100 * 128
@@ -147,8 +138,7 @@ def test_codel_marks_datagrams_that_say_that_they_may_be_marked(up):
     for number in range(600):
         sender.send(numbered(number, 972))
     bits = [bits for _, bits in arrivals(receiver, 600)]
-    # 600 datagrams of a millisecond stand in the queue for up to 0.6 s: CoDel marks from its first
-    # interval of 100 ms on, and drops none.
+    # They stand in the queue for up to 0.6 s: CoDel marks from 100 ms on, and drops none.
     assert (len(bits), set(bits)) == (600, {2, 3})
     assert 3 not in bits[:90]
     row = reported(lambda row: row["packets"] == 600)
@@ -165,16 +155,13 @@ def test_fq_codel_lets_a_thin_flow_pass_a_thick_one(up):
         thick.send(numbered(number, 972))
     thin.send(numbered(0, 100))
     ports = [port for port, _ in arrivals(receiver, 81)]
-    # In one queue it would be the last of 81; what has left before the program came to send it is
-    # the thick flow's.
+    # In one queue it would be the last of 81; what has left before is the thick flow's.
     assert len(ports) == 81
     assert ports.index(thin.getsockname()[1]) < 40
 
 
 def test_a_rate_is_met(up):
-    """A busy machine delays packets, so each burst may take longer than the rate wants, never less;
-    the quickest of many is undisturbed.
-    """
+    """A busy machine delays packets: the quickest of many bursts is undisturbed."""
     sender, receiver = udp(up("both: {rate: 20mbit, queue: 50packets}"))
     # 1000 bytes of payload, 28 of UDP and IP, 14 of Ethernet: 0.4168 ms a packet.
     each = 1042 * 8 / 20e6
@@ -189,8 +176,7 @@ def test_a_rate_is_met(up):
         came += len(found)
         assert found[0][0] == 0
         assert len(found) >= 50
-        # Packet n has waited for the n before it. Half a packet is for the clocks, of which one
-        # counts real time and one only forward.
+        # Packet n has waited for the n before it; half a packet is for the clocks.
         early = [n for n, (_, at) in enumerate(found) if at - begin < (n + 0.5) * each]
         assert not early, f"{len(early)} of {len(found)} packets come before their time, the first as number {early[0]}"
         spans.append((found[-1][1] - begin) / len(found))
@@ -369,8 +355,7 @@ def test_without_root_each_command_says_so_and_a_user_namespace_needs_a_run_of_i
         emu.require_root()
 
 
-# A user namespace with a network and mounts of its own, in which anybody is root: emulated links
-# need no more.
+# A user namespace with network and mounts of its own: emulated links need no more.
 NEW_ROOT = ["unshare", "--map-root-user", "--net", "--mount", "sh", "-c", 'mount -t tmpfs none /run && exec "$@"', "sh"]
 
 

@@ -1,6 +1,4 @@
-"""The patches of docs/findings apply to the sources that they are for, and what a script shows in
-seconds is what its page says.
-"""
+"""The patches of docs/findings apply to the sources that they are for."""
 
 import re
 from pathlib import Path

@@ -13,9 +13,7 @@ LINK = {"rate": "10mbit", "queue": "40packets", "delay": "5ms"}
 
 
 def study(up=LINK, **flow):
-    """Two paths of 10 Mbit/s, or what else leads away from the client, and a flow by each program
-    in turn.
-    """
+    """Two paths, `up` leading away from the client, and a flow by each program in turn."""
     links = {name: {"ends": ["c", "s"], "forward": up, "backward": LINK} for name in ("one", "two")}
     base = {"client": "c", "server": "s", "program": "${program}", "app": {"kind": "bulk", "duration": "3s"}}
     topology = {"nodes": {"c": None, "s": None}, "links": links}
@@ -46,8 +44,7 @@ def test_both_programs_see_the_same_links(transport, cc, least, tmp_path):
     goodput = by_program(made, "goodput_receiver_mbps")
     assert min(goodput.values()) > least
     assert goodput["iperf3"] == pytest.approx(goodput["polypath"], rel=0.15)
-    # The sockets that carried the data were found among iperf3's, with the algorithm that was asked
-    # for and as many subflows: those from both addresses to both.
+    # The data's sockets, with the algorithm that was asked for, from both addresses to both.
     count = 1 if transport == "tcp" else 4
     assert by_program(made, "subflows") == {"polypath": count, "iperf3": count}
     acked = made.subflows.groupby("program")["bytes_acked"].sum()
@@ -84,8 +81,7 @@ def test_a_small_send_buffer_holds_the_program_that_asks_for_room(tmp_path):
 def test_a_transfer_has_its_size(tmp_path):
     made = run(study(transport="tcp", app={"kind": "transfer", "size": "2MB"}), engine="host", out=tmp_path)
     assert by_program(made, "bytes_received")["polypath"] == 2_000_000
-    # iperf3 sends whole blocks, and what it has read when its test ends is all it counts: some
-    # 200 kB lie in the sender's buffer then.
+    # iperf3 sends whole blocks; some 200 kB lie in the sender's buffer at its end.
     assert by_program(made, "bytes_received")["iperf3"] == pytest.approx(2_000_000, rel=0.15)
     assert made.runs["completion_s"].notna().sum() >= 2
 

@@ -1,9 +1,4 @@
-"""What `polypath pcap` makes of tcpdump's captures are the kernel's own counters (TCP_INFO), packet
-by packet or joined by offloads.
-
-Without root or tcpdump the tests are skipped with the reason; with "host" in POLYPATH_REQUIRE they
-fail.
-"""
+"""What `polypath pcap` makes of tcpdump's captures are the kernel's own counters (TCP_INFO)."""
 
 import os
 import signal
@@ -39,8 +34,7 @@ STUDY: dict[str, Any] = {
     },
     # tcpdump needs a moment to begin.
     "flows": {
-        # It sends for two seconds; the last counters are taken seconds later, when all is
-        # acknowledged.
+        # It sends for two seconds; the last counters are taken seconds later.
         "f": {
             "client": "c",
             "server": "s",
@@ -87,9 +81,7 @@ def tcpdump(namespace, file, device="any"):
 
 
 def namespace_with(address):
-    """The namespace of a child of this process that has this address, as a file below /proc: the
-    engine gives its namespaces no names.
-    """
+    """The namespace, without a name, of a child of this process that has this address."""
     seen = {str(Path("/proc/self/ns/net").readlink())}
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
@@ -107,8 +99,7 @@ def namespace_with(address):
 
 def test_tcpdump_beside_a_run_tells_the_kernels_own_counters(tmp_path):
     file = tmp_path / "client.pcap"
-    # Whether this machine can carry it out is tried in a network of its own, before that of the
-    # run.
+    # Whether this machine can carry it out is tried in a network of its own.
     planned = plan(Study.model_validate(STUDY), engine=HostEngine(), out=tmp_path / "out")
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(execute, planned)
@@ -144,9 +135,7 @@ def serve(listener):
 
 
 def transfer(size, host):
-    """Sends so many bytes and waits until all are acknowledged; the kernel's counters of the socket
-    then.
-    """
+    """The kernel's counters of a socket that has sent so many bytes."""
     with socket.create_connection((host, 5001)) as sender:
         sender.sendall(bytes(size))
         deadline = time.monotonic() + 30
@@ -157,9 +146,7 @@ def transfer(size, host):
 
 
 def test_segments_that_offloads_join_are_counted_as_the_kernel_counts(tmp_path):
-    """TCP segmentation offload: tcpdump sees tens of segments as one packet, and the queue behind
-    loses some of them.
-    """
+    """Tcpdump sees tens of segments as one packet, and the queue behind loses some."""
     file = tmp_path / "client.pcap"
     with network(rate=50, queue=30) as net:
         for namespace, device in ((net.client, "to1"), (net.router, "to1")):

@@ -1,5 +1,4 @@
-"""A regression that was planted in the sources of a kernel is found: `polypath linux bisect` with
-real git, real builds and real runs.
+"""A regression that was planted in the sources of a kernel is found.
 
 The sources are Debian's, of which a small repository is made; the first build compiles a whole
 kernel, the others one file each.
@@ -33,8 +32,7 @@ claims:
     metric: goodput_receiver_mbps
     check: {kind: between, low: 6.0}
 """
-# What each commit does to a file below net/ipv4; the third one is the regression: a window grows
-# sixteen times slower.
+# What each commit does to a file; the third lets a window grow sixteen times slower.
 COMMITS = (
     ("tcp_vegas.c", "$", "\n/* one */\n"),
     ("tcp_timer.c", "$", "\n/* two */\n"),

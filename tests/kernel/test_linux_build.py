@@ -1,10 +1,4 @@
-"""The kernels of the linux engine as they are on this machine: what an executable holds, and that
-our algorithms become part of it.
-
-Building one takes minutes and is no part of these tests: `polypath linux build 6.12` does it, and
-`make test` where none is there. Without a kernel they are skipped with the reason; with "linux" in
-POLYPATH_REQUIRE they fail.
-"""
+"""The kernels of the linux engine as they are on this machine."""
 
 import os
 import shutil
@@ -54,8 +48,7 @@ PP_CC_REGISTER(fixed) = {{
 }};
 """
 
-# The only program of a machine: sends itself data over the loopback device with each algorithm and
-# tells the window.
+# A machine's only program: data over the loopback with each algorithm, and its window.
 PROBE = r"""
 #include <arpa/inet.h>
 #include <fcntl.h>

@@ -1,8 +1,4 @@
-"""Our algorithms in a real kernel, beside the kernel's own and beside one another.
-
-Without a kernel (`polypath linux build 6.12`) these tests are skipped with the reason; with "linux"
-in POLYPATH_REQUIRE they fail.
-"""
+"""Our algorithms in a real kernel, beside the kernel's own and beside one another."""
 
 import pytest
 
@@ -19,9 +15,7 @@ pytestmark = pytest.mark.usefixtures("linux_kernel")
 
 
 def windows(out, cc, loss, seeds=1):
-    """The window every 10 ms of a TCP of ten seconds over 100 Mbit/s and 20 ms, one seed after the
-    other.
-    """
+    """The window every 10 ms of a TCP over 100 Mbit/s and 20 ms, one seed after another."""
     link = {"ends": ["c", "r"], "both": {"delay": "10ms"}}
     hop = {"ends": ["r", "s"], "both": {"rate": "100mbit", "queue": "150packets", "loss": loss}}
     study = Study.model_validate(
@@ -58,8 +52,7 @@ def test_nv_of_both_sources_has_the_same_windows_until_chance_decides(tmp_path):
 
 
 def test_cdg_of_both_sources_backs_off_as_often(tmp_path):
-    # Chance decides about each back-off. Seen over 20 seeds: 87.0 and 84.2 Mbit/s, with deviations
-    # of 3.8 and 6.3 among seeds.
+    # Chance decides each back-off. Over 20 seeds: 87.0 and 84.2 Mbit/s, deviations 3.8, 6.3.
     theirs = windows(tmp_path / "theirs", "cdg@linux", "0%", seeds=10)
     ours = windows(tmp_path / "ours", "cdg@polypath", "0%", seeds=10)
     assert ours.mean() == pytest.approx(theirs.mean(), rel=0.12)
@@ -67,8 +60,7 @@ def test_cdg_of_both_sources_backs_off_as_often(tmp_path):
 
 
 def test_cubic_of_both_sources_has_like_windows(tmp_path):
-    # They differ where cc/algs/cubic.c says: an exact cube root, and time that is not counted in
-    # ticks.
+    # cc/algs/cubic.c says how: an exact cube root, and time that is not counted in ticks.
     theirs = windows(tmp_path / "theirs", "cubic@linux", "0%")
     ours = windows(tmp_path / "ours", "cubic@polypath", "0%")
     assert ours.mean() == pytest.approx(theirs.mean(), rel=0.03)
@@ -77,8 +69,7 @@ def test_cubic_of_both_sources_has_like_windows(tmp_path):
 
 @pytest.mark.parametrize("loss", ["0%", "1%"])
 def test_bbr_of_both_sources_begins_alike_and_runs_as_fast(tmp_path, loss):
-    # Each draws the phase at which it begins to probe; until then, some 300 ms, nothing is left to
-    # chance but what the link loses.
+    # Each draws when it begins to probe; until then, some 300 ms, only the link draws.
     theirs = windows(tmp_path / "theirs", "bbr@linux", loss)
     ours = windows(tmp_path / "ours", "bbr@polypath", loss)
     assert theirs[:25].nunique() > 10
@@ -88,9 +79,7 @@ def test_bbr_of_both_sources_begins_alike_and_runs_as_fast(tmp_path, loss):
 
 
 def shares(out, cc):
-    """What an MPTCP of two subflows gets of a bottleneck that it shares with one TCP with reno,
-    relative to an equal share.
-    """
+    """What an MPTCP of two subflows gets beside one TCP with reno, of an equal share."""
     nodes = {"a": None, "b": None, "r": {"router": True}, "q": {"router": True}, "s": None, "d": None}
     links = {name: {"ends": [name[0], "r"], "both": {"delay": "5ms"}} for name in ("a1", "a2", "b1")}
     links["middle"] = {"ends": ["r", "q"], "both": {"rate": "20mbit", "queue": "100packets", "delay": "10ms"}}
@@ -117,8 +106,7 @@ def shares(out, cc):
 def test_coupled_subflows_leave_a_tcp_more_than_uncoupled_ones_do(tmp_path, name):
     coupled = shares(tmp_path / "coupled", f"{name}@polypath")
     uncoupled = shares(tmp_path / "uncoupled", "reno@linux")
-    # A fair share is 1; two uncoupled subflows take up to twice what the TCP gets: 4/3. Seen: 0.46
-    # to 0.96 (lia), and 1.17 uncoupled.
+    # A fair share is 1, of two uncoupled subflows 4/3. Seen: 0.46 to 0.96 (lia), and 1.17.
     assert coupled < 1.1 < uncoupled
 
 

@@ -1,6 +1,4 @@
-"""DCTCP of both sources in a kernel: the sender's half, the receiver's, and what happens where ECN
-is not agreed to.
-"""
+"""DCTCP of both sources in a kernel."""
 
 import subprocess
 import sys
@@ -14,9 +12,7 @@ pytestmark = pytest.mark.usefixtures("linux_kernel")
 
 
 def transfer(tmp_path, cc, kind):
-    """The congestion control that the flow ended with, bytes sent in 5 s, and the window every
-    10 ms.
-    """
+    """The flow's congestion control, bytes sent in 5 s, and the window every 10 ms."""
     script = tmp_path / "job.sh"
     script.write_text(f"set -- {cc} {kind}\n{Path(__file__).with_name('dctcp.sh').read_text()}")
     command = [sys.executable, "-c", "from polypath.cli import main; main()", "linux", "exec", str(script)]
@@ -31,8 +27,7 @@ def test_both_sources_have_the_same_windows(tmp_path, kind):
     ours = transfer(tmp_path, "pp_dctcp", kind)
     assert ours[1:] == theirs[1:]
     assert len(set(ours[2])) > 20
-    # Without ECN packets must not say that they can be marked: the kernel's becomes a Reno of its
-    # own, ours the kernel's.
+    # Without ECN the kernel's becomes a Reno of its own, ours the kernel's.
     assert (theirs[0], ours[0]) == (("dctcp", "pp_dctcp") if kind == "marks" else ("dctcp-reno", "reno"))
 
 

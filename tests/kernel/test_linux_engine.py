@@ -1,9 +1,4 @@
-"""The engine linux: equal runs are equal to the byte, whatever happens around them, and nothing of
-a machine outlives its run.
-
-Without a kernel (`polypath linux build 6.12`) these tests are skipped with the reason; with "linux"
-in POLYPATH_REQUIRE they fail.
-"""
+"""The engine linux."""
 
 import os
 import shutil
@@ -38,9 +33,7 @@ TWO_PATHS = {
 
 
 def study(**parts):
-    """MPTCP over two paths with random loss and jitter for two seconds, and what a test changes of
-    it.
-    """
+    """MPTCP over two paths with random loss and jitter, and what a test changes of it."""
     flow = {"client": "c", "server": "s", "transport": "mptcp", "cc": "lia", "start_spread": "4ms"}
     base = {"name": "lossy", "topology": TWO_PATHS, "flows": {"f": flow}, "duration": "2s", "seeds": [1, 2], "baselines": None}
     return Study.model_validate({**base, **parts})
@@ -188,8 +181,7 @@ ELEMENTS = {
         "forward": {"rate": "20mbit", "queue": "60packets", "changes": [{"at": "3s", "rate": "5mbit"}]},
         "backward": {"delay": "5ms"},
     },
-    # Up again at 4 s, the moment of a timeout would decide: Linux's third comes just before that,
-    # ours just after.
+    # Not up at 4 s, when the moment of the third timeout would decide.
     "an outage": {
         "forward": {"rate": "20mbit", "queue": "60packets", "changes": [{"at": "2s", "up": False}, {"at": "3500ms", "up": True}]},
         "backward": {"delay": "5ms"},
@@ -204,8 +196,7 @@ ELEMENTS = {
 
 @pytest.mark.parametrize("link", ELEMENTS.values(), ids=ELEMENTS.keys())
 def test_elements_do_what_the_simulators_do(tmp_path, link):
-    # Two TCPs that meet the same link: within the tenth that the project allows its simulator
-    # against a kernel.
+    # The tenth that the project allows its simulator against a kernel.
     assert goodput(alone(**link), tmp_path, "linux") == pytest.approx(goodput(alone(**link), tmp_path, "sim"), rel=0.1)
 
 

@@ -1,8 +1,4 @@
-"""Programs that poll get on in virtual time, and with that packetdrill.
-
-packetdrill itself is in no Debian package: what needs it is skipped where it is neither in
-/usr/local/bin nor named by PACKETDRILL. Small programs stand in for it elsewhere.
-"""
+"""Programs that poll get on in virtual time, and with that packetdrill."""
 
 import packetdrill_player
 import pytest

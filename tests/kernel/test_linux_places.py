@@ -1,7 +1,4 @@
-"""The linux engine where Polypath, its kernel and a person's files lie: also where a machine has
-files of its own (/tmp, /run, /dev/shm), below names with spaces and signs, and in folders of
-another user's.
-"""
+"""The linux engine where Polypath, its kernel and a person's files lie."""
 
 import os
 import shutil

@@ -1,5 +1,4 @@
-"""What programs of a machine find while the host stops and resumes them: their registers, their
-pages and their steps.
+"""What programs of a machine find while the host stops and resumes them.
 
 All the same on a host that cannot tell calls of the kernel's own from theirs (cc/kernel/host.c,
 fault.c, around.c, resume.c).
@@ -12,8 +11,7 @@ from collections.abc import Callable
 import pytest
 from one_program import compiled, what_it_says
 
-# Processes and threads that hold values in vector registers across system calls, page faults and
-# signals, which host.c handles sparingly.
+# Vector registers across system calls, faults and signals, which host.c handles sparingly.
 REGISTERS = r"""
 #include <pthread.h>
 #include <signal.h>
@@ -82,8 +80,7 @@ int main(void)
 	return 0;
 }
 """
-# After a fork both processes write some of their pages, in several mappings, which around.c makes
-# writable in groups.
+# Both processes write pages after a fork, which around.c makes writable in groups.
 PAGES = r"""
 #include <fcntl.h>
 #include <signal.h>
@@ -178,8 +175,7 @@ int main(void)
 	return 0;
 }
 """
-# All other registers, flags set and clear, and the stack below its pointer across page faults, most
-# of which have mappings to do.
+# Other registers, flags and the stack below its pointer across page faults.
 GENERAL = r"""
 #include <stdio.h>
 #include <sys/mman.h>
@@ -226,8 +222,7 @@ int main(void)
 	return 0;
 }
 """
-# A process that another watches step by step through calls and page faults: where it is after each,
-# and how often it stops.
+# A process that another watches step by step: where it is, how often it stops.
 STEPS = r"""
 #include <signal.h>
 #include <stdio.h>
@@ -265,8 +260,7 @@ int main(void)
 	return 0;
 }
 """
-# The kernel fills pages in one call, none beside its neighbour: its table of what to map is not
-# full, just full, or filled several times.
+# The kernel fills pages in one call: its table of what to map is not full, full, or more.
 TABLES = r"""
 #include <stdio.h>
 #include <sys/mman.h>
@@ -310,8 +304,7 @@ int main(void)
 	return 0;
 }
 """
-# A process with its parent's memory whose first registers the host refuses. The kernel has written
-# to a page that no program had yet.
+# A process with its parent's memory whose first registers the host refuses.
 SHARED = r"""
 #include <sched.h>
 #include <signal.h>
@@ -371,8 +364,7 @@ int main(void)
 	return 0;
 }
 """
-# A process that another sends to where no program can be, while the kernel has a page for it to
-# map.
+# A process that another watches step by step: where it is, how often it stops.
 NOWHERE = r"""
 #include <signal.h>
 #include <stdio.h>
@@ -507,9 +499,7 @@ def programs(tmp_path_factory):
 
 @pytest.fixture(params=["new", "old"])
 def ask(request, kernel, programs, tmp_path):
-    """Runs a program in a machine on a host that can tell its calls apart, and on one that cannot;
-    what it said.
-    """
+    """What a program says in a machine, on a host that can tell its calls apart and not."""
 
     def asked(program, refuses=0):
         return what_it_says(kernel.file, programs[program], tmp_path, before=(str(programs["host"]), request.param, str(refuses)))

@@ -1,6 +1,4 @@
-"""Exactness, as `polypath linux qualify --short` proves it: the same bytes whatever happens around
-a machine.
-"""
+"""Exactness, as `polypath linux qualify --short` proves it."""
 
 from typer.testing import CliRunner
 

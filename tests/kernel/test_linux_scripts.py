@@ -1,5 +1,4 @@
-"""Every script of packets of tests/scripts against the real kernels that it is about; cargo has
-them on our endpoint.
+"""Every script of packets of tests/scripts against the real kernels that it is about.
 
 One machine a kernel plays all.
 """

@@ -1,9 +1,4 @@
-"""The kernel's own tests in machines: equal runs print the same, watched or not, and the variant
-has what they ask for.
-
-Building the kernel of the variant takes longer than the plain one, so CI has none: what needs it is
-skipped where it was not built.
-"""
+"""The kernel's own tests in machines."""
 
 import csv
 

@@ -1,6 +1,4 @@
-"""The linux engine on the workers of a Dask scheduler: one that lacks the kernel says so, or builds
-it.
-"""
+"""The linux engine on the workers of a Dask scheduler."""
 
 import pytest
 import yaml
@@ -24,8 +22,7 @@ measure: {series: null}
 matrix: {cc: [cubic, reno]}
 """
 
-# A worker loads this. To build takes minutes and has tests of its own: here it is to take over the
-# kernel that was built before.
+# A worker loads this: it takes over the kernel that was built before.
 BUILDS = """
 from pathlib import Path
 from polypath import linux

@@ -37,8 +37,7 @@ def test_streams_that_share_a_queue_fare_to_the_datagram_as_in_the_simulator(tmp
     for flow in flows:
         assert linux.loc[flow, DATAGRAMS[:3]].tolist() == sim.loc[flow, DATAGRAMS[:3]].tolist()
         assert linux.loc[flow, DATAGRAMS[3:]].tolist() == pytest.approx(sim.loc[flow, DATAGRAMS[3:]].tolist(), rel=0.01)
-        # Which of two datagrams of one instant is first may differ, and with it what stands before
-        # the longest waits: 1.2 ms at most.
+        # Which of two datagrams of one instant is first may differ: 1.2 ms at most.
         assert linux.loc[flow, DELAYS[:3]].tolist() == pytest.approx(sim.loc[flow, DELAYS[:3]].tolist(), abs=0.2)
         assert linux.loc[flow, DELAYS[3:]].tolist() == pytest.approx(sim.loc[flow, DELAYS[3:]].tolist(), abs=1.2)
         assert linux.loc[flow, "goodput_receiver_mbps"] == pytest.approx(sim.loc[flow, "goodput_receiver_mbps"], rel=0.01)
@@ -72,9 +71,7 @@ def test_requests_take_what_they_take_in_the_simulator(tmp_path):
 
 
 def test_responses_are_sent_with_the_algorithm_that_the_flow_asks_for(tmp_path):
-    """Of what a server sends back on a path with random loss, bbr makes much more than reno; both
-    hosts have the same default.
-    """
+    """Of what a server sends on a lossy path, bbr makes much more than reno."""
     app = {"kind": "requests", "request": "200B", "response": "500KB"}
     flow = {"client": "c", "server": "s", "transport": "tcp", "app": app, "cc": "${cc}"}
     link = {"forward": {"rate": "10mbit", "delay": "10ms"}, "backward": {"rate": "40mbit", "delay": "10ms", "loss": "1%"}}
@@ -127,8 +124,7 @@ def test_a_transfer_is_counted_to_the_byte_and_takes_what_it_takes_in_the_simula
     assert linux.runs["bytes_received"].tolist() == [3_000_000] * 2
     assert linux.runs["completion_s"].tolist() == pytest.approx(sim.runs["completion_s"].tolist(), abs=1e-4)
     assert linux.runs["completion_s"].tolist() == pytest.approx([seconds] * 2, abs=1e-3)
-    # Whole segments: the SYN, which the kernel counts of whoever opened the connection, is not
-    # among them.
+    # Whole segments: the SYN is not among them.
     assert (linux.series["bytes_acked"] % 1448 == 0).all() and linux.series["bytes_acked"].max() > 2_000_000
 
 

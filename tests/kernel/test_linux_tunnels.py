@@ -1,5 +1,4 @@
-"""Tunnels on the engine linux: the daemon that users run, in virtual time. What it counts is what
-the simulator's tunnel counts.
+"""Tunnels on the engine linux.
 
 Datagrams at a rate leave nothing to the endpoints, so the figures of both engines are equal to the
 packet.
@@ -12,16 +11,13 @@ from polypath.pcap import analyse
 
 pytestmark = pytest.mark.usefixtures("linux_kernel", "tunnel_daemon")
 
-# What the daemon does not count: nobody samples its queues, and it does not say of which path a
-# packet was late or lost.
+# What the daemon does not count: its queues, and which path's packet was late or lost.
 NOT_MEASURED = {"tunnels": ["max_queue_packets", "max_held_packets"], "tunnel_paths": ["packets_lost", "packets_late"]}
 RATE = {"kind": "rate", "rate": "10mbit", "framing": "38B", "queue": "100packets"}
 
 
 def study(*, behind=None, flow=None, duration="2s", **tunnel):
-    """Two paths of 10 Mbit/s, the second 10 ms longer, with a tunnel over both; `behind`: elements
-    of a path behind its rate, there.
-    """
+    """A tunnel over two paths; `behind`: elements of a path behind its rate, there."""
     forward = {"1": [{"kind": "delay", "delay": "5ms"}], "2": [{"kind": "delay", "delay": "15ms"}], **(behind or {})}
     links = {}
     for path, elements in forward.items():
@@ -91,9 +87,7 @@ def test_the_daemon_counts_what_the_simulator_counts(tunnel, tmp_path):
 
 
 def test_what_fits_the_earliest_path_stays_there(tmp_path):
-    """8 of 10 Mbit/s take the shorter path, on both engines, as soon as keepalives have told which
-    one that is.
-    """
+    """8 of 10 Mbit/s take the shorter path, once keepalives have told which it is."""
     flow = {"transport": "udp", "datagram": "1000B", "start": "1s", "app": {"kind": "constant", "rate": "8mbit"}}
     there, here = both(study(distribution="earliest", flow=flow, duration="3s", keepalive="200ms", dead_time="1s"), tmp_path)
     # Until the first reports, a path's window is 10 packets; what exceeds it takes the other path.
@@ -125,13 +119,11 @@ def test_equal_runs_are_equal_to_the_byte(tmp_path):
 
 
 def test_a_full_socket_holds_up_the_daemon_and_nothing_is_lost(tmp_path):
-    # 20 Mbit/s and more for two interfaces of 10: the device's queue has to drop, the interfaces
-    # never.
+    # 20 Mbit/s for two interfaces of 10: the device's queue has to drop, they never.
     flow = {"transport": "udp", "datagram": "1400B", "app": {"kind": "constant", "rate": "30mbit"}}
     there, here = both(study(flow=flow, send_buffer="212992B", queue="50packets"), tmp_path)
     forth = [results.tunnels[results.tunnels["a_to_b"]].iloc[0] for results in (there, here)]
-    # The daemon reads up to 32 packets at once and sends each path's together, the simulator one
-    # after the other.
+    # The daemon sends each path's of up to 32 packets together, the simulator one by one.
     assert forth[1]["blocked_s"] == pytest.approx(forth[0]["blocked_s"], rel=0.1) and forth[1]["blocked_s"] > 0.5
     assert forth[1]["queue_drops"] == pytest.approx(forth[0]["queue_drops"], rel=0.05) and forth[1]["queue_drops"] > 1000
     assert here.links["drops"].sum() == 0
@@ -159,16 +151,13 @@ def test_a_dead_path_is_left_within_the_dead_time(tmp_path):
     "flow", [{"transport": "udp", "datagram": "1400B", "app": {"kind": "constant", "rate": "30mbit"}}, {"transport": "tcp"}]
 )
 def test_a_path_that_dies_under_load_loses_no_more_than_was_in_flight_on_it(flow, tmp_path):
-    """The shorter path dies for good, after the start is forgotten, and nobody waits for the dead
-    time of 11 s.
-    """
+    """The shorter path dies, and nobody waits for the dead time of 11 s."""
     gone = [{"kind": "delay", "delay": "5ms"}, {"kind": "down", "spans": [["12s", "100s"]]}]
     made = study(behind={"1": gone}, distribution="earliest", flow=flow, duration="15s", queue="50packets")
     for results in both(made, tmp_path):
         found = results.tunnel_paths[results.tunnel_paths["a_to_b"]].set_index("path")
         lost = (found["packets_sent"] - found["packets_received"]).loc[1]
-        # 0.85 packets a millisecond: 6 ms there and back, 5 in the queue, 10 until a report is due;
-        # 8 to spare, the last one, and a tick.
+        # 0.85 packets a millisecond: 6 ms there and back, 5 queued, 10 to a report, 8 to spare.
         assert 0 < lost <= 0.85 * 21 + 8 + 1 + 2, lost
         # What one path alone carries is less than all that came.
         assert results.runs["goodput_receiver_mbps"].iloc[0] > 15.5

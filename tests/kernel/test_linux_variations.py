@@ -1,6 +1,4 @@
-"""Seeded variations in a real kernel: each does what it says, a run with one repeats itself, and no
-other run knows of them.
-"""
+"""Seeded variations in a real kernel."""
 
 import io
 import tarfile

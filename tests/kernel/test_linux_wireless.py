@@ -1,6 +1,4 @@
-"""Wireless links on a real kernel: the same walk of the rate and the same chances of a
-retransmission as the simulator's.
-"""
+"""Wireless links on a real kernel."""
 
 import pytest
 
@@ -25,8 +23,7 @@ def both(tmp_path, element, flow, **more):
 
 
 def test_what_fails_on_the_air_comes_as_much_later_as_in_the_simulator(tmp_path):
-    # One state and no jitter: what is left are attempts. 4000 datagrams each 2 ms: some 70 % need
-    # one attempt, 21 % two.
+    # Attempts alone: 4000 datagrams, of which some 70 % need one, 21 % two.
     radio = {"radio": "5g", "peak": "100mbit", "lowest_state": 14, "delay": "10ms", "jitter": "0ms", "retries": "30%", "retry_delay": "1ms"}
     datagrams = {"transport": "udp", "datagram": "200B", "app": {"kind": "constant", "rate": "800kbit"}}
     found = {engine: rows.iloc[0] for engine, rows in both(tmp_path, radio, datagrams, seeds=1).items()}

@@ -1,6 +1,4 @@
-"""Live subflows of this kernel, and the doctor on namespaces that lack one thing each. Needs root
-and MPTCP.
-"""
+"""Live subflows of this kernel, and the doctor on namespaces that lack one thing each."""
 
 import json
 import os
@@ -74,8 +72,7 @@ def test_rates_are_those_of_the_transfer(net, flow):
     history.see(begun, sockets.look())
     time.sleep(2)
     looked = sockets.look()
-    # The counters and what the application has read are of one moment, however long a busy machine
-    # takes to work them out.
+    # Counters and what was read are of one moment, however busy the machine.
     ended, read = time.monotonic(), flow.received
     entries = history.see(ended, looked)
     measured = sum(entry.sent_mbps or 0 for entry in entries)

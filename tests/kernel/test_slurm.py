@@ -1,6 +1,4 @@
-"""Runs as jobs of a real Slurm: munged, slurmctld and slurmd of this machine, with a configuration
-and folders of their own.
-"""
+"""Runs as jobs of a real Slurm."""
 
 import os
 import secrets
@@ -55,9 +53,7 @@ PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 
 
 class Cluster:
-    """A Slurm cluster of two nodes with two processors each, on this machine; as long as it can,
-    Slurm takes the node `first`.
-    """
+    """Two nodes with two processors each; as long as it can, Slurm takes `first`."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -182,8 +178,7 @@ def test_jobs_that_are_cancelled_and_a_controller_that_starts_anew_change_no_byt
         if len(ended) == 2:
             cluster.said("scancel", "--full", "--user=root")
         if len(ended) == 4:
-            # It writes down what it knows. What a controller forgets that is killed, is Slurm's
-            # affair.
+            # It writes down what it knows; what a killed one forgets is Slurm's affair.
             cluster.kill("slurmctld", signal.SIGTERM)
             cluster.controller()
 
@@ -241,8 +236,7 @@ def test_a_node_that_hangs_is_left_to_slurm_and_its_runs_end_elsewhere(cluster, 
             if _are_at_work(stopped, tmp_path / "shared" / "jobs"):
                 hanging.extend(stopped)
             else:
-                # The job ended between the look and the signal, or none was there: the daemon goes
-                # on.
+                # The job ended meanwhile, or none was there: the daemon goes on.
                 for process in stopped:
                     process.resume()
                 time.sleep(0.01)

@@ -1,6 +1,4 @@
-"""The tunnel daemon between two namespaces of this machine's kernel: its traffic, its bench and its
-guide.
-"""
+"""The tunnel daemon between two namespaces of this machine's kernel."""
 
 import contextlib
 import os
@@ -51,9 +49,7 @@ def test_tcp_of_either_ip_version_over_either(tunnel, outer, inner, offload):
 
 
 def numbered(streams, packets):
-    """Numbers that arrive at end 1 of as many streams of datagrams, sent by turns from end 0 in
-    bursts of one to sixteen.
-    """
+    """Numbers that arrive of streams of datagrams, sent by turns in bursts of 1 to 16."""
     receivers = [inside(1, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) for _ in range(streams)]
     senders = [inside(0, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) for _ in range(streams)]
     for number, receiver in enumerate(receivers):
@@ -106,8 +102,7 @@ def test_the_earliest_path_is_learnt_and_what_fits_it_stays_there(unequal, encry
     until(lambda: sum(sent_since()) >= 1000, "all are sent")
     sent = sent_since()
     assert sent[0] < 0.2 * sent[1], sent
-    # 80 Mbit/s are more than both carry: how much each does is found out, and what is too much
-    # waits in the device.
+    # 80 Mbit/s are more than both carry: what is too much waits in the device.
     learnt = threading.Event()
 
     def send():

@@ -1,6 +1,4 @@
-"""Attacks on the tunnel daemon that whoever is on one path, or on none, can try; in namespaces of
-this machine, some datagrams each.
-"""
+"""Attacks on the tunnel daemon that whoever is on one path, or on none, can try."""
 
 import contextlib
 import re
@@ -17,9 +15,7 @@ OUTER_IPV6 = "fd0{path}::{end}"
 
 
 def test_who_is_on_one_path_does_not_get_another_one(routed):
-    """The router of path 2 keeps what it should carry, and has it sent to the other path's port
-    from an address of its own.
-    """
+    """The router of path 2 sends what it should carry to the other path's port."""
     tunnel = routed
     narrow(1500)
     tunnel.both_encrypted()
@@ -86,9 +82,7 @@ def test_the_other_end_speaks_for_its_own_addresses_alone(tunnel, allowed):
 
 
 def forge_too_big(path, mtu, *, ipv6=False):
-    """Somebody who is on no path tells end 0 that a router could not pass on a datagram of the
-    tunnel.
-    """
+    """Somebody on no path tells end 0 that a router could not pass on a datagram."""
     ports = struct.pack("!HHHH", 23456, 23456, 1400, 0)
     if ipv6:
         source, to = (socket.inet_pton(socket.AF_INET6, OUTER_IPV6.format(path=path, end=end)) for end in (1, 2))
@@ -123,8 +117,7 @@ def test_a_forged_icmp_message_does_not_stop_the_tunnel(tunnel, outer):
     # A daemon that believes such messages carries a four thousandth.
     assert after > before / 10, f"{before / 1e6:.2f} and then {after / 1e6:.2f} Mbit/s"
     assert status["daemon"]["too_big"] == 0
-    # Of IPv6 no router fragments, so a true message would mean that longer packets are lost: it is
-    # said, and not believed.
+    # No router fragments IPv6, so a true message would mean loss: it is not believed.
     said = [path["said_mtu"] for path in status["paths"]]
     assert said == ([1280, 1280] if outer == OUTER_IPV6 else [None, None])
     words = re.findall(r"a router says that path(\d) carries packets of 1280 bytes", command(str(PROGRAM), "status", "ppt-1").stdout)
@@ -132,9 +125,7 @@ def test_a_forged_icmp_message_does_not_stop_the_tunnel(tunnel, outer):
 
 
 def test_a_path_that_is_narrower_than_the_tunnel_needs_fragments(routed):
-    """Its router sends no ICMP, and the tunnel does not search for MTUs: of IPv4 the router cuts
-    what is too long.
-    """
+    """Without ICMP and a search for MTUs, the router cuts what is too long of IPv4."""
     tunnel = routed
     narrow(1500)
     tunnel.both_encrypted()

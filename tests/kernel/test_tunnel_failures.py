@@ -52,8 +52,7 @@ def test_both_ends_may_start_again_one_after_the_other(tunnel):
         carried(server, client, 500_000)
         assert tunnel.status(end)["pid"] != before
         for each in (0, 1):
-            # Numbers begin anew at one end: the other one goes on with them, and takes nothing for
-            # a stranger's.
+            # Numbers begin anew at one end: the other takes nothing for a stranger's.
             status = tunnel.status(each)
             assert sum(status["refused"].values()) == status["numbers_disagree"] == 0
 
@@ -258,8 +257,7 @@ def test_the_earliest_path_loses_no_more_than_was_in_flight_when_it_dies(routed)
         left = sent_packets(tunnel, 0)
         until(lambda: sent_packets(tunnel, 0)[0] > left[0] + 2000, "the other one carries all")
         assert sent_packets(tunnel, 0)[1] == left[1], "nothing more is lost"
-        # What it says it may lose is what it loses at most, with the packet that was the last to
-        # fit.
+        # It loses what it says at most, with the packet that was the last to fit.
         assert 0 < missing() - before < found() + 1500
         for end in (0, 1):
             ip(ROUTER, "route", "replace", f"192.168.2.{end + 1}", "dev", f"r{end}")

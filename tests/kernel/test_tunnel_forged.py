@@ -1,6 +1,4 @@
-"""A plain tunnel while somebody off the path, who knows the addresses of both ends and nothing
-else, sends it numbers of his own.
-"""
+"""A plain tunnel while somebody off the path sends it numbers of his own."""
 
 import contextlib
 import itertools
@@ -15,9 +13,7 @@ from tunnel_network import PORT, goodput, inside, pings
 
 @contextlib.contextmanager
 def forged_jumps(rate):
-    """So many datagrams a second that say they are end 0's, each with a number far ahead of the one
-    before it.
-    """
+    """Datagrams that say they are end 0's, each numbered far ahead of the one before."""
     stop = threading.Event()
 
     def send():

@@ -91,8 +91,7 @@ def test_a_clamped_mss_carries_what_stands_still_without(tunnel, clamps):
             until(lambda: tunnel.status(0)["daemon"]["too_big"] > 0, "what does not fit is dropped")
         client.close()
         server.close()
-    # A SYN and its answer, of both IP versions, and of a busy machine perhaps again: the end that
-    # sends it lowers what it announces.
+    # A SYN and its answer, of both IP versions, and perhaps again on a busy machine.
     for end in (0, 1):
         clamped = tunnel.status(end)["daemon"]["clamped"]
         assert clamped >= 2 if clamps else clamped == 0

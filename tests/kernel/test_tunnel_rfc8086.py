@@ -1,6 +1,4 @@
-"""The tunnel daemon and Linux's own GRE over FOU speak RFC 8086 with one another, in the linux
-engine's kernel.
-"""
+"""The tunnel daemon and Linux's own GRE over FOU speak RFC 8086 with one another."""
 
 import json
 from pathlib import Path
@@ -37,8 +35,7 @@ def test_linux_and_the_daemon_understand_one_another(tmp_path, linux_kernel, tun
     (path,) = status["paths"]
     # Every packet of the daemon reached the kernel's device, byte for byte.
     assert (link["rx"]["packets"], link["rx"]["bytes"], link["rx"]["errors"]) == (path["packets_sent"], path["bytes_sent"], 0)
-    # The kernel had sent a packet before the daemon was there, and counts what it cuts later as
-    # one.
+    # The kernel had sent a packet before, and counts what it cuts later as one.
     assert path["packets_received"] >= link["tx"]["packets"] - 1
     assert sum(status["refused"].values()) == 0
     assert path["packets_received"] > 500
@@ -53,8 +50,7 @@ def test_another_key_is_refused_and_counted(tmp_path, linux_kernel, tunnel_daemo
 
 @pytest.mark.parametrize(("version", "cuts"), [("6.1", False), ("6.12", True)])
 def test_a_kernel_that_does_not_cut_what_is_sent_has_it_one_by_one(tmp_path, tunnel_daemon, version, cuts):
-    # The script's cable has no checksum offload, and before Linux 6.11 UDP_SEGMENT needs one (EIO).
-    # Before 6.2 a TUN device has no USO.
+    # Before Linux 6.11 UDP_SEGMENT needs a checksum offload; before 6.2 TUN has no USO.
     try:
         kernel = linux.find(version)
     except linux.KernelError as error:

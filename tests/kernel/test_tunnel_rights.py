@@ -55,8 +55,7 @@ def test_who_takes_the_daemon_over_writes_no_file_of_roots_and_reads_no_secret(t
     secret.write_text("root alone")
     secret.chmod(0o600)
     try:
-        # A program with the user, the groups and the capabilities of the daemon, without its filter
-        # of system calls.
+        # A program with the daemon's rights, without its filter of system calls.
         (user,), (group,) = ({int(number) for number in found[name].split()} for name in ("Uid", "Gid"))
         words = ["setpriv", "--reuid", str(user), "--regid", str(group), "--clear-groups", "--no-new-privs"]
         words += ["--bounding-set", "-all,+net_admin", "--inh-caps", "-all,+net_admin", "--ambient-caps", "-all,+net_admin"]
@@ -74,8 +73,7 @@ def test_a_daemon_without_rights_reads_its_file_and_keys_again_and_makes_another
     tunnel.both_encrypted()
     client, server = connected()
     carried(client, server, 500_000)
-    # New keys for end 1, which end 0 learns of, and another device there with another number of
-    # paths.
+    # New keys for end 1, and another device there with another number of paths.
     public = command(str(PROGRAM), "keygen", str(tunnel.folder / "new.key")).stdout.strip()
     files = [tunnel.folder / f"ppt-{end + 1}.toml" for end in (0, 1)]
     files[1].write_text(files[1].read_text().replace('"b.key"', '"new.key"'))

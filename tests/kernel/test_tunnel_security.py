@@ -98,9 +98,7 @@ def test_a_wrong_key_carries_nothing(tunnel):
 
 
 def forged(public, number):
-    """What somebody can send who knows a machine's public key and nothing else: an initiation that
-    costs as much as a real one.
-    """
+    """An initiation by somebody who knows the public key, as dear as a real one."""
     body = b"\x41\0\0\0" + struct.pack("!IQ", number, number) + b"\x5a" * 96
     return body + hmac.new(base64.b64decode(public), body, hashlib.blake2s).digest()[:16] + bytes(16)
 
@@ -140,8 +138,7 @@ def flood(public, senders):
 
 def test_a_flood_of_handshakes_does_not_keep_the_other_end_out(tunnel):
     tunnel.encrypt()
-    # End 0 looks for the other one where nobody is, so end 1 has to begin, from an address that end
-    # 0 does not know.
+    # End 1 has to begin, from an address that end 0 does not know.
     file = tunnel.folder / "ppt-1.toml"
     file.write_text(re.sub(r'remote = "192.168.(.).2"', r'remote = "192.168.\1.200"', file.read_text()))
     public = command(str(PROGRAM), "pubkey", str(tunnel.folder / "a.key")).stdout.strip()

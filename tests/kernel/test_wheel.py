@@ -1,5 +1,4 @@
-"""The wheel in an environment of its own, away from the project: what it has, and every engine and
-command that this machine allows.
+"""The wheel in an environment of its own, away from the project.
 
 It packs what `make setup-all` and `make playground` built. The environment has the packages that
 the wheel asks for, as links to those of this one, and no others.

@@ -1,10 +1,4 @@
-"""Two namespaces joined by two veth paths, and the ends of a tunnel in them, for tests of the
-daemon.
-
-They need root and TUN devices; what the machine lacks is skipped with the reason, and fails with
-host in POLYPATH_REQUIRE. Times are those of a machine that may be busy: what must happen is waited
-for, long.
-"""
+"""Two namespaces joined by two veth paths, and the ends of a tunnel in them."""
 
 import contextlib
 import json
@@ -165,9 +159,7 @@ def unequal_paths(tunnel, mbps=(10, 30), ms=(40, 1)):
 
 @contextlib.contextmanager
 def router_between(tunnel):
-    """The same ends with a router on path 2 whose links are narrower than those of the ends, and
-    which does not say so.
-    """
+    """A router on path 2 whose links are narrower, and which does not say so."""
     command("ip", "netns", "del", ROUTER, check=False)
     command("ip", "netns", "add", ROUTER)
     for end in (0, 1):
@@ -221,9 +213,7 @@ def connected(address="10.99.0.2"):
 
 
 def goodput(seconds=2.0, settles=0.0):
-    """Bit/s of a new TCP connection from end 0 to end 1, after so long; what does not even open
-    carries nothing.
-    """
+    """Bit/s of a new TCP connection from end 0 to end 1; 0 if it does not open."""
     try:
         client, server = connected()
     except OSError:

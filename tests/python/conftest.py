@@ -26,8 +26,7 @@ def chromium():
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        # Debian's program starts through a script that uses other programs; the sandbox refuses
-        # root.
+        # Debian's script uses other programs; the sandbox refuses root.
         binary = Path("/usr/lib/chromium/chromium")
         path = str(binary) if binary.is_file() else programs.need("chromium")
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])

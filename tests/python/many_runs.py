@@ -1,5 +1,4 @@
-"""What a study of many runs costs the process that plans it and makes its tables, in memory:
-`measured`.
+"""What a study of many runs costs the process that plans it and makes its tables, in memory.
 
 The cells and their keys are real; what their runs came to is not simulated so many times. A hundred
 runs are, and what they came to is kept under all keys, in packs as the store writes them. Then
@@ -49,9 +48,7 @@ OF_PACK = 20_000
 
 
 def measured(runs, folder):
-    """The most bytes that a process which finds all runs finished has, after the plan and after the
-    tables.
-    """
+    """The most bytes of a process that finds all finished, after plan and tables."""
     said = b""
     for step in (make, tables):
         code = f"import many_runs; many_runs.{step.__name__}({runs}, {str(folder)!r})"

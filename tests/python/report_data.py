@@ -1,6 +1,4 @@
-"""An engine for the tests of the report: figures of a plausible shape, made from the scenario
-without running anything.
-"""
+"""An engine for the tests of the report."""
 
 import math
 from typing import ClassVar

@@ -1,6 +1,4 @@
-"""The advisor: what people say of their paths, what is drawn and searched, and that the answer can
-be repeated and typed in.
-"""
+"""The advisor: what people say of their paths, what is drawn and searched."""
 
 import io
 import itertools
@@ -203,9 +201,7 @@ def test_of_equals_the_one_that_changes_least_is_the_advice_and_ties_are_told():
 
 
 def test_ties_go_to_what_is_left_beside_others_then_to_who_harms_least_then_to_the_smaller_change():
-    """Vegas and BBR behind a shaper tied, and beside a TCP connection of somebody else Vegas kept 2
-    of 8 Mbit/s.
-    """
+    """Vegas and BBR tied, and beside another TCP Vegas kept 2 of 8 Mbit/s."""
     vegas, bbr = (Setting(paths="all", cc=cc, shaped=True) for cc in ("vegas", "bbr"))
     default, reno = Setting(paths="all", cc="cubic"), Setting(paths="all", cc="reno", shaped=True)
     rows = {vegas: (10.0, 9.9, 10.1), bbr: (9.95, 10.0, 9.97), reno: (10.0, 10.02, 9.9), default: (5.0, 5.1, 4.9)}
@@ -418,8 +414,7 @@ def test_the_answer_is_better_than_linux_by_itself_and_says_what_it_rests_on(ans
     assert found.advice.of_default.low > 1.05
     assert found.ranks[0].of_best.mean == 1 and all(place.of_best.mean <= 1 for place in found.ranks)
     assert all(0 <= place.harm.worst < 1 for place in found.ranks)
-    # What comes first is the answer, and what became of the congestion controls that are not in the
-    # ranking.
+    # The answer first, and what became of the other congestion controls.
     assert answered.answer[0].startswith(("Take ", "Set ", "Leave ", "Put "))
     assert any("beside a TCP connection of somebody else" in line for line in answered.answer) == found.advice.setting.shaped
     compared = {place.setting.cc for place in found.ranks}
@@ -489,9 +484,7 @@ ABSENT = ("kind is unknown", "classifier not found", "No such file or directory"
 
 
 def at_host(*lines, folder):
-    """What these lines of shell say at a host with the devices of `PLACES`, in a network namespace
-    of its own.
-    """
+    """What these lines of shell say at a host with the devices of `PLACES`."""
     if os.geteuid() or not all(map(shutil.which, ("ip", "tc", "sysctl", "unshare"))):
         lacking("host", "a network namespace needs root, ip, tc and sysctl")
     ready = ["set -e", "ip link set lo up"]
@@ -597,8 +590,7 @@ measure: {capture: [phone]}
 def test_a_capture_tells_of_its_paths(tmp_path):
     results = run(Study.model_validate(yaml.safe_load(CAPTURED)), out=tmp_path)
     paths, notes = paths_in(analyse(sorted(results.folder.glob("captures/*/*.pcapng"))))
-    # The rate on the links lies between what was seen and a quarter more; round trips are those of
-    # the empty path.
+    # Rates lie between what was seen and a quarter more; round trips are the empty path's.
     for path, rate, rtt in zip(paths, (12e6, 6e6), (20e6, 60e6), strict=True):
         assert path.up.low < rate < path.up.high
         assert rtt < path.rtt.low < 1.2 * rtt

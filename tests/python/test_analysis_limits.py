@@ -95,8 +95,7 @@ def test_a_queue_that_is_seldom_empty_makes_it_the_links():
     assert (mostly["limited_by"], mostly["why"]) == ("links", "the links: packets waited at the bottleneck 80 % of the time")
     # A queue that is empty for longer leaves the window as what is too small.
     assert limits(run(queue_share=0.4), full)["limited_by"].iloc[0] == "congestion window"
-    # Whose application rests, or whose peer has no room, is held by that whoever else fills the
-    # queue.
+    # Who rests, or whose peer has no room, is held by that.
     assert limits(run(queue_share=0.8, app_limited_s=9.95), full)["limited_by"].iloc[0] == "application"
     assert limits(run(queue_share=0.8, rwnd_limited_s=9.95), full)["limited_by"].iloc[0] == "receive window"
     two = pd.concat([run(queue_share=0.8), run(queue_share=0.8, flow="d", goodput_receiver_mbps=30.0)])
@@ -130,8 +129,7 @@ def test_buffers_of_two_gigabit_paths(transport, tmp_path):
     found = of_study(tmp_path, {"transport": transport, "cc": "cubic"}, topology=topology, duration="6s", matrix=matrix)
     by = found.set_index(["rmem", "wmem"])["limited_by"].to_dict()
     assert by[6_300_000, 250_000_000] == "receive window"
-    # The counters of an MPTCP connection account for a fifth of these six seconds
-    # (docs/limitations.md).
+    # An MPTCP's counters account for a fifth of the six seconds (docs/limitations.md).
     named = {"tcp": ["send buffer"], "mptcp": ["send buffer", "receive window"]}
     assert by[250_000_000, 3_000_000] in named[transport]
     assert by[250_000_000, 250_000_000] in ("links", "congestion window"), "the start is a good part of six seconds"

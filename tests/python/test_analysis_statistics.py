@@ -44,15 +44,13 @@ def test_intervals_and_summaries_leave_missing_values_out():
 
 def test_transient_ends_where_the_moving_mean_stays_near_the_mean():
     time = [0.1 * (index + 1) for index in range(100)]
-    # Nothing for 1 s, then 10: mean 9, the mean of the last second reaches 8.1 when nine of its ten
-    # samples are 10.
+    # 1 s of nothing: mean 9; the last second's mean is 8.1 with nine of ten samples at 10.
     rate = [0.0] * 10 + [10.0] * 90
     settled = transient(time, rate)
     # 10 is further than 10 % above 9, so it never settles within 10 %.
     assert math.isnan(settled)
     gentle = [5.0] * 5 + [10.0] * 95
-    # Mean 9.75; the last second's mean is above 8.775 from the sample at which at most two fives
-    # remain in it.
+    # Mean 9.75; the last second's mean passes 8.775 with at most two fives in it.
     assert transient(time, gentle) == pytest.approx(1.3)
     assert transient(time, [4.0] * 100) == pytest.approx(1.0)
 

@@ -1,6 +1,4 @@
-"""What the terminal, the report and `Results.summary` show follows the application, and never
-betters what was possible.
-"""
+"""What the terminal, the report and `Results.summary` show follows the application."""
 
 import json
 import math
@@ -84,8 +82,7 @@ def test_a_summary_has_of_each_flow_what_its_application_asks_for(folder):
         for metric in application.metrics:
             if metric.best:
                 ratio = own[metric.column] / own[metric.best]
-                # A window may begin between two datagrams, so it holds one more than its time has:
-                # 1 of 250.
+                # A window may hold one datagram more than its time has: 1 of 250.
                 assert (ratio <= 1.005 if metric.better == "higher" else ratio >= 0.999).all(), (metric.column, ratio)
         assert own["of_possible"].between(0.01, 1.005).all()
 
@@ -144,8 +141,7 @@ def test_the_report_has_a_table_and_a_figure_of_each_application(folder):
     # A study with one experiment needs no name for it.
     assert made.headlines[0].startswith("Both cells reach 24.73 Mbit/s, within 0.34 % of each other")
     assert [line.split(":")[0] for line in made.headlines[2:]] == ["Streams at a rate", "Datagrams", "Requests and responses", "Transfers"]
-    # Fullmesh asks for subflows that no route joins; they are named below the table and have no
-    # row.
+    # Subflows that no route joins are named below the table and have no row.
     assert "Never established and left out: 10.0.1.1 → 10.0.4.2, 10.0.2.1 → 10.0.3.2." in experiment.paths.note
     assert not any("10.0.1.1 → 10.0.4.2" in cell.text for row in experiment.paths.rows for cell in row)
 

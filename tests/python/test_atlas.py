@@ -14,9 +14,7 @@ KEYS = ["draw", "experiment", "cc", "scheduler"]
 
 @pytest.fixture(scope="module")
 def beside(tmp_path_factory):
-    """A row a network and setting of the first 200: `value` and `alone` as they are now, and with
-    `_file` as the file has them.
-    """
+    """A row a network and setting, as it is now and, with `_file`, as the file has it."""
     map_ = module_of(ATLAS / "map.py")
     results = run(Study.load(ATLAS), out=tmp_path_factory.mktemp("atlas"), only={"draw": ["1..200"]})
     file = pd.read_parquet(ATLAS / "atlas.parquet").query("engine == 'sim' and draw <= 200")
@@ -42,8 +40,7 @@ def test_medians_are_those_of_the_file(beside):
 
 @pytest.mark.parametrize("column", ["value", "alone"])
 def test_outcomes_are_those_of_the_file(beside, column):
-    # A change of the simulator may move single runs. Past one in twenty the file is to be made
-    # anew: the study's README says how.
+    # A change of the simulator may move single runs; past one in twenty see the README.
     there = beside[column].notna() | beside[f"{column}_file"].notna()
     moved = beside[there & ~((beside[column] / beside[f"{column}_file"] - 1).abs() < 0.01)]
     assert len(moved) <= 0.05 * there.sum(), moved[[*KEYS, column, f"{column}_file"]].to_string()

@@ -1,6 +1,4 @@
-"""The benchmark: its set is what it was, a score is what its page says, and a file that somebody
-sends is believed no further than its figures.
-"""
+"""The benchmark: its set is what it was, a score is what its page says."""
 
 import json
 import math

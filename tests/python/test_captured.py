@@ -1,6 +1,4 @@
-"""Sizes of segments from captures: columns of the tables, whatever the engine, and nothing where it
-cannot be told whose they are.
-"""
+"""Sizes of segments from captures."""
 
 import json
 import shutil

@@ -1,6 +1,4 @@
-"""The command line: every mistake of a user is one sentence on stderr and exit code 2; what works
-prints what it did.
-"""
+"""The command line."""
 
 import json
 import re

@@ -1,6 +1,4 @@
-"""Which tests `make test` leaves out, by what they cost: tests/conftest.py in a project of two
-tests.
-"""
+"""Which tests `make test` leaves out, by what they cost."""
 
 import shutil
 import subprocess

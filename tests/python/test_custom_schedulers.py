@@ -1,6 +1,4 @@
-"""Custom schedulers: begun, compiled, run; what is said where that fails; patches for a kernel's
-tree.
-"""
+"""Custom schedulers."""
 
 import subprocess
 

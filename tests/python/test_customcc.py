@@ -1,6 +1,4 @@
-"""Custom congestion controls: begun, compiled, run, part of the key; and what is said where that
-fails.
-"""
+"""Custom congestion controls."""
 
 import os
 import re

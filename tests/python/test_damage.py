@@ -1,6 +1,4 @@
-"""A damaged run is one that is not there: every command says so once, and `run` runs it again. A
-series has no more rows than its run.
-"""
+"""A damaged run is one that is not there."""
 
 import random
 import shutil

@@ -1,6 +1,4 @@
-"""Two engines over the same starts: the interval, the two tests, the verdict, and what chance alone
-does.
-"""
+"""Two engines over the same starts."""
 
 import math
 import random
@@ -19,13 +17,11 @@ def spread(mean, wide, count=12, seed=1):
 def test_the_interval_is_of_the_differences_start_by_start():
     ours, theirs = [10.0, 12.0, 11.0, 13.0], [9.0, 11.5, 10.5, 11.0]
     found = distance(ours, theirs)
-    # Differences 1, 0.5, 0.5 and 2: mean 1, deviation 0.7071; Student's t for three degrees of
-    # freedom is 3.1824.
+    # Differences 1, 0.5, 0.5, 2: mean 1, deviation 0.7071; Student's t of 3 is 3.1824.
     assert found.difference == pytest.approx(1.0 / 10.5)
     assert found.half_width == pytest.approx(3.1824 * 0.70711 / 2, rel=1e-4)
     assert found.p_mean == pytest.approx(0.0663, abs=1e-4)
-    # Starts that move both alike tell more than the spread of either: here the interval is narrower
-    # than the values are wide.
+    # Starts that move both alike tell more than the spread of either.
     assert found.half_width < statistics.stdev(ours) * 1.2
 
 
@@ -57,8 +53,7 @@ def test_equal_engines_are_seldom_told_apart_and_others_nearly_always():
     assert discoveries([found.p for found in pairs]) <= 2
     pairs = [distance(spread(120, 10, seed=2 * row), spread(100, 10, seed=2 * row + 1)) for row in range(200)]
     assert statistics.fmean(found.standing is Standing.APART for found in pairs) > 0.95
-    # Section 3.2 of their paper: fifteen comparisons, four discoveries at 5 %, where Bonferroni
-    # makes three.
+    # Section 3.2 of their paper: four discoveries of fifteen, where Bonferroni makes three.
     p_values = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262, 0.5719, 0.6528, 0.7590, 1.0]
     assert discoveries(p_values[::-1]) == 4
     assert discoveries([]) == 0

@@ -1,6 +1,4 @@
-"""What the doctor finds in given facts: the traps that people fall into, each with what mends it,
-and nothing where all is well.
-"""
+"""What the doctor finds in given facts."""
 
 from dataclasses import replace
 
@@ -296,8 +294,7 @@ def test_settings(sysctls, name):
 
 
 def test_buffers_below_what_the_paths_hold():
-    # 100 Mbit/s over 200 ms are 2.5 MB under way: 5 MB of buffer, which the receiver has and the
-    # sender has not.
+    # 2.5 MB under way: 5 MB of buffer, which the receiver has and the sender has not.
     question = Question(role="client", rates_bps=(50_000_000, 50_000_000), rtts_ns=(20_000_000, 200_000_000))
     finding, enough = findings(WELL, question)
     assert (finding.id, finding.severity, finding.run) == ("send-buffer", "doubt", ('sysctl -w net.ipv4.tcp_wmem="4096 16384 8388608"',))

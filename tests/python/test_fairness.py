@@ -1,6 +1,4 @@
-"""Fair shares of small networks that can be worked out by hand, what flows took of them, harm, and
-the runs that harm is counted from.
-"""
+"""Fair shares of small networks that can be worked out by hand, and harm."""
 
 import math
 

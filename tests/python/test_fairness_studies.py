@@ -1,6 +1,4 @@
-"""The studies simult-flows, poster and linux-6.8: set-ups, claims and fair shares are what they
-say, and their short forms run.
-"""
+"""The studies simult-flows, poster and linux-6.8."""
 
 import re
 
@@ -31,13 +29,11 @@ def claims(study):
 def test_claims_are_there_and_leave_no_algorithm_out_in_silence(studies):
     poster = "fair-share not-worse efficient-path utilisation udp olia-fastest abc"
     found = set(claims(studies["poster"]))
-    # Of upstream's stack, and of the one that the poster ran; that N = 10 is best can only be asked
-    # of the latter.
+    # That N = 10 is best can only be asked of the stack that the poster ran.
     assert {f"poster-{name}{stack}" for name in poster.split() for stack in ("", "-v0")} | {"poster-n-subflows"} <= found
     linux = "cc-matters bandwidth fair latency ratio lp-broken"
     assert {f"linux68-{name}" for name in linux.split()} <= set(claims(studies["linux-6.8"]))
-    # A claim that names algorithms says so in its sentence, and stands beside one that asks all
-    # that its experiments run.
+    # A claim names its algorithms, and stands beside one that asks all.
     asked = claims(studies["poster"])
     for claim in asked.values():
         assert str(claim.where.get("cc", "")) in claim.sentence, claim.id
@@ -66,8 +62,7 @@ def test_the_cases_and_limits_are_the_test_s(studies):
         "unbalanced-delays": ("10mbit", "3mbit", "1ms", "25ms"),
         "unbalanced-opposed": ("10mbit", "3mbit", "25ms", "1ms"),
     }
-    # simult_flows.sh: 1000 * size * 8 * 10 / ((rate1 + rate2) * 1000 * 1000 * 9), in whole numbers,
-    # and 450.
+    # simult_flows.sh: 80 * size / (9 * (rate1 + rate2)) in whole numbers, and 450.
     found = claims(studies["simult-flows"])
     for cell in cells(studies["simult-flows"]):
         rates = [int(re.match(r"(\d+)mbit", str(cell.parameters[name]))[1]) for name in ("rate1", "rate2")]
@@ -86,8 +81,7 @@ def shares_of(study, experiment, **wanted):
 
 
 def test_fair_shares_are_those_of_the_bottlenecks(studies):
-    # 8 Mbit/s of Wi-Fi do not make up for half of Ethernet, so both have as much as both links
-    # allow together, in payload.
+    # Both have as much as both links allow together, in payload.
     beside = shares_of(studies["poster"], "beside-tcp", transport="mptcp", cc="lia")
     assert beside["m"] == pytest.approx(beside["t"], rel=1e-6)
     assert sum(beside.values()) == pytest.approx(102.3, abs=0.5)
@@ -117,10 +111,8 @@ def test_short_forms_run(studies, name, only, tmp_path):
         found = claims(studies[name])
         for _, row in results.runs.iterrows():
             rates = [float(str(row[rate]).removesuffix("mbit")) for rate in ("rate1", "rate2")]
-            # No run is faster than 1424 bytes in each 1514 of both links; cubic keeps the limit of
-            # the kernel's test in every case.
+            # 1424 bytes in each 1514 of both links; cubic keeps the kernel's limit.
             least = 16 * 2**20 * 8 / (sum(rates) * 1e6 * 1424 / 1514)
             assert least <= row["completion_s"] <= found[f"simult-{row['experiment']}"].check.high
-            # Both paths end at about the same time, so each carries its part of the rate, whatever
-            # the delays.
+            # Each path carries its part of the rate, whatever the delays.
             assert row["first_share"] == pytest.approx(rates[0] / sum(rates), abs=0.02)

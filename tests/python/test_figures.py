@@ -1,6 +1,4 @@
-"""Figures in Markdown files: blocks name their commands, and a block that is no longer what its
-command prints is found.
-"""
+"""Figures in Markdown files."""
 
 import re
 import subprocess
@@ -145,9 +143,7 @@ def test_figures_are_still_what_their_commands_print(request, seconds):
 
 
 def test_what_was_recorded_of_kernels_holds_no_figure_of_the_simulator(request, figures):
-    """The simulator's figures are renewed: in a recorded block they contradict the renewed ones one
-    day, unless it says which they are.
-    """
+    """The simulator's figures are renewed, so recorded ones would contradict them one day."""
     for page in sorted((request.config.rootpath / "studies").glob("*/README.md")):
         for block in figures.BLOCK.finditer(page.read_text()):
             if "recorded" in block["head"] and "--engine linux" in block["head"] and not re.search(r"\bsim\b|commit", block["head"]):

@@ -1,6 +1,4 @@
-"""The guide's examples run: commands in order, Python in one session a page, and every YAML block
-that is a whole study.
-"""
+"""The guide's examples run."""
 
 import re
 import shlex

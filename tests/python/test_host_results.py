@@ -1,6 +1,4 @@
-"""The engine host without a kernel: what it makes of the emulator's and of iperf3's figures, and
-how runs that were late are told apart.
-"""
+"""The engine host without a kernel."""
 
 import json
 

@@ -1,6 +1,4 @@
-"""Own C that a stranger sent: it is read without running, it is C and reads no file, and it runs
-where it can do nothing but compute.
-"""
+"""Own C that a stranger sent."""
 
 import itertools
 import platform
@@ -33,9 +31,7 @@ NUMBERS = itertools.count()
 
 
 def begun(folder, *changes):
-    """A working algorithm with changes; none has the name of another, since those that were used
-    stay known.
-    """
+    """A working algorithm with changes, under a name of its own."""
     file = customcc.new(f"hst_{next(NUMBERS)}", folder)
     text = file.read_text()
     for old, new in changes:
@@ -49,8 +45,7 @@ def study(folder, name):
     return written(folder, STUDY.replace("NAME", name))
 
 
-# What stands behind the first include of the file -> a part of the sentence. SECRET is a file that
-# holds the word "secretive".
+# Behind the first include -> a part of the sentence. SECRET holds "secretive".
 TEXTS = {
     "a constructor": ("__attribute__((constructor)) static void f(void) {}", "an algorithm has no attribute constructor"),
     "a destructor with bars": ("__attribute((__destructor__)) static void f(void) {}", "an algorithm has no attribute __destructor__"),
@@ -216,9 +211,7 @@ FORBIDDEN = {
 
 
 def unchecked(monkeypatch, file):
-    """Takes it in though its text is refused, as that of somebody who found a hole in the checks
-    would be.
-    """
+    """Takes it in though its text is refused, as after a hole in the checks."""
     monkeypatch.setattr(_compile, "check_text", lambda *_: None)
     monkeypatch.setattr(_compile, "check_preprocessed", lambda *_: None)
     return customcc.use(file.parent)

@@ -1,6 +1,4 @@
-"""What a stranger wrote into a study reaches the terminal and the report as text alone: nothing is
-steered, loaded or run.
-"""
+"""What a stranger wrote into a study reaches the terminal and the report as text alone."""
 
 import io
 import re
@@ -12,8 +10,7 @@ from polypath import StudyError
 from polypath.errors import visible
 from polypath.terminal import console
 
-# Clears the screen, sets the clipboard, a C1 sequence, a bell, a carriage return, and text that
-# reads backwards.
+# Clears the screen, sets the clipboard, a bell, text that reads backwards.
 STEERS = "a\\e[2J\\e]52;c;cm0gLXJm\\ab\\x9b31mc\\rd\\u202ee\\u2066f"
 TEXTS = f"""\
 title: "{STEERS} [bold]title[/nothing] :smile:"

@@ -1,6 +1,4 @@
-"""Studies that a stranger sent: whatever stands in one, it is a study or one sentence with file and
-line, soon and in little memory.
-"""
+"""Studies that a stranger sent."""
 
 import copy
 import re

@@ -1,6 +1,4 @@
-"""The package around polypath-cc, with a stand-in for the program: what it says is handed on,
-whatever the machine can do.
-"""
+"""The package around polypath-cc, with a stand-in for the program."""
 
 from pathlib import Path
 

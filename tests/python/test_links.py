@@ -1,6 +1,4 @@
-"""Recorded and wireless links, and queues that are managed: from the study file to what the engines
-take.
-"""
+"""Recorded and wireless links, and queues that are managed."""
 
 import itertools
 import json
@@ -105,8 +103,7 @@ def test_a_wireless_link_follows_its_seed_alone():
     assert all(abs(later - earlier) == 1 for earlier, later in itertools.pairwise(walked))
     assert min(walked) >= 6
     assert max(walked) <= 14
-    # A state lasts 200 ms in the mean, and at both ends of the table every second step leads
-    # nowhere: some 270 changes in a minute.
+    # A state lasts 200 ms in the mean: some 270 changes in a minute.
     assert 210 < len(walked) < 320
     down = sides(wireless(handover_every="5s", handover_gap="100ms"))[0][0]
     assert down["kind"] == "down"

@@ -150,9 +150,7 @@ if (!sigsetjmp(back, 1))
 
 
 def said(cases, folder, *, read_only_too=False):
-    """Of each instruction that met a fault, and whether the page may be read: what the processor
-    says, and what fault.c does.
-    """
+    """What the processor and fault.c say of each instruction that met a fault."""
     texts = []
     for case in cases:
         code, _, before = (part.strip().replace("%", "%%") for part in case.partition(";"))

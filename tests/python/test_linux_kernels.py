@@ -1,6 +1,4 @@
-"""Kernels as far as they can be tested without building one: configuration, edits, sources, what is
-there, what is said when nothing is.
-"""
+"""Kernels as far as they can be tested without building one."""
 
 import json
 import os
@@ -470,8 +468,7 @@ def test_a_second_copy_of_a_folder_writes_what_changed(tmp_path):
     (folder / "changed.c").write_text("int y;\n")
     (folder / "new.c").write_text("int z;\n")
     (folder / "gone.c").unlink()
-    # A checkout back writes the same contents at another time, and one of an old commit brings old
-    # times with it.
+    # A checkout writes the same contents at another time, or brings old times with it.
     os.utime(folder / "touched.c")
     os.utime(folder / "changed.c", (1, 1))
     unpack()

@@ -1,6 +1,4 @@
-"""What a kernel tells, brought to the simulator's meanings: from records as the guest writes them
-to outcome and series.
-"""
+"""What a kernel tells, brought to the simulator's meanings."""
 
 import struct
 

@@ -1,6 +1,4 @@
-"""The study linux-reference: every measured row has its cells, every cell a measured row, and names
-of runs become the right cells.
-"""
+"""The study linux-reference."""
 
 from pathlib import Path
 
@@ -106,9 +104,7 @@ STARTS = {"b": ("1330us", "371330us", "1301330us"), "f": ("1477us", "371477us", 
 
 
 def _figures(scenario):
-    """What decides a run, without names: links' ends and elements, hosts' settings, flows and how
-    much after the first they start.
-    """
+    """What decides a run, without names."""
 
     def element(each):
         kept = ("kind", "delay_ns", "bits_per_s", "queue", "probability")

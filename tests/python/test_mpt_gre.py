@@ -1,6 +1,4 @@
-"""The study of the mpt-gre paper: its set-up and its numbers, and how often the simulator agrees
-with real MPT over a kernel.
-"""
+"""The study of the mpt-gre paper."""
 
 import csv
 
@@ -98,8 +96,7 @@ def test_packets_are_overtaken_and_rounds_read_off(packets):
     assert packets.overtaken(arrivals, 10) == ([0], [0], 1)
     found = packets.run(0.2, experiment="nic-delay", cc="vegas", delay="50ms", captures=(("a", "mpt"),))
     (_, first, handshake), (_, second, times), *_ = packets.rounds(found)
-    # The SYN takes path 2; then the initial window, half of which takes the path that is slower by
-    # 50 ms.
+    # The SYN takes path 2; half of the initial window takes the path slower by 50 ms.
     assert (first, second) == (1, 11)
     assert max(handshake) < 1_000_000
     assert min(times) > 50_000_000

@@ -1,6 +1,4 @@
-"""The study of the thesis on MTUs of subflows: its set-up, its copies of numbers, sizes from
-captures, and the README's arithmetic.
-"""
+"""The study of the thesis on MTUs of subflows."""
 
 import csv
 

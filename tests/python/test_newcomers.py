@@ -1,6 +1,4 @@
-"""What newcomers typed wrong: each is answered by one sentence with line and field, and nothing
-runs. What is no mistake runs.
-"""
+"""What newcomers typed wrong."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,6 +1,4 @@
-"""The study of the nitk paper: its set-up is the paper's, its claims the listed ones, its copies of
-data whole.
-"""
+"""The study of the nitk paper."""
 
 import csv
 
@@ -21,8 +19,7 @@ def scenario(study):
 
 
 def test_set_up_is_that_of_the_appendix(scenario):
-    # tc qdisc add dev ... root netem delay D rate R, at both ends of each link; netem's own limit
-    # is 1000 packets.
+    # netem delay D rate R at both ends of each link, with its own limit of 1000 packets.
     wanted = {"path1": (5_000_000, 50_000_000), "path2": (10_000_000, 50_000_000), "last": (2_000_000, 10_000_000)}
     for link in scenario["links"]:
         for side in ("a_to_b", "b_to_a"):
@@ -72,8 +69,7 @@ def test_published_numbers_are_the_paper_s_and_the_kernel_s(study, scenario):
     with (study.folder / "kernel-v0.csv").open() as file:
         whole = {row["cc"]: row["goodput_receiver_mbps"] for row in csv.DictReader(file)}
     assert beside == {cc: whole[cc] for cc in beside}
-    # 10 Mbit/s of frames of 1514 bytes with 1428 of payload; so Table 1 cannot be what was
-    # received.
+    # 1428 of 1514 bytes are payload, so Table 1 cannot be what was received.
     possible = path_bounds(scenario)["alone_mbps"].max()
     assert possible == pytest.approx(9.432, abs=0.001)
     with (study.folder / "published.csv").open() as file:

@@ -237,8 +237,7 @@ def test_packs_hold_what_a_dictionary_holds(operations, tmp_path_factory):
 
 @settings(max_examples=60, deadline=None)
 @given(
-    # Few different hashes, so that many meet at one place; the last are those that a table of zeros
-    # could mistake.
+    # Few different hashes meet at one place; a table of zeros could mistake the last.
     st.lists(
         st.tuples(st.one_of(st.integers(0, 2**128 - 1), st.integers(0, 20), st.integers(0, 8).map(lambda n: n << 64)), st.integers(0, 9))
     )

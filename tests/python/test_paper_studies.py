@@ -1,6 +1,4 @@
-"""The studies rfc9438, bbr-shared, jittertrap and hybrid: their copies of figures are whole, their
-arithmetic is right, and the simulator has what they ask for.
-"""
+"""The studies rfc9438, bbr-shared, jittertrap and hybrid."""
 
 import csv
 import itertools

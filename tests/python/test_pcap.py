@@ -1,6 +1,4 @@
-"""`polypath pcap`: what it says of captures of the simulator agrees with the run's own counters;
-mistakes end in one sentence.
-"""
+"""What `polypath pcap` says of captures of the simulator."""
 
 import json
 import re
@@ -62,8 +60,7 @@ def test_both_ends_give_one_way_delays(request, tmp_path):
     (connection,) = analyse([*near, *far])["connections"]
     for subflow in connection["subflows"]:
         sent = subflow["directions"][0]
-        # Two links: one of 5 or 10 ms, and the bottleneck with 2 ms, where packets wait; the way
-        # back has the same delays.
+        # 5 or 10 ms, and 2 ms at the bottleneck, where packets wait; the same back.
         assert 7 < sent["one_way_delay"]["min_ms"] < sent["rtt"]["min_ms"] - 7
         assert sent["one_way_delay"]["count"] > 100
     assert connection["data"][0]["acked_bytes"] <= connection["data"][0]["sent_bytes"]

@@ -1,6 +1,4 @@
-"""`polypath pcap`, judged by tshark: the same connections, packets and bytes a direction, whatever
-a capture's link and tunnels.
-"""
+"""`polypath pcap`, judged by tshark."""
 
 import gzip
 import json
@@ -106,9 +104,7 @@ def test_every_capture_is_judged_or_refused():
 
 
 def pcap(link_type, frames, lengths=None, keep=None):
-    """A capture of these frames, of which so many bytes are kept, and which were so long on the
-    wire.
-    """
+    """A capture of these frames: bytes that are kept, and lengths on the wire."""
     out = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 1 << 18, link_type)
     for number, frame in enumerate(frames):
         kept = frame[:keep]

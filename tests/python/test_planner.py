@@ -1,6 +1,4 @@
-"""The plan of a run on a kernel: where elements stand, which ways packets take, what MPTCP is
-given, what is refused.
-"""
+"""The plan of a run on a kernel."""
 
 import tomllib
 from types import SimpleNamespace
@@ -349,9 +347,7 @@ BOND = {
 
 
 def bonded(*, first=None, flow=None, **tunnel):
-    """The plan of a tunnel over two routers; `first`: the direction of the first link that leaves
-    the client.
-    """
+    """A tunnel over two routers; `first`: the first link's direction from the client."""
 
     def link(a, b, net, forward):
         ends = [{"node": a, "address": f"10.{net}.1"}, {"node": b, "address": f"10.{net}.2"}]

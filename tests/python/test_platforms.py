@@ -1,6 +1,4 @@
-"""Which engine and kernel ran what: no finished run leaves the tables because another kernel is not
-there; rows say theirs.
-"""
+"""Which engine and kernel ran what."""
 
 from typing import ClassVar
 
@@ -182,9 +180,7 @@ def test_an_experiment_that_one_engine_ran_alone_says_which(tmp_path, polypath, 
 
 
 def test_kernels_as_the_studys_parameter_stay_apart_on_the_simulator(tmp_path, monkeypatch):
-    """Beside another engine the parameter called kernel is not told, so the simulator's two are two
-    platforms.
-    """
+    """Beside another engine the simulator's two kernels are two platforms."""
     from polypath.report import comparison, material
 
     study = written(tmp_path, STUDY.replace('kernel: "${k}"', 'kernel: "${kernel}"').replace("matrix: {k:", "matrix: {kernel:"))

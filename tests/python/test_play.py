@@ -1,6 +1,4 @@
-"""The playground: the page in Chromium, and what it makes against what Python makes of the same
-study.
-"""
+"""The playground: the page in Chromium."""
 
 import csv
 import json
@@ -45,9 +43,7 @@ def address():
 
 @pytest.fixture
 def page(chromium, address):
-    """The page, loaded, its first run drawn. Its mistakes, and whatever it asks of another machine,
-    fail the test.
-    """
+    """The page with its first run; its mistakes and foreign requests fail the test."""
     context = chromium.new_context(viewport={"width": 1400, "height": 1000}, accept_downloads=True)
     context.set_default_timeout(PATIENCE_MS)
     page, mistakes = context.new_page(), []
@@ -234,8 +230,7 @@ def test_the_packets_of_a_moment_are_shown(page):
     page.wait_for_function("(before) => document.querySelector('#packets .summary').textContent !== before", arg=before)
     summary = page.text_content("#packets .summary")
     first, second = re.findall(r"path (\d): (\d+) packets, (\d+) with data", summary)
-    # 50 ms of 50 and of 20 Mbit/s in packets of 1514 bytes, and those that are on their way or wait
-    # at its beginning.
+    # 50 ms of 50 and 20 Mbit/s in packets of 1514 bytes, and what waits at its beginning.
     assert (first[0], second[0]) == ("1", "2")
     assert 206 < int(first[2]) < 206 + 200
     assert 82 < int(second[2]) < 82 + 200

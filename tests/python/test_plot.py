@@ -1,6 +1,4 @@
-"""Figures: what stands in them, that they render without a font of the system, and that the same
-table gives the same bytes.
-"""
+"""Figures: what stands in them, that they render without a font of the system."""
 
 import itertools
 import re
@@ -66,9 +64,7 @@ def test_a_topology_says_what_links_do():
 
 
 def network(nodes, pairs, tunnels=()):
-    """A graph: names of nodes (routers begin with r), and the pairs of them that links join, each
-    with a rate, a delay and a queue.
-    """
+    """A graph: nodes (routers begin with r), and the pairs that links join."""
     links = []
     for number, (a, b) in enumerate(pairs):
         elements = [{"kind": "delay", "delay_ns": 5_000_000, "jitter_ns": 0}, rate(50_000_000 + number)]
@@ -185,8 +181,7 @@ def test_no_line_of_a_topology_goes_through_a_node_or_words(scenario):
 
 @pytest.mark.parametrize(("text", "bold"), [("queue 1000 packets, 5 ms", False), ("WwMm → iIlj", True), ("10.0.255.1", False)])
 def test_the_width_of_a_text_is_what_the_renderer_draws(text, bold):
-    # A black text on white: its ink ends where its width says, up to the side bearings of the outer
-    # letters.
+    # Its ink ends where its width says, up to the side bearings of the outer letters.
     weight = "bold" if bold else "normal"
     svg = (
         '<svg xmlns="http://www.w3.org/2000/svg" width="600" height="40"><rect width="600" height="40" fill="#fff"/>'

@@ -1,6 +1,4 @@
-"""What is used of the machine beside the project itself: the list, who reads it, and what is said
-of something missing.
-"""
+"""What is used of the machine beside the project itself."""
 
 import os
 import re
@@ -83,9 +81,7 @@ def test_the_script_that_runs_before_python_finds_the_same(tmp_path):
 
 @pytest.fixture
 def apt(tmp_path, monkeypatch):
-    """Runs debian.sh with an apt-get that does what a script says; how it ended, what it said, and
-    how often apt-get was called.
-    """
+    """Runs debian.sh with this apt-get: exit code, words, and its calls."""
 
     def run(script, *words, patience=5):
         folder, calls = tmp_path / "bin", tmp_path / "calls"
@@ -120,9 +116,7 @@ def test_other_failures_of_apt_get_are_its_own_words_at_once(apt):
 
 
 def system_packages(tmp_path, lacks, apt_get, user="0", *words):
-    """`tools/machine packages` on a machine that lacks some programs; whoever installs a package
-    makes its programs.
-    """
+    """`tools/machine packages` where some programs lack and apt-get is a script."""
     folder = tmp_path / "machine"
     folder.mkdir()
     for link in (ROOT / ".venv" / "listed").iterdir():

@@ -119,8 +119,7 @@ def test_every_departure_from_a_standard_names_its_mark_and_its_test(tmp_path):
 
 
 def test_a_public_number_with_a_unit_has_a_type_of_base():
-    # STYLE.md. sim/src/outcome.rs has columns of results, and `byte_ns` is a product beyond 64
-    # bits.
+    # STYLE.md. outcome.rs has columns of results, and `byte_ns` a product beyond 64 bits.
     naked = re.compile(r"\b(\w*(?:_ns|_us|_ms|_secs?|rtt|rate|timeout|bytes|octets))\b(?:\(&(?:mut )?self\) ->|:) *(?:Option<)?[iuf]\d")
     found = [
         f"{file.relative_to(ROOT)}: {name}"

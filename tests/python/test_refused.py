@@ -1,6 +1,4 @@
-"""What no engine can use is refused when a study is loaded: with file, line and field, in the same
-words whichever engine is to run it.
-"""
+"""What no engine can use is refused when a study is loaded."""
 
 import re
 
@@ -39,8 +37,7 @@ def test_a_wrong_input_is_refused_at_load(tmp_path, changes, expected):
 
 @pytest.mark.parametrize("changes, expected", WRONG.values(), ids=WRONG.keys())
 def test_every_command_and_engine_says_the_same(tmp_path, polypath, monkeypatch, changes, expected):
-    # None of them gets as far as asking for a kernel, for root or for a kernel that can be loaded
-    # into.
+    # None gets as far as asking for a kernel or for root.
     for engine in (LinuxEngine, HostEngine):
         monkeypatch.setattr(engine, "left_out", lambda *_: pytest.fail("an engine was asked"))
     file = write(tmp_path, changed(changes))
@@ -257,8 +254,7 @@ def test_what_is_drawn_makes_seeds_count(tmp_path, changes):
     assert runs.groupby("cc")["bytes_acked" if "bytes_acked" in runs else "goodput_sender_mbps"].nunique().gt(1).any()
 
 
-# Short of loss and long enough for every algorithm to draw: two flows, as lp gives way to others
-# alone.
+# Long enough for every algorithm to draw: two flows, as lp gives way to others.
 DRAWS = """\
 name: draws
 topology:

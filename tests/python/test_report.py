@@ -1,6 +1,4 @@
-"""The report: everything a reader asks for stands in it, it needs no network, and the same results
-give the same bytes.
-"""
+"""The report: what stands in it, without a network, in the same bytes again."""
 
 import re
 from html.parser import HTMLParser

@@ -1,6 +1,4 @@
-"""What the report shows of outages: a table of stalls and recoveries, and grey spans in the figures
-over time.
-"""
+"""What the report shows of outages."""
 
 import dataclasses
 

@@ -1,6 +1,4 @@
-"""The report on a phone, on a desk and on paper, in Chromium: nothing is cut but by a scroller that
-shows it, and letters can be read.
-"""
+"""The report on a phone, on a desk and on paper, in Chromium."""
 
 import re
 from itertools import pairwise
@@ -91,8 +89,7 @@ def test_letters_of_figures_can_be_read(chromium, request, name, width):
     page = opened(chromium, request.getfixturevalue(name), width)
     sizes = page.evaluate(LETTERS)
     assert len(sizes) > 50
-    # Addresses in a topology are the smallest, drawn at 10.5 px and shrunk to three quarters at the
-    # most.
+    # Addresses are the smallest, drawn at 10.5 px and shrunk to three quarters.
     assert min(sizes) >= 7.5
     page.close()
 

@@ -1,6 +1,4 @@
-"""Results: the same bytes for any number of workers, nothing lost and nothing run twice after kill
--9, tables that ordinary tools read.
-"""
+"""Results: the same bytes for any number of workers."""
 
 import multiprocessing
 import os
@@ -20,8 +18,7 @@ from polypath.results._tables import columns
 from polypath.study import Study, runs
 from polypath.study._parameters import parameter_name
 
-# Of the study: two algorithms, two rates, two seeds; and the baselines on two paths for two rates
-# and two seeds.
+# Two algorithms, rates and seeds; baselines on two paths for rates and seeds.
 CELLS, DISTINCT = 8, 16
 
 

@@ -1,6 +1,4 @@
-"""Mean sizes of segments in captures at the client, against Linux's in the tables that have them:
-within 5 %, or held as different.
-"""
+"""Mean sizes of segments in captures at the client."""
 
 import csv
 from pathlib import Path

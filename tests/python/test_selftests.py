@@ -1,6 +1,4 @@
-"""The kernel's selftests without a kernel: what their output means, which are run, what is kept,
-what tables say.
-"""
+"""The kernel's selftests without a kernel."""
 
 import csv
 import json
@@ -252,9 +250,7 @@ def test_scripts_of_packets_are_run_by_their_folders_runner(tree, tmp_path, monk
 
 @pytest.fixture
 def drill(tmp_path):
-    """Scripts as Google's lie there, a program that stands in for packetdrill, and a folder for
-    archives.
-    """
+    """Google's scripts, a program in packetdrill's place, and a folder for archives."""
     for file in ("tcp/close/b.pkt", "tcp/close/a.pkt", "tcp/fast/deep/only-v4.pkt", "tcp/fast/deep/only-v6.pkt", "alone/c.pkt"):
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         up = "../" * file.count("/")
@@ -488,8 +484,7 @@ def test_variants_add_to_the_plain_configuration():
 
 def test_the_table_of_names_is_linked_in_until_nothing_moves(tmp_path):
     program = tmp_path / "kallsyms"
-    # A table that is as long as the list of names, and says its addresses: linking it in moves what
-    # lies behind it.
+    # A table as long as its list: linking it in moves what lies behind it.
     program.write_text('#!/bin/sh\necho \'.data\'\nwhile read -r at kind name; do echo ".quad 0x$at # $name"; done <"$1"\n')
     program.chmod(0o755)
     source = tmp_path / "main.c"

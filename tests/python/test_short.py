@@ -1,6 +1,4 @@
-"""The short form of a study: what happens in a run happens sooner in proportion, what links do to
-packets does not change.
-"""
+"""The short form of a study."""
 
 from pathlib import Path
 

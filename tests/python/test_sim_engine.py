@@ -1,6 +1,4 @@
-"""The simulator behind Python: errors as sentences, series as columns, and the same bytes whenever
-and however often it runs.
-"""
+"""The simulator behind Python."""
 
 import json
 import sys

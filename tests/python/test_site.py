@@ -1,6 +1,4 @@
-"""The documentation as a site: nothing is missing, nothing leads nowhere, and nothing is asked of a
-network.
-"""
+"""The documentation as a site."""
 
 import json
 import re

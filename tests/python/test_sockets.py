@@ -1,6 +1,4 @@
-"""What is kept of live subflows from look to look: numbers, rates, last counters; and what
-`polypath watch` makes of it.
-"""
+"""What is kept of live subflows from look to look."""
 
 import io
 import json

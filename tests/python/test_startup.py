@@ -1,6 +1,4 @@
-"""A command loads what it needs: the libraries of tables and figures take a second, which
-`--version` and a mistake need not wait for.
-"""
+"""A command loads what it needs."""
 
 import json
 import subprocess

@@ -126,8 +126,7 @@ def test_baselines_are_tcp_alone_on_each_path_or_none(study, tmp_path):
         ("10.0.2.1", "10.0.2.1"),
     ]
     assert {(run.scenario["flows"][0]["transport"], run.scenario["flows"][0]["cc"]) for run in found} == {("tcp", "cubic")}
-    # Cells that differ in the congestion control alone share theirs: two paths, two rates, two
-    # seeds.
+    # Cells share theirs over congestion controls: two paths, two rates, two seeds.
     assert (len(found), len({run.key for run in found})) == (16, 8)
     study = written(tmp_path, changed(("seeds: 2", "seeds: 2\nbaselines: null")))
     assert all(run.baseline is None for run in runs(study, engine="sim", version="1"))

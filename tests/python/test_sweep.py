@@ -1,6 +1,4 @@
-"""Runs on other machines: the same bytes, whatever happens to scheduler, workers and client. The
-workers are processes of this machine.
-"""
+"""Runs on other machines."""
 
 import io
 import os
@@ -553,9 +551,7 @@ def test_a_machine_whose_disk_is_full_leaves_its_runs_to_others(tmp_path):
 
 @pytest.fixture
 def bucket(monkeypatch):
-    """A bucket of a server that answers as S3 does, on this machine; workers find it by the
-    environment.
-    """
+    """A bucket of S3 on this machine, which workers find by the environment."""
     try:
         import s3fs
         from moto.server import ThreadedMotoServer

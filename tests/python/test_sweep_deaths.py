@@ -28,8 +28,7 @@ def test_a_machine_that_hangs_is_left_behind(tmp_path):
     assert sorted(ended) == sorted(run.key for run in work.pending)
 
 
-# What a worker loads before it works, more than once: it dies of every run with cubic, as one does
-# whose memory a run exceeds, and other runs at 5mbit meet a fault of the engine.
+# A worker dies of runs with cubic; others at 5mbit meet a fault of the engine.
 DIES = """
 import os, signal
 from polypath.engines import SimEngine
@@ -46,8 +45,7 @@ SimEngine.plain, SimEngine.run = run.__defaults__[0], run
 """
 
 
-# With the shorter time each run that kills is overdue before Dask gives it up, and is sent once
-# more, to one worker alone.
+# With the shorter time each run that kills is overdue, and sent once more.
 @pytest.mark.parametrize("overdue_s", [60.0, 1.0])
 def test_runs_that_kill_their_machine_or_meet_a_fault_are_named_and_others_finish(overdue_s, tmp_path):
     (tmp_path / "dies.py").write_text(DIES)

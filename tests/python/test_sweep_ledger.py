@@ -1,6 +1,4 @@
-"""The rules by which runs are tried again, without a machine: what a place tells the ledger, and
-what goes out next.
-"""
+"""The rules by which runs are tried again, without a machine."""
 
 from typing import Any
 
@@ -13,8 +11,7 @@ from polypath.sweep._finished import DIED
 from polypath.sweep._ledger import FAULTS, TRIES, Ledger
 
 RUNS = [run for run in plan(study(STUDY.replace("seeds: 3", "seeds: 1"))).runs if run.baseline is None]
-# How the two places are: Dask blames all chunks of a worker that died, and has tried them elsewhere
-# by then; a job dies alone.
+# Dask blames all chunks of a worker that died, and has tried them; a job dies alone.
 DASK: dict[str, Any] = {"isolated": False, "deaths": 1}
 SLURM: dict[str, Any] = {"isolated": True, "deaths": TRIES}
 MACHINES = {"one", "two", "three"}

@@ -1,6 +1,4 @@
-"""What other people wrote: vendored files are theirs, licences have their texts, and nothing else
-is built in.
-"""
+"""What other people wrote."""
 
 import hashlib
 import json
@@ -39,8 +37,7 @@ def test_notices_have_the_texts_that_licences_ask_for(tmp_path):
         "LGPL-2.1-or-later",
     ):
         assert words in text, words
-    # What is compiled in from the workspace is ours; serde's macros and what builds C are part of
-    # no program.
+    # The workspace's is ours; serde's macros and what builds C are part of no program.
     assert not re.search(r"^(polypath|serde_derive|syn|cc) ", text, re.M)
     assert "uplot" not in text
     assert "uplot" in third_party.notices(["polypath-web"])

@@ -1,6 +1,4 @@
-"""Datagrams and requests: what the tables say, and that both engines' figures come from the same
-formulas.
-"""
+"""Datagrams and requests."""
 
 import numpy as np
 import pytest
@@ -50,8 +48,7 @@ def test_streams_and_rates_are_those_of_their_payload(tmp_path):
     rows = results.runs.set_index("flow")
     # 64 kbit/s in 1600 bits: one every 25 ms, the first at once.
     assert rows.loc["voice", "datagrams_sent"] == 80
-    # 228 bytes at 10 Mbit/s and 5 ms, if nothing is in the way; behind a full queue of 20 packets
-    # 24 ms more.
+    # 228 bytes at 10 Mbit/s and 5 ms; behind a full queue of 20 packets 24 ms more.
     assert rows.loc["voice", "delay_p50_ms"] < 6.5 < 20 < rows.loc["voice", "delay_max_ms"] < 30
     assert rows.loc["load", ["datagrams_sent", "delay_p50_ms", "responses"]].isna().all()
     assert rows.loc["voice", ["flow_cc", "responses"]].isna().all()

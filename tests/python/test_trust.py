@@ -1,6 +1,4 @@
-"""Results that somebody else made, changed or damaged: what is said of them, and what --verify
-finds.
-"""
+"""Results that somebody else made, changed or damaged."""
 
 import json
 import re
@@ -20,9 +18,7 @@ FOREIGN = "9 of 9 results were not computed here: they came with the study, or f
 
 @pytest.fixture
 def folder(tmp_path, polypath, monkeypatch):
-    """A study with its results beside it, as somebody hands it on: this user has computed none of
-    them.
-    """
+    """A study with results beside it, none of which this user computed."""
     there = tmp_path / "theirs"
     there.mkdir()
     (there / "study.yaml").write_text(STUDY)
@@ -36,9 +32,7 @@ def folder(tmp_path, polypath, monkeypatch):
 
 
 def edited(folder, number=3, seal=None):
-    """So many records say 4.2 Mbit/s; `seal` makes of a record one whose hash fits, or that has
-    none.
-    """
+    """So many records say 4.2 Mbit/s; `seal` makes the text of each."""
     files = sorted((folder / "results/told/runs").glob("*/run.json"))[:number]
     for file in files:
         text = re.sub(r'"goodput_receiver_bps": [0-9.e+]+', '"goodput_receiver_bps": 4200000.0', file.read_text())

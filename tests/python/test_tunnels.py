@@ -1,6 +1,4 @@
-"""Tunnels in study files: what they become, what is refused and where, what runs leave in the
-tables.
-"""
+"""Tunnels in study files."""
 
 import pytest
 import yaml

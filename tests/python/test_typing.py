@@ -1,6 +1,4 @@
-"""Studies, and the examples of guide and recipes, as a person's type checker sees them, with the
-installed package and no plugin.
-"""
+"""Studies, and the examples of guide and recipes, as a person's type checker sees them."""
 
 import json
 import re

@@ -1,6 +1,4 @@
-"""A study that is run again with nothing to do prints what it printed, and plans nothing; whatever
-else is otherwise is seen, and it is run as ever.
-"""
+"""A study that is run again with nothing to do prints what it printed, and plans nothing."""
 
 import json
 

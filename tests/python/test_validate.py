@@ -1,6 +1,4 @@
-"""polypath validate: from names of runs to set-ups, scenarios and verdicts. The simulator is a
-stand-in but where a test says so.
-"""
+"""polypath validate."""
 
 import json
 from pathlib import Path

@@ -1,6 +1,4 @@
-"""polypath validate over many starts, and on networks drawn at random: the draw, the place of a
-measured row, the kernel beside it.
-"""
+"""polypath validate over many starts, and on networks drawn at random."""
 
 import json
 from dataclasses import replace

@@ -1,6 +1,4 @@
-"""Seeded variations of runs without a kernel: what is meant, what runs are named by, and what a
-hunt finds.
-"""
+"""Seeded variations of runs without a kernel."""
 
 import itertools
 
@@ -77,9 +75,7 @@ def suite(tmp_path):
 
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
-    """A runner whose machine fails where draws 37 to 39 of start count, with draw 2, and are at
-    least 0.3 ms; of slow it dies.
-    """
+    """A machine that fails where draws 37 to 39 of start count, and dies of slow."""
     monkeypatch.setattr(_run, "tools_hash", lambda: "tools")
     calls = []
 
@@ -108,8 +104,7 @@ def test_a_hunt_finds_the_fewest_draws_and_a_size_that_is_needed(machine, suite)
     found = hunt(machine, suite, "start")
     (kind,) = found.job.vary.kinds
     assert (found.subtest, found.job.vary.draw, kind.first, kind.last) == ("second", 2, 37, 40)
-    # The smallest that was tried and fails is 1 ms; five halvings come within a thirtieth of that
-    # from above.
+    # Five halvings come within a thirtieth of 1 ms from above.
     assert 300_000 <= kind.most_ns < 300_000 + 1_000_000 / 30
     assert found.what == ("start 37 at 0.000005 s: sh, 9ns",)
     first = hunt(machine, suite, "start")

@@ -1,6 +1,4 @@
-"""Inputs that no engine can use: what is changed in a sound study, and the line, the field and a
-part of the sentence that refuses it.
-"""
+"""Inputs that no engine can use."""
 
 from pathlib import Path
 
