@@ -507,31 +507,19 @@ def ask(request, kernel, programs, tmp_path):
     return asked
 
 
-def test_programs_keep_their_registers(ask):
+def test_programs_find_what_they_left_and_what_was_filled(ask):
     assert ask("registers") == "wrong 0\n"
     assert ask("general") == "wrong 0\n"
-
-
-def test_a_fork_shares_no_writes(ask):
     assert ask("pages") == "wrong 0\n"
-
-
-def test_programs_find_all_pages_that_a_call_filled(ask):
     assert ask("tables") == "wrong 0\n"
-
-
-def test_code_of_32_bits_meets_pages(ask):
     assert ask("narrow") == "right 39\n"
+    assert ask("nowhere") == f"call 228, signal {signal.SIGSEGV}, there 1\n"
 
 
 def test_registers_that_the_host_refuses_end_their_program_alone(ask, kernel):
     # 6.1 does not look at what the host says of FS: the program goes on without it.
     ends = 0 if kernel.release.startswith("6.1.") else signal.SIGSEGV
     assert ask("shared") == f"signal {ends}, the page right 1\n"
-
-
-def test_a_program_sent_nowhere_fails_there(ask):
-    assert ask("nowhere") == f"call 228, signal {signal.SIGSEGV}, there 1\n"
 
 
 @pytest.mark.parametrize("refuses", [errno.ENOMEM, errno.EPERM])

@@ -27,18 +27,6 @@ def test_a_dead_path_is_left_and_a_flapping_one_used_again(tunnel):
     assert tunnel.status(0)["paths"][1]["went_down"] >= 2
 
 
-def test_a_killed_daemon_that_comes_back_keeps_connections(tunnel):
-    tunnel.both()
-    client, server = connected()
-    carried(client, server, 1_000_000)
-    os.kill(tunnel.status(1)["pid"], 9)
-    until(lambda: "ppt0" not in ip(1, "link"), "the device goes")
-    # Its socket may live on for a moment; the new daemon waits for it.
-    tunnel.start(1)
-    carried(client, server, 1_000_000)
-    carried(server, client, 1_000_000)
-
-
 def test_both_ends_may_start_again_one_after_the_other(tunnel):
     tunnel.both()
     client, server = connected()
@@ -152,86 +140,16 @@ def test_a_path_that_dies_under_load_is_left_long_before_its_dead_time(routed):
         file = tunnel.write(end)
         file.write_text(re.sub(r"interval = .*\ndead_time = .*", 'interval = "1s"\ndead_time = "60min"', file.read_text()))
         tunnel.start(end)
-    client, server = connected()
-    stop = threading.Event()
-
-    def read():
-        with contextlib.suppress(OSError):
-            while server.recv(1 << 16):
-                pass
-
-    def write():
-        while not stop.is_set():
-            client.sendall(bytes(50_000))
-            stop.wait(0.005)
-
-    threads = [threading.Thread(target=each) for each in (read, write)]
-    for thread in threads:
-        thread.start()
-    try:
+    with flowing(pause_s=0.005):
         until(lambda: min(sent_packets(tunnel, 0)) > 1000, "both paths are used")
         assert [tunnel.paths_up(end) for end in (0, 1)] == [[True, True]] * 2
-        # Nobody says that the path is dead: the router drops what comes, in both directions.
-        for end in (0, 1):
-            ip(ROUTER, "route", "replace", "blackhole", f"192.168.2.{end + 1}")
-        for end in (0, 1):
-            until(lambda end=end: tunnel.paths_up(end) == [True, False], "the path is left")
-        left = sent_packets(tunnel, 0)
-        until(lambda: sent_packets(tunnel, 0)[0] > left[0] + 5000, "the other one carries all")
-        assert sent_packets(tunnel, 0)[1] == left[1], "nothing more is lost"
-        for end in (0, 1):
-            ip(ROUTER, "route", "replace", f"192.168.2.{end + 1}", "dev", f"r{end}")
-        for end in (0, 1):
-            until(lambda end=end: tunnel.paths_up(end) == [True, True], "the path is found again")
-        until(lambda: sent_packets(tunnel, 0)[1] > left[1] + 100, "it is used again")
-    finally:
-        stop.set()
-        threads[1].join()
-        client.shutdown(socket.SHUT_RDWR)
-        threads[0].join()
+        killed_and_revived(tunnel, packets=5000)
 
 
-def shaped(end, device):
-    """The device sends 20 Mbit/s, and what is too much waits for long."""
-    place = end if isinstance(end, str) else NAMES[end]
-    command(
-        "ip",
-        "netns",
-        "exec",
-        place,
-        "tc",
-        "qdisc",
-        "add",
-        "dev",
-        device,
-        "root",
-        "tbf",
-        "rate",
-        "20mbit",
-        "burst",
-        "6000",
-        "limit",
-        "2000000",
-    )
-
-
-def test_the_earliest_path_loses_no_more_than_was_in_flight_when_it_dies(routed):
-    tunnel = routed
-    narrow(1500)
-    shaped(0, "v1")
-    shaped(ROUTER, "r1")
-    for end in (0, 1):
-        file = tunnel.write(end, tunnel='distribution = "earliest"')
-        file.write_text(re.sub(r"interval = .*\ndead_time = .*", 'interval = "1s"\ndead_time = "60min"', file.read_text()))
-        tunnel.start(end)
+@contextlib.contextmanager
+def flowing(pause_s=0.0):
+    """A connection from end 0 to end 1 that is always written to and read from."""
     client, server = connected()
-
-    def missing():
-        """Bytes that were sent on the path that dies and have not come, with the tunnel's headers."""
-        sent, came = (tunnel.status(end)["paths"][1] for end in (0, 1))
-        return int(sent["bytes_sent"] - came["bytes_received"] + 36 * (sent["packets_sent"] - came["packets_received"]))
-
-    before = missing()
     stop = threading.Event()
 
     def read():
@@ -243,29 +161,65 @@ def test_the_earliest_path_loses_no_more_than_was_in_flight_when_it_dies(routed)
         with contextlib.suppress(OSError):
             while not stop.is_set():
                 client.sendall(bytes(50_000))
+                stop.wait(pause_s)
 
     threads = [threading.Thread(target=each) for each in (read, write)]
     for thread in threads:
         thread.start()
     try:
-        found = lambda: tunnel.status(0)["paths"][1]["estimate"]["most_in_flight_bytes"]  # noqa: E731
-        until(lambda: found() and min(sent_packets(tunnel, 0)) > 5000, "both paths are full")
-        for end in (0, 1):
-            ip(ROUTER, "route", "replace", "blackhole", f"192.168.2.{end + 1}")
-        for end in (0, 1):
-            until(lambda end=end: tunnel.paths_up(end) == [True, False], "the path is left")
-        left = sent_packets(tunnel, 0)
-        until(lambda: sent_packets(tunnel, 0)[0] > left[0] + 2000, "the other one carries all")
-        assert sent_packets(tunnel, 0)[1] == left[1], "nothing more is lost"
-        # It loses what it says at most, with the packet that was the last to fit.
-        assert 0 < missing() - before < found() + 1500
-        for end in (0, 1):
-            ip(ROUTER, "route", "replace", f"192.168.2.{end + 1}", "dev", f"r{end}")
-        for end in (0, 1):
-            until(lambda end=end: tunnel.paths_up(end) == [True, True], "the path is found again")
-        until(lambda: sent_packets(tunnel, 0)[1] > left[1] + 1000, "it is used again")
+        yield
     finally:
         stop.set()
         client.shutdown(socket.SHUT_RDWR)
         for thread in threads:
             thread.join()
+
+
+def killed_and_revived(tunnel, *, packets, dead=lambda: None):
+    """Nobody says that path 2 is dead: the router drops what comes; `dead` is asked meanwhile."""
+    for end in (0, 1):
+        ip(ROUTER, "route", "replace", "blackhole", f"192.168.2.{end + 1}")
+    for end in (0, 1):
+        until(lambda end=end: tunnel.paths_up(end) == [True, False], "the path is left")
+    left = sent_packets(tunnel, 0)
+    until(lambda: sent_packets(tunnel, 0)[0] > left[0] + packets, "the other one carries all")
+    assert sent_packets(tunnel, 0)[1] == left[1], "nothing more is lost"
+    dead()
+    for end in (0, 1):
+        ip(ROUTER, "route", "replace", f"192.168.2.{end + 1}", "dev", f"r{end}")
+    for end in (0, 1):
+        until(lambda end=end: tunnel.paths_up(end) == [True, True], "the path is found again")
+    until(lambda: sent_packets(tunnel, 0)[1] > left[1] + 100, "it is used again")
+
+
+def shaped(end, device):
+    """The device sends 20 Mbit/s, and what is too much waits for long."""
+    place = end if isinstance(end, str) else NAMES[end]
+    bucket = "rate 20mbit burst 6000 limit 2000000"
+    command("ip", "netns", "exec", place, *f"tc qdisc add dev {device} root tbf {bucket}".split())
+
+
+def test_the_earliest_path_loses_no_more_than_was_in_flight_when_it_dies(routed):
+    tunnel = routed
+    narrow(1500)
+    shaped(0, "v1")
+    shaped(ROUTER, "r1")
+    for end in (0, 1):
+        file = tunnel.write(end, tunnel='distribution = "earliest"')
+        file.write_text(re.sub(r"interval = .*\ndead_time = .*", 'interval = "1s"\ndead_time = "60min"', file.read_text()))
+        tunnel.start(end)
+
+    def missing():
+        """Bytes that were sent on the path that dies and have not come, with the tunnel's headers."""
+        sent, came = (tunnel.status(end)["paths"][1] for end in (0, 1))
+        return int(sent["bytes_sent"] - came["bytes_received"] + 36 * (sent["packets_sent"] - came["packets_received"]))
+
+    def dead():
+        # It loses what it says at most, with the packet that was the last to fit.
+        assert 0 < missing() - before < found() + 1500
+
+    before = missing()
+    found = lambda: tunnel.status(0)["paths"][1]["estimate"]["most_in_flight_bytes"]  # noqa: E731
+    with flowing():
+        until(lambda: found() and min(sent_packets(tunnel, 0)) > 5000, "both paths are full")
+        killed_and_revived(tunnel, packets=2000, dead=dead)

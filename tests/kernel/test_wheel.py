@@ -113,7 +113,7 @@ def polypath(place, *arguments):
     return done.stdout
 
 
-def test_it_is_small_and_has_what_belongs_to_it(wheel):
+def test_it_is_small_has_what_belongs_to_it_and_names_no_folder(wheel):
     assert wheel.stat().st_size < MOST_BYTES
     with zipfile.ZipFile(wheel) as archive:
         there = {name.removeprefix("polypath/") for name in archive.namelist()}
@@ -124,9 +124,6 @@ def test_it_is_small_and_has_what_belongs_to_it(wheel):
     inside = {str(file.relative_to(PACKAGE)) for file in (*sources, *built) if file.is_file()}
     assert (ours | inside | {"py.typed"}) - there == set()
     assert [name for name in there if name.startswith(("tests/", "cc/vectors"))] == []
-
-
-def test_it_has_the_licences_and_the_bill_of_what_others_wrote(wheel):
     with zipfile.ZipFile(wheel) as archive:
         (notices,) = [archive.read(name).decode() for name in archive.namelist() if name.endswith("dist-info/licenses/THIRD-PARTY.txt")]
         bills = [json.loads(archive.read(name)) for name in archive.namelist() if "dist-info/sboms/" in name]
@@ -135,27 +132,25 @@ def test_it_has_the_licences_and_the_bill_of_what_others_wrote(wheel):
         (version,) = {found for crate, found in listed if crate == name}
         assert f"\n{name} {version}: " in notices
     assert not (ROOT / "THIRD-PARTY.txt").exists()
-
-
-def test_nothing_in_it_names_the_folders_of_who_built_it(wheel):
     cargo = os.environ.get("CARGO_HOME") or str(Path.home() / ".cargo")
     with zipfile.ZipFile(wheel) as archive:
         told = [(name, folder) for name in archive.namelist() for folder in (str(ROOT), cargo) if folder.encode() in archive.read(name)]
     assert told == []
 
 
-def test_nothing_but_what_it_asks_for_is_there(place):
+def test_it_runs_ones_own_c_advises_and_makes_keys(place):
     program = "import importlib.util as u; print([n for n in ('polars', 'pytest', 'sphinx', 'mypy') if u.find_spec(n)])"
     assert python(place, program).stdout == "[]\n"
     done = python(place, "import polypath; polypath.run('study.yaml', only={'cc': ['lia']}, out='lone').to_polars()")
     assert done.stderr.splitlines()[-1].endswith("polars frames need the package polars: pip install polars")
-
-
-def test_the_simulator_runs_ones_own_c_and_writes_the_report(place):
     polypath(place, "run", "study.yaml", "--cc-path", ".", "--out", "sim")
     runs = pd.read_parquet(place / "sim" / "wheel" / "runs.parquet")
     assert dict(runs.groupby("cc").size()) == {"lia": 1, "mine": 1}
     assert "<svg" in (place / "sim" / "wheel" / "report.html").read_text(encoding="utf-8")
+    words = ["--path", "20mbit 10ms", "--path", "10mbit 20ms", "--for", "download", "--budget", "240runs", "--no-linux", "--no-report"]
+    assert "net.mptcp" in polypath(place, "advise", *words)
+    public = polypath(place, "tunnel", "keygen", "key")
+    assert polypath(place, "tunnel", "pubkey", "key") == public
 
 
 @pytest.mark.usefixtures("linux_kernel")
@@ -175,16 +170,6 @@ def test_the_host_engine_loads_what_the_wheel_has(place):
     polypath(place, "run", "study.yaml", "--cc-path", ".", "--engine", "host", "--out", "host", "--no-report")
     runs = pd.read_parquet(place / "host" / "wheel" / "runs.parquet")
     assert set(runs["cc"]) == {"lia", "mine"}
-
-
-def test_it_advises(place):
-    words = ["--path", "20mbit 10ms", "--path", "10mbit 20ms", "--for", "download", "--budget", "240runs", "--no-linux", "--no-report"]
-    assert "net.mptcp" in polypath(place, "advise", *words)
-
-
-def test_it_makes_keys_of_a_tunnel(place):
-    public = polypath(place, "tunnel", "keygen", "key")
-    assert polypath(place, "tunnel", "pubkey", "key") == public
 
 
 def test_it_serves_the_playground(place):

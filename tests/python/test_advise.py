@@ -643,6 +643,7 @@ COMMAND_LINES = {
     ("--path", "5mbit 20ms", "--budget", "1runs"): "give at least --budget",
     ("--path", "5mbit 20ms", "--path", "5mbit 20ms name path1"): 'two paths are called "path1"',
     ("--path", "5mbit 20ms name uplink"): 'a path cannot be called "uplink"',
+    ("--path", "6/2mbit 20ms", "--out", "taken", "--no-linux"): "not a directory",
     ("--from-capture", "nothere.pcap"): "nothere.pcap: No such file",
     ("--file", "nothere.yaml"): "there is no such file",
     tuple(word for number in range(9) for word in ("--path", f"5mbit 20ms name p{number}")): "9 paths are too many; the most is 8",
@@ -652,16 +653,10 @@ COMMAND_LINES = {
 @pytest.mark.parametrize("words", COMMAND_LINES, ids=lambda words: COMMAND_LINES[words])
 def test_a_mistake_on_the_command_line_is_one_sentence(words, polypath, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    code, out, err = polypath("advise", *words)
-    assert (code, out) == (2, "") and COMMAND_LINES[words] in err
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_folder_that_cannot_be_written_is_said_before_the_search(polypath, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
     (tmp_path / "taken").touch()
-    code, out, err = polypath("advise", "--path", "6/2mbit 20ms", "--out", "taken", "--no-linux")
-    assert (code, out) == (2, "") and "not a directory" in err and "searching" not in err
+    code, out, err = polypath("advise", *words)
+    assert (code, out) == (2, "") and COMMAND_LINES[words] in err and "searching" not in err
+    assert list(tmp_path.iterdir()) == [tmp_path / "taken"]
 
 
 def test_the_command_line_tells_and_writes_the_answer(polypath, tmp_path, monkeypatch):

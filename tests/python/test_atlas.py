@@ -24,12 +24,9 @@ def beside(tmp_path_factory):
     return both
 
 
-def test_networks_are_drawn_as_the_file_has_them(beside):
+def test_networks_and_medians_are_those_of_the_file(beside):
     for name in ("home_rate", "home_delay", "mobile_rate", "mobile_loss"):
         assert (beside[name] == beside[f"{name}_file"]).all(), name
-
-
-def test_medians_are_those_of_the_file(beside):
     # Of each setting, what MPTCP gains over TCP on the better link.
     gain, file = beside["value"] / beside["alone"], beside["value_file"] / beside["alone_file"]
     setting = [beside[name] for name in KEYS[1:]]

@@ -76,15 +76,12 @@ def test_the_set_is_what_it_was(tmp_path):
     assert "small_queue" in in_words(study, "small-buffers", 1) and "mobile_queue" not in in_words(study, "small-buffers", 1)
 
 
-def test_a_scheduler_runs_where_it_decides_something(tmp_path):
+def test_a_scheduler_runs_where_it_decides_something_and_draws_stay(tmp_path):
     study = write_study("scheduler", "blest", 4, tmp_path)
     chosen = list(runs(study, engine="sim", version="any"))
     assert {flow["transport"] for run in chosen for flow in run.scenario["flows"]} == {"mptcp"}
     assert {run.parameters["scheduler"] for run in chosen} == {"blest"}
     assert len(NAMES["scheduler"]) == 9 and len(NAMES["cc"]) == 15
-
-
-def test_draws_stay_when_there_are_more(tmp_path):
     few, more = (write_study("cc", "cubic", draws, tmp_path / str(draws)) for draws in (4, 6))
     first, second = ({run.key for run in runs(study, engine="sim", version="any")} for study in (few, more))
     assert len(first) == 56 and first < second

@@ -103,13 +103,10 @@ def test_captures_that_are_not_kept_leave_their_figures(tmp_path):
     assert pending(tmp_path, "c")
 
 
-def test_a_connection_of_which_a_path_was_not_captured_has_no_sizes_as_a_whole(tmp_path):
+def test_columns_are_empty_where_nothing_was_captured(tmp_path):
     results = ran(tmp_path, captured='"c:first"')
     assert list(results.subflows["segment_usual_bytes"].isna()) == [False, True]
     assert results.runs["segment_mean_bytes"].isna().all()
-
-
-def test_without_captures_the_columns_are_empty(tmp_path):
     results = execute(plan(written(tmp_path, changed(("duration: 20s", "duration: 1s"))), engine=find("sim"), out=tmp_path / "out"))
     assert set(COLUMNS) <= set(results.subflows.columns)
     assert results.subflows[list(COLUMNS)].isna().all(axis=None)

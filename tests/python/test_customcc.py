@@ -109,14 +109,6 @@ def test_the_coupled_skeleton_is_reno_on_one_path_and_gentler_on_two(tmp_path):
     assert windows["tst_y"] < 0.9 * windows["reno"]
 
 
-def test_beginning_from_what_is_not_there_names_what_is(polypath, tmp_path):
-    code, _, err = polypath("cc", "new", "tst_w", "--from", "liaa", "--into", tmp_path)
-    assert code == 2 and 'there is no congestion control "liaa" to begin from; there are balia, bbr' in err
-    code, _, err = polypath("cc", "new", "tst_w", "--from", "lia", "--coupled", "--into", tmp_path)
-    assert code == 2 and "leave one out" in err
-    assert not list(tmp_path.glob("*.c"))
-
-
 def test_another_source_is_another_run_and_leaves_the_others_alone(tmp_path):
     file = customcc.new("tst_b", tmp_path)
     customcc.use(tmp_path)
@@ -267,6 +259,8 @@ REFUSALS = {
     "a name that is ours": (("cc", "new", "reno"), "Polypath has a congestion control reno already"),
     "another name of one that is ours": (("cc", "new", "hstcp"), "Polypath has a congestion control hstcp already"),
     "a file that is there": (("cc", "new", "there", "--into", "full"), "full/there.c is there already"),
+    "one that is not there": (("cc", "new", "tst_w", "--from", "liaa"), 'there is no congestion control "liaa" to begin from; there are'),
+    "two to begin from": (("cc", "new", "tst_w", "--from", "lia", "--coupled"), "--from lia is one algorithm to begin from and --coupled"),
     "a folder that is a file": (("cc", "new", "tst_f", "--into", "file"), "file is there already"),
     "no folder": (("run", ".", "--cc-path", "nowhere"), "nowhere is no folder; `polypath cc new NAME --into nowhere` begins"),
     "the file itself": (

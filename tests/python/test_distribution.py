@@ -14,7 +14,7 @@ def spread(mean, wide, count=12, seed=1):
     return [drawn.gauss(mean, wide) for _ in range(count)]
 
 
-def test_the_interval_is_of_the_differences_start_by_start():
+def test_the_interval_is_of_the_differences_and_the_sentence_says_what_chance_does():
     ours, theirs = [10.0, 12.0, 11.0, 13.0], [9.0, 11.5, 10.5, 11.0]
     found = distance(ours, theirs)
     # Differences 1, 0.5, 0.5, 2: mean 1, deviation 0.7071; Student's t of 3 is 3.1824.
@@ -23,6 +23,19 @@ def test_the_interval_is_of_the_differences_start_by_start():
     assert found.p_mean == pytest.approx(0.0663, abs=1e-4)
     # Starts that move both alike tell more than the spread of either.
     assert found.half_width < statistics.stdev(ours) * 1.2
+    flat = [100.0 + 0.01 * start for start in range(12)]
+    rows = [distance(flat, flat)] * 38 + [distance([value * 1.2 for value in flat], flat)] * 2
+    said = in_words(rows)
+    assert said.startswith("38 of 40 rows (95.0 %) are within 5 %")
+    assert "2 differ. The two tests tell 2 of 40 rows apart (near ones too); of equal engines they would 4.0 at most" in said
+    assert said.endswith("2 remain.")
+    theirs = [5.0 + 0.01 * start for start in range(12)]
+    ours = [math.inf] * 12
+    never = distance(ours, theirs)
+    assert (never.n, never.standing) == (0, Standing.APART)
+    half = distance([math.inf] * 6 + theirs[6:], theirs)
+    assert (half.n, half.difference, half.standing) == (6, 0.0, Standing.NEAR)
+    assert distance(ours, ours).standing is Standing.ALIKE
 
 
 def test_near_is_near_whatever_the_tests_say_and_far_is_judged_by_them():
@@ -58,22 +71,3 @@ def test_equal_engines_are_seldom_told_apart_and_others_nearly_always():
     assert discoveries(p_values[::-1]) == 4
     assert discoveries([]) == 0
     assert discoveries([0.9, 0.8]) == 0
-
-
-def test_a_transfer_that_never_finishes_took_infinitely_long():
-    theirs = [5.0 + 0.01 * start for start in range(12)]
-    ours = [math.inf] * 12
-    never = distance(ours, theirs)
-    assert (never.n, never.standing) == (0, Standing.APART)
-    half = distance([math.inf] * 6 + theirs[6:], theirs)
-    assert (half.n, half.difference, half.standing) == (6, 0.0, Standing.NEAR)
-    assert distance(ours, ours).standing is Standing.ALIKE
-
-
-def test_the_sentence_says_what_chance_would_do():
-    flat = [100.0 + 0.01 * start for start in range(12)]
-    rows = [distance(flat, flat)] * 38 + [distance([value * 1.2 for value in flat], flat)] * 2
-    said = in_words(rows)
-    assert said.startswith("38 of 40 rows (95.0 %) are within 5 %")
-    assert "2 differ. The two tests tell 2 of 40 rows apart (near ones too); of equal engines they would 4.0 at most" in said
-    assert said.endswith("2 remain.")

@@ -177,7 +177,7 @@ def test_a_host_that_is_client_and_server():
     assert findings(replace(WELL, endpoints=twins), both) == []
 
 
-def test_a_port_stays_with_the_announcement():
+def test_endpoints_whose_port_address_or_device_is_elsewhere():
     port = replace(ENDPOINTS[1], flags=frozenset({"signal"}), port=5400)
     finding = only(replace(WELL, endpoints=(ENDPOINTS[0], port)))
     assert (finding.id, finding.severity, finding.run[1]) == (
@@ -187,6 +187,13 @@ def test_a_port_stays_with_the_announcement():
     )
     other = replace(WELL, endpoints=(replace(port, device="wlan0"),))
     assert found(other, SERVER)["other-device"].run[1] == "ip mptcp endpoint add 10.0.2.1 dev wwan0 signal port 5400"
+    gone = replace(WELL, devices=(LOOPBACK, WIFI, device("eth0", "10.0.3.1")))
+    assert only(gone).id == "address-missing"
+    assert only(gone).run == ("ip mptcp endpoint delete id 2",)
+    other = replace(WELL, endpoints=(ENDPOINTS[0], replace(ENDPOINTS[1], device="wlan0")))
+    assert only(other).run[1] == "ip mptcp endpoint add 10.0.2.1 dev wwan0 subflow"
+    down = replace(WELL, devices=(LOOPBACK, WIFI, replace(LTE, up=False)))
+    assert found(down)["device-down"].run == ("ip link set wwan0 up",)
 
 
 @pytest.mark.parametrize(
@@ -219,16 +226,6 @@ def test_devices_and_settings_that_are_seldom_wrong():
     assert [finding.severity for finding in findings(facts, CLIENT)] == ["note", "note"]
     finding = only(flagged({"signal", "subflow"}, {"subflow"}))
     assert (finding.id, finding.severity) == ("both-flags", "doubt")
-
-
-def test_endpoints_whose_address_or_device_is_not_there():
-    gone = replace(WELL, devices=(LOOPBACK, WIFI, device("eth0", "10.0.3.1")))
-    assert only(gone).id == "address-missing"
-    assert only(gone).run == ("ip mptcp endpoint delete id 2",)
-    other = replace(WELL, endpoints=(ENDPOINTS[0], replace(ENDPOINTS[1], device="wlan0")))
-    assert only(other).run[1] == "ip mptcp endpoint add 10.0.2.1 dev wwan0 subflow"
-    down = replace(WELL, devices=(LOOPBACK, WIFI, replace(LTE, up=False)))
-    assert found(down)["device-down"].run == ("ip link set wwan0 up",)
 
 
 def test_a_subflow_that_would_leave_by_another_device():

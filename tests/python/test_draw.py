@@ -58,7 +58,7 @@ def large(monkeypatch, text=STUDY):
 # --- values
 
 
-def test_every_cell_of_the_matrix_stands_with_every_draw():
+def test_draws_stand_with_every_cell_and_stay_what_they_are():
     made = study()
     assert [(cell.parameters["draw"], cell.parameters["cc"]) for cell in cells(made)] == list(
         itertools.product((1, 2, 3, 4), ("lia", "cubic"))
@@ -66,9 +66,6 @@ def test_every_cell_of_the_matrix_stands_with_every_draw():
     assert parameter_names(made) == ["draw", "rate", "delay", "cc"]
     both = cells(made)[0].parameters, cells(made)[1].parameters
     assert {both[0]["rate"], both[0]["delay"]} == {both[1]["rate"], both[1]["delay"]}, "all algorithms have the same networks"
-
-
-def test_a_draw_stays_what_it_is_whatever_else_is_drawn():
     few = Draw(number=2, parameters={"x": Drawn(uniform=(0, 1))})
     many = Draw(number=9, parameters={"y": Drawn(uniform=(0, 1)), "x": Drawn(uniform=(0, 1))})
     assert few.values(2)["x"] == many.values(2)["x"]
@@ -76,6 +73,11 @@ def test_a_draw_stays_what_it_is_whatever_else_is_drawn():
     assert Draw(number=2, seed=2, parameters=few.parameters).values(2)["x"] != few.values(2)["x"]
     # SHA-256 of "1/2/x"; the same on any machine and with any library.
     assert few.values(2) == {"draw": 2, "x": 0.841}
+    drawn = Drawn(choice={"dsl": 3, "lte": 1, "never": 0})
+    found = [Draw(number=1, parameters={"kind": drawn}).values(number)["kind"] for number in range(1, 4001)]
+    assert set(found) == {"dsl", "lte"}
+    assert statistics.mean(kind == "dsl" for kind in found) == pytest.approx(0.75, abs=0.03)
+    assert {Drawn(choice=[1, 2]).value(chance) for chance in (0.1, 0.9)} == {1, 2}
 
 
 @pytest.mark.parametrize(
@@ -94,14 +96,6 @@ def test_numbers_follow_their_distribution(drawn, quantiles):
         # Of 4000 draws, this share lies below the quantile, within four standard deviations.
         below = sum(value < drawn.value(chance) for value in found) / len(found)
         assert abs(below - chance) < 4 * math.sqrt(chance * (1 - chance) / len(found))
-
-
-def test_choices_have_their_weights_and_types():
-    drawn = Drawn(choice={"dsl": 3, "lte": 1, "never": 0})
-    found = [Draw(number=1, parameters={"kind": drawn}).values(number)["kind"] for number in range(1, 4001)]
-    assert set(found) == {"dsl", "lte"}
-    assert statistics.mean(kind == "dsl" for kind in found) == pytest.approx(0.75, abs=0.03)
-    assert {Drawn(choice=[1, 2]).value(chance) for chance in (0.1, 0.9)} == {1, 2}
 
 
 @pytest.mark.parametrize(

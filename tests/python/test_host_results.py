@@ -171,7 +171,7 @@ def test_what_iperf3_counted_is_taken_and_what_went_wrong_is_said(tmp_path):
     assert (got["written"], got["accepted_ns"], got["finished_ns"]) == ([(300 * MS, 2000)], 200 * MS, 400 * MS)
 
 
-def test_a_setting_that_a_kernel_lacks_is_found_in_the_study():
+def test_the_engine_has_this_machines_kernel_and_finds_what_it_lacks():
     nodes = {"c": {"sysctl": {"net.ipv4.tcp_no_such": 1}}, "s": None}
     links = {"only": {"ends": ["c", "s"], "both": {"rate": "1mbit", "delay": "1ms"}}}
     flows = {"f": {"client": "c", "server": "s"}}
@@ -180,9 +180,6 @@ def test_a_setting_that_a_kernel_lacks_is_found_in_the_study():
     wrong = 'namespace c: setting net.ipv4.tcp_no_such to "1": No such file or directory (os error 2)'
     assert _host._where_of(cell, wrong) == ("topology", "nodes", "c", "sysctl", "net.ipv4.tcp_no_such")
     assert _host._where_of(cell, "something else") == ("topology",)
-
-
-def test_the_engine_has_this_machines_kernel_whatever_a_study_asks_for():
     engine = HostEngine()
     assert engine.kernels() == [engine.only_kernel]
     assert engine.versions("6.1")("6.1").startswith(engine.only_kernel)

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from study_data import module_of
 
-from polypath.engines import SimEngine, check
 from polypath.study import Study, cells, runs
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
@@ -30,11 +29,6 @@ def script(request):
 def rows(study, name="published.csv"):
     with (study.folder / name).open() as file:
         return list(csv.DictReader(file))
-
-
-@pytest.mark.parametrize("name", STUDIES)
-def test_the_simulator_has_all_that_they_ask_for(studies, name):
-    check(SimEngine(), studies[name])
 
 
 def test_the_windows_and_rates_of_rfc_9438_are_those_of_its_formulas(studies, script):

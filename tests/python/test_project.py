@@ -31,34 +31,31 @@ def test_a_new_upward_edge_between_crates_fails():
     assert layers.check_crates(new) == ["crate gossip has no layer: give it one in tools/layers.py."]
 
 
-@pytest.mark.parametrize(
-    "statement",
-    ["from polypath.cli import main", "import polypath.cli", "from polypath import cli", "from .. import cli", "from ..cli import main"],
-)
-def test_a_new_upward_import_between_packages_fails(tmp_path, statement):
+def tree(folder, files):
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+
+def test_a_new_upward_import_between_packages_fails(tmp_path):
     package = tmp_path / "polypath"
-    for part in ("study", "cli"):
-        (package / part).mkdir(parents=True)
-        (package / part / "__init__.py").write_text("")
-    (package / "cli" / "_main.py").write_text("from polypath.study import Study\nfrom . import _options\nimport json\n")
+    main = "from polypath.study import Study\nfrom . import _options\nimport json\n"
+    tree(package, {"study/__init__.py": "", "cli/__init__.py": "", "cli/_main.py": main})
     assert layers.check_python(layers.python_edges(package), ("study", "cli")) == []
-    (package / "study" / "_model.py").write_text(f"def late() -> None:\n    {statement}\n")
-    (fault,) = layers.check_python(layers.python_edges(package), ("study", "cli"))
-    assert fault.startswith("polypath/study/_model.py:2: study imports cli, which is not below it")
+    ways = (
+        "from polypath.cli import main",
+        "import polypath.cli",
+        "from polypath import cli",
+        "from .. import cli",
+        "from ..cli import main",
+    )
+    for statement in ways:
+        tree(package, {"study/_model.py": f"def late() -> None:\n    {statement}\n"})
+        (fault,) = layers.check_python(layers.python_edges(package), ("study", "cli"))
+        assert fault.startswith("polypath/study/_model.py:2: study imports cli, which is not below it"), statement
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "from ._study import Study",
-        "from . import _study",
-        "import polypath.study._study",
-        "from polypath.study import Study",
-        "if TYPE_CHECKING:\n    from ._study import Study",
-        "def late() -> None:\n    from polypath.study._study import Study",
-    ],
-)
-def test_modules_of_a_package_that_import_one_another_fail(tmp_path, statement):
+def test_modules_of_a_package_that_import_one_another_fail(tmp_path):
     package = tmp_path / "polypath" / "study"
     files = {
         "__init__.py": "",
@@ -69,14 +66,20 @@ def test_modules_of_a_package_that_import_one_another_fail(tmp_path, statement):
         "inner/__init__.py": "from ._part import Part\n",
         "inner/_part.py": "from .._errors import StudyError\n",
     }
-    for name, text in files.items():
-        (package / name).parent.mkdir(parents=True, exist_ok=True)
-        (package / name).write_text(text)
+    tree(package, files)
     assert layers.check_python_modules("study", layers.python_module_edges(package)) == []
-    (package / "_errors.py").write_text(f"{statement}\n")
-    (fault,) = layers.check_python_modules("study", layers.python_module_edges(package))
-    face = "__init__ and " if statement == "from polypath.study import Study" else ""
-    assert fault.startswith(f"package study: the modules {face}_errors and _model and _study and inner and inner._part import one another")
+    for face, statement in (
+        ("", "from ._study import Study"),
+        ("", "from . import _study"),
+        ("", "import polypath.study._study"),
+        ("__init__ and ", "from polypath.study import Study"),
+        ("", "if TYPE_CHECKING:\n    from ._study import Study"),
+        ("", "def late() -> None:\n    from polypath.study._study import Study"),
+    ):
+        (package / "_errors.py").write_text(f"{statement}\n")
+        (fault,) = layers.check_python_modules("study", layers.python_module_edges(package))
+        named = f"package study: the modules {face}_errors and _model and _study and inner and inner._part import one another"
+        assert fault.startswith(named), statement
 
 
 def test_modules_of_a_crate_that_use_one_another_fail(tmp_path):
@@ -89,9 +92,7 @@ def test_modules_of_a_crate_that_use_one_another_fail(tmp_path):
         "d/mod.rs": "mod inside;\npub struct Deep;\n",
         "d/inside.rs": "use super::Deep;\nuse crate::b;\n",  # a child may use its parent; d -> b
     }
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
+    tree(tmp_path, files)
     assert layers.check_modules("x", layers.module_edges(tmp_path)) == []
     (tmp_path / "c.rs").write_text("use super::a::Early;\n")
     assert layers.check_modules("x", layers.module_edges(tmp_path)) == [
@@ -113,8 +114,8 @@ def test_every_departure_from_a_standard_names_its_mark_and_its_test(tmp_path):
         'crates/x/src/a.rs:2: write a clause as "RFC 9293 section 3.10.7.4".',
         "specs/exceptions/tcp.toml, entry 2: crates/x/src/a.rs has no mark RFC 9293 section 3.6.",
         "specs/exceptions/tcp.toml, entry 2: there is no test crates/x/src/a.rs::gone.",
-        "specs/exceptions/tcp.toml, entry 3: an exception has the fields clause, code, departure, reason, test, words, "
-        "and none of them is empty.",
+        "specs/exceptions/tcp.toml, entry 3: an exception has the fields clause, code, departure, reason, test, words,"
+        " and none of them is empty.",
     ]
 
 
@@ -133,17 +134,17 @@ def test_a_public_number_with_a_unit_has_a_type_of_base():
     assert found == []
 
 
-def test_a_crates_tests_from_outside_are_all_in_its_one_program():
+def test_ci_notes_and_crates_have_one_list_each():
+    script = (ROOT / ".ci/run").read_text(encoding="utf-8")
+    assert re.findall(r"^\s*(?:make|cargo|pytest|python)\b.*", script, flags=re.M) == ["make test 2>&1 | tee build/test.log"]
     for manifest in ROOT.glob("crates/*/Cargo.toml"):
         if "autotests = false" in manifest.read_text(encoding="utf-8"):
             tests = manifest.parent / "tests"
             named = re.findall(r"^mod (\w+);$", (tests / "main.rs").read_text(encoding="utf-8"), flags=re.M)
             assert sorted([*named, "main"]) == sorted(file.stem for file in tests.glob("*.rs"))
-
-
-def test_ci_runs_make_test_and_nothing_else():
-    script = (ROOT / ".ci/run").read_text(encoding="utf-8")
-    assert re.findall(r"^\s*(?:make|cargo|pytest|python)\b.*", script, flags=re.M) == ["make test 2>&1 | tee build/test.log"]
+    notes = ROOT / "specs/notes"
+    index = (notes / "README.md").read_text(encoding="utf-8")
+    assert sorted(re.findall(r"^\| (?:\[|`)([\w.-]+)", index, flags=re.M)) == sorted(note.name for note in notes.iterdir() if note.is_dir())
 
 
 PAGES = sorted(
@@ -161,13 +162,7 @@ def test_links_between_pages_lead_somewhere(page):
     assert missing == []
 
 
-def test_the_index_of_the_notes_names_every_note():
-    notes = ROOT / "specs/notes"
-    index = (notes / "README.md").read_text(encoding="utf-8")
-    assert sorted(re.findall(r"^\| (?:\[|`)([\w.-]+)", index, flags=re.M)) == sorted(note.name for note in notes.iterdir() if note.is_dir())
-
-
-def test_the_commands_of_the_readme_work(tmp_path):
+def test_the_commands_of_the_readme_work_and_its_network_can_be_built(tmp_path):
     commands = re.findall(r"^    (polypath .*)$", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.M)
     assert [command.split()[1] for command in commands] == ["init", "run", "validate"]
     for command in commands:
@@ -175,6 +170,9 @@ def test_the_commands_of_the_readme_work(tmp_path):
         program = Path(sys.executable).with_name("polypath")
         done = subprocess.run([program, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"{command}: {done.stderr}"
+    (text,) = re.findall(r"^cat > lab.yaml <<'END'\n(.*?)^END$", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.M | re.S)
+    (tmp_path / "lab.yaml").write_text(text)
+    assert load_setup(tmp_path / "lab.yaml").topology.links.keys() == {"wifi", "lte"}
 
 
 def sources():
@@ -183,12 +181,6 @@ def sources():
 
 def _is_tracked_text(path):
     return path.suffix in {".rs", ".py", ".c", ".h"} and path.is_file()
-
-
-def test_the_network_in_the_readme_can_be_built(tmp_path):
-    (text,) = re.findall(r"^cat > lab.yaml <<'END'\n(.*?)^END$", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.M | re.S)
-    (tmp_path / "lab.yaml").write_text(text)
-    assert load_setup(tmp_path / "lab.yaml").topology.links.keys() == {"wifi", "lte"}
 
 
 def test_source_files_stay_readable():

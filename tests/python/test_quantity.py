@@ -44,7 +44,7 @@ def test_reads_what_people_write(kind, text, value):
         (Rate, "5MB/s", '"5MB/s": rate has no unit "MB/s"; allowed are bit, kbit, mbit, gbit; this is in bytes: that is 40mbit'),
         (Rate, "1KiB/s", '"1KiB/s": rate has no unit "KiB/s"; allowed are bit, kbit, mbit, gbit; this is in bytes: that is 8192bit'),
         (Rate, "1,000mbit", '"1,000mbit" is no rate: write a point: 1.000mbit, or 1000mbit without it'),
-        (Rate, "1e308mbit", '"1e308mbit" is no rate: a number has no exponents'),
+        (Rate, "1e308mbit", '"1e308mbit" is no rate: a number has no exponents here; write all its digits'),
         (Rate, "fast", '"fast" is no rate; write one like "50mbit"'),
         (Time, "20MS", '"20MS": time has no unit "MS"; allowed are ns, us, ms, s, min, h; write 20ms'),
         (Time, "5 msec", '"5 msec": time has no unit "msec"; allowed are ns, us, ms, s, min, h; write 5ms'),

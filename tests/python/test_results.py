@@ -119,15 +119,12 @@ def test_a_run_that_fails_leaves_the_others(tmp_path, study, kind, told):
     assert len(plan(study, engine=FakeEngine(), out=tmp_path).pending) == 4
 
 
-def test_only_runs_a_part_and_tables_hold_all_that_is_finished(tmp_path, study):
+def test_only_runs_a_part_and_tables_hold_all_that_is_finished_of_one_study(tmp_path, study):
     results = run(study, tmp_path, only={"cc": ["lia"], "rate": ["10mbit"]})
     assert set(results.runs["cc"]) == {"lia"}
     assert len(results.runs) == 2
     results = run(study, tmp_path, only={"cc": ["olia"]})
     assert len(results.runs) == 6
-
-
-def test_two_studies_of_one_name_do_not_share_results(tmp_path, study):
     run(study, tmp_path)
     with pytest.raises(StudyError, match='two studies are called "small"'):
         run(written(tmp_path / "other", STUDY), tmp_path)

@@ -363,7 +363,7 @@ def test_scripts_that_were_played_say_where_they_failed():
     assert (short("net/mptcp/a.sh"), short("net/fib_tests.sh"), short("net/tls")) == ("mptcp/a", "net/fib_tests", "net/tls")
 
 
-def test_helpers_are_compiled_and_those_that_cannot_be_are_said(tree):
+def test_helpers_are_compiled_and_the_archive_tells_not_where(tree, tmp_path):
     (test,) = selftests.find(tree, ["mptcp/a"])
     assert set(test.suite.missing) == {"broken", "absent"}
     assert "linux/nowhere.h" in test.suite.missing["broken"]
@@ -372,9 +372,6 @@ def test_helpers_are_compiled_and_those_that_cannot_be_are_said(tree):
         held = archive.getnames()
     own = [f"net/mptcp/{name}" for name in ("Makefile", "a.sh", "b.sh", "helper", "settings")]
     assert held == ["net/fib_tests.sh", "net/lib.sh", *own, "net/pmtu.sh"]
-
-
-def test_the_archive_does_not_tell_where_and_when_it_was_made(tree, tmp_path):
     (test,) = selftests.find(tree, ["net/pmtu"])
     other = tmp_path / "elsewhere" / "tools" / "testing" / "selftests"
     shutil.copytree(tree, other)
@@ -579,12 +576,9 @@ SUBTESTS = b"INFO: setup\n01 balanced   [ OK ]\n02 unbalanced   [ OK ]\n\nTAP ve
 MARKS = [(20_000_000, 12), (40_000_000, 20), (60_000_000, 35), (90_000_000, 60), (100_000_000, len(SUBTESTS))]
 
 
-@pytest.mark.parametrize(("subtest", "window"), [(1, (30_000_000, 70_000_000)), (2, (50_000_000, 110_000_000))])
-def test_the_time_of_a_subtest_is_known_by_its_log(subtest, window):
-    assert selftests.window_of(SUBTESTS, MARKS, subtest, "mptcp/x") == window
-
-
-def test_a_subtest_that_is_not_there_is_refused():
+def test_the_time_of_a_subtest_is_known_by_its_log():
+    windows = [selftests.window_of(SUBTESTS, MARKS, subtest, "mptcp/x") for subtest in (1, 2)]
+    assert windows == [(30_000_000, 70_000_000), (50_000_000, 110_000_000)]
     with pytest.raises(selftests.SelftestError, match=r"mptcp/x has no subtest 3; its log numbers 1 to 2"):
         selftests.window_of(SUBTESTS, MARKS, 3, "mptcp/x")
     with pytest.raises(selftests.SelftestError, match=r"mptcp/x does not number its subtests: leave --subtest out"):

@@ -78,7 +78,7 @@ def test_a_chunk_has_so_many_runs_as_fill_its_time_and_the_last_ones_are_short()
     assert sizes[-1] == 1, "at the end no machine has much while the other is idle"
 
 
-def test_with_many_threads_a_chunk_is_longer_so_that_one_scheduler_is_enough():
+def test_a_chunk_is_as_long_as_one_scheduler_needs(monkeypatch):
     assert chunk_seconds(2) == chunk_seconds(200) == CHUNK_S
     assert chunk_seconds(10_000) == 10 * chunk_seconds(1_000) > CHUNK_S
     queue = Queue(plan(study(STUDY.replace("seeds: 3", "seeds: 100"))).runs, threads=1)
@@ -87,9 +87,6 @@ def test_with_many_threads_a_chunk_is_longer_so_that_one_scheduler_is_enough():
     assert len(queue.next()) == 4
     queue.machines(1, 10.0)
     assert len(queue.next()) == 20
-
-
-def test_a_chunk_may_have_more_runs_than_come_at_once(monkeypatch):
     monkeypatch.setattr(_chunks, "_AT_FIRST", 1)
     monkeypatch.setattr(_chunks, "_AT_ONCE", 3)
     monkeypatch.setattr(_chunks, "_WINDOW", 0)

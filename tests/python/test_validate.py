@@ -175,7 +175,7 @@ def test_ten_percent_is_the_limit_or_what_linux_repeats_differ_by():
     assert verdicts[0].why == "within the spread of Linux's repeats, 1.18 Mbit/s"
 
 
-def test_a_transfer_is_judged_by_its_completion():
+def test_transfers_and_round_trips_are_judged():
     one = cell("v0_done_olia", file="summary-v0.csv")  # 4.809 s
     verdict = judge(one, [outcome({"name": "c", "goodput_receiver_bps": 0.0, "completion_ns": 5_000_000_000})] * 2)
     assert verdict.sim_mbps == pytest.approx(96.0)
@@ -183,9 +183,6 @@ def test_a_transfer_is_judged_by_its_completion():
     assert verdict.why == "completion 5.000 s, Linux 4.809 s"
     unfinished = judge(one, [outcome({"name": "c", "goodput_receiver_bps": 9e7})] * 2)
     assert (unfinished.agrees, unfinished.why) == (False, "the simulated transfer did not finish")
-
-
-def test_round_trip_times_are_compared_without_random_loss_only():
     subflows = [{"source": "10.11.1.1:40000", "mean_srtt_us": 33_000.0}]
     flow = {"name": "c", "goodput_receiver_bps": 9e7, "subflows": subflows}
     plain, lossy = judge(cell("a_rtt20_reno"), [outcome(flow)]), judge(cell("a_rtt20_loss1_reno"), [outcome(flow)] * 3)

@@ -114,13 +114,10 @@ def test_a_hunt_finds_the_fewest_draws_and_a_size_that_is_needed(machine, suite)
     assert len(machine[1]) == ran + 1
 
 
-def test_a_machine_that_dies_is_found_too(machine, suite):
+def test_a_hunt_finds_a_machine_that_dies_or_says_what_it_tried(machine, suite):
     found = hunt(machine, suite, "slow")
     assert found.subtest == "(no result)"
     assert 2500 <= found.job.vary.kinds[0].most_ns <= 2600
-
-
-def test_a_hunt_that_finds_nothing_says_what_it_tried(machine, suite):
     found = hunt(machine, suite, "jitter")
     assert found.why == "all that passed passes with 3 draws of each of 5 sizes up to jitter=10us, too"
     assert found.runs == 1 + 3 * 5
