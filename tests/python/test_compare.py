@@ -1,5 +1,6 @@
 """Comparing engines and kernels."""
 
+import itertools
 import json
 from types import SimpleNamespace
 
@@ -117,26 +118,16 @@ def test_one_sentence_says_both_rules():
 
 
 def test_a_transfer_is_judged_by_its_time_and_one_that_never_ended_differs():
-    runs = pd.DataFrame(
-        [
-            *run_rows({"reno": [9.0]}, "sim", completion_s=5.3),
-            *run_rows({"reno": [9.0]}, "linux", completion_s=5.0),
-            *run_rows({"cubic": [9.0]}, "sim"),
-            *run_rows({"cubic": [9.0]}, "linux", completion_s=5.0),
-        ]
-    )
-    made = compare(runs, NO_SUBFLOWS, pd.DataFrame(), {}, by=["experiment", "cc", "flow"])
-    assert verdicts(made) == {"reno": True, "cubic": False}
-    assert set(made.rows["metric"]) == {"completion_s"}
-    runs = pd.DataFrame(
-        [
-            *run_rows({"cubic": [9.0] * 8}, "sim"),
-            *run_rows({"cubic": [9.0] * 8}, "linux", completion_s=5.0),
-        ]
-    )
-    made = compare(runs, NO_SUBFLOWS, pd.DataFrame(), {}, by=["experiment", "cc", "flow"])
-    (found,) = made.distances("sim")
-    assert (found.n, found.standing) == (0, "differs")
+    def made(*rows):
+        return compare(pd.DataFrame([*itertools.chain(*rows)]), NO_SUBFLOWS, pd.DataFrame(), {}, by=["experiment", "cc", "flow"])
+
+    ended, never = {"reno": [9.0]}, {"cubic": [9.0] * 8}
+    linux = run_rows({**ended, **never}, "linux", completion_s=5.0)
+    found = made(run_rows(ended, "sim", completion_s=5.3), run_rows(never, "sim"), linux)
+    assert verdicts(found) == {"reno": True, "cubic": False}
+    assert set(found.rows["metric"]) == {"completion_s"}
+    (distance,) = made(run_rows(never, "sim"), run_rows(never, "linux", completion_s=5.0)).distances("sim")
+    assert (distance.n, distance.standing) == (0, "differs")
 
 
 def test_subflows_are_matched_by_their_addresses_whatever_their_number_and_port():

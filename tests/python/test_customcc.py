@@ -123,12 +123,13 @@ def test_another_source_is_another_run_and_leaves_the_others_alone(tmp_path):
     second = run(mine, out=tmp_path / "results").runs.set_index("cc")["goodput_receiver_mbps"]
     assert second["tst_b"] > first["tst_b"]
     assert second["reno"] == first["reno"]
-    file = customcc.new("tst_c", tmp_path)
-    (tmp_path / "numbers.h").write_text("#define NUMBER 512\n")
+    own = tmp_path / "with-a-header"
+    file = customcc.new("tst_c", own)
+    (own / "numbers.h").write_text("#define NUMBER 512\n")
     changed(file, ('#include "pp_math.h"', '#include "pp_math.h"\n#include "numbers.h"'), ("BETA 512", "BETA NUMBER"))
-    (before,) = customcc.use(tmp_path)
-    (tmp_path / "numbers.h").write_text("#define NUMBER 600\n")
-    (after,) = customcc.use(tmp_path)
+    (before,) = customcc.use(own)
+    (own / "numbers.h").write_text("#define NUMBER 600\n")
+    (after,) = customcc.use(own)
     assert before.hash != after.hash
 
 

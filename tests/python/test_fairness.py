@@ -47,12 +47,10 @@ def test_shares_of_one_link():
     links = [wire("x", "a", "r", 1, None), wire("y", "b", "r", 2, None), wire("last", "r", "s", 3, 30)]
     found = shares(links, [tcp("one", "a", "s"), tcp("two", "b", "s"), tcp("three", "b", "s")])
     assert found == pytest.approx(dict.fromkeys(("one", "two", "three"), 10 * TCP), rel=1e-6)
-    links = [wire("x", "a", "r", 1, None), wire("x2", "a", "r", 2, None), wire("y", "b", "r", 3, None), wire("last", "r", "s", 4, 30)]
-    found = shares(links, [mptcp("m", "a", "s"), tcp("t", "b", "s")])
+    found = shares([*links, wire("x2", "a", "r", 4, None)], [mptcp("m", "a", "s"), tcp("t", "b", "s")])
     # Equal goodputs; MPTCP's headers are longer, so its frames take a little more of the link.
     equal = 30 / (1 / TCP + 1 / MPTCP)
     assert found == pytest.approx({"m": equal, "t": equal}, rel=1e-6)
-    links = [wire("x", "a", "r", 1, None), wire("y", "b", "r", 2, None), wire("last", "r", "s", 3, 30)]
     constant = {"kind": "on_off", "on_ns": 1_000, "off_ns": 3_000, "duration_ns": 20_000_000_000, "bits_per_s": 8_000_000}
     found = shares(links, [{**tcp("one", "a", "s"), "app": constant}, tcp("two", "b", "s"), tcp("three", "b", "s")])
     rest = (30 * TCP - 2) / 2

@@ -319,7 +319,7 @@ def test_a_changed_permission_reaches_the_copy(tmp_path):
 
 
 def test_faults_of_a_compilation_are_told_at_once(cache, tmp_path, without_compiler, monkeypatch):
-    tried = []
+    folder, tried = str(tree(tmp_path / "mine")), []
 
     def compile_(place, *_):
         tried.append(place)
@@ -327,7 +327,7 @@ def test_faults_of_a_compilation_are_told_at_once(cache, tmp_path, without_compi
 
     monkeypatch.setattr(_build, "_compile", compile_)
     with pytest.raises(KernelError, match="expected ;"):
-        linux.build(str(tree(tmp_path / "mine")), prove=works)
+        linux.build(folder, prove=works)
     assert len(tried) == 1
     assert not list(cache.glob(".lock-*"))
 
@@ -339,7 +339,7 @@ def test_faults_of_a_compilation_are_told_at_once(cache, tmp_path, without_compi
     monkeypatch.setattr(_build, "try_algorithm", misfit)
     monkeypatch.setattr(_build, "_compile", lambda *_: pytest.fail("the kernel was compiled"))
     with pytest.raises(KernelError, match="TCP_ECN_OK undeclared"):
-        linux.build(str(tree(tmp_path / "mine")), prove=works)
+        linux.build(folder, prove=works)
 
 
 def test_a_lock_that_was_removed_meanwhile_is_taken_anew(tmp_path):

@@ -37,12 +37,11 @@ def test_the_windows_and_rates_of_rfc_9438_are_those_of_its_formulas(studies, sc
     assert len(values) == 70
     # Printed whole; one in a hundred thousand is the rounding of the RFC's own constants.
     assert [pair for pair in values if abs(pair[0] - pair[1]) > 0.5 + 1e-5 * pair[1]] == []
-    windows = {(row["rtt"], row["loss"]): row for row in rows(studies["rfc9438"], "windows.csv")}
+    windows = {(row["rtt"], row["loss"]): row for row in said}
     for row in rows(studies["rfc9438"]):
         window = float(windows[row["rtt"], row["loss"]][row["cc"]])
         seconds = float(row["rtt"].removesuffix("ms")) / 1000
         assert float(row["rfc_mbps"]) == pytest.approx(window * 1448 * 8 / seconds / 1e6, abs=1e-4)
-    windows = {(row["rtt"], row["loss"]): row for row in rows(studies["rfc9438"], "windows.csv")}
     for run in runs(studies["rfc9438"], engine="none", version="0"):
         if run.experiment.startswith("random-"):
             continue

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import ANY
 
 import pytest
 
@@ -115,7 +116,7 @@ def test_other_failures_of_apt_get_are_its_own_words_at_once(apt):
     assert (code, said, len(calls)) == (100, ["E: Unable to locate package flax"], 1)
 
 
-def system_packages(tmp_path, lacks, apt_get, user="0", *words):
+def system_packages(tmp_path, lacks, apt_get, user, *words):
     """`tools/machine packages` where some programs lack and apt-get is a script."""
     folder = tmp_path / "machine"
     folder.mkdir()
@@ -131,47 +132,33 @@ def system_packages(tmp_path, lacks, apt_get, user="0", *words):
     return done.returncode, done.stdout.splitlines(), done.stderr.splitlines()
 
 
-def test_what_is_all_there_needs_no_apt_get(tmp_path):
-    assert system_packages(tmp_path, {"flex"}, "exit 1") == (0, [], [])
+ASK = "polypath: missing on this machine, by their names in Debian: make: ask its administrator to install them and run make again."
+BY_HAND = "polypath: could not install the Debian package make: apt-get's words are above; install it by hand and run make again."
+REST = "polypath: could not install the Debian packages flex (apt-get's words are above): what needs them says so."
+RUST = r"polypath: cargo rustc missing: install Rust 1\.85 or later .* and run make again\."
+NO_FLEX = "E: Unable to locate package flex"
 
 
-def test_what_the_build_lacks_is_installed_by_root(tmp_path):
-    made = system_packages(tmp_path, {"make"}, "[ $1 = update ] || ln -s /bin/true {folder}/made")
-    assert made == (0, ["installing Debian packages: make"], [])
-    assert (tmp_path / "machine" / "made").is_symlink()
-
-
-def test_what_cannot_be_installed_is_named(tmp_path):
-    code, _, err = system_packages(tmp_path, {"make"}, "echo 'E: Failed to fetch it' >&2; exit 100")
-    assert code == 1
-    assert err[-1] == (
-        "polypath: could not install the Debian package make: apt-get's words are above; install it by hand and run make again."
-    )
-    assert "E: Failed to fetch it" in err
-
-
-def test_one_package_that_is_not_to_be_had_keeps_no_other_away(tmp_path):
-    apt_get = "case \"$*\" in *flex*) echo 'E: Unable to locate package flex' >&2; exit 100 ;; esac"
-    code, out, err = system_packages(tmp_path, {"flex", "bc"}, apt_get, "0", "linux")
-    assert (code, out) == (0, ["installing Debian packages: flex bc"])
-    assert err == [
-        "E: Unable to locate package flex",
-        "polypath: could not install the Debian packages flex (apt-get's words are above): what needs them says so.",
-    ]
-
-
-def test_others_than_root_ask_their_administrator(tmp_path):
-    code, out, err = system_packages(tmp_path, {"make"}, "exit 1", "1000")
-    assert (code, out) == (1, [])
-    assert err == [
-        "polypath: missing on this machine, by their names in Debian: make: ask its administrator to install them and run make again."
-    ]
-
-
-def test_without_rust_its_place_is_named(tmp_path):
-    code, _, err = system_packages(tmp_path, {"cargo", "rustc"}, "exit 1")
-    assert code == 1
-    assert re.fullmatch(r"polypath: cargo rustc missing: install Rust 1\.85 or later .* and run make again\.", err[0])
+@pytest.mark.parametrize(
+    ("lacks", "apt_get", "words", "code", "out", "err"),
+    [
+        ({"flex"}, "exit 1", ("0",), 0, [], []),
+        ({"make"}, "[ $1 = update ] || ln -s /bin/true {folder}/made", ("0",), 0, ["installing Debian packages: make"], []),
+        ({"make"}, "echo 'E: Failed to fetch it' >&2; exit 100", ("0",), 1, ANY, ["E: Failed to fetch it"] * 2 + [BY_HAND]),
+        # One that is not to be had keeps no other away.
+        (
+            *({"flex", "bc"}, f"case \"$*\" in *flex*) echo '{NO_FLEX}' >&2; exit 100 ;; esac"),
+            *(("0", "linux"), 0, ["installing Debian packages: flex bc"], [NO_FLEX, REST]),
+        ),
+        ({"make"}, "exit 1", ("1000",), 1, [], [ASK]),
+        ({"cargo", "rustc"}, "exit 1", ("0",), 1, ANY, ANY),
+    ],
+)
+def test_what_the_build_lacks_is_installed_by_root_or_named(tmp_path, lacks, apt_get, words, code, out, err):
+    found = system_packages(tmp_path, lacks, apt_get, *words)
+    assert found == (code, out, err)
+    assert (tmp_path / "machine" / "made").is_symlink() == ("made" in apt_get)
+    assert "rustc" not in lacks or re.fullmatch(RUST, found[2][0])
 
 
 def test_the_readme_asks_for_all_that_the_build_takes():

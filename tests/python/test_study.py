@@ -187,11 +187,7 @@ def test_the_schema_takes_every_study_there_is_and_no_bare_number(pytestconfig):
     assert len(texts) >= 5
     for name, text in texts.items():
         assert [error.message for error in validator.iter_errors(parse(text, name).value)] == [], name
-    import jsonschema
-
     assert list(validator.iter_errors(parse(changed(("duration: 20s", "duration: 20")), "x").value))
-    import jsonschema
-
     flow = json.loads(json_schema())["$defs"]["Flow"]["properties"]
     assert {"cubic", "lia", "bbr"} <= set(flow["cc"]["anyOf"][0]["enum"])
     assert {"default", "minrtt", "redundant"} <= set(flow["scheduler"]["anyOf"][0]["enum"])
