@@ -10,8 +10,8 @@ import fcntl
 import os
 import signal
 import subprocess
+import sys
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,31 +29,45 @@ WRONG = 1.5
 WAITING = 1 / 3
 
 
-def rows(file: Path) -> dict[str, str]:
+def rows(file):
     """The first column by the second one, a test's name."""
     lines = file.read_text(encoding="utf-8").splitlines()
     return {name: first for first, _, name in (line.partition("\t") for line in lines if not line.startswith("#"))}
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
+def pytest_addoption(parser):
     group = parser.getgroup("polypath")
     group.addoption("--most-seconds", type=float, help="leave out tests that cost more by tests/costs.tsv, save those of tests/kept.tsv")
     group.addoption("--durations-into", type=Path, metavar="FILE", help="write what each test took")
     group.addoption("--renew-costs", action="store_true", help="write tests/costs.tsv anew for the tests that run")
 
 
-def pytest_configure(config: pytest.Config) -> None:
+def pytest_configure(config):
     os.environ["PATH"] = subprocess.check_output([HERE.parent / "tools/machine", "listed"], text=True).strip()
-    # What a shell starts in the background ignores interrupts and hands that down; the programs
-    # that tests interrupt must not.
+    # What a shell starts in the background ignores interrupts, and hands that down.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.option.durations_into or config.option.renew_costs:
         config.pluginmanager.register(Durations(config))
 
 
+@pytest.fixture
+def polypath(monkeypatch, capsys):
+    """Runs the command line in this process: exit code, stdout, stderr."""
+    from polypath import cli
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["polypath", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        captured = capsys.readouterr()
+        return end.value.code or 0, captured.out, captured.err
+
+    return call
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config, items):
     most = config.option.most_seconds
     if most is None:
         return
@@ -63,12 +77,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if gone:
         raise pytest.UsageError(f"tests/kept.tsv names tests that are not there: {', '.join(gone)}")
     # Of each function's tests the dearest.
-    functions: dict[str, float] = {}
+    functions = {}
     for name, cost in costs.items():
         function = name.partition("[")[0]
         functions[function] = max(functions.get(function, 0), float(cost))
 
-    def costs_of(item: pytest.Item) -> float:
+    def costs_of(item):
         # On a kernel that happens to be there a test costs what it costs on the others.
         if "-6.12]" in item.nodeid or "[6.12]" in item.nodeid or "kernel" not in getattr(item, "fixturenames", ()):
             return float(costs.get(item.nodeid, 0))
@@ -86,7 +100,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 LEFT_OUT = pytest.StashKey[str]()
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+def pytest_terminal_summary(terminalreporter, config):
     if said := config.stash.get(LEFT_OUT, None):
         terminalreporter.write_line(said)
 
@@ -99,14 +113,14 @@ class Seconds:
     processor: float
 
     @classmethod
-    def now(cls) -> "Seconds":
+    def now(cls):
         used = os.times()
         return cls(time.monotonic(), used.user + used.system + used.children_user + used.children_system)
 
-    def __add__(self, other: "Seconds") -> "Seconds":
+    def __add__(self, other):
         return Seconds(self.clock + other.clock, self.processor + other.processor)
 
-    def __sub__(self, other: "Seconds") -> "Seconds":
+    def __sub__(self, other):
         return Seconds(self.clock - other.clock, self.processor - other.processor)
 
 
@@ -115,7 +129,7 @@ class Durations:
     once.
     """
 
-    def __init__(self, config: pytest.Config) -> None:
+    def __init__(self, config):
         self.config = config
         self.own: dict[str, Seconds] = {}
         # By the folder or file of the fixture, and its name.
@@ -125,7 +139,7 @@ class Durations:
         self.passed: set[str] = set()
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+    def pytest_runtest_protocol(self, item):
         begin, before = Seconds.now(), self.in_fixtures
         result = yield
         self.own[item.nodeid] = Seconds.now() - begin - (self.in_fixtures - before)
@@ -133,7 +147,7 @@ class Durations:
         return result
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[object]) -> Iterator[None]:
+    def pytest_fixture_setup(self, fixturedef):
         begin, before = Seconds.now(), self.in_fixtures
         try:
             return (yield)
@@ -145,18 +159,18 @@ class Durations:
                 self.shared[key] = self.shared.get(key, Seconds(0, 0)) + took
                 self.in_fixtures += took
 
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+    def pytest_runtest_logreport(self, report):
         if report.when == "call" and report.passed:
             self.passed.add(report.nodeid)
 
-    def cost(self, name: str) -> float:
+    def cost(self, name):
         """In seconds."""
         fixtures = (took for (base, fixture), took in self.shared.items() if fixture in self.uses[name] and name.startswith(base))
         took = sum(fixtures, self.own[name])
         # At idle priority the clock says nothing.
         return took.processor if os.sched_getscheduler(0) == os.SCHED_IDLE else max(took.processor, WAITING * took.clock)
 
-    def pytest_sessionfinish(self) -> None:
+    def pytest_sessionfinish(self):
         if into := self.config.option.durations_into:
             into.parent.mkdir(parents=True, exist_ok=True)
             slowest = sorted(self.own, key=self.cost, reverse=True)
@@ -169,7 +183,7 @@ class Durations:
                 renew({name: self.cost(name) if name in self.passed else None for name in self.own})
 
 
-def renew(took: dict[str, float | None]) -> None:
+def renew(took):
     """Writes what tests cost; what did not pass, or of a file that did not run, costs what it did."""
     heading = [line for line in COSTS.read_text(encoding="utf-8").splitlines() if line.startswith("#")]
     costs = {name: float(cost) for name, cost in rows(COSTS).items()}

@@ -6,9 +6,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 
 from polypath.sweep._dask import Tls
 
@@ -16,7 +14,7 @@ from polypath.sweep._dask import Tls
 class Cluster:
     """A Dask scheduler and workers, each a process."""
 
-    def __init__(self, folder: Path, tls: Path | None = None) -> None:
+    def __init__(self, folder, tls=None):
         # A folder with ca.pem, cert.pem and key.pem: who comes without them is not heard.
         self.tls = tls
         with socket.socket() as free:
@@ -26,11 +24,11 @@ class Cluster:
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
 
     @property
-    def address(self) -> str:
+    def address(self):
         return f"127.0.0.1:{self.port}"
 
     @property
-    def certificates(self) -> list[str]:
+    def certificates(self):
         if self.tls is None:
             return []
         return [
@@ -39,7 +37,7 @@ class Cluster:
             for word in (f"--tls-{option}", f"{self.tls}/{name}.pem")
         ]
 
-    def start(self, name: str, *command: str, inside: Sequence[str] = (), **environment: str) -> None:
+    def start(self, name, *command, inside=(), **environment):
         log = (self.folder / f"{name}.log").open("ab")
         self.processes[name] = subprocess.Popen(
             [
@@ -57,10 +55,10 @@ class Cluster:
         )
 
     @property
-    def _protocol(self) -> list[str]:
+    def _protocol(self):
         return [] if self.tls is None else ["--protocol", "tls", *self.certificates]
 
-    def scheduler(self) -> None:
+    def scheduler(self):
         self.start(
             "scheduler",
             "--host",
@@ -73,20 +71,20 @@ class Cluster:
             *self._protocol,
         )
 
-    def worker(self, name: str, *, inside: Sequence[str] = (), **environment: str) -> None:
+    def worker(self, name, *, inside=(), **environment):
         local = str(self.folder / name)
         what = ("--nthreads", "1", "--no-dashboard", "--local-directory", local, "--name", name, "--death-timeout", "60")
         address = self.address if self.tls is None else f"tls://{self.address}"
         self.start(name, address, *what, *self._protocol, inside=inside, **environment)
 
-    def signal(self, name: str, number: int) -> None:
+    def signal(self, name, number):
         os.killpg(self.processes[name].pid, number)
 
-    def kill(self, name: str) -> None:
+    def kill(self, name):
         self.signal(name, signal.SIGKILL)
         self.processes.pop(name).wait()
 
-    def wait_for(self, workers: int) -> None:
+    def wait_for(self, workers):
         from distributed import Client
 
         for _ in range(100):
@@ -103,7 +101,7 @@ class Cluster:
 
 
 @contextmanager
-def cluster_in(folder: Path, workers: int = 2, tls: Path | None = None) -> Iterator[Cluster]:
+def cluster_in(folder, workers=2, tls=None):
     cluster = Cluster(folder, tls)
     try:
         cluster.scheduler()

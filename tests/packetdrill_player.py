@@ -22,7 +22,7 @@ HANDSHAKE = """\
 """
 
 
-def player() -> Path:
+def player():
     """The program that PACKETDRILL names."""
     named = os.environ.get("PACKETDRILL")
     try:

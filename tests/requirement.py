@@ -3,12 +3,11 @@ own.
 """
 
 import os
-from typing import NoReturn
 
 import pytest
 
 
-def lacking(engine: str, reason: str) -> NoReturn:
+def lacking(engine, reason):
     """Skips with the reason, or fails where POLYPATH_REQUIRE says that nothing may be missing for
     this engine.
 

@@ -1,17 +1,13 @@
 """A study of short runs, and a scheduler that is none, for the tests of sweeps."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from pathlib import Path
 
 import yaml
 
 from polypath.engines import find
-from polypath.study import Run, Study
+from polypath.study import Study
 from polypath.sweep import DaskPlace, Failed, Finished, _dask
-from polypath.sweep._chunks import Chunk, Task
+from polypath.sweep._chunks import Chunk
 
 STUDY = """
 name: sweep
@@ -28,11 +24,11 @@ seeds: 3
 """
 
 
-def study(text: str = STUDY) -> Study:
+def study(text=STUDY):
     return Study.model_validate(yaml.safe_load(text))
 
 
-def content(folder: Path) -> dict[str, bytes]:
+def content(folder):
     """All files of a results folder."""
     return {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
 
@@ -45,7 +41,7 @@ class FakeFuture(Future[tuple[str, list[Finished | Failed]]]):
     """What a scheduler gives for a chunk."""
 
     @property
-    def status(self) -> str:
+    def status(self):
         return "pending" if not self.done() else "error" if self.exception() else "finished"
 
 
@@ -54,14 +50,14 @@ class FakeClient:
 
     status = "running"
 
-    def __init__(self, answer: Callable[[Task], Finished | Failed]) -> None:
+    def __init__(self, answer):
         self.answer = answer
         self.chunks: list[Chunk] = []
 
-    def scheduler_info(self, n_workers: int) -> dict[str, dict[str, dict[str, int]]]:
+    def scheduler_info(self, n_workers):
         return {"workers": {"tcp://one": {"nthreads": 1}}}
 
-    def submit(self, function: object, chunk: Chunk, **more: object) -> FakeFuture:
+    def submit(self, function, chunk, **more):
         self.chunks.append(chunk)
         future = FakeFuture()
         try:
@@ -70,10 +66,10 @@ class FakeClient:
             future.set_exception(error)
         return future
 
-    def cancel(self, futures: object, force: bool) -> None: ...
-    def close(self, timeout: float) -> None: ...
+    def cancel(self, futures, force): ...
+    def close(self, timeout): ...
 
 
-def sweep_with(runs: Sequence[Run], client: FakeClient) -> list[Finished | Failed]:
+def sweep_with(runs, client):
     sweep = _dask._Sweep(DaskPlace("nowhere:1"), client, find("sim"), runs, lambda state: None)
     return list(sweep.results())

@@ -10,15 +10,12 @@ those of a process that died are removed by the next one. There may be several s
 once.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -33,13 +30,13 @@ TCP_INFO, TCP_CONGESTION, IPPROTO_MPTCP = 11, 13, 262
 MSS = 1448
 
 
-def ip(*words: object) -> None:
+def ip(*words):
     command = [str(word) for word in words]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{' '.join(command)}: {done.stderr.strip()}"
 
 
-def setting(namespace: str, name: str, value: str) -> None:
+def setting(namespace, name, value):
     """Writes a sysctl of a namespace; a small machine has no program for it."""
     inside(namespace, lambda: Path("/proc/sys", *name.split(".")).write_text(value))
 
@@ -47,7 +44,7 @@ def setting(namespace: str, name: str, value: str) -> None:
 class Network:
     """The four namespaces; `rate` in Mbit/s, `queue` in packets of full size."""
 
-    def __init__(self, name: str, rate: int, queue: int) -> None:
+    def __init__(self, name, rate, queue):
         self.client, self.rival, self.router, self.server = (f"{name}-{role}" for role in "cxrs")
         for namespace in (self.client, self.rival, self.router, self.server):
             ip("ip", "netns", "add", namespace)
@@ -55,8 +52,7 @@ class Network:
         for number, namespace in ((1, self.client), (2, self.client), (3, self.rival), (9, self.server)):
             self._cable(number, namespace)
         setting(self.router, "net.ipv4.ip_forward", "1")
-        # Full-size packets with their headers, and a burst of one of them: the queue is the
-        # discipline's own.
+        # A burst of one full-size packet: the queue is the discipline's own.
         packet = MSS + 66
         shape = ("rate", f"{rate}mbit", "burst", packet, "limit", queue * packet)
         ip("tc", "-n", self.router, "qdisc", "add", "dev", "to9", "root", "tbf", *shape)
@@ -72,7 +68,7 @@ class Network:
             # A window that an earlier connection left would give later ones another start.
             setting(namespace, "net.ipv4.tcp_no_metrics_save", "1")
 
-    def _cable(self, number: int, namespace: str) -> None:
+    def _cable(self, number, namespace):
         end = SERVER if namespace == self.server else f"10.77.{number}.1"
         ip("ip", "-n", self.router, "link", "add", f"to{number}", "type", "veth", "peer", "name", f"to{number}", "netns", namespace)
         for where, address in ((self.router, f"10.77.{number}.254"), (namespace, end)):
@@ -83,13 +79,13 @@ class Network:
         if not (namespace == self.client and number == 2):
             ip("ip", "-n", namespace, "route", "add", "default", "via", f"10.77.{number}.254")
 
-    def choose(self, namespace: str, algorithm: str) -> None:
+    def choose(self, namespace, algorithm):
         """What new sockets of a namespace use."""
         setting(namespace, "net.ipv4.tcp_congestion_control", algorithm)
 
 
 @contextmanager
-def network(rate: int, queue: int) -> Iterator[Network]:
+def network(rate, queue):
     """The namespaces, for the length of the block."""
     for program in ("ip", "tc", "ethtool"):
         if programs.find(program) is None:
@@ -105,12 +101,12 @@ def network(rate: int, queue: int) -> Iterator[Network]:
 _numbers = itertools.count(1)
 
 
-def sweep() -> None:
+def sweep():
     """Removes what processes that died left."""
     _remove(place for place in Path("/run/netns").glob(f"{PREFIX}-*") if not Path(f"/proc/{place.name.split('-')[2]}").exists())
 
 
-def _remove(places: Iterable[Path]) -> None:
+def _remove(places):
     for place in list(places):
         ip("ip", "netns", "delete", place.name)
 
@@ -118,7 +114,7 @@ def _remove(places: Iterable[Path]) -> None:
 class Flow:
     """A transfer without end from a namespace to the server."""
 
-    def __init__(self, net: Network, source: str, port: int, *, mptcp: bool = False, algorithm: str | None = None) -> None:
+    def __init__(self, net, source, port, *, mptcp=False, algorithm=None):
         kind = (socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP if mptcp else 0)
         self.received = 0
         self._listener = inside(net.server, lambda: socket.socket(*kind))
@@ -135,29 +131,29 @@ class Flow:
         self.sender.connect((SERVER, port))
         self._threads[1].start()
 
-    def _drain(self) -> None:
+    def _drain(self):
         connection, _ = self._listener.accept()
         # The sender ends by a reset, which MPTCP reports in several ways.
         with connection, suppress(OSError):
             while data := connection.recv(1 << 16):
                 self.received += len(data)
 
-    def _fill(self) -> None:
+    def _fill(self):
         try:
             while True:
                 self.sender.send(bytes(1 << 16))
         except OSError:
             pass  # closed: the transfer is over
 
-    def window(self) -> int:
+    def window(self):
         """The congestion window in segments (TCP only): tcpi_snd_cwnd of linux/tcp.h."""
         return int.from_bytes(self.sender.getsockopt(socket.IPPROTO_TCP, TCP_INFO, 104)[80:84], "little")
 
-    def subflows(self) -> int:
+    def subflows(self):
         """Subflows beside the first (MPTCP only): mptcpi_subflows of linux/mptcp.h."""
         return self.sender.getsockopt(284, 1, 8)[0]
 
-    def close(self) -> None:
+    def close(self):
         """Ends the transfer at once, in both namespaces."""
         linger = (1).to_bytes(4, "little") + (0).to_bytes(4, "little")
         self.sender.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
@@ -168,7 +164,7 @@ class Flow:
             thread.join(20)
 
 
-def rates(flows: list[Flow], seconds: float, on_tick: Callable[[], None] = lambda: None) -> list[float]:
+def rates(flows, seconds, on_tick=lambda: None):
     """Mbit/s of each over a span of time, in which `on_tick` is called ten times a second."""
     before, start = [flow.received for flow in flows], time.monotonic()
     while time.monotonic() < start + seconds:

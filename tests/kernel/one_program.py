@@ -1,11 +1,8 @@
 """A machine whose only program is one of ours, compiled: it leaves what it says in /results/said."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
-from pathlib import Path
 
 COMMAND_LINE = (
     "root=/dev/root rootfstype=hostfs rootflags=/proc/self/cwd/root rw init=/init time-travel=inf-cpu time-travel-start=1735689600 "
@@ -35,7 +32,7 @@ static void say(const char *format, ...)
 """
 
 
-def compiled(file: Path, text: str) -> Path:
+def compiled(file, text):
     """The program `text` in C as `file`; it may `say()` what it found, once."""
     source = file.with_suffix(".c")
     source.write_text("#define _GNU_SOURCE\n" + SAY + text)
@@ -43,10 +40,8 @@ def compiled(file: Path, text: str) -> Path:
     return file
 
 
-def what_it_says(kernel: Path, program: Path, tmp_path: Path, *, seed: int = 1, memory: str = "256M", before: tuple[str, ...] = ()) -> str:
-    """What `program` says as the first process of a machine; the command `before` starts the
-    machine.
-    """
+def what_it_says(kernel, program, tmp_path, *, seed=1, memory="256M", before=()):
+    """What a program says as a machine's first process; `before` starts the machine."""
     folder = tmp_path / f"machine{len(list(tmp_path.iterdir()))}"
     root = folder / "root"
     for name in ("results", "proc", "dev"):

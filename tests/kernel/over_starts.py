@@ -1,16 +1,12 @@
-"""Two engines over many starts: whether their means agree within what docs/limitations.md claims,
-with the chance of a wrong answer stated.
+"""Two engines over many starts.
 
 One run of a queue that draws, or that meets another moment of a tick, is one draw, and which one
 hangs on the kernel's link of the day. So figures that move so are compared as means over starts,
 and the claim must hold for the whole interval of their difference.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
-from collections.abc import Sequence
 
 from scipy import stats
 
@@ -18,10 +14,8 @@ from scipy import stats
 ERROR = 0.05
 
 
-def most_apart(ours: Sequence[float], theirs: Sequence[float]) -> float:
-    """How far apart the means are at most, but for `ERROR`: Welch's interval, since neither
-    engine's starts are the other's.
-    """
+def most_apart(ours, theirs):
+    """Welch's interval, since neither engine's starts are the other's."""
     variances = [statistics.variance(each) / len(each) for each in (ours, theirs)]
     apart = abs(statistics.fmean(ours) - statistics.fmean(theirs))
     if sum(variances) == 0:
@@ -31,7 +25,7 @@ def most_apart(ours: Sequence[float], theirs: Sequence[float]) -> float:
     return apart + float(stats.t.ppf(1 - ERROR, freedom)) * math.sqrt(sum(variances))
 
 
-def agree(ours: Sequence[float], theirs: Sequence[float], *, rel: float = 0.0, within: float = 0.0) -> bool:
+def agree(ours, theirs, *, rel=0.0, within=0.0):
     """Whether the means are as near as claimed, `within` or `rel` of the kernel's mean. Equal
     engines need enough starts for a yes.
     """

@@ -1,11 +1,4 @@
-"""The algorithms as BPF struct_ops: every object compiles; where this machine lets us, each loads,
-carries a connection and unloads again.
-
-Compiling needs clang and libbpf's headers; loading needs root, polypath-cc and a kernel with BTF.
-What the machine lacks is skipped with the reason; with `host` in POLYPATH_REQUIRE it fails instead.
-"""
-
-from __future__ import annotations
+"""The algorithms as BPF struct_ops."""
 
 import socket
 import subprocess
@@ -25,14 +18,14 @@ IPPROTO_MPTCP = 262
 BYTES = 20_000_000
 
 
-def run(*command: str | Path) -> str:
+def run(*command):
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{command[0]} failed:\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
     return done.stdout
 
 
 @pytest.fixture(scope="session")
-def objects(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def objects(tmp_path_factory):
     """The folder of the compiled objects."""
     if packages := programs.packages(programs.missing("cc")):
         lacking("host", f"compiling as BPF needs the Debian packages {' '.join(packages)}")
@@ -42,13 +35,13 @@ def objects(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
-def test_object_compiles(objects: Path, name: str) -> None:
+def test_object_compiles(objects, name):
     assert (objects / f"pp_{name}.bpf.o").stat().st_size > 0
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
 @pytest.mark.parametrize("protocol", ["tcp", "mptcp"])
-def test_verifier_accepts_it_and_a_transfer_uses_it(name: str, protocol: str) -> None:
+def test_verifier_accepts_it_and_a_transfer_uses_it(name, protocol):
     if protocol == "mptcp" and not mptcp_works():
         lacking("host", "this kernel has no MPTCP (net.mptcp.enabled)")
     try:
@@ -59,7 +52,7 @@ def test_verifier_accepts_it_and_a_transfer_uses_it(name: str, protocol: str) ->
         assert transfer(f"pp_{name}", protocol) == f"pp_{name}"
 
 
-def mptcp_works() -> bool:
+def mptcp_works():
     try:
         tcp_socket(IPPROTO_MPTCP).close()
     except OSError:
@@ -67,16 +60,16 @@ def mptcp_works() -> bool:
     return True
 
 
-def tcp_socket(protocol: int) -> socket.socket:
+def tcp_socket(protocol):
     return socket.socket(socket.AF_INET, socket.SOCK_STREAM, protocol)
 
 
-def transfer(algorithm: str, protocol: str) -> str:
+def transfer(algorithm, protocol):
     """Send BYTES over the loopback device; the algorithm that the socket names afterwards."""
     number = IPPROTO_MPTCP if protocol == "mptcp" else 0
     received = 0
 
-    def drain(listener: socket.socket) -> None:
+    def drain(listener):
         nonlocal received
         connection, _ = listener.accept()
         with connection:

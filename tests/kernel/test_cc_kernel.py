@@ -1,11 +1,4 @@
-"""Our congestion controls in the running kernel: they compute what the simulator does, come and go
-cleanly, and refuse in one sentence.
-
-Needs root, a kernel with BTF, and polypath-cc (`make setup-all`); what lacks is skipped with the
-reason, or fails where nothing may be missing.
-"""
-
-from __future__ import annotations
+"""Our congestion controls in the running kernel."""
 
 import os
 import shutil
@@ -15,7 +8,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -23,7 +15,7 @@ import pytest
 from cc_network import PREFIX, TCP_CONGESTION, ip, setting, sweep
 from requirement import lacking
 
-from polypath import cli, kernelcc, programs
+from polypath import kernelcc, programs
 from polypath.kernelcc import KernelCcError, _program
 from polypath.sockets import inside
 
@@ -34,10 +26,8 @@ PATIENCE_S = 30
 
 
 @pytest.fixture(autouse=True)
-def clean() -> Iterator[None]:
-    """Nothing of ours is in the kernel before a test, nor after it; and its sysctls are what they
-    were.
-    """
+def clean():
+    """The kernel and its sysctls are what they were, before and after."""
     sweep()
     try:
         there = [each.name for each in kernelcc.status().loaded]
@@ -51,7 +41,7 @@ def clean() -> Iterator[None]:
     assert [file.read_text() for file in SYSCTLS] == before
 
 
-def eventually(holds: Callable[[], bool]) -> None:
+def eventually(holds):
     """The kernel does some things a moment later."""
     deadline = time.monotonic() + PATIENCE_S
     while not holds():
@@ -59,29 +49,19 @@ def eventually(holds: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def state() -> dict[str, str]:
+def state():
     return {each.name: each.how for each in kernelcc.status().loaded}
 
 
-def refusal(*words: str) -> str:
-    """What the command line says when it refuses: one line, without a traceback, exit status 2."""
-    done = subprocess.run(
-        [sys.executable, "-c", "from polypath.cli import main; main()", *words], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2, done
-    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
-    return done.stderr
-
-
 @pytest.mark.parametrize("name", ALGORITHMS)
-def test_the_kernel_and_the_simulator_compute_the_same_windows(name: str) -> None:
+def test_the_kernel_and_the_simulator_compute_the_same_windows(name):
     same, lines = kernelcc.check([name])
     assert same, lines
     # All vectors and 200 random flows of 250 calls.
     assert int(lines[0].split(" calls")[0].split()[-1]) > 50_000
 
 
-def test_loaded_ones_may_be_chosen_everywhere_and_leave_no_trace() -> None:
+def test_loaded_ones_may_be_chosen_everywhere_and_leave_no_trace():
     assert kernelcc.load(["lia", "pp_cubic"]) == ["pp_lia", "pp_cubic"]
     namespace = f"{PREFIX}-{os.getpid()}-c"
     ip("ip", "netns", "add", namespace)
@@ -102,7 +82,7 @@ def test_loaded_ones_may_be_chosen_everywhere_and_leave_no_trace() -> None:
     assert kernelcc.unload(["lia", "cubic"]) == ["pp_lia", "pp_cubic"]
 
 
-def test_loading_is_all_or_nothing() -> None:
+def test_loading_is_all_or_nothing():
     kernelcc.load(["cubic"])
     try:
         with pytest.raises(KernelCcError, match="pp_cubic is loaded already"):
@@ -115,7 +95,7 @@ def test_loading_is_all_or_nothing() -> None:
         kernelcc.unload(["cubic"])
 
 
-def test_what_is_in_use_stays_unless_forced_and_then_leaves_with_its_sockets() -> None:
+def test_what_is_in_use_stays_unless_forced_and_then_leaves_with_its_sockets():
     kernelcc.load(["reno"])
     with socket.socket() as user:
         user.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, b"pp_reno")
@@ -129,7 +109,7 @@ def test_what_is_in_use_stays_unless_forced_and_then_leaves_with_its_sockets() -
     eventually(lambda: not state())
 
 
-def test_ensure_has_them_for_a_block_and_shares_them() -> None:
+def test_ensure_has_them_for_a_block_and_shares_them():
     with kernelcc.ensure(["lia", "pp_reno", "lia"]) as names:
         assert names == {"lia": "pp_lia", "reno": "pp_reno"}
         with kernelcc.ensure(["lia"]) as again:
@@ -142,9 +122,9 @@ def test_ensure_has_them_for_a_block_and_shares_them() -> None:
     eventually(lambda: not state())
 
 
-def test_many_come_and_go_at_once() -> None:
+def test_many_come_and_go_at_once():
     # Each of them may find another's registration on its way in or out.
-    def come_and_go(number: int) -> set[str]:
+    def come_and_go(number):
         kept = set()
         for _ in range(6):
             with kernelcc.ensure(["lia"]) as names:
@@ -156,7 +136,7 @@ def test_many_come_and_go_at_once() -> None:
         assert list(pool.map(come_and_go, range(6))) == [{"pp_lia"}] * 6
 
 
-def test_what_is_loaded_for_good_outlasts_ensure() -> None:
+def test_what_is_loaded_for_good_outlasts_ensure():
     kernelcc.load(["lia"])
     try:
         with kernelcc.ensure(["lia", "olia"]):
@@ -166,7 +146,7 @@ def test_what_is_loaded_for_good_outlasts_ensure() -> None:
         kernelcc.unload(["lia"])
 
 
-def test_another_build_is_not_taken_for_ours(tmp_path: Path) -> None:
+def test_another_build_is_not_taken_for_ours(tmp_path):
     for tool in ("clang", "bpftool"):
         if programs.find(tool) is None:
             lacking("host", programs.lacks(tool))
@@ -187,7 +167,7 @@ def test_another_build_is_not_taken_for_ours(tmp_path: Path) -> None:
         kernelcc.unload(["cubic", "reno"])
 
 
-def test_a_process_that_is_killed_leaves_nothing() -> None:
+def test_a_process_that_is_killed_leaves_nothing():
     script = "from polypath import kernelcc\nimport time\nwith kernelcc.ensure(['lia', 'olia']): print('there', flush=True); time.sleep(60)"
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as victim:
         assert victim.stdout is not None
@@ -197,13 +177,11 @@ def test_a_process_that_is_killed_leaves_nothing() -> None:
     eventually(lambda: not state())
 
 
-def test_the_command_line_says_what_is_there(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    def run(*words: str) -> str:
-        monkeypatch.setattr(sys, "argv", ["polypath", "cc", *words])
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        assert not end.value.code
-        return capsys.readouterr().out
+def test_the_command_line_says_what_is_there(polypath):
+    def run(*words):
+        code, out, err = polypath("cc", *words)
+        assert code == 0, err
+        return out
 
     assert "loaded pp_olia" in run("load", "olia")
     try:
@@ -214,12 +192,13 @@ def test_the_command_line_says_what_is_there(monkeypatch: pytest.MonkeyPatch, ca
     assert "reno: same windows" in run("check", "reno")
 
 
-def test_each_refusal_is_one_sentence() -> None:
-    assert "no congestion control 'nothing'" in refusal("cc", "load", "nothing")
-    assert "pp_lia is not loaded" in refusal("cc", "unload", "lia")
+def test_each_refusal_is_one_sentence(polypath):
+    for words, sentence in ((("load", "nothing"), "no congestion control 'nothing'"), (("unload", "lia"), "pp_lia is not loaded")):
+        code, _, said = polypath("cc", *words)
+        assert (code, said.count("\n"), sentence in said) == (2, 1, True), said
 
 
-def test_without_root_it_says_so() -> None:
+def test_without_root_it_says_so():
     with tempfile.TemporaryDirectory() as folder:
         # Where an ordinary user may look.
         Path(folder).chmod(0o755)

@@ -1,5 +1,4 @@
-"""Our congestion controls on live traffic through one bottleneck of this kernel: coupling acts, and
-our cubic does what the kernel's does.
+"""Our congestion controls on live traffic through one bottleneck of this kernel.
 
 Shares vary from one stretch of some seconds to the next, so all that is compared is measured in
 turn, several times, and the means are judged with bounds far from what was seen (beside each). Two
@@ -7,16 +6,13 @@ networks measure at once, in turn too, so that neither has an algorithm for itse
 processors of a small machine more would wait for one another.
 """
 
-from __future__ import annotations
-
 import itertools
-from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from statistics import mean
 from typing import TypeVar
 
 import pytest
-from cc_network import Flow, Network, network, rates
+from cc_network import Flow, network, rates
 from requirement import lacking
 
 from polypath import kernelcc
@@ -30,7 +26,7 @@ T = TypeVar("T")
 
 
 @pytest.fixture(scope="module")
-def nets() -> Iterator[list[Network]]:
+def nets():
     """Two of 40 Mbit/s with a queue of 80 packets: 24 ms."""
     try:
         if not kernelcc.status().mptcp:
@@ -45,9 +41,9 @@ def nets() -> Iterator[list[Network]]:
         lacking("host", str(error))
 
 
-def in_turn(nets: list[Network], names: Sequence[str], rounds: int, measure: Callable[[Network, str], T]) -> dict[str, list[T]]:
+def in_turn(nets, names, rounds, measure):
     """What each name gives in each round, on every network as often as on the others."""
-    found: dict[str, list[T]] = {name: [] for name in names}
+    found = {name: [] for name in names}
     with ThreadPoolExecutor(len(nets)) as pool:
         for turn in range(rounds):
             pairs = [names[start : start + len(nets)] for start in range(0, len(names), len(nets))]
@@ -58,7 +54,7 @@ def in_turn(nets: list[Network], names: Sequence[str], rounds: int, measure: Cal
     return found
 
 
-def share_beside_reno(net: Network, algorithm: str) -> float:
+def share_beside_reno(net, algorithm):
     """What a connection of two subflows gets of the bottleneck, beside one plain reno flow."""
     net.choose(net.client, algorithm)
     net.choose(net.rival, "reno")
@@ -74,7 +70,7 @@ def share_beside_reno(net: Network, algorithm: str) -> float:
     return got / (got + other)
 
 
-def test_coupled_algorithms_leave_a_rival_its_half_and_uncoupled_reno_does_not(nets: list[Network]) -> None:
+def test_coupled_algorithms_leave_a_rival_its_half_and_uncoupled_reno_does_not(nets):
     algorithms = ("pp_reno", "pp_lia", "pp_olia", "pp_balia")
     shares = in_turn(nets, algorithms, ROUNDS, share_beside_reno)
     # Seen in single stretches: reno 0.43 to 0.65, lia 0.33 to 0.65, olia 0.20 to 0.53, balia 0.32
@@ -89,30 +85,27 @@ def test_coupled_algorithms_leave_a_rival_its_half_and_uncoupled_reno_does_not(n
     assert coupling_acts(shares), shares
 
 
-def coupling_acts(shares: dict[str, list[float]]) -> bool:
-    """Reno on both subflows takes more than each of the coupled algorithms, and none of those much
-    more than its half.
-    """
+def coupling_acts(shares):
+    """Reno on both subflows takes more than coupled ones, and those about their half."""
     reno, *coupled = (mean(shares[name]) for name in ("pp_reno", "pp_lia", "pp_olia", "pp_balia"))
     return reno > coupled[0] and reno > mean(coupled) + 0.07 and all(share < 0.6 for share in coupled)
 
 
-def goodput_and_window(net: Network, algorithm: str) -> tuple[float, float]:
+def goodput_and_window(net, algorithm):
     """Of a plain TCP flow alone; the mean window in segments."""
     flow = Flow(net, net.client, next(_ports), algorithm=algorithm)
     try:
         rates([], SETTLE_S)
-        seen: list[int] = []
+        seen = []
         (goodput,) = rates([flow], MEASURE_S, lambda: seen.append(flow.window()))
     finally:
         flow.close()
     return goodput, mean(seen)
 
 
-def test_our_cubic_and_the_kernels_fill_a_path_alike(nets: list[Network]) -> None:
+def test_our_cubic_and_the_kernels_fill_a_path_alike(nets):
     measured = in_turn(nets, ("cubic", "pp_cubic"), 2, goodput_and_window)
-    # A late timer lengthens the queue, and with it a window: 73.8 beside 69.0 was seen once on a
-    # busy machine. Then as many rounds again.
+    # A late timer lengthens queue and window (73.8 beside 69.0 once): as many rounds again.
     if not windows_alike(measured):
         more = in_turn(nets, ("cubic", "pp_cubic"), 4, goodput_and_window)
         measured = {name: each + more[name] for name, each in measured.items()}
@@ -128,9 +121,7 @@ def test_our_cubic_and_the_kernels_fill_a_path_alike(nets: list[Network]) -> Non
     assert windows_alike(measured), windows
 
 
-def windows_alike(measured: dict[str, list[tuple[float, float]]]) -> bool:
-    """The mean windows are within 5 %; a window that is halved, as Reno's is, would be 12 % smaller
-    in the mean.
-    """
+def windows_alike(measured):
+    """Within 5 %; a window that is halved would be 12 % smaller in the mean."""
     ours, kernels = (mean(window for _, window in measured[name]) for name in ("pp_cubic", "cubic"))
     return abs(ours - kernels) <= 0.05 * kernels

@@ -1,19 +1,13 @@
-"""A custom congestion control in real kernels: linked into the linux engine's, loaded into this
-machine's.
-"""
-
-from __future__ import annotations
+"""A custom congestion control in real kernels."""
 
 import socket
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from cc_network import TCP_CONGESTION, sweep
 from requirement import lacking
 
-from polypath import Study, cli, customcc, kernelcc, run
+from polypath import Study, customcc, kernelcc, run
 from polypath.customcc import CustomCcError
 from polypath.kernelcc import KernelCcError
 from polypath.linux import KernelError
@@ -21,7 +15,7 @@ from polypath.linux import KernelError
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 
 
-def study(*algorithms: str) -> Study:
+def study(*algorithms):
     link = {"ends": ["c", "r"], "both": {"delay": "10ms"}}
     hop = {"ends": ["r", "s"], "both": {"rate": "50mbit", "queue": "80packets", "loss": "0.1%"}}
     return Study.model_validate(
@@ -37,14 +31,14 @@ def study(*algorithms: str) -> Study:
     )
 
 
-def changed(file: Path, before: str, after: str) -> None:
+def changed(file, before, after):
     text = file.read_text()
     assert before in text
     file.write_text(text.replace(before, after))
 
 
 @pytest.mark.usefixtures("linux_kernel")
-def test_the_skeleton_in_a_kernel_is_that_kernels_reno(tmp_path: Path) -> None:
+def test_the_skeleton_in_a_kernel_is_that_kernels_reno(tmp_path):
     file = customcc.new("tst_k", tmp_path / "cc")
     customcc.use(tmp_path / "cc")
     out = tmp_path / "results"
@@ -60,7 +54,7 @@ def test_the_skeleton_in_a_kernel_is_that_kernels_reno(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("linux_kernel")
-def test_what_a_kernels_compiler_refuses_is_said_before_anything_runs(tmp_path: Path) -> None:
+def test_what_a_kernels_compiler_refuses_is_said_before_anything_runs(tmp_path):
     file = customcc.new("tst_l", tmp_path / "cc")
     # The kernel's build has a function of this name.
     changed(file, "static __u32 tst_l_undo_cwnd", "static int tcp_register_congestion_control;\n\nstatic __u32 tst_l_undo_cwnd")
@@ -71,7 +65,7 @@ def test_what_a_kernels_compiler_refuses_is_said_before_anything_runs(tmp_path: 
 
 
 @pytest.fixture
-def host() -> Iterator[None]:
+def host():
     sweep()
     try:
         kernelcc.status()
@@ -84,7 +78,7 @@ def host() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("host")
-def test_this_machines_kernel_takes_it_and_lets_it_go(tmp_path: Path) -> None:
+def test_this_machines_kernel_takes_it_and_lets_it_go(tmp_path):
     customcc.new("tst_m", tmp_path)
     customcc.use(tmp_path)
     with kernelcc.ensure(["tst_m", "reno"]) as names:
@@ -95,15 +89,10 @@ def test_this_machines_kernel_takes_it_and_lets_it_go(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("host")
-def test_it_is_loaded_for_good_and_computes_what_the_simulators_build_does(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def command(*words: str) -> tuple[int, str]:
-        monkeypatch.setattr(sys, "argv", ["polypath", "cc", *words])
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        said = capsys.readouterr()
-        return end.value.code or 0, said.out + said.err  # type: ignore[return-value]  # It is a number.
+def test_it_is_loaded_for_good_and_computes_what_the_simulators_build_does(tmp_path, polypath):
+    def command(*words):
+        code, out, err = polypath("cc", *words)
+        return code, out + err
 
     command("new", "tst_o", "--into", str(tmp_path))
     assert command("load", "--cc-path", str(tmp_path), "tst_o")[1].startswith("loaded pp_tst_o;")
@@ -122,7 +111,7 @@ def test_it_is_loaded_for_good_and_computes_what_the_simulators_build_does(
 
 
 @pytest.mark.usefixtures("host")
-def test_a_whole_study_with_one_of_ones_own_on_this_machine(tmp_path: Path) -> None:
+def test_a_whole_study_with_one_of_ones_own_on_this_machine(tmp_path):
     changed(customcc.new("tst_p", tmp_path / "cc"), "BETA 512", "BETA 900")
     customcc.use(tmp_path / "cc")
     topology = {"nodes": {"c": None, "r": {"router": True}, "s": None}, "links": {}}
@@ -147,7 +136,7 @@ def test_a_whole_study_with_one_of_ones_own_on_this_machine(tmp_path: Path) -> N
 
 
 @pytest.mark.usefixtures("host")
-def test_what_cannot_become_bpf_is_said_with_its_line(tmp_path: Path) -> None:
+def test_what_cannot_become_bpf_is_said_with_its_line(tmp_path):
     file = customcc.new("tst_n", tmp_path)
     # The kernel's structures have this name there.
     changed(file, "struct tst_n_state {", "struct sock { int x; };\n\nstruct tst_n_state {")

@@ -7,21 +7,18 @@ What the kernel itself makes of each flag of an endpoint is asked of it first, s
 sentences rest on it.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import socket
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 import pytest
 from cc_network import ip, setting
 from requirement import lacking
 
-from polypath.doctor import Finding, Question, Role, collect, findings
+from polypath.doctor import Question, collect, findings
 from polypath.doctor._collect import ability
 from polypath.sockets import Sockets, inside
 
@@ -36,7 +33,7 @@ TELLING = 2_000_000
 class Lab:
     """The two namespaces."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name):
         self.client, self.server = f"{name}-c", f"{name}-s"
         for namespace in (self.client, self.server):
             ip("ip", "netns", "add", namespace)
@@ -51,14 +48,14 @@ class Lab:
                 ip("ip", "-n", namespace, "link", "set", device, "up")
         self.limits(2, 2)
 
-    def limits(self, subflows: int, accepted: int, *namespaces: str) -> None:
+    def limits(self, subflows, accepted, *namespaces):
         for namespace in namespaces or (self.client, self.server):
             ip("ip", "-n", namespace, "mptcp", "limits", "set", "subflows", subflows, "add_addr_accepted", accepted)
 
-    def endpoint(self, namespace: str, address: str, *flags: str) -> None:
+    def endpoint(self, namespace, address, *flags):
         ip("ip", "-n", namespace, "mptcp", "endpoint", "add", address, *flags)
 
-    def routes(self) -> None:
+    def routes(self):
         """The client's further addresses reach the server's first one by their own links."""
         for number, (here, there) in enumerate(zip(CLIENT[1:], SERVER[1:], strict=True), start=2):
             ip("ip", "-n", self.client, "rule", "add", "from", here, "table", number)
@@ -66,22 +63,20 @@ class Lab:
             setting(self.server, f"net.ipv4.conf.sv{number}.rp_filter", "0")
 
     @contextmanager
-    def connection(self, *, ask: tuple[bool, bool] = (True, True), subflows: int = 0) -> Iterator[None]:
-        """One from the client's first address that has carried enough; `subflows`: further ones,
-        which are waited for.
-        """
+    def connection(self, *, ask=(True, True), subflows=0):
+        """One that has carried enough; `subflows`: how many further ones are waited for."""
 
-        def made(asks: bool) -> socket.socket:
+        def made(asks):
             return socket.socket(socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP if asks else 0)
 
-        def listen() -> socket.socket:
+        def listen():
             opened = made(ask[1])
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             opened.bind(("0.0.0.0", 5300))
             opened.listen()
             return opened
 
-        def attempt(stack: ExitStack, until: float) -> bool:
+        def attempt(stack, until):
             listener = stack.enter_context(inside(self.server, listen))
             sender = stack.enter_context(inside(self.client, lambda: made(ask[0])))
             sender.connect((SERVER[0], 5300))
@@ -100,8 +95,7 @@ class Lab:
                 self._carry(sender, receiver)
             return True
 
-        # A join that fails (MP_JOIN may overtake the last ACK of the handshake) is not tried again
-        # by the same connection.
+        # The same connection does not try again a join that fails (MP_JOIN may come too early).
         for _ in range(ATTEMPTS):
             with ExitStack() as stack:
                 if attempt(stack, time.monotonic() + PATIENCE):
@@ -109,7 +103,7 @@ class Lab:
                     return
         raise AssertionError(f"of {subflows} subflows {self.joined()} came up")
 
-    def _carry(self, sender: socket.socket, receiver: socket.socket) -> None:
+    def _carry(self, sender, receiver):
         thread = threading.Thread(target=sender.sendall, args=(bytes(TELLING),))
         thread.start()
         got = 0
@@ -117,22 +111,22 @@ class Lab:
             got += len(receiver.recv(1 << 20))
         thread.join()
 
-    def joined(self) -> set[tuple[str, str]]:
+    def joined(self):
         """The pairs of addresses of further subflows that are up, as the client has them."""
         return {(each.source, each.destination) for each in Sockets(self.client).look() if each.joined and each.state == "established"}
 
-    def all_carry(self) -> bool:
+    def all_carry(self):
         """Each further subflow that is up has data of it; a backup waits."""
         up = (each for each in Sockets(self.client).look() if each.joined and each.state == "established")
         return all(each.backup or each.bytes_acked + each.bytes_received for each in up)
 
-    def asks(self, namespace: str, role: Role | None) -> list[Finding]:
+    def asks(self, namespace, role):
         return findings(collect(namespace, SERVER if namespace == self.client else CLIENT[:1]), Question(role=role))
 
-    def client_asks(self, role: Role | None = "client") -> list[Finding]:
+    def client_asks(self, role="client"):
         return self.asks(self.client, role)
 
-    def server_asks(self, role: Role | None = "server") -> list[Finding]:
+    def server_asks(self, role="server"):
         return self.asks(self.server, role)
 
 
@@ -140,7 +134,7 @@ _numbers = itertools.count(1)
 
 
 @pytest.fixture
-def lab() -> Iterator[Lab]:
+def lab():
     if os.geteuid():
         lacking("host", "namespaces need root")
     if ability() != "works":
@@ -153,15 +147,15 @@ def lab() -> Iterator[Lab]:
             ip("ip", "netns", "delete", f"{name}-{end}")
 
 
-def wrong(found: list[Finding]) -> list[str]:
+def wrong(found):
     return [each.id for each in found if each.severity == "wrong"]
 
 
-def doubts(found: list[Finding]) -> dict[str, str]:
+def doubts(found):
     return {each.id: each.sentence for each in found if each.severity == "doubt"}
 
 
-def cure(namespace: str, finding: Finding) -> None:
+def cure(namespace, finding):
     for number, command in enumerate(finding.run):
         ip("ip", "netns", "exec", namespace, *command.replace("PORT", str(5400 + number)).split())
 
@@ -182,7 +176,7 @@ def cure(namespace: str, finding: Finding) -> None:
         ("subflow signal", True, False),
     ],
 )
-def test_what_the_kernel_makes_of_an_endpoints_flags(lab: Lab, flags: str, opens: bool, answers: bool) -> None:
+def test_what_the_kernel_makes_of_an_endpoints_flags(lab, flags, opens, answers):
     lab.routes()
     lab.limits(4, 4)
     lab.endpoint(lab.client, CLIENT[1], "dev", "cl2", *flags.split())
@@ -199,7 +193,7 @@ def test_what_the_kernel_makes_of_an_endpoints_flags(lab: Lab, flags: str, opens
 
 @pytest.mark.parametrize("accepted", [0, 2])
 @pytest.mark.parametrize("flags", ["", "backup", "fullmesh", "fullmesh backup"])
-def test_an_endpoint_that_makes_no_subflow_is_wrong(lab: Lab, flags: str, accepted: int) -> None:
+def test_an_endpoint_that_makes_no_subflow_is_wrong(lab, flags, accepted):
     lab.routes()
     lab.limits(2, accepted)
     lab.endpoint(lab.client, CLIENT[1], "dev", "cl2", *flags.split())
@@ -214,7 +208,7 @@ def test_an_endpoint_that_makes_no_subflow_is_wrong(lab: Lab, flags: str, accept
         assert wrong(lab.client_asks()) == []
 
 
-def test_what_the_server_announces_and_nobody_takes_up_is_the_cause(lab: Lab) -> None:
+def test_what_the_server_announces_and_nobody_takes_up_is_the_cause(lab):
     lab.limits(2, 0)
     lab.endpoint(lab.server, SERVER[1], "dev", "sv2", "signal")
     with lab.connection():
@@ -229,12 +223,11 @@ def test_what_the_server_announces_and_nobody_takes_up_is_the_cause(lab: Lab) ->
     assert wrong(again) == []
     # The third link is there still, and nothing uses it.
     assert doubts(again)["path-unused"].endswith("and not cl3")
-    # What a live subflow does is not called impossible: each link leads to one address of the
-    # server.
+    # What a live subflow does is not called impossible.
     assert "routing" not in {each.id for each in again}
 
 
-def test_a_third_path_that_is_not_used_is_doubtful_and_the_server_says_why(lab: Lab) -> None:
+def test_a_third_path_that_is_not_used_is_doubtful_and_the_server_says_why(lab):
     lab.limits(3, 3)
     for number in (1, 2):
         lab.endpoint(lab.server, SERVER[number], "dev", f"sv{number + 1}", "subflow", "signal")
@@ -256,7 +249,7 @@ def test_a_third_path_that_is_not_used_is_doubtful_and_the_server_says_why(lab: 
         assert "path-unused" not in doubts(lab.client_asks())
 
 
-def test_fewer_subflows_than_announced_addresses(lab: Lab) -> None:
+def test_fewer_subflows_than_announced_addresses(lab):
     lab.limits(1, 2, lab.server)
     for number in (1, 2):
         lab.endpoint(lab.server, SERVER[number], "signal")
@@ -267,7 +260,7 @@ def test_fewer_subflows_than_announced_addresses(lab: Lab) -> None:
     assert "it has 1 further subflows, and no more are allowed" in doubts(server)["path-unused"]
 
 
-def test_a_host_that_is_client_and_server(lab: Lab) -> None:
+def test_a_host_that_is_client_and_server(lab):
     lab.limits(4, 4)
     lab.routes()
     for number in (1, 2):
@@ -294,7 +287,7 @@ def test_a_host_that_is_client_and_server(lab: Lab) -> None:
         assert any(f"is without {lacks}" in each.sentence for each in found)
 
 
-def test_a_clients_announcement_with_a_port_is_taken_up_by_a_server_that_wants_to(lab: Lab) -> None:
+def test_a_clients_announcement_with_a_port_is_taken_up_by_a_server_that_wants_to(lab):
     lab.endpoint(lab.client, CLIENT[1], "signal", "port", "5500")
     with lab.connection(subflows=1):
         assert lab.joined() == {(CLIENT[1], SERVER[1])}
@@ -307,7 +300,7 @@ def test_a_clients_announcement_with_a_port_is_taken_up_by_a_server_that_wants_t
     assert finding.run[1] == f"ip mptcp endpoint add {CLIENT[1]} subflow"
 
 
-def test_devices_and_addresses_of_endpoints(lab: Lab) -> None:
+def test_devices_and_addresses_of_endpoints(lab):
     lab.routes()
     lab.endpoint(lab.client, CLIENT[1], "dev", "cl2", "subflow")
     ip("ip", "-n", lab.server, "link", "set", "sv2", "down")
@@ -335,7 +328,7 @@ def test_devices_and_addresses_of_endpoints(lab: Lab) -> None:
         (False, False, "its program here did not ask for it", "the program here that listens does not speak it"),
     ],
 )
-def test_which_program_did_not_speak_mptcp(lab: Lab, client: bool, server: bool, client_told: str, server_told: str) -> None:
+def test_which_program_did_not_speak_mptcp(lab, client, server, client_told, server_told):
     """A listener of Go 1.24 or later speaks it unasked, as the second of `ask` does here."""
     with lab.connection(ask=(client, server)):
         for found, told in ((lab.client_asks(), client_told), (lab.server_asks(), server_told)):

@@ -1,12 +1,4 @@
-"""Emulated links on this machine's kernel: delay, rate, loss, MTU, outages, and that nothing stays
-behind whatever ends them.
-
-They need root. What the machine lacks is skipped with the reason; with host in POLYPATH_REQUIRE it
-fails instead. Times are those of a machine that may be busy: packets are never early, and in the
-middle of many not much too late.
-"""
-
-from __future__ import annotations
+"""Emulated links on this machine's kernel."""
 
 import json
 import os
@@ -20,15 +12,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from requirement import lacking
 
 from polypath import Results, emu, programs
-from polypath.cli import main
 from polypath.sockets import inside
 from polypath.study import load_setup
 
@@ -40,11 +29,9 @@ NAMES = Path("/run/netns")
 # Seconds after which something that has not happened will not happen.
 PATIENCE = 30
 
-Up = Callable[..., emu.Lab]
-
 
 @pytest.fixture
-def host() -> None:
+def host():
     """A machine that can have emulated links, and has none now."""
     reason = ""
     try:
@@ -58,10 +45,10 @@ def host() -> None:
 
 
 @pytest.fixture
-def up(host: None, tmp_path: Path) -> Iterator[Up]:
+def up(host, tmp_path):
     """Builds a network of two nodes with one link; takes down what is up at the end."""
 
-    def build(link: str, *, seed: int = 1) -> emu.Lab:
+    def build(link, *, seed=1):
         file = tmp_path / "topology.yaml"
         file.write_text(f"topology:\n  nodes: {{h1: , h2: }}\n  links:\n    only: {{ends: [h1, h2], {link}}}\n")
         return emu.up(str(file), load_setup(file), seed=seed)
@@ -70,14 +57,14 @@ def up(host: None, tmp_path: Path) -> Iterator[Up]:
     emu.down()
 
 
-def socket_at(node: str, kind: int) -> socket.socket:
+def socket_at(node, kind):
     """A socket in a node's namespace."""
     found = inside(f"pp-{node}", lambda: socket.socket(socket.AF_INET, kind))
     found.settimeout(PATIENCE)
     return found
 
 
-def udp(lab: emu.Lab) -> tuple[socket.socket, socket.socket]:
+def udp(lab):
     """A sender at h1 and a receiver at h2 that it is connected to."""
     receiver, sender = socket_at("h2", socket.SOCK_DGRAM), socket_at("h1", socket.SOCK_DGRAM)
     receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
@@ -87,7 +74,7 @@ def udp(lab: emu.Lab) -> tuple[socket.socket, socket.socket]:
     return sender, receiver
 
 
-def received(receiver: socket.socket, *, quiet: float = 1.0) -> list[tuple[int, float]]:
+def received(receiver, *, quiet=1.0):
     """Numbers of datagrams and when the kernel got them, until none comes for a while."""
     found = []
     while select.select([receiver], [], [], quiet)[0]:
@@ -97,19 +84,16 @@ def received(receiver: socket.socket, *, quiet: float = 1.0) -> list[tuple[int, 
     return found
 
 
-def numbered(number: int, length: int) -> bytes:
+def numbered(number, length):
     return number.to_bytes(4, "big").ljust(length, b"\0")
 
 
-def direction(*, a_to_b: bool = True) -> dict[str, Any]:
-    row: dict[str, Any] = next(row for row in emu.status().status["directions"] if row["a_to_b"] is a_to_b)
-    return row
+def direction(*, a_to_b=True):
+    return next(row for row in emu.status().status["directions"] if row["a_to_b"] is a_to_b)
 
 
-def reported(condition: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-    """The counters of the way from h1 to h2, once they say what they must: they are written a few
-    times a second.
-    """
+def reported(condition):
+    """The counters of the way from h1 to h2, once they say what they must."""
     until = time.monotonic() + PATIENCE
     while not condition(row := direction()):
         assert time.monotonic() < until, row
@@ -117,7 +101,7 @@ def reported(condition: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
     return row
 
 
-def test_a_delay_is_never_shorter_and_not_much_longer(up: Up) -> None:
+def test_a_delay_is_never_shorter_and_not_much_longer(up):
     lab = up("forward: {delay: 20ms}, backward: {delay: 10ms}")
     sender, receiver = udp(lab)
     spans = []
@@ -129,15 +113,14 @@ def test_a_delay_is_never_shorter_and_not_much_longer(up: Up) -> None:
         assert sender.recv(2048) == data
         spans.append(time.monotonic() - begin)
     assert min(spans) >= 0.030
-    # Each packet wakes two programs and two links, and each wake waits where the machine is busy
-    # with other things: the tenth that waited least is the emulator's.
+    # The tenth that waited least is the emulator's: each wake waits on a busy machine.
     assert statistics.quantiles(spans, n=10)[0] < 0.035
     row = reported(lambda row: row["packets"] == 100)
     assert row["bytes"] == 100 * 128
     assert (row["missed"], row["overflow"], row["refused"], row["cut"]) == (0, 0, 0, 0)
 
 
-def arrivals(receiver: socket.socket, count: int) -> list[tuple[int, int]]:
+def arrivals(receiver, count):
     """Sending ports of `count` datagrams in the order in which they came, and the ECN bits of each."""
     receiver.setsockopt(socket.IPPROTO_IP, socket.IP_RECVTOS, 1)
     found = []
@@ -148,22 +131,21 @@ def arrivals(receiver: socket.socket, count: int) -> list[tuple[int, int]]:
     return found
 
 
-def test_codel_marks_datagrams_that_say_that_they_may_be_marked(up: Up) -> None:
+def test_codel_marks_datagrams_that_say_that_they_may_be_marked(up):
     sender, receiver = udp(up("both: {rate: 8mbit, queue: 1000packets, aqm: {kind: codel, ecn: true}}"))
     sender.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, 2)
     receiver.setsockopt(socket.IPPROTO_IP, socket.IP_RECVTOS, 1)
     for number in range(600):
         sender.send(numbered(number, 972))
     bits = [bits for _, bits in arrivals(receiver, 600)]
-    # 600 datagrams of a millisecond stand in the queue for up to 0.6 s: CoDel marks from its first
-    # interval of 100 ms on, and drops none.
+    # They stand in the queue for up to 0.6 s: CoDel marks from 100 ms on, and drops none.
     assert (len(bits), set(bits)) == (600, {2, 3})
     assert 3 not in bits[:90]
     row = reported(lambda row: row["packets"] == 600)
     assert (row["ecn_marks"], row["queue_drops"]) == (bits.count(3), 0)
 
 
-def test_fq_codel_lets_a_thin_flow_pass_a_thick_one(up: Up) -> None:
+def test_fq_codel_lets_a_thin_flow_pass_a_thick_one(up):
     lab = up("both: {rate: 8mbit, queue: 1000packets, aqm: fq_codel}")
     thick, receiver = udp(lab)
     thin = socket_at("h1", socket.SOCK_DGRAM)
@@ -173,16 +155,13 @@ def test_fq_codel_lets_a_thin_flow_pass_a_thick_one(up: Up) -> None:
         thick.send(numbered(number, 972))
     thin.send(numbered(0, 100))
     ports = [port for port, _ in arrivals(receiver, 81)]
-    # In one queue it would be the last of 81; what has left before the program came to send it is
-    # the thick flow's.
+    # In one queue it would be the last of 81; what has left before is the thick flow's.
     assert len(ports) == 81
     assert ports.index(thin.getsockname()[1]) < 40
 
 
-def test_a_rate_is_met(up: Up) -> None:
-    """A busy machine delays packets, so each burst may take longer than the rate wants, never less;
-    the quickest of many is undisturbed.
-    """
+def test_a_rate_is_met(up):
+    """A busy machine delays packets: the quickest of many bursts is undisturbed."""
     sender, receiver = udp(up("both: {rate: 20mbit, queue: 50packets}"))
     # 1000 bytes of payload, 28 of UDP and IP, 14 of Ethernet: 0.4168 ms a packet.
     each = 1042 * 8 / 20e6
@@ -197,8 +176,7 @@ def test_a_rate_is_met(up: Up) -> None:
         came += len(found)
         assert found[0][0] == 0
         assert len(found) >= 50
-        # Packet n has waited for the n before it. Half a packet is for the clocks, of which one
-        # counts real time and one only forward.
+        # Packet n has waited for the n before it; half a packet is for the clocks.
         early = [n for n, (_, at) in enumerate(found) if at - begin < (n + 0.5) * each]
         assert not early, f"{len(early)} of {len(found)} packets come before their time, the first as number {early[0]}"
         spans.append((found[-1][1] - begin) / len(found))
@@ -207,7 +185,7 @@ def test_a_rate_is_met(up: Up) -> None:
     assert (row["queue_drops"], row["max_queue_packets"]) == (sent - came, 50)
 
 
-def test_the_same_seed_loses_the_same_packets(up: Up) -> None:
+def test_the_same_seed_loses_the_same_packets(up):
     kept = []
     for seed in (7, 7, 8):
         sender, receiver = udp(up("both: {loss: 10%}", seed=seed))
@@ -225,7 +203,7 @@ def test_the_same_seed_loses_the_same_packets(up: Up) -> None:
 
 
 @pytest.mark.parametrize("link", ["both: {mtu: 1000B}", "both: [{kind: delay, delay: 1ms}, {kind: mtu, size: 1000B}]"])
-def test_a_sender_hears_of_an_mtu(up: Up, link: str) -> None:
+def test_a_sender_hears_of_an_mtu(up, link):
     sender, receiver = udp(up(link))
     sender.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO)
     sender.send(numbered(1, 1400))
@@ -241,7 +219,7 @@ def test_a_sender_hears_of_an_mtu(up: Up, link: str) -> None:
     assert reported(lambda row: row["packets"] == 1)["mtu_drops"] == 1
 
 
-def test_a_packet_is_split_and_put_together_again(up: Up) -> None:
+def test_a_packet_is_split_and_put_together_again(up):
     sender, receiver = udp(up("both: [{kind: mtu, size: 600B, oversize: fragment}, {kind: delay, delay: 1ms}]"))
     sender.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DONT)
     payload = os.urandom(1472)
@@ -250,7 +228,7 @@ def test_a_packet_is_split_and_put_together_again(up: Up) -> None:
     assert reported(lambda row: row["packets"] == 3)["mtu_drops"] == 0
 
 
-def test_a_link_is_down_when_it_shall_be(up: Up) -> None:
+def test_a_link_is_down_when_it_shall_be(up):
     sender, receiver = udp(up("both: {delay: 1ms, changes: [{at: 1s, up: false}, {at: 2s, up: true}]}"))
     origin = emu.status().status["origin_ns"]
     sent = []
@@ -265,7 +243,7 @@ def test_a_link_is_down_when_it_shall_be(up: Up) -> None:
     assert not any(number in kept for number, at in enumerate(sent) if 1.0 + near < at < 2.0)
 
 
-def test_tcp_fills_the_link_with_what_was_sent(up: Up) -> None:
+def test_tcp_fills_the_link_with_what_was_sent(up):
     lab = up("both: {rate: 40mbit, queue: 200packets, delay: 5ms}")
     listener, client = socket_at("h2", socket.SOCK_STREAM), socket_at("h1", socket.SOCK_STREAM)
     listener.bind((lab.addresses["h2"][0][0], PORT))
@@ -274,7 +252,7 @@ def test_tcp_fills_the_link_with_what_was_sent(up: Up) -> None:
     server, _ = listener.accept()
     sent, got = os.urandom(10_000_000), bytearray()
 
-    def send() -> None:
+    def send():
         client.sendall(sent)
         client.shutdown(socket.SHUT_WR)
 
@@ -292,7 +270,7 @@ def test_tcp_fills_the_link_with_what_was_sent(up: Up) -> None:
     assert direction()["cut"] == 0
 
 
-def test_kill_9_leaves_nothing_after_the_next_call(up: Up) -> None:
+def test_kill_9_leaves_nothing_after_the_next_call(up):
     before = host_network()
     lab = up("both: {delay: 1ms}")
     assert lab.pid is not None
@@ -308,7 +286,7 @@ def test_kill_9_leaves_nothing_after_the_next_call(up: Up) -> None:
     assert host_network() == before
 
 
-def test_down_leaves_the_host_as_it_was(up: Up) -> None:
+def test_down_leaves_the_host_as_it_was(up):
     before = host_network()
     up("both: {delay: 1ms}")
     assert host_network() == before
@@ -320,7 +298,7 @@ def test_down_leaves_the_host_as_it_was(up: Up) -> None:
     assert not STATE.exists() and not list(NAMES.glob("pp-*"))
 
 
-def test_ctrl_c_while_it_is_built_leaves_nothing(host: None, tmp_path: Path) -> None:
+def test_ctrl_c_while_it_is_built_leaves_nothing(host, tmp_path):
     file = tmp_path / "topology.yaml"
     # Large enough to take a while.
     nodes = ", ".join(f"h{number}: " for number in range(40))
@@ -342,23 +320,17 @@ def test_ctrl_c_while_it_is_built_leaves_nothing(host: None, tmp_path: Path) -> 
     pytest.fail("an interrupted command ended as if nothing had happened, five times")
 
 
-def test_commands(up: Up, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands(up, polypath):
     up("both: {delay: 1ms}")
-    monkeypatch.setattr(sys, "argv", ["polypath", "emu", "status", "--json"])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 0
-    assert [row["a_to_b"] for row in json.loads(capsys.readouterr().out)["directions"]] == [True, False]
-    monkeypatch.setattr(sys, "argv", ["polypath", "emu", "exec", "h3", "true"])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 2
-    assert 'there is no node "h3";' in capsys.readouterr().err
+    code, out, _ = polypath("emu", "status", "--json")
+    assert (code, [row["a_to_b"] for row in json.loads(out)["directions"]]) == (0, [True, False])
+    code, _, err = polypath("emu", "exec", "h3", "true")
+    assert code == 2 and 'there is no node "h3";' in err
     command = [sys.executable, "-c", "from polypath.cli import main; main()", "emu", "exec", "h2", "--", "cat", "/proc/net/fib_trie"]
     assert "10.0.1.2" in subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-def test_bench_says_what_the_machine_can_do(host: None) -> None:
+def test_bench_says_what_the_machine_can_do(host):
     figures = emu.bench(0.2)
     for way in ("plain", "through"):
         assert figures[way]["received_per_s"] > 1000 and figures[way]["tcp_bits_per_s"] > 1e7
@@ -369,42 +341,26 @@ def test_bench_says_what_the_machine_can_do(host: None) -> None:
     assert not list(NAMES.glob("pp-*"))
 
 
-@pytest.mark.parametrize("words", [["up", "x.yaml"], ["down"], ["status"], ["exec", "h1", "true"]])
-def test_without_root_each_command_says_so(words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_root_each_command_says_so_and_a_user_namespace_needs_a_run_of_its_own(monkeypatch, polypath):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    monkeypatch.setattr(sys, "argv", ["polypath", "emu", *words])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 2
-    said = capsys.readouterr().err
-    assert re.fullmatch(r"polypath: emulated links need root, .*: run this with sudo\n", said), said
-
-
-def test_bench_says_its_new_name_and_that_it_needs_root(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    monkeypatch.setattr(sys, "argv", ["polypath", "emu", "bench"])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 2
-    renamed, need = capsys.readouterr().err.splitlines()
-    assert renamed == "polypath: `polypath emu bench` is now `polypath bench --engine emu`"
-    assert need.startswith("polypath: emulated links need root, ")
-
-
-def test_a_user_namespace_without_a_run_of_its_own_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    need = r"polypath: emulated links need root, .*: run this with sudo\n"
+    for words in (["up", "x.yaml"], ["down"], ["status"], ["exec", "h1", "true"]):
+        code, _, said = polypath("emu", *words)
+        assert code == 2 and re.fullmatch(need, said), said
+    code, _, said = polypath("emu", "bench")
+    assert code == 2 and re.fullmatch(f"polypath: `polypath emu bench` is now `polypath bench --engine emu`\n{need}", said), said
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(os, "access", lambda place, how: False)
     with pytest.raises(emu.EmuError, match="root of a user namespace that has no /run of its own: mount one"):
         emu.require_root()
 
 
-# A user namespace with a network and mounts of its own, in which anybody is root: emulated links
-# need no more.
+# A user namespace with network and mounts of its own: emulated links need no more.
 NEW_ROOT = ["unshare", "--map-root-user", "--net", "--mount", "sh", "-c", 'mount -t tmpfs none /run && exec "$@"', "sh"]
 
 
 @pytest.fixture
-def ping() -> str:
+def ping():
     """Where ping is."""
     if programs.find("ping") is None:
         lacking("host", programs.lacks("ping"))
@@ -412,12 +368,12 @@ def ping() -> str:
 
 
 @pytest.fixture
-def polypath_in_user_namespace() -> Callable[..., subprocess.CompletedProcess[str]]:
+def polypath_in_user_namespace():
     """Runs commands there one after the other, and fails with the first that does."""
     if subprocess.run([*NEW_ROOT, "true"], capture_output=True, check=False).returncode:
         lacking("host", "this machine lets nobody make user namespaces")
 
-    def run(*commands: str) -> subprocess.CompletedProcess[str]:
+    def run(*commands):
         program = f"polypath() {{ {sys.executable} -c 'from polypath.cli import main; main()' \"$@\"; }}"
         script = "\n".join([program, "set -e", *commands])
         return subprocess.run([*NEW_ROOT, "sh", "-c", script], capture_output=True, text=True, check=False)
@@ -425,7 +381,7 @@ def polypath_in_user_namespace() -> Callable[..., subprocess.CompletedProcess[st
     return run
 
 
-def test_root_of_a_user_namespace_has_links_too(polypath_in_user_namespace: Callable[..., Any], ping: str, tmp_path: Path) -> None:
+def test_root_of_a_user_namespace_has_links_too(polypath_in_user_namespace, ping, tmp_path):
     file = tmp_path / "topology.yaml"
     file.write_text("topology: {nodes: {h1: , h2: }, links: {only: {ends: [h1, h2], both: {delay: 5ms}}}}\n")
     asked = f"polypath emu exec h1 -- {ping} -c 3 -i 0.2 10.0.1.2"
@@ -436,7 +392,7 @@ def test_root_of_a_user_namespace_has_links_too(polypath_in_user_namespace: Call
     assert min(delays) >= 10
 
 
-def test_root_of_a_user_namespace_runs_studies_on_the_engine_host(polypath_in_user_namespace: Callable[..., Any], tmp_path: Path) -> None:
+def test_root_of_a_user_namespace_runs_studies_on_the_engine_host(polypath_in_user_namespace, tmp_path):
     (tmp_path / "study.yaml").write_text(
         "name: unprivileged\ntopology: {nodes: {a: , b: }, links: {l: {ends: [a, b], both: {rate: 10mbit, delay: 5ms}}}}\n"
         "flows: {f: {client: a, server: b, transport: tcp, cc: reno}}\nduration: 2s\nbaselines: null\n"
@@ -447,7 +403,7 @@ def test_root_of_a_user_namespace_runs_studies_on_the_engine_host(polypath_in_us
     assert 8 < goodput[0] < 10
 
 
-def host_network() -> tuple[str, ...]:
+def host_network():
     """Interfaces, addresses and routes of this machine."""
     devices = sorted(path.name for path in Path("/sys/class/net").iterdir())
     return (*devices, *(Path(f"/proc/net/{name}").read_text() for name in ("route", "fib_trie")))
@@ -461,7 +417,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize("nodes", WAYS.values(), ids=WAYS.keys())
-def test_a_connection_uses_all_paths_where_the_network_was_built_for_mptcp(host: None, tmp_path: Path, nodes: str) -> None:
+def test_a_connection_uses_all_paths_where_the_network_was_built_for_mptcp(host, tmp_path, nodes):
     far = "router" if "router" in nodes else "server"
     file = tmp_path / "topology.yaml"
     file.write_text(

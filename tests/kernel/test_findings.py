@@ -1,8 +1,4 @@
-"""The patches of docs/findings apply to the sources that they are for, and what a script shows in
-seconds is what its page says.
-"""
-
-from __future__ import annotations
+"""The patches of docs/findings apply to the sources that they are for."""
 
 import re
 from pathlib import Path
@@ -10,7 +6,6 @@ from pathlib import Path
 import pytest
 from requirement import lacking
 
-from polypath import linux
 from polypath.bisect import git
 from polypath.engines import run_script
 from polypath.linux._commands import run
@@ -21,7 +16,7 @@ TARBALL = Path("/usr/src/linux-source-6.12.tar.xz")
 
 
 @pytest.fixture(scope="module")
-def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def sources(tmp_path_factory):
     """Of Linux 6.12 the files that the patches change."""
     if not TARBALL.exists():
         lacking("linux", "no sources of Linux 6.12: install the Debian package linux-source-6.12")
@@ -34,14 +29,14 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("patch", PATCHES, ids=lambda patch: patch.stem)
-def test_a_patch_applies_and_its_finding_names_it(patch: Path, sources: Path) -> None:
+def test_a_patch_applies_and_its_finding_names_it(patch, sources):
     git(sources, "apply", "--check", str(patch))
     pages = [page for page in FINDINGS.glob("*.md") if page.name != "README.md" and f"({patch.name})" in page.read_text()]
     assert len(pages) == 1
     assert f"({patch.name})" in (FINDINGS / "README.md").read_text()
 
 
-def test_an_address_announced_right_behind_another_is_dropped(linux_kernel: linux.Kernel) -> None:
+def test_an_address_announced_right_behind_another_is_dropped(linux_kernel):
     script = FINDINGS.parents[1] / "specs" / "notes" / "add-addr-dropped" / "two-addresses.sh"
     status, said = run_script(script, kernel=linux_kernel.file, seed=1, out=None, timeout_s=120)
     assert status == 0, said

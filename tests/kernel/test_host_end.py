@@ -1,7 +1,5 @@
 """However a run on the engine host ends, nothing of it stays, and what was finished is kept."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal
@@ -9,9 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from requirement import lacking
@@ -38,7 +34,7 @@ baselines: null
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     """With a study of three runs."""
     (tmp_path / "study.yaml").write_text(STUDY.replace("cc: pp", "cc: lia").replace("DURATION", "3s"))
     try:
@@ -48,14 +44,14 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def start(folder: Path, *more: str) -> subprocess.Popen[str]:
+def start(folder, *more):
     """Begins the study in a session of its own, as a terminal does."""
     command = [sys.executable, "-c", CALL, "run", str(folder), "--engine", "host", "--no-report", "--out", str(folder / "out"), *more]
     pipe = subprocess.PIPE
     return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
 
 
-def until(true: Callable[[], Any], what: str) -> None:
+def until(true, what):
     """Waits for something that another process does."""
     deadline = time.monotonic() + PATIENCE
     while not true():
@@ -63,9 +59,9 @@ def until(true: Callable[[], Any], what: str) -> None:
         time.sleep(0.05)
 
 
-def children(process: int) -> list[int]:
+def children(process):
     """Processes that this one has started, and those that they have."""
-    parents: dict[int, list[int]] = {}
+    parents = {}
     for place in Path("/proc").glob("[0-9]*/stat"):
         try:
             parents.setdefault(int(place.read_text().rpartition(")")[2].split()[1]), []).append(int(place.parent.name))
@@ -79,19 +75,19 @@ def children(process: int) -> list[int]:
     return found
 
 
-def emulators(processes: list[int]) -> list[int]:
+def emulators(processes):
     """Those of them that carry out a run."""
     return [process for process in processes if b"run_emulated" in command_of(process)]
 
 
-def command_of(process: int) -> bytes:
+def command_of(process):
     try:
         return Path(f"/proc/{process}/cmdline").read_bytes()
     except OSError:
         return b""
 
 
-def lives(process: int) -> bool:
+def lives(process):
     try:
         state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
@@ -99,7 +95,7 @@ def lives(process: int) -> bool:
     return state not in "ZX"
 
 
-def in_a_second_run(folder: Path, process: subprocess.Popen[str]) -> list[int]:
+def in_a_second_run(folder, process):
     """Waits until one run is finished and another one goes on; the processes that do it."""
     until(lambda: kept(folder) or process.poll() is not None, "one run finished")
     until(lambda: emulators(children(process.pid)) or process.poll() is not None, "another one began")
@@ -107,15 +103,15 @@ def in_a_second_run(folder: Path, process: subprocess.Popen[str]) -> list[int]:
     return children(process.pid)
 
 
-def kept(folder: Path) -> int:
+def kept(folder):
     return len([place for place in (folder / "out" / "ends" / "runs").glob("*") if not place.name.startswith(".")])
 
 
 @pytest.fixture(autouse=True)
-def no_remains() -> Iterator[None]:
+def no_remains():
     """No device, no folder and no named namespace is new afterwards."""
 
-    def there() -> set[str]:
+    def there():
         places = [Path("/sys/class/net"), Path("/run/netns")]
         return {str(each) for place in places if place.is_dir() for each in place.iterdir()}
 
@@ -124,7 +120,7 @@ def no_remains() -> Iterator[None]:
     assert there() - before == set()
 
 
-def test_kill_9_leaves_nothing_and_the_next_run_goes_on(folder: Path) -> None:
+def test_kill_9_leaves_nothing_and_the_next_run_goes_on(folder):
     process = start(folder)
     try:
         started = in_a_second_run(folder, process)
@@ -140,7 +136,7 @@ def test_kill_9_leaves_nothing_and_the_next_run_goes_on(folder: Path) -> None:
     assert not list(Path("/dev/shm").glob(f"polypath-machine.{process.pid}.*"))
 
 
-def test_an_interrupt_ends_everything_at_once_and_keeps_what_is_finished(folder: Path) -> None:
+def test_an_interrupt_ends_everything_at_once_and_keeps_what_is_finished(folder):
     process = start(folder)
     try:
         started = in_a_second_run(folder, process)
@@ -155,7 +151,7 @@ def test_an_interrupt_ends_everything_at_once_and_keeps_what_is_finished(folder:
     assert kept(folder) == 1
 
 
-def test_a_run_whose_process_is_killed_is_named_and_the_others_go_on(folder: Path) -> None:
+def test_a_run_whose_process_is_killed_is_named_and_the_others_go_on(folder):
     process = start(folder)
     try:
         in_a_second_run(folder, process)
@@ -169,7 +165,7 @@ def test_a_run_whose_process_is_killed_is_named_and_the_others_go_on(folder: Pat
     assert kept(folder) == 2
 
 
-def test_without_root_one_sentence_says_what_is_needed() -> None:
+def test_without_root_one_sentence_says_what_is_needed():
     if os.geteuid() != 0:
         lacking("host", "only root can become another user")
     # The package is imported before the user changes, who may not be allowed to read it.

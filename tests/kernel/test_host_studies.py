@@ -1,11 +1,8 @@
-"""Every study of the project on the engine host: its short form is accepted, and a part of it runs
-and resembles the simulator.
+"""Every study of the project on the engine host.
 
 The parts are chosen for their length. What runs at once shares the processors, so several runs at a
 time are for links as slow as these.
 """
-
-from __future__ import annotations
 
 from pathlib import Path
 
@@ -23,8 +20,7 @@ STUDIES = Path(__file__).resolve().parents[2] / "studies"
 # machine that has more to do. Where TCP connections compete, who wins in some seconds is chance (16
 # to 20 of 38 Mbit/s in three runs), so that is of them together.
 PARTS: dict[str, dict[str, list[str]]] = {
-    # Draw 1 waits for the receive window in the simulator and on Linux 6.12, not on 6.18
-    # (docs/reference/agreement.md).
+    # Draw 1 waits for the receive window in the simulator and on Linux 6.12, not on 6.18.
     "atlas": {"experiment": ["bulk"], "cc": ["cubic"], "draw": ["2"]},
     "linux-6.8": {"experiment": ["shared"], "cc": ["cubic"]},
     "linux-reference": {"experiment": ["c", "e-tcp-probing"]},
@@ -53,12 +49,12 @@ AT_ONCE = {
 }
 
 
-def test_each_study_has_a_part_here() -> None:
+def test_each_study_has_a_part_here():
     assert sorted([*PARTS, *NOT_TRIED]) == sorted(place.parent.name for place in STUDIES.glob("*/study.yaml"))
 
 
 @pytest.mark.parametrize("name", PARTS)
-def test_its_short_form_is_accepted_and_a_part_of_it_resembles_the_simulator(name: str, tmp_path: Path) -> None:
+def test_its_short_form_is_accepted_and_a_part_of_it_resembles_the_simulator(name, tmp_path):
     study = Study.load(STUDIES / name).in_short()
     try:
         whole = plan(study, engine=HostEngine(), out=tmp_path / "host")

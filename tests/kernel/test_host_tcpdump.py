@@ -1,11 +1,4 @@
-"""What `polypath pcap` makes of tcpdump's captures are the kernel's own counters (TCP_INFO), packet
-by packet or joined by offloads.
-
-Without root or tcpdump the tests are skipped with the reason; with "host" in POLYPATH_REQUIRE they
-fail.
-"""
-
-from __future__ import annotations
+"""What `polypath pcap` makes of tcpdump's captures are the kernel's own counters (TCP_INFO)."""
 
 import os
 import signal
@@ -13,7 +6,6 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -23,7 +15,7 @@ import pytest
 from cc_network import SERVER, TCP_INFO, ip, network
 from requirement import lacking
 
-from polypath import EngineError, Results, Study, StudyError, emu, kernelcc, programs
+from polypath import EngineError, Study, StudyError, emu, kernelcc, programs
 from polypath.engines import HostEngine
 from polypath.pcap import analyse
 from polypath.results import execute, plan
@@ -42,8 +34,7 @@ STUDY: dict[str, Any] = {
     },
     # tcpdump needs a moment to begin.
     "flows": {
-        # It sends for two seconds; the last counters are taken seconds later, when all is
-        # acknowledged.
+        # It sends for two seconds; the last counters are taken seconds later.
         "f": {
             "client": "c",
             "server": "s",
@@ -60,7 +51,7 @@ STUDY: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module", autouse=True)
-def host() -> None:
+def host():
     """A machine on which studies run, with tcpdump."""
     for program in ("tcpdump", "nsenter"):
         if programs.find(program) is None:
@@ -72,7 +63,7 @@ def host() -> None:
 
 
 @contextmanager
-def tcpdump(namespace: str, file: Path, device: str = "any") -> Iterator[None]:
+def tcpdump(namespace, file, device="any"):
     """Captures in the namespace of this file, for the length of the block."""
     options = f"--immediate-mode -U -n -s 128 -i {device} -w {file}".split()
     command = ["nsenter", f"--net={namespace}", "tcpdump", *options, "tcp or icmp"]
@@ -89,10 +80,8 @@ def tcpdump(namespace: str, file: Path, device: str = "any") -> Iterator[None]:
     assert "\n0 packets dropped by kernel" in said, said
 
 
-def namespace_with(address: str) -> str:
-    """The namespace of a child of this process that has this address, as a file below /proc: the
-    engine gives its namespaces no names.
-    """
+def namespace_with(address):
+    """The namespace, without a name, of a child of this process that has this address."""
     seen = {str(Path("/proc/self/ns/net").readlink())}
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
@@ -108,10 +97,9 @@ def namespace_with(address: str) -> str:
     return ""
 
 
-def test_tcpdump_beside_a_run_tells_the_kernels_own_counters(tmp_path: Path) -> None:
+def test_tcpdump_beside_a_run_tells_the_kernels_own_counters(tmp_path):
     file = tmp_path / "client.pcap"
-    # Whether this machine can carry it out is tried in a network of its own, before that of the
-    # run.
+    # Whether this machine can carry it out is tried in a network of its own.
     planned = plan(Study.model_validate(STUDY), engine=HostEngine(), out=tmp_path / "out")
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(execute, planned)
@@ -120,7 +108,7 @@ def test_tcpdump_beside_a_run_tells_the_kernels_own_counters(tmp_path: Path) -> 
             namespace = namespace_with("10.0.1.1")
         assert namespace, running.result()
         with tcpdump(namespace, file):
-            made: Results = running.result()
+            made = running.result()
     report = analyse([file])
     assert not report["files"][0]["broken"] and not report["files"][0]["unread"]
     (connection,) = report["connections"]
@@ -140,16 +128,14 @@ def test_tcpdump_beside_a_run_tells_the_kernels_own_counters(tmp_path: Path) -> 
     assert connection["data"][0]["reinjected_bytes"] == flow["reinjected_bytes"]
 
 
-def serve(listener: socket.socket) -> None:
+def serve(listener):
     with listener, listener.accept()[0] as taken:
         while taken.recv(1 << 20):
             pass
 
 
-def transfer(size: int, host: str) -> bytes:
-    """Sends so many bytes and waits until all are acknowledged; the kernel's counters of the socket
-    then.
-    """
+def transfer(size, host):
+    """The kernel's counters of a socket that has sent so many bytes."""
     with socket.create_connection((host, 5001)) as sender:
         sender.sendall(bytes(size))
         deadline = time.monotonic() + 30
@@ -159,10 +145,8 @@ def transfer(size: int, host: str) -> bytes:
         return info
 
 
-def test_segments_that_offloads_join_are_counted_as_the_kernel_counts(tmp_path: Path) -> None:
-    """TCP segmentation offload: tcpdump sees tens of segments as one packet, and the queue behind
-    loses some of them.
-    """
+def test_segments_that_offloads_join_are_counted_as_the_kernel_counts(tmp_path):
+    """Tcpdump sees tens of segments as one packet, and the queue behind loses some."""
     file = tmp_path / "client.pcap"
     with network(rate=50, queue=30) as net:
         for namespace, device in ((net.client, "to1"), (net.router, "to1")):

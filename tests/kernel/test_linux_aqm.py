@@ -1,13 +1,7 @@
-"""Managed queues and marks: the simulator's elements against the kernel's own disciplines under the
-same flows.
-"""
+"""Managed queues and marks."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 from over_starts import agree
 
@@ -24,15 +18,12 @@ KINDS: dict[str, Any] = {
 }
 
 
-# RED and PIE draw for each packet, and their drops differ by a tenth from seed to seed; the others
-# differ by one in thirty.
+# RED's and PIE's drops differ by a tenth from seed to seed, the others by one in thirty.
 STARTS = {"red": 48, "pie": 16}
 
 
-def both(tmp_path: Path, kind: str, *, ecn: bool) -> dict[str, tuple[pd.DataFrame, pd.DataFrame]]:
-    """By engine, over many starts: the runs of a TCP and of a stream of datagrams that share a
-    managed queue, by flow, and its links.
-    """
+def both(tmp_path, kind, *, ecn):
+    """By engine, over many starts: a TCP and datagrams that share a managed queue."""
     queue = "1MB" if kind == "red" else "700packets"
     node = {"sysctl": {"net.ipv4.tcp_ecn": 1}} if ecn else None
     forward = {"rate": "10mbit", "queue": queue, "aqm": {**KINDS[kind], "ecn": ecn}, "delay": "10ms"}
@@ -60,11 +51,10 @@ def both(tmp_path: Path, kind: str, *, ecn: bool) -> dict[str, tuple[pd.DataFram
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_goodput_and_delay_behind_a_managed_queue_are_the_kernels(tmp_path: Path, kind: str) -> None:
+def test_goodput_and_delay_behind_a_managed_queue_are_the_kernels(tmp_path, kind):
     found = both(tmp_path, kind, ecn=False)
     (sim, sim_link), (linux, linux_link) = found["sim"], found["linux"]
-    # What may differ is what docs/limitations.md names: the kernel's queue is a packet (1.2 ms)
-    # ahead.
+    # docs/limitations.md: the kernel's queue is a packet (1.2 ms) ahead.
     assert agree(sim.loc["bulk", "goodput_receiver_mbps"], linux.loc["bulk", "goodput_receiver_mbps"], rel=0.02)
     assert agree(sim.loc["voice", "delay_mean_ms"], linux.loc["voice", "delay_mean_ms"], within=1.2)
     assert sim_link["ecn_marks"].eq(0).all() and linux_link["ecn_marks"].eq(0).all()
@@ -72,7 +62,7 @@ def test_goodput_and_delay_behind_a_managed_queue_are_the_kernels(tmp_path: Path
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_marks_take_the_place_of_losses_as_in_the_kernel(tmp_path: Path, kind: str) -> None:
+def test_marks_take_the_place_of_losses_as_in_the_kernel(tmp_path, kind):
     found = both(tmp_path, kind, ecn=True)
     (sim, sim_link), (linux, linux_link) = found["sim"], found["linux"]
     assert agree(sim.loc["bulk", "goodput_receiver_mbps"], linux.loc["bulk", "goodput_receiver_mbps"], rel=0.02)

@@ -1,11 +1,8 @@
-"""A regression that was planted in the sources of a kernel is found: `polypath linux bisect` with
-real git, real builds and real runs.
+"""A regression that was planted in the sources of a kernel is found.
 
 The sources are Debian's, of which a small repository is made; the first build compiles a whole
 kernel, the others one file each.
 """
-
-from __future__ import annotations
 
 import re
 from pathlib import Path
@@ -35,8 +32,7 @@ claims:
     metric: goodput_receiver_mbps
     check: {kind: between, low: 6.0}
 """
-# What each commit does to a file below net/ipv4; the third one is the regression: a window grows
-# sixteen times slower.
+# What each commit does to a file; the third lets a window grow sixteen times slower.
 COMMITS = (
     ("tcp_vegas.c", "$", "\n/* one */\n"),
     ("tcp_timer.c", "$", "\n/* two */\n"),
@@ -48,7 +44,7 @@ CULPRIT = 3
 
 
 @pytest.fixture(scope="module")
-def repository(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+def repository(tmp_path_factory):
     """Linux 6.12 and the commits above on it."""
     tarball = Path("/usr/src/linux-source-6.12.tar.xz")
     if not tarball.exists():
@@ -71,9 +67,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str
     return tree, found
 
 
-def test_a_planted_regression_is_found(
-    repository: tuple[Path, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, linux_kernel: linux.Kernel
-) -> None:
+def test_a_planted_regression_is_found(repository, tmp_path, monkeypatch, linux_kernel):
     tree, commits = repository
     # Kernels and objects of this test go with it.
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

@@ -1,19 +1,9 @@
-"""The kernels of the linux engine as they are on this machine: what an executable holds, and that
-our algorithms become part of it.
-
-Building one takes minutes and is no part of these tests: `polypath linux build 6.12` does it, and
-`make test` where none is there. Without a kernel they are skipped with the reason; with "linux" in
-POLYPATH_REQUIRE they fail.
-"""
-
-from __future__ import annotations
+"""The kernels of the linux engine as they are on this machine."""
 
 import os
 import shutil
 import tarfile
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -58,8 +48,7 @@ PP_CC_REGISTER(fixed) = {{
 }};
 """
 
-# The only program of a machine: sends itself data over the loopback device with each algorithm and
-# tells the window.
+# A machine's only program: data over the loopback with each algorithm, and its window.
 PROBE = r"""
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -143,83 +132,71 @@ int main(void)
 
 
 @pytest.fixture(scope="session")
-def probe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def probe(tmp_path_factory):
     """PROBE, compiled."""
     return compiled(tmp_path_factory.mktemp("programs") / "probe", PROBE)
 
 
 @pytest.fixture
-def ask(tmp_path: Path, probe: Path) -> Callable[..., str]:
+def ask(tmp_path, probe):
     """Runs the probe in a machine; what it said."""
 
-    def run(file: Path, seed: int = 1) -> str:
+    def run(file, seed=1):
         return what_it_says(file, probe, tmp_path, seed=seed)
 
     return run
 
 
-def values(said: str, head: str) -> dict[str, str]:
+def values(said, head):
     lines = [line.split(maxsplit=2) for line in said.splitlines() if line.startswith(f"{head} ")]
     return {line[1]: line[2] if len(line) > 2 else "" for line in lines}
 
 
-def test_it_runs_and_carries_data_with_every_algorithm(kernel: linux.Kernel, ask: Callable[..., str]) -> None:
+def test_it_runs_with_every_algorithm_and_nothing_of_the_host_shows(kernel, ask):
     said = ask(kernel.file)
     assert f"release {kernel.release}\n" in said
     windows = {name: int(window) for name, window in values(said, "window").items()}
     assert set(windows) == set(kernel.algorithms)
     assert {f"pp_{file.stem}" for file in _link.algorithms(_link.sources())} <= set(windows)
     assert min(windows.values()) >= 2
-
-
-def test_reno_of_both_sources_agrees(kernel: linux.Kernel, ask: Callable[..., str]) -> None:
-    windows = values(ask(kernel.file), "window")
     assert windows["reno"] == windows["pp_reno"]
-
-
-def test_nothing_of_the_host_shows(kernel: linux.Kernel, ask: Callable[..., str]) -> None:
-    said = ask(kernel.file)
     assert os.uname().release not in said
     assert values(said, "cpu")["host"] == ": Linux host 0 0 x86_64"
     assert values(said, "cpu")["flags"] == ": fpu tsc cx8 cmov fxsr sse sse2 ss syscall nx lm"
     # Neither when nor by whom it was built.
     assert "version #1 Wed Jan  1 00:00:00 UTC 2025\n" in said
+    assert ask(kernel.file, 1) == said
+    assert values(ask(kernel.file, 2), "random") != values(said, "random")
 
 
-def test_chance_is_the_seeds(kernel: linux.Kernel, ask: Callable[..., str]) -> None:
-    first = ask(kernel.file, 1)
-    assert ask(kernel.file, 1) == first
-    assert values(ask(kernel.file, 2), "random") != values(first, "random")
-
-
-def test_a_call_of_a_program_gets_its_own_result(kernel: linux.Kernel, tmp_path: Path) -> None:
+def test_a_call_of_a_program_gets_its_own_result(kernel, tmp_path):
     # 6.1 reads a process's registers whenever it switches to it, also behind a call.
     script = tmp_path / "script"
     script.write_text("for i in 1 2 3; do /usr/bin/env python3 -c 'import json, socket, subprocess; print(1)' || exit 1; done\n")
     assert run_script(script, kernel=kernel.file, seed=1, out=None, timeout_s=300) == (0, "1\n1\n1\n")
 
 
-def test_ours_is_the_kernels_own_where_names_are_the_same(kernel: linux.Kernel) -> None:
+def test_ours_is_the_kernels_own_where_names_are_the_same(kernel):
     found = pairs(kernel)
     assert len(found) >= 15
     assert [pair.difference for pair in found if pair.difference] == []
     assert {pair.name for pair in found if not pair.same} <= {pair.name for pair in found if pair.allowed}
 
 
-def linking(place: Path) -> AbstractContextManager[None]:
+def linking(place):
     """Nobody else links a kernel meanwhile: other tests run beside these."""
     return locked(place / ".lock", "another process links this kernel")
 
 
 @pytest.fixture
-def cc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cc(tmp_path, monkeypatch):
     """A copy of cc/ that may be changed."""
     copy = shutil.copytree(_link.sources(), tmp_path / "cc")
     monkeypatch.setenv("POLYPATH_CC", str(copy))
     return copy
 
 
-def test_a_new_algorithm_is_linked_to_the_kernel_that_is_there(kernel: linux.Kernel, cc: Path, ask: Callable[..., str]) -> None:
+def test_a_new_algorithm_is_linked_to_the_kernel_that_is_there(kernel, cc, ask):
     (cc / "algs" / "fixed.c").write_text(FIXED)
     compiled = kernel.file.parent / "vmlinux.o"
     before = compiled.stat()
@@ -237,7 +214,7 @@ def test_a_new_algorithm_is_linked_to_the_kernel_that_is_there(kernel: linux.Ker
         changed.file.unlink()
 
 
-def test_where_the_sources_lie_does_not_matter(kernel: linux.Kernel, cc: Path) -> None:
+def test_where_the_sources_lie_does_not_matter(kernel, cc):
     recipe = Recipe.load(kernel.file.parent)
     output = recipe.place / "linux-again"
     try:
@@ -249,7 +226,7 @@ def test_where_the_sources_lie_does_not_matter(kernel: linux.Kernel, cc: Path) -
         output.with_suffix(".json").unlink(missing_ok=True)
 
 
-def test_a_mistake_is_shown_with_file_and_line(kernel: linux.Kernel, cc: Path) -> None:
+def test_a_mistake_is_shown_with_file_and_line(kernel, cc):
     (cc / "algs" / "fixed.c").write_text(FIXED.replace("pp_half(c->flow)", "pp_half(c->flo)"))
     with pytest.raises(KernelError, match=r"(?s)compiling the congestion control fixed for Linux.*algs/fixed\.c:7:\d+: error: .*flo"):
         linux.find(kernel.name)
@@ -258,7 +235,7 @@ def test_a_mistake_is_shown_with_file_and_line(kernel: linux.Kernel, cc: Path) -
 
 
 @pytest.mark.parametrize("version", ["6.1", "6.12"])
-def test_edits_fit_the_sources(version: str, tmp_path: Path) -> None:
+def test_edits_fit_the_sources(version, tmp_path):
     tarball = Path(f"/usr/src/linux-source-{version}.tar.xz")
     if not tarball.exists():
         lacking("linux", f"no sources of Linux {version}: install the Debian package linux-source-{version}")
@@ -268,7 +245,7 @@ def test_edits_fit_the_sources(version: str, tmp_path: Path) -> None:
             inside = member.name.partition("/")[2]
             if inside in wanted:
                 (tmp_path / inside).parent.mkdir(parents=True, exist_ok=True)
-                (tmp_path / inside).write_bytes(archive.extractfile(member).read())  # type: ignore[union-attr]
+                (tmp_path / inside).write_bytes(archive.extractfile(member).read())
                 wanted.remove(inside)
             if not wanted:
                 break

@@ -1,15 +1,5 @@
-"""Our algorithms in a real kernel, beside the kernel's own and beside one another.
+"""Our algorithms in a real kernel, beside the kernel's own and beside one another."""
 
-Without a kernel (`polypath linux build 6.12`) these tests are skipped with the reason; with "linux"
-in POLYPATH_REQUIRE they fail.
-"""
-
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
-import pandas as pd
 import pytest
 
 from polypath import Study, run
@@ -24,10 +14,8 @@ SAME += ("lp",)
 pytestmark = pytest.mark.usefixtures("linux_kernel")
 
 
-def windows(out: Path, cc: str, loss: str, seeds: int = 1) -> pd.Series[Any]:
-    """The window every 10 ms of a TCP of ten seconds over 100 Mbit/s and 20 ms, one seed after the
-    other.
-    """
+def windows(out, cc, loss, seeds=1):
+    """The window every 10 ms of a TCP over 100 Mbit/s and 20 ms, one seed after another."""
     link = {"ends": ["c", "r"], "both": {"delay": "10ms"}}
     hop = {"ends": ["r", "s"], "both": {"rate": "100mbit", "queue": "150packets", "loss": loss}}
     study = Study.model_validate(
@@ -47,14 +35,14 @@ def windows(out: Path, cc: str, loss: str, seeds: int = 1) -> pd.Series[Any]:
 
 @pytest.mark.parametrize("loss", ["0%", "0.1%"])
 @pytest.mark.parametrize("name", SAME)
-def test_both_sources_have_the_same_windows(tmp_path: Path, name: str, loss: str) -> None:
+def test_both_sources_have_the_same_windows(tmp_path, name, loss):
     theirs = windows(tmp_path / "theirs", f"{name}@linux", loss)
     ours = windows(tmp_path / "ours", f"{name}@polypath", loss)
     assert theirs.nunique() > 20
     assert ours.tolist() == theirs.tolist()
 
 
-def test_nv_of_both_sources_has_the_same_windows_until_chance_decides(tmp_path: Path) -> None:
+def test_nv_of_both_sources_has_the_same_windows_until_chance_decides(tmp_path):
     # After 2 s the least RTT is forgotten, and from then on after a time drawn from 3.75 to 6.25 s.
     theirs = windows(tmp_path / "theirs", "nv@linux", "0.1%")
     ours = windows(tmp_path / "ours", "nv@polypath", "0.1%")
@@ -63,18 +51,16 @@ def test_nv_of_both_sources_has_the_same_windows_until_chance_decides(tmp_path: 
     assert ours.mean() == pytest.approx(theirs.mean(), rel=0.05)
 
 
-def test_cdg_of_both_sources_backs_off_as_often(tmp_path: Path) -> None:
-    # Chance decides about each back-off. Seen over 20 seeds: 87.0 and 84.2 Mbit/s, with deviations
-    # of 3.8 and 6.3 among seeds.
+def test_cdg_of_both_sources_backs_off_as_often(tmp_path):
+    # Chance decides each back-off. Over 20 seeds: 87.0 and 84.2 Mbit/s, deviations 3.8, 6.3.
     theirs = windows(tmp_path / "theirs", "cdg@linux", "0%", seeds=10)
     ours = windows(tmp_path / "ours", "cdg@polypath", "0%", seeds=10)
     assert ours.mean() == pytest.approx(theirs.mean(), rel=0.12)
     assert ours.max() == pytest.approx(theirs.max(), rel=0.15)
 
 
-def test_cubic_of_both_sources_has_like_windows(tmp_path: Path) -> None:
-    # They differ where cc/algs/cubic.c says: an exact cube root, and time that is not counted in
-    # ticks.
+def test_cubic_of_both_sources_has_like_windows(tmp_path):
+    # cc/algs/cubic.c says how: an exact cube root, and time that is not counted in ticks.
     theirs = windows(tmp_path / "theirs", "cubic@linux", "0%")
     ours = windows(tmp_path / "ours", "cubic@polypath", "0%")
     assert ours.mean() == pytest.approx(theirs.mean(), rel=0.03)
@@ -82,9 +68,8 @@ def test_cubic_of_both_sources_has_like_windows(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("loss", ["0%", "1%"])
-def test_bbr_of_both_sources_begins_alike_and_runs_as_fast(tmp_path: Path, loss: str) -> None:
-    # Each draws the phase at which it begins to probe; until then, some 300 ms, nothing is left to
-    # chance but what the link loses.
+def test_bbr_of_both_sources_begins_alike_and_runs_as_fast(tmp_path, loss):
+    # Each draws when it begins to probe; until then, some 300 ms, only the link draws.
     theirs = windows(tmp_path / "theirs", "bbr@linux", loss)
     ours = windows(tmp_path / "ours", "bbr@polypath", loss)
     assert theirs[:25].nunique() > 10
@@ -93,12 +78,10 @@ def test_bbr_of_both_sources_begins_alike_and_runs_as_fast(tmp_path: Path, loss:
     assert ours.mean() == pytest.approx(theirs.mean(), rel=0.1)
 
 
-def shares(out: Path, cc: str) -> float:
-    """What an MPTCP of two subflows gets of a bottleneck that it shares with one TCP with reno,
-    relative to an equal share.
-    """
+def shares(out, cc):
+    """What an MPTCP of two subflows gets beside one TCP with reno, of an equal share."""
     nodes = {"a": None, "b": None, "r": {"router": True}, "q": {"router": True}, "s": None, "d": None}
-    links: dict[str, Any] = {name: {"ends": [name[0], "r"], "both": {"delay": "5ms"}} for name in ("a1", "a2", "b1")}
+    links = {name: {"ends": [name[0], "r"], "both": {"delay": "5ms"}} for name in ("a1", "a2", "b1")}
     links["middle"] = {"ends": ["r", "q"], "both": {"rate": "20mbit", "queue": "100packets", "delay": "10ms"}}
     links["last"] = {"ends": ["q", "s"], "both": {"delay": "1ms"}}
     links["other"] = {"ends": ["q", "d"], "both": {"delay": "1ms"}}
@@ -120,18 +103,15 @@ def shares(out: Path, cc: str) -> float:
 
 
 @pytest.mark.parametrize("name", COUPLED)
-def test_coupled_subflows_leave_a_tcp_more_than_uncoupled_ones_do(tmp_path: Path, name: str) -> None:
+def test_coupled_subflows_leave_a_tcp_more_than_uncoupled_ones_do(tmp_path, name):
     coupled = shares(tmp_path / "coupled", f"{name}@polypath")
     uncoupled = shares(tmp_path / "uncoupled", "reno@linux")
-    # A fair share is 1; two uncoupled subflows take up to twice what the TCP gets: 4/3. Seen: 0.46
-    # to 0.96 (lia), and 1.17 uncoupled.
+    # A fair share is 1, of two uncoupled subflows 4/3. Seen: 0.46 to 0.96 (lia), and 1.17.
     assert coupled < 1.1 < uncoupled
 
 
 @pytest.mark.parametrize("engine", ["sim", "linux"])
-def test_coupled_bbr_leaves_at_a_shared_bottleneck_what_uncoupled_takes(
-    engine: str, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
+def test_coupled_bbr_leaves_at_a_shared_bottleneck_what_uncoupled_takes(engine, tmp_path, request):
     study = Study.load(request.config.rootpath / "specs/notes/bbr/cmpbbr.yaml").replace(seeds=2)
     runs = run(study, engine=engine, out=tmp_path, only={"experiment": ["shared"], "rival": ["cubic"]}).runs
     means = runs[runs["flow"] == "m"].groupby("cc")["goodput_receiver_mbps"].mean()

@@ -1,8 +1,4 @@
-"""DCTCP of both sources in a kernel: the sender's half, the receiver's, and what happens where ECN
-is not agreed to.
-"""
-
-from __future__ import annotations
+"""DCTCP of both sources in a kernel."""
 
 import subprocess
 import sys
@@ -15,10 +11,8 @@ from polypath import Study, run
 pytestmark = pytest.mark.usefixtures("linux_kernel")
 
 
-def transfer(tmp_path: Path, cc: str, kind: str) -> tuple[str, int, list[int]]:
-    """The congestion control that the flow ended with, bytes sent in 5 s, and the window every
-    10 ms.
-    """
+def transfer(tmp_path, cc, kind):
+    """The flow's congestion control, bytes sent in 5 s, and the window every 10 ms."""
     script = tmp_path / "job.sh"
     script.write_text(f"set -- {cc} {kind}\n{Path(__file__).with_name('dctcp.sh').read_text()}")
     command = [sys.executable, "-c", "from polypath.cli import main; main()", "linux", "exec", str(script)]
@@ -28,17 +22,16 @@ def transfer(tmp_path: Path, cc: str, kind: str) -> tuple[str, int, list[int]]:
 
 
 @pytest.mark.parametrize("kind", ["marks", "plain"])
-def test_both_sources_have_the_same_windows(tmp_path: Path, kind: str) -> None:
+def test_both_sources_have_the_same_windows(tmp_path, kind):
     theirs = transfer(tmp_path, "dctcp", kind)
     ours = transfer(tmp_path, "pp_dctcp", kind)
     assert ours[1:] == theirs[1:]
     assert len(set(ours[2])) > 20
-    # Without ECN packets must not say that they can be marked: the kernel's becomes a Reno of its
-    # own, ours the kernel's.
+    # Without ECN the kernel's becomes a Reno of its own, ours the kernel's.
     assert (theirs[0], ours[0]) == (("dctcp", "pp_dctcp") if kind == "marks" else ("dctcp-reno", "reno"))
 
 
-def test_a_flow_whose_server_does_not_agree_to_marks_is_one_of_reno(tmp_path: Path) -> None:
+def test_a_flow_whose_server_does_not_agree_to_marks_is_one_of_reno(tmp_path):
     hop = {"ends": ["c", "s"], "both": {"rate": "10mbit", "queue": "20packets", "delay": "5ms"}}
     study = Study.model_validate(
         {
@@ -60,7 +53,7 @@ def test_a_flow_whose_server_does_not_agree_to_marks_is_one_of_reno(tmp_path: Pa
     assert len(set(windows["dctcp@linux"])) > 10
 
 
-def test_the_window_of_marked_flows_stays_near_the_path_and_does_not_halve(tmp_path: Path) -> None:
+def test_the_window_of_marked_flows_stays_near_the_path_and_does_not_halve(tmp_path):
     _, sent, windows = transfer(tmp_path, "pp_dctcp", "marks")
     steady = windows[200:]
     # 50 Mbit/s and 10 ms hold 42 segments; RED begins to mark at 20 more.

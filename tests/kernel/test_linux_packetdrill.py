@@ -1,19 +1,10 @@
-"""Programs that poll get on in virtual time, and with that packetdrill.
-
-packetdrill itself is in no Debian package: what needs it is skipped where it is neither in
-/usr/local/bin nor named by PACKETDRILL. Small programs stand in for it elsewhere.
-"""
-
-from __future__ import annotations
-
-from collections.abc import Sequence
-from pathlib import Path
+"""Programs that poll get on in virtual time, and with that packetdrill."""
 
 import packetdrill_player
 import pytest
 from packetdrill_player import HANDSHAKE
 
-from polypath import linux, selftests
+from polypath import selftests
 from polypath.engines import run_script
 
 TICK_MS = 4
@@ -63,7 +54,7 @@ until("yield", lambda: os.sched_yield() or rung)
 """
 
 
-def said_by(linux_kernel: linux.Kernel, folder: Path, program: str, seed: int = 1) -> str:
+def said_by(linux_kernel, folder, program, seed=1):
     """What a program in Python prints in a machine."""
     (folder / "program.py").write_text(program)
     (folder / "script").write_text(f"exec python3 {folder / 'program.py'}\n")
@@ -72,7 +63,7 @@ def said_by(linux_kernel: linux.Kernel, folder: Path, program: str, seed: int = 
     return said
 
 
-def test_time_goes_by_for_a_program_that_polls(linux_kernel: linux.Kernel, tmp_path: Path) -> None:
+def test_time_goes_by_for_a_program_that_polls(linux_kernel, tmp_path):
     said = said_by(linux_kernel, tmp_path, POLLS)
     took = {name: float(ms) for name, ms in (line.split() for line in said.splitlines())}
     assert list(took) == ["times", "coarse", "processing", "usage", "wait", "epoll", "yield"]
@@ -94,17 +85,17 @@ print(at(0), at(60), at(100) > 1000)
 """
 
 
-def test_who_asks_some_times_lets_no_time_go_by(linux_kernel: linux.Kernel, tmp_path: Path) -> None:
+def test_who_asks_some_times_lets_no_time_go_by(linux_kernel, tmp_path):
     """What does not poll is as it was: 256 ns are what reading the clock before costs."""
     assert said_by(linux_kernel, tmp_path, FEW) == "256 256 True\n"
 
 
 @pytest.fixture(scope="module")
-def player() -> Path:
+def player():
     return packetdrill_player.player()
 
 
-def program(folder: Path, text: str) -> Path:
+def program(folder, text):
     """A program that stands in for packetdrill."""
     file = folder / "stand-in"
     file.write_text(f"#!/bin/sh\n{text}\n")
@@ -112,7 +103,7 @@ def program(folder: Path, text: str) -> Path:
     return file
 
 
-def played(kernel: linux.Kernel, folder: Path, player: Path, families: Sequence[str], seed: int = 1) -> dict[str, tuple[int, str]]:
+def played(kernel, folder, player, families, seed=1):
     """Status and log of each script below a folder."""
     archives = folder / "archives"
     archives.mkdir(exist_ok=True)
@@ -120,13 +111,13 @@ def played(kernel: linux.Kernel, folder: Path, player: Path, families: Sequence[
     return {job.test.name: selftests.run_job(job, kernel=kernel.file) for job in selftests.jobs(scripts, [seed])}
 
 
-def scripts(folder: Path, **texts: str) -> None:
+def scripts(folder, **texts):
     (folder / "scripts" / "deep").mkdir(parents=True)
     for name, text in texts.items():
         (folder / "scripts" / "deep" / f"{name}.pkt").write_text(text)
 
 
-def test_a_script_is_played_where_it_lies_in_a_namespace_of_its_own(linux_kernel: linux.Kernel, tmp_path: Path) -> None:
+def test_a_script_is_played_where_it_lies_in_a_namespace_of_its_own(linux_kernel, tmp_path):
     scripts(tmp_path, a="`../common.sh`")
     (tmp_path / "scripts" / "common.sh").write_text("")
     stand_in = program(tmp_path, 'echo "$@"; pwd; ls ..; ip -br link show up; readlink /proc/self/ns/net /proc/1/ns/net')
@@ -153,12 +144,12 @@ MISFIT = "echo 'assertion len >= sizeof(struct _tcp_info) failed at code.c line 
         ("echo no; exit 3", r"stand-in plays no script in the machine, so it is no packetdrill that works there: no$"),
     ],
 )
-def test_a_program_that_does_not_fit_is_refused(linux_kernel: linux.Kernel, tmp_path: Path, text: str, sentence: str) -> None:
+def test_a_program_that_does_not_fit_is_refused(linux_kernel, tmp_path, text, sentence):
     with pytest.raises(selftests.SelftestError, match=sentence):
         selftests.check_player(program(tmp_path, text), linux_kernel)
 
 
-def test_packetdrill_plays_scripts_as_linux_answers(linux_kernel: linux.Kernel, player: Path, tmp_path: Path) -> None:
+def test_packetdrill_plays_scripts_as_linux_answers(linux_kernel, player, tmp_path):
     selftests.check_player(player, linux_kernel)
     late = HANDSHAKE.replace("+.01 < S.", "+1 > S 0:0(0) <mss 1460,nop,nop,sackOK,nop,wscale 7>\n+.01 < S.")
     scripts(tmp_path, handshake=HANDSHAKE, late=late, wrong=HANDSHAKE.replace("> F.", "> P."))

@@ -1,16 +1,10 @@
-"""The linux engine where Polypath, its kernel and a person's files lie: also where a machine has
-files of its own (/tmp, /run, /dev/shm), below names with spaces and signs, and in folders of
-another user's.
-"""
-
-from __future__ import annotations
+"""The linux engine where Polypath, its kernel and a person's files lie."""
 
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,7 +48,7 @@ class Clone:
 
     root: Path
 
-    def python(self, *words: str | Path) -> subprocess.CompletedProcess[str]:
+    def python(self, *words):
         (self.root / "work").mkdir(exist_ok=True)
         environment = {
             **os.environ,
@@ -66,14 +60,14 @@ class Clone:
         command = [sys.executable, *map(str, words)]
         return subprocess.run(command, cwd=self.root / "work", env=environment, capture_output=True, text=True, check=False, timeout=300)
 
-    def polypath(self, *words: str | Path) -> str:
+    def polypath(self, *words):
         done = self.python("-c", "from polypath.cli import main; main()", *words)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
 
 @pytest.fixture(params=[*PLACES, *(["another user's"] if AS_ROOT else [])], scope="module")
-def clone(request: pytest.FixtureRequest, linux_kernel: linux.Kernel, tunnel_daemon: Path) -> Iterator[Clone]:
+def clone(request, linux_kernel, tunnel_daemon):
     assert tunnel_daemon.is_file()
     tests = linux.selftests("6.12")
     with tempfile.TemporaryDirectory(prefix="polypath-places.", dir=request.param if request.param in PLACES else "/tmp") as name:
@@ -91,7 +85,7 @@ def clone(request: pytest.FixtureRequest, linux_kernel: linux.Kernel, tunnel_dae
         yield made
 
 
-def test_a_tunnel_and_ones_own_c(clone: Clone) -> None:
+def test_a_tunnel_and_ones_own_c(clone):
     work = clone.root / "work"
     # Linking takes half a minute.
     own = clone.root.is_relative_to("/tmp")
@@ -103,12 +97,12 @@ def test_a_tunnel_and_ones_own_c(clone: Clone) -> None:
     assert run.engine == "linux"
 
 
-def test_a_script_of_packets(clone: Clone) -> None:
+def test_a_script_of_packets(clone):
     script = shutil.copy(ROOT / "tests" / "scripts" / "tcp-handshake-active.pkt", clone.root)
     assert clone.polypath("script", "--engine", "linux", script) == "tcp-handshake-active.pkt: passed\n"
 
 
-def test_the_daemon_and_the_files_beside_a_script_are_seen_and_the_machines_own_are_empty(clone: Clone) -> None:
+def test_the_daemon_and_the_files_beside_a_script_are_seen_and_the_machines_own_are_empty(clone):
     jobs = clone.root / "jobs"
     jobs.mkdir(exist_ok=True)
     (jobs / "data").write_text("beside the script\n", encoding="utf-8")
@@ -124,5 +118,5 @@ def test_the_daemon_and_the_files_beside_a_script_are_seen_and_the_machines_own_
     assert said.splitlines() == ["beside the script", "started: 1", "read-only", "writable"]
 
 
-def test_the_kernels_own_tests_are_listed(clone: Clone) -> None:
+def test_the_kernels_own_tests_are_listed(clone):
     assert "mptcp/pm_netlink" in clone.polypath("linux", "selftests", "--list").split()

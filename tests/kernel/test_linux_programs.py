@@ -1,24 +1,17 @@
-"""What programs of a machine find while the host stops and resumes them: their registers, their
-pages and their steps.
+"""What programs of a machine find while the host stops and resumes them.
 
 All the same on a host that cannot tell calls of the kernel's own from theirs (cc/kernel/host.c,
 fault.c, around.c, resume.c).
 """
 
-from __future__ import annotations
-
 import errno
 import signal
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from one_program import compiled, what_it_says
 
-from polypath import linux
-
-# Processes and threads that hold values in vector registers across system calls, page faults and
-# signals, which host.c handles sparingly.
+# Vector registers across system calls, faults and signals, which host.c handles sparingly.
 REGISTERS = r"""
 #include <pthread.h>
 #include <signal.h>
@@ -87,8 +80,7 @@ int main(void)
 	return 0;
 }
 """
-# After a fork both processes write some of their pages, in several mappings, which around.c makes
-# writable in groups.
+# Both processes write pages after a fork, which around.c makes writable in groups.
 PAGES = r"""
 #include <fcntl.h>
 #include <signal.h>
@@ -183,8 +175,7 @@ int main(void)
 	return 0;
 }
 """
-# All other registers, flags set and clear, and the stack below its pointer across page faults, most
-# of which have mappings to do.
+# Other registers, flags and the stack below its pointer across page faults.
 GENERAL = r"""
 #include <stdio.h>
 #include <sys/mman.h>
@@ -231,8 +222,7 @@ int main(void)
 	return 0;
 }
 """
-# A process that another watches step by step through calls and page faults: where it is after each,
-# and how often it stops.
+# A process that another watches step by step: where it is, how often it stops.
 STEPS = r"""
 #include <signal.h>
 #include <stdio.h>
@@ -270,8 +260,7 @@ int main(void)
 	return 0;
 }
 """
-# The kernel fills pages in one call, none beside its neighbour: its table of what to map is not
-# full, just full, or filled several times.
+# The kernel fills pages in one call: its table of what to map is not full, full, or more.
 TABLES = r"""
 #include <stdio.h>
 #include <sys/mman.h>
@@ -315,8 +304,7 @@ int main(void)
 	return 0;
 }
 """
-# A process with its parent's memory whose first registers the host refuses. The kernel has written
-# to a page that no program had yet.
+# A process with its parent's memory whose first registers the host refuses.
 SHARED = r"""
 #include <sched.h>
 #include <signal.h>
@@ -376,8 +364,7 @@ int main(void)
 	return 0;
 }
 """
-# A process that another sends to where no program can be, while the kernel has a page for it to
-# map.
+# A process that another watches step by step: where it is, how often it stops.
 NOWHERE = r"""
 #include <signal.h>
 #include <stdio.h>
@@ -504,60 +491,46 @@ Ask = Callable[..., str]
 
 
 @pytest.fixture(scope="session")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def programs(tmp_path_factory):
     """All of them, compiled."""
     folder = tmp_path_factory.mktemp("programs")
     return {name: compiled(folder / name, text.replace("UNMAPPABLE", ADDRESS)) for name, text in PROGRAMS.items()}
 
 
 @pytest.fixture(params=["new", "old"])
-def ask(request: pytest.FixtureRequest, kernel: linux.Kernel, programs: dict[str, Path], tmp_path: Path) -> Ask:
-    """Runs a program in a machine on a host that can tell its calls apart, and on one that cannot;
-    what it said.
-    """
+def ask(request, kernel, programs, tmp_path):
+    """What a program says in a machine, on a host that can tell its calls apart and not."""
 
-    def asked(program: str, refuses: int = 0) -> str:
+    def asked(program, refuses=0):
         return what_it_says(kernel.file, programs[program], tmp_path, before=(str(programs["host"]), request.param, str(refuses)))
 
     return asked
 
 
-def test_programs_keep_their_registers(ask: Ask) -> None:
+def test_programs_find_what_they_left_and_what_was_filled(ask):
     assert ask("registers") == "wrong 0\n"
     assert ask("general") == "wrong 0\n"
-
-
-def test_a_fork_shares_no_writes(ask: Ask) -> None:
     assert ask("pages") == "wrong 0\n"
-
-
-def test_programs_find_all_pages_that_a_call_filled(ask: Ask) -> None:
     assert ask("tables") == "wrong 0\n"
-
-
-def test_code_of_32_bits_meets_pages(ask: Ask) -> None:
     assert ask("narrow") == "right 39\n"
+    assert ask("nowhere") == f"call 228, signal {signal.SIGSEGV}, there 1\n"
 
 
-def test_registers_that_the_host_refuses_end_their_program_alone(ask: Ask, kernel: linux.Kernel) -> None:
+def test_registers_that_the_host_refuses_end_their_program_alone(ask, kernel):
     # 6.1 does not look at what the host says of FS: the program goes on without it.
     ends = 0 if kernel.release.startswith("6.1.") else signal.SIGSEGV
     assert ask("shared") == f"signal {ends}, the page right 1\n"
 
 
-def test_a_program_sent_nowhere_fails_there(ask: Ask) -> None:
-    assert ask("nowhere") == f"call 228, signal {signal.SIGSEGV}, there 1\n"
-
-
 @pytest.mark.parametrize("refuses", [errno.ENOMEM, errno.EPERM])
-def test_pages_that_the_host_does_not_map_end_their_program_alone(ask: Ask, kernel: linux.Kernel, refuses: int) -> None:
+def test_pages_that_the_host_does_not_map_end_their_program_alone(ask, kernel, refuses):
     ends = signal.SIGKILL if kernel.release.startswith("6.1.") else signal.SIGSEGV
     assert ask("unmappable") == "signal 0, exit 0\n"
     assert ask("unmappable", refuses) == f"signal {ends}, exit 0\n"
 
 
-def test_steps_are_the_same_on_every_host(kernel: linux.Kernel, programs: dict[str, Path], tmp_path: Path) -> None:
-    def on(host: str) -> str:
+def test_steps_are_the_same_on_every_host(kernel, programs, tmp_path):
+    def on(host):
         return what_it_says(kernel.file, programs["steps"], tmp_path, before=(str(programs["host"]), host, "0"))
 
     new, old = on("new"), on("old")

@@ -29,13 +29,13 @@ NETWORK: dict[str, Any] = {
 }
 
 
-def rows(out: Path, scheduler: str, **flow: Any) -> list[dict[str, Any]]:
+def rows(out, scheduler, **flow):
     study = Study.model_validate({**NETWORK, "flows": {"f": {"client": "a", "server": "b", "scheduler": scheduler, **flow}}})
     table = run(study, engine="linux", out=out).runs.drop(columns=["scheduler", "key"], errors="ignore")
     return [dict(row) for row in table.to_dict("records")]
 
 
-def test_ours_is_the_kernels_own_default(linux_kernel: linux.Kernel, tmp_path: Path) -> None:
+def test_ours_is_the_kernels_own_default(linux_kernel, tmp_path):
     theirs, ours = rows(tmp_path / "theirs", "default@linux"), rows(tmp_path / "ours", "default")
     for mine, own in zip(ours, theirs, strict=True):
         assert own["goodput_receiver_mbps"] > 1 and own["retransmissions"] > 0
@@ -48,19 +48,19 @@ def test_ours_is_the_kernels_own_default(linux_kernel: linux.Kernel, tmp_path: P
 
 
 @pytest.mark.parametrize("name", ["minrtt", "roundrobin", "backup", "redundant", "blest", "ecf", "sttf", "daps", "payload"])
-def test_each_runs_and_delivers(linux_kernel: linux.Kernel, tmp_path: Path, name: str) -> None:
+def test_each_runs_and_delivers(linux_kernel, tmp_path, name):
     assert f"pp_{name}" in linux_kernel.schedulers
     found = rows(tmp_path, name)
     assert all(row["goodput_receiver_mbps"] > 1 for row in found), found
 
 
-def test_one_that_looks_ahead_fills_a_small_receive_buffer_better(linux_kernel: linux.Kernel, tmp_path: Path) -> None:
+def test_one_that_looks_ahead_fills_a_small_receive_buffer_better(linux_kernel, tmp_path):
     rate = {name: sum(row["goodput_receiver_mbps"] for row in rows(tmp_path / name, name)) for name in ("default", "blest")}
     # The slow path's bytes hold up the window: 5.9 and 18.8 Mbit/s without losses.
     assert rate["blest"] > 1.5 * rate["default"], rate
 
 
-def test_one_of_ones_own_is_in_a_kernel_what_it_was_copied_from(linux_kernel: linux.Kernel, tmp_path: Path) -> None:
+def test_one_of_ones_own_is_in_a_kernel_what_it_was_copied_from(linux_kernel, tmp_path):
     customcc.new("tss_k", tmp_path / "mine", kind="sched", begin_from="blest")
     customcc.use(tmp_path / "mine")
     own, theirs = rows(tmp_path / "own", "tss_k"), rows(tmp_path / "theirs", "blest")
@@ -68,7 +68,7 @@ def test_one_of_ones_own_is_in_a_kernel_what_it_was_copied_from(linux_kernel: li
         assert [row[column] for row in own] == pytest.approx([row[column] for row in theirs], rel=1e-5), column
 
 
-def test_a_kernels_build_chooses_as_the_simulators_does(linux_kernel: linux.Kernel, tmp_path: Path) -> None:
+def test_a_kernels_build_chooses_as_the_simulators_does(linux_kernel, tmp_path):
     found = list(linux.check_schedulers(linux_kernel.name, customcc.ours("sched")))
     assert len(found) == 11 and all(calls == 40_000 and difference is None for _, calls, difference in found), found
     file = customcc.new("tss_c", tmp_path / "mine", kind="sched")
@@ -79,7 +79,7 @@ def test_a_kernels_build_chooses_as_the_simulators_does(linux_kernel: linux.Kern
     assert calls < 100 and difference is not None and "in turn" in difference
 
 
-def test_a_selftest_has_the_scheduler_in_each_of_its_namespaces(linux_kernel: linux.Kernel, tmp_path: Path) -> None:
+def test_a_selftest_has_the_scheduler_in_each_of_its_namespaces(linux_kernel, tmp_path):
     test = tmp_path / "named.sh"
     test.write_text(
         "#!/bin/sh\nip netns add one && ip -n one link set lo up && ! ip netns add one 2>/dev/null || exit 1\n"
@@ -91,7 +91,7 @@ def test_a_selftest_has_the_scheduler_in_each_of_its_namespaces(linux_kernel: li
         tar.add(test, "net/x/named.sh")
     suite = selftests.Suite("net/x", ("named.sh",), {}, tmp_path / "tests.tar", "named")
 
-    def said(scheduler: str) -> tuple[int, str]:
+    def said(scheduler):
         return selftests.run_job(selftests.Job(selftests.Test(suite, "named.sh"), 1, scheduler=scheduler), kernel=linux_kernel.file)
 
     assert said("") == (0, "default\ndefault\n")
@@ -102,7 +102,7 @@ def test_a_selftest_has_the_scheduler_in_each_of_its_namespaces(linux_kernel: li
         scheduler_of("blist", linux_kernel)
 
 
-def test_patches_build_in_a_stock_tree_for_processors_of_32_bits_too(tmp_path: Path) -> None:
+def test_patches_build_in_a_stock_tree_for_processors_of_32_bits_too(tmp_path):
     """Such a processor has no division of 64 bits, so that a missed one shows."""
     tarballs = list(Path("/usr/src").glob("linux-source-6.12.tar.*"))
     if not tarballs:
@@ -112,7 +112,7 @@ def test_patches_build_in_a_stock_tree_for_processors_of_32_bits_too(tmp_path: P
     _, patches = linux.export_schedulers(str(tree), customcc.ours("sched"), out)
     assert len(patches) == 12
 
-    def tool(*words: str | Path) -> str:
+    def tool(*words):
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
         return subprocess.run(
             words, cwd=tree, env=environment | {"GIT_CEILING_DIRECTORIES": str(tmp_path), "LC_ALL": "C"}, check=True, text=True,

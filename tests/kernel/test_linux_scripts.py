@@ -1,12 +1,8 @@
-"""Every script of packets of tests/scripts against the real kernels that it is about; cargo has
-them on our endpoint.
+"""Every script of packets of tests/scripts against the real kernels that it is about.
 
 One machine a kernel plays all.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -23,7 +19,7 @@ REQUIRED = "6.12"
 """
 
 
-def kernels_of(script: Path) -> list[str]:
+def kernels_of(script):
     """The kernels that a script is about."""
     lines = (line.split() for line in script.read_text(encoding="utf-8").splitlines())
     return next((words[1:] for words in lines if words[:1] == ["kernel"]), ["6.1", "6.12"])
@@ -33,9 +29,9 @@ CASES = [(kernel, script) for script in SCRIPTS for kernel in kernels_of(script)
 
 
 @pytest.fixture(scope="module")
-def said_on() -> Callable[[str], list[str]]:
+def said_on():
     @cache
-    def play(kernel: str) -> list[str]:
+    def play(kernel):
         try:
             machine = linux.find(kernel)
             _machine.programs_are_there()
@@ -48,18 +44,18 @@ def said_on() -> Callable[[str], list[str]]:
 
 
 @pytest.mark.parametrize("kernel", ["6.1", "6.12"])
-def test_there_are_scripts(kernel: str) -> None:
+def test_there_are_scripts(kernel):
     assert sum(name == kernel for name, _ in CASES) >= 30
 
 
 @pytest.mark.parametrize(("kernel", "script"), CASES, ids=[f"{script.stem}-{kernel}" for kernel, script in CASES])
-def test_the_kernel_does_what_the_script_says(kernel: str, script: Path, said_on: Callable[[str], list[str]]) -> None:
+def test_the_kernel_does_what_the_script_says(kernel, script, said_on):
     said = said_on(kernel)
     verdict = f"{script.name}: passed"
     assert verdict in said, "\n".join(line for line in said if script.name in line) or "\n".join(said)
 
 
-def test_a_wrong_expectation_fails(linux_kernel: linux.Kernel, tmp_path: Path) -> None:
+def test_a_wrong_expectation_fails(linux_kernel, tmp_path):
     wrong = tmp_path / "wrong.pkt"
     text = (SCRIPTS[0].parent / "tcp-handshake-active.pkt").read_text(encoding="utf-8")
     wrong.write_text(text.replace("1:1001(1000)", "1:1000(999)"), encoding="utf-8")
@@ -68,7 +64,7 @@ def test_a_wrong_expectation_fails(linux_kernel: linux.Kernel, tmp_path: Path) -
     assert "the sequence numbers are 1:1001(1000), not 1:1000(999)" in said
 
 
-def test_engines_part_where_the_tolerance_is_less_than_a_system_call(linux_kernel: linux.Kernel) -> None:
+def test_engines_part_where_the_tolerance_is_less_than_a_system_call(linux_kernel):
     text = (SCRIPTS[0].parent / "tcp-no-connection.pkt").read_text(encoding="utf-8")
     exact, near = (script_partings([text], kernel=REQUIRED, machine=linux_kernel.file, tolerance_s=s)[0] for s in (0, 1e-4))
     assert (exact and exact.what, near) == ("time", None)

@@ -1,14 +1,6 @@
-"""The kernel's own tests in machines: equal runs print the same, watched or not, and the variant
-has what they ask for.
-
-Building the kernel of the variant takes longer than the plain one, so CI has none: what needs it is
-skipped where it was not built.
-"""
-
-from __future__ import annotations
+"""The kernel's own tests in machines."""
 
 import csv
-from pathlib import Path
 
 import pytest
 from requirement import lacking
@@ -19,20 +11,20 @@ from polypath.pcap import analyse
 
 
 @pytest.fixture(scope="module")
-def tests() -> dict[str, selftests.Test]:
+def tests():
     root = linux.selftests("6.12") / linux.TESTS
     return {test.name: test for test in selftests.find(root, ["mptcp"])}
 
 
 @pytest.fixture(scope="module")
-def variant() -> linux.Kernel:
+def variant():
     try:
         return linux.find("6.12-selftests")
     except linux.KernelError as error:
         lacking("linux selftests", str(error))
 
 
-def test_a_test_of_the_kernel_runs_unchanged(linux_kernel: linux.Kernel, tests: dict[str, selftests.Test]) -> None:
+def test_a_test_of_the_kernel_runs_unchanged(linux_kernel, tests):
     assert not tests["mptcp/pm_netlink"].suite.missing
     job = selftests.Job(tests["mptcp/pm_netlink"], 1)
     status, log = selftests.run_job(job, kernel=linux_kernel.file)
@@ -64,13 +56,13 @@ date +%N
 """
 
 
-def watched(script: Path, kernel: linux.Kernel, out: Path, watch: selftests.Watch) -> tuple[tuple[int, str], selftests.Observation]:
+def watched(script, kernel, out, watch):
     script.write_text(WATCHED)
     said = run_script(script, kernel=kernel.file, seed=1, out=out, timeout_s=120, observe=watch.text())
     return said, selftests.observation_of(out)
 
 
-def test_a_watched_run_is_the_plain_one(linux_kernel: linux.Kernel, tmp_path: Path) -> None:
+def test_a_watched_run_is_the_plain_one(linux_kernel, tmp_path):
     script, out = tmp_path / "script", tmp_path / "out"
     plain, told_plainly = watched(script, linux_kernel, tmp_path / "idle", selftests.IDLE)
     said, told = watched(script, linux_kernel, out, selftests.Watch())
@@ -95,7 +87,7 @@ def test_a_watched_run_is_the_plain_one(linux_kernel: linux.Kernel, tmp_path: Pa
     assert int(rows[-1]["bytes_acked"]) == 50_001
 
 
-def test_the_kernels_own_events_change_nothing(variant: linux.Kernel, tmp_path: Path) -> None:
+def test_the_kernels_own_events_change_nothing(variant, tmp_path):
     script, out = tmp_path / "script", tmp_path / "out"
     plain, told_plainly = watched(script, variant, tmp_path / "idle", selftests.IDLE)
     said, told = watched(script, variant, out, selftests.Watch(dyndbg="file net/ipv4/* +p"))
@@ -110,7 +102,7 @@ def test_the_kernels_own_events_change_nothing(variant: linux.Kernel, tmp_path: 
     assert any(round(time * 1e6) % 4000 for time in times)
 
 
-def test_the_clock_stands_while_a_person_types(linux_kernel: linux.Kernel, tmp_path: Path) -> None:
+def test_the_clock_stands_while_a_person_types(linux_kernel, tmp_path):
     script, out, typed, shown = (tmp_path / name for name in ("script", "out", "typed", "shown"))
     script.write_text("sleep 2\n")
     typed.write_text("date +%s.%N\nif then\nx=5\nsleep 1; date +%s.%N\necho $x\n")
@@ -136,7 +128,7 @@ ip link add br0 type bridge && echo bridge
 """
 
 
-def test_the_variant_has_what_the_tests_ask_for(variant: linux.Kernel, tmp_path: Path) -> None:
+def test_the_variant_has_what_the_tests_ask_for(variant, tmp_path):
     script = tmp_path / "script"
     script.write_text(SCRIPT)
     code, said = run_script(script, kernel=variant.file, seed=1, out=None, timeout_s=120)

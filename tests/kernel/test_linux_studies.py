@@ -1,13 +1,8 @@
-"""A small part of each study that Linux is to judge, on both engines: what each claim that the part
-can decide says there.
+"""A small part of each study that Linux is to judge, on both engines.
 
 Both engines are exact, so a verdict that changes is a change of a model, of a study or of a kernel.
 The parts are short forms, so what they say is not what the studies say.
 """
-
-from __future__ import annotations
-
-from pathlib import Path
 
 import pytest
 
@@ -46,8 +41,7 @@ YES, NO = Verdict.HOLDS, Verdict.FAILS
             # A single start of 8 s: vegas has 0.56 of its share on Linux and 0.32 here.
             {"linux68-vegas-yields": (YES, NO), "linux68-lp-broken": YES, "linux68-lp-broken-cubic": YES},
         ),
-        # Sizes of segments are those of captures on both. The short form of a black hole is too
-        # short for what it costs.
+        # The short form of a black hole is too short for what it costs.
         (
             "mtu",
             {"experiment": ["tcp-mixed", "mixed", "known"], "stack": ["6.12"], "oversize": ["icmp"], "probing": ["0"]},
@@ -63,12 +57,12 @@ YES, NO = Verdict.HOLDS, Verdict.FAILS
     ],
 )
 def test_a_part_of_a_study_has_these_verdicts_on_both(
-    name: str,
-    only: dict[str, list[str]],
-    verdicts: dict[str, Verdict | tuple[Verdict, Verdict]],
-    tmp_path: Path,
-    request: pytest.FixtureRequest,
-) -> None:
+    name,
+    only,
+    verdicts,
+    tmp_path,
+    request,
+):
     whole = Study.load(request.config.rootpath / "studies" / name)
     # The short form leaves the claims out, since what they say is of whole runs.
     study = whole.in_short().replace(claims=whole.claims, baselines=None)

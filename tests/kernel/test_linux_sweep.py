@@ -1,17 +1,10 @@
-"""The linux engine on the workers of a Dask scheduler: one that lacks the kernel says so, or builds
-it.
-"""
-
-from __future__ import annotations
-
-from pathlib import Path
+"""The linux engine on the workers of a Dask scheduler."""
 
 import pytest
 import yaml
 from dask_cluster import cluster_in
 from sweep_data import content
 
-from polypath import linux
 from polypath.results import execute, plan
 from polypath.study import Study, StudyError
 from polypath.sweep import DaskPlace
@@ -29,8 +22,7 @@ measure: {series: null}
 matrix: {cc: [cubic, reno]}
 """
 
-# A worker loads this. To build takes minutes and has tests of its own: here it is to take over the
-# kernel that was built before.
+# A worker loads this: it takes over the kernel that was built before.
 BUILDS = """
 from pathlib import Path
 from polypath import linux
@@ -45,9 +37,7 @@ linux.build = build
 """
 
 
-def test_a_worker_without_the_kernel_says_so_or_builds_it_and_its_runs_are_the_same_bytes(
-    linux_kernel: linux.Kernel, tmp_path: Path
-) -> None:
+def test_a_worker_without_the_kernel_says_so_or_builds_it_and_its_runs_are_the_same_bytes(linux_kernel, tmp_path):
     study = Study.model_validate(yaml.safe_load(STUDY))
     execute(plan(study, engine="linux", out=tmp_path / "here"))
     place = linux_kernel.file.parent
@@ -61,7 +51,7 @@ def test_a_worker_without_the_kernel_says_so_or_builds_it_and_its_runs_are_the_s
         ):
             execute(work, on=DaskPlace(cluster.address))
         assert len(work.store) == 0
-        notes: list[str] = []
+        notes = []
         on = DaskPlace(cluster.address, build_kernels=True)
         execute(work, on=on, tell=lambda state: notes.append(state.note))
     assert "1 of 1 workers build kernel 6.12" in notes

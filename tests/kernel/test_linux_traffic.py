@@ -1,10 +1,5 @@
 """Datagrams and requests on a real kernel: what the simulator says of them, a kernel says too."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import pandas as pd
 import pytest
 
@@ -16,7 +11,7 @@ NODES = {"c": None, "r": {"router": True}, "s": None}
 WIDE = {"ends": ["c", "r"], "both": {"delay": "5ms"}}
 
 
-def both(tmp_path: Path, flows: dict[str, Any], bottleneck: dict[str, Any], **more: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
+def both(tmp_path, flows, bottleneck, **more):
     """The rows of the flows on sim and on linux."""
     topology = {"nodes": NODES, "links": {"wide": WIDE, "narrow": {"ends": ["r", "s"], **bottleneck}}}
     base = {"name": "traffic", "topology": topology, "flows": flows, "duration": "4s", "baselines": None, **more}
@@ -25,7 +20,7 @@ def both(tmp_path: Path, flows: dict[str, Any], bottleneck: dict[str, Any], **mo
     return sim, linux
 
 
-def stream(rate: str, **more: Any) -> dict[str, Any]:
+def stream(rate, **more):
     return {"client": "c", "server": "s", "transport": "udp", "app": {"kind": "constant", "rate": rate, "duration": "3s"}, **more}
 
 
@@ -33,7 +28,7 @@ DATAGRAMS = ["datagrams_sent", "datagrams_received", "datagrams_reordered", "dat
 DELAYS = [f"delay_{part}_ms" for part in ("mean", "p50", "p95", "p99", "max")]
 
 
-def test_streams_that_share_a_queue_fare_to_the_datagram_as_in_the_simulator(tmp_path: Path) -> None:
+def test_streams_that_share_a_queue_fare_to_the_datagram_as_in_the_simulator(tmp_path):
     burst = {"kind": "on_off", "on": "200ms", "off": "300ms", "rate": "9mbit", "duration": "2500ms"}
     flows = {"steady": stream("4mbit", datagram="700B"), "bursts": stream("1mbit", start="603ms", app=burst)}
     link = {"forward": {"rate": "10mbit", "queue": "30packets", "delay": "7ms"}, "backward": {"delay": "7ms"}}
@@ -42,14 +37,13 @@ def test_streams_that_share_a_queue_fare_to_the_datagram_as_in_the_simulator(tmp
     for flow in flows:
         assert linux.loc[flow, DATAGRAMS[:3]].tolist() == sim.loc[flow, DATAGRAMS[:3]].tolist()
         assert linux.loc[flow, DATAGRAMS[3:]].tolist() == pytest.approx(sim.loc[flow, DATAGRAMS[3:]].tolist(), rel=0.01)
-        # Which of two datagrams of one instant is first may differ, and with it what stands before
-        # the longest waits: 1.2 ms at most.
+        # Which of two datagrams of one instant is first may differ: 1.2 ms at most.
         assert linux.loc[flow, DELAYS[:3]].tolist() == pytest.approx(sim.loc[flow, DELAYS[:3]].tolist(), abs=0.2)
         assert linux.loc[flow, DELAYS[3:]].tolist() == pytest.approx(sim.loc[flow, DELAYS[3:]].tolist(), abs=1.2)
         assert linux.loc[flow, "goodput_receiver_mbps"] == pytest.approx(sim.loc[flow, "goodput_receiver_mbps"], rel=0.01)
 
 
-def test_random_loss_and_jitter_of_datagrams_are_those_of_the_link(tmp_path: Path) -> None:
+def test_random_loss_and_jitter_of_datagrams_are_those_of_the_link(tmp_path):
     link = {"forward": {"delay": "20ms", "jitter": "4ms", "reorder": True, "loss": "3%"}, "backward": {"delay": "1ms"}}
     for rows in both(tmp_path, {"u": stream("20mbit", datagram="500B")}, link):
         row = rows.loc["u"]
@@ -62,8 +56,8 @@ def test_random_loss_and_jitter_of_datagrams_are_those_of_the_link(tmp_path: Pat
         assert row["datagrams_reordered"] > 1000
 
 
-def test_requests_take_what_they_take_in_the_simulator(tmp_path: Path) -> None:
-    def asking(transport: str, start: str) -> dict[str, Any]:
+def test_requests_take_what_they_take_in_the_simulator(tmp_path):
+    def asking(transport, start):
         app = {"kind": "requests", "request": "300B", "response": "8KB", "pause": "30ms"}
         return {"client": "c", "server": "s", "transport": transport, "app": app, "start": start}
 
@@ -76,10 +70,8 @@ def test_requests_take_what_they_take_in_the_simulator(tmp_path: Path) -> None:
         assert linux.loc[flow, "response_p50_ms"] == pytest.approx(sim.loc[flow, "response_p50_ms"], rel=0.02)
 
 
-def test_responses_are_sent_with_the_algorithm_that_the_flow_asks_for(tmp_path: Path) -> None:
-    """Of what a server sends back on a path with random loss, bbr makes much more than reno; both
-    hosts have the same default.
-    """
+def test_responses_are_sent_with_the_algorithm_that_the_flow_asks_for(tmp_path):
+    """Of what a server sends on a lossy path, bbr makes much more than reno."""
     app = {"kind": "requests", "request": "200B", "response": "500KB"}
     flow = {"client": "c", "server": "s", "transport": "tcp", "app": app, "cc": "${cc}"}
     link = {"forward": {"rate": "10mbit", "delay": "10ms"}, "backward": {"rate": "40mbit", "delay": "10ms", "loss": "1%"}}
@@ -108,14 +100,14 @@ ASYMMETRIC = {
 }
 
 
-def downloading(**flow: Any) -> Study:
+def downloading(**flow):
     base = {"client": "c", "server": "s", "direction": "download", "cc": "${cc}"}
     more = {"matrix": {"cc": ["reno", "lia"]}, "duration": "6s", "baselines": None}
     return Study.model_validate({"name": "down", "topology": ASYMMETRIC, "flows": {"f": {**base, **flow}}, **more})
 
 
 @pytest.mark.parametrize(("transport", "possible", "to"), [("tcp", 20.0, ["10.0.1.1"]), ("mptcp", 36.0, ["10.0.1.1", "10.0.2.1"])])
-def test_a_download_fares_as_in_the_simulator(tmp_path: Path, transport: str, possible: float, to: list[str]) -> None:
+def test_a_download_fares_as_in_the_simulator(tmp_path, transport, possible, to):
     sim, linux = (run(downloading(transport=transport), engine=engine, out=tmp_path / engine) for engine in ("sim", "linux"))
     for results in (sim, linux):
         assert (results.runs["goodput_receiver_mbps"] > 0.9 * possible * 1448 / 1514).all(), "at the rate towards the client"
@@ -126,18 +118,17 @@ def test_a_download_fares_as_in_the_simulator(tmp_path: Path, transport: str, po
 
 
 @pytest.mark.parametrize(("direction", "seconds"), [("download", 1.268), ("upload", 5.019)])
-def test_a_transfer_is_counted_to_the_byte_and_takes_what_it_takes_in_the_simulator(tmp_path: Path, direction: str, seconds: float) -> None:
+def test_a_transfer_is_counted_to_the_byte_and_takes_what_it_takes_in_the_simulator(tmp_path, direction, seconds):
     made = downloading(transport="tcp", direction=direction, app={"kind": "transfer", "size": "3MB"})
     sim, linux = (run(made, engine=engine, out=tmp_path / engine) for engine in ("sim", "linux"))
     assert linux.runs["bytes_received"].tolist() == [3_000_000] * 2
     assert linux.runs["completion_s"].tolist() == pytest.approx(sim.runs["completion_s"].tolist(), abs=1e-4)
     assert linux.runs["completion_s"].tolist() == pytest.approx([seconds] * 2, abs=1e-3)
-    # Whole segments: the SYN, which the kernel counts of whoever opened the connection, is not
-    # among them.
+    # Whole segments: the SYN is not among them.
     assert (linux.series["bytes_acked"] % 1448 == 0).all() and linux.series["bytes_acked"].max() > 2_000_000
 
 
-def test_both_directions_have_subflows_of_their_own(tmp_path: Path) -> None:
+def test_both_directions_have_subflows_of_their_own(tmp_path):
     studies = [downloading(transport="mptcp", direction="both") for _ in range(2)]
     first, second = (run(study, engine="linux", out=tmp_path / str(number)) for number, study in enumerate(studies))
     up, down = (first.subflows[first.subflows["flow"] == flow] for flow in ("f-up", "f-down"))

@@ -1,32 +1,23 @@
-"""Tunnels on the engine linux: the daemon that users run, in virtual time. What it counts is what
-the simulator's tunnel counts.
+"""Tunnels on the engine linux.
 
 Datagrams at a rate leave nothing to the endpoints, so the figures of both engines are equal to the
 packet.
 """
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import pytest
 
-from polypath import Results, Study, StudyError, run
+from polypath import Study, StudyError, run
 from polypath.pcap import analyse
 
 pytestmark = pytest.mark.usefixtures("linux_kernel", "tunnel_daemon")
 
-# What the daemon does not count: nobody samples its queues, and it does not say of which path a
-# packet was late or lost.
+# What the daemon does not count: its queues, and which path's packet was late or lost.
 NOT_MEASURED = {"tunnels": ["max_queue_packets", "max_held_packets"], "tunnel_paths": ["packets_lost", "packets_late"]}
 RATE = {"kind": "rate", "rate": "10mbit", "framing": "38B", "queue": "100packets"}
 
 
-def study(*, behind: dict[str, Any] | None = None, flow: dict[str, Any] | None = None, duration: str = "2s", **tunnel: Any) -> Study:
-    """Two paths of 10 Mbit/s, the second 10 ms longer, with a tunnel over both; `behind`: elements
-    of a path behind its rate, there.
-    """
+def study(*, behind=None, flow=None, duration="2s", **tunnel):
+    """A tunnel over two paths; `behind`: elements of a path behind its rate, there."""
     forward = {"1": [{"kind": "delay", "delay": "5ms"}], "2": [{"kind": "delay", "delay": "15ms"}], **(behind or {})}
     links = {}
     for path, elements in forward.items():
@@ -54,13 +45,13 @@ def study(*, behind: dict[str, Any] | None = None, flow: dict[str, Any] | None =
     )
 
 
-def both(study: Study, tmp_path: Path) -> tuple[Results, Results]:
+def both(study, tmp_path):
     """The results of the simulator and of Linux."""
     there, here = (run(study, engine=engine, out=tmp_path / engine) for engine in ("sim", "linux"))
     return there, here
 
 
-def counted(results: Results, table: str) -> dict[str, list[Any]]:
+def counted(results, table):
     """What both engines measure, without what says who measured it."""
     found = getattr(results, table).drop(columns=["key", "engine", "kernel", *NOT_MEASURED[table]])
     return {name: list(found[name]) for name in found}
@@ -78,7 +69,7 @@ def counted(results: Results, table: str) -> dict[str, list[Any]]:
     ],
     ids=["progress", "off", "mpt", "fixed", "weights", "key-and-batch"],
 )
-def test_the_daemon_counts_what_the_simulator_counts(tunnel: dict[str, Any], tmp_path: Path) -> None:
+def test_the_daemon_counts_what_the_simulator_counts(tunnel, tmp_path):
     made = study(**tunnel)
     there, here = both(made, tmp_path)
     # The daemon is up a second before the run begins, and keepalives keep time with its start.
@@ -95,10 +86,8 @@ def test_the_daemon_counts_what_the_simulator_counts(tunnel: dict[str, Any], tmp
     assert min(came) > 400
 
 
-def test_what_fits_the_earliest_path_stays_there(tmp_path: Path) -> None:
-    """8 of 10 Mbit/s take the shorter path, on both engines, as soon as keepalives have told which
-    one that is.
-    """
+def test_what_fits_the_earliest_path_stays_there_and_what_does_not_takes_both(tmp_path):
+    # 8 of 10 Mbit/s take the shorter path, once keepalives have told which it is.
     flow = {"transport": "udp", "datagram": "1000B", "start": "1s", "app": {"kind": "constant", "rate": "8mbit"}}
     there, here = both(study(distribution="earliest", flow=flow, duration="3s", keepalive="200ms", dead_time="1s"), tmp_path)
     # Until the first reports, a path's window is 10 packets; what exceeds it takes the other path.
@@ -107,9 +96,6 @@ def test_what_fits_the_earliest_path_stays_there(tmp_path: Path) -> None:
     # Reports keep time with the daemons' start, a second before the run's.
     signs = [counted(results, "tunnel_paths")["keepalives_sent"] for results in (there, here)]
     assert all(0 < one <= other <= 1.5 * one + 20 for one, other in zip(*signs, strict=True)), signs
-
-
-def test_what_does_not_fit_takes_both_paths_in_order(tmp_path: Path) -> None:
     flow = {"transport": "udp", "datagram": "1400B", "app": {"kind": "constant", "rate": "30mbit"}}
     there, here = both(study(distribution="earliest", flow=flow, duration="4s", queue="50packets"), tmp_path)
     for results in (there, here):
@@ -121,7 +107,7 @@ def test_what_does_not_fit_takes_both_paths_in_order(tmp_path: Path) -> None:
     assert counts[1] == pytest.approx(counts[0], rel=0.05)
 
 
-def test_equal_runs_are_equal_to_the_byte(tmp_path: Path) -> None:
+def test_equal_runs_are_equal_to_the_byte(tmp_path):
     made = study(flow={"transport": "tcp", "app": {"kind": "transfer", "size": "500kB"}})
     folders = [run(made, engine="linux", out=tmp_path / name).folder for name in ("one", "two")]
     for name in ("runs", "series", "tunnels", "tunnel_paths"):
@@ -129,14 +115,12 @@ def test_equal_runs_are_equal_to_the_byte(tmp_path: Path) -> None:
         assert first == second, name
 
 
-def test_a_full_socket_holds_up_the_daemon_and_nothing_is_lost(tmp_path: Path) -> None:
-    # 20 Mbit/s and more for two interfaces of 10: the device's queue has to drop, the interfaces
-    # never.
+def test_a_full_socket_holds_up_the_daemon_and_nothing_is_lost(tmp_path):
+    # 20 Mbit/s for two interfaces of 10: the device's queue has to drop, they never.
     flow = {"transport": "udp", "datagram": "1400B", "app": {"kind": "constant", "rate": "30mbit"}}
     there, here = both(study(flow=flow, send_buffer="212992B", queue="50packets"), tmp_path)
     forth = [results.tunnels[results.tunnels["a_to_b"]].iloc[0] for results in (there, here)]
-    # The daemon reads up to 32 packets at once and sends each path's together, the simulator one
-    # after the other.
+    # The daemon sends each path's of up to 32 packets together, the simulator one by one.
     assert forth[1]["blocked_s"] == pytest.approx(forth[0]["blocked_s"], rel=0.1) and forth[1]["blocked_s"] > 0.5
     assert forth[1]["queue_drops"] == pytest.approx(forth[0]["queue_drops"], rel=0.05) and forth[1]["queue_drops"] > 1000
     assert here.links["drops"].sum() == 0
@@ -144,14 +128,14 @@ def test_a_full_socket_holds_up_the_daemon_and_nothing_is_lost(tmp_path: Path) -
     assert goodput[1] == pytest.approx(goodput[0], rel=0.01)
 
 
-def test_tcp_over_it_is_as_fast_as_in_the_simulator(tmp_path: Path) -> None:
+def test_tcp_over_it_is_as_fast_as_in_the_simulator(tmp_path):
     there, here = both(study(flow={"transport": "tcp", "cc": "reno"}, duration="5s", send_buffer="212992B"), tmp_path)
     goodput = [results.runs["goodput_receiver_mbps"].iloc[0] for results in (there, here)]
     assert goodput[1] == pytest.approx(goodput[0], rel=0.02)
     assert goodput[1] > 15
 
 
-def test_a_dead_path_is_left_within_the_dead_time(tmp_path: Path) -> None:
+def test_a_dead_path_is_left_within_the_dead_time(tmp_path):
     down = [{"kind": "delay", "delay": "15ms"}, {"kind": "down", "spans": [["500ms", "1500ms"]]}]
     there, here = both(study(behind={"2": down}, keepalive="100ms", dead_time="250ms"), tmp_path)
     # Only the end that hears nothing leaves the path: packets back to it still arrive.
@@ -163,23 +147,20 @@ def test_a_dead_path_is_left_within_the_dead_time(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "flow", [{"transport": "udp", "datagram": "1400B", "app": {"kind": "constant", "rate": "30mbit"}}, {"transport": "tcp"}]
 )
-def test_a_path_that_dies_under_load_loses_no_more_than_was_in_flight_on_it(flow: dict[str, Any], tmp_path: Path) -> None:
-    """The shorter path dies for good, after the start is forgotten, and nobody waits for the dead
-    time of 11 s.
-    """
+def test_a_path_that_dies_under_load_loses_no_more_than_was_in_flight_on_it(flow, tmp_path):
+    """The shorter path dies, and nobody waits for the dead time of 11 s."""
     gone = [{"kind": "delay", "delay": "5ms"}, {"kind": "down", "spans": [["12s", "100s"]]}]
     made = study(behind={"1": gone}, distribution="earliest", flow=flow, duration="15s", queue="50packets")
     for results in both(made, tmp_path):
         found = results.tunnel_paths[results.tunnel_paths["a_to_b"]].set_index("path")
         lost = (found["packets_sent"] - found["packets_received"]).loc[1]
-        # 0.85 packets a millisecond: 6 ms there and back, 5 in the queue, 10 until a report is due;
-        # 8 to spare, the last one, and a tick.
+        # 0.85 packets a millisecond: 6 ms there and back, 5 queued, 10 to a report, 8 to spare.
         assert 0 < lost <= 0.85 * 21 + 8 + 1 + 2, lost
         # What one path alone carries is less than all that came.
         assert results.runs["goodput_receiver_mbps"].iloc[0] > 15.5
 
 
-def test_a_capture_at_the_device_shows_what_is_inside(tmp_path: Path) -> None:
+def test_a_capture_at_the_device_shows_what_is_inside(tmp_path):
     flow = {"transport": "tcp", "app": {"kind": "transfer", "size": "100kB"}}
     made = study(flow=flow).replace(measure={"capture": [{"node": "a", "link": "bond"}]})
     folder = run(made, engine="linux", out=tmp_path).folder
@@ -189,6 +170,6 @@ def test_a_capture_at_the_device_shows_what_is_inside(tmp_path: Path) -> None:
     assert connection["subflows"][0]["client"].startswith("10.9.0.1")
 
 
-def test_what_the_daemon_cannot_do_is_refused_at_its_place(tmp_path: Path) -> None:
+def test_what_the_daemon_cannot_do_is_refused_at_its_place(tmp_path):
     with pytest.raises(StudyError, match=r"topology\.tunnels\.bond\.queue: the tunnel daemon's device holds 1 to 1000000 packets"):
         run(study(queue="2000000packets"), engine="linux", out=tmp_path)

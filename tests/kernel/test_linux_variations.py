@@ -1,16 +1,11 @@
-"""Seeded variations in a real kernel: each does what it says, a run with one repeats itself, and no
-other run knows of them.
-"""
-
-from __future__ import annotations
+"""Seeded variations in a real kernel."""
 
 import io
 import tarfile
-from pathlib import Path
 
 import pytest
 
-from polypath import Study, linux, selftests
+from polypath import Study, selftests
 from polypath.engines import Kind, LinuxEngine, draws_of, happened, run_script, variation
 from polypath.results import run
 
@@ -30,7 +25,7 @@ date +%s.%N
 """
 
 
-def varied(linux_kernel: linux.Kernel, tmp_path: Path, text: str, draw: int = 1) -> tuple[str, Path]:
+def varied(linux_kernel, tmp_path, text, draw=1):
     """What the script prints, and the folder with what varied."""
     script, out = tmp_path / "script", tmp_path / f"{text}-{draw}".replace(":", "-")
     tmp_path.mkdir(exist_ok=True)
@@ -41,20 +36,20 @@ def varied(linux_kernel: linux.Kernel, tmp_path: Path, text: str, draw: int = 1)
     return said, out
 
 
-def last(said: str) -> float:
+def last(said):
     """When the script ended: seconds since the machine's start."""
     return float(said.splitlines()[-1]) - 1_735_689_600
 
 
 @pytest.mark.parametrize("text", ["start", "jitter=30us", "slow", "start,jitter,slow"])
-def test_a_varied_run_repeats_itself_and_another_draw_is_another(linux_kernel: linux.Kernel, tmp_path: Path, text: str) -> None:
+def test_a_varied_run_repeats_itself_and_another_draw_is_another(linux_kernel, tmp_path, text):
     plain, _ = varied(linux_kernel, tmp_path, "")
     first, second, other = (varied(linux_kernel, tmp_path / name, text, draw)[0] for name, draw in (("1", 1), ("2", 1), ("3", 2)))
     assert first == second
     assert len({plain, first, other}) == 3
 
 
-def test_each_program_begins_up_to_so_much_later(linux_kernel: linux.Kernel, tmp_path: Path) -> None:
+def test_each_program_begins_up_to_so_much_later(linux_kernel, tmp_path):
     plain, _ = varied(linux_kernel, tmp_path, "")
     said, out = varied(linux_kernel, tmp_path, "start=2ms:1..40")
     drawn = draws_of(out)
@@ -68,7 +63,7 @@ def test_each_program_begins_up_to_so_much_later(linux_kernel: linux.Kernel, tmp
     assert 0.5 * sum(late) < 1000 * (last(said) - last(plain)) < sum(late) + 4 * len(late)
 
 
-def test_the_rest_of_a_smaller_part_is_as_it_was(linux_kernel: linux.Kernel, tmp_path: Path) -> None:
+def test_the_rest_of_a_smaller_part_is_as_it_was(linux_kernel, tmp_path):
     """A draw counts as much alone as among all: that is what a hunt relies on."""
     _, whole = varied(linux_kernel, tmp_path, "start=2ms:0..900")
     _, part = varied(linux_kernel, tmp_path, "start=2ms:5..6")
@@ -77,7 +72,7 @@ def test_the_rest_of_a_smaller_part_is_as_it_was(linux_kernel: linux.Kernel, tmp
     assert alone.split(": ")[1] == same.split(": ")[1]
 
 
-def test_netem_delays_each_packet_by_up_to_so_much_more_and_keeps_the_order(linux_kernel: linux.Kernel, tmp_path: Path) -> None:
+def test_netem_delays_each_packet_by_up_to_so_much_more_and_keeps_the_order(linux_kernel, tmp_path):
     said, out = varied(linux_kernel, tmp_path, "jitter=200us")
     assert draws_of(out)["jitter"] == 2, "one is set up, and changed once"
     times = [float(line.split("time=")[1].split()[0]) for line in said.splitlines() if "time=" in line][1:]
@@ -85,7 +80,7 @@ def test_netem_delays_each_packet_by_up_to_so_much_more_and_keeps_the_order(linu
     assert len(set(times)) > 2
 
 
-def test_a_slow_machine_takes_time_for_what_the_kernel_does(linux_kernel: linux.Kernel, tmp_path: Path) -> None:
+def test_a_slow_machine_takes_time_for_what_the_kernel_does(linux_kernel, tmp_path):
     plain, _ = varied(linux_kernel, tmp_path, "")
     said, out = varied(linux_kernel, tmp_path, "slow=10us")
     drawn = draws_of(out)["slow"]
@@ -98,14 +93,14 @@ def test_a_slow_machine_takes_time_for_what_the_kernel_does(linux_kernel: linux.
     assert any(" call " in line for line in lines) and any("page fault" in line for line in lines)
 
 
-def _ms(line: str) -> float:
+def _ms(line):
     text = line.rsplit(", ", 1)[1]
     unit = text.lstrip("0123456789.")
     return float(text.removesuffix(unit)) * {"ns": 1e-6, "us": 1e-3, "ms": 1.0}[unit]
 
 
 @pytest.mark.usefixtures("linux_kernel")
-def test_a_study_varies_too_and_keeps_such_runs_apart(tmp_path: Path) -> None:
+def test_a_study_varies_too_and_keeps_such_runs_apart(tmp_path):
     hop = {"ends": ["c", "s"], "both": {"rate": "10mbit", "queue": "20packets", "delay": "10ms"}}
     study = Study.model_validate(
         {
@@ -118,9 +113,8 @@ def test_a_study_varies_too_and_keeps_such_runs_apart(tmp_path: Path) -> None:
         }
     )
 
-    def times(engine: LinuxEngine, folder: str) -> list[float]:
-        found: list[float] = run(study, engine=engine, out=tmp_path / folder).runs["completion_s"].tolist()
-        return found
+    def times(engine, folder):
+        return run(study, engine=engine, out=tmp_path / folder).runs["completion_s"].tolist()
 
     plain, slow = times(LinuxEngine(), "one"), times(LinuxEngine(variation("slow=200us")), "one")
     assert max(slow) > max(plain)
@@ -139,7 +133,7 @@ wait
 """
 
 
-def test_a_hunt_finds_the_one_program_whose_late_start_makes_a_test_fail(linux_kernel: linux.Kernel, tmp_path: Path) -> None:
+def test_a_hunt_finds_the_one_program_whose_late_start_makes_a_test_fail(linux_kernel, tmp_path):
     archive = tmp_path / "tests.tar"
     with tarfile.open(archive, "w") as tar:
         entry = tarfile.TarInfo("net/x/race.sh")

@@ -1,18 +1,13 @@
-"""Live subflows of this kernel, and the doctor on namespaces that lack one thing each. Needs root
-and MPTCP.
-"""
-
-from __future__ import annotations
+"""Live subflows of this kernel, and the doctor on namespaces that lack one thing each."""
 
 import json
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 
 import pytest
-from cc_network import Flow, Network, ip, network, setting
+from cc_network import Flow, ip, network, setting
 from requirement import lacking
 
 from polypath.doctor import Question, collect, findings
@@ -23,7 +18,7 @@ PATIENCE = 20.0
 
 
 @pytest.fixture(scope="module")
-def net() -> Iterator[Network]:
+def net():
     """The bottleneck with a client of two addresses; namespaces need root."""
     if os.geteuid():
         lacking("host", "namespaces need root")
@@ -34,7 +29,7 @@ def net() -> Iterator[Network]:
 
 
 @pytest.fixture
-def flow(net: Network) -> Iterator[Flow]:
+def flow(net):
     made = Flow(net, net.client, 5301, mptcp=True)
     try:
         until = time.monotonic() + PATIENCE
@@ -46,17 +41,17 @@ def flow(net: Network) -> Iterator[Flow]:
         made.close()
 
 
-def polypath(*words: str) -> subprocess.CompletedProcess[str]:
+def polypath(*words):
     command = [sys.executable, "-c", "from polypath.cli import main; main()", *words]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
-def found(namespace: str, role: str, *to: str) -> dict[str, tuple[str, ...]]:
+def found(namespace, role, *to):
     question = Question(role="server" if role == "server" else "client")
     return {each.id: each.run for each in findings(collect(namespace, to), question)}
 
 
-def test_both_subflows_are_seen_from_both_ends(net: Network, flow: Flow) -> None:
+def test_both_subflows_are_seen_from_both_ends(net, flow):
     for namespace, peer_port in ((net.client, False), (net.server, True)):
         # The server has the second one a round trip later than the client.
         until = time.monotonic() + PATIENCE
@@ -70,15 +65,14 @@ def test_both_subflows_are_seen_from_both_ends(net: Network, flow: Flow) -> None
     assert not any(each.destination == "10.77.9.2" for each in Sockets().look())
 
 
-def test_rates_are_those_of_the_transfer(net: Network, flow: Flow) -> None:
+def test_rates_are_those_of_the_transfer(net, flow):
     sockets, history = Sockets(net.client), History()
     time.sleep(1)
     begun, received = time.monotonic(), flow.received
     history.see(begun, sockets.look())
     time.sleep(2)
     looked = sockets.look()
-    # The counters and what the application has read are of one moment, however long a busy machine
-    # takes to work them out.
+    # Counters and what was read are of one moment, however busy the machine.
     ended, read = time.monotonic(), flow.received
     entries = history.see(ended, looked)
     measured = sum(entry.sent_mbps or 0 for entry in entries)
@@ -87,7 +81,7 @@ def test_rates_are_those_of_the_transfer(net: Network, flow: Flow) -> None:
     assert all(entry.last.cwnd > 0 and entry.last.srtt_ms and entry.last.mss > 500 and entry.last.pmtu == 1500 for entry in entries)
 
 
-def test_a_subflow_that_closes_is_said_with_its_last_counters(net: Network, flow: Flow) -> None:
+def test_a_subflow_that_closes_is_said_with_its_last_counters(net, flow):
     command = [sys.executable, "-c", "from polypath.cli import main; main()"]
     words = ["watch", "--netns", net.client, "--json", "--interval", "50ms", "--for", "5s"]
     with subprocess.Popen([*command, *words], stdout=subprocess.PIPE, text=True) as process:
@@ -109,7 +103,7 @@ def test_a_subflow_that_closes_is_said_with_its_last_counters(net: Network, flow
     assert any(row["event"] == "sample" and row["subflow"] == 0 and row["time"] > closed[0]["time"] for row in rows)
 
 
-def test_watch_once_prints_a_table(net: Network, flow: Flow) -> None:
+def test_watch_once_prints_a_table(net, flow):
     done = polypath("watch", "--netns", net.client, "--once")
     assert (done.returncode, done.stderr) == (0, "")
     assert "MPTCP" in done.stdout
@@ -118,7 +112,7 @@ def test_watch_once_prints_a_table(net: Network, flow: Flow) -> None:
     assert "to2" in done.stdout
 
 
-def test_the_doctor_finds_nothing_wrong_here(net: Network, flow: Flow) -> None:
+def test_the_doctor_finds_nothing_wrong_here(net, flow):
     wrong = [each for each in findings(collect(net.client), Question(role="client")) if each.severity == "wrong"]
     assert wrong == []
     done = polypath("doctor", "--netns", net.client, "--role", "client", "--json")
@@ -126,7 +120,7 @@ def test_the_doctor_finds_nothing_wrong_here(net: Network, flow: Flow) -> None:
     assert json.loads(done.stdout)["namespace"] == net.client
 
 
-def test_the_doctor_finds_a_missing_policy_route_and_its_cure_is_one(net: Network) -> None:
+def test_the_doctor_finds_a_missing_policy_route_and_its_cure_is_one(net):
     ip("ip", "-n", net.client, "rule", "delete", "from", "10.77.2.1")
     # The table that is there still is asked by nobody, and names the router all the same.
     assert found(net.client, "client", "10.77.9.2")["routing"][1] == "ip route add default via 10.77.2.254 dev to2 table 101"
@@ -147,7 +141,7 @@ def test_the_doctor_finds_a_missing_policy_route_and_its_cure_is_one(net: Networ
         ip("ip", "-n", net.client, "rule", "add", "from", "10.77.2.1", "table", "2")
 
 
-def test_the_doctor_finds_missing_endpoints_and_limits_and_its_cures_work(net: Network) -> None:
+def test_the_doctor_finds_missing_endpoints_and_limits_and_its_cures_work(net):
     ip("ip", "-n", net.client, "mptcp", "endpoint", "flush")
     ip("ip", "-n", net.client, "mptcp", "limits", "set", "subflow", "0")
     try:
@@ -160,13 +154,10 @@ def test_the_doctor_finds_missing_endpoints_and_limits_and_its_cures_work(net: N
         ip("ip", "-n", net.client, "mptcp", "limits", "set", "subflow", "2", "add_addr_accepted", "2")
 
 
-def test_the_doctor_of_a_server_wants_signal(net: Network) -> None:
+def test_the_doctor_of_a_server_wants_signal_and_mptcp_switched_on(net):
     assert "wrong-flag" in found(net.client, "server", "10.77.9.2")
     cure = found(net.client, "server", "10.77.9.2")["wrong-flag"]
     assert cure[1] == "ip mptcp endpoint add 10.77.2.1 dev to2 signal"
-
-
-def test_the_doctor_says_that_mptcp_is_switched_off(net: Network) -> None:
     setting(net.rival, "net.mptcp.enabled", "0")
     try:
         done = polypath("doctor", "--netns", net.rival)

@@ -2,12 +2,9 @@
 program (specs/notes/small-send-buffer).
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,7 +13,7 @@ from polypath import Study, run
 PROGRAMS = Path(__file__).parents[2] / "specs" / "notes" / "small-send-buffer" / "programs.sh"
 
 
-def study(**flow: Any) -> Study:
+def study(**flow):
     """100 Mbit/s, 80 ms and a tcp_wmem of 100 kB, for eight seconds."""
     host = {"sysctl": {"net.ipv4.tcp_wmem": [4096, 16384, 100_000], "net.ipv4.tcp_rmem": [4096, 131_072, 60_000_000]}}
     cable = {"ends": ["c", "s"], "both": {"rate": "100mbit", "delay": "40ms", "queue": "10000packets"}}
@@ -32,7 +29,7 @@ def study(**flow: Any) -> Study:
 
 
 @pytest.mark.usefixtures("linux_kernel")
-def test_the_engines_sender_gets_what_a_blocking_program_gets(tmp_path: Path) -> None:
+def test_the_engines_sender_gets_what_a_blocking_program_gets(tmp_path):
     job = tmp_path / "job.sh"
     job.write_text(f'CC=cubic SENDERS="blocks 262144,asks 131072" sh {PROGRAMS} 100000\n')
     command = [sys.executable, "-c", "from polypath.cli import main; main()", "linux", "exec", str(job)]

@@ -1,8 +1,4 @@
-"""Runs as jobs of a real Slurm: munged, slurmctld and slurmd of this machine, with a configuration
-and folders of their own.
-"""
-
-from __future__ import annotations
+"""Runs as jobs of a real Slurm."""
 
 import os
 import secrets
@@ -11,7 +7,6 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,8 +17,7 @@ from requirement import lacking
 from sweep_data import content
 
 from polypath.results import execute, plan
-from polypath.study import Run, Study
-from polypath.sweep import Place, State, find_place
+from polypath.sweep import find_place
 
 NEEDED = ("munged", "slurmctld", "slurmd", "sbatch", "scancel", "sinfo", "squeue", "srun")
 STUDY = sweep_data.STUDY.replace("duration: 2s", "duration: 4s").replace("[lia, cubic]", "[lia]").replace("seeds: 3", "seeds: 6")
@@ -59,11 +53,9 @@ PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 
 
 class Cluster:
-    """A Slurm cluster of two nodes with two processors each, on this machine; as long as it can,
-    Slurm takes the node `first`.
-    """
+    """Two nodes with two processors each; as long as it can, Slurm takes `first`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         self.folder = folder
         self.configuration = folder / "slurm.conf"
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
@@ -76,7 +68,7 @@ class Cluster:
         ports = [_free_port() for _ in range(3)]
         self.configuration.write_text(CONFIGURATION.format(host=socket.gethostname().partition(".")[0], ports=ports, folder=folder))
 
-    def start(self) -> None:
+    def start(self):
         files = {name: str(self.folder / f"munge.{name}") for name in ("socket", "pid", "log", "seed")}
         own = [f"--socket={files['socket']}", f"--pid-file={files['pid']}", f"--log-file={files['log']}", f"--seed-file={files['seed']}"]
         self.run("munged", "--foreground", "--force", f"--key-file={self.folder / 'key'}", *own)
@@ -85,66 +77,65 @@ class Cluster:
             self.node(node)
         self.wait_for_nodes()
 
-    def wait_for_nodes(self) -> None:
+    def wait_for_nodes(self):
         until = time.monotonic() + 60
         while (said := self.said("sinfo", "--noheader", "--Node", "--format=%t").split()) != ["idle", "idle"]:
             assert time.monotonic() < until, f"Slurm does not come up: {said} {self.logs()}"
             time.sleep(0.2)
 
-    def node(self, name: str, inside: Sequence[str] = ()) -> None:
+    def node(self, name, inside=()):
         self.run("slurmd", "-D", "-f", str(self.configuration), "-N", name, name=name, inside=inside)
 
-    def of_node(self, name: str) -> list[psutil.Process]:
+    def of_node(self, name):
         """Slurm's daemon of a node, and all that it started."""
         daemon = psutil.Process(self.processes[name].pid)
         jobs = [each for each in psutil.process_iter() if self._is_of_job(each, name)]
         return [daemon, *daemon.children(recursive=True), *jobs]
 
-    def _is_of_job(self, process: psutil.Process, node: str) -> bool:
+    def _is_of_job(self, process, node):
         with suppress(psutil.Error):
             environment = process.environ()
             ours = environment.get("SLURM_CONF") == str(self.configuration)
             return ours and ("slurmstepd" in " ".join(process.cmdline()) or environment.get("SLURMD_NODENAME") == node)
         return False
 
-    def controller(self) -> None:
+    def controller(self):
         self.run("slurmctld", "-D", "-f", str(self.configuration))
 
-    def run(self, program: str, *options: str, name: str = "", inside: Sequence[str] = ()) -> None:
+    def run(self, program, *options, name="", inside=()):
         log = (self.folder / f"{name or program}.out").open("ab")
         command = [*inside, _found(program), *options]
         self.processes[name or program] = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
 
-    def said(self, *command: str) -> str:
+    def said(self, *command):
         done = subprocess.run([_found(command[0]), *command[1:]], capture_output=True, text=True, check=False)
         return done.stdout + done.stderr
 
-    def kill(self, program: str, number: int = signal.SIGKILL) -> None:
+    def kill(self, program, number=signal.SIGKILL):
         os.killpg(self.processes[program].pid, number)
         self.processes.pop(program).wait()
 
-    def stop(self) -> None:
+    def stop(self):
         self.said("scancel", "--full", "--user=root")
         for program in list(self.processes):
             self.kill(program)
 
-    def logs(self) -> str:
+    def logs(self):
         return "\n".join(file.read_text(errors="replace")[-500:] for file in [*self.folder.glob("*.out"), *self.folder.glob("*.log")])
 
 
-def _free_port() -> int:
+def _free_port():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port
+        return free.getsockname()[1]
 
 
-def _found(program: str) -> str:
+def _found(program):
     return shutil.which(program) or shutil.which(program, path="/usr/sbin:/sbin") or program
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def cluster(tmp_path_factory):
     missing = [program for program in NEEDED if not Path(_found(program)).is_file()]
     if missing:
         lacking("slurm", f"no {', '.join(missing)} on this machine (Debian packages slurmctld, slurmd, slurm-client, munge)")
@@ -163,11 +154,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
             os.environ["SLURM_CONF"] = before
 
 
-def study() -> Study:
+def study():
     return sweep_data.study(STUDY)
 
 
-def place(folder: Path, more: str = "") -> Place:
+def place(folder, more=""):
     file = folder / "slurm.toml"
     file.write_text(f'folder = "{folder / "shared"}"\npartition = "main"\njobs = 2\n{more}', encoding="utf-8")
     (folder / "shared").mkdir(exist_ok=True)
@@ -176,19 +167,18 @@ def place(folder: Path, more: str = "") -> Place:
     return found
 
 
-def test_jobs_that_are_cancelled_and_a_controller_that_starts_anew_change_no_byte(cluster: Cluster, tmp_path: Path) -> None:
+def test_jobs_that_are_cancelled_and_a_controller_that_starts_anew_change_no_byte(cluster, tmp_path):
     here, there = tmp_path / "here", tmp_path / "there"
     execute(plan(study(), out=here))
-    ended: list[str] = []
-    seen: list[State] = []
+    ended = []
+    seen = []
 
-    def disturb(run: Run) -> None:
+    def disturb(run):
         ended.append(run.key)
         if len(ended) == 2:
             cluster.said("scancel", "--full", "--user=root")
         if len(ended) == 4:
-            # It writes down what it knows. What a controller forgets that is killed, is Slurm's
-            # affair.
+            # It writes down what it knows; what a killed one forgets is Slurm's affair.
             cluster.kill("slurmctld", signal.SIGTERM)
             cluster.controller()
 
@@ -204,7 +194,7 @@ def test_jobs_that_are_cancelled_and_a_controller_that_starts_anew_change_no_byt
         time.sleep(0.2)
 
 
-def test_a_job_that_slurm_refuses_is_one_sentence_and_what_is_finished_is_kept(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_job_that_slurm_refuses_is_one_sentence_and_what_is_finished_is_kept(cluster, tmp_path):
     from polypath.study import StudyError
 
     work = plan(study(), out=tmp_path / "there")
@@ -213,7 +203,7 @@ def test_a_job_that_slurm_refuses_is_one_sentence_and_what_is_finished_is_kept(c
     assert plan(study(), out=tmp_path / "there").pending == work.pending
 
 
-def _suspended(process: psutil.Process) -> bool:
+def _suspended(process):
     """Stops a process; False where it has ended meanwhile."""
     with suppress(psutil.NoSuchProcess):
         process.suspend()
@@ -221,9 +211,9 @@ def _suspended(process: psutil.Process) -> bool:
     return False
 
 
-def _are_at_work(stopped: Sequence[psutil.Process], logs: Path) -> bool:
+def _are_at_work(stopped, logs):
     """Whether a job is among them, and none that has given its result and only exits."""
-    numbers: set[str] = set()
+    numbers = set()
     for process in stopped:
         with suppress(psutil.Error, KeyError):
             numbers.add(process.environ()["SLURM_JOB_ID"])
@@ -231,13 +221,13 @@ def _are_at_work(stopped: Sequence[psutil.Process], logs: Path) -> bool:
     return bool(numbers) and not any("completed successfully" in text for text in said)
 
 
-def test_a_node_that_hangs_is_left_to_slurm_and_its_runs_end_elsewhere(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_node_that_hangs_is_left_to_slurm_and_its_runs_end_elsewhere(cluster, tmp_path):
     here, there = tmp_path / "here", tmp_path / "there"
     execute(plan(study(), out=here))
-    ended: list[str] = []
-    hanging: list[psutil.Process] = []
+    ended = []
+    hanging = []
 
-    def disturb(run: Run) -> None:
+    def disturb(run):
         ended.append(run.key)
         # Where the node's job has just ended, its next one.
         until = time.monotonic() + 10
@@ -246,8 +236,7 @@ def test_a_node_that_hangs_is_left_to_slurm_and_its_runs_end_elsewhere(cluster: 
             if _are_at_work(stopped, tmp_path / "shared" / "jobs"):
                 hanging.extend(stopped)
             else:
-                # The job ended between the look and the signal, or none was there: the daemon goes
-                # on.
+                # The job ended meanwhile, or none was there: the daemon goes on.
                 for process in stopped:
                     process.resume()
                 time.sleep(0.01)
@@ -268,7 +257,7 @@ def test_a_node_that_hangs_is_left_to_slurm_and_its_runs_end_elsewhere(cluster: 
     assert content(there) == content(here)
 
 
-def test_a_node_whose_disk_is_full_leaves_its_runs_to_others(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_node_whose_disk_is_full_leaves_its_runs_to_others(cluster, tmp_path):
     here, there, handover = tmp_path / "here", tmp_path / "there", tmp_path / "shared" / "handover"
     execute(plan(study(), out=here))
     handover.mkdir(parents=True)

@@ -1,8 +1,4 @@
-"""The tunnel daemon between two namespaces of this machine's kernel: its traffic, its bench and its
-guide.
-"""
-
-from __future__ import annotations
+"""The tunnel daemon between two namespaces of this machine's kernel."""
 
 import contextlib
 import os
@@ -16,13 +12,13 @@ import time
 from pathlib import Path
 
 import pytest
-from tunnel_network import PORT, PROGRAM, Tunnel, at, carried, command, connected, inside, ip, pings, sent_packets, until
+from tunnel_network import PORT, PROGRAM, at, carried, command, connected, inside, ip, pings, sent_packets, until
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "bond-two-uplinks.md"
 
 
 @pytest.mark.parametrize("settings", [{}, {"tunnel": "offload = false"}, {"more": '[reorder]\nrule = "mpt"\npackets = 1600'}])
-def test_traffic_uses_both_paths_and_stays_whole(tunnel: Tunnel, settings: dict[str, str]) -> None:
+def test_traffic_uses_both_paths_and_stays_whole(tunnel, settings):
     tunnel.both(**settings)
     assert pings(0, "10.99.0.2") >= 19
     assert pings(0, "fd99::2") >= 19
@@ -36,7 +32,7 @@ def test_traffic_uses_both_paths_and_stays_whole(tunnel: Tunnel, settings: dict[
 @pytest.mark.parametrize("inner", ["10.99.0.2", "fd99::2"])
 @pytest.mark.parametrize("outer", ["192.168.{path}.{end}", "fd0{path}::{end}"])
 @pytest.mark.parametrize("offload", ["true", "false"])
-def test_tcp_of_either_ip_version_over_either(tunnel: Tunnel, outer: str, inner: str, offload: str) -> None:
+def test_tcp_of_either_ip_version_over_either(tunnel, outer, inner, offload):
     tunnel.both(outer=outer, tunnel=f"offload = {offload}")
     assert pings(0, inner) >= 19
     client, server = connected(inner)
@@ -52,10 +48,8 @@ def test_tcp_of_either_ip_version_over_either(tunnel: Tunnel, outer: str, inner:
         assert sum(status["refused"].values()) == status["daemon"]["too_big"] == status["daemon"]["unreadable"] == 0
 
 
-def numbered(streams: int, packets: int) -> list[list[int]]:
-    """Numbers that arrive at end 1 of as many streams of datagrams, sent by turns from end 0 in
-    bursts of one to sixteen.
-    """
+def numbered(streams, packets):
+    """Numbers that arrive of streams of datagrams, sent by turns in bursts of 1 to 16."""
     receivers = [inside(1, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) for _ in range(streams)]
     senders = [inside(0, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) for _ in range(streams)]
     for number, receiver in enumerate(receivers):
@@ -67,9 +61,9 @@ def numbered(streams: int, packets: int) -> list[list[int]]:
             for each in range(first, min(first + 1 + (first // 16 + number) % 16, packets)):
                 sender.sendto(each.to_bytes(4, "big") + bytes(each % 1200), ("10.99.0.2", PORT + number))
         time.sleep(0.001)
-    found: list[list[int]] = []
+    found = []
     for receiver in receivers:
-        got: list[int] = []
+        got = []
         with contextlib.suppress(TimeoutError):
             while True:
                 got.append(int.from_bytes(receiver.recv(2048)[:4], "big"))
@@ -79,7 +73,7 @@ def numbered(streams: int, packets: int) -> list[list[int]]:
     return found
 
 
-def datagrams(rate: int, packets: int) -> None:
+def datagrams(rate, packets):
     """So many datagrams of 1200 bytes from end 0 to end 1, so many a second."""
     with inside(0, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as sender:
         begin = time.monotonic()
@@ -89,7 +83,7 @@ def datagrams(rate: int, packets: int) -> None:
 
 
 @pytest.mark.parametrize("encrypted", [False, True])
-def test_the_earliest_path_is_learnt_and_what_fits_it_stays_there(unequal: Tunnel, encrypted: bool) -> None:
+def test_the_earliest_path_is_learnt_and_what_fits_it_stays_there(unequal, encrypted):
     tunnel = unequal
     earliest = 'distribution = "earliest"'
     if encrypted:
@@ -100,7 +94,7 @@ def test_the_earliest_path_is_learnt_and_what_fits_it_stays_there(unequal: Tunne
     # 5 Mbit/s fit the fast path with room to spare, however busy the machine is.
     before = sent_packets(tunnel, 0)
 
-    def sent_since() -> list[int]:
+    def sent_since():
         return [now - then for now, then in zip(sent_packets(tunnel, 0), before, strict=True)]
 
     datagrams(500, 1000)
@@ -108,15 +102,14 @@ def test_the_earliest_path_is_learnt_and_what_fits_it_stays_there(unequal: Tunne
     until(lambda: sum(sent_since()) >= 1000, "all are sent")
     sent = sent_since()
     assert sent[0] < 0.2 * sent[1], sent
-    # 80 Mbit/s are more than both carry: how much each does is found out, and what is too much
-    # waits in the device.
+    # 80 Mbit/s are more than both carry: what is too much waits in the device.
     learnt = threading.Event()
 
-    def send() -> None:
+    def send():
         while not learnt.is_set():
             datagrams(8000, 4000)
 
-    def is_learnt() -> bool:
+    def is_learnt():
         slow, fast = (path["estimate"] for path in tunnel.status(0)["paths"])
         if not (slow["capacity_bits_per_s"] and fast["capacity_bits_per_s"]) or min(sent_since()) < 500:
             return False
@@ -137,7 +130,7 @@ def test_the_earliest_path_is_learnt_and_what_fits_it_stays_there(unequal: Tunne
     assert "capacity" in table and "Mbit/s" in table
 
 
-def test_an_end_that_sends_no_reports_is_served_by_turns(tunnel: Tunnel) -> None:
+def test_an_end_that_sends_no_reports_is_served_by_turns(tunnel):
     tunnel.write(0, tunnel='distribution = "earliest"')
     tunnel.write(1)
     tunnel.start(0)
@@ -159,7 +152,7 @@ def test_an_end_that_sends_no_reports_is_served_by_turns(tunnel: Tunnel) -> None
 
 
 @pytest.mark.parametrize("more", ['[reorder]\nrule = "off"', '[reorder]\nrule = "progress"'])
-def test_packets_of_one_flow_stay_in_order_and_flows_share_the_paths(tunnel: Tunnel, more: str) -> None:
+def test_packets_of_one_flow_stay_in_order_and_flows_share_the_paths(tunnel, more):
     tunnel.both(tunnel='distribution = "flows"', more=more)
     for got in numbered(16, 800):
         assert got == sorted(got)
@@ -168,7 +161,7 @@ def test_packets_of_one_flow_stay_in_order_and_flows_share_the_paths(tunnel: Tun
     assert min(path["packets_sent"] for path in tunnel.status(0)["paths"]) > 100
 
 
-def test_the_bench_measures_each_row_and_leaves_nothing_behind(tunnel: Tunnel) -> None:
+def test_the_bench_measures_each_row_and_leaves_nothing_behind(tunnel):
     from polypath.tunnel import _bench
 
     before = command("ip", "netns").stdout
@@ -185,7 +178,7 @@ def test_the_bench_measures_each_row_and_leaves_nothing_behind(tunnel: Tunnel) -
         assert ("version" in row) == (name == "wireguard-go, one path")
 
 
-def test_the_guides_ten_commands_bond_two_uplinks(tunnel: Tunnel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_guides_ten_commands_bond_two_uplinks(tunnel, monkeypatch):
     # Each address of the guide is the only one of a device, and the other machine is behind it.
     uplinks = {1: ("192.0.2.1", "198.51.100.1"), 2: ("203.0.113.1", "198.51.100.2")}
     for path, ends in uplinks.items():
@@ -196,7 +189,7 @@ def test_the_guides_ten_commands_bond_two_uplinks(tunnel: Tunnel, monkeypatch: p
     (commands,) = (block for block in re.findall(r"```sh\n(.*?)```", GUIDE.read_text(), re.DOTALL) if "keygen" in block)
     assert len(commands.splitlines()) == 5, "five on each machine"
 
-    def of(end: int, text: str) -> str:
+    def of(end, text):
         """What the guide says of the first machine, for one of them."""
         pairs = [*uplinks.values(), ("10.0.0.1", "10.0.0.2"), ("site-a", "site-b"), ("192.168.20.", "192.168.10.")]
         swaps = dict(pair for one, other in pairs for pair in ((one, other), (other, one))) if end else {}
@@ -204,7 +197,7 @@ def test_the_guides_ten_commands_bond_two_uplinks(tunnel: Tunnel, monkeypatch: p
 
     monkeypatch.chdir(tunnel.folder)
     main = [sys.executable, "-c", "from polypath.cli import main; main()"]
-    public: dict[int, str] = {}
+    public = {}
     said = {}
     for line in commands.splitlines():
         for end in (0, 1):
@@ -283,7 +276,7 @@ dst_addr = 198.18.1{other}.0/26
 """
 
 
-def test_mpts_own_files_make_a_tunnel(tunnel: Tunnel) -> None:
+def test_mpts_own_files_make_a_tunnel(tunnel):
     main = [sys.executable, "-c", "from polypath.cli import main; main()"]
     for end in (0, 1):
         ends = {"own": end + 1, "other": 2 - end}
@@ -304,14 +297,14 @@ def test_mpts_own_files_make_a_tunnel(tunnel: Tunnel) -> None:
     assert first == pytest.approx(2 * second, abs=3)
 
 
-def test_a_mistake_in_the_file_is_a_sentence_and_exit_code_2(tunnel: Tunnel) -> None:
+def test_a_mistake_in_the_file_is_a_sentence_and_exit_code_2(tunnel):
     file = tunnel.write(0, tunnel="mtu = 1")
     done = at(0, str(PROGRAM), "up", str(file), check=False)
     assert done.returncode == 2
     assert re.fullmatch(r"polypath-tunnel: \S+, line 6: tunnel.mtu: .*\n", done.stderr), done.stderr
 
 
-def test_the_program_is_one_file_that_runs_where_nothing_else_is(tunnel: Tunnel) -> None:
+def test_the_program_is_one_file_that_runs_where_nothing_else_is(tunnel):
     place = tunnel.folder / "router"
     place.mkdir()
     (place / "polypath-tunnel").write_bytes(PROGRAM.read_bytes())
@@ -319,7 +312,7 @@ def test_the_program_is_one_file_that_runs_where_nothing_else_is(tunnel: Tunnel)
     tunnel.write(0)
     (place / "site.toml").write_text((tunnel.folder / "ppt-1.toml").read_text())
 
-    def there(*words: str) -> subprocess.CompletedProcess[str]:
+    def there(*words):
         """In a root of its own, without libraries, /proc and /dev."""
         return subprocess.run(
             ["/polypath-tunnel", *words], capture_output=True, text=True, preexec_fn=lambda: os.chroot(place), check=False

@@ -1,8 +1,4 @@
-"""Attacks on the tunnel daemon that whoever is on one path, or on none, can try; in namespaces of
-this machine, some datagrams each.
-"""
-
-from __future__ import annotations
+"""Attacks on the tunnel daemon that whoever is on one path, or on none, can try."""
 
 import contextlib
 import re
@@ -11,17 +7,15 @@ import struct
 import time
 
 import pytest
-from tunnel_network import PATIENCE, PROGRAM, ROUTER, Tunnel, carried, command, connected, goodput, inside, ip, narrow, pings, until
+from tunnel_network import PATIENCE, PROGRAM, ROUTER, carried, command, connected, goodput, inside, ip, narrow, pings, until
 
 from polypath.sockets import inside as inside_namespace
 
 OUTER_IPV6 = "fd0{path}::{end}"
 
 
-def test_who_is_on_one_path_does_not_get_another_one(routed: Tunnel) -> None:
-    """The router of path 2 keeps what it should carry, and has it sent to the other path's port
-    from an address of its own.
-    """
+def test_who_is_on_one_path_does_not_get_another_one(routed):
+    """The router of path 2 sends what it should carry to the other path's port."""
     tunnel = routed
     narrow(1500)
     tunnel.both_encrypted()
@@ -54,7 +48,7 @@ def test_who_is_on_one_path_does_not_get_another_one(routed: Tunnel) -> None:
 
 
 @pytest.mark.parametrize("allowed", [True, False])
-def test_the_other_end_speaks_for_its_own_addresses_alone(tunnel: Tunnel, allowed: bool) -> None:
+def test_the_other_end_speaks_for_its_own_addresses_alone(tunnel, allowed):
     words = 'allowed_ips = ["10.99.0.2/32", "fd99::/64"]' if allowed else ""
     tunnel.encrypt()
     for end in (0, 1):
@@ -87,10 +81,8 @@ def test_the_other_end_speaks_for_its_own_addresses_alone(tunnel: Tunnel, allowe
         assert tunnel.status(0)["refused"]["foreign_source"] == 0
 
 
-def forge_too_big(path: int, mtu: int, *, ipv6: bool = False) -> None:
-    """Somebody who is on no path tells end 0 that a router could not pass on a datagram of the
-    tunnel.
-    """
+def forge_too_big(path, mtu, *, ipv6=False):
+    """Somebody on no path tells end 0 that a router could not pass on a datagram."""
     ports = struct.pack("!HHHH", 23456, 23456, 1400, 0)
     if ipv6:
         source, to = (socket.inet_pton(socket.AF_INET6, OUTER_IPV6.format(path=path, end=end)) for end in (1, 2))
@@ -115,7 +107,7 @@ def forge_too_big(path: int, mtu: int, *, ipv6: bool = False) -> None:
 
 
 @pytest.mark.parametrize("outer", ["192.168.{path}.{end}", OUTER_IPV6])
-def test_a_forged_icmp_message_does_not_stop_the_tunnel(tunnel: Tunnel, outer: str) -> None:
+def test_a_forged_icmp_message_does_not_stop_the_tunnel(tunnel, outer):
     tunnel.both_encrypted(outer=outer)
     before = goodput()
     for path in (1, 2):
@@ -125,18 +117,15 @@ def test_a_forged_icmp_message_does_not_stop_the_tunnel(tunnel: Tunnel, outer: s
     # A daemon that believes such messages carries a four thousandth.
     assert after > before / 10, f"{before / 1e6:.2f} and then {after / 1e6:.2f} Mbit/s"
     assert status["daemon"]["too_big"] == 0
-    # Of IPv6 no router fragments, so a true message would mean that longer packets are lost: it is
-    # said, and not believed.
+    # No router fragments IPv6, so a true message would mean loss: it is not believed.
     said = [path["said_mtu"] for path in status["paths"]]
     assert said == ([1280, 1280] if outer == OUTER_IPV6 else [None, None])
     words = re.findall(r"a router says that path(\d) carries packets of 1280 bytes", command(str(PROGRAM), "status", "ppt-1").stdout)
     assert words == (["0", "1"] if outer == OUTER_IPV6 else [])
 
 
-def test_a_path_that_is_narrower_than_the_tunnel_needs_fragments(routed: Tunnel) -> None:
-    """Its router sends no ICMP, and the tunnel does not search for MTUs: of IPv4 the router cuts
-    what is too long.
-    """
+def test_a_path_that_is_narrower_than_the_tunnel_needs_fragments(routed):
+    """Without ICMP and a search for MTUs, the router cuts what is too long of IPv4."""
     tunnel = routed
     narrow(1500)
     tunnel.both_encrypted()

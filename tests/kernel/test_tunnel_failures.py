@@ -1,7 +1,5 @@
 """The tunnel daemon where paths die and come back, ends start again and addresses change."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re
@@ -10,10 +8,10 @@ import socket
 import threading
 from pathlib import Path
 
-from tunnel_network import NAMES, ROUTER, Tunnel, carried, command, connected, ip, narrow, pings, sent_packets, until
+from tunnel_network import NAMES, ROUTER, carried, command, connected, ip, narrow, pings, sent_packets, until
 
 
-def test_a_dead_path_is_left_and_a_flapping_one_used_again(tunnel: Tunnel) -> None:
+def test_a_dead_path_is_left_and_a_flapping_one_used_again(tunnel):
     tunnel.both()
     client, server = connected()
     for _ in range(2):
@@ -29,19 +27,7 @@ def test_a_dead_path_is_left_and_a_flapping_one_used_again(tunnel: Tunnel) -> No
     assert tunnel.status(0)["paths"][1]["went_down"] >= 2
 
 
-def test_a_killed_daemon_that_comes_back_keeps_connections(tunnel: Tunnel) -> None:
-    tunnel.both()
-    client, server = connected()
-    carried(client, server, 1_000_000)
-    os.kill(tunnel.status(1)["pid"], 9)
-    until(lambda: "ppt0" not in ip(1, "link"), "the device goes")
-    # Its socket may live on for a moment; the new daemon waits for it.
-    tunnel.start(1)
-    carried(client, server, 1_000_000)
-    carried(server, client, 1_000_000)
-
-
-def test_both_ends_may_start_again_one_after_the_other(tunnel: Tunnel) -> None:
+def test_both_ends_may_start_again_one_after_the_other(tunnel):
     tunnel.both()
     client, server = connected()
     for end in (1, 0, 0, 1):
@@ -54,20 +40,19 @@ def test_both_ends_may_start_again_one_after_the_other(tunnel: Tunnel) -> None:
         carried(server, client, 500_000)
         assert tunnel.status(end)["pid"] != before
         for each in (0, 1):
-            # Numbers begin anew at one end: the other one goes on with them, and takes nothing for
-            # a stranger's.
+            # Numbers begin anew at one end: the other takes nothing for a stranger's.
             status = tunnel.status(each)
             assert sum(status["refused"].values()) == status["numbers_disagree"] == 0
 
 
-def test_without_encryption_an_address_changes_with_both_files(tunnel: Tunnel) -> None:
+def test_without_encryption_an_address_changes_with_both_files(tunnel):
     tunnel.both()
     client, server = connected()
     carried(client, server, 1_000_000)
     pids = [tunnel.status(end)["pid"] for end in (0, 1)]
     ip(0, "addr", "add", "192.168.1.9/24", "dev", "v1")
 
-    def reloaded(end: int, old: str, new: str) -> None:
+    def reloaded(end, old, new):
         file = tunnel.folder / f"ppt-{end + 1}.toml"
         file.write_text(file.read_text().replace(f'{old} = "192.168.1.1"', f'{old} = "{new}"'))
         os.kill(pids[end], signal.SIGHUP)
@@ -92,7 +77,7 @@ def test_without_encryption_an_address_changes_with_both_files(tunnel: Tunnel) -
     assert tunnel.status(1)["refused"]["unknown_address"] == 0, "counters began anew with the file"
 
 
-def test_an_encrypted_peer_may_change_its_address_and_start_again(tunnel: Tunnel) -> None:
+def test_an_encrypted_peer_may_change_its_address_and_start_again(tunnel):
     tunnel.both_encrypted()
     client, server = connected()
     carried(client, server, 1_000_000)
@@ -111,17 +96,17 @@ def test_an_encrypted_peer_may_change_its_address_and_start_again(tunnel: Tunnel
     carried(server, client, 1_000_000)
 
 
-def test_a_reload_takes_what_is_new_and_a_mistake_changes_nothing(tunnel: Tunnel) -> None:
+def test_a_reload_takes_what_is_new_and_a_mistake_changes_nothing(tunnel):
     tunnel.both()
     client, server = connected()
     carried(client, server, 1_000_000)
     file = tunnel.folder / "ppt-1.toml"
     written = file.read_text()
 
-    def said() -> list[str]:
+    def said():
         return Path("/run/polypath/tunnel-ppt-1.log").read_text().splitlines()
 
-    def reloaded(text: str) -> None:
+    def reloaded(text):
         """The file says so, the daemon has read it, and its connection goes on."""
         pid, lines = tunnel.status(0)["pid"], len(said())
         file.write_text(text)
@@ -147,7 +132,7 @@ def test_a_reload_takes_what_is_new_and_a_mistake_changes_nothing(tunnel: Tunnel
     assert min(sent_packets(tunnel, 0)) > 0.4 * sum(sent_packets(tunnel, 0))
 
 
-def test_a_path_that_dies_under_load_is_left_long_before_its_dead_time(routed: Tunnel) -> None:
+def test_a_path_that_dies_under_load_is_left_long_before_its_dead_time(routed):
     tunnel = routed
     narrow(1500)
     for end in (0, 1):
@@ -155,70 +140,66 @@ def test_a_path_that_dies_under_load_is_left_long_before_its_dead_time(routed: T
         file = tunnel.write(end)
         file.write_text(re.sub(r"interval = .*\ndead_time = .*", 'interval = "1s"\ndead_time = "60min"', file.read_text()))
         tunnel.start(end)
+    with flowing(pause_s=0.005):
+        until(lambda: min(sent_packets(tunnel, 0)) > 1000, "both paths are used")
+        assert [tunnel.paths_up(end) for end in (0, 1)] == [[True, True]] * 2
+        killed_and_revived(tunnel, packets=5000)
+
+
+@contextlib.contextmanager
+def flowing(pause_s=0.0):
+    """A connection from end 0 to end 1 that is always written to and read from."""
     client, server = connected()
     stop = threading.Event()
 
-    def read() -> None:
+    def read():
         with contextlib.suppress(OSError):
             while server.recv(1 << 16):
                 pass
 
-    def write() -> None:
-        while not stop.is_set():
-            client.sendall(bytes(50_000))
-            stop.wait(0.005)
+    def write():
+        with contextlib.suppress(OSError):
+            while not stop.is_set():
+                client.sendall(bytes(50_000))
+                stop.wait(pause_s)
 
     threads = [threading.Thread(target=each) for each in (read, write)]
     for thread in threads:
         thread.start()
     try:
-        until(lambda: min(sent_packets(tunnel, 0)) > 1000, "both paths are used")
-        assert [tunnel.paths_up(end) for end in (0, 1)] == [[True, True]] * 2
-        # Nobody says that the path is dead: the router drops what comes, in both directions.
-        for end in (0, 1):
-            ip(ROUTER, "route", "replace", "blackhole", f"192.168.2.{end + 1}")
-        for end in (0, 1):
-            until(lambda end=end: tunnel.paths_up(end) == [True, False], "the path is left")
-        left = sent_packets(tunnel, 0)
-        until(lambda: sent_packets(tunnel, 0)[0] > left[0] + 5000, "the other one carries all")
-        assert sent_packets(tunnel, 0)[1] == left[1], "nothing more is lost"
-        for end in (0, 1):
-            ip(ROUTER, "route", "replace", f"192.168.2.{end + 1}", "dev", f"r{end}")
-        for end in (0, 1):
-            until(lambda end=end: tunnel.paths_up(end) == [True, True], "the path is found again")
-        until(lambda: sent_packets(tunnel, 0)[1] > left[1] + 100, "it is used again")
+        yield
     finally:
         stop.set()
-        threads[1].join()
         client.shutdown(socket.SHUT_RDWR)
-        threads[0].join()
+        for thread in threads:
+            thread.join()
 
 
-def shaped(end: int | str, device: str) -> None:
+def killed_and_revived(tunnel, *, packets, dead=lambda: None):
+    """Nobody says that path 2 is dead: the router drops what comes; `dead` is asked meanwhile."""
+    for end in (0, 1):
+        ip(ROUTER, "route", "replace", "blackhole", f"192.168.2.{end + 1}")
+    for end in (0, 1):
+        until(lambda end=end: tunnel.paths_up(end) == [True, False], "the path is left")
+    left = sent_packets(tunnel, 0)
+    until(lambda: sent_packets(tunnel, 0)[0] > left[0] + packets, "the other one carries all")
+    assert sent_packets(tunnel, 0)[1] == left[1], "nothing more is lost"
+    dead()
+    for end in (0, 1):
+        ip(ROUTER, "route", "replace", f"192.168.2.{end + 1}", "dev", f"r{end}")
+    for end in (0, 1):
+        until(lambda end=end: tunnel.paths_up(end) == [True, True], "the path is found again")
+    until(lambda: sent_packets(tunnel, 0)[1] > left[1] + 100, "it is used again")
+
+
+def shaped(end, device):
     """The device sends 20 Mbit/s, and what is too much waits for long."""
     place = end if isinstance(end, str) else NAMES[end]
-    command(
-        "ip",
-        "netns",
-        "exec",
-        place,
-        "tc",
-        "qdisc",
-        "add",
-        "dev",
-        device,
-        "root",
-        "tbf",
-        "rate",
-        "20mbit",
-        "burst",
-        "6000",
-        "limit",
-        "2000000",
-    )
+    bucket = "rate 20mbit burst 6000 limit 2000000"
+    command("ip", "netns", "exec", place, *f"tc qdisc add dev {device} root tbf {bucket}".split())
 
 
-def test_the_earliest_path_loses_no_more_than_was_in_flight_when_it_dies(routed: Tunnel) -> None:
+def test_the_earliest_path_loses_no_more_than_was_in_flight_when_it_dies(routed):
     tunnel = routed
     narrow(1500)
     shaped(0, "v1")
@@ -227,49 +208,18 @@ def test_the_earliest_path_loses_no_more_than_was_in_flight_when_it_dies(routed:
         file = tunnel.write(end, tunnel='distribution = "earliest"')
         file.write_text(re.sub(r"interval = .*\ndead_time = .*", 'interval = "1s"\ndead_time = "60min"', file.read_text()))
         tunnel.start(end)
-    client, server = connected()
 
-    def missing() -> int:
+    def missing():
         """Bytes that were sent on the path that dies and have not come, with the tunnel's headers."""
         sent, came = (tunnel.status(end)["paths"][1] for end in (0, 1))
         return int(sent["bytes_sent"] - came["bytes_received"] + 36 * (sent["packets_sent"] - came["packets_received"]))
 
-    before = missing()
-    stop = threading.Event()
-
-    def read() -> None:
-        with contextlib.suppress(OSError):
-            while server.recv(1 << 16):
-                pass
-
-    def write() -> None:
-        with contextlib.suppress(OSError):
-            while not stop.is_set():
-                client.sendall(bytes(50_000))
-
-    threads = [threading.Thread(target=each) for each in (read, write)]
-    for thread in threads:
-        thread.start()
-    try:
-        found = lambda: tunnel.status(0)["paths"][1]["estimate"]["most_in_flight_bytes"]  # noqa: E731
-        until(lambda: found() and min(sent_packets(tunnel, 0)) > 5000, "both paths are full")
-        for end in (0, 1):
-            ip(ROUTER, "route", "replace", "blackhole", f"192.168.2.{end + 1}")
-        for end in (0, 1):
-            until(lambda end=end: tunnel.paths_up(end) == [True, False], "the path is left")
-        left = sent_packets(tunnel, 0)
-        until(lambda: sent_packets(tunnel, 0)[0] > left[0] + 2000, "the other one carries all")
-        assert sent_packets(tunnel, 0)[1] == left[1], "nothing more is lost"
-        # What it says it may lose is what it loses at most, with the packet that was the last to
-        # fit.
+    def dead():
+        # It loses what it says at most, with the packet that was the last to fit.
         assert 0 < missing() - before < found() + 1500
-        for end in (0, 1):
-            ip(ROUTER, "route", "replace", f"192.168.2.{end + 1}", "dev", f"r{end}")
-        for end in (0, 1):
-            until(lambda end=end: tunnel.paths_up(end) == [True, True], "the path is found again")
-        until(lambda: sent_packets(tunnel, 0)[1] > left[1] + 1000, "it is used again")
-    finally:
-        stop.set()
-        client.shutdown(socket.SHUT_RDWR)
-        for thread in threads:
-            thread.join()
+
+    before = missing()
+    found = lambda: tunnel.status(0)["paths"][1]["estimate"]["most_in_flight_bytes"]  # noqa: E731
+    with flowing():
+        until(lambda: found() and min(sent_packets(tunnel, 0)) > 5000, "both paths are full")
+        killed_and_revived(tunnel, packets=2000, dead=dead)

@@ -1,8 +1,4 @@
-"""A plain tunnel while somebody off the path, who knows the addresses of both ends and nothing
-else, sends it numbers of his own.
-"""
-
-from __future__ import annotations
+"""A plain tunnel while somebody off the path sends it numbers of his own."""
 
 import contextlib
 import itertools
@@ -10,20 +6,17 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Iterator
 
 import pytest
-from tunnel_network import PORT, Tunnel, goodput, inside, pings
+from tunnel_network import PORT, goodput, inside, pings
 
 
 @contextlib.contextmanager
-def forged_jumps(rate: int) -> Iterator[None]:
-    """So many datagrams a second that say they are end 0's, each with a number far ahead of the one
-    before it.
-    """
+def forged_jumps(rate):
+    """Datagrams that say they are end 0's, each numbered far ahead of the one before."""
     stop = threading.Event()
 
-    def send() -> None:
+    def send():
         outer = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 0, 0, 0, 64, 17, 0, socket.inet_aton("192.168.1.1"), socket.inet_aton("192.168.1.2"))
         inner = b"\x45" + bytes(19)
         udp = struct.pack("!HHHH", 23456, 23456, 8 + 8 + len(inner), 0)
@@ -44,7 +37,7 @@ def forged_jumps(rate: int) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("rate", [5, 100])
-def test_forged_numbers_do_not_stop_a_plain_tunnel(tunnel: Tunnel, rate: int) -> None:
+def test_forged_numbers_do_not_stop_a_plain_tunnel(tunnel, rate):
     tunnel.both()
     before = goodput()
     with forged_jumps(rate):

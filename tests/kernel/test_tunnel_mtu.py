@@ -1,16 +1,14 @@
 """The tunnel's MTU: kept, searched without ICMP, and an MSS that is clamped to it."""
 
-from __future__ import annotations
-
 import json
 import re
 import socket
 
 import pytest
-from tunnel_network import PROGRAM, Tunnel, at, carried, command, connected, ip, narrow, pings, sent_packets, until
+from tunnel_network import PROGRAM, at, carried, command, connected, ip, narrow, pings, sent_packets, until
 
 
-def test_the_mtu_is_kept_and_what_a_path_cannot_take_is_counted(tunnel: Tunnel) -> None:
+def test_the_mtu_is_kept_and_what_a_path_cannot_take_is_counted(tunnel):
     tunnel.both()
     assert pings(0, "10.99.0.2", "-M", "do", "-s", str(1464 - 28), count=5) >= 4
     assert pings(0, "10.99.0.2", "-M", "do", "-s", str(1465 - 28), count=2) == 0
@@ -21,7 +19,7 @@ def test_the_mtu_is_kept_and_what_a_path_cannot_take_is_counted(tunnel: Tunnel) 
 
 
 @pytest.mark.parametrize("encrypted", [False, True])
-def test_the_mtu_follows_the_narrowest_path_without_icmp(routed: Tunnel, encrypted: bool) -> None:
+def test_the_mtu_follows_the_narrowest_path_without_icmp(routed, encrypted):
     tunnel, headers = routed, 68 if encrypted else 36
     search = 'mtu = "search"'
     if encrypted:
@@ -29,11 +27,11 @@ def test_the_mtu_follows_the_narrowest_path_without_icmp(routed: Tunnel, encrypt
     else:
         tunnel.both(tunnel=search)
 
-    def found(end: int) -> list[int]:
+    def found(end):
         paths = tunnel.status(end)["paths"]
         return [path["mtu"] for path in paths if path["mtu_answered"]]
 
-    def is_found(least: int, most: int) -> bool:
+    def is_found(least, most):
         """Both ends know the router's MTU, and their devices follow."""
         for end in (0, 1):
             mtus = found(end)
@@ -60,7 +58,7 @@ def test_the_mtu_follows_the_narrowest_path_without_icmp(routed: Tunnel, encrypt
     assert re.search(r"MTU\n(.*1500\n).*1400\n", command(str(PROGRAM), "status", "ppt-1").stdout)
 
 
-def test_an_end_that_does_not_answer_probes_leaves_the_mtu_as_it_is(tunnel: Tunnel) -> None:
+def test_an_end_that_does_not_answer_probes_leaves_the_mtu_as_it_is(tunnel):
     tunnel.write(0, tunnel='mtu = "search"')
     tunnel.start(0)
     until(lambda: tunnel.status(0)["uptime_s"] > 2, "some probes are sent")
@@ -70,7 +68,7 @@ def test_an_end_that_does_not_answer_probes_leaves_the_mtu_as_it_is(tunnel: Tunn
 
 
 @pytest.mark.parametrize("clamps", [False, True])
-def test_a_clamped_mss_carries_what_stands_still_without(tunnel: Tunnel, clamps: bool) -> None:
+def test_a_clamped_mss_carries_what_stands_still_without(tunnel, clamps):
     """Both hosts take the tunnel for wider than it is, and nobody tells them."""
     tunnel.both(tunnel=f"clamp_mss = {str(clamps).lower()}")
     for end in (0, 1):
@@ -93,8 +91,7 @@ def test_a_clamped_mss_carries_what_stands_still_without(tunnel: Tunnel, clamps:
             until(lambda: tunnel.status(0)["daemon"]["too_big"] > 0, "what does not fit is dropped")
         client.close()
         server.close()
-    # A SYN and its answer, of both IP versions, and of a busy machine perhaps again: the end that
-    # sends it lowers what it announces.
+    # A SYN and its answer, of both IP versions, and perhaps again on a busy machine.
     for end in (0, 1):
         clamped = tunnel.status(end)["daemon"]["clamped"]
         assert clamped >= 2 if clamps else clamped == 0

@@ -1,7 +1,5 @@
 """What the tunnel daemon may do on its machine, and who may command it."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal
@@ -10,24 +8,24 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tunnel_network import NAMES, PATIENCE, PROGRAM, Tunnel, carried, command, connected, inside, ip, pings, until
+from tunnel_network import NAMES, PATIENCE, PROGRAM, carried, command, connected, inside, ip, pings, until
 
 # CAP_NET_ADMIN is number 12.
 NET_ADMIN = 1 << 12
 
 
-def about(pid: int) -> dict[str, str]:
+def about(pid):
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return {name: value.strip() for name, value in (line.split(":", 1) for line in lines)}
 
 
-def helper(pid: int) -> int:
+def helper(pid):
     """The process that reads files for a daemon."""
     (found,) = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     return found
 
 
-def test_the_daemon_is_no_root_keeps_one_capability_and_can_gain_none(tunnel: Tunnel) -> None:
+def test_the_daemon_is_no_root_keeps_one_capability_and_can_gain_none(tunnel):
     tunnel.both()
     for end in (0, 1):
         status = tunnel.status(end)
@@ -50,15 +48,14 @@ def test_the_daemon_is_no_root_keeps_one_capability_and_can_gain_none(tunnel: Tu
         assert files["NoNewPrivs"] == "1"
 
 
-def test_who_takes_the_daemon_over_writes_no_file_of_roots_and_reads_no_secret(tunnel: Tunnel) -> None:
+def test_who_takes_the_daemon_over_writes_no_file_of_roots_and_reads_no_secret(tunnel):
     tunnel.both_encrypted()
     found = about(tunnel.status(0)["pid"])
     secret = Path("/run/polypath/secret")
     secret.write_text("root alone")
     secret.chmod(0o600)
     try:
-        # A program with the user, the groups and the capabilities of the daemon, without its filter
-        # of system calls.
+        # A program with the daemon's rights, without its filter of system calls.
         (user,), (group,) = ({int(number) for number in found[name].split()} for name in ("Uid", "Gid"))
         words = ["setpriv", "--reuid", str(user), "--regid", str(group), "--clear-groups", "--no-new-privs"]
         words += ["--bounding-set", "-all,+net_admin", "--inh-caps", "-all,+net_admin", "--ambient-caps", "-all,+net_admin"]
@@ -72,12 +69,11 @@ def test_who_takes_the_daemon_over_writes_no_file_of_roots_and_reads_no_secret(t
         Path("/run/polypath/new").unlink(missing_ok=True)
 
 
-def test_a_daemon_without_rights_reads_its_file_and_keys_again_and_makes_another_device(tunnel: Tunnel) -> None:
+def test_a_daemon_without_rights_reads_its_file_and_keys_again_and_makes_another_device(tunnel):
     tunnel.both_encrypted()
     client, server = connected()
     carried(client, server, 500_000)
-    # New keys for end 1, which end 0 learns of, and another device there with another number of
-    # paths.
+    # New keys for end 1, and another device there with another number of paths.
     public = command(str(PROGRAM), "keygen", str(tunnel.folder / "new.key")).stdout.strip()
     files = [tunnel.folder / f"ppt-{end + 1}.toml" for end in (0, 1)]
     files[1].write_text(files[1].read_text().replace('"b.key"', '"new.key"'))
@@ -100,12 +96,12 @@ def test_a_daemon_without_rights_reads_its_file_and_keys_again_and_makes_another
     until(lambda: pings(0, "10.99.0.2", count=3) == 3, "the old settings stay")
 
 
-def test_the_process_that_reads_files_ends_with_the_daemon_and_its_loss_is_said(tunnel: Tunnel) -> None:
+def test_the_process_that_reads_files_ends_with_the_daemon_and_its_loss_is_said(tunnel):
     tunnel.both()
     pids = [tunnel.status(end)["pid"] for end in (0, 1)]
     helpers = [helper(pid) for pid in pids]
 
-    def has_ended(pid: int) -> bool:
+    def has_ended(pid):
         try:
             return about(pid)["State"].startswith("Z")
         except FileNotFoundError:
@@ -126,14 +122,14 @@ def test_the_process_that_reads_files_ends_with_the_daemon_and_its_loss_is_said(
 
 
 @pytest.mark.parametrize("user", [0, 65534])
-def test_only_root_takes_the_tunnel_of_a_run_down(tunnel: Tunnel, user: int) -> None:
+def test_only_root_takes_the_tunnel_of_a_run_down(tunnel, user):
     file = tunnel.write(0)
     words = ["ip", "netns", "exec", NAMES[0], str(PROGRAM), "run", str(file), "--private"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as daemon:
         assert daemon.stdout is not None
         assert daemon.stdout.readline().startswith("up ")
 
-        def ask() -> socket.socket:
+        def ask():
             asking = socket.socket(socket.AF_UNIX)
             # The kernel tells the user of the moment.
             os.seteuid(user)
@@ -160,14 +156,14 @@ def test_only_root_takes_the_tunnel_of_a_run_down(tunnel: Tunnel, user: int) -> 
             daemon.terminate()
 
 
-def test_a_key_of_another_user_is_refused(tunnel: Tunnel) -> None:
+def test_a_key_of_another_user_is_refused(tunnel):
     tunnel.encrypt()
     os.chown(tunnel.folder / "a.key", 1000, 1000)
     done = command(str(PROGRAM), "check", str(tunnel.folder / "ppt-1.toml"), check=False)
     assert done.returncode == 2 and "a.key belongs to user 1000, who may read and change it: chown root" in done.stderr
 
 
-def test_where_there_is_no_other_user_it_is_said_that_the_daemon_is_root(tunnel: Tunnel) -> None:
+def test_where_there_is_no_other_user_it_is_said_that_the_daemon_is_root(tunnel):
     """A user namespace whose only user is root, as rootless containers may have it."""
     file = tunnel.write(0, outer="127.0.{path}.{end}")
     words = ["unshare", "--user", "--map-root-user", "--net", "--mount", "sh", "-c"]

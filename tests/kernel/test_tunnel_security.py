@@ -1,7 +1,5 @@
 """The tunnel daemon's encryption, and what strangers may send it."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import hashlib
@@ -12,12 +10,11 @@ import signal
 import socket
 import struct
 import threading
-from collections.abc import Iterator
 
-from tunnel_network import PATIENCE, PROGRAM, Tunnel, carried, command, connected, inside, ip, overheard, pings, sent_packets, until
+from tunnel_network import PATIENCE, PROGRAM, carried, command, connected, inside, ip, overheard, pings, sent_packets, until
 
 
-def test_what_is_not_the_peers_is_counted_and_harms_nothing(tunnel: Tunnel) -> None:
+def test_what_is_not_the_peers_is_counted_and_harms_nothing(tunnel):
     keyed = 'encapsulation = "rfc8086"\nkey = 7'
     tunnel.both(tunnel=keyed)
     stranger = inside(0, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
@@ -38,12 +35,12 @@ def test_what_is_not_the_peers_is_counted_and_harms_nothing(tunnel: Tunnel) -> N
     assert pings(0, "10.99.0.2") >= 19
 
 
-def test_an_encrypted_tunnel_carries_traffic_that_nobody_reads(tunnel: Tunnel) -> None:
+def test_an_encrypted_tunnel_carries_traffic_that_nobody_reads(tunnel):
     tunnel.both_encrypted()
     assert tunnel.status(0)["mtu"] == 1464 - 32
     secret = b"nobody but the other end reads this"
     client, server = connected()
-    heard: list[bytes] = []
+    heard = []
     listens = threading.Event()
     listening = threading.Thread(target=lambda: heard.extend(overheard("v1", lambda data: len(data) > 500, 20, listens)))
     listening.start()
@@ -62,11 +59,11 @@ def test_an_encrypted_tunnel_carries_traffic_that_nobody_reads(tunnel: Tunnel) -
     assert tunnel.status(0)["refused"]["not_authentic"] == 0
 
 
-def test_replays_and_strangers_are_refused(tunnel: Tunnel) -> None:
+def test_replays_and_strangers_are_refused(tunnel):
     tunnel.both_encrypted()
     assert pings(0, "10.99.0.2") >= 19
     before = tunnel.status(1)["refused"]
-    heard: list[bytes] = []
+    heard = []
     listens = threading.Event()
     listening = threading.Thread(target=lambda: heard.extend(overheard("v1", lambda data: data[0] == 0x44, 5, listens)))
     listening.start()
@@ -89,7 +86,7 @@ def test_replays_and_strangers_are_refused(tunnel: Tunnel) -> None:
     assert pings(0, "10.99.0.2") >= 19
 
 
-def test_a_wrong_key_carries_nothing(tunnel: Tunnel) -> None:
+def test_a_wrong_key_carries_nothing(tunnel):
     tunnel.encrypt(strange=True)
     tunnel.start(0)
     tunnel.start(1)
@@ -100,16 +97,14 @@ def test_a_wrong_key_carries_nothing(tunnel: Tunnel) -> None:
     assert tunnel.status(0)["daemon"]["no_session"] >= 1
 
 
-def forged(public: str, number: int) -> bytes:
-    """What somebody can send who knows a machine's public key and nothing else: an initiation that
-    costs as much as a real one.
-    """
+def forged(public, number):
+    """An initiation by somebody who knows the public key, as dear as a real one."""
     body = b"\x41\0\0\0" + struct.pack("!IQ", number, number) + b"\x5a" * 96
     return body + hmac.new(base64.b64decode(public), body, hashlib.blake2s).digest()[:16] + bytes(16)
 
 
 @contextlib.contextmanager
-def flood(public: str, senders: list[str]) -> Iterator[None]:
+def flood(public, senders):
     """Some thousand forged initiations a second from these addresses of path 1 to end 0."""
     udp = struct.Struct("!HHHH")
     messages = [forged(public, number) for number in range(100)]
@@ -123,7 +118,7 @@ def flood(public: str, senders: list[str]) -> Iterator[None]:
     ]
     stop = threading.Event()
 
-    def send() -> None:
+    def send():
         with inside(1, lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)) as out:
             while not stop.wait(0.002):
                 for packet in packets[:10]:
@@ -141,16 +136,15 @@ def flood(public: str, senders: list[str]) -> Iterator[None]:
         thread.join()
 
 
-def test_a_flood_of_handshakes_does_not_keep_the_other_end_out(tunnel: Tunnel) -> None:
+def test_a_flood_of_handshakes_does_not_keep_the_other_end_out(tunnel):
     tunnel.encrypt()
-    # End 0 looks for the other one where nobody is, so end 1 has to begin, from an address that end
-    # 0 does not know.
+    # End 1 has to begin, from an address that end 0 does not know.
     file = tunnel.folder / "ppt-1.toml"
     file.write_text(re.sub(r'remote = "192.168.(.).2"', r'remote = "192.168.\1.200"', file.read_text()))
     public = command(str(PROGRAM), "pubkey", str(tunnel.folder / "a.key")).stdout.strip()
     tunnel.start(0)
 
-    def seen(name: str) -> int:
+    def seen(name):
         return int(tunnel.status(0)["encryption"][name])
 
     with flood(public, [f"192.168.1.{number}" for number in range(10, 110)]):
@@ -175,14 +169,14 @@ def test_a_flood_of_handshakes_does_not_keep_the_other_end_out(tunnel: Tunnel) -
         carried(server, client, 1_000_000)
 
 
-def test_who_saw_one_start_does_not_recognise_the_next(tunnel: Tunnel) -> None:
+def test_who_saw_one_start_does_not_recognise_the_next(tunnel):
     tunnel.encrypt()
     names = set()
     for _ in range(3):
-        heard: list[bytes] = []
+        heard = []
         listens = threading.Event()
 
-        def listen(heard: list[bytes] = heard, listens: threading.Event = listens) -> None:
+        def listen(heard=heard, listens=listens):
             heard.extend(overheard("v1", lambda data: data[0] == 0x41, 1, listens))
 
         listening = threading.Thread(target=listen)

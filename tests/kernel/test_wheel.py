@@ -1,11 +1,8 @@
-"""The wheel in an environment of its own, away from the project: what it has, and every engine and
-command that this machine allows.
+"""The wheel in an environment of its own, away from the project.
 
 It packs what `make setup-all` and `make playground` built. The environment has the packages that
 the wheel asks for, as links to those of this one, and no others.
 """
-
-from __future__ import annotations
 
 import json
 import os
@@ -15,7 +12,7 @@ import sys
 import urllib.request
 import venv
 import zipfile
-from importlib.metadata import Distribution, distribution
+from importlib.metadata import distribution
 from pathlib import Path
 
 import pandas as pd
@@ -45,7 +42,7 @@ matrix: {cc: [lia, mine]}
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wheel(tmp_path_factory):
     folder = tmp_path_factory.mktemp("dist")
     if not (Path(sys.executable).with_name("maturin")).is_file():
         lacking("web", "the program maturin is not in this environment")
@@ -64,14 +61,14 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return found
 
 
-def _environment() -> dict[str, str]:
+def _environment():
     kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "POLYPATH_CC")}
     return kept | {"PYTHONUNBUFFERED": "1"}
 
 
-def asked_for(wanted: list[str]) -> dict[str, Distribution]:
+def asked_for(wanted):
     """What these requirements bring, by name."""
-    found: dict[str, Distribution] = {}
+    found = {}
     while wanted:
         requirement = Requirement(wanted.pop())
         name = canonicalize_name(requirement.name)
@@ -87,7 +84,7 @@ def asked_for(wanted: list[str]) -> dict[str, Distribution]:
 
 
 @pytest.fixture(scope="module")
-def place(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def place(wheel, tmp_path_factory):
     """A folder whose `env` has the wheel."""
     place = tmp_path_factory.mktemp("away")
     venv.create(place / "env", with_pip=False)
@@ -104,19 +101,19 @@ def place(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def python(place: Path, program: str) -> subprocess.CompletedProcess[str]:
+def python(place, program):
     command = [place / "env" / "bin" / "python", "-c", program]
     return subprocess.run(command, cwd=place, env=_environment(), capture_output=True, text=True, check=False, timeout=600)
 
 
-def polypath(place: Path, *arguments: str) -> str:
+def polypath(place, *arguments):
     command = [place / "env" / "bin" / "polypath", *arguments]
     done = subprocess.run(command, cwd=place, env=_environment(), capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
-def test_it_is_small_and_has_what_belongs_to_it(wheel: Path) -> None:
+def test_it_is_small_has_what_belongs_to_it_and_names_no_folder(wheel):
     assert wheel.stat().st_size < MOST_BYTES
     with zipfile.ZipFile(wheel) as archive:
         there = {name.removeprefix("polypath/") for name in archive.namelist()}
@@ -127,9 +124,6 @@ def test_it_is_small_and_has_what_belongs_to_it(wheel: Path) -> None:
     inside = {str(file.relative_to(PACKAGE)) for file in (*sources, *built) if file.is_file()}
     assert (ours | inside | {"py.typed"}) - there == set()
     assert [name for name in there if name.startswith(("tests/", "cc/vectors"))] == []
-
-
-def test_it_has_the_licences_and_the_bill_of_what_others_wrote(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         (notices,) = [archive.read(name).decode() for name in archive.namelist() if name.endswith("dist-info/licenses/THIRD-PARTY.txt")]
         bills = [json.loads(archive.read(name)) for name in archive.namelist() if "dist-info/sboms/" in name]
@@ -138,38 +132,36 @@ def test_it_has_the_licences_and_the_bill_of_what_others_wrote(wheel: Path) -> N
         (version,) = {found for crate, found in listed if crate == name}
         assert f"\n{name} {version}: " in notices
     assert not (ROOT / "THIRD-PARTY.txt").exists()
-
-
-def test_nothing_in_it_names_the_folders_of_who_built_it(wheel: Path) -> None:
     cargo = os.environ.get("CARGO_HOME") or str(Path.home() / ".cargo")
     with zipfile.ZipFile(wheel) as archive:
         told = [(name, folder) for name in archive.namelist() for folder in (str(ROOT), cargo) if folder.encode() in archive.read(name)]
     assert told == []
 
 
-def test_nothing_but_what_it_asks_for_is_there(place: Path) -> None:
+def test_it_runs_ones_own_c_advises_and_makes_keys(place):
     program = "import importlib.util as u; print([n for n in ('polars', 'pytest', 'sphinx', 'mypy') if u.find_spec(n)])"
     assert python(place, program).stdout == "[]\n"
     done = python(place, "import polypath; polypath.run('study.yaml', only={'cc': ['lia']}, out='lone').to_polars()")
     assert done.stderr.splitlines()[-1].endswith("polars frames need the package polars: pip install polars")
-
-
-def test_the_simulator_runs_ones_own_c_and_writes_the_report(place: Path) -> None:
     polypath(place, "run", "study.yaml", "--cc-path", ".", "--out", "sim")
     runs = pd.read_parquet(place / "sim" / "wheel" / "runs.parquet")
     assert dict(runs.groupby("cc").size()) == {"lia": 1, "mine": 1}
     assert "<svg" in (place / "sim" / "wheel" / "report.html").read_text(encoding="utf-8")
+    words = ["--path", "20mbit 10ms", "--path", "10mbit 20ms", "--for", "download", "--budget", "240runs", "--no-linux", "--no-report"]
+    assert "net.mptcp" in polypath(place, "advise", *words)
+    public = polypath(place, "tunnel", "keygen", "key")
+    assert polypath(place, "tunnel", "pubkey", "key") == public
 
 
 @pytest.mark.usefixtures("linux_kernel")
-def test_the_linux_engine_takes_the_kernel_that_is_there(place: Path) -> None:
+def test_the_linux_engine_takes_the_kernel_that_is_there(place):
     polypath(place, "run", "study.yaml", "--cc-path", ".", "--engine", "linux", "--out", "linux", "--no-report")
     runs = pd.read_parquet(place / "linux" / "wheel" / "runs.parquet")
     assert set(runs["cc"]) == {"lia", "mine"}
     assert set(runs["engine"]) == {"linux"}
 
 
-def test_the_host_engine_loads_what_the_wheel_has(place: Path) -> None:
+def test_the_host_engine_loads_what_the_wheel_has(place):
     try:
         (place / "lia.yaml").write_text(STUDY.replace("lia, mine", "lia"))
         plan(Study.load(place / "lia.yaml"), engine="host", out=place / "nowhere")
@@ -180,17 +172,7 @@ def test_the_host_engine_loads_what_the_wheel_has(place: Path) -> None:
     assert set(runs["cc"]) == {"lia", "mine"}
 
 
-def test_it_advises(place: Path) -> None:
-    words = ["--path", "20mbit 10ms", "--path", "10mbit 20ms", "--for", "download", "--budget", "240runs", "--no-linux", "--no-report"]
-    assert "net.mptcp" in polypath(place, "advise", *words)
-
-
-def test_it_makes_keys_of_a_tunnel(place: Path) -> None:
-    public = polypath(place, "tunnel", "keygen", "key")
-    assert polypath(place, "tunnel", "pubkey", "key") == public
-
-
-def test_it_serves_the_playground(place: Path) -> None:
+def test_it_serves_the_playground(place):
     command = [place / "env" / "bin" / "polypath", "play", "--port", "0"]
     with subprocess.Popen(command, cwd=place, env=_environment(), stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

@@ -1,12 +1,4 @@
-"""Two namespaces joined by two veth paths, and the ends of a tunnel in them, for tests of the
-daemon.
-
-They need root and TUN devices; what the machine lacks is skipped with the reason, and fails with
-host in POLYPATH_REQUIRE. Times are those of a machine that may be busy: what must happen is waited
-for, long.
-"""
-
-from __future__ import annotations
+"""Two namespaces joined by two veth paths, and the ends of a tunnel in them."""
 
 import contextlib
 import json
@@ -16,10 +8,8 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 from requirement import lacking
@@ -36,20 +26,20 @@ PATIENCE = 30
 PORT = 5001
 
 
-def command(*words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+def command(*words, check=True):
     return subprocess.run(words, capture_output=True, text=True, check=check, timeout=2 * PATIENCE)
 
 
-def at(end: int, *words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+def at(end, *words, check=True):
     return command("ip", "netns", "exec", NAMES[end], *words, check=check)
 
 
-def ip(place: int | str, *words: str, check: bool = True) -> str:
+def ip(place, *words, check=True):
     """What iproute2 says in the namespace of an end, or in one that is named."""
     return command("ip", "-n", NAMES[place] if isinstance(place, int) else place, *words, check=check).stdout
 
 
-def until(condition: Callable[[], object], what: str) -> None:
+def until(condition, what):
     limit = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < limit, what
@@ -63,7 +53,7 @@ class Tunnel:
     folder: Path
     up: list[int] = field(default_factory=list)
 
-    def write(self, end: int, *, outer: str = "192.168.{path}.{end}", tunnel: str = "", more: str = "") -> Path:
+    def write(self, end, *, outer="192.168.{path}.{end}", tunnel="", more=""):
         own, other = end + 1, 2 - end
         text = f'name = "ppt-{own}"\n[tunnel]\ndevice = "ppt0"\n'
         text += f'addresses = ["10.99.0.{own}/24", "fd99::{own}/64"]\npeer = "10.99.0.{other}"\n{tunnel}\n'
@@ -74,7 +64,7 @@ class Tunnel:
         file.write_text(text)
         return file
 
-    def encrypt(self, *, keys: tuple[str, str] = ("a", "b"), strange: bool = False, **settings: Any) -> None:
+    def encrypt(self, *, keys=("a", "b"), strange=False, **settings):
         """Files of both ends, with keys; strange: end 0 does not know the key of end 1."""
         public = [command(str(PROGRAM), "keygen", str(self.folder / f"{key}.key")).stdout.strip() for key in keys]
         other = command(str(PROGRAM), "keygen", str(self.folder / "c.key")).stdout.strip()
@@ -82,17 +72,17 @@ class Tunnel:
             peer = other if strange and end == 0 else public[1 - end]
             self.write(end, **settings, more=f'[encryption]\nprivate_key = "{keys[end]}.key"\npeer_public_key = "{peer}"')
 
-    def start(self, end: int) -> None:
+    def start(self, end):
         done = at(end, str(PROGRAM), "up", str(self.folder / f"ppt-{end + 1}.toml"), check=False)
         assert done.returncode == 0, done.stderr
         self.up.append(end)
 
-    def both(self, **settings: Any) -> None:
+    def both(self, **settings):
         for end in (0, 1):
             self.write(end, **settings)
             self.start(end)
 
-    def both_encrypted(self, **settings: Any) -> None:
+    def both_encrypted(self, **settings):
         """Both ends, once they have agreed on a session: what comes earlier is dropped."""
         self.encrypt(**settings)
         for end in (0, 1):
@@ -100,16 +90,15 @@ class Tunnel:
         for end in (0, 1):
             until(lambda end=end: self.status(end)["encryption"]["session_age_s"] is not None, "both ends agree on a session")
 
-    def status(self, end: int) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(command(str(PROGRAM), "status", f"ppt-{end + 1}", "--json").stdout)
-        return found
+    def status(self, end):
+        return json.loads(command(str(PROGRAM), "status", f"ppt-{end + 1}", "--json").stdout)
 
-    def paths_up(self, end: int) -> list[bool]:
+    def paths_up(self, end):
         return [path["up"] for path in self.status(end)["paths"]]
 
 
 @contextlib.contextmanager
-def two_ends(folder: Path) -> Iterator[Tunnel]:
+def two_ends(folder):
     reason = ""
     try:
         emu.require_root()
@@ -142,7 +131,7 @@ def two_ends(folder: Path) -> Iterator[Tunnel]:
 
 
 @contextlib.contextmanager
-def unequal_paths(tunnel: Tunnel, mbps: Sequence[int] = (10, 30), ms: Sequence[int] = (40, 1)) -> Iterator[Tunnel]:
+def unequal_paths(tunnel, mbps=(10, 30), ms=(40, 1)):
     """The same ends with paths of so many Mbit/s and ms each way."""
     if Path("/run/polypath/emu.json").exists():
         lacking("host", "an emulated network is up here already: take it down (polypath emu down)")
@@ -169,10 +158,8 @@ def unequal_paths(tunnel: Tunnel, mbps: Sequence[int] = (10, 30), ms: Sequence[i
 
 
 @contextlib.contextmanager
-def router_between(tunnel: Tunnel) -> Iterator[Tunnel]:
-    """The same ends with a router on path 2 whose links are narrower than those of the ends, and
-    which does not say so.
-    """
+def router_between(tunnel):
+    """A router on path 2 whose links are narrower, and which does not say so."""
     command("ip", "netns", "del", ROUTER, check=False)
     command("ip", "netns", "add", ROUTER)
     for end in (0, 1):
@@ -195,13 +182,13 @@ def router_between(tunnel: Tunnel) -> Iterator[Tunnel]:
         command("ip", "netns", "del", ROUTER, check=False)
 
 
-def narrow(mtu: int) -> None:
+def narrow(mtu):
     """The router's links carry no longer packets."""
     for end in (0, 1):
         ip(ROUTER, "link", "set", f"r{end}", "mtu", str(mtu))
 
 
-def pings(end: int, address: str, *more: str, count: int = 20) -> int:
+def pings(end, address, *more, count=20):
     """How many of so many were answered."""
     said = at(end, "ping", "-q", "-c", str(count), "-i", "0.05", "-W", "5", *more, address, check=False).stdout
     found = re.search(r"(\d+) received", said)
@@ -209,11 +196,11 @@ def pings(end: int, address: str, *more: str, count: int = 20) -> int:
     return int(found[1])
 
 
-def inside(end: int, work: Callable[[], socket.socket]) -> socket.socket:
+def inside(end, work):
     return inside_namespace(NAMES[end], work)
 
 
-def connected(address: str = "10.99.0.2") -> tuple[socket.socket, socket.socket]:
+def connected(address="10.99.0.2"):
     """A TCP connection through the tunnel: its ends at 0 and at 1."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     listener = inside(1, lambda: socket.create_server((address, PORT), family=family))
@@ -225,17 +212,15 @@ def connected(address: str = "10.99.0.2") -> tuple[socket.socket, socket.socket]
     return client, server
 
 
-def goodput(seconds: float = 2.0, settles: float = 0.0) -> float:
-    """Bit/s of a new TCP connection from end 0 to end 1, after so long; what does not even open
-    carries nothing.
-    """
+def goodput(seconds=2.0, settles=0.0):
+    """Bit/s of a new TCP connection from end 0 to end 1; 0 if it does not open."""
     try:
         client, server = connected()
     except OSError:
         return 0.0
     stop = threading.Event()
 
-    def write() -> None:
+    def write():
         with contextlib.suppress(OSError):
             while not stop.is_set():
                 client.sendall(bytes(50_000))
@@ -257,7 +242,7 @@ def goodput(seconds: float = 2.0, settles: float = 0.0) -> float:
     return came * 8 / seconds
 
 
-def carried(client: socket.socket, server: socket.socket, length: int) -> None:
+def carried(client, server, length):
     """Random bytes come out as they went in."""
     data = os.urandom(length)
     sender = threading.Thread(target=client.sendall, args=(data,))
@@ -271,18 +256,18 @@ def carried(client: socket.socket, server: socket.socket, length: int) -> None:
     assert bytes(got) == data
 
 
-def sent_packets(tunnel: Tunnel, end: int) -> list[int]:
+def sent_packets(tunnel, end):
     return [path["packets_sent"] for path in tunnel.status(end)["paths"]]
 
 
-def overheard(device: str, want: Callable[[bytes], bool], count: int, listens: threading.Event) -> list[bytes]:
+def overheard(device, want, count, listens):
     """UDP datagrams that pass a device at end 1, whole packets from the IP header on."""
     limit = time.monotonic() + PATIENCE
     listener = inside(1, lambda: socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(0x0800)))
     listener.bind((device, 0x0800))
     listener.settimeout(PATIENCE)
     listens.set()
-    found: list[bytes] = []
+    found = []
     with listener:
         # Keepalives come for ever.
         while len(found) < count and time.monotonic() < limit:

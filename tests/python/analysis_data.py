@@ -1,19 +1,15 @@
 """Scenarios and tables for the tests of analysis, plots and report: small enough to check by hand."""
 
-from __future__ import annotations
 
-from typing import Any
-
-
-def rate(bits_per_s: int, packets: int = 1000, **more: Any) -> dict[str, Any]:
+def rate(bits_per_s, packets=1000, **more):
     return {"kind": "rate", "bits_per_s": bits_per_s, "queue": {"packets": packets}, "framing_bytes": 14, **more}
 
 
-def delay(delay_ns: int) -> dict[str, Any]:
+def delay(delay_ns):
     return {"kind": "delay", "delay_ns": delay_ns}
 
 
-def link(name: str, a: tuple[str, str], b: tuple[str, str], elements: list[dict[str, Any]], mtu: int = 1500) -> dict[str, Any]:
+def link(name, a, b, elements, mtu=1500):
     return {
         "name": name,
         "a": {"node": a[0], "address": a[1], "mtu": mtu},
@@ -23,7 +19,7 @@ def link(name: str, a: tuple[str, str], b: tuple[str, str], elements: list[dict[
     }
 
 
-def flow(name: str = "c", **more: Any) -> dict[str, Any]:
+def flow(name="c", **more):
     return {
         "name": name,
         "transport": "mptcp",
@@ -38,7 +34,7 @@ def flow(name: str = "c", **more: Any) -> dict[str, Any]:
     }
 
 
-def three_nodes(**more: Any) -> dict[str, Any]:
+def three_nodes(**more):
     """h1 = h2 - h3: two links of 50 Mbit/s, 5 and 10 ms, into one of 10 Mbit/s, 2 ms."""
     return {
         "seed": 1,
@@ -54,7 +50,7 @@ def three_nodes(**more: Any) -> dict[str, Any]:
     }
 
 
-def two_paths(first_mtu: int = 1500, **more: Any) -> dict[str, Any]:
+def two_paths(first_mtu=1500, **more):
     """h1 = r = h3 by two disjoint paths of 100 and 20 Mbit/s; each hop is its own link."""
     return {
         "seed": 1,

@@ -1,28 +1,13 @@
 """What several test files use."""
 
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from requirement import lacking
 
-from polypath import cli, programs
+from polypath import programs
 from polypath.plot import _export
-
-
-@pytest.fixture
-def polypath(monkeypatch, capsys):
-    """Runs the command line in this process: exit code, stdout, stderr."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["polypath", *map(str, arguments)])
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        captured = capsys.readouterr()
-        return end.value.code or 0, captured.out, captured.err
-
-    return call
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -41,8 +26,7 @@ def chromium():
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        # Debian's program starts through a script that uses other programs; the sandbox refuses
-        # root.
+        # Debian's script uses other programs; the sandbox refuses root.
         binary = Path("/usr/lib/chromium/chromium")
         path = str(binary) if binary.is_file() else programs.need("chromium")
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])

@@ -1,12 +1,9 @@
-"""What a study of many runs costs the process that plans it and makes its tables, in memory:
-`measured`.
+"""What a study of many runs costs the process that plans it and makes its tables, in memory.
 
 The cells and their keys are real; what their runs came to is not simulated so many times. A hundred
 runs are, and what they came to is kept under all keys, in packs as the store writes them. Then
 another process plans, finds nothing to run and makes the tables.
 """
-
-from __future__ import annotations
 
 import itertools
 import json
@@ -50,10 +47,8 @@ SIMULATED = 100
 OF_PACK = 20_000
 
 
-def measured(runs: int, folder: Path) -> tuple[int, int]:
-    """The most bytes that a process which finds all runs finished has, after the plan and after the
-    tables.
-    """
+def measured(runs, folder):
+    """The most bytes of a process that finds all finished, after plan and tables."""
     said = b""
     for step in (make, tables):
         code = f"import many_runs; many_runs.{step.__name__}({runs}, {str(folder)!r})"
@@ -64,12 +59,12 @@ def measured(runs: int, folder: Path) -> tuple[int, int]:
     return planned, all_of_it
 
 
-def study(runs: int) -> Study:
+def study(runs):
     tree = yaml.safe_load(STUDY)
     return Study.model_validate({**tree, "draw": {**tree["draw"], "number": runs // OF_DRAW}})
 
 
-def make(runs: int, folder: str) -> None:
+def make(runs, folder):
     """Writes the packs."""
     work = plan(study(runs), out=folder)
     outputs = [work.engine.run(run.scenario) for run in itertools.islice(work.every(), SIMULATED)]
@@ -86,7 +81,7 @@ def make(runs: int, folder: str) -> None:
         pack.finish()
 
 
-def tables(runs: int, folder: str) -> None:
+def tables(runs, folder):
     """Plans, finds nothing to run and makes the tables."""
     import pyarrow.parquet as pq
 
@@ -100,5 +95,5 @@ def tables(runs: int, folder: str) -> None:
     print(json.dumps([planned, all_of_it]))
 
 
-def most_bytes() -> int:
+def most_bytes():
     return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

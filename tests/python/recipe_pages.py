@@ -18,7 +18,7 @@ ROOT_PAGES = ("missing-subflow", "stock-kernel")
 _BLOCK = re.compile(r"^```(yaml|console|python)\n(.*?)^```$", re.M | re.S)
 
 
-def follow(page: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+def follow(page, monkeypatch):
     """Does what the page says, in its order, in this folder; gives what each command printed."""
     told = {}
     for language, block in _BLOCK.findall(page.read_text(encoding="utf-8")):
@@ -33,7 +33,7 @@ def follow(page: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     return told
 
 
-def _command(line: str, monkeypatch: pytest.MonkeyPatch) -> str:
+def _command(line, monkeypatch):
     monkeypatch.setattr(sys, "argv", shlex.split(line))
     with pytest.raises(SystemExit) as end, contextlib.redirect_stdout(io.StringIO()) as out:
         cli.main()

@@ -1,12 +1,7 @@
-"""An engine for the tests of the report: figures of a plausible shape, made from the scenario
-without running anything.
-"""
-
-from __future__ import annotations
+"""An engine for the tests of the report."""
 
 import math
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -23,16 +18,16 @@ class PlausibleEngine(Engine):
     summary: ClassVar[str] = "made-up figures of a plausible shape, for tests"
 
     @property
-    def version(self) -> str:
+    def version(self):
         return "1"
 
-    def algorithms(self) -> list[Algorithm]:
+    def algorithms(self):
         return [Algorithm(name, name not in ("cubic", "reno")) for name in GOODPUT]
 
-    def schedulers(self) -> list[str]:
+    def schedulers(self):
         return ["default", "minrtt"]
 
-    def run(self, scenario: Mapping[str, Any]) -> Output:
+    def run(self, scenario):
         flows = [_flow(flow, scenario["seed"]) for flow in scenario["flows"]]
         outcome = {
             "flows": flows,
@@ -45,7 +40,7 @@ class PlausibleEngine(Engine):
         return Output(outcome=outcome, subflow_series=_series(flows, interval), link_series=pa.table({}))
 
 
-def _flow(flow: Mapping[str, Any], seed: int) -> dict[str, Any]:
+def _flow(flow, seed):
     mbps = GOODPUT[flow["cc"]] * (1 + 0.001 * (seed - 3))
     sources = ["10.0.0.1", "192.168.0.1"] if flow["transport"] == "mptcp" else [flow["client_address"] or "10.0.0.1"]
     counted = [round(mbps * 1e6 / 80 * tick) for tick in range(201)]
@@ -78,7 +73,7 @@ def _flow(flow: Mapping[str, Any], seed: int) -> dict[str, Any]:
     }
 
 
-def _subflow(source: str, bps: float) -> dict[str, Any]:
+def _subflow(source, bps):
     return {
         "source": source,
         "destination": "10.0.1.2",
@@ -103,12 +98,12 @@ def _subflow(source: str, bps: float) -> dict[str, Any]:
     }
 
 
-def _link(name: str, a_to_b: bool) -> dict[str, Any]:
+def _link(name, a_to_b):
     counters = ("packets", "bytes", "queue_drops", "loss_drops", "mtu_drops", "down_drops", "max_queue_packets")
     return {"name": name, "a_to_b": a_to_b, **dict.fromkeys(counters, 0)}
 
 
-def _series(flows: list[dict[str, Any]], interval_ns: int | None) -> pa.Table:
+def _series(flows, interval_ns):
     if interval_ns is None:
         return pa.table({})
     rows = [(f, s, i) for f, flow in enumerate(flows) for s in range(len(flow["subflows"])) for i in range(1, 201)]
@@ -118,7 +113,7 @@ def _series(flows: list[dict[str, Any]], interval_ns: int | None) -> pa.Table:
     acked = np.array([flows[f]["subflows"][s]["acked_bps"] for f, s, _ in rows]) / 8 * time
     zeros = np.zeros(len(rows), dtype=np.int64)
     names = ("ssthresh", "rttvar_us", "min_rtt_us", "in_flight", "bytes_received", "retransmissions", "timeouts", "pacing_rate")
-    columns: dict[str, Any] = dict.fromkeys([*names, "delivery_rate", "rto_us", "reordering", "mss", "ca_state"], zeros)
+    columns = dict.fromkeys([*names, "delivery_rate", "rto_us", "reordering", "mss", "ca_state"], zeros)
     columns |= {"time_ns": tick * interval_ns, "flow": flow, "subflow": subflow, "cwnd": cwnd.astype(np.int64)}
     columns |= {"srtt_us": (14_200 + 1_000 * cwnd).astype(np.int64), "bytes_acked": acked.astype(np.int64)}
     assert math.isfinite(float(acked.sum()))

@@ -1,4 +1,33 @@
-"""A small study as text, for tests to change."""
+"""Small studies as text, for tests to change."""
+
+import importlib.util
+import sys
+
+from polypath import Study
+
+
+def one_link(name, link="{rate: 10mbit, queue: 50packets, delay: 5ms}", flow='transport: tcp, cc: "${cc}"', **more):
+    """A study of a flow from `a` to `b` over one link, and more of its fields as they are written."""
+    topology = f"topology:\n  nodes: {{a: , b: }}\n  links:\n    l: {{ends: [a, b], both: {link}}}\n"
+    flows = f"flows:\n  f: {{client: a, server: b, {flow}}}\n"
+    return f"name: {name}\n{topology}{flows}" + "".join(f"{field}: {value}\n" for field, value in more.items())
+
+
+def written(folder, text):
+    """The study, written into this folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "study.yaml").write_text(text)
+    return Study.load(folder)
+
+
+def module_of(file):
+    """A script as a module."""
+    spec = importlib.util.spec_from_file_location(f"{file.parent.name}_{file.stem}".replace("-", "_"), file)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
 
 STUDY = """\
 name: small
@@ -36,7 +65,7 @@ baselines: null
 """A study that lacks its matrix, of `cc` and `loss`."""
 
 
-def changed(*pairs: tuple[str, str]) -> str:
+def changed(*pairs):
     """The study with each first text of a pair replaced by the second."""
     text = STUDY
     for old, new in pairs:

@@ -1,6 +1,4 @@
-"""The advisor: what people say of their paths, what is drawn and searched, and that the answer can
-be repeated and typed in.
-"""
+"""The advisor: what people say of their paths, what is drawn and searched."""
 
 import io
 import itertools
@@ -71,14 +69,17 @@ def test_a_path_in_words():
     assert (path.down, path.up, path.rtt) == (span(50e6), span(10e6), span(20e6))
     assert (path.jitter, path.loss, path.queue) == (span(5e6), span(0.001), span(80e6))
     assert (path.name, path.device, path.address, path.gateway) == ("wlan0", "wlan0", "10.0.0.2", "10.0.0.1")
-
-
-def test_a_path_as_people_write_it():
     written = path_in_words("DSL: 50/10 Mbit/s 20 ms jitter 5 ms loss 0.1 %", 1)
     assert written == replace(path_in_words("50/10mbit 20ms jitter 5ms loss 0.1%", 1), name="DSL")
     assert path_in_words("dsl: 30..50 Mbit/s 20ms", 1).down == span(30e6, 50e6)
     with pytest.raises(AdviceError, match="a second name"):
         path_in_words("dsl: 50mbit 20ms name lte", 1)
+    for text in (*WORDS, "30..50/8..10mbit 20ms±20% queue 30..90ms", "1gbit 3ms loss 1.5% dev eth0 address 10.0.0.2 via 10.0.0.1"):
+        path = path_in_words(text, 1)
+        again = path_in_words(path.text(), 1)
+        assert again.down.high == pytest.approx(path.down.high) and again.rtt.low == pytest.approx(path.rtt.low)
+        assert again.loss.high == pytest.approx(path.loss.high) and again.queue == path.queue and again.device == path.device
+    assert isinstance(path_in_words("5mbit 20ms", 3), Path) and path_in_words("5mbit 20ms", 3).name == "path3"
 
 
 SPANS = {
@@ -98,14 +99,6 @@ def test_ranges_say_how_uncertain_a_rate_is(text):
     path = path_in_words(text, 1)
     found = ((path.down.low, path.down.high), (path.up.low, path.up.high))
     assert found == (pytest.approx(SPANS[text][0]), pytest.approx(SPANS[text][1]))
-
-
-def test_a_path_is_told_in_words_that_say_the_same():
-    for text in (*WORDS, "30..50/8..10mbit 20ms±20% queue 30..90ms", "1gbit 3ms loss 1.5% dev eth0 address 10.0.0.2 via 10.0.0.1"):
-        path = path_in_words(text, 1)
-        again = path_in_words(path.text(), 1)
-        assert again.down.high == pytest.approx(path.down.high) and again.rtt.low == pytest.approx(path.rtt.low)
-        assert again.loss.high == pytest.approx(path.loss.high) and again.queue == path.queue and again.device == path.device
 
 
 WRONG = {
@@ -179,21 +172,20 @@ def test_networks_lie_within_what_is_known_and_depend_on_their_number_alone():
     assert str(drawn(PATHS, 1)[1].loss) == "0.0044%"
 
 
-def test_the_score_is_a_weighted_geometric_mean_and_needs_no_reference():
+def test_scores_and_harm_are_ratios_network_by_network():
     weights = {"download": 0.5, "call": 0.5}
     one, other = {"download": 40.0, "call": 20.0}, {"download": 10.0, "call": 10.0}
     # Four times the goodput and twice the delay: sqrt(4 / 2).
     assert math.exp(score(one, weights) - score(other, weights)) == pytest.approx(math.sqrt(2))
     scaled = [{"download": each["download"] / 7, "call": each["call"] / 3} for each in (one, other)]
     assert score(scaled[0], weights) - score(scaled[1], weights) == pytest.approx(score(one, weights) - score(other, weights))
-
-
-def test_ratios_are_taken_network_by_network():
     found = ratio([1.0, 2.0, 3.0], [0.9, 1.9, 2.9])
     assert found.mean == pytest.approx(math.exp(0.1)) and found.low == pytest.approx(found.high)
     wide = ratio([1.0, 3.0], [1.2, 2.7])
     assert wide.low < 1 < wide.high
     assert ratio([1.0], [2.0]).high == math.inf
+    found = harm([{1: 5.0, 2: 8.0}, {1: 3.0, 2: 8.0}], [{1: 10.0, 2: 8.0}, {1: 10.0, 2: 8.0}])
+    assert found.by_path == pytest.approx((0.6, 0.0)) and found.worst == pytest.approx(0.6)
 
 
 def test_of_equals_the_one_that_changes_least_is_the_advice_and_ties_are_told():
@@ -210,9 +202,7 @@ def test_of_equals_the_one_that_changes_least_is_the_advice_and_ties_are_told():
 
 
 def test_ties_go_to_what_is_left_beside_others_then_to_who_harms_least_then_to_the_smaller_change():
-    """Vegas and BBR behind a shaper tied, and beside a TCP connection of somebody else Vegas kept 2
-    of 8 Mbit/s.
-    """
+    """Vegas and BBR tied, and beside another TCP Vegas kept 2 of 8 Mbit/s."""
     vegas, bbr = (Setting(paths="all", cc=cc, shaped=True) for cc in ("vegas", "bbr"))
     default, reno = Setting(paths="all", cc="cubic"), Setting(paths="all", cc="reno", shaped=True)
     rows = {vegas: (10.0, 9.9, 10.1), bbr: (9.95, 10.0, 9.97), reno: (10.0, 10.02, 9.9), default: (5.0, 5.1, 4.9)}
@@ -281,7 +271,7 @@ def test_what_is_left_out_carries_nothing():
     assert "$ADDRESS1" in text and "$ADDRESS3" in text and "$ADDRESS2" not in text
 
 
-def test_outages_come_again_and_again():
+def test_outages_come_again_and_cost_what_they_cut():
     path = path_in_words("starlink: 6/2mbit 40ms jitter 10ms outage 300ms every 2s", 1)
     assert (path.outage, path.every, path.jitter) == (span(300e6), span(2e9), span(10e6))
     assert path_in_words(path.text(), 1) == replace(path, name="path1") and "outage 300ms every 2s" in path.text()
@@ -302,9 +292,6 @@ def test_outages_come_again_and_again():
     assert question.seconds[1] - question.seconds[0] >= 8
     rare = asked("download", (path_in_words("6mbit 40ms outage 300ms every 15s", 1),))
     assert rare.seconds[1] - rare.seconds[0] == 15
-
-
-def test_outages_cost_what_they_cut():
     words = "6mbit 20ms queue 50ms"
     lossless, cut = (Trials(asked("download", (path_in_words(f"{words}{more}", 1),))) for more in ("", " outage 1s every 4s"))
     for trials in (lossless, cut):
@@ -314,12 +301,7 @@ def test_outages_cost_what_they_cut():
     assert 0.4 * before < after < 0.78 * before
 
 
-def test_harm_is_what_a_neighbour_loses():
-    found = harm([{1: 5.0, 2: 8.0}, {1: 3.0, 2: 8.0}], [{1: 10.0, 2: 8.0}, {1: 10.0, 2: 8.0}])
-    assert found.by_path == pytest.approx((0.6, 0.0)) and found.worst == pytest.approx(0.6)
-
-
-def test_the_candidates_begin_with_linux_and_differ():
+def test_the_candidates_begin_with_linux_differ_and_can_be_loaded(polypath):
     settings = candidates(PATHS)
     assert settings[0] == linux_default(PATHS) == Setting(paths="all", cc="cubic")
     assert len({each.name for each in settings}) == len(settings) == 64
@@ -336,9 +318,6 @@ def test_the_candidates_begin_with_linux_and_differ():
     assert {each.buffer for each in far} == {None, 64 << 20}
     assert {each.paths for each in candidates(PATHS[:1])} == {"path1"}
     assert {each.tunnel for each in candidates(PATHS[:1])} == {None}
-
-
-def test_what_is_to_be_loaded_can_be(polypath):
     ours = {each.cc for each in candidates(PATHS) if each.needs == "ours"}
     assert ours <= {algorithm.name for algorithm in find("sim").algorithms()}
     # The words of the command, without the root that it asks for.
@@ -402,7 +381,7 @@ class MadeUpTrials:
         return [self._value(setting, network) for network in networks]
 
 
-def test_a_setting_that_is_clearly_worse_gets_few_runs_and_the_best_is_found():
+def test_a_search_finds_the_best_of_each_kind_at_little_cost():
     settings, question = candidates(PATHS), asked()
     planned = schedule(AMPLE, len(settings), 2)
     best = Setting(paths="path2", cc="bbr", shaped=True)
@@ -417,11 +396,6 @@ def test_a_setting_that_is_clearly_worse_gets_few_runs_and_the_best_is_found():
     assert clear.runs < noisy.runs <= planned.searching
     # All of them in the first networks, and the eight that are kept anyway in all.
     assert clear.runs <= len(settings) * planned.rounds[0][1] + 8 * planned.searched
-
-
-def test_what_is_only_shown_does_not_push_out_what_may_be_the_advice():
-    settings, question = candidates(PATHS), asked()
-    planned = schedule(AMPLE, len(settings), 2)
     trials = MadeUpTrials(question, lambda setting, network: (setting.needs == "other") + math.sin(len(setting.name) * 7 + network * 31))
     found, _ = search(trials, settings, planned)
     assert found[0].needs == "other"
@@ -459,8 +433,7 @@ def test_the_answer_is_better_than_linux_by_itself_and_says_what_it_rests_on(ans
     assert found.advice.of_default.low > 1.05
     assert found.ranks[0].of_best.mean == 1 and all(place.of_best.mean <= 1 for place in found.ranks)
     assert all(0 <= place.harm.worst < 1 for place in found.ranks)
-    # What comes first is the answer, and what became of the congestion controls that are not in the
-    # ranking.
+    # The answer first, and what became of the other congestion controls.
     assert answered.answer[0].startswith(("Take ", "Set ", "Leave ", "Put "))
     assert any("beside a TCP connection of somebody else" in line for line in answered.answer) == found.advice.setting.shaped
     compared = {place.setting.cc for place in found.ranks}
@@ -530,9 +503,7 @@ ABSENT = ("kind is unknown", "classifier not found", "No such file or directory"
 
 
 def at_host(*lines, folder):
-    """What these lines of shell say at a host with the devices of `PLACES`, in a network namespace
-    of its own.
-    """
+    """What these lines of shell say at a host with the devices of `PLACES`."""
     if os.geteuid() or not all(map(shutil.which, ("ip", "tc", "sysctl", "unshare"))):
         lacking("host", "a network namespace needs root, ip, tc and sysctl")
     ready = ["set -e", "ip link set lo up"]
@@ -638,8 +609,7 @@ measure: {capture: [phone]}
 def test_a_capture_tells_of_its_paths(tmp_path):
     results = run(Study.model_validate(yaml.safe_load(CAPTURED)), out=tmp_path)
     paths, notes = paths_in(analyse(sorted(results.folder.glob("captures/*/*.pcapng"))))
-    # The rate on the links lies between what was seen and a quarter more; round trips are those of
-    # the empty path.
+    # Rates lie between what was seen and a quarter more; round trips are the empty path's.
     for path, rate, rtt in zip(paths, (12e6, 6e6), (20e6, 60e6), strict=True):
         assert path.up.low < rate < path.up.high
         assert rtt < path.rtt.low < 1.2 * rtt
@@ -692,6 +662,7 @@ COMMAND_LINES = {
     ("--path", "5mbit 20ms", "--budget", "1runs"): "give at least --budget",
     ("--path", "5mbit 20ms", "--path", "5mbit 20ms name path1"): 'two paths are called "path1"',
     ("--path", "5mbit 20ms name uplink"): 'a path cannot be called "uplink"',
+    ("--path", "6/2mbit 20ms", "--out", "taken", "--no-linux"): "not a directory",
     ("--from-capture", "nothere.pcap"): "nothere.pcap: No such file",
     ("--file", "nothere.yaml"): "there is no such file",
     tuple(word for number in range(9) for word in ("--path", f"5mbit 20ms name p{number}")): "9 paths are too many; the most is 8",
@@ -701,16 +672,10 @@ COMMAND_LINES = {
 @pytest.mark.parametrize("words", COMMAND_LINES, ids=lambda words: COMMAND_LINES[words])
 def test_a_mistake_on_the_command_line_is_one_sentence(words, polypath, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    code, out, err = polypath("advise", *words)
-    assert (code, out) == (2, "") and COMMAND_LINES[words] in err
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_folder_that_cannot_be_written_is_said_before_the_search(polypath, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
     (tmp_path / "taken").touch()
-    code, out, err = polypath("advise", "--path", "6/2mbit 20ms", "--out", "taken", "--no-linux")
-    assert (code, out) == (2, "") and "not a directory" in err and "searching" not in err
+    code, out, err = polypath("advise", *words)
+    assert (code, out) == (2, "") and COMMAND_LINES[words] in err and "searching" not in err
+    assert list(tmp_path.iterdir()) == [tmp_path / "taken"]
 
 
 def test_the_command_line_tells_and_writes_the_answer(polypath, tmp_path, monkeypatch):
@@ -729,10 +694,6 @@ def test_three_paths_that_are_known_exactly_differ_by_chance_alone(tmp_path):
     paths = [path_in_words("2mbit 20ms queue 80ms", number) for number in (1, 2, 3)]
     found = advise(paths, "web,call", folder=tmp_path, budget_text="350runs", on_linux=False)
     assert len(found.ranking.ranks) >= 6 and any(line.startswith("one path left out with") for line in found.untried)
-
-
-def test_a_path_needs_no_name_of_its_own():
-    assert isinstance(path_in_words("5mbit 20ms", 3), Path) and path_in_words("5mbit 20ms", 3).name == "path3"
 
 
 def test_a_video_call_is_datagrams_that_the_first_path_has_to_carry(tmp_path):

@@ -11,34 +11,22 @@ from scipy.optimize import linprog
 from polypath.analysis import _bounds, flow_bounds, path_bounds, paths
 
 
-def test_nitk_bound_is_the_last_link_at_v0_payload():
+def test_bounds_are_those_of_the_links_that_paths_share():
     bound = flow_bounds(three_nodes()).iloc[0]
     # 1500 IP = 20 IP + 20 TCP + 12 timestamps + 20 DSS + 1428; the frame is 1514.
     assert bound["bound_mbps"] == pytest.approx(10 * 1428 / 1514)
     assert bound["paths"] == 2
-
-
-def test_each_path_alone_is_limited_by_the_shared_link_too():
     table = path_bounds(three_nodes())
     assert list(table["source"]) == ["10.0.0.1", "192.168.0.1"]
     assert list(table["alone_mbps"]) == pytest.approx([10 * 1428 / 1514] * 2)
     assert set(table["bottleneck"]) == {"h2 → h3 (last)"}
-
-
-def test_plain_tcp_spends_no_dss_option():
     table = path_bounds(three_nodes(flows=[flow(transport="tcp")]))
     assert list(table["payload_bytes"]) == [1448]
     assert table["alone_mbps"].iloc[0] == pytest.approx(9.564, abs=1e-3)
-
-
-def test_disjoint_paths_add_up_each_with_its_own_segment_size():
     scenario = two_paths(first_mtu=9000)
     # A 64-bit DSN and a 32-bit DATA_ACK take 24 bytes in v1.
     expected = 100 * (9000 - 76) / 9014 + 20 * (1500 - 76) / 1514
     assert flow_bounds(scenario)["bound_mbps"].iloc[0] == pytest.approx(expected)
-
-
-def test_flows_that_share_a_link_have_one_bound_together():
     scenario = three_nodes(flows=[flow("a", transport="tcp"), flow("b", transport="tcp", client_address="192.168.0.1")])
     table = flow_bounds(scenario)
     assert list(table["bound_mbps"]) == pytest.approx([10 * 1448 / 1514] * 2)
@@ -65,7 +53,7 @@ def test_loss_behind_a_transmitter_costs_and_loss_before_it_does_not(model):
     assert flow_bounds(behind)["bound_mbps"].iloc[0] == pytest.approx(0.9 * whole)
 
 
-def test_changes_of_rate_and_spans_without_link_are_averaged_over_the_window():
+def test_rates_that_change_or_are_none_have_a_mean_or_no_bound():
     changing = rate(10_000_000, changes=[{"at_ns": 15_000_000_000, "to": 50_000_000}])
     down = {"kind": "down", "spans_ns": [[0, 10_000_000_000]]}
     hosts = [{"name": host, "kernel": "5.4-mptcp"} for host in ("h1", "h3")]
@@ -75,40 +63,27 @@ def test_changes_of_rate_and_spans_without_link_are_averaged_over_the_window():
     halved = three_nodes(nodes=hosts, links=[link("only", *ends, [down, rate(10_000_000)])])
     assert flow_bounds(changed)["bound_mbps"].iloc[0] == pytest.approx(20 * 1428 / 1514)
     assert flow_bounds(halved)["bound_mbps"].iloc[0] == pytest.approx(5 * 1428 / 1514)
-
-
-def test_without_a_rate_there_is_no_bound():
-    ends = (("h1", "10.0.0.1"), ("h3", "10.0.0.2"))
     scenario = three_nodes(nodes=[{"name": "h1"}, {"name": "h3"}], links=[link("only", *ends, [delay(1)])])
     assert math.isinf(flow_bounds(scenario)["bound_mbps"].iloc[0])
+    ends = (("h1", "fd00::1"), ("h3", "fd00::2"))
+    hosts = [{"name": "h1", "sysctl": {"net.ipv4.tcp_timestamps": 0}}, {"name": "h3"}]
+    scenario = three_nodes(nodes=hosts, links=[link("only", *ends, [rate(10_000_000)])], flows=[flow(transport="tcp")])
+    assert path_bounds(scenario)["payload_bytes"].iloc[0] == 1500 - 40 - 20
 
 
-def test_a_route_fixed_by_hand_replaces_the_shortest_path():
+def test_paths_are_those_that_routers_and_managers_open():
     scenario = two_paths()
     scenario["links"].append(link("last2", ("r", "10.4.0.1"), ("h3", "10.4.0.2"), [rate(5_000_000)]))
     fixed = flow(transport="tcp", routes=[{"from": "10.1.0.1", "to": "10.3.0.2", "via": ["one", "last2"]}])
     scenario["flows"] = [fixed]
     assert [hop.link for hop in paths(scenario, fixed)[0].hops] == ["one", "last2"]
-
-
-def test_hosts_do_not_forward():
     scenario = three_nodes(nodes=[{"name": "h1"}, {"name": "h2"}, {"name": "h3"}])
     assert paths(scenario, scenario["flows"][0]) == []
     assert flow_bounds(scenario)["bound_mbps"].iloc[0] == 0.0
-
-
-def test_ndiffports_keeps_to_one_path_and_endpoints_name_theirs():
     several = flow(mptcp={"path_manager": {"kind": "ndiffports", "subflows": 4}})
     named = flow(mptcp={"path_manager": {"kind": "endpoints", "addresses": [{"address": "192.168.0.1"}]}})
     assert [path.source for path in paths(three_nodes(), several)] == ["10.0.0.1"]
     assert [path.source for path in paths(three_nodes(), named)] == ["10.0.0.1", "192.168.0.1"]
-
-
-def test_ipv6_and_missing_timestamps_change_the_payload():
-    ends = (("h1", "fd00::1"), ("h3", "fd00::2"))
-    hosts = [{"name": "h1", "sysctl": {"net.ipv4.tcp_timestamps": 0}}, {"name": "h3"}]
-    scenario = three_nodes(nodes=hosts, links=[link("only", *ends, [rate(10_000_000)])], flows=[flow(transport="tcp")])
-    assert path_bounds(scenario)["payload_bytes"].iloc[0] == 1500 - 40 - 20
 
 
 def test_paths_that_share_nothing_or_one_link_need_no_solver():

@@ -31,36 +31,24 @@ def test_order_holds_when_each_is_clearly_higher_than_the_next():
     got = decide(ORDER, {"wvegas": [6.0], "lia": [9.0], "cubic": [9.9]})
     assert got.verdict is Verdict.HOLDS
     assert list(got.numbers["cc"]) == ["cubic", "lia", "wvegas"]
-
-
-def test_a_tie_breaks_an_order():
     got = decide(ORDER, {"wvegas": [6.0], "lia": [9.0], "cubic": [9.05]})
     assert got.verdict is Verdict.FAILS
     assert "cubic 9.050 ≈ lia 9.000" in got.why
-
-
-def test_a_difference_within_the_confidence_interval_is_a_tie():
     noisy = {"wvegas": [6.0, 6.0, 6.0], "lia": [8.0, 9.0, 10.0], "cubic": [8.6, 9.6, 10.6]}
     got = decide(ORDER, noisy)
     assert got.verdict is Verdict.FAILS
     assert "cubic 9.600 ≈ lia 9.000" in got.why
-
-
-def test_an_order_with_an_absent_cell_is_not_measured():
     got = decide(ORDER, {"lia": [9.0], "cubic": [9.9]})
     assert got.verdict is Verdict.NOT_MEASURED
     assert "wvegas" in got.why
 
 
-def test_above_compares_with_every_selection():
+def test_above_and_below_compare_with_selections_and_numbers():
     check = {"kind": "above", "left": {"cc": "cubic"}, "right": ({"cc": "lia"}, {"cc": "wvegas"}), "factor": 1.0, "apart": 0.0}
     assert decide(check, {"cubic": [9.0], "lia": [8.0], "wvegas": [7.0]}).verdict is Verdict.HOLDS
     got = decide(check, {"cubic": [9.0], "lia": [9.5], "wvegas": [7.0]})
     assert got.verdict is Verdict.FAILS
     assert "cubic 9.000 < lia 9.500" in got.why
-
-
-def test_below_with_a_factor_and_with_a_number():
     check = {"kind": "below", "left": {"cc": "wvegas"}, "right": {"cc": "lia"}, "factor": 0.9, "apart": 0.0}
     assert decide(check, {"wvegas": [6.0], "lia": [9.0]}).verdict is Verdict.HOLDS
     assert decide(check, {"wvegas": [8.5], "lia": [9.0]}).verdict is Verdict.FAILS
@@ -97,9 +85,6 @@ def test_within_allows_the_spread_of_published_repetitions_too():
     far = within_spread([("a", 10.35), ("b", 10.2)])
     assert far.verdict is Verdict.FAILS
     assert far.why == "2 of 2 cells further away: a lia 10.35 against 10.00 (+3.5 %); b 10.20 against 8.00 (+27.5 %)"
-
-
-def test_a_claim_about_a_part_asks_only_for_the_published_rows_of_that_part():
     assert within_spread([("a", 10.25)]).verdict is Verdict.NOT_MEASURED
     assert within_spread([("a", 10.25)], where={"experiment": "a"}).verdict is Verdict.HOLDS
 
@@ -111,10 +96,6 @@ def test_between_names_the_cells_outside():
     assert got.verdict is Verdict.FAILS
     assert "1 of 2 cells outside: lia 8.100" in got.why
     assert decide(check, {"lia": [9.1]}, where={"experiment": "v9"}).verdict is Verdict.NOT_MEASURED
-
-
-def test_what_a_verdict_names_can_be_read():
-    check = {"kind": "between", "low": 9.0, "high": None}
     assert decide(check, {"lia": [9.1]}).why == "1 cell, 9.100 to 9.100"
     got = decide(check, {f"cc{number}": [number / 10] for number in range(10)})
     assert got.why.startswith("10 of 10 cells outside: cc0 0.000; ")
@@ -144,9 +125,6 @@ def test_decides_wants_a_wide_spread_and_most_pairs_apart():
     assert decide(DECIDES | {"pairs": 0.6}, alike).verdict is Verdict.FAILS
     narrow = {"bbr": [9.0, 9.01], "cubic": [8.8, 8.81], "vegas": [8.6, 8.61]}
     assert decide(DECIDES, narrow).verdict is Verdict.FAILS
-
-
-def test_decides_judges_every_cell_and_needs_repetitions():
     rows = [
         {"experiment": x, "cc": cc, GOODPUT: v + seed / 10}
         for x, cc, v in (("a", "bbr", 9), ("a", "lia", 3), ("b", "bbr", 5), ("b", "lia", 5))

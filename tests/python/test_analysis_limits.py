@@ -41,29 +41,25 @@ def test_the_largest_counter_names_the_limit(flow, own, name, words):
     assert words in got["why"]
 
 
-def test_resting_subflows_are_not_blamed_on_the_scheduler_when_the_application_rests():
+def test_resting_subflows_and_those_that_never_came_up_do_not_count():
     got = limits(run(app_limited_s=9.0), subflows({"busy_s": 1.0}, {"busy_s": 1.0})).iloc[0]
     assert got["limited_by"] == "application"
     assert got["scheduler_share"] == pytest.approx(0.0)
+    own = subflows({"cwnd_limited_s": 9.0}, {"busy_s": 0.0}, {"busy_s": 0.0}).assign(established_s=[0.1, float("nan"), float("nan")])
+    got = limits(run(flow_transport="mptcp"), own).iloc[0]
+    assert (got["limited_by"], got["scheduler_share"]) == ("congestion window", 0.0)
 
 
-def test_flows_that_fill_the_links_together_are_limited_by_the_links():
-    both = pd.concat([run(), run(flow="d", goodput_receiver_mbps=49.0)])
-    own = pd.concat([subflows({"cwnd_limited_s": 9.0}), subflows({"cwnd_limited_s": 9.0}).assign(flow="d")])
-    got = limits(both, own)
-    assert list(got["limited_by"]) == ["links, shared"] * 2
-    assert list(got["share_all"]) == pytest.approx([0.99, 0.99])
-
-
-def test_a_cell_is_judged_by_the_means_of_its_runs():
+def test_cells_are_judged_by_the_means_of_their_runs_each_once():
     two = pd.concat([run(cc="lia"), run(cc="lia", key="k2")])
     own = pd.concat([subflows({"cwnd_limited_s": 9.0, "retransmissions": 4}), subflows({"cwnd_limited_s": 7.0}).assign(key="k2")])
     found = two.merge(limits(two, own), on=["key", "flow"]).assign(retransmissions=[4, 0], timeouts=0)
     cell = limits_of_cells(found, ["cc", "flow"]).iloc[0]
     assert cell["why"] == "the congestion window was full 80 % of the time (2 retransmissions)"
-
-
-def test_what_an_engine_cannot_tell_explains_nothing():
+    both = pd.concat([run(goodput_receiver_mbps=50.0, kernel=kernel) for kernel in ("6.1", "6.12")])
+    own = pd.concat([subflows({"cwnd_limited_s": 8.0, "retransmissions": 3})] * 2)
+    got = limits(both, own)
+    assert (len(got), got["share_all"].iloc[0], got["losses"].iloc[0]) == (1, 0.5, 3)
     kernel = run(rwnd_limited_s=float("nan"), app_limited_s=float("nan"))
     got = limits(kernel, subflows({"cwnd_limited_s": 8.0}, {"cwnd_limited_s": 8.0, "timeouts": float("nan")})).assign(
         lifetime_s=10.0, cc="lia"
@@ -71,13 +67,6 @@ def test_what_an_engine_cannot_tell_explains_nothing():
     assert got["limited_by"].iloc[0] == "congestion window"
     counted = got.assign(retransmissions=2, timeouts=float("nan"))
     assert limits_of_cells(counted, ["cc"])["why"].iloc[0] == "the congestion window was full 80 % of the time (2 retransmissions)"
-
-
-def test_cells_that_share_a_run_do_not_count_it_twice():
-    both = pd.concat([run(goodput_receiver_mbps=50.0, kernel=kernel) for kernel in ("6.1", "6.12")])
-    own = pd.concat([subflows({"cwnd_limited_s": 8.0, "retransmissions": 3})] * 2)
-    got = limits(both, own)
-    assert (len(got), got["share_all"].iloc[0], got["losses"].iloc[0]) == (1, 0.5, 3)
 
 
 def test_the_connections_counters_speak_for_mptcp():
@@ -93,13 +82,7 @@ def test_the_connections_counters_speak_for_mptcp():
     assert limits(run(flow_transport="tcp", sndbuf_limited_s=9.0), subflows(starved[0])).iloc[0]["limited_by"] == "send buffer"
 
 
-def test_subflows_that_never_came_up_do_not_count():
-    own = subflows({"cwnd_limited_s": 9.0}, {"busy_s": 0.0}, {"busy_s": 0.0}).assign(established_s=[0.1, float("nan"), float("nan")])
-    got = limits(run(flow_transport="mptcp"), own).iloc[0]
-    assert (got["limited_by"], got["scheduler_share"]) == ("congestion window", 0.0)
-
-
-def test_a_queue_that_is_never_empty_makes_it_the_links():
+def test_a_queue_that_is_seldom_empty_makes_it_the_links():
     full = subflows({"cwnd_limited_s": 9.9})
     kept = limits(run(queue_share=0.96), full)
     assert (kept["limited_by"].iloc[0], kept["why"].iloc[0]) == ("links", "the links: packets waited at the bottleneck 96 % of the time")
@@ -107,16 +90,12 @@ def test_a_queue_that_is_never_empty_makes_it_the_links():
     assert list(limits(two, pd.concat([full, full.assign(flow="d")]))["limited_by"]) == ["links, shared"] * 2
     cell = run(queue_share=0.96).merge(kept, on=["key", "flow"]).assign(cc="lia", retransmissions=0, timeouts=0)
     assert limits_of_cells(cell, ["cc"])["limited_by"].iloc[0] == "links"
-
-
-def test_a_full_window_is_the_links_while_packets_wait_most_of_the_time():
     full = subflows({"cwnd_limited_s": 9.9, "retransmissions": 3})
     mostly = limits(run(queue_share=0.8), full).iloc[0]
     assert (mostly["limited_by"], mostly["why"]) == ("links", "the links: packets waited at the bottleneck 80 % of the time")
     # A queue that is empty for longer leaves the window as what is too small.
     assert limits(run(queue_share=0.4), full)["limited_by"].iloc[0] == "congestion window"
-    # Whose application rests, or whose peer has no room, is held by that whoever else fills the
-    # queue.
+    # Who rests, or whose peer has no room, is held by that.
     assert limits(run(queue_share=0.8, app_limited_s=9.95), full)["limited_by"].iloc[0] == "application"
     assert limits(run(queue_share=0.8, rwnd_limited_s=9.95), full)["limited_by"].iloc[0] == "receive window"
     two = pd.concat([run(queue_share=0.8), run(queue_share=0.8, flow="d", goodput_receiver_mbps=30.0)])
@@ -125,6 +104,11 @@ def test_a_full_window_is_the_links_while_packets_wait_most_of_the_time():
         "links, shared",
         "the links, which the flows of the run share: packets waited at the bottleneck 80 % of the time",
     )
+    both = pd.concat([run(), run(flow="d", goodput_receiver_mbps=49.0)])
+    own = pd.concat([subflows({"cwnd_limited_s": 9.0}), subflows({"cwnd_limited_s": 9.0}).assign(flow="d")])
+    got = limits(both, own)
+    assert list(got["limited_by"]) == ["links, shared"] * 2
+    assert list(got["share_all"]) == pytest.approx([0.99, 0.99])
 
 
 def of_study(tmp_path, flow, **more):
@@ -145,8 +129,7 @@ def test_buffers_of_two_gigabit_paths(transport, tmp_path):
     found = of_study(tmp_path, {"transport": transport, "cc": "cubic"}, topology=topology, duration="6s", matrix=matrix)
     by = found.set_index(["rmem", "wmem"])["limited_by"].to_dict()
     assert by[6_300_000, 250_000_000] == "receive window"
-    # The counters of an MPTCP connection account for a fifth of these six seconds
-    # (docs/limitations.md).
+    # An MPTCP's counters account for a fifth of the six seconds (docs/limitations.md).
     named = {"tcp": ["send buffer"], "mptcp": ["send buffer", "receive window"]}
     assert by[250_000_000, 3_000_000] in named[transport]
     assert by[250_000_000, 250_000_000] in ("links", "congestion window"), "the start is a good part of six seconds"

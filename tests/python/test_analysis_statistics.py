@@ -21,20 +21,25 @@ def test_jain_stays_between_one_over_n_and_one(values):
     assert 1 / len(values) - 1e-9 <= jain(values) <= 1 + 1e-9
 
 
-def test_interval_of_three_values_uses_student_t_with_two_degrees():
+def test_intervals_and_summaries_leave_missing_values_out():
     # Mean 10, standard deviation 1, t(0.975, 2) = 4.302653.
     assert half_width([9.0, 10.0, 11.0]) == pytest.approx(4.302653 / math.sqrt(3), rel=1e-6)
     assert math.isnan(half_width([9.0]))
     assert half_width([5.0, 5.0]) == 0.0
-
-
-def test_summary_keeps_the_order_of_the_cells_and_leaves_missing_values_out():
     table = pd.DataFrame({"cc": ["olia", "lia", "olia"], "m": [1.0, 5.0, None]})
     got = summarise(table, ["cc"], ["m", "absent"])
     assert list(got["cc"]) == ["olia", "lia"]
     assert list(got["m"]) == [1.0, 5.0]
     assert list(got["n"]) == [2, 1]
     assert got["absent"].isna().all()
+    table = pd.DataFrame({"cc": ["olia", None, "lia", "olia", None], "k": [2, 1, 2, 2, 1], "x": [1.0, 2.0, 3.0, 4.0, 5.0]})
+    found = groups(table, ["cc", "k"])
+    assert [(str(cc), k, places.tolist()) for (cc, k), places in found] == [("olia", 2, [0, 3]), ("nan", 1, [1, 4]), ("lia", 2, [2])]
+    assert groups(table.iloc[:0], ["cc"]) == []
+    made = summarise(table, ["cc", "k"], ["x", "not_there"])
+    assert made["n"].tolist() == [2, 2, 1]
+    assert made["x"].tolist() == [2.5, 3.5, 3.0]
+    assert made["not_there"].isna().all()
 
 
 def test_published_values_stand_beside_the_mean_with_their_deviation():
@@ -68,14 +73,3 @@ def test_gain_is_over_the_best_single_path():
     got = gains(runs, single, ["cc"]).iloc[0]
     assert (got["best_single"], got["sum_single"], got["gain"]) == (8.0, 14.0, 1.5)
     assert math.isnan(gains(runs, single.iloc[0:0], ["cc"])["gain"].iloc[0])
-
-
-def test_groups_stand_in_order_of_first_appearance_and_missing_values_are_one():
-    table = pd.DataFrame({"cc": ["olia", None, "lia", "olia", None], "k": [2, 1, 2, 2, 1], "x": [1.0, 2.0, 3.0, 4.0, 5.0]})
-    found = groups(table, ["cc", "k"])
-    assert [(str(cc), k, places.tolist()) for (cc, k), places in found] == [("olia", 2, [0, 3]), ("nan", 1, [1, 4]), ("lia", 2, [2])]
-    assert groups(table.iloc[:0], ["cc"]) == []
-    made = summarise(table, ["cc", "k"], ["x", "not_there"])
-    assert made["n"].tolist() == [2, 2, 1]
-    assert made["x"].tolist() == [2.5, 3.5, 3.0]
-    assert made["not_there"].isna().all()

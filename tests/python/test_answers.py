@@ -1,6 +1,4 @@
-"""What the terminal, the report and `Results.summary` show follows the application, and never
-betters what was possible.
-"""
+"""What the terminal, the report and `Results.summary` show follows the application."""
 
 import json
 import math
@@ -72,26 +70,19 @@ def test_a_summary_has_of_each_flow_what_its_application_asks_for(folder):
             assert own[f"{metric.column}_ci"].notna().all(), metric.column
     # And nothing of what another application is told by.
     assert found.loc[found["application"] == "bulk", "response_p95_ms"].isna().all()
-
-
-def test_a_notebook_shows_the_summary(folder):
     results = Results.open(folder / "results/mixed")
     shown = results._repr_html_()
     # A head for each kind of application.
     assert shown.count("<tr") == len(results.summary()) + 5
     assert "<th>response p95, ms</th>" in shown and "<th>goodput, Mbit/s</th>" in shown
     assert "_ci" not in shown and "nan" not in shown.lower()
-
-
-def test_nothing_betters_what_was_possible(folder):
     runs = Results.open(folder / "results/mixed").summary()
     for application in APPLICATIONS:
         own = runs[runs["application"] == application.name]
         for metric in application.metrics:
             if metric.best:
                 ratio = own[metric.column] / own[metric.best]
-                # A window may begin between two datagrams, so it holds one more than its time has:
-                # 1 of 250.
+                # A window may hold one datagram more than its time has: 1 of 250.
                 assert (ratio <= 1.005 if metric.better == "higher" else ratio >= 0.999).all(), (metric.column, ratio)
         assert own["of_possible"].between(0.01, 1.005).all()
 
@@ -110,7 +101,7 @@ def test_what_is_possible_follows_from_the_links_and_the_application():
     assert math.isnan(found.loc["copy", "least_response_ms"])
 
 
-def test_the_terminal_has_a_table_a_kind_of_application(folder, polypath, monkeypatch):
+def test_the_terminal_has_a_table_a_kind_of_application_and_what_is_asked_for(folder, polypath, monkeypatch):
     out = shown(polypath, monkeypatch, "show", folder / "results/mixed")
     tables = out.split("main, on sim: ")[1:]
     assert [table.split()[0] for table in tables] == ["stream", "datagrams", "requests", "transfer", "bulk"]
@@ -121,9 +112,6 @@ def test_the_terminal_has_a_table_a_kind_of_application(folder, polypath, monkey
         assert ("at best" in head) == any(metric.better == "lower" for metric in kind.metrics)
         assert "possible" in head and "limited by" in head
     assert "±" in tables[-1]
-
-
-def test_other_columns_can_be_asked_for(folder, polypath, monkeypatch):
     out = shown(polypath, monkeypatch, "show", folder / "results/mixed", "--columns", "srtt_ms,jitter")
     assert "srtt_ms" in out and "jitter_ms" in out and "limited by" not in out
     code, _, err = polypath("show", folder / "results/mixed", "--columns", "srtt")
@@ -131,9 +119,6 @@ def test_other_columns_can_be_asked_for(folder, polypath, monkeypatch):
     assert err.startswith('polypath: there is no column "srtt" of the runs; did you mean "srtt_ms"?')
     code, _, err = polypath("show", folder / "results/mixed", "--columns", "flow_cc")
     assert (code, err) == (2, 'polypath: the column "flow_cc" holds no numbers, so it has no mean; choose another\n')
-
-
-def test_cells_are_ranked_by_a_metric_the_best_first(folder, polypath, monkeypatch):
     out = shown(polypath, monkeypatch, "show", folder / "results/mixed", "--metric", "delay")
     # Of "delay" each application has its own; others have none.
     assert "stream: least first" in out and "datagrams: least first" in out and "requests" not in out
@@ -156,8 +141,7 @@ def test_the_report_has_a_table_and_a_figure_of_each_application(folder):
     # A study with one experiment needs no name for it.
     assert made.headlines[0].startswith("Both cells reach 24.73 Mbit/s, within 0.34 % of each other")
     assert [line.split(":")[0] for line in made.headlines[2:]] == ["Streams at a rate", "Datagrams", "Requests and responses", "Transfers"]
-    # Fullmesh asks for subflows that no route joins; they are named below the table and have no
-    # row.
+    # Subflows that no route joins are named below the table and have no row.
     assert "Never established and left out: 10.0.1.1 → 10.0.4.2, 10.0.2.1 → 10.0.3.2." in experiment.paths.note
     assert not any("10.0.1.1 → 10.0.4.2" in cell.text for row in experiment.paths.rows for cell in row)
 

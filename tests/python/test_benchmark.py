@@ -1,6 +1,4 @@
-"""The benchmark: its set is what it was, a score is what its page says, and a file that somebody
-sends is believed no further than its figures.
-"""
+"""The benchmark: its set is what it was, a score is what its page says."""
 
 import json
 import math
@@ -61,39 +59,38 @@ def record(value=0.5, *, kind="scheduler", name="minrtt", draws=8, only=None, **
 # The set.
 
 
-def test_the_set_is_what_it_was():
+def test_the_set_is_what_it_was(tmp_path):
     # Who changes a network, or a trace, makes another set: another file with another number.
     assert set_hash() == "0b0516b99e7aff05"
-
-
-def test_every_experiment_of_the_set_belongs_to_a_family(tmp_path):
     study = write_study("cc", "cubic", 4, tmp_path)
     assert {*study.all_experiments} == {family.experiment for family in FAMILIES}
     assert number_of_cells(study) == 4 * 14
     assert study.name == "benchmark-1-cc-cubic"
+    assert [word.split()[0] for word in in_words(study, "one-path", 1).split(", ")] == [
+        "mobile_rate",
+        "mobile_delay",
+        "mobile_jitter",
+        "mobile_loss",
+        "mobile_queue",
+    ]
+    assert "small_queue" in in_words(study, "small-buffers", 1) and "mobile_queue" not in in_words(study, "small-buffers", 1)
 
 
-def test_a_scheduler_runs_where_it_decides_something(tmp_path):
+def test_a_scheduler_runs_where_it_decides_something_and_draws_stay(tmp_path):
     study = write_study("scheduler", "blest", 4, tmp_path)
     chosen = list(runs(study, engine="sim", version="any"))
     assert {flow["transport"] for run in chosen for flow in run.scenario["flows"]} == {"mptcp"}
     assert {run.parameters["scheduler"] for run in chosen} == {"blest"}
     assert len(NAMES["scheduler"]) == 9 and len(NAMES["cc"]) == 15
-
-
-def test_draws_stay_when_there_are_more(tmp_path):
     few, more = (write_study("cc", "cubic", draws, tmp_path / str(draws)) for draws in (4, 6))
     first, second = ({run.key for run in runs(study, engine="sim", version="any")} for study in (few, more))
     assert len(first) == 56 and first < second
 
 
-def test_halves_and_the_tenth_of_a_kernel():
+def test_halves_and_budgets():
     draws = range(1, 201)
     assert [half(draw) for draw in (1, 2, 199, 200)] == ["open", "test", "open", "test"]
     assert len(tenth(draws)) == 20 and sum(half(draw) == "test" for draw in tenth(draws)) == 10
-
-
-def test_a_budget_is_a_time_or_a_number_of_draws():
     assert draws_of("40draws") == 40 and draws_of("10min") > QUICK and draws_of("100h") == WHOLE
     for text, said in {"1draws": "an interval needs two in each half", "soon": '"soon" is no time', "-4draws": "is no time"}.items():
         with pytest.raises(BenchmarkError, match=said):
@@ -103,12 +100,9 @@ def test_a_budget_is_a_time_or_a_number_of_draws():
 # The score.
 
 
-def test_a_figure_is_a_share_with_a_floor():
+def test_a_score_is_the_geometric_mean_with_students_interval():
     assert figure(5, 10) == 0.5 and figure(11, 10) == 1 and figure(0, 10) == 0.01
     assert figure(math.nan, 10) == figure(5, 0) == figure(5, math.nan) == 0.01
-
-
-def test_a_score_is_the_geometric_mean_with_students_interval():
     found = score([0.25, 1.0])
     assert found.mean == pytest.approx(50)
     found = score([0.2, 0.3, 0.45])
@@ -116,21 +110,12 @@ def test_a_score_is_the_geometric_mean_with_students_interval():
     half_width = 4.302653 * math.log(1.5) / math.sqrt(3)
     assert (found.mean, found.low) == pytest.approx((30, 30 * math.exp(-half_width)))
     assert found.high == pytest.approx(30 * math.exp(half_width))
-
-
-def test_an_interval_goes_no_further_than_a_figure_can():
     found = score([0.9, 1.0])
     assert found.high == 100 and score([0.01, 0.5]).low == 1
-
-
-def test_families_weigh_alike_and_draws_carry_the_spread():
     figures = {"a": {1: 0.1, 2: 0.4}, "b": {1: 0.4, 2: 0.1}}
     found = overall(figures, [1, 2])
     # Each draw's mean is 0.2: what one family has less in a network, the other has more.
     assert (found.mean, found.low, found.high) == pytest.approx((20, 20, 20))
-
-
-def test_two_are_compared_draw_by_draw():
     first = {"a": {1: 0.1, 2: 0.8, 3: 0.4}}
     second = {"a": {1: 0.05, 2: 0.4, 3: 0.2}}
     found = ratio(first, second, [1, 2, 3])
@@ -171,13 +156,11 @@ def test_what_did_not_arrive_has_the_least_figure(family, row, least, of_family)
     assert of_family(family, {}) == 0.01
 
 
-def test_who_asks_less_often_because_it_stood_still_is_slower(of_family):
+def test_what_is_slower_or_takes_more_has_a_smaller_figure(of_family):
     many, few = (of_family("requests", {"subject": {"responses": answers}}) for answers in (32, 16))
     # 20 s by 32 answers are 125 ms beside the pause, by 16 they are 750.
     assert many / few == pytest.approx(6)
 
-
-def test_fairness_is_the_share_of_whoever_has_less(of_family):
     def fair(mine, theirs):
         return of_family("fair-cubic", {"subject": {"goodput_receiver_mbps": mine}, "rival": {"goodput_receiver_mbps": theirs}})
 
@@ -203,34 +186,23 @@ def test_the_same_bytes_with_any_number_of_workers(measured, tmp_path):
         assert (tmp_path / name).read_text().replace(str(tmp_path), "") == (folder / name).read_text().replace(str(folder), "")
 
 
-def test_the_json_is_read_back_and_the_study_runs_by_itself(measured, polypath, monkeypatch):
+def test_the_page_and_the_json_say_what_was_measured(measured, polypath, monkeypatch):
     folder, first = measured
     assert read(folder / "scheduler-roundrobin.json") == first
     monkeypatch.chdir(folder)
     words = ("--only", "experiment=outages", "--only", "draw=2", "--no-report", "--quiet")
     assert polypath("run", folder / "scheduler-roundrobin", *words)[0] == 0
-
-
-def test_the_page_has_the_score_the_rank_and_networks_of_the_open_half(measured):
-    folder, first = measured
     text = (folder / "scheduler-roundrobin.md").read_text()
     assert text.startswith(f"# roundrobin: {scores(first)['test']['score'][0]:.1f} (")
     assert "Place " in text and "of 11 among the built-in algorithms" in text
     named = [line for line in text.splitlines() if line.startswith("- `")]
     assert len(named) == 5 and all(", draw 1:" in line or ", draw 3:" in line for line in named)
     assert "polypath benchmark scheduler roundrobin --budget 4draws" in text
-
-
-def test_a_network_is_named_by_what_its_family_has(tmp_path):
-    study = write_study("cc", "cubic", 4, tmp_path)
-    assert [word.split()[0] for word in in_words(study, "one-path", 1).split(", ")] == [
-        "mobile_rate",
-        "mobile_delay",
-        "mobile_jitter",
-        "mobile_loss",
-        "mobile_queue",
-    ]
-    assert "small_queue" in in_words(study, "small-buffers", 1) and "mobile_queue" not in in_words(study, "small-buffers", 1)
+    _, first = measured
+    kept = next(record for record in built_in("scheduler") if record.name == first.name)
+    pairs = [(mine, kept.figures[name][draw]) for name, by_draw in first.figures.items() for draw, mine in by_draw.items()]
+    apart = sorted(abs(math.log(mine / theirs)) for mine, theirs in pairs)
+    assert apart[len(apart) // 2] < 0.02
 
 
 def test_the_open_half_alone_runs_no_other(tmp_path):
@@ -264,14 +236,6 @@ def test_the_built_in_algorithms_have_results_of_this_set():
         records = built_in(kind)
         assert all(record.source is None and record.only is None and record.draws >= 20 for record in records)
         assert table(ranking(records)).count("\n") == len(records) + 1
-
-
-def test_the_results_of_built_in_algorithms_are_those_of_this_simulator(measured):
-    _, first = measured
-    kept = next(record for record in built_in("scheduler") if record.name == first.name)
-    pairs = [(mine, kept.figures[name][draw]) for name, by_draw in first.figures.items() for draw, mine in by_draw.items()]
-    apart = sorted(abs(math.log(mine / theirs)) for mine, theirs in pairs)
-    assert apart[len(apart) // 2] < 0.02
 
 
 # What somebody sends.
@@ -376,7 +340,7 @@ def test_a_folder_is_read_within_bounds(tmp_path):
         read_folder(tmp_path / "folder")
 
 
-def test_places_are_by_the_test_half_over_the_draws_that_all_have():
+def test_places_are_by_the_test_half_and_chance_tells_nobody_apart():
     better = record(lambda family, draw: 0.5 if draw <= 8 else 0.1, name="a", draws=12)
     worse = record(0.4, name="b")
     # Tuned on the open half.
@@ -386,9 +350,6 @@ def test_places_are_by_the_test_half_over_the_draws_that_all_have():
     assert [(place.rank, place.record.name) for place in ranked.places] == [(1, "a"), (2, "b"), (3, "c")]
     assert ranked.places[1].of_best.mean == pytest.approx(0.8)
     assert ranked.places[2].families["bulk"] == pytest.approx(30)
-
-
-def test_what_chance_explains_is_not_told_apart():
     first = record(lambda family, draw: 0.4 + 0.1 * (draw % 4 == 0), name="a")
     second = record(lambda family, draw: 0.4 + 0.09 * (draw % 4 == 2), name="b")
     ranked = ranking([first, second])

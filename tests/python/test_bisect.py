@@ -1,11 +1,8 @@
 """The verdict on a commit, and git's search with verdicts that are given: no kernel is built here."""
 
-from __future__ import annotations
-
 import itertools
 import random
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -15,48 +12,36 @@ from polypath.bisect import Asked, BisectError, Judged, Sequential, Session, git
 SURE = Sequential(rate(0, 10), rate(10, 10), 0.01)
 
 
-def test_clear_ends_need_two_runs() -> None:
+def test_runs_decide_a_commit_as_seldom_wrong_as_is_said():
     assert SURE.verdict([True, True]) == ("bad", 2)
     assert SURE.verdict([False, False, True]) == ("good", 2)
     assert SURE.verdict([True, False]) == (None, 2)
-
-
-def test_it_is_wrong_as_seldom_as_it_says() -> None:
     chance = random.Random(1)
     test = Sequential(0.1, 0.5, 0.05)
 
-    def wrong(true: float, verdict: str) -> float:
+    def wrong(true, verdict):
         verdicts = [test.verdict([chance.random() < true for _ in range(200)])[0] for _ in range(2000)]
         assert None not in verdicts
-        return verdicts.count(verdict) / len(verdicts)  # type: ignore[arg-type]
+        return verdicts.count(verdict) / len(verdicts)
 
     assert wrong(0.1, "bad") <= 0.05
     assert wrong(0.5, "good") <= 0.05
-
-
-def test_ends_that_differ_are_told_apart_and_others_not() -> None:
     assert told_apart((0, 10), (10, 10)) < 1e-4
     assert told_apart((2, 10), (4, 10)) > 0.05
     # A good end that fails more often is no good end.
     assert told_apart((10, 10), (0, 10)) == 1.0
+    assert judge(lambda seed: seed % 2 == 0, range(1, 9), SURE, workers=2).verdict is None
+    assert [steps_of(n) for n in (1, 2, 5, 1000)] == [1, 2, 4, 11]
 
 
 @pytest.mark.parametrize("workers", [1, 3, 8])
-def test_a_verdict_does_not_depend_on_the_workers(workers: int) -> None:
+def test_a_verdict_does_not_depend_on_the_workers(workers):
     # Two that fail more than pass decide; what runs beside them is not counted.
     judged = judge(lambda seed: seed in {1, 4, 5, 6, 7}, range(1, 20), SURE, workers=workers)
     assert judged == Judged("bad", {1: True, 2: False, 3: False, 4: True, 5: True, 6: True})
 
 
-def test_runs_that_decide_nothing_leave_a_commit_undecided() -> None:
-    assert judge(lambda seed: seed % 2 == 0, range(1, 9), SURE, workers=2).verdict is None
-
-
-def test_a_search_is_as_long_as_git_makes_it() -> None:
-    assert [steps_of(n) for n in (1, 2, 5, 1000)] == [1, 2, 4, 11]
-
-
-def repository(folder: Path, commits: int) -> tuple[Path, list[str]]:
+def repository(folder, commits):
     """A repository in which the number in a file grows by one each commit."""
     folder.mkdir()
     git(folder, "init", "--quiet")
@@ -74,14 +59,14 @@ STEP = "read number <number; echo $number >>$0; [ $number = 5 ] && exit 125; [ $
 
 
 @pytest.fixture
-def session(tmp_path: Path) -> tuple[Session, list[str]]:
+def session(tmp_path):
     folder, commits = repository(tmp_path / "tree", 20)
     made = Session(tmp_path / "bisect")
     made.begin(Asked(tree=str(folder), good=commits[0], bad=commits[-1], command=("run", "x"), seeds=(1, 2), error=0.05))
     return made, commits
 
 
-def test_git_finds_the_first_bad_commit_and_the_checkout_stays(session: tuple[Session, list[str]], tmp_path: Path) -> None:
+def test_git_finds_the_first_bad_commit_and_the_checkout_stays(session, tmp_path):
     made, commits = session
     made.start()
     made.run("sh", "-c", STEP, str(tmp_path / "visited"))
@@ -93,7 +78,7 @@ def test_git_finds_the_first_bad_commit_and_the_checkout_stays(session: tuple[Se
     assert not made.tree.exists()
 
 
-def test_a_search_that_was_stopped_goes_on(session: tuple[Session, list[str]], tmp_path: Path) -> None:
+def test_a_search_that_was_stopped_goes_on(session, tmp_path):
     made, commits = session
     made.start()
     with pytest.raises(BisectError, match="the same command goes on where it stopped"):
@@ -107,7 +92,7 @@ def test_a_search_that_was_stopped_goes_on(session: tuple[Session, list[str]], t
     assert found.commits == (commits[11],)
 
 
-def test_commits_that_cannot_be_decided_are_all_named(session: tuple[Session, list[str]], tmp_path: Path) -> None:
+def test_commits_that_cannot_be_decided_are_all_named(session, tmp_path):
     made, commits = session
     made.start()
     made.run("sh", "-c", "read number <number; [ $number -ge 10 -a $number -le 12 ] && exit 125; [ $number -lt 11 ]")
@@ -116,7 +101,7 @@ def test_commits_that_cannot_be_decided_are_all_named(session: tuple[Session, li
     assert set(found.commits) == set(commits[10:14])
 
 
-def test_a_folder_of_another_question_is_refused(session: tuple[Session, list[str]]) -> None:
+def test_a_folder_of_another_question_is_refused(session):
     made, _ = session
     asked = made.asked()
     made.begin(asked)
@@ -125,12 +110,12 @@ def test_a_folder_of_another_question_is_refused(session: tuple[Session, list[st
 
 
 @pytest.mark.parametrize("command", [["run"], ["run", "x"], ["run", "x", "--check"], ["walk"], [], ["selftests", "--fast"]])
-def test_a_command_that_is_none_is_refused(command: list[str], tmp_path: Path) -> None:
+def test_a_command_that_is_none_is_refused(command, tmp_path):
     with pytest.raises(BisectError, match="comes behind --"):
         trial_of(command, tmp_path, lambda: tmp_path, print)
 
 
-def test_what_stops_a_step_is_no_bad_commit(tmp_path: Path) -> None:
+def test_what_stops_a_step_is_no_bad_commit(tmp_path):
     from polypath.cli import _linux_bisect
 
     told = {

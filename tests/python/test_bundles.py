@@ -2,47 +2,36 @@
 
 import pytest
 import yaml
+from study_data import one_link
 
 from polypath import Study
 from polypath.study import cells, parameter_names, runs
 
-STUDY = """
-name: bundled
-topology:
-  nodes: {a: , b: }
-  links: {cable: {ends: [a, b], both: {rate: "${rate}", queue: 50packets, delay: "${delay}"}}}
-flows: {bulk: {client: a, server: b, transport: tcp, cc: "${cc}"}}
-duration: 2s
-baselines: null
-bundles:
-  network:
-    dsl: {rate: 20mbit, delay: 10ms}
-    satellite: {rate: 50mbit, delay: 300ms}
-matrix: {cc: [cubic, reno], network: [dsl, satellite]}
-"""
+STUDY = one_link(
+    "bundled",
+    '{rate: "${rate}", queue: 50packets, delay: "${delay}"}',
+    duration="2s",
+    baselines="null",
+    bundles="{network: {dsl: {rate: 20mbit, delay: 10ms}, satellite: {rate: 50mbit, delay: 300ms}}}",
+    matrix="{cc: [cubic, reno], network: [dsl, satellite]}",
+)
 
 
 def study(**changes):
     return Study.model_validate({**yaml.safe_load(STUDY), **changes})
 
 
-def test_a_value_brings_others_with_it():
+def test_a_value_brings_others_with_it_and_may_bring_a_seed():
     made = study()
-    links = [cell.setup.topology.links["cable"].both for cell in cells(made)]
+    links = [cell.setup.topology.links["l"].both for cell in cells(made)]
     assert [(str(link.rate), str(link.delay)) for link in links] == [("20mbit", "10ms"), ("50mbit", "300ms")] * 2
     # What is brought is no column of its own.
     assert parameter_names(made) == ["cc", "network"]
     assert len({run.key for run in runs(made, engine="sim", version="any")}) == 4
-
-
-def test_a_bundle_may_have_a_seed_of_its_own():
     networks = {"dsl": {"rate": "20mbit", "delay": "1ms", "seed": 3}, "satellite": {"rate": "1mbit", "delay": "9ms"}}
     made = study(seeds=[5], bundles={"network": networks})
     assert [cell.seeds for cell in cells(made)] == [(3,), (5,)] * 2
     assert [run.seed for run in runs(made, engine="sim", version="any")] == [3, 5, 3, 5]
-
-
-def test_a_study_with_bundles_is_written_and_read_again():
     assert Study.model_validate(yaml.safe_load(study().to_yaml())) == study()
 
 

@@ -1,14 +1,12 @@
-"""Sizes of segments from captures: columns of the tables, whatever the engine, and nothing where it
-cannot be told whose they are.
-"""
+"""Sizes of segments from captures."""
 
 import json
 import shutil
 
 import pytest
-from study_data import changed
+from study_data import changed, written
 
-from polypath import Study, pcap
+from polypath import pcap
 from polypath.engines import find
 from polypath.results import execute, plan
 from polypath.results._captured import COLUMNS, matched
@@ -35,8 +33,7 @@ measure: { series: null, capture: [CAPTURED] }
 
 
 def planned(tmp_path, captured):
-    (tmp_path / "study.yaml").write_text(STUDY.replace("CAPTURED", captured))
-    return plan(Study.load(tmp_path), engine=find("sim"), out=tmp_path / "out")
+    return plan(written(tmp_path, STUDY.replace("CAPTURED", captured)), engine=find("sim"), out=tmp_path / "out")
 
 
 def ran(tmp_path, captured="c"):
@@ -70,8 +67,9 @@ def test_of_a_download_it_is_what_the_server_sent(tmp_path):
     text = STUDY.replace("CAPTURED", "c")
     assert text.count("server: s") == 1, "the flow"
     text = text.replace("backward: {", "backward: { rate: 20mbit, queue: 42packets,")
-    (tmp_path / "study.yaml").write_text(text.replace("server: s", "server: s, direction: download"))
-    subflows = execute(plan(Study.load(tmp_path), engine=find("sim"), out=tmp_path / "out")).subflows
+    subflows = execute(
+        plan(written(tmp_path, text.replace("server: s", "server: s, direction: download")), engine=find("sim"), out=tmp_path / "out")
+    ).subflows
     assert (subflows["captured_segments"] > 100).all()
     # Captured at the client, where nothing that was lost arrives.
     assert (subflows["captured_segments"] <= subflows["data_segments_sent"]).all()
@@ -105,15 +103,11 @@ def test_captures_that_are_not_kept_leave_their_figures(tmp_path):
     assert pending(tmp_path, "c")
 
 
-def test_a_connection_of_which_a_path_was_not_captured_has_no_sizes_as_a_whole(tmp_path):
+def test_columns_are_empty_where_nothing_was_captured(tmp_path):
     results = ran(tmp_path, captured='"c:first"')
     assert list(results.subflows["segment_usual_bytes"].isna()) == [False, True]
     assert results.runs["segment_mean_bytes"].isna().all()
-
-
-def test_without_captures_the_columns_are_empty(tmp_path):
-    (tmp_path / "study.yaml").write_text(changed(("duration: 20s", "duration: 1s")))
-    results = execute(plan(Study.load(tmp_path), engine=find("sim"), out=tmp_path / "out"))
+    results = execute(plan(written(tmp_path, changed(("duration: 20s", "duration: 1s"))), engine=find("sim"), out=tmp_path / "out"))
     assert set(COLUMNS) <= set(results.subflows.columns)
     assert results.subflows[list(COLUMNS)].isna().all(axis=None)
 

@@ -1,6 +1,4 @@
-"""What the simulator captures, judged by tshark: no packet is malformed, and its analysis agrees
-with our counters.
-"""
+"""What the simulator captures, judged by tshark."""
 
 import json
 import runpy
@@ -10,7 +8,7 @@ from collections import defaultdict
 
 import pytest
 from requirement import lacking
-from study_data import changed
+from study_data import changed, written
 
 from polypath import Study, StudyError, _native, advise
 from polypath.advise import _study as of_advice
@@ -66,9 +64,7 @@ INSIDE = {"mpt-gre": {"link": "mpt"}, "reorder": {"link": "bond"}, "hybrid": {"l
 
 
 def study_of(name, root):
-    """The study of this name; of the advice one that the advisor makes, with uploads, so that the
-    host sends.
-    """
+    """The study of this name; of the advice one that the advisor makes, with uploads."""
     folder = root / "studies" / name
     if (folder / "study.yaml").exists():
         return Study.load(folder)
@@ -83,9 +79,7 @@ def cell_of(study, wanted):
 
 
 def captured(name, root, tmp_path, end="client", at=None):
-    """Two seconds of a cell, and the captures of its flows' clients or servers (`at` a link of
-    theirs): outcome, files.
-    """
+    """Two seconds of a cell: outcome, and captures at its flows' ends (`at` a link)."""
     setup = cell_of(study_of(name, root), PARTS[name]).setup
     nodes = sorted({getattr(flow, end) for flow in setup.flows.values()})
     capture = [{"node": node, "snaplen": "65535B", **(at or {})} for node in nodes]
@@ -167,8 +161,7 @@ def with_capture(places):
 
 
 def test_a_node_alone_stands_for_its_links_and_a_file_says_what_is_missing(tmp_path):
-    (tmp_path / "study.yaml").write_text(with_capture("client, {node: server, packets: 10}"))
-    study = Study.load(tmp_path)
+    study = written(tmp_path, with_capture("client, {node: server, packets: 10}"))
     results = execute(plan(study, engine=SimEngine(), out=tmp_path / "out", only={"cc": ["lia"], "rate": ["10mbit"]}))
     folders = sorted((results.folder / "captures").iterdir())
     assert [file.name for file in sorted(folders[0].iterdir())] == ["client-first.pcapng", "client-second.pcapng", "server-last.pcapng"]

@@ -34,6 +34,8 @@ def printed(results):
 def test_a_route_of_addresses_that_no_packet_has_is_refused():
     with pytest.raises(StudyError, match=r"tunnel-bypassed.yaml:14: flows.backup.routes\[0\]: no packet of `backup` goes from 10.9.0.1 to"):
         Study.load(DATA / "tunnel-bypassed.yaml")
+    route = {"source": "10.9.0.1", "destination": "10.9.0.2", "via": "bond"}
+    assert bypassed(routes=[route]).flows["backup"].routes[0].via == ("bond",)
 
 
 def bypassed(**flow):
@@ -85,8 +87,7 @@ def test_a_flow_in_the_tunnel_needs_its_addresses_alone(tmp_path):
     results = simulate(bypassed(transport="tcp", client_address="10.9.0.1"), out=tmp_path)
     assert notes(material(results)) == ([], [])
     assert results.tunnel_paths["packets_sent"].sum() > 100
-    # Two lines of 15 and 1 Mbit/s: 36 bytes of the tunnel's headers and 14 of the link's beside
-    # 1412 of payload.
+    # 36 bytes of the tunnel's headers and 14 of the link's beside 1412 of payload.
     assert material(results).limited["bound_mbps"].iloc[0] == pytest.approx(16 * 1412 / 1514, rel=1e-6)
 
 
@@ -335,11 +336,6 @@ def test_show_tells_changes_in_few_words():
     assert shown([{"kind": "down", "spans": [["1s", "2s"], ["3s", "4500ms"], ["5s", "6s"]]}]) == ["down 3 outages of 1s to 1.5s from 1s on"]
 
 
-def test_a_route_over_one_link_names_it_alone():
-    route = {"source": "10.9.0.1", "destination": "10.9.0.2", "via": "bond"}
-    assert bypassed(routes=[route]).flows["backup"].routes[0].via == ("bond",)
-
-
 def test_a_duration_stands_at_the_top_once(tmp_path):
     file = tmp_path / "study.yaml"
     topology = "topology: {nodes: {a: , b: }, links: {l: {ends: [a, b], both: {rate: 1mbit}}}}"
@@ -355,8 +351,7 @@ def test_a_search_for_the_mtu_says_whose_rule_it_is(tmp_path):
     matrix = {"search": ["quinn", "quinn-0.11.16"]}
     study = {"name": "quinn", "topology": topology, "flows": {"f": {**TCP, "cc": "bbr"}}, "duration": "10s", "baselines": None, "seeds": 4}
     results = simulate(Study.model_validate({**study, "matrix": matrix}), out=tmp_path)
-    # Ordinary loss is a black hole for the release's rule alone, wherever sequence numbers begin:
-    # 1200 bytes less 52 of headers.
+    # Ordinary loss is a black hole for the release's rule alone: 1200 less 52 of headers.
     sizes = results.subflows.groupby("search")["mss"].agg(list).to_dict()
     assert sizes == {"quinn": [1428] * 4, "quinn-0.11.16": [1148] * 4}
     text = " ".join(printed(results).split())

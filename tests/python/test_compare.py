@@ -1,7 +1,6 @@
-"""Comparing engines and kernels: the rule, the area between windows, the table, the section of the
-report, the command.
-"""
+"""Comparing engines and kernels."""
 
+import itertools
 import json
 from types import SimpleNamespace
 
@@ -24,7 +23,7 @@ def curve(*points):
     return np.array(times, dtype=float), np.array(values, dtype=float)
 
 
-def test_the_area_is_the_integral_of_the_difference_over_that_of_the_mean():
+def test_the_area_between_two_curves():
     # 10 and 20 for one second: between them 10, their mean 15.
     left = curve(*((tick / 10, 10) for tick in range(11)))
     right = curve(*((tick / 10, 20) for tick in range(11)))
@@ -33,9 +32,6 @@ def test_the_area_is_the_integral_of_the_difference_over_that_of_the_mean():
     # The sign of the difference does not matter, so curves that cross do not cancel.
     crossing = curve(*((tick / 10, 20 if tick < 5 else 0) for tick in range(11)))
     assert area_between(left, crossing, 0.0, 1.0) == pytest.approx((10.0, 10.0))
-
-
-def test_a_sample_holds_until_the_next_and_not_for_ever():
     # Every 0.5 s; the subflow is gone after 1 s, so that its window counts as 0 from 2 s on.
     left = curve((0.0, 10), (0.5, 10), (1.0, 10))
     right = curve(*((tick / 10, 10) for tick in range(41)))
@@ -52,8 +48,7 @@ def test_the_referee_is_the_newest_real_kernel():
     assert platforms_in_order(["linux 6.12", "linux 6.1", "sim", "linux 6.12"]) == ["sim", "linux 6.1", "linux 6.12"]
     table = pd.DataFrame({"engine": ["sim", "linux"], "kernel": [None, "6.1"]})
     assert list(platform_names(table)) == ["sim", "linux 6.1"]
-    # A kernel that the matrix varies has a value on the simulator too, which does not make it
-    # another simulator.
+    # A kernel that the matrix varies does not make the simulator another.
     assert list(platform_names(table.assign(kernel="6.1"))) == ["sim", "linux 6.1"]
 
 
@@ -89,9 +84,14 @@ def test_a_row_is_within_10_percent_of_the_referees_mean_or_it_is_not():
     assert made.count("sim") == (1, 3)
     row = made.rows[(made.rows["cc"] == "bbr") & (made.rows["platform"] == "sim")].iloc[0]
     assert (row["value"], row["n"], row["deviation"]) == (119.0, 3, pytest.approx(0.19))
-
-
-def test_the_interval_is_the_one_that_the_summary_has():
+    made = compared({"reno": [0.0], "cubic": [1.0]}, {"reno": [0.0], "cubic": [0.0]})
+    assert verdicts(made) == {"reno": True, "cubic": False}
+    made = compared({"reno": [100.0]}, {"reno": [100.0, 200.0, 300.0]})
+    assert verdicts(made) == {"reno": True}
+    assert list(made.rows["value"]) == [100.0, 100.0]
+    made = compared({"reno": [100.0]}, {"reno": [100.0], "bbr": [90.0]})
+    assert verdicts(made) == {"reno": True, "bbr": None}
+    assert comparison_sentences(made) == ["sim agrees with linux within 10 % in 1 of 1 rows; 1 of 2 rows were not run on sim"]
     own = [80.0, 100.0, 120.0]
     made = compared({"bbr": own}, {"bbr": own})
     assert list(made.rows["value_ci"]) == [pytest.approx(half_width(own))] * 2
@@ -118,35 +118,17 @@ def test_one_sentence_says_both_rules():
     ]
 
 
-def test_means_are_over_the_repetitions_that_both_have():
-    made = compared({"reno": [100.0]}, {"reno": [100.0, 200.0, 300.0]})
-    assert verdicts(made) == {"reno": True}
-    assert list(made.rows["value"]) == [100.0, 100.0]
-
-
-def test_a_row_that_one_of_them_did_not_run_has_no_verdict():
-    made = compared({"reno": [100.0]}, {"reno": [100.0], "bbr": [90.0]})
-    assert verdicts(made) == {"reno": True, "bbr": None}
-    assert comparison_sentences(made) == ["sim agrees with linux within 10 % in 1 of 1 rows; 1 of 2 rows were not run on sim"]
-
-
-def test_nothing_received_on_both_agrees_and_on_one_alone_does_not():
-    made = compared({"reno": [0.0], "cubic": [1.0]}, {"reno": [0.0], "cubic": [0.0]})
-    assert verdicts(made) == {"reno": True, "cubic": False}
-
-
 def test_a_transfer_is_judged_by_its_time_and_one_that_never_ended_differs():
-    runs = pd.DataFrame(
-        [
-            *run_rows({"reno": [9.0]}, "sim", completion_s=5.3),
-            *run_rows({"reno": [9.0]}, "linux", completion_s=5.0),
-            *run_rows({"cubic": [9.0]}, "sim"),
-            *run_rows({"cubic": [9.0]}, "linux", completion_s=5.0),
-        ]
-    )
-    made = compare(runs, NO_SUBFLOWS, pd.DataFrame(), {}, by=["experiment", "cc", "flow"])
-    assert verdicts(made) == {"reno": True, "cubic": False}
-    assert set(made.rows["metric"]) == {"completion_s"}
+    def made(*rows):
+        return compare(pd.DataFrame([*itertools.chain(*rows)]), NO_SUBFLOWS, pd.DataFrame(), {}, by=["experiment", "cc", "flow"])
+
+    ended, never = {"reno": [9.0]}, {"cubic": [9.0] * 8}
+    linux = run_rows({**ended, **never}, "linux", completion_s=5.0)
+    found = made(run_rows(ended, "sim", completion_s=5.3), run_rows(never, "sim"), linux)
+    assert verdicts(found) == {"reno": True, "cubic": False}
+    assert set(found.rows["metric"]) == {"completion_s"}
+    (distance,) = made(run_rows(never, "sim"), run_rows(never, "linux", completion_s=5.0)).distances("sim")
+    assert (distance.n, distance.standing) == (0, "differs")
 
 
 def test_subflows_are_matched_by_their_addresses_whatever_their_number_and_port():
@@ -212,7 +194,7 @@ def results(engines, tmp_path, request):
     return found
 
 
-def test_the_report_sets_the_engines_beside_one_another(results):
+def test_the_report_sets_the_engines_beside_one_another(results, tmp_path, polypath, request):
     made = page(material(results))
     assert made.comparison.summary == ["plausible agrees with linux within 10 % in 5 of 6 rows (not for cubic)"]
     (title, table) = made.comparison.tables[0]
@@ -224,6 +206,18 @@ def test_the_report_sets_the_engines_beside_one_another(results):
     html = render(made)
     assert 'id="comparison"' in html
     assert 'href="#comparison"' in html
+    said = {claim.id: [(each.platform, str(each.verdict)) for each in claim.decisions] for claim in made.claims}
+    # The reference's cubic is a fifth lower, so there wvegas is no longer the lowest.
+    assert said["nitk-wvegas-low-v1"] == [("linux", "does not hold"), ("plausible", "holds")]
+    assert [column.title for column in made.verdicts.columns] == ["Claim", "plausible", "linux"]
+    assert ["nitk-wvegas-low-v1", "holds", "does not hold"] in [[cell.text for cell in row] for row in made.verdicts.rows]
+    assert made.facts[1].value == f"{len(said) - 1} of {len(said)}"
+    first, second = (write_report(results, tmp_path / name).read_bytes() for name in ("one", "two"))
+    assert first == second
+    assert (tmp_path / "one/figures/compare-cwnd.svg").read_bytes() == (tmp_path / "two/figures/compare-cwnd.svg").read_bytes()
+    made = material(results)
+    few = set(made.runs.loc[made.runs["cc"] == "lia", "key"])
+    assert set(comparison(made, runs=few).rows["cc"]) == {"lia"}
 
 
 def test_a_report_on_one_engine_has_no_comparison(engines, tmp_path, request):
@@ -231,22 +225,6 @@ def test_a_report_on_one_engine_has_no_comparison(engines, tmp_path, request):
     made = page(material(execute(plan(study, engine=find("plausible"), out=tmp_path, only={"experiment": ["v1"]}))))
     assert made.comparison is None
     assert 'id="comparison"' not in render(made)
-
-
-def test_claims_and_published_values_are_told_for_each_engine(results):
-    made = page(material(results))
-    said = {claim.id: [(each.platform, str(each.verdict)) for each in claim.decisions] for claim in made.claims}
-    # The reference's cubic is a fifth lower, so there wvegas is no longer the lowest.
-    assert said["nitk-wvegas-low-v1"] == [("linux", "does not hold"), ("plausible", "holds")]
-    assert [column.title for column in made.verdicts.columns] == ["Claim", "plausible", "linux"]
-    assert ["nitk-wvegas-low-v1", "holds", "does not hold"] in [[cell.text for cell in row] for row in made.verdicts.rows]
-    assert made.facts[1].value == f"{len(said) - 1} of {len(said)}"
-
-
-def test_the_figures_of_a_comparison_are_the_same_bytes_again(results, tmp_path):
-    first, second = (write_report(results, tmp_path / name).read_bytes() for name in ("one", "two"))
-    assert first == second
-    assert (tmp_path / "one/figures/compare-cwnd.svg").read_bytes() == (tmp_path / "two/figures/compare-cwnd.svg").read_bytes()
 
 
 @pytest.fixture
@@ -296,23 +274,6 @@ def test_a_few_repetitions_are_no_distribution():
     assert len(made.distances("sim")) == 1
 
 
-def test_a_transfer_that_one_engine_never_ends_is_told_apart():
-    runs = pd.DataFrame(
-        [
-            *run_rows({"cubic": [9.0] * 8}, "sim"),
-            *run_rows({"cubic": [9.0] * 8}, "linux", completion_s=5.0),
-        ]
-    )
-    made = compare(runs, NO_SUBFLOWS, pd.DataFrame(), {}, by=["experiment", "cc", "flow"])
-    (found,) = made.distances("sim")
-    assert (found.n, found.standing) == (0, "differs")
-
-
-def test_a_spread_without_starts_is_refused(polypath, tmp_path, request):
-    code, _, err = polypath("compare", request.config.rootpath / "studies/nitk", "--spread", "1s", "--out", tmp_path)
-    assert (code, err.strip()) == (2, "polypath: --spread says within what time the flows of --starts begin; add --starts 12")
-
-
 def test_json_has_every_figure_unrounded(polypath, tmp_path, request):
     study = request.config.rootpath / "studies/nitk"
     options = ("--engines", "plausible,linux", "--only", "experiment=v1", "--only", "cc=cubic", "--out", tmp_path, "--json", "--no-report")
@@ -330,12 +291,6 @@ def test_json_has_every_figure_unrounded(polypath, tmp_path, request):
     assert claims["nitk-wvegas-low-v1"] == "not measured"
 
 
-def test_only_what_was_asked_for_is_compared(results, polypath, tmp_path, request):
-    made = material(results)
-    few = set(made.runs.loc[made.runs["cc"] == "lia", "key"])
-    assert set(comparison(made, runs=few).rows["cc"]) == {"lia"}
-
-
 def test_mistakes_are_one_sentence(polypath, tmp_path, request):
     study = request.config.rootpath / "studies/nitk"
     code, _, err = polypath("compare", study, "--engines", "plausible", "--out", tmp_path, "--only", "cc=lia")
@@ -346,6 +301,8 @@ def test_mistakes_are_one_sentence(polypath, tmp_path, request):
     code, _, err = polypath("compare", study, "--engines", "sim,lunix", "--out", tmp_path)
     assert code == 2
     assert 'there is no engine "lunix"; did you mean "linux"?' in err
+    code, _, err = polypath("compare", request.config.rootpath / "studies/nitk", "--spread", "1s", "--out", tmp_path)
+    assert (code, err.strip()) == (2, "polypath: --spread says within what time the flows of --starts begin; add --starts 12")
 
 
 class BreakingEngine(OtherEngine):

@@ -1,12 +1,11 @@
-"""Custom schedulers: begun, compiled, run; what is said where that fails; patches for a kernel's
-tree.
-"""
+"""Custom schedulers."""
 
 import subprocess
 
 import pytest
+from study_data import written
 
-from polypath import Study, StudyError, _native, customcc, linux, run
+from polypath import StudyError, _native, customcc, linux, run
 from polypath.customcc import CustomCcError
 from polypath.linux import KernelError
 
@@ -34,8 +33,7 @@ def apart(monkeypatch, tmp_path):
 
 
 def study(folder, *names):
-    (folder / "study.yaml").write_text(STUDY.replace("NAMES", ", ".join(names)))
-    return Study.load(folder)
+    return written(folder, STUDY.replace("NAMES", ", ".join(names)))
 
 
 def begun(folder, name, body=PICK):

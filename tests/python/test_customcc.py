@@ -1,6 +1,4 @@
-"""Custom congestion controls: begun, compiled, run, part of the key; and what is said where that
-fails.
-"""
+"""Custom congestion controls."""
 
 import os
 import re
@@ -9,8 +7,9 @@ import subprocess
 import sys
 
 import pytest
+from study_data import written
 
-from polypath import Results, Study, StudyError, customcc, plan, run
+from polypath import Results, StudyError, customcc, plan, run
 from polypath.customcc import CustomCcError
 from polypath.engines import find
 
@@ -37,8 +36,7 @@ def apart(monkeypatch, tmp_path):
 
 
 def study(tmp_path, name):
-    (tmp_path / "study.yaml").write_text(STUDY.replace("NAME", name))
-    return Study.load(tmp_path)
+    return written(tmp_path, STUDY.replace("NAME", name))
 
 
 def changed(file, *replacements):
@@ -111,14 +109,6 @@ def test_the_coupled_skeleton_is_reno_on_one_path_and_gentler_on_two(tmp_path):
     assert windows["tst_y"] < 0.9 * windows["reno"]
 
 
-def test_beginning_from_what_is_not_there_names_what_is(polypath, tmp_path):
-    code, _, err = polypath("cc", "new", "tst_w", "--from", "liaa", "--into", tmp_path)
-    assert code == 2 and 'there is no congestion control "liaa" to begin from; there are balia, bbr' in err
-    code, _, err = polypath("cc", "new", "tst_w", "--from", "lia", "--coupled", "--into", tmp_path)
-    assert code == 2 and "leave one out" in err
-    assert not list(tmp_path.glob("*.c"))
-
-
 def test_another_source_is_another_run_and_leaves_the_others_alone(tmp_path):
     file = customcc.new("tst_b", tmp_path)
     customcc.use(tmp_path)
@@ -133,15 +123,13 @@ def test_another_source_is_another_run_and_leaves_the_others_alone(tmp_path):
     second = run(mine, out=tmp_path / "results").runs.set_index("cc")["goodput_receiver_mbps"]
     assert second["tst_b"] > first["tst_b"]
     assert second["reno"] == first["reno"]
-
-
-def test_a_header_beside_it_counts(tmp_path):
-    file = customcc.new("tst_c", tmp_path)
-    (tmp_path / "numbers.h").write_text("#define NUMBER 512\n")
+    own = tmp_path / "with-a-header"
+    file = customcc.new("tst_c", own)
+    (own / "numbers.h").write_text("#define NUMBER 512\n")
     changed(file, ('#include "pp_math.h"', '#include "pp_math.h"\n#include "numbers.h"'), ("BETA 512", "BETA NUMBER"))
-    (before,) = customcc.use(tmp_path)
-    (tmp_path / "numbers.h").write_text("#define NUMBER 600\n")
-    (after,) = customcc.use(tmp_path)
+    (before,) = customcc.use(own)
+    (own / "numbers.h").write_text("#define NUMBER 600\n")
+    (after,) = customcc.use(own)
     assert before.hash != after.hash
 
 
@@ -241,8 +229,7 @@ def test_what_another_machine_sent_is_kept_once_and_a_killed_process_leaves_noth
 def test_many_at_once_are_the_same_as_one_after_the_other(tmp_path):
     customcc.new("tst_h", tmp_path)
     customcc.use(tmp_path)
-    (tmp_path / "study.yaml").write_text(STUDY.replace("NAME", "tst_y") + "seeds: 6\n")
-    mine = Study.load(tmp_path)
+    mine = written(tmp_path, STUDY.replace("NAME", "tst_y") + "seeds: 6\n")
     together, alone = (run(mine, out=tmp_path / str(workers), workers=workers) for workers in (6, 1))
     assert together.series.equals(alone.series)
     assert together.runs.equals(alone.runs)
@@ -273,6 +260,8 @@ REFUSALS = {
     "a name that is ours": (("cc", "new", "reno"), "Polypath has a congestion control reno already"),
     "another name of one that is ours": (("cc", "new", "hstcp"), "Polypath has a congestion control hstcp already"),
     "a file that is there": (("cc", "new", "there", "--into", "full"), "full/there.c is there already"),
+    "one that is not there": (("cc", "new", "tst_w", "--from", "liaa"), 'there is no congestion control "liaa" to begin from; there are'),
+    "two to begin from": (("cc", "new", "tst_w", "--from", "lia", "--coupled"), "--from lia is one algorithm to begin from and --coupled"),
     "a folder that is a file": (("cc", "new", "tst_f", "--into", "file"), "file is there already"),
     "no folder": (("run", ".", "--cc-path", "nowhere"), "nowhere is no folder; `polypath cc new NAME --into nowhere` begins"),
     "the file itself": (

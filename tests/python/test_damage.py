@@ -1,8 +1,4 @@
-"""A damaged run is one that is not there: every command says so once, and `run` runs it again. A
-series has no more rows than its run.
-"""
-
-from __future__ import annotations
+"""A damaged run is one that is not there."""
 
 import random
 import shutil
@@ -12,24 +8,12 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from study_data import one_link, written
 
 from polypath.results import Results, Store, plan
 from polypath.study import Study
 
-STUDY = """\
-name: hurt
-topology:
-  nodes: {a: , b: }
-  links:
-    l: {ends: [a, b], both: {rate: 10mbit, queue: 50packets, delay: 5ms}}
-flows:
-  up: {client: a, server: b, transport: tcp, cc: "${cc}"}
-matrix: {cc: [cubic, reno]}
-duration: 1s
-seeds: 1
-baselines: null
-measure: {series: 100ms}
-"""
+STUDY = one_link("hurt", matrix="{cc: [cubic, reno]}", duration="1s", seeds=1, baselines="null", measure="{series: 100ms}")
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +22,7 @@ def whole(tmp_path_factory):
     from polypath.results import execute
 
     folder = tmp_path_factory.mktemp("whole")
-    (folder / "study.yaml").write_text(STUDY)
-    execute(plan(Study.load(folder), out=folder / "results"))
+    execute(plan(written(folder, STUDY), out=folder / "results"))
     # Copies are of no other study.
     (folder / "results/hurt/.study-file").unlink()
     return folder

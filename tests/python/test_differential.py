@@ -1,7 +1,5 @@
 """Scripts of packets on two engines: what counts as a difference, random scripts, and shrinking."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,8 +1,7 @@
 """`direction`: who sends, whoever opened the connection."""
 
-from pathlib import Path
-
 import pytest
+from study_data import written
 from wrong_inputs import BASE, SHAPE, changed
 
 from polypath import Results, Study, StudyError, run
@@ -16,13 +15,13 @@ LINE = "both: {rate: 10mbit, queue: 50packets, delay: 5ms}"
 ASYMMETRIC = "forward: {rate: 10mbit, queue: 50packets, delay: 5ms}, backward: {rate: 40mbit, queue: 150packets, delay: 5ms}"
 
 
-def study(folder: Path, *changes: tuple[str, str]) -> Study:
+def study(folder, *changes):
     file = folder / "study.yaml"
     file.write_text(changed(((LINE, ASYMMETRIC), *changes)))
     return Study.load(file)
 
 
-def of(flow: str) -> tuple[str, str]:
+def of(flow):
     return ("transport: tcp", f"transport: tcp, {flow}")
 
 
@@ -32,18 +31,12 @@ def test_a_download_is_as_fast_as_the_way_to_the_client(tmp_path):
     for found, rate in ((upload, 10.0), (download, 40.0)):
         assert found["possible_mbps"].unique() == pytest.approx([rate * 1448 / 1514])
         assert found["of_possible"].between(0.85, 1.001).all(), found["of_possible"]
-
-
-def test_both_is_a_flow_each_way_at_once(tmp_path):
     results = run(study(tmp_path, of("direction: both")), out=tmp_path)
     assert sorted(results.runs["flow"].unique()) == ["f-down", "f-up"]
     assert results.runs["group"].unique() == ["f"]
     means = results.runs.groupby("flow")["goodput_receiver_mbps"].mean()
     # Each way is full but for the acknowledgements of the other.
     assert means["f-up"] > 6.0 and means["f-down"] > 25.0
-
-
-def test_the_data_go_along_the_path_that_the_bound_is_of(tmp_path):
     made = study(tmp_path, of("direction: download"))
     bound = path_bounds(scenario(cells(made)[0].setup, 1)).iloc[0]
     assert (bound["source"], bound["destination"], bound["bottleneck"]) == ("10.0.2.2", "10.0.1.1", "b → r (l2)")
@@ -85,6 +78,10 @@ def test_a_kernel_is_told_who_sends_and_at_which_end_the_algorithm_belongs(tmp_p
     assert told == {"f-up": ("a", "b", False), "f-down": ("a", "b", True)}
     chosen = {each["name"]: dict(each["sysctl"]).get("net.ipv4.tcp_congestion_control") for each in plan["namespaces"]}
     assert (chosen["a"], chosen["r"], chosen["b"]) == ("reno", None, "reno")
+    nodes = ("    a:\n", "    a: {sysctl: {receive_low_water: 3000}}\n")
+    made = study(tmp_path, of("direction: both"), ("{cc: [cubic, reno]}", "{cc: [reno]}"), nodes)
+    plan = build(scenario(cells(made)[0].setup, 1), {"reno"}).plan
+    assert {flow["name"]: flow["reading"] for flow in plan["flows"]} == {"f-up": {}, "f-down": {"low_water": 3000}}
 
 
 @pytest.mark.parametrize(("flow", "answers"), [("app: {kind: requests}", True), ("direction: upload", False)])
@@ -93,13 +90,6 @@ def test_who_answers_requests_sends_with_the_flow_s_algorithm(tmp_path, flow, an
     plan = build(scenario(cells(made)[0].setup, 1), {"reno"}).plan
     server = next(each for each in plan["namespaces"] if each["name"] == "b")
     assert ("net.ipv4.tcp_congestion_control" in dict(server["sysctl"])) == answers
-
-
-def test_how_a_download_is_read_is_the_client_s(tmp_path):
-    nodes = ("    a:\n", "    a: {sysctl: {receive_low_water: 3000}}\n")
-    made = study(tmp_path, of("direction: both"), ("{cc: [cubic, reno]}", "{cc: [reno]}"), nodes)
-    plan = build(scenario(cells(made)[0].setup, 1), {"reno"}).plan
-    assert {flow["name"]: flow["reading"] for flow in plan["flows"]} == {"f-up": {}, "f-down": {"low_water": 3000}}
 
 
 THIRD = """\
@@ -119,19 +109,14 @@ duration: 2s
 """
 
 
-def test_a_rival_on_the_second_path_needs_no_address(tmp_path):
-    (tmp_path / "study.yaml").write_text(THIRD)
-    made = Study.load(tmp_path)
+def test_addresses_are_those_that_a_path_reaches(tmp_path):
+    made = written(tmp_path, THIRD)
     plain = {flow["name"]: flow["server_address"] for flow in scenario(cells(made)[0].setup, 1)["flows"]}
     assert plain == {"m": None, "tcp": "10.0.4.2"}, "only where the first one cannot be reached"
     runs = run(made, out=tmp_path / "out").runs.set_index("flow")
     assert runs.loc["tcp", "goodput_receiver_mbps"] > 1.0
-
-
-def test_a_baseline_goes_to_an_address_that_its_path_reaches(tmp_path):
     text = THIRD.replace("  tcp: {client: rival, server: server, transport: tcp}\n", "")
     more = "    own3: {ends: [client, r2], both: {delay: 9ms}}\n    theirs"
-    (tmp_path / "study.yaml").write_text(text.replace("    theirs", more))
-    found = run(Study.load(tmp_path), out=tmp_path / "out").baselines
+    found = run(written(tmp_path, text.replace("    theirs", more)), out=tmp_path / "out").baselines
     pairs = list(zip(found["client_address"], found["server_address"], strict=True))
     assert pairs == [("10.0.1.1", "10.0.2.2"), ("10.0.3.1", "10.0.4.2"), ("10.0.5.1", "10.0.4.2")]

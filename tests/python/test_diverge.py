@@ -1,11 +1,10 @@
 """The first packet in which two engines part: names, places, times, and what senders knew."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pyarrow as pa
 import pytest
+from study_data import one_link
 
 from polypath.engines import SimEngine, diverge
 from polypath.engines._diverge import Divergence, Passing, describe_divergence, first_difference, last_before, named
@@ -46,7 +45,7 @@ def test_the_first_segment_that_differs_is_found(linux, ignore, found):
     assert first_difference(SAME, linux, tolerance_s=0.0001, ignore=ignore) == found
 
 
-def test_ports_are_no_difference_and_a_second_subflow_is():
+def test_ports_are_no_difference_and_what_senders_knew_before_is_told():
     def listed(port, start):
         return [
             Listed(start, 0, (CLIENT[0], port), SERVER, "S 0:0(0)"),
@@ -57,9 +56,6 @@ def test_ports_are_no_difference_and_a_second_subflow_is():
     ours = named(listed(40000, 0), ["a:l"])
     assert ours == named(listed(32768, 17 * 10**17), ["a:l"])
     assert [one.text for one in ours][1:] == ["10.0.0.2 > 10.0.0.1 S. 0:0(0) ack 1", "10.0.0.1 > 10.0.0.2 #2 S 0:0(0)"]
-
-
-def test_of_what_senders_knew_the_last_before_counts():
     series = pa.table({"time_ns": [0, 1, 2, 2], "flow": [0, 0, 0, 1], "subflow": [0, 0, 0, 0], "cwnd": [10, 11, 12, 7], "mss": [1] * 4})
     assert last_before(series, 1) == {(0, 0): {"cwnd": 11}}
     one = Divergence("a:l", SAME[0], None, 0, (SAME[:1], []), ({(0, 0): {"cwnd": 11}}, {(0, 0): {"cwnd": 12}}))
@@ -69,18 +65,8 @@ def test_of_what_senders_knew_the_last_before_counts():
     assert any(line.split() == ["cwnd", "11", "12", "*"] for line in text.splitlines())
 
 
-STUDY = """
-name: one
-title: one
-question: one?
-topology:
-  nodes: {a: , b: }
-  links:
-    l: {ends: [a, b], both: {rate: 20mbit, delay: 10ms, queue: QUEUEpackets}}
-flows:
-  f: {client: a, server: b, transport: tcp, cc: reno, app: {kind: transfer, size: 300kB}}
-duration: 5s
-"""
+FLOW = "transport: tcp, cc: reno, app: {kind: transfer, size: 300kB}"
+STUDY = one_link("one", "{rate: 20mbit, delay: 10ms, queue: QUEUEpackets}", FLOW, duration="5s")
 
 
 def scenario(tmp_path, queue):

@@ -1,6 +1,4 @@
-"""What the doctor finds in given facts: the traps that people fall into, each with what mends it,
-and nothing where all is well.
-"""
+"""What the doctor finds in given facts."""
 
 from dataclasses import replace
 
@@ -72,10 +70,12 @@ def flagged(*flags):
     return replace(WELL, endpoints=tuple(replace(each, flags=frozenset(own)) for each, own in zip(ENDPOINTS, flags, strict=True)))
 
 
-def test_nothing_is_found_where_all_is_well():
+def test_nothing_is_found_where_all_is_well_and_the_worst_comes_first():
     assert findings(WELL, CLIENT) == []
     assert findings(WELL, Question()) == []
     assert findings(flagged({"signal"}, {"signal"}), SERVER) == []
+    facts = replace(changed(mptcp__checksum_enabled="1"), limits=(0, 2), counters={"Blackhole": 1})
+    assert [finding.severity for finding in findings(facts, CLIENT)] == ["wrong", "doubt", "note"]
 
 
 @pytest.mark.parametrize(
@@ -93,12 +93,9 @@ def test_without_mptcp_nothing_else_is_said(ability, config, words):
     assert finding.run == (("sysctl -w net.mptcp.enabled=1",) if ability == "off" else ())
 
 
-def test_a_limit_of_0_keeps_connections_on_one_path():
+def test_limits_keep_connections_on_one_path():
     finding = only(replace(WELL, limits=(0, 2)))
     assert (finding.id, finding.severity, finding.run) == ("no-subflows-allowed", "wrong", ("ip mptcp limits set subflows 2",))
-
-
-def test_the_first_subflows_endpoint_needs_no_room():
     assert findings(replace(WELL, limits=(1, 2)), CLIENT) == []
     assert only(replace(WELL, limits=(1, 2), first=frozenset())).run == ("ip mptcp limits set subflows 2",)
 
@@ -140,11 +137,14 @@ def test_announcements_that_came_and_were_not_taken_up():
     assert "announcements-ignored" not in found(facts, SERVER)
 
 
-def test_what_the_kernel_adds_is_no_endpoint_of_anybody():
+def test_endpoints_that_the_kernel_adds_or_a_server_does_not_have():
     implicit = replace(ENDPOINTS[1], flags=frozenset({"implicit"}))
     assert found(replace(WELL, endpoints=(implicit,)))["no-endpoints"].severity == "wrong"
     joined = live(source="10.0.2.1", joined=True)
     assert found(replace(WELL, endpoints=(implicit,), subflows=(joined,)))["no-endpoints"].severity == "note"
+    # Behind an address translator.
+    outside = Endpoint(address="192.0.2.7", id=3, flags=frozenset({"signal"}))
+    assert findings(replace(flagged({"signal"}, {"signal"}), endpoints=(outside,)), SERVER) == []
 
 
 def test_of_several_endpoints_with_both_flags_a_server_announces_the_first():
@@ -177,7 +177,7 @@ def test_a_host_that_is_client_and_server():
     assert findings(replace(WELL, endpoints=twins), both) == []
 
 
-def test_a_port_stays_with_the_announcement():
+def test_endpoints_whose_port_address_or_device_is_elsewhere():
     port = replace(ENDPOINTS[1], flags=frozenset({"signal"}), port=5400)
     finding = only(replace(WELL, endpoints=(ENDPOINTS[0], port)))
     assert (finding.id, finding.severity, finding.run[1]) == (
@@ -187,11 +187,13 @@ def test_a_port_stays_with_the_announcement():
     )
     other = replace(WELL, endpoints=(replace(port, device="wlan0"),))
     assert found(other, SERVER)["other-device"].run[1] == "ip mptcp endpoint add 10.0.2.1 dev wwan0 signal port 5400"
-
-
-def test_both_flags_are_doubtful():
-    finding = only(flagged({"signal", "subflow"}, {"subflow"}))
-    assert (finding.id, finding.severity) == ("both-flags", "doubt")
+    gone = replace(WELL, devices=(LOOPBACK, WIFI, device("eth0", "10.0.3.1")))
+    assert only(gone).id == "address-missing"
+    assert only(gone).run == ("ip mptcp endpoint delete id 2",)
+    other = replace(WELL, endpoints=(ENDPOINTS[0], replace(ENDPOINTS[1], device="wlan0")))
+    assert only(other).run[1] == "ip mptcp endpoint add 10.0.2.1 dev wwan0 subflow"
+    down = replace(WELL, devices=(LOOPBACK, WIFI, replace(LTE, up=False)))
+    assert found(down)["device-down"].run == ("ip link set wwan0 up",)
 
 
 @pytest.mark.parametrize(
@@ -202,24 +204,28 @@ def test_without_endpoints_the_second_device_is_not_used(question, severity, fla
     assert (finding.severity, finding.run) == (severity, (f"ip mptcp endpoint add 10.0.2.1 dev wwan0 {flag}",))
 
 
-def test_one_device_is_one_path():
+def test_devices_and_settings_that_are_seldom_wrong():
     assert only(replace(WELL, endpoints=(), devices=(LOOPBACK, WIFI), ways=WAYS[:1])).id == "one-path"
-
-
-def test_endpoints_whose_address_or_device_is_not_there():
-    gone = replace(WELL, devices=(LOOPBACK, WIFI, device("eth0", "10.0.3.1")))
-    assert only(gone).id == "address-missing"
-    assert only(gone).run == ("ip mptcp endpoint delete id 2",)
-    other = replace(WELL, endpoints=(ENDPOINTS[0], replace(ENDPOINTS[1], device="wlan0")))
-    assert only(other).run[1] == "ip mptcp endpoint add 10.0.2.1 dev wwan0 subflow"
-    down = replace(WELL, devices=(LOOPBACK, WIFI, replace(LTE, up=False)))
-    assert found(down)["device-down"].run == ("ip link set wwan0 up",)
-
-
-def test_a_server_may_announce_an_address_that_it_does_not_have():
-    # Behind an address translator.
-    outside = Endpoint(address="192.0.2.7", id=3, flags=frozenset({"signal"}))
-    assert findings(replace(flagged({"signal"}, {"signal"}), endpoints=(outside,)), SERVER) == []
+    facts = replace(
+        WELL, devices=(LOOPBACK, WIFI, replace(LTE, addresses=(Address(address="10.0.1.7", prefix=24),))), endpoints=ENDPOINTS[:1]
+    )
+    assert {"one-subnet", "arp"} <= set(found(facts))
+    facts = replace(WELL, sysctls={**SYSCTLS, "net/ipv4/conf/wwan0/rp_filter": "1"})
+    assert only(facts).run == ("sysctl -w net/ipv4/conf/wwan0/rp_filter=2",)
+    # The larger of the two counts.
+    assert findings(replace(WELL, sysctls={**facts.sysctls, "net/ipv4/conf/all/rp_filter": "2"}), CLIENT) == []
+    facts = replace(WELL, counters={"Blackhole": 2})
+    assert (only(facts).id, only(facts).severity) == ("blackhole", "doubt")
+    assert findings(replace(facts, sysctls={**SYSCTLS, "net.mptcp.blackhole_timeout": "0"}), CLIENT) == []
+    facts = replace(WELL, lines=(("/etc/sysctl.d/9.conf", "net.mptcp.mptcp_path_manager"), ("/etc/sysctl.conf", "net.mptcp.enabled")))
+    assert "net.mptcp.mptcp_path_manager (/etc/sysctl.d/9.conf)" in only(facts).sentence
+    facts = replace(WELL, devices=(LOOPBACK, WIFI, replace(LTE, mtu=9000)))
+    assert only(facts).id == "mtus-differ"
+    assert only(replace(WELL, devices=(LOOPBACK, WIFI, replace(LTE, shaper="netem")))).id == "shaped-here"
+    facts = replace(WELL, btf=False, config={**WELL.config, "CONFIG_INET_MPTCP_DIAG": "n"})
+    assert [finding.severity for finding in findings(facts, CLIENT)] == ["note", "note"]
+    finding = only(flagged({"signal", "subflow"}, {"subflow"}))
+    assert (finding.id, finding.severity) == ("both-flags", "doubt")
 
 
 def test_a_subflow_that_would_leave_by_another_device():
@@ -230,6 +236,8 @@ def test_a_subflow_that_would_leave_by_another_device():
     assert finding.run == ("ip rule add from 10.0.2.1 table 102", "ip route add default via 10.0.2.254 dev wwan0 table 102")
     nowhere = only(replace(WELL, ways=(WAYS[0], replace(WAYS[1], device=None))))
     assert "no way to 10.9.0.1" in nowhere.sentence
+    facts = replace(flagged({"signal"}, {"signal"}), ways=(WAYS[0], replace(WAYS[1], device="wlan0")))
+    assert found(facts, SERVER)["routing"].severity == "doubt"
 
 
 def test_links_that_join_two_hosts_directly_have_one_address_each():
@@ -248,31 +256,6 @@ def test_links_that_join_two_hosts_directly_have_one_address_each():
     assert sum(each.id == "routing" for each in findings(tries, CLIENT)) == 2
     alone = only(replace(WELL, ways=(both[0], both[3])))
     assert alone.severity == "wrong" and "from 10.0.2.1 (wwan0) there is no way to 10.0.1.2" in alone.sentence
-
-
-def test_an_address_that_nothing_uses_is_only_doubtful():
-    facts = replace(flagged({"signal"}, {"signal"}), ways=(WAYS[0], replace(WAYS[1], device="wlan0")))
-    assert found(facts, SERVER)["routing"].severity == "doubt"
-
-
-def test_two_devices_of_one_subnet():
-    facts = replace(
-        WELL, devices=(LOOPBACK, WIFI, replace(LTE, addresses=(Address(address="10.0.1.7", prefix=24),))), endpoints=ENDPOINTS[:1]
-    )
-    assert {"one-subnet", "arp"} <= set(found(facts))
-
-
-def test_strict_reverse_paths():
-    facts = replace(WELL, sysctls={**SYSCTLS, "net/ipv4/conf/wwan0/rp_filter": "1"})
-    assert only(facts).run == ("sysctl -w net/ipv4/conf/wwan0/rp_filter=2",)
-    # The larger of the two counts.
-    assert findings(replace(WELL, sysctls={**facts.sysctls, "net/ipv4/conf/all/rp_filter": "2"}), CLIENT) == []
-
-
-def test_a_blackhole_that_was_met():
-    facts = replace(WELL, counters={"Blackhole": 2})
-    assert (only(facts).id, only(facts).severity) == ("blackhole", "doubt")
-    assert findings(replace(facts, sysctls={**SYSCTLS, "net.mptcp.blackhole_timeout": "0"}), CLIENT) == []
 
 
 @pytest.mark.parametrize(
@@ -307,14 +290,8 @@ def test_settings(sysctls, name):
     assert finding.run
 
 
-def test_settings_of_the_out_of_tree_stack():
-    facts = replace(WELL, lines=(("/etc/sysctl.d/9.conf", "net.mptcp.mptcp_path_manager"), ("/etc/sysctl.conf", "net.mptcp.enabled")))
-    assert "net.mptcp.mptcp_path_manager (/etc/sysctl.d/9.conf)" in only(facts).sentence
-
-
 def test_buffers_below_what_the_paths_hold():
-    # 100 Mbit/s over 200 ms are 2.5 MB under way: 5 MB of buffer, which the receiver has and the
-    # sender has not.
+    # 2.5 MB under way: 5 MB of buffer, which the receiver has and the sender has not.
     question = Question(role="client", rates_bps=(50_000_000, 50_000_000), rtts_ns=(20_000_000, 200_000_000))
     finding, enough = findings(WELL, question)
     assert (finding.id, finding.severity, finding.run) == ("send-buffer", "doubt", ('sysctl -w net.ipv4.tcp_wmem="4096 16384 8388608"',))
@@ -331,14 +308,11 @@ def live(**fields):
     return Subflow(**{**nothing, **named, "cc": "pp_lia", "srtt_ms": 20.0, **fields})
 
 
-def test_live_subflows_of_a_connection_are_judged_together():
+def test_live_subflows_say_what_held_their_connection_back():
     two = (live(delivery_mbps=900.0), live(delivery_mbps=900.0, joined=True))
     assert set(found(replace(WELL, subflows=two))) == {"receive-buffer", "send-buffer"}
     apart = (two[0], replace(two[1], token=8))
     assert set(found(replace(WELL, subflows=apart))) == {"send-buffer"}
-
-
-def test_live_subflows_say_what_held_them_back():
     facts = replace(WELL, subflows=(live(busy_s=10.0, rwnd_limited_s=4.0, sndbuf_limited_s=0.5),))
     assert "the receiver's window for 40% of the time" in only(facts).sentence
     waits = live(busy_s=10.0, sndbuf_limited_s=9.0)
@@ -396,22 +370,3 @@ def test_the_next_hop_of_a_missing_route(more, hop, words):
     finding = only(replace(WELL, ways=ways, devices=(LOOPBACK, WIFI, replace(LTE, **more))))
     assert finding.run == ("ip rule add from 10.0.2.1 table 102", f"ip route add default via {hop} dev wwan0 table 102")
     assert words in finding.sentence
-
-
-def test_paths_of_different_mtu():
-    facts = replace(WELL, devices=(LOOPBACK, WIFI, replace(LTE, mtu=9000)))
-    assert only(facts).id == "mtus-differ"
-
-
-def test_a_shaper_on_the_senders_own_device():
-    assert only(replace(WELL, devices=(LOOPBACK, WIFI, replace(LTE, shaper="netem")))).id == "shaped-here"
-
-
-def test_what_the_kernel_was_built_without():
-    facts = replace(WELL, btf=False, config={**WELL.config, "CONFIG_INET_MPTCP_DIAG": "n"})
-    assert [finding.severity for finding in findings(facts, CLIENT)] == ["note", "note"]
-
-
-def test_the_worst_comes_first():
-    facts = replace(changed(mptcp__checksum_enabled="1"), limits=(0, 2), counters={"Blackhole": 1})
-    assert [finding.severity for finding in findings(facts, CLIENT)] == ["wrong", "doubt", "note"]

@@ -1,12 +1,9 @@
 """Parameters that are drawn, and studies with more cells than are kept."""
 
-from __future__ import annotations
-
 import html
 import itertools
 import math
 import statistics
-from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -47,11 +44,11 @@ matrix: {cc: [lia, cubic]}
 """
 
 
-def study(text: str = STUDY) -> Study:
+def study(text=STUDY):
     return Study.model_validate(yaml.safe_load(text))
 
 
-def large(monkeypatch: pytest.MonkeyPatch, text: str = STUDY) -> Study:
+def large(monkeypatch, text=STUDY):
     """A study of which no cell is kept."""
     monkeypatch.setattr(making, "MOST_KEPT", 3)
     made = study(text)
@@ -62,7 +59,7 @@ def large(monkeypatch: pytest.MonkeyPatch, text: str = STUDY) -> Study:
 # --- values
 
 
-def test_every_cell_of_the_matrix_stands_with_every_draw() -> None:
+def test_draws_stand_with_every_cell_and_stay_what_they_are():
     made = study()
     assert [(cell.parameters["draw"], cell.parameters["cc"]) for cell in cells(made)] == list(
         itertools.product((1, 2, 3, 4), ("lia", "cubic"))
@@ -70,9 +67,6 @@ def test_every_cell_of_the_matrix_stands_with_every_draw() -> None:
     assert parameter_names(made) == ["draw", "rate", "delay", "cc"]
     both = cells(made)[0].parameters, cells(made)[1].parameters
     assert {both[0]["rate"], both[0]["delay"]} == {both[1]["rate"], both[1]["delay"]}, "all algorithms have the same networks"
-
-
-def test_a_draw_stays_what_it_is_whatever_else_is_drawn() -> None:
     few = Draw(number=2, parameters={"x": Drawn(uniform=(0, 1))})
     many = Draw(number=9, parameters={"y": Drawn(uniform=(0, 1)), "x": Drawn(uniform=(0, 1))})
     assert few.values(2)["x"] == many.values(2)["x"]
@@ -80,6 +74,11 @@ def test_a_draw_stays_what_it_is_whatever_else_is_drawn() -> None:
     assert Draw(number=2, seed=2, parameters=few.parameters).values(2)["x"] != few.values(2)["x"]
     # SHA-256 of "1/2/x"; the same on any machine and with any library.
     assert few.values(2) == {"draw": 2, "x": 0.841}
+    drawn = Drawn(choice={"dsl": 3, "lte": 1, "never": 0})
+    found = [Draw(number=1, parameters={"kind": drawn}).values(number)["kind"] for number in range(1, 4001)]
+    assert set(found) == {"dsl", "lte"}
+    assert statistics.mean(kind == "dsl" for kind in found) == pytest.approx(0.75, abs=0.03)
+    assert {Drawn(choice=[1, 2]).value(chance) for chance in (0.1, 0.9)} == {1, 2}
 
 
 @pytest.mark.parametrize(
@@ -90,7 +89,7 @@ def test_a_draw_stays_what_it_is_whatever_else_is_drawn() -> None:
         (Drawn(lognormal=(30, 2), digits=9), {0.15865525393145707: 15, 0.5: 30, 0.8413447460685429: 60}),
     ],
 )
-def test_numbers_follow_their_distribution(drawn: Drawn, quantiles: dict[float, float]) -> None:
+def test_numbers_follow_their_distribution(drawn, quantiles):
     for chance, value in quantiles.items():
         assert drawn.value(chance) == pytest.approx(value, rel=1e-6)
     found = sorted(float(Draw(number=1, parameters={"x": drawn}).values(number)["x"]) for number in range(1, 4001))
@@ -98,14 +97,6 @@ def test_numbers_follow_their_distribution(drawn: Drawn, quantiles: dict[float, 
         # Of 4000 draws, this share lies below the quantile, within four standard deviations.
         below = sum(value < drawn.value(chance) for value in found) / len(found)
         assert abs(below - chance) < 4 * math.sqrt(chance * (1 - chance) / len(found))
-
-
-def test_choices_have_their_weights_and_types() -> None:
-    drawn = Drawn(choice={"dsl": 3, "lte": 1, "never": 0})
-    found = [Draw(number=1, parameters={"kind": drawn}).values(number)["kind"] for number in range(1, 4001)]
-    assert set(found) == {"dsl", "lte"}
-    assert statistics.mean(kind == "dsl" for kind in found) == pytest.approx(0.75, abs=0.03)
-    assert {Drawn(choice=[1, 2]).value(chance) for chance in (0.1, 0.9)} == {1, 2}
 
 
 @pytest.mark.parametrize(
@@ -122,23 +113,20 @@ def test_choices_have_their_weights_and_types() -> None:
         ("rate: {uniform: [-2, -1]}", r"-1\.\d\dmbit.* \(in the cell draw=1, rate=-1\.\d\d, delay=5, cc=lia\)"),
     ],
 )
-def test_what_cannot_be_drawn_is_told(change: str, sentence: str) -> None:
+def test_what_cannot_be_drawn_is_told(change, sentence):
     name = change.partition(":")[0]
     old = "rate: {loguniform: [1, 100]}"
     with pytest.raises(ValueError, match=sentence):
         study(STUDY.replace(old, change if name == "rate" else f"{old}\n    {change}"))
 
 
-def test_draws_are_repetitions_in_summaries(tmp_path: Path) -> None:
+def test_draws_are_repetitions_in_summaries_and_claims(tmp_path):
     results = execute(plan(study(), out=tmp_path))
     assert set(results.runs["draw"]) == {1, 2, 3, 4}
     summary = results.summary()
     assert list(summary["cc"]) == ["lia", "cubic"]
     assert list(summary["n"]) == [4, 4]
     assert summary["goodput_receiver_mbps"].iloc[0] == pytest.approx(results.runs.query("cc == 'lia'")["goodput_receiver_mbps"].mean())
-
-
-def test_claims_take_draws_as_repetitions(tmp_path: Path) -> None:
     from polypath.report import claim_results, material
 
     claim = "claims: [{id: some, sentence: Some., metric: goodput_receiver_mbps, where: {cc: lia}, check: {kind: between, low: 5}}]\n"
@@ -147,15 +135,25 @@ def test_claims_take_draws_as_repetitions(tmp_path: Path) -> None:
     assert verdict.why.startswith("1 cell, "), "the mean over four networks"
 
 
-def test_the_short_form_has_the_first_draws() -> None:
+def test_one_chooses_draws_by_number_and_the_short_form_has_the_first():
     assert {cell.parameters["draw"] for cell in cells(study().in_short())} == {1, 2}
     assert {cell.parameters["draw"] for cell in cells(study(STUDY + "short: {draws: 1}\n").in_short())} == {1}
+    made = study()
+    assert {run.parameters["draw"] for run in plan(made, only={"draw": ["2", "3"]}).runs} == {2, 3}
+    assert {run.parameters["draw"] for run in plan(made, only={"draw": ["2..4"], "cc": ["lia"]}).runs} == {2, 3, 4}
+    for wrong in ("5", "2..5", "0", "3..2", "x"):
+        with pytest.raises(StudyError, match=rf"no cell of drawn has draw={wrong}; there are 1 to 4, and 1\.\.9 stands for nine of them"):
+            plan(made, only={"draw": [wrong]})
+    with pytest.raises(StudyError, match=r'"rate" is drawn; choose draws by their number, such as --only draw=1'):
+        plan(made, only={"rate": ["5"]})
+    with pytest.raises(StudyError, match=r"no cell of drawn-short has draw=3; there are 1 to 2"):
+        plan(study().in_short(), only={"draw": ["3"]})
 
 
 OWN = STUDY.replace("  number: 4\n", "  number: 4\n  own_seeds: true\n") + "seeds: 2\n"
 
 
-def test_each_draw_has_seeds_of_its_own_if_it_is_told_so() -> None:
+def test_each_draw_has_seeds_of_its_own_if_it_is_told_so(monkeypatch):
     made = study(OWN)
     of = {(cell.parameters["draw"], cell.parameters["cc"]): cell.seeds for cell in cells(made)}
     assert len({seed for seeds in of.values() for seed in seeds}) == 4 * 2, "as many as draws and seeds"
@@ -167,19 +165,12 @@ def test_each_draw_has_seeds_of_its_own_if_it_is_told_so() -> None:
     assert [cell.seeds for cell in cells(more)][:8] == [cell.seeds for cell in cells(made)]
     other = study(OWN.replace("  number: 4\n", "  number: 4\n  seed: 2\n"))
     assert not {seed for cell in cells(other) for seed in cell.seeds} & {seed for seeds in of.values() for seed in seeds}
-
-
-def test_seeds_of_their_own_come_of_whatever_seeds_a_cell_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = study(OWN)
     assert [cell.seeds for cell in cells(made.in_short())] == [cell.seeds for cell in cells(made)][:4]
     one = study(OWN + "short: {seeds: 1}\n").in_short()
     assert [cell.seeds for cell in cells(one)] == [cell.seeds[:1] for cell in cells(made)][:4]
     assert [cell.seeds for cell in cells(large(monkeypatch, OWN))] == [cell.seeds for cell in cells(made)], "made late, they are the same"
     brought = study(OWN + "bundles: {cc: {lia: {seed: 2}, cubic: {seed: 1}}}\n")
     assert [cell.seeds for cell in cells(brought)][2:4] == [(176090115697453,), (10437805187506,)]
-
-
-def test_draws_share_the_studys_seeds_unless_it_is_told_otherwise() -> None:
     assert {cell.seeds for cell in cells(study(OWN.replace("own_seeds: true", "own_seeds: false")))} == {(1, 2)}
     # A study that does not say keeps its runs: their keys are what they were.
     assert [run.key for run in plan(study(STUDY + "seeds: 2\n")).runs] == [
@@ -187,7 +178,7 @@ def test_draws_share_the_studys_seeds_unless_it_is_told_otherwise() -> None:
     ]
 
 
-def test_links_lose_other_packets_in_each_draw_with_seeds_of_its_own(tmp_path: Path) -> None:
+def test_links_lose_other_packets_in_each_draw_with_seeds_of_its_own(tmp_path):
     # Four networks that are the same but for chance.
     lossy = (
         STUDY.replace("rate: 20mbit, ", "rate: 20mbit, loss: 1%, ")
@@ -201,7 +192,7 @@ def test_links_lose_other_packets_in_each_draw_with_seeds_of_its_own(tmp_path: P
     assert own.groupby("draw")["seed"].nunique().max() == 1
 
 
-def test_results_and_reports_tell_seeds_of_each_draws_own(tmp_path: Path) -> None:
+def test_results_and_reports_tell_seeds_of_each_draws_own(tmp_path):
     made = study(OWN.replace("measure: {series: null}", "measure: {series: 500ms}"))
     results = execute(plan(made, out=tmp_path))
     assert results.manifest["own_seeds"] is True
@@ -219,30 +210,14 @@ def test_results_and_reports_tell_seeds_of_each_draws_own(tmp_path: Path) -> Non
     assert "made into seeds of each draw's own" in " ".join(shown.output.split())
 
 
-def test_one_chooses_draws_by_number() -> None:
-    made = study()
-    assert {run.parameters["draw"] for run in plan(made, only={"draw": ["2", "3"]}).runs} == {2, 3}
-    assert {run.parameters["draw"] for run in plan(made, only={"draw": ["2..4"], "cc": ["lia"]}).runs} == {2, 3, 4}
-    for wrong in ("5", "2..5", "0", "3..2", "x"):
-        with pytest.raises(StudyError, match=rf"no cell of drawn has draw={wrong}; there are 1 to 4, and 1\.\.9 stands for nine of them"):
-            plan(made, only={"draw": [wrong]})
-    with pytest.raises(StudyError, match=r'"rate" is drawn; choose draws by their number, such as --only draw=1'):
-        plan(made, only={"rate": ["5"]})
-
-
-def test_the_short_form_says_which_draws_it_has() -> None:
-    with pytest.raises(StudyError, match=r"no cell of drawn-short has draw=3; there are 1 to 2"):
-        plan(study().in_short(), only={"draw": ["3"]})
-
-
 # --- many cells
 
 
-def bytes_of(folder: Path) -> dict[str, bytes]:
+def bytes_of(folder):
     return {file.name: file.read_bytes() for file in folder.iterdir() if file.suffix in (".parquet", ".json")}
 
 
-def test_cells_that_are_not_kept_give_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cells_that_are_not_kept_give_the_same_bytes(tmp_path, monkeypatch):
     kept = execute(plan(study(), out=tmp_path / "kept"))
     made = large(monkeypatch)
     work = plan(made, out=tmp_path / "made")
@@ -254,7 +229,7 @@ def test_cells_that_are_not_kept_give_the_same_bytes(tmp_path: Path, monkeypatch
     assert list(plan(made, out=tmp_path / "made").waiting()) == []
 
 
-def test_tables_in_parts_are_the_same_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_in_parts_are_the_same_tables(tmp_path, monkeypatch):
     whole = execute(plan(study(), out=tmp_path / "whole"))
     monkeypatch.setattr(runner, "_TABLE_PART", 3)
     parts = execute(plan(study(), out=tmp_path / "parts"))
@@ -269,7 +244,7 @@ def test_tables_in_parts_are_the_same_tables(tmp_path: Path, monkeypatch: pytest
     assert polars.scan_parquet(file).select(polars.col("goodput_receiver_mbps").mean()).collect().item() == pytest.approx(mean)
 
 
-def test_a_table_of_many_rows_is_a_folder_that_is_read_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_of_many_rows_is_a_folder_that_is_read_as_one(tmp_path, monkeypatch):
     whole = execute(plan(study(), out=tmp_path / "whole"))
     monkeypatch.setattr(runner, "_TABLE_PART", 3)
     monkeypatch.setattr(store, "_MOST_ROWS", 4)
@@ -293,7 +268,7 @@ def test_a_table_of_many_rows_is_a_folder_that_is_read_as_one(tmp_path: Path, mo
     assert (parts.folder / "report.html").is_file()
 
 
-def test_a_folder_and_a_file_take_each_others_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_and_a_file_take_each_others_place(tmp_path, monkeypatch):
     monkeypatch.setattr(runner, "_TABLE_PART", 3)
     before = bytes_of(execute(plan(study(), out=tmp_path)).folder)
     runs = tmp_path / "drawn" / "runs.parquet"
@@ -309,7 +284,7 @@ def test_a_folder_and_a_file_take_each_others_place(tmp_path: Path, monkeypatch:
     assert not [file.name for file in runs.parent.iterdir() if file.name.startswith(".runs")]
 
 
-def test_a_study_of_few_cells_and_many_seeds_keeps_no_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_study_of_few_cells_and_many_seeds_keeps_no_runs(tmp_path, monkeypatch):
     monkeypatch.setattr(making, "MOST_KEPT", 9)
     made = study(f"{STUDY}\nseeds: 3\n")
     assert not is_large(made)
@@ -322,7 +297,7 @@ def test_a_study_of_few_cells_and_many_seeds_keeps_no_runs(tmp_path: Path, monke
     assert not list(plan(made, engine=FakeEngine(), out=tmp_path).waiting())
 
 
-def test_a_large_study_finds_the_files_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_study_finds_the_files_beside_it(tmp_path, monkeypatch):
     monkeypatch.setattr(making, "MOST_KEPT", 3)
     recorded = '[{kind: table, file: "link.csv"}, {kind: delay, delay: "${delay}ms"}]'
     one = '{rate: "${rate}mbit", delay: "${delay}ms", queue: 50packets}'
@@ -335,7 +310,7 @@ def test_a_large_study_finds_the_files_beside_it(tmp_path: Path, monkeypatch: py
     assert len(list(cells(made))) == len(cells(made)) == 8
 
 
-def test_some_draws_of_a_large_study_are_planned_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_some_draws_of_a_large_study_are_planned_alone(tmp_path, monkeypatch):
     made = large(monkeypatch)
     work = plan(made, out=tmp_path, only={"draw": ["2"]})
     assert not work.large, "its few cells are kept"
@@ -352,20 +327,20 @@ def test_some_draws_of_a_large_study_are_planned_alone(tmp_path: Path, monkeypat
     assert set(again.runs["draw"]) == {1, 2, 3, 4}
 
 
-def test_other_machines_get_runs_that_are_made_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_machines_get_runs_that_are_made_meanwhile(tmp_path, monkeypatch):
     from polypath.sweep import Finished, Place, files_of
 
     class Here(Place):
         name = "here"
 
-        def carry_out(self, engine, runs, tell):  # type: ignore[no-untyped-def]
+        def carry_out(self, engine, runs, tell):
             for run in runs:
                 yield Finished(key=run.key, files=files_of(run.key, run.engine, run.version, run.scenario, engine.run(run.scenario)))
 
-    made: list[str] = []
+    made = []
     every = Plan.waiting
-    monkeypatch.setattr(Plan, "waiting", lambda self: (made.append(run.key) or run for run in every(self)))  # type: ignore[func-returns-value]
-    ahead: list[int] = []
+    monkeypatch.setattr(Plan, "waiting", lambda self: (made.append(run.key) or run for run in every(self)))
+    ahead = []
     work = plan(large(monkeypatch), out=tmp_path / "made")
     results = execute(work, on=Here(), progress=lambda run: ahead.append(len(made) - len(ahead)))
     assert len(ahead) == len({run.key for run in work.every()})
@@ -374,7 +349,7 @@ def test_other_machines_get_runs_that_are_made_meanwhile(tmp_path: Path, monkeyp
     assert bytes_of(results.folder) == bytes_of(execute(plan(study(), out=tmp_path / "kept")).folder)
 
 
-def test_a_study_of_two_million_cells_is_read_and_planned_at_once() -> None:
+def test_a_study_of_two_million_cells_is_read_and_planned_at_once():
     axis = {"cc": ["lia", "olia", "balia", "cubic", "reno"], "queue": [f"{n}packets" for n in range(20, 40)]}
     tree = yaml.safe_load(STUDY.replace("50packets", '"${queue}"'))
     made = Study.model_validate({**tree, "draw": {**tree["draw"], "number": 20_000}, "matrix": axis})
@@ -391,7 +366,7 @@ def test_a_study_of_two_million_cells_is_read_and_planned_at_once() -> None:
     assert cells(made)[1_999].parameters == cells(made)[1_999:2_000][0].parameters
 
 
-def test_a_cell_that_cannot_run_is_told_when_it_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cell_that_cannot_run_is_told_when_it_comes(tmp_path, monkeypatch):
     monkeypatch.setattr(making, "_SPECIMEN_DRAWS", 2)
     monkeypatch.setattr(runner, "_ESTIMATE", 3)
     # The first rate below zero is that of draw 4.
@@ -403,9 +378,9 @@ def test_a_cell_that_cannot_run_is_told_when_it_comes(tmp_path: Path, monkeypatc
     assert len(work.store) > 0, "what is finished is kept"
 
 
-def test_failures_of_a_large_study_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failures_of_a_large_study_are_named(tmp_path, monkeypatch):
     class Failing(FakeEngine):
-        def run(self, scenario):  # type: ignore[no-untyped-def]
+        def run(self, scenario):
             if scenario["flows"][0]["cc"] == "cubic" and scenario["flows"][0]["transport"] == "mptcp":
                 raise EngineError("no luck")
             return super().run(scenario)
@@ -415,7 +390,7 @@ def test_failures_of_a_large_study_are_named(tmp_path: Path, monkeypatch: pytest
     assert set(Results.open(tmp_path / "drawn", study()).runs["cc"]) == {"lia"}
 
 
-def test_dry_run_tells_the_cost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dry_run_tells_the_cost(tmp_path, monkeypatch):
     (tmp_path / "study.yaml").write_text(STUDY.replace("number: 4", "number: 20000"), encoding="utf-8")
     done = CliRunner().invoke(build(["run"]), ["run", str(tmp_path), "--dry-run", "--out", str(tmp_path / "out")])
     assert done.exit_code == 0, done.output

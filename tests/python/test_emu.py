@@ -29,7 +29,7 @@ def network(tmp_path, text, **options):
     return emu.network(scenario(load_setup(file), 1), **options)
 
 
-def test_each_end_of_a_link_is_cabled_to_the_wire(tmp_path):
+def test_ends_of_links_are_cabled_and_reach_one_another(tmp_path):
     made = network(tmp_path, TWO_WAYS, plain=["short"])
     cables = [tuple(f"{cable[end]['namespace']} {cable[end]['device']}" for end in "ab") for cable in made["plan"]["cables"]]
     assert cables == [("a l0", ".wire w0a"), ("r l1", ".wire w1a"), ("a l2", "b l2"), (".wire w0b", "r l0"), (".wire w1b", "b l1")]
@@ -39,9 +39,6 @@ def test_each_end_of_a_link_is_cabled_to_the_wire(tmp_path):
     # What links do is the emulator's to know, and not the plan's.
     assert made["plan"]["disciplines"] == made["plan"]["redirects"] == []
     assert [element["kind"] for element in made["scenario"]["links"][0]["a_to_b"]] == ["rate", "delay"]
-
-
-def test_every_address_reaches_every_other_by_its_own_link(tmp_path):
     routes = network(tmp_path, TWO_WAYS)["plan"]["routes"]
     at_a = {(route["to"], route.get("source")): route["device"] for route in routes if route["namespace"] == "a"}
     # b's address on the short link is one hop away, that on the right link is behind the router.
@@ -50,9 +47,6 @@ def test_every_address_reaches_every_other_by_its_own_link(tmp_path):
     back = {(route["to"], route.get("source")): route["device"] for route in routes if route["namespace"] == "b"}
     assert back["10.99.0.1", "10.0.2.2"] == "l1"
     assert back["10.99.0.1", "10.0.3.2"] == "l2"
-
-
-def test_a_study_gives_its_first_cell(tmp_path):
     flows = "flows: {f: {client: a, server: b}}\nmatrix: {rate: [7mbit, 8mbit]}\n"
     text = TWO_WAYS.replace("10mbit", '"${rate}"') + "name: s\nduration: 1s\n" + flows
     assert network(tmp_path, text)["scenario"]["links"][0]["a_to_b"][0]["bits_per_s"] == 7_000_000
@@ -72,9 +66,6 @@ def test_the_example_of_the_guide_can_be_built(tmp_path):
         ("topology:\n  nodes: {a: , b: }\n", "topology.yaml:1: topology: there is nothing to build: the file needs a `topology:`"),
         ("nodes: {a: , b: }\n", "there is nothing to build"),
         ("topology:\n  nodes: {a: , b: }\n  links:\n    l: {ends: [a, c], both: {delay: 1ms}}\n", 'topology.yaml:4: .*no node "c"'),
-        ("topology:\n  nodes: {a: , b: }\n  links:\n    l: {ends: [a], both: {delay: 1ms}}\n", "topology.yaml:4: .*a link joins two nodes"),
-        ("topology:\n  nodes: {a: , b: }\n  links:\n    l: 7\n", "topology.yaml:4: "),
-        ("topology:\n  nodes: {a: , b: }\n  links:\n    l: {ends: [a, b], both: {delay: fast}}\n", "topology.yaml:4: .*fast"),
     ],
 )
 def test_mistakes_are_named_by_file_and_line(tmp_path, text, sentence):
@@ -82,14 +73,7 @@ def test_mistakes_are_named_by_file_and_line(tmp_path, text, sentence):
         network(tmp_path, text)
 
 
-def test_addresses_of_ipv6_are_refused(tmp_path):
-    ends = "[{node: a, address: 'fd00::1'}, {node: b, address: 'fd00::2'}]"
-    text = f"topology:\n  nodes: {{a: , b: }}\n  links:\n    l: {{ends: {ends}, both: {{delay: 1ms}}}}\n"
-    with pytest.raises(emu.EmuError, match="IPv6"):
-        network(tmp_path, text)
-
-
-def test_mptcp_needs_to_know_who_opens_connections(tmp_path, monkeypatch):
+def test_what_no_lab_can_have_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(emu._lab, "require_root", lambda: None)
     file = tmp_path / "topology.yaml"
     nodes, links = (
@@ -104,3 +88,7 @@ def test_mptcp_needs_to_know_who_opens_connections(tmp_path, monkeypatch):
     file.write_text(f"name: s\nduration: 1s\ntopology:\n  nodes: {nodes}\n  links: {links}\nflows: {flows}\n")
     with pytest.raises(emu.EmuError, match="no connection to serve: the file's flows are all datagrams"):
         emu.up(str(file), load_setup(file), mptcp=True)
+    ends = "[{node: a, address: 'fd00::1'}, {node: b, address: 'fd00::2'}]"
+    text = f"topology:\n  nodes: {{a: , b: }}\n  links:\n    l: {{ends: {ends}, both: {{delay: 1ms}}}}\n"
+    with pytest.raises(emu.EmuError, match="IPv6"):
+        network(tmp_path, text)

@@ -1,6 +1,4 @@
-"""Fair shares of small networks that can be worked out by hand, what flows took of them, harm, and
-the runs that harm is counted from.
-"""
+"""Fair shares of small networks that can be worked out by hand, and harm."""
 
 import math
 
@@ -45,41 +43,14 @@ def wire(name, a, b, number, mbps):
     return link(name, (a, f"10.0.{number}.1"), (b, f"10.0.{number}.2"), elements)
 
 
-def test_one_link_is_divided_equally():
+def test_shares_of_one_link():
     links = [wire("x", "a", "r", 1, None), wire("y", "b", "r", 2, None), wire("last", "r", "s", 3, 30)]
     found = shares(links, [tcp("one", "a", "s"), tcp("two", "b", "s"), tcp("three", "b", "s")])
     assert found == pytest.approx(dict.fromkeys(("one", "two", "three"), 10 * TCP), rel=1e-6)
-
-
-def test_a_flow_counts_once_however_many_subflows_it_has():
-    links = [wire("x", "a", "r", 1, None), wire("x2", "a", "r", 2, None), wire("y", "b", "r", 3, None), wire("last", "r", "s", 4, 30)]
-    found = shares(links, [mptcp("m", "a", "s"), tcp("t", "b", "s")])
+    found = shares([*links, wire("x2", "a", "r", 4, None)], [mptcp("m", "a", "s"), tcp("t", "b", "s")])
     # Equal goodputs; MPTCP's headers are longer, so its frames take a little more of the link.
     equal = 30 / (1 / TCP + 1 / MPTCP)
     assert found == pytest.approx({"m": equal, "t": equal}, rel=1e-6)
-
-
-def test_a_flow_with_a_path_of_its_own_leaves_the_shared_one():
-    links = [wire("own", "a", "s", 1, 20), wire("x", "a", "r", 2, None), wire("y", "b", "r", 3, None), wire("last", "r", "s", 4, 10)]
-    found = shares(links, [mptcp("m", "a", "s"), tcp("t", "b", "s")])
-    assert found == pytest.approx({"m": 20 * MPTCP, "t": 10 * TCP}, rel=1e-6)
-
-
-def test_what_a_narrow_link_leaves_is_divided_among_the_others():
-    # Two flows over the wide link, one of them through the narrow one as well.
-    links = [wire("x", "a", "r", 1, 2), wire("y", "b", "r", 2, None), wire("last", "r", "s", 3, 10)]
-    assert shares(links, [tcp("a", "a", "s"), tcp("b", "b", "s")]) == pytest.approx({"a": 2 * TCP, "b": 8 * TCP}, rel=1e-6)
-
-
-def test_a_flow_that_nothing_limits():
-    links = [wire("x", "a", "s", 1, None), wire("y", "b", "s", 2, 10)]
-    found = shares(links, [tcp("a", "a", "s"), tcp("b", "b", "s")])
-    assert found["a"] == math.inf
-    assert found["b"] == pytest.approx(10 * TCP, rel=1e-6)
-
-
-def test_a_flow_that_wants_less_leaves_the_rest():
-    links = [wire("x", "a", "r", 1, None), wire("y", "b", "r", 2, None), wire("last", "r", "s", 3, 30)]
     constant = {"kind": "on_off", "on_ns": 1_000, "off_ns": 3_000, "duration_ns": 20_000_000_000, "bits_per_s": 8_000_000}
     found = shares(links, [{**tcp("one", "a", "s"), "app": constant}, tcp("two", "b", "s"), tcp("three", "b", "s")])
     rest = (30 * TCP - 2) / 2
@@ -88,6 +59,19 @@ def test_a_flow_that_wants_less_leaves_the_rest():
     eager = {**constant, "bits_per_s": 4 * 12_000_000}
     found = shares(links, [{**tcp("one", "a", "s"), "app": eager}, tcp("two", "b", "s"), tcp("three", "b", "s")])
     assert found == pytest.approx(dict.fromkeys(found, 10 * TCP), rel=1e-6)
+
+
+def test_shares_of_several_links():
+    links = [wire("own", "a", "s", 1, 20), wire("x", "a", "r", 2, None), wire("y", "b", "r", 3, None), wire("last", "r", "s", 4, 10)]
+    found = shares(links, [mptcp("m", "a", "s"), tcp("t", "b", "s")])
+    assert found == pytest.approx({"m": 20 * MPTCP, "t": 10 * TCP}, rel=1e-6)
+    # Two flows over the wide link, one of them through the narrow one as well.
+    links = [wire("x", "a", "r", 1, 2), wire("y", "b", "r", 2, None), wire("last", "r", "s", 3, 10)]
+    assert shares(links, [tcp("a", "a", "s"), tcp("b", "b", "s")]) == pytest.approx({"a": 2 * TCP, "b": 8 * TCP}, rel=1e-6)
+    links = [wire("x", "a", "s", 1, None), wire("y", "b", "s", 2, 10)]
+    found = shares(links, [tcp("a", "a", "s"), tcp("b", "b", "s")])
+    assert found["a"] == math.inf
+    assert found["b"] == pytest.approx(10 * TCP, rel=1e-6)
 
 
 def row(key, name, group, goodput, srtt=20.0, seed=1, **more):
@@ -165,9 +149,6 @@ def test_each_flow_runs_alone_where_the_study_asks_for_it():
     assert alone[1].key == alone[3].key
     assert alone[0].key != alone[2].key
     assert not [run for run in planned() if run.baseline and run.baseline.alone]
-
-
-def test_a_single_flow_has_nobody_who_harms_it():
     study = {**STUDY, "flows": {"m": STUDY["flows"]["m"]}, "baselines": {"alone": True}}
     made = runs(Study.model_validate(study), engine="fake", version="1")
     assert not [run for run in made if run.baseline and run.baseline.alone]

@@ -1,22 +1,16 @@
-"""Figures in Markdown files: blocks name their commands, and a block that is no longer what its
-command prints is found.
-"""
+"""Figures in Markdown files."""
 
-import importlib.util
 import re
-import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
+from study_data import module_of
 
 
 @pytest.fixture(scope="module")
 def figures(request):
-    spec = importlib.util.spec_from_file_location("figures", request.config.rootpath / "tools/figures.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["figures"] = module
-    spec.loader.exec_module(module)
-    return module
+    return module_of(request.config.rootpath / "tools/figures.py")
 
 
 def page(tmp_path, content, command="printf '| a | 10.0 |\\n| b | 200 |\\n'", settings="tolerance 5 % | cost 1 s"):
@@ -25,9 +19,17 @@ def page(tmp_path, content, command="printf '| a | 10.0 |\\n| b | 200 |\\n'", se
     return file
 
 
-def tool(request, *arguments):
-    command = [sys.executable, request.config.rootpath / "tools/figures.py", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=600)
+@pytest.fixture
+def tool(figures, monkeypatch, capsys):
+    """The command, in this process."""
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["figures", *map(str, arguments)])
+        status = figures.main()
+        said = capsys.readouterr()
+        return SimpleNamespace(returncode=status, stdout=said.out, stderr=said.err)
+
+    return call
 
 
 @pytest.mark.parametrize(
@@ -42,41 +44,41 @@ def tool(request, *arguments):
         ("| a | -10.0 |\n| b | 200 |", 1, "differs: 1 of 2 numbers: -10.0 is now 10.0"),
     ],
 )
-def test_a_block_is_held_against_what_its_command_prints(request, tmp_path, content, status, said):
+def test_a_block_is_held_against_what_its_command_prints(tool, tmp_path, content, status, said):
     file = page(tmp_path, content)
     before = file.read_text()
-    done = tool(request, "--check", file)
+    done = tool("--check", file)
     assert (done.returncode, done.stderr) == (status, "")
     assert said in done.stdout
     assert file.read_text() == before
 
 
-def test_renewing_replaces_the_block_alone_and_once(request, tmp_path):
+def test_renewing_replaces_the_block_alone_and_once(tool, tmp_path):
     file = page(tmp_path, "| a | 1.0 |\n| b | 2 |")
     with file.open("a") as more:
         more.write("It is <!-- figures: echo 7 | tolerance 0 % | cost 1 s -->6<!-- end of figures --> here.\n")
-    assert tool(request, file).returncode == 0
+    assert tool(file).returncode == 0
     renewed = file.read_text()
     assert "-->\n| a | 10.0 |\n| b | 200 |\n<!-- end of figures -->\n\nafter\n" in renewed
     assert "It is <!-- figures: echo 7 | tolerance 0 % | cost 1 s -->7<!-- end of figures --> here.\n" in renewed
-    assert "2 same" in tool(request, file).stdout
+    assert "2 same" in tool(file).stdout
     assert file.read_text() == renewed
 
 
 @pytest.mark.parametrize("command", ["false", "true", "no-such-command", "echo said why >&2; exit 3"])
-def test_a_command_that_fails_or_says_nothing_is_an_error(request, tmp_path, command):
+def test_a_command_that_fails_or_says_nothing_is_an_error(tool, tmp_path, command):
     file = page(tmp_path, "1", command=command)
     before = file.read_text()
     for arguments in ([file], ["--check", file]):
-        done = tool(request, *arguments)
+        done = tool(*arguments)
         assert done.returncode == 1
         assert f"page.md:3: failed: `{command}`" in done.stdout
     assert file.read_text() == before
 
 
-def test_what_is_recorded_is_not_run(request, tmp_path):
+def test_what_is_recorded_is_not_run(tool, tmp_path):
     file = page(tmp_path, "41", command="false", settings="recorded 2026-05-17, Linux 6.12.117, two cores")
-    done = tool(request, file)
+    done = tool(file)
     assert done.returncode == 0
     assert "1 recorded" in done.stdout
 
@@ -91,10 +93,10 @@ def test_what_is_recorded_is_not_run(request, tmp_path):
         ("tolerance 5 | cost 5 s", "is not what a block"),
     ],
 )
-def test_a_block_says_its_tolerance_and_cost_or_when_and_on_what_it_was_recorded(request, tmp_path, settings, said):
-    done = tool(request, "--check", page(tmp_path, "1", settings=settings))
-    assert done.returncode == 2
-    assert "page.md:3: " in done.stderr and said in done.stderr
+def test_a_block_says_its_tolerance_and_cost_or_when_and_on_what_it_was_recorded(figures, tmp_path, settings, said):
+    file = page(tmp_path, "1", settings=settings)
+    with pytest.raises(figures.BlockError, match=f"page.md:3: .*{said}"):
+        figures.blocks(file, file.read_text())
 
 
 @pytest.mark.parametrize(
@@ -108,11 +110,6 @@ def test_a_block_says_its_tolerance_and_cost_or_when_and_on_what_it_was_recorded
 def test_marks_come_in_pairs(figures, tmp_path, text, line):
     with pytest.raises(figures.BlockError, match=f"page.md:{line}: "):
         figures.blocks(tmp_path / "page.md", text)
-
-
-def test_examples_of_blocks_are_none(figures, tmp_path):
-    text = "    <!-- figures: true | tolerance 1 % | cost 1 s -->\n\n```\n<!-- end of figures -->\n```\n"
-    assert figures.blocks(tmp_path / "page.md", text) == []
 
 
 @pytest.mark.parametrize(
@@ -132,14 +129,13 @@ def test_numbers_may_differ_and_words_may_not(figures, old, new, tolerance, verd
     assert figures.difference(old, new, figures.Tolerance(*tolerance))[0] == verdict
 
 
-def test_every_block_of_the_project_is_whole(figures):
+def test_every_block_of_the_project_is_whole(figures, tmp_path):
     listed = [block for file in figures.markdown_files() for block in figures.blocks(file)]
     assert listed
     empty = [block.place for block in listed if not block.content.strip()]
     assert not empty, f"blocks without what their command prints: {empty}"
-
-
-def test_the_cheapest_commands_come_first(figures, tmp_path):
+    text = "    <!-- figures: true | tolerance 1 % | cost 1 s -->\n\n```\n<!-- end of figures -->\n```\n"
+    assert figures.blocks(tmp_path / "page.md", text) == []
     text = "".join(
         f"<!-- figures: echo {n} | tolerance 0 % | cost {cost} s -->{n}<!-- end of figures -->\n" for n, cost in enumerate((9, 1, 5, 1))
     )
@@ -148,16 +144,14 @@ def test_the_cheapest_commands_come_first(figures, tmp_path):
 
 
 @pytest.mark.parametrize("seconds", ["3", "60"])
-def test_figures_are_still_what_their_commands_print(request, seconds):
+def test_figures_are_still_what_their_commands_print(tool, seconds):
     # The rest is renewed by `make figures`.
-    done = tool(request, "--check", "--within", seconds)
+    done = tool("--check", "--within", seconds)
     assert done.returncode == 0, f"{done.stdout}{done.stderr}run `make figures`, and read what changed"
 
 
 def test_what_was_recorded_of_kernels_holds_no_figure_of_the_simulator(request, figures):
-    """The simulator's figures are renewed: in a recorded block they contradict the renewed ones one
-    day, unless it says which they are.
-    """
+    """The simulator's figures are renewed, so recorded ones would contradict them one day."""
     for page in sorted((request.config.rootpath / "studies").glob("*/README.md")):
         for block in figures.BLOCK.finditer(page.read_text()):
             if "recorded" in block["head"] and "--engine linux" in block["head"] and not re.search(r"\bsim\b|commit", block["head"]):

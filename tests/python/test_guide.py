@@ -1,17 +1,12 @@
-"""The guide's examples run: commands in order, Python in one session a page, and every YAML block
-that is a whole study.
-"""
+"""The guide's examples run."""
 
-import contextlib
-import io
 import re
 import shlex
-import sys
 from pathlib import Path
 
 import pytest
+from study_data import written
 
-from polypath import Study, cli
 from polypath.engines import SimEngine, check
 from polypath.study import cells
 
@@ -28,15 +23,13 @@ def pages_with(language):
 
 
 @pytest.mark.parametrize("page", pages_with("console"))
-def test_commands(page, tmp_path, monkeypatch):
+def test_commands(page, tmp_path, monkeypatch, polypath):
     monkeypatch.chdir(tmp_path)
     for block in blocks(page, "console"):
         for line in block.splitlines():
             assert line.startswith("$ polypath "), line
-            monkeypatch.setattr(sys, "argv", shlex.split(line.removeprefix("$ ")))
-            with pytest.raises(SystemExit) as end, contextlib.redirect_stdout(io.StringIO()):
-                cli.main()
-            assert not end.value.code, line
+            code, _, err = polypath(*shlex.split(line.removeprefix("$ polypath ")))
+            assert code == 0, (line, err)
 
 
 @pytest.mark.parametrize("page", pages_with("python"))
@@ -52,8 +45,7 @@ def test_studies(page, tmp_path):
     studies = [block for block in blocks(page, "yaml") if block.startswith("name:")]
     assert studies
     for text in studies:
-        (tmp_path / "study.yaml").write_text(text)
-        study = Study.load(tmp_path)
+        study = written(tmp_path, text)
         # The simulator runs cells of one kernel; which does not matter to it.
         kernels = {cell.setup.kernel for cell in cells(study)} if study.varies_kernel else {None}
         for kernel in kernels:

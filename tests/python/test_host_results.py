@@ -1,12 +1,10 @@
-"""The engine host without a kernel: what it makes of the emulator's and of iperf3's figures, and
-how runs that were late are told apart.
-"""
+"""The engine host without a kernel."""
 
 import json
 
 import pytest
 from fake_engine import FakeEngine
-from study_data import STUDY
+from study_data import STUDY, written
 
 from polypath import EngineError, Study
 from polypath.cli._summary import summary
@@ -39,17 +37,13 @@ class LateEngine(FakeEngine):
 
 @pytest.fixture
 def results(tmp_path):
-    (tmp_path / "study.yaml").write_text(STUDY)
-    return execute(plan(Study.load(tmp_path), engine=LateEngine(), out=tmp_path))
+    return execute(plan(written(tmp_path, STUDY), engine=LateEngine(), out=tmp_path))
 
 
-def test_late_runs_are_told_apart_in_the_tables(results):
+def test_late_runs_are_told_apart_everywhere(results):
     runs = results.runs
     assert runs.groupby("seed")["trusted"].unique().map(list).to_dict() == {1: [True], 2: [False]}
     assert runs.groupby("seed")["late_p99_ms"].unique().map(list).to_dict() == {1: [0.09], 2: [2.0]}
-
-
-def test_the_report_and_the_terminal_say_which(results):
     made = material_of(results)
     (sentence,) = warnings(made.runs, made.parameters)
     assert sentence.startswith("4 of 8 runs on fake are not to be trusted (up to 2.00 ms late")
@@ -61,8 +55,7 @@ def test_the_report_and_the_terminal_say_which(results):
 
 
 def test_nothing_is_said_of_engines_that_cannot_be_late(tmp_path):
-    (tmp_path / "study.yaml").write_text(STUDY)
-    made = material_of(execute(plan(Study.load(tmp_path), engine=FakeEngine(), out=tmp_path)))
+    made = material_of(execute(plan(written(tmp_path, STUDY), engine=FakeEngine(), out=tmp_path)))
     assert (warnings(made.runs), page(made).timing) == ([], None)
     assert made.runs["trusted"].all()
 
@@ -101,15 +94,13 @@ def ran(*directions, flows=()):
     return {"directions": list(directions), "result": {"flows": list(flows)}}
 
 
-def test_the_latest_direction_speaks_for_a_run():
+def test_what_was_late_or_lost_is_not_to_be_trusted():
     late = _host._late(ran(direction("one", True, packets=9), direction("one", False, packets=9, late_p99_us=1500.0, untrusted=True)))
     assert (late["late_p99_us"], late["untrusted"]) == (1500.0, ["packets left one back 1.5 ms late at the 99th percentile"])
     lost = ran(direction("one", True, packets=9, missed=2, overflow=1, untrusted=True))
     assert _host._late(lost)["untrusted"] == ["the emulator lost 3 packets on one there"]
     assert _host._late(ran(direction("one", True, late_p99_us=7.0)))["late_p99_us"] == 0, "nothing passed, so nothing was late"
 
-
-def test_a_run_whose_datagrams_were_sent_late_is_not_to_be_trusted():
     def why(late, sent):
         return _host._late(ran(flows=[{"name": "udp", "datagrams_sent": sent, "datagrams_late": late}]))["untrusted"]
 
@@ -155,9 +146,6 @@ def test_iperf3_is_told_the_plans_ends_and_amount(monkeypatch):
     assert (new["client"][0], new["server"][-1]) == ("iperf3", "--mptcp")
     with pytest.raises(PlanError, match="iperf3 sends for whole seconds"):
         _iperf3.programs(0, PLANNED, {**FLOW, "app": {"kind": "bulk", "duration_ns": 1}})
-
-
-def test_mptcp_by_an_old_iperf3_needs_mptcpize(monkeypatch):
     monkeypatch.setattr(_iperf3, "release", lambda: (3, 12))
     monkeypatch.setattr(_iperf3.outside, "find", lambda name: None)
     wanted = r"iperf3 3\.12 opens no MPTCP sockets, and mptcpize is missing: install the Debian package mptcpize"
@@ -165,16 +153,7 @@ def test_mptcp_by_an_old_iperf3_needs_mptcpize(monkeypatch):
         _iperf3.programs(0, {**PLANNED, "mptcp": True}, FLOW)
 
 
-def test_what_iperf3_counted_takes_the_place_of_our_own_counts(tmp_path):
-    said(tmp_path, 0, "server", [(0.1, 1000), (0.2, 500)])
-    said(tmp_path, 0, "client", [(0.1, 2000)])
-    got = {"error": None, "subflows": [{"established_ns": None}, {"established_ns": 200 * MS}]}
-    assert _iperf3.read(0, {**FLOW, "app": {"kind": "transfer", "bytes": 1500}}, got, tmp_path) == "iperf3 3.12"
-    assert got["read"] == [(300 * MS, 1000), (400 * MS, 1500)]
-    assert (got["written"], got["accepted_ns"], got["finished_ns"]) == ([(300 * MS, 2000)], 200 * MS, 400 * MS)
-
-
-def test_what_went_wrong_with_iperf3_is_said(tmp_path):
+def test_what_iperf3_counted_is_taken_and_what_went_wrong_is_said(tmp_path):
     got = {"error": "iperf3 ended with exit status: 1", "subflows": []}
     with pytest.raises(EngineError, match="flow f: iperf3 did not end in time"):
         _iperf3.read(0, FLOW, got, tmp_path)
@@ -185,9 +164,15 @@ def test_what_went_wrong_with_iperf3_is_said(tmp_path):
     said(tmp_path, 0, "client", [])
     with pytest.raises(EngineError, match="opened no connection that carried data"):
         _iperf3.read(0, FLOW, {**got, "error": None}, tmp_path)
+    said(tmp_path, 0, "server", [(0.1, 1000), (0.2, 500)])
+    said(tmp_path, 0, "client", [(0.1, 2000)])
+    got = {"error": None, "subflows": [{"established_ns": None}, {"established_ns": 200 * MS}]}
+    assert _iperf3.read(0, {**FLOW, "app": {"kind": "transfer", "bytes": 1500}}, got, tmp_path) == "iperf3 3.12"
+    assert got["read"] == [(300 * MS, 1000), (400 * MS, 1500)]
+    assert (got["written"], got["accepted_ns"], got["finished_ns"]) == ([(300 * MS, 2000)], 200 * MS, 400 * MS)
 
 
-def test_a_setting_that_a_kernel_lacks_is_found_in_the_study():
+def test_the_engine_has_this_machines_kernel_and_finds_what_it_lacks():
     nodes = {"c": {"sysctl": {"net.ipv4.tcp_no_such": 1}}, "s": None}
     links = {"only": {"ends": ["c", "s"], "both": {"rate": "1mbit", "delay": "1ms"}}}
     flows = {"f": {"client": "c", "server": "s"}}
@@ -196,9 +181,6 @@ def test_a_setting_that_a_kernel_lacks_is_found_in_the_study():
     wrong = 'namespace c: setting net.ipv4.tcp_no_such to "1": No such file or directory (os error 2)'
     assert _host._where_of(cell, wrong) == ("topology", "nodes", "c", "sysctl", "net.ipv4.tcp_no_such")
     assert _host._where_of(cell, "something else") == ("topology",)
-
-
-def test_the_engine_has_this_machines_kernel_whatever_a_study_asks_for():
     engine = HostEngine()
     assert engine.kernels() == [engine.only_kernel]
     assert engine.versions("6.1")("6.1").startswith(engine.only_kernel)

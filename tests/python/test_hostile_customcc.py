@@ -1,6 +1,4 @@
-"""Own C that a stranger sent: it is read without running, it is C and reads no file, and it runs
-where it can do nothing but compute.
-"""
+"""Own C that a stranger sent."""
 
 import itertools
 import platform
@@ -10,23 +8,13 @@ from pathlib import Path
 
 import pytest
 from requirement import lacking
+from study_data import one_link, written
 
-from polypath import Study, StudyError, _native, customcc, run
+from polypath import StudyError, _native, customcc, run
 from polypath.customcc import CustomCcError, _compile
 
-STUDY = """\
-name: own
-topology:
-  nodes: {client: , server: }
-  links:
-    path: {ends: [client, server], both: {rate: 5mbit, delay: 5ms, queue: 50packets}}
-matrix: {cc: [NAME]}
-flows:
-  bulk: {client: client, server: server, cc: "${cc}"}
-duration: 1s
-baselines: null
-measure: {series: null}
-"""
+FIELDS = {"matrix": "{cc: [NAME]}", "duration": "1s", "baselines": "null", "measure": "{series: null}"}
+STUDY = one_link("own", "{rate: 5mbit, delay: 5ms, queue: 50packets}", **FIELDS)
 
 
 @pytest.fixture(autouse=True)
@@ -42,10 +30,8 @@ BODY = "\t(void)ack;"
 NUMBERS = itertools.count()
 
 
-def begun(folder: Path, *changes: tuple[str, str]) -> Path:
-    """A working algorithm with changes; none has the name of another, since those that were used
-    stay known.
-    """
+def begun(folder, *changes):
+    """A working algorithm with changes, under a name of its own."""
     file = customcc.new(f"hst_{next(NUMBERS)}", folder)
     text = file.read_text()
     for old, new in changes:
@@ -55,13 +41,11 @@ def begun(folder: Path, *changes: tuple[str, str]) -> Path:
     return file
 
 
-def study(folder: Path, name: str) -> Study:
-    (folder / "study.yaml").write_text(STUDY.replace("NAME", name))
-    return Study.load(folder)
+def study(folder, name):
+    return written(folder, STUDY.replace("NAME", name))
 
 
-# What stands behind the first include of the file -> a part of the sentence. SECRET is a file that
-# holds the word "secretive".
+# Behind the first include -> a part of the sentence. SECRET holds "secretive".
 TEXTS = {
     "a constructor": ("__attribute__((constructor)) static void f(void) {}", "an algorithm has no attribute constructor"),
     "a destructor with bars": ("__attribute((__destructor__)) static void f(void) {}", "an algorithm has no attribute __destructor__"),
@@ -174,18 +158,8 @@ def test_an_object_is_refused_without_being_run_whatever_compiled_it(tmp_path, t
     assert any(part in str(error.value) for part in sentence.split("|")), str(error.value)
 
 
-def test_an_object_that_is_none_is_one_sentence(tmp_path):
-    (mine,) = customcc.use(begun(tmp_path).parent)
-    whole = customcc.object_for(mine).read_bytes()
-    broken = tmp_path / "broken.so"
-    for content in (b"", b"\x7fELF", whole[:100], whole[: len(whole) // 2], b"\0" * 5000, whole[:64] + b"\xff" * 4000):
-        broken.write_bytes(content)
-        with pytest.raises(ValueError, match=r"broken\.so: "):
-            _native.add_algorithm(str(broken), "hst_none")
-
-
-def test_no_code_of_it_is_in_this_process(tmp_path):
-    def executable() -> int:
+def test_no_code_of_it_is_in_this_process_nor_of_an_object_that_is_none(tmp_path):
+    def executable():
         lines = Path("/proc/self/maps").read_text().splitlines()
         # Memory that belongs to no file, and files below the cache.
         return sum(" r-xp " in line and (len(line.split()) < 6 or "/polypath/own/" in line) for line in lines)
@@ -194,6 +168,12 @@ def test_no_code_of_it_is_in_this_process(tmp_path):
     (mine,) = customcc.use(begun(tmp_path).parent)
     run(study(tmp_path, mine.name), out=tmp_path / "results")
     assert executable() == before
+    whole = customcc.object_for(mine).read_bytes()
+    broken = tmp_path / "broken.so"
+    for content in (b"", b"\x7fELF", whole[:100], whole[: len(whole) // 2], b"\0" * 5000, whole[:64] + b"\xff" * 4000):
+        broken.write_bytes(content)
+        with pytest.raises(ValueError, match=r"broken\.so: "):
+            _native.add_algorithm(str(broken), "hst_none")
 
 
 @pytest.fixture
@@ -230,10 +210,8 @@ FORBIDDEN = {
 }
 
 
-def unchecked(monkeypatch, file: Path):
-    """Takes it in though its text is refused, as that of somebody who found a hole in the checks
-    would be.
-    """
+def unchecked(monkeypatch, file):
+    """Takes it in though its text is refused, as after a hole in the checks."""
     monkeypatch.setattr(_compile, "check_text", lambda *_: None)
     monkeypatch.setattr(_compile, "check_preprocessed", lambda *_: None)
     return customcc.use(file.parent)

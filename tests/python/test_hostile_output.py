@@ -1,6 +1,4 @@
-"""What a stranger wrote into a study reaches the terminal and the report as text alone: nothing is
-steered, loaded or run.
-"""
+"""What a stranger wrote into a study reaches the terminal and the report as text alone."""
 
 import io
 import re
@@ -12,8 +10,7 @@ from polypath import StudyError
 from polypath.errors import visible
 from polypath.terminal import console
 
-# Clears the screen, sets the clipboard, a C1 sequence, a bell, a carriage return, and text that
-# reads backwards.
+# Clears the screen, sets the clipboard, a bell, text that reads backwards.
 STEERS = "a\\e[2J\\e]52;c;cm0gLXJm\\ab\\x9b31mc\\rd\\u202ee\\u2066f"
 TEXTS = f"""\
 title: "{STEERS} [bold]title[/nothing] :smile:"
@@ -53,7 +50,7 @@ def test_a_mistake_does_not_steer_the_terminal_either(polypath, tmp_path, monkey
         assert not ALARMING.findall(err)
 
 
-def test_a_terminal_shows_styles_of_ours_alone():
+def test_a_terminal_shows_styles_of_ours_alone_and_what_is_readable():
     from rich.markdown import Markdown
     from rich.table import Table
     from rich.text import Text
@@ -67,9 +64,6 @@ def test_a_terminal_shows_styles_of_ours_alone():
         out.print(shown)
     assert "\x1b[1m" in screen.getvalue()
     assert not ALARMING.findall(re.sub(r"\x1b\[[0-9;]*m", "", screen.getvalue()))
-
-
-def test_what_is_readable_stays_as_it_is():
     for text in ("Müller → 5 µs ± 1 %", "a\nb\tc", "日本語 👩‍💻"):
         assert visible(text) == text
 

@@ -1,6 +1,4 @@
-"""The playground's server answers this machine's pages alone, with files of its site alone, and
-says what a browser may run of them.
-"""
+"""The playground's server answers this machine's pages alone, with files of its site alone."""
 
 import http.client
 import shutil

@@ -1,6 +1,4 @@
-"""Studies that a stranger sent: whatever stands in one, it is a study or one sentence with file and
-line, soon and in little memory.
-"""
+"""Studies that a stranger sent."""
 
 import copy
 import re
@@ -12,6 +10,7 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
+from study_data import written
 from wrong_inputs import BASE, SHAPE
 
 from polypath import Study, StudyError
@@ -21,7 +20,7 @@ ITEMS = ["x", *(f"*{name}" for name in "abcdef")]
 BOMB = "".join(f"{name}: &{name} [{', '.join([item] * 9)}]\n" for name, item in zip("abcdefg", ITEMS, strict=True))
 
 
-def links(number: int) -> str:
+def links(number):
     return "".join(f"    x{each}: {{ends: [a, b], both: {{rate: 1mbit}}}}\n" for each in range(number))
 
 
@@ -71,7 +70,7 @@ TEXTS = {
 }
 
 
-def refused(folder, content: str | bytes) -> str:
+def refused(folder, content):
     """The sentence about a file, without its name; it comes within seconds."""
     file = folder / "study.yaml"
     file.write_bytes(content.encode() if isinstance(content, str) else content)
@@ -132,8 +131,7 @@ def test_a_recorded_link_is_of_the_studys_folder_alone(tmp_path):
     for name, sentence in leads_out.items():
         told = refused(folder, BASE.replace(SHAPE, f"[{{kind: trace, file: {name}}}]"))
         assert told.startswith(f"9: topology.links.l2.both[0]: {sentence}"), told
-    (folder / "study.yaml").write_text(BASE.replace(SHAPE, "[{kind: trace, file: short.trace}]"))
-    Study.load(folder)
+    written(folder, BASE.replace(SHAPE, "[{kind: trace, file: short.trace}]"))
 
 
 SOUND = [
@@ -160,7 +158,7 @@ EDITS = st.lists(
 )
 
 
-def edited(text: str, edits) -> str:
+def edited(text, edits):
     for how, where, length, scrap in edits:
         at = int(where * len(text))
         taken = text[at : at + length]

@@ -1,15 +1,10 @@
-"""The package around polypath-cc, with a stand-in for the program: what it says is handed on,
-whatever the machine can do.
-"""
+"""The package around polypath-cc, with a stand-in for the program."""
 
-from __future__ import annotations
-
-import sys
 from pathlib import Path
 
 import pytest
 
-from polypath import cli, customcc, kernelcc
+from polypath import customcc, kernelcc
 from polypath.customcc import Algorithm
 from polypath.kernelcc import KernelCcError, _program
 
@@ -21,10 +16,10 @@ STATUS = """{"release": "6.12.1", "algorithms": [
 
 
 @pytest.fixture
-def say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def say(tmp_path, monkeypatch):
     """Makes a program out of shell commands."""
 
-    def make(script: str) -> None:
+    def make(script):
         program = tmp_path / "polypath-cc"
         program.write_text(f"#!/bin/sh\n{script}\n")
         program.chmod(0o755)
@@ -33,48 +28,36 @@ def say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     return make
 
 
-def command(monkeypatch, capsys, *words):
-    monkeypatch.setattr(sys, "argv", ["polypath", "cc", *words])
-    with pytest.raises(SystemExit) as end:
-        cli.main()
-    said = capsys.readouterr()
-    return end.value.code or 0, said.out, said.err
-
-
-def test_a_program_that_was_not_built_is_named_with_what_builds_it(monkeypatch, capsys, tmp_path):
+def test_the_program_s_refusal_or_absence_is_the_whole_message(monkeypatch, polypath, tmp_path, say):
     monkeypatch.setattr(_program, "PROGRAM", tmp_path / "polypath-cc")
-    code, out, err = command(monkeypatch, capsys, "status")
+    code, out, err = polypath("cc", "status")
     assert (code, out) == (2, "")
     assert "make setup-all" in err
     assert len(err.splitlines()) == 1
-
-
-def test_the_programs_refusal_is_the_whole_message(say, monkeypatch, capsys):
     say("echo 'polypath-cc: this kernel is too small' >&2; exit 2")
     for words in (["load", "lia"], ["unload", "lia"], ["status"], ["check"]):
-        assert command(monkeypatch, capsys, *words) == (2, "", "polypath: this kernel is too small\n")
+        assert polypath("cc", *words) == (2, "", "polypath: this kernel is too small\n")
     with pytest.raises(KernelCcError, match=r"^this kernel is too small$"), kernelcc.ensure(["lia"]):
         pass
+    say("echo 'lia: different windows: call 3'; exit 1")
+    assert polypath("cc", "check", "lia") == (1, "lia: different windows: call 3\n", "")
 
 
-def test_status_is_a_table(say, monkeypatch, capsys):
+def test_status_is_a_table_and_a_coupled_one_tells_of_mptcp(say, monkeypatch, polypath):
     say(f"cat <<'END'\n{STATUS}\nEND")
-    code, out, _ = command(monkeypatch, capsys, "status")
+    code, out, _ = polypath("cc", "status")
     assert code == 0
     for part in ("pp_lia", "another build", "2 sockets in namespace lab, default of namespace lab", "the kernel", "can be loaded: reno"):
         assert part in out
-    assert kernelcc.Status.model_validate_json(command(monkeypatch, capsys, "status", "--json")[1]) == kernelcc.status()
-
-
-def test_loading_a_coupled_one_tells_of_mptcp_that_is_switched_off(say, monkeypatch, capsys):
+    assert kernelcc.Status.model_validate_json(polypath("cc", "status", "--json")[1]) == kernelcc.status()
     say(f"case $1 in load) echo loaded pp_lia;; status) cat <<'END'\n{STATUS}\nEND\nesac")
-    code, out, _ = command(monkeypatch, capsys, "load", "lia")
+    code, out, _ = polypath("cc", "load", "lia")
     assert code == 0
     assert "loaded pp_lia" in out
     assert "net.mptcp.enabled=1" in out
 
 
-def test_one_of_ones_own_is_handed_over_with_its_files(say, monkeypatch, capsys, tmp_path):
+def test_one_of_ones_own_is_handed_over_with_its_files(say, monkeypatch, polypath, tmp_path):
     answers = f"load) echo loaded pp_mine;; status) cat <<'END'\n{STATUS}\nEND\n;; check) echo mine: same;;"
     say(f'echo "$@" >>{tmp_path}/words\ncase $1 in {answers} esac')
     monkeypatch.setattr(customcc, "use", lambda folder: [own] if folder == tmp_path else [])
@@ -82,18 +65,11 @@ def test_one_of_ones_own_is_handed_over_with_its_files(say, monkeypatch, capsys,
     monkeypatch.setattr(customcc, "used", lambda: {"mine": own})
     monkeypatch.setattr(customcc, "object_for", lambda own: Path("/a") / own.name)
     monkeypatch.setattr(customcc, "bpf_objects_for", lambda own: (Path("/b"), Path("/c")))
-    assert command(monkeypatch, capsys, "load", "--cc-path", str(tmp_path), "pp_mine", "lia")[1].startswith(
-        "loaded pp_mine; choose it with"
-    )
-    assert command(monkeypatch, capsys, "check", "--cc-path", str(tmp_path)) == (0, "mine: same\n", "")
+    assert polypath("cc", "load", "--cc-path", str(tmp_path), "pp_mine", "lia")[1].startswith("loaded pp_mine; choose it with")
+    assert polypath("cc", "check", "--cc-path", str(tmp_path)) == (0, "mine: same\n", "")
     loaded, _, checked = (tmp_path / "words").read_text().splitlines()
     assert loaded == "load --own=mine=/a/mine=/b=/c pp_mine lia"
     assert checked == "check --own=mine=/a/mine=/b=/c --seed 1 mine"
-
-
-def test_different_windows_end_with_status_1(say, monkeypatch, capsys):
-    say("echo 'lia: different windows: call 3'; exit 1")
-    assert command(monkeypatch, capsys, "check", "lia") == (1, "lia: different windows: call 3\n", "")
 
 
 def test_ensure_holds_until_its_end(say, tmp_path):

@@ -1,6 +1,4 @@
-"""Recorded and wireless links, and queues that are managed: from the study file to what the engines
-take.
-"""
+"""Recorded and wireless links, and queues that are managed."""
 
 import itertools
 import json
@@ -55,11 +53,11 @@ def test_a_trace_is_its_chances_and_a_table_is_elements_that_change(folder):
     # A full packet each millisecond: 12.032 Mbit/s, of which 1448 of 1504 bytes are payload.
     bound = flow_bounds(scenario(cells(Study.load(folder))[0].setup, 1))["bound_mbps"].iloc[0]
     assert bound == pytest.approx(12.032 * 1448 / 1504, rel=1e-6)
-
-
-def test_a_study_that_is_changed_still_finds_its_files(folder):
     study = Study.load(folder).replace(duration="5s")
     assert sides(study) == sides(Study.load(folder))
+    (folder / "up.trace").unlink()
+    with pytest.raises(StudyError, match=r"there is no file .up\.trace. beside the study file"):
+        Study.load(folder)
 
 
 @pytest.mark.parametrize(
@@ -82,12 +80,6 @@ def test_a_mistake_in_a_recording_is_named_with_its_line(folder, file, content, 
     assert "study.yaml:" in str(error.value)
 
 
-def test_a_file_that_is_not_there_is_named(folder):
-    (folder / "up.trace").unlink()
-    with pytest.raises(StudyError, match=r"there is no file .up\.trace. beside the study file"):
-        Study.load(folder)
-
-
 def wireless(matrix=None, **more):
     element = {"kind": "wireless", "radio": "5g", "peak": "100mbit", **more}
     links = {"air": {"ends": ["c", "s"], "both": [element]}}
@@ -103,6 +95,20 @@ def test_a_wireless_link_follows_its_seed_alone():
     assert there[0]["changes"] != back[0]["changes"], "each direction has its own chance"
     # Handovers draw from a stream of their own.
     assert sides(wireless(handover_every="10s"))[0][1] == there[0]
+    rate = sides(wireless())[0][0]
+    from polypath.study._wireless import RADIOS
+
+    states = [round(100_000_000 * share) for share in RADIOS["5g"].states]
+    walked = [states.index(bits) for bits in (rate["bits_per_s"], *(change["to"] for change in rate["changes"]))]
+    assert all(abs(later - earlier) == 1 for earlier, later in itertools.pairwise(walked))
+    assert min(walked) >= 6
+    assert max(walked) <= 14
+    # A state lasts 200 ms in the mean: some 270 changes in a minute.
+    assert 210 < len(walked) < 320
+    down = sides(wireless(handover_every="5s", handover_gap="100ms"))[0][0]
+    assert down["kind"] == "down"
+    assert 8 <= len(down["spans_ns"]) <= 16
+    assert all(end - start == 100_000_000 for start, end in down["spans_ns"])
 
 
 def test_only_links_that_the_seed_makes_are_made_for_each_seed():
@@ -114,20 +120,6 @@ def test_only_links_that_the_seed_makes_are_made_for_each_seed():
             if run.parameters == cell.parameters:
                 assert run.scenario["links"] == links_of(cell.setup, run.seed), study.name
         assert seeds_make_links(cell.setup) is (links_of(cell.setup, 1) != links_of(cell.setup, 2))
-
-
-def test_a_wireless_link_walks_between_neighbouring_states_of_its_radio():
-    rate = sides(wireless())[0][0]
-    from polypath.study._wireless import RADIOS
-
-    states = [round(100_000_000 * share) for share in RADIOS["5g"].states]
-    walked = [states.index(bits) for bits in (rate["bits_per_s"], *(change["to"] for change in rate["changes"]))]
-    assert all(abs(later - earlier) == 1 for earlier, later in itertools.pairwise(walked))
-    assert min(walked) >= 6
-    assert max(walked) <= 14
-    # A state lasts 200 ms in the mean, and at both ends of the table every second step leads
-    # nowhere: some 270 changes in a minute.
-    assert 210 < len(walked) < 320
 
 
 def test_a_radio_and_a_recording_may_be_parameters(folder):
@@ -142,13 +134,6 @@ def test_a_radio_and_a_recording_may_be_parameters(folder):
     (folder / "other.csv").write_text(TABLE.replace("10mbit", "7mbit"))
     recorded = [scenario(cell.setup, 1)["links"][0]["b_to_a"][1]["bits_per_s"] for cell in cells(Study.load(folder))]
     assert recorded == [10_000_000, 7_000_000]
-
-
-def test_handovers_come_as_often_as_asked():
-    down = sides(wireless(handover_every="5s", handover_gap="100ms"))[0][0]
-    assert down["kind"] == "down"
-    assert 8 <= len(down["spans_ns"]) <= 16
-    assert all(end - start == 100_000_000 for start, end in down["spans_ns"])
 
 
 def test_what_a_kernel_cannot_do_is_refused_and_the_rest_is_planned(folder):
@@ -199,7 +184,7 @@ def test_a_rate_may_be_a_token_bucket_in_the_simulator():
         bucket(burst="1538B", aqm="codel")
 
 
-def test_a_parameter_decides_what_manages_a_queue():
+def test_parameters_decide_what_manages_a_queue_and_its_bounds():
     short = managed("${aqm}", matrix={"aqm": ["none", "codel", "fq_codel", "pie"]})
     assert [found and found["kind"] for found in queues(short)] == [None, "codel", "fq_codel", "pie"]
     long = managed({"kind": "${aqm}", "ecn": True, "target": "${target}"}, matrix={"aqm": ["codel", "pie", "none"], "target": ["7ms"]})
@@ -209,9 +194,6 @@ def test_a_parameter_decides_what_manages_a_queue():
         None,
     ]
     assert queues(Study.model_validate(yaml.safe_load(long.to_yaml()))) == queues(long)
-
-
-def test_parameters_stand_in_the_bounds_of_red_and_in_the_length_of_a_managed_queue():
     red = {"kind": "red", "min": "${least}", "max": "${most}", "probability": "${p}", "weight_log": "${weight}"}
     matrix = {"least": ["15KB"], "most": ["45KB", "60KB"], "p": ["5%"], "weight": [7], "room": ["200KB"]}
     found = queues(managed(red, queue="${room}", matrix=matrix))

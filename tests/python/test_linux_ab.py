@@ -1,12 +1,11 @@
 """Before and after: the text for a commit message, and what is refused before anything is built."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from study_data import one_link
 from typer.testing import CliRunner
 
 from polypath import linux, selftests
@@ -16,21 +15,14 @@ from polypath.cli._app import build
 from polypath.linux import _build
 from polypath.study import StudyError
 
-STUDY = """
-name: one
-topology:
-  nodes: {a: , b: }
-  links: {l: {ends: [a, b], both: {rate: 10mbit, delay: 5ms}}}
-flows: {f: {client: a, server: b, transport: tcp, cc: reno}}
-duration: 1s
-"""
+STUDY = one_link("one", flow="transport: tcp, cc: reno", duration="1s")
 
 
-def kernel(name: str, key: str) -> linux.Kernel:
+def kernel(name, key):
     return linux.Kernel(name=name, release="6.12.7", file=Path("linux"), key=key, algorithms=("reno",), mptcp=1)
 
 
-def test_a_text_says_what_changed_and_what_of_it_is_significant() -> None:
+def test_a_text_says_what_changed_and_what_of_it_is_significant():
     chance = random.Random(1)
     before = [10 + chance.gauss(0, 0.1) for _ in range(20)]
     cells = {"faster": [value + 1 for value in before], "same": [value + chance.gauss(0, 0.1) for value in before]}
@@ -50,14 +42,19 @@ def test_a_text_says_what_changed_and_what_of_it_is_significant() -> None:
     assert max(len(line) for line in text.splitlines()) <= 75
 
 
-def test_what_chance_alone_would_do_is_not_significant() -> None:
+def test_chance_alone_is_not_significant():
     assert significant([0.001, 0.04, 0.5, 0.9]) == [True, False, False, False]
     assert significant([0.01, 0.02, 0.03, 0.04]) == [True] * 4
     assert significant([]) == []
+    pair = selftests.Pair("t", "a", newly=list(range(8)))
+    assert pair.p == 2 / 2**8
+    assert _build._progress(200, 675, 100.0) == "200 of some 675 files compiled, 4 min left"
+    assert _build._progress(650, 675, 100.0) == "650 of some 675 files compiled, 4 s left"
+    assert _build._progress(700, 675, 100.0) == "700 files compiled"
 
 
 @pytest.fixture
-def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def study(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "study.yaml").write_text(STUDY)
     return str(tmp_path / "study.yaml")
@@ -66,27 +63,27 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 @pytest.mark.parametrize(
     ("trees", "why"), [(["a"], "name both"), (["a", "b", "c"], "name both"), (["nowhere", "b"], "nowhere is neither a release")]
 )
-def test_what_is_no_pair_of_kernels_is_refused(study: str, trees: list[str], why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_no_pair_of_kernels_is_refused(study, trees, why, monkeypatch):
     monkeypatch.setattr("polypath.linux._tools.require", lambda *_: None)
     done = CliRunner().invoke(build(["linux"]), ["linux", "ab", study, *(word for tree in trees for word in ("--tree", tree))])
     assert isinstance(done.exception, (StudyError, linux.KernelError))
     assert why in str(done.exception)
 
 
-def test_a_kernel_is_not_compared_with_itself(study: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_is_not_compared_with_itself(study, monkeypatch):
     monkeypatch.setattr(_linux_ab, "_kernel", lambda *_: kernel("same", "1"))
     done = CliRunner().invoke(build(["linux"]), ["linux", "ab", study, "--tree", "x", "--tree", "y"])
     assert isinstance(done.exception, StudyError)
     assert "x and y give the same kernel to the byte" in str(done.exception)
 
 
-def record(seed: int, verdicts: dict[str, tuple[str, int | None]]) -> selftests.Record:
-    subtests = [selftests.Subtest(name, verdict, ms) for name, (verdict, ms) in verdicts.items()]  # type: ignore[arg-type]
+def record(seed, verdicts):
+    subtests = [selftests.Subtest(name, verdict, ms) for name, (verdict, ms) in verdicts.items()]
     exits = selftests.Subtest(selftests.EXIT, "fail" if any(each.verdict == "fail" for each in subtests) else "pass", None)
     return selftests.Record("mptcp/t", seed, 0, (*subtests, exits), "")
 
 
-def test_seeds_that_newly_fail_come_first_and_milliseconds_are_paired() -> None:
+def test_seeds_that_newly_fail_come_first_and_milliseconds_are_paired():
     before = [record(seed, {"a": ("fail" if seed == 1 else "pass", 1000 + 10 * seed), "b": ("skip", None)}) for seed in range(1, 21)]
     after = [record(seed, {"a": ("fail" if seed in (2, 3) else "pass", 1100 + 10 * seed), "b": ("pass", 5)}) for seed in range(1, 21)]
     found = selftests.pairs(before, after)
@@ -103,11 +100,6 @@ def test_seeds_that_newly_fail_come_first_and_milliseconds_are_paired() -> None:
     assert "+8.9 % ± 0.0" in row and "significant" not in row
 
 
-def test_many_seeds_that_newly_fail_are_no_chance() -> None:
-    pair = selftests.Pair("t", "a", newly=list(range(8)))
-    assert pair.p == 2 / 2**8
-
-
 @pytest.mark.parametrize(
     "words, why",
     [
@@ -117,13 +109,7 @@ def test_many_seeds_that_newly_fail_are_no_chance() -> None:
         (["--", "one", "two"], "ab compares one study, and 2 are named"),
     ],
 )
-def test_what_tests_are_asked_for_wrongly_is_refused(words: list[str], why: str) -> None:
+def test_what_tests_are_asked_for_wrongly_is_refused(words, why):
     done = CliRunner().invoke(build(["linux"]), ["linux", "ab", "--tree", "x", "--tree", "y", *words])
     assert isinstance(done.exception, (StudyError, selftests.SelftestError))
     assert why in str(done.exception)
-
-
-def test_a_build_says_how_much_is_left() -> None:
-    assert _build._progress(200, 675, 100.0) == "200 of some 675 files compiled, 4 min left"
-    assert _build._progress(650, 675, 100.0) == "650 of some 675 files compiled, 4 s left"
-    assert _build._progress(700, 675, 100.0) == "700 files compiled"

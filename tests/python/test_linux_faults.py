@@ -3,8 +3,6 @@
 Each runs on a page that is not there, and what writes on one that may not be written, too.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path
@@ -151,10 +149,8 @@ if (!sigsetjmp(back, 1))
 """
 
 
-def said(cases: tuple[str, ...], folder: Path, *, read_only_too: bool = False) -> dict[tuple[str, bool], tuple[int, int]]:
-    """Of each instruction that met a fault, and whether the page may be read: what the processor
-    says, and what fault.c does.
-    """
+def said(cases, folder, *, read_only_too=False):
+    """What the processor and fault.c say of each instruction that met a fault."""
     texts = []
     for case in cases:
         code, _, before = (part.strip().replace("%", "%%") for part in case.partition(";"))
@@ -171,7 +167,7 @@ def said(cases: tuple[str, ...], folder: Path, *, read_only_too: bool = False) -
 
 
 @pytest.mark.parametrize(("cases", "expected"), [(READING, READS), (WRITING, WRITES), (BOTH, MODIFIES), (DOUBTFUL, UNKNOWN)])
-def test_what_an_instruction_did_is_what_the_processor_says(cases: tuple[str, ...], expected: int, tmp_path: Path) -> None:
+def test_what_an_instruction_did_is_what_the_processor_says(cases, expected, tmp_path):
     writes = expected in (WRITES, MODIFIES)
     # What only reads meets no fault on a page that may be read.
     found = said(cases, tmp_path, read_only_too=writes)
@@ -184,7 +180,7 @@ def test_what_an_instruction_did_is_what_the_processor_says(cases: tuple[str, ..
             assert hardware == expected, case
 
 
-def test_wider_registers_are_known_too(tmp_path: Path) -> None:
+def test_wider_registers_are_known_too(tmp_path):
     if not re.search(r"\bavx2\b", Path("/proc/cpuinfo").read_text()):
         lacking("avx2", "this processor has no AVX2")
     found = said(AVX, tmp_path)

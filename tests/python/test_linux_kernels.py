@@ -1,12 +1,7 @@
-"""Kernels as far as they can be tested without building one: configuration, edits, sources, what is
-there, what is said when nothing is.
-"""
-
-from __future__ import annotations
+"""Kernels as far as they can be tested without building one."""
 
 import json
 import os
-import shutil
 import threading
 import time
 from pathlib import Path
@@ -21,32 +16,37 @@ from polypath.linux._recipe import FILE, FORMAT, Recipe
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache(tmp_path, monkeypatch):
     """An empty cache folder."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return linux.folder()
 
 
-def put(cache: Path, name: str, release: str, made_of: str = "0" * 64, **values: object) -> Path:
+def put(cache, name, release, made_of="0" * 64, **values):
     """A kernel in the cache, its executable for the present cc/ included."""
     place = cache / f"{name}-{made_of[:12]}"
     place.mkdir(parents=True)
     fields = {"mptcp": "v1", "algorithms": ("reno",), "compile": ("false",), "compile_host": ("false",), "link": ("false",), **values}
-    Recipe(name=name, release=release, made_of=made_of, format=FORMAT, **fields).save(place)  # type: ignore[arg-type]
+    Recipe(name=name, release=release, made_of=made_of, format=FORMAT, **fields).save(place)
     file = place / f"linux-{_link.sources_hash(_link.sources())[:12]}"
     file.write_bytes(b"elf")
     file.with_suffix(".json").write_text(json.dumps({"key": f"key of {name}", "algorithms": ["pp_lia"]}))
     return place
 
 
-def test_every_line_of_the_fragment_is_a_setting() -> None:
+def test_a_configuration_is_held_against_what_took_effect():
     lines = [line for line in _config.FRAGMENT.read_text().splitlines() if line and not line.startswith("#")]
     assert len(lines) == len(_config.options()) == len({option.name for option in _config.options()})
     assert all(option.value in {"y", "n"} or option.value.isdigit() for option in _config.options())
     assert "#" not in _config.fragment()
+    assert _config.check(settled(), NAMES, "6.12.1") == []
+    assert _config.check(settled(CONFIG_TCP_CONG_BBR="n", CONFIG_MPTCP="n"), NAMES, "5.4.1") == ["CONFIG_MPTCP", "CONFIG_TCP_CONG_BBR"]
+    assert _config.check(settled(CONFIG_MPTCP="n"), NAMES - {"CONFIG_MPTCP"}, "5.4.1") == []
+    with pytest.raises(KernelError, match=r"4\.19\.1 has no CONFIG_UML_TIME_TRAVEL_SUPPORT"):
+        _config.check(settled(), NAMES - {"CONFIG_UML_TIME_TRAVEL_SUPPORT"}, "4.19.1")
 
 
-def settled(**changes: str) -> str:
+def settled(**changes):
     """A .config in which everything took effect, but for `changes`."""
     values = {**{option.name: option.value for option in _config.options()}, "CONFIG_HZ": str(_config.HZ), **changes}
     return "".join(f"{name}={value}\n" for name, value in values.items())
@@ -55,43 +55,26 @@ def settled(**changes: str) -> str:
 NAMES = {option.name for option in _config.options()}
 
 
-def test_a_settled_configuration_passes() -> None:
-    assert _config.check(settled(), NAMES, "6.12.1") == []
-
-
-def test_what_the_engine_can_do_without_is_told() -> None:
-    assert _config.check(settled(CONFIG_TCP_CONG_BBR="n", CONFIG_MPTCP="n"), NAMES, "5.4.1") == ["CONFIG_MPTCP", "CONFIG_TCP_CONG_BBR"]
-
-
 @pytest.mark.parametrize("name", ["CONFIG_VETH", "CONFIG_HZ", "CONFIG_NET_SCH_NETEM"])
-def test_what_did_not_take_effect_is_named(name: str) -> None:
+def test_what_did_not_take_effect_is_named(name):
     with pytest.raises(KernelError, match=rf"6\.12\.1 did not accept {name}\b"):
         _config.check(settled(**{name: "n"}), NAMES, "6.12.1")
 
 
-def test_what_a_release_does_not_know_is_ignored_unless_it_is_needed() -> None:
-    assert _config.check(settled(CONFIG_MPTCP="n"), NAMES - {"CONFIG_MPTCP"}, "5.4.1") == []
-    with pytest.raises(KernelError, match=r"4\.19\.1 has no CONFIG_UML_TIME_TRAVEL_SUPPORT"):
-        _config.check(settled(), NAMES - {"CONFIG_UML_TIME_TRAVEL_SUPPORT"}, "4.19.1")
-
-
 @pytest.mark.parametrize(("release", "block"), [("5.4.188", True), ("5.14.21", True), ("5.15.1", False), ("6.12.117", False)])
-def test_a_release_that_mounts_nothing_without_block_devices_gets_them(release: str, block: bool) -> None:
+def test_a_release_that_mounts_nothing_without_block_devices_gets_them(release, block):
     assert ("CONFIG_BLOCK=y\n" in _config.fragment("", release)) == block
     assert _config.fragment("", release).startswith(_config.fragment())
 
 
-def test_options_of_a_tree_are_found(tmp_path: Path) -> None:
+def test_options_of_a_tree_are_found(tmp_path):
     (tmp_path / "net").mkdir()
     (tmp_path / "net/Kconfig").write_text("menuconfig NET\n\tbool\nif NET\nconfig INET\n\tbool\n\t  a config of text\n")
     assert {"CONFIG_NET", "CONFIG_INET"} <= _config.known(tmp_path)
 
 
-def test_edits_stay_out_of_the_network() -> None:
+def test_edits_stay_out_of_the_network_and_change_what_they_name(tmp_path):
     assert all(edit.file.startswith("arch/") and edit.why for edit in _edits.EDITS)
-
-
-def test_edits_change_what_they_name(tmp_path: Path) -> None:
     um = tmp_path / "arch/um"
     um.mkdir(parents=True)
     (um / "Kconfig").write_text("config HZ\n\tint\n\tdefault 100\n\nconfig NR_CPUS\n\tdefault 100\n")
@@ -107,7 +90,7 @@ def test_edits_change_what_they_name(tmp_path: Path) -> None:
     assert "-mcmodel" not in (um / "Makefile").read_text()
 
 
-def test_a_variant_has_ticks_of_its_own(tmp_path: Path) -> None:
+def test_a_variant_has_ticks_of_its_own(tmp_path):
     assert (_config.hz(), _config.hz("selftests"), _config.hz("hz1000")) == (250, 250, 1000)
     (tmp_path / "arch/um").mkdir(parents=True)
     (tmp_path / "arch/um/Kconfig").write_text("config HZ\n\tint\n\tdefault 100\n")
@@ -123,7 +106,7 @@ def test_a_variant_has_ticks_of_its_own(tmp_path: Path) -> None:
         _config.check("".join(f"{name}={value}\n" for name, value in (whole | {"CONFIG_HZ": "250"}).items()), names, "6.12.1", "hz1000")
 
 
-def tree(folder: Path, version: str = "6.12.7") -> Path:
+def tree(folder, version="6.12.7"):
     """A folder that looks like a kernel's sources."""
     major, minor, patch = version.split(".")
     (folder / "arch/um").mkdir(parents=True)
@@ -132,15 +115,15 @@ def tree(folder: Path, version: str = "6.12.7") -> Path:
     return folder
 
 
-def silent(_: str) -> None:
+def silent(_):
     pass
 
 
-def works(_: linux.Kernel) -> None:
+def works(_):
     pass
 
 
-def test_a_folder_is_copied_without_what_was_built_in_it(tmp_path: Path) -> None:
+def test_a_folder_is_copied_without_what_was_built_in_it_and_is_another_source_when_changed(tmp_path):
     folder = tree(tmp_path / "mine")
     (folder / ".config").write_text("CONFIG_X=y\n")
     (folder / "kernel").mkdir()
@@ -153,43 +136,26 @@ def test_a_folder_is_copied_without_what_was_built_in_it(tmp_path: Path) -> None
     assert not (copy / ".config").exists()
     assert _source.release(copy) == "6.12.7"
     assert (folder / "kernel/fork.o").exists()
-
-
-def test_a_changed_folder_is_another_source(tmp_path: Path) -> None:
-    folder = tree(tmp_path / "mine")
     before = _source.resolve(str(folder), tmp_path, silent).identity
     assert _source.resolve(str(folder), tmp_path, silent).identity == before
     (folder / "net.c").write_text("int x;\n")
     assert _source.resolve(str(folder), tmp_path, silent).identity != before
 
 
-def test_a_tarball_is_unpacked_without_its_first_folder(tmp_path: Path) -> None:
-    tree(tmp_path / "in" / "linux-6.12.7")
-    tarball = shutil.make_archive(str(tmp_path / "linux"), "gztar", tmp_path / "in")
-    # make_archive puts "./" in front, as kernel.org's tarballs do not.
-    copy = tmp_path / "copy"
-    _commands.run("tar", "-C", tmp_path / "in", "-czf", tarball, "linux-6.12.7", cwd=tmp_path, purpose="packing")
-    _source.unpack(_source.resolve(tarball, tmp_path, silent), copy)
-    assert (copy / "arch/um/Kconfig").exists()
-
-
 @pytest.mark.parametrize("what", ["nowhere/at/all", "6", "linux"])
-def test_what_is_no_source_is_refused(what: str, tmp_path: Path) -> None:
+def test_what_is_no_source_is_refused(what, tmp_path):
     with pytest.raises(KernelError, match=r"neither a release such as 6\.12 nor a folder or tarball"):
         _source.resolve(what, tmp_path, silent)
 
 
-def test_a_folder_without_a_kernel_is_refused(tmp_path: Path) -> None:
+def test_what_holds_no_kernel_or_one_before_virtual_time_is_refused(tmp_path):
     with pytest.raises(KernelError, match="does not hold the sources of a Linux kernel"):
         _source.resolve(str(tmp_path), tmp_path, silent)
-
-
-def test_a_release_before_virtual_time_is_refused(tmp_path: Path) -> None:
     with pytest.raises(KernelError, match=r"4\.19\.3 is too old"):
         _source.release(tree(tmp_path / "old", "4.19.3"))
 
 
-def test_features_are_read_from_the_headers(tmp_path: Path) -> None:
+def test_features_are_read_from_the_sources(tmp_path):
     header = tmp_path / "include/net/tcp.h"
     header.parent.mkdir(parents=True)
     header.write_text("struct rate_sample {\n\tu32 losses;\n};\n\tvoid (*cong_control)(struct sock *sk, const struct rate_sample *rs);\n")
@@ -200,17 +166,11 @@ def test_features_are_read_from_the_headers(tmp_path: Path) -> None:
     assert _features.defines(tmp_path, "v1") == ["-DPP_KERNEL_MPTCP", "-DPP_KERNEL_LAST_END_SEQ", "-DPP_KERNEL_CONTROL_FLAGS"]
     header.write_text("\tvoid (*cwnd_event)(struct sock *sk, enum tcp_ca_event ev);\n\tvoid (*cwnd_event_tx_start)(struct sock *sk);\n")
     assert _features.defines(tmp_path, "") == ["-DPP_KERNEL_TX_START"]
-
-
-def test_the_out_of_tree_stack_is_recognised(tmp_path: Path) -> None:
     assert _features.mptcp(tmp_path, "CONFIG_MPTCP=y\n") == "v1"
     (tmp_path / "net/mptcp").mkdir(parents=True)
     (tmp_path / "net/mptcp/mptcp_ctrl.c").write_text("")
     assert _features.mptcp(tmp_path, "CONFIG_MPTCP=y\n") == "v0"
     assert _features.mptcp(tmp_path, "# CONFIG_MPTCP is not set\n") == ""
-
-
-def test_only_registered_algorithms_that_were_compiled_count(tmp_path: Path) -> None:
     folder = tmp_path / "net/ipv4"
     folder.mkdir(parents=True)
     table = 'static struct tcp_congestion_ops {0} __read_mostly = {{\n\t.init = x,\n\t.name\t\t= "{1}",\n}};\n'
@@ -222,31 +182,20 @@ def test_only_registered_algorithms_that_were_compiled_count(tmp_path: Path) -> 
     assert _features.algorithms(tmp_path) == ["dctcp"]
 
 
-def test_without_a_kernel_the_command_that_builds_it_is_named() -> None:
-    with pytest.raises(KernelError, match=r'no kernel "6\.12".*polypath linux build 6\.12'):
-        linux.find("6.12")
+def test_without_a_kernel_the_command_that_builds_it_is_named():
+    for name, command in (
+        ("6.12", "polypath linux build 6.12"),
+        ("6.12-selftests", "polypath linux build 6.12 --variant selftests"),
+        ("5.4.188-mptcp", "polypath linux build FOLDER, the folder with its sources"),
+    ):
+        with pytest.raises(KernelError, match=f'no kernel "{name}".*; build it with: {command}$'):
+            linux.find(name)
+    with pytest.raises(KernelError, match=r'there is no kernel "7\.0"; there are none yet$'):
+        linux.remove("7.0")
     assert linux.installed() == []
 
 
-@pytest.mark.parametrize(
-    ("name", "command"),
-    [
-        ("6.13", "polypath linux build 6.13"),
-        ("6.12-selftests", "polypath linux build 6.12 --variant selftests"),
-        ("5.4.188-mptcp", "polypath linux build FOLDER, the folder with its sources"),
-    ],
-)
-def test_the_command_that_builds_a_missing_kernel_can_work(name: str, command: str) -> None:
-    with pytest.raises(KernelError, match=f"build it with: {command}$"):
-        linux.find(name)
-
-
-def test_who_removes_a_kernel_is_not_told_to_build_it() -> None:
-    with pytest.raises(KernelError, match=r'there is no kernel "7\.0"; there are none yet$'):
-        linux.remove("7.0")
-
-
-def test_kernels_are_found_by_name_in_the_order_of_releases(cache: Path) -> None:
+def test_kernels_are_found_by_name_in_the_order_of_releases(cache):
     put(cache, "6.12", "6.12.117")
     place = put(cache, "6.1", "6.1.192")
     put(cache, "5.4.230-mptcp", "5.4.230", mptcp="v0")
@@ -261,7 +210,7 @@ def test_kernels_are_found_by_name_in_the_order_of_releases(cache: Path) -> None
         linux.find("6.13")
 
 
-def test_what_is_half_made_is_no_kernel(cache: Path) -> None:
+def test_what_is_half_made_is_no_kernel(cache):
     put(cache, "6.12", "6.12.117").rename(cache / ".building-x")
     (cache / "6.1-abc").mkdir()
     (cache / "5.10-abc").mkdir()
@@ -270,7 +219,7 @@ def test_what_is_half_made_is_no_kernel(cache: Path) -> None:
 
 
 @pytest.mark.parametrize("format_", [None, FORMAT + 1])
-def test_a_kernel_that_keeps_something_else_is_to_be_built_again(cache: Path, format_: int | None) -> None:
+def test_a_kernel_that_keeps_something_else_is_to_be_built_again(cache, format_):
     file = put(cache, "6.12", "6.12.117") / FILE
     found = json.loads(file.read_text())
     file.write_text(json.dumps({key: value for key, value in {**found, "format": format_}.items() if value is not None}))
@@ -279,7 +228,7 @@ def test_a_kernel_that_keeps_something_else_is_to_be_built_again(cache: Path, fo
         linux.find("6.12")
 
 
-def test_what_nobody_compiles_in_any_more_goes_with_the_next_build(cache: Path) -> None:
+def test_what_nobody_compiles_in_any_more_goes_with_the_next_build(cache):
     for name in (".building-dead", ".building-alive", ".objects-old", ".objects-recent", ".objects-wanted"):
         (cache / name / "source").mkdir(parents=True)
         (cache / name / "lock").touch()
@@ -293,10 +242,10 @@ def test_what_nobody_compiles_in_any_more_goes_with_the_next_build(cache: Path) 
 
 
 @pytest.fixture
-def without_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+def without_compiler(monkeypatch):
     """Building as it is, but for the tools that take minutes."""
 
-    def harvest(tree: Path, done: Path, name: str, release: str, variant: str, made_of: str) -> Recipe:
+    def harvest(tree, done, name, release, variant, made_of):
         put(done.parent / "made", name, release, made_of).rename(done / "x")
         for file in (done / "x").iterdir():
             file.rename(done / file.name)
@@ -309,16 +258,14 @@ def without_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_build, "_harvest", harvest)
 
 
-def test_what_a_vendors_makefile_wants_is_copied_after_all(
-    cache: Path, tmp_path: Path, without_compiler: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_vendors_makefile_wants_is_copied_after_all(cache, tmp_path, without_compiler, monkeypatch):
     folder = tree(tmp_path / "mine")
     driver = Path("drivers/clk/mediatek/clk.c")
     (folder / driver).parent.mkdir(parents=True)
     (folder / driver).write_text("")
     seen = []
 
-    def compile_(place: Path, release: str, variant: str, jobs: int, say: object) -> None:
+    def compile_(place, release, variant, jobs, say):
         # What was compiled before is not compiled again.
         assert (place / "net.o").exists() == bool(seen)
         (place / "net.o").touch()
@@ -327,7 +274,7 @@ def test_what_a_vendors_makefile_wants_is_copied_after_all(
             raise KernelError(f"building Linux {release} failed:\nmake[3]: *** No rule to make target '{driver.with_suffix('.o')}'")
 
     monkeypatch.setattr(_build, "_compile", compile_)
-    said: list[str] = []
+    said = []
     linux.build(str(folder), prove=works, say=said.append)
     assert seen == [False, True]
     assert "it wants files that Polypath leaves out of its copy: copying everything" in said
@@ -337,7 +284,7 @@ def test_what_a_vendors_makefile_wants_is_copied_after_all(
     assert seen == [False, True, True]
 
 
-def test_a_tarball_that_is_copied_whole_after_all_keeps_what_was_compiled(tmp_path: Path) -> None:
+def test_a_tarball_that_is_copied_whole_after_all_keeps_what_was_compiled(tmp_path):
     driver = tree(tmp_path / "in" / "linux-6.12.7") / "drivers/clk/clk.c"
     driver.parent.mkdir(parents=True)
     driver.write_text("")
@@ -353,7 +300,7 @@ def test_a_tarball_that_is_copied_whole_after_all_keeps_what_was_compiled(tmp_pa
     assert (copy / "arch/um/Kconfig").read_text() == "edited\n"
 
 
-def test_a_changed_permission_reaches_the_copy(tmp_path: Path) -> None:
+def test_a_changed_permission_reaches_the_copy(tmp_path):
     folder, copy = tree(tmp_path / "mine"), tmp_path / "copy"
     script = folder / "scripts/gcc-version.sh"
     script.parent.mkdir()
@@ -371,26 +318,20 @@ def test_a_changed_permission_reaches_the_copy(tmp_path: Path) -> None:
     assert (copy / "scripts/gcc-version.sh").stat().st_mtime_ns == time_ns
 
 
-def test_other_faults_of_a_compilation_are_told_at_once(
-    cache: Path, tmp_path: Path, without_compiler: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tried = []
+def test_faults_of_a_compilation_are_told_at_once(cache, tmp_path, without_compiler, monkeypatch):
+    folder, tried = str(tree(tmp_path / "mine")), []
 
-    def compile_(place: Path, *_: object) -> None:
+    def compile_(place, *_):
         tried.append(place)
         raise KernelError("building Linux 6.12.7 failed:\nnet/a.c:1: error: expected ;")
 
     monkeypatch.setattr(_build, "_compile", compile_)
     with pytest.raises(KernelError, match="expected ;"):
-        linux.build(str(tree(tmp_path / "mine")), prove=works)
+        linux.build(folder, prove=works)
     assert len(tried) == 1
     assert not list(cache.glob(".lock-*"))
 
-
-def test_what_a_release_has_otherwise_shows_before_it_is_compiled(
-    cache: Path, tmp_path: Path, without_compiler: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def misfit(*_: object) -> None:
+    def misfit(*_):
         raise KernelError(
             "compiling the congestion control balia for Linux 6.12.7 failed:\ncc/kernel/glue.c:71: error: TCP_ECN_OK undeclared"
         )
@@ -398,14 +339,14 @@ def test_what_a_release_has_otherwise_shows_before_it_is_compiled(
     monkeypatch.setattr(_build, "try_algorithm", misfit)
     monkeypatch.setattr(_build, "_compile", lambda *_: pytest.fail("the kernel was compiled"))
     with pytest.raises(KernelError, match="TCP_ECN_OK undeclared"):
-        linux.build(str(tree(tmp_path / "mine")), prove=works)
+        linux.build(folder, prove=works)
 
 
-def test_a_lock_that_was_removed_meanwhile_is_taken_anew(tmp_path: Path) -> None:
+def test_a_lock_that_was_removed_meanwhile_is_taken_anew(tmp_path):
     file = tmp_path / "lock"
     seen, order = threading.Event(), []
 
-    def second() -> None:
+    def second():
         with _commands.locked(file, "", lambda _: seen.set(), remove=True):
             order.append("second")
             assert file.exists()
@@ -420,9 +361,9 @@ def test_a_lock_that_was_removed_meanwhile_is_taken_anew(tmp_path: Path) -> None
     assert not file.exists()
 
 
-def test_a_folder_is_built_once_and_again_when_it_changed(cache: Path, tmp_path: Path, without_compiler: None) -> None:
+def test_a_folder_is_built_once_and_again_when_it_changed(cache, tmp_path, without_compiler):
     folder = tree(tmp_path / "mine")
-    said: list[str] = []
+    said = []
     first = linux.build(str(folder), prove=works, say=said.append)
     assert (first.name, first.release) == ("6.12.7", "6.12.7")
     assert any("comes without TCP_CONG_BBR" in line for line in said)
@@ -435,21 +376,19 @@ def test_a_folder_is_built_once_and_again_when_it_changed(cache: Path, tmp_path:
     assert first.file.exists()
 
 
-def objects(cache: Path) -> list[Path]:
+def objects(cache):
     return sorted(cache.glob(".objects-*"))
 
 
 @pytest.mark.parametrize("error", [KernelError("no"), KeyboardInterrupt()])
 @pytest.mark.parametrize("step", ["compile", "prove"])
-def test_what_goes_wrong_leaves_no_kernel_but_what_was_compiled(
-    cache: Path, tmp_path: Path, without_compiler: None, monkeypatch: pytest.MonkeyPatch, error: BaseException, step: str
-) -> None:
-    compiled: list[bool] = []
+def test_what_goes_wrong_leaves_no_kernel_but_what_was_compiled(cache, tmp_path, without_compiler, monkeypatch, error, step):
+    compiled = []
 
-    def fail(*_: object) -> None:
+    def fail(*_):
         raise error
 
-    def compile_(tree: Path, *_: object) -> None:
+    def compile_(tree, *_):
         compiled.append((tree / "net.o").exists())
         (tree / "net.o").touch()
         if step == "compile":
@@ -466,17 +405,17 @@ def test_what_goes_wrong_leaves_no_kernel_but_what_was_compiled(
     assert not (objects(cache)[0] / "done").exists()
 
 
-def test_a_tarball_that_was_built_leaves_nothing_else(cache: Path, tmp_path: Path, without_compiler: None) -> None:
+def test_a_tarball_that_was_built_leaves_nothing_else(cache, tmp_path, without_compiler):
     tree(tmp_path / "in" / "linux-6.12.7")
     _commands.run("tar", "-C", tmp_path / "in", "-czf", tmp_path / "linux.tar.gz", "linux-6.12.7", cwd=tmp_path, purpose="packing")
     linux.build(str(tmp_path / "linux.tar.gz"), prove=works)
     assert objects(cache) == []
 
 
-def test_a_kernel_is_proved_before_it_is_there(cache: Path, tmp_path: Path, without_compiler: None) -> None:
-    proved: list[linux.Kernel] = []
+def test_a_kernel_is_proved_before_it_is_there(cache, tmp_path, without_compiler):
+    proved = []
 
-    def prove(kernel: linux.Kernel) -> None:
+    def prove(kernel):
         assert linux.installed() == []
         proved.append(kernel)
 
@@ -487,18 +426,18 @@ def test_a_kernel_is_proved_before_it_is_there(cache: Path, tmp_path: Path, with
 
 
 @pytest.mark.parametrize("name", ["6.12", "a/b", "-x", " "])
-def test_what_is_no_name_of_a_kernel_is_refused(tmp_path: Path, name: str) -> None:
+def test_what_is_no_name_of_a_kernel_is_refused(tmp_path, name):
     with pytest.raises(KernelError, match="a kernel cannot be called"):
         linux.build(str(tree(tmp_path / "mine")), name=name, prove=works)
 
 
-def test_a_second_copy_of_a_folder_writes_what_changed(tmp_path: Path) -> None:
+def test_a_second_copy_of_a_folder_writes_what_changed(tmp_path):
     folder, copy = tree(tmp_path / "mine"), tmp_path / "copy"
     for name in ("same.c", "touched.c", "changed.c", "gone.c"):
         (folder / name).write_text("int x;\n")
     (folder / "link.h").symlink_to("same.c")
 
-    def unpack() -> None:
+    def unpack():
         _source.unpack(_source.resolve(str(folder), tmp_path, silent), copy)
 
     unpack()
@@ -507,8 +446,7 @@ def test_a_second_copy_of_a_folder_writes_what_changed(tmp_path: Path) -> None:
     (folder / "changed.c").write_text("int y;\n")
     (folder / "new.c").write_text("int z;\n")
     (folder / "gone.c").unlink()
-    # A checkout back writes the same contents at another time, and one of an old commit brings old
-    # times with it.
+    # A checkout writes the same contents at another time, or brings old times with it.
     os.utime(folder / "touched.c")
     os.utime(folder / "changed.c", (1, 1))
     unpack()
@@ -521,8 +459,8 @@ def test_a_second_copy_of_a_folder_writes_what_changed(tmp_path: Path) -> None:
     assert (copy / "link.h").is_symlink()
 
 
-def test_an_interrupted_command_ends(tmp_path: Path) -> None:
-    def interrupt(_: str) -> None:
+def test_an_interrupted_command_ends(tmp_path):
+    def interrupt(_):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -530,37 +468,13 @@ def test_an_interrupted_command_ends(tmp_path: Path) -> None:
     assert not Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}").exists()
 
 
-def test_a_kernel_is_removed(cache: Path) -> None:
+def test_kernels_are_listed_and_removed(cache):
     place = put(cache, "6.12", "6.12.117")
     linux.remove("6.12")
     assert not place.exists()
     assert not list(cache.glob(".removed*"))
     with pytest.raises(KernelError, match="there is no kernel"):
         linux.remove("6.12")
-
-
-def test_a_failed_command_says_what_failed_and_why(tmp_path: Path) -> None:
-    with pytest.raises(KernelError, match=r"(?s)compiling x failed:.*x\.c:1: error: no") as caught:
-        _commands.run(
-            "sh", "-c", "for i in 1 2 3 4; do echo line $i; done; echo 'x.c:1: error: no' >&2; exit 3", cwd=tmp_path, purpose="compiling x"
-        )
-    assert "line 1" not in str(caught.value)
-
-
-def test_a_missing_program_is_named_with_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(KernelError, match=r"^building: flex is missing: install the Debian package flex$"):
-        _commands.run("flex", cwd=tmp_path, purpose="building")
-
-
-def test_missing_packages_are_named_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("polypath.linux._tools.missing", lambda *_: ["flex", "bison"])
-    monkeypatch.setattr("os.geteuid", lambda: 1000)
-    with pytest.raises(KernelError, match="Debian packages flex bison: install them"):
-        linux.build("6.12", prove=works)
-
-
-def test_the_command_line_lists_and_removes(cache: Path) -> None:
     runner = CliRunner()
     assert "polypath linux build 6.12" in runner.invoke(build(["linux"]), ["linux", "list"]).stdout
     put(cache, "6.12", "6.12.117")
@@ -569,7 +483,22 @@ def test_the_command_line_lists_and_removes(cache: Path) -> None:
     assert isinstance(runner.invoke(build(["linux"]), ["linux", "remove", "6.12"]).exception, KernelError)
 
 
-def test_old_executables_go_and_recent_ones_stay(cache: Path) -> None:
+def test_a_command_that_fails_or_lacks_its_program_says_so(tmp_path, monkeypatch):
+    with pytest.raises(KernelError, match=r"(?s)compiling x failed:.*x\.c:1: error: no") as caught:
+        _commands.run(
+            "sh", "-c", "for i in 1 2 3 4; do echo line $i; done; echo 'x.c:1: error: no' >&2; exit 3", cwd=tmp_path, purpose="compiling x"
+        )
+    assert "line 1" not in str(caught.value)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(KernelError, match=r"^building: flex is missing: install the Debian package flex$"):
+        _commands.run("flex", cwd=tmp_path, purpose="building")
+    monkeypatch.setattr("polypath.linux._tools.missing", lambda *_: ["flex", "bison"])
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    with pytest.raises(KernelError, match="Debian packages flex bison: install them"):
+        linux.build("6.12", prove=works)
+
+
+def test_old_executables_go_and_recent_ones_stay(cache):
     place = put(cache, "6.12", "6.12.117")
     for age in range(5):
         for name in (f"linux-{age}", f"linux-{age}.json"):
@@ -579,7 +508,7 @@ def test_old_executables_go_and_recent_ones_stay(cache: Path) -> None:
     assert sorted(path.name for path in place.glob("linux-?")) == ["linux-0", "linux-1"]
 
 
-def test_without_the_sources_of_the_algorithms_the_place_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_sources_of_the_algorithms_the_place_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("POLYPATH_CC", str(tmp_path / "nowhere"))
     with pytest.raises(KernelError, match="POLYPATH_CC"):
         _link.sources()
@@ -605,11 +534,11 @@ linux-source-6.12 | 6.12.117-1 | http://x/debian trixie/main Sources
 
 
 @pytest.fixture
-def suites(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[str, ...]]:
+def suites(monkeypatch, tmp_path):
     """Programs of apt that know two kernels, and no suite testing; what they were asked."""
-    asked: list[tuple[str, ...]] = []
+    asked = []
 
-    def run(*command: str | Path, cwd: Path, purpose: str, env: dict[str, str] | None = None, **_: object) -> str:
+    def run(*command, cwd, purpose, env=None, **_):
         words = tuple(map(str, command))
         asked.append(words)
         if words[:2] == ("apt-cache", "search") and env is None:
@@ -623,7 +552,7 @@ def suites(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[str, .
         if words[1] == "indextargets":
             return "Debian-Security http://x/security/\nDebian http://x/debian/\n"
         if words[1] == "update":
-            folder = Path(env["APT_CONFIG"]).parent  # type: ignore[index]
+            folder = Path(env["APT_CONFIG"]).parent
             for suite, codename in (("stable", "trixie"), ("stable-backports", "trixie-backports"), ("experimental", "rc-buggy")):
                 (folder / f"lists/x_debian_dists_{suite}_InRelease").write_text(f"Suite: {suite}\nCodename: {codename}\n")
             if 'Packages::DefaultEnabled "false"' in (folder / "apt.conf").read_text():
@@ -644,8 +573,8 @@ def suites(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[str, .
     return asked
 
 
-def test_a_release_that_this_machines_suites_lack_comes_from_another(tmp_path: Path, suites: list[tuple[str, ...]]) -> None:
-    said: list[str] = []
+def test_a_release_that_this_machines_suites_lack_comes_from_another(tmp_path, suites):
+    said = []
     source = _source.resolve("7.3", tmp_path / "cache", said.append)
     assert (source.name, source.path) == ("7.3", tmp_path / "cache/linux-source-7.3.tar.xz")
     assert said[-1] == "Debian's trixie-backports has linux-source-7.3 7.3.4-1~bpo13+1: fetching 167 MB; nothing is installed"
@@ -659,7 +588,7 @@ def test_a_release_that_this_machines_suites_lack_comes_from_another(tmp_path: P
     assert suites == [("apt-cache", "search", "--names-only", "^linux-source-9.9$")]
 
 
-def test_what_could_be_built_is_listed(cache: Path, suites: list[tuple[str, ...]]) -> None:
+def test_what_could_be_built_is_listed(cache, suites):
     put(cache, "6.12", "6.12.117")
     (cache / "sources").mkdir()
     (cache / "sources/linux-source-6.12.tar.xz").touch()

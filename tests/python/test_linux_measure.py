@@ -1,6 +1,4 @@
-"""What a kernel tells, brought to the simulator's meanings: from records as the guest writes them
-to outcome and series.
-"""
+"""What a kernel tells, brought to the simulator's meanings."""
 
 import struct
 
@@ -69,7 +67,7 @@ def measured(of, *, sockets=b"", queues=b"", **flow):
     return _measure.outcome(_measure.RunRecord(scenario=run.scenario, stages=planned.stages, result=result, sockets=sockets, queues=queues))
 
 
-def test_the_window_counts_from_the_moment_the_server_accepted():
+def test_what_was_read_counts_from_the_moment_the_server_accepted():
     outcome, _, _ = measured(study(measure={"window": ["500ms", "1s"]}))
     (flow,) = outcome["flows"]
     assert flow["established_ns"] == 50 * MS
@@ -78,16 +76,10 @@ def test_the_window_counts_from_the_moment_the_server_accepted():
     # What was read between two returns came evenly: 0 at 50 ms, 200 kB at 250 ms.
     assert flow["received_100ms"][:4] == [0, 50_000, 150_000, 250_000]
     assert len(flow["received_100ms"]) == len(flow["accepted_100ms"]) == 31
-
-
-def test_a_reader_that_was_silent_read_nothing_until_shortly_before():
     outcome, _, _ = measured(study(), read=[[550 * MS, 500_000], [2050 * MS, 2_000_000]])
     received = outcome["flows"][0]["received_100ms"]
     assert received[6:20] == [500_000] * 14
     assert received[20] == 1_250_000
-
-
-def test_a_flow_that_never_connected_has_no_goodput():
     outcome, subflows, _ = measured(
         study(), accepted_ns=None, connected_ns=None, read=[], written=[], subflows=[], error="connect: no route"
     )
@@ -152,12 +144,17 @@ def test_links_have_what_passed_and_say_null_where_reasons_cannot_be_told_apart(
     assert series.to_pylist() == [{"time_ns": 100 * MS, "link": 2, "queue_packets": 5, "queue_bytes": 5000 + 5 * 24, "drops": 3}]
 
 
-def test_records_that_end_in_the_middle_are_an_error():
+def test_failures_and_records_cut_short_are_errors():
     with pytest.raises(ValueError, match="ends within one"):
         measured(study(), sockets=b"12345")
+    assert _measure.failure({"error": "no route", "error_kind": "caller"}, "machine") == "the plan cannot be carried out: no route"
+    assert (
+        _measure.failure({"error": "mmap: no memory", "error_kind": "machine"}, "kernel")
+        == "the kernel could not carry out the run: mmap: no memory"
+    )
 
 
-def test_the_simulator_leaves_out_what_only_a_kernel_has():
+def test_the_simulator_takes_what_it_has_of_a_kernels_study():
     flow = {"client": "c", "server": "s", "transport": "tcp", "cc": "${cc}"}
     mixed = study(flows={"f": flow}, matrix={"cc": ["cubic", "cubic@polypath", "cubic@linux", "bbr"]})
     lines = check(SimEngine(), mixed)
@@ -167,9 +164,6 @@ def test_the_simulator_leaves_out_what_only_a_kernel_has():
     assert set(keys) == {"bbr", "cubic", "cubic@polypath"}
     with pytest.raises(StudyError, match="nothing of measured can run here"):
         check(SimEngine(), study(flows={"f": {**flow, "cc": "cubic@linux"}}))
-
-
-def test_the_kernel_of_a_study_is_simulated_where_the_simulator_has_it():
     keys = [next(runs(study(kernel=kernel), engine="sim", version="1")).key for kernel in ("6.1", "6.6", "6.12")]
     assert keys[1] == keys[2] == next(runs(study(), engine="sim", version="1")).key
     assert keys[0] != keys[2]
@@ -187,11 +181,3 @@ def test_what_sack_tells_of_has_arrived_and_is_never_taken_back():
     by_subflow = [[row["bytes_received"] for row in series.to_pylist() if row["subflow"] == number] for number in (0, 1)]
     # 1000 and nine segments; once the hole is filled the ACK says that the last was not whole.
     assert by_subflow == [[5200, 13_600, 13_600, 16_800], [5000]]
-
-
-def test_a_failure_says_whose_fault_it_is() -> None:
-    assert _measure.failure({"error": "no route", "error_kind": "caller"}, "machine") == "the plan cannot be carried out: no route"
-    assert (
-        _measure.failure({"error": "mmap: no memory", "error_kind": "machine"}, "kernel")
-        == "the kernel could not carry out the run: mmap: no memory"
-    )

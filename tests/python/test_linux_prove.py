@@ -1,11 +1,8 @@
 """What a kernel that was just built is asked, with stand-ins for machines that answer wrong."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 from pathlib import Path
-from typing import Any
 
 import pytest
 from requirement import lacking
@@ -14,33 +11,30 @@ from polypath import linux
 from polypath.engines import EngineError, Pair, Replay, _machine, _prove, pairs, prove
 
 
-def kernel(mptcp: int | None = 1, file: Path = Path("linux")) -> linux.Kernel:
+def kernel(mptcp=1, file=Path("linux")):
     return linux.Kernel(name="mine", release="6.12.7", file=file, key="k", algorithms=("reno", "pp_lia"), mptcp=mptcp)
 
 
-def flow(received: int = 1000, subflows: int = 2, *, fallback: bool = False) -> dict[str, Any]:
+def flow(received=1000, subflows=2, *, fallback=False):
     return {"bytes_received": received, "fallback": fallback, "subflows": [{"bytes_acked": received}] * subflows}
 
 
 GOOD = [("a", flow()), ("a", flow()), ("b", flow())]
 
 
-def answers(monkeypatch: pytest.MonkeyPatch, runs: list[tuple[str, dict[str, Any]]]) -> None:
+def answers(monkeypatch, runs):
     told = itertools.cycle(runs)
 
-    def replay(*_: object, **__: object) -> Replay:
+    def replay(*_, **__):
         digest, found = next(told)
         return Replay("plain", digest, {"flows": [found]})
 
     monkeypatch.setattr(_prove, "replay", replay)
 
 
-def test_a_good_kernel_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_good_kernel_passes_and_needs_one_path_without_mptcp(monkeypatch):
     answers(monkeypatch, GOOD)
     prove(kernel())
-
-
-def test_a_kernel_without_mptcp_needs_one_path(monkeypatch: pytest.MonkeyPatch) -> None:
     answers(monkeypatch, [("a", flow(subflows=1)), ("a", flow(subflows=1)), ("b", flow(subflows=1))])
     prove(kernel(None))
 
@@ -55,22 +49,22 @@ def test_a_kernel_without_mptcp_needs_one_path(monkeypatch: pytest.MonkeyPatch) 
         ([("a", flow(subflows=1)), *GOOD[1:]], "a connection used 1 of 2 paths"),
     ],
 )
-def test_what_does_not_hold_is_named(monkeypatch: pytest.MonkeyPatch, runs: list[tuple[str, dict[str, Any]]], why: str) -> None:
+def test_what_does_not_hold_is_named(monkeypatch, runs, why):
     answers(monkeypatch, runs)
     with pytest.raises(linux.KernelError, match=rf"^Linux 6\.12\.7 was compiled .* there is no kernel mine: {why}; change"):
         prove(kernel())
 
 
-def paused(mean_ms: float, cc: str) -> Replay:
+def paused(mean_ms, cc):
     times = {"mean_ns": mean_ms * 1e6}
     return Replay("plain", "", {"flows": [{"responses": {"time": times}, "subflows": [{"cc": cc, "retransmissions": 3}]}]})
 
 
-def test_ours_beside_the_kernels_own_is_the_same_or_known_to_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ours_beside_the_kernels_own_is_the_same_or_known_to_differ(monkeypatch):
     means = {"reno": 2000.0, "pp_reno": 2000.0, "cubic": 2051.4, "pp_cubic": 2055.7, "vegas": 2000.0, "pp_vegas": 2000.1}
-    asked: list[str] = []
+    asked = []
 
-    def replay(scenario: dict[str, Any], *_: object, **__: object) -> Replay:
+    def replay(scenario, *_, **__):
         (flow,) = scenario["flows"]
         name, _, whose = flow["cc"].partition("@")
         name = f"pp_{name}" if whose == "polypath" else name
@@ -93,7 +87,7 @@ def test_ours_beside_the_kernels_own_is_the_same_or_known_to_differ(monkeypatch:
     )
 
 
-def test_a_machine_that_hangs_is_noticed_and_told(tmp_path: Path) -> None:
+def test_a_machine_that_hangs_is_noticed_and_told(tmp_path):
     try:
         _machine.programs_are_there()
     except EngineError as error:

@@ -1,12 +1,10 @@
-"""The study linux-reference: every measured row has its cells, every cell a measured row, and names
-of runs become the right cells.
-"""
+"""The study linux-reference."""
 
-import importlib.util
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from study_data import module_of
 
 from polypath.engines import SimEngine
 from polypath.results import plan
@@ -15,9 +13,7 @@ from polypath.validate import build, parse
 
 ROOT = Path(__file__).parent.parent.parent
 FOLDER = ROOT / "studies" / "linux-reference"
-_SPEC = importlib.util.spec_from_file_location("linux_reference", FOLDER / "published.py")
-linux_reference = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(linux_reference)
+linux_reference = module_of(FOLDER / "published.py")
 
 
 @pytest.fixture(scope="module")
@@ -108,9 +104,7 @@ STARTS = {"b": ("1330us", "371330us", "1301330us"), "f": ("1477us", "371477us", 
 
 
 def _figures(scenario):
-    """What decides a run, without names: links' ends and elements, hosts' settings, flows and how
-    much after the first they start.
-    """
+    """What decides a run, without names."""
 
     def element(each):
         kept = ("kind", "delay_ns", "bits_per_s", "queue", "probability")

@@ -4,6 +4,7 @@ import gzip
 import json
 
 import pytest
+from study_data import one_link
 
 from polypath import Results, Study
 from polypath.measured import measured
@@ -64,23 +65,17 @@ def write(tmp_path, name, content):
     return file
 
 
-def test_iperf3_streams_are_flows(tmp_path):
+def test_streams_series_and_subflows_are_flows(tmp_path):
     found = measured(write(tmp_path, "a.json", iperf3(streams=2, reverse=1)))
     assert [(flow.name, flow.upload, flow.cc) for flow in found.flows] == [("iperf3-1", False, "bbr"), ("iperf3-2", False, "bbr")]
     assert found.flows[0].received == ((0, 0), (1, 1e6), (2, 2e6), (3, 3e6))
     (subflow,) = found.flows[0].subflows
     assert (subflow.retransmissions, subflow.min_rtt_ms, subflow.samples[0].cwnd) == (3, 20, 10)
-
-
-def test_flent_series_of_tcp_are_flows_and_the_others_are_named(tmp_path):
     found = measured(write(tmp_path, "a.flent.gz", gzip.compress(flent().encode())))
     assert [(flow.name, flow.upload) for flow in found.flows] == [("upload", True), ("download-1", False)]
     assert found.flows[0].received[-1] == (pytest.approx(3.8), pytest.approx(3.8e6))
     assert found.flows[0].subflows[0].samples[0].srtt_ms == 30
     assert "left out, since they are no TCP flows: Ping (ms) ICMP" in found.said
-
-
-def test_subflows_that_ss_tells_of_are_joined_by_their_token(tmp_path):
     found = measured(write(tmp_path, "ss.txt", SS))
     (flow,) = found.flows
     assert (flow.transport, flow.upload, flow.cc, len(flow.subflows)) == ("mptcp", True, "cubic", 2)
@@ -119,17 +114,8 @@ def test_an_import_makes_a_study_that_report_and_simulator_take(polypath, tmp_pa
     assert set(Results.open("results/mine").runs["engine"]) == {"measured", "sim"}
 
 
-STUDY = """\
-name: s
-topology:
-  nodes: {a: , b: }
-  links: {l: {ends: [a, b], both: {rate: 10mbit, delay: 10ms}}}
-flows: {f: {client: a, server: b, transport: tcp, cc: "${cc}"}}
-duration: 3s
-matrix: {cc: [cubic, reno]}
-seeds: 2
-claims: [{id: c, sentence: cubic gets more, metric: goodput_receiver_mbps, check: {kind: above, left: {cc: cubic}, right: {cc: reno}}}]
-"""
+CLAIM = "[{id: c, sentence: cubic gets more, metric: goodput_receiver_mbps, check: {kind: above, left: {cc: cubic}, right: {cc: reno}}}]"
+STUDY = one_link("s", "{rate: 10mbit, delay: 10ms}", duration="3s", matrix="{cc: [cubic, reno]}", seeds=2, claims=CLAIM)
 
 
 def test_files_are_repetitions_of_a_cell_and_claims_judge_them(polypath, tmp_path, monkeypatch):

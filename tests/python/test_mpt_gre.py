@@ -1,13 +1,10 @@
-"""The study of the mpt-gre paper: its set-up and its numbers, and how often the simulator agrees
-with real MPT over a kernel.
-"""
+"""The study of the mpt-gre paper."""
 
 import csv
-import importlib.util
 
 import pytest
+from study_data import module_of
 
-from polypath.engines import SimEngine, check
 from polypath.study import Study, cells
 
 
@@ -21,37 +18,24 @@ def study(root):
     return Study.load(root / "studies/mpt-gre")
 
 
-def loaded(file):
-    spec = importlib.util.spec_from_file_location(file.stem, file)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(scope="module")
 def compare(root):
-    return loaded(root / "studies/mpt-gre/compare.py")
+    return module_of(root / "studies/mpt-gre/compare.py")
 
 
 @pytest.fixture(scope="module")
 def packets(root):
-    return loaded(root / "studies/mpt-gre/packets.py")
+    return module_of(root / "studies/mpt-gre/packets.py")
 
 
-def test_the_simulator_has_all_that_it_asks_for(study):
-    check(SimEngine(), study)
+def test_the_set_up_is_the_papers(study):
 
-
-def test_every_published_cell_is_run(study):
     with (study.folder / "published.csv").open() as file:
         published = list(csv.DictReader(file))
     own = {(c.parameters["cc"], c.parameters["delay"]) for c in cells(study) if c.experiment == "nic-delay"}
     assert {(row["cc"], row["delay"]) for row in published} == own
     # Eleven algorithms, and what the system has by default.
     assert sum(bool(row["table_mbps"]) + bool(row["uncontrolled_mbps"]) for row in published) == 72
-
-
-def test_the_limit_is_the_hosts_own_interface_or_the_network(study):
     for cell in cells(study):
         router = cell.experiment.startswith("router") or cell.experiment.endswith("router")
         own = cell.setup.topology.links["a-r1"].forward
@@ -83,7 +67,7 @@ def test_agreement_with_mpt_over_a_kernel_does_not_fall(root, compare):
         assert found[mode][1] == of
 
 
-def test_repeats_of_a_kernel_are_judged_from_their_own_starts(compare, tmp_path):
+def test_repeats_of_a_kernel_are_judged_from_their_own_starts_and_with_mpt_itself(compare, tmp_path):
     file = tmp_path / "linux-6.12.csv"
     often = "nic_rw1600_q100_d50_vegas"
     rows = [(often, 1.0), (often, 5.0), (often, 3.0), ("nic_rw0_q100_d100_cubic", 4.0)]
@@ -97,29 +81,21 @@ def test_repeats_of_a_kernel_are_judged_from_their_own_starts(compare, tmp_path)
     found = {each.row["id"]: each for each in compare.judged([], file)}
     assert {name: each.theirs for name, each in found.items()} == known
     assert found[often].agrees, "within the kernel's own spread"
-
-
-def test_mpt_itself_is_one_of_the_repeats_on_its_own_kernel(compare, tmp_path):
     file = tmp_path / "linux-6.1.csv"
-    often = "nic_rw1600_q100_d50_vegas"
     file.write_text(f"id,shift_us,seed,goodput_mbps,retrans,seconds\n{often},0,1,1.0,0,1\n{often},1,1,2.0,0,1\n")
     (only,) = compare.judged([often], file)
     assert only.theirs == [1.0, 2.0, 3.01]
     assert compare.span(only.theirs) == "2.00 | 1.00 to 3.01"
 
 
-def test_a_packet_comes_behind_those_that_overtook_it(packets):
+def test_packets_are_overtaken_and_rounds_read_off(packets):
     # 3 takes the slow path: 4, 5 and 6 are there before it, and 7 comes in order.
     arrivals = [(0, 4), (1, 5), (2, 6), (9, 3), (10, 7)]
     assert packets.overtaken(arrivals, 0) == ([3], [9, 8, 7], 5)
     assert packets.overtaken(arrivals, 10) == ([0], [0], 1)
-
-
-def test_round_trips_are_read_off_the_packets_of_a_run(packets):
     found = packets.run(0.2, experiment="nic-delay", cc="vegas", delay="50ms", captures=(("a", "mpt"),))
     (_, first, handshake), (_, second, times), *_ = packets.rounds(found)
-    # The SYN takes path 2; then the initial window, half of which takes the path that is slower by
-    # 50 ms.
+    # The SYN takes path 2; half of the initial window takes the path slower by 50 ms.
     assert (first, second) == (1, 11)
     assert max(handshake) < 1_000_000
     assert min(times) > 50_000_000

@@ -1,14 +1,11 @@
-"""The study of the thesis on MTUs of subflows: its set-up, its copies of numbers, sizes from
-captures, and the README's arithmetic.
-"""
+"""The study of the thesis on MTUs of subflows."""
 
 import csv
-import importlib.util
 
 import pytest
+from study_data import module_of
 
 from polypath import run
-from polypath.engines import SimEngine, check
 from polypath.engines._naming import simulator_only
 from polypath.study import Study, cells, runs
 
@@ -22,10 +19,7 @@ def study(request):
 
 @pytest.fixture(scope="module")
 def arithmetic(request):
-    spec = importlib.util.spec_from_file_location("arithmetic", request.config.rootpath / "studies/mtu/arithmetic.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return module_of(request.config.rootpath / "studies/mtu/arithmetic.py")
 
 
 def published(study):
@@ -33,11 +27,8 @@ def published(study):
         return list(csv.DictReader(file))
 
 
-def test_the_simulator_has_all_that_it_asks_for(study):
-    check(SimEngine(), study)
-
-
 def test_both_stacks_meet_every_way_of_icmp_and_probing(study):
+
     for experiment in ("tcp-mixed", "mixed", "narrow-first"):
         own = [cell for cell in cells(study) if cell.experiment == experiment]
         for stack in ("5.4-mptcp", "6.12"):
@@ -110,14 +101,11 @@ def test_sizes_come_from_captures_that_leave_no_files(study, tmp_path):
     assert sizes == {("5.4-mptcp", 0): 8928, ("5.4-mptcp", 1): 1428, ("6.12", 0): 8924, ("6.12", 1): 1424}
 
 
-def test_the_worked_example_of_the_rate_formula(arithmetic):
+def test_the_arithmetic_is_that_of_the_readme(arithmetic):
     wide = arithmetic.connection_rate(8960, arithmetic.EXAMPLE)
     # The thesis has 28.05 for the second.
     assert wide == [pytest.approx(28.672), pytest.approx(25.137, abs=5e-4)]
     assert arithmetic.connection_rate(1460, arithmetic.EXAMPLE) == [pytest.approx(0.761, abs=5e-4), pytest.approx(4.672)]
-
-
-def test_two_links_of_10_mbit_carry_what_the_thesis_measured_of_each_base_mss(arithmetic):
     for payload, measured in ((576, 17.16), (1024, 18.36)):
         possible = 20 * arithmetic.share_of_frame(payload)
         assert measured < possible < 1.02 * measured

@@ -1,8 +1,4 @@
-"""What newcomers typed wrong: each is answered by one sentence with line and field, and nothing
-runs. What is no mistake runs.
-"""
-
-from __future__ import annotations
+"""What newcomers typed wrong."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -17,9 +13,9 @@ VALUES = {"x": "mbit", "y": "ms"}
 Command = Callable[..., tuple[int, str, str]]
 
 
-def text_of(case: dict[str, Any]) -> str:
+def text_of(case):
     """The study that was typed."""
-    text: str = case.get("whole", BASE)
+    text = case.get("whole", BASE)
     for old, new in case.get("replace", ()):
         assert old in text
         text = text.replace(old, new)
@@ -30,7 +26,7 @@ def text_of(case: dict[str, Any]) -> str:
     return text
 
 
-def answer(case: dict[str, Any], folder: Path, polypath: Command, *more: str) -> tuple[int, str, str]:
+def answer(case, folder, polypath, *more):
     file = folder / "study.yaml"
     file.write_text(text_of(case), encoding="utf-8")
     options = case.get("options", [])
@@ -38,13 +34,13 @@ def answer(case: dict[str, Any], folder: Path, polypath: Command, *more: str) ->
     return polypath("run", str(file), *more, *out, *options)
 
 
-def test_there_are_all_of_them() -> None:
+def test_there_are_all_of_them():
     assert len(CASES) == 136
     assert len({case["did"] for case in CASES}) == len(CASES)
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case["did"]) for case in CASES if "says" in case])
-def test_a_mistake_is_one_sentence(case: dict[str, Any], tmp_path: Path, polypath: Command) -> None:
+def test_a_mistake_is_one_sentence(case, tmp_path, polypath):
     code, out, err = answer(case, tmp_path, polypath, "--no-report")
     assert (code, out) == (2, "")
     assert "Traceback" not in err
@@ -55,7 +51,7 @@ def test_a_mistake_is_one_sentence(case: dict[str, Any], tmp_path: Path, polypat
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case["did"]) for case in CASES if "valid" in case])
-def test_what_is_no_mistake_is_planned(case: dict[str, Any], tmp_path: Path, polypath: Command) -> None:
+def test_what_is_no_mistake_is_planned(case, tmp_path, polypath):
     code, out, err = answer(case, tmp_path, polypath, "--dry-run")
     assert (code, err) == (0, ""), case["valid"]
     assert "to run; results go to" in out

@@ -1,6 +1,4 @@
-"""The study of the nitk paper: its set-up is the paper's, its claims the listed ones, its copies of
-data whole.
-"""
+"""The study of the nitk paper."""
 
 import csv
 
@@ -20,9 +18,8 @@ def scenario(study):
     return next(runs(study, engine="none", version="0")).scenario
 
 
-def test_rates_and_delays_are_those_of_the_appendix(scenario):
-    # tc qdisc add dev ... root netem delay D rate R, at both ends of each link; netem's own limit
-    # is 1000 packets.
+def test_set_up_is_that_of_the_appendix(scenario):
+    # netem delay D rate R at both ends of each link, with its own limit of 1000 packets.
     wanted = {"path1": (5_000_000, 50_000_000), "path2": (10_000_000, 50_000_000), "last": (2_000_000, 10_000_000)}
     for link in scenario["links"]:
         for side in ("a_to_b", "b_to_a"):
@@ -30,9 +27,6 @@ def test_rates_and_delays_are_those_of_the_appendix(scenario):
             assert (rate["hold_ns"], rate["bits_per_s"]) == wanted[link["name"]]
             assert rate["queue"] == {"packets": 1000}
             assert rate["framing_bytes"] == 14
-
-
-def test_addresses_are_those_of_the_appendix(scenario):
     ends = {(link["name"], end["node"]): end["address"] for link in scenario["links"] for end in (link["a"], link["b"])}
     assert ends == {
         ("path1", "h1"): "10.0.0.1",
@@ -44,7 +38,7 @@ def test_addresses_are_those_of_the_appendix(scenario):
     }
 
 
-def test_experiments_cover_paper_kernel_and_upstream(study):
+def test_experiments_claims_and_baselines_are_the_listed_ones(study):
     found = {}
     for cell in cells(study):
         found.setdefault((cell.experiment, cell.setup.kernel), []).append(cell.parameters["cc"])
@@ -53,20 +47,14 @@ def test_experiments_cover_paper_kernel_and_upstream(study):
         ("v0-16mib", "5.4-mptcp"): ["lia", "olia", "balia", "wvegas", "cubic", "reno"],
         ("v1", "6.12"): ["lia", "olia", "balia", "wvegas", "cubic", "reno"],
     }
-
-
-def test_baselines_are_plain_tcp_on_each_path(study):
     sources = {run.baseline.client_address for run in runs(study, engine="none", version="0") if run.baseline}
     assert sources == {"10.0.0.1", "192.168.0.1"}
-
-
-def test_claims_are_the_listed_ones(study):
     paper = ["nitk-table", "nitk-order", "nitk-olia-beats-lia", "nitk-wvegas-low", "nitk-cwnd"]
     # And two of them asked of upstream MPTCP.
     assert [claim.id for claim in study.claims] == [*paper, "nitk-order-v1", "nitk-wvegas-low-v1"]
 
 
-def test_published_numbers_are_the_paper_s(study):
+def test_published_numbers_are_the_paper_s_and_the_kernel_s(study, scenario):
     with (study.folder / "published.csv").open() as file:
         table = {row["cc"]: (row["table_mbps"], row["text_mbps"]) for row in csv.DictReader(file)}
     assert table == {
@@ -76,19 +64,12 @@ def test_published_numbers_are_the_paper_s(study):
         "wvegas": ("6.06", "6.05"),
         "cubic": ("9.94", "9.40"),
     }
-
-
-def test_the_kernel_s_figures_are_those_of_its_table(study):
     with (study.folder / "published.csv").open() as file:
         beside = {row["cc"]: row["kernel_v0_mbps"] for row in csv.DictReader(file)}
     with (study.folder / "kernel-v0.csv").open() as file:
         whole = {row["cc"]: row["goodput_receiver_mbps"] for row in csv.DictReader(file)}
     assert beside == {cc: whole[cc] for cc in beside}
-
-
-def test_the_published_table_is_above_what_the_last_link_carries(scenario, study):
-    # 10 Mbit/s of frames of 1514 bytes with 1428 of payload; so Table 1 cannot be what was
-    # received.
+    # 1428 of 1514 bytes are payload, so Table 1 cannot be what was received.
     possible = path_bounds(scenario)["alone_mbps"].max()
     assert possible == pytest.approx(9.432, abs=0.001)
     with (study.folder / "published.csv").open() as file:

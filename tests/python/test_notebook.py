@@ -30,9 +30,23 @@ def results(folder):
     return run(folder, out=folder / "results", seeds=[3, 5])
 
 
-def test_seeds_stand_in_for_those_of_every_experiment(results):
+def test_results_of_these_seeds_have_units_and_the_study_s_order(results):
     assert sorted(results.runs["seed"].unique()) == [3, 5]
     assert len(results.runs) == 12
+    units = results.runs.attrs["units"]
+    assert units["goodput_receiver_mbps"] == "Mbit/s"
+    assert units["srtt_ms"] == "ms"
+    assert units["completion_s"] == "s"
+    assert results.series.attrs["units"]["cwnd"] == "segments"
+    assert results.runs[results.runs["cc"] == "reno"].attrs["units"]["srtt_ms"] == "ms"
+    assert results.summary().attrs["units"]["goodput_receiver_mbps_ci"] == "Mbit/s"
+    frame = results.to_pandas(ordered=True)
+    assert list(frame.groupby("cc", observed=True)["goodput_receiver_mbps"].mean().index) == ["reno", "cubic", "bbr"]
+    assert list(frame["loss"].cat.categories) == ["1%", "0%"]
+    assert not frame["cc"].isna().any()
+    shown = results._repr_html_()
+    assert "<th>cc</th><th>loss</th><th>runs</th><th>goodput, Mbit/s</th>" in shown
+    assert shown.count("<tr") == 7
 
 
 def test_progress_is_a_bar_or_a_function(folder, tmp_path, capsys):
@@ -44,29 +58,12 @@ def test_progress_is_a_bar_or_a_function(folder, tmp_path, capsys):
     assert "many: 2 runs" in shown and "2/2" in shown
 
 
-def test_columns_have_units_and_keep_them(results):
-    units = results.runs.attrs["units"]
-    assert units["goodput_receiver_mbps"] == "Mbit/s"
-    assert units["srtt_ms"] == "ms"
-    assert units["completion_s"] == "s"
-    assert results.series.attrs["units"]["cwnd"] == "segments"
-    assert results.runs[results.runs["cc"] == "reno"].attrs["units"]["srtt_ms"] == "ms"
-    assert results.summary().attrs["units"]["goodput_receiver_mbps_ci"] == "Mbit/s"
-
-
-def test_ordered_parameters_keep_the_study_s_order(results):
-    frame = results.to_pandas(ordered=True)
-    assert list(frame.groupby("cc", observed=True)["goodput_receiver_mbps"].mean().index) == ["reno", "cubic", "bbr"]
-    assert list(frame["loss"].cat.categories) == ["1%", "0%"]
-    assert not frame["cc"].isna().any()
-
-
 def _needs_xarray():
     if find_spec("xarray") is None:
         lacking("xarray", "the package xarray is not installed: make setup")
 
 
-def test_a_matrix_is_an_xarray(results):
+def test_a_matrix_is_an_xarray(results, monkeypatch):
     _needs_xarray()
     data = results.to_xarray()
     assert dict(data.sizes) == {"cc": 3, "loss": 2, "seed": 2, "flow": 1}
@@ -77,9 +74,6 @@ def test_a_matrix_is_an_xarray(results):
     assert one == runs["cubic", "0%", 5]
     series = results.to_xarray("series")
     assert {"subflow", "time_s"} < set(series.sizes) and series["time_s"].attrs["units"] == "s"
-
-
-def test_what_has_no_dimensions_and_a_missing_package_are_one_sentence(results, monkeypatch):
     _needs_xarray()
     with pytest.raises(ValueError, match='the table "counters" has no dimensions'):
         results.to_xarray("counters")
@@ -95,12 +89,6 @@ def test_congestion_controls_are_listed_with_ones_own(tmp_path, monkeypatch):
     assert "lia" in polypath.list_cc(coupled=True) and "cubic" not in polypath.list_cc(coupled=True)
     customcc.new("tst_list", tmp_path / "cc", begin_from="lia")
     assert "tst_list" in polypath.list_cc(coupled=True, cc_path=tmp_path / "cc")
-
-
-def test_a_notebook_shows_what_the_terminal_does(results):
-    shown = results._repr_html_()
-    assert "<th>cc</th><th>loss</th><th>runs</th><th>goodput, Mbit/s</th>" in shown
-    assert shown.count("<tr") == 7
 
 
 def test_the_notebook_runs_from_top_to_bottom_and_its_last_lines_are_shown(request, tmp_path, monkeypatch, capsys):

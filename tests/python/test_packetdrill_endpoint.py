@@ -4,8 +4,6 @@ packetdrill itself is in no Debian package: a program of some lines that loads t
 calls what packetdrill calls stands in for it.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 
@@ -90,7 +88,7 @@ def accepted():
 HEAD = "--local_ip=192.168.0.1\n"
 
 
-def stand_in(folder: Path, text: str) -> Path:
+def stand_in(folder, text):
     """The program, which does this."""
     file = folder / "stand-in"
     file.write_text(f"#!{sys.executable}\n{STAND_IN}{text}")
@@ -98,13 +96,13 @@ def stand_in(folder: Path, text: str) -> Path:
     return file
 
 
-def played(folder: Path, text: str, script: str = HEAD) -> tuple[int, str, list[str]]:
+def played(folder, text, script=HEAD):
     file = folder / "a.pkt"
     file.write_text(script)
     return run_packetdrill(stand_in(folder, text), file, ["--send_omit_free", "--local_ip=192.168.0.1"])
 
 
-def test_a_program_is_served_at_its_times_without_waiting(tmp_path: Path) -> None:
+def test_a_program_is_served_at_its_times_without_waiting(tmp_path):
     status, said, refused = played(
         tmp_path,
         """
@@ -130,7 +128,7 @@ assert time.monotonic() - real < 30
     assert (status, refused) == (0, []), said
 
 
-def test_a_call_that_waits_ends_with_what_it_waits_for(tmp_path: Path) -> None:
+def test_a_call_that_waits_ends_with_what_it_waits_for(tmp_path):
     status, said, refused = played(
         tmp_path,
         """
@@ -158,7 +156,7 @@ assert call("read", number(fd), text(100), size(100)) == -1 and ctypes.get_errno
 
 
 @pytest.mark.parametrize(("how", "value"), [("sysctl", ""), ("sysctl", "0"), ("file", "0")])
-def test_what_commands_set_is_the_endpoints(tmp_path: Path, how: str, value: str) -> None:
+def test_what_commands_set_is_the_endpoints(tmp_path, how, value):
     """SACK is offered, unless a command forbids it: through sysctl, or through /proc/sys."""
     mine = Path("/proc/sys/net/ipv4/tcp_sack")
     before = mine.read_text() if mine.exists() else None
@@ -176,7 +174,7 @@ assert (bytes([4, 2]) in options) == {value != "0"}, options
     assert before is None or mine.read_text() == before
 
 
-def test_a_server_announces_the_address_that_a_command_signals(tmp_path: Path) -> None:
+def test_a_server_announces_the_address_that_a_command_signals(tmp_path):
     """RFC 8684 section 3.4.1; as Linux 6.12, with no other option."""
     status, said, refused = played(
         tmp_path,
@@ -198,7 +196,7 @@ assert options[:8] == bytes([30, 16, 48, 1, 192, 168, 0, 2]) and len(options) ==
     assert (status, refused) == (0, []), said
 
 
-def test_what_a_syn_carries_is_told_of_as_what_a_write_does(tmp_path: Path) -> None:
+def test_what_a_syn_carries_is_told_of_as_what_a_write_does(tmp_path):
     """RFC 7413 section 3: the first connection asks for a cookie, later ones use it."""
     status, said, refused = played(
         tmp_path,
@@ -245,7 +243,7 @@ assert struct.unpack_from("=ihh", asked)[2] == 8, "what it was given is free: PO
     assert (status, refused) == (0, []), said
 
 
-def test_a_signed_segment_without_a_key_is_dropped(tmp_path: Path) -> None:
+def test_a_signed_segment_without_a_key_is_dropped(tmp_path):
     """RFC 2385; Linux counts it as TCPMD5Unexpected. Commands see who listens."""
     status, said, refused = played(
         tmp_path,
@@ -282,12 +280,12 @@ assert call("accept", *none) > listener
         ("os.system('ip mptcp limits set add_addr_accepted 0 subflows 8'); opened()", "the command ip mptcp limits set"),
     ],
 )
-def test_what_an_endpoint_cannot_do_is_refused_by_name(tmp_path: Path, text: str, sentence: str) -> None:
+def test_what_an_endpoint_cannot_do_is_refused_by_name(tmp_path, text, sentence):
     status, said, refused = played(tmp_path, text)
     assert status == 0 and len(refused) == 1 and sentence in refused[0], (said, refused)
 
 
-def test_the_command_counts_what_passes_what_fails_and_what_is_refused(polypath, tmp_path: Path) -> None:
+def test_the_command_counts_what_passes_what_fails_and_what_is_refused(polypath, tmp_path):
     program = stand_in(
         tmp_path,
         """
@@ -323,13 +321,13 @@ if "wrong" in script:
         (["--packetdrill", "PROGRAM", "nowhere"], "there is no folder and no script nowhere"),
     ],
 )
-def test_a_call_that_means_nothing_is_refused(polypath, tmp_path: Path, words: list[str], sentence: str) -> None:
+def test_a_call_that_means_nothing_is_refused(polypath, tmp_path, words, sentence):
     program = str(stand_in(tmp_path, ""))
     code, _, said = polypath("script", *(program if word == "PROGRAM" else word for word in words))
     assert code == 2 and sentence in said
 
 
-def test_packetdrill_plays_scripts_on_the_endpoint(tmp_path: Path) -> None:
+def test_packetdrill_plays_scripts_on_the_endpoint(tmp_path):
     program = player()
     (tmp_path / "good.pkt").write_text(HANDSHAKE)
     (tmp_path / "wrong.pkt").write_text(HANDSHAKE.replace("> F.", "> P."))

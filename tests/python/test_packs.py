@@ -1,7 +1,5 @@
 """Packs of finished runs: studies of many runs keep them so, and lose nothing by it."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import multiprocessing
@@ -11,9 +9,6 @@ import signal
 import socket
 import sqlite3
 import tracemalloc
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -21,6 +16,7 @@ from fake_engine import FakeEngine
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from many_runs import measured
+from study_data import one_link
 
 from polypath.results import Results, execute, plan
 from polypath.results._keys import KEY, Keys
@@ -28,57 +24,48 @@ from polypath.results._packs import Packs
 from polypath.results._store import Store
 from polypath.study import MOST_KEPT, Study, StudyError
 
-STUDY = """
-name: many
-topology:
-  nodes: {a: , b: }
-  links: {x: {ends: [a, b], both: {rate: 1mbit}}}
-flows: {f: {client: a, server: b, transport: tcp, cc: "${cc}"}}
-duration: 2s
-measure: {series: 1s}
-matrix: {cc: [lia, reno]}
-seeds: 3
-"""
+FIELDS = {"duration": "2s", "measure": "{series: 1s}", "matrix": "{cc: [lia, reno]}", "seeds": 3}
+STUDY = one_link("many", "{rate: 1mbit}", **FIELDS)
 RUNS = 6
 
 
-def study(text: str = STUDY) -> Study:
+def study(text=STUDY):
     return Study.model_validate(yaml.safe_load(text))
 
 
 @pytest.fixture
-def packed(monkeypatch: pytest.MonkeyPatch) -> None:
+def packed(monkeypatch):
     """Six runs are many."""
     monkeypatch.setattr("polypath.study._cells.MOST_KEPT", RUNS - 1)
 
 
-def key(number: int) -> str:
+def key(number):
     return f"{number:032x}"
 
 
-def counting(seen: list[str]) -> Callable[[Mapping[str, Any]], None]:
+def counting(seen):
     return lambda scenario: seen.append(scenario["flows"][0]["cc"])
 
 
-def run(folder: Path, seen: list[str]) -> Results:
+def run(folder, seen):
     return execute(plan(study(), engine=FakeEngine(before=counting(seen)), out=folder))
 
 
-def packs(folder: Path) -> list[str]:
+def packs(folder):
     return sorted(file.name for file in (folder / "many" / "runs").iterdir())
 
 
-def tables(folder: Path) -> dict[str, bytes]:
+def tables(folder):
     return {file.name: file.read_bytes() for file in sorted((folder / "many").glob("*.parquet"))}
 
 
-def test_the_number_of_runs_decides_between_folders_and_packs() -> None:
+def test_the_number_of_runs_decides_between_folders_and_packs():
     # A study of few cells may have many seeds.
     few, many = STUDY.replace("seeds: 3", f"seeds: {MOST_KEPT // 2}"), STUDY.replace("seeds: 3", f"seeds: {MOST_KEPT // 2 + 1}")
     assert [plan(study(text), engine=FakeEngine()).packs for text in (few, many)] == [False, True]
 
 
-def test_a_study_of_many_runs_keeps_them_in_one_file_and_its_tables_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_study_of_many_runs_keeps_them_in_one_file_and_its_tables_are_the_same(tmp_path, monkeypatch):
     run(tmp_path / "folders", [])
     monkeypatch.setattr("polypath.study._cells.MOST_KEPT", RUNS - 1)
     results = run(tmp_path / "packs", [])
@@ -95,89 +82,13 @@ def test_a_study_of_many_runs_keeps_them_in_one_file_and_its_tables_are_the_same
 
 
 @pytest.mark.usefixtures("packed")
-def test_what_is_packed_never_runs_again(tmp_path: Path) -> None:
-    seen: list[str] = []
+def test_what_is_packed_never_runs_again(tmp_path):
+    seen = []
     run(tmp_path, seen)
     assert len(seen) == RUNS
     run(tmp_path, seen)
     assert len(seen) == RUNS
     assert len(packs(tmp_path)) == 1
-
-
-def test_runs_in_folders_count_when_the_study_grows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    small = study(STUDY.replace("seeds: 3", "seeds: 2"))
-    execute(plan(small, engine=FakeEngine(), out=tmp_path))
-    monkeypatch.setattr("polypath.study._cells.MOST_KEPT", RUNS - 1)
-    seen: list[str] = []
-    results = run(tmp_path, seen)
-    assert len(seen) == 2
-    assert len(results.runs) == RUNS
-    assert len(packs(tmp_path)) == 4 + 1
-
-
-def die_in_the_fifth_run(folder: Path) -> None:
-    """In another process that is killed, as by kill -9, when its fifth run begins."""
-    from polypath.study import _cells
-
-    _cells.MOST_KEPT = RUNS - 1
-    seen: list[str] = []
-
-    def before(scenario: Mapping[str, Any]) -> None:
-        seen.append("begun")
-        if len(seen) == 5:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    execute(plan(study(), engine=FakeEngine(before=before), out=folder), workers=1)
-
-
-@pytest.mark.usefixtures("packed")
-def test_a_process_that_is_killed_loses_only_what_it_was_doing(tmp_path: Path) -> None:
-    process = multiprocessing.get_context("spawn").Process(target=die_in_the_fifth_run, args=(tmp_path,))
-    process.start()
-    process.join()
-    assert process.exitcode == -signal.SIGKILL
-    assert all(name.startswith(".unfinished-") for name in packs(tmp_path))
-    seen: list[str] = []
-    run(tmp_path, seen)
-    assert len(seen) == RUNS - 4
-    # Its pack has become whole, and nothing else is left of it.
-    assert [name.partition("-")[0] for name in packs(tmp_path)] == ["pack", "pack"]
-    run(tmp_path / "undisturbed", [])
-    assert tables(tmp_path) == tables(tmp_path / "undisturbed")
-
-
-@pytest.mark.usefixtures("packed")
-def test_a_process_killed_before_its_first_run_leaves_nothing(tmp_path: Path) -> None:
-    folder = tmp_path / "many" / "runs"
-    folder.mkdir(parents=True)
-    # 2^22 is above the largest process number Linux gives.
-    (folder / f".unfinished-{socket.gethostname()}:{2**22 + 1}:0:pack").touch()
-    run(tmp_path, [])
-    assert len(packs(tmp_path)) == 1
-
-
-@pytest.mark.usefixtures("packed")
-def test_the_pack_that_another_process_writes_is_left_alone(tmp_path: Path) -> None:
-    folder = tmp_path / "many" / "runs"
-    folder.mkdir(parents=True)
-    for host, process in (("elsewhere", 1), (socket.gethostname(), os.getppid())):
-        (folder / f".unfinished-{host}:{process}:0:pack").write_bytes(b"in the middle")
-    run(tmp_path, [])
-    assert len(packs(tmp_path)) == 3
-
-
-@pytest.mark.usefixtures("packed")
-def test_processes_that_share_a_folder_find_each_others_runs(tmp_path: Path) -> None:
-    seen: list[str] = []
-    for cc in ("lia", "reno"):
-        execute(plan(study(), engine=FakeEngine(before=counting(seen)), out=tmp_path, only={"cc": cc}))
-    results = run(tmp_path, seen)
-    assert len(seen) == RUNS
-    assert len(results.runs) == RUNS
-
-
-@pytest.mark.usefixtures("packed")
-def test_an_untrusted_run_that_is_repeated_replaces_the_packed_one(tmp_path: Path) -> None:
     results = run(tmp_path, [])
     folder = results.folder / "runs"
     chosen = str(results.runs["key"].iloc[0])
@@ -187,20 +98,84 @@ def test_an_untrusted_run_that_is_repeated_replaces_the_packed_one(tmp_path: Pat
     assert len(packs(tmp_path)) == 2
 
 
+def test_runs_in_folders_count_when_the_study_grows(tmp_path, monkeypatch):
+    small = study(STUDY.replace("seeds: 3", "seeds: 2"))
+    execute(plan(small, engine=FakeEngine(), out=tmp_path))
+    monkeypatch.setattr("polypath.study._cells.MOST_KEPT", RUNS - 1)
+    seen = []
+    results = run(tmp_path, seen)
+    assert len(seen) == 2
+    assert len(results.runs) == RUNS
+    assert len(packs(tmp_path)) == 4 + 1
+
+
+def die_in_the_fifth_run(folder):
+    """In another process that is killed, as by kill -9, when its fifth run begins."""
+    from polypath.study import _cells
+
+    _cells.MOST_KEPT = RUNS - 1
+    seen = []
+
+    def before(scenario):
+        seen.append("begun")
+        if len(seen) == 5:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    execute(plan(study(), engine=FakeEngine(before=before), out=folder), workers=1)
+
+
 @pytest.mark.usefixtures("packed")
-def test_a_pack_that_was_cut_is_named_and_its_runs_run_again_without_it(tmp_path: Path) -> None:
+def test_a_process_that_is_killed_loses_only_what_it_was_doing(tmp_path):
+    process = multiprocessing.get_context("spawn").Process(target=die_in_the_fifth_run, args=(tmp_path,))
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    assert all(name.startswith(".unfinished-") for name in packs(tmp_path))
+    seen = []
+    run(tmp_path, seen)
+    assert len(seen) == RUNS - 4
+    # Its pack has become whole, and nothing else is left of it.
+    assert [name.partition("-")[0] for name in packs(tmp_path)] == ["pack", "pack"]
+    run(tmp_path / "undisturbed", [])
+    assert tables(tmp_path) == tables(tmp_path / "undisturbed")
+
+
+@pytest.mark.usefixtures("packed")
+def test_packs_of_others_are_left_alone_and_of_processes_that_ended_removed(tmp_path):
+    folder = tmp_path / "many" / "runs"
+    folder.mkdir(parents=True)
+    # 2^22 is above the largest process number Linux gives.
+    (folder / f".unfinished-{socket.gethostname()}:{2**22 + 1}:0:pack").touch()
+    for host, process in (("elsewhere", 1), (socket.gethostname(), os.getppid())):
+        (folder / f".unfinished-{host}:{process}:0:pack").write_bytes(b"in the middle")
+    run(tmp_path, [])
+    assert len(packs(tmp_path)) == 3
+
+
+@pytest.mark.usefixtures("packed")
+def test_processes_that_share_a_folder_find_each_others_runs(tmp_path):
+    seen = []
+    for cc in ("lia", "reno"):
+        execute(plan(study(), engine=FakeEngine(before=counting(seen)), out=tmp_path, only={"cc": cc}))
+    results = run(tmp_path, seen)
+    assert len(seen) == RUNS
+    assert len(results.runs) == RUNS
+
+
+@pytest.mark.usefixtures("packed")
+def test_a_pack_that_was_cut_is_named_and_its_runs_run_again_without_it(tmp_path):
     run(tmp_path, [])
     pack = tmp_path / "many" / "runs" / packs(tmp_path)[0]
     os.truncate(pack, 40_000)
     with pytest.raises(StudyError, match=rf"{pack.name} is no whole pack of runs \(.+\): remove it, and run the study again"):
         run(tmp_path, [])
     pack.unlink()
-    seen: list[str] = []
+    seen = []
     run(tmp_path, seen)
     assert len(seen) == RUNS
 
 
-def test_a_disk_that_is_full_is_an_error_that_names_the_pack(tmp_path: Path) -> None:
+def test_a_disk_that_is_full_is_an_error_that_names_the_pack(tmp_path):
     made = Packs(tmp_path)
     made.put(key(1), {"run.json": b"first"})
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -220,7 +195,7 @@ def test_a_disk_that_is_full_is_an_error_that_names_the_pack(tmp_path: Path) -> 
     assert Packs(tmp_path).read(key(3), "run.json") == b"third"
 
 
-def test_sqlite_itself_unpacks_a_pack(tmp_path: Path) -> None:
+def test_sqlite_itself_unpacks_a_pack(tmp_path):
     made = Packs(tmp_path)
     made.put(key(1), {"run.json": b"text " * 100, "links.parquet": b"\x00\x01"})
     made.close()
@@ -241,10 +216,10 @@ def test_sqlite_itself_unpacks_a_pack(tmp_path: Path) -> None:
         max_size=30,
     )
 )
-def test_packs_hold_what_a_dictionary_holds(operations: list[tuple[str, int, bytes]], tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_packs_hold_what_a_dictionary_holds(operations, tmp_path_factory):
     folder = tmp_path_factory.mktemp("packs")
     made = Packs(folder)
-    known: dict[str, bytes] = {}
+    known = {}
     for verb, number, content in operations:
         match verb:
             case "put" if key(number) not in known:
@@ -262,13 +237,12 @@ def test_packs_hold_what_a_dictionary_holds(operations: list[tuple[str, int, byt
 
 @settings(max_examples=60, deadline=None)
 @given(
-    # Few different hashes, so that many meet at one place; the last are those that a table of zeros
-    # could mistake.
+    # Few different hashes meet at one place; a table of zeros could mistake the last.
     st.lists(
         st.tuples(st.one_of(st.integers(0, 2**128 - 1), st.integers(0, 20), st.integers(0, 8).map(lambda n: n << 64)), st.integers(0, 9))
     )
 )
-def test_keys_hold_what_a_dictionary_holds(added: list[tuple[int, int]]) -> None:
+def test_keys_hold_what_a_dictionary_holds(added):
     made, known = Keys(), dict[bytes, int]()
     for number, value in added:
         digest = number.to_bytes(KEY)
@@ -280,7 +254,7 @@ def test_keys_hold_what_a_dictionary_holds(added: list[tuple[int, int]]) -> None
         assert (made.get(digest), digest in made) == (known.get(digest), digest in known)
 
 
-def test_keys_stay_themselves_as_their_table_grows_and_take_40_bytes_at_most() -> None:
+def test_keys_stay_themselves_as_their_table_grows_and_take_40_bytes_at_most():
     made, number = Keys(), 50_000
     digests = [hashlib.sha256(str(each).encode()).digest()[:KEY] for each in range(2 * number)]
     tracemalloc.start()
@@ -294,7 +268,7 @@ def test_keys_stay_themselves_as_their_table_grows_and_take_40_bytes_at_most() -
     assert taken < 40 * number
 
 
-def test_memory_hardly_grows_with_the_number_of_runs(tmp_path: Path) -> None:
+def test_memory_hardly_grows_with_the_number_of_runs(tmp_path):
     few, many = 6_000, 18_000
     most = {}
     for runs in (few, many):

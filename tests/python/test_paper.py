@@ -37,30 +37,18 @@ def test_it_is_as_wide_as_it_is_asked_for_and_its_letters_too(results, kind, wid
     assert set(re.findall(r'font-size="(\d+)px"', figure.svg)) == {"9"}
 
 
-def test_a_pdf_has_its_fonts_in_it(results):
-    assert b"/FontFile" in as_printed(paper_figure(results, "goodput"), "pdf")
-
-
-def test_cells_stand_in_the_order_of_the_matrix_or_as_they_are_named(results):
+def test_cells_lines_and_values_have_their_names_and_order(results):
     for only, there in (({}, ["reno", "cubic", "bbr"]), ({"cc": ["bbr", "reno"]}, ["bbr", "reno"])):
         shown = [word for word in words(paper_figure(results, "goodput", kind="bar", only=only)) if word in ("reno", "cubic", "bbr")]
         assert shown == there
-
-
-def test_values_are_called_what_the_author_calls_them(results):
     shown = words(paper_figure(results, "goodput", kind="cdf", only={"loss": ["1%"]}, labels={"reno": "New Reno", "1%": "one"}))
     assert "New Reno" in shown and "reno" not in shown
-
-
-def test_every_line_has_its_name(results):
     shown = words(paper_figure(results, "goodput", kind="cdf"))
     assert {f"{cc}, loss {loss}" for cc in ("reno", "cubic", "bbr") for loss in ("0%", "1%", "3%")} <= set(shown)
-
-
-def test_lines_go_over_the_number_that_varies_or_over_time(results):
     assert "loss, %" in words(paper_figure(results, "goodput", kind="line"))
     assert "time, s" in words(paper_figure(results, "cwnd", only={"loss": ["1%"]}))
     assert "time, s" in words(paper_figure(results, "goodput", kind="line", only={"loss": ["1%"]}))
+    assert b"/FontFile" in as_printed(paper_figure(results, "goodput"), "pdf")
 
 
 @pytest.mark.parametrize(
@@ -97,9 +85,6 @@ def test_from_python_it_is_the_same_figure(results):
     assert "BBR" in words(figure) and "cubic" not in words(figure)
     with pytest.raises(ValueError, match="name a kind or a width"):
         results.plot("goodput", only={"cc": "bbr"})
-
-
-def test_the_figures_that_there_are_are_called_as_one_asks_for_them(results):
     with pytest.raises(ValueError, match="there are topology, goodput, cwnd, srtt") as error:
         results.plot("nothing")
     assert "-main" not in str(error.value)

@@ -1,6 +1,4 @@
-"""`polypath pcap`: what it says of captures of the simulator agrees with the run's own counters;
-mistakes end in one sentence.
-"""
+"""What `polypath pcap` says of captures of the simulator."""
 
 import json
 import re
@@ -62,8 +60,7 @@ def test_both_ends_give_one_way_delays(request, tmp_path):
     (connection,) = analyse([*near, *far])["connections"]
     for subflow in connection["subflows"]:
         sent = subflow["directions"][0]
-        # Two links: one of 5 or 10 ms, and the bottleneck with 2 ms, where packets wait; the way
-        # back has the same delays.
+        # 5 or 10 ms, and 2 ms at the bottleneck, where packets wait; the same back.
         assert 7 < sent["one_way_delay"]["min_ms"] < sent["rtt"]["min_ms"] - 7
         assert sent["one_way_delay"]["count"] > 100
     assert connection["data"][0]["acked_bytes"] <= connection["data"][0]["sent_bytes"]
@@ -125,7 +122,7 @@ def test_a_diagnosis_names_what_held_a_connection_back(name, sentences, request,
     assert sentences or not said
 
 
-def test_the_command_prints_tables_json_and_parquet(request, tmp_path, monkeypatch, capsys):
+def test_series_add_up_and_the_command_prints_tables_json_and_parquet(request, tmp_path, monkeypatch, capsys):
     _, files = captured("nitk", request.config.rootpath, tmp_path)
     assert polypath(monkeypatch, "pcap", *files) == 0
     said = capsys.readouterr().out
@@ -135,10 +132,6 @@ def test_the_command_prints_tables_json_and_parquet(request, tmp_path, monkeypat
     table = pq.read_table(tmp_path / "subflows.parquet")
     assert table == subflow_table(report)
     assert table.num_rows == 2 * sum(len(connection["subflows"]) for connection in report["connections"])
-
-
-def test_series_add_up_to_the_totals(request, tmp_path):
-    _, files = captured("nitk", request.config.rootpath, tmp_path)
     report = analyse(files)
     table = series_table(report).to_pandas()
     (connection,) = report["connections"]

@@ -1,6 +1,4 @@
-"""`polypath pcap`, judged by tshark: the same connections, packets and bytes a direction, whatever
-a capture's link and tunnels.
-"""
+"""`polypath pcap`, judged by tshark."""
 
 import gzip
 import json
@@ -100,15 +98,21 @@ def test_tshark_counts_the_same_in_every_capture(name):
     assert packets == frames
 
 
-def test_every_capture_is_judged_or_refused():
+def test_captures_are_judged_or_refused_and_counted_as_on_the_wire(monkeypatch, capsys):
     refused = {"hugelen.pcap", "linktype-147.pcap"}
     assert {file.name for file in CAPTURES.iterdir()} == {*READ, *refused}
+    (connection,) = analyse([CAPTURES / "tso.pcap"])["connections"]
+    sent = connection["subflows"][0]["directions"][0]
+    assert (sent["bytes"], sent["super_frames"], sent["segments"]) == (5 * 1976, 5, 10)
+    (connection,) = analyse([CAPTURES / "one-mapping.pcap"])["connections"]
+    assert [subflow["directions"][0]["reinjected_bytes"] for subflow in connection["subflows"]] == [0, 14000]
+    assert connection["data"][0]["reinjected_bytes"] == connection["data"][0]["sent_bytes"] == 14000
+    assert polypath(monkeypatch, "pcap", CAPTURES / "one-mapping.pcap") == 0
+    assert "100 % of the data of the client were sent again on another subflow" in capsys.readouterr().out
 
 
 def pcap(link_type, frames, lengths=None, keep=None):
-    """A capture of these frames, of which so many bytes are kept, and which were so long on the
-    wire.
-    """
+    """A capture of these frames: bytes that are kept, and lengths on the wire."""
     out = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 1 << 18, link_type)
     for number, frame in enumerate(frames):
         kept = frame[:keep]
@@ -236,12 +240,6 @@ def polypath(monkeypatch, *words):
     return end.value.code or 0
 
 
-def test_segments_that_the_card_cuts_are_counted_by_their_length_on_the_wire():
-    (connection,) = analyse([CAPTURES / "tso.pcap"])["connections"]
-    sent = connection["subflows"][0]["directions"][0]
-    assert (sent["bytes"], sent["super_frames"], sent["segments"]) == (5 * 1976, 5, 10)
-
-
 def test_what_is_not_read_is_named_with_its_count(tmp_path, monkeypatch, capsys):
     (tmp_path / "usb.pcap").write_bytes(pcap(189, packets()))
     assert polypath(monkeypatch, "pcap", "--json", tmp_path / "usb.pcap") == 2
@@ -292,14 +290,6 @@ def test_what_is_packed_is_read_and_what_is_damaged_told(tmp_path, monkeypatch, 
     (tmp_path / "a.xz").write_bytes(b"\xfd7zXZ\0\0\4")
     with pytest.raises(PcapError, match="unpack it first"):
         analyse([tmp_path / "a.xz"])
-
-
-def test_a_mapping_on_its_first_segment_alone_counts_for_all(monkeypatch, capsys):
-    (connection,) = analyse([CAPTURES / "one-mapping.pcap"])["connections"]
-    assert [subflow["directions"][0]["reinjected_bytes"] for subflow in connection["subflows"]] == [0, 14000]
-    assert connection["data"][0]["reinjected_bytes"] == connection["data"][0]["sent_bytes"] == 14000
-    assert polypath(monkeypatch, "pcap", CAPTURES / "one-mapping.pcap") == 0
-    assert "100 % of the data of the client were sent again on another subflow" in capsys.readouterr().out
 
 
 def test_who_reset_a_subflow_and_why_is_told(monkeypatch, capsys, tmp_path):

@@ -11,7 +11,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 import figures  # noqa: E402
 
 
-def test_the_picture_is_there_and_small() -> None:
+def test_the_picture_is_there_and_small():
     named = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
     assert sorted(ROOT / name for name in named) == sorted(figures.PICTURES.iterdir())
     assert len(named) == 1

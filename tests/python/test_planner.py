@@ -1,6 +1,4 @@
-"""The plan of a run on a kernel: where elements stand, which ways packets take, what MPTCP is
-given, what is refused.
-"""
+"""The plan of a run on a kernel."""
 
 import tomllib
 from types import SimpleNamespace
@@ -54,22 +52,15 @@ def test_no_end_of_a_link_is_the_address_of_its_network_or_of_broadcasts(ends, p
     }
 
 
-def test_a_delay_stands_on_a_hosts_device_and_a_queue_on_a_routers():
+def test_a_delay_stands_on_a_hosts_device_and_a_queue_on_a_routers_or_inside_the_link():
     plan = planned()
     assert on(plan, "c", "l0")["delay_ns"] == 5_000_000
     assert on(plan, "r", "l0")["delay_ns"] == 5_000_000
     assert (on(plan, "r", "l1")["rate"], on(plan, "r", "l1")["limit"]) == (10_000_000, 1000)
-
-
-def test_a_queue_that_leaves_a_host_stands_inside_the_link():
-    plan = planned()
     assert on(plan, "s", "l1") is None, "there the discipline would see aggregates of segments"
     assert on(plan, ".wire", "w1a1")["rate"] == 10_000_000
     assert {"namespace": ".wire", "from": "w1b1", "to": "w1a1"} in plan.redirects
     assert [namespace["name"] for namespace in plan.namespaces] == ["c", "r", "s", ".wire"]
-
-
-def test_a_delay_behind_a_queue_goes_before_it_at_a_host():
     plan = planned(links={"first": {"ends": ["c", "r"], "both": {"rate": "20mbit", "delay": "5ms", "loss": "1%"}}})
     assert on(plan, "c", "l0") == {"limit": 1_000_000, "loss": {"model": "none"}, "delay_ns": 5_000_000, "jitter_ns": 0, "rate": 0}
     inside = on(plan, ".wire", "w0b1")
@@ -78,9 +69,6 @@ def test_a_delay_behind_a_queue_goes_before_it_at_a_host():
     assert on(plan, "r", "l0")["rate"] == 20_000_000
     assert on(plan, ".wire", "w0a1")["delay_ns"] == 5_000_000
     assert len([cable for cable in plan.cables if cable["a"]["namespace"] == ".wire"]) == 2, "one place inside each link is enough"
-
-
-def test_a_queue_with_a_hold_is_one_netem():
     element = {"kind": "rate", "rate": "10mbit", "hold": "5ms", "queue": "50packets", "framing": "38B"}
     plan = planned(links={"last": {"ends": ["r", "s"], "both": [element]}})
     netem = on(plan, "r", "l1")
@@ -93,13 +81,10 @@ def test_jitter_keeps_the_order_unless_it_may_not(reorder, rate):
     assert (on(plan, "r", "l1")["jitter_ns"], on(plan, "r", "l1")["rate"]) == (3_000_000, rate)
 
 
-def test_jitter_of_a_host_stands_inside_the_link():
+def test_what_a_host_delays_stands_inside_the_link_where_its_device_cannot():
     plan = planned(links={"first": {"ends": ["c", "r"], "forward": {"delay": "9ms", "jitter": "3ms"}}})
     assert on(plan, "c", "l0") is None
     assert on(plan, ".wire", "w0b1")["jitter_ns"] == 3_000_000
-
-
-def test_a_device_that_is_captured_has_no_delay_in_front_of_the_capture():
     plan = planned(measure={"capture": ["c:first", "r:last"]})
     assert on(plan, "c", "l0") is None
     assert on(plan, ".wire", "w0b1")["delay_ns"] == 5_000_000
@@ -116,22 +101,16 @@ def test_changes_and_outages_become_changes_of_the_netem():
     everything, none = {"model": "random", "probability": 1.0}, {"model": "none"}
     # What would end after the run does not end.
     assert found == [(1, 5_000_000, none), (2, 5_000_000, everything), (3, 5_000_000, none), (4, 5_000_000, everything)]
-
-
-def test_changes_that_stand_behind_a_delay_come_later_by_it():
     forward = {"rate": "10mbit", "delay": "40ms", "changes": [{"at": "1s", "rate": "5mbit"}]}
     plan = planned(links={"first": {"ends": ["c", "r"], "forward": forward}})
     assert on(plan, "c", "l0")["delay_ns"] == 40_000_000
     assert [change["at_ns"] for change in plan.changes] == [1_040_000_000]
 
 
-def test_an_mtu_with_icmp_is_that_of_the_routers_device():
+def test_an_mtu_is_that_of_the_routers_device_or_of_a_port_inside_the_link():
     plan = planned(links={"last": {"ends": ["r", "s"], "forward": {"rate": "10mbit", "mtu": "1400B"}}})
     ports = {(port["namespace"], port["device"]): port["mtu"] for cable in plan.cables for port in (cable["a"], cable["b"])}
     assert (ports["r", "l1"], ports["s", "l1"]) == (1400, 1500)
-
-
-def test_a_silent_mtu_is_that_of_a_port_inside_the_link():
     chain = [{"kind": "mtu", "size": "1400B", "oversize": "silent"}, {"kind": "rate", "rate": "10mbit"}]
     plan = planned(links={"last": {"ends": ["r", "s"], "forward": chain}})
     entered = next(cable["b"] for cable in plan.cables if cable["a"]["device"] == "l1" and cable["a"]["namespace"] == "r")
@@ -163,16 +142,12 @@ def two_paths(*, nodes=None, links=None, out_of_tree=False, **flow):
 FLOW = {"client": "c", "server": "s", "transport": "mptcp", "cc": "lia"}
 
 
-def test_a_subflow_leaves_by_the_link_of_its_source():
+def test_fullmesh_opens_a_subflow_from_each_further_address_by_its_link():
     plan = two_paths()
     ways = {(route["namespace"], route.get("source")): route["device"] for route in plan.routes if route["to"] == "10.0.2.2"}
     assert ways == {("c", None): "l0", ("c", "10.0.1.1"): "l0", ("c", "10.0.3.1"): "l2", ("r", None): "l1"}
     back = {(route["namespace"], route["to"]): route["device"] for route in plan.routes if route["to"] != "10.0.2.2"}
     assert back == {("s", "10.0.1.1"): "l1", ("r", "10.0.1.1"): "l0", ("s", "10.0.3.1"): "l1", ("r", "10.0.3.1"): "l2"}
-
-
-def test_fullmesh_opens_a_subflow_from_each_further_address():
-    plan = two_paths()
     assert plan.endpoints == [{"namespace": "c", "address": "10.0.3.1", "device": "l2", "subflow": True}]
     limits = {namespace["name"]: namespace.get("limits") for namespace in plan.namespaces}
     assert limits["c"] == {"subflows": 1, "add_addr_accepted": 0} == limits["s"]
@@ -189,7 +164,7 @@ def test_a_server_with_two_links_announces_the_second_address():
     assert limits["c"] == {"subflows": 3, "add_addr_accepted": 1}
 
 
-def test_endpoints_are_taken_as_given():
+def test_endpoints_and_routes_by_hand_are_followed():
     manager = {"kind": "endpoints", "addresses": [{"address": "10.0.3.1", "backup": True, "remove_at": "2s"}]}
     plan = two_paths(path_manager=manager)
     (endpoint,) = plan.endpoints
@@ -201,21 +176,25 @@ def test_endpoints_are_taken_as_given():
         "backup": True,
         "remove_at_ns": 2_000_000_000,
     }
-
-
-def test_a_route_by_hand_is_followed():
     nodes = {"x": {"router": True}}
     links = {"up": {"ends": ["r", "x"], "both": {"delay": "1ms"}}, "down": {"ends": ["x", "s"], "both": {"delay": "1ms"}}}
     route = {"source": "10.0.3.1", "destination": "10.0.2.2", "via": ["two", "up", "down"]}
     plan = two_paths(nodes=nodes, links=links, routes=[route], server_address="10.0.2.2", path_manager="fullmesh")
     ways = {(each["namespace"], each.get("source")): each["device"] for each in plan.routes if each["to"] == "10.0.2.2"}
     assert (ways["r", "10.0.1.1"], ways["r", "10.0.3.1"]) == ("l1", "l3")
+    route = {"source": "10.0.1.1", "destination": "10.0.2.2", "via": ["first", "up", "down"]}
+    flows = {"a": BASE["flows"]["f"], "b": {**BASE["flows"]["f"], "routes": [route]}}
+    with pytest.raises(PlanError, match="the flow a and the flow b take different ways at r"):
+        planned(nodes={**BASE["topology"]["nodes"], **nodes}, links=links, flows=flows)
 
 
-def test_equal_flows_have_ports_of_their_own():
+def test_flows_and_samples():
     plan = planned(flows={"f": {**BASE["flows"]["f"], "count": 3}})
     assert [flow["name"] for flow in plan.flows] == ["f-1", "f-2", "f-3"]
     assert len({flow["port"] for flow in plan.flows}) == 3
+    assert planned(measure={"series": "250ms"}).sample_ns == 50_000_000
+    assert planned(measure={"series": "1ms"}).sample_ns == 1_000_000
+    assert planned(measure={"series": None}).sample_ns == 100_000_000
 
 
 @pytest.mark.parametrize(
@@ -246,12 +225,6 @@ def test_settings_of_a_host_are_written_as_sysctls_and_readers_settings_go_to_th
     assert plan.flows[0]["reading"] == {"low_water": 32768}
     plan = planned(nodes=nodes, flows={"f": {**BASE["flows"]["f"], "transport": "mptcp"}})
     assert plan.flows[0]["reading"] == {"sleep_ns": 2_000_000}, "the timer's slack is added by the kernel"
-
-
-def test_samples_meet_both_the_series_and_the_means():
-    assert planned(measure={"series": "250ms"}).sample_ns == 50_000_000
-    assert planned(measure={"series": "1ms"}).sample_ns == 1_000_000
-    assert planned(measure={"series": None}).sample_ns == 100_000_000
 
 
 LAST, MPTCP = ["r", "s"], {"client": "c", "server": "s", "transport": "mptcp"}
@@ -291,15 +264,6 @@ def test_what_a_kernel_cannot_do_is_refused_with_its_place(parts, place):
     with pytest.raises(PlanError) as error:
         planned(**parts)
     assert error.value.place == place
-
-
-def test_two_ways_between_the_same_addresses_are_refused():
-    nodes = {"x": {"router": True}}
-    links = {"up": {"ends": ["r", "x"], "both": {"delay": "1ms"}}, "down": {"ends": ["x", "s"], "both": {"delay": "1ms"}}}
-    route = {"source": "10.0.1.1", "destination": "10.0.2.2", "via": ["first", "up", "down"]}
-    flows = {"a": BASE["flows"]["f"], "b": {**BASE["flows"]["f"], "routes": [route]}}
-    with pytest.raises(PlanError, match="the flow a and the flow b take different ways at r"):
-        planned(nodes={**BASE["topology"]["nodes"], **nodes}, links=links, flows=flows)
 
 
 def test_ndiffports_is_the_servers_address_announced_at_other_ports():
@@ -383,9 +347,7 @@ BOND = {
 
 
 def bonded(*, first=None, flow=None, **tunnel):
-    """The plan of a tunnel over two routers; `first`: the direction of the first link that leaves
-    the client.
-    """
+    """A tunnel over two routers; `first`: the first link's direction from the client."""
 
     def link(a, b, net, forward):
         ends = [{"node": a, "address": f"10.{net}.1"}, {"node": b, "address": f"10.{net}.2"}]
@@ -464,6 +426,8 @@ def test_a_socket_buffer_has_the_interfaces_rate_in_a_token_bucket_at_the_host()
     assert list(shapers.values()) == [bucket, bucket]
     # Without one, netem carries it out as ever.
     assert not [each for each in planned_bond().disciplines if "shaper" in each]
+    with pytest.raises(PlanError, match="the engines sim and linux have it"):
+        build(bonded(send_buffer="212992B"), KERNEL, send_buffers=False)
 
 
 RATE = {"kind": "rate", "rate": "10mbit", "framing": "38B", "queue": "50packets"}
@@ -488,8 +452,3 @@ def test_what_the_daemon_does_not_do_is_refused(tunnel, place, sentence):
     with pytest.raises(PlanError, match=sentence) as error:
         planned_bond(**tunnel)
     assert error.value.place == ("tunnels", "bond", place)
-
-
-def test_where_interfaces_take_everything_at_once_a_socket_buffer_is_refused():
-    with pytest.raises(PlanError, match="the engines sim and linux have it"):
-        build(bonded(send_buffer="212992B"), KERNEL, send_buffers=False)

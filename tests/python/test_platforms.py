@@ -1,34 +1,18 @@
-"""Which engine and kernel ran what: no finished run leaves the tables because another kernel is not
-there; rows say theirs.
-"""
-
-from __future__ import annotations
+"""Which engine and kernel ran what."""
 
 from typing import ClassVar
 
 import pytest
 from fake_engine import FakeEngine
+from study_data import one_link, written
 
 from polypath import StudyError
 from polypath.engines import ENGINES
 from polypath.linux import KernelError
 from polypath.results import Results, execute, plan
-from polypath.study import Study
 
-STUDY = """\
-name: order
-topology:
-  nodes: {a: , b: }
-  links:
-    l: {ends: [a, b], both: {rate: 20mbit, queue: 100packets, delay: 10ms}}
-flows:
-  up: {client: a, server: b, transport: tcp, cc: cubic}
-kernel: "${k}"
-matrix: {k: ["6.1", "6.12"]}
-duration: 5s
-seeds: 1
-baselines: null
-"""
+FIELDS = {"kernel": '"${k}"', "matrix": '{k: ["6.1", "6.12"]}', "duration": "5s", "seeds": 1, "baselines": "null"}
+STUDY = one_link("order", "{rate: 20mbit, queue: 100packets, delay: 10ms}", "transport: tcp, cc: cubic", **FIELDS)
 VARIED = 'kernel: "${k}"\nmatrix: {k: ["6.1", "6.12"]}\n'
 
 
@@ -104,11 +88,6 @@ def engines(monkeypatch):
 @pytest.fixture
 def study(tmp_path):
     return written(tmp_path, STUDY)
-
-
-def written(folder, text):
-    (folder / "study.yaml").write_text(text)
-    return Study.load(folder)
 
 
 def rows(results):
@@ -202,9 +181,7 @@ def test_an_experiment_that_one_engine_ran_alone_says_which(tmp_path, polypath, 
 
 
 def test_kernels_as_the_studys_parameter_stay_apart_on_the_simulator(tmp_path, monkeypatch):
-    """Beside another engine the parameter called kernel is not told, so the simulator's two are two
-    platforms.
-    """
+    """Beside another engine the simulator's two kernels are two platforms."""
     from polypath.report import comparison, material
 
     study = written(tmp_path, STUDY.replace('kernel: "${k}"', 'kernel: "${kernel}"').replace("matrix: {k:", "matrix: {kernel:"))

@@ -1,6 +1,4 @@
-"""Figures: what stands in them, that they render without a font of the system, and that the same
-table gives the same bytes.
-"""
+"""Figures: what stands in them, that they render without a font of the system."""
 
 import itertools
 import re
@@ -39,34 +37,32 @@ def series():
     return pd.DataFrame(rows, columns=["label", "line", "time_s", "cwnd"])
 
 
-def test_topology_names_nodes_links_addresses_and_what_links_do():
-    words = texts(topology(three_nodes()).svg)
+def test_a_topology_says_what_links_do():
+    svg = topology(three_nodes()).svg
+    words = texts(svg)
+    assert "Liberation Sans" in svg
     assert {"h1", "h2", "h3", "client", "router", "server", "path1", "path2", "last"} <= set(words)
     assert "5 ms, 50 Mbit/s, queue 1000 packets" in words
     assert {"10.0.0.1", "192.168.0.2", "10.0.1.2"} <= set(words)
     assert "path2: 192.168.0.1 → 10.0.1.2" in words
-
-
-def test_a_path_has_its_colour_and_a_shared_link_is_dark():
-    svg = topology(three_nodes()).svg
     strokes = re.findall(r'<path d="M[^"]+C[^"]+" fill="none" stroke="(#\w+)"', svg)
     assert len(strokes) == 3
     assert strokes[0] != strokes[1]
     assert strokes[2] == "#1f2933"
-
-
-def test_directions_that_differ_are_told_apart_and_mtus_named():
     scenario = two_paths(first_mtu=9000)
     scenario["links"][0]["b_to_a"] = []
     words = " ".join(texts(topology(scenario).svg))
     assert "h1 → r: 100 Mbit/s, queue 1000 packets, MTU 9000" in words
     assert "r → h1: no limits" in words
+    scenario = two_paths()
+    element = next(each for each in scenario["links"][0]["a_to_b"] if each["kind"] == "rate")
+    element |= {"aqm": {"kind": "fq_codel"}, "bits_per_s": 9_721_860.0}
+    words = " ".join(texts(topology(scenario).svg))
+    assert "9.72 Mbit/s, fq_codel," in words and "queue 1000 packets" in words
 
 
 def network(nodes, pairs, tunnels=()):
-    """A graph: names of nodes (routers begin with r), and the pairs of them that links join, each
-    with a rate, a delay and a queue.
-    """
+    """A graph: nodes (routers begin with r), and the pairs that links join."""
     links = []
     for number, (a, b) in enumerate(pairs):
         elements = [{"kind": "delay", "delay_ns": 5_000_000, "jitter_ns": 0}, rate(50_000_000 + number)]
@@ -118,6 +114,11 @@ def networks():
     hosts, routers = ["h1", "h2"], ["r1", "r2"]
     crossing = [(host, router) for host in hosts for router in routers] + [("r1", "r3"), ("r2", "r3"), ("r3", "s")]
     yield "crossing", network([*hosts, *routers, "r3", "s"], crossing, [("h1", "s"), ("h2", "s")])
+    column = {**two_paths(), "tunnels": []}
+    column["nodes"].append({"name": "h4"})
+    column["links"].append(link("side", ("h4", "10.9.0.1"), ("r", "10.9.0.2"), [rate(1_000_000, queue={"bytes": 64_000})]))
+    column["flows"].append(flow("d", client="h4", transport="tcp"))
+    yield "two of a column", column
     long = ["a-client-with-a-long-name", "router-of-the-first-floor", "z"]
     yield "long names", network(long, [(long[0], long[1]), (long[1], long[2]), (long[0], long[2])])
 
@@ -166,38 +167,19 @@ def drawn_curves(svg, steps):
 
 
 @pytest.mark.parametrize("scenario", [pytest.param(scenario, id=name) for name, scenario in networks() if name != "mesh of 12"])
-def test_no_line_of_a_topology_goes_through_a_node(scenario):
+def test_no_line_of_a_topology_goes_through_a_node_or_words(scenario):
     svg = topology(scenario).svg
-    nodes, _ = drawn_boxes(svg)
-    curves = list(drawn_curves(svg, 50))
-    assert len(curves) == len(scenario["links"]) + len(scenario["tunnels"])
-    for x, y in itertools.chain(*curves):
-        assert not any(a + 1 < x < c - 1 and b + 1 < y < d - 1 for a, b, c, d in nodes), (x, y)
-
-
-@pytest.mark.parametrize("scenario", [pytest.param(scenario, id=name) for name, scenario in networks() if name != "mesh of 12"])
-def test_no_line_of_a_topology_goes_through_words(scenario):
-    svg = topology(scenario).svg
-    _, texts = drawn_boxes(svg)
+    nodes, texts = drawn_boxes(svg)
     curves = list(drawn_curves(svg, 200))
-    assert len(texts) > len(curves)
+    assert len(curves) == len(scenario["links"]) + len(scenario["tunnels"]) < len(texts)
     for x, y in itertools.chain(*curves):
         assert not any(a < x < c and b < y < d for a, b, c, d, _ in texts), (x, y, texts)
-
-
-def test_a_link_says_who_keeps_its_queue_and_rounds_what_was_drawn_at_random():
-    scenario = two_paths()
-    element = next(each for each in scenario["links"][0]["a_to_b"] if each["kind"] == "rate")
-    element |= {"aqm": {"kind": "fq_codel"}, "bits_per_s": 9_721_860.0}
-    scenario["links"][0]["b_to_a"] = []
-    words = " ".join(texts(topology(scenario).svg))
-    assert "9.72 Mbit/s, fq_codel," in words and "queue 1000 packets" in words
+        assert not any(a + 1 < x < c - 1 and b + 1 < y < d - 1 for a, b, c, d in nodes), (x, y)
 
 
 @pytest.mark.parametrize(("text", "bold"), [("queue 1000 packets, 5 ms", False), ("WwMm → iIlj", True), ("10.0.255.1", False)])
 def test_the_width_of_a_text_is_what_the_renderer_draws(text, bold):
-    # A black text on white: its ink ends where its width says, up to the side bearings of the outer
-    # letters.
+    # Its ink ends where its width says, up to the side bearings of the outer letters.
     weight = "bold" if bold else "normal"
     svg = (
         '<svg xmlns="http://www.w3.org/2000/svg" width="600" height="40"><rect width="600" height="40" fill="#fff"/>'
@@ -228,36 +210,19 @@ def ink_columns(data):
     return found
 
 
-def test_nodes_of_one_column_and_a_link_past_a_router_do_not_overlap():
-    scenario = two_paths()
-    scenario["nodes"].append({"name": "h4"})
-    scenario["links"].append(link("side", ("h4", "10.9.0.1"), ("r", "10.9.0.2"), [rate(1_000_000, queue={"bytes": 64_000})]))
-    scenario["flows"].append(flow("d", client="h4", transport="tcp"))
-    svg = topology(scenario).svg
-    pattern = r'class="node" x="([-\d.]+)" y="([-\d.]+)" width="([\d.]+)" height="([\d.]+)"'
-    boxes = [tuple(map(float, box)) for box in re.findall(pattern, svg)]
-    assert len(boxes) == 4
-    for index, (x, y, width, height) in enumerate(boxes):
-        for x2, y2, width2, height2 in boxes[index + 1 :]:
-            assert x + width <= x2 or x2 + width2 <= x or y + height <= y2 or y2 + height2 <= y
-    assert "1 Mbit/s, queue 64 kB" in texts(svg)
-
-
 def test_bars_show_goodput_published_and_bound(cells):
     made = goodput_bars("bars", "t", "c", cells)
     words = texts(made.svg)
+    assert "Liberation Sans" in made.svg
     assert {"lia", "wvegas", "9.41", "8.20", "published", "what the links allow"} <= set(words)
     assert "plain TCP, best path alone" not in words
     assert png_size(made.png())[0] > 800
-
-
-def test_names_beside_bars_have_room_in_a_wider_font(cells):
+    assert float(re.search(r'width="(\d+)', made.narrow)[1]) <= 345
+    assert {"lia", "wvegas", "9.41", "8.20", "published"} <= set(texts(made.narrow))
+    assert "published" not in texts(goodput_bars("bars", "t", "c", cells[["label", "goodput"]]).svg)
     svg = goodput_bars("goodput", "Goodput", "", cells.assign(label=["fq_codel · call-down-the-line", *cells["label"][1:]])).svg
     frame = float(re.search(r"translate\(([\d.]+),", svg)[1])
     assert frame >= 1.2 * width_of("fq_codel · call-down-the-line", 12)
-
-
-def test_like_values_are_dots_on_an_axis_near_them(cells):
     near = goodput_bars("bars", "t", "c", cells.assign(goodput=[71.4, 69.3], ci=[0.9, 3.1], published=float("nan"), bound=84.0))
     far = goodput_bars("bars", "t", "c", cells.assign(goodput=[71.4, 9.3], ci=[0.9, 3.1], published=float("nan"), bound=84.0))
     assert "does not begin at zero" in near.caption and "does not" not in far.caption
@@ -265,33 +230,15 @@ def test_like_values_are_dots_on_an_axis_near_them(cells):
     assert min(ticks) >= 60
 
 
-def test_bars_have_a_form_for_narrow_screens_with_the_same_words(cells):
-    made = goodput_bars("bars", "t", "c", cells)
-    assert float(re.search(r'width="(\d+)', made.narrow)[1]) <= 345
-    assert {"lia", "wvegas", "9.41", "8.20", "published"} <= set(texts(made.narrow))
-
-
-def test_bars_without_anything_beside_them(cells):
-    assert "published" not in texts(goodput_bars("bars", "t", "c", cells[["label", "goodput"]]).svg)
-
-
-def test_lines_are_thinned_and_every_subflow_is_named(series):
+def test_lines_are_thinned_and_every_subflow_and_cell_is_named(series):
     svg = over_time("cwnd", "t", "c", series, "cwnd", "packets").svg
     assert {"path 1", "path 2", "time, s", "packets"} <= set(texts(svg))
     # 1000 points a line become at most 400.
     longest = max(len(re.findall("[ML]", path)) for path in re.findall(r' d="(M[^"]+)"', svg))
     assert 100 < longest <= 400
-
-
-def test_cells_have_a_picture_each(series):
     both = pd.concat([series, series.assign(label="olia")])
     words = texts(over_time("cwnd", "t", "c", both, "cwnd", "packets").svg)
     assert {"lia", "olia"} <= set(words)
-
-
-def test_figures_name_the_font_that_vl_convert_carries(cells):
-    assert "Liberation Sans" in goodput_bars("bars", "t", "c", cells).svg
-    assert "Liberation Sans" in topology(three_nodes()).svg
 
 
 def test_same_table_same_bytes_whatever_was_drawn_before(cells, series):
@@ -312,14 +259,11 @@ def test_same_table_same_bytes_whatever_was_drawn_before(cells, series):
     assert drawings() == first
 
 
-def test_a_drawing_that_cannot_be_drawn_says_so_and_the_next_one_is_drawn(cells):
+def test_what_draws_may_fail_or_die_and_the_next_one_draws(cells):
     broken = drawing({"svg": "<svg", "scale": 1.0, "kinds": ["png"]})
     with pytest.raises(DrawError, match="cannot be drawn: the document"):
         broken.result()
     assert "<svg" in goodput_bars("bars", "t", "c", cells).svg
-
-
-def test_a_process_that_draws_and_dies_is_one_sentence_and_another_takes_its_place():
     own = _drawers._Drawers(1)
     try:
         with pytest.raises(DrawError, match="ended"):

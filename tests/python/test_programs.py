@@ -1,6 +1,4 @@
-"""What is used of the machine beside the project itself: the list, who reads it, and what is said
-of something missing.
-"""
+"""What is used of the machine beside the project itself."""
 
 import os
 import re
@@ -8,10 +6,11 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import ANY
 
 import pytest
 
-from polypath import cli, programs
+from polypath import programs
 from polypath.doctor import Facts, Question, findings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,9 +44,6 @@ def test_something_missing_is_said_with_its_package(monkeypatch, tmp_path):
         programs.run("cargo", "--version")
     assert thing("flex") in programs.missing("linux")
     assert programs.packages([thing("flex"), thing("cargo"), thing("ld"), thing("nm")]) == ["flex", "binutils"]
-
-
-def test_a_program_that_the_list_lacks_is_a_mistake():
     with pytest.raises(ValueError, match=r"tac is used, and \S+/list\.tsv does not name it"):
         programs.find("tac")
 
@@ -86,9 +82,7 @@ def test_the_script_that_runs_before_python_finds_the_same(tmp_path):
 
 @pytest.fixture
 def apt(tmp_path, monkeypatch):
-    """Runs debian.sh with an apt-get that does what a script says; how it ended, what it said, and
-    how often apt-get was called.
-    """
+    """Runs debian.sh with this apt-get: exit code, words, and its calls."""
 
     def run(script, *words, patience=5):
         folder, calls = tmp_path / "bin", tmp_path / "calls"
@@ -122,10 +116,8 @@ def test_other_failures_of_apt_get_are_its_own_words_at_once(apt):
     assert (code, said, len(calls)) == (100, ["E: Unable to locate package flax"], 1)
 
 
-def system_packages(tmp_path, lacks, apt_get, user="0", *words):
-    """`tools/machine packages` on a machine that lacks some programs; whoever installs a package
-    makes its programs.
-    """
+def system_packages(tmp_path, lacks, apt_get, user, *words):
+    """`tools/machine packages` where some programs lack and apt-get is a script."""
     folder = tmp_path / "machine"
     folder.mkdir()
     for link in (ROOT / ".venv" / "listed").iterdir():
@@ -140,47 +132,33 @@ def system_packages(tmp_path, lacks, apt_get, user="0", *words):
     return done.returncode, done.stdout.splitlines(), done.stderr.splitlines()
 
 
-def test_what_is_all_there_needs_no_apt_get(tmp_path):
-    assert system_packages(tmp_path, {"flex"}, "exit 1") == (0, [], [])
+ASK = "polypath: missing on this machine, by their names in Debian: make: ask its administrator to install them and run make again."
+BY_HAND = "polypath: could not install the Debian package make: apt-get's words are above; install it by hand and run make again."
+REST = "polypath: could not install the Debian packages flex (apt-get's words are above): what needs them says so."
+RUST = r"polypath: cargo rustc missing: install Rust 1\.85 or later .* and run make again\."
+NO_FLEX = "E: Unable to locate package flex"
 
 
-def test_what_the_build_lacks_is_installed_by_root(tmp_path):
-    made = system_packages(tmp_path, {"make"}, "[ $1 = update ] || ln -s /bin/true {folder}/made")
-    assert made == (0, ["installing Debian packages: make"], [])
-    assert (tmp_path / "machine" / "made").is_symlink()
-
-
-def test_what_cannot_be_installed_is_named(tmp_path):
-    code, _, err = system_packages(tmp_path, {"make"}, "echo 'E: Failed to fetch it' >&2; exit 100")
-    assert code == 1
-    assert err[-1] == (
-        "polypath: could not install the Debian package make: apt-get's words are above; install it by hand and run make again."
-    )
-    assert "E: Failed to fetch it" in err
-
-
-def test_one_package_that_is_not_to_be_had_keeps_no_other_away(tmp_path):
-    apt_get = "case \"$*\" in *flex*) echo 'E: Unable to locate package flex' >&2; exit 100 ;; esac"
-    code, out, err = system_packages(tmp_path, {"flex", "bc"}, apt_get, "0", "linux")
-    assert (code, out) == (0, ["installing Debian packages: flex bc"])
-    assert err == [
-        "E: Unable to locate package flex",
-        "polypath: could not install the Debian packages flex (apt-get's words are above): what needs them says so.",
-    ]
-
-
-def test_others_than_root_ask_their_administrator(tmp_path):
-    code, out, err = system_packages(tmp_path, {"make"}, "exit 1", "1000")
-    assert (code, out) == (1, [])
-    assert err == [
-        "polypath: missing on this machine, by their names in Debian: make: ask its administrator to install them and run make again."
-    ]
-
-
-def test_without_rust_its_place_is_named(tmp_path):
-    code, _, err = system_packages(tmp_path, {"cargo", "rustc"}, "exit 1")
-    assert code == 1
-    assert re.fullmatch(r"polypath: cargo rustc missing: install Rust 1\.85 or later .* and run make again\.", err[0])
+@pytest.mark.parametrize(
+    ("lacks", "apt_get", "words", "code", "out", "err"),
+    [
+        ({"flex"}, "exit 1", ("0",), 0, [], []),
+        ({"make"}, "[ $1 = update ] || ln -s /bin/true {folder}/made", ("0",), 0, ["installing Debian packages: make"], []),
+        ({"make"}, "echo 'E: Failed to fetch it' >&2; exit 100", ("0",), 1, ANY, ["E: Failed to fetch it"] * 2 + [BY_HAND]),
+        # One that is not to be had keeps no other away.
+        (
+            *({"flex", "bc"}, f"case \"$*\" in *flex*) echo '{NO_FLEX}' >&2; exit 100 ;; esac"),
+            *(("0", "linux"), 0, ["installing Debian packages: flex bc"], [NO_FLEX, REST]),
+        ),
+        ({"make"}, "exit 1", ("1000",), 1, [], [ASK]),
+        ({"cargo", "rustc"}, "exit 1", ("0",), 1, ANY, ANY),
+    ],
+)
+def test_what_the_build_lacks_is_installed_by_root_or_named(tmp_path, lacks, apt_get, words, code, out, err):
+    found = system_packages(tmp_path, lacks, apt_get, *words)
+    assert found == (code, out, err)
+    assert (tmp_path / "machine" / "made").is_symlink() == ("made" in apt_get)
+    assert "rustc" not in lacks or re.fullmatch(RUST, found[2][0])
 
 
 def test_the_readme_asks_for_all_that_the_build_takes():
@@ -214,12 +192,9 @@ def test_a_program_of_ours_that_is_missing_is_named_with_what_builds_it(monkeypa
         (["linux", "script", "tests/scripts/tcp-handshake-active.pkt"], "polypath.engines._packets.PLAYER"),
     ],
 )
-def test_commands_that_make_demo_does_not_build_say_so(monkeypatch, capsys, tmp_path, words, place):
+def test_commands_that_make_demo_does_not_build_say_so(monkeypatch, polypath, tmp_path, words, place):
     monkeypatch.setattr(place, tmp_path / "the-program")
     monkeypatch.chdir(ROOT)
-    monkeypatch.setattr(sys, "argv", ["polypath", *words])
-    with pytest.raises(SystemExit) as end:
-        cli.main()
-    said = capsys.readouterr().err
-    assert (end.value.code, said.count("\n")) == (2, 1)
+    code, _, said = polypath(*words)
+    assert (code, said.count("\n")) == (2, 1)
     assert said.startswith(f"polypath: the program the-program was not built: run `make setup-all` in {ROOT}")

@@ -17,8 +17,8 @@ import clauses  # noqa: E402
 import layers  # noqa: E402
 
 
-def test_a_new_upward_edge_between_crates_fails() -> None:
-    def package(name: str, *dependencies: str) -> dict[str, object]:
+def test_a_new_upward_edge_between_crates_fails():
+    def package(name, *dependencies):
         return {"name": f"polypath-{name}", "dependencies": [{"name": f"polypath-{d}"} for d in dependencies] + [{"name": "serde"}]}
 
     fine = layers.crate_edges({"packages": [package("base"), package("wire", "base"), package("sim", "wire", "base")]})
@@ -31,34 +31,31 @@ def test_a_new_upward_edge_between_crates_fails() -> None:
     assert layers.check_crates(new) == ["crate gossip has no layer: give it one in tools/layers.py."]
 
 
-@pytest.mark.parametrize(
-    "statement",
-    ["from polypath.cli import main", "import polypath.cli", "from polypath import cli", "from .. import cli", "from ..cli import main"],
-)
-def test_a_new_upward_import_between_packages_fails(tmp_path: Path, statement: str) -> None:
+def tree(folder, files):
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+
+def test_a_new_upward_import_between_packages_fails(tmp_path):
     package = tmp_path / "polypath"
-    for part in ("study", "cli"):
-        (package / part).mkdir(parents=True)
-        (package / part / "__init__.py").write_text("")
-    (package / "cli" / "_main.py").write_text("from polypath.study import Study\nfrom . import _options\nimport json\n")
+    main = "from polypath.study import Study\nfrom . import _options\nimport json\n"
+    tree(package, {"study/__init__.py": "", "cli/__init__.py": "", "cli/_main.py": main})
     assert layers.check_python(layers.python_edges(package), ("study", "cli")) == []
-    (package / "study" / "_model.py").write_text(f"def late() -> None:\n    {statement}\n")
-    (fault,) = layers.check_python(layers.python_edges(package), ("study", "cli"))
-    assert fault.startswith("polypath/study/_model.py:2: study imports cli, which is not below it")
+    ways = (
+        "from polypath.cli import main",
+        "import polypath.cli",
+        "from polypath import cli",
+        "from .. import cli",
+        "from ..cli import main",
+    )
+    for statement in ways:
+        tree(package, {"study/_model.py": f"def late() -> None:\n    {statement}\n"})
+        (fault,) = layers.check_python(layers.python_edges(package), ("study", "cli"))
+        assert fault.startswith("polypath/study/_model.py:2: study imports cli, which is not below it"), statement
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "from ._study import Study",
-        "from . import _study",
-        "import polypath.study._study",
-        "from polypath.study import Study",
-        "if TYPE_CHECKING:\n    from ._study import Study",
-        "def late() -> None:\n    from polypath.study._study import Study",
-    ],
-)
-def test_modules_of_a_package_that_import_one_another_fail(tmp_path: Path, statement: str) -> None:
+def test_modules_of_a_package_that_import_one_another_fail(tmp_path):
     package = tmp_path / "polypath" / "study"
     files = {
         "__init__.py": "",
@@ -69,17 +66,23 @@ def test_modules_of_a_package_that_import_one_another_fail(tmp_path: Path, state
         "inner/__init__.py": "from ._part import Part\n",
         "inner/_part.py": "from .._errors import StudyError\n",
     }
-    for name, text in files.items():
-        (package / name).parent.mkdir(parents=True, exist_ok=True)
-        (package / name).write_text(text)
+    tree(package, files)
     assert layers.check_python_modules("study", layers.python_module_edges(package)) == []
-    (package / "_errors.py").write_text(f"{statement}\n")
-    (fault,) = layers.check_python_modules("study", layers.python_module_edges(package))
-    face = "__init__ and " if statement == "from polypath.study import Study" else ""
-    assert fault.startswith(f"package study: the modules {face}_errors and _model and _study and inner and inner._part import one another")
+    for face, statement in (
+        ("", "from ._study import Study"),
+        ("", "from . import _study"),
+        ("", "import polypath.study._study"),
+        ("__init__ and ", "from polypath.study import Study"),
+        ("", "if TYPE_CHECKING:\n    from ._study import Study"),
+        ("", "def late() -> None:\n    from polypath.study._study import Study"),
+    ):
+        (package / "_errors.py").write_text(f"{statement}\n")
+        (fault,) = layers.check_python_modules("study", layers.python_module_edges(package))
+        named = f"package study: the modules {face}_errors and _model and _study and inner and inner._part import one another"
+        assert fault.startswith(named), statement
 
 
-def test_modules_of_a_crate_that_use_one_another_fail(tmp_path: Path) -> None:
+def test_modules_of_a_crate_that_use_one_another_fail(tmp_path):
     files = {
         "lib.rs": "mod a;\nmod b;\nmod c;\nmod d;\npub use b::Late;\n",
         "a.rs": "use crate::{Late, d::Deep};\n",  # by a re-export: a -> b
@@ -89,9 +92,7 @@ def test_modules_of_a_crate_that_use_one_another_fail(tmp_path: Path) -> None:
         "d/mod.rs": "mod inside;\npub struct Deep;\n",
         "d/inside.rs": "use super::Deep;\nuse crate::b;\n",  # a child may use its parent; d -> b
     }
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
+    tree(tmp_path, files)
     assert layers.check_modules("x", layers.module_edges(tmp_path)) == []
     (tmp_path / "c.rs").write_text("use super::a::Early;\n")
     assert layers.check_modules("x", layers.module_edges(tmp_path)) == [
@@ -99,7 +100,7 @@ def test_modules_of_a_crate_that_use_one_another_fail(tmp_path: Path) -> None:
     ]
 
 
-def test_every_departure_from_a_standard_names_its_mark_and_its_test(tmp_path: Path) -> None:
+def test_every_departure_from_a_standard_names_its_mark_and_its_test(tmp_path):
     code = tmp_path / "crates/x/src/a.rs"
     code.parent.mkdir(parents=True)
     code.write_text("// RFC 9293 sections 3.1 and 3.4: so it is.\n// RFC 9293, section 3.5\n#[test]\nfn shown() {}\n")
@@ -113,14 +114,13 @@ def test_every_departure_from_a_standard_names_its_mark_and_its_test(tmp_path: P
         'crates/x/src/a.rs:2: write a clause as "RFC 9293 section 3.10.7.4".',
         "specs/exceptions/tcp.toml, entry 2: crates/x/src/a.rs has no mark RFC 9293 section 3.6.",
         "specs/exceptions/tcp.toml, entry 2: there is no test crates/x/src/a.rs::gone.",
-        "specs/exceptions/tcp.toml, entry 3: an exception has the fields clause, code, departure, reason, test, words, "
-        "and none of them is empty.",
+        "specs/exceptions/tcp.toml, entry 3: an exception has the fields clause, code, departure, reason, test, words,"
+        " and none of them is empty.",
     ]
 
 
-def test_a_public_number_with_a_unit_has_a_type_of_base() -> None:
-    # STYLE.md. sim/src/outcome.rs has columns of results, and `byte_ns` is a product beyond 64
-    # bits.
+def test_a_public_number_with_a_unit_has_a_type_of_base():
+    # STYLE.md. outcome.rs has columns of results, and `byte_ns` a product beyond 64 bits.
     naked = re.compile(r"\b(\w*(?:_ns|_us|_ms|_secs?|rtt|rate|timeout|bytes|octets))\b(?:\(&(?:mut )?self\) ->|:) *(?:Option<)?[iuf]\d")
     found = [
         f"{file.relative_to(ROOT)}: {name}"
@@ -134,17 +134,17 @@ def test_a_public_number_with_a_unit_has_a_type_of_base() -> None:
     assert found == []
 
 
-def test_a_crates_tests_from_outside_are_all_in_its_one_program() -> None:
+def test_ci_notes_and_crates_have_one_list_each():
+    script = (ROOT / ".ci/run").read_text(encoding="utf-8")
+    assert re.findall(r"^\s*(?:make|cargo|pytest|python)\b.*", script, flags=re.M) == ["make test 2>&1 | tee build/test.log"]
     for manifest in ROOT.glob("crates/*/Cargo.toml"):
         if "autotests = false" in manifest.read_text(encoding="utf-8"):
             tests = manifest.parent / "tests"
             named = re.findall(r"^mod (\w+);$", (tests / "main.rs").read_text(encoding="utf-8"), flags=re.M)
             assert sorted([*named, "main"]) == sorted(file.stem for file in tests.glob("*.rs"))
-
-
-def test_ci_runs_make_test_and_nothing_else() -> None:
-    script = (ROOT / ".ci/run").read_text(encoding="utf-8")
-    assert re.findall(r"^\s*(?:make|cargo|pytest|python)\b.*", script, flags=re.M) == ["make test 2>&1 | tee build/test.log"]
+    notes = ROOT / "specs/notes"
+    index = (notes / "README.md").read_text(encoding="utf-8")
+    assert sorted(re.findall(r"^\| (?:\[|`)([\w.-]+)", index, flags=re.M)) == sorted(note.name for note in notes.iterdir() if note.is_dir())
 
 
 PAGES = sorted(
@@ -153,7 +153,7 @@ PAGES = sorted(
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_between_pages_lead_somewhere(page: Path) -> None:
+def test_links_between_pages_lead_somewhere(page):
     text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.S)
     targets = re.findall(r"\]\(([^)#\s]+)[^)]*\)", text)
     missing = [
@@ -162,13 +162,7 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
     assert missing == []
 
 
-def test_the_index_of_the_notes_names_every_note() -> None:
-    notes = ROOT / "specs/notes"
-    index = (notes / "README.md").read_text(encoding="utf-8")
-    assert sorted(re.findall(r"^\| (?:\[|`)([\w.-]+)", index, flags=re.M)) == sorted(note.name for note in notes.iterdir() if note.is_dir())
-
-
-def test_the_commands_of_the_readme_work(tmp_path: Path) -> None:
+def test_the_commands_of_the_readme_work_and_its_network_can_be_built(tmp_path):
     commands = re.findall(r"^    (polypath .*)$", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.M)
     assert [command.split()[1] for command in commands] == ["init", "run", "validate"]
     for command in commands:
@@ -176,23 +170,20 @@ def test_the_commands_of_the_readme_work(tmp_path: Path) -> None:
         program = Path(sys.executable).with_name("polypath")
         done = subprocess.run([program, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"{command}: {done.stderr}"
-
-
-def sources() -> list[Path]:
-    return [file for place in ("cc", "crates", "python", "tests", "tools") for file in (ROOT / place).rglob("*")]
-
-
-def _is_tracked_text(path: Path) -> bool:
-    return path.suffix in {".rs", ".py", ".c", ".h"} and path.is_file()
-
-
-def test_the_network_in_the_readme_can_be_built(tmp_path: Path) -> None:
     (text,) = re.findall(r"^cat > lab.yaml <<'END'\n(.*?)^END$", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.M | re.S)
     (tmp_path / "lab.yaml").write_text(text)
     assert load_setup(tmp_path / "lab.yaml").topology.links.keys() == {"wifi", "lte"}
 
 
-def test_source_files_stay_readable() -> None:
+def sources():
+    return [file for place in ("cc", "crates", "python", "tests", "tools") for file in (ROOT / place).rglob("*")]
+
+
+def _is_tracked_text(path):
+    return path.suffix in {".rs", ".py", ".c", ".h"} and path.is_file()
+
+
+def test_source_files_stay_readable():
     # STYLE.md: past about 600 lines a file is split by state or concern.
     known = programs.find("git") and programs.run("git", "-c", f"safe.directory={ROOT}", "ls-files", "-z", cwd=ROOT).stdout
     # What was unpacked from an archive has no list.
@@ -206,7 +197,7 @@ def test_source_files_stay_readable() -> None:
     assert long == {}
 
 
-def test_no_test_is_skipped_past_what_may_not_be_missing() -> None:
+def test_no_test_is_skipped_past_what_may_not_be_missing():
     # Where POLYPATH_REQUIRE says that nothing may be missing, tests/requirement.py fails instead.
     skips = re.compile(r"\b(pytest\.skip|skipif|importorskip|skipTest|mark\.skip|xfail)\b")
     found = [

@@ -1,6 +1,4 @@
-"""The recipes run, and what they say is so: their claims hold over their repetitions, but for those
-of which a page says otherwise.
-"""
+"""The recipes run, and what they say is so."""
 
 import re
 import sys

@@ -1,9 +1,7 @@
-"""What no engine can use is refused when a study is loaded: with file, line and field, in the same
-words whichever engine is to run it.
-"""
+"""What no engine can use is refused when a study is loaded."""
 
+import itertools
 import re
-from pathlib import Path
 
 import pytest
 import yaml
@@ -17,7 +15,7 @@ from polypath.results import check_claims, plan
 from polypath.study import cells, drawing_algorithms, load_setup, same_for_all_seeds, scenario
 
 
-def write(folder: Path, text: str) -> Path:
+def write(folder, text):
     file = folder / "study.yaml"
     file.write_text(text)
     return file
@@ -39,17 +37,18 @@ def test_a_wrong_input_is_refused_at_load(tmp_path, changes, expected):
     assert "\n" not in told
 
 
-@pytest.mark.parametrize("changes, expected", WRONG.values(), ids=WRONG.keys())
-def test_every_command_and_engine_says_the_same(tmp_path, polypath, monkeypatch, changes, expected):
-    # None of them gets as far as asking for a kernel, for root or for a kernel that can be loaded
-    # into.
+# All of them load the study first, so each mistake goes to one of them.
+COMMANDS = [*(("run", "--dry-run", "--engine", engine) for engine in ("sim", "linux", "host")), ("run",), ("show",), ("compare",)]
+
+
+@pytest.mark.parametrize("command, wrong", zip(itertools.cycle(COMMANDS), WRONG), ids=WRONG)
+def test_every_command_and_engine_says_the_same(tmp_path, polypath, monkeypatch, command, wrong):
+    # None gets as far as asking for a kernel or for root.
     for engine in (LinuxEngine, HostEngine):
         monkeypatch.setattr(engine, "left_out", lambda *_: pytest.fail("an engine was asked"))
+    changes, expected = WRONG[wrong]
     file = write(tmp_path, changed(changes))
-    commands = [("run", file, "--dry-run", "--engine", engine) for engine in ("sim", "linux", "host")]
-    answers = {polypath(*command) for command in [*commands, ("run", file), ("show", file), ("compare", file)]}
-    assert len(answers) == 1
-    code, out, err = answers.pop()
+    code, out, err = polypath(*command, file)
     assert (code, out) == (2, "")
     assert err.startswith(f"polypath: {file}:{expected}")
 
@@ -122,7 +121,7 @@ def test_what_only_the_simulator_lacks_is_refused_by_it_alone_before_anything_ru
 KERNELS = (("matrix: {cc: [cubic, reno]}", 'matrix: {cc: [cubic, reno], k: ["6.6.50", "6.12"]}\nkernel: "${k}"'),)
 
 
-def test_cells_that_differ_in_their_kernel_alone_are_no_two_rows_of_the_simulator(tmp_path, polypath):
+def test_kernels_that_the_simulator_has_are_rows_of_their_own_and_others_are_not(tmp_path, polypath):
     file = write(tmp_path, changed(KERNELS))
     code, out, err = polypath("run", file, "--dry-run")
     assert (code, out) == (2, "")
@@ -133,9 +132,6 @@ def test_cells_that_differ_in_their_kernel_alone_are_no_two_rows_of_the_simulato
     code, out, _ = polypath("run", file, "--dry-run", "--only", "k=6.6.50")
     assert code == 0
     assert "sim has no kernel 6.6.50 (it has 5.4-mptcp, 6.1, 6.12, 7.3); its hosts are those of 6.12 there" in out
-
-
-def test_kernels_that_the_simulator_has_are_rows_of_their_own(tmp_path, polypath):
     file = write(tmp_path, changed((("matrix: {cc: [cubic, reno]}", 'matrix: {cc: [cubic, reno], k: ["6.1", "6.12"]}\nkernel: "${k}"'),)))
     code, out, err = polypath("run", file, "--dry-run")
     assert (code, err) == (0, "")
@@ -233,6 +229,13 @@ def test_seeds_that_change_nothing_are_told(tmp_path, polypath):
     # In real time everything is chance; and with one seed there is nothing to say.
     assert notes(HostEngine(), Study.load(file)) == []
     assert same_for_all_seeds(Study.load(write(tmp_path, BASE))) is None
+    sentence = still(tmp_path, ("[cubic, reno]", "[cubic, cdg, bbr]"))
+    assert sentence is not None
+    assert sentence.startswith("seeds change nothing in 1 of 3 cells, ")
+    assert still(tmp_path, (SHAPE, "{rate: 10mbit, aqm: codel}")) is not None
+    assert notes(FakeEngine(), Study.load(write(tmp_path, changed((("seeds: 1", 'seeds: 1\nkernel: "6.1"'),))))) == [
+        "`kernel` is for the engine linux; fake runs none"
+    ]
 
 
 CHANCE = {
@@ -255,18 +258,7 @@ def test_what_is_drawn_makes_seeds_count(tmp_path, changes):
     assert runs.groupby("cc")["bytes_acked" if "bytes_acked" in runs else "goodput_sender_mbps"].nunique().gt(1).any()
 
 
-def test_some_cells_may_be_the_same_for_all_seeds(tmp_path):
-    sentence = still(tmp_path, ("[cubic, reno]", "[cubic, cdg, bbr]"))
-    assert sentence is not None
-    assert sentence.startswith("seeds change nothing in 1 of 3 cells, ")
-
-
-def test_a_managed_queue_that_draws_nothing_is_as_still(tmp_path):
-    assert still(tmp_path, (SHAPE, "{rate: 10mbit, aqm: codel}")) is not None
-
-
-# Short of loss and long enough for every algorithm to draw: two flows, as lp gives way to others
-# alone.
+# Long enough for every algorithm to draw: two flows, as lp gives way to others.
 DRAWS = """\
 name: draws
 topology:
@@ -285,7 +277,7 @@ measure: {series: null}
 """
 
 
-def test_exactly_those_algorithms_draw_that_are_said_to(tmp_path):
+def test_exactly_those_algorithms_draw_that_are_said_to(tmp_path, polypath, monkeypatch):
     own = customcc.used()  # Of other tests.
     names = [algorithm.name for algorithm in SimEngine().algorithms() if algorithm.name not in own]
     study = Study.load(write(tmp_path, DRAWS.replace("cc: []", f"cc: [{', '.join(names)}]")))
@@ -294,9 +286,6 @@ def test_exactly_those_algorithms_draw_that_are_said_to(tmp_path):
     ours = {name for name in drawing_algorithms() if name not in own}
     assert set(differing[differing > 1].index) == ours
     assert {"bbr", "bbr3", "cdg", "cmpbbr", "lp", "nv"} == ours
-
-
-def test_the_list_says_which_algorithms_draw(polypath, monkeypatch):
     monkeypatch.setenv("COLUMNS", "250")
     code, out, _ = polypath("list", "cc")
     assert code == 0
@@ -305,13 +294,7 @@ def test_the_list_says_which_algorithms_draw(polypath, monkeypatch):
     assert lines["cubic"][5].strip() == "no"
 
 
-def test_an_engine_that_is_unknown_to_a_study_says_no_more_than_it_knows(tmp_path):
-    assert notes(FakeEngine(), Study.load(write(tmp_path, changed((("seeds: 1", 'seeds: 1\nkernel: "6.1"'),))))) == [
-        "`kernel` is for the engine linux; fake runs none"
-    ]
-
-
-def test_a_queue_in_a_time_is_what_the_rate_carries_in_it(tmp_path):
+def test_queues_in_times_and_round_trips_are_what_they_stand_for(tmp_path):
     links = []
     for queue in ("500ms", "625000B"):
         study = Study.load(write(tmp_path, changed(((SHAPE, f"{{rate: 10mbit, queue: {queue}, delay: 5ms}}"),))))
@@ -322,6 +305,14 @@ def test_a_queue_in_a_time_is_what_the_rate_carries_in_it(tmp_path):
     element = "[{kind: rate, rate: 8mbit, queue: 1s}]"
     study = Study.load(write(tmp_path, changed(((SHAPE, element),))))
     assert scenario(cells(study)[0].setup, 1)["links"][1]["b_to_a"][0]["queue"] == {"bytes": 1_000_000}
+    assert _there(tmp_path, "{rate: 10mbit, rtt: 25ms}") == _there(tmp_path, "{rate: 10mbit, delay: 12.5ms}")
+    assert _there(tmp_path, "{rate: 10mbit, queue: 50ms, aqm: codel}")[0]["queue"] == {"packets": 62_500 // 1514}
+    study = Study.load(write(tmp_path, changed(((SHAPE, "{rate: 30mbit, queue: 500ms, delay: 5ms}"),))))
+    limits = {each["netem"]["limit"] for each in build(scenario(cells(study)[0].setup, 1), ("cubic",)).plan["disciplines"]}
+    assert 30_000_000 // 8 // 2 // (1500 + 14) == 1238
+    assert 1238 in limits
+    (words,) = set(LinuxEngine().otherwise(cells(study)[0]))
+    assert words == "1238 full packets in the queue of l2"
 
 
 def _there(tmp_path, text):
@@ -330,24 +321,13 @@ def _there(tmp_path, text):
     return scenario(cells(study)[0].setup, 1)["links"][1]["a_to_b"]
 
 
-def test_a_round_trip_is_a_delay_of_half_each_way(tmp_path):
-    assert _there(tmp_path, "{rate: 10mbit, rtt: 25ms}") == _there(tmp_path, "{rate: 10mbit, delay: 12.5ms}")
-
-
-def test_a_queue_in_a_time_is_full_packets_to_what_counts_packets(tmp_path):
-    assert _there(tmp_path, "{rate: 10mbit, queue: 50ms, aqm: codel}")[0]["queue"] == {"packets": 62_500 // 1514}
-
-
-def test_outages_come_again_at_the_end_of_each_period(tmp_path):
+def test_outages_and_changes_come_again_at_the_end_of_each_period(tmp_path):
     spans = [[500, 600], [1100, 1200], [1700, 1800]]
     down, _ = _there(tmp_path, "{rate: 10mbit, outage: 100ms, every: 600ms}")
     assert [[ns // 1_000_000 for ns in span] for span in down["spans_ns"]] == [*spans, [2300, 2400]]
     by_changes, _ = _there(tmp_path, "{rate: 10mbit, changes: [{at: 500ms, up: false}], repeat: 600ms}")
     by_spans, _ = _there(tmp_path, "[{kind: down, spans: [[500ms, 600ms]], repeat: 600ms}, {kind: rate, rate: 10mbit}]")
     assert down == by_changes == by_spans
-
-
-def test_what_repeats_begins_with_its_first_value_again(tmp_path):
     changes = "changes: [{at: 300ms, rate: 5mbit}, {at: 700ms, rate: 2mbit}], repeat: 1s"
     (rate,) = _there(tmp_path, f"{{rate: 10mbit, {changes}}}")
     seen = [(change["at_ns"] // 1_000_000, change["to"] // 1_000_000) for change in rate["changes"]]
@@ -366,15 +346,6 @@ def test_flows_may_stand_in_experiments_alone(tmp_path):
     without = changed((("flows:\n  " + FLOW + "\n", ""), ("matrix: {cc: [cubic, reno]}", own)))
     with pytest.raises(StudyError, match="the field `flows` is missing: give the study some, or the experiment `two`"):
         Study.load(write(tmp_path, without))
-
-
-def test_netem_counts_a_queue_of_bytes_in_full_packets(tmp_path):
-    study = Study.load(write(tmp_path, changed(((SHAPE, "{rate: 30mbit, queue: 500ms, delay: 5ms}"),))))
-    limits = {each["netem"]["limit"] for each in build(scenario(cells(study)[0].setup, 1), ("cubic",)).plan["disciplines"]}
-    assert 30_000_000 // 8 // 2 // (1500 + 14) == 1238
-    assert 1238 in limits
-    (words,) = set(LinuxEngine().otherwise(cells(study)[0]))
-    assert words == "1238 full packets in the queue of l2"
 
 
 def test_a_column_that_is_none_is_near_those_of_its_first_word(tmp_path):
@@ -411,6 +382,6 @@ def test_a_custom_algorithm_is_asked_for_by_its_folder(tmp_path, polypath, monke
     assert set(results.runs["cc"]) == {"tst_shown"}
 
 
-def changed_to_short(file: Path) -> Path:
+def changed_to_short(file):
     file.write_text(file.read_text().replace("duration: 2s", "duration: 200ms"))
     return file

@@ -1,6 +1,4 @@
-"""The report: everything a reader asks for stands in it, it needs no network, and the same results
-give the same bytes.
-"""
+"""The report: what stands in it, without a network, in the same bytes again."""
 
 import re
 from html.parser import HTMLParser
@@ -59,28 +57,26 @@ class _Balanced(HTMLParser):
             self.problems.append(tag)
 
 
-def test_the_page_is_well_formed(html):
+def test_the_page_is_well_formed_and_needs_no_network(html, results):
     parser = _Balanced()
     parser.feed(html)
     assert parser.problems == []
     assert parser.open == []
-
-
-def test_the_page_needs_no_network(html):
     addresses = set(re.findall(r"https?://[^\s\"'<>)]+", html))
     assert addresses <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
     assert not re.search(r"<(script|link|img|iframe)\b", html)
     assert "@import" not in html
-
-
-def test_every_section_is_there(html):
     for anchor in ("conclusion", "claims", "setup", "experiment-v0", "experiment-v1", "published", "baselines", "repeat"):
         assert f'id="{anchor}"' in html
-
-
-def test_no_id_stands_twice(html):
     ids = re.findall(r'\bid="([^"]+)"', html)
     assert len(ids) == len(set(ids))
+    assert str(results.folder.parent) not in html
+    assert html.count('<details class="experiment" open>') == 1
+    assert html.count('<details class="experiment">') == 2
+    contents = html[html.index('<nav class="toc"') : html.index("</nav>")]
+    for anchor in re.findall(r'href="#([^"]+)"', contents):
+        assert f'id="{anchor}"' in html
+    assert render(page(material(results))) == html
 
 
 def test_each_claim_has_its_verdict_and_numbers(results, made):
@@ -93,16 +89,13 @@ def test_each_claim_has_its_verdict_and_numbers(results, made):
     assert verdicts["nitk-cwnd"] == "holds"
     assert all(claim.decisions[0].numbers is not None for claim in made.claims)
     assert [result.id for result in claim_results(material(results))] == list(verdicts)
-
-
-def test_claims_about_goodput_are_also_decided_by_the_other_end_s_view(made):
     others = {claim.id: claim.decisions[0].other for claim in made.claims}
     assert others["nitk-olia-beats-lia"].startswith("By the receiver’s view it does not hold: olia 9.425 ≈ lia 9.410")
     assert others["nitk-wvegas-low"].startswith("By the receiver’s view it holds")
     assert others["nitk-table"] == others["nitk-cwnd"] == ""
 
 
-def test_the_table_has_goodput_bound_share_and_limit_of_each_cell(made):
+def test_tables_have_goodput_bound_share_and_limit_of_each_cell(made, html):
     table = made.experiments[0].results
     rows = {row[0].text: [cell.text for cell in row] for row in table.rows}
     assert list(rows) == ["lia", "olia", "balia", "wvegas", "cubic"]
@@ -113,32 +106,25 @@ def test_the_table_has_goodput_bound_share_and_limit_of_each_cell(made):
     reasons = dict(table.reasons)
     assert reasons["lia, olia, balia, cubic"] == "the links themselves"
     assert "congestion window was full 90 % of the time (24 retransmissions)" in reasons["wvegas"]
-
-
-def test_delay_and_order_of_each_cell_are_shown_where_an_engine_told(made, html):
     table = made.experiments[0].order
     assert [column.title for column in table.columns][:4] == ["Cell", "Delay p50", "p95", "p99"]
     assert [cell.text for cell in table.rows[0]][1:] == ["30.0", "71.5", "90.0", "25.0 %", "64", "2.5", "4.12", "3.25"]
     assert "Delay and order" in html
-
-
-def test_every_head_that_needs_words_has_them_without_a_mouse(html, made):
     helped = [column for each in made.experiments for column in each.results.columns if column.help]
     assert len(helped) >= 6
     for column in helped:
         assert f"<dt>{column.title}</dt><dd>{column.help}</dd>" in html
-
-
-def test_subflows_have_the_names_of_their_links(made):
     rows = [[cell.text for cell in row] for row in made.experiments[0].paths.rows]
     assert [row[1] for row in rows[:2]] == ["path1", "path2"]
     assert rows[0][2] == "10.0.0.1 → 10.0.1.2"
     cwnd = next(figure for figure in made.figures if figure.name == "time-cwnd-v0")
     assert {"path1", "path2"} <= set(re.findall(r">([^<>]+)</text>", cwnd.svg))
     assert "10.0.0.1" not in cwnd.svg
-
-
-def test_the_report_writes_its_own_sentences(made):
+    rows = [[cell.text for cell in row] for row in made.published.rows]
+    # lia: 9.76 published for the sender, 9.41 * 1.04 measured.
+    assert rows[0] == ["lia", "table, Mbit/s", "goodput, sender’s view", "9.76", "9.79 ± 0.02", "+0.3 %"]
+    assert [row[1] for row in rows[:3]] == ["table, Mbit/s", "text, Mbit/s", "kernel v0, Mbit/s"]
+    assert len(rows) == 15
     first = made.experiments[0].headlines[0]
     assert "MPTCP v0, as in the paper: the best is cubic with 9.43 ± 0.02 Mbit/s, the worst wvegas with 8.10" in first
     assert "lia, olia and balia are not told apart from cubic (95 %, or within 0.5 %)." in first
@@ -181,14 +167,6 @@ def test_no_cell_is_called_the_best_where_the_intervals_do_not_tell_them_apart(c
     told = " ".join(headlines("", table, table, ["cc"]))
     assert said in told
     assert ("not told apart" in told) != ("best is" in told)
-
-
-def test_experiments_are_folded_and_the_contents_name_them(html):
-    assert html.count('<details class="experiment" open>') == 1
-    assert html.count('<details class="experiment">') == 2
-    contents = html[html.index('<nav class="toc"') : html.index("</nav>")]
-    for anchor in re.findall(r'href="#([^"]+)"', contents):
-        assert f'id="{anchor}"' in html
 
 
 def test_a_conclusion_stands_first_and_takes_its_figures_from_the_results(results, monkeypatch):
@@ -256,24 +234,13 @@ def asks_for_what_is_not(request, folder, text, sentence):
     assert "study.yaml:" in str(error.value)
 
 
-def test_published_values_stand_beside_measured_ones(made):
-    rows = [[cell.text for cell in row] for row in made.published.rows]
-    # lia: 9.76 published for the sender, 9.41 * 1.04 measured.
-    assert rows[0] == ["lia", "table, Mbit/s", "goodput, sender’s view", "9.76", "9.79 ± 0.02", "+0.3 %"]
-    assert [row[1] for row in rows[:3]] == ["table, Mbit/s", "text, Mbit/s", "kernel v0, Mbit/s"]
-    assert len(rows) == 15
-
-
-def test_figures_lie_beside_the_page_as_svg_and_png(results, tmp_path):
+def test_figures_lie_beside_the_page_and_are_drawn_again_where_they_were_changed(results, tmp_path, monkeypatch):
     target = write_report(results, tmp_path)
     assert target.is_file()
     svgs = {path.stem for path in (tmp_path / FIGURES).glob("*.svg")}
     pngs = {path.stem for path in (tmp_path / FIGURES).glob("*.png")}
     assert svgs == pngs
     assert {"topology", "goodput-v0", "time-cwnd-v0", "time-srtt-v1", "time-goodput-v0-16mib"} <= svgs
-
-
-def test_figures_are_drawn_once_and_again_where_they_were_changed(results, tmp_path, monkeypatch):
     write_report(results, tmp_path)
     before = {path.name: path.read_bytes() for path in (tmp_path / FIGURES).iterdir()}
     page_before = (tmp_path / "report.html").read_bytes()
@@ -295,14 +262,6 @@ def test_figures_are_files_of_the_kinds_that_are_asked_for(results, tmp_path):
     assert all(data.startswith(b"%PDF-") and data.rstrip().endswith(b"%%EOF") for data in files.values())
     # Letters stay letters, which can be searched and copied.
     assert b"LiberationSans" in files["topology.pdf"]
-
-
-def test_two_reports_on_one_folder_are_the_same_bytes(results, html):
-    assert render(page(material(results))) == html
-
-
-def test_nothing_of_the_machine_is_on_the_page(results, html):
-    assert str(results.folder.parent) not in html
 
 
 def test_results_without_a_finished_run_are_one_clear_sentence(results, monkeypatch):

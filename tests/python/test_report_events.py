@@ -1,15 +1,13 @@
-"""What the report shows of outages: a table of stalls and recoveries, and grey spans in the figures
-over time.
-"""
+"""What the report shows of outages."""
 
 import dataclasses
 
 import pytest
 from report_data import PlausibleEngine
+from study_data import written
 
 from polypath.report import material, page, render
 from polypath.results import execute, plan
-from polypath.study import Study
 
 TEXT = """\
 name: outages
@@ -50,20 +48,16 @@ class StallingEngine(PlausibleEngine):
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("outages")
-    (folder / "study.yaml").write_text(TEXT)
-    return material(execute(plan(Study.load(folder), engine=StallingEngine(), out=folder / "results")))
+    return material(execute(plan(written(folder, TEXT), engine=StallingEngine(), out=folder / "results")))
 
 
-def test_a_table_says_how_long_flows_stood_still_and_when_they_were_back(made):
+def test_outages_are_told_in_a_table_and_grey_or_not_at_all(made):
     table = page(made).experiments[0].outages
     assert [[cell.text for cell in row] for row in table.rows] == [
         ["lia", "wifi", "2.0", "0.60", "9.40", "3.25", "5.0", "1.40", "2 of 4"],
         ["olia", "wifi", "2.0", "0.60", "9.41", "3.25", "5.0", "1.40", "2 of 4"],
     ]
     assert "Outages and handovers" in render(page(made))
-
-
-def test_figures_over_time_show_outages_in_grey_and_recoveries_beside_goodput(made):
     figures = {figure.name: figure for figure in page(made).experiments[0].over_time}
     goodput, cwnd = figures["time-goodput-main"], figures["time-cwnd-main"]
     # Two spans in each of two pictures, and of each the one after which the flow was back.
@@ -73,9 +67,6 @@ def test_figures_over_time_show_outages_in_grey_and_recoveries_beside_goodput(ma
     assert triangles == [2, 0]
     assert goodput.caption.endswith("Grey: outages of wifi. Triangles: a flow is back at nine tenths of its rate before.")
     assert cwnd.caption.endswith("Grey: outages of wifi.")
-
-
-def test_without_outages_there_is_neither(made):
     quiet = dataclasses.replace(made, events=made.events.iloc[:0])
     view = page(quiet).experiments[0]
     assert view.outages is None

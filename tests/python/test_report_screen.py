@@ -1,6 +1,4 @@
-"""The report on a phone, on a desk and on paper, in Chromium: nothing is cut but by a scroller that
-shows it, and letters can be read.
-"""
+"""The report on a phone, on a desk and on paper, in Chromium."""
 
 import re
 from itertools import pairwise
@@ -91,13 +89,12 @@ def test_letters_of_figures_can_be_read(chromium, request, name, width):
     page = opened(chromium, request.getfixturevalue(name), width)
     sizes = page.evaluate(LETTERS)
     assert len(sizes) > 50
-    # Addresses in a topology are the smallest, drawn at 10.5 px and shrunk to three quarters at the
-    # most.
+    # Addresses are the smallest, drawn at 10.5 px and shrunk to three quarters.
     assert min(sizes) >= 7.5
     page.close()
 
 
-def test_on_a_phone_a_row_is_a_name_and_figures_with_their_heads(chromium, report):
+def test_on_a_phone_rows_and_pictures_stand_beneath_one_another(chromium, report):
     page = opened(chromium, report, 390)
     table = page.locator("#experiment-v0 table.records").first
     lines = table.locator("tbody tr").last.locator("td")
@@ -106,10 +103,6 @@ def test_on_a_phone_a_row_is_a_name_and_figures_with_their_heads(chromium, repor
     boxes = [lines.nth(index).bounding_box() for index in range(4)]
     assert all(below["y"] >= above["y"] + above["height"] - 1 for above, below in pairwise(boxes))
     page.close()
-
-
-def test_on_a_phone_the_pictures_of_a_figure_stand_beneath_one_another(chromium, report):
-    page = opened(chromium, report, 390)
     figure = page.locator("figure:has(h4:text-is('Congestion window'))").first
     pictures = figure.locator(".narrow > svg")
     assert pictures.count() == 5

@@ -1,6 +1,4 @@
-"""Results: the same bytes for any number of workers, nothing lost and nothing run twice after kill
--9, tables that ordinary tools read.
-"""
+"""Results: the same bytes for any number of workers."""
 
 import multiprocessing
 import os
@@ -12,7 +10,7 @@ import pandas as pd
 import polars
 import pytest
 from fake_engine import FakeEngine
-from study_data import STUDY, changed
+from study_data import STUDY, changed, one_link, written
 
 from polypath import StudyError
 from polypath.engines import EngineError
@@ -21,20 +19,13 @@ from polypath.results._tables import columns
 from polypath.study import Study, runs
 from polypath.study._parameters import parameter_name
 
-# Of the study: two algorithms, two rates, two seeds; and the baselines on two paths for two rates
-# and two seeds.
+# Two algorithms, rates and seeds; baselines on two paths for rates and seeds.
 CELLS, DISTINCT = 8, 16
 
 
 @pytest.fixture
 def study(tmp_path):
-    return read(tmp_path / "study", STUDY)
-
-
-def read(folder, text):
-    folder.mkdir(exist_ok=True)
-    (folder / "study.yaml").write_text(text)
-    return Study.load(folder)
+    return written(tmp_path / "study", STUDY)
 
 
 def run(study, out, *, before=None, version="1", workers=2, only=None):
@@ -56,18 +47,15 @@ def test_every_number_of_workers_writes_the_same_bytes(tmp_path, study):
     assert {f"{name}.parquet" for name in TABLES} <= one.keys()
 
 
-def test_finished_runs_never_run_again(tmp_path, study):
+def test_finished_runs_run_again_with_a_new_engine_alone(tmp_path, study):
     calls = []
     first = contents(run(study, tmp_path, before=counting(calls)).folder)
     assert len(calls) == DISTINCT
     assert contents(run(study, tmp_path, before=counting(calls)).folder) == first
+    moved = Study.load(study.folder.rename(tmp_path / "moved"))
+    run(moved, tmp_path, before=counting(calls))
     assert len(calls) == DISTINCT
-
-
-def test_a_new_version_of_the_engine_runs_everything_again(tmp_path, study):
-    calls = []
-    run(study, tmp_path, before=counting(calls))
-    results = run(study, tmp_path, before=counting(calls), version="2")
+    results = run(moved, tmp_path, before=counting(calls), version="2")
     assert len(calls) == 2 * DISTINCT
     assert results.manifest["engines"] == {"fake": "2"}
     assert len(results.runs) == CELLS
@@ -132,60 +120,19 @@ def test_a_run_that_fails_leaves_the_others(tmp_path, study, kind, told):
     assert len(plan(study, engine=FakeEngine(), out=tmp_path).pending) == 4
 
 
-def test_tables_that_cannot_be_written_leave_no_half_results(tmp_path, study):
-    # In the way of a table that comes before the runs.
-    (tmp_path / "small" / "series.parquet" / "in").mkdir(parents=True)
-    with pytest.raises(OSError, match=r"series\.parquet"):
-        run(study, tmp_path)
-    assert not [place.name for place in (tmp_path / "small").iterdir() if place.name.startswith(".series")]
-    with pytest.raises(StudyError, match=r"no runs\.parquet"):
-        Results.open(tmp_path / "small")
-
-
-def test_a_table_that_was_lost_is_named(tmp_path, study):
-    results = run(study, tmp_path)
-    (results.folder / "series.parquet").unlink()
-    with pytest.raises(StudyError, match=r"lacks series\.parquet; run the study again"):
-        _ = results.series
-
-
-def test_only_runs_a_part_and_tables_hold_all_that_is_finished(tmp_path, study):
+def test_only_runs_a_part_and_tables_hold_all_that_is_finished_of_one_study(tmp_path, study):
     results = run(study, tmp_path, only={"cc": ["lia"], "rate": ["10mbit"]})
     assert set(results.runs["cc"]) == {"lia"}
     assert len(results.runs) == 2
     results = run(study, tmp_path, only={"cc": ["olia"]})
     assert len(results.runs) == 6
-
-
-@pytest.mark.parametrize(
-    ("only", "sentence"),
-    [
-        ({"colour": ["red"]}, 'the study small has no parameter "colour" to choose by; it has experiment, cc, rate'),
-        ({"cc": ["reno"]}, "no cell of small has cc=reno; there are lia, olia"),
-    ],
-)
-def test_only_what_is_there_can_be_chosen(tmp_path, study, only, sentence):
-    with pytest.raises(StudyError) as error:
-        plan(study, engine=FakeEngine(), out=tmp_path, only=only)
-    assert str(error.value) == sentence
-
-
-def test_two_studies_of_one_name_do_not_share_results(tmp_path, study):
     run(study, tmp_path)
     with pytest.raises(StudyError, match='two studies are called "small"'):
-        run(read(tmp_path / "other", STUDY), tmp_path)
-
-
-def test_a_study_that_was_moved_keeps_its_results(tmp_path, study):
-    run(study, tmp_path)
-    calls = []
-    moved = study.folder.rename(tmp_path / "moved")
-    run(Study.load(moved), tmp_path, before=counting(calls))
-    assert calls == []
+        run(written(tmp_path / "other", STUDY), tmp_path)
 
 
 def test_runs_have_a_row_a_flow_with_the_parameters_as_columns(tmp_path):
-    study = read(tmp_path / "study", changed(('cc: "${cc}"}', 'cc: "${cc}", count: 2}')))
+    study = written(tmp_path / "study", changed(('cc: "${cc}"}', 'cc: "${cc}", count: 2}')))
     results = run(study, tmp_path)
     assert len(results.runs) == 2 * CELLS
     assert list(results.runs.columns[:10]) == ["key", "study", "experiment", "engine", "kernel", "seed", "cc", "rate", "flow", "group"]
@@ -197,13 +144,31 @@ def test_runs_have_a_row_a_flow_with_the_parameters_as_columns(tmp_path):
     assert first["retransmissions"].tolist() == [1, 1]
 
 
-def test_baselines_stand_beside_every_cell(tmp_path, study):
+def test_tables_say_what_ran(tmp_path, study):
     results = run(study, tmp_path)
     by = ["experiment", "cc", "rate", "seed"]
     beside = results.runs.merge(results.baselines, on=by, suffixes=("", "_alone"))
     assert len(beside) == 2 * CELLS
     assert set(beside["flow_transport_alone"]) == {"tcp"}
     assert sorted(set(beside["client_address"])) == ["10.0.1.1", "10.0.2.1"]
+    cells = [each.key for each in runs(study, engine="fake", version="1") if each.baseline is None]
+    assert results.runs["key"].tolist() == cells
+    assert {Path(folder).name for folder in (results.folder / "runs").iterdir()} == set(cells) | set(results.baselines["key"])
+    import duckdb
+
+    query = f"select avg(goodput_receiver_mbps) from '{results.folder}/runs.parquet' where cc = 'lia'"
+    by_duckdb = duckdb.sql(query).fetchall()[0][0]
+    by_pandas = results.runs.query("cc == 'lia'")["goodput_receiver_mbps"].mean()
+    by_polars = results.to_polars().filter(polars.col("cc") == "lia")["goodput_receiver_mbps"].mean()
+    assert by_duckdb == pytest.approx(by_pandas) == pytest.approx(by_polars)
+    series = run(study, tmp_path).series
+    assert set(series["flow"]) == {"bulk"}
+    assert series["ssthresh"].isna().all(), "no threshold yet is null"
+    assert series["time_s"].max() == pytest.approx(1.9)
+    assert 0.3 in set(series["time_s"]), "times are the nearest float to their decimal"
+    (results.folder / "series.parquet").unlink()
+    with pytest.raises(StudyError, match=r"lacks series\.parquet; run the study again"):
+        _ = results.series
 
 
 def test_a_parameter_that_an_experiment_lacks_is_null(tmp_path):
@@ -212,32 +177,16 @@ def test_a_parameter_that_an_experiment_lacks_is_null(tmp_path):
         "experiments: {a: {matrix: {cc: [lia], rate: [1mbit]}}, b: {matrix: {many: [1, 2]}, flows: {f: {client: client, server: server, "
     )
     text += 'cc: reno, count: "${many}"}}, parameters: {rate: 2mbit}}}\n'
-    results = run(read(tmp_path / "study", text), tmp_path)
+    results = run(written(tmp_path / "study", text), tmp_path)
     runs = results.table("runs")
     assert str(runs.schema.field("many").type) == "int64"
     assert sorted(set(runs["many"].to_pylist()), key=str) == [1, 2, None]
 
 
-def test_series_have_units_people_read(tmp_path, study):
-    series = run(study, tmp_path).series
-    assert set(series["flow"]) == {"bulk"}
-    assert series["ssthresh"].isna().all(), "no threshold yet is null"
-    assert series["time_s"].max() == pytest.approx(1.9)
-    assert 0.3 in set(series["time_s"]), "times are the nearest float to their decimal"
-
-
-def test_pandas_polars_and_duckdb_read_the_same(tmp_path, study):
-    import duckdb
-
-    results = run(study, tmp_path)
-    query = f"select avg(goodput_receiver_mbps) from '{results.folder}/runs.parquet' where cc = 'lia'"
-    by_duckdb = duckdb.sql(query).fetchall()[0][0]
-    by_pandas = results.runs.query("cc == 'lia'")["goodput_receiver_mbps"].mean()
-    by_polars = results.to_polars().filter(polars.col("cc") == "lia")["goodput_receiver_mbps"].mean()
-    assert by_duckdb == pytest.approx(by_pandas) == pytest.approx(by_polars)
-
-
 def test_a_results_folder_can_be_read_alone(tmp_path, study):
+    built = Study(**{name: getattr(study, name) for name in type(study).model_fields})
+    assert built.folder is None
+    assert Results.open(run(built, tmp_path / "out").folder).study == study
     folder = run(study, tmp_path / "a").folder.rename(tmp_path / "elsewhere")
     results = Results.open(folder)
     assert results.study == study
@@ -245,15 +194,16 @@ def test_a_results_folder_can_be_read_alone(tmp_path, study):
     assert isinstance(results.runs, pd.DataFrame)
 
 
-def test_a_study_built_in_python_leaves_its_file_in_the_results(tmp_path, study):
-    built = Study(**{name: getattr(study, name) for name in type(study).model_fields})
-    assert built.folder is None
-    assert Results.open(run(built, tmp_path / "out").folder).study == study
-
-
-def test_a_folder_without_results_is_named(tmp_path):
+def test_tables_and_folders_that_are_not_there_are_named(tmp_path, study):
     with pytest.raises(StudyError, match=r"holds no results: there is no runs\.parquet"):
         Results.open(tmp_path)
+    # In the way of a table that comes before the runs.
+    (tmp_path / "small" / "series.parquet" / "in").mkdir(parents=True)
+    with pytest.raises(OSError, match=r"series\.parquet"):
+        run(study, tmp_path)
+    assert not [place.name for place in (tmp_path / "small").iterdir() if place.name.startswith(".series")]
+    with pytest.raises(StudyError, match=r"no runs\.parquet"):
+        Results.open(tmp_path / "small")
 
 
 def test_every_column_is_documented(tmp_path, study, pytestconfig):
@@ -291,30 +241,19 @@ def test_a_subflow_that_was_never_sampled_has_no_round_trip_time_and_does_not_co
     assert results.subflows.groupby("subflow")["mean_srtt_ms"].count().tolist() == [len(results.runs), 0]
 
 
-def test_keys_in_the_tables_are_the_runs_of_the_study(tmp_path, study):
-    results = run(study, tmp_path)
-    cells = [each.key for each in runs(study, engine="fake", version="1") if each.baseline is None]
-    assert results.runs["key"].tolist() == cells
-    assert {Path(folder).name for folder in (results.folder / "runs").iterdir()} == set(cells) | set(results.baselines["key"])
-
-
 def test_a_cell_that_two_experiments_share_stands_in_both(tmp_path):
     text = SHARED.replace("FIRST", "rate: [1mbit, 2mbit]").replace("SECOND", "cc: [reno, cubic]")
-    (tmp_path / "study.yaml").write_text(text)
-    runs_table = execute(plan(Study.load(tmp_path), engine=FakeEngine(), out=tmp_path / "out"), workers=1).runs
+    runs_table = execute(plan(written(tmp_path, text), engine=FakeEngine(), out=tmp_path / "out"), workers=1).runs
     cells_of = runs_table.groupby("experiment")["key"].apply(list)
     assert [len(keys) for keys in cells_of] == [2, 2]
     # With reno at 1 Mbit/s they are the same run.
     assert len(set(cells_of["one"]) & set(cells_of["two"])) == 1
 
 
-SHARED = """
-name: shared-cells
-topology:
-  nodes: {a: , b: }
-  links: {x: {ends: [a, b], both: {rate: "${rate}"}}}
-flows: {f: {client: a, server: b, transport: tcp, cc: "${cc}"}}
-duration: 1s
-parameters: {rate: 1mbit, cc: reno}
-experiments: {one: {matrix: {FIRST}}, two: {matrix: {SECOND}}}
-"""
+SHARED = one_link(
+    "shared-cells",
+    '{rate: "${rate}"}',
+    duration="1s",
+    parameters="{rate: 1mbit, cc: reno}",
+    experiments="{one: {matrix: {FIRST}}, two: {matrix: {SECOND}}}",
+)

@@ -1,13 +1,10 @@
-"""Mean sizes of segments in captures at the client, against Linux's in the tables that have them:
-within 5 %, or held as different.
-"""
+"""Mean sizes of segments in captures at the client."""
 
 import csv
-import importlib.util
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+from study_data import module_of
 
 ROOT = Path(__file__).parents[2]
 TABLES = ROOT / "tests" / "data" / "reference" / "mtu"
@@ -19,18 +16,9 @@ DIFFER: dict[str, set[tuple[str, int]]] = {
 }
 
 
-def measurement() -> ModuleType:
-    """The script that asked the kernels."""
-    spec = importlib.util.spec_from_file_location("measure", ROOT / "specs" / "notes" / "mtu-probing" / "measure.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.mark.parametrize("kernel", sorted(DIFFER))
 def test_segments_are_as_long_as_linux_sends_them(kernel):
-    measure, differ = measurement(), set()
+    measure, differ = module_of(ROOT / "specs/notes/mtu-probing/measure.py"), set()
     with (TABLES / f"linux-{kernel}.csv").open(newline="", encoding="utf-8") as stream:
         rows = list(csv.DictReader(stream))
     for row in rows:

@@ -1,8 +1,4 @@
-"""The kernel's selftests without a kernel: what their output means, which are run, what is kept,
-what tables say.
-"""
-
-from __future__ import annotations
+"""The kernel's selftests without a kernel."""
 
 import csv
 import json
@@ -52,26 +48,17 @@ def test_tap_is_read_with_its_directives_and_times():
         ("a known gap", "ignored", None),
         (selftests.EXIT, "fail", None),
     ]
-
-
-def test_nested_ktap_of_programs_is_read():
     text = "TAP version 13\n1..2\n# Starting\nok 1 global.one\n    ok 1 inner # SKIP none here\nnot ok 2 global.two\n# FAILED: 1 / 2\n"
     assert [(name, verdict) for name, verdict, _ in subtests(text)[:3]] == [
         ("global.one", "pass"),
         ("inner", "skip"),
         ("global.two", "fail"),
     ]
-
-
-def test_tests_without_tap_are_read_by_their_lines():
     text = "TEST: ping between      [ OK ]\n    02 other thing    [FAIL] why\nTEST: gone [SKIP]\nTEST: known  [XFAIL]\nnoise\n"
     found = subtests(text, "net/fib_tests", 1)
     assert [each[:2] for each in found] == [
         ("ping between", "pass"), ("other thing", "fail"), ("gone", "skip"), ("known", "ignored"), (selftests.EXIT, "fail"),
     ]  # fmt: skip
-
-
-def test_equal_names_are_told_apart():
     assert [name for name, *_ in subtests("ok 1 - a\nok 2 - a\nnot ok 3 - a\n", "net/x")] == ["a", "a (2)", "a (3)", selftests.EXIT]
 
 
@@ -263,9 +250,7 @@ def test_scripts_of_packets_are_run_by_their_folders_runner(tree, tmp_path, monk
 
 @pytest.fixture
 def drill(tmp_path):
-    """Scripts as Google's lie there, a program that stands in for packetdrill, and a folder for
-    archives.
-    """
+    """Google's scripts, a program in packetdrill's place, and a folder for archives."""
     for file in ("tcp/close/b.pkt", "tcp/close/a.pkt", "tcp/fast/deep/only-v4.pkt", "tcp/fast/deep/only-v6.pkt", "alone/c.pkt"):
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         up = "../" * file.count("/")
@@ -364,27 +349,21 @@ def test_the_command_says_what_is_wrong(drill):
     assert done.output.split() == ["close/a:6", "close/b:6", "fast/deep/only-v6:6"]
 
 
-def test_a_script_that_failed_says_where():
+def test_scripts_that_were_played_say_where_they_failed():
     log = "sysctl: cannot stat /proc/x\na.pkt:12: error handling packet: timing error\nscript packet:  0.1 S\n"
     assert selftests.fault_of(log) == "a.pkt:12: error handling packet: timing error"
     assert selftests.fault_of("one\ntwo\n\n") == "two"
     assert selftests.fault_of("") == "it said nothing"
-
-
-def test_scripts_have_a_row_each_below_their_folder():
     records = [selftests.Record(f"fast/deep/{name}:4", 1, status, (selftests.Subtest(selftests.EXIT, verdict),), "")
                for name, status, verdict in (("a", 0, "pass"), ("b", 1, "fail"))]  # fmt: skip
     assert [(row.test, row.subtest, row.failures) for row in selftests.script_rows(records)] == [
         ("fast/deep", "a:4", []),
         ("fast/deep", "b:4", [1]),
     ]
-
-
-def test_the_name_of_a_test_is_what_finds_it():
     assert (short("net/mptcp/a.sh"), short("net/fib_tests.sh"), short("net/tls")) == ("mptcp/a", "net/fib_tests", "net/tls")
 
 
-def test_helpers_are_compiled_and_those_that_cannot_be_are_said(tree):
+def test_helpers_are_compiled_and_the_archive_tells_not_where(tree, tmp_path):
     (test,) = selftests.find(tree, ["mptcp/a"])
     assert set(test.suite.missing) == {"broken", "absent"}
     assert "linux/nowhere.h" in test.suite.missing["broken"]
@@ -393,9 +372,6 @@ def test_helpers_are_compiled_and_those_that_cannot_be_are_said(tree):
         held = archive.getnames()
     own = [f"net/mptcp/{name}" for name in ("Makefile", "a.sh", "b.sh", "helper", "settings")]
     assert held == ["net/fib_tests.sh", "net/lib.sh", *own, "net/pmtu.sh"]
-
-
-def test_the_archive_does_not_tell_where_and_when_it_was_made(tree, tmp_path):
     (test,) = selftests.find(tree, ["net/pmtu"])
     other = tmp_path / "elsewhere" / "tools" / "testing" / "selftests"
     shutil.copytree(tree, other)
@@ -488,7 +464,7 @@ def test_another_kernel_seed_or_suite_is_another_run(runner, tree, tmp_path):
 # The variant's configuration
 
 
-def test_the_plain_configuration_is_untouched_by_the_variants():
+def test_variants_add_to_the_plain_configuration():
     plain, more = _config.fragment(), _config.fragment("selftests")
     assert more.startswith(plain)
     assert "KALLSYMS" not in plain
@@ -496,9 +472,6 @@ def test_the_plain_configuration_is_untouched_by_the_variants():
     added = [option.name for option in _config.options(variant="selftests")][len(_config.options()) :]
     assert len(added) == len(set(added)) > 100
     assert not {option.name for option in _config.options()} & set(added)
-
-
-def test_an_unknown_variant_is_refused():
     with pytest.raises(linux.KernelError, match=r'^there is no variant "selftest" of a kernel; there is selftests, hz1000$'):
         linux.build("6.12", variant="selftest", prove=lambda _: None)
 
@@ -508,8 +481,7 @@ def test_an_unknown_variant_is_refused():
 
 def test_the_table_of_names_is_linked_in_until_nothing_moves(tmp_path):
     program = tmp_path / "kallsyms"
-    # A table that is as long as the list of names, and says its addresses: linking it in moves what
-    # lies behind it.
+    # A table as long as its list: linking it in moves what lies behind it.
     program.write_text('#!/bin/sh\necho \'.data\'\nwhile read -r at kind name; do echo ".quad 0x$at # $name"; done <"$1"\n')
     program.chmod(0o755)
     source = tmp_path / "main.c"
@@ -587,16 +559,13 @@ def test_packets_sockets_and_counters_of_a_replay_are_readable(tmp_path):
     assert (file["packets"], file["broken"]) == (2, None)
 
 
-def test_a_window_keeps_what_lies_in_it_and_all_counters(tmp_path):
+def test_what_a_machine_left_is_read(tmp_path):
     records = [(at, 1, packet(8, b"eth1", b"\x02" * 20, 20)) for at in (10, 20, 30)]
     folder = written(tmp_path / "run", [*records, (40, 3, struct.pack("=I", 8) + b"Tcp: ActiveOpens\nTcp: 3\n")])
     # A namespace that was gone before anybody saw its name.
     assert [file.name for file in selftests.readable(folder, (20, 30))] == ["net-8.counters", "net-8.pcapng"]
     (file,) = analyse([folder / "net-8.pcapng"])["files"]
     assert file["packets"] == 1
-
-
-def test_a_machine_tells_when_its_log_grew_and_which_packets_there_were(tmp_path):
     records = [(10, 4, struct.pack("=Q", 5)), (20, 5, b"mptcp"), (30, 6, struct.pack("=QQ", 2, 99))]
     found = selftests.observation_of(written(tmp_path / "run", records))
     assert (found.marks, found.packets, found.refused, found.shell) == (((10, 5),), (2, 99), ("mptcp",), False)
@@ -607,12 +576,9 @@ SUBTESTS = b"INFO: setup\n01 balanced   [ OK ]\n02 unbalanced   [ OK ]\n\nTAP ve
 MARKS = [(20_000_000, 12), (40_000_000, 20), (60_000_000, 35), (90_000_000, 60), (100_000_000, len(SUBTESTS))]
 
 
-@pytest.mark.parametrize(("subtest", "window"), [(1, (30_000_000, 70_000_000)), (2, (50_000_000, 110_000_000))])
-def test_the_time_of_a_subtest_is_known_by_its_log(subtest, window):
-    assert selftests.window_of(SUBTESTS, MARKS, subtest, "mptcp/x") == window
-
-
-def test_a_subtest_that_is_not_there_is_refused():
+def test_the_time_of_a_subtest_is_known_by_its_log():
+    windows = [selftests.window_of(SUBTESTS, MARKS, subtest, "mptcp/x") for subtest in (1, 2)]
+    assert windows == [(30_000_000, 70_000_000), (50_000_000, 110_000_000)]
     with pytest.raises(selftests.SelftestError, match=r"mptcp/x has no subtest 3; its log numbers 1 to 2"):
         selftests.window_of(SUBTESTS, MARKS, 3, "mptcp/x")
     with pytest.raises(selftests.SelftestError, match=r"mptcp/x does not number its subtests: leave --subtest out"):
@@ -628,16 +594,13 @@ TRACE = """\
 """
 
 
-def test_the_kernels_events_are_counted(tmp_path):
+def test_the_kernels_events_are_counted_and_asked_for_only_where_written(tmp_path):
     (tmp_path / "trace").write_text(TRACE)
     (tmp_path / "trace.stats").write_text("entries: 3\noverrun: 4\ncommit overrun: 0\ndropped events: 1\n")
     found = selftests.events(tmp_path)
     assert (found.counts, found.drops, found.lost) == ({"kfree_skb": 2, "console": 1}, {"NO_SOCKET": 2}, 5)
     assert [file.name for file in tmp_path.iterdir()] == ["events.txt"]
     assert selftests.events(tmp_path) is None
-
-
-def test_what_is_not_written_down_is_not_asked_of_the_kernel():
     assert selftests.IDLE.text() == "idle\n\n\n0 0\n\n"
     watch = selftests.during(selftests.Watch(events="tcp:*", dyndbg="", shell_at=5), (1, 2))
     assert watch.text() == "all\ntcp:*\n\n1 2\n5\n"

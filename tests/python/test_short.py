@@ -1,12 +1,10 @@
-"""The short form of a study: what happens in a run happens sooner in proportion, what links do to
-packets does not change.
-"""
+"""The short form of a study."""
 
 from pathlib import Path
 
 import pytest
 from fake_engine import FakeEngine
-from study_data import changed
+from study_data import changed, written
 
 from polypath import Study, StudyError
 from polypath.results import Results, execute, plan
@@ -24,8 +22,7 @@ FILE = changed(
 
 @pytest.fixture
 def study(tmp_path):
-    (tmp_path / "study.yaml").write_text(FILE)
-    return Study.load(tmp_path)
+    return written(tmp_path, FILE)
 
 
 def test_what_happens_moves_along_and_what_links_do_stays(study):
@@ -46,11 +43,18 @@ def test_what_happens_moves_along_and_what_links_do_stays(study):
     assert down["spans_ns"] == [[2_500_000_000, 3_000_000_000]]
 
 
-def test_a_study_that_is_short_already_stays_as_it_is(tmp_path):
-    (tmp_path / "study.yaml").write_text(changed(("duration: 20s", "duration: 3s")))
-    study = Study.load(tmp_path)
+def test_what_is_short_already_or_no_time_stays_and_claims_are_not_decided(tmp_path):
+    study = written(tmp_path, changed(("duration: 20s", "duration: 3s")))
     assert isinstance(cells(study)[0].setup, Setup)
     assert [cell.setup for cell in cells(study.in_short())] == [cell.setup for cell in cells(study)]
+    text = changed(
+        ("seeds: 2\n", "seeds: 2\nclaims: [{id: a, sentence: b, check: {kind: varies, series: cwnd, by: [cc], more_than: 1%}}]\n")
+    )
+    study = Study.model_validate(__import__("yaml").safe_load(text))
+    assert (len(study.claims), study.in_short().claims) == (1, ())
+    short = Study.load(Path(__file__).parents[2] / "studies" / "mpt-gre").in_short()
+    tunnels = [tunnel for cell in cells(short) for tunnel in cell.setup.topology.tunnels.values()]
+    assert {tunnel.reorder.window for tunnel in tunnels if tunnel.reorder.kind == "mpt"} == {1600, 900}
 
 
 def test_its_results_lie_beside_the_others_and_open_again(study, tmp_path):
@@ -62,14 +66,6 @@ def test_its_results_lie_beside_the_others_and_open_again(study, tmp_path):
     assert not (tmp_path / "small").exists()
 
 
-def test_it_decides_no_claims():
-    text = changed(
-        ("seeds: 2\n", "seeds: 2\nclaims: [{id: a, sentence: b, check: {kind: varies, series: cwnd, by: [cc], more_than: 1%}}]\n")
-    )
-    study = Study.model_validate(__import__("yaml").safe_load(text))
-    assert (len(study.claims), study.in_short().claims) == (1, ())
-
-
 @pytest.mark.parametrize(
     ("only", "sentence"),
     [("{speed: [1]}", 'there is no parameter "speed"'), ("{rate: [1mbit]}", "no cell has these values")],
@@ -78,9 +74,3 @@ def test_a_short_form_of_nothing_is_refused(tmp_path, only, sentence):
     (tmp_path / "study.yaml").write_text(changed(("seeds: 2\n", f"seeds: 2\nshort: {{only: {only}}}\n")))
     with pytest.raises(StudyError, match=sentence):
         Study.load(tmp_path)
-
-
-def test_a_window_of_packets_is_no_time(tmp_path):
-    short = Study.load(Path(__file__).parents[2] / "studies" / "mpt-gre").in_short()
-    tunnels = [tunnel for cell in cells(short) for tunnel in cell.setup.topology.tunnels.values()]
-    assert {tunnel.reorder.window for tunnel in tunnels if tunnel.reorder.kind == "mpt"} == {1600, 900}

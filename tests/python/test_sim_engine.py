@@ -1,6 +1,4 @@
-"""The simulator behind Python: errors as sentences, series as columns, and the same bytes whenever
-and however often it runs.
-"""
+"""The simulator behind Python."""
 
 import json
 import sys
@@ -8,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 from fake_engine import FakeEngine
-from study_data import STUDY, changed
+from study_data import STUDY, changed, written
 
 from polypath import Study, StudyError, _native
 from polypath.analysis import rates
@@ -21,26 +19,20 @@ from polypath.study import runs
 LOSSY = changed(("rate: 100mbit, delay: 2ms", "rate: 100mbit, delay: 2ms, loss: 0.5%"), ("duration: 20s", "duration: 3s"))
 
 
-def read(folder, text):
-    folder.mkdir(exist_ok=True)
-    (folder / "study.yaml").write_text(text)
-    return Study.load(folder)
-
-
 def tables(folder):
     return {file.name: file.read_bytes() for file in sorted(folder.glob("*.parquet"))}
 
 
 def test_two_runs_of_a_study_are_the_same_bytes_for_any_number_of_workers(tmp_path):
-    study = read(tmp_path / "study", LOSSY)
+    study = written(tmp_path / "study", LOSSY)
     first, second = (execute(plan(study, engine=SimEngine(), out=tmp_path / str(n)), workers=n) for n in (1, 3))
     assert tables(first.folder) == tables(second.folder)
     by_seed = first.runs.groupby("seed")["bytes_received"].sum()
     assert by_seed[1] != by_seed[2], "another seed is another run"
 
 
-def test_links_and_flows_carry_what_the_study_says(tmp_path):
-    study = read(tmp_path / "study", LOSSY)
+def test_links_flows_and_delays_are_what_the_study_says(tmp_path):
+    study = written(tmp_path / "study", LOSSY)
     results = execute(plan(study, engine=SimEngine(), out=tmp_path, only={"cc": ["lia"], "rate": ["10mbit"]}))
     assert 0 < results.runs["goodput_receiver_mbps"].max() < 60
     assert set(results.links["link"]) == {"first", "second", "last"}
@@ -49,11 +41,6 @@ def test_links_and_flows_carry_what_the_study_says(tmp_path):
     assert len(results.baselines) == 4
     slower = results.baselines.groupby("client_address")["goodput_receiver_mbps"].mean()
     assert slower["10.0.2.1"] < 10 < slower["10.0.1.1"]
-
-
-def test_delays_and_loss_of_order_are_measured(tmp_path):
-    study = read(tmp_path / "study", LOSSY)
-    results = execute(plan(study, engine=SimEngine(), out=tmp_path, only={"cc": ["lia"], "rate": ["10mbit"]}))
     runs = results.runs
     assert (runs["byte_delay_p50_ms"] > 2).all(), "no byte is faster than the first path"
     ordered = [runs[f"byte_delay_{part}_ms"] for part in ("p50", "p95", "p99", "max")]
@@ -66,17 +53,18 @@ def test_delays_and_loss_of_order_are_measured(tmp_path):
     assert (waiting > 0).all() and (waiting <= most).all()
 
 
-def test_a_scenario_that_makes_no_sense_is_one_sentence():
+def test_errors_of_the_compiled_module_say_whose_fault_it_is_and_where():
     with pytest.raises(ValueError, match="the scenario cannot be read: ") as error:
         _native.simulate("{}")
     assert "\n" not in str(error.value)
-
-
-def test_an_error_of_the_compiled_module_says_whose_fault_it_is_and_where():
     scenario = {"seed": 1, "duration_ns": 1, "series_interval_ns": 0, "nodes": [], "links": [], "flows": []}
     with pytest.raises(_native.CallerError, match="give an interval, or leave it out") as error:
         _native.simulate(json.dumps(scenario))
     assert error.value.field == ("series_interval_ns",)
+    release, _, sources = _native.version().partition("+")
+    assert release.count(".") == 2
+    assert len(sources) == 16
+    assert int(sources, 16)
 
 
 def test_a_scenario_that_an_engine_refuses_after_all_names_the_run(tmp_path):
@@ -84,29 +72,17 @@ def test_a_scenario_that_an_engine_refuses_after_all_names_the_run(tmp_path):
     def refuse(scenario):
         raise ValueError("node `client`: nonsense")
 
-    study = read(tmp_path / "study", STUDY)
+    study = written(tmp_path / "study", STUDY)
     with pytest.raises(
         StudyError, match=r"(?m)^small: node `client`: nonsense \(in the runs main, cc=lia, rate=20mbit, seed 1; .*; and in 8 others\)$"
     ):
         execute(plan(study, engine=FakeEngine(before=refuse), out=tmp_path), workers=1)
 
 
-def test_the_version_names_release_and_sources():
-    release, _, sources = _native.version().partition("+")
-    assert release.count(".") == 2
-    assert len(sources) == 16
-    assert int(sources, 16)
-
-
-def test_bench_measures_every_case(monkeypatch, capsys):
-    from polypath import cli
-
-    monkeypatch.setattr(sys, "argv", ["polypath", "bench", "--json", "--repeat", "1", "tcp-200-1hop"])
-    with pytest.raises(SystemExit) as end:
-        cli.main()
-    assert not end.value.code
-    measured = json.loads(capsys.readouterr().out)
-    assert measured["bare_queue_ns_per_event"] > 0
+def test_bench_measures_every_case(polypath):
+    code, out, _ = polypath("bench", "--json", "--repeat", "1", "tcp-200-1hop")
+    measured = json.loads(out)
+    assert code == 0 and measured["bare_queue_ns_per_event"] > 0
     (case,) = measured["cases"]
     names = {"name", "packets_per_s", "transmissions_per_s", "events_per_packet", "wall_s", "rss_mb", "bare_events_per_packet"}
     assert set(case) == names

@@ -1,6 +1,4 @@
-"""What is kept of live subflows from look to look: numbers, rates, last counters; and what
-`polypath watch` makes of it.
-"""
+"""What is kept of live subflows from look to look."""
 
 import io
 import json
@@ -35,40 +33,28 @@ def numbers(entries):
     return [(entry.number, entry.last.source_port) for entry in entries]
 
 
-def test_the_kernels_numbers_become_units():
+def test_the_kernels_numbers_become_units_or_nothing():
     seen = subflow(1, srtt_us=20_500, ssthresh=0x7FFFFFFF, cwnd=10, min_rtt_us=0xFFFFFFFF, pacing_rate=2**64 - 1, snd_mss=1428, pmtu=1500)
     assert (seen.srtt_ms, seen.ssthresh, seen.min_rtt_ms, seen.pacing_mbps) == (20.5, None, None, None)
     assert (seen.cwnd, seen.mss, seen.pmtu, seen.bytes_acked, seen.state, seen.backup) == (10, 1428, 1500, 0, "established", False)
     assert subflow(1, unacked=9, sacked=2, lost=1, retrans=1).in_flight == 7
     assert subflow(1, flags=0x63).backup
-
-
-def test_a_kernel_that_counts_no_timeouts_has_none():
     raw = info(total_rto=3)[: sockets.COUNTS_TIMEOUTS - 4]
     assert sockets._look.subflow("a", 1, "b", 2, 1, "cubic", 0, None, 0, 0, raw).timeouts is None
     assert subflow(1, total_rto=3).timeouts == 3
-
-
-def test_a_connection_that_fell_back_is_plain_tcp():
     assert subflow(1, flags=0x42, state=1).token is None
     # Nobody has answered yet, so it may still become one.
     assert subflow(1, flags=0x2, state=2).token == 0xABC
 
 
-def test_subflows_are_numbered_as_they_appear_the_first_one_first():
+def test_subflows_are_numbered_and_connections_kept_apart():
     history = History()
     assert numbers(history.see(0.0, [subflow(9, joined=True), subflow(7)])) == [(0, 7), (1, 9)]
     assert numbers(history.see(1.0, [subflow(5, joined=True), subflow(9, joined=True), subflow(7)])) == [(0, 7), (2, 5), (1, 9)]
     assert numbers(history.connections()[0]) == [(0, 7), (1, 9), (2, 5)]
-
-
-def test_connections_are_kept_apart_by_token():
     history = History()
     history.see(0.0, [subflow(7), subflow(8, token=0xDEF), subflow(9, joined=True), subflow(6, token=None, flags=0)])
     assert [[entry.number for entry in entries] for entries in history.connections()] == [[0], [0, 1], [0]]
-
-
-def test_rates_are_what_was_acknowledged_between_two_looks():
     history = History()
     (entry,) = history.see(10.0, [subflow(7, acked=1_000_000, received=500_000)])
     assert entry.sent_mbps is None
@@ -87,16 +73,10 @@ def test_a_closed_subflow_keeps_its_last_counters_while_its_connection_lives():
     history.see(3.0, [])
     assert history.connections() == []
     assert numbers(history.closed) == [(1, 9), (0, 7), (2, 9)]
-
-
-def test_the_same_ports_with_counters_from_0_are_another_socket():
     history = History()
     history.see(0.0, [subflow(7, token=None, flags=0, acked=900)])
     entries = history.see(1.0, [subflow(7, token=None, flags=0, acked=20)])
     assert [(entry.closed, entry.last.bytes_acked) for entry in entries] == [(False, 20), (True, 900)]
-
-
-def test_one_that_falls_back_stays_the_same():
     history = History()
     (entry,) = history.see(0.0, [subflow(7, acked=10)])
     assert history.see(1.0, [subflow(7, acked=20, flags=0x42)]) == [entry]
@@ -128,7 +108,7 @@ def test_the_table_has_a_line_for_each_subflow_and_their_sum(width):
     assert ("PMTU" in text, "cubic" in text) == (width >= 120, width >= 150)
 
 
-def test_a_line_of_json_has_the_tables_units_and_the_event():
+def test_a_line_has_units_the_event_and_a_sparkline():
     history = History()
     history.see(0.0, [subflow(7), subflow(9, joined=True, acked=80)])
     entries = history.see(1.0, [subflow(7)])
@@ -138,9 +118,6 @@ def test_a_line_of_json_has_the_tables_units_and_the_event():
         ("closed", "00000abc", 1, 80),
     ]
     assert set(rows[0]) >= {"cwnd", "ssthresh", "srtt_ms", "sent_mbps", "retransmissions", "mss", "pmtu", "bytes_received", "time"}
-
-
-def test_a_sparkline_is_full_at_its_largest():
     assert _watch._spark([0.0, 2.0, 4.0], 8) == " ▄█"
     assert _watch._spark([0.0, 0.0], 8) == "  "
     assert _watch._spark([], 8) == ""
@@ -186,10 +163,16 @@ def test_mistakes_are_one_sentence(polypath, arguments, sentence):
     assert err.count("\n") == 1
 
 
-def test_what_watch_says_of_an_empty_namespace_names_the_namespace(monkeypatch):
+def test_what_watch_says_of_what_is_not_there(monkeypatch):
     monkeypatch.setattr("os.geteuid", lambda: 0)
     assert str(_watch._picture(_watch.Kept(), "pp phone", tcp=False)).endswith("polypath doctor --netns 'pp phone' what is lacking")
     assert str(_watch._picture(_watch.Kept(), None, tcp=False)).endswith("polypath doctor what is lacking")
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    kept = _watch.Kept()
+    kept.plain = 2
+    text = str(_watch._picture(kept, None, tcp=False))
+    assert "2 plain TCP connections are there" in text
+    assert "mptcpize run PROGRAM" in text
 
 
 def test_rates_count_from_when_the_counters_were_read_however_long_it_takes_to_ask_for_devices(monkeypatch):
@@ -212,15 +195,6 @@ def test_rates_count_from_when_the_counters_were_read_however_long_it_takes_to_a
     clock[0] += 0.5
     (entry,) = _watch._look(Grows(), kept, tcp=False)
     assert entry.sent_mbps == pytest.approx(8.0)
-
-
-def test_watch_says_that_programs_did_not_ask_for_mptcp(monkeypatch):
-    monkeypatch.setattr("os.geteuid", lambda: 0)
-    kept = _watch.Kept()
-    kept.plain = 2
-    text = str(_watch._picture(kept, None, tcp=False))
-    assert "2 plain TCP connections are there" in text
-    assert "mptcpize run PROGRAM" in text
 
 
 def test_a_narrow_table_shows_the_device_and_what_carries_most_comes_first(monkeypatch):

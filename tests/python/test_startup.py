@@ -1,6 +1,4 @@
-"""A command loads what it needs: the libraries of tables and figures take a second, which
-`--version` and a mistake need not wait for.
-"""
+"""A command loads what it needs."""
 
 import json
 import subprocess
@@ -42,7 +40,7 @@ def test_the_help_and_an_unknown_command_load_no_command(words, status):
     assert (HEAVY - {"rich"}).intersection(modules) == set() and "polypath.study" not in modules
 
 
-def test_the_help_of_a_command_is_the_same_whether_it_is_loaded_or_not():
+def test_commands_help_is_the_same_whether_loaded_or_not():
     from typer.main import get_command
 
     from polypath.cli._app import COMMANDS, build
@@ -50,6 +48,14 @@ def test_the_help_of_a_command_is_the_same_whether_it_is_loaded_or_not():
     loaded, known = get_command(build()).commands, get_command(build([])).commands
     assert {name: each.help for name, each in known.items()} == {name: each.help for name, each in loaded.items()}
     assert list(COMMANDS) == get_command(build([])).list_commands(None)
+    from polypath.cli._app import COMMANDS
+
+    done = subprocess.run(
+        [sys.executable, "-c", "from polypath.cli import main; main()", "--help"], capture_output=True, text=True, check=True
+    )
+    shown = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("│ ") and line[2] != " "]
+    # Two have another name now, and work under the old one.
+    assert [name for name in shown if name in COMMANDS] == [name for name in COMMANDS if name not in ("schema", "script")]
 
 
 @pytest.mark.parametrize(("cc", "engine"), [("cubicc", "sim"), ("cubic", "simm")])
@@ -71,14 +77,3 @@ def test_what_lies_below_a_field_is_read_for_the_schema_alone():
     assert done.stdout == "Study\n"
     fields = json.loads(json_schema())["$defs"]["Flow"]["properties"]
     assert fields["start"]["description"] == "Since the start of the run."
-
-
-def test_the_help_lists_every_command_of_the_table():
-    from polypath.cli._app import COMMANDS
-
-    done = subprocess.run(
-        [sys.executable, "-c", "from polypath.cli import main; main()", "--help"], capture_output=True, text=True, check=True
-    )
-    shown = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("│ ") and line[2] != " "]
-    # Two have another name now, and work under the old one.
-    assert [name for name in shown if name in COMMANDS] == [name for name in COMMANDS if name not in ("schema", "script")]

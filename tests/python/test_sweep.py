@@ -1,8 +1,4 @@
-"""Runs on other machines: the same bytes, whatever happens to scheduler, workers and client. The
-workers are processes of this machine.
-"""
-
-from __future__ import annotations
+"""Runs on other machines."""
 
 import io
 import os
@@ -11,9 +7,7 @@ import subprocess
 import sys
 import tarfile
 import time
-from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import ClassVar
 
 import pyarrow as pa
@@ -29,15 +23,14 @@ from polypath import customcc
 from polypath.cli._app import build
 from polypath.engines import ENGINES, HostEngine, Output, find
 from polypath.linux import KernelError
-from polypath.results import Progress, Store, _progress, execute, plan, progress_of
+from polypath.results import Store, _progress, execute, plan, progress_of
 from polypath.results._progress import ProgressFile
-from polypath.study import Run, StudyError
+from polypath.study import StudyError
 from polypath.sweep import (
     DaskPlace,
     Failed,
     Fault,
     Finished,
-    State,
     _chunks,
     _dask,
     _slurm,
@@ -47,22 +40,33 @@ from polypath.sweep import (
     find_place,
     weight,
 )
-from polypath.sweep._chunks import CHUNK_S, Chunk, Costs, Queue, Task, chunk_seconds, task_of
+from polypath.sweep._chunks import CHUNK_S, Chunk, Costs, Queue, chunk_seconds, task_of
 from polypath.sweep._finished import packed, unpacked
 from polypath.sweep._handover import Handover
 
 # --- chunks
 
 
-def test_the_heaviest_runs_go_first_and_alone_until_their_cost_is_known() -> None:
+def test_the_heaviest_runs_go_first_and_those_that_come_back_are_next():
     runs = plan(study()).runs
     queue = Queue(runs, threads=2)
     first = queue.next()
     assert [run.parameters["rate"] for run in first] == ["50mbit"]
     assert len(first) == 1
+    runs = list(plan(study()).runs)
+    queue = Queue(runs, threads=1)
+    taken = queue.next()
+    queue.back(taken)
+    assert queue.next() == taken
+    assert len(queue) == len(runs) - 1
+    costs = Costs()
+    assert costs.expected(1.0) is None
+    for _ in range(50):
+        costs.learn(2.0, 1.0)
+    assert costs.expected(4.0) == pytest.approx(2.0)
 
 
-def test_a_chunk_has_so_many_runs_as_fill_its_time_and_the_last_ones_are_short() -> None:
+def test_a_chunk_has_so_many_runs_as_fill_its_time_and_the_last_ones_are_short():
     runs = list(plan(study(STUDY.replace("seeds: 3", "seeds: 100"))).runs)
     queue = Queue(runs, threads=2, chunk_s=2.0)
     for run in queue.next():
@@ -75,7 +79,7 @@ def test_a_chunk_has_so_many_runs_as_fill_its_time_and_the_last_ones_are_short()
     assert sizes[-1] == 1, "at the end no machine has much while the other is idle"
 
 
-def test_with_many_threads_a_chunk_is_longer_so_that_one_scheduler_is_enough() -> None:
+def test_a_chunk_is_as_long_as_one_scheduler_needs(monkeypatch):
     assert chunk_seconds(2) == chunk_seconds(200) == CHUNK_S
     assert chunk_seconds(10_000) == 10 * chunk_seconds(1_000) > CHUNK_S
     queue = Queue(plan(study(STUDY.replace("seeds: 3", "seeds: 100"))).runs, threads=1)
@@ -84,9 +88,6 @@ def test_with_many_threads_a_chunk_is_longer_so_that_one_scheduler_is_enough() -
     assert len(queue.next()) == 4
     queue.machines(1, 10.0)
     assert len(queue.next()) == 20
-
-
-def test_a_chunk_may_have_more_runs_than_come_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_chunks, "_AT_FIRST", 1)
     monkeypatch.setattr(_chunks, "_AT_ONCE", 3)
     monkeypatch.setattr(_chunks, "_WINDOW", 0)
@@ -96,40 +97,20 @@ def test_a_chunk_may_have_more_runs_than_come_at_once(monkeypatch: pytest.Monkey
     assert len(queue.next()) == 15
 
 
-def test_runs_that_come_back_are_the_next_ones() -> None:
-    runs = list(plan(study()).runs)
-    queue = Queue(runs, threads=1)
-    taken = queue.next()
-    queue.back(taken)
-    assert queue.next() == taken
-    assert len(queue) == len(runs) - 1
-
-
-def test_costs_follow_what_was_measured() -> None:
-    costs = Costs()
-    assert costs.expected(1.0) is None
-    for _ in range(50):
-        costs.learn(2.0, 1.0)
-    assert costs.expected(4.0) == pytest.approx(2.0)
-
-
 # --- packed runs
 
 
-def finished() -> Finished:
+def finished():
     output = Output(outcome={"flows": []}, subflow_series=pa.table({"x": [1, 2]}), link_series=pa.table({}))
     files = {name: bytes(content) for name, content in files_of("k", "sim", "1", {"seed": 1}, output).items()}
     return Finished(key="k", files=files, captures={"h1.pcapng": b"packets"})
 
 
-def test_a_packed_run_comes_back_as_it_was() -> None:
+def test_a_packed_run_comes_back_as_it_was_and_one_that_was_cut_is_refused():
     run = finished()
     back = unpacked("k", packed(run))
     assert (dict(back.files), dict(back.captures)) == (dict(run.files), dict(run.captures))
     assert set(back.files) == {"run.json", "subflows.parquet"}
-
-
-def test_a_packed_run_that_was_cut_is_refused_wherever_it_was_cut() -> None:
     whole = packed(finished())
     # Behind the record's content stand only zeros.
     for length in range(0, whole.index(b'"outcome"'), 97):
@@ -137,7 +118,7 @@ def test_a_packed_run_that_was_cut_is_refused_wherever_it_was_cut() -> None:
             unpacked("k", whole[:length])
 
 
-def tar(*members: tuple[tarfile.TarInfo, bytes]) -> bytes:
+def tar(*members):
     sink = io.BytesIO()
     with tarfile.open(fileobj=sink, mode="w", format=tarfile.GNU_FORMAT) as archive:
         for member, content in members:
@@ -145,7 +126,7 @@ def tar(*members: tuple[tarfile.TarInfo, bytes]) -> bytes:
     return sink.getvalue()
 
 
-def member(name: str, size: int = 4, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.TarInfo:
+def member(name, size=4, kind=tarfile.REGTYPE, link=""):
     made = tarfile.TarInfo(name)
     made.size, made.type, made.linkname = size, kind, link
     return made
@@ -184,7 +165,7 @@ HUGE = member("subflows.parquet", 1 << 40).tobuf(tarfile.GNU_FORMAT)
         b"no archive at all" * 100,
     ],
 )
-def test_a_packed_run_writes_nowhere_but_in_its_own_folder(archive: bytes, tmp_path: Path) -> None:
+def test_a_packed_run_writes_nowhere_but_in_its_own_folder(archive, tmp_path):
     there = tmp_path / "a/b/c/there"
     place = Handover(str(there))
     there.mkdir(parents=True)
@@ -194,14 +175,14 @@ def test_a_packed_run_writes_nowhere_but_in_its_own_folder(archive: bytes, tmp_p
     assert [each for each in tmp_path.rglob("*") if each.is_file()] == [there / "k.run"]
 
 
-def test_the_store_takes_no_file_that_a_run_does_not_have(tmp_path: Path) -> None:
+def test_the_store_takes_no_file_that_a_run_does_not_have(tmp_path):
     for name in ("../../ESCAPED", "/tmp/ESCAPED", "captures/x.pcapng/y", "manifest.json"):
         with pytest.raises(ValueError, match="a run has no file"):
             Store(tmp_path / "runs").put("00" * 16, {name: b"evil"})
     assert list(tmp_path.rglob("*")) == []
 
 
-def test_what_lies_at_the_handover_is_whole_or_not_there(tmp_path: Path) -> None:
+def test_what_lies_at_the_handover_is_whole_or_not_there(tmp_path):
     place = Handover(f"file://{tmp_path}/there")
     assert place.keys() == set()
     place.put(finished())
@@ -224,7 +205,7 @@ def test_what_lies_at_the_handover_is_whole_or_not_there(tmp_path: Path) -> None
         ("ray://host:1", 'no place to run on "ray://host:1"'),
     ],
 )
-def test_a_place_that_is_none_is_one_sentence(on: str, says: str) -> None:
+def test_a_place_that_is_none_is_one_sentence(on, says):
     with pytest.raises(StudyError, match=says):
         find_place(on)
 
@@ -242,7 +223,7 @@ PROFILE = 'folder = "/shared"'
         (f"{PROFILE}\njobs = 0", r"slurm\.toml: `jobs`: input should be greater than 0"),
     ],
 )
-def test_a_profile_of_slurm_that_is_none_is_one_sentence(text: str | None, says: str, tmp_path: Path) -> None:
+def test_a_profile_of_slurm_that_is_none_is_one_sentence(text, says, tmp_path):
     file = tmp_path / "slurm.toml"
     if text is not None:
         file.write_text(text, encoding="utf-8")
@@ -250,39 +231,36 @@ def test_a_profile_of_slurm_that_is_none_is_one_sentence(text: str | None, says:
         find_place(f"slurm:{file}")
 
 
-def test_a_machine_without_slurm_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_place_that_cannot_be_is_refused(tmp_path, monkeypatch):
+    assert find_place("local") is None
+    with pytest.raises(StudyError, match="give --on too"):
+        find_place("local", handover="/tmp")
+    with pytest.raises(StudyError, match="measures the machine it runs on"):
+        check_place(HostEngine())
+    check_place(FakeEngine())
+    with pytest.raises(StudyError, match=r"no Dask scheduler answers at 127\.0\.0\.1:1"):
+        execute(plan(study(), out=tmp_path), on=DaskPlace("127.0.0.1:1"))
+    (tmp_path / "study.yaml").write_text(STUDY, encoding="utf-8")
+    with pytest.raises(StudyError, match=r"--build-kernels is for other machines; give --on too"):
+        find_place("local", build_kernels=True)
+    with pytest.raises(StudyError, match=r"--build-kernels is for --engine linux, and sim runs no kernel of its own"):
+        words = ["run", str(tmp_path), "--on", "dask://127.0.0.1:1", "--build-kernels"]
+        CliRunner().invoke(build(["run"]), words, catch_exceptions=False)
     (tmp_path / "slurm.toml").write_text(f'folder = "{tmp_path}"', encoding="utf-8")
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(StudyError, match=r"this machine has no Slurm commands \(srun\): run it on a login node"):
         execute(plan(study(), out=tmp_path), on=find_place(f"slurm:{tmp_path / 'slurm.toml'}"))
 
 
-def test_local_is_this_machine_and_needs_no_handover() -> None:
-    assert find_place("local") is None
-    with pytest.raises(StudyError, match="give --on too"):
-        find_place("local", handover="/tmp")
-
-
-def test_the_host_engine_stays_on_its_machine() -> None:
-    with pytest.raises(StudyError, match="measures the machine it runs on"):
-        check_place(HostEngine())
-    check_place(FakeEngine())
-
-
-def test_no_scheduler_is_one_sentence_and_runs_nothing(tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match=r"no Dask scheduler answers at 127\.0\.0\.1:1"):
-        execute(plan(study(), out=tmp_path), on=DaskPlace("127.0.0.1:1"))
-
-
 # --- how far it is
 
 
-def test_status_tells_how_far_a_study_is_and_nothing_of_it_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_status_tells_how_far_a_study_is_and_nothing_of_it_stays(tmp_path, monkeypatch):
     # Told at each run, since all of them may end within a second.
     monkeypatch.setattr(_progress, "_EVERY_S", 0.0)
-    seen: list[Progress] = []
+    seen = []
 
-    def look(run: Run) -> None:
+    def look(run):
         found = progress_of(tmp_path / "sweep")
         assert found is not None
         seen.append(found)
@@ -297,7 +275,7 @@ def test_status_tells_how_far_a_study_is_and_nothing_of_it_stays(tmp_path: Path,
     assert progress_of(tmp_path / "sweep") is None
 
 
-def test_status_of_a_client_that_was_killed_says_so(tmp_path: Path) -> None:
+def test_status_of_a_client_that_was_killed_says_so(tmp_path):
     gone = subprocess.Popen(["true"])
     gone.wait()
     progress_file = ProgressFile(tmp_path, "s", "sim", runs=10, threads=2)
@@ -313,17 +291,17 @@ def test_status_of_a_client_that_was_killed_says_so(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
+def cluster(tmp_path):
     with cluster_in(tmp_path) as made:
         yield made
 
 
-def test_the_results_are_the_same_bytes_as_on_one_machine(cluster: Cluster, tmp_path: Path) -> None:
+def test_the_results_are_the_same_bytes_as_on_one_machine(cluster, tmp_path):
     here, there = tmp_path / "here", tmp_path / "there"
     text = STUDY.replace("seeds: 3", "seeds: 3\nbaselines: {}\nmeasure: {series: 100ms, capture: [{node: a, link: one, packets: 50}]}")
     execute(plan(study(text), out=here))
-    seen: list[State] = []
-    ended: list[Run] = []
+    seen = []
+    ended = []
     execute(plan(study(text), out=there), on=DaskPlace(cluster.address), progress=ended.append, tell=seen.append)
     assert content(there) == content(here)
     assert {run.key for run in ended} == {run.key for run in plan(study(text), out=there).runs}
@@ -331,7 +309,7 @@ def test_the_results_are_the_same_bytes_as_on_one_machine(cluster: Cluster, tmp_
     assert plan(study(text), out=there).pending == ()
 
 
-def certificates(folder: Path) -> Path:
+def certificates(folder):
     """New ones, for all roles alike."""
     made = Security.temporary()
     folder.mkdir()
@@ -340,9 +318,7 @@ def certificates(folder: Path) -> Path:
     return folder
 
 
-def test_an_encrypted_scheduler_hears_only_those_who_have_its_certificates(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_encrypted_scheduler_hears_only_those_who_have_its_certificates(tmp_path, monkeypatch, caplog):
     ours, others = certificates(tmp_path / "ours"), certificates(tmp_path / "others")
     small = study(STUDY.replace("seeds: 3", "seeds: 1"))
     with cluster_in(tmp_path, workers=1, tls=ours) as cluster:
@@ -358,7 +334,7 @@ def test_an_encrypted_scheduler_hears_only_those_who_have_its_certificates(
                 execute(plan(small, out=tmp_path / "never"), on=on)
 
 
-def test_certificates_that_are_missing_are_one_sentence(tmp_path: Path) -> None:
+def test_certificates_that_are_missing_are_one_sentence(tmp_path):
     folder = certificates(tmp_path / "some")
     (folder / "key.pem").unlink()
     for on, given, says in (
@@ -374,12 +350,12 @@ def test_certificates_that_are_missing_are_one_sentence(tmp_path: Path) -> None:
         find_place("tls://127.0.0.1:1", certificates=folder)
 
 
-def test_workers_that_are_killed_and_a_scheduler_that_starts_anew_lose_nothing(cluster: Cluster, tmp_path: Path) -> None:
+def test_workers_that_are_killed_and_a_scheduler_that_starts_anew_lose_nothing(cluster, tmp_path):
     here, there = tmp_path / "here", tmp_path / "there"
     execute(plan(study(LONGER), out=here))
-    ended: list[str] = []
+    ended = []
 
-    def disturb(run: Run) -> None:
+    def disturb(run):
         ended.append(run.key)
         if len(ended) == 5:
             cluster.kill("worker0")
@@ -394,7 +370,7 @@ def test_workers_that_are_killed_and_a_scheduler_that_starts_anew_lose_nothing(c
     assert content(there) == content(here)
 
 
-def test_a_client_that_was_killed_takes_what_was_finished_meanwhile(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_client_that_was_killed_takes_what_was_finished_meanwhile(cluster, tmp_path):
     handover, out = tmp_path / "handover", tmp_path / "there"
     file = tmp_path / "study.yaml"
     file.write_text(LONGER, encoding="utf-8")
@@ -412,29 +388,25 @@ def test_a_client_that_was_killed_takes_what_was_finished_meanwhile(cluster: Clu
     lying = {name.stem for name in handover.glob("*.run")} - kept
     work = plan(study(LONGER), out=out)
     assert {run.key for run in work.pending} == {run.key for run in work.runs} - kept
-    begun: list[str] = []
+    begun = []
     execute(work, on=DaskPlace(cluster.address, handover=str(handover)), progress=lambda run: begun.append(run.key))
     assert set(begun[: len(lying)]) == lying, "what lay there came first, and did not run again"
     assert sorted(begun) == sorted(run.key for run in work.pending)
     assert list(handover.iterdir()) == []
 
 
-def test_an_algorithm_of_ones_own_travels_with_the_study(cluster: Cluster, tmp_path: Path) -> None:
+def test_an_algorithm_of_ones_own_travels_with_the_study(cluster, tmp_path):
     own = tmp_path / "own"
     customcc.new("travels", str(own))
     customcc.use(own)
     text = STUDY.replace("cc: [lia, cubic]", "cc: [travels]")
     execute(plan(study(text), out=tmp_path / "here"))
     # Only the client knows the folder.
-    (own / "travels.c").rename(tmp_path / "gone.c")
-    (tmp_path / "gone.c").rename(own / "travels.c")
     execute(plan(study(text), out=tmp_path / "there"), on=DaskPlace(cluster.address))
     assert content(tmp_path / "there") == content(tmp_path / "here")
 
 
-def test_a_machine_with_another_version_is_named_before_anything_runs(
-    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_machine_with_another_version_is_named_before_anything_runs(cluster, tmp_path, monkeypatch):
     engine = find("sim")
     monkeypatch.setattr(type(engine), "version", property(lambda self: "another"))
     work = plan(study(), engine=engine, out=tmp_path / "there")
@@ -443,7 +415,7 @@ def test_a_machine_with_another_version_is_named_before_anything_runs(
     assert plan(study(), engine=engine, out=tmp_path / "there").pending == work.pending
 
 
-def test_a_scheduler_without_workers_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scheduler_without_workers_is_one_sentence(tmp_path, monkeypatch):
     monkeypatch.setattr("polypath.sweep._dask._CONNECT_S", 2.0)
     cluster = Cluster(tmp_path)
     try:
@@ -464,21 +436,21 @@ class OfKernels(FakeEngine):
     name: ClassVar[str] = "ofkernels"
     there: ClassVar[set[str]] = set()
 
-    def versions(self, kernel: str | None = None) -> str | Callable[[str], str]:
+    def versions(self, kernel=None):
         return self._with
 
-    def _with(self, kernel: str) -> str:
+    def _with(self, kernel):
         if kernel not in self.there:
             raise KernelError(f'there is no kernel "{kernel}"; build it with: polypath linux build {kernel}')
         return f"1 with {kernel}"
 
 
 @pytest.fixture
-def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def built(monkeypatch):
     """Kernels that were built, in order; the first that is asked for cannot be."""
-    names: list[str] = []
+    names = []
 
-    def build(name: str, **_: object) -> None:
+    def build(name, **_):
         names.append(name)
         if name == "9.9":
             raise KernelError("Debian has no Linux 9.9")
@@ -491,20 +463,17 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-def test_a_machine_without_the_kernel_says_so_and_builds_it_once_if_told(built: list[str]) -> None:
+def test_a_machine_without_the_kernel_says_so_and_builds_it_once_if_told(built):
     described = _worker.describe(OfKernels.name, ["6.12"], [])
     assert described.lacks == 'there is no kernel "6.12"; build it with: polypath linux build 6.12'
     assert built == []
     assert _worker.describe(OfKernels.name, ["6.12"], [], build=True).versions == {"6.12": "1 with 6.12"}
     assert _worker.describe(OfKernels.name, ["6.12"], [], build=True).versions == {"6.12": "1 with 6.12"}
     assert built == ["6.12"]
-
-
-def test_a_kernel_that_cannot_be_built_is_what_a_machine_lacks(built: list[str]) -> None:
     assert _worker.describe(OfKernels.name, ["9.9"], [], build=True).lacks == "Debian has no Linux 9.9"
 
 
-def test_a_machine_that_comes_later_builds_before_its_first_run(built: list[str]) -> None:
+def test_a_machine_that_comes_later_builds_before_its_first_run(built):
     some = plan(study(), engine=FakeEngine()).runs[:3]
     tasks = [replace(task_of(run), engine=OfKernels.name, kernel="6.1", version="1 with 6.1") for run in some]
     without = _worker.work(Chunk(tasks=tasks))
@@ -513,20 +482,11 @@ def test_a_machine_that_comes_later_builds_before_its_first_run(built: list[str]
     assert set(built) == {"6.1"}
 
 
-def test_building_kernels_is_for_other_machines_and_the_linux_engine(tmp_path: Path) -> None:
-    (tmp_path / "study.yaml").write_text(STUDY, encoding="utf-8")
-    with pytest.raises(StudyError, match=r"--build-kernels is for other machines; give --on too"):
-        find_place("local", build_kernels=True)
-    with pytest.raises(StudyError, match=r"--build-kernels is for --engine linux, and sim runs no kernel of its own"):
-        words = ["run", str(tmp_path), "--on", "dask://127.0.0.1:1", "--build-kernels"]
-        CliRunner().invoke(build(["run"]), words, catch_exceptions=False)
-
-
 # --- what machines say, without machines
 
 
-def test_a_worker_that_cannot_begin_a_chunk_ends_no_sweep_and_keeps_none_going() -> None:
-    def answer(task: Task) -> Finished | Failed:
+def test_a_worker_that_cannot_begin_a_chunk_ends_no_sweep_and_keeps_none_going():
+    def answer(task):
         raise ModuleNotFoundError("No module named 'polypath'")
 
     (end,) = sweep_with(plan(study()).runs[:1], FakeClient(answer))
@@ -534,15 +494,15 @@ def test_a_worker_that_cannot_begin_a_chunk_ends_no_sweep_and_keeps_none_going()
     assert (end.fault, end.sentence) == (Fault.MACHINE, "a worker cannot begin it: ModuleNotFoundError: No module named 'polypath'")
 
 
-def test_runs_are_made_while_machines_work_and_each_is_done_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_are_made_while_machines_work_and_each_is_done_once(monkeypatch):
     monkeypatch.setattr(_chunks, "_AT_FIRST", 5)
     monkeypatch.setattr(_chunks, "_AT_ONCE", 3)
     monkeypatch.setattr(_chunks, "_WINDOW", 6)
     runs = [run for run in plan(study(STUDY.replace("seeds: 3", "seeds: 20"))).runs if run.baseline is None]
-    made: list[str] = []
+    made = []
     client = FakeClient(lambda task: Finished(key=task.key, files={}, seconds=0.5))
-    ends: list[str] = []
-    ahead: list[int] = []
+    ends = []
+    ahead = []
     for end in _dask._Sweep(DaskPlace("nowhere:1"), client, find("sim"), (made.append(run.key) or run for run in runs), print).results():
         ends.append(end.key)
         ahead.append(len(made) - len(ends))
@@ -551,7 +511,7 @@ def test_runs_are_made_while_machines_work_and_each_is_done_once(monkeypatch: py
     assert max(ahead) <= 6 + 2 * 4 + 3
 
 
-def test_among_the_runs_that_wait_the_heaviest_is_next_whenever_it_came(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_among_the_runs_that_wait_the_heaviest_is_next_whenever_it_came(monkeypatch):
     monkeypatch.setattr(_chunks, "_AT_FIRST", 2)
     monkeypatch.setattr(_chunks, "_AT_ONCE", 2)
     runs = [run for run in plan(study()).runs if run.baseline is None]
@@ -564,7 +524,7 @@ def test_among_the_runs_that_wait_the_heaviest_is_next_whenever_it_came(monkeypa
     assert order == ["5mbit"] * 2 + ["50mbit"] * 6 + ["5mbit"] * 4
 
 
-def test_a_machine_whose_disk_is_full_leaves_its_runs_to_others(tmp_path: Path) -> None:
+def test_a_machine_whose_disk_is_full_leaves_its_runs_to_others(tmp_path):
     handover, here, there = tmp_path / "handover", tmp_path / "here", tmp_path / "there"
     handover.mkdir()
     inside = ["unshare", "--mount", "sh", "-c", f"mount -t tmpfs -o size=4k none {handover}", "sh"]
@@ -586,10 +546,8 @@ def test_a_machine_whose_disk_is_full_leaves_its_runs_to_others(tmp_path: Path) 
 
 
 @pytest.fixture
-def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A bucket of a server that answers as S3 does, on this machine; workers find it by the
-    environment.
-    """
+def bucket(monkeypatch):
+    """A bucket of S3 on this machine, which workers find by the environment."""
     try:
         import s3fs
         from moto.server import ThreadedMotoServer
@@ -608,7 +566,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     server.stop()
 
 
-def test_runs_are_handed_over_through_s3(bucket: str) -> None:
+def test_runs_are_handed_over_through_s3_and_are_the_same_bytes(bucket, tmp_path):
     handover = Handover(bucket)
     assert handover.keys() == set()
     handover.put(finished())
@@ -616,9 +574,6 @@ def test_runs_are_handed_over_through_s3(bucket: str) -> None:
     assert Handover(bucket).take(finished().key) == replace(finished(), seconds=0.0)
     handover.drop(finished().key)
     assert handover.keys() == set()
-
-
-def test_a_study_whose_runs_come_through_s3_has_the_same_bytes(bucket: str, tmp_path: Path) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
     execute(plan(study(), out=here))
     with cluster_in(tmp_path, workers=1) as cluster:
@@ -627,7 +582,7 @@ def test_a_study_whose_runs_come_through_s3_has_the_same_bytes(bucket: str, tmp_
     assert Handover(bucket).keys() == set()
 
 
-def test_what_other_hosts_write_is_left_alone(tmp_path: Path) -> None:
+def test_what_other_hosts_write_is_left_alone(tmp_path):
     other = tmp_path / "sweep" / "runs" / ".unfinished-elsewhere:1:1:abc"
     mine = other.with_name(f".unfinished-{socket.gethostname()}:{2**22 + 1}:1:abc")
     for folder in (other, mine):
@@ -638,18 +593,18 @@ def test_what_other_hosts_write_is_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("said", ["", "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)"])
-def test_a_controller_that_is_busy_is_asked_again(said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_controller_that_is_busy_is_asked_again(said, tmp_path, monkeypatch):
     sweep = _slurm._Sweep.__new__(_slurm._Sweep)
     answers = iter([RuntimeError(said), RuntimeError(said), "job"])
 
     class Executor:
-        def submit(self, *arguments: object) -> object:
+        def submit(self, *arguments):
             answer = next(answers)
             if isinstance(answer, Exception):
                 raise answer
             return answer
 
-    waited: list[float] = []
+    waited = []
     monkeypatch.setattr(_slurm.time, "sleep", waited.append)
     sweep._executor, sweep._answered, sweep._tell = Executor(), time.monotonic(), lambda state: None
     assert (sweep._submitted(print), len(waited)) == ("job", 2)

@@ -1,11 +1,7 @@
 """Runs on other machines that hang or die of them: a sweep ends whatever they do."""
 
-from __future__ import annotations
-
 import re
 import signal
-from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 from dask_cluster import cluster_in
@@ -14,15 +10,14 @@ from sweep_data import LONGER, STUDY, FakeClient, FakeFuture, study
 from polypath import customcc
 from polypath.engines import EngineError, find
 from polypath.results import execute, plan
-from polypath.study import Run, StudyError
+from polypath.study import StudyError
 from polypath.sweep import DaskPlace, Finished, _dask
-from polypath.sweep._chunks import Chunk
 
 
-def test_a_machine_that_hangs_is_left_behind(tmp_path: Path) -> None:
-    ended: list[str] = []
+def test_a_machine_that_hangs_is_left_behind(tmp_path):
+    ended = []
 
-    def disturb(run: Run) -> None:
+    def disturb(run):
         ended.append(run.key)
         if len(ended) == 4:
             cluster.signal("worker0", signal.SIGSTOP)
@@ -33,8 +28,7 @@ def test_a_machine_that_hangs_is_left_behind(tmp_path: Path) -> None:
     assert sorted(ended) == sorted(run.key for run in work.pending)
 
 
-# What a worker loads before it works, more than once: it dies of every run with cubic, as one does
-# whose memory a run exceeds, and other runs at 5mbit meet a fault of the engine.
+# A worker dies of runs with cubic; others at 5mbit meet a fault of the engine.
 DIES = """
 import os, signal
 from polypath.engines import SimEngine
@@ -51,10 +45,9 @@ SimEngine.plain, SimEngine.run = run.__defaults__[0], run
 """
 
 
-# With the shorter time each run that kills is overdue before Dask gives it up, and is sent once
-# more, to one worker alone.
+# With the shorter time each run that kills is overdue, and sent once more.
 @pytest.mark.parametrize("overdue_s", [60.0, 1.0])
-def test_runs_that_kill_their_machine_or_meet_a_fault_are_named_and_others_finish(overdue_s: float, tmp_path: Path) -> None:
+def test_runs_that_kill_their_machine_or_meet_a_fault_are_named_and_others_finish(overdue_s, tmp_path):
     (tmp_path / "dies.py").write_text(DIES)
     work = plan(study(STUDY.replace("seeds: 3", "seeds: 1")), out=tmp_path / "there")
     with cluster_in(tmp_path, workers=0) as cluster:
@@ -71,7 +64,7 @@ def test_runs_that_kill_their_machine_or_meet_a_fault_are_named_and_others_finis
     assert {run.key for run in plan(work.study, out=tmp_path / "there").pending} == deadly | faulty < {run.key for run in work.runs}
 
 
-def test_own_c_that_crashes_takes_no_machine_with_it(tmp_path: Path) -> None:
+def test_own_c_that_crashes_takes_no_machine_with_it(tmp_path):
     own = tmp_path / "own"
     customcc.new("falls", str(own))
     source = (own / "falls.c").read_text()
@@ -91,7 +84,7 @@ def test_own_c_that_crashes_takes_no_machine_with_it(tmp_path: Path) -> None:
 class TwoMachines(FakeClient):
     """A scheduler with two machines. `submit` keeps each chunk open; a test ends them."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__(lambda task: Finished(key=task.key, files={}, seconds=0.1))
         self.names = ["tcp://one", "tcp://two"]
         # By key, in the order in which they came: the chunk's future, and the machine that has it.
@@ -99,34 +92,34 @@ class TwoMachines(FakeClient):
         self.at: dict[str, str] = {}
         self.cancelled: list[str] = []
 
-    def scheduler_info(self, n_workers: int) -> dict[str, dict[str, dict[str, int]]]:
+    def scheduler_info(self, n_workers):
         return {"workers": {name: {"nthreads": 1} for name in self.names}}
 
-    def processing(self) -> dict[str, list[str]]:
+    def processing(self):
         return {name: [key for key, at in self.at.items() if at == name] for name in self.names}
 
-    def submit(self, function: object, chunk: Chunk, *, key: str, workers: Sequence[str] | None, **more: object) -> FakeFuture:
+    def submit(self, function, chunk, *, key, workers, **more):
         self.chunks.append(chunk)
         self.futures[key] = future = FakeFuture()
         future.key = key
         self.at[key] = workers[0] if workers else self.names[0]
         return future
 
-    def end(self, key: str) -> None:
+    def end(self, key):
         (chunk,) = (chunk for chunk, at in zip(self.chunks, self.futures, strict=True) if at == key)
         self.futures[key].set_result((self.at[key], [self.answer(task) for task in chunk.tasks]))
 
-    def cancel(self, futures: Sequence[FakeFuture], force: bool) -> None:
+    def cancel(self, futures, force):
         self.cancelled += [future.key for future in futures]
 
 
-def test_a_chunk_that_waits_for_a_machine_that_is_gone_is_sent_to_another(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_chunk_that_waits_for_a_machine_that_is_gone_is_sent_to_another(monkeypatch):
     monkeypatch.setattr(_dask, "_COUNT_S", 0.0)
     client = TwoMachines()
     # Of one run, which is overdue at once.
     work = _dask._Sweep(DaskPlace("nowhere:1", overdue_s=0.0), client, find("sim"), plan(study()).runs[:1], lambda state: None)
 
-    def look() -> None:
+    def look():
         """What a sweep does each second while nothing ends."""
         work._look_around()
         work._hand_out()

@@ -1,24 +1,17 @@
-"""The rules by which runs are tried again, without a machine: what a place tells the ledger, and
-what goes out next.
-"""
+"""The rules by which runs are tried again, without a machine."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from sweep_data import STUDY, study
 
 from polypath.results import plan
-from polypath.study import Run
 from polypath.sweep import Failed, Fault, Finished
 from polypath.sweep._finished import DIED
-from polypath.sweep._ledger import FAULTS, TRIES, Assignment, Ledger
+from polypath.sweep._ledger import FAULTS, TRIES, Ledger
 
 RUNS = [run for run in plan(study(STUDY.replace("seeds: 3", "seeds: 1"))).runs if run.baseline is None]
-# How the two places are: Dask blames all chunks of a worker that died, and has tried them elsewhere
-# by then; a job dies alone.
+# Dask blames all chunks of a worker that died, and has tried them; a job dies alone.
 DASK: dict[str, Any] = {"isolated": False, "deaths": 1}
 SLURM: dict[str, Any] = {"isolated": True, "deaths": TRIES}
 MACHINES = {"one", "two", "three"}
@@ -27,61 +20,57 @@ MACHINES = {"one", "two", "three"}
 class Sweep:
     """A ledger with a place that does what a test says."""
 
-    def __init__(self, runs: Sequence[Run] = RUNS, most: int = 10, machines: set[str] = MACHINES, **options: Any) -> None:
+    def __init__(self, runs=RUNS, most=10, machines=MACHINES, **options):
         self.ledger = Ledger(runs, **options)
         self.most, self.machines, self.now = most, set(machines), 0.0
 
-    def next(self) -> Assignment | None:
+    def next(self):
         return self.ledger.next(self.now, self.most, lambda: self.machines)
 
-    def sent(self) -> Assignment:
+    def sent(self):
         assigned = self.next()
         assert assigned is not None
         return assigned
 
-    def all_sent(self) -> list[Assignment]:
+    def all_sent(self):
         return list(iter(self.next, None))
 
-    def finish(self, assigned: Assignment, machine: str = "one", seconds: float = 1.0) -> list[Finished | Failed]:
+    def finish(self, assigned, machine="one", seconds=1.0):
         return self.ledger.ended(assigned.number, machine, [Finished(key=run.key, files={}, seconds=seconds) for run in assigned.runs])
 
-    def fail(self, assigned: Assignment, machine: str, fault: Fault = Fault.MACHINE) -> list[Finished | Failed]:
+    def fail(self, assigned, machine, fault=Fault.MACHINE):
         return self.ledger.ended(assigned.number, machine, [Failed(key=run.key, fault=fault, sentence="no space") for run in assigned.runs])
 
 
-def keys(assigned: Assignment | None) -> list[str]:
+def keys(assigned):
     return [] if assigned is None else [run.key for run in assigned.runs]
 
 
 @pytest.fixture(params=[DASK, SLURM], ids=["dask", "slurm"])
-def options(request: pytest.FixtureRequest) -> dict[str, Any]:
+def options(request):
     """Rules that hold at both places."""
-    found: dict[str, Any] = request.param
-    return found
+    return request.param
 
 
-def test_each_run_ends_once_and_then_the_sweep_has_ended(options: dict[str, Any]) -> None:
+def test_each_run_ends_once_and_then_the_sweep_has_ended(options):
     sweep = Sweep(**options)
     ends = [end for assigned in sweep.all_sent() for end in sweep.finish(assigned)]
     assert sorted(end.key for end in ends) == sorted(run.key for run in RUNS)
     assert (bool(sweep.ledger), sweep.ledger.idle, sweep.next()) == (False, True, None)
-
-
-def test_no_more_chunks_are_on_their_way_than_a_place_takes(options: dict[str, Any]) -> None:
     sweep = Sweep(most=2, **options)
     first, _ = sweep.all_sent()
     sweep.finish(first)
     assert len(sweep.all_sent()) == 1
 
 
-def test_a_fault_of_the_study_or_the_engine_is_not_tried_again(options: dict[str, Any]) -> None:
+def test_a_fault_of_the_study_or_the_engine_is_not_tried_again(options):
     for fault in (Fault.STUDY, Fault.ENGINE):
         sweep = Sweep(RUNS[:1], **options)
         (end,) = sweep.fail(sweep.sent(), "one", fault)
         assert (isinstance(end, Failed) and end.fault, bool(sweep.ledger)) == (fault, False)
 
 
-def test_a_run_that_fails_by_its_machines_fault_goes_to_others_and_is_named_after_the_last_try(options: dict[str, Any]) -> None:
+def test_a_run_that_fails_by_its_machines_fault_goes_to_others_where_there_are_some(options):
     sweep = Sweep(RUNS[:1], **options)
     first = sweep.sent()
     assert (first.among, first.avoid) == (None, frozenset())
@@ -95,17 +84,11 @@ def test_a_run_that_fails_by_its_machines_fault_goes_to_others_and_is_named_afte
     assert isinstance(end, Failed)
     assert end.sentence == "no space"
     assert not sweep.ledger
-
-
-def test_where_there_is_no_other_machine_the_same_one_tries_again(options: dict[str, Any]) -> None:
     sweep = Sweep(RUNS[:1], machines={"one"}, **options)
     sweep.fail(sweep.sent(), "one")
     again = sweep.sent()
     assert (again.among, again.avoid) == (None, frozenset())
     assert [type(end) for end in sweep.finish(again)] == [Finished]
-
-
-def test_runs_that_failed_together_go_out_together_before_all_others(options: dict[str, Any]) -> None:
     sweep = Sweep(RUNS, most=1, first=2, **options)
     first = sweep.sent()
     assert len(first.runs) == 2
@@ -115,9 +98,7 @@ def test_runs_that_failed_together_go_out_together_before_all_others(options: di
 
 
 @pytest.mark.parametrize(("retried_at", "avoided"), [("two", {"one"}), ("one", set())])
-def test_a_machine_that_fails_at_some_runs_in_a_row_gets_none_while_there_are_others(
-    options: dict[str, Any], retried_at: str, avoided: set[str]
-) -> None:
+def test_a_machine_that_fails_at_some_runs_in_a_row_gets_none_while_there_are_others(options, retried_at, avoided):
     # Runs so long that each is a chunk.
     sweep = Sweep(plan(study()).runs, most=1, **options)
     for _ in range(FAULTS):
@@ -128,22 +109,19 @@ def test_a_machine_that_fails_at_some_runs_in_a_row_gets_none_while_there_are_ot
     assert sweep.sent().avoid == avoided
 
 
-def test_a_chunk_that_no_machine_can_begin_is_tried_so_often_and_named(options: dict[str, Any]) -> None:
+def test_a_chunk_that_no_machine_can_begin_is_named_and_one_of_which_nothing_is_known_goes_out_again(options):
     sweep = Sweep(RUNS[:1], **options)
     for _ in range(TRIES - 1):
         assert sweep.ledger.raised(sweep.sent().number, "No module named polypath") == []
     (end,) = sweep.ledger.raised(sweep.sent().number, "No module named polypath")
     assert (isinstance(end, Failed) and end.sentence, bool(sweep.ledger)) == ("No module named polypath", False)
-
-
-def test_a_chunk_of_which_nothing_is_known_goes_out_again_however_often(options: dict[str, Any]) -> None:
     sweep = Sweep(RUNS[:1], **options)
     for _ in range(3 * TRIES):
         sweep.ledger.back(sweep.sent().number)
     assert len(sweep.finish(sweep.sent())) == 1
 
 
-def test_what_was_on_its_way_to_a_place_that_went_goes_out_again_once(options: dict[str, Any]) -> None:
+def test_what_was_on_its_way_to_a_place_that_went_goes_out_again_once(options):
     sweep = Sweep(**options)
     for assigned in sweep.all_sent():
         sweep.ledger.repeat(assigned.number, ["one"], sweep.machines)
@@ -153,11 +131,11 @@ def test_what_was_on_its_way_to_a_place_that_went_goes_out_again_once(options: d
     assert sorted(key for assigned in sweep.all_sent() for key in keys(assigned)) == sorted(run.key for run in RUNS)
 
 
-def test_a_place_that_does_not_say_who_is_there_loses_no_run(options: dict[str, Any]) -> None:
+def test_a_place_that_does_not_say_who_is_there_loses_no_run(options):
     sweep = Sweep(RUNS[:1], **options)
     sweep.fail(sweep.sent(), "one")
 
-    def silent() -> set[str]:
+    def silent():
         raise OSError
 
     with pytest.raises(OSError):
@@ -169,7 +147,7 @@ def test_a_place_that_does_not_say_who_is_there_loses_no_run(options: dict[str, 
 # --- machines that die
 
 
-def test_of_a_chunk_that_a_worker_died_of_each_run_goes_alone_when_nothing_else_is_on_its_way() -> None:
+def test_of_a_chunk_that_a_worker_died_of_each_run_goes_alone_when_nothing_else_is_on_its_way():
     sweep = Sweep(first=2, most=2, **DASK)
     first, second = sweep.all_sent()
     assert sweep.ledger.died(first.number) == []
@@ -185,7 +163,7 @@ def test_of_a_chunk_that_a_worker_died_of_each_run_goes_alone_when_nothing_else_
     assert not sweep.ledger
 
 
-def test_of_a_job_that_vanished_each_run_goes_alone_and_is_named_when_it_vanished_alone_so_often() -> None:
+def test_of_a_job_that_vanished_each_run_goes_alone_and_is_named_when_it_vanished_alone_so_often():
     sweep = Sweep(first=2, most=3, **SLURM)
     first, second = sweep.all_sent()
     assert sweep.ledger.died(first.number, "one.err") == []
@@ -203,7 +181,7 @@ def test_of_a_job_that_vanished_each_run_goes_alone_and_is_named_when_it_vanishe
     assert not sweep.ledger
 
 
-def test_of_a_job_that_vanished_what_lies_at_the_handover_has_ended_and_a_single_run_that_is_left_is_to_blame() -> None:
+def test_of_a_job_that_vanished_what_lies_at_the_handover_has_ended_and_a_single_run_that_is_left_is_to_blame():
     sweep = Sweep(RUNS[:2], first=2, **SLURM)
     assigned = sweep.sent()
     assert sweep.ledger.found([assigned.runs[0].key, "unknown"]) == [assigned.runs[0].key]
@@ -214,7 +192,7 @@ def test_of_a_job_that_vanished_what_lies_at_the_handover_has_ended_and_a_single
     assert [end.key for end in sweep.ledger.died(assigned.number)] == [RUNS[1].key]
 
 
-def test_a_suspect_stays_alone_whatever_else_happens_to_it(options: dict[str, Any]) -> None:
+def test_a_suspect_stays_alone_unless_it_ends_well(options):
     sweep = Sweep(RUNS[:2], first=2, **options)
     sweep.ledger.died(sweep.sent().number)
     suspect = sweep.sent()
@@ -224,9 +202,6 @@ def test_a_suspect_stays_alone_whatever_else_happens_to_it(options: dict[str, An
     sweep.ledger.back(back.number)
     sweep.ledger.all_back()
     assert len(sweep.sent().runs) == 1
-
-
-def test_a_suspect_that_ends_well_is_none(options: dict[str, Any]) -> None:
     sweep = Sweep(RUNS[:2], first=2, **options)
     sweep.ledger.died(sweep.sent().number)
     while assigned := sweep.next():
@@ -237,7 +212,7 @@ def test_a_suspect_that_ends_well_is_none(options: dict[str, Any]) -> None:
 # --- machines that hang
 
 
-def test_an_overdue_chunk_goes_to_another_machine_and_the_first_to_end_counts() -> None:
+def test_an_overdue_chunk_goes_to_another_machine_and_the_first_to_end_counts():
     sweep = Sweep(RUNS[:1], most=1, **DASK)
     first = sweep.sent()
     sweep.now = 59.0
@@ -250,17 +225,18 @@ def test_an_overdue_chunk_goes_to_another_machine_and_the_first_to_end_counts() 
     assert (keys(second), second.among) == (keys(first), {"two", "three"})
     assert len(sweep.finish(second, "two")) == 1
     assert sweep.finish(first, "one") == []
-
-
-def test_what_is_known_of_a_chunks_work_says_when_it_is_overdue() -> None:
     sweep = Sweep(most=1, **DASK)
     sweep.finish(sweep.sent(), seconds=100.0)
     second = sweep.sent()
     assert sweep.ledger.overdue(1_000.0, 60.0, 20.0) == []
     assert sweep.ledger.overdue(1e6, 60.0, 20.0) == [second.number]
+    sweep = Sweep(RUNS[:1], **DASK)
+    sweep.ledger.died(sweep.sent().number)
+    sweep.ledger.repeat(sweep.sent().number, ["one"], sweep.machines)
+    assert [end.sentence for end in sweep.ledger.died(sweep.sent().number)] == [DIED]
 
 
-def test_an_overdue_chunk_is_sent_to_each_machine_at_most_once_and_not_at_all_where_all_have_it() -> None:
+def test_an_overdue_chunk_is_sent_to_each_machine_at_most_once_and_not_at_all_where_all_have_it():
     sweep = Sweep(RUNS[:1], machines={"one", "two"}, **DASK)
     first = sweep.sent()
     sweep.ledger.repeat(first.number, ["one"], sweep.machines)
@@ -273,7 +249,7 @@ def test_an_overdue_chunk_is_sent_to_each_machine_at_most_once_and_not_at_all_wh
     assert sweep.sent().among == {"three"}
 
 
-def test_a_chunk_for_machines_that_are_gone_is_taken_back() -> None:
+def test_a_chunk_for_machines_that_are_gone_is_taken_back():
     sweep = Sweep(RUNS[:1], **DASK)
     sweep.fail(sweep.sent(), "one")
     second = sweep.sent()
@@ -283,7 +259,7 @@ def test_a_chunk_for_machines_that_are_gone_is_taken_back() -> None:
     assert keys(sweep.sent()) == keys(second)
 
 
-def test_a_machine_that_hangs_keeps_nobody_from_the_end() -> None:
+def test_a_machine_that_hangs_keeps_nobody_from_the_end():
     sweep = Sweep(RUNS[:1], **DASK)
     hangs = sweep.sent()
     sweep.ledger.repeat(hangs.number, ["one"], sweep.machines)
@@ -294,24 +270,14 @@ def test_a_machine_that_hangs_keeps_nobody_from_the_end() -> None:
     assert [end.sentence for end in sweep.ledger.died(sweep.sent().number)] == [DIED]
 
 
-def test_an_overdue_suspect_is_alone_at_the_second_machine_too() -> None:
-    sweep = Sweep(RUNS[:1], **DASK)
-    sweep.ledger.died(sweep.sent().number)
-    sweep.ledger.repeat(sweep.sent().number, ["one"], sweep.machines)
-    assert [end.sentence for end in sweep.ledger.died(sweep.sent().number)] == [DIED]
-
-
 # --- what others finished
 
 
-def test_runs_that_lie_at_the_handover_are_not_handed_out(options: dict[str, Any]) -> None:
+def test_runs_that_lie_at_the_handover_are_not_handed_out(options):
     sweep = Sweep(there=[RUNS[0].key, "unknown"], **options)
     assert sweep.ledger.lying() == [RUNS[0].key]
     assert sweep.ledger.lying() == []
     assert RUNS[0].key not in [key for assigned in sweep.all_sent() for key in keys(assigned)]
-
-
-def test_a_run_that_another_clients_job_finishes_while_it_waits_is_not_handed_out(options: dict[str, Any]) -> None:
     sweep = Sweep(most=1, **options)
     first = sweep.sent()
     waits = next(run for run in RUNS if run.key not in keys(first))
@@ -325,7 +291,7 @@ def test_a_run_that_another_clients_job_finishes_while_it_waits_is_not_handed_ou
     assert sorted([*sent, waits.key]) == sorted(run.key for run in RUNS)
 
 
-def test_what_runs_cost_is_learnt_also_of_those_that_were_taken_from_the_handover(options: dict[str, Any]) -> None:
+def test_what_runs_cost_is_learnt_also_of_those_that_were_taken_from_the_handover(options):
     sweep = Sweep(RUNS[:1], **options)
     assigned = sweep.sent()
     sweep.ledger.found(keys(assigned))

@@ -5,21 +5,14 @@ import json
 from pathlib import Path
 
 import pytest
+from study_data import one_link
 
 from polypath import Study
 from polypath.study import cells, scenario
 from polypath.traces import TraceError, as_chances, as_table, packaged, read
 
 HEADERS = 1514 / 1448
-STUDY = """\
-name: s
-topology:
-  nodes: {a: , b: }
-  links:
-    l: {ends: [a, b], both: [%s]}
-flows: {f: {client: a, server: b}}
-duration: 10s
-"""
+STUDY = one_link("s", "[%s]", "transport: mptcp", duration="10s")
 
 
 def measured(tmp_path, text, **columns):

@@ -1,6 +1,4 @@
-"""Datagrams and requests: what the tables say, and that both engines' figures come from the same
-formulas.
-"""
+"""Datagrams and requests."""
 
 import numpy as np
 import pytest
@@ -40,7 +38,7 @@ def test_the_figures_of_a_kernel_are_the_simulators():
     assert _traffic.responses([[5, 9], [10, 16], [20, 22]], [6, 20]) == {"count": 1, "time": _traffic.spread(np.array([6]))}
 
 
-def test_a_stream_beside_a_connection(tmp_path):
+def test_streams_and_rates_are_those_of_their_payload(tmp_path):
     flows = {
         "voice": {"client": "c", "server": "s", "transport": "udp", "datagram": "200B", "app": {"kind": "constant", "rate": "64kbit"}},
         "load": {"client": "c", "server": "s", "transport": "tcp", "start": "1s"},
@@ -50,8 +48,7 @@ def test_a_stream_beside_a_connection(tmp_path):
     rows = results.runs.set_index("flow")
     # 64 kbit/s in 1600 bits: one every 25 ms, the first at once.
     assert rows.loc["voice", "datagrams_sent"] == 80
-    # 228 bytes at 10 Mbit/s and 5 ms, if nothing is in the way; behind a full queue of 20 packets
-    # 24 ms more.
+    # 228 bytes at 10 Mbit/s and 5 ms; behind a full queue of 20 packets 24 ms more.
     assert rows.loc["voice", "delay_p50_ms"] < 6.5 < 20 < rows.loc["voice", "delay_max_ms"] < 30
     assert rows.loc["load", ["datagrams_sent", "delay_p50_ms", "responses"]].isna().all()
     assert rows.loc["voice", ["flow_cc", "responses"]].isna().all()
@@ -60,9 +57,6 @@ def test_a_stream_beside_a_connection(tmp_path):
     page = write_report(results, tmp_path).read_text()
     assert "UDP from c to s" in page
     assert "datagrams leave at the application" in page
-
-
-def test_the_rate_is_the_payloads_and_constant_is_one_burst(tmp_path):
     flow = {"client": "c", "server": "s", "transport": "tcp", "app": {"kind": "constant", "rate": "4mbit"}}
     row = run(study({"f": flow}), out=tmp_path).runs.iloc[0]
     assert row["goodput_receiver_mbps"] == pytest.approx(4, rel=0.02)

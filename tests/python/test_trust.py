@@ -1,8 +1,4 @@
-"""Results that somebody else made, changed or damaged: what is said of them, and what --verify
-finds.
-"""
-
-from __future__ import annotations
+"""Results that somebody else made, changed or damaged."""
 
 import json
 import re
@@ -10,34 +6,20 @@ import shutil
 
 import pytest
 from fake_engine import FakeEngine
+from study_data import one_link
 
 from polypath.engines import ENGINES
 from polypath.results import Results, Store, plan, verify
 from polypath.study import Study, StudyError
 from polypath.sweep import is_sealed
 
-STUDY = """\
-name: told
-topology:
-  nodes: {a: , b: }
-  links:
-    l: {ends: [a, b], both: {rate: 10mbit, queue: 50packets, delay: 5ms}}
-flows:
-  up: {client: a, server: b, transport: tcp, cc: "${cc}"}
-matrix: {cc: [cubic, reno, bbr]}
-duration: 2s
-seeds: 3
-baselines: null
-measure: {series: 100ms}
-"""
+STUDY = one_link("told", matrix="{cc: [cubic, reno, bbr]}", duration="2s", seeds=3, baselines="null", measure="{series: 100ms}")
 FOREIGN = "9 of 9 results were not computed here: they came with the study, or from another machine"
 
 
 @pytest.fixture
 def folder(tmp_path, polypath, monkeypatch):
-    """A study with its results beside it, as somebody hands it on: this user has computed none of
-    them.
-    """
+    """A study with results beside it, none of which this user computed."""
     there = tmp_path / "theirs"
     there.mkdir()
     (there / "study.yaml").write_text(STUDY)
@@ -51,9 +33,7 @@ def folder(tmp_path, polypath, monkeypatch):
 
 
 def edited(folder, number=3, seal=None):
-    """So many records say 4.2 Mbit/s; `seal` makes of a record one whose hash fits, or that has
-    none.
-    """
+    """So many records say 4.2 Mbit/s; `seal` makes the text of each."""
     files = sorted((folder / "results/told/runs").glob("*/run.json"))[:number]
     for file in files:
         text = re.sub(r'"goodput_receiver_bps": [0-9.e+]+', '"goodput_receiver_bps": 4200000.0', file.read_text())
@@ -65,12 +45,15 @@ def plain(text):
     return "{" + text.partition(", ")[2]
 
 
-def test_results_that_come_with_a_study_are_told(folder, polypath):
+def test_results_that_come_with_a_study_are_told(folder, polypath, monkeypatch):
     code, out, err = polypath("run", ".")
     assert (code, "9 of them finished before" in err, FOREIGN in out) == (0, True, True)
     assert FOREIGN in (folder / "results/told/report.html").read_text()
     assert FOREIGN in polypath("show", "results/told")[1]
     assert Results.open(folder / "results/told").notes[0].startswith(FOREIGN)
+    monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nowhere")
+    code, out, _ = polypath("run", ".", "--out", "mine", "--no-report")
+    assert (code, FOREIGN in out) == (0, True)
 
 
 def test_what_one_computed_oneself_is_not_told(folder, polypath):
@@ -113,14 +96,11 @@ def test_what_one_edited_oneself_is_told_too(folder, polypath):
     assert (code, out.count("differs")) == (2, 1)
 
 
-def test_verify_says_how_many_runs_are_the_same(folder, polypath):
+def test_verify_says_how_many_runs_are_the_same_and_which_was_changed(folder, polypath):
     code, out, _ = polypath("run", ".", "--verify", "2")
     assert (code, out.strip()) == (0, "told: 2 runs again on sim, the same to the byte")
     code, out, _ = polypath("run", ".", "--verify", "all", "--only", "cc=reno")
     assert (code, out.strip()) == (0, "told: 3 runs again on sim, the same to the byte")
-
-
-def test_a_series_that_was_changed_is_found(folder, polypath):
     # Seeds of one algorithm may have the same series, and an id changes with the build: one run of each of two.
     keys = Results.open(folder / "results/told").runs.drop_duplicates("cc").key[:2]
     one, other = (folder / "results/told/runs" / key for key in keys)
@@ -144,24 +124,16 @@ def test_what_cannot_be_verified_is_one_sentence(folder, polypath, arguments, se
     assert (code, sentence in err.splitlines()[-1]) == (2, True)
 
 
-def test_an_engine_in_real_time_cannot_be_verified(folder, monkeypatch):
+def test_records_are_sealed_and_none_in_real_time_is_verified(folder, monkeypatch):
+    kept = Store(folder / "results/told/runs").look(next((folder / "results/told/runs").iterdir()).name)
+    record, series = kept.files["run.json"], {name: content for name, content in kept.files.items() if name != "run.json"}
+    assert (kept.sealed, is_sealed(record, series), is_sealed(record, {})) == (True, True, False)
+    assert is_sealed(plain(record.decode()).encode(), series) is None
+    assert list(json.loads(record)) == ["sha256", "key", "engine", "version", "scenario", "outcome"]
+
     class Real(FakeEngine):
         real_time = True
 
     monkeypatch.setitem(ENGINES, "fake", Real)
     with pytest.raises(StudyError, match="measures a machine in real time"):
         verify(plan(Study.load(folder), engine="fake", out=folder, only={"cc": "reno"}))
-
-
-def test_a_ledger_that_cannot_be_written_fails_no_run(folder, polypath, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nowhere")
-    code, out, _ = polypath("run", ".", "--out", "mine", "--no-report")
-    assert (code, FOREIGN in out) == (0, True)
-
-
-def test_a_record_is_sealed_with_its_series(folder):
-    kept = Store(folder / "results/told/runs").look(next((folder / "results/told/runs").iterdir()).name)
-    record, series = kept.files["run.json"], {name: content for name, content in kept.files.items() if name != "run.json"}
-    assert (kept.sealed, is_sealed(record, series), is_sealed(record, {})) == (True, True, False)
-    assert is_sealed(plain(record.decode()).encode(), series) is None
-    assert list(json.loads(record)) == ["sha256", "key", "engine", "version", "scenario", "outcome"]

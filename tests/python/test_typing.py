@@ -1,6 +1,4 @@
-"""Studies, and the examples of guide and recipes, as a person's type checker sees them, with the
-installed package and no plugin.
-"""
+"""Studies, and the examples of guide and recipes, as a person's type checker sees them."""
 
 import json
 import re
@@ -17,7 +15,7 @@ PAGES = [page for folder in ("guide", "recipes") for page in sorted((ROOT / "doc
 
 
 @pytest.fixture(scope="module")
-def examples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def examples(tmp_path_factory):
     """A folder with a module for each page that has Python in it."""
     folder = tmp_path_factory.mktemp("examples")
     for page in PAGES:
@@ -39,21 +37,21 @@ def examples(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def told(folder: Path, *command: str) -> list[str]:
+def told(folder, *command):
     done = subprocess.run([sys.executable, "-m", *command], cwd=folder, capture_output=True, text=True, check=False)
     lines = [line for line in done.stdout.splitlines() if re.search(r"\berror\b.*\S", line) and ".py:" in line]
     assert any("wrong.py" in line for line in lines), done.stdout + done.stderr
     return [line for line in lines if "wrong.py" not in line]
 
 
-def test_mypy_takes_the_examples(examples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mypy_takes_the_examples(examples, monkeypatch):
     monkeypatch.setenv("MYPYPATH", str(ROOT / "python"))
     missing = ("altair", "pyarrow", "scipy", "vl_convert", "pyroute2")
     (examples / "mypy.ini").write_text("[mypy]\n" + "".join(f"[mypy-{name}.*]\nignore_missing_imports = True\n" for name in missing))
     assert told(examples, "mypy", "--strict", "--follow-imports=silent", ".") == []
 
 
-def test_pyright_takes_the_examples(examples: Path) -> None:
+def test_pyright_takes_the_examples(examples):
     if find_spec("pyright") is None:
         lacking("web", "the Python package pyright is not installed")
     assert told(examples, "pyright", "--pythonpath", sys.executable) == []

@@ -1,8 +1,4 @@
-"""A study that is run again with nothing to do prints what it printed, and plans nothing; whatever
-else is otherwise is seen, and it is run as ever.
-"""
-
-from __future__ import annotations
+"""A study that is run again with nothing to do prints what it printed, and plans nothing."""
 
 import json
 

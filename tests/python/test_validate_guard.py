@@ -1,6 +1,4 @@
-"""The simulator agrees with the measured kernels at least as often as it did: whole tables, the
-real simulator, counts by group.
-"""
+"""The simulator agrees with the measured kernels at least as often as it did."""
 
 import csv
 from pathlib import Path
@@ -15,10 +13,8 @@ with (REFERENCE / "agreement.csv").open(newline="", encoding="utf-8") as _stream
 COUNTS = ("agree", "of", "srtt_agree", "srtt_of")
 
 
-def fallen(table: str, counted: dict[str, dict[str, int]]) -> list[str]:
-    """A sentence for each count that is below the one held: cells that agree, and cells that could
-    be simulated at all.
-    """
+def fallen(table, counted):
+    """A sentence for each count of agreeing or simulated cells below the one held."""
     sentences = []
     for row in (row for row in HELD if row["table"] == table):
         now = counted.get(row["group"], dict.fromkeys(COUNTS, 0))

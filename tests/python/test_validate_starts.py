@@ -1,6 +1,4 @@
-"""polypath validate over many starts, and on networks drawn at random: the draw, the place of a
-measured row, the kernel beside it.
-"""
+"""polypath validate over many starts, and on networks drawn at random."""
 
 import json
 from dataclasses import replace
@@ -67,12 +65,7 @@ def test_a_kernel_that_is_the_simulator_cannot_be_told_from_it(monkeypatch):
     assert "| a | 1 | 0 | 0 |" in _starts.to_markdown([found])
 
 
-def test_out_of_tree_rows_have_no_upstream_kernel_beside_them():
-    with pytest.raises(TableError, match="leave --kernel out"):
-        _starts.run_starts(DATA / "summary-v0.csv", starts=8, kernel="6.12")
-
-
-def test_options_that_would_be_ignored_are_refused(polypath, tmp_path):
+def test_options_that_mean_nothing_are_refused(polypath, tmp_path):
     for arguments, sentence in (
         ((), "name a SUMMARY.csv"),
         (("--drawn", 1, "--group", "a"), "--group means nothing with --drawn"),
@@ -84,27 +77,23 @@ def test_options_that_would_be_ignored_are_refused(polypath, tmp_path):
         code, out, err = polypath("validate", *arguments)
         assert (code, out) == (2, "")
         assert sentence in err
+    with pytest.raises(TableError, match="leave --kernel out"):
+        _starts.run_starts(DATA / "summary-v0.csv", starts=8, kernel="6.12")
 
 
 # Networks drawn at random.
 
 
-def test_a_draw_is_the_same_again_and_more_networks_change_none_of_the_first():
+def test_a_draw_is_the_same_again_and_every_kind_has_its_turn():
     assert draw(5, 18, 12) == draw(5, 18, 12)
     few, many = draw(5, 6, 12).experiments, draw(5, 18, 12).experiments
     assert [few[name] == many[name] for name in few] == [True] * 6
     assert draw(6, 6, 12).experiments != few
-
-
-def test_every_kind_and_every_algorithm_has_its_turn():
     study = draw(20261201, 48, 12)
     assert {name[0] for name in study.experiments} == set(USUAL)
     assert {flow.cc for each in study.experiments.values() for flow in each.flows.values()} == set(algorithms())
     assert {"reno", "cubic", "bbr", "cdg"} <= set(algorithms())
     assert not {"lia", "bbr3"} & set(algorithms())
-
-
-def test_other_kinds_are_what_their_letters_say():
     study = draw(5, 11, 8, "".join(KINDS))
     assert [name[0] for name in study.experiments] == [*KINDS]
     of = {name[0]: each for name, each in study.experiments.items()}

@@ -3,7 +3,7 @@
 import pytest
 
 import polypath
-from polypath import Bulk, Constant, Flow, Link, Results, Study, StudyError, run
+from polypath import Bulk, Constant, Flow, Link, Study, StudyError, run
 from polypath.report import plot
 
 METRIC, CHECK = "goodput_receiver_mbps", {"kind": "between", "low": 8, "high": 10}
@@ -27,7 +27,7 @@ def sysctl(study, node, name):
 
 
 @pytest.fixture
-def study() -> Study:
+def study():
     return Study.model_validate(BASE)
 
 
@@ -81,7 +81,7 @@ def test_a_wrong_change_is_a_sentence_with_its_place(study, place, value, senten
         study.set(place, value)
 
 
-def test_copies_are_checked(study):
+def test_copies_are_checked_and_keep_what_a_parameter_decides(study):
     link = study.topology.links["l"]
     with pytest.raises(StudyError, match=r"^both: 'rubbish' stands where fields with names are expected$"):
         link.model_copy(update={"both": "rubbish"})
@@ -91,24 +91,18 @@ def test_copies_are_checked(study):
     assert link.model_copy() == link and link.model_copy(deep=True) == link
     with pytest.raises(StudyError, match="duration"):
         study.model_copy(update={"duration": "3"})
-
-
-def test_a_copy_keeps_what_a_parameter_decides():
     app = Flow(client="a", server="b", app={"kind": "${app}", "rate": "1mbit"}).app
     assert app.model_copy(update={"rate": "2mbit"}).model_extra == {"rate": "2mbit"}
     assert Constant(rate="1mbit").model_copy(update={"duration": "2s"}) == Constant(rate="1mbit", duration="2s")
     assert Bulk().model_copy(update={"duration": None}) == Bulk(duration=None)
     assert isinstance(Link(ends=("a", "b")).model_copy(update={"ends": ("b", "a")}), Link)
-
-
-def test_a_notebook_shows_what_a_study_asks(study):
     shown = study.replace(question="Is it < 10?", seeds=3)._repr_html_()
     assert "<b>base</b><br>Is it &lt; 10?<br>2 cells, 3 seeds, 1s each" in shown
     assert "<pre>name: base" in shown
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory) -> Results:
+def results(tmp_path_factory):
     return run(Study.model_validate(BASE), out=tmp_path_factory.mktemp("out"))
 
 
@@ -124,14 +118,11 @@ def test_one_figure_of_the_report_is_plotted(results, what, name):
     assert not (results.folder / "figures").exists(), "nothing is written"
 
 
-def test_a_figure_that_is_not_there_is_told_with_those_that_are(results):
+def test_a_figure_that_is_not_there_is_told_with_those_that_are(results, tmp_path):
     with pytest.raises(ValueError, match=r'there is no figure "cwn"; there are topology, goodput, cwnd, srtt, order, queue'):
         results.plot("cwn")
     with pytest.raises(ValueError, match='there is no figure "cwnd"'):
         results.plot("cwnd", experiment="other")
-
-
-def test_a_figure_of_several_experiments_asks_for_one(tmp_path):
     more = {**BASE, "matrix": {}, "claims": (), "experiments": {"one": {"matrix": {"cc": ["cubic"]}}, "two": {"matrix": {"cc": ["reno"]}}}}
     made = run(Study.model_validate(more), out=tmp_path)
     with pytest.raises(ValueError, match="is a figure of several experiments; say which with `experiment`: one, two"):

@@ -1,8 +1,4 @@
-"""Seeded variations of runs without a kernel: what is meant, what runs are named by, and what a
-hunt finds.
-"""
-
-from __future__ import annotations
+"""Seeded variations of runs without a kernel."""
 
 import itertools
 
@@ -29,10 +25,12 @@ def test_a_variation_is_read_and_said_again(text, said):
     assert variation(said) == variation(text)
 
 
-def test_times_are_said_exactly():
+def test_times_and_lines_say_exactly_what_varies():
     assert [in_units(each) for each in (1, 999, 1000, 1500, 4_000_000, 1_234_567, 10**9)] == [
         "1ns", "999ns", "1us", "1.5us", "4ms", "1.234567ms", "1s",
     ]  # fmt: skip
+    assert variation("start:2..5,slow").text(7) == f"draw 7\nstart 4000000 2 5\nslow 10000 0 {ALL}\n"
+    assert variation("jitter", draw=3).text(7).startswith("draw 3\njitter 10000 ")
 
 
 WRONG = [
@@ -54,11 +52,6 @@ def test_what_is_no_variation_is_said_in_a_sentence(text, sentence):
     assert str(error.value).startswith(sentence)
 
 
-def test_the_machine_is_told_in_lines():
-    assert variation("start:2..5,slow").text(7) == f"draw 7\nstart 4000000 2 5\nslow 10000 0 {ALL}\n"
-    assert variation("jitter", draw=3).text(7).startswith("draw 3\njitter 10000 ")
-
-
 def test_what_varied_is_readable(tmp_path):
     lines = ["start 5 at 2500000 ns 1500 tc 29", "slow 6 at 1 ns 10 ip -1", "slow 7 at 1 ns 10 one -2", "slow 8 at 1 ns 10 ip 0"]
     (tmp_path / "varied").write_text("\n".join([*lines, "start draws 16", "jitter draws 0", "slow draws 4305", ""]))
@@ -72,13 +65,6 @@ def test_what_varied_is_readable(tmp_path):
     assert (draws_of(tmp_path / "none"), happened(tmp_path / "none")) == ({}, [])
 
 
-def test_a_variation_is_part_of_the_key_of_a_study_run(monkeypatch):
-    monkeypatch.setattr("polypath.engines._linux._own_hash", lambda: "own")
-    assert LinuxEngine().version == "1+own"
-    assert LinuxEngine(variation("slow")).version == "1+own~slow=10us"
-    assert LinuxEngine(variation("slow", draw=2)).version == "1+own~slow=10us/2"
-
-
 # Hunting
 
 
@@ -89,9 +75,7 @@ def suite(tmp_path):
 
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
-    """A runner whose machine fails where draws 37 to 39 of start count, with draw 2, and are at
-    least 0.3 ms; of slow it dies.
-    """
+    """A machine that fails where draws 37 to 39 of start count, and dies of slow."""
     monkeypatch.setattr(_run, "tools_hash", lambda: "tools")
     calls = []
 
@@ -120,13 +104,9 @@ def test_a_hunt_finds_the_fewest_draws_and_a_size_that_is_needed(machine, suite)
     found = hunt(machine, suite, "start")
     (kind,) = found.job.vary.kinds
     assert (found.subtest, found.job.vary.draw, kind.first, kind.last) == ("second", 2, 37, 40)
-    # The smallest that was tried and fails is 1 ms; five halvings come within a thirtieth of that
-    # from above.
+    # Five halvings come within a thirtieth of 1 ms from above.
     assert 300_000 <= kind.most_ns < 300_000 + 1_000_000 / 30
     assert found.what == ("start 37 at 0.000005 s: sh, 9ns",)
-
-
-def test_a_hunt_is_the_same_for_any_number_of_workers_and_goes_on_where_it_was(machine, suite):
     first = hunt(machine, suite, "start")
     ran = len(machine[1])
     assert hunt(machine, suite, "start", workers=4) == first
@@ -134,25 +114,26 @@ def test_a_hunt_is_the_same_for_any_number_of_workers_and_goes_on_where_it_was(m
     assert len(machine[1]) == ran + 1
 
 
-def test_a_machine_that_dies_is_found_too(machine, suite):
+def test_a_hunt_finds_a_machine_that_dies_or_says_what_it_tried(machine, suite):
     found = hunt(machine, suite, "slow")
     assert found.subtest == "(no result)"
     assert 2500 <= found.job.vary.kinds[0].most_ns <= 2600
-
-
-def test_a_hunt_that_finds_nothing_says_what_it_tried(machine, suite):
     found = hunt(machine, suite, "jitter")
     assert found.why == "all that passed passes with 3 draws of each of 5 sizes up to jitter=10us, too"
     assert found.runs == 1 + 3 * 5
 
 
-def test_a_varied_run_is_another_run(machine, suite):
+def test_a_variation_is_part_of_keys(machine, suite, monkeypatch):
     runner, _ = machine
     test = selftests.Test(suite, "a.sh")
     jobs = [selftests.Job(test, 1), *(selftests.jobs([test], [1], variation(text, draw))[0] for text, draw in WAYS)]
     keys = [runner.key(job) for job in jobs]
     assert all(one != other for one, other in itertools.combinations(keys, 2))
     assert selftests.Job(test, 1, vary=Variation()) == jobs[0]
+    monkeypatch.setattr("polypath.engines._linux._own_hash", lambda: "own")
+    assert LinuxEngine().version == "1+own"
+    assert LinuxEngine(variation("slow")).version == "1+own~slow=10us"
+    assert LinuxEngine(variation("slow", draw=2)).version == "1+own~slow=10us/2"
 
 
 WAYS = [("start", None), ("start", 1), ("start=1ms", None), ("start:0..3", None), ("slow", None), ("start,slow", None)]
