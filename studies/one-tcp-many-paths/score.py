@@ -12,9 +12,11 @@ import math
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
-from figure_tables import RESULTS, on_linux, simulated, table
+import yaml
+from figure_tables import RESULTS, table
 
 from polypath import Results, Study, run
 from polypath.analysis import possible
@@ -27,6 +29,16 @@ CAPACITY, JAIN, QUEUE = 0.9, 0.9, 1.05
 # The drawn networks' queue is held against the best of these, and fairness with losses against the first.
 BUILT_IN = ["cubic", "reno", "bbr", "bbr3"]
 LEAST = 0.01
+
+
+def ran(file: str, names: list[str], **how: Any) -> Results:
+    """The study with these congestion controls; those that are files beside it are no built-in."""
+    asked = yaml.safe_load((HERE / file).read_text(encoding="utf-8"))
+    for experiment in asked["experiments"].values():
+        experiment["matrix"]["cc"] = names
+    asked.pop("short")
+    own = HERE if any((HERE / f"{name}.c").exists() for name in names) else None
+    return run(Study.model_validate(asked), cc_path=own, **how)
 
 
 def possible_mbps(results: Results, keys: Iterable[str]) -> dict[str, float]:
@@ -42,9 +54,13 @@ def paper(cc: str, *kernel: str) -> pd.DataFrame:
     """A row a cell of the paper's networks: the share of the capacity or Jain's index, the call's
     delay over what is allowed, means over the seeds.
     """
-    only = {"cc": list(dict.fromkeys([cc, "cubic"])), "experiment": [*ALONE, *BESIDE]}
-    results = on_linux(HERE, kernel[0], only=only) if kernel else simulated(HERE, only=only)
-    runs = results.runs[results.runs["engine"] == ("linux" if kernel else "sim")]
+    names = list(dict.fromkeys([cc, "cubic"]))
+    only = {"experiment": [*ALONE, *BESIDE]}
+    if kernel:
+        results = ran("study.yaml", names, only=only, engine="linux", kernel=kernel[0], out=RESULTS.with_name("figures-linux"))
+    else:
+        results = ran("study.yaml", names, only=only, out=RESULTS)
+    runs = results.runs[results.runs["cc"].isin(names)]
     wide = runs.pivot_table(index=["experiment", "cc", "delay", "loss", "key"], columns="flow", values=[GOODPUT, "delay_p95_ms"]).reset_index()
     wide.columns = [part[0] if not part[1] else f"{part[1]}_{part[0]}" for part in wide.columns]
     most = possible_mbps(results, wide["key"])
@@ -107,10 +123,9 @@ def cells(cc: str, *kernel: str) -> str:
 
 def figures(half: str, names: list[str]) -> dict[str, dict[str, dict[tuple[str, str], float]]]:
     """By algorithm and family, of each draw and place."""
-    study = Study.load(HERE / "drawn.yaml")
     draws = [str(draw) for draw in range(1, 81) if (draw % 2 == 1) == (half == "open")]
     wanted = list(dict.fromkeys([*BUILT_IN, *names]))
-    results = run(study, out=RESULTS, only={"cc": wanted, "draw": draws})
+    results = ran("drawn.yaml", wanted, out=RESULTS, only={"draw": draws})
     runs = results.runs[results.runs["draw"].astype(str).isin(draws)]
     most = possible_mbps(results, runs["key"])
     value = {(row.experiment, str(row.draw), row.cc, row.flow): row for row in runs.itertuples()}
@@ -153,8 +168,9 @@ def drawn(half: str, *names: str) -> str:
 
 
 def harm(*names: str) -> str:
-    results = simulated(HERE, only={"experiment": ["ours-harm", "ours-beside"], "cc": list(dict.fromkeys([*names, "cubic", "reno", "bbr"]))})
-    runs = results.runs[(results.runs["engine"] == "sim") & results.runs["delay"].isin(["10ms", "50ms"])]
+    wanted = list(dict.fromkeys([*names, "cubic", "reno", "bbr"]))
+    results = ran("study.yaml", wanted, out=RESULTS, only={"experiment": ["ours-harm", "ours-beside"], "delay": ["10ms", "50ms"]})
+    runs = results.runs
     means = runs[runs["flow"] == "g"].groupby(["rival", "delay", "cc"])[GOODPUT].mean()
     rows = [
         [f"`{rival}`", delay, f"{means[rival, delay, rival]:.1f}", *(f"{means[rival, delay, name]:.1f}" for name in names)]
