@@ -21,6 +21,7 @@ STUDIES = [
     "mpt-gre",
     "mtu",
     "nitk",
+    "one-tcp-many-paths",
     "poster",
     "reorder",
     "rfc9438",
