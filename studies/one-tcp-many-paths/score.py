@@ -2,14 +2,16 @@
 
     goals CC [KERNEL]       the paper's networks: a row an experiment
     cells CC [KERNEL]       each of their cells
-    drawn HALF CC ...       the score in drawn networks; HALF is open or test
-    harm CC ...             what reno and bbr have beside it
+    drawn HALF[:N] CC ...   the score in drawn networks; HALF is open or test, N the number of its first draws
+    harm CC ...             what cubic, reno and bbr have beside it
+    constant                what windows reach that do not change
 """
 
 from __future__ import annotations
 
 import math
 import sys
+import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -29,15 +31,17 @@ CAPACITY, JAIN, QUEUE = 0.9, 0.9, 1.05
 # The drawn networks' queue is held against the best of these, and fairness with losses against the first.
 BUILT_IN = ["cubic", "reno", "bbr", "bbr3"]
 LEAST = 0.01
+WINDOWS = [25, 100, 400, 800, 1200, 1600, 2000, 3000]
 
 
-def ran(file: str, names: list[str], **how: Any) -> Results:
+def ran(file: str, names: list[str], own: Path | None = None, **how: Any) -> Results:
     """The study with these congestion controls; those that are files beside it are no built-in."""
     asked = yaml.safe_load((HERE / file).read_text(encoding="utf-8"))
     for experiment in asked["experiments"].values():
         experiment["matrix"]["cc"] = names
     asked.pop("short")
-    own = HERE if any((HERE / f"{name}.c").exists() for name in names) else None
+    if not own and any((HERE / f"{name}.c").exists() for name in names):
+        own = HERE
     return run(Study.model_validate(asked), cc_path=own, **how)
 
 
@@ -123,7 +127,8 @@ def cells(cc: str, *kernel: str) -> str:
 
 def figures(half: str, names: list[str]) -> dict[str, dict[str, dict[tuple[str, str], float]]]:
     """By algorithm and family, of each draw and place."""
-    draws = [str(draw) for draw in range(1, 81) if (draw % 2 == 1) == (half == "open")]
+    name, _, first = half.partition(":")
+    draws = [str(draw) for draw in range(1, 81) if (draw % 2 == 1) == (name == "open")][: int(first) if first else None]
     wanted = list(dict.fromkeys([*BUILT_IN, *names]))
     results = ran("drawn.yaml", wanted, out=RESULTS, only={"draw": draws})
     runs = results.runs[results.runs["draw"].astype(str).isin(draws)]
@@ -180,5 +185,18 @@ def harm(*names: str) -> str:
     return table(["beside it", "delay", "beside its own", *(f"beside `{name}`" for name in names)], rows, left=2)
 
 
+def constant() -> str:
+    text = (HERE / "constant.c").read_text(encoding="utf-8")
+    with tempfile.TemporaryDirectory() as folder:
+        for window in WINDOWS:
+            (Path(folder) / f"w{window}.c").write_text(text.replace("constant", f"w{window}").replace("1600", str(window)), encoding="utf-8")
+        names = [f"w{window}" for window in WINDOWS]
+        results = ran("study.yaml", names, Path(folder), out=RESULTS, only={"experiment": ALONE, "delay": ["0ms", "10ms", "50ms", "100ms"], "loss": ["0%", "1%", "3%", "5%"]})
+    runs = results.runs[(results.runs["flow"] == "f") & results.runs["cc"].isin(names)]
+    means = runs.groupby(["experiment", "delay", "loss", "cc"])[GOODPUT].mean().unstack("cc")[names]
+    rows = [[f"`{experiment}`", delay, loss, *(f"{value:.0f}" for value in row)] for (experiment, delay, loss), row in means.iterrows()]
+    return table(["experiment", "delay", "loss", *map(str, WINDOWS)], rows, left=3)
+
+
 if __name__ == "__main__":
-    print({"goals": goals, "cells": cells, "drawn": drawn, "harm": harm}[sys.argv[1]](*sys.argv[2:]))
+    print({"goals": goals, "cells": cells, "drawn": drawn, "harm": harm, "constant": constant}[sys.argv[1]](*sys.argv[2:]))
