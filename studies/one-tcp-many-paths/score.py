@@ -1,10 +1,10 @@
 """Goals and score of a congestion control in this study: python studies/one-tcp-many-paths/score.py
 
-    goals CC [KERNEL]       the paper's networks: a row an experiment
-    cells CC [KERNEL]       each of their cells
-    drawn HALF[:N] CC ...   the score in drawn networks; HALF is open or test, N the number of its first draws
-    harm CC ...             what cubic, reno and bbr have beside it
-    constant                what windows reach that do not change
+goals CC [KERNEL]       the paper's networks: a row an experiment
+cells CC [KERNEL]       each of their cells
+drawn HALF[:N] CC ...   the score in drawn networks; HALF is open or test, N the number of its first draws
+harm CC ...             what cubic, reno and bbr have beside it
+constant                what windows reach that do not change
 """
 
 from __future__ import annotations
@@ -65,7 +65,9 @@ def paper(cc: str, *kernel: str) -> pd.DataFrame:
     else:
         results = ran("study.yaml", names, only=only, out=RESULTS)
     runs = results.runs[results.runs["cc"].isin(names)]
-    wide = runs.pivot_table(index=["experiment", "cc", "delay", "loss", "key"], columns="flow", values=[GOODPUT, "delay_p95_ms"]).reset_index()
+    wide = runs.pivot_table(
+        index=["experiment", "cc", "delay", "loss", "key"], columns="flow", values=[GOODPUT, "delay_p95_ms"]
+    ).reset_index()
     wide.columns = [part[0] if not part[1] else f"{part[1]}_{part[0]}" for part in wide.columns]
     most = possible_mbps(results, wide["key"])
     wide["share"] = wide[f"f_{GOODPUT}"] / wide["key"].map(most)
@@ -73,7 +75,9 @@ def paper(cc: str, *kernel: str) -> pd.DataFrame:
         wide[f"g_{GOODPUT}"] = math.nan
     both = wide[[f"f_{GOODPUT}", f"g_{GOODPUT}"]]
     wide["jain"] = both.sum(axis=1, skipna=False) ** 2 / (2 * (both**2).sum(axis=1, skipna=False))
-    means = wide.groupby(["experiment", "cc", "delay", "loss"])[[f"f_{GOODPUT}", f"g_{GOODPUT}", "share", "jain", "call_delay_p95_ms"]].mean()
+    means = wide.groupby(["experiment", "cc", "delay", "loss"])[
+        [f"f_{GOODPUT}", f"g_{GOODPUT}", "share", "jain", "call_delay_p95_ms"]
+    ].mean()
     return _judged(means, cc)
 
 
@@ -112,14 +116,31 @@ def goals(cc: str, *kernel: str) -> str:
     for experiment, part in paper(cc, *kernel).groupby("experiment", sort=False):
         goal = "share" if experiment in ALONE else "Jain"
         rows.append(
-            [f"`{experiment}`", goal, len(part), int(part["reached"].sum()), f"{part['figure'].min():.2f}", int(part["short"].sum()), f"{part['queue'].max():.2f}"]
+            [
+                f"`{experiment}`",
+                goal,
+                len(part),
+                int(part["reached"].sum()),
+                f"{part['figure'].min():.2f}",
+                int(part["short"].sum()),
+                f"{part['queue'].max():.2f}",
+            ]
         )
     return table(["experiment", "figure", "cells", "reach 0.9", "least", "queue within 1.05", "longest"], rows, left=2)
 
 
 def cells(cc: str, *kernel: str) -> str:
     rows = [
-        [f"`{row['experiment']}`", row["delay"], row["loss"], f"{row['mbps']:.1f}", f"{row['cubic']:.1f}", f"{row['figure']:.2f}", f"{row['call']:.0f}", f"{row['queue']:.2f}"]
+        [
+            f"`{row['experiment']}`",
+            row["delay"],
+            row["loss"],
+            f"{row['mbps']:.1f}",
+            f"{row['cubic']:.1f}",
+            f"{row['figure']:.2f}",
+            f"{row['call']:.0f}",
+            f"{row['queue']:.2f}",
+        ]
         for _, row in paper(cc, *kernel).iterrows()
     ]
     return table(["experiment", "delay", "loss", "Mbit/s", "cubic", "figure", "call p95, ms", "queue"], rows, left=3)
@@ -189,9 +210,17 @@ def constant() -> str:
     text = (HERE / "constant.c").read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder:
         for window in WINDOWS:
-            (Path(folder) / f"w{window}.c").write_text(text.replace("constant", f"w{window}").replace("1600", str(window)), encoding="utf-8")
+            (Path(folder) / f"w{window}.c").write_text(
+                text.replace("constant", f"w{window}").replace("1600", str(window)), encoding="utf-8"
+            )
         names = [f"w{window}" for window in WINDOWS]
-        results = ran("study.yaml", names, Path(folder), out=RESULTS, only={"experiment": ALONE, "delay": ["0ms", "10ms", "50ms", "100ms"], "loss": ["0%", "1%", "3%", "5%"]})
+        results = ran(
+            "study.yaml",
+            names,
+            Path(folder),
+            out=RESULTS,
+            only={"experiment": ALONE, "delay": ["0ms", "10ms", "50ms", "100ms"], "loss": ["0%", "1%", "3%", "5%"]},
+        )
     runs = results.runs[(results.runs["flow"] == "f") & results.runs["cc"].isin(names)]
     means = runs.groupby(["experiment", "delay", "loss", "cc"])[GOODPUT].mean().unstack("cc")[names]
     rows = [[f"`{experiment}`", delay, loss, *(f"{value:.0f}" for value in row)] for (experiment, delay, loss), row in means.iterrows()]

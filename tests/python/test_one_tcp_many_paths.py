@@ -27,7 +27,9 @@ def test_knee_is_one_file_of_at_most_250_lines():
     assert len((HERE / "knee.c").read_text(encoding="utf-8").splitlines()) <= 250
 
 
-@pytest.mark.parametrize("experiment, parameter, value", [("ours-delay", "delay", "50ms"), ("mpt-delay", "delay", "50ms"), ("ours-loss", "loss", "3%")])
+@pytest.mark.parametrize(
+    "experiment, parameter, value", [("ours-delay", "delay", "50ms"), ("mpt-delay", "delay", "50ms"), ("ours-loss", "loss", "3%")]
+)
 def test_knee_fills_both_paths_with_a_delay_and_with_losses(tmp_path, experiment, parameter, value):
     asked = yaml.safe_load((HERE / "study.yaml").read_text(encoding="utf-8"))
     one = asked["experiments"][experiment] | {"matrix": {"cc": ["knee"], parameter: [value]}}
