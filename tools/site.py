@@ -28,7 +28,16 @@ ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 FIRST = ("README.md", "CHANGELOG.md")
 # What is for those who change the project is read in the project: of a link to it the words stay.
-_FOR_THE_PROJECT = ("CONTRIBUTING.md", "STYLE.md", "SECURITY.md", "studies/advice", "docs/decisions", "specs", "tests")
+_FOR_THE_PROJECT = (
+    "CONTRIBUTING.md",
+    "STYLE.md",
+    "SECURITY.md",
+    "studies/advice",
+    "studies/one-tcp-many-paths",
+    "docs/decisions",
+    "specs",
+    "tests",
+)
 # A link of Markdown to a file, and what it is called there.
 _LINK = re.compile(r"\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 _CODE = re.compile(r"(```.*?```|`[^`\n]*`)", re.S)

@@ -58,9 +58,10 @@ PARTS = {
     "hybrid": {"experiment": "even", "streams": "1"},
     "jittertrap": {"experiment": "baseline", "cc": "cubic"},
     "rfc9438": {"experiment": "loss-1e-3", "cc": "cubic"},
+    "one-tcp-many-paths": {"experiment": "ours-loss", "cc": "cubic", "loss": "1%"},
 }
 # The device of the tunnel, where the flow's packets are themselves.
-INSIDE = {"mpt-gre": {"link": "mpt"}, "reorder": {"link": "bond"}, "hybrid": {"link": "bond"}}
+INSIDE = {"mpt-gre": {"link": "mpt"}, "reorder": {"link": "bond"}, "hybrid": {"link": "bond"}, "one-tcp-many-paths": {"link": "bond"}}
 
 
 def study_of(name, root):
