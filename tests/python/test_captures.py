@@ -60,6 +60,7 @@ PARTS = {
     "hybrid": {"experiment": "even", "streams": "1"},
     "jittertrap": {"experiment": "baseline", "cc": "cubic"},
     "rfc9438": {"experiment": "loss-1e-3", "cc": "cubic"},
+    "schedulers": {"experiment": "beside", "scheduler": "redundant", "draw": "2"},
 }
 # The device of the tunnel, where the flow's packets are themselves.
 INSIDE = {"mpt-gre": {"link": "mpt"}, "reorder": {"link": "bond"}, "hybrid": {"link": "bond"}}

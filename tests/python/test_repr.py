@@ -24,6 +24,7 @@ STUDIES = [
     "poster",
     "reorder",
     "rfc9438",
+    "schedulers",
     "simult-flows",
 ]
 

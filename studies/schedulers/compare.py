@@ -1,0 +1,253 @@
+"""What schedulers are worth, as Markdown tables: python studies/schedulers/compare.py TABLE
+
+    gains           by application and scheduler: what networks gain and lose beside upstream's rule
+    worst           the network that each scheduler makes worst, by application
+    harm            what a TCP flow on the link at home keeps
+    score [all]     the score of each scheduler on the half of the networks that judges, or on all
+    goals NAME      what a better scheduler is asked for, on the half that judges
+    kernel          how far a kernel says the same, network by network
+    cells           the same over the thirty cells of docs/concepts/schedulers.md
+    --take RESULTS  networks.parquet, which the others read, from results of the study
+
+The constants below are the rules. They were committed before the first result.
+"""
+
+from __future__ import annotations
+
+import sys
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from figure_tables import recorded, simulated, table
+
+from polypath import Results
+from polypath.analysis import half_width
+
+HERE = Path(__file__).parent
+FILE = HERE / "networks.parquet"
+DRAWN = ["home_rate", "home_delay", "home_queue", "mobile_rate", "mobile_delay", "mobile_jitter", "mobile_loss", "mobile_queue"]
+# What is measured of each application. A rate is better when higher, a time when lower.
+METRICS = {
+    "bulk": "goodput_receiver_mbps",
+    "small": "goodput_receiver_mbps",
+    "bursts": "response_p95_ms",
+    "requests": "response_p95_ms",
+    "video": "byte_delay_p95_ms",
+    "beside": "goodput_receiver_mbps",
+}
+RATES = ("bulk", "small", "beside")
+# Those that the score counts, each alike; `beside` is about others.
+APPLICATIONS = ("bulk", "small", "bursts", "requests", "video")
+# Who answers nothing within a run has its length for a time, and 1 kbit/s for a rate.
+WORST_MS, LEAST_MBPS = 30_000.0, 0.001
+# What counts as better and as worse than upstream's rule, in one network.
+MORE = 1.05
+# Odd draws are there to design a scheduler on. Even ones judge it, once.
+DESIGN, JUDGE = 1, 0
+# The score is 100 times the geometric mean, over applications and networks, of what a scheduler
+# makes of upstream's figure, each within these bounds. A scheduler is shipped if its score on the
+# half that judges is above that of every other, and the 95 % interval of the paired difference of
+# the networks' logarithms says so.
+BOUNDS = (0.01, 100.0)
+# On a kernel: the judging half of the first two hundred, in this order, as far as they ran.
+SAMPLE = [str(draw) for draw in range(2, 201, 2)]
+# A kernel does not tell when a byte was read.
+UNTOLD = ("video",)
+# Kernel and simulator agree if the order of the schedulers does and the figures do. The order:
+# Kendall's tau over the pairs of schedulers, within a cell, whose figures on the kernel are further
+# apart than APART; closer ones have no order. The figures: the share of cells, each with one
+# scheduler, that lie within NEAR.
+APART, NEAR = 0.05, 0.1
+TAU_GOAL, NEAR_GOAL = 0.9, 0.95
+# What a better scheduler is asked for beside upstream's rule: the 95th percentile of a burst at
+# most half in the median network; bulk data nowhere more than 2 % lower; with a small receive
+# buffer 30 % more in the median network; no network worse by more than 5 % in any application.
+GOALS = {"bursts": 2.0, "bulk": 0.98, "small": 1.3, "any": 0.95}
+
+
+def taken(results: Results) -> pd.DataFrame:
+    """A row a run: what its application measured, and what the rival had."""
+    runs = results.runs.copy()
+    rival = runs[runs["flow"] == "rival"].set_index("key")["goodput_receiver_mbps"]
+    own = runs[runs["flow"] == "subject"].copy()
+    own["value"] = [row.get(METRICS[row["experiment"]]) for row in own.to_dict("records")]
+    is_rate = own["experiment"].isin(RATES)
+    own["value"] = own["value"].astype(float).fillna(WORST_MS).where(~is_rate, own["value"].astype(float).fillna(0.0).clip(lower=LEAST_MBPS))
+    own["rival"] = own["key"].map(rival).astype(float)
+    own["kernel"] = own["kernel"].where(own["engine"] != "sim", "")
+    columns = ["engine", "kernel", "draw", "seed", "experiment", "scheduler", *DRAWN, "value", "rival"]
+    found = own[columns].astype(dict.fromkeys((*DRAWN, "value", "rival"), "float32"))
+    return found.astype(dict.fromkeys(("engine", "kernel", "experiment", "scheduler"), "str"))
+
+
+def beside_default(runs: pd.DataFrame) -> pd.DataFrame:
+    """A row an application, network and scheduler; `gain` is above 1 where it is better than
+    upstream's rule in the same network.
+    """
+    mean = runs.groupby(["experiment", "draw", "scheduler"], sort=False)[["value", "rival"]].mean().reset_index()
+    base = mean[mean["scheduler"] == "default"].set_index(["experiment", "draw"])[["value", "rival"]].add_suffix("_default")
+    found = mean.join(base, on=["experiment", "draw"])
+    ratio = found["value"] / found["value_default"]
+    found["gain"] = ratio.where(found["experiment"].isin(RATES), 1 / ratio).clip(*BOUNDS)
+    found["kept"] = found["rival"] / found["rival_default"]
+    return found
+
+
+def of_engine(engine: str) -> pd.DataFrame:
+    return pd.read_parquet(FILE).query("engine == @engine")
+
+
+def others(runs: pd.DataFrame) -> list[str]:
+    return [name for name in runs["scheduler"].unique() if name != "default"]
+
+
+def gains(engine: str = "sim") -> str:
+    found = beside_default(of_engine(engine))
+    rows = []
+    for (experiment, scheduler), own in found.groupby(["experiment", "scheduler"], sort=False):
+        if scheduler == "default":
+            continue
+        gain = own["gain"]
+        spread = [f"{gain.quantile(share):.2f}" for share in (0.5, 0.1, 0.9)]
+        rows.append([experiment, f"`{scheduler}`", len(own), *spread, f"{(gain > MORE).mean():.0%}", f"{(gain < 1 / MORE).mean():.0%}"])
+    return table(["application", "scheduler", "networks", "median gain", "tenth", "nine tenths", "better by 5 %", "worse by 5 %"], rows, left=2)
+
+
+def worst(engine: str = "sim") -> str:
+    runs = of_engine(engine)
+    found = beside_default(runs)
+    network = runs.drop_duplicates("draw").set_index("draw")
+    rows = []
+    for (experiment, scheduler), own in found.groupby(["experiment", "scheduler"], sort=False):
+        if scheduler == "default":
+            continue
+        one = own.loc[own["gain"].idxmin()]
+        links = network.loc[one["draw"]]
+        home = f"{links['home_rate']:g} Mbit/s, {links['home_delay']:.2g} ms, {links['home_queue']:g}"
+        mobile = f"{links['mobile_rate']:.2g} Mbit/s, {links['mobile_delay']:.2g} ms, {links['mobile_queue']:g}, loss {links['mobile_loss']:.2g} %"
+        rows.append([experiment, f"`{scheduler}`", f"{one['draw']:g}", home, mobile, f"{one['gain']:.2f}"])
+    return table(["application", "scheduler", "draw", "home: rate, delay, queue", "mobile", "gain"], rows, left=5)
+
+
+def harm(engine: str = "sim") -> str:
+    found = beside_default(of_engine(engine)).query("experiment == 'beside'")
+    rows = []
+    for scheduler, own in found.groupby("scheduler", sort=False):
+        kept = own["kept"]
+        row = [f"`{scheduler}`", f"{own['rival'].mean():.2f}", f"{own['value'].mean():.2f}"]
+        rows.append([*row, f"{kept.median():.2f}", f"{kept.quantile(0.1):.2f}", f"{(kept < 0.9).mean():.0%}", f"{kept.min():.2f}"])
+    heads = ["scheduler", "rival, Mbit/s", "subject", "rival beside `default`'s: median", "tenth", "keeps less than 90 %", "least"]
+    return table(heads, rows)
+
+
+def logarithms(runs: pd.DataFrame, applications: tuple[str, ...]) -> pd.DataFrame:
+    """The mean logarithm of a network's gains over the applications, by scheduler."""
+    found = beside_default(runs[runs["experiment"].isin(applications)])
+    found["log"] = np.log(found["gain"])
+    return found.pivot_table(index="draw", columns="scheduler", values="log", aggfunc="mean", sort=False)
+
+
+def score(which: str = "judge", engine: str = "sim") -> str:
+    runs = of_engine(engine)
+    if which != "all":
+        runs = runs[runs["draw"] % 2 == {"judge": JUDGE, "design": DESIGN}[which]]
+    applications = tuple(name for name in APPLICATIONS if engine == "sim" or name not in UNTOLD)
+    logs = logarithms(runs, applications).dropna()
+    found = beside_default(runs)
+    first = logs.mean().sort_values(ascending=False).index[0]
+    rows = []
+    for name in logs.mean().sort_values(ascending=False).index:
+        # Of the first one over this one, network by network.
+        apart = logs[first] - logs[name]
+        half = half_width(list(apart))
+        lead = "" if name == first else f"{np.exp(apart.mean()):.3f} ({np.exp(apart.mean() - half):.3f} to {np.exp(apart.mean() + half):.3f})"
+        each = [100 * np.exp(np.log(found.query("experiment == @one and scheduler == @name")["gain"]).mean()) for one in applications]
+        rows.append([f"`{name}`", f"{100 * np.exp(logs[name].mean()):.1f}", *(f"{value:.0f}" for value in each), lead])
+    return table(["scheduler", "score", *applications, f"`{first}` over it"], rows)
+
+
+def goals(name: str, which: str = "judge", engine: str = "sim") -> str:
+    runs = of_engine(engine)
+    if which != "all":
+        runs = runs[runs["draw"] % 2 == {"judge": JUDGE, "design": DESIGN}[which]]
+    found = beside_default(runs[runs["scheduler"].isin(["default", name])]).query("scheduler == @name")
+    by = {experiment: own.set_index("draw")["gain"] for experiment, own in found.groupby("experiment", sort=False)}
+    rows = [
+        ["bursts: median", f"{GOALS['bursts']:.2f}", f"{by['bursts'].median():.2f}"],
+        ["small: median", f"{GOALS['small']:.2f}", f"{by['small'].median():.2f}"],
+        ["bulk: least", f"{GOALS['bulk']:.2f}", f"{by['bulk'].min():.2f} (draw {by['bulk'].idxmin()}; {(by['bulk'] < GOALS['bulk']).sum()} of {len(by['bulk'])} below)"],
+    ]
+    for experiment, gain in by.items():
+        if experiment != "beside":
+            rows.append([f"{experiment}: least", f"{GOALS['any']:.2f}", f"{gain.min():.2f} (draw {gain.idxmin()}; {(gain < GOALS['any']).sum()} of {len(gain)} below)"])
+    return table(["gain", "goal", f"`{name}`"], rows)
+
+
+def agreement(sim: pd.Series, linux: pd.Series, cell: list[str]) -> list[str]:
+    """Both by cell and scheduler: cells, tau within cells, tau over all, share that is near."""
+    both = pd.DataFrame({"sim": sim, "linux": linux}).dropna()
+    same = other = 0
+    for _, own in both.groupby(level=cell):
+        for (_, a), (_, b) in combinations(own.iterrows(), 2):
+            if abs(np.log(a["linux"] / b["linux"])) > np.log1p(APART):
+                agrees = (a["sim"] - b["sim"]) * (a["linux"] - b["linux"]) > 0
+                same, other = same + agrees, other + (not agrees)
+    near = (np.abs(both["sim"] / both["linux"] - 1) <= NEAR).mean()
+    tau = (same - other) / (same + other) if same + other else float("nan")
+    rank = both["sim"].corr(both["linux"], method="kendall")
+    return [str(len(both)), str(same + other), f"{tau:.2f}", f"{rank:.2f}", f"{near:.0%}"]
+
+
+AGREEMENT = ["figures", "pairs with an order", "tau of the order", "tau of all figures", "within 10 %"]
+
+
+def kernel(release: str) -> str:
+    """Networks that ran on it: means of the starts, on both."""
+    runs = pd.read_parquet(FILE)
+    there = runs[(runs["engine"] == "linux") & (runs["kernel"] == release)]
+    keys = ["experiment", "draw", "scheduler"]
+    # The same starts.
+    here = runs[runs["engine"] == "sim"].merge(there[[*keys, "seed"]].drop_duplicates(), on=[*keys, "seed"])
+    means = [own.groupby(keys)["value"].mean() for own in (here, there)]
+    rows = []
+    for experiment in there["experiment"].unique():
+        sim, linux = (mean[mean.index.get_level_values("experiment") == experiment] for mean in means)
+        rows.append([experiment, there.query("experiment == @experiment")["draw"].nunique(), *agreement(sim, linux, ["draw"])])
+    rows.append(["all", there["draw"].nunique(), *agreement(means[0], means[1], ["experiment", "draw"])])
+    return table(["application", "networks", *AGREEMENT], rows)
+
+
+def cells() -> str:
+    """The thirty cells: `cells.csv` is the kernel's."""
+    keys = ["experiment", "queue", "rmem", "delay", "scheduler"]
+    metric = {"endless": "goodput_receiver_mbps", "asked": "response_p95_ms"}
+    runs = simulated("specs/notes/schedulers", only={"experiment": list(metric)}).runs
+    runs = runs.assign(value=[row[metric[row["experiment"]]] for row in runs.to_dict("records")])
+    sim = runs.astype(dict.fromkeys(keys, "str")).set_index(keys)["value"]
+    linux = recorded(HERE / "cells.csv").astype({"value": float}).set_index(keys)["value"]
+    rows = []
+    for experiment in metric:
+        one = [own[own.index.get_level_values("experiment") == experiment] for own in (sim, linux)]
+        rows.append([f"`{experiment}`", *agreement(one[0], one[1], ["queue", "rmem", "delay"])])
+    return table(["thirty cells", *AGREEMENT], rows)
+
+
+def take(folder: str) -> str:
+    found = taken(Results.open(folder))
+    if FILE.exists():
+        kept = pd.read_parquet(FILE)
+        same = ["engine", "kernel", "draw", "seed", "experiment", "scheduler"]
+        found = pd.concat([found, kept.astype(found.dtypes)]).drop_duplicates(same, keep="first")
+    found = found.sort_values(["engine", "experiment", "draw", "seed"], ascending=[False, True, True, True], kind="stable")
+    found.to_parquet(FILE, index=False, compression="zstd", compression_level=19)
+    return f"{FILE.name}: {len(found)} rows of {found['draw'].nunique()} networks, {FILE.stat().st_size / 1e6:.1f} MB"
+
+
+TABLES = {"gains": gains, "worst": worst, "harm": harm, "score": score, "goals": goals, "kernel": kernel, "cells": cells, "--take": take}
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2 or sys.argv[1] not in TABLES:
+        raise SystemExit(__doc__)
+    print(TABLES[sys.argv[1]](*sys.argv[2:]))
