@@ -437,7 +437,7 @@ COMMAND_LINES = {
     ("cc",): "which congestion control? `cc all` measures all; there are balia, bbr,",
     ("cc", "cubik"): 'there is no congestion control "cubik"; did you mean "cubic"?',
     ("cc", "newreno"): 'did you mean "reno"?',
-    ("scheduler", "rr"): 'there is no scheduler "rr"; there are backup, blest,',
+    ("scheduler", "rr"): 'there is no scheduler "rr"; there are arrival, backup, blest,',
     ("cubic",): '"cubic" is neither cc nor scheduler nor a file NAME.c',
     ("nothere.c",): "there is no file nothere.c",
     ("bad.c",): "bad.c:2: it does not compile",

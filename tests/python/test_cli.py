@@ -51,7 +51,7 @@ MISTAKES = {
     ),
     "an unknown scheduler": (
         ("run", "scheduler"),
-        'scheduler/study.yaml:15: flows.bulk.scheduler: there is no scheduler "fastest"; did you mean "sttf"? there are backup, blest, ',
+        'scheduler/study.yaml:15: flows.bulk.scheduler: there is no scheduler "fastest"; did you mean "sttf"? there are arrival, backup, ',
     ),
     "weights that are none": (
         ("run", "weights"),
