@@ -1,7 +1,7 @@
 """What schedulers are worth, as Markdown tables: python studies/schedulers/compare.py TABLE
 
-    gains           by application and scheduler: what networks gain and lose beside upstream's rule
-    worst           the network that each scheduler makes worst, by application
+    gains           by scheduler and application: what networks gain and lose beside upstream's rule
+    worst           the network and application in which each scheduler loses most
     harm            what a TCP flow on the link at home keeps
     score [all]     the score of each scheduler on the half of the networks that judges, or on all
     goals NAME      what a better scheduler is asked for, on the half that judges
@@ -42,7 +42,7 @@ RATES = ("bulk", "small", "beside")
 APPLICATIONS = ("bulk", "small", "bursts", "requests", "video")
 # Who answers nothing within a run has its length for a time, and 1 kbit/s for a rate.
 WORST_MS, LEAST_MBPS = 30_000.0, 0.001
-# What counts as better and as worse than upstream's rule, in one network.
+# What counts as worse than upstream's rule, in one network.
 MORE = 1.05
 # Odd draws are there to design a scheduler on. Even ones judge it, once.
 DESIGN, JUDGE = 1, 0
@@ -99,36 +99,35 @@ def of_engine(engine: str) -> pd.DataFrame:
     return pd.read_parquet(FILE).query("engine == @engine")
 
 
-def others(runs: pd.DataFrame) -> list[str]:
-    return [name for name in runs["scheduler"].unique() if name != "default"]
-
-
 def gains(engine: str = "sim") -> str:
+    """Of each application the median gain, that of a tenth and of nine tenths of the networks, and
+    the share that is worse.
+    """
     found = beside_default(of_engine(engine))
     rows = []
-    for (experiment, scheduler), own in found.groupby(["experiment", "scheduler"], sort=False):
-        if scheduler == "default":
-            continue
-        gain = own["gain"]
-        spread = [f"{gain.quantile(share):.2f}" for share in (0.5, 0.1, 0.9)]
-        rows.append([experiment, f"`{scheduler}`", len(own), *spread, f"{(gain > MORE).mean():.0%}", f"{(gain < 1 / MORE).mean():.0%}"])
-    return table(["application", "scheduler", "networks", "median gain", "tenth", "nine tenths", "better by 5 %", "worse by 5 %"], rows, left=2)
+    for scheduler, own in found.query("scheduler != 'default'").groupby("scheduler", sort=False):
+        row = [f"`{scheduler}`"]
+        for application in APPLICATIONS:
+            gain = own.loc[own["experiment"] == application, "gain"]
+            median, low, high = (f"{gain.quantile(share):.2f}" for share in (0.5, 0.1, 0.9))
+            row.append(f"{median} ({low} to {high}), {(gain < 1 / MORE).mean():.0%}" if len(gain) else "")
+        rows.append(row)
+    return table(["scheduler", *APPLICATIONS], rows)
 
 
 def worst(engine: str = "sim") -> str:
+    """Of each scheduler the network and application in which it loses most."""
     runs = of_engine(engine)
-    found = beside_default(runs)
+    found = beside_default(runs[runs["experiment"].isin(APPLICATIONS)])
     network = runs.drop_duplicates("draw").set_index("draw")
     rows = []
-    for (experiment, scheduler), own in found.groupby(["experiment", "scheduler"], sort=False):
-        if scheduler == "default":
-            continue
+    for scheduler, own in found.query("scheduler != 'default'").groupby("scheduler", sort=False):
         one = own.loc[own["gain"].idxmin()]
         links = network.loc[one["draw"]]
         home = f"{links['home_rate']:g} Mbit/s, {links['home_delay']:.2g} ms, {links['home_queue']:g}"
-        mobile = f"{links['mobile_rate']:.2g} Mbit/s, {links['mobile_delay']:.2g} ms, {links['mobile_queue']:g}, loss {links['mobile_loss']:.2g} %"
-        rows.append([experiment, f"`{scheduler}`", f"{one['draw']:g}", home, mobile, f"{one['gain']:.2f}"])
-    return table(["application", "scheduler", "draw", "home: rate, delay, queue", "mobile", "gain"], rows, left=5)
+        mobile = f"{links['mobile_rate']:.2g} Mbit/s, {links['mobile_delay']:.2g} ms, {links['mobile_queue']:g}, {links['mobile_loss']:.2g} %"
+        rows.append([f"`{scheduler}`", one["experiment"], f"{one['draw']:g}", home, mobile, f"{one['gain']:.2f}"])
+    return table(["scheduler", "application", "draw", "home: rate, delay, queue", "mobile, and its loss", "gain"], rows, left=5)
 
 
 def harm(engine: str = "sim") -> str:
@@ -156,6 +155,7 @@ def score(which: str = "judge", engine: str = "sim") -> str:
     applications = tuple(name for name in APPLICATIONS if engine == "sim" or name not in UNTOLD)
     logs = logarithms(runs, applications).dropna()
     found = beside_default(runs)
+    means = np.exp(np.log(found["gain"]).groupby([found["experiment"], found["scheduler"]]).mean())
     first = logs.mean().sort_values(ascending=False).index[0]
     rows = []
     for name in logs.mean().sort_values(ascending=False).index:
@@ -163,8 +163,8 @@ def score(which: str = "judge", engine: str = "sim") -> str:
         apart = logs[first] - logs[name]
         half = half_width(list(apart))
         lead = "" if name == first else f"{np.exp(apart.mean()):.3f} ({np.exp(apart.mean() - half):.3f} to {np.exp(apart.mean() + half):.3f})"
-        each = [100 * np.exp(np.log(found.query("experiment == @one and scheduler == @name")["gain"]).mean()) for one in applications]
-        rows.append([f"`{name}`", f"{100 * np.exp(logs[name].mean()):.1f}", *(f"{value:.0f}" for value in each), lead])
+        each = [f"{100 * means[application, name]:.0f}" for application in applications]
+        rows.append([f"`{name}`", f"{100 * np.exp(logs[name].mean()):.1f}", *each, lead])
     return table(["scheduler", "score", *applications, f"`{first}` over it"], rows)
 
 
