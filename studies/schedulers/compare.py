@@ -7,6 +7,7 @@
     goals NAME      what a better scheduler is asked for, on the half that judges
     kernel          how far a kernel says the same, network by network
     cells           the same over the thirty cells of docs/concepts/schedulers.md
+    claims          which of the study's claims hold
     --take RESULTS  networks.parquet, which the others read, from results of the study
 
 The constants below are the rules. They were committed before the first result.
@@ -22,8 +23,8 @@ import numpy as np
 import pandas as pd
 from figure_tables import recorded, simulated, table
 
-from polypath import Results
-from polypath.analysis import half_width
+from polypath import Results, Study
+from polypath.analysis import Evidence, evaluate, half_width
 
 HERE = Path(__file__).parent
 FILE = HERE / "networks.parquet"
@@ -234,6 +235,20 @@ def cells() -> str:
     return table(["thirty cells", *AGREEMENT], rows)
 
 
+def claims() -> str:
+    """The study's claims, as a report decides them, on the networks in which everything ran."""
+    runs = of_engine("sim")
+    runs = runs[runs["draw"].isin(runs.loc[runs["experiment"] == "beside", "draw"])]
+    parts = []
+    for metric in dict.fromkeys(METRICS.values()):
+        own = runs[runs["experiment"].map(METRICS) == metric].rename(columns={"value": metric})
+        rival = own.dropna(subset="rival").assign(flow="rival", **{metric: own["rival"]})
+        parts += [own.assign(flow="subject"), rival]
+    evidence = Evidence(runs=pd.concat(parts), series=pd.DataFrame(), parameters=["experiment", "scheduler"])
+    rows = [[f"`{claim.id}`", claim.verdict, claim.why] for claim in evaluate(Study.load(HERE).claims, evidence)]
+    return table(["claim", "verdict", "because"], rows, left=3)
+
+
 def take(folder: str) -> str:
     found = taken(Results.open(folder))
     if FILE.exists():
@@ -245,7 +260,7 @@ def take(folder: str) -> str:
     return f"{FILE.name}: {len(found)} rows of {found['draw'].nunique()} networks, {FILE.stat().st_size / 1e6:.1f} MB"
 
 
-TABLES = {"gains": gains, "worst": worst, "harm": harm, "score": score, "goals": goals, "kernel": kernel, "cells": cells, "--take": take}
+TABLES = {"gains": gains, "worst": worst, "harm": harm, "score": score, "goals": goals, "kernel": kernel, "cells": cells, "claims": claims, "--take": take}
 
 if __name__ == "__main__":
     if len(sys.argv) < 2 or sys.argv[1] not in TABLES:
