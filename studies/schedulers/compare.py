@@ -5,7 +5,8 @@
     harm            what a TCP flow on the link at home keeps
     score [all]     the score of each scheduler on the half of the networks that judges, or on all
     goals NAME      what a better scheduler is asked for, on the half that judges
-    kernel          how far a kernel says the same, network by network
+    bound           how much of a burst's time no scheduler can take away
+    kernel RELEASE  how far a kernel says the same, network by network
     cells           the same over the thirty cells of docs/concepts/schedulers.md
     claims          which of the study's claims hold
     --take RESULTS  networks.parquet, which the others read, from results of the study
@@ -186,6 +187,16 @@ def goals(name: str, which: str = "judge", engine: str = "sim") -> str:
     return table(["gain", "goal", f"`{name}`"], rows)
 
 
+def bound() -> str:
+    """What a burst takes at least: 1 MB at the rate of both links, packets' headers left out, and
+    the shorter round trip; of what it takes with upstream's rule.
+    """
+    runs = of_engine("sim").query("experiment == 'bursts' and scheduler == 'default'")
+    least = 8e3 / (runs["home_rate"] + runs["mobile_rate"]) + 2 * np.minimum(runs["home_delay"], runs["mobile_delay"])
+    share = least / runs["value"]
+    return table(["networks", "median", "half or less"], [[f"{len(share)}", f"{share.median():.2f}", f"{(share <= 0.5).sum()}"]])
+
+
 def agreement(sim: pd.Series, linux: pd.Series, cell: list[str]) -> list[str]:
     """Both by cell and scheduler: cells, tau within cells, tau over all, share that is near."""
     both = pd.DataFrame({"sim": sim, "linux": linux}).dropna()
@@ -260,7 +271,7 @@ def take(folder: str) -> str:
     return f"{FILE.name}: {len(found)} rows of {found['draw'].nunique()} networks, {FILE.stat().st_size / 1e6:.1f} MB"
 
 
-TABLES = {"gains": gains, "worst": worst, "harm": harm, "score": score, "goals": goals, "kernel": kernel, "cells": cells, "claims": claims, "--take": take}
+TABLES = {"gains": gains, "worst": worst, "harm": harm, "score": score, "goals": goals, "bound": bound, "kernel": kernel, "cells": cells, "claims": claims, "--take": take}
 
 if __name__ == "__main__":
     if len(sys.argv) < 2 or sys.argv[1] not in TABLES:
