@@ -81,7 +81,7 @@ REFUSALS = {
     "a long name": (("new", "thirteen_char"), 'polypath sched new: "thirteen_char" has 13 letters, and a kernel takes 12'),
     "a name that is ours": (("new", "blest"), "Polypath has a scheduler blest already"),
     "a file that is there": (("new", "there", "--into", "full"), "full/there.c is there already"),
-    "one that is not there": (("new", "tss_f", "--from", "blist"), 'there is no scheduler "blist" to begin from; there are arrival, backup, blest,'),
+    "one that is not there": (("new", "tss_f", "--from", "blist"), 'there is no scheduler "blist" to begin from; there are arrival,'),
     "a congestion control": (("new", "tss_f", "--from", "cubic"), 'there is no scheduler "cubic" to begin from'),
     "a check of nothing": (("check", "blist"), 'there is no scheduler "blist" (did you mean blest?); there are arrival, backup,'),
     "a folder without one": (("check", "--cc-path", "cc"), "cc holds no scheduler, only congestion controls; `polypath sched new NAME"),
