@@ -33,7 +33,7 @@ PARTS: dict[str, dict[str, list[str]]] = {
     "simult-flows": {"experiment": ["balanced-delays"], "cc": ["lia"]},
 }
 # Nobody has tried a part of these on the engine host yet.
-NOT_TRIED = ("bbr-shared", "hybrid", "jittertrap", "one-tcp-many-paths", "rfc9438")
+NOT_TRIED = ("bbr-shared", "hybrid", "jittertrap", "one-tcp-many-paths", "rfc9438", "schedulers")
 WITHIN = 0.35
 # Runs at once: twice as many where a run's links carry some 10 Mbit/s together.
 AT_ONCE = {

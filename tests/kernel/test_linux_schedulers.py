@@ -47,7 +47,7 @@ def test_ours_is_the_kernels_own_default(linux_kernel, tmp_path):
             assert same, (name, mine[name], value)
 
 
-@pytest.mark.parametrize("name", ["minrtt", "roundrobin", "backup", "redundant", "blest", "ecf", "sttf", "daps", "payload"])
+@pytest.mark.parametrize("name", ["minrtt", "roundrobin", "backup", "redundant", "blest", "ecf", "sttf", "daps", "payload", "arrival"])
 def test_each_runs_and_delivers(linux_kernel, tmp_path, name):
     assert f"pp_{name}" in linux_kernel.schedulers
     found = rows(tmp_path, name)
@@ -70,7 +70,7 @@ def test_one_of_ones_own_is_in_a_kernel_what_it_was_copied_from(linux_kernel, tm
 
 def test_a_kernels_build_chooses_as_the_simulators_does(linux_kernel, tmp_path):
     found = list(linux.check_schedulers(linux_kernel.name, customcc.ours("sched")))
-    assert len(found) == 11 and all(calls == 40_000 and difference is None for _, calls, difference in found), found
+    assert len(found) == 12 and all(calls == 40_000 and difference is None for _, calls, difference in found), found
     file = customcc.new("tss_c", tmp_path / "mine", kind="sched")
     # Not what any build should say, but what the comparison must see.
     worse = "#if defined(PP_BUILD_KERNEL)\n\tchoice->bytes = 1;\n\treturn c->queue->end != c->queue->next && 0;\n#endif\n"
@@ -97,7 +97,7 @@ def test_a_selftest_has_the_scheduler_in_each_of_its_namespaces(linux_kernel, tm
     assert said("") == (0, "default\ndefault\n")
     assert said(scheduler_of("blest", linux_kernel)) == (0, "pp_blest\npp_blest\n")
     with pytest.raises(
-        selftests.SelftestError, match=r"^--scheduler blist: Linux 6\.12\S* has no scheduler of this name; there are backup, b"
+        selftests.SelftestError, match=r"^--scheduler blist: Linux 6\.12\S* has no scheduler of this name; there are arrival, backup, b"
     ):
         scheduler_of("blist", linux_kernel)
 
@@ -110,7 +110,7 @@ def test_patches_build_in_a_stock_tree_for_processors_of_32_bits_too(tmp_path):
     tree, out = tmp_path / "tree", tmp_path / "patches"
     _source.unpack(_source.Source("6.12", tarballs[0], "test"), tree)
     _, patches = linux.export_schedulers(str(tree), customcc.ours("sched"), out)
-    assert len(patches) == 12
+    assert len(patches) == 13
 
     def tool(*words):
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}

@@ -384,7 +384,7 @@ def test_the_command_ranks_a_folder_among_the_built_in_algorithms(polypath, tmp_
     assert "test half of draws 1 to 20" in out and "left out: half, which has the open half alone" in out
     code, out, _ = polypath("benchmark", "--rank", tmp_path, "--json")
     told = json.loads(out)
-    assert told[0]["name"] == "mine" and told[0]["rank"] == 1 and len(told) == 12
+    assert told[0]["name"] == "mine" and told[0]["rank"] == 1 and len(told) == 13
 
 
 def test_several_are_a_line_each(polypath, tmp_path):
@@ -398,7 +398,7 @@ COMMAND_LINES = {
     ("cc",): "which congestion control? `cc all` measures all; there are balia, bbr,",
     ("cc", "cubik"): 'there is no congestion control "cubik"; did you mean "cubic"?',
     ("cc", "newreno"): 'did you mean "reno"?',
-    ("scheduler", "rr"): 'there is no scheduler "rr"; there are backup, blest,',
+    ("scheduler", "rr"): 'there is no scheduler "rr"; there are arrival, backup, blest,',
     ("cubic",): '"cubic" is neither cc nor scheduler nor a file NAME.c',
     ("nothere.c",): "there is no file nothere.c",
     ("bad.c",): "bad.c:2: it does not compile",

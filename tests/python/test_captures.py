@@ -59,6 +59,7 @@ PARTS = {
     "jittertrap": {"experiment": "baseline", "cc": "cubic"},
     "rfc9438": {"experiment": "loss-1e-3", "cc": "cubic"},
     "one-tcp-many-paths": {"experiment": "ours-loss", "cc": "cubic", "loss": "1%"},
+    "schedulers": {"experiment": "beside", "scheduler": "redundant", "draw": "2"},
 }
 # The device of the tunnel, where the flow's packets are themselves.
 INSIDE = {"mpt-gre": {"link": "mpt"}, "reorder": {"link": "bond"}, "hybrid": {"link": "bond"}, "one-tcp-many-paths": {"link": "bond"}}

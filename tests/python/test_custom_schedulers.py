@@ -49,7 +49,7 @@ def test_a_copy_of_any_is_that_one_under_another_name(tmp_path):
     names = [name for name, _ in _native.schedulers() if name not in customcc.used()]
     for number, name in enumerate(names):
         customcc.new(f"tss_z{number}", tmp_path / "mine", kind="sched", begin_from=name)
-    assert len(customcc.use(tmp_path / "mine")) == len(names) == 11
+    assert len(customcc.use(tmp_path / "mine")) == len(names) == 12
     copies = [f"tss_z{number}" for number in range(len(names))]
     runs = run(study(tmp_path, *names, *copies), out=tmp_path / "results").runs.set_index("scheduler")
     columns = ["goodput_receiver_mbps", "data_segments_sent", "retransmissions"]
@@ -79,9 +79,9 @@ REFUSALS = {
     "a long name": (("new", "thirteen_char"), 'polypath sched new: "thirteen_char" has 13 letters, and a kernel takes 12'),
     "a name that is ours": (("new", "blest"), "Polypath has a scheduler blest already"),
     "a file that is there": (("new", "there", "--into", "full"), "full/there.c is there already"),
-    "one that is not there": (("new", "tss_f", "--from", "blist"), 'there is no scheduler "blist" to begin from; there are backup, blest,'),
+    "one that is not there": (("new", "tss_f", "--from", "blist"), 'there is no scheduler "blist" to begin from; there are arrival,'),
     "a congestion control": (("new", "tss_f", "--from", "cubic"), 'there is no scheduler "cubic" to begin from'),
-    "a check of nothing": (("check", "blist"), 'there is no scheduler "blist" (did you mean blest?); there are backup,'),
+    "a check of nothing": (("check", "blist"), 'there is no scheduler "blist" (did you mean blest?); there are arrival, backup,'),
     "a folder without one": (("check", "--cc-path", "cc"), "cc holds no scheduler, only congestion controls; `polypath sched new NAME"),
     "a kernel that was not built": (("check", "--kernel", "6.99"), 'there is no kernel "6.99"'),
     "patches into a full folder": (("export", "--out", "full"), "full is there already, and not an empty folder"),
