@@ -155,13 +155,14 @@ impl ReceiveMemory {
 }
 
 /// Memory that bytes take while they wait: neighbours are merged, some 16 segments into one, whose
-/// overhead they share. Windows while 1 to 4 segments of 1424 bytes waited in half of 128 KiB:
-/// 64512, 64000, 62976 and 62464 bytes, so the first takes 2304 and each of the others its length.
+/// overhead they share. Windows while 1 to 4 segments of 1424 bytes waited in half of 128 KiB, in
+/// steps of 512 bytes: 64512, 64000, 62976 and 62464; in steps of 128 the first was 64384, and 76416
+/// of 77824. So the first takes 2384, its memory, and each of the others its length.
 /// Six segments of 1448 bytes with gaps between them leave 70144 bytes of a window of 78336: each
 /// is a first (specs/notes/held-out).
 #[inline]
 const fn merged_charge(waiting: Waiting) -> u64 {
-    const FIRST: u64 = 880;
+    const FIRST: u64 = 960;
     const MERGED: u64 = 16 * 1424;
     waiting.bytes + (waiting.pieces + waiting.bytes / MERGED) * FIRST
 }
@@ -283,7 +284,7 @@ mod tests {
         );
         assert_eq!(memory.free_window(1000, Waiting::together(2000)), 0);
         let apart = memory.charge(Waiting { bytes: 6 * 1448, pieces: 6, truesize: 0 });
-        assert_eq!(apart - memory.charge(Waiting::together(6 * 1448)), 5 * 880, "with gaps between them they share nothing");
+        assert_eq!(apart - memory.charge(Waiting::together(6 * 1448)), 5 * 960, "with gaps between them they share nothing");
     }
 
     #[test]

@@ -48,14 +48,25 @@ pub(crate) fn ticks_left(now: Instant, armed: Instant, wait: Duration, tick: Dur
     Duration::from_nanos(due_tick(armed, wait, tick).saturating_sub(now.as_nanos() / t) * t)
 }
 
-/// The tick at which a timer fires that was set at the tick `clock`, so many ticks ahead.
-fn fires(clock: u64, ticks: u64, by: SetBy) -> u64 {
+/// On which level a timer stands that was set to a time from then, as the shift of its steps: of
+/// those that fire on one tick the higher level's come first.
+pub(crate) fn level(wait: Duration, tick: Duration, by: SetBy) -> u32 {
+    shift_of(wait.as_nanos().div_ceil(tick.as_nanos().max(1)), by)
+}
+
+fn shift_of(ticks: u64, by: SetBy) -> u32 {
     let ahead = ticks.saturating_sub(u64::from(by == SetBy::Timer));
     let (mut shift, mut start) = (0, SECOND_LEVEL);
     while ahead >= start && shift < LAST_SHIFT {
         shift += LEVEL_SHIFT;
         start <<= LEVEL_SHIFT;
     }
+    shift
+}
+
+/// The tick at which a timer fires that was set at the tick `clock`, so many ticks ahead.
+fn fires(clock: u64, ticks: u64, by: SetBy) -> u64 {
+    let shift = shift_of(ticks, by);
     let at = (((clock + ticks) >> shift) + 1) << shift;
     debug_assert!(at > clock + ticks, "a timer never fires early");
     at

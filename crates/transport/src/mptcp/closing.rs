@@ -77,6 +77,7 @@ impl Connection {
 
     /// Nothing is left to do.
     pub(super) fn end_at_once(&mut self) {
+        self.work.none_comes_first();
         debug_assert!(self.subflows.iter().all(|subflow| subflow.closed), "every subflow is let go of first");
         self.ended = true;
         self.paths.stop_announcing();

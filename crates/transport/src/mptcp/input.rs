@@ -62,13 +62,14 @@ impl Connection {
         let subflow = &mut self.subflows[i];
         if stack.meta_acks && subflow.socket.rx.full_frames_wait() {
             let socket = &subflow.socket;
-            let window = || self.rx.window_for_space(socket.rx.window_limits(), socket.rx.received_segment_size(), socket.window_scale());
+            let window = || self.rx.room().window(socket.rx.window_limits(), socket.rx.received_segment_size(), socket.window_scale());
             if !stack.meta_acks_wait_for_reader || self.rx.unread() == 0 || window() >= subflow.announced {
                 subflow.socket.request_ack();
             }
         }
-        if self.settings.device == Device::Tun && self.subflows[i].socket.rx.is_ack_due() {
-            self.subflows[i].room_at_ack = Some((now, self.room_for_subflow(i)));
+        self.subflows[i].acks_before_reader = self.subflows[i].socket.rx.is_ack_due();
+        if !stack.shared_rcv_ssthresh {
+            self.rx.note_before_reader(now);
         }
         self.let_reader_read(now);
     }
@@ -97,8 +98,8 @@ impl Connection {
     /// The reader comes at once, by its clock, or by call.
     #[inline(always)]
     fn let_reader_read(&mut self, now: Instant) {
-        if self.reader_held {
-            // It reads by call.
+        if self.reader_held || self.rx.finished() {
+            // It reads by call, or has met the end of the data.
         } else if self.settings.read_period == Duration::ZERO {
             self.read_some(now, u64::MAX);
         } else if self.read_due == Instant::NEVER && self.rx.unread() > 0 {
@@ -172,11 +173,14 @@ impl Connection {
             let wider = || {
                 let (left, limit) = (socket.rx.window_left_or_none(), socket.rx.window_limits());
                 2 * left <= limit.1
-                    && self.rx.window_for_space(limit, socket.rx.received_segment_size(), socket.window_scale()) >= (2 * left).max(1)
+                    && self.rx.room().window(limit, socket.rx.received_segment_size(), socket.window_scale()) >= (2 * left).max(1)
             };
             let due = (read.update && (!stack.window_update_by_subflow || wider()))
                 || (stack.meta_acks && (socket.rx.full_frames_wait() || (empty && socket.rx.reader_sends_ack())));
             if due && !subflow.closed && socket.state().is_synchronized() {
+                if !subflow.acks_before_reader {
+                    self.work.none_comes_first();
+                }
                 socket.request_ack();
                 self.work.set_ready(i);
             }
@@ -260,6 +264,7 @@ impl Connection {
             }
         }
         if self.rx.take_fin() {
+            self.work.none_comes_first();
             for (j, subflow) in self.subflows.iter_mut().enumerate() {
                 if !subflow.closed && subflow.socket.state().is_synchronized() {
                     subflow.socket.request_ack();

@@ -143,6 +143,8 @@ struct Subflow {
     /// ([`crate::stack::Stack::reinjects_on_timeout`]).
     potentially_failed: bool,
     timeouts: u64,
+    /// Its place in the order in which subflows' timers were served and set again.
+    handled: u64,
     closed: bool,
     /// By the peer: what comes now is TCP's alone, which answers it.
     is_ended_by_peer: bool,
@@ -155,8 +157,8 @@ struct Subflow {
     /// `rcv_wnd_sent`).
     announced: u32,
     edge: u64,
-    /// What there was room for before the reader came, where an ACK leaves at once, and when: bytes.
-    room_at_ack: Option<(Instant, u32)>,
+    /// The ACK of what came last leaves before the reader comes.
+    acks_before_reader: bool,
     known_mappings: KnownMappings,
     sndbuf: Bytes,
 }
@@ -188,7 +190,7 @@ impl Subflow {
         self.socket.rx.set_announced_window(window);
         self.announced = window;
         if segment.len == 0 {
-            self.room_at_ack = None;
+            self.acks_before_reader = false;
         }
         segment.window = (window >> self.socket.window_scale()) as u16;
     }
@@ -232,8 +234,9 @@ pub struct Connection {
     error: Option<SocketError>,
     established_at: Option<Instant>,
     last_event: Instant,
-    /// When a timer of the wheel fired last.
+    /// When a timer of the wheel fired last, and how many of subflows have and were set again.
     fired: Instant,
+    handled: u64,
     /// The last data came with 64-bit sequence numbers: this end answers in kind, as Linux does
     /// (`use_64bit_ack`).
     acks_wide: bool,
@@ -288,6 +291,7 @@ impl Connection {
             established_at: None,
             last_event: Instant::ZERO,
             fired: Instant::NEVER,
+            handled: 0,
             acks_wide: false,
             settings,
         }
@@ -309,7 +313,8 @@ impl Connection {
     /// The application has `amount` more to write and blocks in send; [`Bytes::MAX`] is endless.
     pub fn offer(&mut self, now: Instant, amount: Bytes) {
         self.tx.begin_write();
-        self.subflows.iter_mut().for_each(|subflow| subflow.room_at_ack = None);
+        self.rx.forget_before_reader();
+        self.work.none_comes_first();
         self.tx.offered = self.tx.offered.saturating_add(amount.get());
         self.refresh_siblings();
         self.write(now);
@@ -351,6 +356,9 @@ impl Connection {
         };
         if !segment.mp.is_empty() && !self.handle_options(now, i, segment) {
             return;
+        }
+        if self.version() == MptcpVersion::V1 {
+            self.work.comes_first(i);
         }
         let subflow = &mut self.subflows[i];
         subflow.potentially_failed = false;
@@ -417,12 +425,16 @@ impl Connection {
     /// Does what is due at `now`; calling early is harmless.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.last_event = now;
-        for i in 0..self.subflows.len() {
+        self.work.none_comes_first();
+        let (mut due, rest) = self.due_first(now);
+        while let Some(i) = due.take() {
             let subflow = &mut self.subflows[i];
-            if (subflow.closed && !subflow.is_ended_by_peer) || subflow.socket.poll_timeout() > now {
-                continue;
-            }
+            self.work.comes_first(i);
             subflow.socket.handle_timeout(self.work.context(now, i));
+            if subflow.socket.sets_timer(now) {
+                self.handled += 1;
+                subflow.handled = self.handled;
+            }
             let gave_up = subflow.socket.state() == State::Closed;
             let timeouts = subflow.socket.tx.timeouts();
             let timed_out = timeouts != subflow.timeouts && !subflow.closed;
@@ -443,6 +455,10 @@ impl Connection {
             }
             self.refresh_sibling(i);
         }
+        if rest {
+            // What this one sends leaves before the next one's turn.
+            return;
+        }
         if self.tx.rtx_due <= now {
             self.on_retransmission_timer(now);
         }
@@ -457,6 +473,21 @@ impl Connection {
             self.read_on_time(now);
         }
         self.push(now);
+    }
+
+    /// The subflow whose timer is served first of those that are due, and whether there are others.
+    /// Of one tick's timers those come first that were set last; a retransmission of the connection
+    /// is work that a timer only asks for (Linux: `mptcp_schedule_work`).
+    #[inline]
+    fn due_first(&self, now: Instant) -> (Option<usize>, bool) {
+        let is_due = |s: &Subflow| (!s.closed || s.is_ended_by_peer) && s.socket.poll_timeout() <= now;
+        let mut due = (0..self.subflows.len()).filter(|&i| is_due(&self.subflows[i]));
+        let (first, second) = (due.next(), due.next());
+        if second.is_none() {
+            return (first, false);
+        }
+        let order = |&i: &usize| (self.subflows[i].socket.timer_order(now), self.subflows[i].handled, i);
+        (first.into_iter().chain(second).chain(due).max_by_key(order), true)
     }
 
     // Outputs.
@@ -676,13 +707,14 @@ impl Connection {
             stale: false,
             potentially_failed: false,
             timeouts: 0,
+            handled: 0,
             closed: false,
             is_ended_by_peer: false,
             withdrawn: false,
             synchronized: false,
             announced: 0,
             edge: 0,
-            room_at_ack: None,
+            acks_before_reader: false,
             known_mappings: KnownMappings::default(),
             sndbuf,
         });

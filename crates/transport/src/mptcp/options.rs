@@ -74,22 +74,27 @@ impl Connection {
         fit_sacks(segment);
     }
 
-    /// The window that there is room for on a subflow, up to its threshold.
+    /// The window that there is room for on a subflow, up to its threshold, where a segment of `len`
+    /// bytes leaves.
     #[inline]
-    pub(super) fn room_for_subflow(&self, i: usize) -> u32 {
-        let socket = &self.subflows[i].socket;
+    fn room_for_subflow(&self, i: usize, len: u32) -> u32 {
+        let subflow = &self.subflows[i];
+        let socket = &subflow.socket;
         let shared = if self.settings.stack.shared_rcv_ssthresh { Some((self.rx.rcv_ssthresh(), u32::MAX)) } else { None };
         let (threshold, clamp) = shared.unwrap_or(socket.rx.window_limits());
         let threshold = if threshold == 0 { u32::MAX } else { threshold };
-        self.rx.window_for_space((threshold, clamp), socket.rx.received_segment_size(), socket.window_scale())
+        // What leaves in answer to a segment does so before the reader comes (Linux: in the softirq),
+        // but for an ACK that only the reader asks for.
+        let is_before_reader = len > 0 || subflow.acks_before_reader;
+        let room = if is_before_reader { self.rx.room_before_reader(self.last_event) } else { None }.unwrap_or_else(|| self.rx.room());
+        room.window((threshold, clamp), socket.rx.received_segment_size(), socket.window_scale())
     }
 
     /// The window of a segment with a data acknowledgement is the connection's, relative to that
     /// (RFC 8684 section 3.3.1), whatever the subflow has announced (Linux: `mptcp_set_rwin`).
     #[inline]
     fn set_shared_window(&mut self, i: usize, segment: &mut Segment) {
-        let at_ack = self.subflows[i].room_at_ack.filter(|&(at, _)| at == self.last_event);
-        let window = self.rx.advertise(at_ack.map_or_else(|| self.room_for_subflow(i), |(_, room)| room));
+        let window = self.rx.advertise(self.room_for_subflow(i, segment.len));
         let subflow = &mut self.subflows[i];
         let scale = subflow.socket.window_scale();
         subflow.edge = self.rx.edge();
@@ -103,7 +108,7 @@ impl Connection {
         if self.settings.stack.shared_rcv_ssthresh {
             return self.set_shared_window(i, segment);
         }
-        let room = self.room_for_subflow(i);
+        let room = self.room_for_subflow(i, segment.len);
         let subflow = &mut self.subflows[i];
         let scale = subflow.socket.window_scale();
         let left = subflow.socket.rx.window_left_or_none().next_multiple_of(1 << scale);

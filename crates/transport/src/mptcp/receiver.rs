@@ -62,6 +62,50 @@ pub(super) struct Rx {
     finished: bool,
     counters: ReassemblyCounters,
     disorder: ReorderStats,
+    /// When a segment came last, and the room that there was before the reader came.
+    before_reader: Option<(Instant, Room)>,
+}
+
+/// What the buffer has room for.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Room {
+    occupied: Waiting,
+    rcvbuf: u32,
+    full: u32,
+    memory: ReceiveMemory,
+    /// Without a scale the window is of whole segments.
+    whole_segments: bool,
+}
+
+impl Room {
+    /// The window for it, bytes, at most `limit` (the slow-start threshold of the window, and the
+    /// largest that it may become) and rounded as the scale wants.
+    #[inline]
+    pub(super) fn window(&self, limit: (u32, u32), rcv_mss: u32, scale: u8) -> u32 {
+        let (limit, clamp) = limit;
+        let full = self.full.min(clamp);
+        let mask = (1 << scale) - 1;
+        let window = if self.occupied.bytes == 0 { self.full } else { self.shrunk_window(full, rcv_mss, mask) };
+        let window = window.min(limit);
+        if scale == 0 && self.whole_segments {
+            // Linux: `__tcp_select_window`.
+            return window - window % rcv_mss.min(full).max(1);
+        }
+        (window + mask) & !mask
+    }
+
+    /// The window while something waits.
+    #[inline]
+    fn shrunk_window(&self, full: u32, rcv_mss: u32, mask: u32) -> u32 {
+        let window = self.memory.free_window(self.rcvbuf, self.occupied);
+        if window >= full >> 1 {
+            return window;
+        }
+        // Less than a sixteenth, or than a segment: close the window rather than announce crumbs
+        // (RFC 9293 section 3.8.6.2.2).
+        let rounded = window & !mask;
+        if rounded < self.full >> 4 || rounded < rcv_mss { 0 } else { rounded }
+    }
 }
 
 impl Rx {
@@ -88,6 +132,7 @@ impl Rx {
             finished: false,
             counters: ReassemblyCounters::default(),
             disorder: ReorderStats::default(),
+            before_reader: None,
         };
         rx.resize(rcvbuf);
         rx
@@ -284,33 +329,33 @@ impl Rx {
         due
     }
 
-    /// The window that the buffer has room for, bytes, at most `limit` (the slow-start threshold of
-    /// the window, and the largest that it may become) and rounded as the scale wants.
+    /// What there is room for now.
     #[inline]
-    pub(super) fn window_for_space(&self, limit: (u32, u32), rcv_mss: u32, scale: u8) -> u32 {
-        let (limit, clamp) = limit;
-        let full = self.full.min(clamp);
-        let mask = (1 << scale) - 1;
-        let window = if self.is_empty() { self.full } else { self.shrunk_window(full, rcv_mss, mask) };
-        let window = window.min(limit);
-        if scale == 0 && !self.stack.shared_rcv_ssthresh {
-            // Whole segments (Linux: `__tcp_select_window`).
-            return window - window % rcv_mss.min(full).max(1);
+    pub(super) fn room(&self) -> Room {
+        Room {
+            occupied: self.occupied(),
+            rcvbuf: self.rcvbuf,
+            full: self.full,
+            memory: self.memory,
+            whole_segments: !self.stack.shared_rcv_ssthresh,
         }
-        (window + mask) & !mask
     }
 
-    /// The window while something waits.
+    /// A segment has come at `now`, and the reader has not.
     #[inline]
-    fn shrunk_window(&self, full: u32, rcv_mss: u32, mask: u32) -> u32 {
-        let window = self.memory.free_window(self.rcvbuf, self.occupied());
-        if window >= full >> 1 {
-            return window;
-        }
-        // Less than a sixteenth, or than a segment: close the window rather than announce crumbs
-        // (RFC 9293 section 3.8.6.2.2).
-        let rounded = window & !mask;
-        if rounded < self.full >> 4 || rounded < rcv_mss { 0 } else { rounded }
+    pub(super) fn note_before_reader(&mut self, now: Instant) {
+        self.before_reader = Some((now, self.room()));
+    }
+
+    /// The application writes: what leaves now is no answer.
+    pub(super) fn forget_before_reader(&mut self) {
+        self.before_reader = None;
+    }
+
+    /// What there was room for before the reader came, where that was at `now`.
+    #[inline]
+    pub(super) fn room_before_reader(&self, now: Instant) -> Option<Room> {
+        self.before_reader.filter(|&(at, _)| at == now).map(|(_, room)| room)
     }
 
     /// This window is announced without a data acknowledgement.
@@ -420,7 +465,7 @@ mod tests {
     const WIDE: (u32, u32) = (u32::MAX, u32::MAX);
 
     fn advertise(rx: &mut Rx) -> u32 {
-        rx.advertise(rx.window_for_space(WIDE, 1000, 0))
+        rx.advertise(rx.room().window(WIDE, 1000, 0))
     }
 
     fn measured(rtt_us: u32) -> Measured {
@@ -515,7 +560,7 @@ mod tests {
         // of that.
         advertise(&mut rx);
         rx.insert(Instant::ZERO, DataSeq::new(10_000), 20_000);
-        assert_eq!(rx.window_for_space(WIDE, 1, 0), (131_072 - 20_880) * 152 / 256);
+        assert_eq!(rx.room().window(WIDE, 1, 0), (131_072 - 20_960) * 152 / 256);
     }
 
     #[test]

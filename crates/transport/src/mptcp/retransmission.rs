@@ -3,7 +3,7 @@
 
 use super::sender::Fin;
 use super::{Connection, Phase};
-use crate::stack::MetaRetransmission;
+use crate::stack::{MetaRetransmission, PushOrder};
 use crate::timer_wheel::{SetBy, fires_after};
 use polypath_base::{Bytes, Duration, Instant, Segments};
 use polypath_sched::SubflowSet;
@@ -100,6 +100,7 @@ impl Connection {
             return;
         }
         self.arm_retransmission(now);
+        self.ask_with_closed_window(now);
     }
 
     /// The window may have opened without our hearing of it: the last acknowledged byte goes again,
@@ -148,6 +149,10 @@ impl Connection {
             let len = self.tx.fragment_end(dsn).min(self.tx.next).distance(dsn) as u32;
             self.tx.reinjected_bytes += u64::from(len);
             self.enqueue_on_subflow(now, i, dsn, len);
+            if self.push_order == PushOrder::Bursts && self.tx.pending.before(self.tx.end) {
+                // Linux asks the scheduler once that has left.
+                self.work.set_sends_first(SubflowSet::of(i));
+            }
         }
     }
 

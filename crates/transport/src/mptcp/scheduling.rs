@@ -19,7 +19,19 @@ impl Connection {
         if self.phase != Phase::Negotiating {
             self.refill();
         }
+        self.ask_with_closed_window(now);
         self.push(now);
+    }
+
+    /// Linux asks the scheduler, and so how long the retransmission timer waits, where a call has
+    /// written or the timer has come up, even if the peer's window is closed.
+    pub(super) fn ask_with_closed_window(&mut self, now: Instant) {
+        let is_closed = self.tx.pending.before(self.tx.end) && !self.tx.window_end.after(self.tx.pending);
+        if is_closed && self.push_order == PushOrder::Bursts && self.phase != Phase::Negotiating {
+            let first = self.work.sends_first();
+            self.note_rtx_interval(now);
+            self.work.set_sends_first(first);
+        }
     }
 
     fn refill(&mut self) {
@@ -126,7 +138,7 @@ impl Connection {
     /// Bursts, as long as the scheduler hands them out; a writer that waits writes on in between.
     #[inline(always)]
     fn push_bursts(&mut self, now: Instant) {
-        let (mut last, mut left) = (None, SubflowSet::EMPTY);
+        let (mut last, mut left) = (None, self.work.sends_first());
         loop {
             while self.tx.pending.before(self.tx.end) && self.schedule_burst(now, &mut last, &mut left) {}
             if !self.tx.between_writes {
@@ -345,11 +357,14 @@ impl Connection {
         self.tx.fin = Fin::Sent;
         self.tx.fin_at = now;
         self.request_acks();
-        self.arm_retransmission(now);
+        if self.tx.rtx_due == Instant::NEVER || self.settings.stack.meta_retransmission == MetaRetransmission::TwiceLongestTimeout {
+            self.arm_retransmission(now);
+        }
     }
 
     #[cold]
     pub(super) fn request_acks(&mut self) {
+        self.work.none_comes_first();
         for (i, subflow) in self.subflows.iter_mut().enumerate() {
             if !subflow.closed && subflow.socket.state().is_synchronized() {
                 subflow.socket.request_ack();

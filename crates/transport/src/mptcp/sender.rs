@@ -275,9 +275,9 @@ impl Tx {
     /// A data acknowledgement with its window; true if it acknowledged something new.
     #[inline]
     pub(super) fn acknowledge(&mut self, ack: DataSeq, window: u32) -> bool {
-        if ack.after(self.sent_end()) {
-            return false; // for data not even sent (RFC 9293 section 3.10.7.4)
-        }
+        // One for data not even sent acknowledges nothing (RFC 9293 section 3.10.7.4), but its window
+        // counts (Linux: `ack_update_msk`).
+        let ack = if ack.after(self.sent_end()) { self.una } else { ack };
         // An older acknowledgement, overtaken on a faster path, still tells the edge that it told.
         self.window_end = self.window_end.max(ack + u64::from(window));
         if !ack.after(self.una) {
@@ -412,12 +412,12 @@ mod tests {
     }
 
     #[test]
-    fn acknowledgements_of_the_future_are_ignored() {
+    fn acknowledgements_of_the_future_tell_the_window_alone() {
         let mut tx = tx();
         tx.offered = 10_000;
         tx.fill();
         assert!(!tx.acknowledge(DataSeq::new(2000), 5000));
-        assert_eq!((tx.una.get(), tx.window_end.get()), (1000, 1000));
+        assert_eq!((tx.una.get(), tx.window_end.get()), (1000, 6000));
         tx.next = DataSeq::new(3000);
         tx.pending = DataSeq::new(3000);
         assert!(tx.acknowledge(DataSeq::new(2000), 5000));

@@ -24,6 +24,8 @@ pub(super) struct PendingWork {
     count: usize,
     /// May have something to send.
     ready: SubflowSet,
+    /// The one on which a segment came last.
+    answers: usize,
     /// Their views are out of date.
     touched: SubflowSet,
     views: [PathView; MAX_SUBFLOWS],
@@ -51,6 +53,7 @@ impl PendingWork {
         Self {
             count: 0,
             ready: SubflowSet::EMPTY,
+            answers: 0,
             touched: SubflowSet::EMPTY,
             views: [PathView::default(); MAX_SUBFLOWS],
             due: [Instant::NEVER; MAX_SUBFLOWS],
@@ -88,10 +91,23 @@ impl PendingWork {
         self.ready.insert(i);
     }
 
+    /// A segment comes on a subflow: it sends before the others, which another softirq serves (Linux:
+    /// `mptcp_subflow_delegate`).
+    #[inline]
+    pub(super) fn comes_first(&mut self, i: usize) {
+        self.answers = i;
+    }
+
+    /// What follows is no answer: the lower number sends first.
+    #[inline]
+    pub(super) fn none_comes_first(&mut self) {
+        self.answers = 0;
+    }
+
     /// The next one that may have something to send.
     #[inline]
     pub(super) fn ready(&self) -> Option<usize> {
-        self.ready.first()
+        if self.ready.has(self.answers) { Some(self.answers) } else { self.ready.first() }
     }
 
     /// A subflow has nothing more to send for now, and this is when something is due on it.

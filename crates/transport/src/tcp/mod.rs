@@ -49,7 +49,7 @@ use receiving::{Delivered, Receiver};
 pub use reset::reset_for;
 use sender::{Ack, rtt_by_echo, timestamp};
 pub use sender::{Context, Probe, RouteMtu, Sender};
-use timer::Pending;
+use timer::{Pending, Timer};
 
 /// Bytes of data in a segment to a peer that has not told how long it takes them
 /// (RFC 9293 section 3.7.1).
@@ -564,6 +564,10 @@ impl Socket {
             self.tx.set_window_seq(segment.seq);
             self.tx.set_peer_window(u32::from(segment.window) << self.peer_wscale);
             self.acknowledge_syn(cx.now, segment);
+            if !self.is_active {
+                // The SYN/ACK's was the request's (Linux: `rsk_timer`).
+                self.tx.timers.begin_anew(Timer::Retransmission);
+            }
             self.established(cx);
             if segment.flags.has(Flags::SYN) {
                 // The peer's SYN has come twice, which RFC 2883 tells it.

@@ -120,6 +120,18 @@ impl Socket {
         self.tx.timers.next()
     }
 
+    /// Of sockets that are due at once that with the greatest comes first.
+    #[cold]
+    pub(crate) fn timer_order(&self, now: Instant) -> Option<(u32, Instant)> {
+        self.tx.timers.order(now)
+    }
+
+    /// A timer of the wheel was set at `now`.
+    #[inline]
+    pub(crate) fn sets_timer(&self, now: Instant) -> bool {
+        self.tx.timers.is_set_at(now)
+    }
+
     /// Does what is due at `now`; calling early is harmless.
     #[inline(never)]
     pub fn handle_timeout(&mut self, cx: Context<'_>) {

@@ -2,7 +2,7 @@
 //! an arm in `Socket::handle_timeout`.
 
 use crate::Settings;
-use crate::timer_wheel::{SetBy, due_tick, fires_after, ticks_left};
+use crate::timer_wheel::{SetBy, due_tick, fires_after, level, ticks_left};
 use polypath_base::{Duration, Instant};
 
 /// The timers, in the order in which those that come up together are served.
@@ -121,6 +121,11 @@ impl Timers {
         self.table[timer as usize].due = Instant::NEVER;
     }
 
+    /// It is another timer from now on, which has never been set.
+    pub(super) fn begin_anew(&mut self, timer: Timer) {
+        self.table[timer as usize] = Entry::OFF;
+    }
+
     /// When a timer is due; [`Instant::NEVER`] if it is off.
     #[inline]
     pub(super) fn due(&self, timer: Timer) -> Instant {
@@ -165,6 +170,20 @@ impl Timers {
     #[inline]
     pub(super) fn next(&self) -> Instant {
         self.table.iter().fold(Instant::NEVER, |next, entry| next.min(entry.due))
+    }
+
+    /// Of the timers of the wheel that are due, the first: its level, and when it was set. Of those
+    /// of one tick the higher level comes first, and on a level that which was set last (Linux:
+    /// `expire_timers`, `enqueue_timer`).
+    pub(super) fn order(&self, now: Instant) -> Option<(u32, Instant)> {
+        let wheel = Timer::ALL.iter().filter(|timer| matches!(timer.clock(), Clock::Wheel)).map(|&timer| &self.table[timer as usize]);
+        wheel.filter(|entry| entry.due <= now).map(|entry| (level(entry.wait, self.tick, entry.by), entry.armed)).max()
+    }
+
+    /// A timer of the wheel is armed, and was so at `now`.
+    #[inline]
+    pub(super) fn is_set_at(&self, now: Instant) -> bool {
+        self.table.iter().any(|entry| entry.due != Instant::NEVER && entry.armed == now)
     }
 
     /// Whether a timer has come up at `now`; then it is off.

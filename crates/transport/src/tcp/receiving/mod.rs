@@ -478,6 +478,11 @@ impl Receiver {
             }
             if out_of_order {
                 waiting.truesize -= u64::from(self.packets.newest());
+            } else if self.is_subflow {
+                // It is the connection's only once the window has grown (Linux: `tcp_data_ready`).
+                waiting.bytes += u64::from(segment.len);
+                waiting.pieces += 1;
+                waiting.truesize += u64::from(memory.bytes);
             }
             let truesize = if begins_piece { memory.bytes } else { memory.without_head };
             if self.buffer.grow_rcv_ssthresh(segment.len, truesize, waiting) {

@@ -246,9 +246,10 @@ impl SendQueue {
         }
         let last = self.mappings.back_mut().unwrap_or(&mut self.mapping);
         let is_open = last.sent == 0 || longest == u32::MAX;
+        let continues = last.dsn + u64::from(last.len) == dsn;
         // Linux: `tcp_mark_push` on what can take no more.
-        last.pushed = !is_open;
-        if last.len > 0 && is_open && last.dsn + u64::from(last.len) == dsn {
+        last.pushed = last.len > 0 && !(is_open && (continues || longest == u32::MAX));
+        if last.len > 0 && is_open && continues {
             let fits = len.min(longest.saturating_sub(last.len));
             last.len += fits;
             (dsn, len) = (dsn + u64::from(fits), len - fits);
