@@ -102,7 +102,6 @@ def test_on_a_phone_rows_and_pictures_stand_beneath_one_another(chromium, report
     assert lines.nth(1).evaluate("each => getComputedStyle(each, '::before').content") == '"Goodput, Mbit/s"'
     boxes = [lines.nth(index).bounding_box() for index in range(4)]
     assert all(below["y"] >= above["y"] + above["height"] - 1 for above, below in pairwise(boxes))
-    page.close()
     figure = page.locator("figure:has(h4:text-is('Congestion window'))").first
     pictures = figure.locator(".narrow > svg")
     assert pictures.count() == 5
