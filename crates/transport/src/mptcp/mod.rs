@@ -144,7 +144,7 @@ struct Subflow {
     potentially_failed: bool,
     timeouts: u64,
     /// Its place in the order in which subflows' timers were served and set again.
-    handled: u64,
+    timer_set: u64,
     closed: bool,
     /// By the peer: what comes now is TCP's alone, which answers it.
     is_ended_by_peer: bool,
@@ -236,7 +236,7 @@ pub struct Connection {
     last_event: Instant,
     /// When a timer of the wheel fired last, and how many of subflows have and were set again.
     fired: Instant,
-    handled: u64,
+    timers_set: u64,
     /// The last data came with 64-bit sequence numbers: this end answers in kind, as Linux does
     /// (`use_64bit_ack`).
     acks_wide: bool,
@@ -291,7 +291,7 @@ impl Connection {
             established_at: None,
             last_event: Instant::ZERO,
             fired: Instant::NEVER,
-            handled: 0,
+            timers_set: 0,
             acks_wide: false,
             settings,
         }
@@ -426,34 +426,9 @@ impl Connection {
     pub fn handle_timeout(&mut self, now: Instant) {
         self.last_event = now;
         self.work.none_comes_first();
-        let (mut due, rest) = self.due_first(now);
-        while let Some(i) = due.take() {
-            let subflow = &mut self.subflows[i];
-            self.work.comes_first(i);
-            subflow.socket.handle_timeout(self.work.context(now, i));
-            if subflow.socket.sets_timer(now) {
-                self.handled += 1;
-                subflow.handled = self.handled;
-            }
-            let gave_up = subflow.socket.state() == State::Closed;
-            let timeouts = subflow.socket.tx.timeouts();
-            let timed_out = timeouts != subflow.timeouts && !subflow.closed;
-            subflow.timeouts = timeouts;
-            self.work.mark(i);
-            if gave_up {
-                if self.phase == Phase::Established {
-                    self.close_subflow(now, i);
-                } else {
-                    self.drop_subflow(i);
-                    self.end_at_once();
-                }
-                continue;
-            }
-            if timed_out {
-                self.note_fired(now);
-                self.on_subflow_timeout(i);
-            }
-            self.refresh_sibling(i);
+        let (due, rest) = self.due_first(now);
+        if let Some(i) = due {
+            self.serve_timer(now, i);
         }
         if rest {
             // What this one sends leaves before the next one's turn.
@@ -475,6 +450,36 @@ impl Connection {
         self.push(now);
     }
 
+    /// What is due on a subflow.
+    fn serve_timer(&mut self, now: Instant, i: usize) {
+        let subflow = &mut self.subflows[i];
+        self.work.comes_first(i);
+        subflow.socket.handle_timeout(self.work.context(now, i));
+        if subflow.socket.sets_timer(now) {
+            self.timers_set += 1;
+            subflow.timer_set = self.timers_set;
+        }
+        let gave_up = subflow.socket.state() == State::Closed;
+        let timeouts = subflow.socket.tx.timeouts();
+        let timed_out = timeouts != subflow.timeouts && !subflow.closed;
+        subflow.timeouts = timeouts;
+        self.work.mark(i);
+        if gave_up {
+            if self.phase == Phase::Established {
+                self.close_subflow(now, i);
+            } else {
+                self.drop_subflow(i);
+                self.end_at_once();
+            }
+            return;
+        }
+        if timed_out {
+            self.note_fired(now);
+            self.on_subflow_timeout(i);
+        }
+        self.refresh_sibling(i);
+    }
+
     /// The subflow whose timer is served first of those that are due, and whether there are others.
     /// Of one tick's timers those come first that were set last; a retransmission of the connection
     /// is work that a timer only asks for (Linux: `mptcp_schedule_work`).
@@ -486,7 +491,7 @@ impl Connection {
         if second.is_none() {
             return (first, false);
         }
-        let order = |&i: &usize| (self.subflows[i].socket.timer_order(now), self.subflows[i].handled, i);
+        let order = |&i: &usize| (self.subflows[i].socket.timer_order(now), self.subflows[i].timer_set, i);
         (first.into_iter().chain(second).chain(due).max_by_key(order), true)
     }
 
@@ -707,7 +712,7 @@ impl Connection {
             stale: false,
             potentially_failed: false,
             timeouts: 0,
-            handled: 0,
+            timer_set: 0,
             closed: false,
             is_ended_by_peer: false,
             withdrawn: false,
