@@ -5,7 +5,7 @@
 //!
 //! A kernel is a column, a property in which kernels differ is a row. A kernel of which nothing is
 //! known but "as its neighbour" is not worth a column: first collect the differences in
-//! `specs/notes/kernel-NAME/README.md`, as `specs/notes/kernel-6.1` does. Say it is 6.13.
+//! `specs/notes/kernel-NAME`, each with its job. Say it is 6.13.
 //!
 //! 1. A line in `columns`, oldest first, with the study's name and the exact release; then a line
 //!    with its source in every row, in the columns' order, or it does not compile. This writes them
