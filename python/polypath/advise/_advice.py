@@ -16,7 +16,7 @@ from polypath.results import Results, execute, plan
 from polypath.study import Study
 
 from ._answer import Left, answer, left
-from ._budget import Budget, budget, seconds_in
+from ._budget import Budget, budget
 from ._commands import commands, script
 from ._conclusion import ASKED, Summary, command, conclusion, highlights
 from ._confirm import Confirmation, confirm
@@ -81,7 +81,7 @@ def advise(
     question = Question(paths=checked(tuple(paths)), weights=weighted(uses))
     check_names(question.paths)
     _check_calls(question)
-    begin, seconds = clock(), seconds_in(budget_text)
+    begin = clock()
     trials = Trials(question, workers=workers, progress=progress, clock=clock)
     every = candidates(question.paths)
     few = candidates(question.paths, few=True)
@@ -91,8 +91,8 @@ def advise(
         notes = [*notes, f"a budget of {allowed.written} allows {len(settings)} of {len(every)} settings: give more, and all are tried"]
     # Before minutes are spent on what cannot be kept.
     (File(folder) / RESULTS).mkdir(parents=True, exist_ok=True)
-    if seconds is not None:
-        trials.ends = begin + seconds / 2
+    if allowed.seconds is not None:
+        trials.ends = begin + allowed.seconds / 2
     stage(f"searching among {len(settings)} settings", planned.searching)
     finalists, searched = search(trials, settings, planned)
     least, left_over = planned.final, allowed.runs - trials.runs
@@ -114,7 +114,7 @@ def advise(
     compared_study = compared_study.replace(conclusion=conclusion(summary), highlights=highlights(summary))
     (File(folder) / STUDY_FILE).write_text(f"{ASKED}{command(summary)}\n{compared_study.to_yaml()}", encoding="utf-8")
     confirmation = Confirmation(settings=(), sentence="not confirmed on Linux: nobody asked for it")
-    if on_linux and seconds is not None and clock() - begin > seconds:
+    if on_linux and allowed.seconds is not None and clock() - begin > allowed.seconds:
         confirmation = Confirmation(settings=(), sentence="not confirmed on Linux: the time of the budget was over")
     elif on_linux:
         stage("confirming on Linux", 0)

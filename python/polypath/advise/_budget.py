@@ -33,6 +33,8 @@ class Budget:
     runs: int
     written: str
     """As the person wrote it."""
+    seconds: float | None = None
+    """That it may take, None where runs are counted."""
     runs_per_s: float | None = None
     """Of this machine, where it was measured."""
 
@@ -44,29 +46,20 @@ class Budget:
         return f"{seconds}s" if seconds < 120 else f"{math.ceil(seconds / 60)}min"
 
 
-def seconds_in(text: str | None) -> float | None:
-    """The seconds that a search with `--budget TEXT` may take, None where runs are counted.
+def budget(text: str | None, runs_per_s: Callable[[], float]) -> Budget:
+    """What `--budget TEXT`, or none, allows on a machine that simulates so many runs a second.
 
     Raises `AdviceError` with one sentence.
     """
     if text is None:
-        return USUAL_S
-    if _RUNS.match(text):
-        return None
-    try:
-        return float(Time(text).seconds)
-    except ValueError as error:
-        raise AdviceError(f'--budget: {error}, or a number of runs like "500runs"') from None
-
-
-def budget(text: str | None, runs_per_s: Callable[[], float]) -> Budget:
-    """What `--budget TEXT` allows on a machine that simulates so many runs a second.
-
-    Raises `AdviceError` with one sentence.
-    """
-    seconds = seconds_in(text)
-    if text is not None and seconds is None:
-        return Budget(runs=int(text.lower().partition("run")[0]), written=text)
+        seconds = USUAL_S
+    elif counted := _RUNS.match(text):
+        return Budget(runs=int(counted[1]), written=text)
+    else:
+        try:
+            seconds = float(Time(text).seconds)
+        except ValueError as error:
+            raise AdviceError(f'--budget: {error}, or a number of runs like "500runs"') from None
     rate = runs_per_s()
-    runs = int((seconds or 0) * rate * _SHARE)
-    return Budget(runs=runs if text else min(runs, ENOUGH), written=text or "two minutes", runs_per_s=rate)
+    runs = int(seconds * rate * _SHARE)
+    return Budget(runs=runs if text else min(runs, ENOUGH), written=text or "two minutes", seconds=seconds, runs_per_s=rate)
