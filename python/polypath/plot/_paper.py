@@ -200,7 +200,7 @@ def _look(chart: Any, width_mm: float, font_pt: float, of: str, names: Sequence[
         "padding": 0,
     }
     legend["columns"] = max(1, int(width_mm * POINTS_PER_MM // (max((width_of(name, font_pt) for name in names), default=0) + 4 * font_pt)))
-    look = {"padding": 1, "axis": axis, "legend": {**legend, "columns": 4, "offset": 4}, "header": {"labelFontSize": font_pt}}
+    look = {"padding": 1, "axis": axis, "legend": {**legend, "offset": 4}, "header": {"labelFontSize": font_pt}}
     if of:
         chart = chart.properties(title=alt.TitleParams(of, fontSize=font_pt, fontWeight="normal"))
     return chart.properties(usermeta={"look": look})
