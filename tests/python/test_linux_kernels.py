@@ -588,6 +588,18 @@ def test_a_release_that_this_machines_suites_lack_comes_from_another(tmp_path, s
     assert suites == [("apt-cache", "search", "--names-only", "^linux-source-9.9$")]
 
 
+def test_a_mirror_that_cannot_be_reached_is_not_taken_for_one_without_suites(tmp_path, suites, monkeypatch):
+    def run(*words, **_):
+        if words[1] == "update":
+            raise KernelError("E: Failed to fetch http://x/debian/dists/stable/InRelease  Could not connect")
+        return "Debian http://x/debian/\n" if words[1] == "indextargets" else ""
+
+    monkeypatch.setattr(_suites, "run", run)
+    with pytest.raises(KernelError, match="Could not connect"):
+        _source.resolve("7.3", tmp_path / "cache", print)
+    assert not (tmp_path / "cache/suites/packages.json").exists()
+
+
 def test_what_could_be_built_is_listed(cache, suites):
     put(cache, "6.12", "6.12.117")
     (cache / "sources").mkdir()

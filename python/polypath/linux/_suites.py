@@ -4,7 +4,6 @@ that it uses, with lists of their own below our cache. The machine's apt is left
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import shutil
@@ -97,8 +96,12 @@ class Suites:
             (self._folder / name).mkdir(parents=True)
         # First what the aliases stand for: mirrors that keep copies are newer under codenames.
         self._configure(mirror, SUITES, packages=False)
-        with contextlib.suppress(KernelError):
+        try:
             self._run("apt-get", "update")
+        except KernelError as error:
+            # A suite that the mirror lacks is left out; one out of reach is not.
+            if "Failed to fetch" in str(error):
+                raise
         suites = _codenames(self._folder / "lists")
         if not suites:
             raise KernelError(f"{mirror} has none of Debian's suites {', '.join(SUITES)}: give a folder or tarball with the sources")
@@ -117,6 +120,8 @@ class Suites:
             # Root's own folder is not for the user _apt.
             "APT::Sandbox::User": "root",
             "Acquire::Languages": "none",
+            "Acquire::Retries": "3",
+            "APT::Update::Error-Mode": "any",
             "Acquire::IndexTargets::deb::Packages::DefaultEnabled": str(packages).lower(),
             **{f"Acquire::IndexTargets::deb::{kind}::DefaultEnabled": "false" for kind in ("DEP-11", "Contents-deb")},
         }
