@@ -213,7 +213,7 @@ fn pair(scenario: &Scenario, flow: &scenario::Flow, topology: &Topology, ends: &
     let mut made = Vec::with_capacity(2);
     for (end, interface) in interfaces.into_iter().enumerate() {
         let name = topology.node_name(ends.nodes[end]);
-        let mut settings = Settings { stack: stacks[end], ..Settings::default() };
+        let mut settings = Settings::of(stacks[end]);
         let node = scenario.nodes.iter().find(|node| node.name == name).expect("the topology's nodes are the scenario's");
         sysctl::apply(node, &mut settings)?;
         let mut random = Rng::new(scenario.seed, &format!("flow {} at {name}", flow.name));

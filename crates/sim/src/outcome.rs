@@ -7,7 +7,7 @@
 //! 2. Its value in `probe.rs` (`SubflowRow`; an endpoint tells it by `Probe` of the transport) or
 //!    in `network.rs` (`LinkRow`).
 //! 3. `_subflow_series` and `_link_series` in `python/polypath/engines/_measure.py`, `_host.py` and
-//!    `_fake.py`: the column, of nulls where the engine does not know it.
+//!    `tests/fake_engine.py`: the column, of nulls where the engine does not know it.
 //! 4. Digests, `make setup` and `tools/figures.py docs/reference/results.md`, as for a counter
 //!    (`crates/transport/src/counters.rs`).
 

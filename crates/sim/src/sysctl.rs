@@ -4,19 +4,19 @@ use crate::scenario::Node;
 use polypath_base::{Bytes, Duration, Error, Segments};
 use polypath_pmtu::MtuSearch;
 use polypath_transport::Settings;
-use polypath_transport::stack::MptcpVersion;
+use polypath_transport::stack::{MptcpVersion, Stack};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The settings of an endpoint on a host with these sysctls, by the names and values that a study
+/// The settings of an endpoint on a host with this kernel and these sysctls, by the names and values that a study
 /// gives a node.
 ///
 /// # Errors
 /// If one of them is not modelled, or has a value that is not.
-pub fn settings(sysctl: &BTreeMap<String, Value>) -> Result<Settings, Error> {
+pub fn settings(stack: &'static Stack, sysctl: &BTreeMap<String, Value>) -> Result<Settings, Error> {
     let node =
         Node { name: "host".to_owned(), router: false, addresses: Vec::new(), kernel: None, mtu_search: None, sysctl: sysctl.clone() };
-    let mut settings = Settings::default();
+    let mut settings = Settings::of(stack);
     apply(&node, &mut settings)?;
     Ok(settings)
 }
@@ -255,7 +255,7 @@ mod tests {
         let error = apply(&probing, &mut Settings::default()).unwrap_err();
         assert!(error.error.to_string().contains("MPTCP 0.96") && !error.simulator_only, "{}", error.error);
         assert_eq!(error.error.field(), ["nodes", "c", "subflow_mtu_probing"]);
-        let mut settings = Settings { stack: &MPTCP_0_96_LINUX_5_4_188, ..Settings::default() };
+        let mut settings = Settings::of(&MPTCP_0_96_LINUX_5_4_188);
         apply(&probing, &mut settings).unwrap();
         assert!(settings.subflow_mtu_probing);
     }

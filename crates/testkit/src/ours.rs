@@ -764,8 +764,7 @@ fn settings_of(sysctls: &[(String, String)], stack: &'static Stack) -> Result<(c
     let algorithm = sysctls.remove("net.ipv4.tcp_congestion_control");
     let algorithm = algorithm.as_ref().and_then(|name| name.as_str()).unwrap_or("reno");
     let algorithm = cc::find(algorithm).ok_or_else(|| format!("there is no congestion control {algorithm}"))?;
-    let mut settings = polypath_sim::settings(&sysctls).map_err(|error| error.to_string())?;
-    settings.stack = stack;
+    let mut settings = polypath_sim::settings(stack, &sysctls).map_err(|error| error.to_string())?;
     // As the packets of scripts come to a kernel.
     settings.device = Device::Tun;
     Ok((algorithm, settings))

@@ -103,8 +103,8 @@ pub struct Settings {
     /// Upper bound of it, by default 200 ms (Linux: `TCP_DELACK_MAX`; RFC 1122 section 4.2.3.2
     /// wants less than 500 ms).
     pub delack_max: Duration,
-    /// Lower bound of the retransmission timeout, by default 200 ms (Linux: `TCP_RTO_MIN`).
-    /// RFC 6298 section 2.4 has 1 s.
+    /// Least variance term: the retransmission timeout is at least srtt + this. By default 200 ms
+    /// (Linux: `TCP_RTO_MIN`); RFC 6298 section 2.4 has 1 s for the whole.
     pub rto_min: Duration,
     /// Upper bound of it, backoff included, by default 120 s (Linux: `TCP_RTO_MAX`).
     /// RFC 6298 section 2.5 wants at least 60 s.
@@ -174,6 +174,11 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// A host's with this kernel, before its sysctls.
+    pub fn of(stack: &'static Stack) -> Self {
+        Self { stack, ..Self::default() }
+    }
+
     /// What searches for the path's MTU are told.
     pub(crate) fn mtu_sysctls(&self) -> Sysctls {
         Sysctls {

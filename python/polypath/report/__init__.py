@@ -2,7 +2,8 @@
 
 Fixed words stand in `page.html.j2` and `pcap.html.j2`; sentences made from numbers in `_headlines`
 ("What came out"), `_answers`, `_fairness`, `_events`, `_compare`, `_notes` and `_timing`; what a
-column means in `_tables`.
+column means in `_tables`. What limited a flow, and why, comes from `analysis._limits` and
+`analysis._causes`.
 """
 
 from ._against import against_view

@@ -5,8 +5,9 @@ Times are seconds, round-trip times milliseconds, rates Mbit/s, sizes bytes;
 docs/reference/results.md names every column.
 
 A new column of `runs.parquet`: its type in `_FLOW_COLUMNS`, its value in `_flows`, its row on that
-page. Where the engines have to tell it first: `FlowOutcome` in crates/sim/src/outcome.rs and
-flow.rs, engines/_measure.py and tests/fake_engine.py.
+page, its name in study/_parameters.py. Where the engines have to tell it first: `FlowOutcome` in
+crates/sim/src/outcome.rs and flow.rs, engines/_measure.py and tests/fake_engine.py. One that
+changes its name: analysis and report ask for it, too.
 """
 
 from __future__ import annotations

@@ -19,7 +19,8 @@
 //! - what goes again: `reinjection`, and `retransmission` when the connection's own timer expires;
 //! - how a connection ends: `close` here queues the DATA_FIN, `scheduling` sends it, and
 //!   `finish_if_done` in `input` closes the subflows; at once: `closing`;
-//! - which subflow has something to do, and what is kept of subflows between events: `work`;
+//! - which subflow has something to do and is served first, and what is kept of subflows between
+//!   events: `work`;
 //! - what a segment carries: `options`, with keys of `keys`;
 //! - how subflows and addresses come and go: `paths`, asked for by `path_manager`.
 

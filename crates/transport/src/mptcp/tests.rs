@@ -522,7 +522,7 @@ mod property {
             loss in prop_oneof![Just(0.0), Just(1.0 / 256.0), Just(1.0 / 32.0)],
             bytes in 1_u64..4_000_000,
         ) {
-            let settings = Settings { stack: kernel.0, ..Settings::default() };
+            let settings = Settings::of(kernel.0);
             let logs = [false, true].map(|in_place| {
                 let direction = Direction::new(delay_ms, mbit, 60).scripted(lose_at_random(loss));
                 let path = [direction.clone(), direction];
