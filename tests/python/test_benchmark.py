@@ -194,7 +194,7 @@ def test_the_page_and_the_json_say_what_was_measured(measured, polypath, monkeyp
     assert polypath("run", folder / "scheduler-roundrobin", *words)[0] == 0
     text = (folder / "scheduler-roundrobin.md").read_text()
     assert text.startswith(f"# roundrobin: {scores(first)['test']['score'][0]:.1f} (")
-    assert "Place " in text and "of 11 among the built-in algorithms" in text
+    assert "Place " in text and "of 12 among the built-in algorithms" in text
     named = [line for line in text.splitlines() if line.startswith("- `")]
     assert len(named) == 5 and all(", draw 1:" in line or ", draw 3:" in line for line in named)
     assert "polypath benchmark scheduler roundrobin --budget 4draws" in text
