@@ -325,6 +325,15 @@ mod tests {
     }
 
     #[test]
+    fn as_many_packets_wait_as_there_is_room_for() {
+        let mut rule = bench(FIXED);
+        for number in 1..=64 {
+            assert_eq!(rule.arrive(0, 0, number), [], "packet 0 may still come");
+        }
+        assert_eq!(rule.arrive(0, 0, 65), (1..=65).collect::<Vec<_>>(), "there is no room for one more");
+    }
+
+    #[test]
     fn equalisation_needs_no_gaps_and_holds_nobody_up() {
         let (given_on, counters) = send(EQUALISED, 1000, 40, &[500]);
         assert_eq!((counters.delivered, counters.given_up_by_time), (999, 0));

@@ -461,4 +461,17 @@ mod tests {
         assert_eq!([ms(0), ms(30), ms(MAX_ECHO_MS - 1)], [Some(1), Some(30), Some(u64::from(MAX_ECHO_MS) - 1)]);
         assert_eq!([ms(MAX_ECHO_MS), ms(u32::MAX), ms(1 << 31)], [None; 3], "too old, or later than now");
     }
+
+    #[test]
+    fn an_event_tells_what_an_ack_brings_beside_its_number() {
+        let told = |echoes_ce, has_sacks, changes_window| {
+            let flags = event_flags(has_sacks, &AckFacts { echoes_ce, changes_window, ..AckFacts::default() });
+            [cc::ack_flags::SLOWPATH, cc::ack_flags::ECE, cc::ack_flags::WIN_UPDATE].map(|flag| flags & flag != 0)
+        };
+        assert_eq!(told(false, false, false), [false, false, false]);
+        assert_eq!(told(false, true, false), [true, false, false]);
+        assert_eq!(told(false, false, true), [true, false, true]);
+        assert_eq!(told(true, false, false), [true, true, false]);
+        assert_eq!(told(true, true, true), [true, true, true]);
+    }
 }

@@ -138,6 +138,13 @@ fn frto_with_nothing_new_to_send_retransmits_on() {
     assert_eq!((test.ack(1), test.tx.loss.frto_goes_on()), ("1' 2'".to_owned(), false));
 }
 
+#[test]
+fn frto_whose_new_data_the_window_holds_back_retransmits_on() {
+    let mut test = timed_out(true);
+    test.window = 9 * MSS;
+    assert_eq!((test.ack(1), test.tx.loss.frto_goes_on()), ("1' 2'".to_owned(), false));
+}
+
 // Undo: by timestamps (RFC 3522 section 3.2), by DSACKs (RFC 3708 section 3).
 
 #[test]
