@@ -43,6 +43,7 @@ from polypath.benchmark import (
 from polypath.benchmark._record import MOST_BYTES, MOST_FILES
 from polypath.benchmark._set import in_words
 from polypath.engines import find
+from polypath.report import markdown_page
 from polypath.study import number_of_cells, runs
 
 NAMES = {kind: [family.name for family in families(kind)] for kind in KINDS}
@@ -195,6 +196,8 @@ def test_the_page_and_the_json_say_what_was_measured(measured, polypath, monkeyp
     text = (folder / "scheduler-roundrobin.md").read_text()
     assert text.startswith(f"# roundrobin: {scores(first)['test']['score'][0]:.1f} (")
     assert "Place " in text and "of 12 among the built-in algorithms" in text
+    page = markdown_page(text, "Benchmark")
+    assert f"<h1>{text.splitlines()[0].removeprefix('# ')}</h1>" in page and page.count("<table>") == 1 and "<script" not in page
     named = [line for line in text.splitlines() if line.startswith("- `")]
     assert len(named) == 5 and all(", draw 1:" in line or ", draw 3:" in line for line in named)
     assert "polypath benchmark scheduler roundrobin --budget 4draws" in text

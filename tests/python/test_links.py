@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from polypath import Study, StudyError
+from polypath import Study, StudyError, run
 from polypath.analysis import flow_bounds
 from polypath.planner import PlanError, build
 from polypath.results._events import events
@@ -182,6 +182,33 @@ def test_a_rate_may_be_a_token_bucket_in_the_simulator():
         build(plain, ("cubic",))
     with pytest.raises(ValueError, match="a managed queue has no `burst`"):
         bucket(burst="1538B", aqm="codel")
+
+
+def policed(*before, **more):
+    forward = [*before, {"kind": "policer", "rate": "8mbit", "burst": "20KB", **more}, {"kind": "delay", "delay": "5ms"}]
+    links = {
+        "a": {"ends": ["c", "r"], "both": {"delay": "1ms"}},
+        "b": {"ends": ["r", "s"], "forward": forward, "backward": {"delay": "5ms"}},
+    }
+    topology = {"nodes": {"c": None, "r": {"router": True}, "s": None}, "links": links}
+    flows = {"f": {"client": "c", "server": "s", "transport": "tcp"}}
+    return Study.model_validate({"name": "policed", "topology": topology, "flows": flows, "duration": "5s"})
+
+
+def test_a_policer_drops_and_delays_nothing(tmp_path):
+    found = run(policed(), out=tmp_path / "out")
+    goodput = found.runs["goodput_receiver_mbps"].iloc[0]
+    (link,) = found.links[(found.links["link"] == "b") & found.links["a_to_b"]].to_dict("records")
+    assert link["queue_drops"] > 10 and link["max_queue_packets"] == 0
+    # 1448 of 1514 bytes are payload, and the bucket of 20 kB is full at the window's beginning.
+    bound = flow_bounds(scenario(cells(policed())[0].setup, 1))["bound_mbps"].iloc[0]
+    assert bound == pytest.approx(8.032 * 1448 / 1514, rel=1e-6)
+    assert 0.9 * bound < goodput < bound
+
+
+def test_a_policer_is_refused_on_a_kernel():
+    with pytest.raises(PlanError, match="built without `police`"):
+        build(scenario(cells(policed())[0].setup, 1), ("cubic",))
 
 
 def test_parameters_decide_what_manages_a_queue_and_its_bounds():

@@ -133,6 +133,13 @@ WRONG = {
     "more jitter than a radio's delay": elements(
         "[{kind: wireless, radio: 5g, peak: 10mbit, delay: 1ms}]", "[0].jitter: a jitter of 2ms around a delay of 1ms"
     ),
+    "a policer's bucket below a full packet": elements(
+        "[{kind: policer, rate: 10mbit, burst: 1500B}]",
+        "[0].burst: no full packet finds tokens in a bucket of 1500B: with its framing it has 1514 bytes, which is the least",
+    ),
+    "a policer that lets no packet pass": elements(
+        "[{kind: policer, rate: 1bit, burst: 2KB}]", "[0].rate: at 1bit a packet of 1514 bytes takes 12112 s, longer than the run"
+    ),
     "a delay longer than the run": shape(
         "rate: 10mbit, delay: 2000s", ".delay: a packet takes 2000s, and the run lasts 2s: nothing would arrive"
     ),

@@ -1,7 +1,7 @@
 //! The closed set of link elements.
 
 use crate::{
-    Delay, Down, DropCategory, FqCodel, LinkElement, Loss, Mtu, PacketCount, PacketMeta, Pie, RateQueue, Red, Retry, SampledQueue,
+    Delay, Down, DropCategory, FqCodel, LinkElement, Loss, Mtu, PacketCount, PacketMeta, Pie, Policer, RateQueue, Red, Retry, SampledQueue,
 };
 use crate::{Trace, Verdict};
 use polypath_base::{Duration, Instant};
@@ -41,6 +41,7 @@ elements! {
     FqCodel(Box<FqCodel>),
     Trace(Box<Trace>),
     Retry(Box<Retry>),
+    Policer(Box<Policer>),
 }
 
 impl LinkElement for Element {

@@ -61,7 +61,7 @@ pub trait LinkElement {
 /// The counters of a link's drops.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum DropCategory {
-    /// No room in a queue, or active queue management.
+    /// No room in a queue, active queue management, or a policer.
     Queue,
     /// Lost at random or by number, attempts of a link layer given up included.
     Loss,

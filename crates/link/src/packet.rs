@@ -48,6 +48,8 @@ pub enum DropCause {
     QueueFull,
     /// By active queue management, before the queue was full.
     AqmDrop,
+    /// A policer had too few tokens for it.
+    Policed,
     /// By [`Loss`](crate::Loss), or [`Retry`](crate::Retry) gave up.
     Loss,
     /// Too long for an MTU that is not told of.

@@ -6,7 +6,7 @@
 use crate::{
     AqmConfig, Delay, DelayConfig, Down, DownConfig, Element, Error, FqCodel, FqCodelConfig, Loss, LossConfig, Mtu, MtuConfig, Pie,
 };
-use crate::{RateConfig, RateQueue, Red, Retry, RetryConfig, Trace, TraceConfig};
+use crate::{Policer, PolicerConfig, RateConfig, RateQueue, Red, Retry, RetryConfig, Trace, TraceConfig};
 use polypath_base::{Bytes, Rng};
 use serde::Deserialize;
 
@@ -61,6 +61,8 @@ pub enum ElementSpec {
     Trace(TraceConfig),
     /// The link layer tries again what fails on the air, and keeps the order.
     Retry(RetryConfig),
+    /// A token bucket that drops what finds too few tokens.
+    Policer(PolicerConfig),
     /// Packets longer than this do not pass.
     Mtu(MtuConfig),
     /// Nothing passes during these spans `[from, to)`.
@@ -76,6 +78,7 @@ impl ElementSpec {
             Self::Loss(config) => Element::Loss(Loss::new(config, rng)?),
             Self::Trace(config) => Element::Trace(Box::new(Trace::new(config)?)),
             Self::Retry(config) => Element::Retry(Box::new(Retry::new(config, rng)?)),
+            Self::Policer(config) => Element::Policer(Box::new(Policer::new(config)?)),
             Self::Mtu(config) => Element::Mtu(Mtu::new(config)?),
             Self::Down(config) => Element::Down(Down::new(config)?),
         })
@@ -83,7 +86,7 @@ impl ElementSpec {
 
     /// Whether it bounds the rate at which packets leave.
     pub fn limits_rate(&self) -> bool {
-        matches!(self, Self::Rate(_) | Self::Trace(_))
+        matches!(self, Self::Rate(_) | Self::Trace(_) | Self::Policer(_))
     }
 }
 

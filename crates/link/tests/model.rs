@@ -2,7 +2,8 @@
 
 use polypath_base::{Bytes, Duration, Instant, Rate, Rng};
 use polypath_link::{
-    Change, Delay, DelayConfig, Element, ElementChain, LinkElement, PacketMeta, QueueLimit, RateConfig, RateQueue, SampledQueue, Verdict,
+    Change, Delay, DelayConfig, Element, ElementChain, LinkElement, PacketMeta, Policer, PolicerConfig, QueueLimit, RateConfig, RateQueue,
+    SampledQueue, Verdict,
 };
 use proptest::prelude::*;
 
@@ -110,6 +111,27 @@ proptest! {
                 prop_assert!(leaves >= last && leaves >= Instant::from_nanos(at), "{leaves:?} after {last:?}");
                 last = leaves;
             }
+        }
+    }
+
+    #[test]
+    fn a_policer_passes_what_a_count_of_tokens_pays_for(
+        mut packets in prop::collection::vec((0_u64..1_000_000, 40_u32..1500), 1..300),
+        burst in 40_u64..20_000,
+    ) {
+        packets.sort_by_key(|packet| packet.0);
+        // 1 Gbit/s: a token of a byte comes every 8 ns.
+        let (rate, framing) = (Rate::from_bits_per_sec(1_000_000_000), Bytes::new(14));
+        let mut policer = Policer::new(PolicerConfig { rate, burst: Bytes::new(burst), framing }).unwrap();
+        let (mut eighths, mut before) = (burst * 8, 0);
+        for (at, len) in packets {
+            eighths = (eighths + at - before).min(burst * 8);
+            before = at;
+            let price = (u64::from(len) + 14) * 8;
+            let pays = price <= eighths;
+            eighths -= if pays { price } else { 0 };
+            let verdict = policer.transit(Instant::from_nanos(at), PacketMeta { len: Bytes::from_u32(len), payload: true, df: true, ..PacketMeta::default() });
+            prop_assert_eq!(matches!(verdict, Verdict::Pass(leaves) if leaves.as_nanos() == at), pays);
         }
     }
 }

@@ -21,6 +21,8 @@ from ._asked import used_paths
 from ._network import Hop, Path, Scenario, paths
 
 UNLIMITED = float("inf")
+# Elements that bound how much passes.
+LIMITING = ("rate", "trace", "policer")
 Capacity = tuple[float, dict[int, float]]
 """Rate of a transmitter in bit/s, and by a path's number the framed bits that a bit of its goodput
 costs.
@@ -158,7 +160,7 @@ def _alone(path: Path, window: tuple[int, int]) -> tuple[float, Hop | None]:
 
 
 def _stages(hop: Hop, path: Path, window: tuple[int, int]) -> list[tuple[int, float, float]]:
-    """Each transmitter on a hop: its place in the chain, its mean rate in bit/s, and the framed
+    """Each transmitter or policer on a hop: its place in the chain, its mean rate in bit/s, and the framed
     bits it spends per bit of goodput.
 
     What is lost after a transmitter has been paid for there already; spans in which the link is
@@ -166,9 +168,12 @@ def _stages(hop: Hop, path: Path, window: tuple[int, int]) -> list[tuple[int, fl
     """
     stages = []
     for index, element in enumerate(hop.elements):
-        if element["kind"] not in ("rate", "trace"):
+        if element["kind"] not in LIMITING:
             continue
         mean = _trace_rate(element) if element["kind"] == "trace" else _mean_rate(element, window)
+        if element["kind"] == "policer":
+            # Its bucket may be full when the window begins.
+            mean += 8e9 * element["burst_bytes"] / (window[1] - window[0])
         rate = mean * _up_share(hop.elements, window)
         frame = path.packet + hop.headers + int(element.get("framing_bytes", 14))
         survive = 1.0

@@ -161,10 +161,11 @@ def _lossy(path: Evidence) -> tuple[str, str]:
         lost = 100 * dropped["loss"] / (dropped["loss"] + path["passed"])
         return f"loss on {path['name']}", f"{path['name']} loses {lost:.2g} % of its packets"
     waits = min(strand["waits"] for strand in path["strands"])
+    if dropped["queue"] and dropped["queue"] >= MOSTLY * every and path["overflowing"].startswith("the policer"):
+        return f"policer of {path['name']}", f"{path['overflowing']} dropped {_packets(dropped['queue'])}"
     if dropped["queue"] and dropped["queue"] >= MOSTLY * every and waits < MOSTLY and not long_queue:
-        kind = "policer" if "policer" in path["overflowing"] else "short queue"
         words = f"{path['overflowing']} overflowed {dropped['queue']:.0f} times, and was empty {100 * (1 - waits):.0f} % of the time"
-        return f"{kind} of {path['name']}", words
+        return f"short queue of {path['name']}", words
     return "", ""
 
 

@@ -206,10 +206,12 @@ def _strand_waits(strand: Path, seen: Queues, alive: npt.NDArray[np.bool_]) -> f
 def _queue_of(hop: Hop) -> str:
     """The queue of a link in words."""
     for element in hop.elements:
+        if element["kind"] == "policer":
+            return f"the policer of {hop.name} ({element['burst_bytes']} bytes)"
         if element["kind"] in ("rate", "trace"):
             queue = element["queue"]
             size = f"{queue['packets']} packets" if "packets" in queue else f"{queue['bytes']} bytes"
-            return f"the {'policer' if element.get('burst_bytes') else 'queue'} of {hop.name} ({size})"
+            return f"the queue of {hop.name} ({size})"
     return f"the queue of {hop.name}"
 
 

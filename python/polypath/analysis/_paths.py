@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from ._bounds import UNLIMITED, capacities, max_goodput, window
+from ._bounds import LIMITING, UNLIMITED, capacities, max_goodput, window
 from ._network import Hop, Path, Scenario, opposite, paths
 
 BUFFER_OVERHEAD = 2
@@ -140,7 +140,7 @@ def _bottleneck(path: Path, span: tuple[int, int]) -> tuple[Hop | None, float]:
         return None, math.nan
     narrowest: tuple[float, Hop | None, float] = (UNLIMITED, None, math.nan)
     for hop in path.hops:
-        limiting = [element for element in hop.elements if element["kind"] in ("rate", "trace")]
+        limiting = [element for element in hop.elements if element["kind"] in LIMITING]
         for element, (rate, uses) in zip(limiting, capacities([_only(path, hop)], span)[0], strict=True):
             carried = rate / uses[0]
             if carried < narrowest[0]:
@@ -154,6 +154,8 @@ def _only(path: Path, hop: Hop) -> Path:
 
 def _queue_bits(element: Mapping[str, Any], hop: Hop) -> float:
     """Of a queue full of the largest packets, whose they may be."""
+    if element["kind"] == "policer":
+        return 0.0
     queue = element["queue"]
     size = queue["bytes"] if "bytes" in queue else queue["packets"] * (hop.sender_mtu + int(element.get("framing_bytes", 14)))
     return 8.0 * float(size)

@@ -90,12 +90,16 @@ def _tell(record: Record, file: Path, *, one: bool) -> None:
     """The page, or of several results a line each."""
     from rich.markdown import Markdown
 
+    from polypath.report import markdown_page
+
     text = file.read_text(encoding="utf-8")
+    page = file.with_suffix(".html")
+    page.write_text(markdown_page(text, "Benchmark"), encoding="utf-8")
     if one:
         _console.out.print(Markdown(text, hyperlinks=False))
     else:
         _console.out.print(text.splitlines()[0].removeprefix("# "), soft_wrap=True)
-    _console.out.print(f"page: {file}, result: {file.with_suffix('.json')}", soft_wrap=True)
+    _console.out.print(f"page: {page}, result: {file.with_suffix('.json')}", soft_wrap=True)
 
 
 def _rank(folder: Path, *, plain: bool) -> None:

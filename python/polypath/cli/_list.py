@@ -159,7 +159,7 @@ def _table(title: str, *columns: str) -> Table:
 _SCHEMA = "schema"
 _ELEMENTS = (
     *(model.RateLimit, model.Delay, model.Loss, model.BurstLoss, model.DropPackets, model.Mtu, model.Down, model.Retry),
-    *(model.Trace, model.Table, model.Wireless),
+    *(model.Policer, model.Trace, model.Table, model.Wireless),
 )
 _LISTS: dict[str, Callable[[], Table]] = {
     "cc": _cc,

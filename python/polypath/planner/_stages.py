@@ -278,6 +278,8 @@ def _alone(element: Element, where: FieldPath) -> Stage:
                 )
             given_up = element["probability"] ** element["attempts"]
             return Stage(retry=element, loss={"kind": "loss", "model": "random", "probability": given_up, "changes": []})
+        case "policer":
+            raise PlanError(where, f"the kernels of this engine are built without `police`, so they have no policer{SIMULATOR}")
         case "trace":
             raise PlanError(where, f"netem cannot replay single chances to send; describe the link by a `table`{SIMULATOR}")
         case kind:

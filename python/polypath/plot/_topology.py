@@ -193,6 +193,8 @@ def _words(elements: Sequence[Mapping[str, Any]]) -> list[str]:
             room = f"{queue['packets']} packets" if "packets" in queue else f"{int(queue['bytes']) / 1000:g} kB"
             words.append(_rate(float(element["bits_per_s"])) + (" (changes)" if element.get("changes") else ""))
             words.append(f"{_AQM[element['aqm']['kind']]}, queue {room}" if element.get("aqm") else f"queue {room}")
+        elif kind == "policer":
+            words.append(f"policed to {_rate(float(element['bits_per_s']))}")
         elif kind == "delay" and (element["delay_ns"] or element.get("jitter_ns")):
             jitter = f" ± {_time(int(element['jitter_ns']))}" if element.get("jitter_ns") else ""
             words.append(_time(int(element["delay_ns"])) + jitter)

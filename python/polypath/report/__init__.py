@@ -20,7 +20,7 @@ from ._pcap import capture_page, write_captures
 from ._plot import plot
 from ._segments import SEGMENT, mtu_searches, segments
 from ._timing import UNTRUSTED_MARK, warnings
-from ._write import FIGURES, render, replace, write
+from ._write import FIGURES, markdown_page, render, replace, write
 
 __all__ = [
     "FIGURES",
@@ -38,6 +38,7 @@ __all__ = [
     "comparison_sentences",
     "concluded",
     "limits_of",
+    "markdown_page",
     "material",
     "mean_and_interval",
     "mtu_searches",

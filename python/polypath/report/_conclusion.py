@@ -7,15 +7,14 @@ import math
 from collections.abc import Callable
 
 import pandas as pd
-from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from polypath.analysis import PLATFORM, platforms_in_order, select, summarise
-from polypath.errors import visible
 from polypath.study import Place, filled
 
 from ._claims import ClaimView, claims_of
 from ._format import MISSING, count, mean_ci, percent
+from ._markdown import as_html
 from ._material import Material, label, varied, with_limits
 
 NOT_MEASURED = "not measured"
@@ -28,9 +27,7 @@ def conclusion(material: Material, claims: list[ClaimView]) -> Markup | None:
     """
     if not material.study.conclusion:
         return None
-    # An image would be loaded by opening the page.
-    markdown = MarkdownIt("commonmark", {"html": False, "typographer": False}).enable("table").disable("image")
-    return Markup(markdown.render(visible(conclusion_text(material, claims))))
+    return as_html(conclusion_text(material, claims))
 
 
 def concluded(material: Material) -> str:

@@ -18,6 +18,7 @@ from markupsafe import Markup, escape
 from polypath.errors import visible
 from polypath.plot import Drawing, Figure, drawn_as, inline, pictures
 
+from ._markdown import as_html
 from ._material import Material
 from ._page import Page, page
 
@@ -52,6 +53,12 @@ def rendered(template: str, **values: Any) -> str:
     environment.finalize = _readable
     style = Markup((files / "style.css").read_text(encoding="utf-8"))
     return environment.get_template(template).render(style=style, policy=_POLICY, **values)
+
+
+def markdown_page(text: str, kicker: str) -> str:
+    """Markdown that begins with its title, as a page that looks like a report."""
+    title, _, body = text.removeprefix("# ").partition("\n")
+    return rendered("markdown.html.j2", title=title, kicker=kicker, body=as_html(body))
 
 
 def write(material: Material, folder: Path, kinds: Sequence[str] = ("svg", "png")) -> Path:

@@ -355,6 +355,22 @@ class Retry(Model):
         def __init__(self, *, kind: str = ..., share: Share | str, delay: Time | str, attempts: int | str = ...) -> None: ...
 
 
+class Policer(Model):
+    """A token bucket that drops what finds too few tokens, and delays nothing: Linux's `tc police`."""
+
+    kind: Literal["policer"] = "policer"
+    rate: LinkRate
+    """At which tokens come, framing counted."""
+    burst: Size
+    """Tokens that the bucket holds, framing counted: so much may pass at once."""
+    framing: Size = Size("14B")
+    """Counted on top of each IP packet."""
+
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(self, *, kind: str = ..., rate: LinkRate | str, burst: Size | str, framing: Size | str = ...) -> None: ...
+
+
 class Trace(Model):
     """A recorded link in mahimahi's format: a line a chance to send 1504 bytes, in milliseconds."""
 
@@ -518,6 +534,7 @@ Element = Annotated[
     | Annotated[Mtu, Tag("mtu")]
     | Annotated[Down, Tag("down")]
     | Annotated[Retry, Tag("retry")]
+    | Annotated[Policer, Tag("policer")]
     | Annotated[Trace, Tag("trace")]
     | Annotated[Table, Tag("table")]
     | Annotated[Wireless, Tag("wireless")]

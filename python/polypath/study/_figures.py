@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ._elements import Delay, Down, Mtu, RateLimit, Shape, Table, Trace, Wireless, limit_of
+from ._elements import Delay, Down, Mtu, Policer, RateLimit, Shape, Table, Trace, Wireless, limit_of
 from ._errors import Where
 from ._flows import Endpoints, Flow
 from ._quantity import Packets, Rate, Size, Time
@@ -80,6 +80,12 @@ def _check_element(cell: Cell, where: Where, link: Link, element: Any, longest: 
             _check_queue(cell, (*where, "queue"), element.queue, packet, element.rate)
             for index, change in enumerate(element.changes):
                 _check_rate(cell, (*where, "changes", index, "to"), change.to, packet)
+        case Policer():
+            packet = _packet(link, element.framing, longest)
+            _check_rate(cell, (*where, "rate"), element.rate, packet)
+            if int(element.burst) < packet:
+                sentence = f"no full packet finds tokens in a bucket of {element.burst}: with its framing it has {packet} bytes"
+                raise cell.error((*where, "burst"), f"{sentence}, which is the least")
         case Delay():
             _check_delays(cell, where, [element.delay, *(change.to for change in element.changes)], element.jitter)
         case Table():

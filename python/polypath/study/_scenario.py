@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ._aqm import FqCodel, Pie, Red
-from ._elements import BurstLoss, Delay, Down, DropPackets, Element, Loss, Mtu, RateLimit, Retry, Shape, Trace, Wireless, chain
+from ._elements import BurstLoss, Delay, Down, DropPackets, Element, Loss, Mtu, Policer, RateLimit, Retry, Shape, Trace, Wireless, chain
 from ._flows import Bulk, Constant, Endpoints, Flow, Ndiffports, OnOff, Requests, Transfer
 from ._kernel import DEFAULT_KERNEL, OURS, nearest, split_cc
 from ._model import Undecided
@@ -195,6 +195,9 @@ def _element(element: Any, until_ns: int) -> dict[str, Any]:
             return {"kind": "mtu", "bytes": int(element.size), "oversize": element.oversize}
         case Retry():
             return {"kind": "retry", "probability": float(element.share), "delay_ns": int(element.delay), "attempts": element.attempts}
+        case Policer():
+            sizes = {"burst_bytes": int(element.burst), "framing_bytes": int(element.framing)}
+            return {"kind": "policer", "bits_per_s": int(element.rate), **sizes}
         case Trace():
             queue = {"packets" if isinstance(element.queue, Packets) else "bytes": int(element.queue)}
             chances = list(element.chances_ms)
