@@ -238,7 +238,7 @@ def _value(value: object) -> str:
     `from 10s 5mbit`.
     """
     if isinstance(value, Time):
-        return _time(value)
+        return value.in_words()
     if isinstance(value, tuple):
         if len(value) == 2 and not any(isinstance(part, tuple) or hasattr(part, "at") for part in value):
             return f"{_value(value[0])} to {_value(value[1])}"
@@ -249,14 +249,4 @@ def _value(value: object) -> str:
         return _words(value)
     if hasattr(value, "at"):
         return f"from {_value(value.at)} {_value(getattr(value, 'to', ''))}".strip()
-    return str(value)
-
-
-def _time(value: Time) -> str:
-    """In the largest unit of which it is at least one, and no more than three decimals: 7.5ms
-    rather than 7500us.
-    """
-    for unit, size in (("s", 10**9), ("ms", 10**6), ("us", 10**3)):
-        if value >= size and int(value) * 1000 % size == 0:
-            return f"{int(value) / size:.3f}".rstrip("0").rstrip(".") + unit
     return str(value)

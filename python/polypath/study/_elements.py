@@ -88,7 +88,7 @@ def check_repeat(repeat: Any, parts: Any) -> None:
     last = max((end for end in ends if not is_placeholder(end)), default=Time("0ns"))
     # A span may end where the next round begins.
     if repeat < last or (repeat == last and not isinstance(parts[0], tuple)):
-        raise ValueError(f"`repeat: {repeat}` begins anew before the last change, at {last}; write a longer time")
+        raise ValueError(f"`repeat: {repeat.in_words()}` begins anew before the last change, at {last.in_words()}; write a longer time")
 
 
 def _end(part: Any) -> Any:

@@ -197,6 +197,15 @@ class Time(_Quantity):
     def seconds(self) -> float:
         return int(self) / 1e9
 
+    def in_words(self) -> str:
+        """In the largest unit of which it is at least one, and no more than three decimals: 7.5ms
+        rather than 7500us.
+        """
+        for unit, size in (("s", 10**9), ("ms", 10**6), ("us", 10**3)):
+            if self >= size and int(self) * 1000 % size == 0:
+                return f"{int(self) / size:.3f}".rstrip("0").rstrip(".") + unit
+        return str(self)
+
 
 class Size(_Quantity):
     """Bytes. KB, MB, GB and TB are powers of 1000; KiB, MiB, GiB and TiB of 1024."""
