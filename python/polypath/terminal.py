@@ -15,6 +15,21 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
+# Those that were made, and whether they print.
+_consoles: list[Console] = []
+_quiet = False
+
+
+def hush(quiet: bool = True) -> None:
+    """Nothing is printed from now on but what is wrong, and what a command gives to programs; with
+    False, consoles print again.
+    """
+    global _quiet
+    _quiet = quiet
+    for each in _consoles:
+        each.quiet = quiet
+
+
 def console(**how: Any) -> Console:
     """A console as rich makes it. By default brackets and colons in a text are what they are,
     neither styles nor pictures.
@@ -29,7 +44,9 @@ def console(**how: Any) -> Console:
                 # What steers the terminal is rich's own, and marked as such.
                 yield segment if segment.control or segment.text.isprintable() else Segment(visible(segment.text), segment.style)
 
-    return Visible(**{"markup": False, "emoji": False, "highlight": False, **how})
+    made = Visible(**{"markup": False, "emoji": False, "highlight": False, "quiet": _quiet, **how})
+    _consoles.append(made)
+    return made
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from pathlib import Path
 
 import pytest
 from fake_engine import FakeEngine
@@ -11,6 +12,7 @@ from study_data import STUDY, changed
 from polypath import Results
 from polypath.analysis import Verdict
 from polypath.cli._init import templates
+from polypath.cli._report import open_results
 from polypath.engines import ENGINES
 from polypath.report import claim_results, material
 
@@ -141,6 +143,23 @@ def test_results_are_found_beside_their_study_and_by_its_name(polypath, tmp_path
             assert polypath(command, name)[0] == 0, (command, name)
 
 
+def test_all_commands_know_a_study_and_its_results_by_the_same_names(polypath, tmp_path):
+    write(tmp_path / "studies/here")
+    assert polypath("run", "here", "--engine", "fake", "--no-report", "--out", "studies/here/results")[0] == 0
+    (tmp_path / "apart.yaml").write_text(STUDY.replace("name: small", "name: apart"))
+    assert polypath("run", "apart", "--engine", "fake", "--no-report")[0] == 0
+    where = {
+        "studies/here/results/small": ("here", "studies/here", "studies/here/study.yaml", "studies/here/results/small"),
+        "results/apart": ("apart", "apart.yaml", "results/apart"),
+    }
+    for folder, names in where.items():
+        for name in names:
+            assert open_results(name).folder == Path(folder)
+            assert polypath("status", name) == (0, f"nothing runs whose results go to {folder}\n", "")
+            assert f"results go to {folder}" in polypath("run", name, "--engine", "fake", "--dry-run")[1]
+            assert "limited by" in polypath("show", name)[1]
+
+
 def test_run_writes_a_report(polypath, tmp_path):
     write(tmp_path / "small")
     code, out, _ = polypath("run", "small", "--engine", "fake", "--only", "cc=lia", "--only", "rate=20mbit")
@@ -260,6 +279,10 @@ def test_json_is_all_that_is_printed_and_quiet_prints_nothing(polypath, tmp_path
     shown = json.loads(polypath("show", "small", "--json")[1])
     assert (shown["number_of_cells"], shown["file"]["name"]) == (4, "small")
     assert polypath("show", "small", "-q") == (0, "", "")
+    assert polypath("list", "cc", "--quiet") == (0, "", "")
+    assert "olia" in {row["congestion control"] for row in json.loads(polypath("list", "cc", "--json")[1])["cc"]}
+    assert json.loads(polypath("list", "kernels", "--json")[1])["kernels"]
+    assert polypath("list", "nothing", "-q")[0] == 2
 
 
 @pytest.mark.parametrize("command", ["run", "report", "show", "list", "init", "validate", "bench", "schema", "watch", "doctor", "pcap"])

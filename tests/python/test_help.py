@@ -31,6 +31,16 @@ def test_no_type_of_python_and_no_brace_is_in_it(words):
     assert re.findall(r"<(?:bool|str|int|float|path|file|list|directory)\b[^>]*>", said) == []
 
 
+@pytest.mark.parametrize("words", list(commands(get_command(APP))), ids=" ".join)
+def test_every_command_can_be_quiet(words):
+    command = get_command(APP)
+    for word in words:
+        command = command.commands[word]
+    if not getattr(command, "commands", None):
+        (option,) = [param for param in command.params if "--quiet" in param.opts]
+        assert option.opts == ["--quiet", "-q"]
+
+
 def test_a_flag_takes_no_value_and_an_option_says_which():
     said = told("run")
     assert "Usage: polypath run [OPTIONS] STUDY..." in said

@@ -83,6 +83,18 @@ def test_a_matrix_is_an_xarray(results, monkeypatch):
         results.to_xarray()
 
 
+def test_a_tidy_table_has_a_row_a_number(results):
+    long = results.tidy()
+    assert list(long.columns) == ["experiment", "engine", "kernel", "cc", "loss", "seed", "flow", "metric", "value", "unit"]
+    assert list(long.index) == list(range(len(long))) and not long["value"].isna().any()
+    goodput = long[long["metric"] == "goodput_receiver_mbps"]
+    assert (len(goodput), set(goodput["unit"]), list(goodput["cc"].cat.categories)) == (12, {"Mbit/s"}, ["reno", "cubic", "bbr"])
+    assert sorted(goodput["value"]) == sorted(results.runs["goodput_receiver_mbps"])
+    assert {"subflow", "time_s"} < set(results.tidy("series").columns)
+    with pytest.raises(ValueError, match='the table "counters" has no dimensions'):
+        results.tidy("counters")
+
+
 def test_congestion_controls_are_listed_with_ones_own(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     assert {"lia", "cubic", "bbr"} < set(polypath.list_cc())

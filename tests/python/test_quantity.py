@@ -78,3 +78,10 @@ def test_what_is_written_reads_the_same(kind, value):
 def test_a_share_is_written_exactly(hundredths):
     share = Share(f"{hundredths // 100}.{hundredths % 100:02}%")
     assert Share(str(share)) == share == pytest.approx(hundredths / 10_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"), [("7500us", "7.5ms"), ("59700ms", "59.7s"), ("1s", "1s"), ("0ns", "0ns"), ("1234567ns", "1234.567us")]
+)
+def test_a_time_in_words_has_the_largest_unit(text, words):
+    assert Time(text).in_words() == words

@@ -61,6 +61,9 @@ def test_every_page_is_there_and_nothing_else(site):
         ("aggregation", "guide/bond-two-uplinks"),
         ("goodput", "concepts/metrics"),
         ("lag", "recipes/short-delay"),
+        ("gaming", "recipes/short-delay"),
+        ("multihoming", "guide/bond-two-uplinks"),
+        ("jupyter", "guide/python"),
     ],
 )
 def test_what_people_call_a_thing_leads_to_its_page(site, word, page):

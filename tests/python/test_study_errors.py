@@ -32,7 +32,7 @@ MISTAKES = {
     "half a window": ((("seeds: 2", "seeds: 2\nmeasure: {window: [1s]}"),), "21: measure.window: one value is missing: 2 are expected"),
     "a link that is a text": (
         ((FIRST, "first: {ends: [client, middle], both: 50mbit}"),),
-        "9: topology.links.first.both: '50mbit' stands where fields with names are expected",
+        '9: topology.links.first.both: "50mbit" stands where fields with names are expected',
     ),
     "a missing field": ((("server: server, ", ""),), "15: flows.bulk: the field `server` is missing"),
     "an unknown client": (
@@ -78,7 +78,7 @@ MISTAKES = {
     ),
     "a list of kernels": (
         (("seeds: 2", "seeds: 2\nkernel: ['6.1']"),),
-        "21: kernel: ['6.1'] stands where a text is expected; several values go into `matrix: {kernel: [6.1]}`, "
+        '21: kernel: ["6.1"] stands where a text is expected; several values go into `matrix: {kernel: ["6.1"]}`, '
         'with `kernel: "${kernel}"` here',
     ),
     "a parameter called kernel that is none": (
@@ -141,7 +141,7 @@ def test_a_mistake_in_python_is_one_sentence_too():
         Study.model_validate_json("{")
     with pytest.raises(StudyError) as error:
         Flow.model_validate({"client": "a", "server": "b", "transport": "tpc"})
-    assert str(error.value) == "transport: 'tpc' is not allowed here; allowed are 'mptcp', 'tcp', 'udp'"
+    assert str(error.value) == 'transport: "tpc" is not allowed here; allowed are mptcp, tcp, udp'
     tree = {**yaml.safe_load(APART), "flows": {"f": Flow(client="a", server="x")}}
     with pytest.raises(StudyError, match=r'^flows\.f\.server: there is no node "x"'):
         Study.model_validate(tree)
@@ -173,7 +173,7 @@ def test_all_mistakes_are_told_at_once_each_with_its_line(tmp_path):
         '6: topology.links.l2.both.rate: "10mbps": rate has no unit "mbps"; allowed are',
         "6: topology.links.l2.both.queue: 50 is no queue length",
         "8: flows.f.clent: there is no field `clent` here; did you mean `client`?",
-        "8: flows.f.transport: 'tpc' is not allowed here; allowed are 'mptcp', 'tcp', 'udp'",
+        '8: flows.f.transport: "tpc" is not allowed here; allowed are mptcp, tcp, udp',
         '9: flows.g.app: there is no kind "bulkk"; there are bulk,',
         "10: durration: there is no field `durration` here; did you mean `duration`?",
         "11: seeds: 2.5 is no number of repetitions",

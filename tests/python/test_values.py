@@ -83,7 +83,7 @@ def test_a_wrong_change_is_a_sentence_with_its_place(study, place, value, senten
 
 def test_copies_are_checked_and_keep_what_a_parameter_decides(study):
     link = study.topology.links["l"]
-    with pytest.raises(StudyError, match=r"^both: 'rubbish' stands where fields with names are expected$"):
+    with pytest.raises(StudyError, match=r'^both: "rubbish" stands where fields with names are expected$'):
         link.model_copy(update={"both": "rubbish"})
     with pytest.raises(StudyError, match="there is no field `rat` here; did you mean `rate`"):
         link.both.model_copy(update={"rat": "1mbit"})

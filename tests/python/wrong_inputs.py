@@ -165,11 +165,11 @@ WRONG = {
     ),
     "several algorithms where one stands": (
         ((FLOW, "f: {client: a, server: b, transport: tcp, cc: [lia, olia]}"), ("matrix: {cc: [cubic, reno]}\n", "")),
-        "11: flows.f.cc: ['lia', 'olia'] stands where a text is expected; several values go into `matrix: {cc: [lia, olia]}`, "
+        "11: flows.f.cc: [lia, olia] stands where a text is expected; several values go into `matrix: {cc: [lia, olia]}`, "
         'with `cc: "${cc}"` here',
     ),
     "several rates where one stands": shape(
-        "rate: [1mbit, 2mbit]", ".rate: ['1mbit', '2mbit'] is no rate; several values go into `matrix: {rate: [1mbit, 2mbit]}`"
+        "rate: [1mbit, 2mbit]", ".rate: [1mbit, 2mbit] is no rate; several values go into `matrix: {rate: [1mbit, 2mbit]}`"
     ),
     "several numbers where one stands": flow(
         "transport: tcp, count: [1, 2]",

@@ -203,4 +203,7 @@ def _sentence(name: str, times: dict[str, float], losses: int, timeouts: int, qu
 
 
 def _losses_text(losses: int, timeouts: int) -> str:
-    return "no losses" if losses == 0 else f"{losses} retransmissions" + (f", {timeouts} timeouts" if timeouts else "")
+    if losses == 0:
+        return "no losses"
+    again, late = (f"{count} {what}{'s' * (count != 1)}" for count, what in ((losses, "retransmission"), (timeouts, "timeout")))
+    return f"{again}, {late}" if timeouts else again

@@ -13,8 +13,9 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from polypath.errors import PolypathError
+from polypath.terminal import hush
 
-from ._console import complain, unhush
+from ._console import complain
 from ._help import Group, help_in_source, in_words
 
 FAILURE, USAGE_ERROR, INTERRUPTED = 1, 2, 130
@@ -164,7 +165,8 @@ def main() -> None:
             _interrupted()
         raise
     finally:
-        unhush()
+        # The next command of this process prints again.
+        hush(quiet=False)
 
 
 # What typer raises for the words of a command; it brings a copy of click along, or takes click's own.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from polypath.terminal import bar
+from polypath.terminal import bar, hush
 
 from . import _console
 from ._work import AsJson, Workers
@@ -68,7 +68,7 @@ def benchmark(
     if on_linux:
         check_linux()
     if as_json:
-        _console.hush()
+        hush()
     records, err = [], _console.err
     for number, what in enumerate(subjects, start=1):
         title = f"{what.label} ({number} of {len(subjects)}), draws 1 to {draws}"

@@ -14,6 +14,7 @@ from polypath.errors import PolypathError, visible
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
     out: Console
     err: Console
@@ -32,19 +33,6 @@ def __getattr__(name: str) -> Console:
         opened = console(width=_WIDE)
     globals()[name] = opened
     return opened
-
-
-def hush() -> None:
-    """Nothing is printed from now on but what is wrong, and what a command gives to programs."""
-    for name in ("out", "err"):
-        __getattr__(name).quiet = True
-
-
-def unhush() -> None:
-    """The next command of this process prints again."""
-    for name in ("out", "err"):
-        if name in globals():
-            globals()[name].quiet = False
 
 
 def say(text: str) -> None:
@@ -68,6 +56,14 @@ def complain(sentence: str) -> None:
 def give(value: Any) -> None:
     """A value for programs: one JSON document on standard output."""
     sys.stdout.write(json.dumps(value, indent=1) + "\n")
+
+
+def rows_of(table: Table) -> list[dict[str, str]]:
+    """A table for programs: what each row has under each head."""
+    return [
+        dict(zip((str(column.header) for column in table.columns), map(str, row), strict=True))
+        for row in zip(*(column.cells for column in table.columns), strict=True)
+    ]
 
 
 def time_of(option: str, text: str, error: type[PolypathError]) -> int:

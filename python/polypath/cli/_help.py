@@ -5,15 +5,38 @@ Python.
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
+from polypath.terminal import hush
+
 _WORDS = {"str": "TEXT", "int": "N", "float": "NUMBER", "path": "PATH", "file": "FILE", "directory": "FOLDER"}
+
+
+def _may_be_quiet(callback: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of a command, which takes `--quiet` too."""
+    if hasattr(callback, "__wrapped__"):
+        return callback
+
+    @functools.wraps(callback)
+    def command(*, quiet: bool, **words: Any) -> Any:
+        if quiet:
+            hush()
+        return callback(**words)
+
+    option = typer.Option("--quiet", "-q", help="Say nothing but what is wrong.")
+    quiet = inspect.Parameter("quiet", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Annotated[bool, option])
+    signature = inspect.signature(callback, eval_str=True)
+    vars(command).update(__signature__=signature.replace(parameters=[*signature.parameters.values(), quiet]))
+    command.__annotations__ = {name: each.annotation for name, each in {**signature.parameters, "quiet": quiet}.items()}
+    return command
 
 
 class _Command(TyperCommand):
@@ -36,6 +59,8 @@ def in_words(app: typer.Typer) -> None:
         text = command.help or inspect.getdoc(command.callback) or ""
         # The terminal wraps lines, not the source.
         command.help = re.sub(r"(?<!\n)\n(?![\n -])", " ", text)
+        if command.callback is not None:
+            command.callback = _may_be_quiet(command.callback)
     for group in app.registered_groups:
         group.cls = Group
         if group.typer_instance is not None:

@@ -11,7 +11,8 @@ from polypath import linux
 from polypath.engines import Pair, pairs, prove
 
 from . import _linux_ab, _linux_bisect, _linux_exec, _linux_packetdrill, _linux_qualify, _linux_replay, _linux_selftests, _script
-from ._console import out, steps
+from ._console import give, out, rows_of, steps
+from ._work import AsJson
 
 app = typer.Typer(help="Kernels for the linux engine: build, list, remove, and run scripts on them.", no_args_is_help=True)
 
@@ -67,23 +68,24 @@ def list_(
     available: Annotated[
         bool, typer.Option("--available", help="The releases that Debian has the sources of, in all of its suites.")
     ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """List the kernels that were built, or could be."""
     if available:
-        _list_available()
+        _list_available(as_json=as_json)
         return
     kernels = linux.installed()
-    if not kernels:
+    if not kernels and not as_json:
         out.print("there are no kernels yet; build one with: polypath linux build 6.12")
         return
     table = Table("kernel", "release", "MPTCP", "variant", "built by", "folder", title="kernels", title_justify="left")
     for kernel in kernels:
         by = "this polypath" if kernel.current else "an earlier one: build it again"
         table.add_row(kernel.name, kernel.release, kernel.mptcp_in_words, kernel.variant or "plain", by, str(kernel.file.parent))
-    out.print(table)
+    give(rows_of(table)) if as_json else out.print(table)
 
 
-def _list_available() -> None:
+def _list_available(*, as_json: bool) -> None:
     with steps() as say:
         packages = linux.available(say)
     built = {".".join(kernel.release.split(".")[:2]) for kernel in linux.installed()}
@@ -93,6 +95,9 @@ def _list_available() -> None:
         table.add_row(
             package.release, f"{package.name} {package.version}", package.suite, fetch, "yes" if package.release in built else "no"
         )
+    if as_json:
+        give(rows_of(table))
+        return
     out.print(table)
     out.print("polypath linux build RELEASE builds one; nothing is installed of a suite that this machine does not use")
 

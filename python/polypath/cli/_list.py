@@ -21,8 +21,8 @@ from polypath.planner import PREFIX
 from polypath.study import MODELLED, Study, StudyError, unknown
 
 from . import _init, _studies
-from ._console import out, renamed
-from ._work import CcPath, use_custom
+from ._console import give, out, renamed, rows_of
+from ._work import AsJson, CcPath, use_custom
 
 
 def list_(
@@ -35,6 +35,7 @@ def list_(
         ),
     ] = "",
     cc_path: CcPath = None,
+    as_json: AsJson = False,
 ) -> None:
     """List what there is to choose from, as far as it has a name."""
     if what == _SCHEMA:
@@ -43,6 +44,9 @@ def list_(
     if what and what != "all" and what not in _LISTS:
         raise StudyError(unknown("list", what, [*_LISTS, _SCHEMA]))
     use_custom(cc_path)
+    if as_json:
+        give({name: rows_of(_LISTS[name]()) for name in (_LISTS if what in ("", "all") else [what])})
+        return
     if not what:
         out.print(f"polypath list NAME shows one of these: {', '.join([*_LISTS, _SCHEMA])}", soft_wrap=True)
         return
@@ -137,7 +141,9 @@ def _models(title: str, head: str, *models: type[BaseModel]) -> Table:
         # The kind's default is its name in study files.
         kind = kind_model.model_fields["kind"].default
         fields = [_field(name, field) for name, field in kind_model.model_fields.items() if name != "kind"]
-        table.add_row(kind, (kind_model.__doc__ or "").strip().splitlines()[0], ", ".join(fields))
+        # The first paragraph; the table wraps its lines.
+        about = " ".join((kind_model.__doc__ or "").split("\n\n")[0].split())
+        table.add_row(kind, about, ", ".join(fields))
     return table
 
 

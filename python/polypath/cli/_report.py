@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from polypath.results import DEFAULT_OUT, chosen
-from polypath.study import FILE_NAME, StudyError
+from polypath.results import chosen
+from polypath.study import StudyError
 
 from . import _console, _studies
 from ._against import Against
@@ -117,20 +117,10 @@ def _labels(texts: Sequence[str] | None) -> dict[str, str]:
 
 
 def open_results(argument: str) -> Results:
-    """The results that an argument means: a folder of results, the name of one in ./results, which
-    is the study's, or a study.
-    """
+    """The results that an argument means."""
     from polypath.results import Results
 
-    folder, by_name = Path(argument), DEFAULT_OUT / argument
-    if (folder / "runs.parquet").exists():
-        return Results.open(folder)
-    if by_name.is_dir():
-        return Results.open(by_name)
-    if folder.is_file() or (folder / FILE_NAME).is_file():
-        study = _studies.read_all([argument])[0]
-        return Results.open(_studies.out_of(study) / study.name)
-    return Results.open(folder)
+    return Results.open(_studies.results_of(argument))
 
 
 def as_plain(results: Results) -> dict[str, Any]:

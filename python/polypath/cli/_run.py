@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from polypath.study import StudyError, number_of_cells
+from polypath.terminal import hush
 
 from . import _console, _report, _studies
 from ._against import Against
@@ -21,7 +22,6 @@ from ._work import (
     CcPath,
     Columns,
     Only,
-    Quiet,
     Short,
     Workers,
     carry_out,
@@ -96,7 +96,6 @@ def run(
     against: Against = None,
     report: Annotated[bool, typer.Option(help="Write the report with its figures.")] = True,
     as_json: AsJson = False,
-    quiet: Quiet = False,
 ) -> None:
     """Run a study: every cell of its matrix with every seed, then tables, figures and a report.
 
@@ -107,8 +106,8 @@ def run(
     use_custom(cc_path)
     if as_json and (dry_run or verify is not None):
         raise StudyError("--json gives the results of a run; leave --dry-run and --verify out")
-    if as_json or quiet:
-        _console.hush()
+    if as_json:
+        hush()
     told: list[dict[str, Any]] = []
     if kernel is not None and engine == "host":
         raise StudyError(

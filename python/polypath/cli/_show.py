@@ -10,7 +10,6 @@ from typing import Annotated, Any
 
 import typer
 
-from polypath.results import DEFAULT_OUT
 from polypath.study import (
     Share,
     Study,
@@ -25,10 +24,11 @@ from polypath.study import (
     same_for_all_seeds,
     scenario,
 )
+from polypath.terminal import hush
 
 from . import _console, _studies
 from ._report import as_plain, open_results
-from ._work import AsJson, CcPath, Columns, Quiet, names_in, use_custom
+from ._work import AsJson, CcPath, Columns, names_in, use_custom
 
 
 def show(
@@ -42,23 +42,21 @@ def show(
     ] = None,
     cc_path: CcPath = None,
     as_json: AsJson = False,
-    quiet: Quiet = False,
 ) -> None:
     """Show a study (its links, paths, flows and cells) or the table of finished results."""
     use_custom(cc_path)
     path = Path(what)
     if as_json and (columns or metric):
         raise StudyError("--json has all columns; leave --columns and --metric out")
-    if as_json or quiet:
-        _console.hush()
     if as_json:
+        hush()
         _console.give(_plain(what))
         return
     if (path / "runs.parquet").exists():
         _tell(what, columns, metric)
         return
     if metric is not None:
-        _tell(_studies.load(what).name, columns, metric)
+        _tell(what, columns, metric)
         return
     study = _studies.load(what)
     _check_cc(study)
@@ -67,8 +65,8 @@ def show(
         _console.out.print(sentence, style="yellow", soft_wrap=True)
     if same := same_for_all_seeds(study):
         _console.out.print(f"On the engines sim and linux {same}.", soft_wrap=True)
-    if (DEFAULT_OUT / study.name / "runs.parquet").exists():
-        _tell(study.name, columns)
+    if ((folder := _studies.out_of(study) / study.name) / "runs.parquet").exists():
+        _tell(str(folder), columns)
 
 
 def _plain(what: str) -> dict[str, Any]:
@@ -240,7 +238,7 @@ def _value(value: object) -> str:
     `from 10s 5mbit`.
     """
     if isinstance(value, Time):
-        return _time(value)
+        return value.in_words()
     if isinstance(value, tuple):
         if len(value) == 2 and not any(isinstance(part, tuple) or hasattr(part, "at") for part in value):
             return f"{_value(value[0])} to {_value(value[1])}"
@@ -251,14 +249,4 @@ def _value(value: object) -> str:
         return _words(value)
     if hasattr(value, "at"):
         return f"from {_value(value.at)} {_value(getattr(value, 'to', ''))}".strip()
-    return str(value)
-
-
-def _time(value: Time) -> str:
-    """In the largest unit of which it is at least one, and no more than three decimals: 7.5ms
-    rather than 7500us.
-    """
-    for unit, size in (("s", 10**9), ("ms", 10**6), ("us", 10**3)):
-        if value >= size and int(value) * 1000 % size == 0:
-            return f"{int(value) / size:.3f}".rstrip("0").rstrip(".") + unit
     return str(value)

@@ -51,14 +51,12 @@ def status(
 
 def _folder(what: str) -> Path:
     named = Path(what)
-    if not named.exists() and (DEFAULT_OUT / what).is_dir():
-        return DEFAULT_OUT / what
-    if named.is_file() or ((named / FILE_NAME).is_file() and not (named / "manifest.json").is_file()):
-        study = _studies.read_all([what])[0]
-        return _studies.out_of(study) / study.name
-    if not named.is_dir():
-        raise StudyError(f"{what} is no folder with results; name the one that `polypath run` was given with --out, or a study")
-    return named
+    if named.is_dir() and ((named / "manifest.json").is_file() or not (named / FILE_NAME).is_file()):
+        return named
+    folder = _studies.results_of(what)
+    if not folder.is_dir():
+        raise StudyError(f"{folder} is no folder with results; name the one that `polypath run` was given with --out, or a study")
+    return folder
 
 
 def _state(progress: Progress) -> str:

@@ -9,6 +9,7 @@ from polypath.results import DEFAULT_OUT
 from polypath.study import FILE_NAME, Study, StudyError
 
 FOLDER = Path("studies")
+_MANIFEST = "manifest.json"
 
 
 def load(argument: str) -> Study:
@@ -47,9 +48,37 @@ def read_all(arguments: list[str]) -> list[Study]:
 
 
 def out_of(study: Study) -> Path:
-    """Where its results go on, such as those of `polypath advise`."""
-    beside = None if study.folder is None else study.folder / DEFAULT_OUT
-    return beside if beside is not None and (beside / study.name / "manifest.json").is_file() else DEFAULT_OUT
+    """Where its results go on."""
+    return DEFAULT_OUT if study.folder is None else out_beside(study.folder, study.name)
+
+
+def out_beside(folder: Path, name: str) -> Path:
+    """Where the results of a study in this folder go on: beside it, as those of `polypath advise`,
+    or where it lies among them.
+    """
+    beside = folder / DEFAULT_OUT
+    if (beside / name / _MANIFEST).is_file():
+        return beside
+    return folder.parent if folder.name == name and (folder / _MANIFEST).is_file() else DEFAULT_OUT
+
+
+def results_of(argument: str) -> Path:
+    """The folder of results that an argument means: one itself, the name of one in ./results, or a
+    study by whatever name; it need not be there.
+    """
+    named, by_name = Path(argument), DEFAULT_OUT / argument
+    if (named / "runs.parquet").exists():
+        return named
+    if by_name.is_dir():
+        return by_name
+    try:
+        found = path(argument)
+    except StudyError:
+        return named
+    if not found.is_file() and not (found / FILE_NAME).is_file():
+        return named
+    study = read_all([argument])[0]
+    return out_of(study) / study.name
 
 
 def files() -> list[Path]:

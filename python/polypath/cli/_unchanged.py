@@ -19,7 +19,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polypath.results import DEFAULT_OUT
 from polypath.study import files_read, find_file
 
 from . import _console, _studies
@@ -111,10 +110,7 @@ class Command:
             if name is None:
                 return None
             called = name[1].decode() + ("-short" if self.short else "")
-            out = self.out_folder
-            if out is None:
-                beside = file.parent / DEFAULT_OUT
-                out = beside if (beside / called / "manifest.json").is_file() else DEFAULT_OUT
+            out = _studies.out_beside(file.parent, called) if self.out_folder is None else self.out_folder
             record: dict[str, Any] = json.loads((out / called / _FILE).read_bytes())
             same = record["folder"] == str((out / called).resolve()) and str(file.resolve()) in record["sources"]
         except (OSError, ValueError, KeyError, TypeError):

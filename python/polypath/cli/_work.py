@@ -48,7 +48,6 @@ Columns = Annotated[
 
 
 AsJson = Annotated[bool, typer.Option("--json", help="For programs: one JSON document on standard output, and no tables.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but what is wrong.")]
 
 
 def names_in(text: str | None) -> list[str]:

@@ -46,7 +46,9 @@ def claim_folder(folder: Path, study: Study) -> None:
 def _owners(folder: Path, study: Study) -> tuple[str, str]:
     """Which file this study came from, and which one that came from whose results the folder has."""
     owner = folder / OWNER
-    mine = "" if study._file is None else str(study._file.path.resolve())
+    # The copy in the folder is the study that was run, whoever wrote it.
+    copied = study._file is not None and study._file.path.resolve() == (folder / STUDY_COPY).resolve()
+    mine = "" if study._file is None or copied else str(study._file.path.resolve())
     return mine, owner.read_text(encoding="utf-8", errors="replace") if owner.is_file() else ""
 
 

@@ -129,13 +129,12 @@ class Results:
         """
         if find_spec("xarray") is None:
             raise PolypathError("xarray datasets need the package xarray: pip install xarray")
-        if name not in KEYS:
-            raise ValueError(f'the table "{name}" has no dimensions; there are {", ".join(KEYS)}')
+        keys = _keys_of(name)
         import pandas as pd
 
         frame = self.to_pandas(name)
         varied = [column for column in self._dimensions if column in frame and frame[column].nunique(dropna=False) > 1]
-        index = [*varied, *(key for key in ("seed", *KEYS[name]) if key not in varied)]
+        index = [*varied, *(key for key in keys if key not in varied)]
         rest = [str(column) for column in frame if column not in index and pd.api.types.is_numeric_dtype(frame[column])]
         # An axis has no missing values; cells of other experiments lack a parameter.
         frame = frame.assign(**{column: frame[column].astype(str) for column in varied if frame[column].isna().any()})
@@ -145,6 +144,30 @@ class Results:
         for column, unit in units_of([*index, *rest]).items():
             dataset[column].attrs["units"] = unit
         return dataset
+
+    def tidy(self, name: str = "runs") -> pd.DataFrame:
+        """A table in long form, a row a measured number, as plots with facets take it. Its index is
+        a plain range.
+
+        Args:
+            name: As for `to_xarray`.
+
+        Returns:
+            Columns: experiment, engine, kernel, the study's parameters in its order, seed and what
+            tells the rows of a run apart; then metric (the column of the table), value, and unit,
+            empty for a count. What is missing has no row.
+
+        Raises:
+            ValueError: There is no such table, or it has no such form.
+            StudyError: The folder lacks this table.
+        """
+        keys = _keys_of(name)
+        frame = self.to_pandas(name, ordered=True)
+        names = [column for column in dict.fromkeys((*self._dimensions, *keys)) if column in frame]
+        numbers = [str(column) for column in frame.select_dtypes("number") if column not in names]
+        long = frame.melt(names, numbers, "metric", "value").dropna(subset="value", ignore_index=True)
+        units = units_of(numbers)
+        return long.assign(unit=long["metric"].map(lambda metric: units.get(metric, "")))
 
     @property
     def _dimensions(self) -> list[str]:
@@ -460,6 +483,13 @@ class Results:
         """
         study = self.study
         return shown(self.folder.name if study is None else study.title or study.name, self.summary())
+
+
+def _keys_of(name: str) -> tuple[str, ...]:
+    """What tells the rows of a table apart, beside parameters."""
+    if name not in KEYS:
+        raise ValueError(f'the table "{name}" has no dimensions; there are {", ".join(KEYS)}')
+    return ("seed", *KEYS[name])
 
 
 class _Scenarios(Mapping[str, dict[str, Any]]):

@@ -153,7 +153,8 @@ class Plan:
             return f"about {self.distinct} runs"
         kinds = {run.key: "" if run.baseline is None else "each flow alone" if run.baseline.alone else "TCP alone" for run in self.runs}
         counts = {kind: sum(each == kind for each in kinds.values()) for kind in ("", "TCP alone", "each flow alone")}
-        first = f"{counts.pop('')} run{'s' * (self.distinct != 1)}"
+        own = counts.pop("")
+        first = f"{own} run{'s' * (own != 1)}"
         return " and ".join([first, *(f"{many} of {kind}" for kind, many in counts.items() if many)])
 
     @cached_property

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Priv
 
 from . import _traces
 from ._aqm import Aqm, Red, check_aqm
+from ._errors import written
 from ._model import Model, Undecided, kind_of
 from ._placeholder import UNDECIDED, is_placeholder
 from ._quantity import Packets, Rate, Share, Size, Time, check_written
@@ -44,7 +45,7 @@ def _queue(value: Any) -> Any:
             continue
     if isinstance(value, str):
         check_written(value, "queue length", "100packets")
-    raise ValueError(f'{value!r} is no queue length; write packets or bytes, like "100packets" or "64KiB"')
+    raise ValueError(f'{written(value)} is no queue length; write packets or bytes, like "100packets" or "64KiB"')
 
 
 def _untimed(value: Any) -> Any:
@@ -87,7 +88,7 @@ def check_repeat(repeat: Any, parts: Any) -> None:
     last = max((end for end in ends if not is_placeholder(end)), default=Time("0ns"))
     # A span may end where the next round begins.
     if repeat < last or (repeat == last and not isinstance(parts[0], tuple)):
-        raise ValueError(f"`repeat: {repeat}` begins anew before the last change, at {last}; write a longer time")
+        raise ValueError(f"`repeat: {repeat.in_words()}` begins anew before the last change, at {last.in_words()}; write a longer time")
 
 
 def _end(part: Any) -> Any:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Sequence
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from polypath.errors import PolypathError
 
@@ -32,6 +35,32 @@ class MistakesError(StudyError):
     def __init__(self, wrong: Sequence[SetupError]) -> None:
         super().__init__(lines_of(map(str, wrong)))
         self.wrong = tuple(wrong)
+
+
+# A text in a list or a mapping that needs no quotes there; YAML reads the last as something else.
+_PLAIN = re.compile(r"(?!(?:true|false|yes|no|on|off|null)$)(?:[a-z_][\w./-]*|[\d.]+[a-df-z%][a-z/%]*)", re.IGNORECASE)
+# Letters of a value that a sentence has.
+_MOST_LETTERS = 200
+
+
+def written(value: Any) -> str:
+    """A value as a study file has it, for a sentence; a long one is cut."""
+    text = f'"{value}"' if isinstance(value, str) else _written(value)
+    return text if len(text) <= _MOST_LETTERS else f"{text[:_MOST_LETTERS]}..."
+
+
+def _written(value: Any) -> str:
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return value if _PLAIN.fullmatch(value) else json.dumps(value, ensure_ascii=False)
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_written, value))}]"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{name}: {_written(each)}' for name, each in value.items())}}}"
+    return repr(value)
 
 
 MOST_TOLD = 20

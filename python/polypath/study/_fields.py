@@ -13,11 +13,17 @@ _LISTED = 16
 
 
 def no_such_field(root: type[BaseModel], place: tuple[str | int, ...]) -> str:
-    """One sentence about a field that is not there: the nearest one that could stand at this place
-    of pydantic's, or all of them.
+    """One sentence about a field that is not there: where it stands, the nearest one that could
+    stand at this place of pydantic's, or all of them.
     """
     name = str(place[-1])
-    return no_field(name, {field for model in models_at(root, place[:-1]) for field in model.model_fields})
+    models = models_at(root, place[:-1])
+    fields = {field for model in models for field in model.model_fields}
+    if name not in fields and (inner := _having(models, name)):
+        return f"the field `{name}` does not stand here but in {', '.join(inner)}"
+    if name not in fields and name in root.model_fields:
+        return f"the field `{name}` is the study's: it stands at the left margin"
+    return no_field(name, fields)
 
 
 def no_field(name: str, fields: Iterable[str]) -> str:
@@ -31,6 +37,16 @@ def no_field(name: str, fields: Iterable[str]) -> str:
     if 0 < len(known) <= _LISTED:
         return f"there is no field `{name}` here; there are {', '.join(known)}"
     return f"there is no field `{name}` here"
+
+
+def _having(models: Iterable[type[BaseModel]], name: str) -> list[str]:
+    """The fields of these models in which one of this name stands."""
+    fields = {field: info.annotation for model in models for field, info in model.model_fields.items()}
+    return [
+        f"`{field}.NAME`" if _is_mapping(annotation) else f"`{field}`"
+        for field, annotation in fields.items()
+        if any(name in inner.model_fields for inner in _inside(annotation))
+    ]
 
 
 def models_at(root: type[BaseModel], place: Iterable[str | int]) -> list[type[BaseModel]]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from ._errors import SetupError, Where
+from ._errors import SetupError, Where, written
 from ._fields import models_at, no_such_field
 from ._kernel import DEFAULT_KERNEL, FORMERLY
 from ._placeholder import UNDECIDED, Scalar, is_placeholder
@@ -72,18 +72,20 @@ def _told(every: Sequence[Any], tree: Any, root: type[BaseModel]) -> list[tuple[
         case "too_short":
             sentence = f"too few values: at least {problem['ctx']['min_length']} expected"
         case "string_type" if isinstance(problem["input"], list | tuple) and any(other["type"].startswith("int_") for other in others):
-            sentence = f"{problem['input']!r} stands where one value or a list of whole numbers is expected; sizes are bytes without a unit"
+            sentence = f"{_stands(problem)} one value or a list of whole numbers is expected; sizes are bytes without a unit"
         case "string_type" | "int_type" | "float_type" | "bool_type" | "literal_error" if _several(problem["input"]):
-            sentence = f"{problem['input']!r} stands where {'a text' if problem['type'] == 'string_type' else 'one value'} is expected; "
+            sentence = f"{_stands(problem)} {'a text' if problem['type'] == 'string_type' else 'one value'} is expected; "
             sentence += several_values(str(last), problem["input"])
         case "string_type":
-            sentence = f"{problem['input']!r} stands where a text is expected; put it in quotes if it is one"
+            sentence = f"{_stands(problem)} a text is expected"
+            sentence += "; put it in quotes if it is one" if isinstance(problem["input"], int | float) else ""
         case "extra_forbidden":
             sentence = _formerly(last, problem["input"]) or no_such_field(root, problem["loc"])
         case "value_error":
             sentence = str(inner)
         case "literal_error":
-            sentence = f"{problem['input']!r} is not allowed here; allowed are {problem['ctx']['expected'].replace(' or ', ', ')}"
+            allowed = problem["ctx"]["expected"].replace("'", "").replace(" or ", ", ")
+            sentence = f"{written(problem['input'])} is not allowed here; allowed are {allowed}"
         case "union_tag_invalid":
             ctx = problem["ctx"]
             kinds = [kind for kind in ctx["expected_tags"].replace("'", "").split(", ") if kind != UNDECIDED]
@@ -93,17 +95,22 @@ def _told(every: Sequence[Any], tree: Any, root: type[BaseModel]) -> list[tuple[
         case "union_tag_not_found":
             sentence = "the field `kind` is missing"
         case "model_type" | "model_attributes_type" | "mapping_type" | "dict_type":
-            sentence = f"{problem['input']!r} stands where fields with names are expected"
+            sentence = f"{_stands(problem)} fields with names are expected"
         case "greater_than_equal":
             sentence = f"{problem['input']} is too small; the least is {problem['ctx']['ge']}"
         case "less_than_equal":
             sentence = f"{problem['input']} is too large; the most is {problem['ctx']['le']}"
         case "tuple_type" | "list_type":
-            sentence = f"{problem['input']!r} stands where a list is expected"
+            sentence = f"{_stands(problem)} a list is expected"
+            sentence += f"; of one value it is `{written([problem['input']])}`" if isinstance(problem["input"], Scalar) else ""
         case _:
             message = problem["msg"]
-            sentence = f"{problem['input']!r}: {message[:1].lower()}{message[1:]}"
+            sentence = f"{written(problem['input'])}: {message[:1].lower()}{message[1:]}"
     return [(where, sentence)]
+
+
+def _stands(problem: Any) -> str:
+    return f"{written(problem['input'])} stands where"
 
 
 def _formerly(field: str | int, value: Any) -> str | None:

@@ -15,6 +15,7 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
+from ._errors import written
 from ._placeholder import PLACEHOLDER_PATTERN, Placeholder, is_placeholder
 
 _WRITTEN = re.compile(r"^\s*(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[^\d\s.].*?)?\s*$")
@@ -28,8 +29,7 @@ _LARGEST = 2**62
 
 def several_values(name: str, values: Sequence[object]) -> str:
     """Where several values of a field stand."""
-    listed = ", ".join(map(str, values))
-    return f'several values go into `matrix: {{{name}: [{listed}]}}`, with `{name}: "${{{name}}}"` here'
+    return f'several values go into `matrix: {{{name}: {written(list(values))}}}`, with `{name}: "${{{name}}}"` here'
 
 
 def check_written(value: str, what: str, example: str) -> None:
@@ -77,8 +77,8 @@ class _Quantity(int):
             if isinstance(value, int | float) and not isinstance(value, bool):
                 raise ValueError(f'the bare number {value} has no unit; write {cls.what} like "{cls.example}"')
             if isinstance(value, list | tuple) and value and all(isinstance(each, str) for each in value):
-                raise ValueError(f"{value!r} is no {cls.what}; {several_values(cls.what, value)}")
-            raise ValueError(f'{value!r} is no {cls.what}; write one like "{cls.example}"')
+                raise ValueError(f"{written(value)} is no {cls.what}; {several_values(cls.what, value)}")
+            raise ValueError(f'{written(value)} is no {cls.what}; write one like "{cls.example}"')
         check_written(value, cls.what, cls.example)
         match = _WRITTEN.match(value)
         if match is None:
@@ -197,6 +197,15 @@ class Time(_Quantity):
     def seconds(self) -> float:
         return int(self) / 1e9
 
+    def in_words(self) -> str:
+        """In the largest unit of which it is at least one, and no more than three decimals: 7.5ms
+        rather than 7500us.
+        """
+        for unit, size in (("s", 10**9), ("ms", 10**6), ("us", 10**3)):
+            if self >= size and int(self) * 1000 % size == 0:
+                return f"{int(self) / size:.3f}".rstrip("0").rstrip(".") + unit
+        return str(self)
+
 
 class Size(_Quantity):
     """Bytes. KB, MB, GB and TB are powers of 1000; KiB, MiB, GiB and TiB of 1024."""
@@ -236,7 +245,7 @@ class Share(float):
             check_written(value, "share", "1%")
         match = re.match(r"^\s*(\d+(?:\.\d+)?)\s*%\s*$", value) if isinstance(value, str) else None
         if match is None:
-            raise ValueError(f'{value!r} is no share; write per cent, like "1%"')
+            raise ValueError(f'{written(value)} is no share; write per cent, like "1%"')
         share = float(Decimal(match[1]) / 100)
         if share > 1:
             raise ValueError(f'"{value}" is more than 100%')

@@ -120,7 +120,7 @@ def validate(
             _print_verdicts(verdicts, form)
             _refuse_unknown(table, verdicts)
     except TableError as error:
-        ERRORS.print(f"polypath: {error}", highlight=False, soft_wrap=True)
+        print(f"polypath: {visible(str(error))}", file=sys.stderr)
         raise typer.Exit(2) from None
 
 
