@@ -194,7 +194,7 @@ def test_an_out_of_tree_kernels_own_algorithms_are_listed_and_run_plain_tcp(cach
     (row,) = (line for line in shown.splitlines() if line.startswith("│ lia "))
     assert [cell.strip() for cell in row.split("│")][-3:-1] == ["lia", "5.4.188-mptcp"]
     plain = {"name": "x", "flows": {"f": {"client": "a", "server": "b", "transport": "tcp", "cc": "cubic"}}}
-    topology = {"nodes": {"a": None, "b": None}, "links": {"l": {"ends": ["a", "b"], "both": {"delay": "1ms"}}}}
+    topology = {"nodes": {"a": None, "b": None}, "links": {"l": {"ends": ["a", "b"], "both": {"rate": "1mbit"}}}}
     (cell,) = cells(Study.model_validate({**plain, "topology": topology, "duration": "1s", "baselines": None}))
     assert LinuxEngine().left_out(cell, "5.4.188-mptcp") is None
 
