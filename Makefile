@@ -110,7 +110,7 @@ test-all: ahead setup-all lint layers linux web
 	$(LISTED) $(VENV)/bin/polypath linux build 6.1
 	$(LISTED) $(VENV)/bin/polypath linux build 7.3
 	$(LISTED) $(VENV)/bin/polypath linux build 6.12 --variant selftests
-	POLYPATH_REQUIRE="$(POLYPATH_REQUIRE)$(COMMA)linux 6.1$(COMMA)linux selftests" $(LISTED) tools/all-tests --every
+	POLYPATH_REQUIRE="$(POLYPATH_REQUIRE)$(COMMA)linux 6.1$(COMMA)linux 7.3$(COMMA)linux selftests" $(LISTED) tools/all-tests --every
 	$(LISTED) tools/fuzz $(or $(SECONDS),600)
 	@echo "make test-all: everything passed"
 

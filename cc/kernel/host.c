@@ -235,6 +235,21 @@ long pp_resume(pid_t pid, int step, int *request);
 int pp_resume_early(pid_t pid, int signal);
 int pp_resume_stopped(pid_t pid, int status);
 
+/* stub.c */
+void pp_stub_ends(void);
+
+/* The host's answer to registers that the kernel gives a program, which ends where it refuses
+ * them. */
+static long given(long result)
+{
+	int error = errno;
+
+	if (result)
+		pp_stub_ends();
+	errno = error;
+	return result;
+}
+
 /* The process that has stopped once more, as the kernel is to believe. */
 static pid_t told;
 
@@ -292,11 +307,11 @@ long __wrap_ptrace(int request, pid_t pid, void *address, void *data)
 	case PTRACE_SETREGSET:
 		if ((long)address != NT_X86_XSTATE)
 			return __real_ptrace(request, pid, address, data);
-		return write_registers(pid, data) ? pp_resume_refused(pid) : 0;
+		return write_registers(pid, data) ? given(pp_resume_refused(pid)) : 0;
 	case PTRACE_GETSIGINFO:
 		return take_signal(pid, address, data);
 	case PTRACE_SETREGS:
-		return pp_resume_given(pid, data) ? 0 : __real_ptrace(request, pid, address, data);
+		return pp_resume_given(pid, data) ? 0 : given(__real_ptrace(request, pid, address, data));
 	case PTRACE_SETOPTIONS:
 		/* A new process, perhaps under an old number. */
 		forget_registers(pid);

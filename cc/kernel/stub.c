@@ -8,8 +8,10 @@
  * reads the table that the kernel fills for its own, so it is for one release only.
  */
 #include <linux/mm.h>
+#include <linux/mutex.h>
 #include <linux/sched.h>
 #include <linux/version.h>
+#include <mm_id.h>
 
 /* Whether the kernel's request to run at `at` in process `pid` can wait until the program goes
  * on. It is then as if it had run, without an error. */
@@ -26,6 +28,20 @@ long pp_stub_error(void);
 /* Where a process may make calls of the host: this page. One such call lies at `*call`, then a
  * trap. 0: not known for this release. */
 unsigned long pp_stub_page(unsigned long *call);
+
+/* The kernel's own, of releases in which one thread at a time works on a program's memory. */
+extern struct mutex *__get_turnstile(struct mm_id *memory) __weak;
+extern void exit_turnstile(struct mm_id *memory) __weak;
+
+/* The kernel is about to end the present program between two turns of it. It would keep the
+ * memory's lock for ever, and another program with the same memory would wait for it. */
+void pp_stub_ends(void)
+{
+	struct mm_id *memory = current->mm ? &current->mm->context.id : NULL;
+
+	if (memory && __get_turnstile && mutex_is_locked(__get_turnstile(memory)))
+		exit_turnstile(memory);
+}
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0) || LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
 int pp_stub_waits(int pid, unsigned long at)

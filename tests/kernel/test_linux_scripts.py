@@ -22,7 +22,7 @@ REQUIRED = "6.12"
 def kernels_of(script):
     """The kernels that a script is about."""
     lines = (line.split() for line in script.read_text(encoding="utf-8").splitlines())
-    return next((words[1:] for words in lines if words[:1] == ["kernel"]), ["6.1", "6.12"])
+    return next((words[1:] for words in lines if words[:1] == ["kernel"]), ["6.1", "6.12", "7.3"])
 
 
 CASES = [(kernel, script) for script in SCRIPTS for kernel in kernels_of(script)]

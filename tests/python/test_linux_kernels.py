@@ -11,8 +11,10 @@ from typer.testing import CliRunner
 
 from polypath import linux
 from polypath.cli._app import build
+from polypath.engines import LinuxEngine
 from polypath.linux import KernelError, _build, _commands, _config, _edits, _features, _link, _source, _suites
 from polypath.linux._recipe import FILE, FORMAT, Recipe
+from polypath.study import Study, cells
 
 
 @pytest.fixture(autouse=True)
@@ -42,8 +44,12 @@ def test_a_configuration_is_held_against_what_took_effect():
     assert _config.check(settled(), NAMES, "6.12.1") == []
     assert _config.check(settled(CONFIG_TCP_CONG_BBR="n", CONFIG_MPTCP="n"), NAMES, "5.4.1") == ["CONFIG_MPTCP", "CONFIG_TCP_CONG_BBR"]
     assert _config.check(settled(CONFIG_MPTCP="n"), NAMES - {"CONFIG_MPTCP"}, "5.4.1") == []
-    with pytest.raises(KernelError, match=r"4\.19\.1 has no CONFIG_UML_TIME_TRAVEL_SUPPORT"):
-        _config.check(settled(), NAMES - {"CONFIG_UML_TIME_TRAVEL_SUPPORT"}, "4.19.1")
+    for release, advice in (
+        ("4.19.1", "take a release from 5.4 on"),
+        ("7.12.1", r"this Polypath knows releases to 7\.3, so .*config must learn"),
+    ):
+        with pytest.raises(KernelError, match=rf"{release} has no CONFIG_UML_TIME_TRAVEL_SUPPORT, .* cannot use it: {advice}"):
+            _config.check(settled(), NAMES - {"CONFIG_UML_TIME_TRAVEL_SUPPORT"}, release)
 
 
 def settled(**changes):
@@ -180,6 +186,17 @@ def test_features_are_read_from_the_sources(tmp_path):
     (folder / "tcp_vegas.c").write_text(table.format("vegas", "vegas") + "tcp_register_congestion_control(&vegas);")
     (folder / "tcp_dctcp.o").write_text("")
     assert _features.algorithms(tmp_path) == ["dctcp"]
+
+
+def test_an_out_of_tree_kernels_own_algorithms_are_listed_and_run_plain_tcp(cache):
+    put(cache, "5.4.188-mptcp", "5.4.188", mptcp="v0", algorithms=("cubic", "lia", "reno"))
+    shown = CliRunner().invoke(build(), ["list", "cc"], env={"COLUMNS": "200"}).output
+    (row,) = (line for line in shown.splitlines() if line.startswith("│ lia "))
+    assert [cell.strip() for cell in row.split("│")][-3:-1] == ["lia", "5.4.188-mptcp"]
+    plain = {"name": "x", "flows": {"f": {"client": "a", "server": "b", "transport": "tcp", "cc": "cubic"}}}
+    topology = {"nodes": {"a": None, "b": None}, "links": {"l": {"ends": ["a", "b"], "both": {"rate": "1mbit"}}}}
+    (cell,) = cells(Study.model_validate({**plain, "topology": topology, "duration": "1s", "baselines": None}))
+    assert LinuxEngine().left_out(cell, "5.4.188-mptcp") is None
 
 
 def test_without_a_kernel_the_command_that_builds_it_is_named():

@@ -9,7 +9,7 @@ from report_data import PlausibleEngine
 
 from polypath.plot import _export
 from polypath.plot._drawers import drawing
-from polypath.report import FIGURES, claim_results, material, page, render, write_report
+from polypath.report import FIGURES, claim_results, concluded, material, page, render, write_report
 from polypath.report._headlines import headlines
 from polypath.report._material import GOODPUT
 from polypath.results import execute, plan
@@ -183,6 +183,23 @@ def test_a_conclusion_stands_first_and_takes_its_figures_from_the_results(result
     # It stands in place of the report's own sentences; those of an experiment stay with it.
     assert html.index('id="conclusion"') < html.index('id="claims"') and 'id="headline"' not in html
     assert 'href="#conclusion"' in html and "The best is cubic with 9.43" in html
+
+
+def test_a_conclusion_orders_cells_and_leaves_out_what_was_not_measured(results, monkeypatch):
+    def concludes(text):
+        monkeypatch.setattr(results, "study", results.study.replace(conclusion=text))
+        return concluded(material(results))
+
+    order = "{{ names of %s goodput_receiver_mbps where experiment=v0 }}"
+    best, worst = concludes(order % "highest"), concludes(order % "lowest")
+    assert best.endswith(", wvegas") and worst.startswith("wvegas, ")
+    assert set(re.split(", | = ", best)) == {"lia", "olia", "balia", "wvegas", "cubic"}
+    unknown = "Responses take {{ response_p95_ms }} ms."
+    assert concludes(f"First:\n\n- {order % 'lowest'}\n- {unknown}\n- Last") == f"First:\n\n- {worst}\n\n- Last"
+    assert concludes(unknown) == ""
+    # The report's own sentences stand there then.
+    html = render(page(material(results)))
+    assert 'id="headline"' in html and 'id="conclusion"' not in html
 
 
 def test_a_study_says_which_figures_are_large(results, monkeypatch):

@@ -71,11 +71,13 @@ def _cc() -> Table:
     ours = {algorithm.name: algorithm for algorithm in SimEngine().algorithms()}
     only_theirs = {name: Algorithm(name, coupled=False, source="only in kernels", counterpart=name) for name in theirs}
     for name, rows in sorted({**only_theirs, **ours}.items()):
-        having = ", ".join(kernel for kernel, algorithms in kernels.items() if rows.counterpart in algorithms)
+        # Upstream has no coupled ones, and an out-of-tree kernel has.
+        own = rows.counterpart or (name if name in theirs else "")
+        having = ", ".join(kernel for kernel, algorithms in kernels.items() if own in algorithms)
         coupled, draws = ("yes" if fact else "no" for fact in (rows.coupled, rows.draws))
         # Whether those of a kernel alone draw is not known.
         draws = draws if name in ours else ""
-        table.add_row(name, rows.aliases, rows.family, coupled, draws, rows.source, rows.counterpart, having)
+        table.add_row(name, rows.aliases, rows.family, coupled, draws, rows.source, own, having)
     return table
 
 

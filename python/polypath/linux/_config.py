@@ -21,6 +21,8 @@ CHOICE_OF_HZ = (6, 14)
 # Before it a kernel without block devices mounts no root file system at all, ours neither
 # (init/do_mounts.c: mount_root).
 ROOT_WITHOUT_BLOCK = (5, 15)
+# The newest release that was tried.
+NEWEST = (7, 3)
 
 
 class Option(NamedTuple):
@@ -88,7 +90,9 @@ def check(config: str, known_names: set[str], release: str, variant: str = "") -
     if values.get("CONFIG_HZ") != str(hz(variant)) and "CONFIG_HZ" not in fatal:
         fatal.append(f"CONFIG_HZ={hz(variant)}")
     if absent:
-        raise KernelError(f"Linux {release} has no {', '.join(absent)}, without which the engine cannot use it: take a release from 5.4 on")
+        new = f"this Polypath knows releases to {'.'.join(map(str, NEWEST))}, so {FRAGMENT} must learn this one"
+        advice = new if _numbers(release) > NEWEST else "take a release from 5.4 on"
+        raise KernelError(f"Linux {release} has no {', '.join(absent)}, without which the engine cannot use it: {advice}")
     if fatal:
         raise KernelError(f"Linux {release} did not accept {', '.join(fatal)} of {FRAGMENT}: adapt that file to this release")
     return [o.name for o in refused]

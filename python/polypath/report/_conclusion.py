@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import html
 import math
+import re
 from collections.abc import Callable
 
 import pandas as pd
 from markupsafe import Markup
 
 from polypath.analysis import PLATFORM, platforms_in_order, select, summarise
-from polypath.study import Place, filled
+from polypath.study import Place, conclusion_places, filled
 
 from ._claims import ClaimView, claims_of
 from ._format import MISSING, count, mean_ci, percent
@@ -18,16 +19,19 @@ from ._markdown import as_html
 from ._material import Material, label, varied, with_limits
 
 NOT_MEASURED = "not measured"
+# Paragraphs and points of a list.
+_PARTS = re.compile(r"\n\s*\n|\n(?=- )")
 _SHARES = ("share", "share_all", "of_fair", "gain", "harm_goodput", "harm_latency", "harm_completion")
 
 
 def conclusion(material: Material, claims: list[ClaimView]) -> Markup | None:
-    """None where the study has none. With several platforms its values are those of the last one,
-    which decides claims, too.
+    """None where the study has none, or nothing of it was measured. With several platforms its values
+    are those of the last one, which decides claims, too.
     """
-    if not material.study.conclusion:
+    text = conclusion_text(material, claims)
+    if not text:
         return None
-    return as_html(conclusion_text(material, claims))
+    return as_html(text)
 
 
 def concluded(material: Material) -> str:
@@ -36,9 +40,13 @@ def concluded(material: Material) -> str:
 
 
 def conclusion_text(material: Material, claims: list[ClaimView]) -> str:
-    """As Markdown; nothing where the study has none."""
+    """As Markdown, without the paragraphs that ask for what was not measured; nothing where the study
+    has none.
+    """
     # What the results give is text, not Markdown.
-    return _filled(material.study.conclusion or "", material, claims, _escaped)
+    parts = _PARTS.split(material.study.conclusion or "")
+    texts = [_filled(part, material, claims, _escaped, needed=True) for part in parts]
+    return "\n\n".join(text for text in texts if text)
 
 
 def highlights(material: Material, claims: list[ClaimView]) -> dict[str, str]:
@@ -47,7 +55,8 @@ def highlights(material: Material, claims: list[ClaimView]) -> dict[str, str]:
     return {_filled(words, material, claims, str): _filled(text, material, claims, str) for words, text in texts}
 
 
-def _filled(text: str, material: Material, claims: list[ClaimView], written: Callable[[str], str]) -> str:
+def _filled(text: str, material: Material, claims: list[ClaimView], written: Callable[[str], str], *, needed: bool = False) -> str:
+    """Nothing where a value that is `needed` was not measured."""
     if "{{" not in text:
         return text
     runs = with_limits(material)
@@ -57,7 +66,8 @@ def _filled(text: str, material: Material, claims: list[ClaimView], written: Cal
     def value(placeholder: Place) -> str:
         return by_id.get(placeholder.claim, NOT_MEASURED) if placeholder.claim else _value(placeholder, runs, material)
 
-    return filled(text, lambda placeholder: written(value(placeholder)))
+    lacks = needed and any(not place.claim and value(place) == NOT_MEASURED for place in conclusion_places(text))
+    return "" if lacks else filled(text, lambda placeholder: written(value(placeholder)))
 
 
 def _value(placeholder: Place, runs: pd.DataFrame, material: Material) -> str:
@@ -69,11 +79,24 @@ def _value(placeholder: Place, runs: pd.DataFrame, material: Material) -> str:
     cells = summarise(rows, list(dict.fromkeys(groups)), [placeholder.metric])
     cells = cells[cells[placeholder.metric].notna()].sort_values(placeholder.metric, kind="stable")
     low, high = cells.iloc[0], cells.iloc[-1]
+    if placeholder.all:
+        ordered = cells.iloc[::-1] if placeholder.end == "highest" else cells
+        return _names(ordered, lambda row: label(row, names, rows["flow"].nunique()), placeholder.metric)
     if placeholder.end:
         chosen = high if placeholder.end == "highest" else low
         return label(dict(chosen), names, rows["flow"].nunique()) if placeholder.name else _text(placeholder.metric, chosen)
     first, last = (_text(placeholder.metric, row, interval=len(cells) == 1) for row in (low, high))
     return first if first == last else f"{first} to {last}"
+
+
+def _names(cells: pd.DataFrame, name: Callable[[dict[str, object]], str], metric: str) -> str:
+    """In this order; a sign between those whose figure is the same."""
+    text, before = "", ""
+    for row in cells.to_dict("records"):
+        value = _text(metric, pd.Series(row), interval=False)
+        text += (" = " if value == before else ", " if text else "") + name(row)
+        before = value
+    return text
 
 
 def _text(metric: str, row: pd.Series, *, interval: bool = True) -> str:

@@ -2,8 +2,8 @@
 
 `{{ METRIC where cc=lia, experiment=v0 }}` is the mean of a column of the runs with its interval;
 over several cells, the lowest to the highest. `highest` or `lowest` before the metric takes one
-cell, and `name of` before that gives the cell's name for its value. `{{ verdict ID }}` says what
-became of a claim.
+cell, `name of` before that gives the cell's name for its value, and `names of` those of all cells,
+beginning with it. `{{ verdict ID }}` says what became of a claim.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 # Bounded, so that text with many beginnings and no end is looked through once.
 PLACE = re.compile(r"\{\{(.{0,1000}?)\}\}", re.DOTALL)
-_VALUE = re.compile(r"(?P<name>name\s+of\s+)?(?:(?P<end>highest|lowest)\s+)?(?P<metric>\w+)(?:\s+where\s+(?P<where>.+))?", re.DOTALL)
+_VALUE = re.compile(r"(?P<name>names?\s+of\s+)?(?:(?P<end>highest|lowest)\s+)?(?P<metric>\w+)(?:\s+where\s+(?P<where>.+))?", re.DOTALL)
 _VERDICT = re.compile(r"verdict\s+(\S+)")
 
 
@@ -31,6 +31,8 @@ class Place:
     """`highest` or `lowest`: the one cell with the largest or smallest mean."""
     name: bool = False
     """Whether its name is meant and not its value."""
+    all: bool = False
+    """Whether the names of all cells are, beginning with that one."""
 
 
 def filled(text: str, value: Callable[[Place], str]) -> str:
@@ -60,4 +62,6 @@ def _place(written: str) -> Place:
             raise ValueError(f'"{part.strip()}" in "{{{{ {words} }}}}" is no condition; write like "cc=lia, experiment=v0"')
         if column:
             where[column] = wanted
-    return Place(metric=value["metric"], where=where, end=value["end"] or "", name=bool(value["name"]))
+    return Place(
+        metric=value["metric"], where=where, end=value["end"] or "", name=bool(value["name"]), all=(value["name"] or "").startswith("names")
+    )
