@@ -116,9 +116,9 @@ def test_only_links_that_the_seed_makes_are_made_for_each_seed():
         made = list(itertools.islice(runs(study, engine="sim", version="1"), 30))
         assert len({run.seed for run in made}) > 1, study.name
         cell = cells(study)[0]
-        for run in made:
-            if run.parameters == cell.parameters:
-                assert run.scenario["links"] == links_of(cell.setup, run.seed), study.name
+        for each in made:
+            if each.parameters == cell.parameters:
+                assert each.scenario["links"] == links_of(cell.setup, each.seed), study.name
         assert seeds_make_links(cell.setup) is (links_of(cell.setup, 1) != links_of(cell.setup, 2))
 
 

@@ -6,6 +6,7 @@ import html
 import math
 import re
 from collections.abc import Callable
+from typing import Any
 
 import pandas as pd
 from markupsafe import Markup
@@ -89,7 +90,7 @@ def _value(placeholder: Place, runs: pd.DataFrame, material: Material) -> str:
     return first if first == last else f"{first} to {last}"
 
 
-def _names(cells: pd.DataFrame, name: Callable[[dict[str, object]], str], metric: str) -> str:
+def _names(cells: pd.DataFrame, name: Callable[[dict[Any, Any]], str], metric: str) -> str:
     """In this order; a sign between those whose figure is the same."""
     text, before = "", ""
     for row in cells.to_dict("records"):
