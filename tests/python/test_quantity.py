@@ -54,7 +54,7 @@ def test_reads_what_people_write(kind, text, value):
         (Time, "5", 'the bare number 5 has no unit; write time like "25ms"'),
         (Time, "0.1ns", '"0.1ns" is finer than one ns'),
         (Time, "9999999999h", '"9999999999h" is larger than this program can count'),
-        (Time, True, 'True is no time; write one like "25ms"'),
+        (Time, True, 'true is no time; write one like "25ms"'),
         (Size, "64Kib", '"64Kib": size has no unit "Kib"; allowed are B, KiB, KB, MiB, MB, GiB, GB, TiB, TB'),
         (Share, 0.01, '0.01 is no share; write per cent, like "1%"'),
         (Share, "101%", '"101%" is more than 100%'),
