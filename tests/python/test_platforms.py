@@ -118,6 +118,16 @@ def test_a_kernel_of_an_experiment_that_is_not_built_hides_no_other(tmp_path, mo
     assert rows(ran(study, tmp_path, "linux", only={"experiment": "old"})) == [("linux", "6.1"), ("linux", "6.12")]
 
 
+def test_a_run_of_one_experiments_kernel_is_none_of_another_that_asks_for_another_kernel(tmp_path):
+    # The two differ in their kernel alone.
+    study = written(tmp_path, STUDY.replace(VARIED, 'experiments: {old: {kernel: "6.1"}, new: {kernel: "6.12"}}\n'))
+    results = ran(study, tmp_path, "linux", only={"experiment": "new"})
+    assert [(row["experiment"], row["kernel"]) for row in results.table("runs").to_pylist()] == [("new", "6.12")]
+    # Where it was asked to stand in for the other, it is.
+    results = ran(study, tmp_path, "linux", only={"experiment": "old"}, kernel="6.12")
+    assert {(row["experiment"], row["kernel"]) for row in results.table("runs").to_pylist()} == {("old", "6.12"), ("new", "6.12")}
+
+
 def test_what_a_removed_kernel_ran_stays_and_is_told(study, tmp_path, monkeypatch):
     monkeypatch.setattr(Kernels, "there", {"6.1": "b", "6.12": "a"})
     ran(study, tmp_path, "linux")

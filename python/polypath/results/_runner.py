@@ -68,8 +68,9 @@ class Plan:
     folder: Path
     # Makes all runs in the order of the study.
     every: Callable[[], Iterator[Run]] = field(repr=False)
-    # The kernel that stands in for the study's own, if one does.
+    # The kernel that stands in for the study's own, if one does, and the one for which it does.
     kernel: str | None
+    stands_for: str | None
     # Whether what is finished but not to be trusted runs once more.
     again: bool
     # A line for each kind of cells that this engine must leave out.
@@ -221,7 +222,8 @@ def plan(
     chosen = {name: [values] if isinstance(values, str) else list(values) for name, values in (only or {}).items()}
     draws, others = _draws(study, chosen)
     is_chosen = _choice(study, others)
-    if kernel is not None and len(kernels := {cell.setup.kernel for cell in specimens(study) if is_chosen(cell)}) > 1:
+    kernels = {cell.setup.kernel for cell in specimens(study) if is_chosen(cell)} if kernel is not None else set()
+    if len(kernels) > 1:
         sentence = f"--kernel {kernel} would stand in for all of {', '.join(sorted(kernels))}, which experiments of {study.name} ask for"
         raise StudyError(f"{sentence}; choose experiments of one kernel with --only experiment=NAME, or leave --kernel out")
     if kernel is not None and (modelled := engine.modelled_kernels()):
@@ -246,6 +248,7 @@ def plan(
         folder=Path(out) / study.name,
         every=every,
         kernel=kernel,
+        stands_for=next(iter(kernels), None),
         again=again,
         left_out=tuple(left_out),
         remarks=(*notes(engine, study), *_since_before(engine, Path(out) / study.name, whole=not only)),
@@ -301,6 +304,7 @@ def execute(
         plan.engine,
         plan.folder,
         kernel=plan.kernel,
+        stands_for=plan.stands_for,
         left_out=plan.left_out,
         known_runs=known_runs,
         draws=plan.draws,
@@ -431,6 +435,7 @@ def assemble(
     folder: Path,
     *,
     kernel: str | None = None,
+    stands_for: str | None = None,
     left_out: Iterable[str] = (),
     known_runs: Iterable[Run] | None = None,
     draws: Collection[int] | None = None,
@@ -439,6 +444,7 @@ def assemble(
     """Writes the tables of all finished runs: those of this engine first, then those of any other
     that this study was run on.
 
+    `kernel` stands in for the study's own, which is `stands_for` where experiments ask for several.
     `known_runs` are all runs of the study on this engine and kernel, if the caller has them;
     `draws` those of a large study that ran now, if not all: the tables have them and those that
     they had before. `store` is that of the folder, where the caller has looked at it. Gives what
@@ -451,7 +457,7 @@ def assemble(
     types = types_of(study)
     contents = Contents(seeds=None) if study.has_own_seeds else Contents()
     with TableFiles(folder) as files:
-        for part in _parts(_once(_all_runs(study, engine, folder, kernel, known_runs, draws))):
+        for part in _parts(_once(_all_runs(study, engine, folder, (kernel, stands_for), known_runs, draws))):
             files.add(tables(store, part, types))
             contents.add(run for run in part if run.key in store and run.key not in store.damaged)
     others = [line for line in left_out_before(folder) if not line.startswith(f"left out on {engine.name}")]
@@ -482,14 +488,20 @@ def _parts(runs: Iterable[Run]) -> Iterator[list[Run]]:
 
 
 def _all_runs(
-    study: Study, engine: Engine, folder: Path, kernel: str | None, known_runs: Iterable[Run] | None, draws: Collection[int] | None
+    study: Study,
+    engine: Engine,
+    folder: Path,
+    standing_in: tuple[str | None, str | None],
+    known_runs: Iterable[Run] | None,
+    draws: Collection[int] | None,
 ) -> Iterator[Run]:
     before = versions_before(folder)
+    kernel, _ = standing_in
     kernels = [kernel, *_kernels(engine)] if kernel else _kernels(engine)
     if known_runs is not None and kernels[0] == kernel:
         yield from known_runs
         kernels = [other for other in kernels[1:] if other != kernel]
-    yield from _runs_on(study, engine, kernels, draws, before)
+    yield from _runs_on(study, engine, kernels, draws, before, standing_in)
     for other in _other_engines(engine, before):
         yield from _runs_on(study, other, _kernels(other), draws, before)
 
@@ -513,12 +525,23 @@ def _kernels(engine: Engine) -> list[str | None]:
 
 
 def _runs_on(
-    study: Study, engine: Engine, kernels: Iterable[str | None], draws: Collection[int] | None, before: Mapping[str, str]
+    study: Study,
+    engine: Engine,
+    kernels: Iterable[str | None],
+    draws: Collection[int] | None,
+    before: Mapping[str, str],
+    standing_in: tuple[str | None, str | None] = (None, None),
 ) -> Iterator[Run]:
+    several = not engine.only_kernel and len({cell.setup.kernel for cell in specimens(study)}) > 1
     had = [platform.partition(" ")[2] or None for platform in before if _engine_of(platform) == engine.name]
     versions = _Versions(engine, before)
     for kernel in [None] if study.varies_kernel and not engine.only_kernel else dict.fromkeys([*kernels, *had]):
-        leave_out = partial(versions.left_out, kernel)
+
+        def leave_out(cell: Cell, kernel: str | None = kernel) -> bool:
+            # A run of an experiment that asks for this kernel is none of one that asks for another.
+            is_of_another = several and kernel not in (None, cell.setup.kernel) and standing_in != (kernel, cell.setup.kernel)
+            return is_of_another or versions.left_out(kernel, cell)
+
         yield from runs(study, engine=engine.name, version=versions.all, kernel=kernel, own=_own(), leave_out=leave_out, draws=draws)
 
 
