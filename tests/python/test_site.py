@@ -61,7 +61,7 @@ def test_every_page_is_there_and_nothing_else(site):
         ("aggregation", "guide/bond-two-uplinks"),
         ("goodput", "concepts/metrics"),
         ("lag", "recipes/short-delay"),
-        ("gaming", "recipes/short-delay"),
+        ("game", "recipes/short-delay"),
         ("multihoming", "guide/bond-two-uplinks"),
         ("jupyter", "guide/python"),
     ],
