@@ -63,7 +63,8 @@ def _about(script: str) -> list[str]:
 
 
 def _said(*words: str) -> tuple[int, str]:
-    done = subprocess.run([Path(sys.executable).with_name("polypath"), "linux", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+    command = [str(Path(sys.executable).with_name("polypath")), "linux", *words]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode not in (0, 1):
         raise SystemExit(done.stderr.strip())
     return done.returncode, done.stdout

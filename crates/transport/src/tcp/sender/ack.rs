@@ -465,7 +465,7 @@ mod tests {
     #[test]
     fn an_event_tells_what_an_ack_brings_beside_its_number() {
         let told = |echoes_ce, has_sacks, changes_window| {
-            let flags = event_flags(has_sacks, &AckFacts { echoes_ce, changes_window, ..AckFacts::default() });
+            let flags = event_flags(has_sacks, &AckFacts { changes_window, echoes_ce, ..AckFacts::default() });
             [cc::ack_flags::SLOWPATH, cc::ack_flags::ECE, cc::ack_flags::WIN_UPDATE].map(|flag| flags & flag != 0)
         };
         assert_eq!(told(false, false, false), [false, false, false]);
