@@ -66,7 +66,7 @@ def test_a_rule_is_a_name_or_a_name_with_its_figures(rule, plain):
         ("reorder: off", "mtu: find", r"14: topology\.tunnels\.bond\.mtu"),
         ("reorder: off", "mtu: search\n      reorder: mpt", r"14: topology\.tunnels\.bond\.mtu: .*does not answer probes"),
         ("reorder: off", "dead_time: 1s", r"14: topology\.tunnels\.bond\.dead_time: .*not shorter"),
-        ("reorder: off", "weight: 3", r"14: topology\.tunnels\.bond\.weight: there is no field `weight`"),
+        ("reorder: off", "weight: 3", r"14: topology\.tunnels\.bond\.weight: the field `weight` does not stand here but in `paths`"),
         ("[10.1.0.1, 10.1.1.2]", "[10.7.0.1, 10.1.1.2]", r"13: topology\.tunnels\.bond\.paths: .*no address of `a`"),
         ("{node: a, address: 10.9.0.1}", "{node: x, address: 10.9.0.1}", r'12: topology\.tunnels\.bond\.ends\[0\]: .*"x"'),
         ("{node: a, address: 10.9.0.1}", "{node: a, address: 10.1.0.1}", r"12: topology\.tunnels\.bond\.ends\[0\]: .*belongs to"),
