@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from .errors import visible
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 # Those that were made, and whether they print.
-_consoles: list[Console] = []
+_consoles: WeakSet[Console] = WeakSet()
 _quiet = False
 
 
@@ -45,7 +46,7 @@ def console(**how: Any) -> Console:
                 yield segment if segment.control or segment.text.isprintable() else Segment(visible(segment.text), segment.style)
 
     made = Visible(**{"markup": False, "emoji": False, "highlight": False, "quiet": _quiet, **how})
-    _consoles.append(made)
+    _consoles.add(made)
     return made
 
 

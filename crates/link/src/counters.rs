@@ -14,7 +14,7 @@ counters! {
     pub struct LinkCounters {
         packets: Packets, "packets that came out at the other end";
         bytes: Bytes, "their bytes, IP headers included";
-        queue_drops: Packets, "packets dropped for want of room in a queue, or by active queue management";
+        queue_drops: Packets, "packets dropped for want of room in a queue, by active queue management, or by a policer";
         loss_drops: Packets, "packets that were lost on the link";
         mtu_drops: Packets, "packets that an MTU let not pass";
         down_drops: Packets, "packets that came while the link was down";

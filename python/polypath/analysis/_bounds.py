@@ -160,8 +160,8 @@ def _alone(path: Path, window: tuple[int, int]) -> tuple[float, Hop | None]:
 
 
 def _stages(hop: Hop, path: Path, window: tuple[int, int]) -> list[tuple[int, float, float]]:
-    """Each transmitter or policer on a hop: its place in the chain, its mean rate in bit/s, and the framed
-    bits it spends per bit of goodput.
+    """Each transmitter or policer on a hop: its place in the chain, its mean rate in bit/s, and the
+    framed bits it spends per bit of goodput.
 
     What is lost after a transmitter has been paid for there already; spans in which the link is
     down carry nothing.

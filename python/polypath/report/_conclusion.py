@@ -12,7 +12,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from polypath.analysis import PLATFORM, platforms_in_order, select, summarise
-from polypath.study import Place, conclusion_places, filled
+from polypath.study import Place, filled
 
 from ._claims import ClaimView, claims_of
 from ._format import MISSING, count, mean_ci, percent
@@ -26,8 +26,8 @@ _SHARES = ("share", "share_all", "of_fair", "gain", "harm_goodput", "harm_latenc
 
 
 def conclusion(material: Material, claims: list[ClaimView]) -> Markup | None:
-    """None where the study has none, or nothing of it was measured. With several platforms its values
-    are those of the last one, which decides claims, too.
+    """None where the study has none, or nothing of it was measured. With several platforms its
+    values are those of the last one, which decides claims, too.
     """
     text = conclusion_text(material, claims)
     if not text:
@@ -41,8 +41,8 @@ def concluded(material: Material) -> str:
 
 
 def conclusion_text(material: Material, claims: list[ClaimView]) -> str:
-    """As Markdown, without the paragraphs that ask for what was not measured; nothing where the study
-    has none.
+    """As Markdown, without the paragraphs that ask for what was not measured; nothing where the
+    study has none.
     """
     # What the results give is text, not Markdown.
     parts = _PARTS.split(material.study.conclusion or "")
@@ -64,11 +64,18 @@ def _filled(text: str, material: Material, claims: list[ClaimView], written: Cal
     runs = select(runs, {PLATFORM: platforms_in_order(runs[PLATFORM])[-1]})
     by_id = {claim.id: str(claim.decisions[0].verdict) for claim in claims}
 
-    def value(placeholder: Place) -> str:
-        return by_id.get(placeholder.claim, NOT_MEASURED) if placeholder.claim else _value(placeholder, runs, material)
+    lacks = []
 
-    lacks = needed and any(not place.claim and value(place) == NOT_MEASURED for place in conclusion_places(text))
-    return "" if lacks else filled(text, lambda placeholder: written(value(placeholder)))
+    def value(placeholder: Place) -> str:
+        if placeholder.claim:
+            return written(by_id.get(placeholder.claim, NOT_MEASURED))
+        measured = _value(placeholder, runs, material)
+        if measured == NOT_MEASURED:
+            lacks.append(placeholder)
+        return written(measured)
+
+    told = filled(text, value)
+    return "" if needed and lacks else told
 
 
 def _value(placeholder: Place, runs: pd.DataFrame, material: Material) -> str:

@@ -357,7 +357,7 @@ class Retry(Model):
 
 
 class Policer(Model):
-    """A token bucket that drops what finds too few tokens, and delays nothing: Linux's `tc police`."""
+    """A token bucket that drops what finds too few tokens, and delays nothing: `tc police`."""
 
     kind: Literal["policer"] = "policer"
     rate: LinkRate
