@@ -27,6 +27,8 @@ STAMPS := $(VENV)/stamps
 # What a warning is in somebody else's environment must not change what is built here.
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONPATH PYTHONHOME
+# Bash would count its own seconds from the fuzzers'.
+unexport SECONDS
 
 NATIVE_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates cc -type f \( -name '*.rs' -o -name '*.c' -o -name '*.h' -o -name '*.toml' \))
 # A virtual environment knows its own absolute path: one from before the clone was moved is built anew.

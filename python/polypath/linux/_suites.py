@@ -99,8 +99,8 @@ class Suites:
         try:
             self._run("apt-get", "update")
         except KernelError as error:
-            # A suite that the mirror lacks is left out; one out of reach is not.
-            if "Failed to fetch" in str(error):
+            # A suite that the mirror lacks is left out; one out of reach is not, nor are all.
+            if "Failed to fetch" in str(error) or not _codenames(self._folder / "lists"):
                 raise
         suites = _codenames(self._folder / "lists")
         if not suites:
