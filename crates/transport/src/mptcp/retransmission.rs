@@ -149,7 +149,7 @@ impl Connection {
             let len = self.tx.fragment_end(dsn).min(self.tx.next).distance(dsn) as u32;
             self.tx.reinjected_bytes += u64::from(len);
             self.enqueue_on_subflow(now, i, dsn, len);
-            if self.push_order == PushOrder::Bursts && self.tx.pending.before(self.tx.end) {
+            if self.settings.stack.push_order == PushOrder::Bursts && self.tx.pending.before(self.tx.end) {
                 // Linux asks the scheduler once that has left.
                 self.work.set_sends_first(SubflowSet::of(i));
             }
