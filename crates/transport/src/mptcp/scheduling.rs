@@ -245,7 +245,7 @@ impl Connection {
             }
             let len = stop.distance(self.tx.pending) as u32;
             debug_assert!(!stop.after(self.tx.end), "a fragment ends with the data");
-            self.enqueue_on_subflow(now, i, self.tx.pending, len);
+            self.enqueue_on_subflow(now, i, self.tx.pending, len, left.has(i));
             self.tx.pending += u64::from(len);
             self.tx.next = self.tx.next.max(self.tx.pending);
             burst = burst.saturating_sub(Bytes::from_u32(len));
@@ -310,7 +310,7 @@ impl Connection {
             self.tx.reinjected_bytes += u64::from(len);
             self.mark_tried(choice.from, len, choice.subflow);
             self.scheduler.on_scheduled(choice, Bytes::from_u32(len));
-            self.enqueue_on_subflow(now, choice.subflow, choice.from, len);
+            self.enqueue_on_subflow(now, choice.subflow, choice.from, len, false);
             return true;
         }
         let window = queue.window_left();
@@ -326,7 +326,7 @@ impl Connection {
         let len = self.tx.cut(self.tx.pending, window.get(), limit.get(), mss.get());
         self.scheduler.on_scheduled(choice, Bytes::from_u32(len));
         self.tx.pieces.push_back(Piece { dsn: self.tx.pending, len, tried: SubflowSet::of(choice.subflow) });
-        self.enqueue_on_subflow(now, choice.subflow, self.tx.pending, len);
+        self.enqueue_on_subflow(now, choice.subflow, self.tx.pending, len, false);
         self.tx.pending += u64::from(len);
         self.tx.next = self.tx.next.max(self.tx.pending);
         if self.tx.rtx_due == Instant::NEVER {
@@ -366,8 +366,9 @@ impl Connection {
         connection_mss(&found[..count])
     }
 
+    /// `has_left`: what the subflow got before in this push, Linux has sent.
     #[inline]
-    pub(super) fn enqueue_on_subflow(&mut self, now: Instant, i: usize, dsn: DataSeq, len: u32) {
+    pub(super) fn enqueue_on_subflow(&mut self, now: Instant, i: usize, dsn: DataSeq, len: u32, has_left: bool) {
         let subflow = &mut self.subflows[i];
         if self.phase != Phase::Fallback {
             // Linux: data that the connection's window allows passes the subflow's test of the
@@ -376,7 +377,7 @@ impl Connection {
             subflow.socket.tx.raise_peer_window(window);
         }
         debug_assert!(len > 0 && !subflow.closed, "a subflow that is there gets data");
-        subflow.socket.push_mapping(now, dsn, Bytes::from_u32(len));
+        subflow.socket.push_mapping(now, dsn, Bytes::from_u32(len), has_left);
         self.work.mark(i);
     }
 
