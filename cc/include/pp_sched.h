@@ -59,7 +59,7 @@ struct pp_data_queue {
 /* Which bytes go where. */
 struct pp_choice {
 	__u64 from;		/* queue->next for new data, less for what went elsewhere before */
-	__u64 bytes;		/* at most so many before the scheduler is asked again */
+	__u64 bytes;		/* so many before the scheduler is asked again; Linux rounds up to whole fragments */
 	__u32 subflow;		/* index into paths */
 	__u32 reserved;
 };
@@ -80,7 +80,8 @@ enum pp_sched_flags {
 	 * only usable, backup, queued, room and pacing_rate. The first word of a subflow's state is
 	 * zero as long as it has not looked at that subflow. */
 	PP_SCHED_BURSTS = 1,
-	/* What holds up the peer's window is not sent again on a fast path (Raiciu et al. 2012). */
+	/* What holds up the peer's window is not sent again on a fast path (Raiciu et al. 2012), where
+	 * that is the scheduler's to say: MPTCP 0.96. */
 	PP_SCHED_KEEPS_HEAD = 2,
 	/* What a path leaves undelivered does not go to the others: it went there already. */
 	PP_SCHED_NO_REINJECTION = 4,

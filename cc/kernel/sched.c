@@ -10,16 +10,18 @@
  * A subflow has the index of the order in which it was first seen. The private state is the glue's,
  * found by the connection's address, since a kernel has no room for it in its own.
  *
- * What a kernel cannot give, and so a scheduler sees otherwise than in the simulator:
+ * What Linux gives otherwise than MPTCP 0.96, and the simulator's Linux too:
  * - An amount counts in the connection's own buffers (mptcp_data_frag, up to 32 KiB): the subflow
  *   gets those that the amount begins, as far as its send buffer takes them (__subflow_push_pending).
- * - A kernel sends nothing again on a fast path for want of window (Raiciu et al. 2012); `blocked`
- *   is told when the window has no room for what waits. What a subflow leaves undelivered goes by
- *   the kernel's own rule (mptcp_subflow_get_retrans), whatever the scheduler.
- * - Weights are all 1, `wins_ties` is 0, and windows are counted in bytes.
+ * - Nothing is sent again on a fast path for want of window (Raiciu et al. 2012); `blocked` is told
+ *   when the window has no room for what waits. What a subflow leaves undelivered goes by the
+ *   kernel's own rule (mptcp_subflow_get_retrans), whatever the scheduler.
+ * - `wins_ties` is 0, and windows are counted in bytes.
  * - A choice of what was sent before moves the connection's place back, as the kernel does itself
  *   when a subflow fails (__mptcp_retransmit_pending_data). The DATA_FIN then waits until all of it
  *   is acknowledged.
+ *
+ * Otherwise than in the simulator, weights are all 1.
  */
 #define PP_BUILD_KERNEL 1
 

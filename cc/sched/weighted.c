@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Round-robin by fixed weights, segment by segment.
+ * Round-robin by fixed weights.
  *
  * Idea. The person says how the load is to be shared, `weighted 3:1` for three quarters on the
  * first subflow, whatever the paths could carry. A subflow whose turn it is and whose window is
@@ -8,9 +8,9 @@
  * all is passed over. Subflows beyond the last weight have the last weight; without weights all
  * are equal.
  *
- * Source. Smooth weighted round-robin as web balancers have it: each turn every subflow earns its
- * weight, the richest one is chosen and pays the sum, so turns mix (a a b a, not a a a b) and
- * shares hold over every round.
+ * Source. Smooth weighted round-robin as web balancers have it, in bytes, since a kernel gives whole
+ * fragments: every subflow earns its weight of what was given, who got it pays the sum, and the
+ * richest is next, so turns mix (a a b a, not a a a b) and shares hold over every round.
  *
  * Differences from MPTCP 0.96: that has equal turns alone, there by default passing over full
  * windows (roundrobin).
@@ -19,36 +19,35 @@
 
 struct weighted_state {
 	__u32 turn;	/* whose turn it is, plus one; 0: not decided */
+	__u32 shares;	/* a bit for each subflow that counted when it was */
 };
 
 struct weighted_subflow {
-	__s32 credit;	/* earned and not paid, within the sum of all weights of zero */
+	__s64 credit;	/* bytes times weights, earned and not paid; all of them sum to zero */
 };
 
 PP_SCHED_STATE_FITS(struct weighted_state);
 PP_SCHED_SUBFLOW_FITS(struct weighted_subflow);
 
-/* The richest of those that count, which pays for all; the first of several. */
+/* The richest of those that count, once a segment more is given; the first of several. */
 static __u32 weighted_turn(const struct pp_sched_ctx *c, int any_active)
 {
+	const struct weighted_subflow *s;
+	struct weighted_state *state = c->priv;
 	__u32 i, richest = PP_NOBODY;
-	__s32 sum = 0, most = 0;
-	struct weighted_subflow *s;
+	__s64 credit, most = 0;
 
+	state->shares = 0;
 	for (i = 0; i < c->len; i++) {
 		if (!pp_counts(&c->paths[i], any_active))
 			continue;
+		state->shares |= 1U << i;
 		s = pp_subflow_state(c, i);
-		s->credit += c->weights[i];
-		sum += c->weights[i];
-		if (richest == PP_NOBODY || s->credit > most) {
+		credit = s->credit + (__s64)c->paths[i].mss * c->weights[i];
+		if (richest == PP_NOBODY || credit > most) {
 			richest = i;
-			most = s->credit;
+			most = credit;
 		}
-	}
-	if (richest != PP_NOBODY) {
-		s = pp_subflow_state(c, richest);
-		s->credit -= sum;
 	}
 	return richest;
 }
@@ -74,13 +73,25 @@ static __u32 weighted_pick(struct pp_sched_ctx *c, struct pp_choice *choice)
 	return 1;
 }
 
+/* All earn by what was given, and who got it pays for all. */
 static void weighted_scheduled(struct pp_sched_ctx *c, const struct pp_choice *choice, __u64 bytes)
 {
-	struct weighted_state *s = c->priv;
+	struct weighted_state *state = c->priv;
+	struct weighted_subflow *s;
+	__s64 earned, sum = 0;
+	__u32 i;
 
-	(void)choice;
-	(void)bytes;
-	s->turn = 0;
+	for (i = 0; i < PP_SCHED_MAX_SUBFLOWS; i++) {
+		if (!(state->shares >> i & 1))
+			continue;
+		s = pp_subflow_state(c, i);
+		earned = (__s64)bytes * c->weights[i];
+		s->credit += earned;
+		sum += earned;
+	}
+	s = pp_subflow_state(c, choice->subflow);
+	s->credit -= sum;
+	state->turn = 0;
 }
 
 PP_SCHED_REGISTER(weighted) = {

@@ -213,7 +213,6 @@ pub struct Connection {
     paths: Paths,
     subflows: Vec<Subflow>,
     work: PendingWork,
-    push_order: PushOrder,
     random: Rng,
     local_key: u64,
     remote_key: u64,
@@ -262,13 +261,11 @@ impl Connection {
         let Config { settings, algorithm, scheduler, path_manager, interfaces, mut random } = config;
         let stack = settings.stack;
         let (local_key, local_token, local_idsn) = draw_key(stack.mptcp_version, &mut random);
-        let push_order = stack.push_order.with(&scheduler);
-        let mut tx = Tx::new(settings.wmem[1].get(), stack.write_begins_fragment && push_order == PushOrder::Bursts);
+        let mut tx = Tx::new(settings.wmem[1].get(), stack.write_begins_fragment);
         tx.start(local_idsn + 1);
         let rx = Rx::new(settings.rmem[1].as_u32(), settings.rmem[2].as_u32(), stack, settings.device);
         Self {
             work: PendingWork::new(algorithm.flags() & cc::flags::COUPLED != 0),
-            push_order,
             algorithm,
             scheduler: scheduler.with(Quirks { ecf_overflows: stack.ecf_overflows, redundant_repeats: stack.redundant_repeats }),
             is_client,
@@ -396,7 +393,7 @@ impl Connection {
         }
         // The siblings' view follows once what may be sent has been: see `on_subflow_quiet`.
         self.work.set_ready(i);
-        if self.push_order == PushOrder::BufferByBuffer {
+        if self.settings.stack.push_order == PushOrder::BufferByBuffer {
             self.work.push_again();
         } else {
             self.push_now(now);

@@ -10,7 +10,7 @@ use crate::limit_clock::Limit as SenderLimit;
 use crate::stack::{MetaRetransmission, MetaSendBuffer, PushOrder};
 use crate::tcp::{CaState, State};
 use polypath_base::{Bytes, DataSeq, Duration, Instant};
-use polypath_sched::{Choice, DataQueueView, Limit, MAX_SUBFLOWS, SubflowSet};
+use polypath_sched::{Choice, DataQueueView, Limit, MAX_SUBFLOWS, PathView, SubflowSet};
 
 impl Connection {
     /// The application may write more: fills the send buffer, then the subflows.
@@ -27,7 +27,7 @@ impl Connection {
     /// written or the timer has come up, even if the peer's window is closed.
     pub(super) fn ask_with_closed_window(&mut self, now: Instant) {
         let is_closed = self.tx.pending.before(self.tx.end) && !self.tx.window_end.after(self.tx.pending);
-        if is_closed && self.push_order == PushOrder::Bursts && self.phase != Phase::Negotiating {
+        if is_closed && self.settings.stack.push_order == PushOrder::Bursts && self.phase != Phase::Negotiating {
             let first = self.work.sends_first();
             self.note_rtx_interval(now);
             self.work.set_sends_first(first);
@@ -77,7 +77,10 @@ impl Connection {
             }
             self.tx.rtx_due = Instant::NEVER;
         } else {
-            if self.push_order == PushOrder::Bursts && self.tx.pending.before(self.tx.end) && self.tx.window_end.after(self.tx.pending) {
+            if self.settings.stack.push_order == PushOrder::Bursts
+                && self.tx.pending.before(self.tx.end)
+                && self.tx.window_end.after(self.tx.pending)
+            {
                 // Linux asks the scheduler before it lets go of what was acknowledged.
                 self.note_rtx_interval(now);
             }
@@ -107,7 +110,7 @@ impl Connection {
         if self.tx.blocked {
             self.refill();
         }
-        match self.push_order {
+        match self.settings.stack.push_order {
             PushOrder::Bursts => self.push_bursts(now),
             PushOrder::BufferByBuffer => {
                 if !self.tx.all_scheduled() && self.schedule(now) {
@@ -115,7 +118,6 @@ impl Connection {
                     return;
                 }
             }
-            PushOrder::AllAtOnce => while !self.tx.all_scheduled() && self.schedule(now) {},
         }
         if self.tx.blocked
             && self.settings.stack.opportunistic_retransmission
@@ -156,7 +158,7 @@ impl Connection {
     pub(super) fn refresh_view(&mut self) {
         // One that hands out bursts reads only the fields above; the others are not brought up to
         // date for it.
-        let all = self.push_order != PushOrder::Bursts;
+        let all = self.settings.stack.push_order != PushOrder::Bursts || !self.scheduler.schedules_bursts();
         let keeps_buffers = self.settings.stack.subflow_keeps_buffers;
         let is_fallback = self.phase == Phase::Fallback;
         self.work.refresh_views(|i, view| {
@@ -209,8 +211,8 @@ impl Connection {
         self.schedule_chunk(now, choice, &queue)
     }
 
-    /// As [`Connection::schedule`] for a scheduler that hands out bursts: a burst, fragment by
-    /// fragment, until the burst or the subflow's buffer is used up.
+    /// One choice of the scheduler, fragment by fragment, until what it allowed or the subflow's
+    /// buffer is used up (Linux: `__subflow_push_pending`).
     ///
     /// `last` is the subflow that got data just before, `left` are those that got data before that
     /// one: what they have, Linux sends before it goes on.
@@ -223,18 +225,19 @@ impl Connection {
         self.refresh_view();
         self.note_rtx_interval(now);
         self.work.set_sends_first(*left);
+        let mut chosen = None;
         let (i, mut burst) = if let Some(rest) = self.work.rest_of_burst() {
             rest
         } else {
-            let queue = self.queue(now);
-            let Some(choice) = self.scheduler.pick(self.work.views(), &queue) else { return false };
+            let Some(choice) = self.choose(now) else { return false };
+            chosen = Some(choice);
             (choice.subflow, choice.limit.bytes().unwrap_or(Bytes::ZERO))
         };
         if let Some(last) = last.replace(i).filter(|&last| last != i) {
             left.insert(last);
         }
         // The buffer of this stack is a fragment.
-        let start = self.tx.pending;
+        let (start, next) = (self.tx.pending, self.tx.next);
         while self.tx.pending.before(self.tx.end) {
             let stop = self.tx.fragment_end(self.tx.pending).min(self.tx.window_end);
             if !stop.after(self.tx.pending) {
@@ -242,7 +245,7 @@ impl Connection {
             }
             let len = stop.distance(self.tx.pending) as u32;
             debug_assert!(!stop.after(self.tx.end), "a fragment ends with the data");
-            self.enqueue_on_subflow(now, i, self.tx.pending, len);
+            self.enqueue_on_subflow(now, i, self.tx.pending, len, left.has(i));
             self.tx.pending += u64::from(len);
             self.tx.next = self.tx.next.max(self.tx.pending);
             burst = burst.saturating_sub(Bytes::from_u32(len));
@@ -257,7 +260,38 @@ impl Connection {
         if self.settings.stack.burst_goes_on {
             self.work.keep_burst(i, burst);
         }
-        self.tx.pending.after(start)
+        let has_sent = self.tx.pending.after(start);
+        if let Some(choice) = chosen.filter(|_| has_sent) {
+            if !self.scheduler.reinjects() {
+                self.tx.reinjected_bytes += self.tx.pending.min(next).max(start).distance(start);
+            }
+            self.scheduler.on_scheduled(choice, Bytes::new(self.tx.pending.distance(start)));
+        }
+        has_sent
+    }
+
+    /// The scheduler's choice, as `cc/kernel/sched.c` has it made in a kernel. One that repeats
+    /// data moves the place at which the connection goes on.
+    #[inline(always)]
+    fn choose(&mut self, now: Instant) -> Option<Choice> {
+        let queue = self.queue(now);
+        if self.scheduler.schedules_bursts() {
+            return self.scheduler.pick(self.work.views(), &queue);
+        }
+        let repeats = !self.scheduler.reinjects();
+        let next = if repeats { self.tx.next } else { queue.next };
+        // As Linux counts it, also while it sends again.
+        let queue = DataQueueView { next, window_end: next + self.tx.window_end.max(self.tx.next).distance(self.tx.next), ..queue };
+        let held = |view: &PathView| view.usable && queue.window_left() < queue.waiting().min(view.mss);
+        if self.work.views().iter().any(held) {
+            self.scheduler.on_blocked();
+        }
+        let choice = self.scheduler.pick(self.work.views(), &queue);
+        if repeats && (choice.is_some() || self.tx.una.before(self.tx.next)) {
+            let from = choice.map_or(self.tx.una, |choice| choice.from);
+            self.tx.pending = from.min(self.tx.end);
+        }
+        choice
     }
 
     /// What the scheduler allows, in whole segments as far as the peer's window goes.
@@ -276,7 +310,7 @@ impl Connection {
             self.tx.reinjected_bytes += u64::from(len);
             self.mark_tried(choice.from, len, choice.subflow);
             self.scheduler.on_scheduled(choice, Bytes::from_u32(len));
-            self.enqueue_on_subflow(now, choice.subflow, choice.from, len);
+            self.enqueue_on_subflow(now, choice.subflow, choice.from, len, false);
             return true;
         }
         let window = queue.window_left();
@@ -292,7 +326,7 @@ impl Connection {
         let len = self.tx.cut(self.tx.pending, window.get(), limit.get(), mss.get());
         self.scheduler.on_scheduled(choice, Bytes::from_u32(len));
         self.tx.pieces.push_back(Piece { dsn: self.tx.pending, len, tried: SubflowSet::of(choice.subflow) });
-        self.enqueue_on_subflow(now, choice.subflow, self.tx.pending, len);
+        self.enqueue_on_subflow(now, choice.subflow, self.tx.pending, len, false);
         self.tx.pending += u64::from(len);
         self.tx.next = self.tx.next.max(self.tx.pending);
         if self.tx.rtx_due == Instant::NEVER {
@@ -332,8 +366,9 @@ impl Connection {
         connection_mss(&found[..count])
     }
 
+    /// `has_left`: what the subflow got before in this push, Linux has sent.
     #[inline]
-    pub(super) fn enqueue_on_subflow(&mut self, now: Instant, i: usize, dsn: DataSeq, len: u32) {
+    pub(super) fn enqueue_on_subflow(&mut self, now: Instant, i: usize, dsn: DataSeq, len: u32, has_left: bool) {
         let subflow = &mut self.subflows[i];
         if self.phase != Phase::Fallback {
             // Linux: data that the connection's window allows passes the subflow's test of the
@@ -342,7 +377,7 @@ impl Connection {
             subflow.socket.tx.raise_peer_window(window);
         }
         debug_assert!(len > 0 && !subflow.closed, "a subflow that is there gets data");
-        subflow.socket.push_mapping(now, dsn, Bytes::from_u32(len));
+        subflow.socket.push_mapping(now, dsn, Bytes::from_u32(len), has_left);
         self.work.mark(i);
     }
 

@@ -103,6 +103,8 @@ pub(super) struct Tx {
     pub(super) penalised_at: [Option<Instant>; polypath_sched::MAX_SUBFLOWS],
     pub(super) limit: LimitClock,
     fragments: Option<Fragments>,
+    /// Where the first fragment that is not acknowledged as a whole began, or an earlier one.
+    fragments_begin: DataSeq,
     /// Where writes began that found nothing waiting, beyond what is acknowledged: each begins a
     /// fragment.
     write_starts: VecDeque<DataSeq>,
@@ -138,6 +140,7 @@ impl Tx {
             reinjected_bytes: 0,
             penalised_at: [None; polypath_sched::MAX_SUBFLOWS],
             limit: LimitClock::new(Limit::CongestionWindow),
+            fragments_begin: DataSeq::default(),
             fragments: write_begins_fragment.then(|| Fragments { ends: VecDeque::new(), used: PAGE, write: WRITE }),
             write_starts: VecDeque::new(),
             between_writes: false,
@@ -160,7 +163,7 @@ impl Tx {
             *end = dsn + end.distance(self.first);
         }
         (self.first, self.una, self.next, self.pending, self.window_end) = (dsn, dsn, dsn, dsn, dsn);
-        (self.buffer_end, self.small_end) = (dsn, dsn);
+        (self.buffer_end, self.small_end, self.fragments_begin) = (dsn, dsn, dsn);
         self.end = dsn + accepted;
     }
 
@@ -202,8 +205,12 @@ impl Tx {
             self.fill_fragments();
             return;
         }
+        if self.una == self.end {
+            // The first fragment begins at the head of a page.
+            self.fragments_begin = self.end;
+        }
         while self.offered > 0 && self.queued() < self.sndbuf {
-            let bytes = (FRAGMENT - self.end.distance(self.first) % FRAGMENT).min(self.offered);
+            let bytes = (FRAGMENT - self.end.distance(self.fragments_begin) % FRAGMENT).min(self.offered);
             self.end += bytes;
             self.accepted += bytes;
             if self.offered != u64::MAX {
@@ -265,7 +272,8 @@ impl Tx {
             let at = fragments.ends.partition_point(|end| !end.after(dsn));
             return fragments.ends.get(at).copied().unwrap_or(self.end);
         }
-        let end = (self.first + (dsn.distance(self.first) / FRAGMENT + 1) * FRAGMENT).min(self.end);
+        let begin = self.fragments_begin;
+        let end = (begin + (dsn.distance(begin) / FRAGMENT + 1) * FRAGMENT).min(self.end);
         match self.write_starts.iter().find(|start| start.after(dsn)) {
             Some(&start) => end.min(start),
             None => end,
@@ -409,6 +417,21 @@ mod tests {
         tx.acknowledge(DataSeq::new(1000 + 70_000), 0);
         tx.fill();
         assert_eq!(tx.accepted, 6 * FRAGMENT);
+    }
+
+    #[test]
+    fn fragments_begin_anew_once_everything_is_acknowledged() {
+        let mut tx = tx();
+        for (end, ack) in [(31_000, 31_000), (61_000, 60_999)] {
+            tx.offered = 30_000;
+            tx.fill();
+            assert_eq!(tx.fragment_end(tx.una).get(), end);
+            (tx.next, tx.pending) = (tx.end, tx.end);
+            tx.acknowledge(DataSeq::new(ack), 0);
+        }
+        tx.offered = 30_000;
+        tx.fill();
+        assert_eq!(tx.fragment_end(tx.pending).get(), 31_000 + FRAGMENT, "the last one has room while a byte is out");
     }
 
     #[test]

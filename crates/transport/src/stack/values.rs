@@ -4,7 +4,6 @@
 pub use polypath_wire::mptcp::Version as MptcpVersion;
 
 use polypath_base::Duration;
-use polypath_sched::Scheduler;
 
 /// What some timers wait longer (Linux: `TCP_TIMEOUT_MIN`).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -62,18 +61,9 @@ pub enum MetaSendBuffer {
 pub enum PushOrder {
     /// Buffer by buffer: each leaves as far as it may before the scheduler is asked for the next.
     BufferByBuffer,
-    /// In bursts, if the scheduler hands them out; nothing is ever reinjected piece by piece there.
-    /// Else as [`Self::AllAtOnce`].
+    /// Choice by choice of the scheduler, each in whole fragments; nothing is ever reinjected piece
+    /// by piece.
     Bursts,
-    /// All that the scheduler allows, before anything leaves.
-    AllAtOnce,
-}
-
-impl PushOrder {
-    /// The order with this scheduler.
-    pub(crate) fn with(self, scheduler: &Scheduler) -> Self {
-        if self == Self::Bursts && !scheduler.schedules_bursts() { Self::AllAtOnce } else { self }
-    }
 }
 
 /// How long the connection's own retransmission timer waits.
@@ -191,8 +181,7 @@ impl Words for PushOrder {
     fn words(&self) -> String {
         match self {
             Self::BufferByBuffer => "buffer by buffer, each as far as it may",
-            Self::Bursts => "with `default` bursts of up to 64 KiB, else all at once",
-            Self::AllAtOnce => "all at once",
+            Self::Bursts => "choice by choice, in whole fragments of up to 32 KiB",
         }
         .into()
     }

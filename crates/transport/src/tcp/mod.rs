@@ -333,9 +333,10 @@ impl Socket {
         self.error.take()
     }
 
-    /// Subflow mode: `len` of data from `dsn` on, at most 2^32 - 1 bytes, is the next to send.
-    pub fn push_mapping(&mut self, now: Instant, dsn: DataSeq, len: Bytes) {
-        self.tx.push_mapping(now, dsn, len, self.state == State::Established);
+    /// Subflow mode: `len` of data from `dsn` on, at most 2^32 - 1 bytes, is the next to send; of
+    /// what was next before something `has_left` even if that has yet to be asked for.
+    pub fn push_mapping(&mut self, now: Instant, dsn: DataSeq, len: Bytes, has_left: bool) {
+        self.tx.push_mapping(now, dsn, len, self.state == State::Established, has_left);
     }
 
     /// A link refused a segment of ours as too long.

@@ -46,3 +46,30 @@ fn the_out_of_tree_stack_never_probes_for_a_larger_mtu() {
     assert_eq!(size(&MPTCP_0_96_LINUX_5_4_188), Some(1024));
     assert!(size(&LINUX_6_12_117) > Some(1400));
 }
+
+/// Linux gives a subflow whole page fragments, whatever a scheduler asks for
+/// (`__subflow_push_pending`).
+#[test]
+fn linux_changes_the_subflow_between_fragments() {
+    const FRAGMENT: u64 = 32_728;
+    let inside = |stack, scheduler| {
+        // A window that holds nothing up: what it cuts is shared out anew.
+        let settings = Settings { rmem: [4096, 6_291_456, 16_777_216].map(Bytes::new), ..settings(stack) };
+        let new = |end, addresses| Config {
+            scheduler: Scheduler::find(scheduler).expect("known"),
+            ..config(&settings, PathManager::default(), addresses, end)
+        };
+        let mut net = join(Connection::client(new("client", 2)), Connection::server(new("server", 1)), two_paths([5, 5], 50));
+        net.transfer(2_000_000, 5);
+        let sent = net.log.iter().filter(|l| l.end == CLIENT && l.segment.len > 0);
+        let mut first: Vec<_> = sent.map(|l| (l.segment.dss.dsn.get(), l.path)).collect();
+        first.sort_by_key(|&(dsn, _)| dsn);
+        first.dedup_by_key(|&mut (dsn, _)| dsn);
+        let begin = first[0].0;
+        first.windows(2).filter(|pair| pair[0].1 != pair[1].1 && (pair[1].0 - begin) % FRAGMENT > 0).count()
+    };
+    for scheduler in ["minrtt", "roundrobin", "weighted", "sttf"] {
+        assert_eq!(inside(&LINUX_6_12_117, scheduler), 0, "{scheduler}");
+    }
+    assert!(inside(&MPTCP_0_96_LINUX_5_4_188, "minrtt") > 0);
+}

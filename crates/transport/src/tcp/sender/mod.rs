@@ -435,16 +435,21 @@ impl Sender {
         self.timers = Timers::new(&self.settings);
     }
 
-    /// Subflow mode: `len` of data from `dsn` on, at most 2^32 - 1 bytes, is the next to send.
-    pub(super) fn push_mapping(&mut self, now: Instant, dsn: DataSeq, len: Bytes, is_established: bool) {
+    /// As [`super::Socket::push_mapping`].
+    pub(super) fn push_mapping(&mut self, now: Instant, dsn: DataSeq, len: Bytes, is_established: bool, has_left: bool) {
         debug_assert!(self.is_subflow, "mappings are a subflow's");
         self.take_time(now);
-        if self.scoreboard.packets_out() == 0 && self.queue.unsent() == 0 {
+        let keeps_buffers = self.settings.stack.subflow_keeps_buffers;
+        let is_empty = self.queue.unsent() == 0;
+        let longest = if keeps_buffers { u32::MAX } else { self.buffer_goal() };
+        self.queue.set_bounds_bursts(self.settings.stack.subflow_probes_mtu && self.path_mtu.searches_as_linux());
+        let begun = self.queue.push_mapping(dsn, len.as_u32(), longest);
+        // Linux looks at the time since the last segment for each buffer that it begins before the
+        // first has left (`tcp_skb_entail`), so that the window decays as often.
+        let restarts = if keeps_buffers { u32::from(is_empty) } else { begun };
+        for _ in 0..if has_left { 0 } else { restarts } {
             self.idle_restart(now, is_established);
         }
-        let longest = if self.settings.stack.subflow_keeps_buffers { u32::MAX } else { self.buffer_goal() };
-        self.queue.set_bounds_bursts(self.settings.stack.subflow_probes_mtu && self.path_mtu.searches_as_linux());
-        self.queue.push_mapping(dsn, len.as_u32(), longest);
         self.accepted += len.get();
         self.flow.write_seq = self.queue.write_seq().get();
     }

@@ -236,8 +236,8 @@ impl SendQueue {
 
     /// Data goes into the last mapping if it continues it, as far as that does not become longer
     /// than `longest`. What has begun to leave with its length keeps it (Linux:
-    /// `mptcp_skb_can_collapse_to`).
-    pub(super) fn push_mapping(&mut self, mut dsn: DataSeq, mut len: u32, longest: u32) {
+    /// `mptcp_skb_can_collapse_to`). Gives how many mappings begin.
+    pub(super) fn push_mapping(&mut self, mut dsn: DataSeq, mut len: u32, longest: u32) -> u32 {
         debug_assert!(longest > 0, "a mapping holds something");
         self.accept(len);
         self.maps_bursts = longest < u32::MAX;
@@ -254,7 +254,9 @@ impl SendQueue {
             last.len += fits;
             (dsn, len) = (dsn + u64::from(fits), len - fits);
         }
+        let mut begun = 0;
         while len > 0 {
+            begun += 1;
             let mapping = Mapping { dsn, len: len.min(longest), ..Mapping::default() };
             if self.mapping.len == 0 {
                 self.mapping = mapping;
@@ -263,6 +265,7 @@ impl SendQueue {
             }
             (dsn, len) = (dsn + u64::from(mapping.len), len - mapping.len);
         }
+        begun
     }
 
     #[inline]

@@ -490,6 +490,20 @@ fn after_idle_the_window_begins_anew() {
 }
 
 #[test]
+fn the_window_decays_for_each_buffer_that_begins_before_the_first_has_left() {
+    for (buffers, has_left, cwnd) in [(1, false, 40), (2, false, 20), (4, false, 10), (4, true, 80)] {
+        let mut test = only(1);
+        test.at(100);
+        test.ack(1);
+        test.at(400);
+        (test.tx.is_subflow, test.tx.flow.cwnd) = (true, 80);
+        let bytes = Bytes::from_u32(buffers * test.tx.buffer_goal());
+        test.tx.push_mapping(test.now, DataSeq::new(1), bytes, true, has_left);
+        assert_eq!(test.windows().0, cwnd, "{buffers} buffers");
+    }
+}
+
+#[test]
 fn pacing_holds_back_what_the_window_would_let_go() {
     let mut test = TestSender::new();
     (test.tx.flow.pacing, test.tx.flow.max_pacing_rate) = (1, u64::from(MSS) * 100);
