@@ -49,6 +49,7 @@ use receiving::{Delivered, Receiver};
 pub use reset::reset_for;
 use sender::{Ack, rtt_by_echo, timestamp};
 pub use sender::{Context, Probe, RouteMtu, Sender};
+use std::collections::VecDeque;
 use timer::{Pending, Timer};
 
 /// Bytes of data in a segment to a peer that has not told how long it takes them
@@ -154,6 +155,9 @@ pub struct Socket {
     error: Option<SocketError>,
     /// A RST that has yet to leave; the state is not a synchronized one then.
     reset: Option<Box<Segment>>,
+    /// What recovery sends for an acknowledgement, formed before the data of the segment that brought
+    /// it counted.
+    before_data: VecDeque<Segment>,
     rejected: Rejections,
 
     /// In subflow mode: data received in order, for the meta connection to take.
@@ -207,6 +211,7 @@ impl Socket {
             is_orphan: false,
             error: None,
             reset: None,
+            before_data: VecDeque::new(),
             rejected: Rejections::default(),
             delivered: Delivered::default(),
             settings,
@@ -582,6 +587,10 @@ impl Socket {
         }
         self.rx.note_timestamp(cx.now, segment);
         self.handle_ack(cx, segment);
+        let takes_numbers = segment.len > 0 || segment.flags.has(Flags::FIN);
+        if takes_numbers && self.tx.recovers() {
+            self.recover_before_data(cx);
+        }
         if (self.reads_no_more | self.rx.finished()) && self.has_data_after_close(segment) {
             self.fail(self.reset_error());
             self.refuse_with_reset(segment);
@@ -591,7 +600,7 @@ impl Socket {
             self.accept_cwr(segment);
         }
         // RFC 9293 section 3.10.7.4: after the peer's FIN there is nothing to take.
-        if segment.len > 0 || segment.flags.has(Flags::FIN) {
+        if takes_numbers {
             if self.rx.has_taken(segment) {
                 // What came before is not unacceptable while no ACK has said so: its timestamp and
                 // its acknowledgement count (Linux: tcp_sequence asks for rcv_wup, not rcv_nxt).
