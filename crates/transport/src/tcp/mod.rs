@@ -530,7 +530,7 @@ impl Socket {
             window: u32::from(segment.window) << self.peer_wscale,
             sacks: if self.tx.sack_ok() { segment.sack() } else { &[] },
             stamps: (self.ts_ok && segment.has_ts).then(|| (segment.ts_val, self.echoed(segment))),
-            carries_data: segment.len > 0,
+            carries_data: segment.len > 0 || segment.flags.has(Flags::FIN),
             ece: segment.flags.has(Flags::ECE),
             is_predicted: self.is_predicted(segment),
         };
