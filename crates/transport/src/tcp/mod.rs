@@ -149,6 +149,8 @@ pub struct Socket {
     fast_open: bool,
     /// The program has closed, or reads no more (Linux: `RCV_SHUTDOWN`).
     reads_no_more: bool,
+    /// The program has closed before the peer's FIN came, whether or not its own could leave.
+    closes_first: bool,
     /// The program has let go of it (Linux: `SOCK_DEAD`).
     is_orphan: bool,
     /// What the program has yet to be told (Linux: `sk_err`).
@@ -208,6 +210,7 @@ impl Socket {
             syn_data: 0,
             syn_data_acked: 0,
             reads_no_more: false,
+            closes_first: false,
             is_orphan: false,
             error: None,
             reset: None,
@@ -266,6 +269,7 @@ impl Socket {
 
     /// FIN after everything that was accepted.
     pub fn close(&mut self) {
+        self.closes_first |= self.state == State::Established;
         self.tx.close();
     }
 

@@ -101,7 +101,7 @@ impl Socket {
             Kind::New | Kind::NewOfOtherSize => {
                 if leaving.is_fin {
                     debug_assert!(self.fast_open || matches!(self.state, State::Established | State::CloseWait), "a FIN leaves once");
-                    self.state = if self.state == State::CloseWait { State::LastAck } else { State::FinWait1 };
+                    self.state = if self.state == State::CloseWait { self.state_after_both() } else { State::FinWait1 };
                 }
                 if leaving.len > 0 {
                     self.rx.acks_mut().on_data_sent(now);
