@@ -133,7 +133,9 @@ impl Sender {
     #[inline(never)]
     pub(super) fn note_reordering(&mut self, from: Option<Seq>, timestamp: bool) {
         let Some(low) = from else { return };
-        let fack = self.scoreboard.highest_sacked();
+        // Once nothing that was told lies beyond a hole, the distance ends at the first byte that is
+        // not acknowledged (Linux: `tcp_highest_sack_seq`).
+        let fack = if self.scoreboard.sacked_out() > 0 { self.scoreboard.highest_sacked() } else { self.snd_una() };
         if !low.before(fack) && !timestamp {
             return;
         }
