@@ -523,6 +523,7 @@ impl Sender {
         let ends = self.burst.remaining == 0
             || sent.len < full
             || self.scoreboard.in_flight() >= self.flow.cwnd
+            || self.window_room() == 0
             // Nagle's rule keeps the rest (Linux: `tcp_mss_split_point`).
             || (self.is_subflow && left > 0 && left < full && self.waits_for_small_segment(left));
         let pushed = self.queue.take_push();
