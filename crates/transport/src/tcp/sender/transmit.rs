@@ -534,7 +534,7 @@ impl Sender {
         };
         // A burst of several segments has PSH while it leaves alone (Linux: `__tcp_transmit_skb`).
         let push = marked || (sent.len > 0 && ends && self.burst.length > 1);
-        if marked && ((pushed && self.is_subflow) || self.queue.unsent() == 0) {
+        if marked {
             self.scoreboard.push_last();
         }
         let kind = if std::mem::take(&mut self.burst.is_resized) { Kind::NewOfOtherSize } else { Kind::New };
