@@ -57,6 +57,9 @@ impl Sender {
             let whole = !sent.seq.before(block.start) && !sent.end().after(block.end);
             if whole && !sent.is_sacked() {
                 self.sack_one(now, index, &sent, ack);
+            } else if sent.seq.before(block.start) && self.scoreboard.buffer_end(index) > index + 1 {
+                // Linux cuts the buffer there, at a whole segment (`tcp_match_skb_to_sack`).
+                self.scoreboard.begin_buffer(index + 1);
             }
             index += 1;
         }
