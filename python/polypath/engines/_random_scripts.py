@@ -59,9 +59,8 @@ class _Peer:
     def line(self, event: str) -> str:
         # Off the ticks of the kernel's clock, on whose edges two orders are right.
         gap = self.draw.choice(GAPS_S) * self.draw.uniform(0.8, 1.2)
-        at = self.now + gap
-        tick, within = divmod(at, 0.004)
-        self.now = max(self.now, round(tick * 0.004 + min(max(within, 0.0006), 0.0034), 4))
+        tick, within = divmod(round((self.now + gap) * 10_000), 40)
+        self.now = max(self.now, (tick * 40 + min(max(within, 6), 34)) / 10_000)
         return f"{self.now:.4f} {event}"
 
     def segment(self, flags: str, begin: int, length: int, options: Sequence[str], subflow: _Subflow) -> str:

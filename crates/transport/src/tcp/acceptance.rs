@@ -139,7 +139,13 @@ impl Socket {
     /// have not counted it (Linux: `tcp_reset_check`).
     fn is_expected_rst(&self, segment: &Segment) -> bool {
         let after_fin = matches!(self.state, State::CloseWait | State::LastAck | State::Closing);
-        segment.seq == self.rx.next() || (after_fin && segment.seq + 1 == self.rx.next())
+        segment.seq == self.rx.next() || (after_fin && segment.seq + 1 == self.rx.next()) || self.is_end_of_sacks(segment)
+    }
+
+    /// A peer whose data before it was lost resets after all that it has sent, the end of which was
+    /// told to it as selectively acknowledged (Linux: `tcp_validate_incoming`).
+    fn is_end_of_sacks(&self, segment: &Segment) -> bool {
+        self.tx.sack_ok() && self.rx.sacks_end() == Some(segment.seq)
     }
 
     /// A challenge ACK (RFC 5961 section 3.2). Linux's limit for the whole host

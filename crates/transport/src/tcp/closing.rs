@@ -48,9 +48,14 @@ impl Socket {
     pub fn called_state(&self) -> State {
         match (self.state, self.tx.is_closing()) {
             (State::Established, true) => State::FinWait1,
-            (State::CloseWait, true) => State::LastAck,
+            (State::CloseWait, true) => self.state_after_both(),
             (state, _) => state,
         }
+    }
+
+    /// Both ends have closed, and the own FIN is not acknowledged.
+    pub(super) fn state_after_both(&self) -> State {
+        if self.closes_first { State::Closing } else { State::LastAck }
     }
 
     /// The program ends the connection by a RST, where the peer still counts on it

@@ -49,6 +49,7 @@ use receiving::{Delivered, Receiver};
 pub use reset::reset_for;
 use sender::{Ack, rtt_by_echo, timestamp};
 pub use sender::{Context, Probe, RouteMtu, Sender};
+use std::collections::VecDeque;
 use timer::{Pending, Timer};
 
 /// Bytes of data in a segment to a peer that has not told how long it takes them
@@ -148,12 +149,17 @@ pub struct Socket {
     fast_open: bool,
     /// The program has closed, or reads no more (Linux: `RCV_SHUTDOWN`).
     reads_no_more: bool,
+    /// The program has closed before the peer's FIN came, whether or not its own could leave.
+    closes_first: bool,
     /// The program has let go of it (Linux: `SOCK_DEAD`).
     is_orphan: bool,
     /// What the program has yet to be told (Linux: `sk_err`).
     error: Option<SocketError>,
     /// A RST that has yet to leave; the state is not a synchronized one then.
     reset: Option<Box<Segment>>,
+    /// What recovery sends for an acknowledgement, formed before the data of the segment that brought
+    /// it counted.
+    before_data: VecDeque<Segment>,
     rejected: Rejections,
 
     /// In subflow mode: data received in order, for the meta connection to take.
@@ -204,9 +210,11 @@ impl Socket {
             syn_data: 0,
             syn_data_acked: 0,
             reads_no_more: false,
+            closes_first: false,
             is_orphan: false,
             error: None,
             reset: None,
+            before_data: VecDeque::new(),
             rejected: Rejections::default(),
             delivered: Delivered::default(),
             settings,
@@ -261,6 +269,7 @@ impl Socket {
 
     /// FIN after everything that was accepted.
     pub fn close(&mut self) {
+        self.closes_first |= self.state == State::Established;
         self.tx.close();
     }
 
@@ -526,7 +535,7 @@ impl Socket {
             window: u32::from(segment.window) << self.peer_wscale,
             sacks: if self.tx.sack_ok() { segment.sack() } else { &[] },
             stamps: (self.ts_ok && segment.has_ts).then(|| (segment.ts_val, self.echoed(segment))),
-            carries_data: segment.len > 0,
+            carries_data: segment.len > 0 || segment.flags.has(Flags::FIN),
             ece: segment.flags.has(Flags::ECE),
             is_predicted: self.is_predicted(segment),
         };
@@ -583,6 +592,10 @@ impl Socket {
         }
         self.rx.note_timestamp(cx.now, segment);
         self.handle_ack(cx, segment);
+        let takes_numbers = segment.len > 0 || segment.flags.has(Flags::FIN);
+        if takes_numbers && self.tx.recovers() {
+            self.recover_before_data(cx);
+        }
         if (self.reads_no_more | self.rx.finished()) && self.has_data_after_close(segment) {
             self.fail(self.reset_error());
             self.refuse_with_reset(segment);
@@ -592,7 +605,7 @@ impl Socket {
             self.accept_cwr(segment);
         }
         // RFC 9293 section 3.10.7.4: after the peer's FIN there is nothing to take.
-        if segment.len > 0 || segment.flags.has(Flags::FIN) {
+        if takes_numbers {
             if self.rx.has_taken(segment) {
                 // What came before is not unacceptable while no ACK has said so: its timestamp and
                 // its acknowledgement count (Linux: tcp_sequence asks for rcv_wup, not rcv_nxt).

@@ -27,6 +27,11 @@ impl Socket {
         if self.handshake.is_due() || !self.lets_data_out() {
             return self.poll_handshake(cx.now, segment);
         }
+        if let Some(formed) = self.before_data.pop_front() {
+            *segment = formed;
+            self.invalidate_template();
+            return true;
+        }
         if let Some(leaving) = self.tx.poll(cx, self.rx.has_sacks()) {
             self.tx.take_time(cx.now);
             self.make_leaving(cx.now, leaving, segment);
@@ -42,6 +47,19 @@ impl Socket {
             self.reserve_sack_options();
         }
         due
+    }
+
+    /// What an acknowledgement lets recovery send leaves before the data of its segment counts (Linux:
+    /// `tcp_xmit_recovery`).
+    #[cold]
+    pub(super) fn recover_before_data(&mut self, cx: Context<'_>) {
+        while let Some(leaving) = self.tx.poll_recovery(cx, self.rx.has_sacks()) {
+            let mut segment = Segment::default();
+            self.invalidate_template();
+            self.make_leaving(cx.now, leaving, &mut segment);
+            self.before_data.push_back(segment);
+        }
+        self.invalidate_template();
     }
 
     #[cold]
@@ -73,7 +91,7 @@ impl Socket {
     /// [`Socket::poll_transmit`] would find nothing to do.
     #[inline]
     pub(crate) fn is_quiet(&self) -> bool {
-        self.tx.is_quiet() && !self.rx.acks().is_due() && !self.handshake.is_due()
+        self.tx.is_quiet() && !self.rx.acks().is_due() && !self.handshake.is_due() && self.before_data.is_empty()
     }
 
     /// What the sender lets go gets its form.
@@ -83,7 +101,7 @@ impl Socket {
             Kind::New | Kind::NewOfOtherSize => {
                 if leaving.is_fin {
                     debug_assert!(self.fast_open || matches!(self.state, State::Established | State::CloseWait), "a FIN leaves once");
-                    self.state = if self.state == State::CloseWait { State::LastAck } else { State::FinWait1 };
+                    self.state = if self.state == State::CloseWait { self.state_after_both() } else { State::FinWait1 };
                 }
                 if leaving.len > 0 {
                     self.rx.acks_mut().on_data_sent(now);

@@ -194,6 +194,11 @@ impl Receiver {
         self.out_of_order.has_sacks()
     }
 
+    /// Where the last SACK block ends, if there is any.
+    pub(super) fn sacks_end(&self) -> Option<Seq> {
+        self.out_of_order.sacks_end()
+    }
+
     #[inline]
     pub(super) fn acks(&self) -> &AckPolicy {
         &self.acks

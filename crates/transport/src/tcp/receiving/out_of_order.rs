@@ -146,6 +146,12 @@ impl OutOfOrderQueue {
         !self.sacks.is_empty() || self.dsack.is_some()
     }
 
+    /// Where the last of the blocks ends, if there is any.
+    #[cold]
+    pub(in crate::tcp) fn sacks_end(&self) -> Option<Seq> {
+        self.sacks.iter().map(|block| block.end).reduce(Seq::max)
+    }
+
     /// Blocks that there are to write, at most.
     pub(in crate::tcp) fn blocks(&self) -> u32 {
         self.sacks.len() as u32 + u32::from(self.dsack.is_some())

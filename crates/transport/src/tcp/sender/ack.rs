@@ -44,6 +44,9 @@ pub(super) struct AckFacts {
     pub(super) carries_data: bool,
     /// The peer's receive window became larger or smaller.
     pub(super) changes_window: bool,
+    /// The window that it tells counts as the newest, though it may be the same (Linux:
+    /// `FLAG_WIN_UPDATE`).
+    pub(super) updates_window: bool,
     /// The cumulative acknowledgment moved, if only into a segment.
     pub(super) advances_una: bool,
     /// The cumulative acknowledgment covers at least one more whole segment.
@@ -68,10 +71,10 @@ pub(super) struct AckFacts {
 }
 
 impl AckFacts {
-    /// It carries data, opens the window or acknowledges something: no pure duplicate ACK.
+    /// It carries data, tells of a newer window or acknowledges something: no pure duplicate ACK.
     #[inline]
     pub(super) fn is_more_than_duplicate(&self) -> bool {
-        self.carries_data | self.changes_window | self.acks_segments
+        self.carries_data | self.updates_window | self.acks_segments
     }
 }
 
@@ -106,6 +109,7 @@ impl Sender {
         if told.number == prior_una && self.scoreboard.packets_out() == 0 {
             // Nothing is in the network, as always at a receiver: the ACK can only tell of a
             // window.
+            let updates_window = self.is_newer_window(told.seq, told.number, told.window);
             let changes_window = self.update_peer_window(told.seq, told.number, told.window);
             if self.has_unsent() && self.obeys_window() {
                 self.on_ack_of_probe(cx.now);
@@ -113,7 +117,7 @@ impl Sender {
             if !told.sacks.is_empty() || self.tlp.is_out() {
                 // What was sent again and came twice may take a reduction back, or be the probe.
                 let mut ack = self.begin_ack(told, prior_una);
-                ack.facts.changes_window = changes_window;
+                (ack.facts.updates_window, ack.facts.changes_window) = (updates_window, changes_window);
                 self.apply_sacks(cx.now, told.sacks, &mut ack);
                 if ack.facts.reports_duplicate {
                     self.fastretrans_alert(cx, &mut ack);
@@ -142,16 +146,15 @@ impl Sender {
         let had_packets = self.scoreboard.packets_out() > 0;
         let mut ack = self.begin_ack(told, prior_una);
 
-        if self.update_peer_window(told.seq, told.number, told.window) {
-            ack.facts.changes_window = true;
-        }
+        ack.facts.updates_window = self.is_newer_window(told.seq, told.number, told.window);
+        ack.facts.changes_window = self.update_peer_window(told.seq, told.number, told.window);
         if told.number != prior_una {
             ack.facts.advances_una = true;
             let newly = told.number.distance(prior_una);
             self.flow.bytes_acked += u64::from(newly);
             self.flow.snd_una = told.number.get();
             self.loss.on_progress();
-        } else if !told.carries_data && !ack.facts.changes_window && had_packets {
+        } else if !told.carries_data && !ack.facts.updates_window && had_packets {
             ack.is_duplicate = true;
         }
         let prior_fack = self.scoreboard.highest_sacked();

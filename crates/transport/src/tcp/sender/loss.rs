@@ -349,8 +349,10 @@ impl Sender {
         if !self.sack_ok || reneges {
             self.scoreboard.forget_sacks();
         }
+        // What left with the first segment shares its fate (Linux: one buffer, `tcp_timeout_mark_lost`).
+        let with_first = self.scoreboard.flight_end(0);
         for index in 0..self.scoreboard.len() {
-            if index > 0 && self.sack_ok && !reneges && self.rack_still_waits(now, index) {
+            if index >= with_first && self.sack_ok && !reneges && self.rack_still_waits(now, index) {
                 continue;
             }
             if self.scoreboard.mark_lost(index) {

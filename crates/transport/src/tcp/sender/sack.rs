@@ -57,6 +57,9 @@ impl Sender {
             let whole = !sent.seq.before(block.start) && !sent.end().after(block.end);
             if whole && !sent.is_sacked() {
                 self.sack_one(now, index, &sent, ack);
+            } else if sent.seq.before(block.start) && self.scoreboard.buffer_end(index) > index + 1 {
+                // Linux cuts the buffer there, at a whole segment (`tcp_match_skb_to_sack`).
+                self.scoreboard.begin_buffer(index + 1);
             }
             index += 1;
         }
@@ -133,7 +136,9 @@ impl Sender {
     #[inline(never)]
     pub(super) fn note_reordering(&mut self, from: Option<Seq>, timestamp: bool) {
         let Some(low) = from else { return };
-        let fack = self.scoreboard.highest_sacked();
+        // Once nothing that was told lies beyond a hole, the distance ends at the first byte that is
+        // not acknowledged (Linux: `tcp_highest_sack_seq`).
+        let fack = if self.scoreboard.sacked_out() > 0 { self.scoreboard.highest_sacked() } else { self.snd_una() };
         if !low.before(fack) && !timestamp {
             return;
         }

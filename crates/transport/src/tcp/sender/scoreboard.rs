@@ -329,13 +329,32 @@ impl Scoreboard {
     /// segments as long as the longest of them.
     #[cold]
     fn regroup_first(&mut self, whole: u32) -> u32 {
-        let (mut last, mut longest) = (0, whole);
-        while let Some(next) = self.sent.get(last + 1).filter(|&next| self.sent[last].is_in_buffer_of(next)) {
-            (last, longest) = (last + 1, longest.max(next.len));
-        }
+        let longest = (1..self.buffer_end(0)).map(|at| self.sent[at].len).fold(whole, u32::max);
         let before = self.packets_out();
         self.regroup(0, longest);
         before - self.packets_out()
+    }
+
+    /// One past the last of those that left with a segment and that nothing has been told of alone.
+    #[cold]
+    pub(super) fn buffer_end(&self, index: usize) -> usize {
+        let mut end = index + 1;
+        while self.sent.get(end).is_some_and(|next| self.sent[end - 1].is_in_buffer_of(next)) {
+            end += 1;
+        }
+        end
+    }
+
+    /// One past the last of those that left last with a segment, and of which the same is known.
+    #[cold]
+    pub(super) fn flight_end(&self, index: usize) -> usize {
+        let marks = |sent: &Sent| sent.flags & (SACKED | LOST | RETRANS | EVER);
+        let first = self.sent[index];
+        let mut end = index + 1;
+        while self.sent.get(end).is_some_and(|next| !next.is_gso_first() && next.at == first.at && marks(next) == marks(&first)) {
+            end += 1;
+        }
+        end
     }
 
     /// The segment and those that left with it are cut anew, so that each has `mss` bytes but for the

@@ -45,6 +45,7 @@ impl TestSender {
         tx.on_syn_options(Bytes::new(1460), true, sack);
         tx.on_syn_sent(Seq::new(1));
         tx.set_peer_window(window);
+        tx.set_window_seq(Seq::new(1));
         tx.start(Seq::new(1), Some(ROUND_TRIP));
         tx.established(Context::at(START), true, false);
         assert_eq!((tx.mss().as_u32(), tx.cwnd()), (MSS, Segments::new(10)));

@@ -100,14 +100,49 @@ impl Sender {
             if leaving.is_some() {
                 return leaving;
             }
-            if self.burst.open {
-                self.validate_window(cx.now);
-                self.arm_after_sending(cx.now);
-            }
+            self.end_burst(cx.now);
             self.check_space();
-            self.burst.remaining = 0;
         }
         None
+    }
+
+    /// An acknowledgement has let recovery send, new data for F-RTO included. What a subflow sends
+    /// waits for its connection's options.
+    #[inline]
+    pub(in crate::tcp) fn recovers(&self) -> bool {
+        (self.loss.retransmits() | self.loss.new_data_first()) & !self.is_subflow
+    }
+
+    /// As [`Sender::poll`], of what recovery sends alone (Linux: `tcp_xmit_recovery`).
+    #[cold]
+    pub(in crate::tcp) fn poll_recovery(&mut self, cx: Context<'_>, has_sacks: bool) -> Option<Leaving> {
+        if self.loss.retransmits()
+            && let Some(again) = self.next_retransmission(cx.now)
+        {
+            return Some(again);
+        }
+        if self.loss.new_data_first() {
+            if self.has_unsent()
+                && let Some(new) = self.next_new_segment(cx, has_sacks)
+            {
+                return Some(new);
+            }
+            if let Some(again) = self.retransmit_if_nothing_left(cx.now) {
+                return Some(again);
+            }
+        }
+        self.end_burst(cx.now);
+        None
+    }
+
+    /// No more leaves for now.
+    #[inline]
+    fn end_burst(&mut self, now: Instant) {
+        if self.burst.open {
+            self.validate_window(now);
+            self.arm_after_sending(now);
+        }
+        self.burst.remaining = 0;
     }
 
     /// [`Sender::poll`] would find nothing to do.
@@ -488,6 +523,7 @@ impl Sender {
         let ends = self.burst.remaining == 0
             || sent.len < full
             || self.scoreboard.in_flight() >= self.flow.cwnd
+            || self.window_room() == 0
             // Nagle's rule keeps the rest (Linux: `tcp_mss_split_point`).
             || (self.is_subflow && left > 0 && left < full && self.waits_for_small_segment(left));
         let pushed = self.queue.take_push();
@@ -498,7 +534,7 @@ impl Sender {
         };
         // A burst of several segments has PSH while it leaves alone (Linux: `__tcp_transmit_skb`).
         let push = marked || (sent.len > 0 && ends && self.burst.length > 1);
-        if marked && ((pushed && self.is_subflow) || self.queue.unsent() == 0) {
+        if marked {
             self.scoreboard.push_last();
         }
         let kind = if std::mem::take(&mut self.burst.is_resized) { Kind::NewOfOtherSize } else { Kind::New };

@@ -241,7 +241,7 @@ impl Sender {
             self.loss.set_frto(!(ack.facts.sacks_segments || ack.is_duplicate && !ack.facts.reports_duplicate));
         } else if ack.facts.advances_una && !recovered {
             self.loss.set_high_seq(self.snd_nxt());
-            if self.queue.unsent() > 0 && self.window_room() > 0 {
+            if self.has_unsent() && self.window_room() > 0 {
                 return Frto::SendNewData;
             }
             self.loss.set_frto(false);
