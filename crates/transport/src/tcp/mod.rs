@@ -155,6 +155,8 @@ pub struct Socket {
     /// A RST that has yet to leave; the state is not a synchronized one then.
     reset: Option<Box<Segment>>,
     rejected: Rejections,
+    /// The segment that came last was not taken, and nobody looks at what it tells beside.
+    dropped: bool,
 
     /// In subflow mode: data received in order, for the meta connection to take.
     pub(crate) delivered: Delivered,
@@ -208,6 +210,7 @@ impl Socket {
             error: None,
             reset: None,
             rejected: Rejections::default(),
+            dropped: false,
             delivered: Delivered::default(),
             settings,
         }
@@ -545,7 +548,8 @@ impl Socket {
     }
 
     fn handle_synchronized(&mut self, cx: Context<'_>, segment: &Segment) {
-        if !self.takes(cx.now, segment) {
+        self.dropped = !self.takes(cx.now, segment);
+        if self.dropped {
             return;
         }
         if self.state == State::SynReceived && self.fast_open {
@@ -577,6 +581,7 @@ impl Socket {
         }
         if segment.ack.before(self.tx.snd_una()) && segment.ack.before(self.tx.oldest_plausible_ack(self.is_active)) {
             // RFC 5961 section 5.2.
+            self.dropped = true;
             self.challenge(cx.now);
             return;
         }
