@@ -369,7 +369,9 @@ impl Connection {
     pub(super) fn request_acks(&mut self) {
         self.work.none_comes_first();
         for (i, subflow) in self.subflows.iter_mut().enumerate() {
-            if !subflow.closed && subflow.socket.state().is_synchronized() {
+            // Linux keeps the first one in its list until nothing of it is left (`mptcp_send_ack`).
+            let is_kept = !subflow.closed || (i == INITIAL && subflow.is_ended_by_peer);
+            if is_kept && subflow.socket.state().is_synchronized() {
                 subflow.socket.request_ack();
                 self.work.set_ready(i);
             }
