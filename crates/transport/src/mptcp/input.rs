@@ -281,7 +281,9 @@ impl Connection {
             self.finish_if_done();
         }
         let state = self.subflows[i].socket.state();
-        let gives_up = state == State::Closed || (state == State::CloseWait && !self.rx.finished());
+        // Once an end has closed the connection, its subflows end with that.
+        let closes = self.rx.finished() || (self.tx.fin != Fin::No && self.settings.stack.mptcp_version == MptcpVersion::V1);
+        let gives_up = state == State::Closed || (state == State::CloseWait && !closes);
         if self.phase == Phase::Established && gives_up && !self.subflows[i].closed {
             // The peer has given up this subflow, not the connection: so does this end, by a FIN
             // (Linux: `__mptcp_close_subflow`).

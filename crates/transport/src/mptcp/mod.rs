@@ -377,6 +377,9 @@ impl Connection {
             subflow.stale = false;
         }
         let (confirmed, has_data) = (subflow.confirmed, !subflow.socket.delivered.is_empty());
+        if subflow.socket.state() == State::Closed {
+            self.explain_reset(i, segment);
+        }
         self.work.touch(i);
         if self.phase == Phase::Negotiating || !confirmed {
             self.advance_handshake(now, i, segment);
@@ -412,16 +415,24 @@ impl Connection {
     #[cold]
     fn handle_after_end(&mut self, now: Instant, i: usize, segment: &Segment) {
         if self.subflows[i].is_ended_by_peer {
-            let reason = self.reset_options(Repr::RST_UNSPECIFIED);
             let socket = &mut self.subflows[i].socket;
             let was_closed = socket.state() == State::Closed;
             socket.handle_segment(self.work.context(now, i), segment);
             socket.delivered.clear();
-            if !was_closed && segment.len > 0 {
-                // Linux has read the mapping of data that comes too late (`mptcp_reset_option`).
-                socket.explain_reset(reason);
+            if !was_closed {
+                self.explain_reset(i, segment);
             }
             self.work.mark(i);
+        }
+    }
+
+    /// Data that comes after the peer's FIN is answered by a RST, with a reason: Linux has read its
+    /// mapping (`mptcp_reset_option`).
+    #[cold]
+    fn explain_reset(&mut self, i: usize, segment: &Segment) {
+        if segment.len > 0 && self.phase == Phase::Established {
+            let options = self.reset_options(Repr::RST_UNSPECIFIED);
+            self.subflows[i].socket.explain_reset(options);
         }
     }
 
