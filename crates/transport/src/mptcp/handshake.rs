@@ -307,7 +307,7 @@ impl Connection {
     }
 
     /// The option of a RST that says why (RFC 8684 section 3.6); version 0 has none.
-    fn reset_options(&self, reason: u8) -> MpOptions {
+    pub(super) fn reset_options(&self, reason: u8) -> MpOptions {
         if self.version() == MptcpVersion::V1 { Repr::TcpRst { flags: 0, reason }.into() } else { MpOptions::default() }
     }
 

@@ -255,7 +255,9 @@ impl Connection {
 
     #[cold]
     fn take_end(&mut self, now: Instant, i: usize, segment: &Segment) {
-        if segment.has_dss && segment.dss.data_fin && !segment.ack.after(self.subflows[i].socket.tx.snd_nxt()) {
+        let socket = &self.subflows[i].socket;
+        let is_read = socket.reads_options() || self.settings.stack.mptcp_version == MptcpVersion::V0;
+        if segment.has_dss && segment.dss.data_fin && is_read && !segment.ack.after(socket.tx.snd_nxt()) {
             // RFC 8684 section 3.3.3: the last place of the mapping is the DATA_FIN's. A mapping
             // without length has none.
             let last = u64::from(segment.dss.map_len).checked_sub(1);
@@ -279,7 +281,9 @@ impl Connection {
             self.finish_if_done();
         }
         let state = self.subflows[i].socket.state();
-        let gives_up = state == State::Closed || (state == State::CloseWait && !self.rx.finished());
+        // Once an end has closed the connection, its subflows end with that.
+        let closes = self.rx.finished() || (self.tx.fin != Fin::No && self.settings.stack.mptcp_version == MptcpVersion::V1);
+        let gives_up = state == State::Closed || (state == State::CloseWait && !closes);
         if self.phase == Phase::Established && gives_up && !self.subflows[i].closed {
             // The peer has given up this subflow, not the connection: so does this end, by a FIN
             // (Linux: `__mptcp_close_subflow`).

@@ -56,6 +56,7 @@ use paths::Paths;
 use polypath_base::{Bytes, Instant, PathId, Rng, Seq};
 use polypath_cc as cc;
 use polypath_sched::{Quirks, Scheduler};
+use polypath_wire::mptcp::Repr;
 use polypath_wire::{Flags, MpOptions, Segment, Unreachable};
 use receiver::Rx;
 use sender::{Fin, Tx};
@@ -360,17 +361,22 @@ impl Connection {
         }
         let subflow = &mut self.subflows[i];
         subflow.potentially_failed = false;
-        if segment.flags.has(Flags::ACK) && subflow.socket.tx.may_be_acked(segment.ack) {
-            subflow.heard_at = now;
-            subflow.stale = false;
-        }
         // Another subflow may have announced a window that ends later (Linux: `rwin_update`).
         if (segment.len > 0) & (self.rx.edge() > subflow.edge) && subflow.socket.rx.lets_window_grow(segment, self.rx.edge() - subflow.edge)
         {
             subflow.edge = self.rx.edge();
         }
         subflow.socket.handle_segment(self.work.context(now, i), segment);
+        // Of version 0 that was not measured.
+        let reads_options = subflow.socket.reads_options() || self.settings.stack.mptcp_version == MptcpVersion::V0;
+        if reads_options && segment.flags.has(Flags::ACK) && subflow.socket.tx.may_be_acked(segment.ack) {
+            subflow.heard_at = now;
+            subflow.stale = false;
+        }
         let (confirmed, has_data) = (subflow.confirmed, !subflow.socket.delivered.is_empty());
+        if subflow.socket.state() == State::Closed {
+            self.explain_reset(i, segment);
+        }
         self.work.touch(i);
         if self.phase == Phase::Negotiating || !confirmed {
             self.advance_handshake(now, i, segment);
@@ -378,7 +384,9 @@ impl Connection {
         if has_data {
             self.take_delivered(now, i, segment);
         }
-        self.take_acknowledgement(now, i, segment);
+        if reads_options {
+            self.take_acknowledgement(now, i, segment);
+        }
         self.take_fins(now, i, segment);
         if self.tx.is_idle() {
             let socket = &self.subflows[i].socket;
@@ -403,11 +411,25 @@ impl Connection {
     /// A segment of a subflow that the connection has no more.
     #[cold]
     fn handle_after_end(&mut self, now: Instant, i: usize, segment: &Segment) {
-        let subflow = &mut self.subflows[i];
-        if subflow.is_ended_by_peer {
-            subflow.socket.handle_segment(self.work.context(now, i), segment);
-            subflow.socket.delivered.clear();
+        if self.subflows[i].is_ended_by_peer {
+            let socket = &mut self.subflows[i].socket;
+            let was_closed = socket.state() == State::Closed;
+            socket.handle_segment(self.work.context(now, i), segment);
+            socket.delivered.clear();
+            if !was_closed {
+                self.explain_reset(i, segment);
+            }
             self.work.mark(i);
+        }
+    }
+
+    /// Data that comes after the peer's FIN is answered by a RST, with a reason: Linux has read its
+    /// mapping (`mptcp_reset_option`).
+    #[cold]
+    fn explain_reset(&mut self, i: usize, segment: &Segment) {
+        if segment.len > 0 && self.phase == Phase::Established {
+            let options = self.reset_options(Repr::RST_UNSPECIFIED);
+            self.subflows[i].socket.explain_reset(options);
         }
     }
 

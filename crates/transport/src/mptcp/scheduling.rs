@@ -5,7 +5,7 @@
 
 use super::connection_mss::{Candidate, connection_mss};
 use super::sender::{Fin, Piece};
-use super::{Connection, INITIAL, Phase};
+use super::{Connection, INITIAL, Phase, Subflow};
 use crate::limit_clock::Limit as SenderLimit;
 use crate::stack::{MetaRetransmission, MetaSendBuffer, PushOrder};
 use crate::tcp::{CaState, State};
@@ -52,7 +52,10 @@ impl Connection {
     /// The connection's send buffer follows those of its subflows.
     #[cold]
     pub(super) fn sync_sndbuf(&mut self) {
-        let sizes = self.subflows.iter().filter(|s| !s.closed).map(|s| s.socket.tx.sndbuf().get());
+        // Linux never lets go of the first one, nor of its share (`__mptcp_close_ssk`).
+        let keeps_first = self.settings.stack.meta_send_buffer == MetaSendBuffer::Sum;
+        let counts = |&(i, s): &(usize, &Subflow)| !s.closed || (keeps_first && i == INITIAL);
+        let sizes = self.subflows.iter().enumerate().filter(counts).map(|(_, s)| s.socket.tx.sndbuf().get());
         let (sum, largest) = sizes.fold((0, 0), |(sum, largest): (u64, u64), size| (sum + size, largest.max(size)));
         for subflow in &mut self.subflows {
             subflow.sndbuf = subflow.socket.tx.sndbuf();
@@ -401,7 +404,9 @@ impl Connection {
     pub(super) fn request_acks(&mut self) {
         self.work.none_comes_first();
         for (i, subflow) in self.subflows.iter_mut().enumerate() {
-            if !subflow.closed && subflow.socket.state().is_synchronized() {
+            // Linux keeps the first one in its list until nothing of it is left (`mptcp_send_ack`).
+            let is_kept = !subflow.closed || (i == INITIAL && subflow.is_ended_by_peer);
+            if is_kept && subflow.socket.state().is_synchronized() {
                 subflow.socket.request_ack();
                 self.work.set_ready(i);
             }

@@ -161,6 +161,8 @@ pub struct Socket {
     /// it counted.
     before_data: VecDeque<Segment>,
     rejected: Rejections,
+    /// The segment that came last was not taken, and nobody looks at what it tells beside.
+    dropped: bool,
 
     /// In subflow mode: data received in order, for the meta connection to take.
     pub(crate) delivered: Delivered,
@@ -216,6 +218,7 @@ impl Socket {
             reset: None,
             before_data: VecDeque::new(),
             rejected: Rejections::default(),
+            dropped: false,
             delivered: Delivered::default(),
             settings,
         }
@@ -555,7 +558,8 @@ impl Socket {
     }
 
     fn handle_synchronized(&mut self, cx: Context<'_>, segment: &Segment) {
-        if !self.takes(cx.now, segment) {
+        self.dropped = !self.takes(cx.now, segment);
+        if self.dropped {
             return;
         }
         if self.state == State::SynReceived && self.fast_open {
@@ -587,6 +591,7 @@ impl Socket {
         }
         if segment.ack.before(self.tx.snd_una()) && segment.ack.before(self.tx.oldest_plausible_ack(self.is_active)) {
             // RFC 5961 section 5.2.
+            self.dropped = true;
             self.challenge(cx.now);
             return;
         }

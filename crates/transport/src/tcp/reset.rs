@@ -61,6 +61,14 @@ impl Socket {
         self.abort_with(told.then_some(segment));
     }
 
+    /// The RST that waits, if there is one, says why (RFC 8684 section 3.6).
+    #[cold]
+    pub(crate) fn explain_reset(&mut self, options: MpOptions) {
+        if let Some(reset) = &mut self.reset {
+            reset.mp = options;
+        }
+    }
+
     /// The RST that waits, if there is one.
     #[cold]
     pub(super) fn take_reset(&mut self) -> Option<Segment> {

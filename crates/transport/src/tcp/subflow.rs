@@ -1,6 +1,6 @@
 //! What a meta connection reads and sets of its subflows, beside the public methods.
 
-use super::Socket;
+use super::{Socket, State};
 use polypath_base::{Bytes, Seq};
 use polypath_wire::Segment;
 
@@ -9,6 +9,13 @@ impl Socket {
     #[cold]
     pub(crate) fn note_rejected_option(&mut self) {
         self.rejected.rejected_mptcp += 1;
+    }
+
+    /// What the segment that came last says of MPTCP counts: it was taken, or has ended the connection
+    /// (Linux: `mptcp_incoming_options` in `tcp_data_queue` and `tcp_reset`).
+    #[inline]
+    pub(crate) fn reads_options(&self) -> bool {
+        !self.dropped || self.state == State::Closed
     }
 
     /// The window that this subflow's segments announce has grown by what just came.

@@ -336,12 +336,19 @@ impl Sender {
     }
 
     /// Segments that left as one burst and are lost together leave again as one, as far as the
-    /// window goes, and Linux marks its end.
+    /// window takes whole ones, and Linux marks its end. What the window takes beyond them leaves on
+    /// its own (Linux: `__tcp_retransmit_skb`).
     fn ends_retransmitted_burst(&self, now: Instant, index: usize) -> bool {
         let board = &self.scoreboard;
         let continues = |at: usize| at < board.len() && !board.at(at).is_gso_first();
-        let leaves_next = || continues(index + 1) && board.at(index + 1).waits_to_be_retransmitted() && board.in_flight() < self.flow.cwnd;
-        index > 0 && continues(index) && board.at(index - 1).is_retrans() && board.at(index - 1).at == now && !leaves_next()
+        let is_cut = |at: usize| self.obeys_window() && board.at(at).len < self.segment_len() && board.at(at).end() == self.window_end();
+        let goes_beyond = |at: usize| self.obeys_window() && board.at(at).end().after(self.window_end());
+        let leaves_next = || {
+            let waits = continues(index + 1) && board.at(index + 1).waits_to_be_retransmitted() && !goes_beyond(index + 1);
+            waits && board.in_flight() < self.flow.cwnd
+        };
+        let follows = index > 0 && continues(index) && board.at(index - 1).is_retrans() && board.at(index - 1).at == now;
+        follows && !is_cut(index) && !leaves_next()
     }
 
     #[inline]
