@@ -60,6 +60,7 @@ use polypath_wire::{Flags, MpOptions, Segment, Unreachable};
 use receiver::Rx;
 use sender::{Fin, Tx};
 use std::net::IpAddr;
+use std::sync::Arc;
 use work::PendingWork;
 
 /// Index of the initial subflow: it has the MP_CAPABLE handshake (RFC 8684 section 3.1), carries
@@ -78,7 +79,7 @@ const USUAL_SUBFLOWS: usize = 2;
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Of the connection and of all its subflows.
-    pub settings: Settings,
+    pub settings: Arc<Settings>,
     /// Congestion control of each subflow (Linux: `tcp_congestion_control`).
     pub algorithm: cc::Algorithm,
     /// Chooses the subflow on which data goes out next (Linux: `mptcp_subflow_get_send`).
@@ -205,7 +206,7 @@ impl Subflow {
 /// An MPTCP connection, client or server.
 #[derive(Debug)]
 pub struct Connection {
-    settings: Settings,
+    settings: Arc<Settings>,
     algorithm: cc::Algorithm,
     scheduler: Scheduler,
     is_client: bool,
@@ -685,7 +686,7 @@ impl Connection {
         let i = self.subflows.len();
         let [data, ack] = [self.data_options(), self.settings.stack.mptcp_ack_options].map(Bytes::from_u32);
         let config = tcp::Config {
-            settings: self.settings.clone(),
+            settings: Arc::clone(&self.settings),
             algorithm: self.algorithm,
             mtu: self.paths.mtu(path, local),
             initial_seq: Seq::new(self.random.next_u32()),

@@ -49,6 +49,7 @@ use receiving::{Delivered, Receiver};
 pub use reset::reset_for;
 use sender::{Ack, rtt_by_echo, timestamp};
 pub use sender::{Context, Probe, RouteMtu, Sender};
+use std::sync::Arc;
 use timer::{Pending, Timer};
 
 /// Bytes of data in a segment to a peer that has not told how long it takes them
@@ -102,7 +103,7 @@ impl State {
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Sysctls of the host, and the kernel that it models.
-    pub settings: Settings,
+    pub settings: Arc<Settings>,
     /// Congestion control (Linux: `tcp_congestion_control`).
     pub algorithm: cc::Algorithm,
     /// MTU of the interface the endpoint sends from.
@@ -114,7 +115,7 @@ pub struct Config {
 /// One TCP endpoint.
 #[derive(Debug)]
 pub struct Socket {
-    settings: Settings,
+    settings: Arc<Settings>,
     state: State,
     /// All that concerns what this end sends.
     pub(crate) tx: Sender,
@@ -320,7 +321,7 @@ impl Socket {
 
     /// TCP_SYNCNT: how often the SYN goes again.
     pub fn set_syn_retries(&mut self, times: u32) {
-        self.settings.syn_retries = times;
+        Arc::make_mut(&mut self.settings).syn_retries = times;
     }
 
     /// TCP_NOTSENT_LOWAT.
