@@ -163,6 +163,8 @@ struct Subflow {
     acks_before_reader: bool,
     known_mappings: KnownMappings,
     sndbuf: Bytes,
+    /// Last time a slower one's window was halved for filling the buffer that this one waited for.
+    penalised_at: Option<Instant>,
 }
 
 impl Subflow {
@@ -723,6 +725,7 @@ impl Connection {
             edge: 0,
             acks_before_reader: false,
             known_mappings: KnownMappings::default(),
+            penalised_at: None,
             sndbuf,
         });
         self.paths.register(path, i);
