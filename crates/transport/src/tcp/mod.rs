@@ -541,6 +541,7 @@ impl Socket {
             && self.state == State::Established
             && segment.seq == self.rx.next()
             && segment.flags.0 & !Flags::PSH.0 == Flags::ACK.0
+            && !segment.has_dss
             && segment.options_len() == self.timestamp_bytes()
             && !self.rx.has_hole()
     }
