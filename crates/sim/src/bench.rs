@@ -2,7 +2,9 @@
 //! holds the clock.
 
 use crate::queue::{EventQueue, Source};
-use crate::scenario::{App, Distribution, Flow, Mptcp, Node, Reorder, Scenario, Transport, Tunnel, TunnelEnd, TunnelPath};
+use crate::scenario::{
+    App, Distribution, Endpoint, Flow, Mptcp, Node, PathManager, Reorder, Scenario, Transport, Tunnel, TunnelEnd, TunnelPath,
+};
 use polypath_base::{Bytes, Duration, Instant, Rate};
 use polypath_link::{DelayConfig, ElementSpec, InterfaceSpec, LinkSpec, QueueLimit, RateConfig};
 use std::collections::BTreeMap;
@@ -126,6 +128,14 @@ fn parallel(paths: u32, hops: u32, bits_per_s: u64, flows: u32, transport: Trans
     let duration = Duration::from_secs(seconds);
     // All have begun when a tenth of the run is over.
     let apart = Duration::from_millis(1).min(duration / 10 / u64::from(flows));
+    // Links between the same two hosts are one network: a full mesh would join each address to both
+    // of the server's.
+    let path_manager = || match hops {
+        1 if paths > 1 => PathManager::Endpoints {
+            addresses: (1..paths).map(|path| Endpoint { address: format!("10.{path}.0.1"), backup: false, remove_at: None }).collect(),
+        },
+        _ => PathManager::Fullmesh,
+    };
     let flows = (0..flows).map(|number| Flow {
         name: format!("flow-{number}"),
         transport,
@@ -138,7 +148,7 @@ fn parallel(paths: u32, hops: u32, bits_per_s: u64, flows: u32, transport: Trans
         start: Instant::ZERO + apart * u64::from(number),
         direction: crate::scenario::DataDirection::Upload,
         app: App::Bulk { duration },
-        mptcp: Mptcp::default(),
+        mptcp: Mptcp { scheduler: None, path_manager: path_manager() },
         routes: vec![],
         window: [Duration::ZERO, duration],
     });
@@ -148,6 +158,16 @@ fn parallel(paths: u32, hops: u32, bits_per_s: u64, flows: u32, transport: Trans
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn connections_have_two_subflows() {
+        for name in ["mptcp-1x2-1hop", "mptcp-1x2-3hop"] {
+            let mut scenario = case(name).expect("it is a case");
+            scenario.duration = Duration::from_millis(200);
+            let outcome = crate::run(&scenario).expect("a case is a valid scenario");
+            assert_eq!(outcome.flows[0].subflows.iter().filter(|subflow| subflow.established_ns.is_some()).count(), 2, "{name}");
+        }
+    }
 
     #[test]
     fn cases_through_a_tunnel_fill_both_paths() {

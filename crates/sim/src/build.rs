@@ -17,6 +17,8 @@ use polypath_transport::stack::{LINUX_6_12_117, STACKS, Stack};
 use polypath_transport::tcp::{self, Socket};
 use polypath_transport::{Connection, Settings, udp};
 use polypath_wire::Segment;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 pub(crate) fn world(scenario: &Scenario) -> Result<World, Error> {
     if scenario.duration == Duration::ZERO {
@@ -34,13 +36,14 @@ pub(crate) fn world(scenario: &Scenario) -> Result<World, Error> {
     }
     let mut ends = Vec::new();
     let mut connections = Vec::new();
-    for (number, flow) in scenario.flows.iter().enumerate() {
-        if scenario.flows[..number].iter().any(|other| other.name == flow.name) {
+    let (mut names, mut hosts) = (BTreeSet::new(), Hosts::new());
+    for flow in &scenario.flows {
+        if !names.insert(&flow.name) {
             return Err(Error::caller(format!("two flows are named `{}`: rename one", flow.name)));
         }
         check(flow)?;
         let end = between(scenario, flow, &topology)?;
-        connections.extend(pair(scenario, flow, &topology, &end)?);
+        connections.extend(pair(scenario, flow, &topology, &end, &mut hosts)?);
         ends.push(end);
     }
     let starts: Vec<Instant> = scenario.flows.iter().map(|flow| flow.start).collect();
@@ -195,8 +198,17 @@ fn address(topology: &Topology, node: NodeId, named: Option<&str>, flow: &scenar
     })
 }
 
+/// By node: the settings that all its endpoints share.
+type Hosts = BTreeMap<NodeId, Arc<Settings>>;
+
 /// The two ends of a flow's connection.
-fn pair(scenario: &Scenario, flow: &scenario::Flow, topology: &Topology, ends: &FlowAddresses) -> Result<[Connection; 2], Error> {
+fn pair(
+    scenario: &Scenario,
+    flow: &scenario::Flow,
+    topology: &Topology,
+    ends: &FlowAddresses,
+    hosts: &mut Hosts,
+) -> Result<[Connection; 2], Error> {
     if flow.transport == Transport::Udp {
         return datagrams(flow, topology, ends);
     }
@@ -213,9 +225,14 @@ fn pair(scenario: &Scenario, flow: &scenario::Flow, topology: &Topology, ends: &
     let mut made = Vec::with_capacity(2);
     for (end, interface) in interfaces.into_iter().enumerate() {
         let name = topology.node_name(ends.nodes[end]);
-        let mut settings = Settings::of(stacks[end]);
-        let node = scenario.nodes.iter().find(|node| node.name == name).expect("the topology's nodes are the scenario's");
-        sysctl::apply(node, &mut settings)?;
+        let settings = if let Some(settings) = hosts.get(&ends.nodes[end]) {
+            Arc::clone(settings)
+        } else {
+            let mut settings = Settings::of(stacks[end]);
+            let node = scenario.nodes.iter().find(|node| node.name == name).expect("the topology's nodes are the scenario's");
+            sysctl::apply(node, &mut settings)?;
+            Arc::clone(hosts.entry(ends.nodes[end]).or_insert(settings.into()))
+        };
         let mut random = Rng::new(scenario.seed, &format!("flow {} at {name}", flow.name));
         made.push(match flow.transport {
             Transport::Tcp => {

@@ -7,12 +7,12 @@
 
 use crate::outcome::Spread;
 use polypath_base::Instant;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Bins between one power of two and the next.
 const FINE: u64 = 256;
-/// Bins of one power of two.
-type Octave = [u64; FINE as usize];
+/// Bins of one power of two; of each the low half of its bytes.
+type Octave = [u32; FINE as usize];
 /// Unit of the bins: 2^10 ns.
 const UNIT: u32 = 10;
 
@@ -33,6 +33,8 @@ pub(crate) struct Delays {
     /// By power of two. One that never had a byte in it takes no memory: most flows have delays of
     /// two or three.
     bins: Vec<Option<Box<Octave>>>,
+    /// By bin: the high half, where it has one.
+    high: BTreeMap<usize, u64>,
     /// Bytes times units, and the longest delay, units.
     sum: u64,
     most: u64,
@@ -94,13 +96,23 @@ impl Delays {
         }
         let units = now.since(self.at).as_nanos() >> UNIT;
         let (octave, fine) = place(bin(units));
-        match self.bins.get_mut(octave) {
-            Some(Some(bins)) => bins[fine] += bytes,
-            _ => self.begin_octave(octave)[fine] += bytes,
+        let low = match self.bins.get_mut(octave) {
+            Some(Some(bins)) => &mut bins[fine],
+            _ => &mut self.begin_octave(octave)[fine],
+        };
+        let sum = u64::from(*low) + bytes;
+        *low = sum as u32;
+        if sum > u64::from(u32::MAX) {
+            self.carry(octave * FINE as usize + fine, sum >> 32);
         }
         // A unit is a microsecond: 2^64 are 1800 GB that took 10 s.
         self.sum += units * bytes;
         self.most = self.most.max(units);
+    }
+
+    #[cold]
+    fn carry(&mut self, bin: usize, high: u64) {
+        *self.high.entry(bin).or_default() += high;
     }
 
     #[cold]
@@ -114,7 +126,8 @@ impl Delays {
     /// Bytes by bin, of the bins that may have some.
     fn counted(&self) -> impl Iterator<Item = (usize, u64)> {
         let octaves = self.bins.iter().enumerate().filter_map(|(octave, bins)| bins.as_ref().map(|bins| (octave, bins)));
-        octaves.flat_map(|(octave, bins)| bins.iter().enumerate().map(move |(fine, &bytes)| (octave * FINE as usize + fine, bytes)))
+        let bins = octaves.flat_map(|(octave, bins)| bins.iter().enumerate().map(move |(fine, &low)| (octave * FINE as usize + fine, low)));
+        bins.map(|(bin, low)| (bin, self.high.get(&bin).map_or(0, |high| high << 32) + u64::from(low)))
     }
 
     /// How the delays are spread over the bytes; nothing where none were read.
@@ -197,6 +210,19 @@ mod tests {
         let spread = delays.spread().expect("read");
         assert!((spread.mean_ns - 150e6).abs() < 1000.0 && spread.max_ns.abs_diff(200_000_000) < 1000, "{spread:?}");
         assert_eq!((spread.p50_ns, spread.p99_ns), (delays.percentile(50, 10_000), delays.percentile(99, 10_000)));
+    }
+
+    #[test]
+    fn a_bin_holds_more_than_4_gib() {
+        let mut delays = Delays::new(true);
+        delays.set_counting(true);
+        let (most, total) = (u64::from(u32::MAX), 5 << 32);
+        for end in (most..total).step_by(most as usize).chain([total]) {
+            delays.on_accepted(at(0), end);
+            delays.on_read(at(10), end);
+        }
+        assert_eq!(delays.counted().map(|(_, bytes)| bytes).max(), Some(total));
+        assert!(delays.spread().expect("read").p99_ns.abs_diff(10_000_000) < 20_000);
     }
 
     #[test]

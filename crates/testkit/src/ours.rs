@@ -24,6 +24,7 @@ use polypath_wire::mptcp::Announcement;
 use polypath_wire::{Envelope, Flags, MpOptions, Segment, Unreachable, icmpv4, ipv4};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::sync::Arc;
 use tcp_info::info_of;
 
 /// Where the host's clock stands when a script begins. In the machine jiffies are a multiple of
@@ -228,10 +229,10 @@ impl Host {
 
     fn open(&mut self, mptcp: bool, options: &SocketOptions, is_client: bool, path: (SocketAddrV4, SocketAddrV4)) -> usize {
         let mut random = self.random();
-        let settings = options.settings(&self.settings);
+        let settings = Arc::new(options.settings(&self.settings));
         let mut end = if mptcp {
             let config = mptcp::Config {
-                settings: settings.clone(),
+                settings: Arc::clone(&settings),
                 algorithm: self.algorithm,
                 scheduler: Scheduler::find(settings.stack.default_scheduler).expect("a kernel names a scheduler that is there"),
                 path_manager: if self.fullmesh {
@@ -245,7 +246,7 @@ impl Host {
             Connection::Mptcp(Box::new(if is_client { mptcp::Connection::client(config) } else { mptcp::Connection::server(config) }))
         } else {
             let initial_seq = Seq::new(random.next_u32());
-            let config = tcp::Config { settings: settings.clone(), algorithm: self.algorithm, mtu: self.mtu, initial_seq };
+            let config = tcp::Config { settings: Arc::clone(&settings), algorithm: self.algorithm, mtu: self.mtu, initial_seq };
             Connection::Tcp(Box::new(if is_client { Socket::client(config) } else { Socket::server(config) }))
         };
         if self.reads_by_call {

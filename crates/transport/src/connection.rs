@@ -36,7 +36,7 @@ impl End for Socket {
 
     #[inline]
     fn poll_transmit_into(&mut self, now: Instant, slot: SegmentSlot<'_>) -> Option<PathId> {
-        self.poll_transmit_into(Context::at(now), slot).then_some(PathId(0))
+        (!self.rests(now) && self.poll_transmit_into(Context::at(now), slot)).then_some(PathId(0))
     }
 
     #[cold]

@@ -67,7 +67,7 @@ mod tests {
         let compat = |stack, is_subflow| {
             let settings = Settings { stack, ..Settings::default() };
             let algorithm = cc::find("cubic").expect("the algorithm exists");
-            let socket = Socket::client(Config { settings, algorithm, mtu: Bytes::new(1500), initial_seq: Seq::new(1) });
+            let socket = Socket::client(Config { settings: settings.into(), algorithm, mtu: Bytes::new(1500), initial_seq: Seq::new(1) });
             if is_subflow { socket.subflow(Bytes::new(20), Bytes::new(8)).tx.flow().compat } else { socket.tx.flow().compat }
         };
         let of = |is_subflow| [&MPTCP_0_96_LINUX_5_4_188, &LINUX_6_12_117].map(|stack| compat(stack, is_subflow));

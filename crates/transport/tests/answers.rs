@@ -24,7 +24,7 @@ impl Script {
     fn new(timestamps: bool) -> Self {
         let settings = Settings { timestamps, ..Settings::default() };
         let algorithm = polypath_cc::find("reno").expect("the algorithm exists");
-        let end = Socket::server(Config { settings, algorithm, mtu: Bytes::new(1500), initial_seq: OURS });
+        let end = Socket::server(Config { settings: settings.into(), algorithm, mtu: Bytes::new(1500), initial_seq: OURS });
         Self { now: Instant::ZERO + Duration::from_millis(100), end, ts: timestamps.then_some(1000) }
     }
 
@@ -123,7 +123,7 @@ fn a_syn_is_reset_only_by_who_acknowledges_it() {
     let open = || {
         let mut script = Script::new(false);
         let algorithm = polypath_cc::find("reno").expect("the algorithm exists");
-        script.end = Socket::client(Config { settings: Settings::default(), algorithm, mtu: Bytes::new(1500), initial_seq: OURS });
+        script.end = Socket::client(Config { settings: Settings::default().into(), algorithm, mtu: Bytes::new(1500), initial_seq: OURS });
         script.end.open(script.now);
         assert_eq!(script.wait(10).len(), 1);
         script
@@ -235,7 +235,7 @@ fn warm(stack: &'static Stack, phase: u64) -> Script {
     let settings = Settings { stack, timestamps: false, ..Settings::default() };
     let algorithm = polypath_cc::find("reno").expect("the algorithm exists");
     let mut script = Script::new(false);
-    script.end = Socket::server(Config { settings, algorithm, mtu: Bytes::new(1500), initial_seq: OURS });
+    script.end = Socket::server(Config { settings: settings.into(), algorithm, mtu: Bytes::new(1500), initial_seq: OURS });
     script.now = Instant::ZERO + Duration::from_micros(4_000_000 + phase * 500 - 50_000 * 31);
     let syn = Segment { sack_permitted: true, ..script.segment(Flags::SYN, PEER, Seq::new(0), 0) };
     script.end.handle_segment(Context::at(script.now), &syn);

@@ -61,6 +61,7 @@ use polypath_wire::{Flags, MpOptions, Segment, Unreachable};
 use receiver::Rx;
 use sender::{Fin, Tx};
 use std::net::IpAddr;
+use std::sync::Arc;
 use work::PendingWork;
 
 /// Index of the initial subflow: it has the MP_CAPABLE handshake (RFC 8684 section 3.1), carries
@@ -79,7 +80,7 @@ const USUAL_SUBFLOWS: usize = 2;
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Of the connection and of all its subflows.
-    pub settings: Settings,
+    pub settings: Arc<Settings>,
     /// Congestion control of each subflow (Linux: `tcp_congestion_control`).
     pub algorithm: cc::Algorithm,
     /// Chooses the subflow on which data goes out next (Linux: `mptcp_subflow_get_send`).
@@ -163,6 +164,8 @@ struct Subflow {
     acks_before_reader: bool,
     known_mappings: KnownMappings,
     sndbuf: Bytes,
+    /// Last time a slower one's window was halved for filling the buffer that this one waited for.
+    penalised_at: Option<Instant>,
 }
 
 impl Subflow {
@@ -206,7 +209,7 @@ impl Subflow {
 /// An MPTCP connection, client or server.
 #[derive(Debug)]
 pub struct Connection {
-    settings: Settings,
+    settings: Arc<Settings>,
     algorithm: cc::Algorithm,
     scheduler: Scheduler,
     is_client: bool,
@@ -704,7 +707,7 @@ impl Connection {
         let i = self.subflows.len();
         let [data, ack] = [self.data_options(), self.settings.stack.mptcp_ack_options].map(Bytes::from_u32);
         let config = tcp::Config {
-            settings: self.settings.clone(),
+            settings: Arc::clone(&self.settings),
             algorithm: self.algorithm,
             mtu: self.paths.mtu(path, local),
             initial_seq: Seq::new(self.random.next_u32()),
@@ -741,6 +744,7 @@ impl Connection {
             edge: 0,
             acks_before_reader: false,
             known_mappings: KnownMappings::default(),
+            penalised_at: None,
             sndbuf,
         });
         self.paths.register(path, i);

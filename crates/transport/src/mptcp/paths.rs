@@ -19,8 +19,8 @@ pub(super) struct Paths {
     interfaces: Vec<Interface>,
     path_mtus: Vec<(PathId, Bytes)>,
     is_client: bool,
-    /// Subflow by path; `NONE` if there is none.
-    by_path: [u8; 256],
+    /// Subflow by path; `NONE`, or no entry, if there is none.
+    by_path: Vec<u8>,
     next_path: u8,
     /// Server addresses that were announced.
     announced: AddressSet,
@@ -56,7 +56,7 @@ impl Paths {
             interfaces,
             path_mtus: Vec::new(),
             is_client,
-            by_path: [NONE; 256],
+            by_path: Vec::new(),
             next_path: 1,
             announced: AddressSet::below(1),
             unanswered: None,
@@ -68,13 +68,17 @@ impl Paths {
 
     #[inline]
     pub(super) fn subflow(&self, path: PathId) -> Option<usize> {
-        let i = self.by_path[usize::from(path.0)];
+        let &i = self.by_path.get(usize::from(path.0))?;
         (i != NONE).then_some(usize::from(i))
     }
 
     pub(super) fn register(&mut self, path: PathId, subflow: usize) {
         debug_assert!(self.subflow(path).is_none() && subflow < MAX_SUBFLOWS, "a path leads to one subflow");
-        self.by_path[usize::from(path.0)] = subflow as u8;
+        let path = usize::from(path.0);
+        if self.by_path.len() <= path {
+            self.by_path.resize(path + 1, NONE);
+        }
+        self.by_path[path] = subflow as u8;
     }
 
     pub(super) fn set_mtu(&mut self, path: PathId, mtu: Bytes) {

@@ -21,7 +21,7 @@ pub(super) struct Reassembly {
 
 impl Reassembly {
     pub(super) fn new() -> Self {
-        Self { ranges: VecDeque::with_capacity(64), bytes: 0, most: 0 }
+        Self { ranges: VecDeque::new(), bytes: 0, most: 0 }
     }
 
     #[inline]

@@ -99,7 +99,7 @@ impl Connection {
     /// in a round trip of `fast`.
     fn penalise(&mut self, now: Instant, fast: usize, carriers: SubflowSet) {
         let srtt = self.work.views()[fast].srtt.as_duration();
-        if self.tx.penalised_at[fast].is_some_and(|at| now.since(at) < srtt) {
+        if self.subflows[fast].penalised_at.is_some_and(|at| now.since(at) < srtt) {
             return;
         }
         for i in carriers.iter() {
@@ -107,7 +107,7 @@ impl Connection {
             if srtt < self.work.last_views()[i].srtt.as_duration() && tx.ca_state() == CaState::Open {
                 tx.penalise();
                 self.work.touch(i);
-                self.tx.penalised_at[fast] = Some(now);
+                self.subflows[fast].penalised_at = Some(now);
             }
         }
     }

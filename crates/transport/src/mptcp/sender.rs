@@ -99,8 +99,6 @@ pub(super) struct Tx {
     /// How often the DATA_FIN alone went again.
     pub(super) fin_repetitions: u32,
     pub(super) reinjected_bytes: u64,
-    /// Last time the window of a slow subflow was halved for filling the buffer, by fast subflow.
-    pub(super) penalised_at: [Option<Instant>; polypath_sched::MAX_SUBFLOWS],
     pub(super) limit: LimitClock,
     fragments: Option<Fragments>,
     /// Where the first fragment that is not acknowledged as a whole began, or an earlier one.
@@ -138,7 +136,6 @@ impl Tx {
             rtx_backoff: 0,
             fin_repetitions: 0,
             reinjected_bytes: 0,
-            penalised_at: [None; polypath_sched::MAX_SUBFLOWS],
             limit: LimitClock::new(Limit::CongestionWindow),
             fragments_begin: DataSeq::default(),
             fragments: write_begins_fragment.then(|| Fragments { ends: VecDeque::new(), used: PAGE, write: WRITE }),

@@ -24,7 +24,7 @@ mod operations;
 fn config(settings: &Settings, manager: PathManager, addresses: usize, name: &str) -> Config {
     let scheduler = if settings.stack.push_order == PushOrder::Bursts { "default" } else { "minrtt" };
     Config {
-        settings: settings.clone(),
+        settings: settings.clone().into(),
         algorithm: cc::find("reno").expect("reno is always there"),
         scheduler: Scheduler::find(scheduler).expect("known"),
         path_manager: manager,

@@ -16,25 +16,24 @@
 use crate::tcp::Context;
 use polypath_base::{Bytes, Instant};
 use polypath_cc as cc;
-use polypath_sched::{MAX_SUBFLOWS, PathView, SubflowSet};
+use polypath_sched::{PathView, SubflowSet};
 
 #[derive(Debug)]
 pub(super) struct PendingWork {
-    /// How many subflows there are; entries beyond are defaults.
-    count: usize,
     /// May have something to send.
     ready: SubflowSet,
     /// The one on which a segment came last.
     answers: usize,
     /// Their views are out of date.
     touched: SubflowSet,
-    views: [PathView; MAX_SUBFLOWS],
+    /// As many as there are subflows, as in `due`.
+    views: Vec<PathView>,
     /// When something is due on each, as of when it last had nothing to send.
-    due: [Instant; MAX_SUBFLOWS],
+    due: Vec<Instant>,
     /// No entry of `due` is earlier.
     due_floor: Instant,
     /// `None`: the congestion control is not coupled.
-    siblings: Option<cc::Siblings>,
+    siblings: Option<Box<cc::Siblings>>,
     /// Once all have sent, the connection pushes again.
     push_again: bool,
     /// The first write is on its way, and the connection has yet to take over its subflow's send
@@ -51,14 +50,13 @@ pub(super) struct PendingWork {
 impl PendingWork {
     pub(super) fn new(coupled: bool) -> Self {
         Self {
-            count: 0,
             ready: SubflowSet::EMPTY,
             answers: 0,
             touched: SubflowSet::EMPTY,
-            views: [PathView::default(); MAX_SUBFLOWS],
-            due: [Instant::NEVER; MAX_SUBFLOWS],
+            views: Vec::new(),
+            due: Vec::new(),
             due_floor: Instant::NEVER,
-            siblings: coupled.then(cc::Siblings::default),
+            siblings: coupled.then(Box::default),
             push_again: false,
             first_write_leaves: false,
             burst: None,
@@ -68,8 +66,8 @@ impl PendingWork {
 
     /// The connection has one more subflow. `wins_ties`: see [`PathView::wins_ties`].
     pub(super) fn add(&mut self, wins_ties: bool) {
-        self.views[self.count].wins_ties = wins_ties;
-        self.count += 1;
+        self.views.push(PathView { wins_ties, ..PathView::default() });
+        self.due.push(Instant::NEVER);
         if let Some(siblings) = &mut self.siblings {
             siblings.push(cc::Sibling::default());
         }
@@ -87,7 +85,7 @@ impl PendingWork {
     /// A subflow may have something to send, and nothing that a scheduler sees has changed.
     #[inline]
     pub(super) fn set_ready(&mut self, i: usize) {
-        debug_assert!(i < self.count, "subflow {i} of {}", self.count);
+        debug_assert!(i < self.views.len(), "subflow {i} of {}", self.views.len());
         self.ready.insert(i);
     }
 
@@ -149,7 +147,7 @@ impl PendingWork {
     /// The view of a subflow is out of date.
     #[inline]
     pub(super) fn touch(&mut self, i: usize) {
-        debug_assert!(i < self.count, "subflow {i} of {}", self.count);
+        debug_assert!(i < self.views.len(), "subflow {i} of {}", self.views.len());
         self.touched.insert(i);
     }
 
@@ -171,14 +169,14 @@ impl PendingWork {
     #[inline]
     pub(super) fn views(&self) -> &[PathView] {
         debug_assert!(self.touched.is_empty(), "the views are brought up to date before a scheduler is asked: {:?}", self.touched);
-        &self.views[..self.count]
+        &self.views
     }
 
     /// The views as of when a scheduler was last asked; those of [`PendingWork::touched`] have
     /// changed since.
     #[inline]
     pub(super) fn last_views(&self) -> &[PathView] {
-        &self.views[..self.count]
+        &self.views
     }
 
     /// The subflow that has the last burst and what is left of it, where that goes on with the next
@@ -227,7 +225,7 @@ impl PendingWork {
 
     /// The first time at which something is due on a subflow.
     pub(super) fn due(&self) -> Instant {
-        self.due[..self.count].iter().copied().fold(Instant::NEVER, Instant::min)
+        self.due.iter().copied().fold(Instant::NEVER, Instant::min)
     }
 
     /// The first time at which something is due on a subflow or, by `other`, elsewhere, if that is

@@ -164,7 +164,7 @@ mod tests {
         let algorithm = cc::find("reno").expect("reno is always there");
         let config = |ecn: u8| {
             let settings = Settings { ecn, tso_bytes: Bytes::ZERO, ..Settings::default() };
-            Config { settings, algorithm, mtu: Bytes::new(1500), initial_seq: Seq::new(0) }
+            Config { settings: settings.into(), algorithm, mtu: Bytes::new(1500), initial_seq: Seq::new(0) }
         };
         let mut ends = (Socket::client(config(ecn[0])), Socket::server(config(ecn[1])));
         (ends.0.ecn.accurate, ends.1.ecn.accurate) = (accurate[0], accurate[1]);

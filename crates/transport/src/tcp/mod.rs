@@ -50,6 +50,7 @@ pub use reset::reset_for;
 use sender::{Ack, rtt_by_echo, timestamp};
 pub use sender::{Context, Probe, RouteMtu, Sender};
 use std::collections::VecDeque;
+use std::sync::Arc;
 use timer::{Pending, Timer};
 
 /// Bytes of data in a segment to a peer that has not told how long it takes them
@@ -103,7 +104,7 @@ impl State {
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Sysctls of the host, and the kernel that it models.
-    pub settings: Settings,
+    pub settings: Arc<Settings>,
     /// Congestion control (Linux: `tcp_congestion_control`).
     pub algorithm: cc::Algorithm,
     /// MTU of the interface the endpoint sends from.
@@ -115,7 +116,7 @@ pub struct Config {
 /// One TCP endpoint.
 #[derive(Debug)]
 pub struct Socket {
-    settings: Settings,
+    settings: Arc<Settings>,
     state: State,
     /// All that concerns what this end sends.
     pub(crate) tx: Sender,
@@ -332,7 +333,7 @@ impl Socket {
 
     /// TCP_SYNCNT: how often the SYN goes again.
     pub fn set_syn_retries(&mut self, times: u32) {
-        self.settings.syn_retries = times;
+        Arc::make_mut(&mut self.settings).syn_retries = times;
     }
 
     /// TCP_NOTSENT_LOWAT.
@@ -553,6 +554,7 @@ impl Socket {
             && self.state == State::Established
             && segment.seq == self.rx.next()
             && segment.flags.0 & !Flags::PSH.0 == Flags::ACK.0
+            && !segment.has_dss
             && segment.options_len() == self.timestamp_bytes()
             && !self.rx.has_hole()
     }

@@ -94,6 +94,17 @@ impl Socket {
         self.tx.is_quiet() && !self.rx.acks().is_due() && !self.handshake.is_due() && self.before_data.is_empty()
     }
 
+    /// As [`Socket::poll_transmit_into`] where that would find nothing to do, at less cost; else false.
+    #[inline]
+    pub(crate) fn rests(&mut self, now: Instant) -> bool {
+        let rests = self.is_quiet() && self.reset.is_none();
+        if rests {
+            self.tx.set_now(now);
+            self.template.is_valid = false;
+        }
+        rests
+    }
+
     /// What the sender lets go gets its form.
     #[inline(always)]
     fn make_leaving(&mut self, now: Instant, leaving: Leaving, segment: &mut Segment) {

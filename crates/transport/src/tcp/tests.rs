@@ -17,7 +17,7 @@ fn connect(cc: &str, settings: Settings) -> Net {
 
 fn with_mtu(cc: &str, settings: Settings, mtu: u32) -> Net {
     let algorithm = polypath_cc::find(cc).expect("the algorithm exists");
-    let config = || Config { settings: settings.clone(), algorithm, mtu: Bytes::from_u32(mtu), initial_seq: Seq::new(0) };
+    let config = || Config { settings: settings.clone().into(), algorithm, mtu: Bytes::from_u32(mtu), initial_seq: Seq::new(0) };
     let path = [Direction::new(10, 100, 167), Direction::new(10, 0, 10_000)];
     let mut net = Net::new(Socket::client(config()), Socket::server(config()), vec![path]);
     net.keep_log = false;

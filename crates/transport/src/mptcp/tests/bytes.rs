@@ -126,7 +126,7 @@ proptest! {
         let packets = packets();
         let algorithm = cc::find("reno").expect("reno is always there");
         let initial_seq = Seq::new(u32::MAX - 2000);
-        let config = tcp::Config { settings: settings(&LINUX_6_12_117), algorithm, mtu: Bytes::new(1500), initial_seq };
+        let config = tcp::Config { settings: settings(&LINUX_6_12_117).into(), algorithm, mtu: Bytes::new(1500), initial_seq };
         let mut end = if is_client { Socket::client(config) } else { Socket::server(config) };
         let mut now = Instant::ZERO;
         if is_client {

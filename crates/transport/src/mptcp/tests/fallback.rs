@@ -9,8 +9,12 @@ fn a_peer_without_mptcp_gets_plain_tcp() {
     for stack in BOTH {
         let settings = settings(stack);
         let client = Connection::client(config(&settings, PathManager::default(), 2, "client"));
-        let tcp_config =
-            tcp::Config { settings, algorithm: cc::find("reno").expect("reno"), mtu: Bytes::new(1500), initial_seq: Seq::new(77) };
+        let tcp_config = tcp::Config {
+            settings: settings.into(),
+            algorithm: cc::find("reno").expect("reno"),
+            mtu: Bytes::new(1500),
+            initial_seq: Seq::new(77),
+        };
         let server = tcp::Socket::server(tcp_config);
         let mut net = Net::new(client, server, two_paths([5, 5], 0));
         net.transfer(1_000_000, 20);

@@ -246,11 +246,17 @@ impl ReceiveBuffer {
         if self.stack.first_window_fits_field { whole.min(u32::from(u16::MAX)) } else { whole }
     }
 
+    /// The threshold is as large as it may become.
+    #[inline]
+    pub(super) fn has_full_threshold(&self) -> bool {
+        self.rcv_ssthresh >= self.window_clamp
+    }
+
     /// A segment of `len` bytes came while this waits: the threshold grows if there is room (Linux:
     /// `tcp_grow_window`); true if it did. `truesize`: the memory that it takes.
     #[inline]
     pub(super) fn grow_rcv_ssthresh(&mut self, len: u32, truesize: u32, waiting: Waiting) -> bool {
-        if self.rcv_ssthresh >= self.window_clamp {
+        if self.has_full_threshold() {
             return false;
         }
         let limit = self.window_clamp.min(self.free_window(waiting));

@@ -429,7 +429,7 @@ impl Receiver {
         }
         // A reader that frees much window says so (Linux: when the window doubles).
         let left = self.window_left();
-        if self.select_window() >= 2 * left.max(self.buffer.advertised_mss()) && 2 * left <= self.buffer.window_limits().1 {
+        if 2 * left <= self.buffer.window_limits().1 && self.select_window() >= 2 * left.max(self.buffer.advertised_mss()) {
             self.acks.ack_now();
         }
     }
@@ -472,7 +472,7 @@ impl Receiver {
         // Beyond a hole a window that grew would make the ACK no duplicate, which tells a sender
         // without SACK of the hole.
         let grows = if out_of_order { sack_ok && self.out_of_order.took_newest() } else { segment.len >= LEAST_GROWING };
-        if grows && !(self.is_subflow && self.stack.shared_rcv_ssthresh) {
+        if grows && !(self.is_subflow && self.stack.shared_rcv_ssthresh) && !self.buffer.has_full_threshold() {
             let (mut waiting, memory) = (self.waiting(), self.buffer.truesize(segment));
             let begins_piece = out_of_order && self.out_of_order.begins_piece();
             if begins_piece {

@@ -45,6 +45,7 @@ use recovery::{LossState, Prr, Rack, Tlp, Undo};
 use rtt::Rtt;
 use scoreboard::Scoreboard;
 use sending::{CwndValidation, Nagle, Pacer};
+use std::sync::Arc;
 
 /// What every input and output is told: the time, and what the connection's other subflows do.
 #[derive(Copy, Clone, Debug)]
@@ -66,7 +67,7 @@ impl Context<'_> {
 /// Everything that an endpoint keeps of what it sends.
 #[derive(Debug)]
 pub struct Sender {
-    settings: Settings,
+    settings: Arc<Settings>,
     is_subflow: bool,
     /// SACK is agreed on.
     sack_ok: bool,
@@ -215,7 +216,7 @@ impl Sender {
             space_check: false,
             counters: Counters::default(),
             limit: LimitClock::new(Limit::Idle),
-            settings: settings.clone(),
+            settings: Arc::clone(settings),
         }
     }
 
@@ -408,12 +409,12 @@ impl Sender {
     /// SO_SNDBUF: the send buffer stays at this size.
     pub(super) fn set_sndbuf(&mut self, size: Bytes) {
         self.sndbuf = size.as_u32();
-        self.settings.wmem = [size; 3];
+        Arc::make_mut(&mut self.settings).wmem = [size; 3];
     }
 
     /// TCP_NOTSENT_LOWAT.
     pub(super) fn set_notsent_lowat(&mut self, limit: Bytes) {
-        self.settings.notsent_lowat = limit;
+        Arc::make_mut(&mut self.settings).notsent_lowat = limit;
     }
 
     /// No more waits for its first transmission than the program wants; `wakes`: where it is told

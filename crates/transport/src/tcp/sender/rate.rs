@@ -37,7 +37,7 @@ impl Delivery {
             self.first_tx = now;
             self.delivered_at = now;
         }
-        sent.first_tx = self.first_tx;
+        sent.interval_us = now.since(self.first_tx).as_micros().min(u64::from(u32::MAX)) as u32;
         sent.delivered_at = self.delivered_at;
         sent.delivered = flow.delivered;
         sent.set_app_limited(flow.app_limited != 0);
@@ -56,7 +56,7 @@ impl Delivery {
             rs.sample.is_app_limited = sent.is_app_limited();
             rs.sample.is_retrans = sent.is_retransmitted();
             rs.sample.last_end_seq = sent.end().get();
-            rs.sample.interval_us = sent.at.since(sent.first_tx).as_micros() as i64;
+            rs.sample.interval_us = i64::from(sent.interval_us);
             rs.newest_tx = sent.at;
             self.first_tx = sent.at;
         }

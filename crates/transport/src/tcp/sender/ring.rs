@@ -6,16 +6,20 @@ use std::ops::{Index, IndexMut};
 /// finds a place without a branch but the check of its bounds.
 #[derive(Debug)]
 pub(super) struct Ring<T> {
-    /// As many as a power of two; those that hold no entry hold an old or a blank one.
+    /// None before the first entry, then as many as a power of two; those that hold no entry hold an
+    /// old or a blank one.
     places: Vec<T>,
     /// Place of the first entry, not reduced to the number of places.
     head: usize,
     len: usize,
 }
 
+/// Places that the first entry brings.
+const FEWEST: usize = 16;
+
 impl<T: Copy + Default> Default for Ring<T> {
     fn default() -> Self {
-        Self { places: vec![T::default(); 16], head: 0, len: 0 }
+        Self { places: Vec::new(), head: 0, len: 0 }
     }
 }
 
@@ -85,7 +89,7 @@ impl<T: Copy + Default> Ring<T> {
     /// The entries in no particular order.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         let size = self.places.len();
-        let head = self.head & (size - 1);
+        let head = self.head & size.wrapping_sub(1);
         let wrapped = (head + self.len).saturating_sub(size);
         let (front, back) = self.places.split_at_mut(head);
         let end = (self.len - wrapped).min(back.len());
@@ -94,13 +98,13 @@ impl<T: Copy + Default> Ring<T> {
 
     #[inline]
     fn place(&self, index: usize) -> usize {
-        self.head.wrapping_add(index) & (self.places.len() - 1)
+        self.head.wrapping_add(index) & self.places.len().wrapping_sub(1)
     }
 
     #[cold]
     fn grow(&mut self) {
         let mut places: Vec<T> = self.iter().copied().collect();
-        places.resize(2 * self.places.len(), T::default());
+        places.resize((2 * self.places.len()).max(FEWEST), T::default());
         self.places = places;
         self.head = 0;
     }

@@ -17,6 +17,9 @@ pub(super) struct Sent {
     pub(super) len: u32,
     /// `flow.delivered` when it was sent.
     pub(super) delivered: u32,
+    /// How long before that the segment left that had been delivered last, microseconds; 2^32 are 71
+    /// minutes.
+    pub(super) interval_us: u32,
     pub(super) flags: u8,
     /// Subflows only: the length of the mapping that it has, and how far into it this segment
     /// begins. A mapping stays whole when a part of it goes again (RFC 8684 section 3.3.1).
@@ -26,7 +29,6 @@ pub(super) struct Sent {
     pub(super) ends_record: bool,
     /// Time of its last transmission.
     pub(super) at: Instant,
-    pub(super) first_tx: Instant,
     pub(super) delivered_at: Instant,
     /// Data sequence number of its first byte; subflows only.
     pub(super) dsn: DataSeq,

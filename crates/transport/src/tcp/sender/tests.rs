@@ -39,7 +39,7 @@ impl TestSender {
         change(&mut settings);
         let sack = settings.sack;
         let algorithm = cc::find(algorithm).expect("it is built in");
-        let mut tx = Sender::new(&Config { settings, algorithm, mtu: Bytes::new(1500), initial_seq: Seq::new(0) });
+        let mut tx = Sender::new(&Config { settings: settings.into(), algorithm, mtu: Bytes::new(1500), initial_seq: Seq::new(0) });
         let window = 1 << 20;
         tx.set_now(START);
         tx.on_syn_options(Bytes::new(1460), true, sack);
