@@ -81,7 +81,11 @@ def test_a_share_is_written_exactly(hundredths):
 
 
 @pytest.mark.parametrize(
-    ("text", "words"), [("7500us", "7.5ms"), ("59700ms", "59.7s"), ("1s", "1s"), ("0ns", "0ns"), ("1234567ns", "1234.567us")]
+    ("text", "words"),
+    [
+        *(("7500us", "7.5ms"), ("59700ms", "59.7s"), ("1s", "1s"), ("0ns", "0s"), ("1234567ns", "1234.567us")),
+        *(("60s", "60s"), ("90s", "90s"), ("120s", "2min"), ("7200s", "2h")),
+    ],
 )
 def test_a_time_in_words_has_the_largest_unit(text, words):
     assert Time(text).in_words() == words
