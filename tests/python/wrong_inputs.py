@@ -123,7 +123,7 @@ WRONG = {
     ),
     "an application that goes on after the end": flow(
         "transport: tcp, app: {kind: bulk, duration: 9s}",
-        ".app.duration: the application begins at 0ns and lasts 9s, and the run ends at 2s",
+        ".app.duration: the application begins at 0s and lasts 9s, and the run ends at 2s",
     ),
     # Figures that nobody can mean.
     "a later rate at which no packet passes": shape(

@@ -13,7 +13,7 @@ import typer
 
 from polypath import linux, selftests
 from polypath.pcap import analyse
-from polypath.study import DEFAULT_KERNEL
+from polypath.study import DEFAULT_KERNEL, Time
 
 from ._console import err, give, out, say, time_of
 from ._linux_selftests import DEFAULT_OUT, Draw, Kernel, Out, Scheduler, Vary, kernel_of, scheduler_of, tests_of, variation_of
@@ -123,8 +123,10 @@ def _at_shell(job: selftests.Job, machine: linux.Kernel, watch: selftests.Watch,
     _show(job, folder, status, log, watch, watched, None)
     if not watched.shell:
         last = watched.marks[-1][0] / 1e9 if watched.marks else 0.0
-        raise selftests.SelftestError(f"the test ended at {last:.2f} s, before the shell could open: give --shell-at an earlier instant")
-    out.print(f"from {watch.shell_at / 1e9:g} s on this run is yours: it is not compared with the plain one", soft_wrap=True)
+        raise selftests.SelftestError(
+            f"the test ended at {Time.about(last)}, before the shell could open: give --shell-at an earlier instant"
+        )
+    out.print(f"from {Time.base(watch.shell_at)} on this run is yours: it is not compared with the plain one", soft_wrap=True)
 
 
 def _show(

@@ -197,6 +197,17 @@ class Time(_Quantity):
     def seconds(self) -> float:
         return int(self) / 1e9
 
+    @classmethod
+    def about(cls, seconds: float) -> Self:
+        """What a measured time is in a sentence: to a thousandth of its unit."""
+        ns = round(seconds * 10**9)
+        finest = next((size // 1000 for size in (10**9, 10**6) if abs(ns) >= size), 1)
+        return cls.base(round(ns / finest) * finest)
+
+    def __format__(self, how: str) -> str:
+        """In a sentence it is in words."""
+        return super().__format__(how) if how else self.in_words()
+
     def in_words(self) -> str:
         """In the largest unit of which it is at least one, and no more than three decimals: 7.5ms
         rather than 7500us, and 2min rather than 120s.
