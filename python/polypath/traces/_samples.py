@@ -76,8 +76,8 @@ def measurement(file: str, raw: Iterable[Sample], said: Sequence[str], *, last: 
     words = list(said)
     for earlier, later in itertools.pairwise(found):
         if later.at < earlier.at:
-            here, before = (Time.about(each.at - found[0].at) for each in (later, earlier))
-            raise TraceError(f"{file}: {here} stands after {before}: sort the file by its time")
+            here, there = (Time.about(each.at - found[0].at) for each in (later, earlier))
+            raise TraceError(f"{file}: {here} stands after {there}: sort the file by its time")
     begins = found[0].at
     groups = [list(group) for _, group in itertools.groupby(found, key=lambda each: each.at)]
     if len(groups) < len(found):
