@@ -68,7 +68,7 @@ def test_a_trace_is_its_chances_and_a_table_is_elements_that_change(folder):
         ("up.trace", "0\n", "lasts longer than 0 ms"),
         ("down.csv", "time,rate\n1s,1mbit\n", "down.csv:2: the first row is of the time 1s; a table begins at 0s"),
         ("down.csv", "time,rate\n0s,12\n", "down.csv:2: rate: "),
-        ("down.csv", "time,rate\n0s,1mbit\n0s,2mbit\n", "down.csv:3: the time 0ns does not come after"),
+        ("down.csv", "time,rate\n0s,1mbit\n0s,2mbit\n", "down.csv:3: the time 0s does not come after"),
         ("down.csv", "time,speed\n0s,1mbit\n", "down.csv:1: the columns are time, speed"),
     ],
 )

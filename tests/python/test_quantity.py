@@ -81,7 +81,18 @@ def test_a_share_is_written_exactly(hundredths):
 
 
 @pytest.mark.parametrize(
-    ("text", "words"), [("7500us", "7.5ms"), ("59700ms", "59.7s"), ("1s", "1s"), ("0ns", "0ns"), ("1234567ns", "1234.567us")]
+    ("text", "words"),
+    [
+        *(("7500us", "7.5ms"), ("59700ms", "59.7s"), ("1s", "1s"), ("0ns", "0s"), ("1234567ns", "1234.567us")),
+        *(("60s", "60s"), ("90s", "90s"), ("120s", "2min"), ("7200s", "2h")),
+    ],
 )
 def test_a_time_in_words_has_the_largest_unit(text, words):
-    assert Time(text).in_words() == words
+    assert Time(text).in_words() == f"{Time(text)}" == words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(0, "0s"), (1e-9, "1ns"), (75e-6, "75us"), (0.0123456, "12.346ms"), (1234.5678, "1234.568s"), (600, "10min")]
+)
+def test_a_measured_time_is_told_to_a_thousandth_of_its_unit(seconds, words):
+    assert f"{Time.about(seconds)}" == words

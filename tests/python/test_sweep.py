@@ -610,7 +610,7 @@ def test_a_controller_that_is_busy_is_asked_again(said, tmp_path, monkeypatch):
     assert (sweep._submitted(print), len(waited)) == ("job", 2)
     answers = iter([RuntimeError(said)] * 2)
     sweep._answered -= 601
-    with pytest.raises(StudyError, match="Slurm has not answered for 600 s"):
+    with pytest.raises(StudyError, match="Slurm has not answered for 10min"):
         sweep._submitted(print)
     answers = iter([RuntimeError("sbatch: error: invalid partition specified: nowhere")])
     with pytest.raises(StudyError, match="Slurm takes no job: sbatch: error: invalid partition specified: nowhere;"):

@@ -123,7 +123,7 @@ WRONG = {
     ),
     "an application that goes on after the end": flow(
         "transport: tcp, app: {kind: bulk, duration: 9s}",
-        ".app.duration: the application begins at 0ns and lasts 9s, and the run ends at 2s",
+        ".app.duration: the application begins at 0s and lasts 9s, and the run ends at 2s",
     ),
     # Figures that nobody can mean.
     "a later rate at which no packet passes": shape(
@@ -214,12 +214,16 @@ WRONG = {
         "rate: 10mbit, repeat: 1s", ": nothing changes here that could `repeat`: give it `changes`, or take it out"
     ),
     "a repetition before the last change": shape(
-        "rate: 10mbit, changes: [{at: 100ms, rate: 1mbit}], repeat: 100ms",
-        ": `repeat: 100ms` begins anew before the last change, at 100ms; write a longer time",
+        "rate: 10mbit, changes: [{at: 100ms, rate: 1mbit}], repeat: 99ms",
+        ": `repeat: 99ms` begins anew before the last change, at 100ms; write a longer time",
+    ),
+    "a repetition at the last change": shape(
+        "rate: 10mbit, changes: [{at: 99ms, up: false}, {at: 100ms, up: true}], repeat: 100ms",
+        ": `repeat: 100ms` begins anew at the last change, and all is then as at 0s: take that change out, or write a longer time",
     ),
     "a repetition of no time": shape(
         "rate: 10mbit, changes: [{at: 0s, rate: 1mbit}], repeat: 0s",
-        ": `repeat: 0ns` begins anew before the last change, at 0ns; write a longer time",
+        ": `repeat: 0s` begins anew at the last change, and all is then as at 0s: take that change out, or write a longer time",
     ),
     "more changes than anybody needs": shape("rate: 10mbit, changes: [{at: 1ns, rate: 1mbit}], repeat: 2ns", ".repeat: every 2ns in"),
     # Runs that would take hours and gigabytes.

@@ -10,6 +10,7 @@ import typer
 from polypath.terminal import bar
 
 from ._console import err, give, out
+from ._work import AsJson
 
 if TYPE_CHECKING:
     from polypath.advise import Path as Link
@@ -44,7 +45,7 @@ def advise(
     out_folder: Annotated[Path, typer.Option("--out", help="Where study, answer, commands and report go.")] = Path("advice"),
     on_linux: Annotated[bool, typer.Option("--linux/--no-linux", help="Confirm the best three on the engine linux.")] = True,
     report: Annotated[bool, typer.Option(help="Write the report with its figures.")] = True,
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Which congestion control, scheduler, queue and buffers suit your paths and what you use them
     for, and the commands that set them.

@@ -17,6 +17,7 @@ from polypath.study import DEFAULT_KERNEL, StudyError, unknown
 
 from . import _bench_linux
 from ._console import err, give, out
+from ._work import AsJson
 
 _QUEUE_EVENTS = 20_000_000
 _QUEUE_SOURCES = 8
@@ -47,7 +48,7 @@ print(json.dumps({**measured, "wall_s": wall, "cpu_s": cpu, "rss_mb": peak / 102
 
 def bench(
     cases: Annotated[list[str] | None, typer.Argument(metavar="[CASE]...", help="Only these cases; default: all.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the table.")] = False,
+    as_json: AsJson = False,
     repeat: Annotated[int, typer.Option(min=1, help="Runs of each case; the median counts.")] = 3,
     engine: Annotated[str, typer.Option(help="sim or linux; emu (this machine's emulated links) and tunnel, as root.")] = "sim",
     kernel: Annotated[str, typer.Option(help="Kernel of the engine linux.")] = DEFAULT_KERNEL,

@@ -12,8 +12,8 @@ from rich.table import Table
 from polypath import kernelcc
 from polypath.kernelcc import Share
 
-from ._console import out
-from ._work import CcPath, Into, NewName, begin, use_custom
+from ._console import give, out
+from ._work import AsJson, CcPath, Into, NewName, begin, use_custom
 
 app = typer.Typer(
     help="Congestion controls: begin one of your own; load ours into this machine's kernel and see who uses them, as root and without "
@@ -66,11 +66,11 @@ def unload(
 
 
 @app.command("status")
-def status(as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False) -> None:
+def status(as_json: AsJson = False) -> None:
     """Show which algorithms the kernel has, ours and its own, and who uses them."""
     state = kernelcc.status()
     if as_json:
-        out.print(state.model_dump_json(), soft_wrap=True)
+        give(state.model_dump(mode="json"))
         return
     table = Table("congestion control", "from", "any user", "used by", title=f"Linux {state.release}", title_justify="left")
     words = {"loaded": "polypath", "held": "polypath, while a process holds it", "leaving": "polypath, unloaded"}
@@ -93,6 +93,7 @@ def check(
     names: Annotated[list[str] | None, typer.Argument(help="Algorithms; default: all, with --cc-path yours.", show_default=False)] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the random flows.")] = 1,
     cc_path: CcPath = None,
+    as_json: AsJson = False,
 ) -> None:
     """Run every algorithm in this kernel and in the simulator, on scripted and random flows, and
     compare the windows.
@@ -101,6 +102,9 @@ def check(
     same, lines = kernelcc.check(names or custom, seed=seed)
     for line in lines:
         out.print(line, soft_wrap=True)
+    if as_json:
+        found = [(name, said) for name, _, said in (line.partition(": ") for line in lines)]
+        give({"same": same, "checked": [{"name": name, "same": said.startswith("same"), "said": said} for name, said in found]})
     if not same:
         raise typer.Exit(1)
 

@@ -19,7 +19,7 @@ from polypath.study import FEWEST_STARTS, Study, StudyError, Time
 from . import _studies
 from ._console import err, give, out
 from ._summary import claims
-from ._work import CcPath, Only, Short, Workers, carry_out, choices, in_form, use_custom
+from ._work import AsJson, CcPath, Only, Short, Workers, carry_out, choices, in_form, use_custom
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,7 +53,7 @@ def compare(
         str | None, typer.Option(help="With --starts: flows without a `start_spread` of their own begin within this; default: 500ms.")
     ] = None,
     cc_path: CcPath = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the tables.")] = False,
+    as_json: AsJson = False,
     report: Annotated[bool, typer.Option(help="Write the report with its figures.")] = True,
 ) -> None:
     """Run a study on several engines or kernels and set the results beside one another, row by row.

@@ -53,6 +53,13 @@ def complain(sentence: str) -> None:
     print(f"polypath: {visible(sentence)}", file=sys.stderr)
 
 
+def only_json() -> None:
+    """Standard output has nothing from now on but what is given to programs."""
+    # The one that commands have.
+    opened = globals().get("out") or __getattr__("out")
+    opened.quiet = True
+
+
 def give(value: Any) -> None:
     """A value for programs: one JSON document on standard output."""
     sys.stdout.write(json.dumps(value, indent=1) + "\n")

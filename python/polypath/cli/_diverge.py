@@ -7,12 +7,13 @@ from typing import Annotated
 import typer
 
 from polypath import engines as engine_layer
-from polypath.engines import SEGMENT_PARTS, describe_divergence, find
+from polypath.engines import SEGMENT_PARTS, describe_divergence, divergence_as_plain, find
 from polypath.results import DEFAULT_OUT, plan
 from polypath.study import Run, StudyError
 
 from . import _studies
-from ._work import CcPath, Only, Short, choices, in_form, names_in, use_custom
+from ._console import give, out
+from ._work import AsJson, CcPath, Only, Short, choices, in_form, names_in, use_custom
 
 
 def diverge(
@@ -25,6 +26,7 @@ def diverge(
         str | None, typer.Option(help=f"What of a segment is not compared, of {', '.join(SEGMENT_PARTS)}, with commas between.")
     ] = None,
     cc_path: CcPath = None,
+    as_json: AsJson = False,
 ) -> None:
     """Find the first packet in which the simulator and a Linux kernel part in one run of a study.
 
@@ -53,10 +55,15 @@ def diverge(
         if len(cells) > 1:
             raise StudyError(f"a divergence is of one cell: choose one of the {len(cells)} with --only ({'; '.join(cells)})")
         first.append(next(iter(cells.values())))
-    typer.echo(f"{loaded.name}: {first[0].label}, {first[1].kernel or first[1].scenario['kernel']}")
+    on = first[1].kernel
+    out.print(f"{loaded.name}: {first[0].label}, {on}", soft_wrap=True)
     found = engine_layer.diverge(engines, (first[0].scenario, first[1].scenario), tolerance_s=tolerance / 1000, ignore=ignored)
+    flows = [flow["name"] for flow in first[0].scenario["flows"]]
+    if as_json:
+        plain = None if found is None else divergence_as_plain(found, flows)
+        give({"study": loaded.name, "cell": first[0].label, "kernel": on, "same": found is None, "divergence": plain})
     if found is None:
-        typer.echo("the same packets on both engines")
+        out.print("the same packets on both engines")
         return
-    typer.echo(describe_divergence(found, [flow["name"] for flow in first[0].scenario["flows"]]))
+    out.print(describe_divergence(found, flows), soft_wrap=True)
     raise typer.Exit(1)

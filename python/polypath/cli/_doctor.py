@@ -16,6 +16,7 @@ from polypath.sockets import SocketsError
 from polypath.study import Rate, Time
 
 from ._console import give, out
+from ._work import AsJson
 
 _FOUND = 1
 _STYLES = {"wrong": "bold red", "doubt": "yellow", "note": "dim"}
@@ -36,7 +37,7 @@ def doctor(
     rate: Annotated[list[str] | None, typer.Option(help="Rate of a path, such as 50mbit, for the buffers; once for each path.")] = None,
     rtt: Annotated[list[str] | None, typer.Option(help="Round-trip time of a path, such as 40ms; once for each path.")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Doubts count as well for the exit status.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Check this host for MPTCP: settings, limits, endpoints, routes, buffers, the kernel; each
     finding says what to run. Changes nothing.

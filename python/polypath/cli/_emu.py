@@ -14,6 +14,7 @@ from polypath.study import load_setup
 
 from . import _studies
 from ._console import give, out, renamed, time_of
+from ._work import AsJson
 
 app = typer.Typer(
     help="Emulated links on this machine, for any program: a topology's nodes as network namespaces. Needs root.", no_args_is_help=True
@@ -63,7 +64,7 @@ def exec_(
 
 
 @app.command("status")
-def status(as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False) -> None:
+def status(as_json: AsJson = False) -> None:
     """Show what passed each link, what was dropped, and how late packets left."""
     report = emu.status()
     if as_json:
@@ -93,7 +94,7 @@ def down() -> None:
 
 @app.command("bench", hidden=True)
 def bench(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the table.")] = False,
+    as_json: AsJson = False,
     seconds: Annotated[float, typer.Option(min=0.1, help="Length of each of some twenty measurements.")] = 2.0,
 ) -> None:
     """The same as `polypath bench --engine emu`."""

@@ -17,11 +17,13 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from polypath.terminal import hush
 
+from ._console import only_json
+
 _WORDS = {"str": "TEXT", "int": "N", "float": "NUMBER", "path": "PATH", "file": "FILE", "directory": "FOLDER"}
 
 
 def _may_be_quiet(callback: Callable[..., Any]) -> Callable[..., Any]:
-    """The function of a command, which takes `--quiet` too."""
+    """The function of a command, which takes `--quiet` too, and with `--json` prints nothing else."""
     if hasattr(callback, "__wrapped__"):
         return callback
 
@@ -29,6 +31,8 @@ def _may_be_quiet(callback: Callable[..., Any]) -> Callable[..., Any]:
     def command(*, quiet: bool, **words: Any) -> Any:
         if quiet:
             hush()
+        if words.get("as_json"):
+            only_json()
         return callback(**words)
 
     option = typer.Option("--quiet", "-q", help="Say nothing but what is wrong.")

@@ -10,7 +10,7 @@ import typer
 from polypath.study import FILE_NAME, StudyError
 
 from . import _console, _studies
-from ._work import Only, choices
+from ._work import AsJson, Only, choices
 
 _HEAD = "# Of the links a rate is the most that was carried in a second, and queue and loss are not known: put in what you know.\n"
 
@@ -31,6 +31,7 @@ def import_(
     only: Only = None,
     name: Annotated[str | None, typer.Option(help="What the study that is written is called; default: as the first file.")] = None,
     out_folder: Annotated[Path | None, typer.Option("--out", help="Where the results go. Default: where those of the study are.")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Take what other tools measured into the results of a study: report, compare and claims then
     read it beside what is simulated.
@@ -57,6 +58,11 @@ def import_(
         for sentence in each.said:
             _console.out.print(f"{file}: {sentence}", markup=False, highlight=False, soft_wrap=True)
     from . import _report
+
+    if as_json:
+        said = {file: list(each.said) for file, each in read}
+        _console.give({**_report.as_plain(results), "file": study, "said": said})
+        return
     from ._summary import summary
 
     _console.out.print(summary(results, _report.material_of(results), []))

@@ -10,7 +10,8 @@ import typer
 
 from polypath.study import FILE_NAME, SCHEMA_FILE, Study, StudyError, unknown
 
-from ._console import out
+from ._console import give, out
+from ._work import AsJson
 
 # Editors with a YAML language server complete and check the file by the schema that its first line
 # names: the installed one, which is as new as the program.
@@ -23,6 +24,7 @@ def init(
         str,
         typer.Option(help="What it begins with, a template or an exercise: `polypath list templates` shows what each teaches or asks."),
     ] = "two-paths",
+    as_json: AsJson = False,
 ) -> None:
     """Write a commented study that runs at once, to change to your needs."""
     tasks = exercises()
@@ -48,6 +50,8 @@ def init(
         raise
     do = "read its first lines, change what they say, and see whether its claims hold:" if template in tasks else "run it with:"
     out.print(f"wrote {file}; {do} polypath run {name}", soft_wrap=True)
+    if as_json:
+        give({"study": folder.name, "file": str(file), "template": template})
 
 
 def templates() -> dict[str, str]:

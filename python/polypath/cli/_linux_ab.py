@@ -6,7 +6,7 @@ import math
 import re
 import textwrap
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,12 +16,12 @@ from polypath.results import DEFAULT_OUT, Results, plan
 from polypath.study import FEWEST_STARTS, StudyError, Time
 
 from . import _studies
-from ._console import err, out, say
+from ._console import err, give, out, say
 from ._linux_bisect import Jobs
 from ._linux_selftests import DEFAULT_OUT as SELFTESTS_OUT
 from ._linux_selftests import VARIANT, tests_of
 from ._linux_selftests import carry_out as carry_out_tests
-from ._work import Only, Short, Workers, carry_out, choices, in_form
+from ._work import AsJson, Only, Short, Workers, carry_out, choices, in_form
 
 if TYPE_CHECKING:
     from polypath.analysis import Comparison, Distance
@@ -49,6 +49,7 @@ def ab(
     short: Short = False,
     workers: Workers = None,
     jobs: Jobs = None,
+    as_json: AsJson = False,
 ) -> None:
     """Compare a study or the kernel's own tests before and after a patch, over the same starts or
     seeds: what changed, by how much, and what of it is significant.
@@ -58,7 +59,7 @@ def ab(
     if len(tree) != 2:
         raise StudyError("ab compares two kernels: name both, like --tree linux-before --tree linux-after")
     if what[0] == "selftests":
-        _selftests(what[1:], tree, out_folder, workers, jobs)
+        _tell(*_selftests(what[1:], tree, out_folder, workers, jobs), as_json=as_json)
         return
     if len(what) > 1:
         raise StudyError(f"ab compares one study, and {len(what)} are named; tests come behind `-- selftests`")
@@ -83,11 +84,13 @@ def ab(
     if compared is None:
         raise StudyError(f"there is nothing to compare: {loaded.name} has no runs on both kernels")
     text = _text(loaded.name, kernels, compared, starts)
-    _tell(text, plans[-1].folder)
+    _tell(text, plans[-1].folder, _rows(compared), as_json=as_json)
 
 
-def _selftests(words: list[str], tree: list[str], out_folder: Path, workers: int | None, jobs: int | None) -> None:
-    """Runs the tests of the second tree on both kernels, and tells what they say differently."""
+def _selftests(
+    words: list[str], tree: list[str], out_folder: Path, workers: int | None, jobs: int | None
+) -> tuple[str, Path, list[dict[str, Any]]]:
+    """Runs the tests of the second tree on both kernels: what they say differently."""
     names, seeds = _tests_and_seeds(words)
     linux.require(say, selftests.USE)
     kernels = _kernels(tree, jobs, VARIANT)
@@ -100,15 +103,17 @@ def _selftests(words: list[str], tree: list[str], out_folder: Path, workers: int
         for job, why in failed:
             err.print(f"polypath: {job.test.name} with seed {job.seed} has no result on {kernel.name}: {why}", markup=False, soft_wrap=True)
         found.append(records)
-    text = _told(selftests.pairs(*found), kernels, len(seeds))
-    _tell(text, folder)
+    pairs = selftests.pairs(*found)
+    return _told(pairs, kernels, len(seeds)), folder, _rows_of(pairs)
 
 
-def _tell(text: str, folder: Path) -> None:
+def _tell(text: str, folder: Path, rows: list[dict[str, Any]], *, as_json: bool) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "ab.txt").write_text(text, encoding="utf-8")
     out.print(text, markup=False, highlight=False, soft_wrap=True)
     out.print(f"for the commit message: {folder / 'ab.txt'}", soft_wrap=True)
+    if as_json:
+        give({"folder": str(folder), "text": text, "rows": rows})
 
 
 def _tests_and_seeds(words: list[str]) -> tuple[list[str], list[int]]:
@@ -123,6 +128,26 @@ def _tests_and_seeds(words: list[str]) -> tuple[list[str], list[int]]:
 _NAMED = 20
 # Of a row's label.
 _LONGEST = 60
+
+
+def _change(distance: Distance, *, significant: bool) -> dict[str, Any]:
+    """A change for programs; what never finished is null."""
+    figures = {"change": distance.difference, "interval": distance.interval, "p": distance.p}
+    return {name: value if math.isfinite(value) else None for name, value in figures.items()} | {"significant": significant}
+
+
+def _rows_of(found: list[selftests.Pair]) -> list[dict[str, Any]]:
+    """What became of each subtest, and of its milliseconds where it tells them."""
+    from polypath.analysis import distance, significant
+
+    distances = [distance(pair.after_ms, pair.before_ms) if len(pair.before_ms) > 1 else None for pair in found]
+    real = iter(significant([each.p for each in distances if each]))
+    return [
+        {"test": pair.test, "subtest": pair.subtest, "seeds": pair.seeds}
+        | {"newly": pair.newly, "mended": pair.mended, "both": pair.both, "newly_p": pair.p}
+        | ({} if each is None else {"before": each.reference, "after": each.ours, "unit": "ms"} | _change(each, significant=next(real)))
+        for pair, each in zip(found, distances, strict=True)
+    ]
 
 
 def _told(found: list[selftests.Pair], kernels: list[linux.Kernel], seeds: int) -> str:
@@ -190,6 +215,23 @@ def _kernel(trees: list[str], number: int, jobs: int | None, variant: str) -> li
     return linux.build(tree, prove=prove, name=name, variant=variant, jobs=jobs, say=say)
 
 
+_UNIT = {"completion_s": "s"}
+
+
+def _rows(compared: Comparison) -> list[dict[str, Any]]:
+    """Of each cell and flow what changed."""
+    from polypath.analysis import significant
+
+    rows = compared.rows[compared.rows["distance"].notna()]
+    distances: list[Distance] = list(rows["distance"])
+    return [
+        {name: str(row[name]) for name in compared.by}
+        | {"before": each.reference, "after": each.ours, "unit": _UNIT.get(row["metric"], "Mbit/s")}
+        | _change(each, significant=real)
+        for (_, row), each, real in zip(rows.iterrows(), distances, significant([each.p for each in distances]), strict=True)
+    ]
+
+
 def _text(study: str, kernels: list[linux.Kernel], compared: Comparison, starts: int) -> str:
     """A table and what of it is significant, as a commit message quotes it."""
     from polypath.analysis import LEVEL, PLATFORM, significant
@@ -200,7 +242,6 @@ def _text(study: str, kernels: list[linux.Kernel], compared: Comparison, starts:
     speaks = significant([distance.p for distance in distances])
     labels = [", ".join(str(row[name]) for name in names) or study for _, row in rows.iterrows()]
     width = max(map(len, ["", *labels]))
-    unit = {"completion_s": "s"}
     lines = [f"{'':{width}}  {'before':>9}  {'after':>9}  {'':6}  change"]
     for (_, row), label, distance, real in zip(rows.iterrows(), labels, distances, speaks, strict=True):
         change = (
@@ -210,7 +251,7 @@ def _text(study: str, kernels: list[linux.Kernel], compared: Comparison, starts:
         )
         mark = "" if real else "  (not significant)"
         lines.append(
-            f"{label:{width}}  {distance.reference:9.2f}  {distance.ours:9.2f}  {unit.get(row['metric'], 'Mbit/s'):6}  {change}{mark}"
+            f"{label:{width}}  {distance.reference:9.2f}  {distance.ours:9.2f}  {_UNIT.get(row['metric'], 'Mbit/s'):6}  {change}{mark}"
         )
     before, after = kernels
     about = (

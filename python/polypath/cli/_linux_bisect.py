@@ -13,7 +13,8 @@ import typer
 from polypath import linux, selftests
 from polypath.engines import prove
 
-from ._console import out, say
+from ._console import give, out, say
+from ._work import AsJson
 
 DEFAULT_OUT = Path("results/bisect")
 # Beyond the seeds of both ends a commit may take so many times more.
@@ -41,6 +42,7 @@ def bisect(
     out_folder: Annotated[Path, typer.Option("--out", help="Its folder; the same command goes on with what is in it.")] = DEFAULT_OUT,
     workers: Workers = None,
     jobs: Jobs = None,
+    as_json: AsJson = False,
 ) -> None:
     """Find the commit that broke a test or a claim: git's own bisect, and seeds that decide on each
     commit with a stated error.
@@ -84,9 +86,12 @@ def bisect(
         raise BisectError(f"git bisect ended without an answer; {session.folder}/commits has what was found")
     text = _report(session, culprits.commits, ends, steps_of(len(between)))
     (session.folder / "report.md").write_text(text, encoding="utf-8")
+    judged = [{**kept, "about": session.about(kept["commit"])} for kept in session.all_kept()]
     session.end()
     out.print(text, markup=False, highlight=False, soft_wrap=True)
     out.print(f"report: {session.folder}/report.md", soft_wrap=True)
+    if as_json:
+        give({"folder": str(session.folder), "report": f"{session.folder}/report.md", "commits": list(culprits.commits), "rows": judged})
     if len(culprits.commits) > 1:
         raise typer.Exit(1)
 

@@ -12,7 +12,23 @@ from polypath import linux, selftests
 from polypath.study import DEFAULT_KERNEL
 
 from ._console import out, steps
-from ._linux_selftests import Draw, Kernel, Out, Seeds, Vary, Workers, carry_out, end, kernel_of, sources_of, table_of, variation_of, write
+from ._linux_selftests import (
+    Draw,
+    Kernel,
+    Out,
+    Seeds,
+    Vary,
+    Workers,
+    carry_out,
+    end,
+    kernel_of,
+    list_tests,
+    sources_of,
+    table_of,
+    variation_of,
+    write,
+)
+from ._work import AsJson
 
 # The kernel's own scripts, below tools/testing/selftests.
 _OWN = "net/packetdrill"
@@ -39,6 +55,7 @@ def packetdrill(
     vary: Vary = None,
     draw: Draw = None,
     list_only: Annotated[bool, typer.Option("--list", help="List the scripts and run nothing.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Play packetdrill's scripts, unchanged, on a real kernel in virtual time: without root, the
     same packets at the same nanosecond each time.
@@ -59,8 +76,7 @@ def packetdrill(
                 step("trying the program")
                 selftests.check_player(program, machine)
         if machine is None:
-            for script in scripts:
-                out.print(script.name, markup=False, highlight=False)
+            list_tests([script.name for script in scripts], as_json=as_json)
             return
         runner = selftests.Runner(machine, out_folder / "runs")
         records, failed = carry_out(runner, selftests.jobs(scripts, wanted, varied), workers, f"{len(scripts)} scripts", varied)
@@ -74,6 +90,7 @@ def packetdrill(
     for record in records:
         if record.status:
             first.setdefault(record.test, record)
-    for name, record in first.items():
-        out.print(f"{name} with seed {record.seed}: {selftests.fault_of(record.log)}", markup=False, highlight=False, soft_wrap=True)
-    end(rows, failed, "scripts", out_folder)
+    faults = [{"test": name, "seed": record.seed, "said": selftests.fault_of(record.log)} for name, record in first.items()]
+    for fault in faults:
+        out.print(f"{fault['test']} with seed {fault['seed']}: {fault['said']}", markup=False, highlight=False, soft_wrap=True)
+    end(rows, failed, "scripts", out_folder, as_json=as_json, faults=faults)

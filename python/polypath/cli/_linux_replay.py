@@ -7,16 +7,17 @@ import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from polypath import linux, selftests
 from polypath.pcap import analyse
-from polypath.study import DEFAULT_KERNEL
+from polypath.study import DEFAULT_KERNEL, Time
 
-from ._console import err, out, say, time_of
+from ._console import err, give, out, say, time_of
 from ._linux_selftests import DEFAULT_OUT, Draw, Kernel, Out, Scheduler, Vary, kernel_of, scheduler_of, tests_of, variation_of
+from ._work import AsJson
 
 PAGE, LOG = "report.html", "log"
 # A person at the shell takes their time.
@@ -45,6 +46,7 @@ def replay(
     kernel: Kernel = DEFAULT_KERNEL,
     out_folder: Out = DEFAULT_OUT,
     to: Annotated[Path | None, typer.Option(help="Where its folder goes; default: replays/TEST-SEED below --out.")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Run one test with one seed again and write down all of it: packets, sockets every 10 ms and
     counters of each namespace, the kernel's own events, dynamic debug, and its log; with a page
@@ -55,6 +57,8 @@ def replay(
     """
     if plain and (shell_at is not None or subtest is not None):
         raise selftests.SelftestError(f"--plain writes nothing down: leave {'--shell-at' if shell_at is not None else '--subtest'} out")
+    if as_json and (plain or shell_at is not None):
+        raise selftests.SelftestError(f"--json tells what was written down: leave {'--plain' if plain else '--shell-at'} out")
     varied = variation_of(vary, draw)
     instant = None if shell_at is None else time_of("--shell-at", shell_at, selftests.SelftestError)
     folder = to or out_folder / "replays" / f"{test.strip('/').replace('/', '-').replace(':', '-')}-{seed}"
@@ -73,14 +77,18 @@ def replay(
     if instant is not None:
         _at_shell(job, machine, watch, folder)
         return
-    same = _compared(job, machine, watch, subtest, folder)
+    same, told = _compared(job, machine, watch, subtest, folder)
+    if as_json:
+        give({"folder": str(folder), "test": job.test.name, "seed": seed, "same": same, **told})
     if not same:
         err.print("polypath: the watched run is another one than the plain run: do not trust its files for what happens there")
         raise typer.Exit(1)
 
 
-def _compared(job: selftests.Job, machine: linux.Kernel, watch: selftests.Watch, subtest: int | None, folder: Path) -> bool:
-    """Whether the run that is written down is the plain one; says what there is."""
+def _compared(
+    job: selftests.Job, machine: linux.Kernel, watch: selftests.Watch, subtest: int | None, folder: Path
+) -> tuple[bool, dict[str, Any]]:
+    """Whether the run that is written down is the plain one, and what there is."""
     with tempfile.TemporaryDirectory() as name, ThreadPoolExecutor(max_workers=2) as pool:
         beside = Path(name)
         unwatched = pool.submit(selftests.run_job, job, kernel=machine.file, out=beside)
@@ -92,11 +100,11 @@ def _compared(job: selftests.Job, machine: linux.Kernel, watch: selftests.Watch,
         status, log = selftests.run_job(job, kernel=machine.file, out=folder, watch=watch)
         plain_log = unwatched.result()[1]
         plain, watched = selftests.observation_of(beside), selftests.observation_of(folder)
-    _show(job, folder, status, log, watch, watched, window)
+    told = _show(job, folder, status, log, watch, watched, window)
     if (plain_log, plain.packets) != (log, watched.packets):
-        return False
+        return False, told
     out.print(f"it is the plain run to the byte: what it printed, and its {watched.packets[0]} packets with their times", soft_wrap=True)
-    return True
+    return True, told
 
 
 def _at_shell(job: selftests.Job, machine: linux.Kernel, watch: selftests.Watch, folder: Path) -> None:
@@ -115,8 +123,10 @@ def _at_shell(job: selftests.Job, machine: linux.Kernel, watch: selftests.Watch,
     _show(job, folder, status, log, watch, watched, None)
     if not watched.shell:
         last = watched.marks[-1][0] / 1e9 if watched.marks else 0.0
-        raise selftests.SelftestError(f"the test ended at {last:.2f} s, before the shell could open: give --shell-at an earlier instant")
-    out.print(f"from {watch.shell_at / 1e9:g} s on this run is yours: it is not compared with the plain one", soft_wrap=True)
+        raise selftests.SelftestError(
+            f"the test ended at {Time.about(last)}, before the shell could open: give --shell-at an earlier instant"
+        )
+    out.print(f"from {Time.base(watch.shell_at)} on this run is yours: it is not compared with the plain one", soft_wrap=True)
 
 
 def _show(
@@ -127,7 +137,8 @@ def _show(
     watch: selftests.Watch,
     observation: selftests.Observation,
     window: tuple[int, int] | None,
-) -> None:
+) -> dict[str, Any]:
+    """Says what there is; the same for programs."""
     (folder / LOG).write_text(log, encoding="utf-8")
     happened = selftests.events(folder)
     asked = selftests.Watch()
@@ -149,8 +160,11 @@ def _show(
         files.append(folder / PAGE)
     for file in files:
         out.print(str(file), soft_wrap=True, highlight=False)
-    for outcome in selftests.outcomes(selftests.record(job, status, log)):
+    outcomes = selftests.outcomes(selftests.record(job, status, log))
+    for outcome in outcomes:
         if outcome.verdict in ("fail", "ignored"):
             out.print(f"{outcome.verdict}: {outcome.name}" + (f", {outcome.ms} ms" if outcome.ms is not None else ""), soft_wrap=True)
     if window:
         out.print(f"kept is {window[0] / 1e9:.2f} s to {window[1] / 1e9:.2f} s of {observation.marks[-1][0] / 1e9:.2f} s", soft_wrap=True)
+    subtests = [{"name": each.name, "verdict": each.verdict, "ms": each.ms} for each in outcomes]
+    return {"packets": observation.packets[0], "files": [str(file) for file in files], "subtests": subtests}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
@@ -15,7 +15,8 @@ from polypath.engines import MOST_NS, NONE, EngineError, Variation, in_units, pr
 from polypath.study import DEFAULT_KERNEL
 from polypath.terminal import bar
 
-from ._console import err, out, say, steps
+from ._console import err, give, out, say, steps
+from ._work import AsJson
 
 VARIANT = "selftests"
 Kernel = Annotated[
@@ -63,6 +64,7 @@ def selftests_(
     scheduler: Scheduler = None,
     draws: Annotated[int | None, typer.Option(min=1, help="With --hunt: how many draws of each size are tried. Default: 4.")] = None,
     list_only: Annotated[bool, typer.Option("--list", help="List the tests and run nothing.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Run the kernel's own network tests in virtual time, over seeds: what fails now and then is a
     seed with which it always fails.
@@ -82,22 +84,30 @@ def selftests_(
         chosen = tests_of(tests or ["mptcp"], kernel, step)
         machine = None if list_only else kernel_of(kernel, step)
     if machine is None:
-        for test in chosen:
-            out.print(test.name)
+        list_tests([test.name for test in chosen], as_json=as_json)
         return
     for sentence in selftests.missing_of(chosen):
         err.print(f"polypath: {sentence}", markup=False, soft_wrap=True)
     runner = selftests.Runner(machine, out_folder / "runs")
     named = scheduler_of(scheduler, machine)
     if hunt:
-        _hunt(runner, selftests.jobs(chosen, wanted, scheduler=named), varied, draws or 4, workers or os.cpu_count() or 1, out_folder)
+        todo = selftests.jobs(chosen, wanted, scheduler=named)
+        _hunt(runner, todo, varied, draws or 4, workers or os.cpu_count() or 1, out_folder, as_json=as_json)
         return
     todo = selftests.jobs(chosen, wanted, varied, named)
     records, failed = carry_out(runner, todo, workers, f"{len(chosen)} tests", varied)
     rows = selftests.rows(records)
     write(out_folder, records, rows)
     out.print(table_of(rows, title="selftests", show_all=show_all))
-    end(rows, failed, "subtests", out_folder)
+    end(rows, failed, "subtests", out_folder, as_json=as_json)
+
+
+def list_tests(names: Sequence[str], *, as_json: bool) -> None:
+    """What `--list` shows."""
+    for name in names:
+        out.print(name)
+    if as_json:
+        give({"tests": list(names)})
 
 
 def scheduler_of(name: str | None, kernel: linux.Kernel) -> str:
@@ -125,9 +135,11 @@ def variation_of(vary: str | None, draw: int | None, *, hunt: bool = False) -> V
     return varied
 
 
-def _hunt(runner: selftests.Runner, todo: Sequence[selftests.Job], varied: Variation, draws: int, workers: int, folder: Path) -> None:
+def _hunt(
+    runner: selftests.Runner, todo: Sequence[selftests.Job], varied: Variation, draws: int, workers: int, folder: Path, *, as_json: bool
+) -> None:
     """Hunts with each job and kind, and ends with what was found."""
-    failures = 0
+    found: list[dict[str, Any]] = []
     for job in todo:
         for kind in varied.kinds:
             result = selftests.hunt(runner, job, kind, draws=draws, workers=workers, say=say)
@@ -135,7 +147,6 @@ def _hunt(runner: selftests.Runner, todo: Sequence[selftests.Job], varied: Varia
             if isinstance(result, selftests.Nothing):
                 out.print(f"{of}: {result.kind}: {result.why} ({result.runs} runs)", markup=False, soft_wrap=True)
                 continue
-            failures += 1
             vary = result.job.vary
             out.print(f'{of}: with {vary} "{result.subtest}" fails ({result.runs} runs)', markup=False, highlight=False, soft_wrap=True)
             for line in result.what[:_SHOWN]:
@@ -145,8 +156,12 @@ def _hunt(runner: selftests.Runner, todo: Sequence[selftests.Job], varied: Varia
             again = f"polypath linux replay {job.test.name} --seed {job.seed} --vary {vary} --draw {vary.draw}"
             again += f" --scheduler {job.scheduler.removeprefix('pp_')}" if job.scheduler else ""
             out.print(f"    {again}", markup=False, highlight=False, soft_wrap=True)
-    out.print(f"{failures} of {len(todo) * len(varied.kinds)} hunts found something; their runs are in {folder / 'runs'}", soft_wrap=True)
-    if failures:
+            what = {"vary": str(vary), "draw": vary.draw, "subtest": result.subtest, "what": list(result.what), "runs": result.runs}
+            found.append({"test": job.test.name, "seed": job.seed, "kind": kind.name, **what, "again": again})
+    if as_json:
+        give({"folder": str(folder), "hunts": len(todo) * len(varied.kinds), "found": found})
+    out.print(f"{len(found)} of {len(todo) * len(varied.kinds)} hunts found something; their runs are in {folder / 'runs'}", soft_wrap=True)
+    if found:
         raise typer.Exit(1)
 
 
@@ -202,12 +217,17 @@ def write(folder: Path, records: Sequence[selftests.Record], rows: Sequence[self
         aside.replace(folder / name)
 
 
-def end(rows: Sequence[selftests.Row], failed: Sequence[tuple[selftests.Job, str]], what: str, folder: Path) -> None:
-    """The last words; exit status 1 if something failed or has no result."""
+def end(
+    rows: Sequence[selftests.Row], failed: Sequence[tuple[selftests.Job, str]], what: str, folder: Path, *, as_json: bool, **more: Any
+) -> None:
+    """The last words, or all of it for programs; exit status 1 if something failed or has no result."""
     passing = sum(row.always_passes for row in rows)
     out.print(f"{len(rows)} {what}, {passing} of them pass with every seed; tables and TAP in {folder}", soft_wrap=True)
     for job, why in failed:
         err.print(f"polypath: {job.test.name} with seed {job.seed} has no result: {why}", markup=False, soft_wrap=True)
+    if as_json:
+        without = [{"test": job.test.name, "seed": job.seed, "why": why} for job, why in failed]
+        give({"folder": str(folder), "rows": [row.plain() for row in rows], "without_result": without, **more})
     if failed or any(row.seeds["fail"] for row in rows):
         raise typer.Exit(1)
 

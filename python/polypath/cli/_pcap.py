@@ -12,6 +12,7 @@ from rich.text import Text
 from polypath.pcap import PcapError, analyse, complaints, contents, series_table, subflow_table
 
 from ._console import complain, give, out
+from ._work import AsJson
 
 # Connections that the terminal shows, those with most bytes; --json and --parquet have all.
 _SHOWN = 20
@@ -24,7 +25,7 @@ def pcap(
     one_end: Annotated[
         bool, typer.Option("--one-end", help="All files were captured at one end, such as those of a tunnel's paths: read them as one.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Everything, for programs.")] = False,
+    as_json: AsJson = False,
     html: Annotated[
         Path | None, typer.Option(help="Also write a page with figures over time to this file; it opens without a network.")
     ] = None,

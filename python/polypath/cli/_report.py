@@ -15,9 +15,11 @@ from polypath.study import StudyError
 from . import _console, _studies
 from ._against import Against
 from ._against import against as against_parts
-from ._work import CcPath, choices, use_custom
+from ._work import AsJson, CcPath, choices, use_custom
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from polypath.report import Material
     from polypath.results import Results
 
@@ -55,6 +57,7 @@ def report(
     label: Annotated[list[str] | None, typer.Option(metavar="VALUE=TEXT", help="With --figure: what a value is called; repeat it.")] = None,
     cc_path: CcPath = None,
     out_file: Annotated[Path | None, typer.Option("--out", help="With --figure: the file, such as figure.pdf, .svg or .png.")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Write the report of finished results again: one HTML file that opens offline, and every
     figure as a file, for slides and papers.
@@ -73,8 +76,9 @@ def report(
     if figure is not None:
         if against is not None:
             raise StudyError("--against is of the report, whose figure of it is figures/against.svg: leave it or --figure out")
-        _draw(
-            open_results(results),
+        opened = open_results(results)
+        files = _draw(
+            opened,
             figure,
             kinds,
             out_file,
@@ -84,25 +88,34 @@ def report(
             font_size=font_size,
             labels=_labels(label),
         )
+        if as_json:
+            _console.give({"study": opened.folder.name, "folder": str(opened.folder), "figures": files})
         return
     opened = open_results(results)
-    tables = material_of(opened, chosen(against)) if against is not None else None
-    for part in against_parts(tables) if tables is not None else ():
+    pair = None if against is None else chosen(against)
+    tables = None if pair is None else material_of(opened, pair)
+    for part in against_parts(tables) if tables is not None and not as_json else ():
         _console.out.print(part)
-    _console.out.print(f"report: {write(opened, tables, figures=kinds)}", soft_wrap=True)
+    page = write(opened, tables, figures=kinds)
+    _console.out.print(f"report: {page}", soft_wrap=True)
+    if as_json:
+        _console.give({**as_plain(opened, pair), "report": str(page)})
 
 
-def _draw(results: Results, what: str, kinds: Sequence[str], out_file: Path | None, **how: Any) -> None:
-    """Writes one figure for a paper."""
+def _draw(results: Results, what: str, kinds: Sequence[str], out_file: Path | None, **how: Any) -> list[str]:
+    """Writes one figure for a paper; its files."""
     from polypath.report import FIGURES, as_printed, paper_figure, replace
 
     drawn = paper_figure(results, what, **how)
     folder = results.folder / FIGURES if out_file is None else out_file.parent
     folder.mkdir(parents=True, exist_ok=True)
+    files = []
     for each in kinds:
         file = folder / (f"{drawn.name}.{each}" if out_file is None else f"{out_file.stem}.{each}")
         replace(file, as_printed(drawn, each))
         _console.out.print(f"figure: {file}", soft_wrap=True)
+        files.append(str(file))
+    return files
 
 
 def _labels(texts: Sequence[str] | None) -> dict[str, str]:
@@ -123,10 +136,17 @@ def open_results(argument: str) -> Results:
     return Results.open(_studies.results_of(argument))
 
 
-def as_plain(results: Results) -> dict[str, Any]:
-    """The summary and the notes of results, for programs; what was not measured is null."""
-    rows = json.loads(results.summary().to_json(orient="records", double_precision=15))
-    return {"study": results.folder.name, "folder": str(results.folder), "notes": list(results.notes), "summary": rows}
+def as_plain(results: Results, against: tuple[str, str] | None = None) -> dict[str, Any]:
+    """The summary and the notes of results, for programs, and where it is asked for one value against
+    the others; what was not measured is null.
+    """
+    plain = {"study": results.folder.name, "folder": str(results.folder), "notes": list(results.notes), "summary": _rows(results.summary())}
+    return plain if against is None else {**plain, "against": _rows(results.against(**dict([against])))}
+
+
+def _rows(table: pd.DataFrame) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = json.loads(table.to_json(orient="records", double_precision=15))
+    return rows
 
 
 def write(results: Results, material: Material | None = None, figures: Sequence[str] = ("svg", "png")) -> Path:

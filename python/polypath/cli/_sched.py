@@ -12,8 +12,8 @@ from polypath import customcc, linux
 from polypath.customcc import Algorithm, CustomCcError
 from polypath.study import DEFAULT_KERNEL
 
-from ._console import out, steps
-from ._work import CcPath, Into, NewName, begin, use_custom
+from ._console import give, out, steps
+from ._work import AsJson, CcPath, Into, NewName, begin, use_custom
 
 app = typer.Typer(
     help="MPTCP schedulers: begin one of your own; see that kernels choose alike; patches for your own kernel.", no_args_is_help=True
@@ -42,14 +42,19 @@ def check(
     kernel: Annotated[str, typer.Option(help="Whose build; `polypath linux list` shows those there are.")] = DEFAULT_KERNEL,
     seed: Annotated[int, typer.Option(min=0, help="Of the random connections.")] = 1,
     cc_path: CcPath = None,
+    as_json: AsJson = False,
 ) -> None:
     """Compile schedulers as a kernel of the linux engine does and as the simulator does, ask both
     on random connections, and compare choices and states.
     """
-    same = True
+    checked = []
     for name, calls, difference in linux.check_schedulers(kernel, _chosen(names, cc_path), seed=seed):
-        same &= difference is None
-        out.print(f"{name}: {difference or f'same choices in {calls} calls'}", soft_wrap=True)
+        said = difference or f"same choices in {calls} calls"
+        out.print(f"{name}: {said}", soft_wrap=True)
+        checked.append({"name": name, "same": difference is None, "said": said})
+    same = all(each["same"] for each in checked)
+    if as_json:
+        give({"same": same, "checked": checked})
     if not same:
         raise typer.Exit(1)
 

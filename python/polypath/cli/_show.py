@@ -192,6 +192,9 @@ def _words(element: object) -> str:
             named = _changes(value, getattr(element, _CHANGED.get(kind, ""), None))
             parts += [named] if named else []
             continue
+        if name == "repeat" and not getattr(element, "changes", True):
+            # What never changes repeats nothing.
+            continue
         named = _value(value)
         word = "every" if name == "repeat" else name
         parts.append(named if name in (kind, "share", "spans") else f"{word} {named}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import time
 from pathlib import Path
 from typing import Annotated
@@ -15,7 +14,8 @@ from polypath.results import DEFAULT_OUT, Progress, progress_of
 from polypath.study import FILE_NAME, StudyError
 
 from . import _studies
-from ._console import out
+from ._console import give, out
+from ._work import AsJson
 
 # A client that lives writes once a second; one that is busy writing tables, less often.
 _SILENT_S = 60.0
@@ -25,7 +25,7 @@ def status(
     what: Annotated[
         str, typer.Argument(metavar="FOLDER|STUDY", help="Where results go, as `--out` of `polypath run`; or a study, or its results.")
     ] = str(DEFAULT_OUT),
-    as_json: Annotated[bool, typer.Option("--json", help="The same as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show how far studies are that run now, in this terminal or another."""
     folder = _folder(what)
@@ -35,7 +35,7 @@ def status(
             {**dataclasses.asdict(progress), "per_second": progress.per_second, "left_s": progress.left_s, "stopped": progress.stopped}
             for progress in live
         ]
-        out.print_json(json.dumps(rows))
+        give(rows)
         return
     if not live:
         out.print(f"nothing runs whose results go to {folder}", soft_wrap=True)

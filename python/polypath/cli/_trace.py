@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from . import _console
+from ._work import AsJson
 
 if TYPE_CHECKING:
     from polypath.traces import Measurement
@@ -44,7 +44,7 @@ def trace(
         Path | None,
         typer.Option("--out", metavar="FILE", help="Write it for a study: NAME.csv for {kind: table}, NAME.trace for {kind: trace}."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show what was measured of a path over time, and write it as a link of a study.
 
@@ -76,7 +76,7 @@ def trace(
     wrote = None if file is None else _write(file, measured)
     if as_json:
         samples = [{"time_s": each.at, "rate_bps": each.rate, "delay_s": each.delay, "loss": each.loss} for each in measured.samples]
-        print(json.dumps({"understood": list(measured.said), "length_s": measured.length, "samples": samples}))
+        _console.give({"understood": list(measured.said), "length_s": measured.length, "samples": samples})
         return
     print_ = _console.out.print
     for sentence in [own.about] if own else measured.said:

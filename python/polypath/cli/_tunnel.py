@@ -13,6 +13,7 @@ from rich.table import Column, Table
 from polypath import tunnel as _tunnel
 
 from ._console import give, out, renamed
+from ._work import AsJson
 
 app = typer.Typer(help="A tunnel over several paths, for any traffic, encrypted if its file says so. Needs root.", no_args_is_help=True)
 
@@ -37,7 +38,7 @@ def down(name: Annotated[str | None, typer.Argument(help="A tunnel or its file; 
 @app.command("status")
 def status(
     name: Annotated[str | None, typer.Argument(help="A tunnel or its file; default: the only one.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show what passed each path, what was dropped and why, and what reordering did."""
     _start("status", *([name] if name else []), *(["--json"] if as_json else []))
@@ -65,7 +66,7 @@ def pubkey(file: Annotated[str, typer.Argument(metavar="FILE.key", help="A priva
 
 @app.command("bench", hidden=True)
 def bench(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the table.")] = False,
+    as_json: AsJson = False,
     seconds: Annotated[float, typer.Option(min=0.1, help="Length of each of the measurements, eight to a row and repetition.")] = 1.0,
     repeat: Annotated[int, typer.Option(min=1, help="Repetitions; the medians count.")] = 3,
 ) -> None:

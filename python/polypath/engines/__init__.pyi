@@ -1,6 +1,6 @@
 from ._base import Algorithm, Engine, Output
 from ._differential import describe_parting, random_partings, script_partings
-from ._diverge import SEGMENT_PARTS, Divergence, describe_divergence, diverge
+from ._diverge import SEGMENT_PARTS, Divergence, describe_divergence, diverge, divergence_as_plain
 from ._errors import EngineError
 from ._host import HostEngine
 from ._linux import LinuxEngine
@@ -42,6 +42,7 @@ __all__ = [
     "describe_divergence",
     "describe_parting",
     "diverge",
+    "divergence_as_plain",
     "draws_of",
     "find",
     "happened",

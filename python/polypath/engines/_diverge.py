@@ -6,7 +6,7 @@ import math
 import re
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -187,6 +187,23 @@ def describe_divergence(one: Divergence, flows: Sequence[str]) -> str:
         lines.append(f"around it on {engine}:")
         lines += [f"  {'>' if segment in (one.sim, one.linux) else ' '} {_line(segment)}" for segment in segments_around]
     return "\n".join(lines)
+
+
+def divergence_as_plain(one: Divergence, flows: Sequence[str]) -> dict[str, Any]:
+    """The divergence in plain values, with the names of `flows`."""
+    subflows = sorted({*one.state[0], *one.state[1]})
+    return {
+        "at_s": one.at,
+        "place": one.place,
+        "equal_segments": one.same,
+        "first": {"sim": one.sim and asdict(one.sim), "linux": one.linux and asdict(one.linux)},
+        "around": {name: [asdict(each) for each in there] for name, there in zip(("sim", "linux"), one.around, strict=True)},
+        "state": [
+            {"flow": flows[flow], "subflow": subflow}
+            | {name: dict(state.get((flow, subflow), {})) for name, state in zip(("sim", "linux"), one.state, strict=True)}
+            for flow, subflow in subflows
+        ],
+    }
 
 
 def _line(segment: Passing | None) -> str:

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from polypath.columns import columns_of
 from polypath.engines import Output
+from polypath.study import Time
 from polypath.traces import TraceError
 
 from ._model import Flow, Measured, Subflow
@@ -58,7 +59,7 @@ def _flow(name: str, described: Mapping[str, Any], flow: Flow, end_ns: int) -> d
     first, last = (ns / 1e9 for ns in described["window_ns"])
     last = min(last, flow.length)
     if last <= first:
-        raise TraceError(f"{name}: {flow.name} lasted {flow.length:g} s, and the window begins after {first:g} s")
+        raise TraceError(f"{name}: {flow.name} lasted {Time.about(flow.length)}, and the window begins after {Time.about(first)}")
     start_s = described["start_ns"] / 1e9
     steps = np.arange(0, end_ns / 1e9, _STEP_S)
     received = [round(float(count)) for count in np.interp(steps - start_s, times, counts)]

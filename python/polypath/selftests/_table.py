@@ -9,6 +9,7 @@ import io
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 from xml.etree import ElementTree
 
 from ._run import Record
@@ -58,6 +59,12 @@ class Row:
         rate = "" if self.rate is None else "{:.1f} % ({:.1f} to {:.1f})".format(*(100 * share for share in self.rate))
         return (self.test, self.subtest, str(self.runs), *counts, rate, self._times(), seeds_text(self.failures))
 
+    def plain(self) -> dict[str, Any]:
+        """All of it, under the heads of table.csv."""
+        counts = [len(self.seeds[verdict]) for verdict in VERDICTS]
+        rate = self.rate or (None, None, None)
+        return dict(zip(_HEADS, (self.test, self.subtest, self.runs, *counts, *rate, self.failures, self.ms), strict=True))
+
     def _times(self) -> str:
         if not self.ms:
             return ""
@@ -65,6 +72,8 @@ class Row:
         return f"{low}" if low == high else f"{round(statistics.median(self.ms))} ({low} to {high})"
 
 
+# Of table.csv.
+_HEADS = ("test", "subtest", "runs", *VERDICTS, "failing", "failing_low", "failing_high", "failing_seeds", "ms")
 HEADS = ("test", "subtest", "runs", *VERDICTS, "failing (95 %)", "ms", "seeds that fail")
 
 
@@ -115,12 +124,16 @@ def as_csv(rows: Sequence[Row]) -> str:
     """All rows, the milliseconds of each run with them."""
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
-    table.writerow(("test", "subtest", "runs", *VERDICTS, "failing", "failing_low", "failing_high", "failing_seeds", "ms"))
+    table.writerow(_HEADS)
     for row in rows:
-        rate = ["", "", ""] if row.rate is None else [f"{share:.4f}" for share in row.rate]
-        counts = [len(row.seeds[verdict]) for verdict in VERDICTS]
-        table.writerow((row.test, row.subtest, row.runs, *counts, *rate, " ".join(map(str, row.failures)), " ".join(map(str, row.ms))))
+        table.writerow(map(_cell, row.plain().values()))
     return text.getvalue()
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    return f"{value:.4f}" if isinstance(value, float) else " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def as_tap(records: Sequence[Record]) -> str:

@@ -86,9 +86,12 @@ def check_repeat(repeat: Any, parts: Any) -> None:
         raise ValueError("nothing changes here that could `repeat`: give it `changes`, or take it out")
     ends = [part if isinstance(part, Time) else _end(part) for part in parts if not is_placeholder(part)]
     last = max((end for end in ends if not is_placeholder(end)), default=Time("0ns"))
+    said = f"`repeat: {repeat}` begins anew"
+    if repeat < last:
+        raise ValueError(f"{said} before the last change, at {last}; write a longer time")
     # A span may end where the next round begins.
-    if repeat < last or (repeat == last and not isinstance(parts[0], tuple)):
-        raise ValueError(f"`repeat: {repeat.in_words()}` begins anew before the last change, at {last.in_words()}; write a longer time")
+    if repeat == last and not isinstance(parts[0], tuple):
+        raise ValueError(f"{said} at the last change, and all is then as at 0s: take that change out, or write a longer time")
 
 
 def _end(part: Any) -> Any:

@@ -127,7 +127,7 @@ def _check_rate(cell: Cell, where: Where, rate: Rate, packet: int) -> None:
     takes, lasts = packet * 8 * 1_000_000_000 // int(rate), int(cell.setup.duration)
     if takes > lasts:
         least = Rate.base(-(-packet * 8 * 1_000_000_000 // lasts))
-        sentence = f"at {rate} a packet of {packet} bytes takes {takes / 1e9:g} s, longer than the run; the least is {least}"
+        sentence = f"at {rate} a packet of {packet} bytes takes {Time.about(takes / 1e9)}, longer than the run; the least is {least}"
         raise cell.error(where, f"{sentence}, and `up: false` in `changes` cuts a link")
 
 

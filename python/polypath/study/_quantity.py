@@ -197,12 +197,26 @@ class Time(_Quantity):
     def seconds(self) -> float:
         return int(self) / 1e9
 
+    @classmethod
+    def about(cls, seconds: float) -> Self:
+        """What a measured time is in a sentence: to a thousandth of its unit."""
+        ns = round(seconds * 10**9)
+        finest = next((size // 1000 for size in (10**9, 10**6) if abs(ns) >= size), 1)
+        return cls.base(round(ns / finest) * finest)
+
+    def __format__(self, how: str) -> str:
+        """In a sentence it is in words."""
+        return super().__format__(how) if how else self.in_words()
+
     def in_words(self) -> str:
         """In the largest unit of which it is at least one, and no more than three decimals: 7.5ms
-        rather than 7500us.
+        rather than 7500us, and 2min rather than 120s.
         """
+        for unit in ("h", "min"):
+            if self >= 2 * self.units[unit] and self % self.units[unit] == 0:
+                return f"{self // self.units[unit]}{unit}"
         for unit, size in (("s", 10**9), ("ms", 10**6), ("us", 10**3)):
-            if self >= size and int(self) * 1000 % size == 0:
+            if not self or (self >= size and int(self) * 1000 % size == 0):
                 return f"{int(self) / size:.3f}".rstrip("0").rstrip(".") + unit
         return str(self)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polypath.engines import Engine
-from polypath.study import Run, StudyError
+from polypath.study import Run, StudyError, Time
 
 from ._abstract import Place, State
 from ._chunks import chunk_seconds
@@ -176,7 +176,7 @@ class _Sweep(Sweep):
             time.sleep(0.05)
         answered = {address: future for address, future in asked.items() if future.done()}
         if not answered:
-            raise StudyError(f"no worker of the Dask scheduler at {self._place.address} answers within {seconds:.0f} s")
+            raise StudyError(f"no worker of the Dask scheduler at {self._place.address} answers within {Time.about(seconds)}")
         return {address: future.exception() or future.result() for address, future in answered.items()}
 
     def results(self) -> Iterator[Finished | Failed]:
@@ -287,6 +287,6 @@ class _Sweep(Sweep):
                 self._wait_for_machines()
                 return
         raise StudyError(
-            f"the Dask scheduler at {self._place.address} went and did not come back within {self._place.patience_s:.0f} s; "
+            f"the Dask scheduler at {self._place.address} went and did not come back within {Time.about(self._place.patience_s)}; "
             "what is finished is kept: start it, and run this again"
         )

@@ -22,7 +22,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from polypath.engines import Engine
-from polypath.study import Run, StudyError
+from polypath.study import Run, StudyError, Time
 
 from ._abstract import Place, State
 from ._finished import Failed, Finished
@@ -254,7 +254,7 @@ class _Sweep(Sweep):
 
     def _silent(self) -> None:
         if time.monotonic() > self._answered + _PATIENCE_S:
-            raise StudyError(f"Slurm has not answered for {_PATIENCE_S:.0f} s; what is finished is kept: run this again once it does")
+            raise StudyError(f"Slurm has not answered for {Time.about(_PATIENCE_S)}; what is finished is kept: run this again once it does")
         self._tell(State(machines=0, threads=0, active=0, note="Slurm does not answer (squeue); trying again"))
 
 

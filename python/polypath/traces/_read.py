@@ -13,6 +13,7 @@ from typing import Any
 
 from polypath.errors import visible
 from polypath.pcap import analyse, series_table
+from polypath.study import Time
 
 from ._csv import measured as of_csv
 from ._errors import TraceError
@@ -219,7 +220,7 @@ def _capture(file: Path, direction: str | None) -> Measurement:
             f"{file}: nobody sent anything in this direction; take --direction {'download' if sender == 'client' else 'upload'}"
         )
     step = max(_STEP, float(own["bin_s"].max()))
-    words = [f"a capture: what the {sender}s of {len(report['connections'])} connection(s) sent, in spans of {step:g} s", _HEADERS]
+    words = [f"a capture: what the {sender}s of {len(report['connections'])} connection(s) sent, in spans of {Time.about(step)}", _HEADERS]
     bins: dict[int, float] = {}
     for at, sent in zip(own["time_s"], own["bytes"], strict=True):
         bins[int(at / step)] = bins.get(int(at / step), 0.0) + float(sent)

@@ -7,6 +7,8 @@ import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from polypath.study import Time
+
 from ._errors import TraceError
 
 MOST_SAMPLES = 200_000
@@ -74,7 +76,8 @@ def measurement(file: str, raw: Iterable[Sample], said: Sequence[str], *, last: 
     words = list(said)
     for earlier, later in itertools.pairwise(found):
         if later.at < earlier.at:
-            raise TraceError(f"{file}: {later.at - found[0].at:g} s stands after {earlier.at - found[0].at:g} s: sort the file by its time")
+            here, there = (Time.about(each.at - found[0].at) for each in (later, earlier))
+            raise TraceError(f"{file}: {here} stands after {there}: sort the file by its time")
     begins = found[0].at
     groups = [list(group) for _, group in itertools.groupby(found, key=lambda each: each.at)]
     if len(groups) < len(found):
@@ -85,7 +88,7 @@ def measurement(file: str, raw: Iterable[Sample], said: Sequence[str], *, last: 
     steps = sorted(later.at - earlier.at for earlier, later in itertools.pairwise(merged))
     usual = steps[len(steps) // 2] if steps else (last or 1.0)
     if gaps := sum(step > 1.5 * usual for step in steps):
-        words.append(f"{gaps} gap{'s' * (gaps > 1)} of more than {usual:g} s: the figures before them hold on")
+        words.append(f"{gaps} gap{'s' * (gaps > 1)} of more than {Time.about(usual)}: the figures before them hold on")
     kept: list[Sample] = []
     empty = 0
     for each in merged:
@@ -108,9 +111,8 @@ def measurement(file: str, raw: Iterable[Sample], said: Sequence[str], *, last: 
 def lasting(measured: Measurement, length: float) -> Measurement:
     """The same, with another length. Raises `TraceError` where it is shorter than what was measured."""
     if length <= measured.samples[-1].at:
-        raise TraceError(
-            f"a length of {length:g} s ends before the last sample, at {measured.samples[-1].at:g} s: cut the file, or take more"
-        )
+        last = Time.about(measured.samples[-1].at)
+        raise TraceError(f"a length of {Time.about(length)} ends before the last sample, at {last}: cut the file, or take more")
     return replace(measured, length=length)
 
 
