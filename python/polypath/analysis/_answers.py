@@ -10,10 +10,10 @@ import pandas as pd
 
 from ._applications import BY_NAME, Application, application_of
 from ._bounds import UNLIMITED, flow_bound_rows, max_goodput, window
-from ._evidence import Evidence, evidence
+from ._evidence import QUEUE, Evidence, Way, evidence, ways_of
 from ._limits import EVIDENCE, limits, limits_of_cells
 from ._names import POSSIBLE
-from ._network import IPV4_HEADER, UDP_HEADER, Path, Scenario, opposite, paths
+from ._network import IPV4_HEADER, UDP_HEADER, Path, Scenario, network_of, opposite, paths
 from ._statistics import groups, summarise
 
 
@@ -104,15 +104,23 @@ def with_limits(
 
     `scenarios` are by key; `link_series` tells of queues, `links` and `tunnel_paths` of causes.
     """
-    bounds = pd.DataFrame([{**row, "key": key} for key, scenario in scenarios.items() for row in flow_bound_rows(scenario)])
-    best = pd.DataFrame([{**row, "key": key} for key, scenario in scenarios.items() for row in _possible_rows(scenario)])
-    limited = runs.merge(bounds.merge(best, on=["key", "flow"]), on=["key", "flow"], how="left")
+    # Most runs have the network of another one.
+    found: dict[str, tuple[Sequence[Mapping[str, Any]], Mapping[str, Sequence[Way]]]] = {}
+    of_key, ends = {}, {}
+    for key, scenario in scenarios.items():
+        network, ends[key] = network_of(scenario), int(scenario["duration_ns"]) / 1e9
+        if network not in found:
+            rows = zip(flow_bound_rows(scenario), _possible_rows(scenario), strict=True)
+            found[network] = [{**bounds, **best} for bounds, best in rows], ways_of(scenario)
+        of_key[key] = found[network]
+    said = pd.DataFrame([{**row, "key": key} for key, (rows, _) in of_key.items() for row in rows])
+    limited = runs.merge(said, on=["key", "flow"], how="left")
     # A run goes on a little after its applications have ended; that they have nothing to send then
     # limits nothing.
-    until = limited["key"].map({key: int(scenario["duration_ns"]) / 1e9 for key, scenario in scenarios.items()})
-    tail = (until - limited["established_s"] - limited["lifetime_s"]).clip(lower=0.0).fillna(0.0)
+    tail = (limited["key"].map(ends) - limited["established_s"] - limited["lifetime_s"]).clip(lower=0.0).fillna(0.0)
     limited["app_limited_s"] = (limited["app_limited_s"] - tail).clip(lower=0.0)
-    seen = _evidence(limited, subflows, scenarios, link_series, links, tunnel_paths)
+    ways = {key: of_flows for key, (_, of_flows) in of_key.items()}
+    seen = _evidence(limited, subflows, ways, link_series, links, tunnel_paths)
     evidences = [seen.get(row) for row in zip(limited["key"], limited["flow"], strict=True)]
     limited[EVIDENCE] = pd.Series(evidences, index=limited.index, dtype=object)
     limited["queue_share"] = [math.nan if evidence is None else evidence["queue_share"] for evidence in evidences]
@@ -122,20 +130,23 @@ def with_limits(
 def _evidence(
     runs: pd.DataFrame,
     subflows: pd.DataFrame,
-    scenarios: Mapping[str, Scenario],
+    ways: Mapping[str, Mapping[str, Sequence[Way]]],
     link_series: pd.DataFrame | None,
     *tables: pd.DataFrame | None,
 ) -> dict[tuple[Any, Any], Evidence]:
     """By key and flow: see `_evidence.evidence`."""
-    queues = {} if link_series is None or link_series.empty else dict(list(link_series.groupby("key", sort=False)))
+    series = pd.DataFrame() if link_series is None else link_series
+    columns = {} if series.empty else {name: series[name].to_numpy() for name in QUEUE}
+    places = {} if series.empty else series.groupby("key", sort=False).indices
+    queues = {key: {name: values[where] for name, values in columns.items()} for key, where in places.items()}
     links, tunnels = (_records(pd.DataFrame() if table is None else table) for table in tables)
     rows = {name: _records(table) for name, table in (("runs", runs), ("subflows", subflows))}
     evidence_of: dict[tuple[Any, Any], Evidence] = {}
     for key, flow_rows in rows["runs"].items():
-        if key not in scenarios:
+        if key not in ways:
             continue
         counted, tunnel_paths = (table.get(key, []) for table in (links, tunnels))
-        of_flows = evidence(scenarios[key], flow_rows, rows["subflows"].get(key, []), queues.get(key), counted, tunnel_paths)
+        of_flows = evidence(ways[key], flow_rows, rows["subflows"].get(key, []), queues.get(key), counted, tunnel_paths)
         evidence_of |= {(key, flow): evidence for flow, evidence in of_flows.items()}
     return evidence_of
 

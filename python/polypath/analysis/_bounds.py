@@ -187,7 +187,11 @@ def _mean_rate(element: Mapping[str, Any], window: tuple[int, int]) -> float:
     """Rate averaged over the window, from its changes."""
     start, end = window
     total, now, rate = 0.0, start, float(element["bits_per_s"])
-    for change in element.get("changes", ()):
+    changes = element.get("changes", ())
+    if not changes:
+        # To the last digit, whatever the window.
+        return rate
+    for change in changes:
         at = int(change["at_ns"])
         if at > now:
             total += rate * (min(at, end) - now)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,13 +29,17 @@ Evidence = dict[str, Any]
 _REASONS = ("queue", "loss", "mtu", "down")
 
 
+QUEUE = ("time_s", "link", "a_to_b", "queue_packets", "queue_bytes")
+"""Columns of the series of links that tell of queues."""
+Columns = Mapping[str, npt.NDArray[Any]]
+
+
 class Queues:
     """The queues of a run over time."""
 
-    def __init__(self, queues: pd.DataFrame | None) -> None:
-        names = ("time_s", "link", "a_to_b", "queue_packets", "queue_bytes")
+    def __init__(self, queues: Columns | None) -> None:
         # Plain arrays: of a thousand short runs, frames would take longer than the runs.
-        self._columns = {name: np.array([]) if queues is None else queues[name].to_numpy() for name in names}
+        self._columns = queues or {name: np.array([]) for name in QUEUE}
         self.times: npt.NDArray[np.float64] = np.unique(self._columns["time_s"])
         self._known: dict[tuple[str, bool], npt.NDArray[np.float64] | None] = {}
 
@@ -65,18 +70,70 @@ def _held(hop: Hop) -> float:
     return capacity
 
 
+@dataclass(frozen=True, kw_only=True)
+class Way:
+    """A path of a flow with what its network says of it."""
+
+    path: Path
+    strands: Sequence[Path]
+    back: Sequence[Path]
+    """The strands of what answers."""
+    subflows: Sequence[frozenset[str]]
+    """The addresses of those that take it."""
+    said: Evidence
+    """What no run decides."""
+    tunnels: Sequence[tuple[Hop, str, Sequence[Evidence]]]
+    """The tunnels on it: how each distributes packets, and its strands."""
+
+
+def ways_of(scenario: Scenario) -> dict[str, list[Way]]:
+    """By flow. All runs of one network have the same."""
+    names = path_names(scenario)
+    return {flow["name"]: [_way(scenario, flow, path, names) for path in paths(scenario, flow)] for flow in scenario["flows"]}
+
+
+def _way(scenario: Scenario, flow: Mapping[str, Any], path: Path, names: Mapping[tuple[str, str], str]) -> Way:
+    strands, span = path.strands, window(scenario, flow)
+    every_hop = [hop for strand in strands for hop in strand.hops]
+    asked_for = flow["mptcp"]["path_manager"].get("addresses", ()) if flow["transport"] == "mptcp" else ()
+    ends = {path.source, path.destination}
+    alone = [
+        {
+            "name": " + ".join(dict.fromkeys(at.link for at in strand.hops if at.headers)),
+            "alone": max_goodput([strand], span) / 1e6,
+        }
+        for strand in strands
+        if any(hop.inside for hop in path.hops)
+    ]
+    kinds = {tunnel["name"]: tunnel["distribution"] for tunnel in scenario.get("tunnels", ())}
+    return Way(
+        path=path,
+        strands=strands,
+        back=opposite(scenario, flow, path).strands,
+        subflows=subflows_over(scenario, flow, path),
+        said={
+            "name": names.get((path.source, path.destination), path.source),
+            "backup": any(endpoint["backup"] for endpoint in asked_for if endpoint["address"] in ends),
+            "alone": max_goodput([path], span) / 1e6,
+            "queue_trips": queue_of_round_trips(scenario, flow, path),
+            "black_hole": _black_hole(path),
+            "down": _down(path, span),
+            "overtakes": len(strands) > 1 or any(element.get("reorder") for hop in every_hop for element in hop.elements),
+        },
+        tunnels=[(hop, kinds[hop.link], alone) for hop in path.hops if hop.inside],
+    )
+
+
 def evidence(
-    scenario: Scenario,
+    taken: Mapping[str, Sequence[Way]],
     runs: Sequence[Mapping[str, Any]],
     subflows: Sequence[Mapping[str, Any]],
-    queues: pd.DataFrame | None,
+    queues: Columns | None,
     links: Sequence[Mapping[str, Any]],
     tunnel_paths: Sequence[Mapping[str, Any]],
 ) -> dict[str, Evidence]:
-    """Of each flow of one run what its paths did. Rows are those of the tables."""
+    """Of each flow of one run what its paths, those of `ways_of`, did. Rows are those of the tables."""
     seen, counted = Queues(queues), {(row["link"], bool(row["a_to_b"])): row for row in links}
-    taken = {flow["name"]: paths(scenario, flow) for flow in scenario["flows"]}
-    names = path_names(scenario)
     by_flow = {row["flow"]: row for row in runs}
     by_subflow: dict[str, list[Mapping[str, Any]]] = {}
     for subflow in subflows:
@@ -85,19 +142,19 @@ def evidence(
     sends: dict[tuple[str, bool], float] = {}
     for name, ways in taken.items():
         mbps = _number(by_flow[name]["goodput_receiver_mbps"], 0.0) if name in by_flow else 0.0
-        for direction in {(hop.link, hop.a_to_b) for path in ways for way in (path, *path.strands) for hop in way.hops}:
+        for direction in {(hop.link, hop.a_to_b) for way in ways for path in (way.path, *way.strands) for hop in path.hops}:
             sends[direction] = sends.get(direction, 0.0) + mbps
     evidence_of: dict[str, Evidence] = {}
-    for flow in scenario["flows"]:
-        row = by_flow.get(flow["name"])
+    for name, ways in taken.items():
+        row = by_flow.get(name)
         if row is None:
             continue
         begins, lives = (float(row[name]) if pd.notna(row[name]) else math.nan for name in ("established_s", "lifetime_s"))
         alive = (seen.times >= begins) & (seen.times <= begins + lives)
-        flow_subflows = by_subflow.get(flow["name"], [])
-        of_paths = [_of_path(scenario, flow, path, names, seen, alive, counted, flow_subflows, sends) for path in taken[flow["name"]]]
+        flow_subflows = by_subflow.get(name, [])
+        of_paths = [_of_path(way, seen, alive, counted, flow_subflows, sends) for way in ways]
         waits = [strand["waits"] for path in of_paths for strand in path["strands"]]
-        evidence_of[flow["name"]] = {
+        evidence_of[name] = {
             "cc": row.get("flow_cc"),
             "mbps": float(row["goodput_receiver_mbps"]),
             "life": lives,
@@ -109,29 +166,23 @@ def evidence(
             "established": pd.notna(row["established_s"]),
             "queue_share": min(waits) if waits and not any(map(math.isnan, waits)) else math.nan,
             "paths": of_paths,
-            "tunnels": _tunnels(scenario, flow, taken[flow["name"]], sends, tunnel_paths),
+            "tunnels": _tunnels(ways, sends, tunnel_paths),
         }
     return evidence_of
 
 
 def _of_path(
-    scenario: Scenario,
-    flow: Mapping[str, Any],
-    path: Path,
-    names: Mapping[tuple[str, str], str],
+    way: Way,
     seen: Queues,
     alive: npt.NDArray[np.bool_],
     counted: Mapping[tuple[str, bool], Mapping[str, Any]],
     subflows: Sequence[Mapping[str, Any]],
     sends: Mapping[tuple[str, bool], float],
 ) -> Evidence:
-    pairs = subflows_over(scenario, flow, path)
-    ends = {path.source, path.destination}
-    path_subflows = [subflow for subflow in subflows if frozenset((bare(subflow["source"]), bare(subflow["destination"]))) in pairs]
+    strands = way.strands
+    path_subflows = [subflow for subflow in subflows if frozenset((bare(subflow["source"]), bare(subflow["destination"]))) in way.subflows]
     path_subflows = [subflow for subflow in path_subflows if pd.notna(subflow["established_s"])]
-    strands = path.strands
-    back = opposite(scenario, flow, path).strands
-    backs = [(_waits(hop, seen, alive), hop) for strand in back for hop in strand.hops]
+    backs = [(_waits(hop, seen, alive), hop) for strand in way.back for hop in strand.hops]
     slowest = max((way for way in backs if not math.isnan(way[0])), key=lambda way: way[0], default=(math.nan, None))
     lengths = [
         (float(packets[alive].mean()), hop.name)
@@ -150,12 +201,9 @@ def _of_path(
     every_hop = [hop for strand in strands for hop in strand.hops]
     overflown = [(_number(counted.get((hop.link, hop.a_to_b), {}).get("queue_drops"), 0.0), hop) for hop in every_hop]
     overflowing = max(overflown, key=lambda queue: queue[0])
-    asked_for = flow["mptcp"]["path_manager"].get("addresses", ()) if flow["transport"] == "mptcp" else ()
     return {
-        "name": names.get((path.source, path.destination), path.source),
+        **way.said,
         "up": bool(path_subflows),
-        "backup": any(endpoint["backup"] for endpoint in asked_for if endpoint["address"] in ends),
-        "alone": max_goodput([path], window(scenario, flow)) / 1e6,
         "acked": sum(_number(subflow["acked_mbps"], 0.0) for subflow in path_subflows),
         "cwnd": sum(_number(subflow.get("mean_cwnd"), 0.0) for subflow in path_subflows),
         "rtt": _mean([_number(subflow.get("mean_srtt_ms")) for subflow in path_subflows]),
@@ -167,11 +215,7 @@ def _of_path(
         "back_shared": slowest[1] is not None and (slowest[1].link, slowest[1].a_to_b) in sends,
         "drops": drops,
         "passed": passed,
-        "queue_trips": queue_of_round_trips(scenario, flow, path),
         "overflowing": _queue_of(overflowing[1]) if overflowing[0] else "",
-        "black_hole": _black_hole(path),
-        "down": _down(path, window(scenario, flow)),
-        "overtakes": len(strands) > 1 or any(element.get("reorder") for hop in every_hop for element in hop.elements),
     }
 
 
@@ -242,31 +286,21 @@ def _overlap(spans: Sequence[tuple[int, int]], whole: tuple[int, int]) -> float:
     return sum(max(0, min(whole[1], to) - max(whole[0], since)) for since, to in spans) / 1e9
 
 
-def _tunnels(
-    scenario: Scenario,
-    flow: Mapping[str, Any],
-    ways: Sequence[Path],
-    sends: Mapping[tuple[str, bool], float],
-    tunnel_paths: Sequence[Mapping[str, Any]],
-) -> list[Evidence]:
+def _tunnels(ways: Sequence[Way], sends: Mapping[tuple[str, bool], float], tunnel_paths: Sequence[Mapping[str, Any]]) -> list[Evidence]:
     """Of each tunnel that carries all of the flow's data: its share of packets on each of its
     paths, and how full that made them.
     """
     tunnels = []
-    for hop in ways[0].hops if len(ways) == 1 else ():
-        if not hop.inside:
-            continue
+    for hop, kind, alone in ways[0].tunnels if len(ways) == 1 else ():
         rows = [row for row in tunnel_paths if row["tunnel"] == hop.link and bool(row["a_to_b"]) == hop.a_to_b]
         sent = [_number(row["packets_sent"], 0.0) for row in sorted(rows, key=lambda row: row["path"])]
         mbps = sends[hop.link, hop.a_to_b]
         if len(sent) != len(hop.inside) or not sum(sent):
             continue
         strands = []
-        for count, strand in zip(sent, ways[0].strands, strict=False):
-            alone, share = max_goodput([strand], window(scenario, flow)) / 1e6, count / sum(sent)
-            name = " + ".join(dict.fromkeys(at.link for at in strand.hops if at.headers))
-            strands.append({"name": name, "share": share, "alone": alone, "used": share * mbps / alone if alone > 0 else math.nan})
-        kind = next(tunnel["distribution"] for tunnel in scenario["tunnels"] if tunnel["name"] == hop.link)
+        for count, strand in zip(sent, alone, strict=False):
+            share, most = count / sum(sent), strand["alone"]
+            strands.append({"name": strand["name"], "share": share, "alone": most, "used": share * mbps / most if most > 0 else math.nan})
         tunnels.append({"name": hop.link, "distribution": kind, "strands": strands})
     return tunnels
 

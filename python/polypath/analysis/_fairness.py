@@ -8,7 +8,6 @@ itself among them as it likes and counts once, however many subflows it has.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from ._bounds import UNLIMITED, Capacity, capacities, span, window
-from ._network import Scenario, paths
+from ._network import Scenario, network_of, paths
 
 GOODPUT = "goodput_receiver_mbps"
 LATENCY = "srtt_ms"
@@ -96,7 +95,7 @@ def with_fairness(
     single: dict[str, dict[str, float]] = {}
     shares = {}
     for key in dict.fromkeys(runs["key"]):
-        same = _network_of(scenarios[key])
+        same = network_of(scenarios[key])
         if same not in single:
             single[same] = dict(fair_shares(scenarios[key]).itertuples(index=False, name=None))
         shares[key] = single[same]
@@ -112,17 +111,6 @@ def with_fairness(
     table["harm_latency"] = (table[LATENCY] - solo[LATENCY]) / table[LATENCY]
     table["harm_completion"] = (table[COMPLETION] - solo[COMPLETION]) / table[COMPLETION]
     return table
-
-
-def _network_of(scenario: Scenario) -> str:
-    """All that fair shares depend on, so that equal networks are computed once."""
-    elements = [element for link in scenario["links"] for side in ("a_to_b", "b_to_a") for element in link.get(side, ())]
-    # Where nothing changes over time, it does not matter when flows start.
-    steady = not any(element.get("changes") or element["kind"] in ("down", "trace") for element in elements)
-    left_out = {"cc", "scheduler", *(("start_ns", "window_ns") if steady else ())}
-    flows = [{name: value for name, value in flow.items() if name not in left_out} for flow in scenario["flows"]]
-    parts = {**scenario, "flows": flows, "seed": 0}
-    return json.dumps(parts, sort_keys=True, default=str)
 
 
 def _over_others(runs: pd.DataFrame) -> pd.Series[Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 import itertools
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -75,6 +76,23 @@ class Path:
         """
         ways = itertools.product(*(hop.inside or ((hop,),) for hop in self.hops))
         return [replace(self, hops=tuple(itertools.chain.from_iterable(way))) for way in ways]
+
+
+def network_of(scenario: Scenario) -> str:
+    """All that the paths of its flows and the bounds of them depend on: what is found of one scenario
+    holds for those of the same network.
+    """
+    elements = [element for link in scenario["links"] for side in ("a_to_b", "b_to_a") for element in link.get(side, ())]
+    # Where nothing changes over time, it does not matter when flows start.
+    steady = not any(
+        element.get("changes") or element["kind"] in ("down", "trace", "policer") or element.get("probability") == 1 for element in elements
+    )
+    left_out = {"cc", *(("start_ns", "window_ns") if steady else ())}
+    flows = [{name: value for name, value in flow.items() if name not in left_out} for flow in scenario["flows"]]
+    for flow in flows if steady else ():
+        if flow["app"]["kind"] == "bulk":
+            flow["app"] = {"kind": "bulk"}
+    return json.dumps({**scenario, "flows": flows, "seed": 0}, default=str)
 
 
 def hops(scenario: Scenario) -> Iterator[Hop]:

@@ -98,7 +98,11 @@ def _without_owner(cell: Cell) -> Cell:
 
 def _table(columns: Mapping[str, tuple[str, bytes]]) -> pa.Table:
     # They take longer to load than a mistake in a study takes to find.
-    import numpy as np
     import pyarrow as pa
 
-    return pa.table({name: np.frombuffer(values, dtype=numpy_type) for name, (numpy_type, values) in columns.items()})
+    arrays = []
+    for numpy_type, values in columns.values():
+        kind = pa.from_numpy_dtype(numpy_type)
+        # The bytes themselves: an array of NumPy takes Arrow longer than a short run the simulator.
+        arrays.append(pa.Array.from_buffers(kind, 8 * len(values) // kind.bit_width, [None, pa.py_buffer(values)]))
+    return pa.table(arrays, names=list(columns))

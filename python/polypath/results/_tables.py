@@ -15,7 +15,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +33,7 @@ from ._store import Kept, Store
 INFINITE_SSTHRESH = 0x7FFF_FFFF
 
 Row = dict[str, Any]
+Columns = Mapping[str, pa.Array | pa.ChunkedArray]
 
 
 def tables(store: Store, runs: Iterable[Run], types: Mapping[str, pa.DataType]) -> dict[str, pa.Table]:
@@ -67,7 +69,8 @@ def _tables_of_run(
     parameters = list(types)[len(_WHO) :]
     names = ("runs", "baselines", "alone", "subflows", "links", "tunnels", "tunnel_paths", "counters", "events")
     rows: dict[str, list[Row]] = {name: [] for name in names}
-    parts: dict[str, list[tuple[Row, pa.Table]]] = {"series": [], "link_series": [], "progress": []}
+    parts: dict[str, list[_Part]] = {"series": [], "link_series": []}
+    progress: list[tuple[Row, Mapping[str, Any]]] = []
     # Many cells share a baseline.
     alone: dict[str, list[Row]] = {}
     cell_is_there = False
@@ -99,14 +102,17 @@ def _tables_of_run(
         rows["tunnel_paths"] += _tunnel_paths(record, who)
         rows["counters"] += _counters(record, who)
         rows["events"] += [{**who, **row} for row in events(record["scenario"], record["outcome"])]
-        for name, build in (("series", _subflow_series), ("link_series", _link_series)):
-            table = kept.series("subflows" if name == "series" else "links")
+        for name, raw, of in (("series", "subflows", "flows"), ("link_series", "links", "links")):
+            table = kept.series(raw)
             if table is not None:
-                parts[name].append((who, build(table, record)))
-        parts["progress"] += [(who, table) for table in _progress(record)]
+                parts[name].append(_Part(who, table, record["outcome"][of]))
+        progress += [(who, flow) for flow in record["outcome"]["flows"]]
     tables = {name: pa.Table.from_pylist(rows[name], schema=_schema(name, types)) for name in rows}
-    tables |= {name: _concatenated(part, name, types) for name, part in parts.items()}
-    return tables
+    lengths = {name: [(part.who, part.table.num_rows) for part in found] for name, found in parts.items()}
+    lengths["progress"] = [(who, len(flow["received_100ms"])) for who, flow in progress]
+    columns = {"series": _subflow_series(parts["series"]), "link_series": _link_series(parts["link_series"])}
+    columns["progress"] = _progress([flow for _, flow in progress])
+    return tables | {name: _labelled(lengths[name], columns[name], name, types) for name in columns}
 
 
 def _who(run: Run, parameters: Sequence[str], types: Mapping[str, pa.DataType]) -> Row:
@@ -355,25 +361,31 @@ def _counters(record: Mapping[str, Any], who: Row) -> list[Row]:
     ]
 
 
-def _progress(record: Mapping[str, Any]) -> list[pa.Table]:
-    tables = []
-    for flow in record["outcome"]["flows"]:
-        received, accepted = flow["received_100ms"], flow["accepted_100ms"]
-        columns = {
-            "flow": pa.repeat(pa.scalar(flow["name"], pa.string()), len(received)),
-            "time_s": np.arange(len(received)) / 10,
-            "received_bytes": pa.array(received, pa.int64()),
-            "accepted_bytes": pa.array(accepted, pa.int64()),
-            "out_of_order_bytes": pa.array(flow.get("out_of_order_100ms") or [None] * len(received), pa.int64()),
-        }
-        tables.append(pa.table(columns))
-    return tables
+def _progress(flows: Sequence[Mapping[str, Any]]) -> Columns:
+    lengths = [len(flow["received_100ms"]) for flow in flows]
+    unknown = [flow.get("out_of_order_100ms") or [None] * length for flow, length in zip(flows, lengths, strict=True)]
+    raw = {"received_bytes": [flow["received_100ms"] for flow in flows], "accepted_bytes": [flow["accepted_100ms"] for flow in flows]}
+    return {
+        "flow": pa.array([flow["name"] for flow in flows], pa.string()).take(_numbered(lengths)),
+        "time_s": pa.array([number / 10 for length in lengths for number in range(length)], pa.float64()),
+        **{name: pa.array([*chain.from_iterable(values)], pa.int64()) for name, values in {**raw, "out_of_order_bytes": unknown}.items()},
+    }
 
 
-def _subflow_series(table: pa.Table, record: Mapping[str, Any]) -> pa.Table:
-    names = [flow["name"] for flow in record["outcome"]["flows"]]
+class _Part(NamedTuple):
+    """A series of one run as its engine wrote it, and what its rows are of: flows, or links."""
+
+    who: Row
+    table: pa.Table
+    of: Sequence[Mapping[str, Any]]
+
+
+def _subflow_series(parts: Sequence[_Part]) -> Columns:
+    if not parts:
+        return {}
+    table, which = _joined(parts, "flow")
     columns = {column.name: column.scaled_all(table[column.raw]) for column in _SERIES}
-    columns["flow"] = _named(table["flow"], names)
+    columns["flow"] = pa.array([flow["name"] for part in parts for flow in part.of], pa.string()).take(which)
     columns["ssthresh"] = pc.if_else(pc.equal(table["ssthresh"], INFINITE_SSTHRESH), None, table["ssthresh"])
     # Only a kernel tells these.
     for name in ("lost", "pmtu", "flags"):
@@ -381,32 +393,43 @@ def _subflow_series(table: pa.Table, record: Mapping[str, Any]) -> pa.Table:
     for name in _KERNEL_SPANS:
         raw = f"{name}_us"
         columns[f"{name}_s"] = scaled(table[raw], 1e6) if raw in table.column_names else pa.nulls(table.num_rows)
-    return pa.table(columns)
+    return columns
 
 
-def _link_series(table: pa.Table, record: Mapping[str, Any]) -> pa.Table:
-    links = record["outcome"]["links"]
-    columns = {column.name: column.scaled_all(table[column.raw]) for column in _LINK_SERIES}
-    columns["link"] = _named(table["link"], [link["name"] for link in links])
-    columns["a_to_b"] = pa.array([link["a_to_b"] for link in links], pa.bool_()).take(table["link"])
-    return pa.table(columns)
-
-
-def _concatenated(parts: Sequence[tuple[Row, pa.Table]], name: str, types: Mapping[str, pa.DataType]) -> pa.Table:
-    """One table of many, with the columns of `who`, the same in every row of a part, before its
-    own.
-    """
-    schema = _schema(name, types)
+def _link_series(parts: Sequence[_Part]) -> Columns:
     if not parts:
+        return {}
+    table, which = _joined(parts, "link")
+    links = [link for part in parts for link in part.of]
+    columns = {column.name: column.scaled_all(table[column.raw]) for column in _LINK_SERIES}
+    columns["link"] = pa.array([link["name"] for link in links], pa.string()).take(which)
+    columns["a_to_b"] = pa.array([link["a_to_b"] for link in links], pa.bool_()).take(which)
+    return columns
+
+
+def _joined(parts: Sequence[_Part], index: str) -> tuple[pa.Table, pa.Array]:
+    """The series of many runs as one, and for each row the number of its flow, or link, among those
+    of all.
+    """
+    table = pa.concat_tables([part.table for part in parts], promote_options="permissive").combine_chunks()
+    before = pa.array(np.cumsum([0, *(len(part.of) for part in parts[:-1])]))
+    which = before.take(_numbered([part.table.num_rows for part in parts]))
+    return table, pc.add(which, table[index].cast(pa.int64()))
+
+
+def _numbered(lengths: Sequence[int]) -> pa.Array:
+    """Each number as often as the length at its place says."""
+    return pa.array(np.repeat(np.arange(len(lengths)), lengths))
+
+
+def _labelled(lengths: Sequence[tuple[Row, int]], columns: Columns, name: str, types: Mapping[str, pa.DataType]) -> pa.Table:
+    """The columns with those of `who` before them, the same in as many rows as a part has."""
+    schema = _schema(name, types)
+    if not columns:
         return schema.empty_table()
-    joined = pa.concat_tables([table for _, table in parts], promote_options="permissive").combine_chunks()
-    which = pa.array(np.repeat(np.arange(len(parts)), [table.num_rows for _, table in parts]))
-    labels = {label: pa.array([who[label] for who, _ in parts], kind).take(which) for label, kind in types.items()}
-    return pa.table({**labels, **{column: joined[column] for column in _COLUMNS[name]}}).cast(schema).combine_chunks()
-
-
-def _named(indices: pa.ChunkedArray, names: Iterable[str]) -> pa.Array:
-    return pa.array(list(names), pa.string()).take(indices)
+    which = _numbered([length for _, length in lengths])
+    labels = {label: pa.array([who[label] for who, _ in lengths], kind).take(which) for label, kind in types.items()}
+    return pa.table({**labels, **{column: columns[column] for column in _COLUMNS[name]}}).cast(schema).combine_chunks()
 
 
 def _seconds(ns: int | None) -> float | None:
