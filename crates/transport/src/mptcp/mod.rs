@@ -453,7 +453,7 @@ impl Connection {
         if let Some(i) = due {
             self.serve_timer(now, i);
         }
-        if rest {
+        if rest || (due.is_some() && self.tx.rtx_due <= now) {
             // What this one sends leaves before the next one's turn.
             return;
         }
@@ -478,7 +478,8 @@ impl Connection {
         let subflow = &mut self.subflows[i];
         self.work.comes_first(i);
         subflow.socket.handle_timeout(self.work.context(now, i));
-        if subflow.socket.sets_timer(now) {
+        // A probe sets it as soon as it has left.
+        if subflow.socket.sets_timer(now) || subflow.socket.tx.tail_loss_probe_is_due() {
             self.timers_set += 1;
             subflow.timer_set = self.timers_set;
         }

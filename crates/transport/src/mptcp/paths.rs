@@ -3,7 +3,7 @@
 
 use super::path_manager::{AddressSet, NewSubflow, PathManager, Policy, SubflowAddresses, View};
 use super::{Connection, INITIAL, Interface, Phase};
-use crate::stack::MptcpVersion;
+use crate::stack::{MetaRetransmission, MptcpVersion};
 use crate::tcp::{RouteMtu, State};
 use crate::timer_wheel::{SetBy, fires_after};
 use polypath_base::{Bytes, Duration, Instant, PathId};
@@ -328,6 +328,10 @@ impl Connection {
         self.reinject_all_of(i);
         self.drop_subflow(i);
         self.sync_sndbuf();
+        if self.settings.stack.meta_retransmission == MetaRetransmission::LastTimer && self.tx.una.before(self.tx.sent_end()) {
+            // Linux looks at what is acknowledged, as if something had been (`__mptcp_clean_una`).
+            self.arm_retransmission(now);
+        }
         self.refresh_sibling(i);
         if self.paths.is_client && self.paths.started {
             // What did not fit before may now.

@@ -53,6 +53,11 @@ impl Sender {
         self.timers.note_fired(now);
     }
 
+    /// A tail loss probe leaves next.
+    pub(crate) fn tail_loss_probe_is_due(&self) -> bool {
+        self.tlp.is_due()
+    }
+
     /// The writer of the meta connection waits for room: the send buffer may grow.
     pub(crate) fn set_writer_blocked(&mut self, blocked: bool) {
         self.writer_blocked = blocked;
