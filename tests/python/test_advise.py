@@ -36,13 +36,14 @@ from polypath.advise import (
     uplinks,
     weighted,
 )
-from polypath.advise._answer import answer
+from polypath.advise._answer import Left, answer
 from polypath.advise._budget import ENOUGH, Budget, budget
 from polypath.advise._harm import harm
 from polypath.advise._networks import drawn
 from polypath.advise._ranking import ranking
 from polypath.advise._score import score
 from polypath.advise._search import FINALISTS, compared_in, needed, schedule, search
+from polypath.advise._shared import shared
 from polypath.advise._study import study
 from polypath.advise._trials import Trials
 from polypath.cli import _advised
@@ -221,6 +222,34 @@ def test_ties_go_to_what_is_left_beside_others_then_to_who_harms_least_then_to_t
     assert chosen({vegas: 7.8}, {bbr: 0.4, vegas: 0.4}).advice.setting == reno
     # All alike: the smaller change, and of equal ones the better score.
     assert chosen({}, {bbr: 0.02}).advice.setting == vegas
+
+
+def test_what_keeps_more_beside_others_is_named_where_the_advice_keeps_little():
+    """Over clean lines Vegas is best, and beside another TCP it has half of what BBR has."""
+    vegas, bbr, reno, bbr3 = (Setting(paths="all", cc=cc, shaped=True) for cc in ("vegas", "bbr", "reno", "bbr3"))
+    default = Setting(paths="all", cc="cubic")
+    rows = {vegas: (10.0, 9.9, 10.1), bbr3: (9.4, 9.3, 9.5), default: (5.0, 5.1, 4.9)}
+    figures = {each.name: [{"upload": value} for value in values] for each, values in rows.items()}
+    lost = dict.fromkeys(figures, harm([{1: 1.0}], [{1: 1.0}]))
+    weights = {"upload": 1.0}
+
+    def named(kept, others=()):
+        beside = {each.name: {"upload": value} for each, value in kept.items()}
+        found = ranking(list(rows), default, figures, weights, lost, beside)
+        assert found.advice.setting == vegas
+        told = shared(found, figures, others, beside, weights)
+        return told and told.setting, answer(
+            asked("upload"), found, beside, 3, lambda setting, name, where: f"{beside[setting.name][name]}", told
+        )
+
+    left_over = [Left(setting=each, of_advice=ratio([0.0] * 3, [loss] * 3), networks=3) for each, loss in ((bbr, 0.07), (reno, 0.2))]
+    setting, told = named({vegas: 4.5, bbr3: 6.0, default: 6.6, bbr: 9.2, reno: 20.0}, left_over)
+    assert setting == bbr
+    sentence = "beside a TCP connection of somebody else on each path it is upload 9.2 Mbit/s, the advice upload 4.5 Mbit/s; without them"
+    assert any(sentence in each and each.startswith("Where others use these paths, too, take all-bbr-fq_codel:") for each in told)
+    # Without BBR it is what needs a module; what is far from the best without others is not named.
+    assert named({vegas: 4.5, bbr3: 6.0, default: 6.6})[0] == bbr3
+    assert named({vegas: 5.5, bbr3: 6.0, default: 6.6})[0] is None
 
 
 def test_a_tunnel_stands_beside_mptcp_and_is_never_the_advice():

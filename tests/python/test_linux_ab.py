@@ -61,7 +61,13 @@ def study(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("trees", "why"), [(["a"], "name both"), (["a", "b", "c"], "name both"), (["nowhere", "b"], "nowhere is neither a release")]
+    ("trees", "why"),
+    [
+        (["a"], "name both"),
+        (["a", "b", "c"], "name both"),
+        (["a", "a"], "both --tree are a"),
+        (["nowhere", "b"], "nowhere is neither a release"),
+    ],
 )
 def test_what_is_no_pair_of_kernels_is_refused(study, trees, why, monkeypatch):
     monkeypatch.setattr("polypath.linux._tools.require", lambda *_: None)

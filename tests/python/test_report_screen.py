@@ -19,10 +19,10 @@ CUT = """() => {
     const within = (box, frame) => box.right <= frame + 1 && box.left >= -1;
     const hints = (each) => getComputedStyle(each).backgroundImage.includes("gradient");
     const found = [];
-    for (const each of document.querySelectorAll("main *")) {
+    for (const each of document.querySelectorAll("main *, .toc *")) {
         const box = each.getBoundingClientRect();
         if (!box.width || !box.height || each.closest(".records thead, figure .wide, svg")) continue;
-        const scroller = each.parentElement.closest(".scroll, .prose table");
+        const scroller = each.parentElement.closest(".scroll, .prose table, .toc");
         if (scroller ? scroller.scrollWidth > scroller.clientWidth + 1 && !hints(scroller) : !within(box, innerWidth))
             found.push(`${each.tagName} ${each.className} ${Math.round(box.left)}..${Math.round(box.right)}`);
     }

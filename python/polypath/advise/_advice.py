@@ -28,6 +28,7 @@ from ._ranking import Rank, Ranking, ranking
 from ._score import Figures
 from ._search import COMPARED, NEIGHBOURS, Schedule, compared_in, schedule, search
 from ._settings import Setting, candidates, linux_default
+from ._shared import contenders, shared
 from ._study import BESIDE, Question, check_names
 from ._trials import Trials
 from ._uses import use, weighted
@@ -43,6 +44,8 @@ class Advice:
     answer: Sequence[str]
     """In sentences."""
     ranking: Ranking
+    shared: Left | None
+    """What to take where others use the paths, too; nothing where it is the advice."""
     left: Sequence[Left]
     """Of congestion controls that were not compared."""
     yardstick: Sequence[float]
@@ -55,6 +58,12 @@ class Advice:
     notes: Sequence[str]
     folder: File
     results: Results
+
+    @property
+    def advised(self) -> dict[str, Setting]:
+        """What commands are told for: the advice, what to take beside others, and with a stock kernel."""
+        beside = {} if self.shared is None else {"shared": self.shared.setting}
+        return {"advice": self.ranking.advice.setting, **beside, "stock": self.ranking.stock.setting}
 
 
 def advise(
@@ -99,17 +108,30 @@ def advise(
     if len(searched) < planned.searched:
         notes = [*notes, f"half of the budget's time was over after {trials.runs} runs of a search of {planned.searching}"]
         least, left_over = COMPARED[0], 0
-    networks = compared_in(trials, finalists, searched, least, left_over)
+    # What the comparison takes at the least, neighbours included.
+    fixed = len(finalists) * (least + NEIGHBOURS) + (len(question.paths) + 1) * NEIGHBOURS
+    more = contenders(settings, finalists, trials, left_over - fixed)
+    networks = compared_in(trials, finalists, searched, least, left_over - len(more) * NEIGHBOURS)
     neighbours = min(NEIGHBOURS, len(networks))
     words = {"title": _title(question), "question": _question_text(question)}
-    compared_study = final_study(question, finalists, networks, neighbours, words)
+    compared_study = final_study(question, finalists, networks, neighbours, words, more)
     stage(f"comparing {len(finalists)} of them in other networks", len(plan(compared_study, out=File(folder) / RESULTS).pending))
-    final = run_final(question, finalists, networks, compared_study, File(folder), workers=workers, progress=lambda run: progress(1))
+    final = run_final(
+        question, finalists, networks, compared_study, File(folder), more=more, workers=workers, progress=lambda run: progress(1)
+    )
     ranked = ranking(finalists, linux_default(question.paths), final.figures, question.weights, final.harm, final.beside)
 
-    others = left(question, settings, ranked, trials)
+    others = left(settings, finalists, ranked.advice.setting, trials)
+    shared_by = shared(ranked, final.figures, others, final.beside, question.weights)
     summary = Summary(
-        question=question, ranked=ranked, beside=final.beside, left=others, uses=uses, budget=f"{allowed.runs}runs", networks=len(networks)
+        question=question,
+        ranked=ranked,
+        shared=shared_by,
+        beside=final.beside,
+        left=others,
+        uses=uses,
+        budget=f"{allowed.runs}runs",
+        networks=len(networks),
     )
     compared_study = compared_study.replace(conclusion=conclusion(summary), highlights=highlights(summary))
     (File(folder) / STUDY_FILE).write_text(f"{ASKED}{command(summary)}\n{compared_study.to_yaml()}", encoding="utf-8")
@@ -123,9 +145,15 @@ def advise(
     advice = Advice(
         question=question,
         answer=answer(
-            question, ranked, final.beside, len(networks), lambda setting, name, where: _plain(ranked, final.beside, setting, name, where)
+            question,
+            ranked,
+            final.beside,
+            len(networks),
+            lambda setting, name, where: _plain(ranked, final.beside, setting, name, where),
+            shared_by,
         ),
         ranking=ranked,
+        shared=shared_by,
         left=others,
         yardstick=final.yardstick,
         confirmation=confirmation,
@@ -150,6 +178,7 @@ def as_json(advice: Advice) -> dict[str, Any]:
         "for": dict(advice.question.weights),
         "answer": list(advice.answer),
         "advice": ranked.advice.setting.name,
+        "advice_shared": None if advice.shared is None else advice.shared.setting.name,
         "advice_stock": ranked.stock.setting.name,
         "linux_default": ranked.default.setting.name,
         "ranking": [_rank(advice.question, rank) for rank in ranked.ranks],
@@ -158,10 +187,7 @@ def as_json(advice: Advice) -> dict[str, Any]:
             for setting_left in advice.left
         ],
         "harm_of_one_tcp": dict(zip((path.name for path in advice.question.paths), advice.yardstick, strict=True)),
-        "commands": {
-            name: [asdict(command) for command in commands(advice.question, rank.setting)]
-            for name, rank in (("advice", ranked.advice), ("stock", ranked.stock))
-        },
+        "commands": {name: [asdict(command) for command in commands(advice.question, setting)] for name, setting in advice.advised.items()},
         "confirmed": {
             "sentence": advice.confirmation.sentence,
             "settings": [
@@ -231,8 +257,7 @@ def _question_text(question: Question) -> str:
 
 
 def _plain(ranked: Ranking, beside: Mapping[str, Figures], setting: Setting, name: str, experiment: str) -> str:
-    rank = next(rank for rank in ranked.ranks if rank.setting == setting)
-    figures = beside[setting.name] if experiment == BESIDE else rank.figures
+    figures = beside[setting.name] if experiment == BESIDE else next(rank.figures for rank in ranked.ranks if rank.setting == setting)
     return f"{figures[name]:.1f}"
 
 

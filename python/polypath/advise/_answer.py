@@ -27,9 +27,16 @@ class Left:
     networks: int
 
 
-def answer(question: Question, ranked: Ranking, beside: Mapping[str, Figures], networks: int, placeholder: Placeholder) -> list[str]:
+def answer(
+    question: Question,
+    ranked: Ranking,
+    beside: Mapping[str, Figures],
+    networks: int,
+    placeholder: Placeholder,
+    shared: Left | None = None,
+) -> list[str]:
     """`beside`: figures of each setting beside a TCP connection of somebody else on each path;
-    `networks`: how many compared them.
+    `networks`: how many compared them; `shared`: what to take where there are others.
     """
     best, default = ranked.advice, ranked.default
     sentences = [_what(question, best.setting)]
@@ -51,6 +58,13 @@ def answer(question: Question, ranked: Ranking, beside: Mapping[str, Figures], n
             f"A shaper on the host rules the host's own packets alone: beside a TCP connection of somebody else on each path it is "
             f"{advised} (Linux by itself: {theirs}), the means of {min(NEIGHBOURS, networks)} simulated networks, "
             "so a rough figure. Where the line is shared, put the shaper on the router."
+        )
+    if shared is not None:
+        kept, advised = (_figures(question, each, BESIDE, placeholder) for each in (shared.setting, best.setting))
+        sentences.append(
+            f"Where others use these paths, too, take {shared.setting.name}: beside a TCP connection of somebody else on each path it is "
+            f"{kept}, the advice {advised}; without them it has {shared.of_advice.mean:.2f} of the advice's score "
+            f"({_interval(shared.of_advice)})."
         )
     used = [path.name for path in question.paths if best.setting.uses(path)]
     if best.setting.multipath and any(not use(name).datagrams for name in question.weights):
@@ -79,17 +93,17 @@ def _interval(of: Ratio) -> str:
     return f"95 %: {of.low:.2f} to {of.high:.2f}"
 
 
-def left(question: Question, settings: Sequence[Setting], ranked: Ranking, trials: Trials) -> list[Left]:
+def left(settings: Sequence[Setting], compared: Sequence[Setting], advice: Setting, trials: Trials) -> list[Left]:
     """Of each congestion control that is not in the ranking what may be the advice and came
     furthest, the best first.
     """
-    shown = {rank.setting.cc for rank in ranked.ranks}
+    shown = {setting.cc for setting in compared if setting.needs not in SHOWN}
     best_of: dict[str, Left] = {}
     for setting in settings:
         if setting.cc in shown or setting.needs in SHOWN:
             continue
         networks = trials.networks(setting)
-        score_ratio = ratio(trials.scores(setting, networks), trials.scores(ranked.advice.setting, networks))
+        score_ratio = ratio(trials.scores(setting, networks), trials.scores(advice, networks))
         before = best_of.get(setting.cc)
         if before is None or (len(networks), score_ratio.mean) > (before.networks, before.of_advice.mean):
             best_of[setting.cc] = Left(setting=setting, of_advice=score_ratio, networks=len(networks))

@@ -31,6 +31,7 @@ class Summary:
 
     question: Question
     ranked: Ranking
+    shared: Left | None
     beside: Mapping[str, Figures]
     left: Sequence[Left]
     uses: str
@@ -63,7 +64,7 @@ def conclusion(summary: Summary) -> str:
     def placeholder(setting: Setting, name: str, experiment: str) -> str:
         return _placeholder(question, setting, name, experiment)
 
-    first, *others = answer(question, ranked, summary.beside, summary.networks, placeholder)
+    first, *others = answer(question, ranked, summary.beside, summary.networks, placeholder, summary.shared)
     lines = [sentence for paragraph in (f"**{first}**", *others) for sentence in (paragraph, "")]
     heads = [
         "setting",

@@ -45,11 +45,17 @@ def yardsticks(question: Question) -> list[Setting]:
 
 
 def final_study(
-    question: Question, settings: Sequence[Setting], networks: Sequence[int], neighbours: int, words: Mapping[str, str]
+    question: Question,
+    settings: Sequence[Setting],
+    networks: Sequence[int],
+    neighbours: int,
+    words: Mapping[str, str],
+    more: Sequence[Setting] = (),
 ) -> Study:
-    """The study of the finalists, with its title and question in words."""
-    measures = yardsticks(question)
-    everyone = list(dict.fromkeys([*settings, *measures]))
+    """The study of the finalists, with its title and question in words; `more` run beside neighbours
+    alone.
+    """
+    everyone = list(dict.fromkeys([*settings, *more, *yardsticks(question)]))
     beside = with_neighbours(question, everyone, networks[:neighbours])
     experiments = {**compared(question, settings, networks), **beside}
     return study(question, everyone, networks, {**words, "matrix": {}, "experiments": experiments})
@@ -62,6 +68,7 @@ def run_final(
     final: Study,
     folder: Path,
     *,
+    more: Sequence[Setting] = (),
     workers: int | None = None,
     progress: Callable[[Run], None] | None = None,
 ) -> Final:
@@ -82,7 +89,7 @@ def run_final(
         results=results,
         figures={setting.name: figures(question, run_outcomes, setting, networks, seconds) for setting in settings},
         harm={setting.name: harm(beside(setting), alone) for setting in settings},
-        beside={setting.name: means(figures(question, run_outcomes, setting, some, seconds, BESIDE)) for setting in settings},
+        beside={setting.name: means(figures(question, run_outcomes, setting, some, seconds, BESIDE)) for setting in (*settings, *more)},
         yardstick=[harm(beside(setting), alone).by_path[index] for index, setting in enumerate(yardsticks(question))],
         runs=work.distinct,
     )

@@ -24,6 +24,10 @@ AS_KIND = 0.05
 """Harm that counts as no more than the least."""
 
 
+NEAR = 0.9
+"""So much of the advice's score is worth what a setting keeps beside others."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Rank:
     """One setting of the ranking."""

@@ -50,16 +50,20 @@ def tell(advice: Advice) -> None:
         out.print(f"  {line}", soft_wrap=True)
 
 
+_FOR = {"advice": "advice", "shared": "where others use these paths, too", "stock": "a stock kernel"}
+
+
 def _commands(advice: Advice) -> None:
-    question, ranked = advice.question, advice.ranking
-    for heading, rank in (("advice", ranked.advice), ("a stock kernel", ranked.stock)):
-        if heading != "advice" and rank is ranked.advice:
+    question = advice.question
+    for name, setting in advice.advised.items():
+        heading = _FOR[name]
+        if name != "advice" and setting == advice.ranking.advice.setting:
             continue
-        out.print(Text.assemble((f"{heading}: {rank.setting.name}", "bold"), f" ({NEEDS[rank.setting.needs]})"))
-        if not (lines := commands(question, rank.setting)):
+        out.print(Text.assemble((f"{heading}: {setting.name}", "bold"), f" ({NEEDS[setting.needs]})"))
+        if not (lines := commands(question, setting)):
             out.print("  nothing to set")
             continue
-        asked = variables(question, rank.setting)
+        asked = variables(question, setting)
         assignments = "".join(f"{name}=... " for name, _ in asked)
         if heading == "advice":
             for where in ("host", "server"):

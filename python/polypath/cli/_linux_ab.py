@@ -58,6 +58,8 @@ def ab(
     """
     if len(tree) != 2:
         raise StudyError("ab compares two kernels: name both, like --tree linux-before --tree linux-after")
+    if len({Path(each).resolve() if Path(each).exists() else each for each in tree}) == 1:
+        raise StudyError(f"both --tree are {tree[0]}, so there is nothing to compare")
     if what[0] == "selftests":
         _tell(*_selftests(what[1:], tree, out_folder, workers, jobs), as_json=as_json)
         return
