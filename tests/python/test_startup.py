@@ -60,15 +60,25 @@ def test_commands_help_is_the_same_whether_loaded_or_not():
 
 @pytest.mark.parametrize(("cc", "engine"), [("cubicc", "sim"), ("cubic", "simm")])
 def test_what_only_an_engine_knows_is_told_before_the_libraries_of_tables_are_there(cc, engine, tmp_path):
+    code, modules, said = run_of_one_flow(tmp_path, cc, "--engine", engine)
+    assert code == 2 and ("cubicc" in said or "simm" in said)
+    assert HEAVY.intersection(modules) == set()
+
+
+def test_a_run_without_report_loads_no_figures_and_a_single_flow_no_solver(tmp_path):
+    code, modules, _ = run_of_one_flow(tmp_path, "cubic", "--no-report")
+    assert code == 0 and "pandas" in modules
+    assert {"altair", "vl_convert", "scipy.optimize"}.intersection(modules) == set()
+
+
+def run_of_one_flow(folder, cc, *words):
     links = {"l": {"ends": ["c", "s"], "both": {"rate": "10mbit"}}}
     flow = {"client": "c", "server": "s", "transport": "tcp", "cc": cc}
     study = {"name": "mine", "duration": "1s", "topology": {"nodes": {"c": None, "s": None}, "links": links}, "flows": {"f": flow}}
-    (tmp_path / "study.yaml").write_text(json.dumps(study))
-    words = ["run", "study.yaml", "--engine", engine]
-    done = subprocess.run([sys.executable, "-c", CALL, *words], capture_output=True, text=True, cwd=tmp_path, check=True)
-    code, modules = json.loads(done.stdout.splitlines()[-1])
-    assert code == 2 and ("cubicc" in done.stderr or "simm" in done.stderr)
-    assert HEAVY.intersection(modules) == set()
+    (folder / "study.yaml").write_text(json.dumps(study))
+    call = [sys.executable, "-c", CALL, "run", "study.yaml", *words]
+    done = subprocess.run(call, capture_output=True, text=True, cwd=folder, check=True)
+    return *json.loads(done.stdout.splitlines()[-1]), done.stderr
 
 
 def test_what_lies_below_a_field_is_read_for_the_schema_alone():

@@ -97,9 +97,14 @@ def max_goodput(chosen: Sequence[Path], window: tuple[int, int]) -> float:
         return 0.0
     if not all(limited):
         return UNLIMITED
+    return most_mbps(limits, range(len(chosen))) * 1e6
+
+
+def most_mbps(limits: Sequence[Capacity], chosen: Sequence[int]) -> float:
+    """Largest sum of goodputs over the paths of these numbers, each of which has a limit."""
+    used = [(capacity, costs) for capacity, uses in limits if any(costs := [uses.get(index, 0.0) for index in chosen])]
     # In Mbit/s, so that the solver sees numbers near one.
-    matrix = tuple(tuple(uses.get(index, 0.0) for index in range(len(chosen))) for _, uses in limits)
-    return _most(matrix, tuple(capacity / 1e6 for capacity, _ in limits)) * 1e6
+    return _most(tuple(tuple(costs) for _, costs in used), tuple(capacity / 1e6 for capacity, _ in used))
 
 
 @lru_cache(maxsize=4096)

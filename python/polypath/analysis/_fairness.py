@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ._bounds import UNLIMITED, Capacity, capacities, span, window
+from ._bounds import UNLIMITED, Capacity, capacities, most_mbps, span, window
 from ._network import Scenario, network_of, paths
 
 GOODPUT = "goodput_receiver_mbps"
@@ -55,6 +55,10 @@ def _water_filling(owner: Sequence[int], limits: Sequence[Capacity], asking: set
     """Raises all shares together; those that cannot or need not rise further stay, and the others
     go on. Mbit/s.
     """
+    if len(asking) == 1:
+        (number,) = asking
+        return {number: min(demands[number], most_mbps(limits, [index for index, flow in enumerate(owner) if flow == number]))}
+    # It takes longer to load than the share of a single flow to find.
     from scipy.optimize import linprog
 
     count = len(owner)

@@ -23,6 +23,8 @@ _COLOURS = {"better": "green", "worse": "red"}
 
 def against(material: Material) -> list[RenderableType]:
     """The sentences, and a row for each difference; nothing where nobody asked."""
+    if material.against.empty:
+        return []
     from rich import box
     from rich.table import Table
     from rich.text import Text

@@ -99,9 +99,9 @@ class Command:
         late |= any(_changed_ns(file) > read_ns for file in _files(work.folder) if not ours & {file, *file.parents})
         if late:
             return
-        from polypath.report import replace
+        from polypath.results import replace_file
 
-        replace(work.folder / _FILE, json.dumps(record).encode())
+        replace_file(work.folder / _FILE, json.dumps(record).encode())
 
     def _record(self, argument: str) -> dict[str, Any] | None:
         try:

@@ -15,7 +15,6 @@ from polypath.results import Results
 from polypath.study import Study, StudyError, inside, parameter_names
 
 from ._material import Material
-from ._write import write
 
 
 def material(results: Results, against: tuple[str, str] | None = None) -> Material:
@@ -69,6 +68,8 @@ def write_report(
 
     `tables` are the material of these results where the caller has it already.
     """
+    from ._write import write  # The drawing library takes longer to load than the tables.
+
     return write(tables or material(results), results.folder if folder is None else folder, figures)
 
 

@@ -7,7 +7,7 @@ from ._manifest import claim_folder
 from ._progress import Progress, progress_of
 from ._results import TABLES, Results
 from ._runner import Plan, assemble, execute, plan, run
-from ._store import Store
+from ._store import Store, replace_file
 from ._tables import columns
 from ._verify import Checked, verify
 
@@ -32,6 +32,7 @@ __all__ = [
     "note",
     "plan",
     "progress_of",
+    "replace_file",
     "run",
     "verify",
 ]
