@@ -646,7 +646,7 @@ impl Sender {
             let probe = self.send_probe(cx, New { len, with_fin, in_flight });
             self.validate_window(cx.now);
             Some(probe)
-        } else if let Some(last) = self.scoreboard.len().checked_sub(1)
+        } else if let Some(last) = self.last_to_probe_with()
             && self.fit_into_window(last)
         {
             // It repairs nothing that is known to be lost: no more counts as in the network, and no
@@ -665,6 +665,21 @@ impl Sender {
         self.tlp.on_sent(self.snd_nxt(), !new_data);
         self.timers.arm_pending(Pending::Timeout, cx.now, self.rtt.rto());
         leaving
+    }
+
+    /// The segment with which a probe is made. Where segments have become shorter since its buffer
+    /// left, it is the one in the last one's place that has their length, and another lies behind it
+    /// (Linux: `tcp_send_loss_probe` cuts by the number of segments before).
+    #[cold]
+    fn last_to_probe_with(&mut self) -> Option<usize> {
+        let last = self.scoreboard.len().checked_sub(1)?;
+        let segment = self.segment_len();
+        let first = self.scoreboard.buffer_begin(last);
+        if first < last && self.scoreboard.at(first).len > segment {
+            self.scoreboard.regroup(first, segment);
+            self.scoreboard.begin_buffer(last);
+        }
+        Some(last)
     }
 
     /// After a burst: was the window or the application the limit? (RFC 7661; Linux's congestion
