@@ -129,7 +129,12 @@ impl Socket {
                     self.rx.acks_mut().ack_now();
                 }
             }
-            Kind::Again => self.make_data(now, leaving, segment),
+            Kind::Again => {
+                if leaving.len > 0 && !self.tx.is_subflow() {
+                    self.rx.acks_mut().on_data_sent(now);
+                }
+                self.make_data(now, leaving, segment);
+            }
             Kind::WindowProbe => self.make_window_probe(now, leaving.seq, segment),
         }
         if leaving.push {
