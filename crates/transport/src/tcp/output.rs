@@ -177,7 +177,7 @@ impl Socket {
             }
             match timer {
                 // What waits asks for itself whether it may leave.
-                Timer::Pacing => {}
+                Timer::Pacing => self.tx.end_deferral(),
                 Timer::CompressedAck => self.rx.acks_mut().on_compressed_timer(),
                 Timer::DelayedAck => self.rx.acks_mut().on_delayed_timer(),
                 Timer::Retransmission if matches!(self.state, State::SynSent | State::SynReceived) => self.handle_syn_timeout(cx.now),

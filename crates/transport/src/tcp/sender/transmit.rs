@@ -74,6 +74,8 @@ pub(super) struct Burst {
     pub(super) length: u32,
     /// Something left since the last [`Sender::validate_window`].
     pub(super) open: bool,
+    /// The next burst waits for what an ACK, a write or a timer changes (TSO deferral).
+    pub(super) deferred: bool,
     /// The size of packets has changed since new data left.
     pub(super) is_resized: bool,
 }
@@ -227,6 +229,12 @@ impl Sender {
     #[inline]
     pub(in crate::tcp) fn obeys_window(&self) -> bool {
         !self.is_subflow || self.settings.stack.subflow_obeys_window
+    }
+
+    /// Something has happened at which a burst that was deferred is looked at anew.
+    #[inline]
+    pub(in crate::tcp) fn end_deferral(&mut self) {
+        self.burst.deferred = false;
     }
 
     /// Where the peer's window ends (Linux: `tcp_wnd_end`).
@@ -443,9 +451,13 @@ impl Sender {
         if self.writing {
             self.refill_buffer();
         }
+        if self.burst.deferred {
+            return false;
+        }
         let most = self.burst_segments(cx.siblings);
         let buffer = self.queue.next_buffer();
         if self.settings.tso_bytes > Bytes::ZERO && buffer.0 > self.segment_len() && self.should_defer(cx.now, in_flight, most, buffer) {
+            self.burst.deferred = true;
             return false;
         }
         // No burst spans two buffers; a FIN needs none. None takes more than half of the window, so
