@@ -629,6 +629,9 @@ impl Socket {
             }
         }
         if self.tx.fin_sent() || self.rx.finished() {
+            if !takes_numbers && !self.tx.is_subflow() {
+                self.hasten_ack(cx.now);
+            }
             self.advance_closing(cx.now);
         }
     }
