@@ -88,20 +88,46 @@ impl Socket {
         }
     }
 
+    /// An ACK waits so long, at most as long as one does that waits already; if that has a quarter of
+    /// the time left, no longer (Linux: `tcp_send_delayed_ack`).
+    fn delay_ack(&mut self, now: Instant, delay: Duration) {
+        if self.tx.timers.is_armed(Timer::DelayedAck) {
+            let left = self.tx.timers.left(Timer::DelayedAck, now);
+            let tick = self.settings.tick.as_nanos().max(1);
+            if left <= Duration::from_nanos((delay.as_nanos() / tick >> 2) * tick) {
+                self.rx.acks_mut().ack_now();
+                return;
+            }
+            if left <= delay {
+                return;
+            }
+        }
+        self.tx.timers.arm(Timer::DelayedAck, now, delay);
+    }
+
+    /// A segment without data came while an ACK waits and an end has closed.
+    #[cold]
+    pub(super) fn hasten_ack(&mut self, now: Instant) {
+        let delay = self.rx.acks().delay();
+        if self.tx.timers.is_armed(Timer::DelayedAck) && self.rx.acks().is_scheduled() {
+            self.delay_ack(now, delay);
+        }
+    }
+
     /// Now, later, or compressed.
     #[inline]
     fn schedule_ack(&mut self, now: Instant, segment: &Segment, out_of_order: bool) {
         match self.rx.schedule_ack(segment, out_of_order, self.tx.sack_ok()) {
             AckTime::Now => {}
             AckTime::Delayed(delay) => {
-                if !self.tx.timers.is_armed(Timer::DelayedAck) {
+                if !self.tx.timers.is_armed(Timer::DelayedAck) || !self.tx.is_subflow() {
                     // No longer than a round trip, if that takes longer than the least delay
                     // (Linux: `tcp_send_delayed_ack`). For subflows that is not modelled: five rows
                     // fewer of the out-of-tree table's group n agree with it
                     // (specs/notes/delayed-ack).
                     let srtt = self.tx.srtt();
                     let most = if srtt > Duration::ZERO && !self.tx.is_subflow() { srtt.max(self.settings.delack_min) } else { delay };
-                    self.tx.timers.arm(Timer::DelayedAck, now, delay.min(most));
+                    self.delay_ack(now, delay.min(most));
                 }
             }
             AckTime::Compressed => {

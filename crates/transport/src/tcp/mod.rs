@@ -564,6 +564,7 @@ impl Socket {
         if self.dropped {
             return;
         }
+        self.tx.end_deferral();
         if self.state == State::SynReceived && self.fast_open {
             if segment.ack.before(self.iss + 1) || segment.ack.after(self.tx.snd_nxt()) {
                 self.rejected.rejected_ack += 1;
@@ -628,6 +629,9 @@ impl Socket {
             }
         }
         if self.tx.fin_sent() || self.rx.finished() {
+            if !takes_numbers && !self.tx.is_subflow() {
+                self.hasten_ack(cx.now);
+            }
             self.advance_closing(cx.now);
         }
     }

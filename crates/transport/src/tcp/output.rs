@@ -129,7 +129,12 @@ impl Socket {
                     self.rx.acks_mut().ack_now();
                 }
             }
-            Kind::Again => self.make_data(now, leaving, segment),
+            Kind::Again => {
+                if leaving.len > 0 && !self.tx.is_subflow() {
+                    self.rx.acks_mut().on_data_sent(now);
+                }
+                self.make_data(now, leaving, segment);
+            }
             Kind::WindowProbe => self.make_window_probe(now, leaving.seq, segment),
         }
         if leaving.push {
@@ -172,7 +177,7 @@ impl Socket {
             }
             match timer {
                 // What waits asks for itself whether it may leave.
-                Timer::Pacing => {}
+                Timer::Pacing => self.tx.end_deferral(),
                 Timer::CompressedAck => self.rx.acks_mut().on_compressed_timer(),
                 Timer::DelayedAck => self.rx.acks_mut().on_delayed_timer(),
                 Timer::Retransmission if matches!(self.state, State::SynSent | State::SynReceived) => self.handle_syn_timeout(cx.now),

@@ -261,9 +261,15 @@ impl AckPolicy {
             return AckTime::Now;
         }
         if !arrived.out_of_order && !arrived.hole {
-            return AckTime::Delayed(self.ato.min(self.delack_max));
+            return AckTime::Delayed(self.delay());
         }
         self.compress(arrived)
+    }
+
+    /// How long an ACK may wait.
+    #[inline]
+    pub(in crate::tcp) fn delay(&self) -> Duration {
+        self.ato.min(self.delack_max)
     }
 
     /// Data waits behind a hole (Linux: `__tcp_ack_snd_check`).

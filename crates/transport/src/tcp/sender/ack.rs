@@ -411,6 +411,7 @@ impl Sender {
             if ack.facts.acks_segments | (sacks_count & ack.facts.sacks_segments) {
                 self.refresh_flow();
                 self.cc.cong_avoid(&mut self.flow, cx.siblings, ack.number.get(), delivered);
+                self.cwnd_validation.on_change(cx.now);
                 if self.flow.reduce != 0 {
                     self.flow.reduce = 0;
                     self.enter_cwr(cx);

@@ -307,6 +307,7 @@ impl Sender {
         }
         if self.flow.ssthresh < cc::SSTHRESH_INFINITE && (self.flow.ca_state == CaState::Cwr || self.undo.is_watching()) {
             self.flow.cwnd = self.flow.ssthresh;
+            self.cwnd_validation.on_change(cx.now);
         }
         self.cc.cwnd_event(&mut self.flow, cx.siblings, cc::Event::CompleteCwr);
     }
@@ -328,6 +329,7 @@ impl Sender {
         }
         self.flow.cwnd = self.scoreboard.in_flight() + 1;
         self.flow.cwnd_cnt = 0;
+        self.cwnd_validation.on_change(cx.now);
         if self.flow.ca_state <= CaState::Disorder && self.scoreboard.sacked_out() >= self.settings.reordering.get() {
             self.flow.reordering = self.flow.reordering.min(self.settings.reordering.get());
         }

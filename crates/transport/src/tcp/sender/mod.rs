@@ -399,11 +399,13 @@ impl Sender {
     /// TCP_NODELAY.
     pub(super) fn set_nodelay(&mut self, on: bool) {
         self.nagle.set_off(on);
+        self.end_deferral();
     }
 
     /// TCP_CORK.
     pub(super) fn set_corked(&mut self, on: bool) {
         self.nagle.set_corked(on);
+        self.end_deferral();
     }
 
     /// SO_SNDBUF: the send buffer stays at this size.
@@ -426,6 +428,7 @@ impl Sender {
     /// FIN after everything that was accepted.
     pub(super) fn close(&mut self) {
         self.fin_queued = true;
+        self.end_deferral();
     }
 
     /// Nothing more is sent.
@@ -451,6 +454,7 @@ impl Sender {
         for _ in 0..if has_left { 0 } else { restarts } {
             self.idle_restart(now, is_established);
         }
+        self.end_deferral();
         self.accepted += len.get();
         self.flow.write_seq = self.queue.write_seq().get();
     }

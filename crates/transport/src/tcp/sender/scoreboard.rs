@@ -347,6 +347,16 @@ impl Scoreboard {
         end
     }
 
+    /// The first of those that left with a segment and that nothing has been told of alone.
+    #[cold]
+    pub(super) fn buffer_begin(&self, index: usize) -> usize {
+        let mut begin = index;
+        while begin > 0 && self.sent[begin - 1].is_in_buffer_of(&self.sent[begin]) {
+            begin -= 1;
+        }
+        begin
+    }
+
     /// One past the last of those that left last with a segment, and of which the same is known.
     #[cold]
     pub(super) fn flight_end(&self, index: usize) -> usize {

@@ -128,6 +128,7 @@ impl Sender {
     fn on_accepted(&mut self, bytes: u32) {
         debug_assert!(u64::from(bytes) <= self.offered, "no more is accepted than was offered");
         self.accepted += u64::from(bytes);
+        self.end_deferral();
         if self.offered != u64::MAX {
             self.offered -= u64::from(bytes);
         }

@@ -72,8 +72,12 @@ pub(super) struct Burst {
     pub(super) remaining: u32,
     /// Segments that have left.
     pub(super) length: u32,
+    /// Lost segments of one buffer that may still leave again as one burst.
+    pub(super) again: u32,
     /// Something left since the last [`Sender::validate_window`].
     pub(super) open: bool,
+    /// The next burst waits for what an ACK, a write or a timer changes (TSO deferral).
+    pub(super) deferred: bool,
     /// The size of packets has changed since new data left.
     pub(super) is_resized: bool,
 }
@@ -229,6 +233,12 @@ impl Sender {
         !self.is_subflow || self.settings.stack.subflow_obeys_window
     }
 
+    /// Something has happened at which a burst that was deferred is looked at anew.
+    #[inline]
+    pub(in crate::tcp) fn end_deferral(&mut self) {
+        self.burst.deferred = false;
+    }
+
     /// Where the peer's window ends (Linux: `tcp_wnd_end`).
     #[inline]
     pub(in crate::tcp) fn window_end(&self) -> Seq {
@@ -336,19 +346,27 @@ impl Sender {
     }
 
     /// Segments that left as one burst and are lost together leave again as one, as far as the
-    /// window takes whole ones, and Linux marks its end. What the window takes beyond them leaves on
-    /// its own (Linux: `__tcp_retransmit_skb`).
-    fn ends_retransmitted_burst(&self, now: Instant, index: usize) -> bool {
+    /// window takes whole ones, and no more of them than of new data. Linux cuts the buffer there,
+    /// and marks the end of the burst (`tcp_xmit_retransmit_queue`); of subflows the cut is not
+    /// modelled. What the window takes beyond whole segments leaves on its own
+    /// (`__tcp_retransmit_skb`).
+    fn ends_retransmitted_burst(&mut self, now: Instant, index: usize) -> bool {
+        let most = if self.is_subflow { u32::MAX } else { self.burst_segments(None) };
         let board = &self.scoreboard;
         let continues = |at: usize| at < board.len() && !board.at(at).is_gso_first();
-        let is_cut = |at: usize| self.obeys_window() && board.at(at).len < self.segment_len() && board.at(at).end() == self.window_end();
+        let may_follow = self.is_subflow || self.burst.again > 0;
+        let follows = may_follow && index > 0 && continues(index) && board.at(index - 1).is_retrans() && board.at(index - 1).at == now;
+        let fills_window = self.obeys_window() && board.at(index).len < self.segment_len() && board.at(index).end() == self.window_end();
         let goes_beyond = |at: usize| self.obeys_window() && board.at(at).end().after(self.window_end());
-        let leaves_next = || {
-            let waits = continues(index + 1) && board.at(index + 1).waits_to_be_retransmitted() && !goes_beyond(index + 1);
-            waits && board.in_flight() < self.flow.cwnd
-        };
-        let follows = index > 0 && continues(index) && board.at(index - 1).is_retrans() && board.at(index - 1).at == now;
-        follows && !is_cut(index) && !leaves_next()
+        let room = self.flow.cwnd.saturating_sub(board.in_flight());
+        let again = if follows && !self.is_subflow { self.burst.again - 1 } else { most - 1 }.min(room);
+        let goes_on = again > 0 && continues(index + 1) && board.at(index + 1).waits_to_be_retransmitted() && !goes_beyond(index + 1);
+        let is_cut = !goes_on && continues(index + 1) && !self.is_subflow;
+        self.burst.again = if goes_on { again } else { 0 };
+        if is_cut {
+            self.scoreboard.begin_buffer(index + 1);
+        }
+        follows && !fills_window && !goes_on
     }
 
     #[inline]
@@ -443,9 +461,13 @@ impl Sender {
         if self.writing {
             self.refill_buffer();
         }
+        if self.burst.deferred {
+            return false;
+        }
         let most = self.burst_segments(cx.siblings);
         let buffer = self.queue.next_buffer();
         if self.settings.tso_bytes > Bytes::ZERO && buffer.0 > self.segment_len() && self.should_defer(cx.now, in_flight, most, buffer) {
+            self.burst.deferred = true;
             return false;
         }
         // No burst spans two buffers; a FIN needs none. None takes more than half of the window, so
@@ -646,7 +668,7 @@ impl Sender {
             let probe = self.send_probe(cx, New { len, with_fin, in_flight });
             self.validate_window(cx.now);
             Some(probe)
-        } else if let Some(last) = self.scoreboard.len().checked_sub(1)
+        } else if let Some(last) = self.last_to_probe_with()
             && self.fit_into_window(last)
         {
             // It repairs nothing that is known to be lost: no more counts as in the network, and no
@@ -665,6 +687,21 @@ impl Sender {
         self.tlp.on_sent(self.snd_nxt(), !new_data);
         self.timers.arm_pending(Pending::Timeout, cx.now, self.rtt.rto());
         leaving
+    }
+
+    /// The segment with which a probe is made. Where segments have become shorter since its buffer
+    /// left, it is the one in the last one's place that has their length, and another lies behind it
+    /// (Linux: `tcp_send_loss_probe` cuts by the number of segments before).
+    #[cold]
+    fn last_to_probe_with(&mut self) -> Option<usize> {
+        let last = self.scoreboard.len().checked_sub(1)?;
+        let segment = self.segment_len();
+        let first = self.scoreboard.buffer_begin(last);
+        if first < last && self.scoreboard.at(first).len > segment {
+            self.scoreboard.regroup(first, segment);
+            self.scoreboard.begin_buffer(last);
+        }
+        Some(last)
     }
 
     /// After a burst: was the window or the application the limit? (RFC 7661; Linux's congestion

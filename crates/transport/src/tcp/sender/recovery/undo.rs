@@ -138,6 +138,7 @@ impl Sender {
                 self.queue_cwr(false);
             }
         }
+        self.cwnd_validation.on_change(cx.now);
         self.counters.spurious_undos += 1;
         self.undo.end();
         self.rack.look_again();

@@ -105,6 +105,12 @@ impl CwndValidation {
         Window { cwnd: (window.cwnd + used) >> 1, ssthresh: window.current_ssthresh() }
     }
 
+    /// The window was set, or an ACK could have raised it: what is used of it counts from now on.
+    #[inline]
+    pub(in crate::tcp) fn on_change(&mut self, now: Instant) {
+        self.stamp = now;
+    }
+
     /// The window begins anew after idle.
     pub(in crate::tcp) fn on_restart(&mut self, now: Instant) {
         self.stamp = now;
