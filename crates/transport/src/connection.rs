@@ -194,7 +194,7 @@ impl Connection {
     /// Does what is due at `now`; calling early is harmless.
     #[inline]
     pub fn handle_timeout(&mut self, now: Instant) {
-        either!(self, t => t.handle_timeout(Context::at(now)), m => m.handle_timeout(now), _u => ());
+        either!(self, t => _ = t.handle_timeout(Context::at(now)), m => m.handle_timeout(now), _u => ());
     }
 
     // Outputs. A socket of datagrams has its own: `udp::Socket::poll_transmit`.

@@ -477,7 +477,11 @@ impl Connection {
     fn serve_timer(&mut self, now: Instant, i: usize) {
         let subflow = &mut self.subflows[i];
         self.work.comes_first(i);
-        subflow.socket.handle_timeout(self.work.context(now, i));
+        if !subflow.socket.handle_timeout(self.work.context(now, i)) {
+            // A timer of the wheel comes up later than it was set to, and nothing leaves until then.
+            self.work.set_due(i, subflow.socket.poll_timeout());
+            return;
+        }
         // A probe sets it as soon as it has left.
         if subflow.socket.sets_timer(now) || subflow.socket.tx.tail_loss_probe_is_due() {
             self.timers_set += 1;

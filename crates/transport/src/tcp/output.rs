@@ -166,15 +166,17 @@ impl Socket {
         self.tx.timers.is_set_at(now)
     }
 
-    /// Does what is due at `now`; calling early is harmless.
+    /// Does what is due at `now`; calling early is harmless. False if nothing was.
     #[inline(never)]
-    pub fn handle_timeout(&mut self, cx: Context<'_>) {
+    pub fn handle_timeout(&mut self, cx: Context<'_>) -> bool {
         self.tx.set_now(cx.now);
         self.tx.take_time(cx.now);
+        let mut has_come_up = false;
         for timer in Timer::ALL {
             if !self.tx.timers.expire(timer, cx.now) {
                 continue;
             }
+            has_come_up = true;
             match timer {
                 // What waits asks for itself whether it may leave.
                 Timer::Pacing => self.tx.end_deferral(),
@@ -185,6 +187,7 @@ impl Socket {
                 Timer::Retransmission => self.tx.on_timeout(cx),
             }
         }
+        has_come_up
     }
 
     /// No answer to the SYN or SYN/ACK has come.
