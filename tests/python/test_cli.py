@@ -1,5 +1,6 @@
 """The command line."""
 
+import io
 import json
 import re
 import sys
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from fake_engine import FakeEngine
+from rich.console import Console
 from study_data import STUDY, changed
 
 from polypath import Results
@@ -322,3 +324,26 @@ def test_a_study_file_beside_is_found_by_its_name(polypath, tmp_path, monkeypatc
     code, out, err = polypath("show", "apart")
     assert (code, err) == (0, "")
     assert "Two disjoint paths" in out
+
+
+def test_a_table_without_room_cuts_no_word(monkeypatch):
+    from polypath.cli import _summary
+
+    names, spare = ["distribution", "queue", "flow"], "retrans-\nmissions"
+
+    def shown(width):
+        console = Console(width=width, file=io.StringIO())
+        monkeypatch.setattr(_summary, "out", console)
+        table = _summary._table("t", names)
+        for head in ("goodput\nMbit/s", spare, "limited by"):
+            table.add_column(head)
+        table.add_row("earliest", "100packets", "backup", "28.71 ± 2.15", "74", "tunnel's distribution")
+        console.print(_summary._fitted(table, len(names), [spare]))
+        return console.file.getvalue()
+
+    wide, less, narrow = shown(100), shown(75), shown(55)
+    assert "tunnel's distribution" in wide and "retrans-" in wide
+    # What a terminal can do without goes first; then the names share a column.
+    assert "100packets" in less and "retrans-" not in less and "distribution   queue" in less
+    assert "100packets backup   28.71 ± 2.15" in narrow and "earliest" in narrow
+    assert "…" not in less + narrow

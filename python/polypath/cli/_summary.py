@@ -221,7 +221,11 @@ def _application(title: str, rows: pd.DataFrame, by: list[str], kind: Applicatio
             blank = [shown.get(metric.column, MISSING) for metric in metrics] + [MISSING] * len(more)
             share = share_of_paths(_percent(sums["share"]), row["of_paths"])
             table.add_row(*words, str(sums["n"]), *blank, share, *[MISSING] * any(single), "all together", style="bold")
-    return [_aligned(table), *_why(cells, by), *(Text(f"mtu_search {name}: {about}") for name, about in searches.items())]
+    return [
+        _fitted(_aligned(table), len(by), [head for _, head, _ in more]),
+        *_why(cells, by),
+        *(Text(f"mtu_search {name}: {about}") for name, about in searches.items()),
+    ]
 
 
 def _together(rows: pd.DataFrame, by: Sequence[str]) -> dict[int, pd.Series[Any]]:
@@ -273,6 +277,39 @@ def _aligned(table: Table) -> Table:
     for column in table.columns:
         column.vertical = "bottom"
     return table
+
+
+def _fitted(table: Table, names: int, spare: Sequence[str]) -> Table:
+    """With no word cut off: where it has no room it goes without the columns `spare`, and then the
+    first ones, so many `names`, become one whose words wrap.
+    """
+    texts = zip(*(map(str, column.cells) for column in table.columns), strict=True)
+    rows = [(cells, row.style) for cells, row in zip(texts, table.rows, strict=True)]
+    heads = [str(column.header) for column in table.columns]
+    if _narrowest(heads, rows) <= out.width:
+        return table
+    kept = [number for number, head in enumerate(heads) if head not in spare]
+    heads, rows = [heads[number] for number in kept], [(tuple(cells[number] for number in kept), style) for cells, style in rows]
+    if _narrowest(heads, rows) > out.width:
+        heads = [" ".join(heads[:names]), *heads[names:]]
+        rows = [((" ".join(cells[:names]), *cells[names:]), style) for cells, style in rows]
+        names = 1
+    made = _table(str(table.title), [])
+    for number, head in enumerate(heads):
+        made.add_column(head, justify="right" if names <= number < len(heads) - 1 else "left", vertical="bottom", overflow="fold")
+    for cells, style in rows:
+        made.add_row(*cells, style=style)
+    return made
+
+
+def _narrowest(heads: Sequence[str], rows: Sequence[tuple[Sequence[str], Any]]) -> int:
+    """Columns of a terminal that a table takes at the least: what limited it may wrap, and what stands
+    behind a comma.
+    """
+    *columns, last = zip(heads, *(cells for cells, _ in rows), strict=True)
+    widths = [max(len(line) for text in column for line in re.split("\n|, ", text)) for column in columns]
+    widths.append(max((len(word) for text in last for word in text.split()), default=0))
+    return sum(widths) + 3 * len(widths) - 1
 
 
 def _brief(metric: Metric) -> str:
