@@ -94,7 +94,7 @@ impl Socket {
         if self.tx.timers.is_armed(Timer::DelayedAck) {
             let left = self.tx.timers.left(Timer::DelayedAck, now);
             let tick = self.settings.tick.as_nanos().max(1);
-            if left <= Duration::from_nanos((delay.as_nanos() / tick >> 2) * tick) {
+            if left <= Duration::from_nanos(((delay.as_nanos() / tick) >> 2) * tick) {
                 self.rx.acks_mut().ack_now();
                 return;
             }
