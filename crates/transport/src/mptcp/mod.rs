@@ -575,6 +575,9 @@ impl Connection {
         if self.work.take_push() {
             self.push(now);
         }
+        if self.work.ready().is_none() && self.work.take_fin() {
+            self.send_waiting_fin(now);
+        }
         self.work.ready()
     }
 
@@ -611,7 +614,7 @@ impl Connection {
     /// [`Connection::poll_transmit`] may have something to send.
     #[inline]
     pub fn may_transmit(&self) -> bool {
-        self.work.ready().is_some()
+        self.work.ready().is_some() || self.work.fin_waits()
     }
 
     // Getters.
