@@ -478,7 +478,7 @@ impl Connection {
         let subflow = &mut self.subflows[i];
         self.work.comes_first(i);
         if !subflow.socket.handle_timeout(self.work.context(now, i)) {
-            // A timer of the wheel comes up later than it was set to, and nothing leaves until then.
+            // A timer of the wheel comes up later than it was set to: nothing leaves until then.
             self.work.set_due(i, subflow.socket.poll_timeout());
             return;
         }

@@ -137,7 +137,8 @@ impl Connection {
         self.note_limit(now);
         if self.tx.fin == Fin::Queued && self.tx.all_scheduled() && self.tx.offered == 0 {
             if self.settings.stack.push_order == PushOrder::Bursts && self.phase == Phase::Established {
-                // What was enqueued and what answers leaves first (Linux: `mptcp_check_send_data_fin`).
+                // What was enqueued and what answers leaves first (Linux:
+                // `mptcp_check_send_data_fin`).
                 self.work.await_fin();
             } else {
                 self.send_fin(now);
