@@ -478,7 +478,7 @@ impl Connection {
         let subflow = &mut self.subflows[i];
         self.work.comes_first(i);
         if !subflow.socket.handle_timeout(self.work.context(now, i)) {
-            // A timer of the wheel comes up later than it was set to, and nothing leaves until then.
+            // A timer of the wheel comes up later than it was set to: nothing leaves until then.
             self.work.set_due(i, subflow.socket.poll_timeout());
             return;
         }
@@ -575,6 +575,9 @@ impl Connection {
         if self.work.take_push() {
             self.push(now);
         }
+        if self.work.ready().is_none() && self.work.take_fin() {
+            self.send_waiting_fin(now);
+        }
         self.work.ready()
     }
 
@@ -611,7 +614,7 @@ impl Connection {
     /// [`Connection::poll_transmit`] may have something to send.
     #[inline]
     pub fn may_transmit(&self) -> bool {
-        self.work.ready().is_some()
+        self.work.ready().is_some() || self.work.fin_waits()
     }
 
     // Getters.

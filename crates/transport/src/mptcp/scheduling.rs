@@ -136,6 +136,20 @@ impl Connection {
         }
         self.note_limit(now);
         if self.tx.fin == Fin::Queued && self.tx.all_scheduled() && self.tx.offered == 0 {
+            if self.settings.stack.push_order == PushOrder::Bursts && self.phase == Phase::Established {
+                // What was enqueued and what answers leaves first (Linux:
+                // `mptcp_check_send_data_fin`).
+                self.work.await_fin();
+            } else {
+                self.send_fin(now);
+            }
+        }
+    }
+
+    /// All have sent: the DATA_FIN that waits for that leaves.
+    #[cold]
+    pub(super) fn send_waiting_fin(&mut self, now: Instant) {
+        if self.tx.fin == Fin::Queued && self.tx.all_scheduled() && self.tx.offered == 0 {
             self.send_fin(now);
         }
     }

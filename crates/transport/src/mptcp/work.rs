@@ -36,6 +36,8 @@ pub(super) struct PendingWork {
     siblings: Option<Box<cc::Siblings>>,
     /// Once all have sent, the connection pushes again.
     push_again: bool,
+    /// Once all have sent, the DATA_FIN leaves.
+    fin_waits: bool,
     /// The first write is on its way, and the connection has yet to take over its subflow's send
     /// buffer ([`crate::stack::Stack::first_write_in_first_buffer`]).
     first_write_leaves: bool,
@@ -58,6 +60,7 @@ impl PendingWork {
             due_floor: Instant::NEVER,
             siblings: coupled.then(Box::default),
             push_again: false,
+            fin_waits: false,
             first_write_leaves: false,
             burst: None,
             sends_first: SubflowSet::EMPTY,
@@ -125,6 +128,24 @@ impl PendingWork {
     #[inline]
     pub(super) fn take_push(&mut self) -> bool {
         std::mem::take(&mut self.push_again)
+    }
+
+    /// Once all have sent, the DATA_FIN leaves.
+    #[cold]
+    pub(super) fn await_fin(&mut self) {
+        self.fin_waits = true;
+    }
+
+    /// The DATA_FIN waits for the others.
+    #[inline]
+    pub(super) fn fin_waits(&self) -> bool {
+        self.fin_waits
+    }
+
+    /// All have sent: does the DATA_FIN leave?
+    #[inline]
+    pub(super) fn take_fin(&mut self) -> bool {
+        std::mem::take(&mut self.fin_waits)
     }
 
     /// The first write leaves before the connection takes over its subflow's send buffer.

@@ -11,8 +11,8 @@ impl Socket {
         self.rejected.rejected_mptcp += 1;
     }
 
-    /// What the segment that came last says of MPTCP counts: it was taken, or has ended the connection
-    /// (Linux: `mptcp_incoming_options` in `tcp_data_queue` and `tcp_reset`).
+    /// What the segment that came last says of MPTCP counts: it was taken, or has ended the
+    /// connection (Linux: `mptcp_incoming_options` in `tcp_data_queue` and `tcp_reset`).
     #[inline]
     pub(crate) fn reads_options(&self) -> bool {
         !self.dropped || self.state == State::Closed

@@ -242,8 +242,8 @@ impl Sender {
         self.snd_wl1 = seq;
         let changed = window != self.snd_wnd;
         self.snd_wnd = window;
-        // The connection may have raised the window of a subflow to this before: then Linux never sees
-        // that the peer has announced it (`tcp_ack_update_window`).
+        // The connection may have raised the window of a subflow to this before: then Linux never
+        // sees that the peer has announced it (`tcp_ack_update_window`).
         if changed && self.path_mtu.on_peer_window(window) {
             self.widen_segments();
         }
