@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from analysis_data import delay, flow, link, rate
 
-from polypath.analysis import fair_shares, with_fairness
+from polypath.analysis import _network, fair_shares, with_fairness
 from polypath.report import _fairness
 from polypath.study import Study, runs
 
@@ -41,6 +41,17 @@ def shares(links, flows):
 def wire(name, a, b, number, mbps):
     elements = [delay(1_000_000)] if mbps is None else [delay(1_000_000), rate(mbps * 1_000_000)]
     return link(name, (a, f"10.0.{number}.1"), (b, f"10.0.{number}.2"), elements)
+
+
+def test_runs_that_differ_in_seed_algorithm_and_start_have_one_network_unless_something_changes_over_time():
+    def network(*more, start=0, **fields):
+        links = [link("l", ("a", "10.0.1.1"), ("s", "10.0.1.2"), [rate(10_000_000), *more])]
+        return _network.network_of({**scenario(links, [{**tcp("t", "a", "s"), "start_ns": start, **fields}]), "seed": start})
+
+    assert network() == network(start=7, cc="bbr")
+    assert network() != network(delay(1_000_000)) and network() != network(client_address="10.0.1.9")
+    policer = {"kind": "policer", "bits_per_s": 8_000_000, "burst_bytes": 9_000, "framing_bytes": 14}
+    assert network(policer) != network(policer, start=7)
 
 
 def test_shares_of_one_link():

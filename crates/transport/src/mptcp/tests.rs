@@ -33,6 +33,13 @@ fn config(settings: &Settings, manager: PathManager, addresses: usize, name: &st
     }
 }
 
+#[test]
+fn ten_thousand_connections_are_small() {
+    // What they touch is most of what a run with so many waits for (docs/decisions/0012).
+    let sizes = [size_of::<Connection>(), size_of::<super::Subflow>()];
+    assert!(sizes[0] <= 1920 && sizes[1] <= 2560, "{sizes:?}");
+}
+
 /// 10.1.0.0 and so on at the client, 10.2.0.0 and so on at the server.
 fn interfaces(name: &str, count: usize) -> Vec<Interface> {
     let end = if name == "client" { 1 } else { 2 };

@@ -16,6 +16,11 @@ fn board(segments: u32) -> Scoreboard {
 }
 
 #[test]
+fn three_quarters_of_a_cache_line_hold_a_segment() {
+    assert!(size_of::<Sent>() <= 48, "{}", size_of::<Sent>());
+}
+
+#[test]
 fn counts_what_is_in_the_network() {
     let mut board = board(5);
     board.mark_sacked(2);
