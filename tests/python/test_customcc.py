@@ -305,7 +305,7 @@ def test_a_window_of_no_segment_is_told(polypath, tmp_path, monkeypatch):
     file.write_text(text)
     (tmp_path / "z.yaml").write_text(
         "name: z\ntopology:\n  nodes: {a: , b: }\n  links: {l: {ends: [a, b], both: {rate: 20mbit, delay: 10ms}}}\n"
-        "flows: {f: {client: a, server: b, transport: tcp, cc: zero}}\nduration: 5s\n"
+        "flows: {f: {client: a, server: b, transport: tcp, cc: zero}}\nduration: 5s\nmeasure: {series: 10ms}\n"
     )
     code, out, _ = polypath("run", "z.yaml", "--cc-path", ".", "--no-report")
     assert code == 0

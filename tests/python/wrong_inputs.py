@@ -128,7 +128,7 @@ WRONG = {
     # Figures that nobody can mean.
     "a later rate at which no packet passes": shape(
         "rate: 10mbit, changes: [{at: 1s, rate: 1bit}]",
-        ".changes[0].rate: at 1bit a packet of 1514 bytes takes 12112 s, longer than the run",
+        ".changes[0].rate: at 1bit a packet of 1514 bytes takes 12112s, longer than the run",
     ),
     "more jitter than a radio's delay": elements(
         "[{kind: wireless, radio: 5g, peak: 10mbit, delay: 1ms}]", "[0].jitter: a jitter of 2ms around a delay of 1ms"
@@ -138,7 +138,7 @@ WRONG = {
         "[0].burst: no full packet finds tokens in a bucket of 1500B: with its framing it has 1514 bytes, which is the least",
     ),
     "a policer that lets no packet pass": elements(
-        "[{kind: policer, rate: 1bit, burst: 2KB}]", "[0].rate: at 1bit a packet of 1514 bytes takes 12112 s, longer than the run"
+        "[{kind: policer, rate: 1bit, burst: 2KB}]", "[0].rate: at 1bit a packet of 1514 bytes takes 12112s, longer than the run"
     ),
     "a delay longer than the run": shape(
         "rate: 10mbit, delay: 2000s", ".delay: a packet takes 2000s, and the run lasts 2s: nothing would arrive"
