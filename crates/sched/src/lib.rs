@@ -146,7 +146,7 @@ impl Scheduler {
 
     /// It hands out long bursts to subflows with room in the send buffer, and reads nothing of a
     /// path but what Linux's scheduler reads: `usable`, `backup`, `queued`, `room` and
-    /// `pacing_rate`. Any other is asked segment by segment or window by window.
+    /// `pacing_rate`.
     #[inline]
     pub const fn schedules_bursts(&self) -> bool {
         self.ops.flags & flags::BURSTS != 0

@@ -255,9 +255,7 @@ impl Connection {
 
     #[cold]
     fn take_end(&mut self, now: Instant, i: usize, segment: &Segment) {
-        let socket = &self.subflows[i].socket;
-        let is_read = socket.reads_options() || self.settings.stack.mptcp_version == MptcpVersion::V0;
-        if segment.has_dss && segment.dss.data_fin && is_read && !segment.ack.after(socket.tx.snd_nxt()) {
+        if segment.has_dss && segment.dss.data_fin && self.reads_options(i) && !segment.ack.after(self.subflows[i].socket.tx.snd_nxt()) {
             // RFC 8684 section 3.3.3: the last place of the mapping is the DATA_FIN's. A mapping
             // without length has none.
             let last = u64::from(segment.dss.map_len).checked_sub(1);

@@ -370,8 +370,8 @@ impl Connection {
             subflow.edge = self.rx.edge();
         }
         subflow.socket.handle_segment(self.work.context(now, i), segment);
-        // Of version 0 that was not measured.
-        let reads_options = subflow.socket.reads_options() || self.settings.stack.mptcp_version == MptcpVersion::V0;
+        let reads_options = self.reads_options(i);
+        let subflow = &mut self.subflows[i];
         if reads_options && segment.flags.has(Flags::ACK) && subflow.socket.tx.may_be_acked(segment.ack) {
             subflow.heard_at = now;
             subflow.stale = false;
@@ -409,6 +409,13 @@ impl Connection {
         } else {
             self.push_now(now);
         }
+    }
+
+    /// What the segment that came last on a subflow says of MPTCP counts; of version 0 that was not
+    /// measured.
+    #[inline]
+    fn reads_options(&self, i: usize) -> bool {
+        self.subflows[i].socket.reads_options() || self.settings.stack.mptcp_version == MptcpVersion::V0
     }
 
     /// A segment of a subflow that the connection has no more.

@@ -25,7 +25,7 @@ impl Connection {
         let len = piece.end().distance(dsn) as u32;
         self.tx.reinjected_bytes += u64::from(len);
         self.mark_tried(dsn, len, i);
-        self.enqueue_on_subflow(now, i, dsn, len, false);
+        self.enqueue_on_subflow(now, i, dsn, len);
         true
     }
 
@@ -91,7 +91,7 @@ impl Connection {
             self.tx.pieces.insert(1, Piece { dsn: dsn + u64::from(len), len: left - len, tried: head.tried });
         }
         self.tx.reinjected_bytes += u64::from(len);
-        self.enqueue_on_subflow(now, fast, dsn, len, false);
+        self.enqueue_on_subflow(now, fast, dsn, len);
         true
     }
 

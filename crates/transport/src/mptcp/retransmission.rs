@@ -120,7 +120,7 @@ impl Connection {
         self.refresh_view();
         let usable = |i: &usize| self.work.views()[*i].usable && self.subflows[*i].socket.tx.packets_out() == Segments::ZERO;
         if let Some(i) = (0..self.subflows.len()).find(usable) {
-            self.enqueue_on_subflow(now, i, self.tx.una - 1, 1, false);
+            self.enqueue_on_subflow(now, i, self.tx.una - 1, 1);
         }
     }
 
@@ -148,7 +148,7 @@ impl Connection {
             let dsn = self.tx.una;
             let len = self.tx.fragment_end(dsn).min(self.tx.next).distance(dsn) as u32;
             self.tx.reinjected_bytes += u64::from(len);
-            self.enqueue_on_subflow(now, i, dsn, len, false);
+            self.enqueue_on_subflow(now, i, dsn, len);
             if self.settings.stack.push_order == PushOrder::Bursts && self.tx.pending.before(self.tx.end) {
                 // Linux asks the scheduler once that has left.
                 self.work.set_sends_first(SubflowSet::of(i));

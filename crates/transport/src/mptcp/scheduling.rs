@@ -216,9 +216,6 @@ impl Connection {
     fn schedule(&mut self, now: Instant) -> bool {
         let queue = self.queue(now);
         self.refresh_view();
-        if self.settings.stack.meta_retransmission == MetaRetransmission::LastTimer {
-            self.note_rtx_interval(now);
-        }
         if self.settings.stack.reinjects_pieces
             && let Some(&piece) = self.tx.reinject.front()
         {
@@ -262,7 +259,7 @@ impl Connection {
             }
             let len = stop.distance(self.tx.pending) as u32;
             debug_assert!(!stop.after(self.tx.end), "a fragment ends with the data");
-            self.enqueue_on_subflow(now, i, self.tx.pending, len, left.has(i));
+            self.enqueue_on_subflow(now, i, self.tx.pending, len);
             self.tx.pending += u64::from(len);
             self.tx.next = self.tx.next.max(self.tx.pending);
             burst = burst.saturating_sub(Bytes::from_u32(len));
@@ -327,7 +324,7 @@ impl Connection {
             self.tx.reinjected_bytes += u64::from(len);
             self.mark_tried(choice.from, len, choice.subflow);
             self.scheduler.on_scheduled(choice, Bytes::from_u32(len));
-            self.enqueue_on_subflow(now, choice.subflow, choice.from, len, false);
+            self.enqueue_on_subflow(now, choice.subflow, choice.from, len);
             return true;
         }
         let window = queue.window_left();
@@ -337,13 +334,13 @@ impl Connection {
         }
         debug_assert!(choice.from == queue.next, "new data goes out in order");
         if self.tx.begins_buffer(self.tx.pending) {
-            self.tx.buffer_mss = if self.settings.stack.buffers_by_connection_mss { self.connection_mss().unwrap_or(mss) } else { mss };
+            self.tx.buffer_mss = self.connection_mss().unwrap_or(mss);
         }
         let limit = choice.limit.bytes().map_or(Bytes::MAX, |most| self.allowed(most, mss));
         let len = self.tx.cut(self.tx.pending, window.get(), limit.get(), mss.get());
         self.scheduler.on_scheduled(choice, Bytes::from_u32(len));
         self.tx.pieces.push_back(Piece { dsn: self.tx.pending, len, tried: SubflowSet::of(choice.subflow) });
-        self.enqueue_on_subflow(now, choice.subflow, self.tx.pending, len, false);
+        self.enqueue_on_subflow(now, choice.subflow, self.tx.pending, len);
         self.tx.pending += u64::from(len);
         self.tx.next = self.tx.next.max(self.tx.pending);
         if self.tx.rtx_due == Instant::NEVER {
@@ -360,7 +357,7 @@ impl Connection {
     /// data segments sized according to this selected MSS"). So it gets as many of those.
     #[inline]
     fn allowed(&self, most: Bytes, mss: Bytes) -> Bytes {
-        if self.tx.buffer_mss == mss || !self.settings.stack.buffers_by_connection_mss {
+        if self.tx.buffer_mss == mss {
             return most;
         }
         Bytes::new((most / mss).max(1).saturating_mul(self.tx.buffer_mss.get()))
@@ -383,9 +380,10 @@ impl Connection {
         connection_mss(&found[..count])
     }
 
-    /// `has_left`: what the subflow got before in this push, Linux has sent.
     #[inline]
-    pub(super) fn enqueue_on_subflow(&mut self, now: Instant, i: usize, dsn: DataSeq, len: u32, has_left: bool) {
+    pub(super) fn enqueue_on_subflow(&mut self, now: Instant, i: usize, dsn: DataSeq, len: u32) {
+        // What it got before in this push, Linux has sent.
+        let has_left = self.work.sends_first().has(i);
         let subflow = &mut self.subflows[i];
         if self.phase != Phase::Fallback {
             // Linux: data that the connection's window allows passes the subflow's test of the

@@ -483,14 +483,6 @@ kernels! {
             LINUX_6_12_117 = false, "measured, specs/notes/mtu-probing";
             LINUX_7_3_4 = false, "as 6.12: tests/scripts, and its sources";
         }
-        /// The connection's buffers hold segments of one size, which all subflows' rates decide
-        /// (`mptcp_current_mss`); else of the subflow's.
-        buffers_by_connection_mss: bool {
-            MPTCP_0_96_LINUX_5_4_188 = true, "Manoratne 2025, section 10.5, and measured: specs/notes/mtu-probing";
-            LINUX_6_1_192 = false, "a choice: it has no scheduler that asks";
-            LINUX_6_12_117 = false, "a choice: it has no scheduler that asks";
-            LINUX_7_3_4 = false, "as 6.12: tests/scripts, and its sources";
-        }
         /// In what order data goes to subflows, and when it leaves (`__mptcp_push_pending`,
         /// `mptcp_subflow_get_send`).
         push_order: PushOrder {
