@@ -17,6 +17,8 @@ const PACKETS: u32 = 16;
 /// The same of the time; it is never shorter than this: a radio link's stall is no death.
 const TIMES_LONGER: u64 = 4;
 const LEAST: Duration = Duration::from_millis(250);
+/// Of the time between two packets so much counts: beyond it the peer had nothing to send.
+const COUNTED: Duration = Duration::from_micros(LEAST.as_micros() / PACKETS as u64);
 /// A pause in which others bring fewer packets says nothing of how long pauses are: the peer had
 /// little to send.
 const TELLING: u32 = 8;
@@ -28,9 +30,11 @@ const PERIOD: Duration = Duration::from_secs(5);
 pub(crate) struct Silence {
     /// Pauses that have ended.
     pauses: u32,
-    /// Packets that other paths have brought since, and when the first of them came.
+    /// Packets that other paths have brought since, when the last of them came, and how long they
+    /// have been coming ([`COUNTED`]).
     others: u32,
-    since: Instant,
+    last: Instant,
+    lasted: Duration,
     /// Of this period and of the one before it, the most packets in a pause, and the longest.
     usual: [(u32, Duration); 2],
     period_began: Instant,
@@ -38,7 +42,7 @@ pub(crate) struct Silence {
 
 impl Silence {
     pub(crate) const fn new(now: Instant) -> Self {
-        Self { pauses: 0, others: 0, since: now, usual: [(0, Duration::ZERO); 2], period_began: now }
+        Self { pauses: 0, others: 0, last: now, lasted: Duration::ZERO, usual: [(0, Duration::ZERO); 2], period_began: now }
     }
 
     /// A packet has come on the path.
@@ -47,11 +51,11 @@ impl Silence {
             self.usual = [(0, Duration::ZERO), self.usual[0]];
             self.period_began = now;
         }
-        debug_assert!(self.others == 0 || self.since <= now, "a pause has begun before it ends");
+        self.count(now);
         let (packets, time) = &mut self.usual[0];
         *packets = (*packets).max(self.others);
         if self.others >= TELLING {
-            *time = (*time).max(now.since(self.since));
+            *time = (*time).max(self.lasted);
         }
         self.pauses = self.pauses.saturating_add(u32::from(self.others > 0));
         self.others = 0;
@@ -59,14 +63,18 @@ impl Silence {
 
     /// A packet has come on another path; whether this one is silent.
     pub(crate) fn on_other(&mut self, now: Instant) -> bool {
-        if self.others == 0 {
-            self.since = now;
-        }
+        self.count(now);
         self.others = self.others.saturating_add(1);
-        debug_assert!(self.since <= now, "a pause has begun before others go on");
         let packets = self.usual[0].0.max(self.usual[1].0).saturating_mul(TIMES).saturating_add(PACKETS);
         let time = (self.usual[0].1.max(self.usual[1].1) * TIMES_LONGER).max(LEAST);
-        self.pauses >= ENOUGH && self.others >= packets && now.since(self.since) >= time
+        self.pauses >= ENOUGH && self.others >= packets && self.lasted >= time
+    }
+
+    /// Time has passed since another path's last packet; none counts before the first of them.
+    fn count(&mut self, now: Instant) {
+        debug_assert!(self.others == 0 || self.last <= now, "a pause has begun before others go on");
+        self.lasted = if self.others == 0 { Duration::ZERO } else { self.lasted + now.since(self.last).min(COUNTED) };
+        self.last = now;
     }
 
     /// The path is used again: what others have brought meanwhile says nothing.
@@ -131,6 +139,20 @@ mod tests {
         }
         let silent = (0..1000).position(|at| silence.on_other(ms(100_000 + at)));
         assert!(silent.is_some_and(|at| at < 300), "{silent:?}");
+    }
+
+    #[test]
+    fn a_turn_of_another_path_after_a_pause_of_the_peer_is_no_silence() {
+        let mut silence = Silence::new(ms(0));
+        // Two paths by turns of 16, whose delays differ by a turn: they bring packets alternately.
+        for at in 0..40 {
+            if at % 2 == 0 {
+                silence.on_own(ms(at));
+            } else {
+                assert!(!silence.on_other(ms(at)));
+            }
+        }
+        assert!(!(5000..5048).any(|at| silence.on_other(ms(at))), "a turn of three times the weight");
     }
 
     #[test]
