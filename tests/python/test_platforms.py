@@ -125,7 +125,12 @@ def test_a_run_of_one_experiments_kernel_is_none_of_another_that_asks_for_anothe
     assert [(row["experiment"], row["kernel"]) for row in results.table("runs").to_pylist()] == [("new", "6.12")]
     # Where it was asked to stand in for the other, it is.
     results = ran(study, tmp_path, "linux", only={"experiment": "old"}, kernel="6.12")
-    assert {(row["experiment"], row["kernel"]) for row in results.table("runs").to_pylist()} == {("old", "6.12"), ("new", "6.12")}
+    both = {("old", "6.12"), ("new", "6.12")}
+    assert {(row["experiment"], row["kernel"]) for row in results.table("runs").to_pylist()} == both
+    # And stays it, whatever runs later.
+    for engine in ("linux", "sim"):
+        results = ran(study, tmp_path, engine, only={"experiment": "new"})
+        assert {(row["experiment"], row["kernel"]) for row in results.table("runs").to_pylist() if row["engine"] == "linux"} == both
 
 
 def test_what_a_removed_kernel_ran_stays_and_is_told(study, tmp_path, monkeypatch):

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -75,8 +75,17 @@ class Contents:
             self.baselines += run.baseline is not None
 
 
-def write_manifest(folder: Path, study: Study, contents: Contents, left_out: Sequence[str], draws: Collection[int] | None = None) -> None:
-    """Says what the tables hold, and what they cannot; `draws` where they may have others than all."""
+def write_manifest(
+    folder: Path,
+    study: Study,
+    contents: Contents,
+    left_out: Sequence[str],
+    draws: Collection[int] | None,
+    stand_ins: Mapping[str, Collection[str]],
+) -> None:
+    """Says what the tables hold, and what they cannot; `draws` where they may have others than all;
+    `stand_ins` as `stand_ins_before` gives them.
+    """
     manifest: dict[str, Any] = {
         "study": study.name,
         "title": study.title,
@@ -87,6 +96,7 @@ def write_manifest(folder: Path, study: Study, contents: Contents, left_out: Seq
         **({"own_seeds": True} if contents.seeds is None else {"seeds": sorted(contents.seeds)}),
         **({"draws": spans_of(draws)} if draws is not None else {}),
         **({"left_out": list(left_out)} if left_out else {}),
+        **({"stand_ins": {name: sorted(kernels) for name, kernels in sorted(stand_ins.items())}} if stand_ins else {}),
     }
     replace_file(folder / MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
 
@@ -111,6 +121,13 @@ def left_out_before(folder: Path) -> list[str]:
     return [str(line) for line in _before(folder).get("left_out", [])]
 
 
+def stand_ins_before(folder: Path) -> dict[str, set[str]]:
+    """By engine and kernel ("linux 6.12"), the kernels that experiments ask for and that it stood
+    in for.
+    """
+    return {str(platform): set(map(str, kernels)) for platform, kernels in _before(folder).get("stand_ins", {}).items()}
+
+
 def _before(folder: Path) -> dict[str, Any]:
     """The manifest; nothing where there is none, or one that was damaged."""
     file = folder / MANIFEST
@@ -122,7 +139,7 @@ def _before(folder: Path) -> dict[str, Any]:
         return {}
 
 
-_KINDS: dict[str, type] = {"engines": dict, "runs": int, "draws": list, "left_out": list}
+_KINDS: dict[str, type] = {"engines": dict, "runs": int, "draws": list, "left_out": list, "stand_ins": dict}
 
 
 def _copy_study(folder: Path, study: Study) -> None:

@@ -46,7 +46,7 @@ from ._captures import drop_captures, keep_captures
 from ._computed import note
 from ._folder import DEFAULT_OUT
 from ._keys import KEY, Keys
-from ._manifest import Contents, check_owner, claim_folder, draws_before, left_out_before, versions_before, write_manifest
+from ._manifest import Contents, check_owner, claim_folder, draws_before, left_out_before, stand_ins_before, versions_before, write_manifest
 from ._progress import ProgressFile
 from ._results import Results
 from ._store import Store, TableFiles
@@ -453,15 +453,18 @@ def assemble(
     if draws is not None:
         before = draws_before(folder)
         draws = {*draws, *before} if is_large(study) and before is not None else None
+    stand_ins = stand_ins_before(folder)
+    if kernel is not None and stands_for not in (None, kernel):
+        stand_ins.setdefault(f"{engine.name} {kernel}", set()).add(str(stands_for))
     store = store or Store(folder / "runs")
     types = types_of(study)
     contents = Contents(seeds=None) if study.has_own_seeds else Contents()
     with TableFiles(folder) as files:
-        for part in _parts(_once(_all_runs(study, engine, folder, (kernel, stands_for), known_runs, draws))):
+        for part in _parts(_once(_all_runs(study, engine, folder, kernel, stand_ins, known_runs, draws))):
             files.add(tables(store, part, types))
             contents.add(run for run in part if run.key in store and run.key not in store.damaged)
     others = [line for line in left_out_before(folder) if not line.startswith(f"left out on {engine.name}")]
-    write_manifest(folder, study, contents, [*left_out, *others], draws)
+    write_manifest(folder, study, contents, [*left_out, *others], draws, stand_ins)
     return contents
 
 
@@ -491,19 +494,19 @@ def _all_runs(
     study: Study,
     engine: Engine,
     folder: Path,
-    standing_in: tuple[str | None, str | None],
+    kernel: str | None,
+    stand_ins: Mapping[str, Collection[str]],
     known_runs: Iterable[Run] | None,
     draws: Collection[int] | None,
 ) -> Iterator[Run]:
     before = versions_before(folder)
-    kernel, _ = standing_in
     kernels = [kernel, *_kernels(engine)] if kernel else _kernels(engine)
     if known_runs is not None and kernels[0] == kernel:
         yield from known_runs
         kernels = [other for other in kernels[1:] if other != kernel]
-    yield from _runs_on(study, engine, kernels, draws, before, standing_in)
+    yield from _runs_on(study, engine, kernels, draws, before, stand_ins)
     for other in _other_engines(engine, before):
-        yield from _runs_on(study, other, _kernels(other), draws, before)
+        yield from _runs_on(study, other, _kernels(other), draws, before, stand_ins)
 
 
 def _other_engines(engine: Engine, before: Mapping[str, str]) -> Iterator[Engine]:
@@ -530,16 +533,17 @@ def _runs_on(
     kernels: Iterable[str | None],
     draws: Collection[int] | None,
     before: Mapping[str, str],
-    standing_in: tuple[str | None, str | None] = (None, None),
+    stand_ins: Mapping[str, Collection[str]],
 ) -> Iterator[Run]:
     several = not engine.only_kernel and len({cell.setup.kernel for cell in specimens(study)}) > 1
     had = [platform.partition(" ")[2] or None for platform in before if _engine_of(platform) == engine.name]
     versions = _Versions(engine, before)
     for kernel in [None] if study.varies_kernel and not engine.only_kernel else dict.fromkeys([*kernels, *had]):
+        stands_for = stand_ins.get(f"{engine.name} {kernel}", ())
 
-        def leave_out(cell: Cell, kernel: str | None = kernel) -> bool:
+        def leave_out(cell: Cell, kernel: str | None = kernel, stands_for: Collection[str] = stands_for) -> bool:
             # A run of an experiment that asks for this kernel is none of one that asks for another.
-            is_of_another = several and kernel not in (None, cell.setup.kernel) and standing_in != (kernel, cell.setup.kernel)
+            is_of_another = several and kernel not in (None, cell.setup.kernel) and cell.setup.kernel not in stands_for
             return is_of_another or versions.left_out(kernel, cell)
 
         yield from runs(study, engine=engine.name, version=versions.all, kernel=kernel, own=_own(), leave_out=leave_out, draws=draws)
