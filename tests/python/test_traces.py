@@ -82,6 +82,7 @@ def test_a_campaign_says_which_column_is_what(tmp_path):
         ("time\tMB/s\n0\t1\n1\t2.5\n", [8e6, 2e7]),
         ("time,rate\n0s,10mbit\n1s,20mbit\n", [1e7, 2e7]),
         ("ts,throughput_mbps\n1700000000000,10\n1700000001000,20\n", [1e7, 2e7]),
+        ("ts,throughput_mbps\n1700000000000000,10\n1700000001000000,20\n", [1e7, 2e7]),
         ("time,bandwidth (Mbps)\n2024-01-01T00:00:00Z,10\n2024-01-01T00:00:01Z,20\n", [1e7, 2e7]),
     ],
 )
@@ -135,6 +136,11 @@ WRONG = {
     "damaged": (gzip.compress(b"0,1\n" * 9)[:-9], "it is compressed, and damaged"),
     "no time": ("a,Mbit/s\n1,2\n", ":1: no column is called as a time; say which is: --column time=NAME; there are a, Mbit/s"),
     "no unit": ("time,rate\n1,2\n", ":1: nothing says the unit of rate: write --column rate=rate:mbit"),
+    "two units": ("time,bit_rate_mbps\n1,2\n", ":1: nothing says the unit of bit_rate_mbps: write --column rate=bit_rate_mbps:mbit"),
+    "bytes or bits": ("time,rate B (Mbit/s)\n1,2\n", ":1: nothing says the unit of rate B (Mbit/s): write --column 'rate=rate B (Mbit/s):mbit'"),
+    "commas in numbers": ("time,Mbit/s\n0,1,234.5\n", ":2: 3 cells stand here, and 2 in the first line: write numbers like 1234.5"),
+    "two runs in text": (TEXT + TEXT, "several runs of iperf3"),
+    "both directions": (TEXT.replace("[SUM]", "[SUM][TX-C]", 1), "it has both directions (--bidir): keep the lines of one"),
     "no number": ("time,Mbit/s\n0,1\n1,x\n", ':3: Mbit/s: "x" is no rate'),
     "less than nothing": ("time,Mbit/s\n0,1\n1,-5\n", ':3: Mbit/s: "-5" is no rate that can be'),
     "back in time": ("time,Mbit/s\n1,1\n0,5\n", "sort the file by its time"),
@@ -151,6 +157,12 @@ def test_what_is_no_measurement_is_refused_with_its_file(tmp_path, text, sentenc
     assert sentence in str(error.value)
 
 
+def test_what_is_measured_of_a_path_least_is_no_minute_and_what_was_sent_did_not_arrive(tmp_path):
+    assert measured(tmp_path, "time,Mbit/s,min_rtt_ms\n0,10,20\n1,20,20\n").samples[0].delay == 0.01
+    test = {"start": {"test_start": {"protocol": "UDP", "blksize": 1448}}, "intervals": [interval(0, 1e7)]}
+    assert "it is what was sent" in " ".join(measured(tmp_path, json.dumps(test)).said)
+
+
 def test_the_command_says_what_it_understood_and_what_to_write(polypath, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "up.csv").write_text("time,Mbit/s\n0,10\n1,20\n")
@@ -159,6 +171,9 @@ def test_the_command_says_what_it_understood_and_what_to_write(polypath, tmp_pat
     assert "rate = column Mbit/s (Mbit)" in out
     assert "10 to 20 Mbit/s, on average 15" in out
     assert "wrote link.csv; in a study: both: [{kind: table, file: link.csv, repeat: 2s}]" in out
+    assert polypath("trace", "up.csv", "--direction", "upload")[2] == "polypath: up.csv: --direction is of a capture, and this is none: leave it out\n"
+    (tmp_path / "path.csv").write_text("time,Mbit/s,delay_ms\n0,10,5\n1,20,5\n")
+    assert "A trace has no delay: add {kind: delay, ...}" in polypath("trace", "path.csv", "--out", "link.trace")[1]
     assert polypath("trace", "starlink", "--json")[0] == 0
     assert polypath("trace", "nowhere") == (
         2,

@@ -115,4 +115,5 @@ def _write(file: Path, measured: Measurement) -> str:
     file.write_text(text, encoding="utf-8")
     how = f"{{kind: table, file: {file.name}, repeat: {measured.length:g}s}}" if table else f"{{kind: trace, file: {file.name}}}"
     engines = "all engines" if table else "engines sim and host"
-    return f"wrote {file}; in a study: both: [{how}] ({engines})"
+    lost = " A trace has no delay: add {kind: delay, ...} for what was measured of it." if not table and measured.values("delay") else ""
+    return f"wrote {file}; in a study: both: [{how}] ({engines}).{lost}"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import math
 import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -28,20 +30,22 @@ _WORDS = {
 _RATES = {"bit": 1.0, "bps": 1.0, "bits": 1.0, "kbit": 1e3, "kbps": 1e3, "mbit": 1e6, "mbps": 1e6, "gbit": 1e9, "gbps": 1e9}
 # With a large B they are bytes.
 _BYTES = {"B": 8.0, "kB": 8e3, "KB": 8e3, "MB": 8e6, "GB": 8e9}
-_TIMES = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+_DELAYS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
+# "min" in the head of a delay is the least one.
+_TIMES = _DELAYS | {"min": 60.0, "h": 3600.0}
 _LOSSES = {"%": 0.01, "share": 1.0}
 _UNITS: Mapping[str, Mapping[str, float]] = {
     "time": _TIMES,
     "rate": _RATES | _BYTES,
-    "delay": _TIMES,
-    "rtt": _TIMES,
+    "delay": _DELAYS,
+    "rtt": _DELAYS,
     "loss": _LOSSES,
 }
 # Cells of what was not measured.
 _NOTHING = {"", "-", "--", "nan", "na", "n/a", "none", "null", "?"}
 _LONGEST = 200
-# Later than any measurement in seconds since 1970.
-_MILLISECONDS = 1e11
+# Times since 1970 that are larger are no longer in the unit before: no measurement was so late.
+_SINCE_1970 = {"s": 1e11, "ms": 1e14, "us": 1e17, "ns": math.inf}
 
 
 class _Column(NamedTuple):
@@ -82,6 +86,9 @@ def measured(file: Path, text: str, columns: Mapping[str, tuple[str, str]]) -> M
     said = [f"{kind} = column {column.name} ({column.spoken})" for kind, column in found.items()]
     if not body:
         raise TraceError(f"{file}: the table has no row")
+    for number, row in body:
+        if any(row[len(head) :]):
+            raise TraceError(f"{file}:{number}: {len(row)} cells stand here, and {len(head)} in the first line: write numbers like 1234.5")
     return measurement(str(file), _samples(file, body, found), [*said, *words])
 
 
@@ -91,6 +98,8 @@ def _found(
     listed = ", ".join(visible(name[:40]) for name in head)
     found: dict[str, _Column] = {}
     for kind, (name, unit) in columns.items():
+        if head.count(name) > 1:
+            raise TraceError(f'{file}:1: {head.count(name)} columns are called "{name}": give the one that is meant a name of its own')
         if name not in head:
             raise TraceError(f'{file}:1: there is no column "{name}"; there are {listed}')
         if unit and unit not in _UNITS[kind]:
@@ -124,7 +133,7 @@ def _found(
 
 
 def _example(kind: str, name: str) -> str:
-    return f"--column {kind}={name}:" + {"rate": "mbit", "loss": "%"}.get(kind, "ms")
+    return "--column " + shlex.quote(f"{kind}={name}:" + {"rate": "mbit", "loss": "%"}.get(kind, "ms"))
 
 
 def _is_called(name: str, kind: str) -> bool:
@@ -137,20 +146,20 @@ def _column(index: int, name: str, kind: str, unit: str, body: Sequence[Sequence
     """A column with its unit: as said, as its head says, or as its cells do."""
     if unit:
         return _Column(index, name, _UNITS[kind][unit], unit)
-    parts = re.split(r"[^A-Za-zµ%]+", name)
-    if kind == "rate":
-        for part in parts:
-            if (size := _BYTES.get(part.removesuffix("ps"))) is not None:
-                return _Column(index, name, size, part)
-    for part in parts:
-        if (size := {**_RATES, **_TIMES, **_LOSSES}.get(part.lower())) is not None and part.lower() in _UNITS[kind]:
-            return _Column(index, name, size, part)
+    told: dict[float, str] = {}
+    for part in re.split(r"[^A-Za-zµ%]+", name):
+        size = (_BYTES if kind == "rate" else {}).get(part.removesuffix("ps"), _UNITS[kind].get(part.lower()))
+        if size is not None:
+            told[size] = part
+    # A head with several units, such as bit_rate_mbps, says none.
+    if len(told) == 1:
+        return _Column(index, name, *told.popitem())
     cells = [row[index] for row in body if index < len(row) and row[index].lower() not in _NOTHING]
     if kind == "time":
         if cells and not _is_number(cells[0]):
             return _Column(index, name, None, "as its cells say")
-        ms = bool(cells) and float(cells[0]) > _MILLISECONDS
-        return _Column(index, name, 1e-3 if ms else 1.0, "ms since 1970" if ms else "s")
+        own = next(unit for unit, most in _SINCE_1970.items() if not cells or float(cells[0]) <= most)
+        return _Column(index, name, _TIMES[own], own if own == "s" else f"{own} since 1970")
     if cells and not _is_number(cells[0]):
         return _Column(index, name, None, "as its cells say")
     if kind == "rtt" and "ping" in name.lower():

@@ -38,10 +38,15 @@ def read(file: Path, columns: Mapping[str, tuple[str, str]], direction: str | No
 
     Raises `TraceError` with file and line.
     """
-    if (start := _start(file))[:4] in _CAPTURES:
+    capture, own = (start := _start(file))[:4] in _CAPTURES, start.lstrip()[:1] == b"{"
+    if columns and (capture or own):
+        raise TraceError(f"{file}: --column is of a table, and this is {'a capture' if capture else 'JSON of iperf3'}: leave it out")
+    if capture:
         return _capture(file, direction)
+    if direction is not None:
+        raise TraceError(f"{file}: --direction is of a capture, and this is none: leave it out")
     text = text_of(file, start)
-    if start.lstrip()[:1] == b"{":
+    if own:
         return _iperf3_json(file, text)
     if not columns:
         for form in (_chances, _iperf3_text, _ping):
@@ -149,7 +154,12 @@ def _iperf3_json(file: Path, text: str) -> Measurement:
         samples.append(Sample(at=begins, rate=number(file, total, "bits_per_second") * share))
     test = start.get("test_start", {})
     what = f"{test.get('num_streams', 1)} stream(s) of {test.get('protocol', 'TCP')}" if isinstance(test, dict) else "iperf3"
-    return measurement(str(file), samples, [f"iperf3: the rate of {what} in each interval", headers], last=last)
+    words = [f"iperf3: the rate of {what} in each interval", headers]
+    if isinstance(test, dict) and test.get("protocol") == "UDP" and not any("lost_packets" in each["sum"] for each in found):
+        words.append("it is what was sent, of which more or less may have arrived: the JSON of the other end tells that")
+    if any("sum_bidir_reverse" in each for each in found):
+        words.append("of both directions it is what this end sent")
+    return measurement(str(file), samples, words, last=last)
 
 
 def _share(start: Mapping[str, Any]) -> tuple[float, str]:
@@ -163,7 +173,7 @@ def _share(start: Mapping[str, Any]) -> tuple[float, str]:
 
 
 _INTERVAL = re.compile(
-    r"^\[\s*(?P<id>SUM|\d+)\](?:\[[A-Z-]+\])?\s+(?P<from>\d+\.\d+)-(?P<to>\d+\.\d+)\s+sec\s+[\d.]+\s+\w+\s+(?P<rate>[\d.]+)\s+"
+    r"^\[\s*(?P<id>SUM|\d+)\](?:\[(?P<role>[A-Z-]+)\])?\s+(?P<from>\d+\.\d+)-(?P<to>\d+\.\d+)\s+sec\s+[\d.]+\s+\w+\s+(?P<rate>[\d.]+)\s+"
     r"(?P<unit>[KMGT]?)bits/sec(?P<rest>.*)$"
 )
 _TIMES = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
@@ -175,12 +185,19 @@ def _iperf3_text(file: Path, text: str) -> Measurement | None:
         return None
     ids = {row["id"] for row in rows}
     kept = [row for row in rows if row["id"] == "SUM"] if "SUM" in ids else rows
+    if len({row["role"] for row in kept}) > 1:
+        raise TraceError(f"{file}: it has both directions (--bidir): keep the lines of one, [TX-C] or [RX-C]")
     samples, last, reached = [], 1.0, -1.0
     for row in kept:
         begins, ends = float(row["from"]), float(row["to"])
         # Those at the end are of the whole run, sent and received.
-        if row["rest"].strip().endswith(("sender", "receiver")) or "omitted" in row["rest"] or begins < reached:
+        if row["rest"].strip().endswith(("sender", "receiver")) or "omitted" in row["rest"]:
             continue
+        if begins <= reached:
+            # iperf2 marks no end.
+            if begins == 0 and row is kept[-1]:
+                continue
+            raise TraceError(f"{file}: it holds several runs of iperf3: give each a file")
         samples.append(Sample(at=begins, rate=float(row["rate"]) * _TIMES[row["unit"]] * _ON_LINK / _PAYLOAD))
         reached, last = begins, ends - begins
     return measurement(str(file), samples, ["iperf3: the rate in each interval", _HEADERS], last=last)
