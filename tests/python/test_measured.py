@@ -16,11 +16,11 @@ def stream(number, second, rate, **more):
     return {**span, "bytes": rate // 8, "bits_per_second": rate, "retransmits": 1, "snd_cwnd": 14_480, "rtt": 20_000, "pmtu": 1500, **more}
 
 
-def iperf3(rate=8_000_000, seconds=3, streams=1, **test):
+def iperf3(rate=8_000_000, seconds=3, streams=1, cc="bbr", **test):
     ends = [{"socket": n, "local_host": "a", "local_port": n, "remote_host": "b", "remote_port": 5201} for n in range(streams)]
     start = {"connected": ends, "tcp_mss_default": 1448, "test_start": {"protocol": "TCP", "num_streams": streams, **test}}
     each = [{"streams": [stream(n, t, rate) for n in range(streams)], "sum": {}} for t in range(seconds)]
-    return json.dumps({"start": start, "intervals": each, "end": {"sender_tcp_congestion": "bbr"}})
+    return json.dumps({"start": start, "intervals": each, "end": {"sender_tcp_congestion": cc}})
 
 
 def flent(**more):
@@ -76,6 +76,9 @@ def test_streams_series_and_subflows_are_flows(tmp_path):
     assert found.flows[0].received[-1] == (pytest.approx(3.8), pytest.approx(3.8e6))
     assert found.flows[0].subflows[0].samples[0].srtt_ms == 30
     assert "left out, since they are no TCP flows: Ping (ms) ICMP" in found.said
+    holes = flent(results={"TCP upload": [8.0] * 5 + [None] * 5 + [8.0] * 10})
+    said = measured(write(tmp_path, "holes.flent", holes)).said
+    assert said[1:] == ("beware: 5 of 20 values of TCP upload are missing, and count as nothing received",)
     found = measured(write(tmp_path, "ss.txt", SS))
     (flow,) = found.flows
     assert (flow.transport, flow.upload, flow.cc, len(flow.subflows)) == ("mptcp", True, "cubic", 2)
@@ -83,6 +86,30 @@ def test_streams_series_and_subflows_are_flows(tmp_path):
     sample = flow.subflows[0].samples[-1]
     assert (sample.cwnd, sample.srtt_ms, sample.ssthresh, sample.pacing_bps, sample.retransmissions) == (12, 20.5, 9, 12.5e6, 3)
     assert flow.subflows[0].destination == "10.1.0.1:5201"
+
+
+def test_the_other_end_of_both_directions_has_them_the_other_way(tmp_path):
+    tree = json.loads(iperf3(streams=2, bidirectional=1))
+    for each in tree["intervals"]:
+        for number, row in enumerate(each["streams"]):
+            row["sender"] = number == 0
+    for start, ways in ({}, [True, False]), ({"accepted_connection": {"host": "a"}}, [False, True]):
+        text = json.dumps({**tree, "start": {**tree["start"], **start}})
+        found = measured(write(tmp_path, "a.json", text))
+        assert ([flow.upload for flow in found.flows], found.said) == (ways, ("iperf3: 2 streams, up and down",))
+
+
+def cut(change):
+    tree = json.loads(iperf3())
+    change(tree)
+    return json.dumps(tree)
+
+
+def streamed(text):
+    """As `iperf3 --json-stream` writes it."""
+    tree = json.loads(text)
+    events = [("start", tree["start"]), *(("interval", each) for each in tree["intervals"]), ("end", tree["end"])]
+    return "\n".join(json.dumps({"event": event, "data": data}) for event, data in events)
 
 
 def test_nests_dumps_are_read_by_their_folder(tmp_path):
@@ -122,7 +149,7 @@ def test_files_are_repetitions_of_a_cell_and_claims_judge_them(polypath, tmp_pat
     monkeypatch.chdir(tmp_path)
     write(tmp_path, "s.yaml", STUDY)
     for number, rate in enumerate((8_000_000, 8_800_000, 4_000_000, 4_400_000)):
-        write(tmp_path, f"{number}.json", iperf3(rate))
+        write(tmp_path, f"{number}.json", iperf3(rate, cc="cubic" if number < 2 else "reno"))
     assert polypath("import", "0.json", "1.json", "--study", "s.yaml", "--only", "cc=cubic")[0] == 0
     code, out, _ = polypath("import", "2.json", "3.json", "--study", "s.yaml", "--only", "cc=reno")
     assert (code, "holds" in out) == (0, True)
@@ -132,12 +159,14 @@ def test_files_are_repetitions_of_a_cell_and_claims_judge_them(polypath, tmp_pat
         "polypath: s has 2 cells here, and files are of one: choose it with --only, of cc=cubic, cc=reno\n"
     )
     assert "3 files are more than the 2 seeds" in polypath("import", *["0.json"] * 3, "--study", "s.yaml", "--only", "cc=reno")[2]
+    said = polypath("import", "0.json", "--study", "s.yaml", "--only", "cc=reno")[2]
+    assert "iperf3 was sent with cubic, and the study's flow f is with reno: take the cell with it (--only)" in said
     write(tmp_path, "two.json", iperf3(streams=2))
     assert (
         "2 flows were measured (iperf3-1, iperf3-2), and the study has 1"
         in (polypath("import", "two.json", "--study", "s.yaml", "--only", "cc=reno")[2])
     )
-    write(tmp_path, "down.json", iperf3(reverse=1))
+    write(tmp_path, "down.json", iperf3(cc="reno", reverse=1))
     said = polypath("import", "down.json", "--study", "s.yaml", "--only", "cc=reno")[2]
     assert "iperf3 is a download, and the study's flow f an upload" in said
 
@@ -149,8 +178,14 @@ WRONG = {
     "half of a file": (iperf3()[:200], "this is no JSON"),
     "UDP": (iperf3(protocol="UDP"), "iperf3 sent UDP; only connections of TCP and MPTCP are imported"),
     "other JSON": ("{}", "this JSON is no output of iperf3"),
+    "no rate": (iperf3().replace("bits_per_second", "rate"), "`bits_per_second` should be a number, and is 'None'"),
+    "an interval that is lost": (cut(lambda tree: tree["intervals"].pop(1)), "the interval before 2 s is missing: one ends at 1 s"),
+    "times that go back": (cut(lambda tree: tree["intervals"].reverse()), "the interval before 2 s is missing: one ends at 0 s"),
+    "streams that are none": (cut(lambda tree: tree["intervals"][0].update(streams=None)), "the interval before 1 s is missing"),
+    "two runs": ("\n".join(2 * [streamed(iperf3())]), "it holds several runs of iperf3: give each a file"),
     "no number": (iperf3().replace('"rtt": 20000', '"rtt": "x"'), "`rtt` should be a number, and is 'x'"),
     "a series that is cut": (flent(x_values=[0.0, 0.2]), "the series TCP upload has 20 values for 2 times"),
+    "Flent back in time": (flent(x_values=[0.2 * n for n in range(20)][::-1]), "`x_values`: the time 3.6 stands after 3.8; times ascend"),
     "Flent without flows": (flent(results={"Ping (ms) ICMP": [1.0] * 20}), "no flow was measured in it"),
     "not a number": (flent(results={"TCP upload": [float("nan")] * 20}), "should be a number from 0 on"),
     "noise": (b"\x9d\x80", "this is no text in UTF-8"),

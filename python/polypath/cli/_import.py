@@ -36,7 +36,7 @@ def import_(
     """Take what other tools measured into the results of a study: report, compare and claims then
     read it beside what is simulated.
     """
-    from polypath.measured import measured, study_of, take
+    from polypath.measured import measured, study_of, take, without_cc
 
     if study is not None and name is not None:
         raise StudyError("--name is of a study that is written, and --study of one that is there: take one of them")
@@ -51,6 +51,8 @@ def import_(
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(_HEAD + own.to_yaml(), encoding="utf-8")
         _console.out.print(f"wrote {place}", soft_wrap=True)
+        for sentence in without_cc([each for _, each in read]):
+            _console.out.print(sentence, markup=False, highlight=False, soft_wrap=True)
         study = str(place)
     loaded = _studies.load(study)
     results = take(loaded, read, out_folder or _studies.out_of(loaded), choices(only))

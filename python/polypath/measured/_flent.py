@@ -9,7 +9,7 @@ from typing import Any
 
 from polypath.traces import TraceError, text_of
 
-from ._model import Flow, Measured, Sample, Subflow, accumulated, checked, figure, named
+from ._model import Flow, Measured, Sample, Subflow, accumulated, ascending, checked, figure, named
 
 _SOCKET = ("cwnd", "rtt", "rtt_var", "pacing_rate", "delivery_rate")
 _NOT_FLOWS = re.compile(r"\b(avg|sum|totals?)$")
@@ -27,11 +27,12 @@ def of_flent(file: Path, text: str | None = None) -> Measured:
         case _:
             raise TraceError(f"{file}: this is no data file of Flent: it lacks `metadata`, `results` or `x_values`")
     at = [figure(file, time, "`x_values`") for time in times]
+    ascending(file, at, "`x_values`")
     described = metadata.get("SERIES_META") if isinstance(metadata.get("SERIES_META"), dict) else {}
     assert isinstance(described, dict)
     parameters = metadata.get("TEST_PARAMETERS")
     cc = parameters.get("tcp_cong_control") if isinstance(parameters, dict) else None
-    flows, left = [], []
+    flows, left, holes = [], [], []
     for series, values in results.items():
         if "::tcp_" in series or _NOT_FLOWS.search(series):
             continue
@@ -45,10 +46,13 @@ def of_flent(file: Path, text: str | None = None) -> Measured:
         if all(value is None for value in values):
             left.append(series)
             continue
+        inside = "".join("-" if value is None else "x" for value in values).strip("-")
+        if missing := inside.count("-"):
+            holes.append(f"beware: {missing} of {len(inside)} values of {series} are missing, and count as nothing received")
         flows.append(_flow(file, series, at, values, results, cc if isinstance(cc, str) else None))
     said = [f"Flent's test {metadata.get('NAME', '?')}: {len(flows)} flows of TCP"]
     said += [f"left out, since they are no TCP flows: {', '.join(left[:4])}{' and others' if len(left) > 4 else ''}"] if left else []
-    return checked(file, "flent", flows, said)
+    return checked(file, "flent", flows, [*said, *holes])
 
 
 def _flow(file: Path, series: str, at: list[float], values: list[Any], results: dict[str, Any], cc: str | None) -> Flow:

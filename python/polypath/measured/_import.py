@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from polypath import _native
 from polypath.engines import MeasuredEngine
 from polypath.results import Results, assemble, claim_folder, note, plan
 from polypath.study import Study
@@ -19,7 +18,7 @@ from polypath.sweep import files_of
 from polypath.traces import TraceError
 
 from ._model import Flow, Measured
-from ._output import output
+from ._output import known_cc, output
 
 # Bytes of a full segment's payload, and of its IP packet with the Ethernet header.
 _PAYLOAD, _ON_LINK = 1448, 1514
@@ -36,7 +35,6 @@ def study_of(name: str, all_measured: Sequence[Measured]) -> Study:
     flows = [flow for measured in all_measured for flow in measured.flows]
     rtts = [subflow.min_rtt_ms for flow in flows for subflow in flow.subflows if subflow.min_rtt_ms]
     delay = f"{max(round(min(rtts, default=2.0) * 500), 1)}us"
-    known = {algorithm for algorithm, *_ in _native.algorithms()}
     links = range(1, max(len(flow.subflows) for flow in flows) + 1)
     length = math.ceil(max(flow.length for flow in flows) * 1000)
     tree: dict[str, Any] = {
@@ -59,7 +57,7 @@ def study_of(name: str, all_measured: Sequence[Measured]) -> Study:
                 "server": "server",
                 "transport": flow.transport,
                 **({} if flow.upload else {"direction": "download"}),
-                **({"cc": flow.cc} if flow.cc in known else {}),
+                **({"cc": flow.cc} if flow.cc in known_cc() else {}),
                 "app": {"kind": "bulk", "duration": f"{max(math.ceil(flow.length * 1000), 1)}ms"},
             }
             for flow in first.flows
@@ -69,6 +67,13 @@ def study_of(name: str, all_measured: Sequence[Measured]) -> Study:
         "baselines": None,
     }
     return Study.model_validate(tree)
+
+
+def without_cc(all_measured: Sequence[Measured]) -> list[str]:
+    """A sentence where the study that is written says a congestion control that was not measured."""
+    flows = {flow.name: flow.cc or "not told" for measured in all_measured for flow in measured.flows if flow.cc not in known_cc()}
+    named = ", ".join(f"{name} ({cc})" for name, cc in flows.items())
+    return [f"the congestion control of {named} is no known one, and the study has its default, cubic: write `cc`"] if flows else []
 
 
 def _most(flows: Sequence[Flow], link: int, *, upload: bool) -> int:

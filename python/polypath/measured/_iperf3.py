@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,40 +20,46 @@ def of_iperf3(file: Path) -> Measured:
     assert isinstance(test, dict)
     if test.get("protocol", "TCP") != "TCP":
         raise TraceError(f"{file}: iperf3 sent {test.get('protocol')}; only connections of TCP and MPTCP are imported")
-    ends = {each.get("socket"): each for each in start.get("connected", []) if isinstance(each, dict)}
+    connected = start.get("connected")
+    ends = {str(each.get("socket")): each for each in (connected if isinstance(connected, list) else ()) if isinstance(each, dict)}
     mss = int(figure(file, start.get("tcp_mss_default") or 1448, "`tcp_mss_default`")) or 1448
-    streams: dict[Any, list[dict[str, Any]]] = {}
+    streams: dict[str, list[dict[str, Any]]] = {}
     for interval in found:
-        for each in interval.get("streams", []):
+        for each in interval.get("streams") or ():
             if isinstance(each, dict) and not each.get("omitted"):
-                streams.setdefault(each.get("socket"), []).append(each)
+                streams.setdefault(str(each.get("socket")), []).append(each)
     if not streams:
         raise TraceError(f"{file}: its intervals have no `streams`")
-    down = bool(test.get("reverse"))
+    down, both = bool(test.get("reverse")), bool(test.get("bidirectional"))
+    server = "accepted_connection" in start
     flows = []
     for number, (socket, rows) in enumerate(streams.items(), 1):
         place = ends.get(socket, {})
         # With --bidir this end sends some and receives the others.
-        own = rows[0].get("sender")
-        upload = (own if isinstance(own, bool) else True) if test.get("bidirectional") else not down
+        upload = (rows[0].get("sender") is not False) is not server if both else not down
         flows.append(
             Flow(
                 name="iperf3" if len(streams) == 1 else f"iperf3-{number}",
                 upload=upload,
                 transport="mptcp" if test.get("mptcp") or test.get("mptcp_enabled") or start.get("mptcp") else "tcp",
                 cc=_text(end.get("sender_tcp_congestion")),
-                received=accumulated(
-                    (
-                        figure(file, row.get("start"), "`start`"),
-                        figure(file, row.get("end"), "`end`"),
-                        optional(file, row, "bits_per_second"),
-                    )
-                    for row in rows
-                ),
+                received=accumulated(_spans(file, rows)),
                 subflows=(_subflow(file, rows, place, mss),),
             )
         )
-    return checked(file, "iperf3", flows, [f"iperf3: {len(flows)} stream{'s' * (len(flows) > 1)}, {'down' if down else 'up'}"])
+    ways = "up and down" if both else "down" if down else "up"
+    return checked(file, "iperf3", flows, [f"iperf3: {len(flows)} stream{'s' * (len(flows) > 1)}, {ways}"])
+
+
+def _spans(file: Path, rows: list[dict[str, Any]]) -> Iterator[tuple[float, float, float]]:
+    """Each interval with its rate. Raises `TraceError` where one is missing or stands elsewhere."""
+    reached = 0.0
+    for row in rows:
+        begins, ends, rate = (figure(file, row.get(name), f"`{name}`") for name in ("start", "end", "bits_per_second"))
+        if abs(begins - reached) > (ends - begins) / 2:
+            raise TraceError(f"{file}: the interval before {begins:g} s is missing: one ends at {reached:g} s; take the whole file")
+        reached = ends
+        yield begins, ends, rate
 
 
 def _subflow(file: Path, rows: list[dict[str, Any]], place: dict[str, Any], mss: int) -> Subflow:

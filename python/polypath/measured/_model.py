@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,13 @@ def checked(file: Path, tool: str, flows: Sequence[Flow], said: Iterable[str] = 
     if len(set(names)) < len(names):
         raise TraceError(f"{file}: two flows are called {next(name for name in names if names.count(name) > 1)}")
     return Measured(tool=tool, flows=tuple(flows), said=tuple(said))
+
+
+def ascending(file: Path, times: Sequence[float], what: str) -> None:
+    """Raises `TraceError` where a time is not later than the one before it."""
+    for earlier, later in pairwise(times):
+        if later <= earlier:
+            raise TraceError(f"{file}: {what}: the time {later:g} stands after {earlier:g}; times ascend")
 
 
 def named(text: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from polypath.traces import TraceError, text_of
 
-from ._model import Flow, Measured, Sample, Subflow, accumulated, checked, figure, named, optional
+from ._model import Flow, Measured, Sample, Subflow, accumulated, ascending, checked, figure, named, optional
 
 _RATES = ("sending_rate", "throughput", "bits_per_second")
 
@@ -59,6 +59,7 @@ def _flow(file: Path, name: str, rows: list[dict[str, Any]], told: list[dict[str
     if key is None:
         raise TraceError(f"{file}: {name}: no sample has a rate ({', '.join(_RATES)})")
     times = [figure(file, row["timestamp"], "`timestamp`") for row in rows]
+    ascending(file, times, name)
     steps = sorted(later - earlier for earlier, later in pairwise(times)) or [1.0]
     step = steps[len(steps) // 2]
     # iperf3's times are those at which an interval begins, netperf's at which it ends.

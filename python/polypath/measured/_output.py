@@ -5,14 +5,16 @@ measured is None.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from polypath import _native
 from polypath.columns import columns_of
 from polypath.engines import Output
-from polypath.study import Time
+from polypath.study import Time, split_cc
 from polypath.traces import TraceError
 
 from ._model import Flow, Measured, Subflow
@@ -47,6 +49,12 @@ def output(name: str, measured: Measured, scenario: Mapping[str, Any]) -> Output
     return Output(outcome=outcome, subflow_series=_series(rows), link_series=_NO_LINKS)
 
 
+@cache
+def known_cc() -> frozenset[str]:
+    """The congestion controls that a study can name everywhere."""
+    return frozenset(algorithm for algorithm, *_ in _native.algorithms())
+
+
 def _flow(name: str, described: Mapping[str, Any], flow: Flow, end_ns: int) -> dict[str, Any]:
     if flow.transport != described["transport"]:
         theirs = f"the study's flow {described['name']} of {described['transport']}"
@@ -54,6 +62,12 @@ def _flow(name: str, described: Mapping[str, Any], flow: Flow, end_ns: int) -> d
     if flow.upload is (described.get("direction") == "download"):
         ways = ("an upload", "a download") if flow.upload else ("a download", "an upload")
         raise TraceError(f"{name}: {flow.name} is {ways[0]}, and the study's flow {described['name']} {ways[1]}")
+    theirs = split_cc(described["cc"])[0]
+    if flow.cc in known_cc() and flow.cc != theirs:
+        raise TraceError(
+            f"{name}: {flow.name} was sent with {flow.cc}, and the study's flow {described['name']} is with {theirs}: "
+            f"take the cell with it (--only), or write `cc: {flow.cc}` in the study"
+        )
     times = np.array([time for time, _ in flow.received])
     counts = np.array([count for _, count in flow.received])
     first, last = (ns / 1e9 for ns in described["window_ns"])

@@ -115,16 +115,16 @@ def intervals(file: Path, text: str) -> tuple[dict[str, Any], list[dict[str, Any
         if isinstance(value.get("error"), str):
             raise TraceError(f"{file}: iperf3 itself failed: {visible(value['error'])}")
         match value:
-            case {"event": "start", "data": dict(data)}:
+            case {"event": "start", "data": dict(data)} if not found:
                 start = data
+            case {"start": _, "intervals": _} | {"event": "start"} if found:
+                raise TraceError(f"{file}: it holds several runs of iperf3: give each a file")
             case {"event": "interval", "data": dict(data)}:
                 found.append(data)
             case {"event": str()}:
                 continue
-            case {"start": dict(data), "intervals": list(each)} if not found:
+            case {"start": dict(data), "intervals": list(each)}:
                 start, found = data, [part for part in each if isinstance(part, dict)]
-            case {"start": _, "intervals": _}:
-                raise TraceError(f"{file}: it holds several runs of iperf3: give each a file")
             case _:
                 raise TraceError(f"{file}:1: this JSON is no output of iperf3: it has no `intervals`")
     if not found:
