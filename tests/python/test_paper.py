@@ -63,6 +63,7 @@ def test_cells_lines_and_values_have_their_names_and_order(results):
         ({"what": "goodput", "font_size": 0.0}, "write 4 to 30"),
         ({"what": "goodput", "only": {"cc": ["renoo"]}}, 'there is no cc in the runs of many "renoo"; did you mean "reno"?'),
         ({"what": "goodput", "only": {"queue": ["1"]}}, 'have no parameter "queue"'),
+        ({"what": "goodput", "labels": {"renoo": "New Reno"}}, 'that a label could be for "renoo"; did you mean "reno"?'),
         ({"what": "retransmissions", "kind": "line", "only": {"loss": ["1%"]}}, "a line goes over a number"),
     ],
 )
@@ -76,15 +77,18 @@ def test_the_command_line_writes_the_file(polypath, results, tmp_path):
     code, out, _ = polypath("report", results.folder, "--figure", "goodput", "--kind", "box", "--only", "cc=bbr,reno", "--out", file)
     assert code == 0 and str(file) in out.replace("\n", "")
     assert file.read_text().startswith("<svg")
-    code, _, err = polypath("report", results.folder, "--kind", "box")
-    assert code == 2 and "--kind is about one figure: say which, like --figure goodput" in err
+    for option, value in ("--kind", "box"), ("--width", "6in"), ("--font-size", "9"):
+        code, _, err = polypath("report", results.folder, option, value)
+        assert code == 2 and f"{option} is about one figure: say which, like --figure goodput" in err
+    code, _, err = polypath("report", results.folder, "--figure", "goodput", "--figures", "png", "--out", file)
+    assert code == 2 and "is no file of --figures png: leave --figures out, or end the name in .png" in err
 
 
-def test_from_python_it_is_the_same_figure(results):
-    figure = results.plot("goodput", kind="box", only={"cc": ["bbr", "reno"], "loss": "1%"}, labels={"bbr": "BBR"})
-    assert "BBR" in words(figure) and "cubic" not in words(figure)
-    with pytest.raises(ValueError, match="name a kind or a width"):
-        results.plot("goodput", only={"cc": "bbr"})
-    with pytest.raises(ValueError, match="there are topology, goodput, cwnd, srtt") as error:
-        results.plot("nothing")
-    assert "-main" not in str(error.value)
+def test_what_a_figure_leaves_out_is_said(tmp_path):
+    app = '{kind: transfer, size: "${size}"}'
+    text = LOSSY_LINK.replace('cc: "${cc}"}', f'cc: "${{cc}}", app: {app}}}, more: {{client: client, server: server, app: {{kind: bulk}}}}')
+    (tmp_path / "study.yaml").write_text(text + "matrix: {cc: [reno], loss: [0%], size: [100KB, 1GB]}\nseeds: 1\n")
+    figure = paper_figure(run(tmp_path, out=tmp_path / "results"), "completion")
+    assert figure.caption == (
+        "beware, left out: 1 of 2 runs have no completion, such as those that never finished; the flows more have another metric"
+    )

@@ -15,7 +15,7 @@ from polypath.study import StudyError
 from . import _console, _studies
 from ._against import Against
 from ._against import against as against_parts
-from ._work import AsJson, CcPath, choices, use_custom
+from ._work import AsJson, CcPath, choices, names_in, use_custom
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 # Those of `polypath.plot`, which takes longer to load than a mistake should take to be told.
 FIGURE_KINDS = ("svg", "png", "pdf")
+_WIDTH, _FONT_SIZE = "85mm", 8.0
 
 
 def report(
@@ -48,8 +49,8 @@ def report(
     kind: Annotated[
         str | None, typer.Option(help="With --figure: box, cdf, bar, or line (over a number that the matrix varies, or over time).")
     ] = None,
-    width: Annotated[str, typer.Option(help="With --figure: how wide it is on paper.")] = "85mm",
-    font_size: Annotated[float, typer.Option(help="With --figure: size of its letters in points.")] = 8.0,
+    width: Annotated[str, typer.Option(help="With --figure: how wide it is on paper.")] = _WIDTH,
+    font_size: Annotated[float, typer.Option(help="With --figure: size of its letters in points.")] = _FONT_SIZE,
     only: Annotated[
         list[str] | None,
         typer.Option(help="With --figure: the cells and their order, such as cc=lia,olia; may be repeated."),
@@ -64,13 +65,18 @@ def report(
     """
     use_custom(cc_path)
     if figure is not None and out_file is not None:
-        figures = figures or out_file.suffix.removeprefix(".")
+        own = out_file.suffix.removeprefix(".")
+        if figures is not None and own not in names_in(figures):
+            raise StudyError(f"--out {out_file} is no file of --figures {figures}: leave --figures out, or end the name in .{figures}")
+        figures = figures or own
     asked = figures or ("svg,png" if figure is None else "pdf")
-    kinds = [name.strip() for name in asked.split(",") if name.strip()]
+    kinds = names_in(asked)
     wrong = [name for name in kinds if name not in FIGURE_KINDS]
     if wrong or not kinds:
         raise StudyError(f'figures cannot be "{asked}"; they are written as {", ".join(FIGURE_KINDS)}, or several like "svg,pdf"')
-    given = [name for name, value in {"--kind": kind, "--only": only, "--label": label, "--out": out_file}.items() if value]
+    asked_of_one = {"--kind": kind, "--only": only, "--label": label, "--out": out_file}
+    asked_of_one |= {"--width": width != _WIDTH, "--font-size": font_size != _FONT_SIZE}
+    given = [name for name, value in asked_of_one.items() if value]
     if figure is None and given:
         raise StudyError(f"{given[0]} is about one figure: say which, like --figure goodput")
     if figure is not None:
@@ -115,6 +121,8 @@ def _draw(results: Results, what: str, kinds: Sequence[str], out_file: Path | No
         replace(file, as_printed(drawn, each))
         _console.out.print(f"figure: {file}", soft_wrap=True)
         files.append(str(file))
+    if drawn.caption:
+        _console.out.print(drawn.caption, markup=False, highlight=False, soft_wrap=True)
     return files
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -49,12 +50,17 @@ def paper_figure(
     experiments = list(dict.fromkeys(map(str, rows["experiment"])))
     if len(experiments) > 1:
         raise StudyError(f"a figure shows one experiment of {tables.study.name}; choose with --only experiment={experiments[0]}")
+    values = list(dict.fromkeys(str(value) for name in ("platform", *tables.parameters) if name in rows for value in rows[name].dropna()))
+    for value in labels or {}:
+        if value not in values:
+            raise StudyError(unknown("value of these cells that a label could be for", value, values))
     names = varied(tables, rows)
     title = tables.study.all_experiments[experiments[0]].title if len(tables.study.all_experiments) > 1 else ""
     across = next((name for name in names[::-1] if _numbers(rows[name]) is not None), "")
     if what in OVER_TIME and (kind or ("line" if what != "goodput" else "bar")) == "line" and not (across and what == "goodput"):
         return _over_time(what, rows, names, tables, width_mm, font_size, labels or {}, title or "")
     form: PaperKind = kind or "bar"
+    every = rows
     metric, rows = _metric(what, rows, tables)
     if form == "line" and not across:
         raise StudyError(
@@ -79,7 +85,7 @@ def paper_figure(
     axis = f"{metric.head}, {metric.unit}" if metric.unit else metric.head
     name = f"{re.sub(r'[^A-Za-z0-9_]+', '-', what)}-{form}"
     with drawn_as(KINDS):
-        return paper(
+        figure = paper(
             name,
             drawn,
             form,
@@ -90,6 +96,18 @@ def paper_figure(
             across_title=across_title,
             of=title or "",
         )
+    return replace(figure, caption=_left_out(every, rows, metric))
+
+
+def _left_out(every: pd.DataFrame, drawn: pd.DataFrame, metric: Metric) -> str:
+    """Which rows have no figure, in words: a mean over what finished is none over all."""
+    left = every.drop(drawn.index)
+    kinds = [name for name in dict.fromkeys(left["application"]) if name not in set(drawn["application"])]
+    missing = int((~left["application"].isin(kinds)).sum())
+    words = [f"{missing} of {missing + len(drawn)} runs have no {metric.head}, such as those that never finished"] if missing else []
+    flows = dict.fromkeys(left.loc[left["application"].isin(kinds), "flow"])
+    words += [f"the flows {', '.join(flows)} have another metric"] if kinds else []
+    return f"beware, left out: {'; '.join(words)}" if words else ""
 
 
 def millimetres(text: str) -> float:
