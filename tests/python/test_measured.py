@@ -83,6 +83,10 @@ def test_streams_series_and_subflows_are_flows(tmp_path):
     (flow,) = found.flows
     assert (flow.transport, flow.upload, flow.cc, len(flow.subflows)) == ("mptcp", True, "cubic", 2)
     assert flow.received == ((0, 0), (1, 1e6), (2, 2e6), (3, 3e6))
+    for digits in 3, 6, 9:
+        same = SS.replace(".25\n", "25".ljust(digits, "0") + "\n").replace("\t cubic", "\t skmem:(r0) ts sack ecn bbr")
+        (again,) = measured(write(tmp_path, "ss.txt", same)).flows
+        assert (again.received, again.cc) == (flow.received, "bbr")
     sample = flow.subflows[0].samples[-1]
     assert (sample.cwnd, sample.srtt_ms, sample.ssthresh, sample.pacing_bps, sample.retransmissions) == (12, 20.5, 9, 12.5e6, 3)
     assert flow.subflows[0].destination == "10.1.0.1:5201"
@@ -175,6 +179,7 @@ WRONG = {
     "nothing": ("", "no socket of TCP with its figures stands in it"),
     "sockets without a time": (SS.split("\n", 1)[1], ":2: no time stands before this; write one before each: date +%s.%N; ss -tinM"),
     "sockets back in time": (sockets(3, 9) + sockets(1, 99), "stands after a later one"),
+    "two connections of one port": (SS + sockets(4, 9), "goes back at the time 1735689606.250: it is another connection from there on"),
     "half of a file": (iperf3()[:200], "this is no JSON"),
     "UDP": (iperf3(protocol="UDP"), "iperf3 sent UDP; only connections of TCP and MPTCP are imported"),
     "other JSON": ("{}", "this JSON is no output of iperf3"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from datetime import datetime
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from polypath.traces import TraceError, text_of
 from ._model import MOST_SAMPLES, Flow, Measured, Sample, Subflow, checked
 
 _SOCKET = re.compile(r"^(?:(?P<kind>tcp|mptcp)\s+)?(?P<state>[A-Z][A-Z0-9-]+)\s+\d+\s+\d+\s+(?P<local>\S+:\d+)\s+(?P<peer>\S+:\d+)")
-_UNIX = re.compile(r"^(?:timestamp:\s*)?(\d{9,10}\.?\d*)$")
+# Behind ten digits of seconds may stand those of ms, us or ns, as `date +%s%N` writes them.
+_UNIX = re.compile(r"^(?:timestamp:\s*)?(\d{9,10}(?=\.|$)|\d{10}(?=(?:\d{3}){1,3}$))\.?(\d*)$")
 _RATES = {"bps": 1.0, "Kbps": 1e3, "Mbps": 1e6, "Gbps": 1e9, "Tbps": 1e12}
 # What carried less than this share of the largest is no measured flow, such as iperf3's control.
 _LEAST_SHARE = 0.01
@@ -70,7 +72,7 @@ def _measured(file: Path, sockets: dict[tuple[str, str], list[tuple[float, dict[
         if max(acked, got) < max(_LEAST_SHARE * largest, 1) or mirrored:
             left += 1
             continue
-        flows.append(_flow(f"flow-{len(flows) + 1}", members, sockets, sends=sends, mptcp=len(groups[group]) > 1 or " " not in group))
+        flows.append(_flow(file, f"flow-{len(flows) + 1}", members, sockets, sends=sends, mptcp=len(groups[group]) > 1 or " " not in group))
     if not flows:
         raise TraceError(f"{file}: none of its sockets carried anything")
     if len(flows) == 1:
@@ -82,11 +84,18 @@ def _measured(file: Path, sockets: dict[tuple[str, str], list[tuple[float, dict[
     return checked(file, "ss", flows, said)
 
 
-def _flow(name: str, members: Iterable[tuple[str, str]], sockets: dict[tuple[str, str], Any], *, sends: bool, mptcp: bool) -> Flow:
+def _flow(
+    file: Path, name: str, members: Iterable[tuple[str, str]], sockets: dict[tuple[str, str], Any], *, sends: bool, mptcp: bool
+) -> Flow:
     counter = "acked" if sends else "got"
     members = list(members)
     begins = min(sockets[ends][0][0] for ends in members)
     times = sorted({time for ends in members for time, _ in sockets[ends]})
+    for ends in members:
+        for (_, earlier), (time, later) in pairwise(sockets[ends]):
+            if later.get(counter, 0.0) < earlier.get(counter, 0.0):
+                said = f"what {ends[0]} carried to {ends[1]} goes back at the time {time:.3f}"
+                raise TraceError(f"{file}: {said}: it is another connection from there on; give each a file")
     received, latest, before = [], dict.fromkeys(members, 0.0), {ends: sockets[ends][0][1].get(counter, 0.0) for ends in members}
     rows = {ends: dict(sockets[ends]) for ends in members}
     for time in times:
@@ -139,7 +148,7 @@ def _flow(name: str, members: Iterable[tuple[str, str]], sockets: dict[tuple[str
 
 def _time(line: str) -> float | None:
     if (match := _UNIX.match(line)) is not None:
-        return float(match[1])
+        return float(f"{match[1]}.{match[2] or 0}")
     if not re.match(r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d", line):
         return None
     try:
@@ -156,13 +165,16 @@ def _place(end: str) -> str:
 
 
 _NUMBERS = re.compile(r"\b(cwnd|ssthresh|mss|pmtu|minrtt|bytes_acked|bytes_received):(\d+(?:\.\d+)?)\b")
+_FLAGS = ("ts", "sack", "ecn", "ecnseen", "fastopen")
 _NAMES = {"bytes_acked": "acked", "bytes_received": "got"}
 
 
 def _told(line: str) -> dict[str, Any]:
     told: dict[str, Any] = {_NAMES.get(name, name): float(value) for name, value in _NUMBERS.findall(line)}
     words = line.split()
-    told["cc"] = next((word for word in words[:3] if re.fullmatch(r"[a-z][a-z0-9_]*", word) and word not in ("ts", "sack", "ecn")), None)
+    # Behind flags, and before the first figure but that of `-m`.
+    head = takewhile(lambda word: ":" not in word or word.startswith("skmem:"), words)
+    told["cc"] = next((word for word in head if re.fullmatch(r"[a-z][a-z0-9_]*", word) and word not in _FLAGS), None)
     if (rtt := re.search(r"\brtt:([\d.]+)/([\d.]+)", line)) is not None:
         told |= {"rtt": float(rtt[1]), "rttvar": float(rtt[2])}
     if (again := re.search(r"\bretrans:\d+/(\d+)", line)) is not None:
