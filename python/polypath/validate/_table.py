@@ -1,6 +1,7 @@
 """Reads a summary.csv of measured runs into cells: the repeats of one run name, by flow."""
 
 import csv
+import math
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,6 +11,10 @@ from polypath.study import MODELLED
 from polypath.validate._ids import Setup, UnknownRunError, parse
 
 NEEDED = ("platform", "id", "group", "flow", "cc", "goodput_mbps")
+
+
+LONGEST_S = 3600
+"""No measured run is longer."""
 
 
 class TableError(ValueError):
@@ -85,13 +90,14 @@ def read(file: Path, *, platform: str | None = None, kernel: str | None = None) 
     if kernel is not None and kernel not in MODELLED:
         raise TableError(f"the simulator has no kernel {kernel}: it has {', '.join(MODELLED)}.")
     try:
-        with file.open(newline="", encoding="utf-8") as stream:
+        with file.open(newline="", encoding="utf-8-sig") as stream:
             reader = csv.DictReader(stream)
             columns = reader.fieldnames or []
             missing = [name for name in NEEDED if name not in columns]
             if missing:
                 raise TableError(
-                    f"{file} is no summary.csv of measured runs: it lacks the column{'s' * (len(missing) > 1)} {', '.join(missing)}."
+                    f"{file} is no summary.csv of measured runs: it lacks the column{'s' * (len(missing) > 1)} {', '.join(missing)}"
+                    f"{'; commas part columns, not semicolons' * (';' in ''.join(columns))}."
                 )
             rows = list(reader)
     except OSError as error:
@@ -109,6 +115,7 @@ def read(file: Path, *, platform: str | None = None, kernel: str | None = None) 
 
 def _cells(rows: list[dict[str, str]], file: Path, kernel: str | None) -> list[Cell]:
     groups: dict[tuple[str, str], list[tuple[dict[str, str], Setup | None, str | None]]] = {}
+    seen: set[tuple[str, str]] = set()
     for row in rows:
         setup, why = None, None
         try:
@@ -117,6 +124,10 @@ def _cells(rows: list[dict[str, str]], file: Path, kernel: str | None) -> list[C
                 setup = replace(setup, kernel=kernel)
         except UnknownRunError as error:
             why = str(error)
+        again = (row["id"], row["flow"])
+        if again in seen:
+            raise TableError(f"{file}: the flow {row['flow']} of {row['id']} stands there twice; repeats end in _r1, _r2 and so on.")
+        seen.add(again)
         groups.setdefault((setup.id if setup else row["id"], row["flow"]), []).append((row, setup, why))
     cells = []
     for (name, flow), members in groups.items():
@@ -146,10 +157,11 @@ def _window(setup: Setup, row: dict[str, str], file: Path) -> Setup:
     try:
         length = float(row.get("dur") or setup.duration_s)
         begin, end = map(float, row["win"].split("-")) if row.get("win") else setup.window_s
+        if not (0 <= begin < end and 0 < length <= LONGEST_S):
+            raise ValueError
     except ValueError:
-        raise TableError(
-            f"{file}: dur and win of {row['id']} are {row.get('dur')!r} and {row.get('win')!r}, not like '30' and '5-30'."
-        ) from None
+        said = f"{row.get('dur')!r} and {row.get('win')!r}, not like '30' and '5-30' (seconds, at most {LONGEST_S})"
+        raise TableError(f"{file}: dur and win of {row['id']} are {said}.") from None
     return replace(setup, duration_s=length, window_s=(begin, end))
 
 
@@ -163,9 +175,12 @@ def _measured(row: dict[str, str], repeat: int, file: Path) -> Measured:
         if not text:
             return None
         try:
-            return float(text)
+            value = float(text)
+            if not 0 <= value < math.inf:
+                raise ValueError
         except ValueError:
-            raise TableError(f"{file}: {name} of {row['id']} is {text!r}, not a number.") from None
+            raise TableError(f"{file}: {name} of {row['id']} is {text!r}, not a number from 0 on.") from None
+        return value
 
     mbps = number("goodput_mbps")
     if mbps is None:
