@@ -660,6 +660,9 @@ def test_a_file_has_paths_in_words_or_figures_or_is_a_study(tmp_path):
     assert (wifi.name, wifi.down, wifi.rtt, slow.name, slow.up, slow.rtt) == ("wifi", span(12e6), span(20e6), "lte", span(6e6), span(60e6))
     assert slow.loss.high == pytest.approx(0.01) and wifi.queue.low == pytest.approx(60.56e6)
     assert notes == ["transfer: the paths of the flow up; changes over time are left out"]
+    radio = "[{kind: rate, rate: 6mbit}, {kind: retry, share: 9%, delay: 5ms}]"
+    study.write_text(CAPTURED.replace("{rate: 6mbit, queue: 60packets, delay: 30ms}", radio))
+    assert paths_of_file(str(tmp_path))[1] == ["transfer: the paths of the flow up; changes over time, retry are left out"]
 
 
 FILES = {
@@ -667,6 +670,7 @@ FILES = {
     "paths: {a: {down: 5mbit}}": "a: `rtt` is missing",
     "paths: {a: {down: 5mbit, rtt: 5ms, jiter: 1ms}}": 'did you mean "jitter"?',
     "paths: {a: 5}": "5 is no path",
+    'paths: {"a: b": 50mbit 20ms}': 'a: b: "a: b" is no name',
     "paths: {}": "names no paths",
     "paths: {a: 50mbit 20ms}\nfor: call": "there is no field `for` here",
     "links: 3": "names no paths",

@@ -410,6 +410,7 @@ COMMAND_LINES = {
     ("cc", "cubic", "--quick", "--budget", "1min"): "--quick is a budget of its own",
     ("cc", "cubic", "--half", "test"): "is not one of",
     ("cc", "cubic", "--rank", "."): "--rank reads what was measured",
+    ("--rank", ".", "--half", "open"): "measures nothing: leave --half out",
     ("--rank", "nothere"): "nothere is no folder",
     ("--rank", "empty"): "empty holds no result",
 }

@@ -298,6 +298,7 @@ def test_mistakes_are_one_sentence(polypath, tmp_path, request):
     assert err.splitlines()[-1] == "polypath: there is nothing to compare: only one engine ran nitk; name two, like --engines sim,linux"
     code, _, err = polypath("compare", study, "--engines", "sim,plausible", "--kernel", "6.1", "--out", tmp_path)
     assert (code, err.strip()) == (2, "polypath: --kernel names kernels of the engine linux; add it, like --engines sim,linux")
+    assert polypath("compare", study, "--engines", "")[::2] == (2, "polypath: --engines names none; name two, like --engines sim,linux\n")
     code, _, err = polypath("compare", study, "--engines", "sim,lunix", "--out", tmp_path)
     assert code == 2
     assert 'there is no engine "lunix"; did you mean "linux"?' in err

@@ -12,7 +12,7 @@ from polypath.analysis import paths as study_paths
 from polypath.study import FILE_NAME, Study, StudyError, cells, read_yaml, scenario, unknown
 
 from ._errors import AdviceError
-from ._path_text import path_in_words
+from ._path_text import check_name, path_in_words
 from ._paths import MIN_RATE, Path, Span
 
 _PACKET_BITS = 1514 * 8
@@ -42,6 +42,7 @@ def paths_of_file(name: str) -> tuple[list[Path], list[str]]:
     paths = []
     for number, (path_name, said) in enumerate(tree["paths"].items(), start=1):
         try:
+            check_name(str(path_name))
             paths.append(replace(path_in_words(_words(said), number), name=str(path_name)))
         except AdviceError as error:
             raise AdviceError(f"{name}: {path_name}: {str(error).removeprefix('--path ')}") from None
@@ -75,10 +76,13 @@ def _of_study(study: Study) -> tuple[list[Path], list[str]]:
         back = [_chain(plain, hop.link, not hop.a_to_b) for hop in path.hops]
         up, down = (back, there) if flow.get("direction") == "download" else (there, back)
         joined.append(_path_of_links(links, up, down, number))
+    hops = [hop for path in study_paths(plain, flow) for hop in path.hops]
+    kinds = {element["kind"] for hop in hops for way in (True, False) for element in _chain(plain, hop.link, way)}
+    left = ", ".join(["changes over time", *sorted(kinds - {"rate", "delay", "loss"})])
     names = [path.name for path in joined]
     joined = [path if names.count(path.name) == 1 else replace(path, name=f"{path.name}-{number}") for number, path in enumerate(joined, 1)]
     more = "" if len(cells(study)) == 1 else f", the first of {len(cells(study))} cells"
-    return joined, [f"{study.name}: the paths of the flow {flow['name']}{more}; changes over time are left out"]
+    return joined, [f"{study.name}: the paths of the flow {flow['name']}{more}; {left} are left out"]
 
 
 def _chain(plain: Mapping[str, Any], name: str, a_to_b: bool) -> Sequence[Mapping[str, Any]]:

@@ -81,8 +81,10 @@ def path_in_words(text: str, number: int) -> Path:
     for word in ("address", "via"):
         _check_address(text, figures.get(word))
     name = figures.get("name") or figures.get("dev") or f"path{number}"
-    if not _NAME.match(name):
-        raise _wrong(text, f'"{name}" is no name; use letters, digits, "_", "-" and "."')
+    try:
+        check_name(name)
+    except AdviceError as error:
+        raise _wrong(text, str(error)) from None
     return Path(
         name=name,
         down=down,
@@ -97,6 +99,12 @@ def path_in_words(text: str, number: int) -> Path:
         address=figures.get("address"),
         gateway=figures.get("via"),
     )
+
+
+def check_name(name: str) -> None:
+    """Raises `AdviceError` where a path cannot be called so."""
+    if not _NAME.match(name):
+        raise AdviceError(f'"{name}" is no name; use letters, digits, "_", "-" and "."')
 
 
 def _outage(text: str, figures: Mapping[str, str]) -> tuple[Span, Span]:

@@ -59,6 +59,9 @@ def benchmark(
     if rank is not None:
         if words:
             raise BenchmarkError(f"--rank reads what was measured, and measures nothing: leave {' '.join(words)} out")
+        given = {"--quick": quick, "--budget": budget, "--half": half is not _Half.BOTH, "--linux": on_linux, "--workers": workers}
+        for name in (name for name, value in given.items() if value):
+            raise BenchmarkError(f"--rank reads what was measured, and measures nothing: leave {name} out")
         _rank(rank, plain=as_json)
         return
     if quick and budget is not None:

@@ -130,6 +130,8 @@ def _words(text: str) -> list[str]:
 
 def _platforms(engines: Sequence[str], kernels: Sequence[str]) -> list[tuple[str, str | None]]:
     """Engine and kernel of each column."""
+    if not engines:
+        raise StudyError("--engines names none; name two, like --engines sim,linux")
     if kernels and "linux" not in engines:
         raise StudyError("--kernel names kernels of the engine linux; add it, like --engines sim,linux")
     platforms: list[tuple[str, str | None]] = []
