@@ -124,6 +124,9 @@ def test_nests_dumps_are_read_by_their_folder(tmp_path):
     assert flow.received[-1] == (pytest.approx(4.0), pytest.approx(4e6))
     assert flow.subflows[0].samples[0].cwnd == 10
     assert measured(tmp_path / "ss.json").flows == (flow,)
+    cut_out = {"h1": [{"10.0.0.2:5001": [*RATES[:5], *RATES[15:]]}]}
+    (tmp_path / "netperf.json").write_text(json.dumps(cut_out))
+    assert measured(tmp_path).said[1:] == ("beware: 10 samples of h1-10.0.0.2-5001 are missing, and count as nothing received",)
 
 
 @pytest.mark.parametrize("text", [iperf3(), flent(), SS], ids=["iperf3", "flent", "ss"])

@@ -121,8 +121,8 @@ def _draw(results: Results, what: str, kinds: Sequence[str], out_file: Path | No
         replace(file, as_printed(drawn, each))
         _console.out.print(f"figure: {file}", soft_wrap=True)
         files.append(str(file))
-    if drawn.caption:
-        _console.out.print(drawn.caption, markup=False, highlight=False, soft_wrap=True)
+    for sentence in filter(None, [drawn.caption, *results.notes]):
+        _console.out.print(sentence, markup=False, highlight=False, soft_wrap=True)
     return files
 
 

@@ -21,7 +21,7 @@ def of_nest(folder: Path) -> Measured:
     if rates is None:
         raise TraceError(f"{folder}: no dump of NeST is here: there is neither netperf.json nor iperf3.json")
     sockets = dict(_series(folder / "ss.json")) if (folder / "ss.json").is_file() else {}
-    flows = []
+    flows, holes = [], []
     for (node, destination, port), samples in _series(rates):
         if port == "sum":
             continue
@@ -29,8 +29,10 @@ def of_nest(folder: Path) -> Measured:
         # iperf3's dumps have the port of this end, those of ss that of the other.
         near = [told for (other, to, _), told in sockets.items() if (other, to) == (node, destination)]
         told = sockets.get((node, destination, port)) or (near[0] if len(near) == 1 else [])
-        flows.append(_flow(rates, name, samples, told))
-    return checked(rates, "nest", flows, [f"NeST: {len(flows)} flows of {rates.name}, with {len(sockets)} sockets of ss.json"])
+        flow, missing = _flow(rates, name, samples, told)
+        flows.append(flow)
+        holes += [f"beware: {missing} samples of {name} are missing, and count as nothing received"] if missing else []
+    return checked(rates, "nest", flows, [f"NeST: {len(flows)} flows of {rates.name}, with {len(sockets)} sockets of ss.json", *holes])
 
 
 def _series(file: Path) -> Iterator[tuple[tuple[str, str, str], list[dict[str, Any]]]]:
@@ -52,7 +54,8 @@ def _series(file: Path) -> Iterator[tuple[tuple[str, str, str], list[dict[str, A
                     yield (str(node), host, str(each)), [row for row in rows if isinstance(row, dict) and "timestamp" in row]
 
 
-def _flow(file: Path, name: str, rows: list[dict[str, Any]], told: list[dict[str, Any]]) -> Flow:
+def _flow(file: Path, name: str, rows: list[dict[str, Any]], told: list[dict[str, Any]]) -> tuple[Flow, int]:
+    """And how many samples are missing."""
     if not rows:
         raise TraceError(f"{file}: {name}: no sample has a time")
     key = next((each for each in _RATES if each in rows[0]), None)
@@ -90,4 +93,5 @@ def _flow(file: Path, name: str, rows: list[dict[str, Any]], told: list[dict[str
         )
     rtts = [sample.srtt_ms for sample in samples if sample.srtt_ms]
     subflow = Subflow(samples=tuple(samples), bytes_acked=received[-1][1], min_rtt_ms=min(rtts, default=None))
-    return Flow(name=name, received=received, subflows=(subflow,))
+    missing = sum(round((later - earlier) / step) - 1 for earlier, later in pairwise(times) if later - earlier > 1.5 * step)
+    return Flow(name=name, received=received, subflows=(subflow,)), missing
