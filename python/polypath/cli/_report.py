@@ -74,7 +74,7 @@ def report(
     wrong = [name for name in kinds if name not in FIGURE_KINDS]
     if wrong or not kinds:
         raise StudyError(f'figures cannot be "{asked}"; they are written as {", ".join(FIGURE_KINDS)}, or several like "svg,pdf"')
-    asked_of_one = {"--kind": kind, "--only": only, "--label": label, "--out": out_file}
+    asked_of_one: dict[str, object] = {"--kind": kind, "--only": only, "--label": label, "--out": out_file}
     asked_of_one |= {"--width": width != _WIDTH, "--font-size": font_size != _FONT_SIZE}
     given = [name for name, value in asked_of_one.items() if value]
     if figure is None and given:
