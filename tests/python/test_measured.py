@@ -194,6 +194,7 @@ WRONG = {
     "no number": (iperf3().replace('"rtt": 20000', '"rtt": "x"'), "`rtt` should be a number, and is 'x'"),
     "a series that is cut": (flent(x_values=[0.0, 0.2]), "the series TCP upload has 20 values for 2 times"),
     "Flent back in time": (flent(x_values=[0.2 * n for n in range(20)][::-1]), "`x_values`: the time 3.6 stands after 3.8; times ascend"),
+    "Flent in another unit": (flent().replace("Mbits/s", "kbits/s"), "the series TCP upload is in kbits/s, and those of Flent are read in"),
     "Flent without flows": (flent(results={"Ping (ms) ICMP": [1.0] * 20}), "no flow was measured in it"),
     "not a number": (flent(results={"TCP upload": [float("nan")] * 20}), "should be a number from 0 on"),
     "noise": (b"\x9d\x80", "this is no text in UTF-8"),

@@ -38,6 +38,8 @@ def of_flent(file: Path, text: str | None = None) -> Measured:
             continue
         meta = described.get(series)
         unit = meta.get("UNITS") if isinstance(meta, dict) else None
+        if "TCP" in series and isinstance(unit, str) and unit != "Mbits/s" and re.search(r"(bit|byte)s?/s", unit, re.IGNORECASE):
+            raise TraceError(f"{file}: the series {series} is in {unit[:20]}, and those of Flent are read in Mbits/s")
         if not re.search(r"\bTCP (up|down)", series) or unit not in ("Mbits/s", None) or not isinstance(values, list):
             left.append(series)
             continue
