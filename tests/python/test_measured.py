@@ -145,7 +145,13 @@ def test_an_import_makes_a_study_that_report_and_simulator_take(polypath, tmp_pa
     assert polypath("report", "mine", "--figures", "svg")[0] == 0
     code, out, _ = polypath("run", "mine", "--no-report")
     assert code == 0
-    assert set(Results.open("results/mine").runs["engine"]) == {"measured", "sim"}
+    results = Results.open("results/mine")
+    assert set(results.runs["engine"]) == {"measured", "sim"}
+    # Their addresses differ, and an area of 2 would say that one of them never sent.
+    code, out, _ = polypath("compare", "mine", "--engines", "sim,measured", "--json", "--no-report")
+    areas = [row["platforms"]["sim"]["window_area"] for row in json.loads(out)["rows"]]
+    # The simulator opens four subflows over two direct links, and ss saw two.
+    assert code == 0 and any(areas) is (text is not SS) and all(area is None or area < 1.9 for area in areas)
 
 
 CLAIM = "[{id: c, sentence: cubic gets more, metric: goodput_receiver_mbps, check: {kind: above, left: {cc: cubic}, right: {cc: reno}}}]"
@@ -165,7 +171,9 @@ def test_files_are_repetitions_of_a_cell_and_claims_judge_them(polypath, tmp_pat
     assert polypath("import", "3.json", "--study", "s.yaml")[2] == (
         "polypath: s has 2 cells here, and files are of one: choose it with --only, of cc=cubic, cc=reno\n"
     )
-    assert "3 files are more than the 2 seeds" in polypath("import", *["0.json"] * 3, "--study", "s.yaml", "--only", "cc=reno")[2]
+    some = [f"{number}.json" for number in range(3)]
+    assert "3 files are more than the 2 seeds" in polypath("import", *some, "--study", "s.yaml", "--only", "cc=reno")[2]
+    assert "0.json is named twice, and one measurement is no two repetitions" in polypath("import", "0.json", "./0.json")[2]
     said = polypath("import", "0.json", "--study", "s.yaml", "--only", "cc=reno")[2]
     assert "iperf3 was sent with cubic, and the study's flow f is with reno: take the cell with it (--only)" in said
     write(tmp_path, "two.json", iperf3(streams=2))

@@ -195,7 +195,8 @@ class _Lines:
         self._curves: dict[tuple[str, str], dict[tuple[Any, ...], tuple[Array, Array]]] = {}
         if series.empty:
             return
-        named = series[["key", "flow", "subflow", "time_s", "cwnd"]].merge(ends, on=["key", "flow", "subflow"], how="inner")
+        told = series[series["cwnd"].notna()]
+        named = told[["key", "flow", "subflow", "time_s", "cwnd"]].merge(ends, on=["key", "flow", "subflow"], how="inner")
         for (key, flow, *name), samples in named.groupby(["key", "flow", "source", "destination", "order"], sort=False):
             curve = (samples["time_s"].to_numpy(dtype=np.float64), samples["cwnd"].to_numpy(dtype=np.float64))
             self._curves.setdefault((str(key), str(flow)), {})[tuple(name)] = curve
@@ -212,6 +213,12 @@ class _Lines:
             ours, theirs = (self._curves.get((key, flow), {}) for key in pair)
             if not ours or not theirs or not end > start:
                 continue
+            if ours.keys().isdisjoint(theirs):
+                # Addresses of a measurement are none of the study's: its subflows are those of the
+                # same number, or nobody knows which.
+                if len(ours) != len(theirs):
+                    continue
+                ours = dict(zip(theirs, ours.values(), strict=True))
             for name in [*theirs, *(name for name in ours if name not in theirs)]:
                 between, mean = area_between(ours.get(name, nothing), theirs.get(name, nothing), start, end)
                 areas_of = sums.setdefault(name, [0.0, 0.0])

@@ -42,6 +42,8 @@ def import_(
         raise StudyError("--name is of a study that is written, and --study of one that is there: take one of them")
     if study is None and only:
         raise StudyError("--only chooses a cell of a study that is there: add --study")
+    if twice := [file for number, file in enumerate(files) if file.resolve() in [other.resolve() for other in files[:number]]]:
+        raise StudyError(f"{twice[0]} is named twice, and one measurement is no two repetitions: leave it out")
     read = [(str(file), measured(file)) for file in files]
     if study is None:
         own = study_of(_name(name, files[0]), [each for _, each in read])
