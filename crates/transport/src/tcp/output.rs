@@ -170,13 +170,13 @@ impl Socket {
     #[inline(never)]
     pub fn handle_timeout(&mut self, cx: Context<'_>) -> bool {
         self.tx.set_now(cx.now);
-        self.tx.take_time(cx.now);
         let mut has_come_up = false;
         for timer in Timer::ALL {
             if !self.tx.timers.expire(timer, cx.now) {
                 continue;
             }
             has_come_up = true;
+            self.tx.take_time(cx.now);
             match timer {
                 // What waits asks for itself whether it may leave.
                 Timer::Pacing => self.tx.end_deferral(),
