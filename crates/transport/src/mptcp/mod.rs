@@ -362,6 +362,7 @@ impl Connection {
         if self.version() == MptcpVersion::V1 {
             self.work.comes_first(i);
         }
+        let in_two_steps = (segment.len > 0) & self.tx.pending.before(self.tx.end) && self.sends_before_data(i);
         let subflow = &mut self.subflows[i];
         subflow.potentially_failed = false;
         // Another subflow may have announced a window that ends later (Linux: `rwin_update`).
@@ -369,7 +370,14 @@ impl Connection {
         {
             subflow.edge = self.rx.edge();
         }
-        subflow.socket.handle_segment(self.work.context(now, i), segment);
+        if in_two_steps {
+            self.handle_in_two_steps(now, i, segment);
+        } else {
+            subflow.socket.handle_segment(self.work.context(now, i), segment);
+            if subflow.socket.has_formed() {
+                self.complete_formed(i);
+            }
+        }
         let reads_options = self.reads_options(i);
         let subflow = &mut self.subflows[i];
         if reads_options && segment.flags.has(Flags::ACK) && subflow.socket.tx.may_be_acked(segment.ack) {
@@ -560,7 +568,7 @@ impl Connection {
                 // The DATA_FIN stands on the last mapping alone.
                 if subflow.socket.is_patched() & (self.tx.fin != Fin::Sent) {
                     self.debug_check_options(i, segment);
-                } else {
+                } else if !subflow.socket.was_formed() {
                     self.add_options(i, segment);
                 }
                 if self.subflows[i].socket.is_quiet() {
