@@ -314,7 +314,9 @@ impl Connection {
 
     /// The application has `amount` more to write and blocks in send; [`Bytes::MAX`] is endless.
     pub fn offer(&mut self, now: Instant, amount: Bytes) {
-        self.tx.begin_write();
+        let page = self.tx.page_may_be_held();
+        let is_held = page.is_some_and(|page| self.subflows.iter().any(|s| s.socket.tx.holds_data_from(page)));
+        self.tx.begin_write(is_held);
         self.rx.forget_before_reader();
         self.work.none_comes_first();
         self.tx.offered = self.tx.offered.saturating_add(amount.get());
