@@ -328,6 +328,7 @@ impl Connection {
     pub fn stop(&mut self, now: Instant) {
         self.last_event = now;
         self.tx.offered = 0;
+        self.tx.no_space |= self.tx.blocked;
         self.set_blocked(false);
     }
 
@@ -603,7 +604,7 @@ impl Connection {
     fn on_subflow_quiet(&mut self, i: usize) {
         self.refresh_sibling(i);
         let subflow = &self.subflows[i];
-        if self.tx.blocked && subflow.has_new_sndbuf() {
+        if (self.tx.blocked | self.tx.no_space) && subflow.has_new_sndbuf() {
             // The writer may go on.
             self.work.push_again();
             self.work.touch(i);

@@ -45,8 +45,22 @@ impl Connection {
 
     pub(super) fn set_blocked(&mut self, blocked: bool) {
         self.tx.blocked = blocked;
+        self.tell_subflows();
+    }
+
+    /// Subflows learn whether a writer waits.
+    fn tell_subflows(&mut self) {
         for subflow in &mut self.subflows {
-            subflow.socket.tx.set_writer_blocked(blocked);
+            subflow.socket.tx.set_writer_blocked(self.tx.blocked, self.tx.no_space);
+        }
+    }
+
+    /// Data was acknowledged: has the application heard of room?
+    #[cold]
+    fn leave_no_space(&mut self) {
+        if self.tx.is_writeable() {
+            self.tx.no_space = false;
+            self.tell_subflows();
         }
     }
 
@@ -60,7 +74,7 @@ impl Connection {
         let (sum, largest) = sizes.fold((0, 0), |(sum, largest): (u64, u64), size| (sum + size, largest.max(size)));
         for subflow in &mut self.subflows {
             subflow.sndbuf = subflow.socket.tx.sndbuf();
-            subflow.socket.tx.set_writer_blocked(self.tx.blocked);
+            subflow.socket.tx.set_writer_blocked(self.tx.blocked, self.tx.no_space);
         }
         self.tx.sndbuf = match self.settings.stack.meta_send_buffer {
             MetaSendBuffer::LargestSum => self.tx.sndbuf.max(sum.min(self.settings.wmem[2].get())),
@@ -73,6 +87,9 @@ impl Connection {
     #[inline]
     pub(super) fn on_data_acked(&mut self, now: Instant) {
         self.tx.rtx_backoff = 0;
+        if self.tx.no_space {
+            self.leave_no_space();
+        }
         if !self.tx.una.before(self.tx.sent_end()) && self.tx.next == self.tx.end {
             if self.tx.rtx_due != Instant::NEVER {
                 // Until data is scheduled again, the timer would come up on the next tick; only

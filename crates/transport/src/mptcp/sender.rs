@@ -95,6 +95,9 @@ pub(super) struct Tx {
     pub(super) accepted: u64,
     /// The application waits for room.
     pub(super) blocked: bool,
+    /// A write has found no room, and there was none since for the application to hear of (Linux:
+    /// `SOCK_NOSPACE`).
+    pub(super) no_space: bool,
     /// Memory for unacknowledged data, bytes.
     pub(super) sndbuf: u64,
     pub(super) reinject: VecDeque<Piece>,
@@ -139,6 +142,7 @@ impl Tx {
             offered: 0,
             accepted: 0,
             blocked: false,
+            no_space: false,
             sndbuf,
             reinject: VecDeque::new(),
             pieces: VecDeque::new(),
@@ -206,6 +210,11 @@ impl Tx {
         self.end.distance(self.una.min(self.end))
     }
 
+    /// A third of the buffer is free (Linux: `sk_stream_is_writeable`).
+    pub(super) fn is_writeable(&self) -> bool {
+        self.sndbuf.saturating_sub(self.queued()) >= self.queued() >> 1
+    }
+
     /// The application has written nothing and has not closed.
     #[inline]
     pub(super) fn is_idle(&self) -> bool {
@@ -231,7 +240,7 @@ impl Tx {
             (self.blocked, self.between_writes) = (false, false);
             return;
         }
-        if self.blocked && !self.between_writes && self.sndbuf.saturating_sub(self.queued()) < self.queued() >> 1 {
+        if self.blocked && !self.between_writes && !self.is_writeable() {
             return;
         }
         if self.fragments.is_some() {
