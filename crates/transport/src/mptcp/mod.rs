@@ -314,7 +314,9 @@ impl Connection {
 
     /// The application has `amount` more to write and blocks in send; [`Bytes::MAX`] is endless.
     pub fn offer(&mut self, now: Instant, amount: Bytes) {
-        self.tx.begin_write();
+        let page = self.tx.page_may_be_held();
+        let is_held = page.is_some_and(|page| self.subflows.iter().any(|s| s.socket.tx.holds_data_from(page)));
+        self.tx.begin_write(is_held);
         self.rx.forget_before_reader();
         self.work.none_comes_first();
         self.tx.offered = self.tx.offered.saturating_add(amount.get());
@@ -326,6 +328,7 @@ impl Connection {
     pub fn stop(&mut self, now: Instant) {
         self.last_event = now;
         self.tx.offered = 0;
+        self.tx.no_space |= self.tx.blocked;
         self.set_blocked(false);
     }
 
@@ -362,6 +365,7 @@ impl Connection {
         if self.version() == MptcpVersion::V1 {
             self.work.comes_first(i);
         }
+        let in_two_steps = (segment.len > 0) & self.tx.pending.before(self.tx.end) && self.sends_before_data(i);
         let subflow = &mut self.subflows[i];
         subflow.potentially_failed = false;
         // Another subflow may have announced a window that ends later (Linux: `rwin_update`).
@@ -369,7 +373,14 @@ impl Connection {
         {
             subflow.edge = self.rx.edge();
         }
-        subflow.socket.handle_segment(self.work.context(now, i), segment);
+        if in_two_steps {
+            self.handle_in_two_steps(now, i, segment);
+        } else {
+            subflow.socket.handle_segment(self.work.context(now, i), segment);
+            if subflow.socket.has_formed() {
+                self.complete_formed(i);
+            }
+        }
         let reads_options = self.reads_options(i);
         let subflow = &mut self.subflows[i];
         if reads_options && segment.flags.has(Flags::ACK) && subflow.socket.tx.may_be_acked(segment.ack) {
@@ -560,7 +571,7 @@ impl Connection {
                 // The DATA_FIN stands on the last mapping alone.
                 if subflow.socket.is_patched() & (self.tx.fin != Fin::Sent) {
                     self.debug_check_options(i, segment);
-                } else {
+                } else if !subflow.socket.was_formed() {
                     self.add_options(i, segment);
                 }
                 if self.subflows[i].socket.is_quiet() {
@@ -593,7 +604,7 @@ impl Connection {
     fn on_subflow_quiet(&mut self, i: usize) {
         self.refresh_sibling(i);
         let subflow = &self.subflows[i];
-        if self.tx.blocked && subflow.has_new_sndbuf() {
+        if (self.tx.blocked | self.tx.no_space) && subflow.has_new_sndbuf() {
             // The writer may go on.
             self.work.push_again();
             self.work.touch(i);

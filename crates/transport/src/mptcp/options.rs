@@ -21,6 +21,14 @@ impl Connection {
         }
     }
 
+    /// What recovery sends for an acknowledgement tells of nothing that came with that.
+    #[cold]
+    pub(super) fn complete_formed(&mut self, i: usize) {
+        let mut formed = std::mem::take(self.subflows[i].socket.formed_before_data());
+        formed.iter_mut().for_each(|segment| self.add_options(i, segment));
+        *self.subflows[i].socket.formed_before_data() = formed;
+    }
+
     /// Adds what belongs to the connection to a segment of a subflow.
     #[inline]
     pub(super) fn add_options(&mut self, i: usize, segment: &mut Segment) {

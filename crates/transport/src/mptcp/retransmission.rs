@@ -127,15 +127,17 @@ impl Connection {
     /// The oldest fragment goes again on a subflow that has nothing else to do; subflows without a
     /// sign of life for too long become stale, and then everything goes again on the others.
     fn retransmit_fragment(&mut self, now: Instant) {
-        let (mut pick, mut backup, mut least_rounds) = (None, None, u8::MAX);
+        let (mut pick, mut backup, mut least_rounds, mut goes_again) = (None, None, u8::MAX, false);
         for i in 0..self.subflows.len() {
             let s = &self.subflows[i];
             if !s.confirmed || s.closed || !s.socket.state().can_send() {
                 continue;
             }
             if s.socket.tx.packets_out() > Segments::ZERO || s.socket.tx.unsent() > Bytes::ZERO {
-                self.check_stale(i);
+                goes_again |= self.check_stale(i);
                 least_rounds = least_rounds.min(self.subflows[i].stale_rounds);
+            } else if goes_again {
+                // Linux has scheduled what goes again, so that this one is no longer empty.
             } else if s.backup {
                 backup = backup.or(Some(i));
             } else {
@@ -156,21 +158,22 @@ impl Connection {
         }
     }
 
-    fn check_stale(&mut self, i: usize) {
+    /// True if everything goes again on the others.
+    fn check_stale(&mut self, i: usize) -> bool {
         let subflow = &mut self.subflows[i];
         if subflow.stale_rounds == 0 {
             subflow.stale_since = subflow.heard_at;
             subflow.stale_rounds = 1;
-            return;
+            return false;
         }
         if subflow.stale_since != subflow.heard_at {
             subflow.stale_rounds = 0;
             subflow.stale = false;
-            return;
+            return false;
         }
         subflow.stale_rounds = subflow.stale_rounds.saturating_add(1);
         if subflow.stale || subflow.stale_rounds <= STALE_ROUNDS {
-            return;
+            return false;
         }
         let alternative =
             (0..self.subflows.len()).any(|j| j != i && self.is_usable(j) && self.subflows[j].stale_rounds < (STALE_ROUNDS - 1).max(1));
@@ -179,5 +182,6 @@ impl Connection {
             self.work.touch(i);
             self.reinject_all_of(i);
         }
+        alternative
     }
 }

@@ -11,6 +11,7 @@ use crate::stack::{MetaRetransmission, MetaSendBuffer, PushOrder};
 use crate::tcp::{CaState, State};
 use polypath_base::{Bytes, DataSeq, Duration, Instant};
 use polypath_sched::{Choice, DataQueueView, Limit, MAX_SUBFLOWS, PathView, SubflowSet};
+use polypath_wire::Segment;
 
 impl Connection {
     /// The application may write more: fills the send buffer, then the subflows.
@@ -44,8 +45,22 @@ impl Connection {
 
     pub(super) fn set_blocked(&mut self, blocked: bool) {
         self.tx.blocked = blocked;
+        self.tell_subflows();
+    }
+
+    /// Subflows learn whether a writer waits.
+    fn tell_subflows(&mut self) {
         for subflow in &mut self.subflows {
-            subflow.socket.tx.set_writer_blocked(blocked);
+            subflow.socket.tx.set_writer_blocked(self.tx.blocked, self.tx.no_space);
+        }
+    }
+
+    /// Data was acknowledged: has the application heard of room?
+    #[cold]
+    fn leave_no_space(&mut self) {
+        if self.tx.is_writeable() {
+            self.tx.no_space = false;
+            self.tell_subflows();
         }
     }
 
@@ -59,7 +74,7 @@ impl Connection {
         let (sum, largest) = sizes.fold((0, 0), |(sum, largest): (u64, u64), size| (sum + size, largest.max(size)));
         for subflow in &mut self.subflows {
             subflow.sndbuf = subflow.socket.tx.sndbuf();
-            subflow.socket.tx.set_writer_blocked(self.tx.blocked);
+            subflow.socket.tx.set_writer_blocked(self.tx.blocked, self.tx.no_space);
         }
         self.tx.sndbuf = match self.settings.stack.meta_send_buffer {
             MetaSendBuffer::LargestSum => self.tx.sndbuf.max(sum.min(self.settings.wmem[2].get())),
@@ -72,6 +87,9 @@ impl Connection {
     #[inline]
     pub(super) fn on_data_acked(&mut self, now: Instant) {
         self.tx.rtx_backoff = 0;
+        if self.tx.no_space {
+            self.leave_no_space();
+        }
         if !self.tx.una.before(self.tx.sent_end()) && self.tx.next == self.tx.end {
             if self.tx.rtx_due != Instant::NEVER {
                 // Until data is scheduled again, the timer would come up on the next tick; only
@@ -154,12 +172,42 @@ impl Connection {
         }
     }
 
+    /// What a DATA_ACK lets out on its own subflow leaves before the data of the same segment counts
+    /// (Linux: `mptcp_incoming_options`, which calls `__mptcp_subflow_push_pending`).
+    pub(super) fn sends_before_data(&self, i: usize) -> bool {
+        let is_established = self.phase == Phase::Established && self.subflows[i].confirmed;
+        self.settings.stack.push_order == PushOrder::Bursts && self.scheduler.schedules_bursts() && is_established
+    }
+
+    /// A segment with data comes while other data waits to be scheduled.
+    #[cold]
+    pub(super) fn handle_in_two_steps(&mut self, now: Instant, i: usize, segment: &Segment) {
+        let socket = &mut self.subflows[i].socket;
+        if !socket.handle_acknowledgement(self.work.context(now, i), segment) {
+            return;
+        }
+        self.work.touch(i);
+        self.take_acknowledgement(now, i, segment);
+        let (mut last, mut left) = (None, self.work.sends_first());
+        while self.tx.pending.before(self.tx.end) && self.schedule_burst(now, &mut last, &mut left, Some(i)) {}
+        if last.is_some() {
+            if self.tx.rtx_due == Instant::NEVER && self.work.sends_first().is_empty() {
+                self.arm_retransmission(now);
+            }
+            self.subflows[i].socket.send_before_data(self.work.context(now, i));
+        }
+        if self.subflows[i].socket.has_formed() {
+            self.complete_formed(i);
+        }
+        self.subflows[i].socket.take_rest(self.work.context(now, i), segment);
+    }
+
     /// Bursts, as long as the scheduler hands them out; a writer that waits writes on in between.
     #[inline(always)]
     fn push_bursts(&mut self, now: Instant) {
         let (mut last, mut left) = (None, self.work.sends_first());
         loop {
-            while self.tx.pending.before(self.tx.end) && self.schedule_burst(now, &mut last, &mut left) {}
+            while self.tx.pending.before(self.tx.end) && self.schedule_burst(now, &mut last, &mut left, None) {}
             if !self.tx.between_writes {
                 break;
             }
@@ -229,9 +277,9 @@ impl Connection {
     /// buffer is used up (Linux: `__subflow_push_pending`).
     ///
     /// `last` is the subflow that got data just before, `left` are those that got data before that
-    /// one: what they have, Linux sends before it goes on.
+    /// one: what they have, Linux sends before it goes on. `only`: none but this one gets any.
     #[inline(always)]
-    fn schedule_burst(&mut self, now: Instant, last: &mut Option<usize>, left: &mut SubflowSet) -> bool {
+    fn schedule_burst(&mut self, now: Instant, last: &mut Option<usize>, left: &mut SubflowSet, only: Option<usize>) -> bool {
         if !self.tx.window_end.after(self.tx.pending) && self.scheduler.has_met(self.work.last_views(), self.work.touched()) {
             // The peer's window is full, so no subflow may send.
             return false;
@@ -247,6 +295,9 @@ impl Connection {
             chosen = Some(choice);
             (choice.subflow, choice.limit.bytes().unwrap_or(Bytes::ZERO))
         };
+        if only.is_some_and(|only| only != i) {
+            return false;
+        }
         if let Some(last) = last.replace(i).filter(|&last| last != i) {
             left.insert(last);
         }

@@ -32,6 +32,14 @@ struct Fragments {
     write: u64,
 }
 
+/// A fragment that begins with a write.
+#[derive(Copy, Clone, Debug)]
+struct WriteStart {
+    at: DataSeq,
+    /// Its page begins with the byte that would lie there, behind one header.
+    page: DataSeq,
+}
+
 /// A piece as it was enqueued on subflows (MPTCP 0.96 only).
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Piece {
@@ -87,6 +95,9 @@ pub(super) struct Tx {
     pub(super) accepted: u64,
     /// The application waits for room.
     pub(super) blocked: bool,
+    /// A write has found no room, and there was none since for the application to hear of (Linux:
+    /// `SOCK_NOSPACE`).
+    pub(super) no_space: bool,
     /// Memory for unacknowledged data, bytes.
     pub(super) sndbuf: u64,
     pub(super) reinject: VecDeque<Piece>,
@@ -101,11 +112,14 @@ pub(super) struct Tx {
     pub(super) reinjected_bytes: u64,
     pub(super) limit: LimitClock,
     fragments: Option<Fragments>,
-    /// Where the first fragment that is not acknowledged as a whole began, or an earlier one.
+    /// A page begins there with a header and data, with the first fragment that is not acknowledged
+    /// as a whole or before it.
     fragments_begin: DataSeq,
     /// Where writes began that found nothing waiting, beyond what is acknowledged: each begins a
     /// fragment.
-    write_starts: VecDeque<DataSeq>,
+    write_starts: VecDeque<WriteStart>,
+    /// Where the last write began.
+    write_begin: DataSeq,
     /// A call has written all that it had; the application makes the next one once that is enqueued
     /// on subflows.
     pub(super) between_writes: bool,
@@ -128,6 +142,7 @@ impl Tx {
             offered: 0,
             accepted: 0,
             blocked: false,
+            no_space: false,
             sndbuf,
             reinject: VecDeque::new(),
             pieces: VecDeque::new(),
@@ -140,15 +155,40 @@ impl Tx {
             fragments_begin: DataSeq::default(),
             fragments: write_begins_fragment.then(|| Fragments { ends: VecDeque::new(), used: PAGE, write: WRITE }),
             write_starts: VecDeque::new(),
+            write_begin: DataSeq::default(),
             between_writes: false,
         }
     }
 
-    /// The application makes a call that writes.
-    pub(super) fn begin_write(&mut self) {
-        let is_new = self.write_starts.back().is_none_or(|start| start.before(self.end));
-        if self.fragments.is_none() && self.pending == self.end && self.una.before(self.end) && is_new {
-            self.write_starts.push_back(self.end);
+    /// The application makes a call that writes. `is_held`: a subflow has something of the last
+    /// page still, so that the fragment goes behind that (Linux: `skb_page_frag_refill`).
+    pub(super) fn begin_write(&mut self, is_held: bool) {
+        let is_new = self.write_starts.back().is_none_or(|start| start.at.before(self.end));
+        if self.fragments.is_none() && self.pending == self.end && is_new {
+            let used = (self.used_of_page() + HEADER).next_multiple_of(8);
+            let (goes_on, at) = (self.una.before(self.end) || is_held, self.end);
+            let page = if goes_on && used + LEAST <= PAGE { at - used } else { at };
+            if self.una.before(self.end) {
+                self.write_starts.push_back(WriteStart { at, page });
+            } else {
+                self.fragments_begin = page;
+            }
+        }
+        self.write_begin = self.end;
+    }
+
+    /// Nothing is left of the data, but what lies from there on would keep its page.
+    pub(super) fn page_may_be_held(&self) -> Option<DataSeq> {
+        let is_asked = self.fragments.is_none() && self.una == self.end && self.end != self.first;
+        is_asked.then(|| self.end - self.used_of_page())
+    }
+
+    /// Bytes of data, and of headers but one, in the last page.
+    fn used_of_page(&self) -> u64 {
+        let begin = self.write_starts.back().map_or(self.fragments_begin, |start| start.page);
+        match self.end.distance(begin) {
+            0 => 0,
+            bytes => (bytes - 1) % FRAGMENT + 1,
         }
     }
 
@@ -160,7 +200,7 @@ impl Tx {
             *end = dsn + end.distance(self.first);
         }
         (self.first, self.una, self.next, self.pending, self.window_end) = (dsn, dsn, dsn, dsn, dsn);
-        (self.buffer_end, self.small_end, self.fragments_begin) = (dsn, dsn, dsn);
+        (self.buffer_end, self.small_end, self.fragments_begin, self.write_begin) = (dsn, dsn, dsn, dsn);
         self.end = dsn + accepted;
     }
 
@@ -168,6 +208,11 @@ impl Tx {
     #[inline]
     pub(super) fn queued(&self) -> u64 {
         self.end.distance(self.una.min(self.end))
+    }
+
+    /// A third of the buffer is free (Linux: `sk_stream_is_writeable`).
+    pub(super) fn is_writeable(&self) -> bool {
+        self.sndbuf.saturating_sub(self.queued()) >= self.queued() >> 1
     }
 
     /// The application has written nothing and has not closed.
@@ -195,19 +240,19 @@ impl Tx {
             (self.blocked, self.between_writes) = (false, false);
             return;
         }
-        if self.blocked && !self.between_writes && self.sndbuf.saturating_sub(self.queued()) < self.queued() >> 1 {
+        if self.blocked && !self.between_writes && !self.is_writeable() {
             return;
         }
         if self.fragments.is_some() {
             self.fill_fragments();
             return;
         }
-        if self.una == self.end {
+        if self.una == self.end && self.write_begin != self.end {
             // The first fragment begins at the head of a page.
             self.fragments_begin = self.end;
         }
         while self.offered > 0 && self.queued() < self.sndbuf {
-            let bytes = (FRAGMENT - self.end.distance(self.fragments_begin) % FRAGMENT).min(self.offered);
+            let bytes = (FRAGMENT - self.used_of_page() % FRAGMENT).min(self.offered);
             self.end += bytes;
             self.accepted += bytes;
             if self.offered != u64::MAX {
@@ -269,12 +314,10 @@ impl Tx {
             let at = fragments.ends.partition_point(|end| !end.after(dsn));
             return fragments.ends.get(at).copied().unwrap_or(self.end);
         }
-        let begin = self.fragments_begin;
+        let after = self.write_starts.partition_point(|start| !start.at.after(dsn));
+        let begin = after.checked_sub(1).map_or(self.fragments_begin, |last| self.write_starts[last].page);
         let end = (begin + (dsn.distance(begin) / FRAGMENT + 1) * FRAGMENT).min(self.end);
-        match self.write_starts.iter().find(|start| start.after(dsn)) {
-            Some(&start) => end.min(start),
-            None => end,
-        }
+        self.write_starts.get(after).map_or(end, |start| end.min(start.at))
     }
 
     /// A data acknowledgement with its window; true if it acknowledged something new.
@@ -297,7 +340,10 @@ impl Tx {
                 fragments.ends.pop_front();
             }
         }
-        while self.write_starts.front().is_some_and(|start| !start.after(ack)) {
+        while let Some(start) = self.write_starts.front()
+            && !start.at.after(ack)
+        {
+            self.fragments_begin = start.page;
             self.write_starts.pop_front();
         }
         self.pending = self.pending.max(ack.min(self.end));

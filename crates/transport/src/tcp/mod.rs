@@ -161,6 +161,8 @@ pub struct Socket {
     /// What recovery sends for an acknowledgement, formed before the data of the segment that brought
     /// it counted.
     before_data: VecDeque<Segment>,
+    /// Of the segment that comes with data only the acknowledgement is taken.
+    stops_before_data: bool,
     rejected: Rejections,
     /// The segment that came last was not taken, and nobody looks at what it tells beside.
     dropped: bool,
@@ -218,6 +220,7 @@ impl Socket {
             error: None,
             reset: None,
             before_data: VecDeque::new(),
+            stops_before_data: false,
             rejected: Rejections::default(),
             dropped: false,
             delivered: Delivered::default(),
@@ -604,6 +607,25 @@ impl Socket {
         if takes_numbers && self.tx.recovers() {
             self.recover_before_data(cx);
         }
+        if takes_numbers && std::mem::take(&mut self.stops_before_data) {
+            return;
+        }
+        self.take_rest(cx, segment);
+    }
+
+    /// As [`Socket::handle_segment`]; of one with data that is taken no more than what it
+    /// acknowledges. True if [`Socket::take_rest`] is to follow.
+    #[cold]
+    pub(crate) fn handle_acknowledgement(&mut self, cx: Context<'_>, segment: &Segment) -> bool {
+        self.stops_before_data = true;
+        self.handle_segment(cx, segment);
+        !std::mem::take(&mut self.stops_before_data)
+    }
+
+    /// What a segment brings beside its acknowledgement.
+    #[inline]
+    pub(crate) fn take_rest(&mut self, cx: Context<'_>, segment: &Segment) {
+        let takes_numbers = segment.len > 0 || segment.flags.has(Flags::FIN);
         if (self.reads_no_more | self.rx.finished()) && self.has_data_after_close(segment) {
             self.fail(self.reset_error());
             self.refuse_with_reset(segment);

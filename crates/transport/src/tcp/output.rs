@@ -30,6 +30,7 @@ impl Socket {
         if let Some(formed) = self.before_data.pop_front() {
             *segment = formed;
             self.invalidate_template();
+            self.template.is_formed = true;
             return true;
         }
         if let Some(leaving) = self.tx.poll(cx, self.rx.has_sacks()) {
@@ -54,6 +55,20 @@ impl Socket {
     #[cold]
     pub(super) fn recover_before_data(&mut self, cx: Context<'_>) {
         while let Some(leaving) = self.tx.poll_recovery(cx, self.rx.has_sacks()) {
+            let mut segment = Segment::default();
+            self.invalidate_template();
+            self.make_leaving(cx.now, leaving, &mut segment);
+            self.before_data.push_back(segment);
+        }
+        self.invalidate_template();
+    }
+
+    /// What may leave now leaves before the data of the segment counts of which only the
+    /// acknowledgement has been taken.
+    #[cold]
+    pub(crate) fn send_before_data(&mut self, cx: Context<'_>) {
+        debug_assert!(self.tx.is_subflow(), "a connection of several subflows asks for it");
+        while let Some(leaving) = self.tx.poll(cx, self.rx.has_sacks()) {
             let mut segment = Segment::default();
             self.invalidate_template();
             self.make_leaving(cx.now, leaving, &mut segment);
@@ -170,13 +185,13 @@ impl Socket {
     #[inline(never)]
     pub fn handle_timeout(&mut self, cx: Context<'_>) -> bool {
         self.tx.set_now(cx.now);
-        self.tx.take_time(cx.now);
         let mut has_come_up = false;
         for timer in Timer::ALL {
             if !self.tx.timers.expire(timer, cx.now) {
                 continue;
             }
             has_come_up = true;
+            self.tx.take_time(cx.now);
             match timer {
                 // What waits asks for itself whether it may leave.
                 Timer::Pacing => self.tx.end_deferral(),

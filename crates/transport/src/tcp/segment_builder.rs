@@ -23,6 +23,8 @@ pub(super) struct Template {
     made_at: Instant,
     /// Only those fields were written the last time.
     is_patched: bool,
+    /// What left last was formed before the data of a segment counted.
+    pub(super) is_formed: bool,
 }
 
 impl Template {
@@ -137,7 +139,7 @@ impl Socket {
             // are.
             (whole.sack_blocks, whole.sack_len) = (segment.sack_blocks, segment.sack_len);
             assert_eq!(whole, *segment, "a segment that follows differs in its data only");
-            self.template = Template { is_valid: true, is_patched: true, made_at: now };
+            self.template = Template { is_valid: true, is_patched: true, made_at: now, is_formed: false };
         }
     }
 
@@ -146,6 +148,12 @@ impl Socket {
     #[inline]
     pub(crate) fn is_patched(&self) -> bool {
         self.template.is_patched
+    }
+
+    /// The last segment was formed before, and has its connection's options.
+    #[inline]
+    pub(crate) fn was_formed(&mut self) -> bool {
+        std::mem::take(&mut self.template.is_formed)
     }
 
     /// What is in the caller's slot is not known: the next segment is written whole.

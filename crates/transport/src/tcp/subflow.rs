@@ -3,6 +3,7 @@
 use super::{Socket, State};
 use polypath_base::{Bytes, Seq};
 use polypath_wire::Segment;
+use std::collections::VecDeque;
 
 impl Socket {
     /// Counts a segment whose MPTCP option was not what it had to be.
@@ -45,6 +46,19 @@ impl Socket {
         self.tx.set_mptcp_options(Bytes::ZERO);
         self.ack_option_bytes = 0;
         self.tx.update_mss();
+    }
+
+    /// Segments that leave before the data of the segment that came last counts: the connection adds
+    /// its options to each at once.
+    #[cold]
+    pub(crate) fn formed_before_data(&mut self) -> &mut VecDeque<Segment> {
+        &mut self.before_data
+    }
+
+    /// There are some.
+    #[inline]
+    pub(crate) fn has_formed(&self) -> bool {
+        !self.before_data.is_empty()
     }
 
     /// Behind the FIN that leaves next there is an ACK.

@@ -2,7 +2,7 @@
 
 use super::{CaState, Sender};
 use crate::tcp::timer::Timer;
-use polypath_base::{Duration, Instant, Segments, Seq, SmoothedRtt};
+use polypath_base::{DataSeq, Duration, Instant, Segments, Seq, SmoothedRtt};
 use polypath_cc as cc;
 
 impl Sender {
@@ -28,6 +28,12 @@ impl Sender {
     #[inline]
     pub(crate) fn bytes_acked(&self) -> u64 {
         self.flow.bytes_acked
+    }
+
+    /// It has data of the connection from `dsn` on that the peer's TCP has not acknowledged.
+    #[cold]
+    pub(crate) fn holds_data_from(&self, dsn: DataSeq) -> bool {
+        (self.may_write || self.fin_sent) && self.unacked_mappings().any(|(start, len)| (start + len.get()).after(dsn))
     }
 
     #[inline]
@@ -58,9 +64,10 @@ impl Sender {
         self.tlp.is_due()
     }
 
-    /// The writer of the meta connection waits for room: the send buffer may grow.
-    pub(crate) fn set_writer_blocked(&mut self, blocked: bool) {
-        self.writer_blocked = blocked;
+    /// The writer of the meta connection waits for room, or one that does not block has found none:
+    /// the send buffer may grow.
+    pub(crate) fn set_writer_blocked(&mut self, blocked: bool, no_space: bool) {
+        self.writer_blocked = blocked | no_space;
         self.queue.set_more_follows(blocked);
     }
 

@@ -110,11 +110,10 @@ impl Sender {
         None
     }
 
-    /// An acknowledgement has let recovery send, new data for F-RTO included. What a subflow sends
-    /// waits for its connection's options.
+    /// An acknowledgement has let recovery send, new data for F-RTO included.
     #[inline]
     pub(in crate::tcp) fn recovers(&self) -> bool {
-        (self.loss.retransmits() | self.loss.new_data_first()) & !self.is_subflow
+        self.loss.retransmits() | self.loss.new_data_first()
     }
 
     /// As [`Sender::poll`], of what recovery sends alone (Linux: `tcp_xmit_recovery`).
