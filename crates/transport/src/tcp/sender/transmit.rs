@@ -390,8 +390,8 @@ impl Sender {
                 }
             }
         }
-        if self.burst.remaining == 0 && self.queue.first_may_grow() {
-            self.grow_first_buffer(cx.siblings);
+        if self.burst.remaining == 0 {
+            self.grow_first_buffer(cx.siblings, in_flight);
         }
         let mut len = self.queue.next_new_len(self.segment_len());
         let refused = if searches { self.refused_probe_left() } else { 0 };
@@ -445,12 +445,17 @@ impl Sender {
         }
     }
 
-    /// A burst is about to leave, or would if the peer's window let it.
-    #[cold]
-    pub(super) fn grow_first_buffer(&mut self, siblings: Option<&cc::Siblings>) {
-        let (cwnd, in_flight) = (self.flow.cwnd, self.scoreboard.in_flight());
-        if cwnd > in_flight {
-            let quota = self.burst_segments(siblings).min(cwnd / 2).min(cwnd - in_flight).max(1);
+    /// A burst is about to leave, or would if the peer's window let it: the buffer that it comes from
+    /// grows to its length.
+    #[inline]
+    pub(super) fn grow_first_buffer(&mut self, siblings: Option<&cc::Siblings>, in_flight: u32) {
+        let cwnd = self.flow.cwnd;
+        if cwnd <= in_flight {
+            return;
+        }
+        let most = (cwnd / 2).min(cwnd - in_flight).max(1);
+        if self.queue.first_may_grow(most.saturating_mul(self.segment_len())) {
+            let quota = self.burst_segments(siblings).min(most);
             self.queue.grow_first(quota * self.segment_len());
         }
     }
