@@ -97,12 +97,15 @@ impl Sender {
     pub(in crate::tcp) fn poll(&mut self, cx: Context<'_>, has_sacks: bool) -> Option<Leaving> {
         self.set_now(cx.now);
         if self.queue.unsent() != 0 || self.more_than_data_is_due() {
-            let mut leaving = self.poll_data(cx, has_sacks);
-            while leaving.is_none() && self.writing && self.write_on() {
-                leaving = self.poll_data(cx, has_sacks);
-            }
-            if leaving.is_some() {
-                return leaving;
+            // One call, so that it is compiled in line.
+            loop {
+                let leaving = self.poll_data(cx, has_sacks);
+                if leaving.is_some() {
+                    return leaving;
+                }
+                if !(self.writing && self.write_on()) {
+                    break;
+                }
             }
             self.end_burst(cx.now);
             self.check_space();
@@ -168,7 +171,7 @@ impl Sender {
         due | (self.burst.remaining != 0)
     }
 
-    #[inline]
+    #[inline(always)]
     fn poll_data(&mut self, cx: Context<'_>, has_sacks: bool) -> Option<Leaving> {
         if std::mem::take(&mut self.window_probe_due) {
             return Some(self.probe_window(cx));
