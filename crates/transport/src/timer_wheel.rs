@@ -42,10 +42,10 @@ pub(crate) fn due_tick(now: Instant, wait: Duration, tick: Duration) -> u64 {
     now.as_nanos() / t + wait.as_nanos().div_ceil(t)
 }
 
-/// How long from `now` such a timer, set at `armed`, is set to: whole ticks, from the last one.
-pub(crate) fn ticks_left(now: Instant, armed: Instant, wait: Duration, tick: Duration) -> Duration {
+/// How long from `now` a timer that is set to the tick `due` waits: whole ticks, from the last one.
+pub(crate) fn ticks_left(now: Instant, due: u64, tick: Duration) -> Duration {
     let t = tick.as_nanos().max(1);
-    Duration::from_nanos(due_tick(armed, wait, tick).saturating_sub(now.as_nanos() / t) * t)
+    Duration::from_nanos(due.saturating_sub(now.as_nanos() / t) * t)
 }
 
 /// On which level a timer stands that was set to a time from then, as the shift of its steps: of
@@ -133,17 +133,17 @@ mod tests {
             "63 ticks after that of 4 ms, and the next step"
         );
         assert_eq!(
-            ticks_left(ms(9), ms(7), Duration::from_millis(201), TICK),
+            ticks_left(ms(9), due_tick(ms(7), Duration::from_millis(201), TICK), TICK),
             Duration::from_millis(200),
             "51 ticks after the first, now the second"
         );
-        assert_eq!(ticks_left(ms(300), ms(7), Duration::from_millis(201), TICK), Duration::ZERO, "it is due");
+        assert_eq!(ticks_left(ms(300), due_tick(ms(7), Duration::from_millis(201), TICK), TICK), Duration::ZERO, "it is due");
     }
 
     #[test]
     fn without_a_tick_it_is_exact() {
         let (now, wait) = (Instant::from_nanos(7), Duration::from_nanos(3));
         assert_eq!(fires_after(now, wait, Duration::ZERO, SetBy::Event), now + wait);
-        assert_eq!(ticks_left(now, now, wait, Duration::ZERO), wait);
+        assert_eq!(ticks_left(now, due_tick(now, wait, Duration::ZERO), Duration::ZERO), wait);
     }
 }

@@ -35,7 +35,7 @@ impl Connection {
     /// starts until this is asked again (Linux: `mptcp_set_timeout`).
     #[inline]
     pub(super) fn note_rtx_interval(&mut self, now: Instant) {
-        let left = self.subflows.iter().filter(|s| s.times_retransmission()).map(|s| s.socket.tx.rtx_left(now));
+        let left = self.subflows.iter_mut().filter(|s| s.times_retransmission()).map(|s| s.socket.tx.rtx_left(now));
         self.tx.rtx_interval = left.max().filter(|&left| left > Duration::ZERO);
         self.work.set_sends_first(SubflowSet::EMPTY);
     }
@@ -45,7 +45,11 @@ impl Connection {
     #[cold]
     pub(super) fn count_timers_of_first(&mut self, now: Instant) {
         let first = self.work.take_sends_first();
-        for subflow in first.iter().map(|i| &self.subflows[i]).filter(|s| s.times_retransmission()) {
+        for i in first.iter() {
+            let subflow = &mut self.subflows[i];
+            if !subflow.times_retransmission() {
+                continue;
+            }
             let left = Some(subflow.socket.tx.rtx_left(now)).filter(|&left| left > Duration::ZERO);
             self.tx.rtx_interval = self.tx.rtx_interval.max(left);
         }

@@ -128,7 +128,7 @@ impl Connection {
         if self.work.touched().iter().any(|i| self.subflows[i].has_new_sndbuf() && !self.subflows[i].closed) {
             self.sync_sndbuf();
         }
-        if self.tx.blocked {
+        if self.tx.blocked && self.tx.wakes_writer() {
             self.refill();
         }
         match self.settings.stack.push_order {

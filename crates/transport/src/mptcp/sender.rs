@@ -233,6 +233,12 @@ impl Tx {
         self.next + u64::from(matches!(self.fin, Fin::Sent | Fin::Acked))
     }
 
+    /// A writer that waits may go on: a call of its is over, or a third of the buffer is free.
+    #[inline]
+    pub(super) fn wakes_writer(&self) -> bool {
+        self.between_writes || self.offered == 0 || self.is_writeable()
+    }
+
     /// Takes what the application offers while there is room, page fragment by page fragment as
     /// Linux copies it. A writer that waits is woken only when a third of the buffer is free.
     pub(super) fn fill(&mut self) {
@@ -240,7 +246,7 @@ impl Tx {
             (self.blocked, self.between_writes) = (false, false);
             return;
         }
-        if self.blocked && !self.between_writes && !self.is_writeable() {
+        if self.blocked && !self.wakes_writer() {
             return;
         }
         if self.fragments.is_some() {

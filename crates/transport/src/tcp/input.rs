@@ -19,18 +19,9 @@ impl Socket {
             memory: self.rx.memory_apart(segment),
         };
         let payload = self.rx.trim(whole, self.tx.sack_ok() && self.settings.dsack);
-        let out_of_order = payload.seq != self.rx.next();
         self.check_marks(self.rx.next(), segment);
-        if out_of_order {
-            let flushes = self.rx.keep(now, payload);
-            self.measure_rtt(now, segment);
-            self.schedule_ack(now, segment, true);
-            if flushes {
-                // The compressed ACK that leaves tells of what was before. This segment waits for
-                // another: Linux takes it for answered.
-                self.rx.acks_mut().ack_now();
-            }
-            self.let_reader_read(now);
+        if payload.seq != self.rx.next() {
+            self.handle_data_out_of_order(now, segment, payload);
             return;
         }
         self.rx.take(now, payload, &mut self.delivered);
@@ -49,6 +40,20 @@ impl Socket {
             self.rx.forget_beyond_fin(!is_first);
         }
         self.schedule_ack(now, segment, false);
+        self.let_reader_read(now);
+    }
+
+    /// Data that lies beyond a hole.
+    #[inline(never)]
+    fn handle_data_out_of_order(&mut self, now: Instant, segment: &Segment, payload: Payload) {
+        let flushes = self.rx.keep(now, payload);
+        self.measure_rtt(now, segment);
+        self.schedule_ack(now, segment, true);
+        if flushes {
+            // The compressed ACK that leaves tells of what was before. This segment waits for
+            // another: Linux takes it for answered.
+            self.rx.acks_mut().ack_now();
+        }
         self.let_reader_read(now);
     }
 
@@ -114,8 +119,8 @@ impl Socket {
         }
     }
 
-    /// Now, later, or compressed.
-    #[inline]
+    /// Now, later, or compressed. In line, where all that asks for the order is known.
+    #[inline(always)]
     fn schedule_ack(&mut self, now: Instant, segment: &Segment, out_of_order: bool) {
         match self.rx.schedule_ack(segment, out_of_order, self.tx.sack_ok()) {
             AckTime::Now => {}

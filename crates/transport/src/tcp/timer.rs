@@ -63,10 +63,25 @@ struct Entry {
     armed: Instant,
     wait: Duration,
     by: SetBy,
+    /// The tick that it is set to, once somebody has asked; [`UNKNOWN`] before. To divide costs as
+    /// much as the rest of arming.
+    tick: u64,
 }
 
+const UNKNOWN: u64 = u64::MAX;
+
 impl Entry {
-    const OFF: Self = Self { due: Instant::NEVER, armed: Instant::NEVER, wait: Duration::ZERO, by: SetBy::Event };
+    const OFF: Self = Self { due: Instant::NEVER, armed: Instant::NEVER, wait: Duration::ZERO, by: SetBy::Event, tick: UNKNOWN };
+
+    /// The tick that it is set to.
+    #[inline]
+    fn set_to(&mut self, tick: Duration) -> u64 {
+        if self.tick == UNKNOWN {
+            self.tick = due_tick(self.armed, self.wait, tick);
+        }
+        debug_assert!(self.tick == due_tick(self.armed, self.wait, tick), "it is known of what it was armed to");
+        self.tick
+    }
 }
 
 #[derive(Debug)]
@@ -106,14 +121,21 @@ impl Timers {
         let due = now + wait;
         if is_exact {
             *entry = Entry { due, ..Entry::OFF };
-        } else if wait < entry.wait && due < entry.armed + entry.wait + self.tick && is_same_tick(entry, now, wait, self.tick) {
-            // It stays where it was put earlier, on coarser steps maybe (Linux: `__mod_timer`), even
-            // if it had been switched off meanwhile (`inet_csk_clear_xmit_timer`).
-            entry.due = entry.armed + entry.wait;
-        } else {
-            let by = if now == self.fired { SetBy::Timer } else { SetBy::Event };
-            *entry = Entry { due, armed: now, wait, by };
+            return;
         }
+        let mut tick = UNKNOWN;
+        if wait < entry.wait && due < entry.armed + entry.wait + self.tick {
+            debug_assert!(entry.armed != Instant::NEVER, "what was never armed waits for no time");
+            tick = due_tick(now, wait, self.tick);
+            if entry.set_to(self.tick) == tick {
+                // It stays where it was put earlier, on coarser steps maybe (Linux: `__mod_timer`),
+                // even if it had been switched off meanwhile (`inet_csk_clear_xmit_timer`).
+                entry.due = entry.armed + entry.wait;
+                return;
+            }
+        }
+        let by = if now == self.fired { SetBy::Timer } else { SetBy::Event };
+        *entry = Entry { due, armed: now, wait, by, tick };
     }
 
     #[inline]
@@ -134,12 +156,12 @@ impl Timers {
 
     /// How long from `now` a timer of the wheel is set to, in whole ticks; nothing if it is off.
     #[inline]
-    pub(super) fn left(&self, timer: Timer, now: Instant) -> Duration {
-        let Entry { due, armed, wait, .. } = self.table[timer as usize];
-        if due == Instant::NEVER {
+    pub(super) fn left(&mut self, timer: Timer, now: Instant) -> Duration {
+        let entry = &mut self.table[timer as usize];
+        if entry.due == Instant::NEVER {
             return Duration::ZERO;
         }
-        ticks_left(now, armed, wait, self.tick)
+        ticks_left(now, entry.set_to(self.tick), self.tick)
     }
 
     /// A timer of the wheel, this one's or another one's, has fired at `now`: what is armed then is
@@ -208,11 +230,6 @@ impl Timers {
     pub(super) fn last_pending(&self) -> Pending {
         self.pending
     }
-}
-
-/// A timer of the wheel would be set to the tick that it is set to already.
-fn is_same_tick(entry: &Entry, now: Instant, wait: Duration, tick: Duration) -> bool {
-    entry.armed != Instant::NEVER && due_tick(now, wait, tick) == due_tick(entry.armed, entry.wait, tick)
 }
 
 #[cfg(test)]

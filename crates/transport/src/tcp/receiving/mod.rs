@@ -332,7 +332,7 @@ impl Receiver {
     }
 
     /// Takes what came in its turn, and what waited for it; a subflow's goes to `delivered`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn take(&mut self, now: Instant, payload: Payload, delivered: &mut Delivered) {
         debug_assert!(payload.seq == self.next, "it comes in its turn");
         let Payload { seq, len, fin, memory, .. } = payload;
@@ -346,10 +346,7 @@ impl Receiver {
         self.deliver(payload, delivered);
         self.next = seq + len;
         if !self.out_of_order.is_empty() {
-            self.out_of_order.report_overlap(self.next);
-            self.drain_out_of_order(delivered);
-            self.packets.join(self.next);
-            self.reordering.set(now, Bytes::from_u32(self.out_of_order.bytes()));
+            self.take_what_waited(now, delivered);
         }
         debug_assert!(!self.finished, "nothing follows a FIN");
         debug_assert!(self.read + u64::from(self.unread) <= self.received, "no more is given on than came");
@@ -362,6 +359,15 @@ impl Receiver {
             self.fin = None;
             self.finished = true;
         }
+    }
+
+    /// What came in its turn may have filled a hole.
+    #[inline(never)]
+    fn take_what_waited(&mut self, now: Instant, delivered: &mut Delivered) {
+        self.out_of_order.report_overlap(self.next);
+        self.drain_out_of_order(delivered);
+        self.packets.join(self.next);
+        self.reordering.set(now, Bytes::from_u32(self.out_of_order.bytes()));
     }
 
     #[inline]
@@ -406,11 +412,13 @@ impl Receiver {
     }
 
     /// The application reads everything that waits.
+    #[inline(always)]
     pub(super) fn read(&mut self, now: Instant) {
         self.read_some(now, self.unread);
     }
 
     /// The application reads so much of what waits.
+    #[inline(always)]
     pub(super) fn read_some(&mut self, now: Instant, unread: u32) {
         self.unread -= unread;
         self.packets.read(self.next - u32::from(self.finished) - self.unread);

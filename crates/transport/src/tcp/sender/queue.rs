@@ -27,7 +27,7 @@ impl Mapping {
 
 /// A piece of memory that waits: bytes still to send of it, and whether its end is marked as
 /// pushed.
-#[derive(Copy, Clone, Debug)]
+#[derive(Copy, Clone, Debug, Default)]
 struct Buffer {
     left: u32,
     pushed: bool,
@@ -44,7 +44,9 @@ pub(super) struct SendQueue {
     /// The mapping that is being sent, of length zero if there is none, and those behind it.
     mapping: Mapping,
     mappings: VecDeque<Mapping>,
-    /// Buffers that wait, the first partly sent; kept only where `keeps_buffers`.
+    /// The buffer that is being sent, with nothing left if there is none, and those behind it; kept
+    /// only where `keeps_buffers`.
+    buffer: Buffer,
     buffers: VecDeque<Buffer>,
     keeps_buffers: bool,
     /// What a burst lacks its buffer takes from the next.
@@ -71,6 +73,7 @@ impl SendQueue {
             next_seq: seq,
             mapping: Mapping::default(),
             mappings: VecDeque::new(),
+            buffer: Buffer::default(),
             buffers: VecDeque::new(),
             keeps_buffers: false,
             grows_buffers: false,
@@ -99,32 +102,50 @@ impl SendQueue {
     pub(super) fn accept_into_buffers(&mut self, mut bytes: u32, goal: u32) {
         debug_assert!(goal > 0, "a buffer holds something");
         self.accept(bytes);
-        if let Some(tail) = self.buffers.back_mut().filter(|tail| !tail.ends_record) {
+        if let Some(tail) = self.tail_mut().filter(|tail| !tail.ends_record) {
             let fits = bytes.min(goal.saturating_sub(tail.left));
             tail.left += fits;
             bytes -= fits;
         }
         while bytes > 0 {
             let len = bytes.min(goal);
-            self.buffers.push_back(Buffer { left: len, pushed: false, ends_record: false });
+            self.push_buffer(len);
             bytes -= len;
         }
+    }
+
+    fn push_buffer(&mut self, left: u32) {
+        debug_assert!(left > 0, "a buffer holds something");
+        let buffer = Buffer { left, ..Buffer::default() };
+        if self.buffer.left == 0 {
+            self.buffer = buffer;
+        } else {
+            self.buffers.push_back(buffer);
+        }
+    }
+
+    /// The last buffer that waits.
+    fn tail(&self) -> Option<&Buffer> {
+        Some(self.buffers.back().unwrap_or(&self.buffer)).filter(|tail| tail.left > 0)
+    }
+
+    fn tail_mut(&mut self) -> Option<&mut Buffer> {
+        Some(self.buffers.back_mut().unwrap_or(&mut self.buffer)).filter(|tail| tail.left > 0)
     }
 
     /// The last buffer is full: its end is marked if more than `half_window` bytes were written
     /// since the last mark (Linux: `forced_push`), and this is true.
     pub(super) fn mark_pushed(&mut self, half_window: u32) -> bool {
         let is_due = self.write_seq.after(self.pushed_seq + half_window);
-        if let Some(tail) = self.buffers.back_mut().filter(|_| is_due) {
-            tail.pushed = true;
-            self.pushed_seq = self.write_seq;
+        if is_due {
+            self.push_last();
         }
         is_due
     }
 
     /// The last buffer that waits is marked as pushed.
     pub(super) fn push_last(&mut self) {
-        if let Some(tail) = self.buffers.back_mut() {
+        if let Some(tail) = self.tail_mut() {
             tail.pushed = true;
             self.pushed_seq = self.write_seq;
         }
@@ -132,7 +153,7 @@ impl SendQueue {
 
     /// A record of the program's ends with what was written.
     pub(super) fn end_record(&mut self) {
-        if let Some(tail) = self.buffers.back_mut() {
+        if let Some(tail) = self.tail_mut() {
             tail.ends_record = true;
         }
     }
@@ -144,9 +165,7 @@ impl SendQueue {
 
     /// The first buffer that waits is marked as pushed.
     pub(super) fn push_first(&mut self) {
-        if let Some(first) = self.buffers.front_mut() {
-            first.pushed = true;
-        }
+        self.buffer.pushed = self.buffer.left > 0;
     }
 
     /// Whether the segment that was taken last ended a buffer that is marked.
@@ -156,7 +175,7 @@ impl SendQueue {
 
     /// What the last buffer that waits has room for.
     pub(super) fn room_in_tail(&self, goal: u32) -> u32 {
-        self.buffers.back().filter(|tail| !tail.ends_record).map_or(0, |tail| goal.saturating_sub(tail.left))
+        self.tail().filter(|tail| !tail.ends_record).map_or(0, |tail| goal.saturating_sub(tail.left))
     }
 
     /// What is handed over stays in the buffers in which it comes: no segment spans two, and no
@@ -182,56 +201,57 @@ impl SendQueue {
         if (self.bounds_bursts | (self.maps_bursts & !self.more_follows)) && self.mapping.len > 0 {
             return (self.mapping.left().1, self.mappings.is_empty());
         }
-        self.buffers.front().map_or((self.unsent(), true), |buffer| (buffer.left, self.buffers.len() == 1))
+        if self.buffer.left == 0 { (self.unsent(), true) } else { (self.buffer.left, self.buffers.is_empty()) }
     }
 
-    /// The first buffer may grow: another waits behind it.
+    /// The first buffer holds less than so many bytes and may grow: another waits behind it.
     #[inline]
-    pub(super) fn first_may_grow(&self) -> bool {
-        self.grows_buffers && self.buffers.len() > 1
+    pub(super) fn first_may_grow(&self, most: u32) -> bool {
+        self.buffer.left < most && self.grows_buffers && !self.buffers.is_empty()
     }
 
     /// A burst of `most` bytes may leave: the first buffer takes what it lacks from the one behind
     /// it, no further (Linux: `tcp_grow_skb`).
     pub(super) fn grow_first(&mut self, most: u32) {
-        let may_grow = self.buffers.front().filter(|first| !first.ends_record);
-        let lacks = may_grow.map_or(0, |first| most.saturating_sub(first.left));
-        let Some(next) = self.buffers.get_mut(1).filter(|_| lacks > 0) else { return };
+        let first = &mut self.buffer;
+        let lacks = if first.ends_record { 0 } else { most.saturating_sub(first.left) };
+        let Some(next) = self.buffers.front_mut().filter(|_| lacks > 0) else { return };
         let taken = lacks.min(next.left);
         next.left -= taken;
-        let is_whole = next.left == 0;
-        let (pushed, ends_record) = (is_whole && next.pushed, is_whole && next.ends_record);
-        if is_whole {
-            self.buffers.remove(1);
-        }
-        if let Some(first) = self.buffers.front_mut() {
-            first.left += taken;
-            first.pushed |= pushed;
-            first.ends_record = ends_record;
+        first.left += taken;
+        if next.left == 0 {
+            first.pushed |= next.pushed;
+            first.ends_record = next.ends_record;
+            self.buffers.pop_front();
         }
     }
 
     /// Buffers of which something waits to be sent.
     #[inline]
     pub(super) fn buffers(&self) -> u32 {
-        self.buffers.len() as u32
+        u32::from(self.buffer.left > 0) + self.buffers.len() as u32
     }
 
     /// `len` bytes leave the buffers.
-    #[inline(never)]
-    fn take_from_buffers(&mut self, mut len: u32) {
-        while len > 0
-            && let Some(first) = self.buffers.front_mut()
-        {
-            let taken = len.min(first.left);
-            first.left -= taken;
-            len -= taken;
-            if first.left == 0 {
-                self.ended_pushed |= first.pushed;
-                self.ended_record |= first.ends_record;
-                self.buffers.pop_front();
-            }
+    #[inline]
+    fn take_from_buffers(&mut self, len: u32) {
+        if len < self.buffer.left {
+            self.buffer.left -= len;
+        } else {
+            self.take_whole_buffers(len);
         }
+    }
+
+    /// As [`Self::take_from_buffers`], where the first is taken whole.
+    #[inline(never)]
+    fn take_whole_buffers(&mut self, mut len: u32) {
+        while len >= self.buffer.left && self.buffer.left > 0 {
+            len -= self.buffer.left;
+            self.ended_pushed |= self.buffer.pushed;
+            self.ended_record |= self.buffer.ends_record;
+            self.buffer = self.buffers.pop_front().unwrap_or_default();
+        }
+        self.buffer.left -= len.min(self.buffer.left);
     }
 
     /// Data goes into the last mapping if it continues it, as far as that does not become longer
@@ -242,7 +262,7 @@ impl SendQueue {
         self.accept(len);
         self.maps_bursts = longest < u32::MAX;
         if self.keeps_buffers {
-            self.buffers.push_back(Buffer { left: len, pushed: false, ends_record: false });
+            self.push_buffer(len);
         }
         let last = self.mappings.back_mut().unwrap_or(&mut self.mapping);
         let is_open = last.sent == 0 || longest == u32::MAX;

@@ -74,8 +74,8 @@ impl Sender {
     fn write_rest(&mut self) {
         self.writing = false;
         while self.offered > 0 && self.write_buffer() {
-            if self.pushes_pending && self.queue.first_may_grow() {
-                self.grow_first_buffer(None);
+            if self.pushes_pending {
+                self.grow_first_buffer(None, self.scoreboard.in_flight());
             }
         }
     }

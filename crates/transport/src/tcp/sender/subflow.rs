@@ -44,7 +44,7 @@ impl Sender {
     /// How long from `now` the retransmission timer, which also serves probes and reordering, is
     /// set to, in whole ticks (Linux: `icsk_timeout`); nothing if it is off or due.
     #[inline]
-    pub(crate) fn rtx_left(&self, now: Instant) -> Duration {
+    pub(crate) fn rtx_left(&mut self, now: Instant) -> Duration {
         self.timers.left(Timer::Retransmission, now)
     }
 

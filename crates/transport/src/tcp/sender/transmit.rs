@@ -97,12 +97,15 @@ impl Sender {
     pub(in crate::tcp) fn poll(&mut self, cx: Context<'_>, has_sacks: bool) -> Option<Leaving> {
         self.set_now(cx.now);
         if self.queue.unsent() != 0 || self.more_than_data_is_due() {
-            let mut leaving = self.poll_data(cx, has_sacks);
-            while leaving.is_none() && self.writing && self.write_on() {
-                leaving = self.poll_data(cx, has_sacks);
-            }
-            if leaving.is_some() {
-                return leaving;
+            // One call, so that it is compiled in line.
+            loop {
+                let leaving = self.poll_data(cx, has_sacks);
+                if leaving.is_some() {
+                    return leaving;
+                }
+                if !(self.writing && self.write_on()) {
+                    break;
+                }
             }
             self.end_burst(cx.now);
             self.check_space();
@@ -167,7 +170,7 @@ impl Sender {
         due | (self.burst.remaining != 0)
     }
 
-    #[inline]
+    #[inline(always)]
     fn poll_data(&mut self, cx: Context<'_>, has_sacks: bool) -> Option<Leaving> {
         if std::mem::take(&mut self.window_probe_due) {
             return Some(self.probe_window(cx));
@@ -389,8 +392,8 @@ impl Sender {
                 }
             }
         }
-        if self.burst.remaining == 0 && self.queue.first_may_grow() {
-            self.grow_first_buffer(cx.siblings);
+        if self.burst.remaining == 0 {
+            self.grow_first_buffer(cx.siblings, in_flight);
         }
         let mut len = self.queue.next_new_len(self.segment_len());
         let refused = if searches { self.refused_probe_left() } else { 0 };
@@ -444,12 +447,17 @@ impl Sender {
         }
     }
 
-    /// A burst is about to leave, or would if the peer's window let it.
-    #[cold]
-    pub(super) fn grow_first_buffer(&mut self, siblings: Option<&cc::Siblings>) {
-        let (cwnd, in_flight) = (self.flow.cwnd, self.scoreboard.in_flight());
-        if cwnd > in_flight {
-            let quota = self.burst_segments(siblings).min(cwnd / 2).min(cwnd - in_flight).max(1);
+    /// A burst is about to leave, or would if the peer's window let it: the buffer that it comes from
+    /// grows to its length.
+    #[inline]
+    pub(super) fn grow_first_buffer(&mut self, siblings: Option<&cc::Siblings>, in_flight: u32) {
+        let cwnd = self.flow.cwnd;
+        if cwnd <= in_flight {
+            return;
+        }
+        let most = (cwnd / 2).min(cwnd - in_flight).max(1);
+        if self.queue.first_may_grow(most.saturating_mul(self.segment_len())) {
+            let quota = self.burst_segments(siblings).min(most);
             self.queue.grow_first(quota * self.segment_len());
         }
     }
