@@ -124,6 +124,24 @@ def test_seeds_differ_and_the_table_says_what_a_kernel_says(reference):
     assert {"lost", "pmtu", "flags", "busy_s"} <= set(reference.series.columns)
 
 
+def test_a_window_that_opens_at_once_loses_nothing_between_devices(tmp_path):
+    link = {"rate": "500mbit", "queue": "4000packets", "delay": "40ms"}
+    nodes = {
+        "c": {"sysctl": {"net.ipv4.tcp_wmem": "4096 16384 20000000"}},
+        "r": {"router": True},
+        "s": {"sysctl": {"net.ipv4.tcp_rmem": "4096 131072 20000000"}},
+    }
+    ends = {"a": ["c", "r"], "b": ["c", "r"], "last": ["r", "s"]}
+    links = {name: {"ends": two, "both": {"delay": "1us"} if name == "last" else link} for name, two in ends.items()}
+    flow = {"client": "c", "server": "s", "transport": "mptcp", "cc": "cubic"}
+    fast = study(topology={"nodes": nodes, "links": links}, flows={"f": flow}, duration="1500ms", seeds=1)
+    results = run(fast, engine="linux", out=tmp_path)
+    (row,) = results.table("runs").to_pylist()
+    assert row["retransmissions"] == sum(link["drops"] for link in results.table("links").to_pylist()) == 0
+    # Linux's own 1000 packets between two devices lost 4177 of them.
+    assert max(link["max_queue_packets"] for link in results.table("links").to_pylist()) > 1000
+
+
 def test_captures_are_whole_and_equal(tmp_path):
     captured = study(seeds=[1], duration="1s", measure={"capture": ["c:wifi", {"node": "r", "link": "last", "snaplen": "96B"}]})
     folders = [run(captured, engine="linux", out=tmp_path / name).folder for name in ("one", "two")]
