@@ -90,8 +90,8 @@ def direction(link, a_to_b, **figures):
 LINKS = {"links": [{"name": "one"}, {"name": "two"}], "series_interval_ns": 200 * MS}
 
 
-def ran(*directions, flows=()):
-    return {"directions": list(directions), "result": {"flows": list(flows)}}
+def ran(*directions, flows=(), lost_between_devices=0):
+    return {"directions": list(directions), "result": {"flows": list(flows)}, "lost_between_devices": lost_between_devices}
 
 
 def test_what_was_late_or_lost_is_not_to_be_trusted():
@@ -101,11 +101,21 @@ def test_what_was_late_or_lost_is_not_to_be_trusted():
     assert _host._late(lost)["untrusted"] == ["the emulator lost 3 packets on one there"]
     assert _host._late(ran(direction("one", True, late_p99_us=7.0)))["late_p99_us"] == 0, "nothing passed, so nothing was late"
 
+    lost = "this machine lost 7 packets between its devices; enlarge net.core.netdev_max_backlog with sysctl and run it again"
+    assert _host._late(ran(lost_between_devices=7))["untrusted"] == [lost]
+
     def why(late, sent):
         return _host._late(ran(flows=[{"name": "udp", "datagrams_sent": sent, "datagrams_late": late}]))["untrusted"]
 
     assert why(0, 0) == why(1, 100) == []
     assert why(3, 100) == ["udp sent 3% of its datagrams more than 1 ms late, since the processors had more to do"]
+
+
+def test_what_each_processor_lost_between_devices_is_counted(tmp_path, monkeypatch):
+    file = tmp_path / "softnet_stat"
+    file.write_text("0000beef 0000000a 00000003\n00000001 00000001 00000000\n")
+    monkeypatch.setattr(_host, "_SOFTNET", file)
+    assert _host._lost_between_devices() == 11
 
 
 def test_queues_are_sampled_at_the_series_own_times():

@@ -31,6 +31,7 @@ from ._sim import LINUX_ONLY, SimEngine
 FORMAT = 2
 _AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 _OUT_OF_TREE, _UPSTREAM = Path("/proc/sys/net/mptcp/mptcp_enabled"), Path("/proc/sys/net/mptcp/enabled")
+_SOFTNET = Path("/proc/net/softnet_stat")
 _MPTCP = "no MPTCP: Linux 5.6 or later has it if it was built with CONFIG_MPTCP"
 
 
@@ -125,8 +126,9 @@ class HostEngine(Engine):
         plan = self._plan(scenario)
         try:
             with _machine.folder() as results, kernelcc.ensure(_ours(plan)):
+                before = _lost_between_devices()
                 ran = emu.run(emu.carried(plan, scenario, late_limit_ns=emu.LATE_LIMIT_NS), results)
-                return _output(scenario, plan, ran, results)
+                return _output(scenario, plan, {**ran, "lost_between_devices": _lost_between_devices() - before}, results)
         except (emu.EmuError, kernelcc.KernelCcError) as error:
             raise EngineError(f"the run could not be carried out: {error}") from error
 
@@ -275,6 +277,13 @@ def _link(direction: Mapping[str, Any]) -> dict[str, Any]:
     return {"name": direction["link"], "a_to_b": direction["a_to_b"], **counts, **late}
 
 
+def _lost_between_devices() -> int:
+    """Packets that found a processor's queue of received packets full, since the machine started:
+    the second column of the file, a line a processor.
+    """
+    return sum(int(line.split()[1], 16) for line in _SOFTNET.read_text().splitlines())
+
+
 def _late(ran: Mapping[str, Any]) -> dict[str, Any]:
     """The latest direction's figures, and why the run is not to be trusted, if so."""
     used = [direction for direction in ran["directions"] if direction["packets"]]
@@ -291,6 +300,10 @@ def _late(ran: Mapping[str, Any]) -> dict[str, Any]:
         if flow["datagrams_late"] * 100 > flow["datagrams_sent"]:
             share = flow["datagrams_late"] / flow["datagrams_sent"]
             why.append(f"{flow['name']} sent {share:.0%} of its datagrams more than 1 ms late, since the processors had more to do")
+    if lost := ran["lost_between_devices"]:
+        why.append(
+            f"this machine lost {lost} packets between its devices; enlarge net.core.netdev_max_backlog with sysctl and run it again"
+        )
     return {
         "limit_us": emu.LATE_LIMIT_NS / 1e3,
         **{f"{name}_us": max((direction[f"{name}_us"] for direction in used), default=0.0) for name in _LATENESS},
