@@ -245,7 +245,6 @@ static void ebb_cong_control(struct pp_ctx *c, __u32 ack, __u32 ack_flags, const
 
 PP_CC_REGISTER(ebb) = {
 	.name = "ebb", .flags = PP_CC_PACES | PP_CC_SEES_SAMPLES, .priv_bytes = sizeof(struct ebb_state),
-	.init = ebb_init,
-	.ssthresh = ebb_ssthresh, .undo_cwnd = ebb_undo_cwnd, .cong_control = ebb_cong_control,
+	.init = ebb_init, .ssthresh = ebb_ssthresh, .undo_cwnd = ebb_undo_cwnd, .cong_control = ebb_cong_control,
 };
 PP_CC_ABOUT(ebb) = { .family = PP_FAMILY_MODEL, .source = "studies/one-tcp-many-paths" };
