@@ -2,13 +2,12 @@
 /*
  * Ebb: for one TCP connection whose packets take several paths below it, some of which lose packets.
  *
- * Idea. Where losses are rare: cubic (RFC 9438) over a floor, the window that delivers the last rate
- * at the least mean round trip at nearly the largest rate. Losses that go on tell nothing: then a
- * pacing rate rises until a queue is seen and ebbs, the faster the longer that stays; alone it goes
- * at once, beside others it stays. The window is room for the longest round trip, and at least cubic's.
- * The queue is what the mean of the rounds' least RTT is above the base, the least. Where ACKs pause
- * for many times their spacing, a tunnel holds packets: then only a span's least RTT tells of a queue,
- * and the rate leaps up to the largest so far, while deliveries follow. Source: studies/one-tcp-many-paths.
+ * Idea. Where losses are rare: cubic (RFC 9438 section 4) over a floor, the window that delivers the
+ * last rate at the least mean round trip at nearly the largest rate. Losses that go on tell nothing: a
+ * pacing rate rises until a queue is seen and ebbs, faster while that stays. The window is then room for
+ * the longest round trip, and at least cubic's. A queue is what the mean of the rounds' least RTT is
+ * above the base. Where ACKs pause for many times their spacing a tunnel holds packets: only a span's
+ * least RTT tells then, and the rate leaps up to the largest so far. Source: studies/one-tcp-many-paths.
  */
 #include "pp_math.h"
 
@@ -23,14 +22,12 @@
 #define EBB_QUEUE_PART 8	/* of the base: the queue that may stand. More: cedes more, and fills less alone */
 #define EBB_HELD_PART 128	/* of the longest RTT: so much the least RTT errs where a tunnel holds packets */
 #define EBB_BASE_PART 1024	/* the base grows by such a part each span. More: finds a longer one later */
-#define EBB_DOWN_SHIFT 6	/* the first step down is a 64th */
-#define EBB_DOWN_MOST 2		/* each further one is twice as much, at most 4 times */
+#define EBB_DOWN_SHIFT 6	/* the first step down is a 64th, */
+#define EBB_DOWN_MOST 2		/* each further one twice as much, at most 4 times */
 #define EBB_TOP 2		/* near the largest rate a step up is at most 1 + so many 64ths */
 #define EBB_LEAST 4		/* smallest window, segments */
 
-enum ebb_phase { EBB_STARTUP = 0, EBB_CLEAN = 1, EBB_LOSSES = 2 };
-enum ebb_steps { EBB_UP = 0, EBB_DOWN = 16, EBB_LEAPT = 32 };	/* steps up and down; a leap that is not judged yet */
-
+enum ebb_values { EBB_STARTUP = 0, EBB_CLEAN = 1, EBB_LOSSES = 2, EBB_UP = 0, EBB_DOWN = 16, EBB_LEAPT = 32 };	/* phase; steps, a leap not judged yet */
 struct ebb_state {
 	union {
 		__u64 rtt_sum;			/* clean: RTT times segments of the span, us */
@@ -49,7 +46,6 @@ struct ebb_state {
 };
 PP_STATE_FITS(struct ebb_state);
 
-/* RFC 9438 sections 4.2 and 4.3. */
 PP_INLINE void ebb_grow_cubic(struct ebb_state *s, struct pp_flow *f, __u32 acked)
 {
 	__u32 t, delta, target, reno = (__u32)((__u64)s->cubic * 15 >> 3), time = (__u32)(f->now_ns * 2 / 1953125);	/* 1/1024 s */
@@ -111,7 +107,7 @@ PP_INLINE void ebb_judge_clean(struct ebb_state *s, __u32 rate, __u32 rtt_us, __
 	}
 }
 
-/* `sent` counts what is lost too; `mean_us` is that of the rounds' least RTT; `spacing_us` lies between segments. */
+/* `sent` counts losses too; `mean_us` is of the rounds' least RTT; `spacing_us` lies between segments. */
 PP_INLINE void ebb_judge_losses(struct ebb_state *s, __u32 sent, __u32 rate, __u32 mean_us, __u32 spacing_us)
 {
 	__u32 congested = sent - rate > sent / EBB_LOSS_MOST, held = s->silence_us > 2000 + 8 * spacing_us;
@@ -244,7 +240,11 @@ static void ebb_cong_control(struct pp_ctx *c, __u32 ack, __u32 ack_flags, const
 }
 
 PP_CC_REGISTER(ebb) = {
-	.name = "ebb", .flags = PP_CC_PACES | PP_CC_SEES_SAMPLES, .priv_bytes = sizeof(struct ebb_state),
-	.init = ebb_init, .ssthresh = ebb_ssthresh, .undo_cwnd = ebb_undo_cwnd, .cong_control = ebb_cong_control,
+	.name = "ebb",
+	.flags = PP_CC_PACES | PP_CC_SEES_SAMPLES, .priv_bytes = sizeof(struct ebb_state),
+	.init = ebb_init,
+	.ssthresh = ebb_ssthresh,
+	.undo_cwnd = ebb_undo_cwnd,
+	.cong_control = ebb_cong_control,
 };
 PP_CC_ABOUT(ebb) = { .family = PP_FAMILY_MODEL, .source = "studies/one-tcp-many-paths" };
