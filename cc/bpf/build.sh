@@ -29,14 +29,17 @@ for name in "$@"; do
 	[ -f "$source" ] || { echo "build.sh: no algorithm '$name': $source does not exist" >&2; exit 2; }
 	flags=
 	# The ops table says which hooks there are; a hook that is absent here must be absent there, since a null hook has a meaning.
-	for field in $(sed -n '/^PP_CC_REGISTER/,/^};/s/^[[:space:]]*\.\([a-z_]*\)[[:space:]]*=.*/\1/p' "$source"); do
+	ops=$(tr '\n' ' ' <"$source" | sed -n 's/.*PP_CC_REGISTER\([^;]*\)};.*/\1/p' | tr ',{' '\n\n')
+	fields=$(echo "$ops" | sed -n 's/^[[:space:]]*\.\([a-z_]*\)[[:space:]]*=.*/\1/p')
+	[ -n "$fields" ] || { echo "build.sh: $name has no hooks in PP_CC_REGISTER" >&2; exit 1; }
+	for field in $fields; do
 		case " name flags priv_bytes $known " in
 		*" $field "*) flags="$flags -DPP_HAS_$field" ;;
 		*) echo "build.sh: cc/bpf/glue.bpf.c has no adapter for the hook '$field' of $name" >&2; exit 1 ;;
 		esac
 	done
 	for flag in COUPLED PACES NEEDS_ECN DRAWS REDUCES; do
-		! grep -q "^[[:space:]]*\.flags[[:space:]]*=.*PP_CC_$flag" "$source" || flags="$flags -DPP_$flag"
+		! echo "$ops" | grep -q "\.flags[[:space:]]*=.*PP_CC_$flag" || flags="$flags -DPP_$flag"
 	done
 	# The verifier follows pointers best in one function: let the compiler inline everything.
 	for part in glue:bpf drive:drive; do

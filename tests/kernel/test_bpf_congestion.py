@@ -1,5 +1,6 @@
 """The algorithms as BPF struct_ops."""
 
+import re
 import socket
 import subprocess
 import threading
@@ -37,6 +38,16 @@ def objects(tmp_path_factory):
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_object_compiles(objects, name):
     assert (objects / f"pp_{name}.bpf.o").stat().st_size > 0
+
+
+def test_hooks_count_wherever_their_lines_break(objects, tmp_path):
+    text = (ROOT / "cc" / "algs" / "lia.c").read_text()
+    begin = text.index("PP_CC_REGISTER")
+    end = text.index("};", begin)
+    (tmp_path / "lia.c").write_text(text[:begin] + text[begin:end].replace("\n", " ") + text[end:])
+    run(ROOT / "cc" / "bpf" / "build.sh", tmp_path, tmp_path / "lia.c")
+    hooks = [set(re.findall(rb"struct_ops/\w+", (folder / "pp_lia.bpf.o").read_bytes())) for folder in (objects, tmp_path)]
+    assert hooks[0] == hooks[1] > {b"struct_ops/cong_avoid"}
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
