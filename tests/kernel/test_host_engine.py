@@ -206,7 +206,7 @@ def test_engines_stand_beside_one_another_in_short_form(tmp_path):
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
     here = f"host {HostEngine().only_kernel}"
-    assert (said["platforms"], said["referee"]) == (["sim", here], here)
+    assert (said["platforms"], said["reference"]) == (["sim", here], here)
     (row,) = said["rows"]
     assert [row["platforms"][name]["runs"] for name in said["platforms"]] == [2, 2]
     assert row["platforms"][here]["untrusted"] in (0, 1, 2)

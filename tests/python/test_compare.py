@@ -44,7 +44,7 @@ def test_the_area_between_two_curves():
     assert area_between(curve((0.0, 10)), nothing, 0.0, 4.0)[0] == pytest.approx(10, abs=1.01)
 
 
-def test_the_referee_is_the_newest_real_kernel():
+def test_the_reference_is_the_newest_real_kernel():
     assert platforms_in_order(["linux 6.12", "linux 6.1", "sim", "linux 6.12"]) == ["sim", "linux 6.1", "linux 6.12"]
     table = pd.DataFrame({"engine": ["sim", "linux"], "kernel": [None, "6.1"]})
     assert list(platform_names(table)) == ["sim", "linux 6.1"]
@@ -77,7 +77,7 @@ def verdicts(made):
     return dict(zip(own["cc"], own["within_10_percent"], strict=True))
 
 
-def test_a_row_is_within_10_percent_of_the_referees_mean_or_it_is_not():
+def test_a_row_is_within_10_percent_of_the_references_mean_or_it_is_not():
     theirs = {"reno": [100.0], "cubic": [100.0], "bbr": [80.0, 100.0, 120.0]}
     made = compared({"reno": [110.0], "cubic": [110.2], "bbr": [119.0] * 3}, theirs)
     assert verdicts(made) == {"reno": True, "cubic": False, "bbr": False}
@@ -280,7 +280,7 @@ def test_json_has_every_figure_unrounded(polypath, tmp_path, request):
     code, out, _ = polypath("compare", study, *options)
     made = json.loads(out)
     assert code == 0
-    assert (made["platforms"], made["referee"]) == (["plausible", "linux"], "linux")
+    assert (made["platforms"], made["reference"]) == (["plausible", "linux"], "linux")
     assert made["counts"] == {"plausible": {"within_10_percent": 0, "of": 1}}
     assert made["conclusions"] == {"plausible": "plausible agrees with linux within 10 % in 0 of 1 rows"}
     (row,) = made["rows"]

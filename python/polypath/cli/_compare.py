@@ -227,7 +227,7 @@ def _json(study: Study, comparison: Comparison) -> dict[str, Any]:
     return {
         "study": study.name,
         "platforms": list(comparison.platforms),
-        "referee": comparison.reference,
+        "reference": comparison.reference,
         "counts": counts,
         "over_starts": {
             platform: in_words(comparison.distances(platform)) for platform in comparison.judged if comparison.distances(platform)
