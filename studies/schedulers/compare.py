@@ -29,6 +29,8 @@ from polypath.analysis import Evidence, evaluate, half_width
 
 HERE = Path(__file__).parent
 FILE = HERE / "networks.parquet"
+# What judged the second search, whose scheduler is none of the study's.
+ANEW = HERE / "anew.csv"
 DRAWN = ["home_rate", "home_delay", "home_queue", "mobile_rate", "mobile_delay", "mobile_jitter", "mobile_loss", "mobile_queue"]
 # What is measured of each application. A rate is better when higher, a time when lower.
 METRICS = {
@@ -49,8 +51,8 @@ MORE = 1.05
 # Odd draws are there to design a scheduler on. Even ones judge it, once: those that ran judged
 # `arrival`. A second search sees odd ones alone, tries five designs at most, each with its constants
 # chosen on a sample of at most twenty odd networks, and is judged by one look at one design on fifty
-# even networks on which nothing ran before, one start each, beside `default`, `arrival` and `sttf`.
-HALVES = {"design": range(1, 501, 2), "judge": range(2, 61, 2), "anew": range(62, 161, 2)}
+# even networks (62 to 160) on which nothing ran before, one start each, beside `default`, `arrival` and `sttf`.
+HALVES = {"design": range(1, 501, 2), "judge": range(2, 61, 2)}
 # The score is 100 times the geometric mean, over applications and networks, of what a scheduler
 # makes of upstream's figure, each within these bounds. A scheduler is shipped if its score on the
 # half that judges is above that of every other, and the 95 % interval of the paired difference of
@@ -105,6 +107,14 @@ def of_engine(engine: str) -> pd.DataFrame:
     return pd.read_parquet(FILE).query("engine == @engine")
 
 
+def of_half(which: str, engine: str) -> pd.DataFrame:
+    """Rows of a half of the networks, of `all`, or of the second search's judges (`anew`)."""
+    if which == "anew":
+        return pd.read_csv(ANEW).assign(rival=np.nan)
+    runs = of_engine(engine)
+    return runs if which == "all" else runs[runs["draw"].isin(HALVES[which])]
+
+
 def gains(engine: str = "sim") -> str:
     """Of each application the median gain, that of a tenth and of nine tenths of the networks, and
     the share that is worse.
@@ -157,9 +167,7 @@ def logarithms(runs: pd.DataFrame, applications: tuple[str, ...]) -> pd.DataFram
 
 
 def score(which: str = "judge", engine: str = "sim") -> str:
-    runs = of_engine(engine)
-    if which != "all":
-        runs = runs[runs["draw"].isin(HALVES[which])]
+    runs = of_half(which, engine)
     applications = tuple(name for name in APPLICATIONS if engine == "sim" or name not in UNTOLD)
     logs = logarithms(runs, applications).dropna()
     found = beside_default(runs)
@@ -179,9 +187,7 @@ def score(which: str = "judge", engine: str = "sim") -> str:
 
 
 def goals(name: str, which: str = "judge", engine: str = "sim") -> str:
-    runs = of_engine(engine)
-    if which != "all":
-        runs = runs[runs["draw"].isin(HALVES[which])]
+    runs = of_half(which, engine)
     found = beside_default(runs[runs["scheduler"].isin(["default", name])]).query("scheduler == @name")
     by = {experiment: own.set_index("draw")["gain"] for experiment, own in found.groupby("experiment", sort=False)}
 
