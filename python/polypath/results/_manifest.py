@@ -125,7 +125,8 @@ def stand_ins_before(folder: Path) -> dict[str, set[str]]:
     """By engine and kernel ("linux 6.12"), the kernels that experiments ask for and that it stood
     in for.
     """
-    return {str(platform): set(map(str, kernels)) for platform, kernels in _before(folder).get("stand_ins", {}).items()}
+    told = _before(folder).get("stand_ins", {})
+    return {str(platform): set(map(str, kernels)) for platform, kernels in told.items() if isinstance(kernels, list)}
 
 
 def _before(folder: Path) -> dict[str, Any]:

@@ -70,9 +70,8 @@ fn work() -> Outcome<()> {
     if plan.machine.iter().any(|(file, _)| file.starts_with("sys/")) {
         sys::mount("sysfs", "/sys", "sysfs", 0, "")?;
     }
-    // All hosts share one processor's queue of packets that have left one device and not yet come to
-    // the other. A burst of one window would not fit into Linux's 1000; what a machine of its own
-    // holds back is its link's affair.
+    // All hosts share one processor's queue of packets between two devices. A window that opens at
+    // once does not fit into Linux's 1000, and only a link of the study may lose packets.
     std::fs::write(BACKLOG, "1000000").map_err(|e| Error::machine(format!("{BACKLOG}: {e}")))?;
     let mut result = polypath_guest::run(&plan, &folder.join("results"));
     let dropped = dropped_between_devices()?;
