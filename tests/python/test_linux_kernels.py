@@ -422,6 +422,20 @@ def test_what_goes_wrong_leaves_no_kernel_but_what_was_compiled(cache, tmp_path,
     assert not (objects(cache)[0] / "done").exists()
 
 
+def test_a_second_clone_of_a_release_takes_over_what_the_first_compiled(cache, tmp_path, without_compiler, monkeypatch):
+    compiled = []
+
+    def compile_(tree, *_):
+        compiled.append((tree / "net.o").exists())
+        (tree / "net.o").touch()
+
+    monkeypatch.setattr(_build, "_compile", compile_)
+    for name, version in [("before", "6.12.7"), ("after", "6.12.8"), ("newer", "7.3.4")]:
+        linux.build(str(tree(tmp_path / name, version)), prove=works)
+    assert compiled == [False, True, False]
+    assert len(linux.installed()) == 3
+
+
 def test_a_tarball_that_was_built_leaves_nothing_else(cache, tmp_path, without_compiler):
     tree(tmp_path / "in" / "linux-6.12.7")
     _commands.run("tar", "-C", tmp_path / "in", "-czf", tmp_path / "linux.tar.gz", "linux-6.12.7", cwd=tmp_path, purpose="packing")

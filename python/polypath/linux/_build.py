@@ -39,8 +39,8 @@ _NEUTRAL = {
     "TZ": "UTC",
 }
 _MAKE = ("make", "ARCH=um", "SUBARCH=x86_64")
-# What a build compiles in, below folder(): for each repository (or folder) and variant, and a
-# failed build of a tarball.
+# What a build compiles in, below folder(): for the folders of each release (6.12) and variant, so that
+# two clones share what is the same in both; and for a failed build of a tarball.
 _OBJECTS = ".objects-"
 _OBJECTS_KEPT_SECONDS = 7 * 24 * 3600
 # Whose compile command an algorithm gets.
@@ -99,7 +99,7 @@ def _build(
     source: _source.Source, variant: str, made_of: str, jobs: int, prove: Callable[[Kernel], object], say: Callable[[str], None]
 ) -> Recipe:
     root = folder()
-    which = str(_source.repository(source.path)) if source.path.is_dir() else source.identity
+    which = ".".join(_source.release(source.path).split(".")[:2]) if source.path.is_dir() else source.identity
     work = root / (_OBJECTS + hashlib.sha256(f"{which}\0{variant}".encode()).hexdigest()[:12])
     with contextlib.ExitStack() as stack:
         # No other process may clean up between making a folder and locking it.

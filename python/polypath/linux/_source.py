@@ -141,18 +141,6 @@ def _update(path: Path, tree: Path, before: Mapping[str, list[int]], now: Mappin
             shutil.copymode(theirs, ours)
 
 
-def repository(path: Path) -> Path:
-    """What the checkouts of one repository have in common; a folder that is no checkout is itself.
-    See gitrepository-layout(5).
-    """
-    git = path / ".git"
-    if git.is_file():
-        git_folder = path / git.read_text(encoding="utf-8").removeprefix("gitdir:").strip()
-        common = git_folder / "commondir"
-        return (git_folder / common.read_text(encoding="utf-8").strip()).resolve() if common.is_file() else git_folder.resolve()
-    return git.resolve() if git.is_dir() else path.resolve()
-
-
 def release(tree: Path) -> str:
     """VERSION.PATCHLEVEL.SUBLEVEL with what follows, as the Makefile says."""
     head = (tree / "Makefile").read_text(errors="replace")[:2000]
