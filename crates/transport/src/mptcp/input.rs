@@ -22,7 +22,7 @@ impl Connection {
         // asks for a RST.
         let disagrees = segment.has_dss & (segment.dss.map_len > 0) & (segment.dss.checksum != self.checksum);
         if disagrees & segment.mp.is_empty() & (self.phase == Phase::Established) && !self.take_unmapped(now, i) {
-            self.subflows[i].socket.delivered.clear();
+            self.subflows[i].socket.rx.delivered.clear();
             return;
         }
         let len = segment.len;
@@ -30,7 +30,7 @@ impl Connection {
         if self.settings.device == Device::Tun {
             self.hold_packets(i, segment);
         }
-        let (first, more) = self.subflows[i].socket.delivered.pieces();
+        let (first, more) = self.subflows[i].socket.rx.delivered.pieces();
         let in_fallback = self.phase == Phase::Fallback;
         if first.1 > 0 {
             self.rx.insert(now, if in_fallback { self.rx.next() } else { first.0 }, first.1);
@@ -38,8 +38,8 @@ impl Connection {
                 self.rx.insert_more(now, more, in_fallback);
             }
         }
-        let unmapped = self.subflows[i].socket.delivered.unmapped();
-        self.subflows[i].socket.delivered.clear();
+        let unmapped = self.subflows[i].socket.rx.delivered.unmapped();
+        self.subflows[i].socket.rx.delivered.clear();
         if unmapped > 0 {
             if self.phase == Phase::Established && !self.take_unmapped(now, i) {
                 // What came before it counts.
@@ -80,7 +80,7 @@ impl Connection {
     fn hold_packets(&mut self, i: usize, segment: &Segment) {
         let (in_fallback, next) = (self.phase == Phase::Fallback, self.rx.next());
         let (socket, rx) = (&self.subflows[i].socket, &mut self.rx);
-        let (first, more) = socket.delivered.pieces();
+        let (first, more) = socket.rx.delivered.pieces();
         let mut len = segment.len;
         for &(dsn, whole) in [first].iter().chain(more) {
             let start = if in_fallback { next } else { dsn };
@@ -271,7 +271,7 @@ impl Connection {
                     if self.tx.fin == Fin::Acked && self.settings.stack.mptcp_version == MptcpVersion::V1 {
                         // Linux closes the subflow first, and acknowledges the DATA_FIN behind that
                         // (`mptcp_check_data_fin`).
-                        subflow.socket.acknowledge_behind_fin();
+                        subflow.socket.rx.acknowledge_behind_fin();
                     }
                     self.work.set_ready(j);
                 }

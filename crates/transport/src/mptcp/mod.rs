@@ -387,7 +387,7 @@ impl Connection {
             subflow.heard_at = now;
             subflow.stale = false;
         }
-        let (confirmed, has_data) = (subflow.confirmed, !subflow.socket.delivered.is_empty());
+        let (confirmed, has_data) = (subflow.confirmed, !subflow.socket.rx.delivered.is_empty());
         if subflow.socket.state() == State::Closed {
             self.explain_reset(i, segment);
         }
@@ -436,7 +436,7 @@ impl Connection {
             let socket = &mut self.subflows[i].socket;
             let was_closed = socket.state() == State::Closed;
             socket.handle_segment(self.work.context(now, i), segment);
-            socket.delivered.clear();
+            socket.rx.delivered.clear();
             if !was_closed {
                 self.explain_reset(i, segment);
             }

@@ -24,7 +24,7 @@ impl Socket {
             self.handle_data_out_of_order(now, segment, payload);
             return;
         }
-        self.rx.take(now, payload, &mut self.delivered);
+        self.rx.take(now, payload);
         self.measure_rtt(now, segment);
         if segment.len > 0 {
             self.rx.on_arrival(now, self.tx.retransmission_timeout());
@@ -63,7 +63,7 @@ impl Socket {
     pub(super) fn take_syn_data(&mut self, now: Instant, segment: &Segment) {
         let memory = self.rx.memory_apart(segment);
         let payload = Payload { seq: segment.seq + 1, len: segment.len, dsn: segment.dss.dsn, is_mapped: false, fin: false, memory };
-        self.rx.take(now, payload, &mut self.delivered);
+        self.rx.take(now, payload);
         self.let_reader_read(now);
     }
 

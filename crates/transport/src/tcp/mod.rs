@@ -21,7 +21,7 @@
 //!
 //! In subflow mode ([`Socket::subflow`]) data comes as mappings from the meta connection
 //! ([`Socket::push_mapping`]), and data received in order is handed to it through
-//! [`Socket::delivered`]; window and MPTCP options are the meta's to fill in.
+//! [`Receiver::delivered`]; window and MPTCP options are the meta's to fill in.
 
 mod acceptance;
 mod closing;
@@ -45,7 +45,7 @@ use handshake::{Handshake, Offer};
 use polypath_base::{Bytes, DataSeq, Duration, Instant, Seq};
 use polypath_cc as cc;
 use polypath_wire::{Flags, Segment, Unreachable};
-use receiving::{Delivered, Receiver};
+use receiving::Receiver;
 pub use reset::reset_for;
 use sender::{Ack, rtt_by_echo, timestamp};
 pub use sender::{Context, Probe, RouteMtu, Sender};
@@ -135,8 +135,6 @@ pub struct Socket {
     iss: Seq,
 
     template: segment_builder::Template,
-    /// An ACK leaves behind the FIN.
-    acks_behind_fin: bool,
     /// When a segment that could begin an endless exchange of ACKs was last answered.
     last_invalid: Option<Instant>,
     time_wait_ends: Instant,
@@ -166,9 +164,6 @@ pub struct Socket {
     rejected: Rejections,
     /// The segment that came last was not taken, and nobody looks at what it tells beside.
     dropped: bool,
-
-    /// In subflow mode: data received in order, for the meta connection to take.
-    pub(crate) delivered: Delivered,
 }
 
 impl Socket {
@@ -207,7 +202,6 @@ impl Socket {
             ts_start: if settings.timestamps_from_zero { 0 } else { initial_seq.get().wrapping_mul(0x9e37_79b1).rotate_left(16) },
             iss: initial_seq,
             template: segment_builder::Template::default(),
-            acks_behind_fin: false,
             last_invalid: None,
             time_wait_ends: Instant::NEVER,
             is_active: false,
@@ -223,7 +217,6 @@ impl Socket {
             stops_before_data: false,
             rejected: Rejections::default(),
             dropped: false,
-            delivered: Delivered::default(),
             settings,
         }
     }

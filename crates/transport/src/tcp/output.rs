@@ -140,8 +140,8 @@ impl Socket {
                     self.ecn_on_new_data(segment);
                     self.template.validate(now);
                 }
-                if leaving.is_fin && std::mem::take(&mut self.acks_behind_fin) {
-                    self.rx.acks_mut().ack_now();
+                if leaving.is_fin {
+                    self.rx.acks_mut().on_fin_sent();
                 }
             }
             Kind::Again => {

@@ -61,12 +61,6 @@ impl Socket {
         !self.before_data.is_empty()
     }
 
-    /// Behind the FIN that leaves next there is an ACK.
-    #[cold]
-    pub(crate) fn acknowledge_behind_fin(&mut self) {
-        self.acks_behind_fin = true;
-    }
-
     /// The time between SYN/ACK and third ACK is not taken; timestamps still tell a round trip.
     pub(crate) fn measure_no_handshake(&mut self) {
         self.handshake.measure_nothing();

@@ -66,6 +66,8 @@ pub(in crate::tcp) struct AckPolicy {
     compressed: u32,
     duplicate_acks: u32,
     compressed_from: Seq,
+    /// An ACK leaves behind the own FIN.
+    follows_fin: bool,
 }
 
 impl AckPolicy {
@@ -84,6 +86,7 @@ impl AckPolicy {
             compressed: 0,
             duplicate_acks: 0,
             compressed_from: Seq::default(),
+            follows_fin: false,
         }
     }
 
@@ -172,6 +175,18 @@ impl AckPolicy {
         if let Some(last) = self.last_data_at {
             self.pingpong |= now.since(last) < self.ato;
         }
+    }
+
+    /// Behind the FIN that leaves next there is an ACK.
+    #[cold]
+    pub(in crate::tcp) fn follow_fin(&mut self) {
+        self.follows_fin = true;
+    }
+
+    /// The own FIN leaves.
+    #[cold]
+    pub(in crate::tcp) fn on_fin_sent(&mut self) {
+        self.now |= std::mem::take(&mut self.follows_fin);
     }
 
     /// The timer of delayed ACKs came up.

@@ -9,7 +9,7 @@ mod subflow;
 
 pub(super) use acks::{AckPolicy, AckTime, Arrived, compressed_delay};
 pub(super) use buffer::ReceiveBuffer;
-pub(crate) use delivered::Delivered;
+use delivered::Delivered;
 pub(super) use out_of_order::OutOfOrderQueue;
 
 use crate::ReorderStats;
@@ -62,6 +62,8 @@ pub(crate) struct Receiver {
     ts_recent: u32,
     ts_recent_at: Instant,
     acks: AckPolicy,
+    /// A subflow's data in order, for the meta connection to take.
+    pub(crate) delivered: Delivered,
     buffer: ReceiveBuffer,
     low_water: u32,
     /// The application does not run now.
@@ -93,6 +95,7 @@ impl Receiver {
             ts_recent: 0,
             ts_recent_at: Instant::ZERO,
             acks: AckPolicy::new(settings),
+            delivered: Delivered::default(),
             buffer,
             low_water: settings.receive_low_water.as_u32().max(1),
             reader_held: false,
@@ -331,9 +334,10 @@ impl Receiver {
         self.out_of_order.note(seq, end_told, self.acks.is_compressing(), self.stack.comp_sack_blocks)
     }
 
-    /// Takes what came in its turn, and what waited for it; a subflow's goes to `delivered`.
+    /// Takes what came in its turn, and what waited for it; a subflow's goes to the meta
+    /// connection.
     #[inline(always)]
-    pub(super) fn take(&mut self, now: Instant, payload: Payload, delivered: &mut Delivered) {
+    pub(super) fn take(&mut self, now: Instant, payload: Payload) {
         debug_assert!(payload.seq == self.next, "it comes in its turn");
         let Payload { seq, len, fin, memory, .. } = payload;
         if fin {
@@ -343,10 +347,10 @@ impl Receiver {
         if let Some(memory) = memory {
             self.packets.insert(seq, seq + len, memory);
         }
-        self.deliver(payload, delivered);
+        self.deliver(payload);
         self.next = seq + len;
         if !self.out_of_order.is_empty() {
-            self.take_what_waited(now, delivered);
+            self.take_what_waited(now);
         }
         debug_assert!(!self.finished, "nothing follows a FIN");
         debug_assert!(self.read + u64::from(self.unread) <= self.received, "no more is given on than came");
@@ -363,15 +367,15 @@ impl Receiver {
 
     /// What came in its turn may have filled a hole.
     #[inline(never)]
-    fn take_what_waited(&mut self, now: Instant, delivered: &mut Delivered) {
+    fn take_what_waited(&mut self, now: Instant) {
         self.out_of_order.report_overlap(self.next);
-        self.drain_out_of_order(delivered);
+        self.drain_out_of_order();
         self.packets.join(self.next);
         self.reordering.set(now, Bytes::from_u32(self.out_of_order.bytes()));
     }
 
     #[inline]
-    fn deliver(&mut self, payload: Payload, delivered: &mut Delivered) {
+    fn deliver(&mut self, payload: Payload) {
         let Payload { len, dsn, is_mapped, .. } = payload;
         if len == 0 {
             return;
@@ -381,12 +385,12 @@ impl Receiver {
             return;
         }
         self.read += u64::from(len);
-        delivered.push(dsn, len, is_mapped);
+        self.delivered.push(dsn, len, is_mapped);
     }
 
-    fn drain_out_of_order(&mut self, delivered: &mut Delivered) {
+    fn drain_out_of_order(&mut self) {
         while let Some(payload) = self.out_of_order.pop(self.next) {
-            self.deliver(payload, delivered);
+            self.deliver(payload);
             self.next += payload.len;
         }
         if self.out_of_order.is_empty() {
@@ -654,12 +658,12 @@ mod tests {
 
     #[test]
     fn what_waited_for_a_hole_follows_what_fills_it() {
-        let (mut rx, mut delivered) = (receiver(), Delivered::default());
+        let mut rx = receiver();
         rx.become_subflow();
         assert!(!rx.keep(Instant::ZERO, payload(1100, 100)));
-        rx.take(Instant::ZERO, payload(1000, 100), &mut delivered);
+        rx.take(Instant::ZERO, payload(1000, 100));
         assert_eq!((rx.next(), rx.received_bytes(), rx.read_bytes()), (Seq::new(1200), 200, 200));
-        assert_eq!(delivered.pieces(), ((DataSeq::new(8000), 200), &[][..]));
+        assert_eq!(rx.delivered.pieces(), ((DataSeq::new(8000), 200), &[][..]));
         assert!(rx.acks().is_due(), "a gap was filled");
     }
 
@@ -670,7 +674,7 @@ mod tests {
         let segment = Segment { len: 1448, ..Segment::default() };
         let at = |n: u32| payload(1000 + n * 1448, 1448);
         for n in 0..9 {
-            rx.take(Instant::ZERO, at(n), &mut Delivered::default());
+            rx.take(Instant::ZERO, at(n));
             rx.schedule_ack(&segment, false, true);
             rx.read(Instant::ZERO);
         }
@@ -697,7 +701,7 @@ mod tests {
             if beyond {
                 rx.keep(Instant::ZERO, segment);
             } else {
-                rx.take(Instant::ZERO, segment, &mut Delivered::default());
+                rx.take(Instant::ZERO, segment);
             }
             rx.schedule_ack(&Segment { len, ..Segment::default() }, beyond, true);
             rx.read(Instant::ZERO);
@@ -712,7 +716,7 @@ mod tests {
     #[test]
     fn a_front_that_came_before_is_cut_off_and_reported() {
         let mut rx = receiver();
-        rx.take(Instant::ZERO, payload(1000, 300), &mut Delivered::default());
+        rx.take(Instant::ZERO, payload(1000, 300));
         let rest = rx.trim(payload(1100, 300), true);
         assert_eq!((rest.seq, rest.len, rest.dsn), (Seq::new(1300), 100, DataSeq::new(8300)));
         assert!(rx.has_sacks());
@@ -723,9 +727,9 @@ mod tests {
     fn the_fin_counts_once_everything_before_it_has_come() {
         let mut rx = receiver();
         assert!(!rx.keep(Instant::ZERO, Payload { fin: true, ..payload(1200, 0) }));
-        rx.take(Instant::ZERO, payload(1000, 100), &mut Delivered::default());
+        rx.take(Instant::ZERO, payload(1000, 100));
         assert!(!rx.finished() && rx.is_readable() && rx.has_sacks());
-        rx.take(Instant::ZERO, payload(1100, 100), &mut Delivered::default());
+        rx.take(Instant::ZERO, payload(1100, 100));
         rx.forget_beyond_fin(false);
         assert!(!rx.has_sacks(), "there is nothing behind the FIN");
         assert!(rx.finished() && rx.next() == Seq::new(1201));
@@ -737,7 +741,7 @@ mod tests {
         rx.established(1448, 1448);
         rx.on_ack_sent();
         let edge = rx.next + rx.window;
-        rx.take(Instant::ZERO, payload(1000, 30_000), &mut Delivered::default());
+        rx.take(Instant::ZERO, payload(1000, 30_000));
         rx.on_ack_sent();
         assert!(!(rx.next + rx.window).before(edge), "nobody reads");
         rx.read(Instant::ZERO);

@@ -51,6 +51,12 @@ impl Receiver {
         self.acks().reader_sends_it()
     }
 
+    /// Behind the FIN that leaves next there is an ACK.
+    #[cold]
+    pub(crate) fn acknowledge_behind_fin(&mut self) {
+        self.acks_mut().follow_fin();
+    }
+
     /// An ACK leaves at once.
     #[inline]
     pub(crate) fn is_ack_due(&self) -> bool {
