@@ -5,7 +5,8 @@
 //! marks, and an ACK leaves at once when they begin or end. Otherwise it is repeated until the
 //! sender says that it has reduced its window.
 
-use super::Socket;
+use super::Sender;
+use super::receiving::AckPolicy;
 use polypath_base::Seq;
 use polypath_wire::{Flags, Segment};
 
@@ -19,6 +20,8 @@ const QUICK_ACKS: u32 = 2;
 
 #[derive(Debug, Default)]
 pub(super) struct Ecn {
+    /// `tcp_ecn`: 0 is against it, 1 asks for it, 2 agrees to it.
+    setting: u8,
     /// The algorithm wants each mark told, and all packets marked as able.
     accurate: bool,
     /// Our SYN asked for it.
@@ -26,133 +29,125 @@ pub(super) struct Ecn {
     /// The peer's packets have said that they are able.
     seen: bool,
     /// To be echoed on every segment.
-    pub(super) echo: bool,
+    echo: bool,
     /// An ACK that leaves before all others: its number, and whether it echoes.
     ce_change_ack: Option<(Seq, bool)>,
 }
 
 impl Ecn {
-    pub(super) fn new(accurate: bool) -> Self {
-        Self { accurate, ..Self::default() }
+    pub(super) fn new(setting: u8, accurate: bool) -> Self {
+        debug_assert!(setting <= 2, "tcp_ecn is 0, 1 or 2");
+        Self { setting, accurate, ..Self::default() }
     }
-}
 
-impl Socket {
-    /// What our SYN or SYN/ACK says of it (RFC 3168 section 6.1.1).
+    /// What our SYN or SYN/ACK says of it (RFC 3168 section 6.1.1); `agreed`: so far both ends have
+    /// it; `is_first`: no answer to one before has been missed.
     #[cold]
-    pub(super) fn ecn_on_syn(&mut self, segment: &mut Segment) {
+    pub(super) fn on_syn(&mut self, segment: &mut Segment, agreed: bool, is_first: bool) {
         if segment.flags.has(Flags::ACK) {
-            segment.flags = if self.tx.ecn_ok() { segment.flags.with(Flags::ECE) } else { segment.flags };
-        } else if (self.settings.ecn == 1 || self.ecn.accurate) && self.handshake.timeouts() == 0 {
+            segment.flags = if agreed { segment.flags.with(Flags::ECE) } else { segment.flags };
+        } else if (self.setting == 1 || self.accurate) && is_first {
             // A SYN that is sent again asks no more (Linux: `tcp_ecn_fallback`;
             // RFC 3168 section 6.1.1.1).
-            self.ecn.asked = true;
+            self.asked = true;
             segment.flags = segment.flags.with(Flags::ECE).with(Flags::CWR);
         }
-        if self.ecn.accurate && (self.ecn.asked || self.tx.ecn_ok()) {
+        if self.accurate && (self.asked || agreed) {
             segment.ecn = ECT_0;
         }
     }
 
-    /// What the peer's SYN or SYN/ACK says of it.
+    /// By the peer's SYN or SYN/ACK both ends have it.
     #[cold]
-    pub(super) fn learn_ecn(&mut self, segment: &Segment) {
+    pub(super) fn agrees(&self, segment: &Segment) -> bool {
         let (ece, cwr) = (segment.flags.has(Flags::ECE), segment.flags.has(Flags::CWR));
         let agreed = if segment.flags.has(Flags::ACK) {
-            self.ecn.asked && ece && !cwr
+            self.asked && ece && !cwr
         } else {
             // A SYN that is itself able to be marked comes of a sender that needs more than
             // RFC 3168; Linux agrees only if it does too.
-            ece && cwr && (self.ecn.accurate || (self.settings.ecn != 0 && segment.ecn == NOT_ECT))
+            ece && cwr && (self.accurate || (self.setting != 0 && segment.ecn == NOT_ECT))
         };
-        debug_assert!(!agreed || self.ecn.accurate || self.settings.ecn != 0, "an end whose settings are against it agrees to nothing");
-        self.tx.set_ecn_ok(agreed);
+        debug_assert!(!agreed || self.accurate || self.setting != 0, "an end whose settings are against it agrees to nothing");
+        agreed
     }
 
     /// The peer has reduced its window (RFC 3168 section 6.1.3); Linux hears of it on any segment.
     #[cold]
-    pub(super) fn accept_cwr(&mut self, segment: &Segment) {
-        if self.tx.ecn_ok() {
-            self.ecn.echo = false;
-            if segment.len > 0 {
-                // The sender's window may be down to one segment: it must not wait for a delayed
-                // ACK.
-                self.rx.acks_mut().ack_now();
-            }
+    pub(super) fn on_cwr(&mut self, segment: &Segment, acks: &mut AckPolicy) {
+        self.echo = false;
+        if segment.len > 0 {
+            // The sender's window may be down to one segment: it must not wait for a delayed ACK.
+            acks.ack_now();
         }
     }
 
-    /// Data has arrived; `next` is what was expected before it.
-    #[inline]
-    pub(super) fn check_marks(&mut self, next: Seq, segment: &Segment) {
-        if self.tx.ecn_ok() {
-            self.note_mark(next, segment);
-        }
-    }
-
+    /// Data has arrived where both ends have ECN; `next` is what was expected before it. Which mark
+    /// the algorithm is told of, if it wants each.
     #[inline(never)]
-    fn note_mark(&mut self, next: Seq, segment: &Segment) {
-        debug_assert!(self.tx.ecn_ok(), "marks count where both ends agreed on them (RFC 3168 section 6.1.1)");
+    pub(super) fn on_data(&mut self, next: Seq, segment: &Segment, acks: &mut AckPolicy) -> Option<bool> {
         let marked = segment.ecn == CE;
         if segment.ecn == NOT_ECT {
-            if self.ecn.seen {
+            if self.seen {
                 // A retransmission: RFC 3168 section 6.1.5 lets them go unmarked.
-                self.rx.acks_mut().enter_quickack(QUICK_ACKS);
+                acks.enter_quickack(QUICK_ACKS);
             }
-            return;
+            return None;
         }
-        self.ecn.seen = true;
-        if self.ecn.accurate {
-            self.tx.on_mark(marked);
-            if self.ecn.echo != marked {
-                // RFC 8257 section 3.2: what waited for an ACK is told with the old state, then the
-                // change at once.
-                if self.rx.acks().is_scheduled() {
-                    self.ecn.ce_change_ack = Some((next, self.ecn.echo));
-                }
-                self.rx.acks_mut().ack_now();
-                self.ecn.echo = marked;
+        self.seen = true;
+        if !self.accurate {
+            if marked && !self.echo {
+                acks.enter_quickack(QUICK_ACKS);
+                self.echo = true;
             }
-        } else if marked && !self.ecn.echo {
-            self.rx.acks_mut().enter_quickack(QUICK_ACKS);
-            self.ecn.echo = true;
+            return None;
         }
+        if self.echo != marked {
+            // RFC 8257 section 3.2: what waited for an ACK is told with the old state, then the
+            // change at once.
+            if acks.is_scheduled() {
+                self.ce_change_ack = Some((next, self.echo));
+            }
+            acks.ack_now();
+            self.echo = marked;
+        }
+        Some(marked)
     }
 
     /// The ACK that has to leave before the one that is due.
     #[inline]
     pub(super) fn take_ce_change_ack(&mut self) -> Option<(Seq, bool)> {
-        self.ecn.ce_change_ack.take()
-    }
-
-    /// Marks a segment with new data as able, and tells that the window was reduced (RFC 3168 section
-    /// 6.1.2). A FIN alone is no data (Linux: `tcp_ecn_send`).
-    #[inline]
-    pub(super) fn ecn_on_new_data(&mut self, segment: &mut Segment) {
-        if self.tx.ecn_ok() && segment.len > 0 {
-            segment.ecn = ECT_0;
-            if self.tx.take_cwr() {
-                segment.flags = segment.flags.with(Flags::CWR);
-            }
-        }
+        self.ce_change_ack.take()
     }
 
     /// Flags of every segment.
     #[inline]
     pub(super) fn ack_flags(&self) -> Flags {
-        if self.ecn.echo { Flags::ACK.with(Flags::ECE) } else { Flags::ACK }
+        if self.echo { Flags::ACK.with(Flags::ECE) } else { Flags::ACK }
     }
 
     /// Codepoint of segments without new data.
     #[inline]
-    pub(super) fn plain_codepoint(&self) -> u8 {
-        if self.ecn.accurate && self.tx.ecn_ok() { ECT_0 } else { NOT_ECT }
+    pub(super) fn plain_codepoint(&self, agreed: bool) -> u8 {
+        if self.accurate && agreed { ECT_0 } else { NOT_ECT }
+    }
+}
+
+/// Marks a segment with new data as able, and tells that the window was reduced (RFC 3168 section
+/// 6.1.2). A FIN alone is no data (Linux: `tcp_ecn_send`).
+#[inline]
+pub(super) fn mark_new_data(tx: &mut Sender, segment: &mut Segment) {
+    if tx.ecn_ok() && segment.len > 0 {
+        segment.ecn = ECT_0;
+        if tx.take_cwr() {
+            segment.flags = segment.flags.with(Flags::CWR);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{CaState, Config};
+    use super::super::{CaState, Config, Socket};
     use super::*;
     use crate::Settings;
     use crate::harness::{CLIENT, Crossing, Direction, Fate, Net, SERVER, change, lose_data};

@@ -19,7 +19,11 @@ impl Socket {
             memory: self.rx.memory_apart(segment),
         };
         let payload = self.rx.trim(whole, self.tx.sack_ok() && self.settings.dsack);
-        self.check_marks(self.rx.next(), segment);
+        if self.tx.ecn_ok()
+            && let Some(marked) = self.ecn.on_data(self.rx.next(), segment, self.rx.acks_mut())
+        {
+            self.tx.on_mark(marked);
+        }
         if payload.seq != self.rx.next() {
             self.handle_data_out_of_order(now, segment, payload);
             return;

@@ -194,7 +194,7 @@ impl Socket {
             state,
             rx: Receiver::new(&settings, mtu.as_u32()),
             handshake: Handshake::default(),
-            ecn: ecn::Ecn::new(tx.needs_ecn()),
+            ecn: ecn::Ecn::new(settings.ecn, tx.needs_ecn()),
             tx,
             peer_wscale: 0,
             ack_option_bytes: 0,
@@ -393,7 +393,6 @@ impl Socket {
         }
         self.state = State::SynReceived;
         self.learn_options(segment);
-        self.learn_ecn(segment);
         self.rx.choose_first_window(self.advertised_mss());
         self.rx.start(segment.seq + 1);
         self.tx.set_peer_window(u32::from(segment.window));
@@ -464,7 +463,6 @@ impl Socket {
             return;
         }
         self.learn_options(segment);
-        self.learn_ecn(segment);
         self.rx.start(segment.seq + 1);
         self.rx.note_timestamp(cx.now, segment);
         self.tx.set_peer_window(u32::from(segment.window)); // the window of a SYN is not scaled (RFC 7323 section 2.2)
@@ -487,7 +485,6 @@ impl Socket {
         self.state = State::SynReceived;
         self.handshake.keep_offer(Offer { window_scale: self.rx.offered_scale(), timestamps: self.ts_ok, sack: self.tx.sack_ok() });
         self.learn_options(segment);
-        self.learn_ecn(segment);
         self.rx.start(segment.seq + 1);
         self.rx.note_timestamp(now, segment);
         self.tx.set_peer_window(u32::from(segment.window));
@@ -518,6 +515,7 @@ impl Socket {
         self.ts_ok &= segment.has_ts;
         let peer_mss = if segment.mss == 0 { DEFAULT_MSS } else { u32::from(segment.mss) };
         self.tx.on_syn_options(Bytes::from_u32(peer_mss), self.ts_ok, segment.sack_permitted);
+        self.tx.set_ecn_ok(self.ecn.agrees(segment));
         if segment.window_scale == 255 || !self.settings.window_scaling {
             self.peer_wscale = 0;
             self.rx.disable_scaling();
@@ -624,8 +622,8 @@ impl Socket {
             self.refuse_with_reset(segment);
             return;
         }
-        if segment.flags.has(Flags::CWR) {
-            self.accept_cwr(segment);
+        if segment.flags.has(Flags::CWR) && self.tx.ecn_ok() {
+            self.ecn.on_cwr(segment, self.rx.acks_mut());
         }
         // RFC 9293 section 3.10.7.4: after the peer's FIN there is nothing to take.
         if takes_numbers {

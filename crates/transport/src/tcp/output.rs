@@ -1,6 +1,7 @@
 //! What leaves as a segment: handshake, what the [`Sender`](super::Sender) lets go, and ACKs;
 //! timers coming up.
 
+use super::ecn::mark_new_data;
 use super::sender::{Kind, Leaving};
 use super::timer::{Pending, Timer};
 use super::{Context, Socket, State};
@@ -137,7 +138,7 @@ impl Socket {
                     self.debug_check_patched(now, leaving, segment);
                 } else {
                     self.make_data(now, leaving, segment);
-                    self.ecn_on_new_data(segment);
+                    mark_new_data(&mut self.tx, segment);
                     self.template.validate(now);
                 }
                 if leaving.is_fin {

@@ -73,7 +73,7 @@ impl Socket {
             sack_permitted: offer.sack,
             ..Segment::default()
         };
-        self.ecn_on_syn(&mut segment);
+        self.ecn.on_syn(&mut segment, self.tx.ecn_ok(), self.handshake.timeouts() == 0);
         if !answering && self.handshake.timeouts() == 0 {
             // One that goes again goes without (RFC 7413 section 4.1.3.1).
             segment.len = self.syn_data;
@@ -103,7 +103,7 @@ impl Socket {
     pub(super) fn patch_template(&mut self, sent: Leaving, segment: &mut Segment) {
         segment.seq = sent.seq;
         segment.len = sent.len;
-        segment.flags = if sent.is_fin { self.ack_flags().with(Flags::FIN) } else { self.ack_flags() };
+        segment.flags = if sent.is_fin { self.ecn.ack_flags().with(Flags::FIN) } else { self.ecn.ack_flags() };
         if segment.has_dss {
             let Mapping { dsn, ssn, len } = self.mapping(sent);
             (segment.dss.dsn, segment.dss.ssn, segment.dss.map_len) = (dsn, ssn, len);
@@ -190,8 +190,8 @@ impl Socket {
         *segment = Segment {
             seq: self.tx.snd_nxt(),
             ack: self.rx.next(),
-            flags: self.ack_flags(),
-            ecn: self.plain_codepoint(),
+            flags: self.ecn.ack_flags(),
+            ecn: self.ecn.plain_codepoint(self.tx.ecn_ok()),
             window: self.rx.window_field(),
             df: self.tx.dont_fragment(),
             has_ts: self.ts_ok,
@@ -210,7 +210,7 @@ impl Socket {
     /// The ACK that tells of a change in the marks, if one has to leave before the one that is due.
     #[inline]
     pub(super) fn make_ce_change_ack(&mut self, now: Instant, segment: &mut Segment) -> bool {
-        let Some((number, echo)) = self.take_ce_change_ack() else { return false };
+        let Some((number, echo)) = self.ecn.take_ce_change_ack() else { return false };
         self.make_ack(now, segment);
         segment.ack = number;
         segment.flags = if echo { Flags::ACK.with(Flags::ECE) } else { Flags::ACK };
