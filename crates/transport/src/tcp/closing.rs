@@ -72,6 +72,38 @@ impl Socket {
         self.abort();
     }
 
+    /// RFC 9293 section 3.10.7.1: there is no connection any more.
+    #[cold]
+    pub(super) fn handle_when_closed(&mut self, segment: &Segment) {
+        self.rejected.rejected_closed += 1;
+        self.reset.answer(segment);
+    }
+
+    /// Ends at once; `reset` tells the peer.
+    #[cold]
+    pub(crate) fn abort_with(&mut self, reset: Option<Segment>) {
+        self.abort();
+        self.reset.send(reset);
+    }
+
+    /// Ends at once and tells the peer, with these options of MPTCP (Linux:
+    /// `tcp_send_active_reset`).
+    #[cold]
+    pub(crate) fn reset(&mut self, now: Instant, options: MpOptions) {
+        // Linux: `tcp_need_reset`; of a passive handshake there is no socket yet.
+        let told = match self.state {
+            State::Established | State::FinWait1 | State::FinWait2 | State::CloseWait => true,
+            State::SynReceived => self.is_active || self.fast_open,
+            _ => false,
+        };
+        self.tx.take_time(now);
+        let mut segment = Segment::default();
+        self.make_ack(now, &mut segment);
+        segment.flags = Flags::RST.with(Flags::ACK);
+        segment.mp = options;
+        self.abort_with(told.then_some(segment));
+    }
+
     /// Nobody will read data that comes after the program has closed (RFC 9293 section 3.6.1,
     /// RFC 1122 section 4.2.2.13), nor any that a segment of the peer's brings past its FIN if it
     /// begins before that (Linux: `tcp_rcv_state_process`).
@@ -107,14 +139,14 @@ impl Socket {
             self.abort();
         } else if cx.now >= self.time_wait_ends || (has(Flags::SYN) && !segment.seq.before(next)) {
             self.abort();
-            self.refuse_with_reset(segment);
+            self.reset.answer(segment);
         } else if !has(Flags::ACK) || end == segment.seq {
             // It says nothing new.
         } else if fin && end == next + 1 {
             self.handle_synchronized(cx, segment);
         } else {
             self.abort();
-            self.refuse_with_reset(segment);
+            self.reset.answer(segment);
         }
     }
 
@@ -165,7 +197,7 @@ impl Socket {
         debug_assert!(self.rx.finished() && self.tx.fin_sent(), "both ends have said that they have no more");
         if now >= self.time_wait_ends {
             self.abort();
-            self.refuse_with_reset(segment);
+            self.reset.answer(segment);
             return;
         }
         let bare = segment.len == 0 && !segment.flags.has(Flags::FIN);

@@ -154,8 +154,7 @@ pub struct Socket {
     is_orphan: bool,
     /// What the program has yet to be told (Linux: `sk_err`).
     error: Option<SocketError>,
-    /// A RST that has yet to leave; the state is not a synchronized one then.
-    reset: Option<Box<Segment>>,
+    reset: reset::Reset,
     /// What recovery sends for an acknowledgement, formed before the data of the segment that brought
     /// it counted.
     before_data: VecDeque<Segment>,
@@ -212,7 +211,7 @@ impl Socket {
             closes_first: false,
             is_orphan: false,
             error: None,
-            reset: None,
+            reset: reset::Reset::default(),
             before_data: VecDeque::new(),
             stops_before_data: false,
             rejected: Rejections::default(),
@@ -440,7 +439,7 @@ impl Socket {
         if has_ack && !acks_syn {
             // Something remembers an earlier connection: it gets a RST, and Linux asks again at
             // once.
-            self.refuse_with_reset(segment);
+            self.reset.answer(segment);
             if self.handshake.timeouts() == 0 {
                 self.tx.timers.arm_pending(Pending::Timeout, cx.now, self.settings.tick * 2);
             }
@@ -562,14 +561,14 @@ impl Socket {
         if self.state == State::SynReceived && self.fast_open {
             if segment.ack.before(self.iss + 1) || segment.ack.after(self.tx.snd_nxt()) {
                 self.rejected.rejected_ack += 1;
-                self.refuse_with_reset(segment);
+                self.reset.answer(segment);
                 return;
             }
             self.finish_fast_open(cx.now, segment);
         } else if self.state == State::SynReceived {
             if segment.ack != self.iss + 1 {
                 self.rejected.rejected_ack += 1;
-                self.refuse_with_reset(segment); // RFC 9293 section 3.10.7.4
+                self.reset.answer(segment); // RFC 9293 section 3.10.7.4
                 return;
             }
             self.tx.set_window_seq(segment.seq);
@@ -619,7 +618,7 @@ impl Socket {
         let takes_numbers = segment.len > 0 || segment.flags.has(Flags::FIN);
         if (self.reads_no_more | self.rx.finished()) && self.has_data_after_close(segment) {
             self.fail(self.reset_error());
-            self.refuse_with_reset(segment);
+            self.reset.answer(segment);
             return;
         }
         if segment.flags.has(Flags::CWR) && self.tx.ecn_ok() {

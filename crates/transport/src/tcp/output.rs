@@ -80,7 +80,7 @@ impl Socket {
 
     #[cold]
     fn poll_handshake(&mut self, now: Instant, segment: &mut Segment) -> bool {
-        if let Some(reset) = self.take_reset() {
+        if let Some(reset) = self.reset.take() {
             *segment = reset;
             self.invalidate_template();
             return true;
@@ -113,7 +113,7 @@ impl Socket {
     /// As [`Socket::poll_transmit_into`] where that would find nothing to do, at less cost; else false.
     #[inline]
     pub(crate) fn rests(&mut self, now: Instant) -> bool {
-        let rests = self.is_quiet() && self.reset.is_none();
+        let rests = self.is_quiet() && !self.reset.is_due();
         if rests {
             self.tx.set_now(now);
             self.template.is_valid = false;

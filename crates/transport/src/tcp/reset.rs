@@ -1,9 +1,7 @@
 //! RSTs that this end sends (RFC 9293 section 3.5.2): the answer to a segment that is for no
-//! connection, and the end of a connection by this end. Both leave from a state that is not a
-//! synchronized one, so that nothing else has to look for them.
+//! connection, and the end of a connection by this end.
 
-use super::{Socket, State};
-use polypath_base::{Instant, Seq};
+use polypath_base::Seq;
 use polypath_wire::{Flags, MpOptions, Segment};
 
 /// The RST that answers a segment for which there is no connection (RFC 9293 section 3.5.2); a RST
@@ -21,58 +19,42 @@ pub fn reset_for(segment: &Segment) -> Option<Segment> {
     })
 }
 
-impl Socket {
+/// A RST that has yet to leave. Only a state that is not a synchronized one looks for it.
+#[derive(Debug, Default)]
+pub(super) struct Reset(Option<Box<Segment>>);
+
+impl Reset {
     /// A segment of somebody else's connection, or of an earlier one: it is answered by a RST, and
     /// this connection goes on.
     #[cold]
-    pub(super) fn refuse_with_reset(&mut self, segment: &Segment) {
-        self.reset = reset_for(segment).map(Box::new);
+    pub(super) fn answer(&mut self, segment: &Segment) {
+        self.send(reset_for(segment));
     }
 
-    /// RFC 9293 section 3.10.7.1: there is no connection any more.
+    /// It is to leave, in place of one that waits.
     #[cold]
-    pub(super) fn handle_when_closed(&mut self, segment: &Segment) {
-        self.rejected.rejected_closed += 1;
-        self.refuse_with_reset(segment);
+    pub(super) fn send(&mut self, reset: Option<Segment>) {
+        debug_assert!(reset.is_none_or(|reset| reset.flags.has(Flags::RST)), "only a RST leaves without a connection");
+        self.0 = reset.map(Box::new);
     }
 
-    /// Ends at once; `reset` tells the peer.
+    /// It says why, if there is one (RFC 8684 section 3.6).
     #[cold]
-    pub(crate) fn abort_with(&mut self, reset: Option<Segment>) {
-        self.abort();
-        self.reset = reset.map(Box::new);
-    }
-
-    /// Ends at once and tells the peer, with these options of MPTCP (Linux:
-    /// `tcp_send_active_reset`).
-    #[cold]
-    pub(crate) fn reset(&mut self, now: Instant, options: MpOptions) {
-        // Linux: `tcp_need_reset`; of a passive handshake there is no socket yet.
-        let told = match self.state {
-            State::Established | State::FinWait1 | State::FinWait2 | State::CloseWait => true,
-            State::SynReceived => self.is_active || self.fast_open,
-            _ => false,
-        };
-        self.tx.take_time(now);
-        let mut segment = Segment::default();
-        self.make_ack(now, &mut segment);
-        segment.flags = Flags::RST.with(Flags::ACK);
-        segment.mp = options;
-        self.abort_with(told.then_some(segment));
-    }
-
-    /// The RST that waits, if there is one, says why (RFC 8684 section 3.6).
-    #[cold]
-    pub(crate) fn explain_reset(&mut self, options: MpOptions) {
-        if let Some(reset) = &mut self.reset {
+    pub(super) fn explain(&mut self, options: MpOptions) {
+        if let Some(reset) = &mut self.0 {
             reset.mp = options;
         }
     }
 
-    /// The RST that waits, if there is one.
+    /// It leaves, if there is one.
     #[cold]
-    pub(super) fn take_reset(&mut self) -> Option<Segment> {
-        self.reset.take().map(|segment| *segment)
+    pub(super) fn take(&mut self) -> Option<Segment> {
+        self.0.take().map(|segment| *segment)
+    }
+
+    #[inline]
+    pub(super) fn is_due(&self) -> bool {
+        self.0.is_some()
     }
 }
 

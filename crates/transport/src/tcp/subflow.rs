@@ -2,7 +2,7 @@
 
 use super::{Socket, State};
 use polypath_base::{Bytes, Seq};
-use polypath_wire::Segment;
+use polypath_wire::{MpOptions, Segment};
 use std::collections::VecDeque;
 
 impl Socket {
@@ -17,6 +17,12 @@ impl Socket {
     #[inline]
     pub(crate) fn reads_options(&self) -> bool {
         !self.dropped || self.state == State::Closed
+    }
+
+    /// The RST that waits, if there is one, says why.
+    #[cold]
+    pub(crate) fn explain_reset(&mut self, options: MpOptions) {
+        self.reset.explain(options);
     }
 
     /// The window that this subflow's segments announce has grown by what just came.
