@@ -109,7 +109,7 @@ impl Socket {
             if self.rx.in_window(segment.seq) {
                 self.challenge(now);
             }
-        } else if self.state == State::SynReceived && !self.is_active {
+        } else if self.state == State::SynReceived && !self.handshake.is_active() {
             // A repeated SYN or SYN/ACK: the peer lacks our answer. The wait for its own begins
             // anew.
             self.handshake.request();
@@ -126,7 +126,7 @@ impl Socket {
     fn is_crossing_answer(&self, segment: &Segment) -> bool {
         let has = |flag| segment.flags.has(flag);
         let is_answer = has(Flags::SYN) && has(Flags::ACK) && !has(Flags::RST) && !has(Flags::FIN) && segment.len == 0;
-        let is_awaited = self.state == State::SynReceived && self.is_active;
+        let is_awaited = self.state == State::SynReceived && self.handshake.is_active();
         is_answer && is_awaited && segment.seq + 1 == self.rx.next() && segment.ack == self.tx.snd_nxt()
     }
 

@@ -36,7 +36,7 @@ impl Socket {
             State::SynSent => self.fail(SocketError::Reset),
             // Of a passive handshake no program knows.
             State::Listen => self.abort(),
-            State::SynReceived if !self.is_active && !self.fast_open => self.abort(),
+            State::SynReceived if !self.handshake.has_program() => self.abort(),
             State::FinWait2 if self.is_orphan => self.wait_for_fin(now),
             _ if sends_no_more => self.close(),
             _ => {}
@@ -93,7 +93,7 @@ impl Socket {
         // Linux: `tcp_need_reset`; of a passive handshake there is no socket yet.
         let told = match self.state {
             State::Established | State::FinWait1 | State::FinWait2 | State::CloseWait => true,
-            State::SynReceived => self.is_active || self.fast_open,
+            State::SynReceived => self.handshake.has_program(),
             _ => false,
         };
         self.tx.take_time(now);

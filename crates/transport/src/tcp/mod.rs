@@ -138,14 +138,6 @@ pub struct Socket {
     /// When a segment that could begin an endless exchange of ACKs was last answered.
     last_invalid: Option<Instant>,
     time_wait_ends: Instant,
-    /// This end began the handshake.
-    is_active: bool,
-    /// Bytes of data that the SYN carries (RFC 7413 section 4.2.1), the first one alone.
-    syn_data: u32,
-    /// Of those, what the SYN/ACK has acknowledged.
-    syn_data_acked: u32,
-    /// Data goes both ways before the SYN/ACK is answered (RFC 7413 section 4.2).
-    fast_open: bool,
     /// The program has closed, or reads no more (Linux: `RCV_SHUTDOWN`).
     reads_no_more: bool,
     /// The program has closed before the peer's FIN came, whether or not its own could leave.
@@ -203,10 +195,6 @@ impl Socket {
             template: segment_builder::Template::default(),
             last_invalid: None,
             time_wait_ends: Instant::NEVER,
-            is_active: false,
-            fast_open: false,
-            syn_data: 0,
-            syn_data_acked: 0,
             reads_no_more: false,
             closes_first: false,
             is_orphan: false,
@@ -226,22 +214,21 @@ impl Socket {
     pub fn open(&mut self, now: Instant) {
         debug_assert!(self.state == State::Closed, "open is for an endpoint that has not begun");
         self.state = State::SynSent;
-        self.is_active = true;
-        self.handshake.request();
+        self.handshake.begin();
         self.tx.await_answer(now);
     }
 
     /// Starts the handshake with a SYN that carries so much data (TCP Fast Open). What is not
     /// acknowledged with it leaves again once the connection is established.
     pub fn open_with_data(&mut self, now: Instant, data: Bytes) {
-        self.syn_data = data.as_u32();
-        self.tx.accept_syn_data(self.syn_data);
+        self.handshake.carry_data(data.as_u32());
+        self.tx.accept_syn_data(data.as_u32());
         self.open(now);
     }
 
     /// The SYN/ACK has acknowledged data of the SYN.
     pub fn has_syn_data_acked(&self) -> bool {
-        self.syn_data_acked > 0
+        self.handshake.has_syn_data_acked()
     }
 
     /// When data last came; before any did, the end of the handshake (Linux: `lrcvtime`).
@@ -302,7 +289,7 @@ impl Socket {
     /// connection at once (TCP Fast Open, RFC 7413 section 4.2).
     pub fn accept_fast_open(&mut self) {
         debug_assert!(self.state == State::Listen, "it is for an endpoint that waits for a SYN");
-        self.fast_open = true;
+        self.handshake.accept_fast_open();
     }
 
     /// What the program says of its next write: more follows (MSG_MORE), or a record ends with it,
@@ -397,7 +384,7 @@ impl Socket {
         self.tx.set_peer_window(u32::from(segment.window));
         self.rx.note_timestamp(now, segment);
         self.handshake.request();
-        if self.fast_open {
+        if self.handshake.is_fast_open() {
             self.begin_fast_open(now, segment);
         }
         self.tx.await_answer(now);
@@ -418,24 +405,30 @@ impl Socket {
     /// The SYN/ACK is answered while data goes already.
     #[cold]
     fn finish_fast_open(&mut self, now: Instant, segment: &Segment) {
-        let by_timestamp = || if self.ts_ok && segment.has_ts { rtt_by_echo(now, self.echoed(segment)) } else { None };
-        let rtt = self.handshake.rtt(now).or_else(by_timestamp);
+        let rtt = self.handshake_rtt(now, segment);
         self.state = State::Established;
-        self.fast_open = false;
+        self.handshake.finish_fast_open();
         self.tx.finish_fast_open(now, rtt);
+    }
+
+    /// The round trip that the answer to a SYN or SYN/ACK tells of.
+    #[cold]
+    fn handshake_rtt(&self, now: Instant, segment: &Segment) -> Option<Duration> {
+        let by_timestamp = || if self.ts_ok && segment.has_ts { rtt_by_echo(now, self.echoed(segment)) } else { None };
+        self.handshake.rtt(now).or_else(by_timestamp)
     }
 
     /// Data may leave: the handshake is over, or need not be.
     #[inline]
     fn lets_data_out(&self) -> bool {
-        self.state.is_synchronized() || (self.fast_open && self.state == State::SynReceived)
+        self.state.is_synchronized() || (self.handshake.is_fast_open() && self.state == State::SynReceived)
     }
 
     #[cold]
     fn handle_syn_ack(&mut self, cx: Context<'_>, segment: &Segment) {
         // RFC 9293 section 3.10.7.3: whoever did not see our SYN can neither answer nor reset it.
         let has_ack = segment.flags.has(Flags::ACK);
-        let acks_syn = has_ack && segment.ack.after(self.iss) && !segment.ack.after(self.iss + 1 + self.syn_data);
+        let acks_syn = has_ack && segment.ack.after(self.iss) && !segment.ack.after(self.iss + 1 + self.handshake.syn_data());
         if has_ack && !acks_syn {
             // Something remembers an earlier connection: it gets a RST, and Linux asks again at
             // once.
@@ -468,9 +461,10 @@ impl Socket {
         self.tx.set_window_seq(segment.seq);
         self.acknowledge_syn(cx.now, segment);
         self.established(cx);
-        if self.syn_data > self.syn_data_acked {
-            self.tx.take_back_syn_data(self.syn_data - self.syn_data_acked);
-        } else if self.syn_data == 0 || self.tx.unsent() == Bytes::ZERO {
+        let unacked = self.handshake.unacked_syn_data();
+        if unacked > 0 {
+            self.tx.take_back_syn_data(unacked);
+        } else if self.handshake.syn_data() == 0 || self.tx.unsent() == Bytes::ZERO {
             self.handshake.request();
         } else {
             // Data leaves at once, and acknowledges (Linux: `sk_write_pending`).
@@ -493,13 +487,13 @@ impl Socket {
 
     #[cold]
     fn acknowledge_syn(&mut self, now: Instant, segment: &Segment) {
-        let by_timestamp = || if self.ts_ok && segment.has_ts { rtt_by_echo(now, self.echoed(segment)) } else { None };
-        let rtt = self.handshake.rtt(now).or_else(by_timestamp);
-        self.syn_data_acked = if self.syn_data > 0 { segment.ack.distance(self.iss + 1) } else { 0 };
-        if self.syn_data_acked > 0 {
-            self.tx.acknowledge_syn_data(self.iss + 1 + self.syn_data_acked, self.syn_data_acked);
+        let rtt = self.handshake_rtt(now, segment);
+        let syn_data = self.handshake.on_syn_acked(segment.ack.distance(self.iss + 1));
+        let start = self.iss + 1 + syn_data;
+        if syn_data > 0 {
+            self.tx.acknowledge_syn_data(start, syn_data);
         }
-        self.tx.start(self.iss + 1 + self.syn_data_acked, rtt);
+        self.tx.start(start, rtt);
     }
 
     #[cold]
@@ -558,7 +552,7 @@ impl Socket {
             return;
         }
         self.tx.end_deferral();
-        if self.state == State::SynReceived && self.fast_open {
+        if self.state == State::SynReceived && self.handshake.is_fast_open() {
             if segment.ack.before(self.iss + 1) || segment.ack.after(self.tx.snd_nxt()) {
                 self.rejected.rejected_ack += 1;
                 self.reset.answer(segment);
@@ -574,7 +568,7 @@ impl Socket {
             self.tx.set_window_seq(segment.seq);
             self.tx.set_peer_window(u32::from(segment.window) << self.peer_wscale);
             self.acknowledge_syn(cx.now, segment);
-            if !self.is_active {
+            if !self.handshake.is_active() {
                 // The SYN/ACK's was the request's (Linux: `rsk_timer`).
                 self.tx.timers.begin_anew(Timer::Retransmission);
             }
@@ -585,7 +579,7 @@ impl Socket {
                 self.reserve_sack_options();
             }
         }
-        if segment.ack.before(self.tx.snd_una()) && segment.ack.before(self.tx.oldest_plausible_ack(self.is_active)) {
+        if segment.ack.before(self.tx.snd_una()) && segment.ack.before(self.tx.oldest_plausible_ack(self.handshake.is_active())) {
             // RFC 5961 section 5.2.
             self.dropped = true;
             self.challenge(cx.now);

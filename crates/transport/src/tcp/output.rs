@@ -9,9 +9,6 @@ use crate::{SegmentSlot, SocketError};
 use polypath_base::Instant;
 use polypath_wire::{Flags, Segment};
 
-/// How often a SYN/ACK goes again (Linux: `tcp_synack_retries`).
-const SYN_ACK_RETRIES: u32 = 5;
-
 impl Socket {
     /// The next segment to send at `now`, if any.
     pub fn poll_transmit(&mut self, cx: Context<'_>) -> Option<Segment> {
@@ -127,7 +124,7 @@ impl Socket {
         match leaving.kind {
             Kind::New | Kind::NewOfOtherSize => {
                 if leaving.is_fin {
-                    debug_assert!(self.fast_open || matches!(self.state, State::Established | State::CloseWait), "a FIN leaves once");
+                    debug_assert!(self.handshake.is_fast_open() || matches!(self.state, State::Established | State::CloseWait), "a FIN leaves once");
                     self.state = if self.state == State::CloseWait { self.state_after_both() } else { State::FinWait1 };
                 }
                 if leaving.len > 0 {
@@ -211,7 +208,7 @@ impl Socket {
     fn handle_syn_timeout(&mut self, now: Instant) {
         debug_assert!(self.tx.timers.last_pending() == Pending::Timeout, "nothing else is armed before there is data");
         let linear = if self.state == State::SynSent { self.settings.stack.syn_linear_timeouts } else { 0 };
-        let retries = if self.is_active { self.settings.syn_retries } else { SYN_ACK_RETRIES };
+        let retries = self.handshake.retries(self.settings.syn_retries);
         let (timeouts, since) = (self.handshake.timeouts(), self.handshake.began_at());
         if timeouts >= retries + linear || (timeouts > 0 && self.tx.outlasts_user_timeout(now, since)) {
             self.fail(SocketError::TimedOut);

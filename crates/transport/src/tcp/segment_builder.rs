@@ -53,7 +53,7 @@ impl Socket {
     #[cold]
     pub(super) fn make_syn(&mut self, now: Instant) -> Segment {
         self.handshake.on_syn_sent(now);
-        if !self.fast_open {
+        if !self.handshake.is_fast_open() {
             self.tx.on_syn_sent(self.iss + 1);
         }
         let answering = self.state == State::SynReceived;
@@ -74,9 +74,8 @@ impl Socket {
             ..Segment::default()
         };
         self.ecn.on_syn(&mut segment, self.tx.ecn_ok(), self.handshake.timeouts() == 0);
-        if !answering && self.handshake.timeouts() == 0 {
-            // One that goes again goes without (RFC 7413 section 4.1.3.1).
-            segment.len = self.syn_data;
+        if !answering {
+            segment.len = self.handshake.carried_data();
         }
         segment
     }
