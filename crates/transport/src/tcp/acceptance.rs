@@ -88,7 +88,7 @@ impl Socket {
     pub(super) fn refuse(&mut self, now: Instant, segment: &Segment) {
         let bare = segment.len == 0 && !segment.flags.has(Flags::FIN);
         // Linux's time-wait sockets know no SACK.
-        let waits = matches!(self.state, State::TimeWait) || (self.state == State::FinWait2 && self.is_orphan);
+        let waits = self.is_time_wait();
         if !(bare && self.is_rate_limited(now)) {
             self.rx.duplicate(segment, self.tx.sack_ok() && self.settings.dsack && !waits);
             self.reserve_sack_options();

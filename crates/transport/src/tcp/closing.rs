@@ -10,13 +10,71 @@ use polypath_wire::{Flags, MpOptions, Segment};
 /// longer (Linux: `TCP_TIMEWAIT_LEN`; RFC 9293 section 3.6.1 asks for 2 MSL, four minutes).
 const TIME_WAIT: Duration = Duration::from_secs(60);
 
+/// How far the program has let go of its socket, and what it is told of the end.
+#[derive(Debug)]
+pub(super) struct Closing {
+    /// The program has closed, or reads no more (Linux: `RCV_SHUTDOWN`).
+    reads_no_more: bool,
+    /// The program has closed before the peer's FIN came, whether or not its own could leave.
+    is_first: bool,
+    /// The program has let go of it (Linux: `SOCK_DEAD`).
+    is_orphan: bool,
+    /// What the program has yet to be told (Linux: `sk_err`).
+    error: Option<SocketError>,
+    /// When TIME-WAIT ends, or an orphan's FIN-WAIT-2.
+    time_wait_ends: Instant,
+}
+
+impl Closing {
+    pub(super) fn new() -> Self {
+        Self { reads_no_more: false, is_first: false, is_orphan: false, error: None, time_wait_ends: Instant::NEVER }
+    }
+
+    /// The program sends no more; `is_open`: the peer may still send.
+    pub(super) fn on_close(&mut self, is_open: bool) {
+        self.is_first |= is_open;
+    }
+
+    /// The program takes no data that comes from now on.
+    #[inline]
+    pub(super) fn reads_no_more(&self) -> bool {
+        self.reads_no_more
+    }
+
+    /// No program has the socket any more.
+    #[inline]
+    pub(super) fn is_orphan(&self) -> bool {
+        self.is_orphan
+    }
+
+    pub(super) fn error(&self) -> Option<SocketError> {
+        self.error
+    }
+
+    /// The program is told.
+    pub(super) fn take_error(&mut self) -> Option<SocketError> {
+        self.error.take()
+    }
+
+    /// TIME-WAIT begins anew.
+    fn wait(&mut self, now: Instant, tick: Duration) {
+        self.time_wait_ends = fires_after(now, TIME_WAIT, tick, SetBy::Event);
+        debug_assert!(!self.is_over(now), "it lasts from now on");
+    }
+
+    /// TIME-WAIT has ended.
+    fn is_over(&self, now: Instant) -> bool {
+        now >= self.time_wait_ends
+    }
+}
+
 impl Socket {
     /// The program lets go of its socket (`close`). With data that it has not read, or where it
     /// asks for it (SO_LINGER of zero seconds), a RST ends the connection (RFC 1122 section
     /// 4.2.2.13, RFC 2525 section 2.17); else a FIN ends what it sends, and data that comes later
     /// is answered by a RST.
     pub fn release(&mut self, now: Instant, resets: bool) {
-        self.is_orphan = true;
+        self.closing.is_orphan = true;
         if resets || self.rx.unread() > Bytes::ZERO {
             self.abort_by_program(now);
         } else {
@@ -27,7 +85,7 @@ impl Socket {
     /// The program sends no more, or reads no more (`shutdown`). Before the SYN is answered either
     /// ends the connection.
     pub fn shut_down(&mut self, now: Instant, reads_no_more: bool, sends_no_more: bool) {
-        self.reads_no_more |= reads_no_more;
+        self.closing.reads_no_more |= reads_no_more;
         if reads_no_more {
             self.rx.hold_reader(true);
         }
@@ -37,7 +95,9 @@ impl Socket {
             // Of a passive handshake no program knows.
             State::Listen => self.abort(),
             State::SynReceived if !self.handshake.has_program() => self.abort(),
-            State::FinWait2 if self.is_orphan => self.wait_for_fin(now),
+            // A FIN is awaited that no program will see: as long as TIME-WAIT lasts (Linux:
+            // `tcp_fin_timeout`).
+            State::FinWait2 if self.closing.is_orphan => self.closing.wait(now, self.settings.tick),
             _ if sends_no_more => self.close(),
             _ => {}
         }
@@ -55,20 +115,20 @@ impl Socket {
 
     /// Both ends have closed, and the own FIN is not acknowledged.
     pub(super) fn state_after_both(&self) -> State {
-        if self.closes_first { State::Closing } else { State::LastAck }
+        if self.closing.is_first { State::Closing } else { State::LastAck }
     }
 
     /// The program ends the connection by a RST, where the peer still counts on it
     /// (RFC 9293 section 3.10.5; Linux: `tcp_disconnect`, `tcp_need_reset`).
     pub fn abort_by_program(&mut self, now: Instant) {
         self.reset(now, MpOptions::default());
-        self.error = Some(SocketError::Reset);
+        self.closing.error = Some(SocketError::Reset);
     }
 
     /// Ends at once, and the program is told why.
     #[cold]
     pub(super) fn fail(&mut self, error: SocketError) {
-        self.error = Some(error);
+        self.closing.error = Some(error);
         self.abort();
     }
 
@@ -110,7 +170,7 @@ impl Socket {
     #[cold]
     pub(super) fn has_data_after_close(&self, segment: &Segment) -> bool {
         let nobody_reads = match self.called_state() {
-            State::FinWait1 | State::FinWait2 => self.reads_no_more,
+            State::FinWait1 | State::FinWait2 => self.closing.reads_no_more,
             State::CloseWait => segment.seq.before(self.rx.next()),
             State::Closing | State::LastAck => segment.seq.before(self.rx.next()) && !self.is_fin_acked(),
             _ => false,
@@ -131,13 +191,13 @@ impl Socket {
         let has = |flag| segment.flags.has(flag);
         // A time-wait socket's window begins at rcv_nxt (Linux: `tcp_in_window`).
         let is_old = end != segment.seq && !end.after(next);
-        if cx.now < self.time_wait_ends && (is_old || !self.rx.acceptable(segment)) {
+        if !self.closing.is_over(cx.now) && (is_old || !self.rx.acceptable(segment)) {
             self.refuse(cx.now, segment);
             return;
         }
         if has(Flags::RST) {
             self.abort();
-        } else if cx.now >= self.time_wait_ends || (has(Flags::SYN) && !segment.seq.before(next)) {
+        } else if self.closing.is_over(cx.now) || (has(Flags::SYN) && !segment.seq.before(next)) {
             self.abort();
             self.reset.answer(segment);
         } else if !has(Flags::ACK) || end == segment.seq {
@@ -148,17 +208,6 @@ impl Socket {
             self.abort();
             self.reset.answer(segment);
         }
-    }
-
-    /// A FIN is awaited that no program will see: as long as TIME-WAIT lasts, and as little is kept
-    /// for it (Linux: `tcp_fin_timeout`, a time-wait socket of the state FIN-WAIT-2).
-    fn wait_for_fin(&mut self, now: Instant) {
-        self.time_wait_ends = self.time_wait(now);
-    }
-
-    /// When a TIME-WAIT that begins now ends.
-    fn time_wait(&self, now: Instant) -> Instant {
-        fires_after(now, TIME_WAIT, self.settings.tick, SetBy::Event)
     }
 
     /// Moves through the closing states once our FIN is acknowledged or the peer's has arrived.
@@ -184,9 +233,15 @@ impl Socket {
                 state
             }
         };
-        if self.state == State::TimeWait || (self.state == State::FinWait2 && self.is_orphan) {
-            self.time_wait_ends = self.time_wait(now);
+        if self.is_time_wait() {
+            self.closing.wait(now, self.settings.tick);
         }
+    }
+
+    /// As little is kept of it as in TIME-WAIT (Linux: a time-wait socket, which
+    /// has the state FIN-WAIT-2 too).
+    pub(super) fn is_time_wait(&self) -> bool {
+        self.state == State::TimeWait || (self.state == State::FinWait2 && self.closing.is_orphan)
     }
 
     /// RFC 9293 section 3.10.7.4: the peer repeats its FIN because our ACK was lost, so it gets
@@ -195,7 +250,7 @@ impl Socket {
     #[cold]
     pub(super) fn handle_in_time_wait(&mut self, now: Instant, segment: &Segment) {
         debug_assert!(self.rx.finished() && self.tx.fin_sent(), "both ends have said that they have no more");
-        if now >= self.time_wait_ends {
+        if self.closing.is_over(now) {
             self.abort();
             self.reset.answer(segment);
             return;
@@ -209,7 +264,7 @@ impl Socket {
             return;
         }
         if segment.flags.has(Flags::ACK) {
-            self.time_wait_ends = self.time_wait(now);
+            self.closing.wait(now, self.settings.tick);
         }
         if bare && in_place && !segment.flags.has(Flags::SYN) {
             return;

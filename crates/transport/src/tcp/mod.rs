@@ -137,15 +137,7 @@ pub struct Socket {
     template: segment_builder::Template,
     /// When a segment that could begin an endless exchange of ACKs was last answered.
     last_invalid: Option<Instant>,
-    time_wait_ends: Instant,
-    /// The program has closed, or reads no more (Linux: `RCV_SHUTDOWN`).
-    reads_no_more: bool,
-    /// The program has closed before the peer's FIN came, whether or not its own could leave.
-    closes_first: bool,
-    /// The program has let go of it (Linux: `SOCK_DEAD`).
-    is_orphan: bool,
-    /// What the program has yet to be told (Linux: `sk_err`).
-    error: Option<SocketError>,
+    closing: closing::Closing,
     reset: reset::Reset,
     /// What recovery sends for an acknowledgement, formed before the data of the segment that brought
     /// it counted.
@@ -194,11 +186,7 @@ impl Socket {
             iss: initial_seq,
             template: segment_builder::Template::default(),
             last_invalid: None,
-            time_wait_ends: Instant::NEVER,
-            reads_no_more: false,
-            closes_first: false,
-            is_orphan: false,
-            error: None,
+            closing: closing::Closing::new(),
             reset: reset::Reset::default(),
             before_data: VecDeque::new(),
             stops_before_data: false,
@@ -255,7 +243,7 @@ impl Socket {
 
     /// FIN after everything that was accepted.
     pub fn close(&mut self) {
-        self.closes_first |= self.state == State::Established;
+        self.closing.on_close(self.state == State::Established);
         self.tx.close();
     }
 
@@ -325,7 +313,7 @@ impl Socket {
 
     /// What ended the connection, told once.
     pub fn take_error(&mut self) -> Option<SocketError> {
-        self.error.take()
+        self.closing.take_error()
     }
 
     /// Subflow mode: `len` of data from `dsn` on, at most 2^32 - 1 bytes, is the next to send; of
@@ -362,7 +350,7 @@ impl Socket {
         match self.state {
             State::Closed => self.handle_when_closed(segment),
             State::TimeWait => self.handle_in_time_wait(cx.now, segment),
-            State::FinWait2 if self.is_orphan => self.handle_orphaned(cx, segment),
+            State::FinWait2 if self.closing.is_orphan() => self.handle_orphaned(cx, segment),
             State::Listen => self.handle_syn(cx.now, segment),
             State::SynSent => self.handle_syn_ack(cx, segment),
             _ => self.handle_synchronized(cx, segment),
@@ -610,7 +598,7 @@ impl Socket {
     #[inline]
     pub(crate) fn take_rest(&mut self, cx: Context<'_>, segment: &Segment) {
         let takes_numbers = segment.len > 0 || segment.flags.has(Flags::FIN);
-        if (self.reads_no_more | self.rx.finished()) && self.has_data_after_close(segment) {
+        if (self.closing.reads_no_more() | self.rx.finished()) && self.has_data_after_close(segment) {
             self.fail(self.reset_error());
             self.reset.answer(segment);
             return;
@@ -719,7 +707,7 @@ impl Socket {
 
     /// What has ended the connection and was not told yet.
     pub fn error(&self) -> Option<SocketError> {
-        self.error
+        self.closing.error()
     }
 
     /// The send buffer has room enough that a program is told (Linux: `sk_stream_is_writeable`).

@@ -196,7 +196,7 @@ impl Socket {
                 Timer::CompressedAck => self.rx.acks_mut().on_compressed_timer(),
                 Timer::DelayedAck => self.rx.acks_mut().on_delayed_timer(),
                 Timer::Retransmission if matches!(self.state, State::SynSent | State::SynReceived) => self.handle_syn_timeout(cx.now),
-                Timer::Retransmission if self.tx.gives_up(cx.now, self.is_orphan) => self.fail(SocketError::TimedOut),
+                Timer::Retransmission if self.tx.gives_up(cx.now, self.closing.is_orphan()) => self.fail(SocketError::TimedOut),
                 Timer::Retransmission => self.tx.on_timeout(cx),
             }
         }
