@@ -20,7 +20,7 @@ impl Socket {
     /// Whether a segment may be processed; if not, what it asks for is noted.
     #[inline]
     pub(super) fn takes(&mut self, now: Instant, segment: &Segment) -> bool {
-        if self.ts_ok && segment.has_ts && self.rx.is_older(segment.ts_val, PAWS_WINDOW) && !self.takes_old_timestamp(now, segment) {
+        if self.timestamps.are_on(segment) && self.rx.is_older(segment.ts_val, PAWS_WINDOW) && !self.takes_old_timestamp(now, segment) {
             return false;
         }
         if segment.flags.0 & (Flags::RST.0 | Flags::SYN.0) != 0 && !self.is_crossing_answer(segment) {

@@ -92,8 +92,8 @@ impl Socket {
     /// The receiver's own estimate of the round trip, from echoed timestamps.
     #[inline]
     fn measure_rtt(&mut self, now: Instant, segment: &Segment) {
-        if self.ts_ok && self.rx.takes_echo(segment.ts_ecr, segment.len) {
-            self.rx.on_rtt(super::timestamp(now).wrapping_sub(self.echoed(segment)));
+        if self.timestamps.ok() && self.rx.takes_echo(segment.ts_ecr, segment.len) {
+            self.rx.on_rtt(self.timestamps.since_echo(now, segment));
         }
     }
 

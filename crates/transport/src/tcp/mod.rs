@@ -37,6 +37,7 @@ mod subflow;
 #[cfg(test)]
 mod tests;
 mod timer;
+mod timestamps;
 
 pub use crate::limit_clock::{Limit, LimitedTimes};
 use crate::{Rejections, Settings, SocketError};
@@ -47,11 +48,12 @@ use polypath_cc as cc;
 use polypath_wire::{Flags, Segment, Unreachable};
 use receiving::Receiver;
 pub use reset::reset_for;
-use sender::{Ack, rtt_by_echo, timestamp};
+use sender::Ack;
 pub use sender::{Context, Probe, RouteMtu, Sender};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use timer::{Pending, Timer};
+use timestamps::Timestamps;
 
 /// Bytes of data in a segment to a peer that has not told how long it takes them
 /// (RFC 9293 section 3.7.1).
@@ -129,9 +131,7 @@ pub struct Socket {
     peer_wscale: u8,
     /// Bytes of options that the meta connection adds to a pure ACK.
     ack_option_bytes: u32,
-    ts_ok: bool,
-    /// What our timestamp clock shows at time zero, ms.
-    ts_start: u32,
+    timestamps: Timestamps,
     iss: Seq,
 
     template: segment_builder::Template,
@@ -181,8 +181,7 @@ impl Socket {
             tx,
             peer_wscale: 0,
             ack_option_bytes: 0,
-            ts_ok: settings.timestamps,
-            ts_start: if settings.timestamps_from_zero { 0 } else { initial_seq.get().wrapping_mul(0x9e37_79b1).rotate_left(16) },
+            timestamps: Timestamps::new(&settings, initial_seq),
             iss: initial_seq,
             template: segment_builder::Template::default(),
             last_invalid: None,
@@ -393,17 +392,10 @@ impl Socket {
     /// The SYN/ACK is answered while data goes already.
     #[cold]
     fn finish_fast_open(&mut self, now: Instant, segment: &Segment) {
-        let rtt = self.handshake_rtt(now, segment);
+        let rtt = self.handshake.rtt(now).or_else(|| self.timestamps.rtt(now, segment));
         self.state = State::Established;
         self.handshake.finish_fast_open();
         self.tx.finish_fast_open(now, rtt);
-    }
-
-    /// The round trip that the answer to a SYN or SYN/ACK tells of.
-    #[cold]
-    fn handshake_rtt(&self, now: Instant, segment: &Segment) -> Option<Duration> {
-        let by_timestamp = || if self.ts_ok && segment.has_ts { rtt_by_echo(now, self.echoed(segment)) } else { None };
-        self.handshake.rtt(now).or_else(by_timestamp)
     }
 
     /// Data may leave: the handshake is over, or need not be.
@@ -464,7 +456,7 @@ impl Socket {
     #[cold]
     fn handle_crossing_syn(&mut self, now: Instant, segment: &Segment) {
         self.state = State::SynReceived;
-        self.handshake.keep_offer(Offer { window_scale: self.rx.offered_scale(), timestamps: self.ts_ok, sack: self.tx.sack_ok() });
+        self.handshake.keep_offer(Offer { window_scale: self.rx.offered_scale(), timestamps: self.timestamps.ok(), sack: self.tx.sack_ok() });
         self.learn_options(segment);
         self.rx.start(segment.seq + 1);
         self.rx.note_timestamp(now, segment);
@@ -475,7 +467,7 @@ impl Socket {
 
     #[cold]
     fn acknowledge_syn(&mut self, now: Instant, segment: &Segment) {
-        let rtt = self.handshake_rtt(now, segment);
+        let rtt = self.handshake.rtt(now).or_else(|| self.timestamps.rtt(now, segment));
         let syn_data = self.handshake.on_syn_acked(segment.ack.distance(self.iss + 1));
         let start = self.iss + 1 + syn_data;
         if syn_data > 0 {
@@ -493,9 +485,9 @@ impl Socket {
     }
 
     fn learn_options(&mut self, segment: &Segment) {
-        self.ts_ok &= segment.has_ts;
+        self.timestamps.on_syn(segment);
         let peer_mss = if segment.mss == 0 { DEFAULT_MSS } else { u32::from(segment.mss) };
-        self.tx.on_syn_options(Bytes::from_u32(peer_mss), self.ts_ok, segment.sack_permitted);
+        self.tx.on_syn_options(Bytes::from_u32(peer_mss), self.timestamps.ok(), segment.sack_permitted);
         self.tx.set_ecn_ok(self.ecn.agrees(segment));
         if segment.window_scale == 255 || !self.settings.window_scaling {
             self.peer_wscale = 0;
@@ -513,7 +505,7 @@ impl Socket {
             number: segment.ack,
             window: u32::from(segment.window) << self.peer_wscale,
             sacks: if self.tx.sack_ok() { segment.sack() } else { &[] },
-            stamps: (self.ts_ok && segment.has_ts).then(|| (segment.ts_val, self.echoed(segment))),
+            stamps: self.timestamps.are_on(segment).then(|| (segment.ts_val, self.timestamps.echo(segment))),
             carries_data: segment.len > 0 || segment.flags.has(Flags::FIN),
             ece: segment.flags.has(Flags::ECE),
             is_predicted: self.is_predicted(segment),
@@ -530,7 +522,7 @@ impl Socket {
             && segment.seq == self.rx.next()
             && segment.flags.0 & !Flags::PSH.0 == Flags::ACK.0
             && !segment.has_dss
-            && segment.options_len() == self.timestamp_bytes()
+            && segment.options_len() == self.timestamps.bytes()
             && !self.rx.has_hole()
     }
 
@@ -697,7 +689,7 @@ impl Socket {
 
     /// Timestamps, SACK, window scaling and ECN, as far as both ends have them.
     pub fn agreed(&self) -> [bool; 4] {
-        [self.ts_ok, self.tx.sack_ok(), self.rx.offered_scale().is_some(), self.tx.ecn_ok()]
+        [self.timestamps.ok(), self.tx.sack_ok(), self.rx.offered_scale().is_some(), self.tx.ecn_ok()]
     }
 
     /// Bytes that wait for the application to read them.
@@ -719,11 +711,5 @@ impl Socket {
     /// Asks for an ACK at the next `poll_transmit`.
     pub fn request_ack(&mut self) {
         self.rx.acks_mut().ack_now();
-    }
-
-    /// The peer's echo of our timestamp, as the time at which we sent it.
-    #[inline]
-    fn echoed(&self, segment: &Segment) -> u32 {
-        segment.ts_ecr.wrapping_sub(self.ts_start)
     }
 }

@@ -4,7 +4,7 @@
 use super::handshake::Offer;
 use super::sender::Leaving;
 use super::timer::Timer;
-use super::{Socket, State, TIMESTAMP_BYTES, timestamp};
+use super::{Socket, State};
 use polypath_base::{Bytes, DataSeq, Instant, Seq};
 use polypath_wire::{Dss, Flags, Sack, Segment};
 
@@ -57,7 +57,7 @@ impl Socket {
             self.tx.on_syn_sent(self.iss + 1);
         }
         let answering = self.state == State::SynReceived;
-        let agreed = Offer { window_scale: self.rx.offered_scale(), timestamps: self.ts_ok, sack: self.tx.sack_ok() };
+        let agreed = Offer { window_scale: self.rx.offered_scale(), timestamps: self.timestamps.ok(), sack: self.tx.sack_ok() };
         let offer = self.handshake.offer().unwrap_or(agreed);
         let mut segment = Segment {
             seq: self.iss,
@@ -66,8 +66,8 @@ impl Socket {
             window: self.rx.first_window().min(u32::from(u16::MAX)) as u16, // not scaled (RFC 7323 section 2.2)
             df: true,
             has_ts: offer.timestamps,
-            ts_val: timestamp(now).wrapping_add(self.ts_start),
-            ts_ecr: if answering && self.ts_ok { self.rx.ts_recent() } else { 0 },
+            ts_val: self.timestamps.at(now),
+            ts_ecr: if answering && self.timestamps.ok() { self.rx.ts_recent() } else { 0 },
             mss: self.rx.buffer().advertised_mss() as u16,
             window_scale: offer.window_scale.unwrap_or(255),
             sack_permitted: offer.sack,
@@ -193,8 +193,8 @@ impl Socket {
             ecn: self.ecn.plain_codepoint(self.tx.ecn_ok()),
             window: self.rx.window_field(),
             df: self.tx.dont_fragment(),
-            has_ts: self.ts_ok,
-            ts_val: timestamp(self.tx.stamp(now)).wrapping_add(self.ts_start),
+            has_ts: self.timestamps.ok(),
+            ts_val: self.timestamps.at(self.tx.stamp(now)),
             ts_ecr: self.rx.ts_recent(),
             window_scale: 255,
             ..Segment::default()
@@ -229,7 +229,7 @@ impl Socket {
     #[inline]
     pub(super) fn sack_room(&self, mptcp_options: u32) -> u8 {
         const ROOM: u32 = 40; // a header is 60 bytes at most (RFC 9293 section 3.1)
-        let left = ROOM.saturating_sub(self.timestamp_bytes() + mptcp_options);
+        let left = ROOM.saturating_sub(self.timestamps.bytes() + mptcp_options);
         (left.saturating_sub(SACK_BYTES) / SACK_BLOCK_BYTES).min(4) as u8
     }
 
@@ -240,10 +240,5 @@ impl Socket {
         let blocks = if self.tx.sack_ok() { self.rx.out_of_order().blocks() } else { 0 };
         let fitting = blocks.min(u32::from(self.sack_room(self.tx.mptcp_options().as_u32())));
         self.tx.set_sack_options(Bytes::from_u32(if fitting == 0 { 0 } else { SACK_BYTES + fitting * SACK_BLOCK_BYTES }));
-    }
-
-    /// Bytes of timestamps in a segment.
-    pub(super) fn timestamp_bytes(&self) -> u32 {
-        if self.ts_ok { TIMESTAMP_BYTES } else { 0 }
     }
 }

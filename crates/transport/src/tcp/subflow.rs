@@ -34,13 +34,13 @@ impl Socket {
     /// MSS that this end announced less the timestamps, bytes.
     #[inline]
     pub(crate) fn advertised_mss(&self) -> u32 {
-        self.rx.buffer().advertised_mss() - self.timestamp_bytes()
+        self.rx.buffer().advertised_mss() - self.timestamps.bytes()
     }
 
     /// The meta connection adds so many bytes of options to data segments from now on.
     #[cold]
     pub(crate) fn set_data_options(&mut self, bytes: u32) {
-        debug_assert!(bytes + self.timestamp_bytes() <= 40, "a header has 40 bytes of options (RFC 9293 section 3.1)");
+        debug_assert!(bytes + self.timestamps.bytes() <= 40, "a header has 40 bytes of options (RFC 9293 section 3.1)");
         self.tx.set_mptcp_options(Bytes::from_u32(bytes));
         self.invalidate_template();
         self.reserve_sack_options();
