@@ -3,7 +3,7 @@
 //! 6.12 answers to each is in `specs/notes/endpoint-answers`.
 
 use super::{Socket, State};
-use crate::SocketError;
+use crate::{Rejections, SocketError};
 use polypath_base::{Duration, Instant};
 use polypath_wire::{Flags, Segment};
 
@@ -15,6 +15,40 @@ const PAWS_WINDOW: i32 = 1;
 /// A timestamp this old says nothing any more, since the peer's clock may have gone half around
 /// (RFC 7323 section 5.5).
 const PAWS_IDLE: Duration = Duration::from_secs(24 * 24 * 3600);
+
+/// What was not taken.
+#[derive(Debug, Default)]
+pub(super) struct Acceptance {
+    pub(super) rejections: Rejections,
+    /// When a segment that could begin an endless exchange of ACKs was last answered.
+    last_answered: Option<Instant>,
+    /// The segment that came last was not taken, and nobody looks at what it tells beside.
+    dropped: bool,
+}
+
+impl Acceptance {
+    /// The segment that came last is taken, or is not.
+    #[inline]
+    pub(super) fn decide(&mut self, takes: bool) {
+        self.dropped = !takes;
+    }
+
+    /// The segment that came last was not taken.
+    #[inline]
+    pub(super) fn has_dropped(&self) -> bool {
+        self.dropped
+    }
+
+    /// An answer of this kind went out less than half a second ago; if not, one goes out now.
+    fn is_rate_limited(&mut self, now: Instant) -> bool {
+        debug_assert!(self.last_answered.is_none_or(|last| last <= now), "no answer is of the future");
+        if self.last_answered.is_some_and(|last| now.since(last) < INVALID_RATE_LIMIT) {
+            return true;
+        }
+        self.last_answered = Some(now);
+        false
+    }
+}
 
 impl Socket {
     /// Whether a segment may be processed; if not, what it asks for is noted.
@@ -28,7 +62,7 @@ impl Socket {
             return false;
         }
         if !self.rx.acceptable(segment) && !segment.flags.has(Flags::SYN) {
-            self.rejected.rejected_sequence += 1;
+            self.acceptance.rejections.rejected_sequence += 1;
             self.refuse(now, segment);
             return false;
         }
@@ -43,7 +77,7 @@ impl Socket {
     /// it once an end has closed (`tcp_rcv_state_process`); before, newer kernels alone do.
     #[cold]
     fn reject_ack(&mut self, now: Instant, segment: &Segment) {
-        self.rejected.rejected_ack += 1;
+        self.acceptance.rejections.rejected_ack += 1;
         if segment.flags.has(Flags::ACK) && (self.settings.stack.challenges_unsent_ack || self.called_state() != State::Established) {
             self.challenge(now);
         }
@@ -63,12 +97,12 @@ impl Socket {
             return true;
         }
         if segment.flags.has(Flags::SYN) {
-            self.rejected.rejected_timestamp += 1;
+            self.acceptance.rejections.rejected_timestamp += 1;
             self.challenge(now);
             return false;
         }
         let replay_ms = (self.tx.retransmission_timeout().as_millis() * 12 / 10) as i32;
-        let window = u32::from(segment.window) << self.peer_wscale;
+        let window = self.window_of(segment);
         let says_nothing = segment.len == 0
             && segment.seq == self.rx.next()
             && segment.ack == self.tx.snd_una()
@@ -76,7 +110,7 @@ impl Socket {
         if says_nothing && !self.rx.is_older(segment.ts_val, replay_ms) {
             return true;
         }
-        self.rejected.rejected_timestamp += 1;
+        self.acceptance.rejections.rejected_timestamp += 1;
         self.refuse(now, segment);
         false
     }
@@ -89,7 +123,7 @@ impl Socket {
         let bare = segment.len == 0 && !segment.flags.has(Flags::FIN);
         // Linux's time-wait sockets know no SACK.
         let waits = self.is_time_wait();
-        if !(bare && self.is_rate_limited(now)) {
+        if !(bare && self.acceptance.is_rate_limited(now)) {
             self.rx.duplicate(segment, self.tx.sack_ok() && self.settings.dsack && !waits);
             self.reserve_sack_options();
         }
@@ -105,7 +139,7 @@ impl Socket {
                 self.fail(self.reset_error());
                 return;
             }
-            self.rejected.rejected_rst += 1;
+            self.acceptance.rejections.rejected_rst += 1;
             if self.rx.in_window(segment.seq) {
                 self.challenge(now);
             }
@@ -116,7 +150,7 @@ impl Socket {
             self.tx.await_answer(now);
         } else {
             // RFC 5961 section 4.2: wherever its number lies.
-            self.rejected.rejected_syn += 1;
+            self.acceptance.rejections.rejected_syn += 1;
             self.challenge(now);
         }
     }
@@ -152,17 +186,8 @@ impl Socket {
     /// (`tcp_challenge_ack_limit`) is none by default.
     #[cold]
     pub(super) fn challenge(&mut self, now: Instant) {
-        if !self.is_rate_limited(now) {
+        if !self.acceptance.is_rate_limited(now) {
             self.rx.acks_mut().ack_now();
         }
-    }
-
-    /// An answer of this kind went out less than half a second ago; if not, one goes out now.
-    fn is_rate_limited(&mut self, now: Instant) -> bool {
-        if self.last_invalid.is_some_and(|last| now.since(last) < INVALID_RATE_LIMIT) {
-            return true;
-        }
-        self.last_invalid = Some(now);
-        false
     }
 }

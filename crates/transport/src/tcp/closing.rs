@@ -135,7 +135,7 @@ impl Socket {
     /// RFC 9293 section 3.10.7.1: there is no connection any more.
     #[cold]
     pub(super) fn handle_when_closed(&mut self, segment: &Segment) {
-        self.rejected.rejected_closed += 1;
+        self.acceptance.rejections.rejected_closed += 1;
         self.reset.answer(segment);
     }
 

@@ -40,7 +40,7 @@ mod timer;
 mod timestamps;
 
 pub use crate::limit_clock::{Limit, LimitedTimes};
-use crate::{Rejections, Settings, SocketError};
+use crate::{Settings, SocketError};
 pub use cc::CaState;
 use handshake::{Handshake, Offer};
 use polypath_base::{Bytes, DataSeq, Duration, Instant, Seq};
@@ -135,8 +135,7 @@ pub struct Socket {
     iss: Seq,
 
     template: segment_builder::Template,
-    /// When a segment that could begin an endless exchange of ACKs was last answered.
-    last_invalid: Option<Instant>,
+    acceptance: acceptance::Acceptance,
     closing: closing::Closing,
     reset: reset::Reset,
     /// What recovery sends for an acknowledgement, formed before the data of the segment that brought
@@ -144,9 +143,6 @@ pub struct Socket {
     before_data: VecDeque<Segment>,
     /// Of the segment that comes with data only the acknowledgement is taken.
     stops_before_data: bool,
-    rejected: Rejections,
-    /// The segment that came last was not taken, and nobody looks at what it tells beside.
-    dropped: bool,
 }
 
 impl Socket {
@@ -184,13 +180,11 @@ impl Socket {
             timestamps: Timestamps::new(&settings, initial_seq),
             iss: initial_seq,
             template: segment_builder::Template::default(),
-            last_invalid: None,
+            acceptance: acceptance::Acceptance::default(),
             closing: closing::Closing::new(),
             reset: reset::Reset::default(),
             before_data: VecDeque::new(),
             stops_before_data: false,
-            rejected: Rejections::default(),
-            dropped: false,
             settings,
         }
     }
@@ -361,7 +355,7 @@ impl Socket {
         // RFC 9293 section 3.10.7.2 looks at no FIN: specs/exceptions.
         let has = |flag| segment.flags.has(flag);
         if !has(Flags::SYN) || has(Flags::ACK) || has(Flags::RST) || has(Flags::FIN) {
-            self.rejected.rejected_handshake += 1;
+            self.acceptance.rejections.rejected_handshake += 1;
             return;
         }
         self.state = State::SynReceived;
@@ -423,7 +417,7 @@ impl Socket {
             return;
         }
         if !acks_syn {
-            self.rejected.rejected_handshake += 1;
+            self.acceptance.rejections.rejected_handshake += 1;
             return;
         }
         if segment.flags.has(Flags::RST) {
@@ -431,7 +425,7 @@ impl Socket {
             return;
         }
         if !segment.flags.has(Flags::SYN) {
-            self.rejected.rejected_handshake += 1;
+            self.acceptance.rejections.rejected_handshake += 1;
             return;
         }
         self.learn_options(segment);
@@ -497,13 +491,19 @@ impl Socket {
         }
     }
 
+    /// The window that a segment without SYN announces, bytes (RFC 7323 section 2.3).
+    #[inline]
+    fn window_of(&self, segment: &Segment) -> u32 {
+        u32::from(segment.window) << self.peer_wscale
+    }
+
     /// The sender is handed what the segment acknowledges.
     #[inline]
     fn handle_ack(&mut self, cx: Context<'_>, segment: &Segment) {
         let ack = Ack {
             seq: segment.seq,
             number: segment.ack,
-            window: u32::from(segment.window) << self.peer_wscale,
+            window: self.window_of(segment),
             sacks: if self.tx.sack_ok() { segment.sack() } else { &[] },
             stamps: self.timestamps.are_on(segment).then(|| (segment.ts_val, self.timestamps.echo(segment))),
             carries_data: segment.len > 0 || segment.flags.has(Flags::FIN),
@@ -527,26 +527,27 @@ impl Socket {
     }
 
     fn handle_synchronized(&mut self, cx: Context<'_>, segment: &Segment) {
-        self.dropped = !self.takes(cx.now, segment);
-        if self.dropped {
+        let takes = self.takes(cx.now, segment);
+        self.acceptance.decide(takes);
+        if !takes {
             return;
         }
         self.tx.end_deferral();
         if self.state == State::SynReceived && self.handshake.is_fast_open() {
             if segment.ack.before(self.iss + 1) || segment.ack.after(self.tx.snd_nxt()) {
-                self.rejected.rejected_ack += 1;
+                self.acceptance.rejections.rejected_ack += 1;
                 self.reset.answer(segment);
                 return;
             }
             self.finish_fast_open(cx.now, segment);
         } else if self.state == State::SynReceived {
             if segment.ack != self.iss + 1 {
-                self.rejected.rejected_ack += 1;
+                self.acceptance.rejections.rejected_ack += 1;
                 self.reset.answer(segment); // RFC 9293 section 3.10.7.4
                 return;
             }
             self.tx.set_window_seq(segment.seq);
-            self.tx.set_peer_window(u32::from(segment.window) << self.peer_wscale);
+            self.tx.set_peer_window(self.window_of(segment));
             self.acknowledge_syn(cx.now, segment);
             if !self.handshake.is_active() {
                 // The SYN/ACK's was the request's (Linux: `rsk_timer`).
@@ -561,7 +562,7 @@ impl Socket {
         }
         if segment.ack.before(self.tx.snd_una()) && segment.ack.before(self.tx.oldest_plausible_ack(self.handshake.is_active())) {
             // RFC 5961 section 5.2.
-            self.dropped = true;
+            self.acceptance.decide(false);
             self.challenge(cx.now);
             return;
         }
@@ -603,10 +604,10 @@ impl Socket {
             if self.rx.has_taken(segment) {
                 // What came before is not unacceptable while no ACK has said so: its timestamp and
                 // its acknowledgement count (Linux: tcp_sequence asks for rcv_wup, not rcv_nxt).
-                self.rejected.rejected_sequence += 1;
+                self.acceptance.rejections.rejected_sequence += 1;
                 self.refuse(cx.now, segment);
             } else if self.rx.finished() {
-                self.rejected.rejected_closed += 1;
+                self.acceptance.rejections.rejected_closed += 1;
             } else {
                 self.handle_data(cx.now, segment);
                 if self.rx.has_sacks() | (self.tx.reserves_sack_options()) {
@@ -631,7 +632,7 @@ impl Socket {
 
     /// The snapshot that probes read.
     pub fn probe(&self) -> Probe {
-        self.tx.probe(Bytes::new(self.rx.received_bytes()), self.rejected)
+        self.tx.probe(Bytes::new(self.rx.received_bytes()), self.acceptance.rejections)
     }
 
     /// What this end sends, and how.

@@ -9,14 +9,14 @@ impl Socket {
     /// Counts a segment whose MPTCP option was not what it had to be.
     #[cold]
     pub(crate) fn note_rejected_option(&mut self) {
-        self.rejected.rejected_mptcp += 1;
+        self.acceptance.rejections.rejected_mptcp += 1;
     }
 
     /// What the segment that came last says of MPTCP counts: it was taken, or has ended the
     /// connection (Linux: `mptcp_incoming_options` in `tcp_data_queue` and `tcp_reset`).
     #[inline]
     pub(crate) fn reads_options(&self) -> bool {
-        !self.dropped || self.state == State::Closed
+        !self.acceptance.has_dropped() || self.state == State::Closed
     }
 
     /// The RST that waits, if there is one, says why.
