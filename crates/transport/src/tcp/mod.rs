@@ -41,13 +41,18 @@ mod timestamps;
 
 pub use crate::limit_clock::{Limit, LimitedTimes};
 use crate::{Settings, SocketError};
+use acceptance::Acceptance;
 pub use cc::CaState;
+use closing::Closing;
+use ecn::Ecn;
 use handshake::{Handshake, Offer};
 use polypath_base::{Bytes, DataSeq, Duration, Instant, Seq};
 use polypath_cc as cc;
 use polypath_wire::{Flags, Segment, Unreachable};
 use receiving::Receiver;
+use reset::Reset;
 pub use reset::reset_for;
+use segment_builder::Template;
 use sender::Ack;
 pub use sender::{Context, Probe, RouteMtu, Sender};
 use std::collections::VecDeque;
@@ -125,19 +130,22 @@ pub struct Socket {
     /// All that concerns what the peer sends.
     pub(crate) rx: Receiver,
     handshake: Handshake,
-    ecn: ecn::Ecn,
+    acceptance: Acceptance,
+    closing: Closing,
+    /// The first sequence number, the SYN's (RFC 9293 section 3.3.1, ISS).
+    iss: Seq,
 
     // Options.
+    timestamps: Timestamps,
+    ecn: Ecn,
+    /// Linux: `snd_wscale`.
     peer_wscale: u8,
     /// Bytes of options that the meta connection adds to a pure ACK.
     ack_option_bytes: u32,
-    timestamps: Timestamps,
-    iss: Seq,
 
-    template: segment_builder::Template,
-    acceptance: acceptance::Acceptance,
-    closing: closing::Closing,
-    reset: reset::Reset,
+    // What leaves beside what the sender lets go.
+    template: Template,
+    reset: Reset,
     /// What recovery sends for an acknowledgement, formed before the data of the segment that brought
     /// it counted.
     before_data: VecDeque<Segment>,
@@ -173,16 +181,16 @@ impl Socket {
             state,
             rx: Receiver::new(&settings, mtu.as_u32()),
             handshake: Handshake::default(),
-            ecn: ecn::Ecn::new(settings.ecn, tx.needs_ecn()),
+            acceptance: Acceptance::default(),
+            closing: Closing::new(),
+            iss: initial_seq,
+            timestamps: Timestamps::new(&settings, initial_seq),
+            ecn: Ecn::new(settings.ecn, tx.needs_ecn()),
             tx,
             peer_wscale: 0,
             ack_option_bytes: 0,
-            timestamps: Timestamps::new(&settings, initial_seq),
-            iss: initial_seq,
-            template: segment_builder::Template::default(),
-            acceptance: acceptance::Acceptance::default(),
-            closing: closing::Closing::new(),
-            reset: reset::Reset::default(),
+            template: Template::default(),
+            reset: Reset::default(),
             before_data: VecDeque::new(),
             stops_before_data: false,
             settings,
@@ -450,7 +458,11 @@ impl Socket {
     #[cold]
     fn handle_crossing_syn(&mut self, now: Instant, segment: &Segment) {
         self.state = State::SynReceived;
-        self.handshake.keep_offer(Offer { window_scale: self.rx.offered_scale(), timestamps: self.timestamps.ok(), sack: self.tx.sack_ok() });
+        self.handshake.keep_offer(Offer {
+            window_scale: self.rx.offered_scale(),
+            timestamps: self.timestamps.ok(),
+            sack: self.tx.sack_ok(),
+        });
         self.learn_options(segment);
         self.rx.start(segment.seq + 1);
         self.rx.note_timestamp(now, segment);

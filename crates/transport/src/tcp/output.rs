@@ -1,10 +1,10 @@
-//! What leaves as a segment: handshake, what the [`Sender`](super::Sender) lets go, and ACKs;
+//! What leaves as a segment: handshake, what the [`Sender`] lets go, and ACKs;
 //! timers coming up.
 
 use super::ecn::mark_new_data;
 use super::sender::{Kind, Leaving};
 use super::timer::{Pending, Timer};
-use super::{Context, Socket, State};
+use super::{Context, Sender, Socket, State};
 use crate::{SegmentSlot, SocketError};
 use polypath_base::Instant;
 use polypath_wire::{Flags, Segment};
@@ -52,13 +52,7 @@ impl Socket {
     /// `tcp_xmit_recovery`).
     #[cold]
     pub(super) fn recover_before_data(&mut self, cx: Context<'_>) {
-        while let Some(leaving) = self.tx.poll_recovery(cx, self.rx.has_sacks()) {
-            let mut segment = Segment::default();
-            self.invalidate_template();
-            self.make_leaving(cx.now, leaving, &mut segment);
-            self.before_data.push_back(segment);
-        }
-        self.invalidate_template();
+        self.form_before_data(cx, Sender::poll_recovery);
     }
 
     /// What may leave now leaves before the data of the segment counts of which only the
@@ -66,7 +60,12 @@ impl Socket {
     #[cold]
     pub(crate) fn send_before_data(&mut self, cx: Context<'_>) {
         debug_assert!(self.tx.is_subflow(), "a connection of several subflows asks for it");
-        while let Some(leaving) = self.tx.poll(cx, self.rx.has_sacks()) {
+        self.form_before_data(cx, Sender::poll);
+    }
+
+    #[cold]
+    fn form_before_data(&mut self, cx: Context<'_>, poll: impl Fn(&mut Sender, Context<'_>, bool) -> Option<Leaving>) {
+        while let Some(leaving) = poll(&mut self.tx, cx, self.rx.has_sacks()) {
             let mut segment = Segment::default();
             self.invalidate_template();
             self.make_leaving(cx.now, leaving, &mut segment);
@@ -124,7 +123,10 @@ impl Socket {
         match leaving.kind {
             Kind::New | Kind::NewOfOtherSize => {
                 if leaving.is_fin {
-                    debug_assert!(self.handshake.is_fast_open() || matches!(self.state, State::Established | State::CloseWait), "a FIN leaves once");
+                    debug_assert!(
+                        self.handshake.is_fast_open() || matches!(self.state, State::Established | State::CloseWait),
+                        "a FIN leaves once"
+                    );
                     self.state = if self.state == State::CloseWait { self.state_after_both() } else { State::FinWait1 };
                 }
                 if leaving.len > 0 {
