@@ -35,13 +35,11 @@ WINDOWS = [25, 100, 400, 800, 1200, 1600, 2000, 3000]
 
 
 def ran(file: str, names: list[str], own: Path | None = None, **how: Any) -> Results:
-    """The study with these congestion controls; those that are files beside it are no built-in."""
+    """The study with these congestion controls."""
     asked = yaml.safe_load((HERE / file).read_text(encoding="utf-8"))
     for experiment in asked["experiments"].values():
         experiment["matrix"]["cc"] = names
     asked.pop("short")
-    if not own and any((HERE / f"{name}.c").exists() for name in names):
-        own = HERE
     return run(Study.model_validate(asked), cc_path=own, **how)
 
 

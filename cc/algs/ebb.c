@@ -152,7 +152,7 @@ PP_INLINE void ebb_judge_span(struct ebb_state *s, const struct pp_flow *f, __u3
 	__u32 sent = (__u32)pp_min64(pp_div((__u64)(delivered + lost) << EBB_RATE_SHIFT, us), 1U << 30);
 	__u32 mean_us = (__u32)pp_div(s->phase == EBB_LOSSES ? s->least_sum : s->rtt_sum, s->samples);
 
-	s->lossy = lost ? pp_min(s->lossy + 2, 2 * EBB_LOSSY) : s->lossy - (s->lossy > 0);
+	s->lossy = lost ? pp_min(s->lossy + 2, 2 * EBB_LOSSY) : (__u32)(s->lossy - (s->lossy > 0));
 	if (s->phase != EBB_LOSSES)
 		ebb_judge_clean(s, rate, mean_us, f->max_packets_out);
 	else
