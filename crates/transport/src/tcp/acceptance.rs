@@ -20,8 +20,8 @@ const PAWS_IDLE: Duration = Duration::from_secs(24 * 24 * 3600);
 #[derive(Debug, Default)]
 pub(super) struct Acceptance {
     pub(super) rejections: Rejections,
-    /// When a segment that could begin an endless exchange of ACKs was last answered.
-    last_answered: Option<Instant>,
+    /// From when on a segment that could begin an endless exchange of ACKs is answered again.
+    answers_from: Instant,
     /// The segment that came last was not taken, and nobody looks at what it tells beside.
     dropped: bool,
 }
@@ -41,11 +41,11 @@ impl Acceptance {
 
     /// An answer of this kind went out less than half a second ago; if not, one goes out now.
     fn is_rate_limited(&mut self, now: Instant) -> bool {
-        debug_assert!(self.last_answered.is_none_or(|last| last <= now), "no answer is of the future");
-        if self.last_answered.is_some_and(|last| now.since(last) < INVALID_RATE_LIMIT) {
+        debug_assert!(self.answers_from <= now + INVALID_RATE_LIMIT, "no answer is of the future");
+        if now < self.answers_from {
             return true;
         }
-        self.last_answered = Some(now);
+        self.answers_from = now + INVALID_RATE_LIMIT;
         false
     }
 }
