@@ -19,7 +19,7 @@ use polypath_base::{Bytes, Duration, Instant, PathId, Rng, Seq};
 use polypath_cc as cc;
 use polypath_sched::Scheduler;
 use polypath_transport::tcp::{self, Socket, State};
-use polypath_transport::{Connection, Device, Settings, SocketError, Stack, mptcp};
+use polypath_transport::{Connection, Device, End, Settings, SocketError, Stack, Transmit, Transmits, mptcp};
 use polypath_wire::mptcp::Announcement;
 use polypath_wire::{Envelope, Flags, MpOptions, Segment, Unreachable, icmpv4, ipv4};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -278,7 +278,7 @@ impl Host {
     /// Sends what the endpoints have.
     fn transmit(&mut self) -> Result<(), String> {
         for i in 0..self.connections.len() {
-            while let Some(transmit) = self.connections[i].end.poll_transmit(self.now) {
+            for transmit in transmits(&mut self.connections[i].end, self.now) {
                 let (source, destination) = self.path(i, transmit.path);
                 self.ident = self.ident.wrapping_add(1);
                 let envelope = Envelope { source: source.into(), destination: destination.into(), ident: self.ident };
@@ -748,6 +748,20 @@ impl Endpoint for Host {
 
     fn info(&mut self, field: &str) -> Option<u64> {
         info_of(&self.connections[self.newest?].end, field)
+    }
+}
+
+/// What an endpoint has to send, as the simulator asks for it: bursts as such.
+fn transmits(end: &mut Connection, now: Instant) -> Vec<Transmit> {
+    fn all<E: End>(end: &mut E, now: Instant) -> Vec<Transmit> {
+        let mut slot = Segment::default();
+        let mut transmits = Transmits::new(end, &mut slot);
+        std::iter::from_fn(|| transmits.next(now).map(|(path, &segment)| Transmit { path, segment })).collect()
+    }
+    match end {
+        Connection::Tcp(end) => all(&mut **end, now),
+        Connection::Mptcp(end) => all(&mut **end, now),
+        Connection::Udp(_) => Vec::new(),
     }
 }
 

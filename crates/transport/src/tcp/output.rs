@@ -132,7 +132,9 @@ impl Socket {
                 if leaving.len > 0 {
                     self.rx.acks_mut().on_data_sent(now);
                 }
-                if self.template.is_valid_at(now) && leaving.kind == Kind::New && leaving.len > 0 {
+                // Blocks may have been told by the burst before.
+                let repeats_blocks = leaving.begins_burst && segment.sack_len > 0;
+                if self.template.is_valid_at(now) && leaving.kind == Kind::New && leaving.len > 0 && !repeats_blocks {
                     self.patch_template(leaving, segment);
                     self.debug_check_patched(now, leaving, segment);
                 } else {

@@ -40,6 +40,8 @@ pub(in crate::tcp) struct Leaving {
     pub(in crate::tcp) kind: Kind,
     pub(in crate::tcp) is_fin: bool,
     pub(in crate::tcp) push: bool,
+    /// It is the first of its burst.
+    pub(in crate::tcp) begins_burst: bool,
 }
 
 impl Leaving {
@@ -56,12 +58,23 @@ impl Leaving {
             kind,
             is_fin: sent.is_fin(),
             push,
+            begins_burst: sent.is_gso_first(),
         }
     }
 
     #[cold]
     fn window_probe(seq: Seq) -> Self {
-        Self { seq, len: 0, map_dsn: DataSeq::default(), map_offset: 0, map_len: 0, kind: Kind::WindowProbe, is_fin: false, push: false }
+        Self {
+            seq,
+            len: 0,
+            map_dsn: DataSeq::default(),
+            map_offset: 0,
+            map_len: 0,
+            kind: Kind::WindowProbe,
+            is_fin: false,
+            push: false,
+            begins_burst: true,
+        }
     }
 }
 
