@@ -584,6 +584,9 @@ impl Socket {
         if takes_numbers && self.tx.recovers() {
             self.recover_before_data(cx);
         }
+        if takes_numbers {
+            self.rx.forget_duplicate();
+        }
         if takes_numbers && std::mem::take(&mut self.stops_before_data) {
             return;
         }

@@ -289,6 +289,12 @@ impl Receiver {
 
     // Data.
 
+    /// A duplicate that no segment has told of yet is forgotten (Linux: `tcp_data_queue`).
+    #[inline]
+    pub(super) fn forget_duplicate(&mut self) {
+        self.out_of_order.forget_duplicate();
+    }
+
     /// What of a payload is not known yet; `dsack`: a front that came before is reported
     /// (RFC 2883).
     #[inline]

@@ -87,6 +87,12 @@ impl OutOfOrderQueue {
         }
     }
 
+    /// No duplicate waits to be told of.
+    #[inline]
+    pub(in crate::tcp) fn forget_duplicate(&mut self) {
+        self.dsack = None;
+    }
+
     /// As [`Self::report_duplicate`]; where a duplicate waits to be told of, only what touches that
     /// is told too (Linux: `tcp_dsack_extend`).
     pub(in crate::tcp) fn extend_duplicate(&mut self, start: Seq, end: Seq) {
