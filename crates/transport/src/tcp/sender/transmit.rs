@@ -91,6 +91,8 @@ pub(super) struct Burst {
     pub(super) open: bool,
     /// The next burst waits for what an ACK, a write or a timer changes (TSO deferral).
     pub(super) deferred: bool,
+    /// One of those has happened, and whether the window is full was not looked at since.
+    pub(super) asks: bool,
     /// The size of packets has changed since new data left.
     pub(super) is_resized: bool,
 }
@@ -161,7 +163,7 @@ impl Sender {
             self.validate_window(now);
             self.arm_after_sending(now);
         }
-        self.burst.remaining = 0;
+        (self.burst.remaining, self.burst.asks) = (0, false);
     }
 
     /// [`Sender::poll`] would find nothing to do.
@@ -252,6 +254,7 @@ impl Sender {
     #[inline]
     pub(in crate::tcp) fn end_deferral(&mut self) {
         self.burst.deferred = false;
+        self.burst.asks = true;
     }
 
     /// Where the peer's window ends (Linux: `tcp_wnd_end`).
@@ -388,6 +391,11 @@ impl Sender {
     fn next_new_segment(&mut self, cx: Context<'_>, has_sacks: bool) -> Option<Leaving> {
         let in_flight = self.scoreboard.in_flight();
         if self.flow.cwnd <= in_flight {
+            if self.burst.asks && !self.burst.open {
+                // Linux validates the window when it is full, too, though nothing has left
+                // (`tcp_write_xmit`).
+                self.validate_window(cx.now);
+            }
             self.limit.set(cx.now, Limit::CongestionWindow);
             return None;
         }
@@ -663,7 +671,7 @@ impl Sender {
             Deferral::Leaves => false,
             Deferral::WaitsForCwnd => {
                 let packets_out = self.scoreboard.packets_out();
-                self.cwnd_validation.on_deferral(self.snd_nxt(), packets_out, &mut self.flow.max_packets_out);
+                self.cwnd_validation.on_deferral(now, self.snd_nxt(), packets_out, &mut self.flow.max_packets_out);
                 self.limit.set(now, Limit::CongestionWindow);
                 true
             }
@@ -727,8 +735,8 @@ impl Sender {
     /// After a burst: was the window or the application the limit? (RFC 7661; Linux's congestion
     /// window validation.)
     fn validate_window(&mut self, now: Instant) {
-        self.burst.open = false;
-        debug_assert!(self.scoreboard.packets_out() > 0, "a burst has left");
+        (self.burst.open, self.burst.asks) = (false, false);
+        debug_assert!(self.scoreboard.packets_out() > 0, "a burst has left, or fills the window");
         let packets_out = self.scoreboard.packets_out();
         let limited = self.scoreboard.in_flight() >= self.flow.cwnd;
         let flight = Flight { snd_una: self.snd_una(), snd_nxt: self.snd_nxt(), packets_out, fills_window: limited };

@@ -65,10 +65,11 @@ impl CwndValidation {
     }
 
     /// A burst was put off until more of the window is free: the window is the limit.
-    pub(in crate::tcp) fn on_deferral(&mut self, snd_nxt: Seq, packets_out: u32, max_packets_out: &mut u32) {
+    pub(in crate::tcp) fn on_deferral(&mut self, now: Instant, snd_nxt: Seq, packets_out: u32, max_packets_out: &mut u32) {
         self.limited = true;
         *max_packets_out = packets_out;
         self.usage_seq = snd_nxt;
+        (self.used, self.stamp) = (0, now);
     }
 
     /// The window limits the flow. RFC 7661 section 4.1: in slow start it may be twice what was
