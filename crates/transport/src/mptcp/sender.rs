@@ -9,8 +9,6 @@ use polypath_base::{Bytes, DataSeq, Duration, Instant};
 use polypath_sched::{BUFFER, SubflowSet};
 use std::collections::VecDeque;
 
-/// Bytes of data in one fragment of Linux's send queue: a 32 KiB page fragment less its header.
-const FRAGMENT: u64 = PAGE - HEADER;
 /// What the kernel takes at once for data that is written, bytes.
 const PAGE: u64 = 32_768;
 /// What precedes the data of a fragment, bytes.
@@ -21,23 +19,70 @@ const LEAST: u64 = 32 + HEADER;
 /// What the applications of the linux engine write with one call, bytes.
 const WRITE: u64 = 256 << 10;
 
-/// The fragments of Linux's send queue, where [`crate::stack::Stack::write_begins_fragment`].
-#[derive(Debug)]
-struct Fragments {
-    /// Where each ends that is not acknowledged.
-    ends: VecDeque<DataSeq>,
-    /// Bytes in use of the page that data goes to.
-    used: u64,
-    /// What is left of the call that writes data, bytes.
-    write: u64,
+/// A fragment of Linux's send queue (`mptcp_data_frag`).
+#[derive(Copy, Clone, Debug)]
+struct Fragment {
+    begin: DataSeq,
+    /// Its header, and what lies before that in the page, bytes.
+    overhead: u64,
 }
 
-/// A fragment that begins with a write.
-#[derive(Copy, Clone, Debug)]
-struct WriteStart {
-    at: DataSeq,
-    /// Its page begins with the byte that would lie there, behind one header.
+/// Linux's send queue: fragments of pages, each of which one retransmission covers.
+#[derive(Debug)]
+struct Fragments {
+    /// Those that are not acknowledged as a whole.
+    queue: VecDeque<Fragment>,
+    /// Memory that they take beside their data, bytes; of MPTCP 0.96, which has no such fragments,
+    /// none.
+    overhead: u64,
+    counts_overhead: bool,
+    /// Bytes in use of the page that data goes to, and the first byte of data in it.
+    used: u64,
     page: DataSeq,
+    /// A subflow has something of that page still, so that the next fragment goes behind it (Linux:
+    /// `skb_page_frag_refill`).
+    is_held: bool,
+    /// What is left of the call that writes data, bytes, where calls are told apart
+    /// ([`crate::stack::Stack::write_begins_fragment`]).
+    call: Option<u64>,
+}
+
+impl Fragments {
+    fn new(tells_calls_apart: bool, counts_overhead: bool) -> Self {
+        let call = tells_calls_apart.then_some(WRITE);
+        Self { queue: VecDeque::new(), overhead: 0, counts_overhead, used: PAGE, page: DataSeq::default(), is_held: false, call }
+    }
+
+    /// Data goes on in the last one.
+    fn has_room_in_last(&self) -> bool {
+        self.used < PAGE && !self.queue.is_empty()
+    }
+
+    /// A fragment begins with the byte `begin`. `is_free`: all before it is acknowledged.
+    fn begin(&mut self, begin: DataSeq, is_free: bool) {
+        let is_held = std::mem::take(&mut self.is_held);
+        if (is_free && !is_held) || self.used + LEAST > PAGE {
+            (self.used, self.page) = (0, begin);
+        }
+        let behind = self.used.next_multiple_of(8) + HEADER;
+        let overhead = if self.counts_overhead { behind - self.used } else { 0 };
+        self.used = behind;
+        self.overhead += overhead;
+        self.queue.push_back(Fragment { begin, overhead });
+    }
+
+    /// All up to `ack` is acknowledged, of what ends with `end`.
+    #[inline]
+    fn acknowledge(&mut self, ack: DataSeq, end: DataSeq) {
+        while let Some(first) = self.queue.front() {
+            if self.queue.get(1).map_or(end, |next| next.begin).after(ack) {
+                break;
+            }
+            self.overhead -= first.overhead;
+            self.queue.pop_front();
+        }
+        debug_assert!(!self.queue.is_empty() || self.overhead == 0, "overhead is counted with its fragment");
+    }
 }
 
 /// A piece as it was enqueued on subflows (MPTCP 0.96 only).
@@ -111,22 +156,14 @@ pub(super) struct Tx {
     pub(super) fin_repetitions: u32,
     pub(super) reinjected_bytes: u64,
     pub(super) limit: LimitClock,
-    fragments: Option<Fragments>,
-    /// A page begins there with a header and data, with the first fragment that is not acknowledged
-    /// as a whole or before it.
-    fragments_begin: DataSeq,
-    /// Where writes began that found nothing waiting, beyond what is acknowledged: each begins a
-    /// fragment.
-    write_starts: VecDeque<WriteStart>,
-    /// Where the last write began.
-    write_begin: DataSeq,
+    fragments: Fragments,
     /// A call has written all that it had; the application makes the next one once that is enqueued
     /// on subflows.
     pub(super) between_writes: bool,
 }
 
 impl Tx {
-    pub(super) fn new(sndbuf: u64, write_begins_fragment: bool) -> Self {
+    pub(super) fn new(sndbuf: u64, write_begins_fragment: bool, counts_overhead: bool) -> Self {
         Self {
             first: DataSeq::default(),
             una: DataSeq::default(),
@@ -152,62 +189,39 @@ impl Tx {
             fin_repetitions: 0,
             reinjected_bytes: 0,
             limit: LimitClock::new(Limit::CongestionWindow),
-            fragments_begin: DataSeq::default(),
-            fragments: write_begins_fragment.then(|| Fragments { ends: VecDeque::new(), used: PAGE, write: WRITE }),
-            write_starts: VecDeque::new(),
-            write_begin: DataSeq::default(),
+            fragments: Fragments::new(write_begins_fragment, counts_overhead),
             between_writes: false,
         }
     }
 
     /// The application makes a call that writes. `is_held`: a subflow has something of the last
-    /// page still, so that the fragment goes behind that (Linux: `skb_page_frag_refill`).
+    /// page still.
     pub(super) fn begin_write(&mut self, is_held: bool) {
-        let is_new = self.write_starts.back().is_none_or(|start| start.at.before(self.end));
-        if self.fragments.is_none() && self.pending == self.end && is_new {
-            let used = (self.used_of_page() + HEADER).next_multiple_of(8);
-            let (goes_on, at) = (self.una.before(self.end) || is_held, self.end);
-            let page = if goes_on && used + LEAST <= PAGE { at - used } else { at };
-            if self.una.before(self.end) {
-                self.write_starts.push_back(WriteStart { at, page });
-            } else {
-                self.fragments_begin = page;
-            }
-        }
-        self.write_begin = self.end;
+        self.fragments.is_held = is_held;
     }
 
     /// Nothing is left of the data, but what lies from there on would keep its page.
     pub(super) fn page_may_be_held(&self) -> Option<DataSeq> {
-        let is_asked = self.fragments.is_none() && self.una == self.end && self.end != self.first;
-        is_asked.then(|| self.end - self.used_of_page())
-    }
-
-    /// Bytes of data, and of headers but one, in the last page.
-    fn used_of_page(&self) -> u64 {
-        let begin = self.write_starts.back().map_or(self.fragments_begin, |start| start.page);
-        match self.end.distance(begin) {
-            0 => 0,
-            bytes => (bytes - 1) % FRAGMENT + 1,
-        }
+        let is_asked = self.fragments.call.is_none() && self.una == self.end && self.end != self.first;
+        is_asked.then_some(self.fragments.page)
     }
 
     /// Our key is known: data begins at `dsn`. What was accepted before keeps its length.
     pub(super) fn start(&mut self, dsn: DataSeq) {
         debug_assert!(self.una == self.next && self.pieces.is_empty(), "nothing was sent before the key was known");
         let accepted = self.end.distance(self.first);
-        for end in self.fragments.iter_mut().flat_map(|f| &mut f.ends) {
-            *end = dsn + end.distance(self.first);
+        for begin in self.fragments.queue.iter_mut().map(|fragment| &mut fragment.begin).chain([&mut self.fragments.page]) {
+            *begin = dsn + begin.distance(self.first);
         }
         (self.first, self.una, self.next, self.pending, self.window_end) = (dsn, dsn, dsn, dsn, dsn);
-        (self.buffer_end, self.small_end, self.fragments_begin, self.write_begin) = (dsn, dsn, dsn, dsn);
+        (self.buffer_end, self.small_end) = (dsn, dsn);
         self.end = dsn + accepted;
     }
 
-    /// Bytes that take memory: accepted and not yet acknowledged.
+    /// Memory that is taken by what is accepted and not yet acknowledged (Linux: `sk_wmem_queued`).
     #[inline]
     pub(super) fn queued(&self) -> u64 {
-        self.end.distance(self.una.min(self.end))
+        self.end.distance(self.una.min(self.end)) + self.fragments.overhead
     }
 
     /// A third of the buffer is free (Linux: `sk_stream_is_writeable`).
@@ -240,7 +254,8 @@ impl Tx {
     }
 
     /// Takes what the application offers while there is room, page fragment by page fragment as
-    /// Linux copies it. A writer that waits is woken only when a third of the buffer is free.
+    /// Linux copies it: data joins the last one while that waits and its page has room. A writer
+    /// that waits is woken only when a third of the buffer is free.
     pub(super) fn fill(&mut self) {
         if self.offered == 0 {
             (self.blocked, self.between_writes) = (false, false);
@@ -249,63 +264,36 @@ impl Tx {
         if self.blocked && !self.wakes_writer() {
             return;
         }
-        if self.fragments.is_some() {
-            self.fill_fragments();
-            return;
-        }
-        if self.una == self.end && self.write_begin != self.end {
-            // The first fragment begins at the head of a page.
-            self.fragments_begin = self.end;
-        }
-        while self.offered > 0 && self.queued() < self.sndbuf {
-            let bytes = (FRAGMENT - self.used_of_page() % FRAGMENT).min(self.offered);
-            self.end += bytes;
-            self.accepted += bytes;
-            if self.offered != u64::MAX {
-                self.offered -= bytes;
-            }
-        }
-        self.blocked = self.offered > 0;
-        debug_assert!(self.accepted == self.end.distance(self.first), "what is accepted has its place in the data");
-    }
-
-    /// As [`Tx::fill`], where fragments begin with writes: data joins the last one while that waits
-    /// and its page has room, also when no memory is left.
-    fn fill_fragments(&mut self) {
         self.between_writes = false;
-        let waits = self.pending.before(self.end);
-        let mut joins = waits;
+        let mut waits = self.pending.before(self.end);
         while self.offered > 0 {
-            let room = self.queued() < self.sndbuf;
-            let all_acknowledged = self.una == self.end;
-            let Some(fragments) = &mut self.fragments else { return };
-            if !joins || fragments.used == PAGE || fragments.ends.is_empty() {
-                if !room {
-                    self.blocked = true;
-                    return;
-                }
-                if all_acknowledged || fragments.used + LEAST > PAGE {
-                    fragments.used = 0;
-                }
-                fragments.used = fragments.used.next_multiple_of(8) + HEADER;
-                fragments.ends.push_back(self.end);
-                joins = true;
+            let has_room = self.queued() < self.sndbuf;
+            let is_free = self.una == self.end;
+            let fragments = &mut self.fragments;
+            let joins = waits && fragments.has_room_in_last();
+            // Where calls are told apart, what joins asks for no memory.
+            if !has_room && !(joins && fragments.call.is_some()) {
+                self.blocked = true;
+                return;
             }
-            let bytes = (PAGE - fragments.used).min(self.offered).min(fragments.write);
+            if !joins {
+                fragments.begin(self.end, is_free);
+                waits = true;
+            }
+            let bytes = (PAGE - fragments.used).min(self.offered).min(fragments.call.unwrap_or(u64::MAX));
             fragments.used += bytes;
-            fragments.write -= bytes;
             self.end += bytes;
             self.accepted += bytes;
-            if let Some(end) = fragments.ends.back_mut() {
-                *end = self.end;
-            }
             if self.offered != u64::MAX {
                 self.offered -= bytes;
             }
-            if fragments.write == 0 || self.offered == 0 {
-                fragments.write = WRITE;
-                self.between_writes = self.offered > 0;
-                break;
+            if let Some(call) = &mut fragments.call {
+                *call -= bytes;
+                if *call == 0 || self.offered == 0 {
+                    *call = WRITE;
+                    self.between_writes = self.offered > 0;
+                    break;
+                }
             }
         }
         if self.offered == 0 {
@@ -316,14 +304,9 @@ impl Tx {
 
     /// End of the fragment that holds `dsn`: what one retransmission of Linux covers.
     pub(super) fn fragment_end(&self, dsn: DataSeq) -> DataSeq {
-        if let Some(fragments) = &self.fragments {
-            let at = fragments.ends.partition_point(|end| !end.after(dsn));
-            return fragments.ends.get(at).copied().unwrap_or(self.end);
-        }
-        let after = self.write_starts.partition_point(|start| !start.at.after(dsn));
-        let begin = after.checked_sub(1).map_or(self.fragments_begin, |last| self.write_starts[last].page);
-        let end = (begin + (dsn.distance(begin) / FRAGMENT + 1) * FRAGMENT).min(self.end);
-        self.write_starts.get(after).map_or(end, |start| end.min(start.at))
+        let queue = &self.fragments.queue;
+        let after = queue.partition_point(|fragment| !fragment.begin.after(dsn));
+        queue.get(after).map_or(self.end, |next| next.begin)
     }
 
     /// A data acknowledgement with its window; true if it acknowledged something new.
@@ -341,17 +324,7 @@ impl Tx {
             self.fin = Fin::Acked;
         }
         self.una = ack;
-        if let Some(fragments) = &mut self.fragments {
-            while fragments.ends.front().is_some_and(|end| !end.after(ack)) {
-                fragments.ends.pop_front();
-            }
-        }
-        while let Some(start) = self.write_starts.front()
-            && !start.at.after(ack)
-        {
-            self.fragments_begin = start.page;
-            self.write_starts.pop_front();
-        }
+        self.fragments.acknowledge(ack, self.end);
         self.pending = self.pending.max(ack.min(self.end));
         while let Some(first) = self.pieces.front()
             && !first.end().after(ack)
@@ -444,8 +417,11 @@ impl Tx {
 mod tests {
     use super::*;
 
+    /// Bytes of data in a fragment that fills a page.
+    const FRAGMENT: u64 = PAGE - HEADER;
+
     fn tx() -> Tx {
-        let mut tx = Tx::new(100_000, false);
+        let mut tx = Tx::new(100_000, false, true);
         tx.start(DataSeq::new(1000));
         tx.buffer_mss = Bytes::new(1428);
         tx
@@ -480,7 +456,9 @@ mod tests {
         }
         tx.offered = 30_000;
         tx.fill();
-        assert_eq!(tx.fragment_end(tx.pending).get(), 31_000 + FRAGMENT, "the last one has room while a byte is out");
+        // Behind the second one's head and data, and a head of its own.
+        let used = HEADER + 30_000 + HEADER;
+        assert_eq!(tx.fragment_end(tx.pending).get(), 61_000 + PAGE - used, "its page has room while a byte is out");
     }
 
     #[test]
@@ -532,7 +510,7 @@ mod tests {
 
     #[test]
     fn a_write_that_finds_nothing_waiting_begins_a_fragment() {
-        let mut tx = Tx::new(1_000_000, true);
+        let mut tx = Tx::new(1_000_000, true, true);
         tx.start(DataSeq::new(1000));
         let write = |tx: &mut Tx, bytes: u64| {
             tx.offered += bytes;
@@ -553,6 +531,24 @@ mod tests {
         assert!(tx.acknowledge(tx.end, 65_535));
         write(&mut tx, 40_000);
         assert_eq!(tx.fragment_end(tx.una), DataSeq::new(41_150) + FRAGMENT, "all is acknowledged: the head of a page");
+    }
+
+    #[test]
+    fn fragments_take_memory_beside_their_data() {
+        for (counts, heads) in [(true, [40, 84, 44]), (false, [0; 3])] {
+            let mut tx = Tx::new(1_000_000, false, counts);
+            tx.start(DataSeq::new(1000));
+            let mut queued = [0; 3];
+            for (bytes, queued) in [100, 50].into_iter().zip(&mut queued) {
+                tx.offered = bytes;
+                tx.fill();
+                (tx.pending, tx.next) = (tx.end, tx.end);
+                *queued = tx.queued();
+            }
+            tx.acknowledge(DataSeq::new(1100), 0);
+            queued[2] = tx.queued();
+            assert_eq!(queued, [100 + heads[0], 150 + heads[1], 50 + heads[2]], "the second lies at a multiple of eight");
+        }
     }
 
     #[test]
