@@ -96,6 +96,9 @@ impl Connection {
                     self.tx.queue_reinjection(head.dsn, head.len, SubflowSet::EMPTY);
                 }
             } else {
+                // Linux: `__mptcp_clean_una`; the checks that follow may change how long it waits the
+                // next time.
+                self.arm_retransmission(now);
                 self.retransmit_fragment(now);
             }
         } else if self.tx.pending.before(self.tx.end) && self.phase == Phase::Established {
@@ -103,7 +106,9 @@ impl Connection {
         } else if !self.tx.una.before(self.tx.sent_end()) {
             return;
         }
-        self.arm_retransmission(now);
+        if self.tx.rtx_due == Instant::NEVER {
+            self.arm_retransmission(now);
+        }
         self.ask_with_closed_window(now);
     }
 
@@ -117,7 +122,7 @@ impl Connection {
             for i in 0..self.subflows.len() {
                 let s = &self.subflows[i];
                 if s.is_usable() && s.socket.tx.packets_out() > Segments::ZERO {
-                    self.check_stale(i);
+                    self.check_stale(now, i);
                 }
             }
         }
@@ -131,17 +136,15 @@ impl Connection {
     /// The oldest fragment goes again on a subflow that has nothing else to do; subflows without a
     /// sign of life for too long become stale, and then everything goes again on the others.
     fn retransmit_fragment(&mut self, now: Instant) {
-        let (mut pick, mut backup, mut least_rounds, mut goes_again) = (None, None, u8::MAX, false);
+        let (mut pick, mut backup, mut least_rounds) = (None, None, u8::MAX);
         for i in 0..self.subflows.len() {
             let s = &self.subflows[i];
             if !s.confirmed || s.closed || !s.socket.state().can_send() {
                 continue;
             }
             if s.socket.tx.packets_out() > Segments::ZERO || s.socket.tx.unsent() > Bytes::ZERO {
-                goes_again |= self.check_stale(i);
+                self.check_stale(now, i);
                 least_rounds = least_rounds.min(self.subflows[i].stale_rounds);
-            } else if goes_again {
-                // Linux has scheduled what goes again, so that this one is no longer empty.
             } else if s.backup {
                 backup = backup.or(Some(i));
             } else {
@@ -149,10 +152,11 @@ impl Connection {
             }
         }
         let chosen = pick.or(if least_rounds > 1 { backup } else { None });
-        if let Some(i) = chosen {
-            debug_assert!(self.tx.una.before(self.tx.next), "something is unacknowledged");
-            let dsn = self.tx.una;
-            let len = self.tx.fragment_end(dsn).min(self.tx.next).distance(dsn) as u32;
+        debug_assert!(self.tx.una.before(self.tx.next), "something is unacknowledged");
+        // While all goes again, only what has done so (Linux: `already_sent`).
+        let (dsn, sent) = (self.tx.una, self.tx.next.min(self.tx.pending));
+        if let Some(i) = chosen.filter(|_| sent.after(dsn)) {
+            let len = self.tx.fragment_end(dsn).min(sent).distance(dsn) as u32;
             self.tx.reinjected_bytes += u64::from(len);
             self.enqueue_on_subflow(now, i, dsn, len);
             if self.settings.stack.push_order == PushOrder::Bursts && self.tx.pending.before(self.tx.end) {
@@ -162,22 +166,23 @@ impl Connection {
         }
     }
 
-    /// True if everything goes again on the others.
-    fn check_stale(&mut self, i: usize) -> bool {
+    /// Another round without a sign of life? Then everything goes again on the others at once, or as
+    /// soon as they may send it (Linux: `mptcp_pm_nl_subflow_chk_stale`).
+    fn check_stale(&mut self, now: Instant, i: usize) {
         let subflow = &mut self.subflows[i];
         if subflow.stale_rounds == 0 {
             subflow.stale_since = subflow.heard_at;
             subflow.stale_rounds = 1;
-            return false;
+            return;
         }
         if subflow.stale_since != subflow.heard_at {
             subflow.stale_rounds = 0;
             subflow.stale = false;
-            return false;
+            return;
         }
         subflow.stale_rounds = subflow.stale_rounds.saturating_add(1);
         if subflow.stale || subflow.stale_rounds <= STALE_ROUNDS {
-            return false;
+            return;
         }
         let alternative =
             (0..self.subflows.len()).any(|j| j != i && self.is_usable(j) && self.subflows[j].stale_rounds < (STALE_ROUNDS - 1).max(1));
@@ -185,7 +190,10 @@ impl Connection {
             self.subflows[i].stale = true;
             self.work.touch(i);
             self.reinject_all_of(i);
+            if self.settings.stack.push_order == PushOrder::Bursts {
+                self.arm_retransmission(now);
+                self.push(now);
+            }
         }
-        alternative
     }
 }
