@@ -186,6 +186,10 @@ def test_patches_apply_one_after_the_other_and_bring_what_was_asked_for(polypath
     assert told[0] == 0 and "wrote 3 patches for Linux 6.12.1" in told[1] and "net.mptcp.scheduler=pp_blest" in told[1]
     names = (out / "series").read_text().split()
     assert sorted(names) == names == sorted(file.name for file in out.glob("*.patch"))
+    # A message says how the scheduler works, in lines that mails and logs have room for.
+    message = (out / names[1]).read_text().partition("---\n")[0]
+    assert "\n\nIdea. What a slow subflow carries holds its place" in message
+    assert max(map(len, message.splitlines())) <= 72
     for name in names:
         subprocess.run(
             ["git", "apply", out / name], cwd=stock, check=True, env={"GIT_CEILING_DIRECTORIES": str(tmp_path), "PATH": "/usr/bin:/bin"}

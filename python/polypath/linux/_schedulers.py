@@ -7,6 +7,7 @@ from __future__ import annotations
 import difflib
 import re
 import tempfile
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -37,6 +38,8 @@ _MAKEFILE = f"""\
 # SPDX-License-Identifier: GPL-2.0-only
 ccflags-y := -iquote $(srctree) -iquote $(srctree)/{_PLACE} -DPP_KERNEL_MPTCP
 """
+# Of a commit message.
+_COLUMNS = 72
 _BASE = """\
 mptcp: a folder for further packet schedulers
 
@@ -147,8 +150,17 @@ def _series(tree: dict[str, str], schedulers: Sequence[customcc.Algorithm]) -> l
             f"{_PLACE}/algs/{name}.c": scheduler.file.read_text(encoding="utf-8"),
             f"{_PLACE}/pp_{name}.c": f"// SPDX-License-Identifier: GPL-2.0-only\n{unit}",
         }
-        series.append((f"mptcp: the packet scheduler pp_{name}\n\n{about}.\n", added))
+        series.append((f"mptcp: the packet scheduler pp_{name}\n\n{_essay(scheduler.file) or about + '.'}\n", added))
     return series
+
+
+def _essay(file: Path) -> str:
+    """The comment at the head of a scheduler's file, as the body of a commit message."""
+    found = re.search(r"^/\*\n(.*?)\n \*/$", file.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    text = re.sub(r"^ \* ?", "", found[1], flags=re.MULTILINE) if found else ""
+    # A line of a list begins a paragraph, too.
+    parts = (" ".join(part.split()) for part in re.split(r"\n\n+|\n(?=\d\. |- )", text))
+    return "\n\n".join(textwrap.fill(part, _COLUMNS, break_on_hyphens=False) for part in parts)
 
 
 def _included(files: Sequence[Path], headers: dict[str, Path]) -> set[str]:
