@@ -539,6 +539,42 @@ def test_old_executables_go_and_recent_ones_stay(cache):
     assert sorted(path.name for path in place.glob("linux-?")) == ["linux-0", "linux-1"]
 
 
+def test_a_link_compiles_only_what_no_earlier_one_has(cache, tmp_path, monkeypatch):
+    cc = tmp_path / "cc"
+    for folder, name in (("algs", "reno.c"), ("algs", "lia.c"), ("kernel", "glue.c"), ("include", "pp_cc.h")):
+        (cc / folder).mkdir(parents=True, exist_ok=True)
+        (cc / folder / name).write_text(name)
+    monkeypatch.setenv("POLYPATH_CC", str(cc))
+    place = put(cache, "6.12", "6.12.117", link=("link", "{objects}", "{output}"))
+    for done in place.glob("linux-*"):
+        done.unlink()
+    commands = []
+
+    def run(*words, **_):
+        commands.append([str(word) for word in words])
+        made = [Path(word) for word in commands[-1] if Path(word).suffix == ".o" or Path(word).name == "linux"]
+        made[-1].touch()
+
+    monkeypatch.setattr(_link, "run", run)
+
+    def compiled():
+        commands.clear()
+        _link.link(Recipe.load(place))
+        objects = {Path(word).name for words in commands if words[0] == "link" for word in words if word.endswith(".o")}
+        return {Path(words[-1]).name for words in commands if "-o" in words}, objects
+
+    first, all_objects = compiled()
+    assert first == all_objects and {"cc_reno.o", "cc_lia.o", "host.o"} < first
+    (cc / "algs" / "lia.c").write_text("changed")
+    assert compiled() == ({"cc_lia.o"}, all_objects)
+    (cc / "include" / "pp_cc.h").write_text("changed")
+    assert compiled() == (all_objects, all_objects)
+    for old in (place / "objects").iterdir():
+        os.utime(old, (0, 0))
+    _link._forget(place)
+    assert not list((place / "objects").iterdir())
+
+
 def test_without_the_sources_of_the_algorithms_the_place_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("POLYPATH_CC", str(tmp_path / "nowhere"))
     with pytest.raises(KernelError, match="POLYPATH_CC"):

@@ -28,6 +28,8 @@ _WRAPS = tuple(f"-Wl,--wrap,{call}" for call in ("getrandom", "clock_gettime", "
 # Files of cc/kernel that are the host's side.
 _HOST = ("host", "fault", "record", "resume")
 _KERNEL = "vmlinux.o"
+# What of cc/ was compiled for this kernel, by the hash of all that it is made of.
+_OBJECTS = "objects"
 # Files of cc/kernel that are the kernel's side, beside what makes an algorithm part of a kernel.
 KERNEL_SIDE = ("around", "clock", "observe", "seed", "stub", "vary")
 # What of the kernel's own they call or replace though it is private to a file of the kernel.
@@ -75,8 +77,12 @@ def glue_of(cc: Path, file: Path, kind: str) -> list[str]:
 
 def sources_hash(cc: Path) -> str:
     """Hash of everything in cc/ that becomes part of a kernel."""
+    return _hash_of([*algorithms(cc), *schedulers(cc), *sorted((cc / "include").glob("*.h")), *sorted((cc / "kernel").glob("*.[ch]"))])
+
+
+def _hash_of(files: Sequence[Path]) -> str:
     digest = hashlib.sha256()
-    for file in [*algorithms(cc), *schedulers(cc), *sorted((cc / "include").glob("*.h")), *sorted((cc / "kernel").glob("*.[ch]"))]:
+    for file in files:
         digest.update(f"{file.name}\0{file.stat().st_size}\0".encode() + file.read_bytes())
     return digest.hexdigest()
 
@@ -109,29 +115,41 @@ def _complete(output: Path) -> bool:
 def _link(recipe: Recipe, cc: Path, custom: Sequence[customcc.Algorithm], output: Path) -> None:
     work = Path(tempfile.mkdtemp(prefix=".link-", dir=recipe.place))
     try:
-        objects = []
+        objects: list[Path] = []
+        shared = _hash_of([*sorted((cc / "include").glob("*.h")), *sorted((cc / "kernel").glob("*.[ch]"))])
+
+        def compiled(name: str, *command: str | Path, cwd: Path, purpose: str, key: str = shared) -> None:
+            """Where the same was compiled before, for an executable with other parts, it is taken."""
+            target, kept = work / f"{name}.o", recipe.place / _OBJECTS / f"{name}-{key[:12]}.o"
+            if kept.exists():
+                kept.touch()
+            else:
+                run(*command, "-o", target, cwd=cwd, purpose=purpose)
+                kept.parent.mkdir(exist_ok=True)
+                target.rename(kept)
+            target.hardlink_to(kept)
+            objects.append(target)
+
         for name in _HOST:
-            objects.append(work / f"{name}.o")
             source = cc / "kernel" / f"{name}.c"
-            run(*recipe.compile_host, "-o", objects[-1], source, cwd=recipe.place, purpose=f"compiling cc/kernel/{name}.c")
+            compiled(name, *recipe.compile_host, source, cwd=recipe.place, purpose=f"compiling cc/kernel/{name}.c")
         for name in KERNEL_SIDE:
-            objects.append(work / f"{name}.o")
-            run(
-                *recipe.compile, f"-fmacro-prefix-map={cc}=cc", "-o", objects[-1], cc / "kernel" / f"{name}.c",
+            compiled(
+                name, *recipe.compile, f"-fmacro-prefix-map={cc}=cc", cc / "kernel" / f"{name}.c",
                 cwd=recipe.place / TREE, purpose=f"compiling cc/kernel/{name}.c for Linux {recipe.release}",
             )  # fmt: skip
         # The recipe stays as it was built.
         run("objcopy", *_SEEN, _KERNEL, work / _KERNEL, cwd=recipe.place, purpose=f"preparing Linux {recipe.release}")
+        hashes = {algorithm.file.resolve(): algorithm.hash for algorithm in custom}
         named: dict[str, list[str]] = {"cc": [], "sched": []}
         for kind, file in _parts(recipe, cc, custom):
-            target = work / f"{kind}_{file.stem}.o"
             # Paths must not become part of the executable, whose hash is part of results' keys.
             prefixes = [f"-fmacro-prefix-map={cc}=cc", *([f"-fmacro-prefix-map={file.parent}=own"] if file.parent.parent != cc else [])]
-            run(
-                *recipe.compile, *prefixes, "-o", target, *glue_of(cc, file, kind),
+            compiled(
+                f"{kind}_{file.stem}", *recipe.compile, *prefixes, *glue_of(cc, file, kind),
                 cwd=recipe.place / TREE, purpose=f"compiling the {customcc.KINDS[kind]} {file.stem} for Linux {recipe.release}",
+                key=hashlib.sha256(f"{shared} {hashes.get(file) or _hash_of([file])}".encode()).hexdigest(),
             )  # fmt: skip
-            objects.append(target)
             named[kind].append(f"pp_{file.stem}")
 
         def with_(further: list[Path]) -> Path:
@@ -173,6 +191,9 @@ def _forget(folder: Path) -> None:
         if time.time() - file.stat().st_mtime > KEPT_SECONDS:
             file.unlink()
             file.with_suffix("").unlink(missing_ok=True)
+    for object_file in (folder / _OBJECTS).glob("*.o"):
+        if time.time() - object_file.stat().st_mtime > KEPT_SECONDS:
+            object_file.unlink()
     for left in folder.glob(".link-*"):
         # We hold the lock: no other process works there.
         shutil.rmtree(left, ignore_errors=True)
