@@ -6,7 +6,7 @@
     score [all]     the score of each scheduler on the half of the networks that judges, or on others: all, design, anew
     goals NAME      what a better scheduler is asked for, on the half that judges
     bound           how much of a burst's time no scheduler can take away
-    kernel RELEASE  how far a kernel says the same, network by network
+    kernel RELEASE  how far a kernel says the same, network by network; `anew`: where the second search was judged
     cells           the same over the thirty cells of docs/concepts/schedulers.md
     claims          which of the study's claims hold
     --take RESULTS  networks.parquet, which the others read, from results of the study
@@ -29,8 +29,8 @@ from polypath.analysis import Evidence, evaluate, half_width
 
 HERE = Path(__file__).parent
 FILE = HERE / "networks.parquet"
-# What judged the second search, whose scheduler is none of the study's.
-ANEW = HERE / "anew.csv"
+# What judged the second search, whose scheduler is none of the study's; and some of it on Linux.
+ANEW = {"sim": HERE / "anew.csv", "linux": HERE / "anew-linux.csv"}
 DRAWN = ["home_rate", "home_delay", "home_queue", "mobile_rate", "mobile_delay", "mobile_jitter", "mobile_loss", "mobile_queue"]
 # What is measured of each application. A rate is better when higher, a time when lower.
 METRICS = {
@@ -110,7 +110,8 @@ def of_engine(engine: str) -> pd.DataFrame:
 def of_half(which: str, engine: str) -> pd.DataFrame:
     """Rows of a half of the networks, of `all`, or of the second search's judges (`anew`)."""
     if which == "anew":
-        return pd.read_csv(ANEW).assign(rival=np.nan)
+        runs = pd.read_csv(ANEW[engine])
+        return runs if "rival" in runs else runs.assign(rival=np.nan)
     runs = of_engine(engine)
     return runs if which == "all" else runs[runs["draw"].isin(HALVES[which])]
 
@@ -148,8 +149,8 @@ def worst(engine: str = "sim") -> str:
     return table(["scheduler", "application", "draw", "home: rate, delay, queue", "mobile, and its loss", "gain"], rows, left=5)
 
 
-def harm(engine: str = "sim") -> str:
-    found = beside_default(of_engine(engine)).query("experiment == 'beside'")
+def harm(engine: str = "sim", which: str = "all") -> str:
+    found = beside_default(of_half(which, engine)).query("experiment == 'beside'")
     rows = []
     for scheduler, own in found.groupby("scheduler", sort=False):
         kept = own["kept"]
@@ -231,12 +232,15 @@ AGREEMENT = ["figures", "pairs with an order", "tau of the order", "tau of all f
 
 
 def kernel(release: str) -> str:
-    """Networks that ran on it: means of the starts, on both."""
-    runs = pd.read_parquet(FILE)
-    there = runs[(runs["engine"] == "linux") & (runs["kernel"] == release)]
+    """Networks that ran on it, or on Linux of those that judged anew: means of the starts, on both."""
     keys = ["experiment", "draw", "scheduler"]
-    # The same starts.
-    here = runs[runs["engine"] == "sim"].merge(there[[*keys, "seed"]].drop_duplicates(), on=[*keys, "seed"])
+    if release == "anew":
+        here, there = of_half("anew", "sim"), of_half("anew", "linux").query("experiment in @APPLICATIONS")
+    else:
+        runs = pd.read_parquet(FILE)
+        there = runs[(runs["engine"] == "linux") & (runs["kernel"] == release)]
+        # The same starts.
+        here = runs[runs["engine"] == "sim"].merge(there[[*keys, "seed"]].drop_duplicates(), on=[*keys, "seed"])
     means = [own.groupby(keys)["value"].mean() for own in (here, there)]
     rows = []
     for experiment in there["experiment"].unique():
