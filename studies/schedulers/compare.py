@@ -30,7 +30,7 @@ from polypath.analysis import Evidence, evaluate, half_width
 HERE = Path(__file__).parent
 FILE = HERE / "networks.parquet"
 # What judged the second search, whose scheduler is none of the study's; and some of it on Linux.
-ANEW = {"sim": HERE / "anew.csv", "linux": HERE / "anew-linux.csv"}
+ANEW = {"sim": HERE / "anew.csv", "linux": HERE / "anew-linux.csv", "7.3": HERE / "anew-7.3.csv"}
 DRAWN = ["home_rate", "home_delay", "home_queue", "mobile_rate", "mobile_delay", "mobile_jitter", "mobile_loss", "mobile_queue"]
 # What is measured of each application. A rate is better when higher, a time when lower.
 METRICS = {
