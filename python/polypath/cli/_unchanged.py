@@ -8,6 +8,7 @@ one of them is otherwise, the study is run as ever.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -62,10 +63,9 @@ class Command:
     def unchanged(self) -> list[dict[str, Any]] | None:
         """What is to be printed of each study; None where any of them has to be run."""
         records = []
-        build = _build()
         for argument in self.studies:
             record = self._record(argument)
-            if record is None or record["command"] != self._words() or record["build"] != build or not _stands(record):
+            if record is None or record["command"] != self._words() or record["build"] != _build() or not _stands(record):
                 return None
             records.append(record)
         return records
@@ -149,6 +149,7 @@ def _stands(record: Mapping[str, Any]) -> bool:
         return False
 
 
+@functools.cache
 def _build() -> str:
     """The package, and what it is installed with."""
     # What this user may not look into holds nothing for them; Path.is_dir would raise.
