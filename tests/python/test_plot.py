@@ -139,8 +139,16 @@ def drawn_boxes(svg):
     return nodes, texts
 
 
-@pytest.mark.parametrize("scenario", [pytest.param(scenario, id=name) for name, scenario in networks()])
-def test_nothing_in_a_topology_lies_over_anything_else(scenario):
+def drawn_curves(svg, steps):
+    """Of each line of a drawing its points."""
+    for numbers in re.findall(r'<path d="M([-\d.]+),([-\d.]+) C([-\d.]+),([-\d.]+) ([-\d.]+),([-\d.]+) ([-\d.]+),([-\d.]+)"', svg):
+        ends = list(map(float, numbers))
+        weights = [((1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t**2 * (1 - t), t**3) for t in (step / steps for step in range(steps + 1))]
+        yield [tuple(sum(w * p for w, p in zip(each, ends[axis::2], strict=True)) for axis in (0, 1)) for each in weights]
+
+
+@pytest.mark.parametrize("name, scenario", networks(), ids=[name for name, _ in networks()])
+def test_nothing_in_a_topology_lies_over_anything_else(name, scenario):
     svg = topology(scenario).svg
     nodes, texts = drawn_boxes(svg)
     assert len(nodes) == len(scenario["nodes"])
@@ -156,22 +164,10 @@ def test_nothing_in_a_topology_lies_over_anything_else(scenario):
     said = "".join(re.findall(r"<text[^>]*>([^<]+)</text>", svg))
     for each in (*scenario["links"], *scenario["tunnels"]):
         assert each["name"] in said
-
-
-def drawn_curves(svg, steps):
-    """Of each line of a drawing its points."""
-    for numbers in re.findall(r'<path d="M([-\d.]+),([-\d.]+) C([-\d.]+),([-\d.]+) ([-\d.]+),([-\d.]+) ([-\d.]+),([-\d.]+)"', svg):
-        ends = list(map(float, numbers))
-        weights = [((1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t**2 * (1 - t), t**3) for t in (step / steps for step in range(steps + 1))]
-        yield [tuple(sum(w * p for w, p in zip(each, ends[axis::2], strict=True)) for axis in (0, 1)) for each in weights]
-
-
-@pytest.mark.parametrize("scenario", [pytest.param(scenario, id=name) for name, scenario in networks() if name != "mesh of 12"])
-def test_no_line_of_a_topology_goes_through_a_node_or_words(scenario):
-    svg = topology(scenario).svg
-    nodes, texts = drawn_boxes(svg)
     curves = list(drawn_curves(svg, 200))
     assert len(curves) == len(scenario["links"]) + len(scenario["tunnels"]) < len(texts)
+    if name == "mesh of 12":
+        return
     for x, y in itertools.chain(*curves):
         assert not any(a < x < c and b < y < d for a, b, c, d, _ in texts), (x, y, texts)
         assert not any(a + 1 < x < c - 1 and b + 1 < y < d - 1 for a, b, c, d in nodes), (x, y)
