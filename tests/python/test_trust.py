@@ -6,10 +6,10 @@ import shutil
 
 import pytest
 from fake_engine import FakeEngine
-from study_data import one_link
+from study_data import one_link, written
 
 from polypath.engines import ENGINES
-from polypath.results import Results, Store, plan, verify
+from polypath.results import Results, Store, execute, plan, verify
 from polypath.study import Study, StudyError
 from polypath.sweep import is_sealed
 
@@ -17,19 +17,23 @@ STUDY = one_link("told", matrix="{cc: [cubic, reno, bbr]}", duration="2s", seeds
 FOREIGN = "9 of 9 results were not computed here: they came with the study, or from another machine"
 
 
-@pytest.fixture
-def folder(tmp_path, polypath, monkeypatch):
-    """A study with results beside it, none of which this user computed."""
-    there = tmp_path / "theirs"
-    there.mkdir()
-    (there / "study.yaml").write_text(STUDY)
-    monkeypatch.chdir(there)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "their cache"))
-    code, out, err = polypath("run", ".", "--out", "results", "--no-report")
-    assert (code, "computed here" in out + err) == (0, False)
+@pytest.fixture(scope="module")
+def theirs(tmp_path_factory):
+    """A study with results beside it."""
+    there = tmp_path_factory.mktemp("theirs")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("their cache")))
+        execute(plan(written(there, STUDY), out=there / "results"))
     (there / "results/told/.study-file").unlink()
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return there
+
+
+@pytest.fixture
+def folder(theirs, tmp_path, monkeypatch):
+    """A copy of it, of which this user computed nothing."""
+    monkeypatch.chdir(shutil.copytree(theirs, tmp_path / "theirs"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "theirs"
 
 
 def edited(folder, number=3, seal=None):
