@@ -89,21 +89,55 @@ def record(seed, verdicts):
     return selftests.Record("mptcp/t", seed, 0, (*subtests, exits), "")
 
 
-def test_seeds_that_newly_fail_come_first_and_milliseconds_are_paired():
-    before = [record(seed, {"a": ("fail" if seed == 1 else "pass", 1000 + 10 * seed), "b": ("skip", None)}) for seed in range(1, 21)]
-    after = [record(seed, {"a": ("fail" if seed in (2, 3) else "pass", 1100 + 10 * seed), "b": ("pass", 5)}) for seed in range(1, 21)]
+def told(before, after):
     found = selftests.pairs(before, after)
-    (pair,) = [each for each in found if each.subtest == "a"]
-    assert (pair.newly, pair.mended, pair.both, len(pair.seeds)) == ([2, 3], [1], [], 20)
-    assert pair.p == 1.0
-    assert "b" not in [each.subtest for each in found]
-    text = _linux_ab._told(found, [kernel("old", "1"), kernel("new", "2")], 20)
-    lines = text.splitlines()
-    assert lines[0] == "2 seeds newly fail:"
-    assert lines[1] == "  mptcp/t: a: 2,3 (1 of 20 fail before, 2 after; McNemar p 1)"
-    assert lines[2] == "1 seed no longer fails:"
-    row = next(line for line in lines if line.startswith("a "))
-    assert "+8.9 % ± 0.0" in row and "significant" not in row
+    text = _linux_ab._told(found, [kernel("old", "1"), kernel("new", "2")], len(before))
+    return {pair.subtest: pair for pair in found}, text.splitlines()
+
+
+def test_subtests_that_newly_fail_come_first_with_their_seeds():
+    before = [record(seed, {"a": ("fail" if seed == 1 else "pass", 1000), "b": ("skip", None), "c": ("pass", None)}) for seed in range(1, 21)]
+    after = [
+        record(seed, {"c": ("ignored" if seed == 5 else "pass", None), "a": ("fail" if seed in (2, 3) else "pass", 1100), "b": ("pass", 5)})
+        for seed in range(1, 21)
+    ]
+    found, lines = told(before, after)
+    a, b, c = found["a"], found["b"], found["c"]
+    assert (a.newly, a.mended, a.both, len(a.seeds), a.p, a.counts) == ([2, 3], [1], [], 20, 1.0, True)
+    assert (c.newly, c.ignored, c.counts) == ([5], [5], False)
+    assert (b.seeds, len(b.alone)) == ([], 20)
+    assert lines[:6] == [
+        "2 subtests fail in seeds in which they passed before (the test itself",
+        "  ignores 1):",
+        "  a: 2,3 (1 of 20 seeds failed before, 2 after; p 1)",
+        "  ignored: c: 5 (0 of 20 seeds failed before, 1 after; p 1)",
+        "1 subtest passes in seeds in which it failed before:",
+        "  a: 1 (1 of 20 seeds failed before, 2 after; p 1)",
+    ]
+    assert "skipped or not reached on one of both kernels, in so many seeds: b (20)" in lines
+    assert "without milliseconds on both: b, c" in lines
+
+
+def test_milliseconds_are_of_all_seeds_that_have_them_failed_ones_too():
+    # The slower, the sooner it fails: those that pass on both are no sample of all.
+    before = [record(seed, {"slow": ("pass", 1000 + seed), "same": ("pass", 500 + seed)}) for seed in range(1, 21)]
+    after = [record(seed, {"slow": ("fail", 1400 + seed), "same": ("pass", 500 + seed)}) for seed in range(1, 20)]
+    after.append(record(20, {"slow": ("pass", 1021), "same": ("pass", 519)}))
+    _, lines = told(before, after)
+    rows = {line.split()[0]: line for line in lines if "  ms  " in line}
+    assert rows["slow"].split()[1:8] == ["20", "1010.5", "1390.5", "ms", "+37.6", "%", "±"]
+    assert rows["slow"].endswith("  (newly fails with 19)")
+    assert rows["same"].split()[1] == "20" and rows["same"].endswith("  (not significant)")
+    assert "Of the 2 rows with milliseconds 1 changed significantly" in " ".join(lines)
+
+
+def test_a_test_that_newly_dies_without_a_failing_subtest_newly_fails():
+    before = [record(seed, {"a": ("pass", 10), "b": ("pass", 10)}) for seed in (1, 2)]
+    died = selftests.Record("mptcp/t", 2, 137, (selftests.Subtest("a", "pass", 10), selftests.Subtest(selftests.EXIT, "fail")), "")
+    found, lines = told(before, [before[0], died])
+    assert (found[selftests.EXIT].newly, found["b"].alone) == ([2], [2])
+    assert lines[:2] == ["1 subtest fails in seeds in which it passed before:", "  (exit status): 2 (0 of 2 seeds failed before, 1 after; p 1)"]
+    assert selftests.EXIT not in told(before, before)[0]
 
 
 @pytest.mark.parametrize(

@@ -145,51 +145,96 @@ def _rows_of(found: list[selftests.Pair]) -> list[dict[str, Any]]:
     distances = [distance(pair.after_ms, pair.before_ms) if len(pair.before_ms) > 1 else None for pair in found]
     real = iter(significant([each.p for each in distances if each]))
     return [
-        {"test": pair.test, "subtest": pair.subtest, "seeds": pair.seeds}
-        | {"newly": pair.newly, "mended": pair.mended, "both": pair.both, "newly_p": pair.p}
-        | ({} if each is None else {"before": each.reference, "after": each.ours, "unit": "ms"} | _change(each, significant=next(real)))
+        {"test": pair.test, "subtest": pair.subtest, "seeds": pair.seeds, "alone": pair.alone}
+        | {"newly": pair.newly, "ignored": pair.ignored, "mended": pair.mended, "both": pair.both, "newly_p": pair.p}
+        | (
+            {}
+            if each is None
+            else {"before": each.reference, "after": each.ours, "unit": "ms", "n": each.n} | _change(each, significant=next(real))
+        )
         for pair, each in zip(found, distances, strict=True)
     ]
 
 
 def _told(found: list[selftests.Pair], kernels: list[linux.Kernel], seeds: int) -> str:
-    """First the seeds that newly fail, then the milliseconds, as a commit message quotes both."""
-    from polypath.analysis import LEVEL, distance, significant
-
+    """First the subtests that newly fail, then the milliseconds, as a commit message quotes both."""
     before, after = kernels
-    lines = []
-    for one, more, name in (("newly fails", "newly fail", "newly"), ("no longer fails", "no longer fail", "mended")):
-        changed = [pair for pair in found if getattr(pair, name)]
-        seeds_of = sum(len(getattr(pair, name)) for pair in changed)
-        lines += [(f"1 seed {one}" if seeds_of == 1 else f"{seeds_of or 'no'} seeds {more}") + (":" if changed else "")]
-        for pair in changed[:_NAMED]:
-            failing = (len(pair.both) + len(pair.mended), len(pair.both) + len(pair.newly), len(pair.seeds))
-            counts = f"{failing[0]} of {failing[2]} fail before, {failing[1]} after"
-            lines += textwrap.wrap(
-                f"{pair.test}: {pair.subtest}: {selftests.seeds_text(getattr(pair, name))} ({counts}; McNemar p {pair.p:.2g})",
-                _WIDTH,
-                initial_indent="  ",
-                subsequent_indent="    ",
-            )
-        lines += [f"  and {len(changed) - _NAMED} subtests more"] * (len(changed) > _NAMED)
-    timed = [(pair, distance(pair.after_ms, pair.before_ms)) for pair in found if len(pair.before_ms) > 1]
-    speaks = significant([each.p for _, each in timed])
-    several = len({pair.test for pair in found}) > 1
-    labels = [f"{pair.test}: {pair.subtest}" if several else pair.subtest for pair, _ in timed]
-    width = min(max(map(len, labels), default=0), _LONGEST)
-    lines += ["", f"{'':{width}}  {'before':>9}  {'after':>9}  ms  change"] if timed else ["", "no subtest tells its milliseconds"]
-    for (_, each), label, real in zip(timed, labels, speaks, strict=True):
-        label = label if len(label) <= width else label[: width - 1] + "…"
-        change = f"{100 * each.difference:+.1f} % ± {100 * each.interval:.1f}"
-        lines.append(f"{label:{width}}  {each.reference:9.1f}  {each.ours:9.1f}  ms  {change}" + ("" if real else "  (not significant)"))
+    tests = list(dict.fromkeys(pair.test for pair in found))
+    label = {id(pair): pair.subtest if len(tests) == 1 else f"{pair.test}: {pair.subtest}" for pair in found}
+    newly = sorted((pair for pair in found if pair.newly), key=lambda pair: not pair.counts)
+    ignored = sum(not pair.counts for pair in newly)
+    lines = _heading(len(newly), "fail", "passed", f" (the test itself ignores {ignored})" if ignored else "")
+    lines += _listed([(pair, pair.newly, "" if pair.counts else "ignored: ") for pair in newly], label)
+    mended = [pair for pair in found if pair.mended]
+    lines += _heading(len(mended), "pass", "failed")
+    lines += _listed([(pair, pair.mended, "") for pair in mended], label)
+    if alone := [f"{label[id(pair)]} ({len(pair.alone)})" for pair in found if pair.alone]:
+        lines += _named("skipped or not reached on one of both kernels, in so many seeds: ", alone)
+    table, speaks = _times([pair for pair in found if len(pair.before_ms) > 1], label)
+    lines += ["", *table]
+    if bare := [label[id(pair)] for pair in found if len(pair.before_ms) < 2 and pair.subtest != selftests.EXIT and table]:
+        lines += _named("without milliseconds on both: ", bare)
+    from polypath.analysis import LEVEL
+
     about = (
-        f"Selftests with {seeds} seeds, the same before and after, in virtual time (polypath linux ab). Before: Linux {before.release} "
-        f"({before.name}); after: Linux {after.release} ({after.name}). A failure that the test itself ignores counts. "
-        "Milliseconds are means over the seeds that pass on both, changes with their paired 95 % intervals; "
-        f"{sum(speaks)} of {len(timed)} are significant (of them at most {100 * LEVEL:.0f} % by chance, after Benjamini and Hochberg). "
-        "A seed is another run on another build, so some seeds change by chance."
+        f"Selftests {tests[0] if len(tests) == 1 else f'({len(tests)} tests)'} with {_seeds(seeds)}, the same before and after, in virtual "
+        f"time (polypath linux ab). Before: Linux {before.release} ({before.name}); after: Linux {after.release} ({after.name}). A "
+        "few seeds change with any other build; p is how probable so one-sided a change is by chance alone (McNemar's exact test)."
     )
-    return "\n".join([*lines, "", *textwrap.wrap(about, _WIDTH), ""])
+    if speaks:
+        about += (
+            " Milliseconds are means over the seeds that have them on both, failed ones too, changes with their paired 95 % intervals. "
+            f"Of the {len(speaks)} rows with milliseconds {sum(speaks)} changed significantly; at most {100 * LEVEL:.0f} % of such rows "
+            "do by chance (Benjamini and Hochberg)."
+        )
+    return "\n".join([*lines, "", *textwrap.wrap(about, _WIDTH, break_on_hyphens=False), ""])
+
+
+def _seeds(number: int) -> str:
+    return "1 seed" if number == 1 else f"{number} seeds"
+
+
+def _heading(number: int, does: str, did: str, more: str = "") -> list[str]:
+    """How many subtests changed so."""
+    who, they = (f"1 subtest {does}{'es' if does == 'pass' else 's'}", "it") if number == 1 else (f"{number or 'no'} subtests {does}", "they")
+    return _paragraph(f"{who} in seeds in which {they} {did} before{more}" + ":" * bool(number), "")
+
+
+def _listed(changed: list[tuple[selftests.Pair, list[int], str]], label: dict[int, str]) -> list[str]:
+    """A paragraph for each of the first subtests, with its seeds."""
+    lines = []
+    for pair, seeds, mark in changed[:_NAMED]:
+        failing = (len(pair.both) + len(pair.mended), len(pair.both) + len(pair.newly))
+        counts = f"{failing[0]} of {_seeds(len(pair.seeds))} failed before, {failing[1]} after; p {pair.p:.2g}"
+        lines += _paragraph(f"{mark}{label[id(pair)]}: {selftests.seeds_text(seeds)} ({counts})")
+    return lines + [f"  and {len(changed) - _NAMED} subtests more"] * (len(changed) > _NAMED)
+
+
+def _paragraph(text: str, indent: str = "  ") -> list[str]:
+    return textwrap.wrap(text, _WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  ", break_on_hyphens=False)
+
+
+def _named(what: str, names: list[str]) -> list[str]:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return _paragraph(what + ", ".join(names[:_NAMED]) + more, "")
+
+
+def _times(timed: list[selftests.Pair], label: dict[int, str]) -> tuple[list[str], list[bool]]:
+    """The table of milliseconds, and whose change is significant."""
+    from polypath.analysis import distance, significant
+
+    if not timed:
+        return ["no subtest has milliseconds with two seeds on both kernels"], []
+    distances = [distance(pair.after_ms, pair.before_ms) for pair in timed]
+    speaks = significant([each.p for each in distances])
+    labels = [text if len(text := label[id(pair)]) <= _LONGEST else text[: _LONGEST - 1] + "…" for pair in timed]
+    width = max(map(len, labels))
+    lines = [f"{'':{width}}  seeds  {'before':>9}  {'after':>9}  ms  change"]
+    for pair, each, text, real in zip(timed, distances, labels, speaks, strict=True):
+        notes = ["not significant"] * (not real) + [f"newly fails with {len(pair.newly)}"] * bool(pair.newly)
+        change = f"{100 * each.difference:+.1f} % ± {100 * each.interval:.1f}" + (f"  ({', '.join(notes)})" if notes else "")
+        lines.append(f"{text:{width}}  {each.n:5}  {each.reference:9.1f}  {each.ours:9.1f}  ms  {change}")
+    return lines, speaks
 
 
 def _kernels(tree: list[str], jobs: int | None, variant: str = "") -> list[linux.Kernel]:

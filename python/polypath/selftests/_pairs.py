@@ -1,4 +1,4 @@
-"""The same tests with the same seeds on two kernels: which seeds newly fail, and how long each subtest
+"""The same tests with the same seeds on two kernels: which subtests newly fail, and how long each
 took, seed by seed.
 """
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from ._run import Record
 from ._table import outcomes
-from ._tap import Verdict
+from ._tap import EXIT, Subtest, Verdict
 
 FAILED: tuple[Verdict, ...] = ("fail", "ignored")
 """What did not do what it tests, also where the test ignores that."""
@@ -18,20 +18,30 @@ FAILED: tuple[Verdict, ...] = ("fail", "ignored")
 
 @dataclass
 class Pair:
-    """A subtest on both kernels, over the seeds with which both reached it and skipped it on neither."""
+    """A subtest on both kernels."""
 
     test: str
     subtest: str
     seeds: list[int] = field(default_factory=list)
+    """Seeds with which both kernels reached it and skipped it on neither."""
+    alone: list[int] = field(default_factory=list)
+    """Seeds with which one kernel alone reached it and did not skip it."""
     newly: list[int] = field(default_factory=list)
     """Seeds that pass before and fail after."""
+    ignored: list[int] = field(default_factory=list)
+    """Those of them whose failure the test itself ignores."""
     mended: list[int] = field(default_factory=list)
     """Seeds that fail before and pass after."""
     both: list[int] = field(default_factory=list)
     """Seeds that fail on both."""
     before_ms: list[float] = field(default_factory=list)
     after_ms: list[float] = field(default_factory=list)
-    """Of the seeds that pass on both, in their order."""
+    """Of the seeds that have milliseconds on both, failed ones too, in their order."""
+
+    @property
+    def counts(self) -> bool:
+        """Whether it newly fails with a seed and the test does not ignore that."""
+        return len(self.newly) > len(self.ignored)
 
     @property
     def p(self) -> float:
@@ -43,33 +53,48 @@ class Pair:
 
 
 def pairs(before: Iterable[Record], after: Iterable[Record]) -> list[Pair]:
-    """A pair for each subtest, in the order in which they were met before."""
-    there = _judged(after)
+    """A pair for each subtest that one kernel did not skip, in the order in which they were met. An
+    exit status has one if it says what no subtest says.
+    """
+    was, now = ({(record.test, record.seed): _judged(record) for record in records} for records in (before, after))
     found: dict[tuple[str, str], Pair] = {}
-    for (test, subtest, seed), (verdict, ms) in _judged(before).items():
-        if (test, subtest, seed) not in there:
-            continue
-        now, ms_now = there[test, subtest, seed]
-        if "skip" in (verdict, now):
-            continue
-        pair = found.setdefault((test, subtest), Pair(test, subtest))
-        pair.seeds.append(seed)
-        match verdict in FAILED, now in FAILED:
-            case False, True:
-                pair.newly.append(seed)
-            case True, False:
-                pair.mended.append(seed)
-            case True, True:
-                pair.both.append(seed)
-            case _ if ms is not None and ms_now is not None:
-                pair.before_ms.append(ms)
-                pair.after_ms.append(ms_now)
-    return list(found.values())
+    for test, seed in sorted(was.keys() & now.keys(), key=lambda run: run[1]):
+        left, right = was[test, seed], now[test, seed]
+        for name in {**left, **right}:
+            pair = found.setdefault((test, name), Pair(test, name))
+            _add(pair, seed, left.get(name), right.get(name))
+    tests = list(dict.fromkeys(test for test, _ in found))
+    told = [pair for pair in found.values() if pair.alone or (pair.seeds and (pair.subtest != EXIT or _says(pair, found)))]
+    return sorted(told, key=lambda pair: (tests.index(pair.test), pair.subtest == EXIT))
 
 
-def _judged(records: Iterable[Record]) -> dict[tuple[str, str, int], tuple[Verdict, int | None]]:
-    return {
-        (record.test, outcome.name, record.seed): (outcome.verdict, outcome.ms)
-        for record in sorted(records, key=lambda record: record.seed)
-        for outcome in outcomes(record)
-    }
+def _add(pair: Pair, seed: int, left: Subtest | None, right: Subtest | None) -> None:
+    there = [each for each in (left, right) if each and each.verdict != "skip"]
+    if len(there) < 2:
+        pair.alone += [seed] * len(there)
+        return
+    before, after = there
+    pair.seeds.append(seed)
+    match before.verdict in FAILED, after.verdict in FAILED:
+        case False, True:
+            pair.newly.append(seed)
+            pair.ignored += [seed] * (after.verdict == "ignored")
+        case True, False:
+            pair.mended.append(seed)
+        case True, True:
+            pair.both.append(seed)
+    if before.ms is not None and after.ms is not None:
+        pair.before_ms.append(before.ms)
+        pair.after_ms.append(after.ms)
+
+
+def _judged(record: Record) -> dict[str, Subtest]:
+    """The subtests by name. An exit status that only sums them up stands for a pass, so that one
+    that says more on the other kernel is a change.
+    """
+    return {EXIT: Subtest(EXIT, "pass")} | {outcome.name: outcome for outcome in outcomes(record)}
+
+
+def _says(status: Pair, found: dict[tuple[str, str], Pair]) -> bool:
+    """Whether an exit status failed, or the test has nothing else."""
+    return bool(status.newly or status.mended or status.both) or [test for test, _ in found].count(status.test) == 1
