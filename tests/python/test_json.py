@@ -125,6 +125,7 @@ def test_tests_and_scripts_give_a_row_each_and_what_has_no_result(given, played,
         first, second = found["rows"]
         assert (first["subtest"], first["runs"], first["pass"], first["fail"], first["failing_seeds"]) == (subtest, 3, 2, 1, [2])
         assert (first["ms"], second["failing"]) == ([10, 12, 11], 0.0)
+        assert found.get("again") == ("polypath linux replay mptcp/t --seed 2" if subtest == "a" else None)
         assert (found["without_result"], code) == ([{"test": "mptcp/t", "seed": 4, "why": "its machine died"}], 1)
         assert [each["test"] for each in found.get("faults", ())] == ["mptcp/t"] * (subtest == "t")
         assert given("linux", *words, "--list")[0] == {"tests": ["mptcp/t"]}
@@ -146,15 +147,21 @@ def test_a_hunt_gives_what_it_found(given, played, monkeypatch, tmp_path):
 
 def test_ab_gives_what_changed_and_the_text(given, played, monkeypatch, tmp_path):
     after = [record(seed, {"a": ("pass", 20 + seed), "b": ("pass", None)}) for seed in (1, 2, 3)]
-    both = iter((RECORDS, after))
+    both = iter((RECORDS, after, after, RECORDS))
     monkeypatch.setattr(_linux_ab, "carry_out_tests", lambda *_: (next(both), []))
     monkeypatch.setattr(_linux_ab, "_kernels", lambda *_: [kernel("old", "1"), kernel("new", "2")])
     monkeypatch.setattr(linux, "require", lambda *_: None)
-    found, _ = given("linux", "ab", "--tree", "x", "--tree", "y", "--out", tmp_path, "--json", "--", "selftests", "mptcp/t")
+    words = ("linux", "ab", "--tree", "x", "--tree", "y", "--out", tmp_path, "--json", "--", "selftests", "mptcp/t")
+    found, code = given(*words)
     first, second = found["rows"]
     assert first["n"] == 3
     assert (first["mended"], first["before"], first["after"], first["unit"], "change" in second) == ([2], 11.0, 22.0, "ms", False)
     assert found["text"] == (tmp_path / "ab.txt").read_text()
+    for side, ms in (("before", "10 12 11"), ("after", "21 22 23")):
+        assert (tmp_path / side / "table.csv").read_text().splitlines()[1].endswith(f",{ms}")
+    assert ("again" in found, code) == (False, 0)
+    found, code = given(*words)
+    assert (found["again"], code) == ("polypath linux replay mptcp/t --seed 2 --kernel y", 1)
     by = ("experiment", "flow")
     row = {"experiment": "main", "flow": "f", "metric": "goodput_receiver_mbps"}
     rows = [{**row, PLATFORM: "linux old", "distance": None}, {**row, PLATFORM: "linux new", "distance": distance([2.0, 2.1], [1.0, 1.0])}]

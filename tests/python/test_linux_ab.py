@@ -96,7 +96,9 @@ def told(before, after):
 
 
 def test_subtests_that_newly_fail_come_first_with_their_seeds():
-    before = [record(seed, {"a": ("fail" if seed == 1 else "pass", 1000), "b": ("skip", None), "c": ("pass", None)}) for seed in range(1, 21)]
+    before = [
+        record(seed, {"a": ("fail" if seed == 1 else "pass", 1000), "b": ("skip", None), "c": ("pass", None)}) for seed in range(1, 21)
+    ]
     after = [
         record(seed, {"c": ("ignored" if seed == 5 else "pass", None), "a": ("fail" if seed in (2, 3) else "pass", 1100), "b": ("pass", 5)})
         for seed in range(1, 21)
@@ -136,7 +138,10 @@ def test_a_test_that_newly_dies_without_a_failing_subtest_newly_fails():
     died = selftests.Record("mptcp/t", 2, 137, (selftests.Subtest("a", "pass", 10), selftests.Subtest(selftests.EXIT, "fail")), "")
     found, lines = told(before, [before[0], died])
     assert (found[selftests.EXIT].newly, found["b"].alone) == ([2], [2])
-    assert lines[:2] == ["1 subtest fails in seeds in which it passed before:", "  (exit status): 2 (0 of 2 seeds failed before, 1 after; p 1)"]
+    assert lines[:2] == [
+        "1 subtest fails in seeds in which it passed before:",
+        "  (exit status): 2 (0 of 2 seeds failed before, 1 after; p 1)",
+    ]
     assert selftests.EXIT not in told(before, before)[0]
 
 

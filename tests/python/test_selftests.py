@@ -117,6 +117,13 @@ def test_a_test_that_dies_without_a_failing_subtest_fails():
     assert [each.name for each in selftests.outcomes(record(1, "not ok 1 - a\n", 1, "net/x"))] == ["a"]
 
 
+def test_the_worst_run_has_most_failures_that_count():
+    ignored = [("a", 1, True)] * 3
+    assert selftests.worst([*ignored, ("a", 2, False), ("b", 3, False), ("b", 3, True)]) == ("b", 3)
+    assert selftests.worst(ignored) == ("a", 1)
+    assert selftests.worst([]) is None
+
+
 EVEN = "0,2,4,6,8,10,12,14,16,18,20,22"
 SHOWN = [
     ([], ""),

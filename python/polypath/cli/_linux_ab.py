@@ -19,7 +19,7 @@ from . import _studies
 from ._console import err, give, out, say
 from ._linux_bisect import Jobs
 from ._linux_selftests import DEFAULT_OUT as SELFTESTS_OUT
-from ._linux_selftests import VARIANT, tests_of
+from ._linux_selftests import VARIANT, tell_worst, tests_of, write
 from ._linux_selftests import carry_out as carry_out_tests
 from ._work import AsJson, Only, Short, Workers, carry_out, choices, in_form
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 STARTS = 20
 # As wide as the lines of a commit message.
 _WIDTH = 75
+_SIDES = ("before", "after")
 
 
 def ab(
@@ -54,14 +55,16 @@ def ab(
     """Compare a study or the kernel's own tests before and after a patch, over the same starts or
     seeds: what changed, by how much, and what of it is significant.
 
-    Ends with a text for the commit message.
+    Ends with a text for the commit message. Tests leave their tables in before/ and after/ of the
+    folder; exit status 1 if a subtest newly fails that its test does not ignore, or a run has no
+    result.
     """
     if len(tree) != 2:
         raise StudyError("ab compares two kernels: name both, like --tree linux-before --tree linux-after")
     if len({Path(each).resolve() if Path(each).exists() else each for each in tree}) == 1:
         raise StudyError(f"both --tree are {tree[0]}, so there is nothing to compare")
     if what[0] == "selftests":
-        _tell(*_selftests(what[1:], tree, out_folder, workers, jobs), as_json=as_json)
+        _selftests(what[1:], tree, out_folder, workers, jobs, as_json=as_json)
         return
     if len(what) > 1:
         raise StudyError(f"ab compares one study, and {len(what)} are named; tests come behind `-- selftests`")
@@ -89,10 +92,8 @@ def ab(
     _tell(text, plans[-1].folder, _rows(compared), as_json=as_json)
 
 
-def _selftests(
-    words: list[str], tree: list[str], out_folder: Path, workers: int | None, jobs: int | None
-) -> tuple[str, Path, list[dict[str, Any]]]:
-    """Runs the tests of the second tree on both kernels: what they say differently."""
+def _selftests(words: list[str], tree: list[str], out_folder: Path, workers: int | None, jobs: int | None, *, as_json: bool) -> None:
+    """Runs the tests of the second tree on both kernels, and tells what they say differently."""
     names, seeds = _tests_and_seeds(words)
     linux.require(say, selftests.USE)
     kernels = _kernels(tree, jobs, VARIANT)
@@ -100,22 +101,34 @@ def _selftests(
     folder = SELFTESTS_OUT if out_folder == DEFAULT_OUT else out_folder
     todo = selftests.jobs(tests, seeds)
     found = []
-    for kernel in kernels:
+    without_result = False
+    for side, kernel in zip(_SIDES, kernels, strict=True):
         records, failed = carry_out_tests(selftests.Runner(kernel, folder / "runs"), todo, workers, f"{len(tests)} tests", NONE)
         for job, why in failed:
             err.print(f"polypath: {job.test.name} with seed {job.seed} has no result on {kernel.name}: {why}", markup=False, soft_wrap=True)
         found.append(records)
+        without_result |= bool(failed)
+        write(folder / side, records, selftests.rows(records))
     pairs = selftests.pairs(*found)
-    return _told(pairs, kernels, len(seeds)), folder, _rows_of(pairs)
+    text = _told(pairs, kernels, len(seeds))
+    _tell(
+        text,
+        folder,
+        _rows_of(pairs),
+        as_json=as_json,
+        **tell_worst(((pair.test, seed, seed in pair.ignored) for pair in pairs for seed in pair.newly), tree[1]),
+    )
+    if without_result or any(pair.counts for pair in pairs):
+        raise typer.Exit(1)
 
 
-def _tell(text: str, folder: Path, rows: list[dict[str, Any]], *, as_json: bool) -> None:
+def _tell(text: str, folder: Path, rows: list[dict[str, Any]], *, as_json: bool, **more: Any) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "ab.txt").write_text(text, encoding="utf-8")
     out.print(text, markup=False, highlight=False, soft_wrap=True)
     out.print(f"for the commit message: {folder / 'ab.txt'}", soft_wrap=True)
     if as_json:
-        give({"folder": str(folder), "text": text, "rows": rows})
+        give({"folder": str(folder), "text": text, "rows": rows, **more})
 
 
 def _tests_and_seeds(words: list[str]) -> tuple[list[str], list[int]]:
@@ -196,7 +209,9 @@ def _seeds(number: int) -> str:
 
 def _heading(number: int, does: str, did: str, more: str = "") -> list[str]:
     """How many subtests changed so."""
-    who, they = (f"1 subtest {does}{'es' if does == 'pass' else 's'}", "it") if number == 1 else (f"{number or 'no'} subtests {does}", "they")
+    who, they = (
+        (f"1 subtest {does}{'es' if does == 'pass' else 's'}", "it") if number == 1 else (f"{number or 'no'} subtests {does}", "they")
+    )
     return _paragraph(f"{who} in seeds in which {they} {did} before{more}" + ":" * bool(number), "")
 
 
@@ -255,10 +270,10 @@ def _kernel(trees: list[str], number: int, jobs: int | None, variant: str) -> li
     if not Path(tree).exists():
         return linux.build(tree, prove=prove, variant=variant, jobs=jobs, say=say)
     path = Path(tree).resolve()
-    say(f"{('before', 'after')[number]}: {path}")
+    say(f"{_SIDES[number]}: {path}")
     name = "ab-" + (re.sub(r"[^\w.+-]+", "-", path.name) or "tree")
     if Path(trees[1 - number]).resolve().name == path.name:
-        name += ("-before", "-after")[number]
+        name += f"-{_SIDES[number]}"
     return linux.build(tree, prove=prove, name=name, variant=variant, jobs=jobs, say=say)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+import shlex
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -92,14 +93,40 @@ def selftests_(
     named = scheduler_of(scheduler, machine)
     if hunt:
         todo = selftests.jobs(chosen, wanted, scheduler=named)
-        _hunt(runner, todo, varied, draws or 4, workers or os.cpu_count() or 1, out_folder, as_json=as_json)
+        _hunt(runner, todo, kernel, varied, draws or 4, workers or os.cpu_count() or 1, out_folder, as_json=as_json)
         return
     todo = selftests.jobs(chosen, wanted, varied, named)
     records, failed = carry_out(runner, todo, workers, f"{len(chosen)} tests", varied)
     rows = selftests.rows(records)
     write(out_folder, records, rows)
     out.print(table_of(rows, title="selftests", show_all=show_all))
-    end(rows, failed, "subtests", out_folder, as_json=as_json)
+    failures = [
+        (record.test, record.seed, outcome.verdict == "ignored")
+        for record in records
+        for outcome in selftests.outcomes(record)
+        if outcome.verdict in selftests.FAILED
+    ]
+    again = tell_worst(failures, kernel, varied, named)
+    end(rows, failed, "subtests", out_folder, as_json=as_json, **again)
+
+
+def tell_worst(failures: Iterable[tuple[str, int, bool]], kernel: str, vary: Variation = NONE, scheduler: str = "") -> dict[str, str]:
+    """Says with which command the run that failed most is seen closely; the same for programs."""
+    worst = selftests.worst(failures)
+    if worst is None:
+        return {}
+    again = replay_of(*worst, kernel, vary, scheduler)
+    out.print(f"a seed that fails, closely: {again}", markup=False, highlight=False, soft_wrap=True)
+    return {"again": again}
+
+
+def replay_of(test: str, seed: int, kernel: str, vary: Variation = NONE, scheduler: str = "") -> str:
+    """The command that replays a run."""
+    words = ["polypath", "linux", "replay", test, "--seed", str(seed)]
+    words += ["--kernel", kernel] if kernel != DEFAULT_KERNEL else []
+    words += ["--vary", str(vary), *(["--draw", str(vary.draw)] if vary.draw is not None else [])] if vary else []
+    words += ["--scheduler", scheduler.removeprefix("pp_")] if scheduler else []
+    return shlex.join(words)
 
 
 def list_tests(names: Sequence[str], *, as_json: bool) -> None:
@@ -136,7 +163,15 @@ def variation_of(vary: str | None, draw: int | None, *, hunt: bool = False) -> V
 
 
 def _hunt(
-    runner: selftests.Runner, todo: Sequence[selftests.Job], varied: Variation, draws: int, workers: int, folder: Path, *, as_json: bool
+    runner: selftests.Runner,
+    todo: Sequence[selftests.Job],
+    kernel: str,
+    varied: Variation,
+    draws: int,
+    workers: int,
+    folder: Path,
+    *,
+    as_json: bool,
 ) -> None:
     """Hunts with each job and kind, and ends with what was found."""
     found: list[dict[str, Any]] = []
@@ -153,8 +188,7 @@ def _hunt(
                 out.print(f"    {line}", markup=False, highlight=False, soft_wrap=True)
             if len(result.what) > _SHOWN:
                 out.print(f"    and {len(result.what) - _SHOWN} more")
-            again = f"polypath linux replay {job.test.name} --seed {job.seed} --vary {vary} --draw {vary.draw}"
-            again += f" --scheduler {job.scheduler.removeprefix('pp_')}" if job.scheduler else ""
+            again = replay_of(job.test.name, job.seed, kernel, vary, job.scheduler)
             out.print(f"    {again}", markup=False, highlight=False, soft_wrap=True)
             what = {"vary": str(vary), "draw": vary.draw, "subtest": result.subtest, "what": list(result.what), "runs": result.runs}
             found.append({"test": job.test.name, "seed": job.seed, "kind": kind.name, **what, "again": again})

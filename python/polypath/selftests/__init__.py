@@ -18,11 +18,11 @@ from ._packetdrill import (
     script_rows,
     scripts_of,
 )
-from ._pairs import Pair, pairs
+from ._pairs import FAILED, Pair, pairs
 from ._run import USE, Job, Record, Runner, jobs, missing_of, option_of, record, run_job, seeds_of
 from ._statistics import wilson
 from ._suite import Suite, Test, find
-from ._table import HEADS, Row, as_csv, as_junit, as_tap, outcomes, rows, seeds_text
+from ._table import HEADS, Row, as_csv, as_junit, as_tap, outcomes, rows, seeds_text, worst
 from ._tap import EXIT, VERDICTS, Subtest, Verdict, parse
 from ._watch import DYNDBG, EVENTS, IDLE, Watch, during, window_of
 
@@ -30,6 +30,7 @@ __all__ = [
     "DYNDBG",
     "EVENTS",
     "EXIT",
+    "FAILED",
     "FAMILIES",
     "HEADS",
     "IDLE",
@@ -81,4 +82,5 @@ __all__ = [
     "seeds_text",
     "wilson",
     "window_of",
+    "worst",
 ]

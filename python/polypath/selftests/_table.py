@@ -101,6 +101,17 @@ def outcomes(record: Record) -> list[Subtest]:
     return subtests if subtests and explained else [*subtests, status]
 
 
+def worst(failures: Iterable[tuple[str, int, bool]]) -> tuple[str, int] | None:
+    """Of failures, each a test, a seed and whether the test ignores it, the run that has most: first
+    of those that count.
+    """
+    counts: dict[tuple[str, int], tuple[int, int]] = {}
+    for test, seed, ignored in failures:
+        real, other = counts.get((test, seed), (0, 0))
+        counts[test, seed] = (real + (not ignored), other + ignored)
+    return max(counts, key=counts.__getitem__, default=None)
+
+
 def seeds_text(seeds: Sequence[int]) -> str:
     """Some seeds, three and more in a row as a range; then how many others there are."""
     parts: list[str] = []
