@@ -4,6 +4,7 @@ control characters are written out.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -50,6 +51,25 @@ def console(**how: Any) -> Console:
     return made
 
 
+# Where no bar can be, a line says at most so often how far something is.
+_LINE_EVERY_S = 30.0
+
+
+def _lines(on: Console, total: int | None) -> Callable[..., None]:
+    """What moves a bar that is not there: a line now and then, as a log wants it."""
+    done, told = 0, time.monotonic()
+
+    def move(*, advance: int = 0, completed: int | None = None, **changed: Any) -> None:
+        nonlocal done, total, told
+        done = done + advance if completed is None else completed
+        total = changed.get("total", total)
+        if total and 0 < done < total and time.monotonic() - told >= _LINE_EVERY_S:
+            told = time.monotonic()
+            on.print(f"{done} of {total} finished")
+
+    return move
+
+
 @contextmanager
 def bar(on: Console | None = None, *, total: int | None = None, words: str = "") -> Iterator[Callable[..., None]]:
     """How far something is, while it goes on: on a terminal `on`, or in a notebook, where it stays. Gives
@@ -58,6 +78,8 @@ def bar(on: Console | None = None, *, total: int | None = None, words: str = "")
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    hidden = on is not None and not on.is_terminal
-    with Progress(*columns, TextColumn("left"), TimeRemainingColumn(), console=on, transient=on is not None, disable=hidden) as shown:
+    if on is not None and not on.is_terminal:
+        yield _lines(on, total)
+        return
+    with Progress(*columns, TextColumn("left"), TimeRemainingColumn(), console=on, transient=on is not None) as shown:
         yield partial(shown.update, shown.add_task(words, total=total))

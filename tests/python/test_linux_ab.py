@@ -1,5 +1,6 @@
 """Before and after: the text for a commit message, and what is refused before anything is built."""
 
+import io
 import random
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 from study_data import one_link
 from typer.testing import CliRunner
 
-from polypath import linux, selftests
+from polypath import linux, selftests, terminal
 from polypath.analysis import PLATFORM, Comparison, distance, significant
 from polypath.cli import _linux_ab
 from polypath.cli._app import build
@@ -51,6 +52,15 @@ def test_chance_alone_is_not_significant():
     assert _build._progress(200, 675, 100.0) == "200 of some 675 files compiled, 4 min left"
     assert _build._progress(650, 675, 100.0) == "650 of some 675 files compiled, 4 s left"
     assert _build._progress(700, 675, 100.0) == "700 files compiled"
+
+
+def test_a_log_is_told_now_and_then_how_far_it_is(monkeypatch):
+    monkeypatch.setattr("polypath.terminal._LINE_EVERY_S", 0.0)
+    text = io.StringIO()
+    with terminal.bar(terminal.console(file=text), total=3) as move:
+        for _ in range(3):
+            move(advance=1, description="x")
+    assert text.getvalue() == "1 of 3 finished\n2 of 3 finished\n"
 
 
 @pytest.fixture
