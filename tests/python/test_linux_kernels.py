@@ -263,7 +263,7 @@ def without_compiler(monkeypatch):
     """Building as it is, but for the tools that take minutes."""
 
     def harvest(tree, done, name, release, variant, made_of):
-        put(done.parent / "made", name, release, made_of).rename(done / "x")
+        put(done.parent / "made", name, release, made_of, variant=variant).rename(done / "x")
         for file in (done / "x").iterdir():
             file.rename(done / file.name)
         return Recipe.load(done)
@@ -454,6 +454,52 @@ def test_a_kernel_is_proved_before_it_is_there(cache, tmp_path, without_compiler
     assert [kernel.name for kernel in proved] == [built.name] == ["mine"]
     assert linux.build(str(tmp_path / "mine"), name="mine", prove=prove) == built
     assert len(proved) == 1
+
+
+def test_a_kernel_of_the_same_sources_is_taken_under_another_name(cache, tmp_path, without_compiler, monkeypatch):
+    folder, other = str(tree(tmp_path / "mine")), str(tree(tmp_path / "other"))
+    first = linux.build(folder, prove=works, variant="selftests")
+    assert linux.build(folder, prove=works, name="ab-mine", variant="selftests", any_name=True) == first
+    # Who asks for a name gets it, and other sources or another configuration are another kernel.
+    assert linux.build(folder, prove=works, name="mine", variant="selftests").name == "mine-selftests"
+    assert linux.build(other, prove=works, name="ab-other", variant="selftests", any_name=True).name == "ab-other-selftests"
+    assert linux.build(folder, prove=works, name="plain", any_name=True).name == "plain"
+    monkeypatch.setattr(_build, "_compile", lambda *_: pytest.fail("the kernel was compiled"))
+    assert linux.build(folder, prove=works, variant="selftests", any_name=True) == first
+    (tmp_path / "mine" / "net.c").write_text("/* changed */")
+    with pytest.raises(pytest.fail.Exception):
+        linux.build(folder, prove=works, variant="selftests", any_name=True)
+
+
+def test_of_two_folders_of_one_release_each_gets_its_own_kernel(cache, tmp_path, without_compiler):
+    folders = [str(tree(tmp_path / name)) for name in ("before", "after")]
+    before, after = (linux.build(folder, prove=works) for folder in folders)
+    assert (before.name, before.file.parent == after.file.parent) == (after.name, False)
+    # The name means the kernel that was asked for last.
+    for folder, kernel in zip(folders, (before, after), strict=True):
+        assert linux.build(folder, prove=works) == kernel == linux.find(kernel.name)
+
+
+def test_a_kernel_of_the_list_names_itself_and_its_tests(cache, tmp_path, without_compiler):
+    folder = tree(tmp_path / "mine")
+    (folder / linux.TESTS / "net").mkdir(parents=True)
+    (folder / "include" / "uapi").mkdir(parents=True)
+    built = linux.build(str(folder), prove=works, name="ab-mine", variant="selftests")
+    for name in ("ab-mine", "ab-mine-selftests"):
+        assert linux.build(name, prove=works, variant="selftests", any_name=True) == built
+    with pytest.raises(KernelError, match="ab-mine is neither a release"):
+        linux.build("ab-mine", prove=works, variant="hz1000", any_name=True)
+    tests = linux.selftests("ab-mine", variant="selftests")
+    assert tests == linux.selftests(str(folder))
+    # They are those of the sources that it was built of.
+    (folder / "net.c").write_text("/* changed */")
+    assert linux.selftests("ab-mine", variant="selftests") == tests
+    _commands.run("rm", "-r", tests, cwd=tmp_path, purpose="removing")
+    with pytest.raises(KernelError, match="changed since kernel ab-mine-selftests was built: name the folder instead"):
+        linux.selftests("ab-mine", variant="selftests")
+    put(cache, "old-selftests", "6.12.7", variant="selftests")
+    with pytest.raises(KernelError, match="old-selftests of an earlier Polypath does not say where its sources are"):
+        linux.selftests("old", variant="selftests")
 
 
 @pytest.mark.parametrize("name", ["6.12", "a/b", "-x", " "])

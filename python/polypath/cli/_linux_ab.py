@@ -19,7 +19,7 @@ from . import _studies
 from ._console import err, give, out, say
 from ._linux_bisect import Jobs
 from ._linux_selftests import DEFAULT_OUT as SELFTESTS_OUT
-from ._linux_selftests import VARIANT, tell_worst, tests_of, write
+from ._linux_selftests import VARIANT, number_of_tests, sources_of, tell_worst, tests_of, write
 from ._linux_selftests import carry_out as carry_out_tests
 from ._work import AsJson, Only, Short, Workers, carry_out, choices, in_form
 
@@ -103,7 +103,7 @@ def _selftests(words: list[str], tree: list[str], out_folder: Path, workers: int
     found = []
     without_result = False
     for side, kernel in zip(_SIDES, kernels, strict=True):
-        records, failed = carry_out_tests(selftests.Runner(kernel, folder / "runs"), todo, workers, f"{len(tests)} tests", NONE)
+        records, failed = carry_out_tests(selftests.Runner(kernel, folder / "runs"), todo, workers, number_of_tests(tests), NONE)
         for job, why in failed:
             err.print(f"polypath: {job.test.name} with seed {job.seed} has no result on {kernel.name}: {why}", markup=False, soft_wrap=True)
         found.append(records)
@@ -263,18 +263,23 @@ def _kernel(trees: list[str], number: int, jobs: int | None, variant: str) -> li
     """The kernel that an argument means: one that was built, or one that is built now under a name
     of its own.
     """
-    tree = trees[number]
-    built = {kernel.name: kernel for kernel in linux.installed()}
-    if not Path(tree).exists() and tree in built and (not variant or built[tree].variant):
-        return linux.find(tree)
+    side, tree = _SIDES[number], trees[number]
+
+    def tell(text: str) -> None:
+        say(f"{side}: {text}")
+
     if not Path(tree).exists():
-        return linux.build(tree, prove=prove, variant=variant, jobs=jobs, say=say)
+        # A release that was built is taken as it is.
+        if any(kernel.name == tree and (kernel.variant or not variant) for kernel in linux.installed()):
+            return linux.find(tree)
+        sources, variant = sources_of(tree) if variant else (tree, "")
+        return linux.build(sources, prove=prove, variant=variant, jobs=jobs, any_name=True, say=tell)
     path = Path(tree).resolve()
-    say(f"{_SIDES[number]}: {path}")
+    tell(str(path))
     name = "ab-" + (re.sub(r"[^\w.+-]+", "-", path.name) or "tree")
     if Path(trees[1 - number]).resolve().name == path.name:
-        name += f"-{_SIDES[number]}"
-    return linux.build(tree, prove=prove, name=name, variant=variant, jobs=jobs, say=say)
+        name += f"-{side}"
+    return linux.build(tree, prove=prove, name=name, variant=variant, jobs=jobs, any_name=True, say=tell)
 
 
 _UNIT = {"completion_s": "s"}

@@ -69,7 +69,8 @@ def packetdrill(
     program = selftests.player_of(player)
     with tempfile.TemporaryDirectory() as archives:
         with steps() as step:
-            where = folder or linux.selftests(sources_of(kernel)[0], step) / linux.TESTS / _OWN
+            sources, variant = sources_of(kernel)
+            where = folder or linux.selftests(sources, step, variant=variant) / linux.TESTS / _OWN
             scripts = selftests.scripts_of(where, families, program, Path(archives))
             machine = None if list_only else kernel_of(kernel, step)
             if machine:

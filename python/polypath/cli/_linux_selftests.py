@@ -23,8 +23,8 @@ VARIANT = "selftests"
 Kernel = Annotated[
     str,
     typer.Option(
-        help="Whose tests and which kernel: 6.12, 6.1, or a folder or tarball with sources; 6.12-hz1000 has 1000 ticks a second. "
-        "Built first if need be."
+        help="Whose tests and which kernel: 6.12, 6.1, a folder or tarball with sources, or one of `linux list`; 6.12-hz1000 has 1000 "
+        "ticks a second. Built first if need be."
     ),
 ]
 Seeds = Annotated[str, typer.Option(help="Seeds, such as 13, 3,5 or 1..100.")]
@@ -96,7 +96,7 @@ def selftests_(
         _hunt(runner, todo, kernel, varied, draws or 4, workers or os.cpu_count() or 1, out_folder, as_json=as_json)
         return
     todo = selftests.jobs(chosen, wanted, varied, named)
-    records, failed = carry_out(runner, todo, workers, f"{len(chosen)} tests", varied)
+    records, failed = carry_out(runner, todo, workers, number_of_tests(chosen), varied)
     rows = selftests.rows(records)
     write(out_folder, records, rows)
     out.print(table_of(rows, title="selftests", show_all=show_all))
@@ -127,6 +127,11 @@ def replay_of(test: str, seed: int, kernel: str, vary: Variation = NONE, schedul
     words += ["--vary", str(vary), *(["--draw", str(vary.draw)] if vary.draw is not None else [])] if vary else []
     words += ["--scheduler", scheduler.removeprefix("pp_")] if scheduler else []
     return shlex.join(words)
+
+
+def number_of_tests(tests: Sequence[selftests.Test]) -> str:
+    """How many there are; one is named."""
+    return tests[0].name if len(tests) == 1 else f"{len(tests)} tests"
 
 
 def list_tests(names: Sequence[str], *, as_json: bool) -> None:
@@ -201,7 +206,8 @@ def _hunt(
 
 def tests_of(wanted: Sequence[str], kernel: str, say: Callable[[str], None]) -> list[selftests.Test]:
     """The tests of these names of a kernel's sources."""
-    return selftests.find(linux.selftests(sources_of(kernel)[0], say) / linux.TESTS, wanted, say)
+    sources, variant = sources_of(kernel)
+    return selftests.find(linux.selftests(sources, say, variant=variant) / linux.TESTS, wanted, say)
 
 
 def kernel_of(kernel: str, say: Callable[[str], None]) -> linux.Kernel:
@@ -210,7 +216,7 @@ def kernel_of(kernel: str, say: Callable[[str], None]) -> linux.Kernel:
     """
     linux.require(say, selftests.USE)
     sources, variant = sources_of(kernel)
-    return linux.build(sources, prove=prove, variant=variant, say=say)
+    return linux.build(sources, prove=prove, variant=variant, any_name=True, say=say)
 
 
 def sources_of(kernel: str) -> tuple[str, str]:
@@ -229,7 +235,7 @@ def carry_out(
     """Runs what is not there yet, and says how far it is; the records, and the jobs without one."""
     kept = sum(runner.kept(job) is not None for job in todo)
     err.print(
-        f"{len(todo)} runs of {what} on Linux {runner.kernel.release}"
+        f"{len(todo)} run{'s' * (len(todo) != 1)} of {what} on Linux {runner.kernel.release} ({runner.kernel.name})"
         + (f", with {varied}" if varied else "")
         + (f", {kept} of them finished before" if kept else "")
     )

@@ -8,6 +8,7 @@ compiles what changed.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import fcntl
 import hashlib
 import os
@@ -23,7 +24,7 @@ from polypath import customcc
 from . import _config, _edits, _features, _kallsyms, _source, _tools
 from ._commands import locked, run
 from ._errors import KernelError
-from ._kernel import Kernel, find, folder, of_recipe, places, settings_hash
+from ._kernel import Kernel, folder, is_newest, listed, of_recipe, places, settings_hash
 from ._link import KEPT_SECONDS, KERNEL_SIDE, algorithms, glue_of, link, schedulers, sources, takes_schedulers
 from ._recipe import FILE, FORMAT, TREE, Recipe
 from ._suites import Package
@@ -54,10 +55,12 @@ def build(
     name: str = "",
     variant: str = "",
     jobs: int | None = None,
+    any_name: bool = False,
     say: Callable[[str], None] = lambda _: None,
 ) -> Kernel:
     """Builds the kernel that `what` names: a release that Debian has, a folder or a tarball. Does
-    nothing if it is there already.
+    nothing if it is there already, with `any_name` also if it is there under another name, or if
+    `what` is the name of a kernel.
 
     `prove` boots what was built and raises `KernelError` if it is no good; only then it counts as
     built. Its `name` is otherwise the release. A `variant` is another configuration of the same
@@ -69,6 +72,8 @@ def build(
         raise KernelError(f'a kernel cannot be called "{name}": choose letters, digits and hyphens, and no release such as 6.12')
     if os.uname().machine != "x86_64":
         raise KernelError(f"the linux engine's kernels run on x86-64 processors; this is {os.uname().machine}")
+    if any_name and (recipe := listed(what, variant)):
+        return of_recipe(recipe)
     _tools.require(say)
     root = folder()
     root.mkdir(parents=True, exist_ok=True)
@@ -77,12 +82,18 @@ def build(
     made_of = _made_of(source, variant)
     waiting = "another process builds this kernel; waiting for it"
     with locked(root / f".lock-{made_of[:12]}", "", lambda _: say(waiting), remove=True):
-        there = [recipe for recipe in (Recipe.load(folder) for folder in places()) if recipe.made_of == made_of]
+        recipes = [Recipe.load(folder) for folder in places()]
+        there = [recipe for recipe in recipes if recipe.made_of == made_of]
+        # A name means the newest kernel that has it.
+        there = there or [recipe for recipe in recipes if any_name and is_newest(recipe) and _is_made_of(recipe, source, variant)]
         if there:
             say(f"kernel {there[0].name} is there already")
+            if not is_newest(there[0]):
+                # Two folders of a release have one name, which means the one that was asked for last.
+                os.utime(there[0].place / FILE)
         else:
             there = [_build(source, variant, made_of, jobs or os.cpu_count() or 1, prove, say)]
-        return find(there[0].name)
+        return of_recipe(there[0])
 
 
 def available(say: Callable[[str], None] = lambda _: None) -> list[tuple[Package, bool]]:
@@ -93,6 +104,12 @@ def available(say: Callable[[str], None] = lambda _: None) -> list[tuple[Package
 def _made_of(source: _source.Source, variant: str) -> str:
     """Hash of what a build depends on, the compiler apart."""
     return hashlib.sha256(f"{source.name}\0{source.identity}\0{settings_hash(variant)}\0{_NEUTRAL!r}".encode()).hexdigest()
+
+
+def _is_made_of(recipe: Recipe, source: _source.Source, variant: str) -> bool:
+    """Whether a kernel is what these sources would give, whatever it is called."""
+    given = recipe.name.removesuffix(f"-{variant}" if variant else "")
+    return recipe.variant == variant and recipe.made_of in {_made_of(source._replace(name=name), variant) for name in ("", given)}
 
 
 def _build(
@@ -126,7 +143,10 @@ def _build(
             say("it wants files that Polypath leaves out of its copy: copying everything")
             _source.unpack(source, tree, whole=True)
             _make(tree, release, variant, jobs, say)
-        recipe = _harvest(tree, done, name, release, variant, made_of)
+        recipe = dataclasses.replace(
+            _harvest(tree, done, name, release, variant, made_of), sources=str(source.path), identity=source.identity
+        )
+        recipe.save(done)
         link(recipe)
         say(f"starting Linux {release}, to see that it works and repeats itself")
         prove(of_recipe(recipe))

@@ -90,6 +90,17 @@ def is_there(name: str) -> bool:
     return _called(name, _recipes()) is not None
 
 
+def listed(what: str, variant: str = "") -> Recipe | None:
+    """The kernel that `what` names as `installed` does, with or without its variant; a release or a
+    path means sources.
+    """
+    if re.fullmatch(r"\d+\.\d+", what) or Path(what).expanduser().exists():
+        return None
+    recipes = _recipes()
+    found = recipes.get(f"{what}-{variant}" if variant else what) or recipes.get(what)
+    return found if found and found.variant == variant else None
+
+
 def _called(name: str, recipes: dict[str, Recipe]) -> Recipe | None:
     """The recipe of this name; `5.4-mptcp` also stands for the newest release of that series, such
     as 5.4.230-mptcp.
@@ -142,6 +153,11 @@ def places() -> list[Path]:
             continue
         folders.append(file.parent)
     return sorted(folders, key=lambda kernel_folder: (kernel_folder / FILE).stat().st_mtime_ns)
+
+
+def is_newest(recipe: Recipe) -> bool:
+    """Whether its name means it, and no later kernel of this name."""
+    return _recipes()[recipe.name].place == recipe.place
 
 
 def _recipes() -> dict[str, Recipe]:

@@ -45,6 +45,9 @@ class Recipe:
     kallsyms: tuple[str, ...] = ()
     # Hash of the configuration, the edits and FORMAT alone.
     settings: str = ""
+    # Where its sources are, and the hash of their contents; "" in kernels of earlier versions.
+    sources: str = ""
+    identity: str = ""
     # Where it lies; known by who loads it.
     place: Path = field(default=Path(), compare=False)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from . import _source
 from ._commands import locked, run
 from ._errors import KernelError
-from ._kernel import folder
+from ._kernel import folder, listed
 
 TESTS = "tools/testing/selftests"
 # Raise it when other files are unpacked, or changed otherwise.
@@ -35,19 +35,24 @@ _KERNEL_ONLY = (
 )
 
 
-def selftests(source_of: str, say: Callable[[str], None] = lambda _: None) -> Path:
-    """The network tests of the kernel that `source_of` names (as `build` takes it), unpacked once
-    for each state of its sources.
+def selftests(source_of: str, say: Callable[[str], None] = lambda _: None, *, variant: str = "") -> Path:
+    """The network tests of the kernel that `source_of` names (as `build` takes it, or the name of a
+    kernel of this variant), unpacked once for each state of its sources.
 
     In it are tools/testing/selftests, tools/include and include/uapi, the latter as programs may
     include it.
     """
     root = folder()
     root.mkdir(parents=True, exist_ok=True)
-    source = _source.resolve(source_of, root / "sources", say)
+    recipe = listed(source_of, variant)
+    if recipe and not recipe.sources:
+        raise KernelError(f"kernel {recipe.name} of an earlier Polypath does not say where its sources are: name their folder instead")
+    source = _source.Source("", Path(recipe.sources), recipe.identity) if recipe else _source.resolve(source_of, root / "sources", say)
     target = root / f"selftests-{source.identity[:12]}-{_FORMAT}"
     with locked(root / f".lock-{target.name}", "", lambda _: say("another process unpacks these tests; waiting for it"), remove=True):
         if not target.is_dir():
+            if recipe and _source.resolve(recipe.sources, root / "sources", say).identity != source.identity:
+                raise KernelError(f"the sources in {recipe.sources} changed since kernel {recipe.name} was built: name the folder instead")
             say("unpacking the kernel's selftests")
             for left in root.glob(f"{_ASIDE}*"):
                 # Of a process that was killed; a living one needs minutes.
