@@ -272,7 +272,7 @@ impl Tx {
             let fragments = &mut self.fragments;
             let joins = waits && fragments.has_room_in_last();
             // Where calls are told apart, what joins asks for no memory.
-            if !has_room && !(joins && fragments.call.is_some()) {
+            if !(has_room || joins && fragments.call.is_some()) {
                 self.blocked = true;
                 return;
             }
