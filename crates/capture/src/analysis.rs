@@ -9,6 +9,7 @@ use crate::icmp::{Event, Message};
 use crate::kind::Kind;
 use crate::reader::CaptureReader;
 use crate::report::{ConnectionReport, DataReport, FileReport, IcmpCount, KindCount, Report};
+use crate::sight::Point;
 use crate::stream::Stream;
 use polypath_wire::Flags;
 use polypath_wire::mptcp::{FirstData, Keys, Mapping, Number, Repr, Version};
@@ -50,17 +51,18 @@ fn analyse_places<R: Read + Send>(files: Vec<(String, R)>, is_one_place: bool) -
     // Of equal times the file that was named first.
     while let Some(file) = (0..readers.len()).filter(|&file| waiting[file]).min_by_key(|&file| readers[file].packet.time_ns) {
         let packet = &readers[file].packet;
-        let found = dissect(packet.link_type, &packet.bytes, packet.len);
+        let mut found = dissect(packet.link_type, &packet.bytes, packet.len);
         counts[file].add(&found);
-        if let Ok(found) = found {
+        if let Ok(found) = &mut found {
+            (found.point.port.file, found.point.port.interface) = (file, packet.interface);
             let place = if is_one_place { 0 } else { file };
-            if let Some((piece, head)) = parts(&found) {
+            if let Some((piece, head)) = parts(found) {
                 if let Some((head, ip_len)) = fragments.add(file, piece, head, |file, count| counts[file].give_up(count)) {
-                    let (frame, tunnel) = (Frame::Tcp(head.segment()), found.tunnel);
-                    analysis.take(packet.time_ns, file, place, &Dissected { frame, ip_len, tunnel });
+                    let frame = Frame::Tcp(head.segment());
+                    analysis.take(packet.time_ns, file, place, &Dissected { frame, ip_len, ..*found });
                 }
             } else {
-                analysis.take(packet.time_ns, file, place, &found);
+                analysis.take(packet.time_ns, file, place, found);
             }
         }
         analysis.start.get_or_insert(packet.time_ns);
@@ -149,7 +151,7 @@ impl Analysis {
             Frame::Tcp(segment) => self.take_segment(now, place, segment, found),
             Frame::Icmp(message) => {
                 *self.icmp[file].entry(message.message).or_default() += 1;
-                self.take_icmp(now, place, message);
+                self.take_icmp(now, place, message, found.point);
             }
             Frame::Piece(..) | Frame::Udp | Frame::Other(_) => {}
         }
@@ -160,7 +162,7 @@ impl Analysis {
         let stream = &mut self.streams[number];
         stream.tunnel = stream.tunnel.or(found.tunnel);
         let side = stream.side(segment);
-        let is_near = stream.take(now, file, segment, found.ip_len);
+        let is_near = stream.take(now, file, segment, found.ip_len, found.point);
         let is_near_peer = stream.directions[1 - side].near == Some(file);
         for option in segment.options() {
             if let TcpOption::Mptcp(option) = option {
@@ -308,7 +310,7 @@ impl Analysis {
         }
     }
 
-    fn take_icmp(&mut self, now: u64, file: usize, found: &Icmp) {
+    fn take_icmp(&mut self, now: u64, file: usize, found: &Icmp, point: Point) {
         let Some([from, to]) = found.about else { return };
         let key = if from <= to { [from, to] } else { [to, from] };
         let Some(&number) = self.by_ends.get(&key) else { return };
@@ -317,10 +319,12 @@ impl Analysis {
         let is_same =
             |known: &&mut Event| (known.from, known.message, known.mtu, known.side) == (found.from, found.message, found.mtu, side);
         if let Some(same) = stream.icmp.iter_mut().find(is_same) {
-            same.count += u64::from(same.file == file);
+            // Another point of one file shows a message that passes.
+            let is_passing = same.point != point && same.point.port.file == point.port.file;
+            same.count += u64::from(same.file == file && !is_passing);
         } else if stream.icmp.len() < ERRORS {
             let (from, message, mtu) = (found.from, found.message, found.mtu);
-            stream.icmp.push(Event { from, message, mtu, side, file, first: now, count: 1, longer_after: 0, longest_after: 0 });
+            stream.icmp.push(Event { from, message, mtu, side, file, point, first: now, count: 1, longer_after: 0, longest_after: 0 });
         }
     }
 

@@ -180,6 +180,7 @@ fn path_mtu(stream: &Stream, is_whole: bool, said: &mut Vec<String>) {
     }
     for direction in &stream.directions {
         if is_whole
+            && direction.unclear == 0
             && direction.too_long_again >= STUCK
             && stream.icmp.iter().all(|event| event.mtu.is_none())
             && direction.too_long > direction.pmtu_seen + 8
@@ -218,6 +219,14 @@ fn losses(stream: &Stream, said: &mut Vec<String>) {
     for (side, direction) in stream.directions.iter().enumerate() {
         let share = |count: u64| count as f64 / direction.segments.max(1) as f64;
         let who = SENDERS[side];
+        if direction.unclear > 0 {
+            said.push(format!(
+                "{}: {} packets of the {who} stand twice in a capture of all interfaces that does not name them, so it cannot be told what was sent again: use `tcpdump -y LINUX_SLL2`, or capture one interface",
+                name(stream),
+                direction.unclear
+            ));
+            continue;
+        }
         if direction.segments > 100 && share(direction.retransmissions) > 0.02 {
             let percent = share(direction.retransmissions) * 100.0;
             said.push(format!("{}: the {who} sent {percent:.1} % of its segments again", name(stream)));

@@ -5,6 +5,7 @@ use crate::frame::Segment;
 use crate::mapped::Mapped;
 use crate::ranges::Ranges;
 use crate::report::DirectionReport;
+use crate::sight::{Point, Points, Port, Seen, Sight};
 use crate::spread::Spread;
 use crate::window::WindowWatch;
 use polypath_wire::mptcp::Mapping;
@@ -25,10 +26,20 @@ const SOON_NS: u64 = 3_000_000;
 #[derive(Clone, Debug)]
 struct Pending {
     end: u64,
-    time: u64,
     ip_len: u32,
     again: bool,
     seen_far: bool,
+    /// The first and the last packet that carried its end.
+    seen: [Sight; 2],
+}
+
+/// A file in which the first packet of an end was seen as early as in any.
+#[derive(Clone, Debug)]
+struct Tied {
+    file: usize,
+    point: Point,
+    /// It shows that end's packets at another point, too: it was not made at that end.
+    passes: bool,
 }
 
 /// A packet of the capture as the segments that it was on the link.
@@ -61,6 +72,19 @@ impl Joined {
 pub(crate) struct Direction {
     /// The file in which its packets are seen first.
     pub(crate) near: Option<usize>,
+    since: u64,
+    tied: Vec<Tied>,
+    /// The other file, from which delays and reordering are told.
+    far: Option<usize>,
+    points: Points,
+    far_points: Points,
+    /// Packets that were not counted because they stand in the file twice.
+    copies: u64,
+    /// Packets of which it is not known whether they were sent again.
+    pub(crate) unclear: u64,
+    /// A point that shows its data first shows acknowledgements of them.
+    has_acks: bool,
+    syn_point: Option<Point>,
     /// Sequence number of the SYN, or the one before the first byte seen.
     isn: Option<u32>,
     has_syn: bool,
@@ -104,6 +128,32 @@ pub(crate) struct Direction {
 }
 
 impl Direction {
+    /// Whether a file is the one by which this end is judged: that which saw its first packet
+    /// first, and of several at once one that does not show it passing.
+    pub(crate) fn is_near(&mut self, now: u64, file: usize, point: Point) -> bool {
+        let near = *self.near.get_or_insert_with(|| {
+            self.since = now;
+            file
+        });
+        if now == self.since && self.tied.iter().all(|tied| tied.file != file) {
+            self.tied.push(Tied { file, point, passes: false });
+        }
+        if self.tied.len() > 1
+            && let Some(tied) = self.tied.iter_mut().find(|tied| tied.file == file && tied.point != point && !tied.passes)
+        {
+            tied.passes = true;
+            if near == file {
+                self.near = self.tied.iter().find(|tied| !tied.passes).map(|tied| tied.file).or(self.near);
+            }
+        }
+        self.near == Some(file)
+    }
+
+    /// Whether this SYN is not an earlier one at another point.
+    pub(crate) fn is_own_syn(&mut self, point: Point) -> bool {
+        *self.syn_point.get_or_insert(point) == point
+    }
+
     /// Bytes since the SYN of a sequence number, near the ones that are sent now.
     fn unwrapped(&mut self, seq: u32) -> u64 {
         let isn = *self.isn.get_or_insert_with(|| seq.wrapping_sub(1));
@@ -151,10 +201,37 @@ impl Direction {
     }
 
     /// A segment with payload, at the file nearest to this end. `peer_mss` is what the other end
-    /// announced.
-    pub(crate) fn on_data(&mut self, now: u64, segment: &Segment<'_>, ip_len: u32, peer_mss: Option<u16>, near_rtt: bool) {
+    /// announced. False if it is one that was seen before at another point.
+    pub(crate) fn on_data(
+        &mut self,
+        now: u64,
+        segment: &Segment<'_>,
+        ip_len: u32,
+        point: Point,
+        peer_mss: Option<u16>,
+        near_rtt: bool,
+    ) -> bool {
         let begin = self.unwrapped(segment.seq);
         let end = begin + u64::from(segment.len);
+        let number = self.points.number(point);
+        let sight = Sight::new(now, segment, number);
+        let next = self.watch.sent.max(1);
+        if end > next || self.holes.iter().any(|hole| hole.0 < end && begin < hole.1) {
+            self.points.on_first(number);
+        } else {
+            let at = self.pending.partition_point(|pending| pending.end <= begin);
+            match self.points.on_known(&sight, self.pending.get(at).map(|pending| pending.seen)) {
+                Seen::Again => {}
+                Seen::Copy => {
+                    self.copies += 1;
+                    return false;
+                }
+                Seen::Unclear => {
+                    self.unclear += 1;
+                    return false;
+                }
+            }
+        }
         let joined = Joined::of(segment, peer_mss);
         // From here on the packet is the longest that was on the link.
         let ip_len = ip_len.saturating_sub(segment.len - joined.size);
@@ -167,7 +244,6 @@ impl Direction {
         }
         self.longest = self.longest.max(ip_len);
         self.ce_marks += u64::from(segment.ecn_ce);
-        let next = self.watch.sent.max(1);
         if end > next {
             if begin > next && !first && self.holes.len() < HOLES {
                 self.holes.push((next, begin));
@@ -179,7 +255,7 @@ impl Direction {
             if self.pending.len() == PENDING {
                 self.pending.pop_front();
             }
-            self.pending.push_back(Pending { end, time: now, ip_len, again: begin < next, seen_far: false });
+            self.pending.push_back(Pending { end, ip_len, again: begin < next, seen_far: false, seen: [sight; 2] });
         } else if self.fills_hole(begin, end)
             && !near_rtt
             && now.saturating_sub(self.advanced_at) < self.rtt.min().unwrap_or(SOON_NS).max(SOON_NS)
@@ -189,10 +265,11 @@ impl Direction {
             self.watch.series.at(now).new_bytes += u64::from(segment.len);
         } else {
             self.watch.series.at(now).retransmitted_bytes += u64::from(segment.len);
-            self.on_again(begin, end, joined.count, ip_len);
+            self.on_again(begin, end, joined.count, ip_len, sight);
         }
         let mss = self.mss_for_window();
         self.watch.on_data(now, end, mss);
+        true
     }
 
     fn count_size(&mut self, len: u32, count: u64) {
@@ -205,7 +282,7 @@ impl Direction {
     }
 
     /// Segments that were sent before.
-    fn on_again(&mut self, begin: u64, end: u64, count: u64, ip_len: u32) {
+    fn on_again(&mut self, begin: u64, end: u64, count: u64, ip_len: u32, sight: Sight) {
         self.retransmissions += count;
         self.retransmitted_bytes += end - begin;
         // Karn: what was sent twice gives no round-trip time, and does not say which size passed;
@@ -213,6 +290,7 @@ impl Direction {
         let from = self.pending.partition_point(|pending| pending.end <= begin);
         for pending in self.pending.iter_mut().skip(from) {
             pending.again = true;
+            pending.seen[1] = sight;
             if pending.end >= end {
                 break;
             }
@@ -238,13 +316,19 @@ impl Direction {
     }
 
     /// The same at another file: one-way delay, and the order in which segments come.
-    pub(crate) fn on_far_data(&mut self, now: u64, segment: &Segment<'_>) {
+    pub(crate) fn on_far_data(&mut self, now: u64, segment: &Segment<'_>, point: Point) {
         let begin = self.unwrapped(segment.seq);
         let end = begin + u64::from(segment.len);
+        let number = self.far_points.number(point);
+        if end > self.far_next {
+            self.far_points.on_first(number);
+        } else if !self.far_points.is_first(number) {
+            return;
+        }
         let at = self.pending.partition_point(|pending| pending.end < end);
         if let Some(pending) = self.pending.get_mut(at).filter(|pending| pending.end == end && !pending.seen_far && !pending.again) {
             pending.seen_far = true;
-            self.delay.add(now.saturating_sub(pending.time));
+            self.delay.add(now.saturating_sub(pending.seen[0].time));
         }
         if end <= self.far_next && !self.again.contains(&begin) {
             self.reordered += 1;
@@ -252,8 +336,17 @@ impl Direction {
         self.far_next = self.far_next.max(end);
     }
 
+    /// Whether a file, which is not the nearest, is the one that stands for the far side: that
+    /// nearest to the other end, if it is another one.
+    pub(crate) fn is_far(&mut self, file: usize, near_peer: Option<usize>) -> bool {
+        match near_peer.filter(|&peer| Some(peer) != self.near) {
+            Some(peer) => peer == file,
+            None => *self.far.get_or_insert(file) == file,
+        }
+    }
+
     /// An acknowledgement of what this end sent, at the file nearest to it.
-    pub(crate) fn on_ack(&mut self, now: u64, segment: &Segment<'_>, window: u64) {
+    pub(crate) fn on_ack(&mut self, now: u64, segment: &Segment<'_>, window: u64, port: &Port) {
         let Some(isn) = self.isn else { return };
         let near = self.watch.sent;
         let unwrapped = |ack: u32| near.checked_add_signed(i64::from(ack.wrapping_sub(isn).wrapping_sub(near as u32) as i32)).unwrap_or(0);
@@ -262,12 +355,16 @@ impl Direction {
         if ack > near.saturating_add(1 << 30) {
             return;
         }
+        // A round-trip time begins and ends at one interface, if the acknowledgements pass it.
+        let is_here = self.points.has_first(port);
+        self.has_acks |= is_here;
+        let is_timed = is_here || !self.has_acks;
         let mut newest = None;
-        while let Some(pending) = self.pending.front().filter(|pending| pending.end <= ack) {
+        while let Some(pending) = self.pending.front().filter(|pending| is_timed && pending.end <= ack) {
             if !pending.again {
                 self.pmtu_seen = self.pmtu_seen.max(pending.ip_len);
             }
-            newest = Some((pending.time, pending.again));
+            newest = Some((pending.seen[0].time, pending.again));
             self.pending.pop_front();
         }
         if let Some((time, false)) = newest {
@@ -327,6 +424,8 @@ impl Direction {
             acked_bytes: acked,
             retransmissions: self.retransmissions,
             retransmitted_bytes: self.retransmitted_bytes,
+            copies: self.copies,
+            unclear: self.unclear,
             reordered: self.reordered,
             reinjected_bytes: self.reinjected_bytes,
             goodput_bps: self.watch.goodput(acked),

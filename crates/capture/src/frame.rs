@@ -2,7 +2,8 @@
 
 use crate::icmp::Message;
 use crate::kind::{CUT, Kind, MALFORMED};
-use crate::layers::{Content, ICMPV6, IpPacket, Part, TCP, UDP, innermost, ip};
+use crate::layers::{Content, ICMPV6, IpPacket, Outside, Part, TCP, UDP, innermost, ip};
+use crate::sight::{Point, Port};
 use polypath_wire::{Flags, mptcp};
 use std::net::IpAddr;
 
@@ -41,6 +42,8 @@ pub(crate) struct Dissected<'a> {
     pub(crate) ip_len: u32,
     /// In which it came, the innermost one.
     pub(crate) tunnel: Option<&'static str>,
+    /// Where in its file; the file's own interfaces are not known here.
+    pub(crate) point: Point,
 }
 
 #[derive(Copy, Clone, Debug)]
@@ -58,6 +61,8 @@ pub(crate) struct Segment<'a> {
     pub(crate) options_len: u32,
     /// The capture has cut some of them off.
     pub(crate) options_cut: bool,
+    /// Identification of its IP packet; 0: it has none.
+    pub(crate) id: u16,
     options: &'a [u8],
 }
 
@@ -84,7 +89,8 @@ pub(crate) enum TcpOption {
 /// What is in the frame of a link of this type, of so many bytes on the wire; or why that cannot be
 /// told.
 pub(crate) fn dissect(link_type: i32, bytes: &[u8], wire: u32) -> Result<Dissected<'_>, Kind> {
-    let (content, tunnel) = innermost(link_type, bytes, wire)?;
+    let (content, outside) = innermost(link_type, bytes, wire)?;
+    let hops = if let Content::Ip(_, packet, _) = &content { packet.hops } else { 0 };
     let (frame, ip_len) = match content {
         Content::Other(kind) => (Frame::Other(kind), 0),
         Content::Ip(TCP, packet, body) if packet.fragment.is_some() => (piece(&packet, body)?, packet.len),
@@ -92,7 +98,21 @@ pub(crate) fn dissect(link_type: i32, bytes: &[u8], wire: u32) -> Result<Dissect
         Content::Ip(UDP, packet, _) => (Frame::Udp, packet.len),
         Content::Ip(protocol, packet, body) => (Frame::Icmp(icmp(protocol == ICMPV6, packet.source, body)?), packet.len),
     };
-    Ok(Dissected { frame, ip_len, tunnel })
+    Ok(Dissected { frame, ip_len, tunnel: outside.tunnel, point: point(link_type, bytes, outside, hops) })
+}
+
+/// What link header and IP header tell of the place at which a packet was seen.
+fn point(link_type: i32, bytes: &[u8], outside: Outside, hops: u8) -> Point {
+    let byte = |at: usize| bytes.get(at).copied().unwrap_or(0);
+    let name = |at: std::ops::Range<usize>| at.fold(0_u32, |sum, at| sum.wrapping_mul(31).wrapping_add(u32::from(byte(at))));
+    // Linux's packet type 4: sent by this host.
+    let (device, is_sent) = match link_type {
+        113 => (0, byte(1) == 4),
+        276 => (u32::from_be_bytes([4, 5, 6, 7].map(byte)), byte(10) == 4),
+        258 => (name(12..36), byte(36) & 2 != 0),
+        _ => (0, false),
+    };
+    Point { port: Port { device, is_unnamed: link_type == 113, headers: outside.headers, vlans: outside.vlans, ..Port::default() }, is_sent, hops }
 }
 
 /// A fragment of a TCP segment.
@@ -166,6 +186,7 @@ fn tcp<'a>(packet: &IpPacket, part: Part<'a>) -> Result<Segment<'a>, Kind> {
         len,
         ecn_ce: packet.ecn_ce,
         options_len: header as u32 - 20,
+        id: packet.id,
         options_cut: header > 20 && part.bytes.len() < header,
         options: part.bytes.get(20..header.min(part.bytes.len())).unwrap_or_default(),
     })
@@ -223,6 +244,12 @@ impl<'a> Segment<'a> {
     }
 
     /// Those that somebody asks for.
+    /// TSval of the timestamp option (RFC 7323 section 3.2); 0: there is none.
+    pub(crate) fn stamp(&self) -> u32 {
+        let stamp = |option: &[u8]| if let [8, 10, value @ ..] = option { value.first_chunk().copied() } else { None };
+        self.raw_options().find_map(stamp).map_or(0, u32::from_be_bytes)
+    }
+
     pub(crate) fn options(&self) -> impl Iterator<Item = TcpOption> + use<'a> {
         self.raw_options().filter_map(|option| match *option {
             [2, 4, high, low] => Some(TcpOption::Mss(u16::from_be_bytes([high, low]))),
@@ -253,7 +280,7 @@ mod tests {
     }
 
     fn is_the_segment(found: Result<Dissected<'_>, Kind>, in_tunnel: bool) {
-        let Ok(Dissected { frame: Frame::Tcp(segment), ip_len, tunnel }) = found else { panic!("{found:?}") };
+        let Ok(Dissected { frame: Frame::Tcp(segment), ip_len, tunnel, .. }) = found else { panic!("{found:?}") };
         let tunnel = tunnel == Some("GRE-in-UDP");
         assert_eq!((segment.source.1, segment.destination.1, segment.len, ip_len, tunnel), (4000, 5000, 100, 148, in_tunnel));
         let options: Vec<String> = segment.options().map(|option| format!("{option:?}")).collect();
@@ -353,7 +380,7 @@ mod tests {
 
     #[track_caller]
     fn comes_in(link_type: i32, frame: &[u8], tunnel: Option<&str>) {
-        let Ok(Dissected { frame: Frame::Tcp(segment), ip_len: 148, tunnel: found }) = read(link_type, frame) else {
+        let Ok(Dissected { frame: Frame::Tcp(segment), ip_len: 148, tunnel: found, .. }) = read(link_type, frame) else {
             panic!("{:?}", read(link_type, frame))
         };
         assert_eq!((segment.source.1, segment.len, segment.options_len, found), (4000, 100, 8, tunnel));

@@ -1,5 +1,6 @@
 //! Messages of ICMP and ICMPv6 by their numbers.
 
+use crate::sight::Point;
 use std::net::IpAddr;
 
 /// The type and code of a message.
@@ -59,6 +60,8 @@ pub(crate) struct Event {
     /// The end whose packet it is about: 0 is the client.
     pub(crate) side: usize,
     pub(crate) file: usize,
+    /// Where that file showed it first.
+    pub(crate) point: Point,
     pub(crate) first: u64,
     pub(crate) count: u64,
     /// Packets of that end longer than the MTU, after the first of these messages.

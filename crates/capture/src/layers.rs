@@ -93,6 +93,10 @@ pub(crate) struct IpPacket {
     /// Bytes, its own header among them.
     pub(crate) len: u32,
     pub(crate) ecn_ce: bool,
+    /// Its TTL or hop limit: each router takes one off.
+    pub(crate) hops: u8,
+    /// Its identification; 0: IPv6 has none, and not all senders give one (RFC 6864 section 4.1).
+    pub(crate) id: u16,
     /// It is a part of a packet.
     pub(crate) fragment: Option<Fragment>,
 }
@@ -110,10 +114,12 @@ pub(crate) struct Fragment {
 }
 
 /// What is known of a packet when a header is reached.
-#[derive(Copy, Clone, Default)]
-struct Outside {
-    headers: u32,
-    tunnel: Option<&'static str>,
+#[derive(Copy, Clone, Debug, Default)]
+pub(crate) struct Outside {
+    pub(crate) headers: u32,
+    pub(crate) tunnel: Option<&'static str>,
+    /// Its VLANs, one behind the other.
+    pub(crate) vlans: u32,
 }
 
 impl Outside {
@@ -130,10 +136,10 @@ pub(crate) enum Content<'a> {
     Other(Kind),
 }
 
-type Found<'a> = Result<(Content<'a>, Option<&'static str>), Kind>;
+type Found<'a> = Result<(Content<'a>, Outside), Kind>;
 
-/// What is innermost in the frame of a link of this type, of so many bytes on the wire, and the
-/// innermost tunnel around it; or why that cannot be told.
+/// What is innermost in the frame of a link of this type, of so many bytes on the wire, and what is
+/// around it; or why that cannot be told.
 pub(crate) fn innermost(link_type: i32, bytes: &[u8], wire: u32) -> Found<'_> {
     // Some programs write the length that they kept as the one on the wire.
     let frame = Part { bytes, wire: wire.max(bytes.len() as u32) };
@@ -261,7 +267,7 @@ fn inner(header: Header, part: Part<'_>, outside: Outside) -> Found<'_> {
 
 #[expect(clippy::unnecessary_wraps, reason = "it stands among functions that may fail")]
 fn other(kind: Kind, outside: Outside) -> Found<'static> {
-    Ok((Content::Other(kind), outside.tunnel))
+    Ok((Content::Other(kind), outside))
 }
 
 fn is(kind: Kind, outside: Outside) -> Found<'static> {
@@ -272,7 +278,10 @@ fn ether(kind: u16, part: Part<'_>, outside: Outside) -> Found<'_> {
     match kind {
         IPV4 | IPV6 => inner(Header::Ip, part, outside),
         // VLAN tags: IEEE 802.1Q, 802.1ad, and its number before that.
-        0x8100 | 0x88a8 | 0x9100 => inner(Header::Ether(part.u16(2)?), part.skip(4)?, outside),
+        0x8100 | 0x88a8 | 0x9100 => {
+            let vlans = outside.vlans << 12 | u32::from(part.u16(0)? & 0xfff);
+            inner(Header::Ether(part.u16(2)?), part.skip(4)?, Outside { vlans, ..outside })
+        }
         TRANSPARENT_ETHERNET => inner(Header::Ethernet, part, outside),
         0x8847 | 0x8848 => inner(Header::Mpls, part, outside),
         // PPPoE session: six bytes (RFC 2516 section 4), the length of the rest last.
@@ -395,6 +404,8 @@ fn ipv4(part: Part<'_>) -> Result<(IpPacket, u8, Part<'_>), Kind> {
         destination: address(16)?,
         len,
         ecn_ce: part.byte(1)? & 3 == 3,
+        hops: part.byte(8)?,
+        id: id as u16,
         fragment: (offset > 0 || has_more).then_some(Fragment { id, offset, has_more, extensions: 0 }),
     };
     Ok((packet, part.byte(9)?, part.with_length(len).skip(header)?))
@@ -410,7 +421,7 @@ fn ipv6(part: Part<'_>) -> Result<(IpPacket, u8, Part<'_>), Kind> {
         len => u32::from(len) + HEADER as u32,
     };
     let (source, destination, ecn_ce) = (address(8)?, address(24)?, part.byte(1)? >> 4 & 3 == 3);
-    let mut packet = IpPacket { source, destination, len, ecn_ce, fragment: None };
+    let mut packet = IpPacket { source, destination, len, ecn_ce, hops: part.byte(7)?, id: 0, fragment: None };
     let (mut protocol, mut rest) = (part.byte(6)?, part.with_length(len).skip(HEADER)?);
     for _ in 0..DEPTH {
         // RFC 8200 section 4: hop-by-hop options, routing, destination options; and mobility, HIP,
@@ -438,7 +449,7 @@ fn ipv6(part: Part<'_>) -> Result<(IpPacket, u8, Part<'_>), Kind> {
 }
 
 fn in_ip(protocol: u8, packet: IpPacket, body: Part<'_>, outside: Outside) -> Found<'_> {
-    let found = || Ok((Content::Ip(protocol, packet, body), outside.tunnel));
+    let found = || Ok((Content::Ip(protocol, packet, body), outside));
     if packet.fragment.is_some_and(|fragment| fragment.offset > 0) && protocol != TCP {
         return other(Kind::Named("second or later IP fragment"), outside);
     }

@@ -8,8 +8,9 @@
 //! Start at `analysis`. A file's bytes become packets (`packed`, `reader`), a packet what is
 //! innermost in it (`layers`, `frame`, `fragments`, `icmp`, `kind`). Segments go to their `stream`,
 //! with a `direction` and a `window` for each end; streams of MPTCP to their `connection`
-//! (`mapped`). `diagnosis` makes sentences of it, and `report` is what comes out. `ranges`,
-//! `series` and `spread` hold numbers in bounded memory. `listing` gives segments one by one instead.
+//! (`mapped`). `diagnosis` makes sentences of it, and `report` is what comes out. `sight` tells
+//! a packet that passes several interfaces from one that was sent again. `ranges`, `series` and
+//! `spread` hold numbers in bounded memory. `listing` gives segments one by one instead.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
@@ -29,6 +30,7 @@ mod ranges;
 mod reader;
 mod report;
 mod series;
+mod sight;
 mod spread;
 mod stream;
 mod window;

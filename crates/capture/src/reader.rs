@@ -12,6 +12,8 @@ use std::sync::{Arc, OnceLock};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Captured {
     pub(crate) link_type: i32,
+    /// Which of the file's, counted through all sections.
+    pub(crate) interface: u32,
     /// Since the epoch of the file's clock.
     pub(crate) time_ns: u64,
     /// Bytes that it had on the wire.
@@ -49,6 +51,8 @@ const LINK_TYPE: i32 = 0x03ff_ffff;
 #[derive(Copy, Clone)]
 struct Interface {
     link_type: i32,
+    /// As [`Captured::interface`].
+    number: u32,
     /// Ticks a second.
     resolution: u64,
     /// Seconds.
@@ -66,6 +70,8 @@ struct Context {
     /// Of a pcapng: its section has numbers with the least byte first.
     is_little_endian: bool,
     interfaces: Vec<Interface>,
+    /// Interfaces of earlier sections.
+    earlier: u32,
     /// Packets that earlier sections miss.
     missing: u64,
 }
@@ -206,7 +212,7 @@ impl Context {
         }
         let interface = self.interfaces.get(word(8) as usize)?;
         let ticks = u64::from(word(12)) << 32 | u64::from(word(16));
-        out.set(interface.link_type, interface.time_ns(ticks), word(24), &body[..rest], caplen);
+        out.set((interface.link_type, interface.number), interface.time_ns(ticks), word(24), &body[..rest], caplen);
         Some(length)
     }
 
@@ -220,15 +226,17 @@ impl Context {
                 };
                 let fraction = u64::from(packet.ts_usec) * if nanoseconds { 1 } else { 1000 };
                 let time_ns = u64::from(packet.ts_sec) * SECOND + fraction;
-                out.set(link_type, time_ns, packet.origlen, packet.data, packet.caplen);
+                out.set((link_type, 0), time_ns, packet.origlen, packet.data, packet.caplen);
                 return true;
             }
             PcapBlockOwned::NG(Block::SectionHeader(header)) => {
+                self.earlier += self.interfaces.len() as u32;
                 self.missing = self.interfaces.drain(..).fold(self.missing, |sum, interface| sum.saturating_add(interface.missing));
                 self.is_little_endian = !header.big_endian();
             }
             PcapBlockOwned::NG(Block::InterfaceDescription(interface)) => self.interfaces.push(Interface {
                 link_type: interface.linktype.0,
+                number: self.earlier + self.interfaces.len() as u32,
                 resolution: interface.ts_resolution().unwrap_or(1_000_000).max(1),
                 offset: interface.ts_offset(),
                 snaplen: interface.snaplen,
@@ -252,7 +260,7 @@ impl Context {
                     return false;
                 };
                 let ticks = u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low);
-                out.set(interface.link_type, interface.time_ns(ticks), packet.origlen, packet.data, packet.caplen);
+                out.set((interface.link_type, interface.number), interface.time_ns(ticks), packet.origlen, packet.data, packet.caplen);
                 return true;
             }
             PcapBlockOwned::NG(Block::SimplePacket(packet)) => {
@@ -261,7 +269,7 @@ impl Context {
                     return false;
                 };
                 let caplen = if interface.snaplen == 0 { packet.origlen } else { packet.origlen.min(interface.snaplen) };
-                out.set(interface.link_type, 0, packet.origlen, packet.data, caplen);
+                out.set((interface.link_type, interface.number), 0, packet.origlen, packet.data, caplen);
                 return true;
             }
             PcapBlockOwned::NG(_) => {}
@@ -271,8 +279,8 @@ impl Context {
 }
 
 impl Captured {
-    fn set(&mut self, link_type: i32, time_ns: u64, len: u32, data: &[u8], caplen: u32) {
-        (self.link_type, self.time_ns, self.len) = (link_type, time_ns, len);
+    fn set(&mut self, (link_type, interface): (i32, u32), time_ns: u64, len: u32, data: &[u8], caplen: u32) {
+        (self.link_type, self.interface, self.time_ns, self.len) = (link_type, interface, time_ns, len);
         self.bytes.clear();
         self.bytes.extend_from_slice(&data[..data.len().min(caplen as usize).min(KEPT)]);
     }

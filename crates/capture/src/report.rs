@@ -194,6 +194,12 @@ pub struct DirectionReport {
     pub retransmissions: u64,
     /// Payload of the retransmissions, bytes (Linux: `tcpi_bytes_retrans`).
     pub retransmitted_bytes: u64,
+    /// Packets with payload that `file` shows once more, on another interface or behind another
+    /// header: they count once.
+    pub copies: u64,
+    /// Packets with payload of which it cannot be told whether they are copies or were sent again;
+    /// they count as neither.
+    pub unclear: u64,
     /// Segments that came behind a later one and were sent once.
     pub reordered: u64,
     /// Bytes that it carried after another subflow had, by data sequence number; 0 of plain TCP.

@@ -4,6 +4,7 @@ use crate::direction::Direction;
 use crate::frame::{Segment, TcpOption};
 use crate::icmp::Event;
 use crate::report::{EndReport, IcmpReport};
+use crate::sight::Point;
 use polypath_wire::{Flags, mptcp};
 use std::net::IpAddr;
 
@@ -104,19 +105,23 @@ impl Stream {
 
     /// Takes in a segment that a file shows. True if it is the first sight of this end's data
     /// there, so that MPTCP may count it.
-    pub(crate) fn take(&mut self, now: u64, file: usize, segment: &Segment<'_>, ip_len: u32) -> bool {
+    pub(crate) fn take(&mut self, now: u64, file: usize, segment: &Segment<'_>, ip_len: u32, point: Point) -> bool {
         let side = self.side(segment);
-        let is_near = *self.directions[side].near.get_or_insert(file) == file;
+        let is_near = self.directions[side].is_near(now, file, point);
         self.options_cut += u64::from(is_near && segment.options_cut);
         // Whoever else sends a RST in an end's name is not seen where that end is.
         if segment.flags.has(Flags::RST) && self.reset.is_none() {
             self.on_reset(now, side, segment);
         }
         let (is_syn, is_ack) = (segment.flags.has(Flags::SYN), segment.flags.has(Flags::ACK));
+        if is_near && is_syn && !self.directions[side].is_own_syn(point) {
+            return false;
+        }
         if is_near {
             self.on_flags(now, side, segment);
         }
         let near_rtt = self.directions[0].near != self.directions[1].near || self.is_near_sender(side);
+        let near_peer = self.directions[1 - side].near;
         let (peer_mss, window) = (self.directions[1 - side].mss, self.window_of(side, segment));
         let direction = &mut self.directions[side];
         if is_near && !is_syn && !segment.flags.has(Flags::RST) {
@@ -125,24 +130,25 @@ impl Stream {
         if is_near && is_syn {
             direction.begin(segment.seq);
         }
+        let mut is_first = is_near;
         if segment.len > 0 && !is_syn {
             if is_near {
-                for event in self.icmp.iter_mut().filter(|event| event.side == side && event.mtu.is_some_and(|mtu| ip_len > mtu)) {
+                // A tunnel spreads packets over paths with queues of their own, so that they pass
+                // even its own end in another order.
+                is_first = direction.on_data(now, segment, ip_len, point, peer_mss, near_rtt && self.tunnel.is_none());
+                for event in self.icmp.iter_mut().filter(|event| is_first && event.side == side && event.mtu.is_some_and(|mtu| ip_len > mtu)) {
                     event.longer_after += 1;
                     event.longest_after = event.longest_after.max(ip_len);
                 }
-                // A tunnel spreads packets over paths with queues of their own, so that they pass
-                // even its own end in another order.
-                direction.on_data(now, segment, ip_len, peer_mss, near_rtt && self.tunnel.is_none());
-            } else {
-                direction.on_far_data(now, segment);
+            } else if direction.is_far(file, near_peer) {
+                direction.on_far_data(now, segment, point);
             }
         }
         let other = &mut self.directions[1 - side];
         if is_ack && other.near == Some(file) {
-            other.on_ack(now, segment, window);
+            other.on_ack(now, segment, window, &point.port);
         }
-        is_near
+        is_first
     }
 
     fn on_reset(&mut self, at: u64, side: usize, segment: &Segment<'_>) {
