@@ -158,7 +158,7 @@ impl Analysis {
     }
 
     fn take_segment(&mut self, now: u64, file: usize, segment: &Segment<'_>, found: &Dissected<'_>) {
-        let number = self.stream_of(segment);
+        let number = self.stream_of(now, segment);
         let stream = &mut self.streams[number];
         stream.tunnel = stream.tunnel.or(found.tunnel);
         let side = stream.side(segment);
@@ -175,7 +175,7 @@ impl Analysis {
     }
 
     /// The stream of a segment. A SYN with other numbers than before begins a new one.
-    fn stream_of(&mut self, segment: &Segment<'_>) -> usize {
+    fn stream_of(&mut self, now: u64, segment: &Segment<'_>) -> usize {
         let (from, to) = (segment.source, segment.destination);
         let key = if from <= to { [from, to] } else { [to, from] };
         let is_first = segment.flags.has(Flags::SYN) && !segment.flags.has(Flags::ACK);
@@ -190,7 +190,7 @@ impl Analysis {
         let ends = if is_answer { [to, from] } else { [from, to] };
         let number = self.streams.len();
         self.connections.push(Connection { streams: vec![number], ..Connection::default() });
-        self.streams.push(Stream::new(ends, self.connections.len() - 1));
+        self.streams.push(Stream::new(ends, self.connections.len() - 1, now));
         self.by_ends.insert(key, number);
         number
     }
@@ -344,6 +344,7 @@ impl Analysis {
                         (true, Some(_)) => "mptcp v1",
                         (true, None) => "mptcp",
                     },
+                    began_s: own.iter().map(|stream| stream.began.saturating_sub(start)).min().unwrap_or(0) as f64 / 1e9,
                     diagnosis: diagnosis::Findings { connection, streams: &own, data: &data, is_mptcp, is_whole, start }.sentences(),
                     ended: diagnosis::ended(&own, start),
                     data,

@@ -163,8 +163,10 @@ impl Direction {
     }
 
     /// A SYN's sequence number.
-    pub(crate) fn begin(&mut self, isn: u32) {
+    pub(crate) fn begin(&mut self, isn: u32, point: Point) {
         (self.isn, self.has_syn) = (Some(isn), true);
+        let number = self.points.number(point);
+        self.points.on_first(number);
     }
 
     /// The bytes of a segment, counted since the SYN.

@@ -112,7 +112,11 @@ fn point(link_type: i32, bytes: &[u8], outside: Outside, hops: u8) -> Point {
         258 => (name(12..36), byte(36) & 2 != 0),
         _ => (0, false),
     };
-    Point { port: Port { device, is_unnamed: link_type == 113, headers: outside.headers, vlans: outside.vlans, ..Port::default() }, is_sent, hops }
+    Point {
+        port: Port { device, is_unnamed: link_type == 113, headers: outside.headers, vlans: outside.vlans, ..Port::default() },
+        is_sent,
+        hops,
+    }
 }
 
 /// A fragment of a TCP segment.

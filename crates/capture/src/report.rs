@@ -70,6 +70,8 @@ pub struct IcmpCount {
 pub struct ConnectionReport {
     /// `tcp`, `mptcp v0`, `mptcp v1`, or `mptcp` where no MP_CAPABLE was seen to tell the version.
     pub kind: &'static str,
+    /// When its first packet was seen, s since the first packet of all files.
+    pub began_s: f64,
     /// Of plain TCP one, which is the connection.
     pub subflows: Vec<SubflowReport>,
     /// From the client and from the server.

@@ -15,6 +15,8 @@ pub(crate) struct Stream {
     pub(crate) ends: [(IpAddr, u16); 2],
     pub(crate) directions: [Direction; 2],
     pub(crate) connection: usize,
+    /// When its first packet was seen.
+    pub(crate) began: u64,
     pub(crate) is_join: bool,
     pub(crate) backup: bool,
     pub(crate) syns: u64,
@@ -61,11 +63,12 @@ impl Reset {
 }
 
 impl Stream {
-    pub(crate) fn new(ends: [(IpAddr, u16); 2], connection: usize) -> Self {
+    pub(crate) fn new(ends: [(IpAddr, u16); 2], connection: usize, began: u64) -> Self {
         Self {
             ends,
             directions: [Direction::default(), Direction::default()],
             connection,
+            began,
             is_join: false,
             backup: false,
             syns: 0,
@@ -114,10 +117,9 @@ impl Stream {
             self.on_reset(now, side, segment);
         }
         let (is_syn, is_ack) = (segment.flags.has(Flags::SYN), segment.flags.has(Flags::ACK));
-        if is_near && is_syn && !self.directions[side].is_own_syn(point) {
-            return false;
-        }
-        if is_near {
+        // A SYN at another point than before is the one that was there.
+        let mut is_first = is_near && (!is_syn || self.directions[side].is_own_syn(point));
+        if is_first {
             self.on_flags(now, side, segment);
         }
         let near_rtt = self.directions[0].near != self.directions[1].near || self.is_near_sender(side);
@@ -127,16 +129,17 @@ impl Stream {
         if is_near && !is_syn && !segment.flags.has(Flags::RST) {
             direction.window = Some(direction.window.map_or((window, window), |(low, high)| (low.min(window), high.max(window))));
         }
-        if is_near && is_syn {
-            direction.begin(segment.seq);
+        if is_first && is_syn {
+            direction.begin(segment.seq, point);
         }
-        let mut is_first = is_near;
         if segment.len > 0 && !is_syn {
             if is_near {
                 // A tunnel spreads packets over paths with queues of their own, so that they pass
                 // even its own end in another order.
                 is_first = direction.on_data(now, segment, ip_len, point, peer_mss, near_rtt && self.tunnel.is_none());
-                for event in self.icmp.iter_mut().filter(|event| is_first && event.side == side && event.mtu.is_some_and(|mtu| ip_len > mtu)) {
+                for event in
+                    self.icmp.iter_mut().filter(|event| is_first && event.side == side && event.mtu.is_some_and(|mtu| ip_len > mtu))
+                {
                     event.longer_after += 1;
                     event.longest_after = event.longest_after.max(ip_len);
                 }

@@ -522,3 +522,189 @@ fn a_segment_in_fragments_is_one_and_a_fragment_alone_is_named() {
     assert_eq!((report.files[0].unread, &report.files[0].unread_kinds[0].name[..]), (1, "fragment of a TCP segment, without the others"));
     assert_eq!(report.connections[0].subflows[0].directions[0].bytes, 3000);
 }
+
+/// What stands before IP of a capture of an interface, and its link type.
+const ROUTER: [[u8; 14]; 2] = [[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0], [2, 0, 0, 0, 0, 3, 2, 0, 0, 0, 0, 4, 8, 0]];
+
+/// A capture of several interfaces: each packet with a header that says on which.
+struct Passing {
+    file: Vec<u8>,
+    interfaces: u32,
+}
+
+impl Passing {
+    fn new(link: u16, interfaces: u32) -> Self {
+        let mut file = vec![];
+        pcapng::section(&mut file, "test");
+        for _ in 0..interfaces {
+            let begin = file.len();
+            pcapng::interface(&mut file, LinkType::RawIp, 128, "a");
+            file[begin + 8..begin + 10].copy_from_slice(&link.to_le_bytes());
+        }
+        Self { file, interfaces }
+    }
+
+    /// A packet on an interface of the file, so many routers behind its sender.
+    fn add(&mut self, us: u64, interface: u32, header: &[u8], packet: &[u8], hops: u8) {
+        let mut bytes = [header, packet].concat();
+        let ttl = header.len() + if packet[0] >> 4 == 4 { 8 } else { 7 };
+        bytes[ttl] -= hops;
+        assert!(interface < self.interfaces);
+        let begin = self.file.len();
+        pcapng::packet(&mut self.file, us * 1000, bytes.len() as u32, &bytes[..bytes.len().min(128)]);
+        self.file[begin + 8..begin + 12].copy_from_slice(&interface.to_le_bytes());
+    }
+}
+
+/// A transfer of 200 segments of which the tenth of each twenty is sent again, and of each packet
+/// when it passes a router, and whether it comes from the client.
+fn passed(v6: bool) -> Vec<(u64, bool, Vec<u8>)> {
+    let names = Capture::new(v6);
+    let mut ident = 0;
+    let mut of = |from_client: bool, segment: &Segment| {
+        let mut bytes = names.bytes(1, from_client, segment);
+        ident += 1;
+        if !v6 {
+            bytes[4..6].copy_from_slice(&u16::to_be_bytes(ident));
+        }
+        bytes
+    };
+    let syn = Segment { flags: Flags::SYN, seq: Seq::new(100), mss: 1460, window_scale: 2, window: 10_000, ..Segment::default() };
+    let syn_ack = Segment { flags: Flags::SYN.with(Flags::ACK), seq: Seq::new(900), ack: Seq::new(101), ..syn };
+    let mut packets = vec![(0, true, of(true, &syn)), (10_000, false, of(false, &syn_ack)), (20_000, true, of(true, &plain(0, 0)))];
+    let timed = |segment: Segment, ms: u32| Segment { has_ts: true, ts_val: 1 + ms, ts_ecr: 1, ..segment };
+    for number in 0..200_u32 {
+        let ms = 100 + number;
+        let data = plain(number * 1000, 1000);
+        packets.push((u64::from(ms) * 1000, true, of(true, &timed(data, ms))));
+        if number % 20 == 9 {
+            let again = timed(plain((number - 5) * 1000, 1000), ms);
+            packets.push((u64::from(ms) * 1000 + 400, true, of(true, &again)));
+        }
+        if number % 20 == 19 {
+            packets.push((u64::from(ms) * 1000 + 900, false, of(false, &timed(answer((number + 1) * 1000, 10_000), ms))));
+        }
+    }
+    packets
+}
+
+fn told(files: Vec<(&str, &Passing)>) -> ConnectionReport {
+    let mut report = analyse(files.into_iter().map(|(name, capture)| (name.to_owned(), &capture.file[..])).collect());
+    assert_eq!((report.connections.len(), report.files[0].unread), (1, 0), "{report:?}");
+    report.connections.remove(0)
+}
+
+fn is_right(connection: &ConnectionReport, place: &str) {
+    let sent = &connection.subflows[0].directions[0];
+    let found = (sent.segments, sent.retransmissions, sent.reordered, sent.bytes, sent.acked_bytes, sent.unclear);
+    assert_eq!(found, (210, 10, 0, 200_000, 200_000, 0), "{place}");
+    assert!(sent.copies > 0, "{place}");
+    assert_eq!(connection.diagnosis, ["10.0.0.1:4000 to 10.0.0.99:80: the client sent 4.8 % of its segments again"], "{place}");
+}
+
+#[test]
+fn a_packet_that_passes_several_interfaces_was_sent_once() {
+    let cooked_2 = |device: u8, kind: u8| [&[8, 0, 0, 0, 0, 0, 0, device, 0, 1, kind, 6][..], &[0; 8]].concat();
+    let cooked_1 = |kind: u8| [&[0, kind, 0, 1, 0, 6][..], &[0; 8], &[8, 0]].concat();
+    let tagged = |vlan: u8| [&ROUTER[0][..12], &[0x81, 0, 0, vlan, 8, 0]].concat();
+    let ethernet = |at: usize| ROUTER[at].to_vec();
+    // Link type, and by which headers a packet is seen, with its interface, the routers that it has
+    // passed and how much later it is, µs.
+    type Sight = (u32, Vec<u8>, u8, u64);
+    let places: [(&str, u16, Vec<Sight>); 9] = [
+        ("router", 1, vec![(0, ethernet(0), 0, 0), (1, ethernet(1), 1, 700)]),
+        ("bridge", 1, vec![(0, ethernet(0), 0, 0), (1, ethernet(0), 0, 0)]),
+        ("bridge and its device", 1, vec![(0, ethernet(0), 0, 0), (2, ethernet(0), 0, 0), (1, ethernet(0), 0, 100)]),
+        ("one-armed router", 1, vec![(0, ethernet(0), 0, 0), (0, ethernet(1), 1, 100)]),
+        ("router between VLANs", 1, vec![(0, tagged(1), 0, 0), (0, tagged(2), 1, 100)]),
+        ("any, router", 276, vec![(0, cooked_2(2, 0), 0, 0), (0, cooked_2(3, 4), 1, 5000)]),
+        ("any, bridge", 276, vec![(0, cooked_2(2, 0), 0, 0), (0, cooked_2(4, 0), 0, 0), (0, cooked_2(3, 4), 0, 0)]),
+        ("any without names, router", 113, vec![(0, cooked_1(0), 0, 0), (0, cooked_1(4), 1, 5000)]),
+        ("any without names, VLAN", 113, vec![(0, cooked_1(0), 0, 0), (0, cooked_1(0), 0, 3)]),
+    ];
+    for (place, link, sights) in places {
+        let mut all: Vec<_> = (passed(false).iter())
+            .flat_map(|(at, _, packet)| sights.iter().map(move |sight| (at + sight.3, sight, packet.clone())))
+            .collect();
+        all.sort_by_key(|(at, ..)| *at);
+        let mut capture = Passing::new(link, 3);
+        all.iter().for_each(|(at, (interface, header, hops, _), packet)| capture.add(*at, *interface, header, packet, *hops));
+        is_right(&told(vec![("a", &capture)]), place);
+    }
+}
+
+#[test]
+fn an_end_is_judged_by_its_own_capture_even_if_a_routers_is_named_first() {
+    let (mut client, mut router, mut server) = (Passing::new(1, 1), Passing::new(1, 2), Passing::new(1, 1));
+    let mut all = vec![];
+    for (at, from_client, packet) in passed(false) {
+        // No time passes on the links, and 3 ms in the router.
+        let sights = [(0, 0, 0, 0), (1, 0, 0, 0), (1, 1, 1, 3000), (2, 0, 1, 3000)];
+        for (file, interface, hops, later) in sights {
+            let (file, interface) =
+                if from_client || file == 1 { (file, if from_client { interface } else { file - interface }) } else { (2 - file, 0) };
+            all.push((at + later, file, interface, hops, packet.clone()));
+        }
+    }
+    all.sort_by_key(|(at, ..)| *at);
+    for (at, file, interface, hops, packet) in all {
+        [&mut client, &mut router, &mut server][file].add(at, interface as u32, &ROUTER[interface], &packet, hops);
+    }
+    let connection = told(vec![("router", &router), ("client", &client), ("server", &server)]);
+    let [sent, answered] = &connection.subflows[0].directions;
+    assert_eq!((sent.file.as_deref(), answered.file.as_deref()), (Some("client"), Some("server")));
+    assert_eq!((sent.segments, sent.retransmissions, sent.reordered, sent.copies), (210, 10, 0, 0));
+    assert_eq!(sent.one_way_delay.map(|delay| (delay.min_ms, delay.max_ms)), Some((3.0, 3.0)));
+    // Of the router alone, the time is that from an interface back to it.
+    let alone = told(vec![("router", &router)]);
+    assert_eq!(alone.subflows[0].directions[0].rtt.map(|rtt| rtt.min_ms), Some(3.9));
+}
+
+#[test]
+fn what_a_router_cuts_and_what_bonded_interfaces_share_is_counted_once() {
+    // The first interface shows what a host joined (GRO), the second one what it sends on.
+    let mut capture = Passing::new(1, 2);
+    let mut bonded = Passing::new(1, 2);
+    for (number, (at, from_client, packet)) in passed(false).into_iter().enumerate() {
+        let way = usize::from(!from_client);
+        capture.add(at, way as u32, &ROUTER[way], &packet, 0);
+        if from_client {
+            let cut = |begin: usize, len: usize| {
+                let mut piece = packet.clone();
+                let seq = u32::from_be_bytes(packet[24..28].try_into().unwrap()) + begin as u32;
+                piece[24..28].copy_from_slice(&seq.to_be_bytes());
+                piece.truncate(packet.len() - 1000 + len);
+                let total = piece.len() as u16;
+                piece[2..4].copy_from_slice(&total.to_be_bytes());
+                piece
+            };
+            if packet.len() > 1000 {
+                capture.add(at + 50, 1, &ROUTER[1], &cut(0, 600), 1);
+                capture.add(at + 50, 1, &ROUTER[1], &cut(600, 400), 1);
+            } else {
+                capture.add(at + 50, 1, &ROUTER[1], &packet, 1);
+            }
+        } else {
+            capture.add(at + 50, 0, &ROUTER[0], &packet, 1);
+        }
+        bonded.add(at, number as u32 % 2, &ROUTER[0], &packet, 0);
+    }
+    is_right(&told(vec![("a", &capture)]), "cut");
+    let sent = &told(vec![("a", &bonded)]).subflows[0].directions[0];
+    assert_eq!((sent.segments, sent.retransmissions, sent.bytes, sent.acked_bytes, sent.copies), (210, 10, 200_000, 200_000, 0));
+}
+
+#[test]
+fn where_copies_cannot_be_told_from_retransmissions_nothing_is_diagnosed() {
+    let header = [&[0, 0, 0, 1, 0, 6][..], &[0; 8], &[0x86, 0xdd]].concat();
+    let mut capture = Passing::new(113, 1);
+    for (at, _, packet) in passed(true) {
+        capture.add(at, 0, &header, &packet, 0);
+        capture.add(at + 3, 0, &header, &packet, 0);
+    }
+    let connection = told(vec![("a", &capture)]);
+    let sent = &connection.subflows[0].directions[0];
+    assert_eq!((sent.retransmissions, sent.unclear), (10, 210));
+    let [only] = &connection.diagnosis[..] else { panic!("{connection:?}") };
+    assert!(only.contains("210 packets of the client stand twice in a capture of all interfaces"), "{only}");
+}
