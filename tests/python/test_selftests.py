@@ -592,6 +592,16 @@ def test_the_time_of_a_subtest_is_known_by_its_log():
         selftests.window_of(b"ok 1 - a\n", MARKS, 1, "mptcp/x")
 
 
+@pytest.mark.parametrize(
+    ("ms", "said"),
+    [(35, None), (45, "subtest 1, balanced"), (55, None), (65, "subtest 2, unbalanced"), (99, "subtest 2, unbalanced")],
+)
+def test_a_connection_is_of_the_subtest_that_surely_ran(ms, said):
+    log = SUBTESTS.replace(b"ok 1 - a", b"ok 1 - x: balanced # time=3ms\nnot ok 2 - x: unbalanced")
+    assert selftests.subtest_at(log, MARKS, ms * 1_000_000) == said
+    assert selftests.subtest_at(SUBTESTS, MARKS, 45_000_000) == "subtest 1"
+
+
 TRACE = """\
 # tracer: nop
 #           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION

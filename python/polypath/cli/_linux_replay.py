@@ -156,7 +156,11 @@ def _show(
     if captures:
         from polypath.report import write_captures
 
-        write_captures(analyse(captures), folder / PAGE, (happened.counts, happened.drops) if happened else None)
+        report = analyse(captures)
+        first = (report["start_ns"] or 0) - selftests.START_NS
+        begun = [first + round(connection["began_s"] * 1e9) for connection in report["connections"]]
+        during = [selftests.subtest_at(log.encode(), observation.marks, at) for at in begun]
+        write_captures(report, folder / PAGE, (happened.counts, happened.drops) if happened else None, during)
         files.append(folder / PAGE)
     for file in files:
         out.print(str(file), soft_wrap=True, highlight=False)

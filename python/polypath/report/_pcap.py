@@ -66,20 +66,26 @@ class CapturePage:
     repeat: str
 
 
+During = Sequence[str | None]
 KernelEvents = tuple[Mapping[str, int], Mapping[str, int]]
 """How often each of the kernel's own events came, and for what reasons packets were dropped."""
 
 
-def write_captures(report: Mapping[str, Any], target: Path, kernel: KernelEvents | None = None) -> None:
+def write_captures(report: Mapping[str, Any], target: Path, kernel: KernelEvents | None = None, during: During = ()) -> None:
     """Writes one self-contained HTML page of a report of `polypath.pcap.analyse`, and of what the
-    kernel told beside it.
+    kernel told beside it. `during` says of each connection, in the report's order, during which
+    part of a test it began, where that is known.
     """
-    replace(target, rendered("pcap.html.j2", page=capture_page(report, kernel)).encode())
+    replace(target, rendered("pcap.html.j2", page=capture_page(report, kernel, during)).encode())
 
 
-def capture_page(report: Mapping[str, Any], kernel: KernelEvents | None = None) -> CapturePage:
+def capture_page(report: Mapping[str, Any], kernel: KernelEvents | None = None, during: During = ()) -> CapturePage:
     """Everything that the template shows."""
-    ordered = sorted(enumerate(report["connections"]), key=lambda numbered: (-_bytes(numbered[1]), numbered[0]))
+    connections = [
+        {**connection, "during": part}
+        for connection, part in itertools.zip_longest(report["connections"], during[: len(report["connections"])])
+    ]
+    ordered = sorted(enumerate(connections), key=lambda numbered: (-_bytes(numbered[1]), numbered[0]))
     series = series_table(report).to_pandas()
     files = [Path(file["name"]).name for file in report["files"]]
     return CapturePage(
@@ -112,7 +118,11 @@ def _bytes(connection: Mapping[str, Any]) -> int:
 def _title(connection: Mapping[str, Any]) -> str:
     first = connection["subflows"][0]
     tunnel = f" in {connection['tunnel']}" if connection["tunnel"] else ""
-    return f"{_kind(connection['kind'])}{tunnel}: {first['client']} → {first['server']}"
+    return f"{_during(connection)}{_kind(connection['kind'])}{tunnel}: {first['client']} → {first['server']}"
+
+
+def _during(connection: Mapping[str, Any]) -> str:
+    return f"{connection['during']}: " if connection["during"] else ""
 
 
 def _kind(kind: str) -> str:
@@ -159,7 +169,7 @@ def _overview(ordered: Sequence[tuple[int, Mapping[str, Any]]]) -> Table:
         main = connection["data"][0 if sent[0] >= sent[1] else 1]
         rows.append(
             [
-                Cell(text=f"{first['client']} → {first['server']}", css="words"),
+                Cell(text=f"{_during(connection)}{first['client']} → {first['server']}", css="words"),
                 Cell(text=_kind(connection["kind"]), css="name"),
                 Cell(text=str(len(connection["subflows"]))),
                 Cell(text=number(sent[0] / 1e6)),

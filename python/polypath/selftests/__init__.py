@@ -5,7 +5,7 @@ test and seed, so that a test that fails now and then is a seed with which it al
 from ._errors import SelftestError
 from ._events import Events, events
 from ._hunt import Found, Nothing, hunt
-from ._observed import Observation, observation_of, readable
+from ._observed import START_NS, Observation, observation_of, readable
 from ._packetdrill import (
     FAMILIES,
     Played,
@@ -24,7 +24,7 @@ from ._statistics import wilson
 from ._suite import Suite, Test, find
 from ._table import HEADS, Row, as_csv, as_junit, as_tap, outcomes, rows, seeds_text, worst
 from ._tap import EXIT, VERDICTS, Subtest, Verdict, parse
-from ._watch import DYNDBG, EVENTS, IDLE, Watch, during, window_of
+from ._watch import DYNDBG, EVENTS, IDLE, Watch, during, subtest_at, window_of
 
 __all__ = [
     "DYNDBG",
@@ -34,6 +34,7 @@ __all__ = [
     "FAMILIES",
     "HEADS",
     "IDLE",
+    "START_NS",
     "USE",
     "VERDICTS",
     "Events",
@@ -80,6 +81,7 @@ __all__ = [
     "scripts_of",
     "seeds_of",
     "seeds_text",
+    "subtest_at",
     "wilson",
     "window_of",
     "worst",

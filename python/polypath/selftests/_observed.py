@@ -57,7 +57,7 @@ _STATES = (
 # MPTCP_SUBFLOW_FLAG_MCAP_REM, and _JOIN_REM or _JOIN_LOC.
 _CAPABLE, _JOIN = 1, 4 | 8
 # The machine's clock begins on 1 January 2025 (crates/guest/src/machine.rs).
-_START_NS = 1_735_689_600_000_000_000
+START_NS = 1_735_689_600_000_000_000
 _PACKET, _SOCKET, _COUNTERS, _LOG, _REFUSED, _PACKETS = 1, 2, 3, 4, 5, 6
 _HEAD = struct.Struct("=QII")
 _PACKET_HEAD = struct.Struct("=IIII16s")
@@ -165,7 +165,7 @@ def _packet(namespace: _Namespace, at: int, body: bytes) -> None:
         # Ethernet; options: the device's name, and that times are nanoseconds.
         options = _option(2, name.rstrip(b"\0")) + _option(9, b"\x09") + _option(0, b"")
         namespace.packets.write(_block(1, struct.pack("=HHI", 1, 0, _SNAPLEN) + options))
-    time = _START_NS + at
+    time = START_NS + at
     data = body[_PACKET_HEAD.size :]
     namespace.packets.write(_block(6, struct.pack("=IIIII", number, time >> 32, time & 0xFFFFFFFF, kept, length) + _padded(data)))
 

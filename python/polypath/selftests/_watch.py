@@ -50,6 +50,39 @@ def window_of(log: bytes, marks: Sequence[tuple[int, int]], subtest: int, test: 
     """From when to when this subtest ran, by the numbered lines of the log and when it became how
     long. Raises `SelftestError`.
     """
+    starts = _starts(log)
+    if not starts:
+        raise SelftestError(f"{test} does not number its subtests: leave --subtest out")
+    if subtest not in starts:
+        raise SelftestError(f"{test} has no subtest {subtest}; its log numbers 1 to {len(starts)}")
+    end = _when(marks, starts[subtest + 1]) if subtest + 1 in starts else marks[-1][0]
+    return max(_when(marks, starts[subtest]) - _LOOK_NS, 1), end + _LOOK_NS
+
+
+def subtest_at(log: bytes, marks: Sequence[tuple[int, int]], at: int) -> str | None:
+    """The subtest that ran at an instant, by its number and its name; None where the log does not
+    tell.
+    """
+    starts = _starts(log)
+    begun = [(number, offset, _when(marks, offset)) for number, offset in starts.items()]
+    there = [(number, offset) for number, offset, late in begun if late <= at]
+    # The next one may have begun before its mark.
+    if not there or any(late - _LOOK_NS <= at < late for _, _, late in begun):
+        return None
+    number, offset = there[-1]
+    line = log[offset:].split(None, 1)[-1]
+    named = re.search(rb"^(?:not )?ok %d - (?:\S+: )?(.+?)(?: #.*)?$" % number, log, re.MULTILINE)
+    # TAP has the name alone.
+    name = named[1].decode(errors="replace") if named and line.startswith(named[1]) else ""
+    return f"subtest {number}" + (f", {name}" if name else "")
+
+
+# A mark is up to so much late.
+_LOOK_NS = 10_000_000
+
+
+def _starts(log: bytes) -> dict[int, int]:
+    """Where in the log the subtests begin, by their numbers."""
     starts: dict[int, int] = {}
     offset = 0
     for line in log.splitlines(keepends=True):
@@ -58,15 +91,8 @@ def window_of(log: bytes, marks: Sequence[tuple[int, int]], subtest: int, test: 
         if match and int(match[1]) == len(starts) + 1:
             starts[len(starts) + 1] = offset
         offset += len(line)
-    if not starts:
-        raise SelftestError(f"{test} does not number its subtests: leave --subtest out")
-    if subtest not in starts:
-        raise SelftestError(f"{test} has no subtest {subtest}; its log numbers 1 to {len(starts)}")
+    return starts
 
-    def when(offset: int) -> int:
-        return next((at for at, size in marks if size > offset), marks[-1][0])
 
-    # A mark is up to 10 ms late.
-    look_ns = 10_000_000
-    end = when(starts[subtest + 1]) if subtest + 1 in starts else marks[-1][0]
-    return max(when(starts[subtest]) - look_ns, 1), end + look_ns
+def _when(marks: Sequence[tuple[int, int]], offset: int) -> int:
+    return next((at for at, size in marks if size > offset), marks[-1][0])
