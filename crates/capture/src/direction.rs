@@ -3,9 +3,10 @@
 
 use crate::frame::Segment;
 use crate::mapped::Mapped;
+use crate::point::{Point, Port};
 use crate::ranges::Ranges;
 use crate::report::DirectionReport;
-use crate::sight::{Point, Points, Port, Seen, Sight};
+use crate::sight::{Points, Seen, Sight};
 use crate::spread::Spread;
 use crate::window::WindowWatch;
 use polypath_wire::mptcp::Mapping;

@@ -3,7 +3,7 @@
 use crate::icmp::Message;
 use crate::kind::{CUT, Kind, MALFORMED};
 use crate::layers::{Content, ICMPV6, IpPacket, Outside, Part, TCP, UDP, innermost, ip};
-use crate::sight::{Point, Port};
+use crate::point::{Point, Port};
 use polypath_wire::{Flags, mptcp};
 use std::net::IpAddr;
 

@@ -1,6 +1,6 @@
 //! Messages of ICMP and ICMPv6 by their numbers.
 
-use crate::sight::Point;
+use crate::point::Point;
 use std::net::IpAddr;
 
 /// The type and code of a message.

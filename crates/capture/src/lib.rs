@@ -26,6 +26,7 @@ mod layers;
 mod listing;
 mod mapped;
 mod packed;
+mod point;
 mod ranges;
 mod reader;
 mod report;

@@ -1,4 +1,4 @@
-//! Where a capture saw a packet, and which of several sights of it is the first.
+//! Which of several sights of a packet is the first.
 //!
 //! A router, a bridge, or a host with a VLAN's or a tunnel's device passes one packet through
 //! several interfaces. A capture of all of them shows it on each, perhaps cut into other segments
@@ -7,30 +7,7 @@
 //! points shows bytes first, as with bonded interfaces, a packet is the same if its headers are.
 
 use crate::frame::Segment;
-
-/// Where packets are seen in one way.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Point {
-    pub(crate) port: Port,
-    /// The link's header says that this host sent it.
-    pub(crate) is_sent: bool,
-    /// TTL or hop limit.
-    pub(crate) hops: u8,
-}
-
-/// An interface, or what stands for one.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Port {
-    pub(crate) file: usize,
-    pub(crate) interface: u32,
-    /// The link's header of a capture of all interfaces names it.
-    pub(crate) device: u32,
-    /// That header names none: Linux cooked capture of version 1.
-    pub(crate) is_unnamed: bool,
-    /// Headers outside the innermost IP packet, and VLANs.
-    pub(crate) headers: u32,
-    pub(crate) vlans: u32,
-}
+use crate::point::{Point, Port};
 
 /// By which a packet is known again.
 #[derive(Copy, Clone, Debug)]

@@ -3,8 +3,8 @@
 use crate::direction::Direction;
 use crate::frame::{Segment, TcpOption};
 use crate::icmp::Event;
+use crate::point::Point;
 use crate::report::{EndReport, IcmpReport};
-use crate::sight::Point;
 use polypath_wire::{Flags, mptcp};
 use std::net::IpAddr;
 
