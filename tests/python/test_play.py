@@ -351,23 +351,21 @@ def test_on_a_phone_a_handle_closes_opens_and_sizes_the_settings(chromium, addre
     context.close()
 
 
-def test_what_is_possible_is_what_python_finds(page):
-    from polypath.analysis import possible
-
+@pytest.mark.parametrize("preset", ["two-paths", "shared-bottleneck", "home-line", "wifi-5g"])
+def test_what_is_possible_is_what_python_finds(page, preset, tmp_path, polypath):
     made = page.evaluate(
-        f"""async (names) => {{
+        f"""async () => {{
             {MODULES}
             const {{ possibleOf }} = await import(new URL("results.js", location.href));
-            return names.map((wanted) => {{
-                const settings = {{ ...DEFAULTS, ...PRESETS.find(({{ name }}) => name === wanted).settings }};
-                const scenario = scenarioOf(studyOf(settings), declared);
-                return [wanted, scenario, possibleOf(scenario).possible];
-            }});
-        }}""",
-        ["two-paths", "shared-bottleneck", "home-line", "wifi-5g"],
+            const settings = {{ ...DEFAULTS, ...PRESETS.find(({{ name }}) => name === "{preset}").settings }};
+            const scenario = scenarioOf(studyOf(settings), declared);
+            return [scenario, possibleOf(scenario).possible];
+        }}"""
     )
-    for preset, network, found in made:
-        assert found == pytest.approx(possible(network).set_index("flow")["possible_mbps"]["connection"], rel=1e-3), preset
+    from polypath.analysis import possible
+
+    found = possible(made[0]).set_index("flow")["possible_mbps"]["connection"]
+    assert made[1] == pytest.approx(found, rel=1e-3)
 
 
 def test_the_network_and_the_lists_are_drawn_and_follow_the_settings(page):
@@ -422,14 +420,20 @@ def test_a_saved_study_gives_the_same_figures_with_polypath_run(page, polypath, 
 
 
 def opened(page, text):
-    page.evaluate("() => { document.querySelector('#said').textContent = ''; }")
     page.set_input_files("#file", {"name": "study.yaml", "mimeType": "text/yaml", "buffer": text.encode()})
     page.wait_for_function("() => document.querySelector('#said').textContent")
     return page.text_content("#said")
 
 
+def test_the_template_of_two_paths_is_opened(page):
+    text = (ROOT / "python/polypath/templates/two-paths.yaml").read_text().replace("NAME", "mine", 1)
+    said = opened(page, text)
+    assert said.startswith("study.yaml is open.")
+    assert "the first values are taken: cc cubic" in said
+    assert (page.input_value('input[name="path2.delay"]'), page.input_value('input[name="duration"]')) == ("25", "20")
+
+
 TEMPLATES = {
-    "two-paths": (("the first values are taken: cc cubic",), {"path2.delay": "25", "duration": "20"}),
     "mptcp-vs-tcp": (
         ("experiments: the first one is taken: mptcp", "matrix: the first values are taken: size 100KB"),
         {"transport": "mptcp", "app": "transfer", "size": "100", "path1.rate": "50", "path2.delay": "30"},
@@ -439,13 +443,16 @@ TEMPLATES = {
 }
 
 
-def test_templates_are_opened_and_the_path_of_a_connection_and_what_bundles_bring_are_taken(page):
-    texts = {name: (ROOT / f"python/polypath/templates/{name}.yaml").read_text().replace("NAME", "mine", 1) for name in TEMPLATES}
-    for name, (notes, fields) in TEMPLATES.items():
-        said = opened(page, texts[name])
-        assert said.startswith("study.yaml is open.") and all(note in said for note in notes), said
-        assert {field: page.input_value(f'[name="{field}"]') for field in fields} == fields
-    study = yaml.safe_load(texts["mptcp-vs-tcp"])
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_templates_are_opened(page, name):
+    said = opened(page, (ROOT / f"python/polypath/templates/{name}.yaml").read_text().replace("NAME", "mine", 1))
+    notes, fields = TEMPLATES[name]
+    assert said.startswith("study.yaml is open.") and all(note in said for note in notes), said
+    assert {field: page.input_value(f'[name="{field}"]') for field in fields} == fields
+
+
+def test_the_path_of_a_connection_and_what_bundles_bring_are_taken(page):
+    study = yaml.safe_load((ROOT / "python/polypath/templates/mptcp-vs-tcp.yaml").read_text())
     study["experiments"] = {"tcp-slow": study["experiments"]["tcp-slow"]}
     study["experiments"]["tcp-slow"]["matrix"]["how"] = ["small", "large"]
     study["bundles"] = {"how": {"small": {"cc": "reno"}, "large": {"cc": "lia"}}}
@@ -455,39 +462,42 @@ def test_templates_are_opened_and_the_path_of_a_connection_and_what_bundles_brin
     assert values == ["tcp", "reno", "20", "30", "50"]
 
 
-# The keys that lead to what is put there, that, and the sentence.
 REFUSED = [
-    ("topology.nodes.client.sysctl", {"net.ipv4.tcp_sack": 0}, "topology.nodes.client.sysctl: the playground has no such setting"),
-    ("topology.tunnels", {"t": {}}, "topology.tunnels: the playground has no such setting"),
-    ("flows.connection.cc", "${cc}", 'flows.connection.cc: "${cc}" stands for a parameter that has no value'),
-    (
-        "topology.links.third",
-        {"ends": ["client", "server"], "both": {"rate": "1mbit"}},
-        "topology.links: the playground has two paths, and `client` has 3 links",
-    ),
-    ("flows.connection.cc", "cubik", 'flows.connection.cc: cc cannot be "cubik"; there are balia,'),
-    ("topology.links.path1.forward.rate", "50", 'topology.links.path1.rate: "50" is no rate'),
+    ("a: [", "this is no study file"),
+    ("topology: {}", "it has no topology and flows"),
+    ("sysctl", "topology.nodes.client.sysctl: the playground has no such setting"),
+    ("tunnels", "topology.tunnels: the playground has no such setting"),
+    ("parameter", 'flows.connection.cc: "${cc}" stands for a parameter that has no value'),
+    ("third", "topology.links: the playground has two paths, and `client` has 3 links"),
+    ("cc", 'flows.connection.cc: cc cannot be "cubik"; there are balia,'),
+    ("rate", 'topology.links.path1.rate: "50" is no rate'),
 ]
 
 
-def test_a_study_that_the_page_has_no_setting_for_is_refused_in_a_sentence(page):
-    saved, before = page.evaluate(f"async () => {{ {MODULES} return studyText(DEFAULTS); }}"), digest(page)
-    wrong = [("a: [", "this is no study file"), ("topology: {}", "it has no topology and flows")]
-    for keys, value, sentence in REFUSED:
-        study = within = yaml.safe_load(saved)
-        *path, last = keys.split(".")
-        for key in path:
-            within = within[key]
-        within[last] = value
-        if value == "${cc}":
+@pytest.mark.parametrize(("what", "sentence"), REFUSED, ids=lambda value: value[:12])
+def test_a_study_that_the_page_has_no_setting_for_is_refused_in_a_sentence(page, what, sentence):
+    study = yaml.safe_load(page.evaluate(f"async () => {{ {MODULES} return studyText(DEFAULTS); }}"))
+    match what:
+        case "sysctl":
+            study["topology"]["nodes"]["client"]["sysctl"] = {"net.ipv4.tcp_sack": 0}
+        case "tunnels":
+            study["topology"]["tunnels"] = {"t": {}}
+        case "parameter":
+            study["flows"]["connection"]["cc"] = "${cc}"
             study["experiments"] = {"one": {"parameters": {"scheduler": "default"}}}
-        if value == "50":
-            study["topology"]["links"]["path1"]["backward"]["rate"] = value
-        wrong.append((yaml.safe_dump(study), sentence))
-    for text, sentence in wrong:
-        said = opened(page, text)
-        assert said.startswith("study.yaml cannot be opened here.") and sentence in said, said
-        assert digest(page) == before, sentence
+        case "third":
+            study["topology"]["links"]["third"] = {"ends": ["client", "server"], "both": {"rate": "1mbit"}}
+        case "cc":
+            study["flows"]["connection"]["cc"] = "cubik"
+        case "rate":
+            study["topology"]["links"]["path1"]["forward"]["rate"] = study["topology"]["links"]["path1"]["backward"]["rate"] = "50"
+        case _:
+            study = None
+    before = digest(page)
+    said = opened(page, what if study is None else yaml.safe_dump(study))
+    assert said.startswith("study.yaml cannot be opened here.")
+    assert sentence in said
+    assert digest(page) == before
 
 
 def test_on_a_phone_nothing_is_wider_than_the_screen(chromium, address):
