@@ -100,15 +100,17 @@ impl Points {
     /// A sight of bytes that were seen before; `earlier` are the first and the last time that a
     /// packet had them, none: it is acknowledged.
     pub(crate) fn on_known(&mut self, sight: &Sight, earlier: Option<[Sight; 2]>) -> Seen {
-        let (point, role) = &mut self.known[usize::from(sight.point)];
-        let is_passing = |before: &Sight| before.point != sight.point && before.is_as(sight);
+        let (point, role) = self.known[usize::from(sight.point)];
+        // Files that were made at one end are of different paths, and none shows another's packets.
+        let is_same_file = |before: &Sight| self.known[usize::from(before.point)].0.port.file == point.port.file;
+        let is_passing = |before: &Sight| before.point != sight.point && is_same_file(before) && before.is_as(sight);
         let is_twice = |before: &Sight| before.point == sight.point && before.is_surely(sight);
-        match (*role, earlier) {
+        match (role, earlier) {
             (Role::Later, _) => Seen::Copy,
             (_, None) => Seen::Again,
             (_, Some(earlier)) if earlier.iter().any(|before| is_passing(before) || is_twice(before)) => {
-                if *role == Role::Unknown {
-                    *role = Role::Later;
+                if role == Role::Unknown {
+                    self.known[usize::from(sight.point)].1 = Role::Later;
                 }
                 Seen::Copy
             }
