@@ -83,8 +83,7 @@ def test_the_paths_of_a_tunnel_show_the_connection_inside(request, tmp_path):
     # The paths' queues change the order; what TCP sent again is told from that by its time.
     assert sent["retransmissions"] == pytest.approx(counted["retransmissions"], abs=2)
     assert sent["reordered"] > 100
-    # What leaves again at once by the other path looks like a copy of the same packet.
-    assert sent["segments"] == pytest.approx(counted["data_segments_sent"], abs=2)
+    assert sent["segments"] == counted["data_segments_sent"]
     assert sent["acked_bytes"] <= sent["bytes"]
     assert sent["file"] == ", ".join(map(str, files))
     (apart,) = (each["subflows"][0]["directions"][0] for each in analyse(files)["connections"])
