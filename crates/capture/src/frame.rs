@@ -247,13 +247,13 @@ impl<'a> Segment<'a> {
         })
     }
 
-    /// Those that somebody asks for.
     /// TSval of the timestamp option (RFC 7323 section 3.2); 0: there is none.
     pub(crate) fn stamp(&self) -> u32 {
         let stamp = |option: &[u8]| if let [8, 10, value @ ..] = option { value.first_chunk().copied() } else { None };
         self.raw_options().find_map(stamp).map_or(0, u32::from_be_bytes)
     }
 
+    /// Those that somebody asks for.
     pub(crate) fn options(&self) -> impl Iterator<Item = TcpOption> + use<'a> {
         self.raw_options().filter_map(|option| match *option {
             [2, 4, high, low] => Some(TcpOption::Mss(u16::from_be_bytes([high, low]))),

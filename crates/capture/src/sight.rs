@@ -69,7 +69,7 @@ pub(crate) struct Points {
 const POINTS: usize = 16;
 
 /// Within so many nanoseconds a host passes a packet on from one device to the next.
-const SOON_NS: u64 = 3_000_000;
+const PASSES_NS: u64 = 3_000_000;
 
 impl Points {
     pub(crate) fn number(&mut self, point: Point) -> u8 {
@@ -114,7 +114,7 @@ impl Points {
                 }
                 Seen::Copy
             }
-            (_, Some([_, last])) if point.port.is_unnamed && last.is_as(sight) && sight.time.saturating_sub(last.time) < SOON_NS => {
+            (_, Some([_, last])) if point.port.is_unnamed && last.is_as(sight) && sight.time.saturating_sub(last.time) < PASSES_NS => {
                 Seen::Unclear
             }
             _ => Seen::Again,
