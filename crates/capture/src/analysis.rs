@@ -278,8 +278,7 @@ impl Analysis {
         }
         let mss = direction.largest_segment();
         for sent in direction.mapped.resolve() {
-            let (reached, again) = connection.data[side].on_sent(now, sent, number, mss);
-            direction.on_placed(now, reached, again);
+            direction.on_placed(now, &connection.data[side].on_sent(now, sent, number, mss));
         }
     }
 
@@ -347,6 +346,7 @@ impl Analysis {
                     began_s: own.iter().map(|stream| stream.began.saturating_sub(start)).min().unwrap_or(0) as f64 / 1e9,
                     diagnosis: diagnosis::Findings { connection, streams: &own, data: &data, is_mptcp, is_whole, start }.sentences(),
                     ended: diagnosis::ended(&own, start),
+                    joined: diagnosis::joined(&own),
                     data,
                     in_tunnel: own.iter().any(|stream| stream.tunnel.is_some()),
                     tunnel: own.iter().find_map(|stream| stream.tunnel),
@@ -365,6 +365,8 @@ fn plain(stream: &Stream, side: usize, start: u64) -> DataReport {
         sent_bytes: direction.watch.sent.saturating_sub(1),
         acked_bytes: acked,
         reinjected_bytes: 0,
+        mptcp_retransmitted_bytes: 0,
+        lasted_s: direction.watch.lasted() as f64 / 1e9,
         goodput_bps: direction.watch.goodput(acked),
         window_limited_share: direction.watch.share(),
         series: direction.watch.series.report(start, 1),

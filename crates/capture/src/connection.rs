@@ -11,6 +11,17 @@ use std::ops::Range;
 /// another subflow.
 const REMEMBERED: usize = 65_536;
 
+/// A part of the data that a subflow sends.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Placed {
+    /// Where it ends, bytes from the first.
+    pub(crate) dsn: u64,
+    /// Bytes of it that another subflow had sent before, and that this one had, with other sequence
+    /// numbers of its own.
+    pub(crate) reinjected: u64,
+    pub(crate) retransmitted: u64,
+}
+
 /// Data of one end.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Data {
@@ -21,33 +32,42 @@ pub(crate) struct Data {
     is_short: bool,
     pub(crate) watch: WindowWatch,
     pub(crate) reinjected_bytes: u64,
+    pub(crate) mptcp_retransmitted_bytes: u64,
+    /// When the first and the last of these were sent.
+    pub(crate) mptcp_retransmitted: Option<(u64, u64)>,
     /// The subflow that sent them first.
     senders: Ranges<usize>,
 }
 
 impl Data {
-    /// Bytes of the data that a subflow sends, the first time that it does. Returns how far into
-    /// the stream they reach, and how many of them another one has sent before.
-    pub(crate) fn on_sent(&mut self, now: u64, sent: Range<u64>, subflow: usize, mss: u32) -> (u64, u64) {
+    /// Bytes of the data that a subflow sends. What TCP sends again, with the same sequence numbers,
+    /// is not told.
+    pub(crate) fn on_sent(&mut self, now: u64, sent: Range<u64>, subflow: usize, mss: u32) -> Placed {
         let Range { start: begin, end } = sent;
         let first = *self.first.get_or_insert_with(|| {
             // All before it counts as acknowledged.
             self.watch.acked = begin;
             begin
         });
-        let (mut again, mut new) = (0, 0);
-        self.senders.each(sent.clone(), |part, sender| match sender {
-            None => new += part.end - part.start,
-            Some(sender) if sender != subflow => again += part.end - part.start,
-            Some(_) => {}
+        let (mut new, mut reinjected, mut retransmitted) = (0, 0, 0);
+        self.senders.each(sent.clone(), |part, sender| {
+            *match sender {
+                None => &mut new,
+                Some(sender) if sender == subflow => &mut retransmitted,
+                Some(_) => &mut reinjected,
+            } += part.end - part.start;
         });
         self.senders.add(sent, subflow, REMEMBERED);
-        self.reinjected_bytes += again;
+        self.reinjected_bytes += reinjected;
+        self.mptcp_retransmitted_bytes += retransmitted;
+        if retransmitted > 0 {
+            self.mptcp_retransmitted = Some((self.mptcp_retransmitted.map_or(now, |(since, _)| since), now));
+        }
         let bin = self.watch.series.at(now);
         bin.new_bytes += new;
-        bin.reinjected_bytes += again;
+        bin.reinjected_bytes += reinjected;
         self.watch.on_data(now, end, mss);
-        (end.saturating_sub(first), again)
+        Placed { dsn: end.saturating_sub(first), reinjected, retransmitted }
     }
 
     pub(crate) fn on_ack(&mut self, now: u64, ack: Number, window: u64, mss: u32) {
@@ -85,6 +105,8 @@ impl Data {
             sent_bytes: sent,
             acked_bytes: acked,
             reinjected_bytes: self.reinjected_bytes,
+            mptcp_retransmitted_bytes: self.mptcp_retransmitted_bytes,
+            lasted_s: self.watch.lasted() as f64 / 1e9,
             goodput_bps: self.watch.goodput(acked),
             window_limited_share: self.watch.share(),
             series: self.watch.series.report(start, first),

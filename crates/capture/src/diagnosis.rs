@@ -41,17 +41,33 @@ impl Findings<'_> {
             }
             path_mtu(stream, self.is_whole, &mut said);
         }
-        for (side, data) in self.data.iter().enumerate() {
-            let who = ["server", "client"][side];
+        // The direction that carries most first.
+        let most = usize::from(self.data[1].sent_bytes > self.data[0].sent_bytes);
+        for side in [most, 1 - most] {
+            let (data, sender, receiver) = (&self.data[side], SENDERS[side], SENDERS[1 - side]);
             if data.sent_bytes > LITTLE && data.window_limited_share >= WORTH {
-                let share = data.window_limited_share * 100.0;
-                said.push(format!("limited by the receive window of the {who} for {share:.0} % of the time"));
+                let (share, lasted) = (data.window_limited_share * 100.0, data.lasted_s);
+                said.push(format!(
+                    "limited by the receive window of the {receiver} for {share:.0} % of the {lasted:.2} s in which the {sender} sent its {}",
+                    amount(data.sent_bytes)
+                ));
+            }
+            if let Some((since, until)) = self.connection.data[side].mptcp_retransmitted {
+                said.push(format!(
+                    "MPTCP sent {} of the {sender}'s data again on the subflow that had carried them, {}",
+                    amount(data.mptcp_retransmitted_bytes),
+                    if since == until {
+                        format!("at {}", self.seconds(since))
+                    } else {
+                        format!("from {} to {}", self.seconds(since), self.seconds(until))
+                    }
+                ));
             }
             // Of few bytes, too, if it is a part worth a sentence.
             let many = data.reinjected_bytes * 20 > data.sent_bytes;
             if many && (data.sent_bytes > LITTLE || data.reinjected_bytes as f64 >= WORTH * data.sent_bytes as f64) {
                 let share = data.reinjected_bytes as f64 / data.sent_bytes as f64 * 100.0;
-                said.push(format!("{share:.0} % of the data of the {} were sent again on another subflow", SENDERS[side]));
+                said.push(format!("{share:.0} % of the data of the {sender} were sent again on another subflow"));
             }
         }
         for stream in self.streams {
@@ -104,18 +120,21 @@ impl Findings<'_> {
         }
         // What was not seen may stand where nothing could be read.
         let is_known = self.is_whole && connection.has_first && streams.iter().all(|stream| stream.options_cut == 0);
+        let is_over =
+            connection.fast_close.is_some() || streams.iter().any(|stream| stream.reset.is_some() || stream.first_fin().is_some());
+        let only = format!("only one subflow carried data{}", if is_over { "" } else { " until the capture ends" });
         if streams.iter().any(|stream| stream.capable == [true, false] && stream.syn_ack) {
             said.push("the SYN had an MP_CAPABLE and its answer had none: the connection fell back to TCP".to_owned());
         } else if carrying == 1 && connection.join_syns == 0 && is_known {
             let offered = if connection.addresses_announced > 0 { ", though an address was announced" } else { "" };
-            said.push(format!("only one subflow carried data: no MP_JOIN was sent{offered}"));
+            said.push(format!("{only}: no MP_JOIN was sent{offered}"));
         } else if carrying == 1 && streams.len() > 1 && self.is_whole {
             let refused = streams.iter().filter(|stream| stream.is_join && !stream.established).count();
             let all_backup = streams.iter().filter(|stream| stream.is_join).all(|stream| stream.backup);
             said.push(match (refused, all_backup) {
-                (0, true) => "only one subflow carried data: the others are backups".to_owned(),
-                (0, false) => "only one subflow carried data, though the others were established".to_owned(),
-                (refused, _) => format!("only one subflow carried data: {refused} of {} joins did not succeed", streams.len() - 1),
+                (0, true) => format!("{only}: the others are backups"),
+                (0, false) => format!("{only}, though the others were established"),
+                (refused, _) => format!("{only}: {refused} of {} joins did not succeed", streams.len() - 1),
             });
         }
         if connection.fallback {
@@ -143,6 +162,21 @@ pub(crate) fn ended(streams: &[&Stream], start: u64) -> Option<String> {
         Some(later) => format!("{first}, the {} at {}", SENDERS[1 - side], seconds(later)),
         None => format!("{first}, the {} did not", SENDERS[1 - side]),
     })
+}
+
+/// Of how many packets the segments are counted that they must have been.
+pub(crate) fn joined(streams: &[&Stream]) -> Option<String> {
+    let counts = [0, 1].map(|side| streams.iter().map(|stream| stream.directions[side].super_frames).sum::<u64>());
+    let said: Vec<_> = (counts.iter().zip(SENDERS))
+        .filter(|(count, _)| **count > 0)
+        .map(|(count, who)| format!("{count} packet{} of the {who}", if *count == 1 { "" } else { "s" }))
+        .collect();
+    let those = said.join(" and ");
+    (!said.is_empty()).then(|| format!("the host joined segments (TSO, GRO) to {those}; they are counted one by one"))
+}
+
+fn amount(bytes: u64) -> String {
+    if bytes < 1_000_000 { format!("{:.1} kB", bytes as f64 / 1e3) } else { format!("{:.2} MB", bytes as f64 / 1e6) }
 }
 
 fn name(stream: &Stream) -> String {
@@ -196,13 +230,6 @@ fn path_mtu(stream: &Stream, is_whole: bool, said: &mut Vec<String>) {
                 } else {
                     format!("those of {} bytes were", direction.pmtu_seen)
                 },
-            ));
-        }
-        if direction.super_frames > 0 {
-            said.push(format!(
-                "{}: {} packets are longer than the receiver's MSS allows: the host joined segments (TSO, GRO), and they are counted as those they must have been",
-                name(stream),
-                direction.super_frames
             ));
         }
     }

@@ -1,6 +1,7 @@
 //! What one end of a stream sends, and what becomes of it: sizes, retransmissions, reordering,
 //! delays.
 
+use crate::connection::Placed;
 use crate::frame::Segment;
 use crate::mapped::Mapped;
 use crate::point::{Point, Port};
@@ -45,10 +46,10 @@ struct Tied {
 
 /// A packet of the capture as the segments that it was on the link.
 ///
-/// A packet longer than the receiver's MSS was joined by the host (TSO, GRO). Its segments are as
-/// long as the MSS lets them be with the options that each carries (RFC 6691 section 2), the last
-/// one is what is left: so Linux counts them too (`tcp_skb_pcount`). What a smaller path MTU allows
-/// cannot be seen.
+/// The receiver's MSS holds payload and options of a segment (RFC 6691 section 2). A packet with
+/// more was joined by the host (TSO, GRO). Each of its segments carries the options and is as long
+/// as they let it be, the last one is what is left: so Linux counts them too (`tcp_skb_pcount`).
+/// What a smaller path MTU allows cannot be seen.
 struct Joined {
     count: u64,
     size: u32,
@@ -59,7 +60,7 @@ struct Joined {
 impl Joined {
     fn of(segment: &Segment<'_>, peer_mss: Option<u16>) -> Self {
         match peer_mss.map(u32::from) {
-            Some(mss) if segment.len > mss => {
+            Some(mss) if segment.len.saturating_add(segment.options_len) > mss => {
                 let size = mss.saturating_sub(segment.options_len).max(1);
                 Self { count: u64::from(segment.len.div_ceil(size)), size, rest: segment.len % size }
             }
@@ -102,6 +103,7 @@ pub(crate) struct Direction {
     retransmitted_bytes: u64,
     pub(crate) reordered: u64,
     reinjected_bytes: u64,
+    mptcp_retransmitted_bytes: u64,
     /// How far in the connection's data what it carried first reached.
     reached: u64,
     pub(crate) longest: u32,
@@ -402,14 +404,17 @@ impl Direction {
         }
     }
 
-    /// Data up to this place in the connection's stream are carried; so many bytes of them another
-    /// subflow had carried before.
-    pub(crate) fn on_placed(&mut self, now: u64, dsn: u64, again: u64) {
-        self.reinjected_bytes += again;
+    /// It carries these data of the connection.
+    pub(crate) fn on_placed(&mut self, now: u64, placed: &Placed) {
+        let Placed { dsn, reinjected, retransmitted } = *placed;
+        self.reinjected_bytes += reinjected;
+        self.mptcp_retransmitted_bytes += retransmitted;
         let bin = self.watch.series.at(now);
-        bin.reinjected_bytes += again;
-        if again > 0 {
+        bin.reinjected_bytes += reinjected;
+        if reinjected > 0 {
             bin.reinjected_dsn = bin.reinjected_dsn.max(Some(dsn));
+        } else if retransmitted > 0 {
+            bin.mptcp_retransmitted_dsn = bin.mptcp_retransmitted_dsn.max(Some(dsn));
         } else if dsn > self.reached {
             (self.reached, bin.dsn) = (dsn, Some(dsn));
         }
@@ -431,6 +436,7 @@ impl Direction {
             unclear: self.unclear,
             reordered: self.reordered,
             reinjected_bytes: self.reinjected_bytes,
+            mptcp_retransmitted_bytes: self.mptcp_retransmitted_bytes,
             goodput_bps: self.watch.goodput(acked),
             mss_announced: self.mss,
             mss_used: self.sizes.keys().next_back().copied().unwrap_or(0),

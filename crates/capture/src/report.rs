@@ -84,6 +84,9 @@ pub struct ConnectionReport {
     /// How it ended where no end was reset, in an English sentence without a full stop; none: that
     /// is not in the captures.
     pub ended: Option<String>,
+    /// How many packets were several segments that the host had joined (TSO, GRO), in an English
+    /// sentence without a full stop; none: none were.
+    pub joined: Option<String>,
     /// What held it back or reset it, in English sentences without a full stop; empty: the packets
     /// show nothing.
     pub diagnosis: Vec<String>,
@@ -99,8 +102,12 @@ pub struct DataReport {
     /// Bytes sent on a subflow that had been sent on another, without those that the subflow itself
     /// sent again; 0 of plain TCP.
     pub reinjected_bytes: u64,
-    /// Bits per second: what was acknowledged, over the time from the first to the last packet with
-    /// data; 0 if that time is 0.
+    /// Bytes that MPTCP sent again on the subflow that had carried them, with new sequence numbers of
+    /// that subflow (Linux counts such segments, and those of reinjections, in `MPTCPRetrans`).
+    pub mptcp_retransmitted_bytes: u64,
+    /// From the first to the last packet with data, s.
+    pub lasted_s: f64,
+    /// Bits per second: what was acknowledged, over `lasted_s`; 0 if that is 0.
     pub goodput_bps: f64,
     /// Share of that time, 0 to 1, in which the receive window had no room for a segment.
     pub window_limited_share: f64,
@@ -206,6 +213,9 @@ pub struct DirectionReport {
     pub reordered: u64,
     /// Bytes that it carried after another subflow had, by data sequence number; 0 of plain TCP.
     pub reinjected_bytes: u64,
+    /// Bytes that it carried after it had itself, by data sequence number, with new sequence numbers
+    /// of its own; 0 of plain TCP.
+    pub mptcp_retransmitted_bytes: u64,
     /// Bits per second: `acked_bytes` over the time from the first to the last packet with payload;
     /// 0 if that time is 0.
     pub goodput_bps: f64,
@@ -217,7 +227,7 @@ pub struct DirectionReport {
     pub pmtu_seen: u32,
     /// Payload of segments, and how many there were, the most frequent first.
     pub sizes: Vec<(u32, u64)>,
-    /// Packets longer than the receiver's MSS allows: the host joined segments before the capture
+    /// Packets longer than the receiver's MSS allows with their options: the host joined segments before the capture
     /// saw them.
     pub super_frames: u64,
     /// Packets with payload that had CE in `file` (RFC 3168 section 5).

@@ -31,6 +31,8 @@ pub(crate) struct Bin {
     /// before, and of those that another subflow had carried before.
     pub(crate) dsn: Option<u64>,
     pub(crate) reinjected_dsn: Option<u64>,
+    /// And of those that the subflow itself had carried before.
+    pub(crate) mptcp_retransmitted_dsn: Option<u64>,
     pub(crate) rtt_ns: u64,
     pub(crate) rtts: u64,
 }
@@ -48,6 +50,7 @@ impl Bin {
         };
         self.dsn = self.dsn.max(later.dsn);
         self.reinjected_dsn = self.reinjected_dsn.max(later.reinjected_dsn);
+        self.mptcp_retransmitted_dsn = self.mptcp_retransmitted_dsn.max(later.mptcp_retransmitted_dsn);
         self.rtt_ns = self.rtt_ns.saturating_add(later.rtt_ns);
         self.rtts += later.rtts;
     }
@@ -127,6 +130,7 @@ impl Series {
             made.window_bytes.push(bin.window);
             made.dsn.push(bin.dsn);
             made.reinjected_dsn.push(bin.reinjected_dsn);
+            made.mptcp_retransmitted_dsn.push(bin.mptcp_retransmitted_dsn);
             made.rtt_ms.push((bin.rtts > 0).then(|| bin.rtt_ns as f64 / bin.rtts as f64 / 1e6));
         }
         made
@@ -162,6 +166,9 @@ pub struct SeriesReport {
     pub dsn: Vec<Option<u64>>,
     /// Of a subflow: how far the data reached that another subflow had carried before, as `dsn`.
     pub reinjected_dsn: Vec<Option<u64>>,
+    /// Of a subflow: how far the data reached that MPTCP sent again on it with new sequence numbers,
+    /// as `dsn`.
+    pub mptcp_retransmitted_dsn: Vec<Option<u64>>,
     /// Mean of the round-trip times measured in it, ms; none: none was.
     pub rtt_ms: Vec<Option<f64>>,
 }

@@ -29,11 +29,14 @@ impl WindowWatch {
     }
 
     pub(crate) fn on_ack(&mut self, now: u64, ack: u64, window: u64, mss: u32) {
+        // Until now it was under way, also in a span of time in which nothing is sent.
+        let in_flight = self.sent.saturating_sub(self.acked);
         self.acked = self.acked.max(ack);
         self.edge = self.edge.max(ack.saturating_add(window));
         self.look(now, mss);
         let acked = self.acked;
         let bin = self.series.at(now);
+        bin.in_flight = bin.in_flight.max(in_flight);
         (bin.acked, bin.delivered, bin.window) = (acked, acked, Some(bin.window.map_or(window, |least| least.min(window))));
     }
 
@@ -61,5 +64,21 @@ impl WindowWatch {
 
     pub(crate) fn goodput(&self, bytes: u64) -> f64 {
         if self.lasted() == 0 { 0.0 } else { bytes as f64 * 8e9 / self.lasted() as f64 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_under_way_stays_so_while_only_acknowledgements_come() {
+        const MS: u64 = 1_000_000;
+        let mut watch = WindowWatch::default();
+        watch.on_data(0, 5000, 1000);
+        for (ms, ack) in [(10, 0), (20, 0), (30, 4000), (40, 4000)] {
+            watch.on_ack(ms * MS, ack, 9000, 1000);
+        }
+        assert_eq!(watch.series.report(0, 0).in_flight_bytes, [5000, 5000, 5000, 5000, 1000]);
     }
 }

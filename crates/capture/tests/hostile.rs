@@ -121,7 +121,7 @@ fn every_format_tells_the_same() {
         // before it.
         let rtt = sent.rtt.unwrap();
         assert_eq!((rtt.count, rtt.min_ms, rtt.max_ms), (2, 20.0, 57.0));
-        assert_eq!(connection.diagnosis, ["only one subflow carried data: no MP_JOIN was sent"]);
+        assert_eq!(connection.diagnosis, ["only one subflow carried data until the capture ends: no MP_JOIN was sent"]);
     }
 }
 

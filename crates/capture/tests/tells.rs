@@ -169,6 +169,28 @@ fn data_sent_again_on_another_subflow_are_told_over_time() {
 }
 
 #[test]
+fn data_that_mptcp_sends_again_on_the_same_subflow_are_told() {
+    let mut capture = Capture::new(false);
+    capture.handshake(0, 1, capable(Version::V1));
+    capture.handshake(100, 2, join(Version::V1, false));
+    let mapped = |offset: u32, dsn: u64| {
+        let segment = with_data(plain(offset, 1000), Version::V1, dsn);
+        Segment { dss: Dss { ssn: 1 + offset, ..segment.dss }, ..segment }
+    };
+    // Three segments; what TCP sends again, and then what MPTCP does, twice.
+    for (ms, offset, dsn) in [(200, 0, 0), (201, 1000, 1000), (202, 2000, 2000), (500, 1000, 1000), (600, 3000, 1000), (700, 4000, 1000)] {
+        capture.add(ms, 1, true, &mapped(offset, dsn));
+    }
+    let connection = capture.connection();
+    let (data, sent) = (&connection.data[0], &connection.subflows[0].directions[0]);
+    assert_eq!((data.sent_bytes, data.reinjected_bytes, data.mptcp_retransmitted_bytes), (3000, 0, 2000));
+    assert_eq!((sent.bytes, sent.retransmissions, sent.reinjected_bytes, sent.mptcp_retransmitted_bytes), (5000, 1, 0, 2000));
+    assert_eq!(sent.series.mptcp_retransmitted_dsn.iter().flatten().collect::<Vec<_>>(), [&2000, &2000]);
+    let sentence = "MPTCP sent 2.0 kB of the client's data again on the subflow that had carried them, from 0.600 s to 0.700 s";
+    assert!(connection.diagnosis.iter().any(|each| each == sentence), "{connection:?}");
+}
+
+#[test]
 fn a_mapping_that_several_segments_repeat_counts_each_of_their_bytes_once() {
     let mut capture = Capture::new(false);
     capture.handshake(0, 1, capable(Version::V1));
@@ -261,7 +283,25 @@ fn segments_that_a_host_joined_are_counted_by_their_lengths() {
     let sent = &connection.subflows[0].directions[0];
     assert_eq!((sent.segments, sent.super_frames, sent.retransmissions, sent.bytes, sent.retransmitted_bytes), (15, 3, 2, 17_480, 2896));
     assert_eq!((sent.mss_announced, sent.mss_used, &sent.sizes[..]), (Some(1460), 1448, &[(1448, 14), (104, 1)][..]));
-    assert!(connection.diagnosis[0].contains("3 packets are longer than the receiver's MSS allows"), "{connection:?}");
+    assert_eq!(
+        connection.joined.as_deref(),
+        Some("the host joined segments (TSO, GRO) to 3 packets of the client; they are counted one by one")
+    );
+    assert!(connection.diagnosis.iter().all(|each| !each.contains("TSO")), "{connection:?}");
+}
+
+#[test]
+fn two_segments_that_are_no_longer_than_the_mss_are_two_if_their_options_leave_no_room() {
+    let mut capture = Capture::new(false);
+    capture.handshake(0, 1, capable(Version::V1));
+    // Timestamps and a mapping: 32 bytes of options, 1428 are left of 1460.
+    let carried = |offset, len, dsn| Segment { has_ts: true, ts_val: 1, ts_ecr: 1, ..with_data(plain(offset, len), Version::V1, dsn) };
+    capture.add(30, 1, true, &carried(0, 1459, 0));
+    capture.add(60, 1, false, &answer(1459, 10_000));
+    let connection = capture.connection();
+    let sent = &connection.subflows[0].directions[0];
+    assert_eq!((sent.segments, sent.super_frames, sent.mss_used, sent.pmtu_seen), (2, 1, 1428, 1500));
+    assert_eq!(sent.sizes, [(31, 1), (1428, 1)]);
 }
 
 #[test]
@@ -279,7 +319,8 @@ fn the_share_of_the_time_with_a_full_window_is_told() {
     let sent = &connection.subflows[0].directions[0];
     assert!((connection.data[0].window_limited_share - 0.83).abs() < 0.02, "{}", connection.data[0].window_limited_share);
     assert!(
-        connection.diagnosis.iter().any(|each| each.starts_with("limited by the receive window of the server for 8")),
+        connection.diagnosis[0].starts_with("limited by the receive window of the server for 8")
+            && connection.diagnosis[0].ends_with(" % of the 0.90 s in which the client sent its 58.4 kB"),
         "{connection:?}"
     );
     // In flight and window over time: the one reaches the other.
@@ -434,7 +475,10 @@ fn what_is_missing_is_not_told_as_if_it_had_not_been_sent() {
     let mut capture = Capture::new(false);
     capture.handshake(0, 1, capable(Version::V1));
     capture.add(100, 1, true, &with_data(plain(0, 1000), Version::V1, 0));
-    assert_eq!(capture.connection().diagnosis, ["only one subflow carried data: no MP_JOIN was sent"]);
+    assert_eq!(capture.connection().diagnosis, ["only one subflow carried data until the capture ends: no MP_JOIN was sent"]);
+    let mut closed = Capture { file: capture.file.clone(), ..capture };
+    closed.add(110, 1, true, &Segment { flags: Flags::ACK.with(Flags::FIN), ..plain(1000, 0) });
+    assert_eq!(closed.connection().diagnosis, ["only one subflow carried data: no MP_JOIN was sent"]);
     let cut = analyse(vec![("a".to_owned(), &capture.file[..capture.file.len() - 5])]);
     assert!(cut.files[0].broken.is_some() && cut.connections[0].diagnosis.is_empty(), "{cut:?}");
     // The capture itself says that it lost some.

@@ -114,8 +114,9 @@ def _show_connection(connection: dict[str, Any], is_whole: bool) -> None:
             table.add_row(f"{subflow['client']} > {subflow['server']}{mark}" if sender == "client" else "", sender, *cells)
     out.print(table)
     nothing = "nothing stands out" if is_whole else "nothing stands out in what was read"
-    for sentence in [*(connection["diagnosis"] or [nothing]), *([connection["ended"]] if connection["ended"] else [])]:
-        out.print(Text(f"- {sentence}"))
+    for sentence in [*(connection["diagnosis"] or [nothing]), connection["ended"], connection["joined"]]:
+        if sentence:
+            out.print(Text(f"- {sentence}"))
     out.print()
 
 

@@ -129,6 +129,7 @@ _SERIES = pa.schema(
                 "window_bytes",
                 "dsn",
                 "reinjected_dsn",
+                "mptcp_retransmitted_dsn",
             )
         ],
         ("rtt_ms", pa.float64()),
