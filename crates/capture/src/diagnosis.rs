@@ -9,6 +9,10 @@ use std::net::SocketAddr;
 const WORTH: f64 = 0.2;
 /// Data below which there is nothing to judge, bytes.
 const LITTLE: u64 = 20_000;
+/// A subflow that carried much is idle at the end of the data if it is so for so many nanoseconds, and
+/// for one part in so many of the time that the data took.
+const IDLE_NS: u64 = 100_000_000;
+const IDLE_PART: u64 = 20;
 /// Retransmissions of segments longer than any acknowledged that make a black hole.
 const STUCK: u64 = 3;
 
@@ -63,6 +67,9 @@ impl Findings<'_> {
                     }
                 ));
             }
+            if side == most && data.sent_bytes > LITTLE {
+                self.idle_at_the_end(side, &mut said);
+            }
             // Of few bytes, too, if it is a part worth a sentence.
             let many = data.reinjected_bytes * 20 > data.sent_bytes;
             if many && (data.sent_bytes > LITTLE || data.reinjected_bytes as f64 >= WORTH * data.sent_bytes as f64) {
@@ -74,6 +81,24 @@ impl Findings<'_> {
             losses(stream, &mut said);
         }
         said
+    }
+
+    /// Subflows that carried much of the data and nothing of their last part.
+    fn idle_at_the_end(&self, side: usize, said: &mut Vec<String>) {
+        let whole = &self.connection.data[side].watch;
+        for stream in self.streams {
+            let sent = &stream.directions[side];
+            let idle = whole.last.saturating_sub(sent.watch.last);
+            let has_much = sent.bytes as f64 >= WORTH * self.data[side].sent_bytes as f64;
+            if has_much && idle >= IDLE_NS && idle.saturating_mul(IDLE_PART) >= whole.lasted() {
+                let (part, idle) = (idle as f64 / whole.lasted() as f64 * 100.0, idle as f64 / 1e9);
+                said.push(format!(
+                    "{}: it carried none of the {}'s data in the last {idle:.2} s, {part:.0} % of the time that they took",
+                    name(stream),
+                    SENDERS[side]
+                ));
+            }
+        }
     }
 
     fn seconds(&self, at: u64) -> String {

@@ -98,7 +98,7 @@ pub(crate) struct Direction {
     pub(crate) scale: Option<u8>,
     pub(crate) watch: WindowWatch,
     pub(crate) segments: u64,
-    bytes: u64,
+    pub(crate) bytes: u64,
     pub(crate) retransmissions: u64,
     retransmitted_bytes: u64,
     pub(crate) reordered: u64,

@@ -13,7 +13,8 @@ pub(crate) struct WindowWatch {
     since: Option<u64>,
     limited: u64,
     first: Option<u64>,
-    last: u64,
+    /// When the last packet with data was seen.
+    pub(crate) last: u64,
     pub(crate) series: Series,
 }
 

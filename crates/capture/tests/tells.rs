@@ -191,6 +191,26 @@ fn data_that_mptcp_sends_again_on_the_same_subflow_are_told() {
 }
 
 #[test]
+fn a_subflow_that_is_idle_while_another_carries_the_rest_is_told() {
+    for (gap, said) in [(10, None), (100, Some("it carried none of the client's data in the last 0.10 s, 34 % of the time that they took"))]
+    {
+        let mut capture = Capture::new(false);
+        capture.handshake(0, 1, capable(Version::V1));
+        capture.handshake(100, 2, join(Version::V1, false));
+        for number in 0..20 {
+            let (offset, ms) = (number * 1000, 200 + 10 * u64::from(number));
+            capture.add(ms, 1, true, &with_data(plain(offset, 1000), Version::V1, u64::from(offset)));
+        }
+        for (number, ms) in [(0, 400), (1, 390 + gap)] {
+            capture.add(ms, 2, true, &with_data(plain(number * 1000, 1000), Version::V1, u64::from(20_000 + number * 1000)));
+        }
+        let connection = capture.connection();
+        let told: Vec<_> = connection.diagnosis.iter().filter_map(|each| each.strip_prefix("10.0.0.1:4000 to 10.0.0.99:80: ")).collect();
+        assert_eq!(told, said.into_iter().collect::<Vec<_>>(), "{connection:?}");
+    }
+}
+
+#[test]
 fn a_mapping_that_several_segments_repeat_counts_each_of_their_bytes_once() {
     let mut capture = Capture::new(false);
     capture.handshake(0, 1, capable(Version::V1));
