@@ -12,7 +12,7 @@ from test_captures import INSIDE, PARTS, captured
 
 from polypath import _native, cli
 from polypath.pcap import PcapError, analyse, series_table, subflow_table
-from polypath.report import capture_page
+from polypath.report import Part, Replayed, _pcap, capture_page
 
 
 def polypath(monkeypatch, *words):
@@ -108,8 +108,8 @@ def diagnosed(name, root, tmp_path):
     ("name", "sentences"),
     [
         ("app-tcp-v1-transfer", []),
-        ("endpoints-v1", ["only one subflow carried data: the others are backups"]),
-        ("scheduler-v1-backup", ["only one subflow carried data: no MP_JOIN was sent"]),
+        ("endpoints-v1", ["only one subflow carried data until the capture ends: the others are backups"]),
+        ("scheduler-v1-backup", ["only one subflow carried data until the capture ends: no MP_JOIN was sent"]),
         ("small-buffers", ["limited by the receive window of the server for"]),
         ("mtu-silent-0-tcp-v1", ["packets of 1500 bytes were sent again 4 times and never acknowledged, nor was any other with data"]),
         ("mtu-icmp-0-tcp-v1", ["the path MTU is 1200 bytes behind 10.0.1.3, which said so"]),
@@ -211,6 +211,56 @@ def test_a_page_of_nothing_and_of_icmp_errors(request, tmp_path, monkeypatch):
     (view,) = capture_page(report).connections
     assert [cell.text for cell in view.icmp.rows[0]][1:4] == ["ICMP fragmentation needed", "10.0.1.3", "client"]
     assert "fragmentation needed: 1200 bytes" in view.directions[0].figures[1].svg
+
+
+def delayed(connection, by):
+    """The same connection, later."""
+    later = json.loads(json.dumps(connection))
+    later["began_s"] += by
+    for part in [*later["data"], *(sent for subflow in later["subflows"] for sent in subflow["directions"])]:
+        part["series"]["time_s"] = [time + by for time in part["series"]["time_s"]]
+    return later
+
+
+def test_failed_parts_of_a_test_come_first_and_what_is_left_out_is_said(request, tmp_path, monkeypatch):
+    connection = diagnosed("small-buffers", request.config.rootpath, tmp_path)
+    monkeypatch.setattr(_pcap, "DRAWN", 1)
+    monkeypatch.setattr(_pcap, "_figures", lambda *_: [])
+    report = {"start_ns": 0, "files": [], "connections": [connection] * 5}
+    verdicts = ["pass", "ignored", "fail", "fail"]
+    parts = [Part(name=f"subtest {number}, x", verdict=verdict) for number, verdict in enumerate(verdicts, 1)]
+    page = capture_page(report, Replayed(during=[*parts, None], began_s=0.5336))
+    names = [row[0].text.partition(":")[0] for row in page.overview.rows]
+    assert names[:4] == ["subtest 3, x (fail)", "subtest 4, x (fail)", "subtest 2, x (ignored)", "subtest 1, x (pass)"]
+    assert [view.title.partition(":")[0] for view in page.connections] == ["subtest 3, x (fail)"]
+    assert page.left_out.startswith(
+        "1 of 5 connections have figures, those of failed subtests, then those that carried most. 4 have none: "
+    )
+    assert all(name in page.left_out for name in names[1:]) and "--subtest N" in page.left_out
+    assert page.machine == "0.534"
+    monkeypatch.setattr(_pcap, "DRAWN", 8)
+    assert not capture_page(report).left_out
+
+
+def test_a_page_leads_with_the_bulk_and_shows_the_time_of_the_connection_alone(request, tmp_path):
+    connection = delayed(diagnosed("small-buffers", request.config.rootpath, tmp_path), 4000)
+    said = "MPTCP sent again"
+    connection["joined"] = said
+    connection["data"].reverse()
+    for subflow in connection["subflows"]:
+        subflow["directions"].reverse()
+        # Of MPTCP, so that the bulk goes again, too.
+        sent = subflow["directions"][1]
+        sent["mptcp_retransmitted_bytes"] = 1234
+        sent["series"]["mptcp_retransmitted_dsn"][-1] = 1000
+    (view,) = capture_page({"start_ns": 0, "files": [], "connections": [connection]}).connections
+    assert view.directions[0].title == "What the server sent" and view.words.startswith("The server sent")
+    assert view.diagnosis[-1] == said
+    figures = view.directions[0].figures
+    assert all(re.search(r">4,?00[\d.]*[1-9]<", figure.svg) and ">0.5<" not in figure.svg for figure in figures[:4])
+    assert "e+0" not in figures[0].caption and "A triangle is" in figures[1].caption
+    columns = [column.title for column in view.subflows.columns]
+    assert "1.2" in [row[columns.index("MPTCP again")].text for row in view.subflows.rows]
 
 
 def test_what_is_missing_or_no_capture_is_one_sentence(tmp_path, monkeypatch, capsys, request):

@@ -14,7 +14,8 @@ from xml.etree import ElementTree
 import pytest
 from typer.testing import CliRunner
 
-from polypath import EngineError, linux, selftests
+from polypath import EngineError, linux, report, selftests
+from polypath.cli import _linux_replay
 from polypath.cli._app import build
 from polypath.linux import _config, _kallsyms, _selftests
 from polypath.pcap import analyse
@@ -600,6 +601,19 @@ def test_a_connection_is_of_the_subtest_that_surely_ran(ms, said):
     log = SUBTESTS.replace(b"ok 1 - a", b"ok 1 - x: balanced # time=3ms\nnot ok 2 - x: unbalanced")
     assert selftests.subtest_at(log, MARKS, ms * 1_000_000) == said
     assert selftests.subtest_at(SUBTESTS, MARKS, 45_000_000) == "subtest 1"
+
+
+def test_a_connection_that_begins_with_its_subtest_is_named_with_how_that_ended(monkeypatch, tmp_path):
+    log = SUBTESTS.replace(b"ok 1 - a", b"ok 1 - x: balanced # time=3ms\nnot ok 2 - x: unbalanced").decode()
+    seen = selftests.Observation(tuple(MARKS), (0, 0), (), False)
+    told = []
+    monkeypatch.setattr(report, "write_captures", lambda _report, _target, replayed: told.append(replayed))
+    connections = [{"began_s": at, "data": [{"lasted_s": lasted}, {"lasted_s": 0.0}]} for at, lasted in ((0.025, 0.0), (0.025, 0.02))]
+    outcomes = [selftests.Subtest("balanced", "pass", 3), selftests.Subtest("unbalanced", "fail")]
+    read = {"start_ns": selftests.START_NS + 30_000_000, "connections": connections}
+    _linux_replay._write_page(read, tmp_path, log, seen, outcomes, None)
+    assert told[0].during == [None, report.Part(name="subtest 2, unbalanced", verdict="fail")]
+    assert told[0].began_s == pytest.approx(0.03)
 
 
 TRACE = """\

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated, Any
@@ -152,19 +153,13 @@ def _show(
             soft_wrap=True,
         )
     files = selftests.readable(folder, window)
+    outcomes = selftests.outcomes(selftests.record(job, status, log))
     captures = [file for file in files if file.suffix == ".pcapng"]
     if captures:
-        from polypath.report import write_captures
-
-        report = analyse(captures)
-        first = (report["start_ns"] or 0) - selftests.START_NS
-        begun = [first + round(connection["began_s"] * 1e9) for connection in report["connections"]]
-        during = [selftests.subtest_at(log.encode(), observation.marks, at) for at in begun]
-        write_captures(report, folder / PAGE, (happened.counts, happened.drops) if happened else None, during)
+        _write_page(analyse(captures), folder / PAGE, log, observation, outcomes, happened)
         files.append(folder / PAGE)
     for file in files:
         out.print(str(file), soft_wrap=True, highlight=False)
-    outcomes = selftests.outcomes(selftests.record(job, status, log))
     for outcome in outcomes:
         if outcome.verdict in ("fail", "ignored"):
             out.print(f"{outcome.verdict}: {outcome.name}" + (f", {outcome.ms} ms" if outcome.ms is not None else ""), soft_wrap=True)
@@ -172,3 +167,29 @@ def _show(
         out.print(f"kept is {window[0] / 1e9:.2f} s to {window[1] / 1e9:.2f} s of {observation.marks[-1][0] / 1e9:.2f} s", soft_wrap=True)
     subtests = [{"name": each.name, "verdict": each.verdict, "ms": each.ms} for each in outcomes]
     return {"packets": observation.packets[0], "files": [str(file) for file in files], "subtests": subtests}
+
+
+def _write_page(
+    report: dict[str, Any],
+    target: Path,
+    log: str,
+    observation: selftests.Observation,
+    outcomes: Sequence[selftests.Subtest],
+    happened: selftests.Events | None,
+) -> None:
+    from polypath.report import Part, Replayed, write_captures
+
+    verdicts: dict[str, str] = {outcome.name: outcome.verdict for outcome in outcomes}
+    first_s = ((report["start_ns"] or 0) - selftests.START_NS) / 1e9
+
+    def during(connection: dict[str, Any]) -> Part | None:
+        lasted_s = max(data["lasted_s"] for data in connection["data"])
+        # Where a subtest is about to begin, the middle of the connection tells.
+        times_s = [first_s + connection["began_s"] + part * lasted_s for part in (0, 0.5)]
+        said = [selftests.subtest_at(log.encode(), observation.marks, round(at * 1e9)) for at in times_s]
+        words = said[0] or said[1]
+        return Part(name=words, verdict=verdicts.get(words.partition(", ")[2], "")) if words else None
+
+    parts = [during(connection) for connection in report["connections"]]
+    events, drops = (happened.counts, happened.drops) if happened else (None, None)
+    write_captures(report, target, Replayed(during=parts, events=events, drops=drops, began_s=first_s))

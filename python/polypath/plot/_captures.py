@@ -11,25 +11,30 @@ from ._charts import COLUMN_PADDING
 from ._export import Figure, figure, quick
 from ._theme import INK, PALETTE, PAPER, QUIET
 
+AGAIN = {"reinjected_mb": "diamond", "resent_mb": "triangle-up"}
+"""Marks of data that were sent again."""
 MOST_SIZES = 24
 """Sizes that have a bar of their own; more are put together in spans of equal width."""
 
 
 @quick
-def progress(name: str, title: str, caption: str, series: pd.DataFrame, lines: Sequence[str], events: pd.DataFrame) -> Figure:
+def progress(
+    name: str, title: str, caption: str, series: pd.DataFrame, lines: Sequence[str], events: pd.DataFrame, span: tuple[float, float]
+) -> Figure:
     """A line a subflow: how far in the connection's data what it carried reached.
 
-    `series`: line (the subflow), time_s, reached_mb and again_mb (of data that another subflow had
-    carried before; missing where there were none). `events`: time_s, words; a rule each.
+    `series`: line (the subflow), time_s, reached_mb, and of data that another subflow or the same
+    one had carried before, reinjected_mb and resent_mb (missing where there were none). `events`:
+    time_s, words; a rule each. `span` is the time that is shown.
     """
     colours = [PALETTE[index % len(PALETTE)] for index in range(len(lines))]
     legend = alt.Legend(columns=2, columnPadding=COLUMN_PADDING)
     colour = alt.Color("line:N", title=None, sort=list(lines), scale=alt.Scale(domain=list(lines), range=colours), legend=legend)
-    top = float(max(series["reached_mb"].max(), series["again_mb"].max() if series["again_mb"].notna().any() else 0.0))
+    top = max((float(series[kind].max()) for kind in ("reached_mb", *AGAIN) if series[kind].notna().any()), default=0.0)
     time = alt.X(
         "time_s:Q",
         title="time, s",
-        scale=alt.Scale(domain=[0, float(series["time_s"].max()) or 1.0], nice=False),
+        scale=alt.Scale(domain=list(span), nice=False),
         axis=alt.Axis(tickCount=6),
     )
     y = alt.Scale(domain=[0, 1.04 * top or 1.0], nice=False)
@@ -38,15 +43,16 @@ def progress(name: str, title: str, caption: str, series: pd.DataFrame, lines: S
     if not events.empty:
         rules = alt.Chart(events)
         layers.append(rules.mark_rule(color=QUIET, strokeDash=[4, 3]).encode(x=time))
-        named = alt.Chart(_apart(events, 0.15 * float(series["time_s"].max())))
+        named = alt.Chart(_apart(events, 0.15 * (span[1] - span[0])))
         text = named.mark_text(align="left", baseline="top", dx=3, dy=2, fontSize=10, color=QUIET)
         layers.append(text.encode(x=time, y=alt.value(0), text="words:N"))
     axis = alt.Y("reached_mb:Q", title="data, MB", scale=y, axis=alt.Axis(tickCount=5))
     layers.append(alt.Chart(reached).mark_line(strokeWidth=1.8, clip=True, strokeJoin="round").encode(x=time, y=axis, color=colour))
-    again = series[series["again_mb"].notna()]
-    if not again.empty:
-        marks = alt.Chart(again).mark_point(shape="diamond", filled=True, size=30, opacity=1, stroke=INK, strokeWidth=0.5)
-        layers.append(marks.encode(x=time, y=alt.Y("again_mb:Q", title="data, MB", scale=y), color=colour))
+    for kind, shape in AGAIN.items():
+        again = series[series[kind].notna()]
+        if not again.empty:
+            marks = alt.Chart(again).mark_point(shape=shape, filled=True, size=30, opacity=1, stroke=INK, strokeWidth=0.5)
+            layers.append(marks.encode(x=time, y=alt.Y(f"{kind}:Q", title="data, MB", scale=y), color=colour))
     return figure(name, title, caption, alt.layer(*layers).properties(width=820, height=280))
 
 

@@ -144,6 +144,7 @@ def over_time(
     lines: Sequence[str] | None = None,
     colours: Sequence[str] | None = None,
     marks: Marks | None = None,
+    span: tuple[float, float] | None = None,
 ) -> Figure:
     """Small pictures, one a cell, with a line a subflow.
 
@@ -153,13 +154,14 @@ def over_time(
 
     `series`: label (the cell), line (the subflow's name), time_s, and the column `value`. `lines`
     gives the lines' order in the legend, and `colours` one for each. `marks` lie behind the lines.
+    `span` is the time that is shown; without it, from 0 to the last value.
     """
     thin = thinned(series, value)
     cells, lines = list(dict.fromkeys(series["label"])), list(lines or dict.fromkeys(series["line"]))
     colours = list(colours or (PALETTE[index % len(PALETTE)] for index in range(len(lines))))
     many = len(cells) > 1
     columns = 2 if len(cells) in (2, 4) else 3
-    until = float(thin["time_s"].max())
+    since, until = span or (0.0, float(thin["time_s"].max()))
     tops = [float(thin.loc[thin["label"] == cell, value].max()) for cell in cells]
     kind = _scale(tops, float(thin[value].min())) if scale == "auto" else scale
     low = max(float(thin[value].min()), 0.0)
@@ -188,7 +190,7 @@ def over_time(
         time = alt.X(
             "time_s:Q",
             title="time, s" if last_row else None,
-            scale=alt.Scale(domain=[0, until], nice=False),
+            scale=alt.Scale(domain=[since, until], nice=False),
             axis=alt.Axis(tickCount=5),
         )
         drawn = (

@@ -8,7 +8,7 @@ from ._notes import notes
 from ._open import material, write_report
 from ._page import Page, page
 from ._paper import as_printed, paper_figure
-from ._pcap import capture_page, write_captures
+from ._pcap import Part, Replayed, capture_page, write_captures
 from ._plot import plot
 from ._segments import SEGMENT, mtu_searches, segments
 from ._timing import UNTRUSTED_MARK, warnings
@@ -21,6 +21,8 @@ __all__ = [
     "ClaimView",
     "Material",
     "Page",
+    "Part",
+    "Replayed",
     "against_view",
     "as_printed",
     "capture_page",

@@ -20,7 +20,11 @@ from ._tables import Cell, Column, Table
 from ._write import rendered, replace
 
 DRAWN = 8
-"""Connections that have figures, those with most bytes; the table has all that fit on a page."""
+"""Connections that have figures: those of failed subtests, then those with most bytes; the table has
+all that fit on a page.
+"""
+NAMED = 4
+"""Connections without figures that are named."""
 LISTED = 200
 LONGEST_NAME = 34
 """Characters of a subflow's name beside which three others have room in a legend."""
@@ -52,6 +56,8 @@ class CapturePage:
     kicker: str
     facts: Sequence[Fact]
     connections: Sequence[ConnectionView]
+    left_out: str
+    """Which connections have no figures, and how to see them; empty: all have."""
     complaints: Sequence[str]
     """What keeps a file from being told of whole."""
     contents: str
@@ -63,29 +69,47 @@ class CapturePage:
     events: Table | None
     """The kernel's own events, where a kernel has told them."""
     drops: Table | None
+    machine: str
+    """When the first packet was seen by the clock of the machine; empty: there is no such clock."""
     repeat: str
 
 
-During = Sequence[str | None]
-KernelEvents = tuple[Mapping[str, int], Mapping[str, int]]
-"""How often each of the kernel's own events came, and for what reasons packets were dropped."""
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """A part of a test, and how it ended; "": that is not known."""
+
+    name: str
+    verdict: str = ""
 
 
-def write_captures(report: Mapping[str, Any], target: Path, kernel: KernelEvents | None = None, during: During = ()) -> None:
-    """Writes one self-contained HTML page of a report of `polypath.pcap.analyse`, and of what the
-    kernel told beside it. `during` says of each connection, in the report's order, during which
-    part of a test it began, where that is known.
+@dataclass(frozen=True, kw_only=True)
+class Replayed:
+    """What a run of a test tells beside its captures."""
+
+    during: Sequence[Part | None] = ()
+    """Of each connection, in the report's order: the part that it belongs to, where that is known."""
+    events: Mapping[str, int] | None = None
+    drops: Mapping[str, int] | None = None
+    """How often each of the kernel's own events came, and for what reasons packets were dropped."""
+    began_s: float | None = None
+    """When the first packet was seen, since the machine's start."""
+
+
+def write_captures(report: Mapping[str, Any], target: Path, replayed: Replayed | None = None) -> None:
+    """Writes one self-contained HTML page of a report of `polypath.pcap.analyse`, and of what the run
+    told beside it.
     """
-    replace(target, rendered("pcap.html.j2", page=capture_page(report, kernel, during)).encode())
+    replace(target, rendered("pcap.html.j2", page=capture_page(report, replayed)).encode())
 
 
-def capture_page(report: Mapping[str, Any], kernel: KernelEvents | None = None, during: During = ()) -> CapturePage:
+def capture_page(report: Mapping[str, Any], replayed: Replayed | None = None) -> CapturePage:
     """Everything that the template shows."""
+    told = replayed or Replayed()
     connections = [
         {**connection, "during": part}
-        for connection, part in itertools.zip_longest(report["connections"], during[: len(report["connections"])])
+        for connection, part in itertools.zip_longest(report["connections"], told.during[: len(report["connections"])])
     ]
-    ordered = sorted(enumerate(connections), key=lambda numbered: (-_bytes(numbered[1]), numbered[0]))
+    ordered = sorted(enumerate(connections), key=lambda numbered: (*_rank(numbered[1]), numbered[0]))
     series = series_table(report).to_pandas()
     files = [Path(file["name"]).name for file in report["files"]]
     return CapturePage(
@@ -93,13 +117,15 @@ def capture_page(report: Mapping[str, Any], kernel: KernelEvents | None = None, 
         kicker=several(files),
         facts=_facts(report),
         connections=[_connection(number, connection, series) for number, connection in ordered[:DRAWN]],
+        left_out=_left_out([connection for _, connection in ordered], replayed is not None),
         complaints=complaints(report),
         contents="" if ordered else contents(report),
         overview=_overview(ordered),
         files=_files(report),
         messages=_messages(report),
-        events=_counts(kernel and kernel[0], "Event"),
-        drops=_counts(kernel and kernel[1], "Reason"),
+        events=_counts(told.events, "Event"),
+        drops=_counts(told.drops, "Reason"),
+        machine="" if told.began_s is None else number(told.began_s, 3),
         repeat=" ".join(["polypath pcap --html OUT.html", *(file["name"] for file in report["files"])]),
     )
 
@@ -115,14 +141,45 @@ def _bytes(connection: Mapping[str, Any]) -> int:
     return sum(direction["bytes"] for subflow in connection["subflows"] for direction in subflow["directions"])
 
 
-def _title(connection: Mapping[str, Any]) -> str:
+def _rank(connection: Mapping[str, Any]) -> tuple[int, int]:
+    """Where it stands: those of failed parts of a test first, then those of which the test ignores
+    that they failed, each in their order; then those with most bytes.
+    """
+    part: Part | None = connection["during"]
+    rank = {"fail": 0, "ignored": 1}.get(part.verdict if part else "", 2)
+    return rank, 0 if rank < 2 else -_bytes(connection)
+
+
+def _left_out(ordered: Sequence[Mapping[str, Any]], is_replay: bool) -> str:
+    rest = ordered[DRAWN:]
+    if not rest:
+        return ""
+    failed = any(_rank(connection)[0] < 2 for connection in ordered)
+    first = f"{'those of failed subtests, then ' if failed else ''}those that carried most"
+    names = [f"{_during(connection)}{_ends(connection)}" for connection in rest]
+    named = f": {several(names)}" if len(names) <= NAMED else ""
+    alone = '"polypath linux replay --subtest N" has' if is_replay else "a page of a capture that holds them alone has"
+    return (
+        f"{DRAWN} of {len(ordered)} connections have figures, {first}. {len(rest)} {'has' if len(rest) == 1 else 'have'} none{named}. "
+        f'The table of connections lists them, "polypath pcap --json" has all that is known of them, and {alone} their figures.'
+    )
+
+
+def _ends(connection: Mapping[str, Any]) -> str:
     first = connection["subflows"][0]
+    return f"{first['client']} → {first['server']}"
+
+
+def _title(connection: Mapping[str, Any]) -> str:
     tunnel = f" in {connection['tunnel']}" if connection["tunnel"] else ""
-    return f"{_during(connection)}{_kind(connection['kind'])}{tunnel}: {first['client']} → {first['server']}"
+    return f"{_during(connection)}{_kind(connection['kind'])}{tunnel}: {_ends(connection)}"
 
 
 def _during(connection: Mapping[str, Any]) -> str:
-    return f"{connection['during']}: " if connection["during"] else ""
+    part: Part | None = connection["during"]
+    if part is None:
+        return ""
+    return f"{part.name} ({part.verdict}): " if part.verdict else f"{part.name}: "
 
 
 def _kind(kind: str) -> str:
@@ -164,12 +221,11 @@ def _overview(ordered: Sequence[tuple[int, Mapping[str, Any]]]) -> Table:
     ]
     rows = []
     for _, connection in ordered[:LISTED]:
-        first = connection["subflows"][0]
         sent = [data["acked_bytes"] for data in connection["data"]]
         main = connection["data"][0 if sent[0] >= sent[1] else 1]
         rows.append(
             [
-                Cell(text=f"{_during(connection)}{first['client']} → {first['server']}", css="words"),
+                Cell(text=f"{_during(connection)}{_ends(connection)}", css="words"),
                 Cell(text=_kind(connection["kind"]), css="name"),
                 Cell(text=str(len(connection["subflows"]))),
                 Cell(text=number(sent[0] / 1e6)),
@@ -178,7 +234,7 @@ def _overview(ordered: Sequence[tuple[int, Mapping[str, Any]]]) -> Table:
                 Cell(text=connection["diagnosis"][0] if connection["diagnosis"] else "nothing", css="words"),
             ]
         )
-    note = f"The {LISTED} of {len(ordered)} connections that carried most." if len(ordered) > LISTED else ""
+    note = f"The first {LISTED} of {len(ordered)} connections; polypath pcap --json has all." if len(ordered) > LISTED else ""
     return Table(columns=columns, rows=rows, note=note)
 
 
@@ -227,7 +283,8 @@ def _connection(number_of: int, connection: Mapping[str, Any], series: pd.DataFr
     names = line_names(connection)
     samples = series[series["connection"] == number_of]
     directions = []
-    for side, sender in enumerate(SENDERS):
+    for side in _most_first(connection):
+        sender = SENDERS[side]
         sent = sum(subflow["directions"][side]["bytes"] for subflow in connection["subflows"])
         if sent >= LITTLE:
             figures = _figures(f"connection-{number_of}-{sender}", connection, side, names, samples[samples["sender"] == sender])
@@ -236,11 +293,19 @@ def _connection(number_of: int, connection: Mapping[str, Any], series: pd.DataFr
         name=f"connection-{number_of}",
         title=_title(connection),
         words=_words(connection),
-        diagnosis=[*(connection["diagnosis"] or ["Nothing stands out."]), *([connection["ended"]] if connection["ended"] else [])],
+        diagnosis=[
+            *(connection["diagnosis"] or ["Nothing stands out."]),
+            *(connection[last] for last in ("ended", "joined") if connection[last]),
+        ],
         subflows=_subflows(connection),
         icmp=_errors(connection, names),
         directions=directions,
     )
+
+
+def _most_first(connection: Mapping[str, Any]) -> list[int]:
+    """The directions, that which carries more first."""
+    return sorted(range(2), key=lambda side: -connection["data"][side]["sent_bytes"])
 
 
 def line_names(connection: Mapping[str, Any]) -> list[str]:
@@ -257,7 +322,8 @@ def line_names(connection: Mapping[str, Any]) -> list[str]:
 
 def _words(connection: Mapping[str, Any]) -> str:
     parts = []
-    for sender, data in zip(SENDERS, connection["data"], strict=True):
+    for side in _most_first(connection):
+        sender, data = SENDERS[side], connection["data"][side]
         if data["sent_bytes"] > 0:
             again = (
                 f", {percent(data['reinjected_bytes'] / data['sent_bytes'])} of it on a second subflow too"
@@ -279,12 +345,18 @@ def _subflows(connection: Mapping[str, Any]) -> Table:
         Column(title="Sent again", help="Segments that this subflow had sent before: after a loss, or when it seemed one"),
         Column(title="Reordered", help="Segments overtaken by later ones"),
         Column(title="Reinjected", unit="kB", help="Data that another subflow had carried before"),
-        Column(title="MSS said", unit="bytes", help="Largest segment that this end announced that it takes"),
-        Column(title="Longest segment", unit="bytes", help="Payload of the longest segment that this end sent"),
-        Column(title="Path MTU", unit="bytes", help="Longest packet with data that was acknowledged, with its headers"),
+        Column(
+            title="MPTCP again",
+            unit="kB",
+            help="Data that MPTCP sent again on the subflow that had carried them, with new sequence numbers; Linux counts such "
+            "segments, and those of reinjections, in MPTCPRetrans",
+        ),
         Column(title="RTT", unit="ms", help="Round-trip time, median"),
         Column(title="One way", unit="ms", help="Median; known with captures of both ends"),
         Column(title="Window full", help="Share of the time in which the receive window had no room for a segment"),
+        Column(title="MSS said", unit="bytes", help="Largest segment that this end announced that it takes"),
+        Column(title="Longest segment", unit="bytes", help="Payload of the longest segment that this end sent"),
+        Column(title="Path MTU", unit="bytes", help="Longest packet with data that was acknowledged, with its headers"),
     ]
     rows = []
     for index, subflow in enumerate(connection["subflows"]):
@@ -303,12 +375,13 @@ def _subflows(connection: Mapping[str, Any]) -> Table:
                     Cell(text=str(sent["retransmissions"])),
                     Cell(text=str(sent["reordered"])),
                     Cell(text=number(sent["reinjected_bytes"] / 1e3, 1)),
-                    Cell(text=str(sent["mss_announced"] or "–")),
-                    Cell(text=str(sent["mss_used"] or "–")),
-                    Cell(text=str(sent["pmtu_seen"] or "–")),
+                    Cell(text=number(sent["mptcp_retransmitted_bytes"] / 1e3, 1)),
                     Cell(text=_median(sent["rtt"])),
                     Cell(text=_median(sent["one_way_delay"])),
                     Cell(text=percent(sent["window_limited_share"], 0)),
+                    Cell(text=str(sent["mss_announced"] or "–")),
+                    Cell(text=str(sent["mss_used"] or "–")),
+                    Cell(text=str(sent["pmtu_seen"] or "–")),
                 ]
             )
     # A column that says nothing of any subflow takes room from those that do.
@@ -354,12 +427,14 @@ def _figures(prefix: str, connection: Mapping[str, Any], side: int, names: Seque
     subflows["line"] = [names[int(number)] for number in subflows["subflow"]]
     whole = rows[rows["subflow"].isna()]
     carried = [name for name, subflow in zip(names, connection["subflows"], strict=True) if subflow["directions"][side]["segments"]]
-    figures = [_goodput(prefix, subflows, names), _progress(prefix, connection, subflows, names, side)]
+    # All figures show the same time: from the connection's first packet to the last of this side.
+    span = (connection["began_s"], max(float((rows["time_s"] + rows["bin_s"]).max()), connection["began_s"] + 1e-3))
+    figures = [_goodput(prefix, subflows, names, span), _progress(prefix, connection, subflows, names, side, span)]
     rtt = subflows[subflows["rtt_ms"].notna()]
     if len(rtt):
         caption = "From a segment that was sent once to the acknowledgement that covers it; means of short spans of time."
-        figures.append(over_time(f"{prefix}-rtt", "Round-trip time", caption, rtt, "rtt_ms", "RTT, ms", lines=names))
-    figures.append(_window(prefix, whole, receiver))
+        figures.append(over_time(f"{prefix}-rtt", "Round-trip time", caption, rtt, "rtt_ms", "RTT, ms", lines=names, span=span))
+    figures.append(_window(prefix, whole, receiver, span))
     sizes = pd.DataFrame(
         [
             {"line": name, "bytes": size, "segments": count}
@@ -375,32 +450,43 @@ def _figures(prefix: str, connection: Mapping[str, Any], side: int, names: Seque
     return figures
 
 
-def _goodput(prefix: str, subflows: pd.DataFrame, names: Sequence[str]) -> Figure:
+Span = tuple[float, float]
+
+
+def _goodput(prefix: str, subflows: pd.DataFrame, names: Sequence[str], span: Span) -> Figure:
     """Bytes that arrived over bins of equal length, so that lines of different bins can be
     compared.
     """
-    until = float((subflows["time_s"] + subflows["bin_s"]).max())
-    step = max(until / 100, float(subflows["bin_s"].max()))
-    count = max(1, math.ceil(until / step))
+    since, until = span
+    step = max((until - since) / 100, float(subflows["bin_s"].max()))
+    count = max(1, math.ceil((until - since) / step))
     parts = []
     for line, samples in subflows.groupby("line", sort=False):
         # How much had arrived until the end of each span; between bins nothing was.
-        ends = [(index + 1) * step for index in range(count)]
+        ends = [since + (index + 1) * step for index in range(count)]
         bins = (samples["time_s"] + samples["bin_s"] / 2).searchsorted(ends)
         arrived = [0, *[int(samples["delivered_bytes"].iloc[at - 1]) if at else 0 for at in bins]]
         rate = [(after - before) * 8 / step / 1e6 for before, after in itertools.pairwise(arrived)]
         parts.append(pd.DataFrame({"label": "", "line": line, "time_s": [end - step / 2 for end in ends], "mbps": rate}))
     caption = (
-        f"Bytes that the receiver has acknowledged, also those behind a hole (SACK), means over {step * 1e3:.3g} ms. Without SACK what "
+        f"Bytes that the receiver has acknowledged, also those behind a hole (SACK), means over {_seconds(step)}. Without SACK what "
         "waited behind a hole counts when the hole is filled, all at once: a peak then may be higher than any link."
     )
-    return over_time(f"{prefix}-goodput", "Goodput of each subflow", caption, pd.concat(parts), "mbps", "Mbit/s", lines=names)
+    return over_time(f"{prefix}-goodput", "Goodput of each subflow", caption, pd.concat(parts), "mbps", "Mbit/s", lines=names, span=span)
 
 
-def _progress(prefix: str, connection: Mapping[str, Any], subflows: pd.DataFrame, names: Sequence[str], side: int) -> Figure:
+def _seconds(time_s: float) -> str:
+    return f"{time_s:.3g} s" if time_s >= 0.9995 else f"{time_s * 1e3:.3g} ms"
+
+
+def _progress(prefix: str, connection: Mapping[str, Any], subflows: pd.DataFrame, names: Sequence[str], side: int, span: Span) -> Figure:
     is_multipath = connection["kind"] != "tcp"
     reached = subflows["dsn"] if is_multipath else subflows["sent_bytes"].astype(float)
-    drawn = subflows[["line", "time_s"]].assign(reached_mb=reached / 1e6, again_mb=subflows["reinjected_dsn"].astype(float) / 1e6)
+    drawn = subflows[["line", "time_s"]].assign(
+        reached_mb=reached / 1e6,
+        reinjected_mb=subflows["reinjected_dsn"].astype(float) / 1e6,
+        resent_mb=subflows["mptcp_retransmitted_dsn"].astype(float) / 1e6,
+    )
     events = pd.DataFrame(
         [
             {"time_s": message["first_s"], "words": f"{message['name']}" + (f": {message['mtu']} bytes" if message["mtu"] else "")}
@@ -417,13 +503,15 @@ def _progress(prefix: str, connection: Mapping[str, Any], subflows: pd.DataFrame
         if is_multipath
         else "How many bytes of the stream were sent. Where the line lies flat, nothing new was sent."
     )
+    if drawn["resent_mb"].notna().any():
+        caption += " A triangle is data that MPTCP sent again on the subflow that had carried them."
     if not events.empty:
         caption += " A dashed line is an ICMP error that reached the sender."
     title = "Progress of the data, by subflow" if is_multipath else "Progress of the data"
-    return progress(f"{prefix}-progress", title, caption, drawn, names, events)
+    return progress(f"{prefix}-progress", title, caption, drawn, names, events, span)
 
 
-def _window(prefix: str, whole: pd.DataFrame, receiver: str) -> Figure:
+def _window(prefix: str, whole: pd.DataFrame, receiver: str, span: Span) -> Figure:
     parts = [
         whole.assign(line="sent and not yet acknowledged", kb=whole["in_flight_bytes"] / 1e3),
         whole.assign(line="window that the receiver offers", kb=whole["window_bytes"].astype(float) / 1e3),
@@ -433,4 +521,5 @@ def _window(prefix: str, whole: pd.DataFrame, receiver: str) -> Figure:
         "receiver, not the network, holds the connection back."
     )
     drawn = pd.concat(parts).assign(label="")
-    return over_time(f"{prefix}-window", "Receive window", caption, drawn, "kb", "kB", lines=[str(part["line"].iloc[0]) for part in parts])
+    lines = [str(part["line"].iloc[0]) for part in parts]
+    return over_time(f"{prefix}-window", "Receive window", caption, drawn, "kb", "kB", lines=lines, span=span)
