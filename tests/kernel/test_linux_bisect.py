@@ -79,7 +79,7 @@ def test_a_planted_regression_is_found(repository, tmp_path, monkeypatch, linux_
     assert done.exit_code == 0, done.output
     report = (tmp_path / "bisect" / "report.md").read_text()
     assert f"First bad commit: **{git(tree, 'log', '-1', '--format=%h %s', commits[CULPRIT]).strip()}**" in report
-    assert "Of the good end 0 of 6 seeds fail, of the bad one 6 of 6" in report
+    assert "At the good end 0 of 6 seeds fail, at the bad end 6 of 6" in report
     # Nothing of it stays, and the checkout is where it was.
     assert linux.installed() == []
     assert git(tree, "worktree", "list").count("\n") == 1

@@ -5,9 +5,12 @@ import random
 import sys
 
 import pytest
+from typer.testing import CliRunner
 
-from polypath import programs
+from polypath import linux, programs
 from polypath.bisect import Asked, BisectError, Judged, Sequential, Session, git, judge, rate, steps_of, told_apart, trial_of
+from polypath.cli import _linux_bisect
+from polypath.cli._app import build
 
 SURE = Sequential(rate(0, 10), rate(10, 10), 0.01)
 
@@ -74,7 +77,8 @@ def test_git_finds_the_first_bad_commit_and_the_checkout_stays(session, tmp_path
     assert found is not None
     assert found.commits == (commits[11],)
     assert git(tmp_path / "tree", "rev-parse", "HEAD").strip() == commits[-1]
-    made.end()
+    made.end({"commits": list(found.commits)})
+    assert made.answer() == {"commits": [commits[11]]}
     assert not made.tree.exists()
 
 
@@ -116,11 +120,51 @@ def test_a_command_that_is_none_is_refused(command, tmp_path):
 
 
 def test_what_stops_a_step_is_no_bad_commit(tmp_path):
-    from polypath.cli import _linux_bisect
-
     told = {
         status: programs.run("sh", "-c", _linux_bisect._AS_GIT, "sh", sys.executable, "-c", f"import os; os._exit({status})").returncode
         for status in (40, 41, 42, 0, 1, 2, 137)
     }
     assert told == {40: 0, 41: 1, 42: 125, 0: 255, 1: 255, 2: 255, 137: 255}
     assert list(itertools.islice(told, 3)) == list(_linux_bisect._STATUSES.values())
+
+
+def test_a_single_commit_is_the_answer_and_the_same_command_says_so_again(tmp_path, monkeypatch):
+    folder, commits = repository(tmp_path / "tree", 2)
+    judged = []
+
+    def judge_tree(session, *_):
+        judged.append(session.commit())
+        failed = {str(seed): session.commit() == commits[1] for seed in range(1, 11)}
+        session.keep(session.commit(), {"failed": failed, "build_s": 1.0, "runs_s": 2.0, "kernel": session.commit()})
+        return session.kept(session.commit())
+
+    monkeypatch.setattr(linux, "require", lambda *_: None)
+    monkeypatch.setattr(_linux_bisect, "_judge_tree", judge_tree)
+    words = ("--tree", folder, "--good", commits[0], "--bad", commits[1], "--out", tmp_path / "out", "--", "selftests", "mptcp/t")
+    reports = []
+    for _ in range(2):
+        done = CliRunner().invoke(build(["linux"]), ["linux", "bisect", *map(str, words)])
+        assert done.exit_code == 0, done.output
+        reports.append((tmp_path / "out/report.md").read_text())
+    assert judged == commits
+    assert git(folder, "worktree", "list").count("\n") == 1
+    assert reports[0] == reports[1]
+    bad = git(folder, "log", "-1", "--format=%h %s").strip()
+    assert f"First bad commit: **{bad}**" in reports[0]
+    assert "At the good end 0 of 10 seeds fail, at the bad end 10 of 10" in reports[0]
+    assert "Wald" not in reports[0]
+    assert f"| {bad} | bad end | 10 of 10 | 1..10 | 1 | 2 |" in reports[0]
+
+
+def test_a_commit_with_the_kernel_of_another_says_whose_runs_it_takes_over():
+    kept = [{"commit": "a", "kernel": "1"}, {"commit": "b", "kernel": "2"}, {"commit": "c"}]
+    assert [_linux_bisect._twin(kept, {"kernel": kernel} if kernel else {}) for kernel in ("2", "3", None)] == ["b", None, None]
+
+
+def test_a_step_leaves_what_was_found_of_an_end(session, monkeypatch):
+    made, commits = session
+    monkeypatch.setattr(_linux_bisect, "_judge_tree", lambda *_: pytest.fail("an end is judged with all seeds, once"))
+    for commit, status in ((commits[0], 40), (commits[-1], 41)):
+        made.checkout(commit)
+        done = CliRunner().invoke(build(["linux"]), ["linux", "bisect-step", str(made.folder)])
+        assert done.exit_code == status

@@ -20,6 +20,7 @@ from ._errors import BisectError
 
 # A repository of another user's is read all the same: its owner asked for it.
 _ANY = ("-c", "safe.directory=*")
+_ANSWER = "answer.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +62,7 @@ class Session:
         else:
             self.folder.mkdir(parents=True, exist_ok=True)
             file.write_text(json.dumps(dataclasses.asdict(asked), indent=1) + "\n", encoding="utf-8")
-        if not self.tree.is_dir():
+        if not self.tree.is_dir() and self.answer() is None:
             git(Path(asked.tree), "worktree", "prune")
             git(Path(asked.tree), "worktree", "add", "--detach", str(self.tree), asked.bad)
 
@@ -121,10 +122,16 @@ class Session:
         done = programs.run("git", *_ANY, "bisect", "log", cwd=self.tree)
         first = re.findall(r"^# first bad commit: \[(\w+)\]", done.stdout, re.MULTILINE)
         possible = re.findall(r"^# possible first bad commit: \[(\w+)\]", done.stdout, re.MULTILINE)
-        return Culprit(tuple(first or possible)) if first or possible else None
+        return Culprit(tuple(dict.fromkeys(first or possible))) if first or possible else None
 
-    def end(self) -> None:
-        """Removes the tree; what was found stays."""
+    def answer(self) -> dict[str, Any] | None:
+        """What a search that has ended found."""
+        file = self.folder / _ANSWER
+        return json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
+
+    def end(self, answer: Mapping[str, Any]) -> None:
+        """Writes the answer down and removes the tree."""
+        (self.folder / _ANSWER).write_text(json.dumps(answer, indent=1) + "\n", encoding="utf-8")
         git(Path(self.asked().tree), "worktree", "remove", "--force", str(self.tree))
 
 

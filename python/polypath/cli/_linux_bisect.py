@@ -17,6 +17,7 @@ from ._console import give, out, say
 from ._work import AsJson
 
 DEFAULT_OUT = Path("results/bisect")
+REPORT = "report.md"
 # Beyond the seeds of both ends a commit may take so many times more.
 _MORE = 3
 # What the step's exit statuses mean to git; every other one stops the search instead of passing for
@@ -51,7 +52,7 @@ def bisect(
     many seeds as its verdict needs, and the build compiles only what changed. The folder gets
     report.md.
     """
-    from polypath.bisect import Asked, BisectError, Session, git, steps_of, told_apart
+    from polypath.bisect import Asked, BisectError, Session, git
 
     linux.require(say)
     wanted = tuple(selftests.seeds_of(seeds))
@@ -64,36 +65,50 @@ def bisect(
         raise BisectError(f"{bad} does not come after {good} in {tree}: exchange them, or choose commits of one line")
     session = Session(out_folder)
     session.begin(Asked(tree=str(source), good=commits[good], bad=commits[bad], command=_absolute(command), seeds=wanted, error=error))
+    answer = session.answer() or _search(session, good, bad, len(between), workers, jobs)
+    report = session.folder / REPORT
+    out.print(report.read_text(encoding="utf-8"), markup=False, highlight=False, soft_wrap=True)
+    out.print(f"report: {report}", soft_wrap=True)
+    if as_json:
+        give({"folder": str(session.folder), "report": str(report), **answer})
+    if len(answer["commits"]) > 1:
+        raise typer.Exit(1)
+
+
+def _search(session: Any, good: str, bad: str, between: int, workers: int | None, jobs: int | None) -> dict[str, Any]:
+    """Runs both ends, has git search between them and writes the report; what was found."""
+    from polypath.bisect import BisectError, steps_of, told_apart
+
+    asked = session.asked()
     ends = []
-    for name in (good, bad):
-        kept = session.kept(commits[name])
+    for commit in (asked.good, asked.bad):
+        kept = session.kept(commit)
         if kept is None:
-            session.checkout(commits[name])
+            session.checkout(commit)
             kept = _judge_tree(session, workers, jobs, None)
         ends.append((sum(kept["failed"].values()), len(kept["failed"])))
     chance = told_apart(*ends)
-    if chance > error:
+    if chance > asked.error:
         (few, runs), (many, of) = ends
         raise BisectError(
             f"the seeds do not tell the two ends apart: {few} of {runs} fail at {good}, {many} of {of} at {bad} (by chance with "
             f"p = {chance:.2g}); give more --seeds with another --out, or other commits"
         )
     session.start()
-    options = [*(("--workers", str(workers)) if workers else ()), *(("--jobs", str(jobs)) if jobs else ())]
-    session.run("sh", "-c", _AS_GIT, "sh", *_SELF, "linux", "bisect-step", str(session.folder), *options)
+    # Of a single commit git knows the answer at once.
+    if session.culprit() is None:
+        options = [*(("--workers", str(workers)) if workers else ()), *(("--jobs", str(jobs)) if jobs else ())]
+        session.run("sh", "-c", _AS_GIT, "sh", *_SELF, "linux", "bisect-step", str(session.folder), *options)
     culprits = session.culprit()
     if culprits is None:
         raise BisectError(f"git bisect ended without an answer; {session.folder}/commits has what was found")
-    text = _report(session, culprits.commits, ends, steps_of(len(between)))
-    (session.folder / "report.md").write_text(text, encoding="utf-8")
+    error_of_each = asked.error / steps_of(between) if between > 1 else None
+    text = _report(session, culprits.commits, ends, chance, error_of_each)
+    (session.folder / REPORT).write_text(text, encoding="utf-8")
     judged = [{**kept, "about": session.about(kept["commit"])} for kept in session.all_kept()]
-    session.end()
-    out.print(text, markup=False, highlight=False, soft_wrap=True)
-    out.print(f"report: {session.folder}/report.md", soft_wrap=True)
-    if as_json:
-        give({"folder": str(session.folder), "report": f"{session.folder}/report.md", "commits": list(culprits.commits), "rows": judged})
-    if len(culprits.commits) > 1:
-        raise typer.Exit(1)
+    answer = {"commits": list(culprits.commits), "rows": judged}
+    session.end(answer)
+    return answer
 
 
 def bisect_step(
@@ -104,8 +119,11 @@ def bisect_step(
 
     session = Session(folder)
     asked, commit = session.asked(), session.commit()
+    if commit in (asked.good, asked.bad):
+        # What was found of an end stays; a verdict would take its place.
+        raise typer.Exit(_STATUSES["good" if commit == asked.good else "bad"])
     kept = session.kept(commit)
-    if kept is None or "verdict" not in kept:
+    if kept is None:
         ends = [session.kept(commit) for commit in (asked.good, asked.bad)]
         low, high = (rate(sum(end["failed"].values()), len(end["failed"])) for end in ends if end)
         kept = _judge_tree(
@@ -144,10 +162,12 @@ def _judge_tree(session: Any, workers: int | None, jobs: int | None, test: Any) 
         )
         judged = judge(make(kernel), first, test, workers=workers or os.cpu_count() or 1)
         times = {"build_s": built - began, "runs_s": time.monotonic() - built}
-        judgement = {"failed": {str(seed): failed for seed, failed in judged.failed.items()}, **times}
+        judgement = {"failed": {str(seed): failed for seed, failed in judged.failed.items()}, **times, "kernel": kernel.key}
         if test is not None:
             judgement["verdict"] = judged.verdict
-        say(f"{session.about(commit)}: {judged.verdict or ('undecided' if test else 'an end')}, {_failing(judgement)}")
+        twin = _twin(session.all_kept(), judgement)
+        same = f"; {_taken_over(session, twin)}" if twin else ""
+        say(f"{session.about(commit)}: {judged.verdict or ('undecided' if test else 'an end')}, {_failing(judgement)}{same}")
         linux.remove(kernel.name)
     session.keep(commit, judgement)
     return judgement
@@ -176,7 +196,18 @@ def _failing(judgement: dict[str, Any]) -> str:
     return f"{sum(runs.values())} of {len(runs)} seeds fail, build {judgement['build_s']:.0f} s, runs {judgement['runs_s']:.0f} s"
 
 
-def _report(session: Any, culprits: tuple[str, ...], ends: list[tuple[int, int]], steps: int) -> str:
+def _twin(earlier: list[dict[str, Any]], judgement: dict[str, Any]) -> str | None:
+    """The commit judged before whose kernel is the same to the byte: what it ran is taken over."""
+    kernel = judgement.get("kernel")
+    return next((kept["commit"] for kept in earlier if kernel and kept.get("kernel") == kernel), None)
+
+
+def _taken_over(session: Any, twin: str) -> str:
+    return f"the kernel is to the byte that of {session.about(twin).split()[0]}, whose runs are taken over"
+
+
+def _report(session: Any, culprits: tuple[str, ...], ends: list[tuple[int, int]], chance: float, error_of_each: float | None) -> str:
+    """`error_of_each` is that of a commit's verdict, None where no commit lies between the ends."""
     from polypath.bisect import git
 
     asked = session.asked()
@@ -185,21 +216,26 @@ def _report(session: Any, culprits: tuple[str, ...], ends: list[tuple[int, int]]
         lines += [f"First bad commit: **{session.about(culprits[0])}**", ""]
         lines += [f"    {line}".rstrip() for line in git(session.tree, "show", "--stat", "--format=fuller", culprits[0]).splitlines()]
     else:
-        lines += ["One of these commits is the first bad one; the others could not be decided:", ""]
+        lines += ["One of these commits is the first bad one; the seeds do not decide which:", ""]
         lines += [f"- {session.about(culprit)}" for culprit in culprits]
     (few, runs), (many, of) = ends
     lines += [
         "",
-        f"Of the good end {few} of {runs} seeds fail, of the bad one {many} of {of}. Each verdict between them is Wald's sequential test "
-        f"with an error of {asked.error / steps:.2g}, so that the answer is wrong with a probability of at most {asked.error:.2g} if each "
-        "commit fails as often as one of the two ends.",
-        "",
-        "| commit | verdict | seeds that fail | of | build, s | runs, s |",
-        "|---|---|---|---|---|---|",
+        f"At the good end {few} of {runs} seeds fail, at the bad end {many} of {of} (Fisher's exact test: p = {chance:.2g}).",
     ]
-    for kept in session.all_kept():
+    if error_of_each is not None:
+        lines.append(
+            f"Wald's sequential test judges each commit between them, with an error of {error_of_each:.2g}. The answer is wrong with a "
+            f"probability of at most {asked.error:.2g}, if each commit fails as often as one of the two ends."
+        )
+    lines += ["", "| commit | verdict | fails with | seeds that fail | build, s | runs, s |", "|---|---|---|---|---|---|"]
+    rows = session.all_kept()
+    twins = {kept["commit"]: twin for number, kept in enumerate(rows) if (twin := _twin(rows[:number], kept))}
+    for kept in rows:
         failing = [int(seed) for seed, failed in kept["failed"].items() if failed]
         verdict = kept["verdict"] or "undecided" if "verdict" in kept else "good end" if kept["commit"] == asked.good else "bad end"
-        cells = (session.about(kept["commit"]), verdict, selftests.seeds_text(failing) or "–", len(kept["failed"]))
-        lines.append("| " + " | ".join(map(str, cells)) + f" | {kept['build_s']:.0f} | {kept['runs_s']:.0f} |")
+        cells = (session.about(kept["commit"]), verdict, f"{len(failing)} of {len(kept['failed'])}", selftests.seeds_text(failing) or "–")
+        lines.append("| " + " | ".join(cells) + f" | {kept['build_s']:.0f} | {kept['runs_s']:.0f} |")
+    lines += [""] * bool(twins)
+    lines += [f"Of {session.about(commit).split()[0]} {_taken_over(session, twin)}." for commit, twin in twins.items()]
     return "\n".join(lines) + "\n"
