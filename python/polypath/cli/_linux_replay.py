@@ -101,7 +101,7 @@ def _compared(
         status, log = selftests.run_job(job, kernel=machine.file, out=folder, watch=watch)
         plain_log = unwatched.result()[1]
         plain, watched = selftests.observation_of(beside), selftests.observation_of(folder)
-    told = _show(job, folder, status, log, watch, watched, window)
+    told = _show(job, folder, status, log, watch, watched, subtest, window)
     if (plain_log, plain.packets) != (log, watched.packets):
         return False, told
     out.print(f"it is the plain run to the byte: what it printed, and its {watched.packets[0]} packets with their times", soft_wrap=True)
@@ -121,7 +121,7 @@ def _at_shell(job: selftests.Job, machine: linux.Kernel, watch: selftests.Watch,
         for descriptor in person:
             os.close(descriptor)
     watched = selftests.observation_of(folder)
-    _show(job, folder, status, log, watch, watched, None)
+    _show(job, folder, status, log, watch, watched)
     if not watched.shell:
         last = watched.marks[-1][0] / 1e9 if watched.marks else 0.0
         raise selftests.SelftestError(
@@ -137,9 +137,10 @@ def _show(
     log: str,
     watch: selftests.Watch,
     observation: selftests.Observation,
-    window: tuple[int, int] | None,
+    subtest: int | None = None,
+    window: tuple[int, int] | None = None,
 ) -> dict[str, Any]:
-    """Says what there is; the same for programs."""
+    """Says what there is; the same for programs. `window` is when the `subtest` ran."""
     (folder / LOG).write_text(log, encoding="utf-8")
     happened = selftests.events(folder)
     asked = selftests.Watch()
@@ -156,7 +157,7 @@ def _show(
     outcomes = selftests.outcomes(selftests.record(job, status, log))
     captures = [file for file in files if file.suffix == ".pcapng"]
     if captures:
-        _write_page(analyse(captures), folder / PAGE, log, observation, outcomes, happened)
+        _write_page(analyse(captures), folder / PAGE, log, observation, outcomes, happened, subtest)
         files.append(folder / PAGE)
     for file in files:
         out.print(str(file), soft_wrap=True, highlight=False)
@@ -164,7 +165,8 @@ def _show(
         if outcome.verdict in ("fail", "ignored"):
             out.print(f"{outcome.verdict}: {outcome.name}" + (f", {outcome.ms} ms" if outcome.ms is not None else ""), soft_wrap=True)
     if window:
-        out.print(f"kept is {window[0] / 1e9:.2f} s to {window[1] / 1e9:.2f} s of {observation.marks[-1][0] / 1e9:.2f} s", soft_wrap=True)
+        first, last, end = (at / 1e9 for at in (*window, observation.marks[-1][0]))
+        out.print(f"kept is {first:.2f} s to {last:.2f} s of {end:.2f} s; log and counters are of the whole run", soft_wrap=True)
     subtests = [{"name": each.name, "verdict": each.verdict, "ms": each.ms} for each in outcomes]
     return {"packets": observation.packets[0], "files": [str(file) for file in files], "subtests": subtests}
 
@@ -176,7 +178,9 @@ def _write_page(
     observation: selftests.Observation,
     outcomes: Sequence[selftests.Subtest],
     happened: selftests.Events | None,
+    subtest: int | None = None,
 ) -> None:
+    """`subtest`: nothing else is kept."""
     from polypath.report import Part, Replayed, write_captures
 
     verdicts: dict[str, str] = {outcome.name: outcome.verdict for outcome in outcomes}
@@ -191,5 +195,10 @@ def _write_page(
         return Part(name=words, verdict=verdicts.get(words.partition(", ")[2], "")) if words else None
 
     parts = [during(connection) for connection in report["connections"]]
+    for connection, part in zip(report["connections"], parts, strict=True):
+        is_other = subtest is not None and not (part and part.name.partition(",")[0] == f"subtest {subtest}")
+        # What it lacks may come after what is kept.
+        if is_other and all(subflow["end"] is None for subflow in connection["subflows"]):
+            connection["diagnosis"] = [f"it goes on after subtest {subtest}: the capture has only its beginning"]
     events, drops = (happened.counts, happened.drops) if happened else (None, None)
     write_captures(report, target, Replayed(during=parts, events=events, drops=drops, began_s=first_s))
