@@ -132,7 +132,7 @@ def test_kill_9_leaves_nothing_and_the_next_run_goes_on(folder):
     again = start(folder)
     _, said = again.communicate(timeout=PATIENCE)
     assert (again.returncode, kept(folder)) == (0, 3), said
-    assert "1 of them finished before" in said
+    assert "1 of them finished earlier" in said
     assert not list(Path("/dev/shm").glob(f"polypath-machine.{process.pid}.*"))
 
 

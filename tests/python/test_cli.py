@@ -187,7 +187,7 @@ def test_run_tells_what_it_did_and_a_dry_run_does_nothing(polypath, tmp_path):
     code, _, err = polypath("run", "small", "--engine", "fake", "--no-report")
     seeds, head, spent = err.splitlines()
     assert seeds.startswith("small: seeds change nothing here, since nothing is drawn at random")
-    assert (code, head) == (0, "small: 8 runs and 8 of TCP alone on fake, 16 of them finished before")
+    assert (code, head) == (0, "small: 8 runs and 8 of TCP alone on fake, 16 of them finished earlier")
     assert re.fullmatch(r"small: runs and tables \d+\.\d s, summary \d+\.\d s", spent)
 
 

@@ -241,10 +241,10 @@ def test_the_command_runs_what_is_missing_and_prints_the_rows(polypath, tmp_path
     assert "plausible agrees with linux within 10 % in 5 of 6 rows (not for cubic)" in out
     assert "+25.0 %" in out
     assert "nitk-wvegas-low-v1 on linux: wvegas 8.59" in out
-    assert "finished before" not in err
+    assert "finished earlier" not in err
     _, again, err = polypath(*arguments)
     assert again == out
-    assert "45 of them finished before" not in out
+    assert "45 of them finished earlier" not in out
 
 
 def test_many_starts_are_judged_as_distributions_over_the_same_starts(polypath, tmp_path, request):

@@ -94,10 +94,10 @@ def test_a_run_that_cannot_be_read_is_told_once_and_runs_again(folder, polypath,
     else:
         code, out, err = polypath("run", ".", "--no-report")
         assert (code, (out + err).count("cannot be read"), told in err) == (0, 1, True)
-        assert "1 of them finished before" in err
+        assert "1 of them finished earlier" in err
     # It is as it was.
     code, out, err = polypath("run", ".", "--no-report")
-    assert (code, "cannot be read" in out + err, "2 of them finished before" in err) == (0, False, True)
+    assert (code, "cannot be read" in out + err, "2 of them finished earlier" in err) == (0, False, True)
     code, out, _ = polypath("run", ".", "--verify", "all")
     assert (code, out.strip()) == (0, "hurt: 2 runs again on sim, the same to the byte")
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from study_data import one_link
+from test_bisect import repository
 from typer.testing import CliRunner
 
 from polypath import linux, selftests, terminal
@@ -17,6 +18,9 @@ from polypath.linux import _build
 from polypath.study import StudyError
 
 STUDY = one_link("one", flow="transport: tcp, cc: reno", duration="1s")
+
+
+SOURCES = 'Before: Linux 6.12.7, 1234567 ("base"); after: Linux 6.12.7, 89abcde ("mptcp: a patch").'
 
 
 def kernel(name, key):
@@ -34,12 +38,13 @@ def test_a_text_says_what_changed_and_what_of_it_is_significant():
     ]
     by = ("experiment", "cc", "flow")
     made = Comparison(platforms=["linux new", "linux old"], reference="linux old", by=by, rows=pd.DataFrame(rows), windows=pd.DataFrame())
-    text = _linux_ab._text("one", [kernel("old", "1"), kernel("new", "2")], made, 20)
+    text = _linux_ab._text("one", SOURCES, made, 20)
     lines = {line.split()[0]: line for line in text.splitlines() if line.startswith(("faster", "same"))}
     assert "+10.0 % ± 0.0" in lines["faster"]
     assert "significant" not in lines["faster"]
     assert lines["same"].endswith("(not significant)")
-    assert "1 of 2 rows are significant" in " ".join(text.split())
+    assert "By the paired t-test or that of Kolmogorov and Smirnov 1 of 2 rows changed significantly" in " ".join(text.split())
+    assert f"{SOURCES} Changes are of the mean goodput at the receiver" in " ".join(text.split())
     assert max(len(line) for line in text.splitlines()) <= 75
 
 
@@ -101,7 +106,7 @@ def record(seed, verdicts):
 
 def told(before, after):
     found = selftests.pairs(before, after)
-    text = _linux_ab._told(found, [kernel("old", "1"), kernel("new", "2")], len(before))
+    text = _linux_ab._told(found, SOURCES, len(before))
     return {pair.subtest: pair for pair in found}, text.splitlines()
 
 
@@ -124,7 +129,7 @@ def test_subtests_that_newly_fail_come_first_with_their_seeds():
         "  a: 2,3 (1 of 20 seeds failed before, 2 after; p 1)",
         "  ignored: c: 5 (0 of 20 seeds failed before, 1 after; p 1)",
         "1 subtest passes in seeds in which it failed before:",
-        "  a: 1 (1 of 20 seeds failed before, 2 after; p 1)",
+        "  a: 1 (2 seeds the other way)",
     ]
     assert "skipped or not reached on one of both kernels, in so many seeds: b (20)" in lines
     assert "without milliseconds on both: b, c" in lines
@@ -140,7 +145,30 @@ def test_milliseconds_are_of_all_seeds_that_have_them_failed_ones_too():
     assert rows["slow"].split()[1:8] == ["20", "1010.5", "1390.5", "ms", "+37.6", "%", "±"]
     assert rows["slow"].endswith("  (newly fails with 19)")
     assert rows["same"].split()[1] == "20" and rows["same"].endswith("  (not significant)")
-    assert "Of the 2 rows with milliseconds 1 changed significantly" in " ".join(lines)
+    assert "By the paired t-test 1 of 2 rows changed significantly, at most 5 % of them by chance alone" in " ".join(lines)
+
+
+def test_milliseconds_whose_interval_holds_no_change_are_not_significant():
+    # Each seed is slower, and one of them so much that the mean says nothing; ranks would.
+    before = [record(seed, {"a": ("pass", 11000 + seed)}) for seed in range(1, 21)]
+    after = [record(seed, {"a": ("pass", 26000 if seed == 2 else 11400 + seed)}) for seed in range(1, 21)]
+    _, lines = told(before, after)
+    (row,) = (line for line in lines if line.startswith("a ") and " ms " in line)
+    assert row.endswith("+10.3 % ± 13.9  (not significant)")
+
+
+def test_the_text_names_the_commit_of_each_tree_with_its_subject(tmp_path):
+    tree, (_, second) = repository(tmp_path / "after", 2)
+    named = f'{second[:7]} ("number 1")'
+    assert _linux_ab._source(str(tree)) == named
+    (tree / "number").write_text("9\n")
+    assert _linux_ab._source(str(tree)) == f"{named} and changes that are not committed"
+    below = tree / "linux-6.6"
+    below.mkdir()
+    assert [_linux_ab._source(each) for each in (str(below), "6.12")] == ["linux-6.6", "6.12"]
+    assert _linux_ab._sources(["6.12", str(below)], [kernel("6.12", "1"), kernel("ab-linux-6.6", "2")]) == (
+        "Before: Linux 6.12.7, 6.12; after: Linux 6.12.7, linux-6.6."
+    )
 
 
 def test_a_test_that_newly_dies_without_a_failing_subtest_newly_fails():

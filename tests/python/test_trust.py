@@ -51,7 +51,7 @@ def plain(text):
 
 def test_results_that_come_with_a_study_are_told(folder, polypath, monkeypatch):
     code, out, err = polypath("run", ".")
-    assert (code, "9 of them finished before" in err, FOREIGN in out) == (0, True, True)
+    assert (code, "9 of them finished earlier" in err, FOREIGN in out) == (0, True, True)
     assert FOREIGN in (folder / "results/told/report.html").read_text()
     assert FOREIGN in polypath("show", "results/told")[1]
     assert Results.open(folder / "results/told").notes[0].startswith(FOREIGN)

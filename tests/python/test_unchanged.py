@@ -44,7 +44,7 @@ def test_the_same_is_printed_and_nothing_is_planned(study, polypath, monkeypatch
     monkeypatch.setattr(_run._studies, "read_all", read)
     code, out, err = polypath("run", "same")
     assert (code, out) == (0, study[1])
-    assert err.splitlines() == ["same: 2 runs on sim, 2 of them finished before", SAID]
+    assert err.splitlines() == ["same: 2 runs on sim, 2 of them finished earlier", SAID]
 
 
 def add(file, content=b" "):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from polypath import linux, selftests
+from polypath import linux, programs, selftests
 from polypath.engines import NONE, find, prove
 from polypath.results import DEFAULT_OUT, Results, plan
 from polypath.study import FEWEST_STARTS, StudyError, Time
@@ -88,7 +88,7 @@ def ab(
     compared = comparison(material(Results.open(plans[-1].folder, loaded)), runs=keys, reference=f"linux {kernels[0].name}")
     if compared is None:
         raise StudyError(f"there is nothing to compare: {loaded.name} has no runs on both kernels")
-    text = _text(loaded.name, kernels, compared, starts)
+    text = _text(loaded.name, _sources(tree, kernels), compared, starts)
     _tell(text, plans[-1].folder, _rows(compared), as_json=as_json)
 
 
@@ -110,13 +110,13 @@ def _selftests(words: list[str], tree: list[str], out_folder: Path, workers: int
         without_result |= bool(failed)
         write(folder / side, records, selftests.rows(records))
     pairs = selftests.pairs(*found)
-    text = _told(pairs, kernels, len(seeds))
+    text = _told(pairs, _sources(tree, kernels), len(seeds))
     _tell(
         text,
         folder,
         _rows_of(pairs),
         as_json=as_json,
-        **tell_worst(((pair.test, seed, seed in pair.ignored) for pair in pairs for seed in pair.newly), tree[1]),
+        **tell_worst(((pair.test, seed, seed in pair.ignored) for pair in pairs for seed in pair.newly), tree[1], newly=True),
     )
     if without_result or any(pair.counts for pair in pairs):
         raise typer.Exit(1)
@@ -129,6 +129,30 @@ def _tell(text: str, folder: Path, rows: list[dict[str, Any]], *, as_json: bool,
     out.print(f"for the commit message: {folder / 'ab.txt'}", soft_wrap=True)
     if as_json:
         give({"folder": str(folder), "text": text, "rows": rows, **more})
+
+
+def _sources(trees: list[str], kernels: list[linux.Kernel]) -> str:
+    """What both kernels were made of, as a reader of the commit message knows it."""
+    before, after = (f"Linux {kernel.release}, {_source(tree)}" for tree, kernel in zip(trees, kernels, strict=True))
+    return f"Before: {before}; after: {after}."
+
+
+def _source(tree: str) -> str:
+    """The commit of a git tree with its subject; another folder or a kernel by its name."""
+    path = Path(tree).resolve()
+    if not path.exists():
+        return tree
+
+    def git(*words: str) -> str:
+        # A repository of another user's is read all the same: its owner asked for it.
+        done = programs.run("git", "-c", "safe.directory=*", *words, cwd=path)
+        return "" if done.returncode else done.stdout.strip()
+
+    # A folder below a repository's root is another tree.
+    if not path.is_dir() or programs.find("git") is None or not (top := git("rev-parse", "--show-toplevel")) or Path(top) != path:
+        return path.name
+    commit = git("log", "-1", '--format=%h ("%s")')
+    return commit + " and changes that are not committed" * bool(git("status", "--porcelain", "--untracked-files=no"))
 
 
 def _tests_and_seeds(words: list[str]) -> tuple[list[str], list[int]]:
@@ -145,9 +169,9 @@ _NAMED = 20
 _LONGEST = 60
 
 
-def _change(distance: Distance, *, significant: bool) -> dict[str, Any]:
+def _change(distance: Distance, p: float, *, significant: bool) -> dict[str, Any]:
     """A change for programs; what never finished is null."""
-    figures = {"change": distance.difference, "interval": distance.interval, "p": distance.p}
+    figures = {"change": distance.difference, "interval": distance.interval, "p": p}
     return {name: value if math.isfinite(value) else None for name, value in figures.items()} | {"significant": significant}
 
 
@@ -156,51 +180,60 @@ def _rows_of(found: list[selftests.Pair]) -> list[dict[str, Any]]:
     from polypath.analysis import distance, significant
 
     distances = [distance(pair.after_ms, pair.before_ms) if len(pair.before_ms) > 1 else None for pair in found]
-    real = iter(significant([each.p for each in distances if each]))
+    # Of the test to which the interval belongs.
+    real = iter(significant([each.p_mean for each in distances if each]))
     return [
         {"test": pair.test, "subtest": pair.subtest, "seeds": pair.seeds, "alone": pair.alone}
         | {"newly": pair.newly, "ignored": pair.ignored, "mended": pair.mended, "both": pair.both, "newly_p": pair.p}
         | (
             {}
             if each is None
-            else {"before": each.reference, "after": each.ours, "unit": "ms", "n": each.n} | _change(each, significant=next(real))
+            else {"before": each.reference, "after": each.ours, "unit": "ms", "n": each.n}
+            | _change(each, each.p_mean, significant=next(real))
         )
         for pair, each in zip(found, distances, strict=True)
     ]
 
 
-def _told(found: list[selftests.Pair], kernels: list[linux.Kernel], seeds: int) -> str:
+def _told(found: list[selftests.Pair], sources: str, seeds: int) -> str:
     """First the subtests that newly fail, then the milliseconds, as a commit message quotes both."""
-    before, after = kernels
     tests = list(dict.fromkeys(pair.test for pair in found))
     label = {id(pair): pair.subtest if len(tests) == 1 else f"{pair.test}: {pair.subtest}" for pair in found}
     newly = sorted((pair for pair in found if pair.newly), key=lambda pair: not pair.counts)
     ignored = sum(not pair.counts for pair in newly)
     lines = _heading(len(newly), "fail", "passed", f" (the test itself ignores {ignored})" if ignored else "")
-    lines += _listed([(pair, pair.newly, "" if pair.counts else "ignored: ") for pair in newly], label)
+    lines += _listed([(pair, pair.newly, pair.mended, "" if pair.counts else "ignored: ") for pair in newly], label)
     mended = [pair for pair in found if pair.mended]
     lines += _heading(len(mended), "pass", "failed")
-    lines += _listed([(pair, pair.mended, "") for pair in mended], label)
+    lines += _listed([(pair, pair.mended, pair.newly, "") for pair in mended], label)
     if alone := [f"{label[id(pair)]} ({len(pair.alone)})" for pair in found if pair.alone]:
         lines += _named("skipped or not reached on one of both kernels, in so many seeds: ", alone)
     table, speaks = _times([pair for pair in found if len(pair.before_ms) > 1], label)
     lines += ["", *table]
     if bare := [label[id(pair)] for pair in found if len(pair.before_ms) < 2 and pair.subtest != selftests.EXIT and table]:
         lines += _named("without milliseconds on both: ", bare)
-    from polypath.analysis import LEVEL
-
     about = (
         f"Selftests {tests[0] if len(tests) == 1 else f'({len(tests)} tests)'} with {_seeds(seeds)}, the same before and after, in virtual "
-        f"time (polypath linux ab). Before: Linux {before.release} ({before.name}); after: Linux {after.release} ({after.name}). A "
-        "few seeds change with any other build; p is how probable so one-sided a change is by chance alone (McNemar's exact test)."
+        f"time (polypath linux ab). {sources} A few seeds change with any other build; p is how probable so one-sided a change is by "
+        "chance alone (McNemar's exact test)."
     )
     if speaks:
         about += (
             " Milliseconds are means over the seeds that have them on both, failed ones too, changes with their paired 95 % intervals. "
-            f"Of the {len(speaks)} rows with milliseconds {sum(speaks)} changed significantly; at most {100 * LEVEL:.0f} % of such rows "
-            "do by chance (Benjamini and Hochberg)."
+            f"By the paired t-test {sum(speaks)} of {_rows_in_words(len(speaks))} changed significantly{_by_chance(sum(speaks))}."
         )
     return "\n".join([*lines, "", *textwrap.wrap(about, _WIDTH, break_on_hyphens=False), ""])
+
+
+def _rows_in_words(number: int) -> str:
+    return "1 row" if number == 1 else f"{number} rows"
+
+
+def _by_chance(number: int) -> str:
+    """What the correction for many rows promises."""
+    from polypath.analysis import LEVEL
+
+    return f", at most {100 * LEVEL:.0f} % of them by chance alone (Benjamini and Hochberg)" if number else ""
 
 
 def _seeds(number: int) -> str:
@@ -215,12 +248,16 @@ def _heading(number: int, does: str, did: str, more: str = "") -> list[str]:
     return _paragraph(f"{who} in seeds in which {they} {did} before{more}" + ":" * bool(number), "")
 
 
-def _listed(changed: list[tuple[selftests.Pair, list[int], str]], label: dict[int, str]) -> list[str]:
-    """A paragraph for each of the first subtests, with its seeds."""
+def _listed(changed: list[tuple[selftests.Pair, list[int], list[int], str]], label: dict[int, str]) -> list[str]:
+    """A paragraph for each of the first subtests, with its seeds; with their number and p where not
+    more of them changed the other way.
+    """
     lines = []
-    for pair, seeds, mark in changed[:_NAMED]:
+    for pair, seeds, other, mark in changed[:_NAMED]:
         failing = (len(pair.both) + len(pair.mended), len(pair.both) + len(pair.newly))
         counts = f"{failing[0]} of {_seeds(len(pair.seeds))} failed before, {failing[1]} after; p {pair.p:.2g}"
+        if len(other) > len(seeds):
+            counts = f"{len(other)} seeds the other way"
         lines += _paragraph(f"{mark}{label[id(pair)]}: {selftests.seeds_text(seeds)} ({counts})")
     return lines + [f"  and {len(changed) - _NAMED} subtests more"] * (len(changed) > _NAMED)
 
@@ -241,7 +278,7 @@ def _times(timed: list[selftests.Pair], label: dict[int, str]) -> tuple[list[str
     if not timed:
         return ["no subtest has milliseconds with two seeds on both kernels"], []
     distances = [distance(pair.after_ms, pair.before_ms) for pair in timed]
-    speaks = significant([each.p for each in distances])
+    speaks = significant([each.p_mean for each in distances])
     labels = [text if len(text := label[id(pair)]) <= _LONGEST else text[: _LONGEST - 1] + "…" for pair in timed]
     width = max(map(len, labels))
     lines = [f"{'':{width}}  seeds  {'before':>9}  {'after':>9}  ms  change"]
@@ -283,6 +320,7 @@ def _kernel(trees: list[str], number: int, jobs: int | None, variant: str) -> li
 
 
 _UNIT = {"completion_s": "s"}
+_METRICS = {"completion_s": "completion time", "goodput_receiver_mbps": "goodput at the receiver"}
 
 
 def _rows(compared: Comparison) -> list[dict[str, Any]]:
@@ -294,14 +332,14 @@ def _rows(compared: Comparison) -> list[dict[str, Any]]:
     return [
         {name: str(row[name]) for name in compared.by}
         | {"before": each.reference, "after": each.ours, "unit": _UNIT.get(row["metric"], "Mbit/s")}
-        | _change(each, significant=real)
+        | _change(each, each.p, significant=real)
         for (_, row), each, real in zip(rows.iterrows(), distances, significant([each.p for each in distances]), strict=True)
     ]
 
 
-def _text(study: str, kernels: list[linux.Kernel], compared: Comparison, starts: int) -> str:
+def _text(study: str, sources: str, compared: Comparison, starts: int) -> str:
     """A table and what of it is significant, as a commit message quotes it."""
-    from polypath.analysis import LEVEL, PLATFORM, significant
+    from polypath.analysis import PLATFORM, significant
 
     names = [name for name in compared.by if compared.rows[name].nunique(dropna=False) > 1]
     rows = compared.rows[compared.rows["distance"].notna()]
@@ -316,16 +354,17 @@ def _text(study: str, kernels: list[linux.Kernel], compared: Comparison, starts:
             if math.isfinite(distance.difference)
             else "never finished"
         )
-        mark = "" if real else "  (not significant)"
+        # The interval is of the mean; a distribution may change without it.
+        alone = real and abs(distance.difference) <= distance.interval
+        mark = "  (its distribution, not its mean)" if alone else "" if real else "  (not significant)"
         lines.append(
             f"{label:{width}}  {distance.reference:9.2f}  {distance.ours:9.2f}  {_UNIT.get(row['metric'], 'Mbit/s'):6}  {change}{mark}"
         )
-    before, after = kernels
+    measured = " and ".join(_METRICS[metric] for metric in dict.fromkeys(rows["metric"]))
     about = (
-        f"Study {study}, {starts} starts of every cell, the same before and after, in virtual time (polypath linux ab). Before: Linux "
-        f"{before.release} ({before.name}); after: Linux {after.release} ({after.name}). Changes are of the means, with their paired 95 % "
-        f"intervals; {sum(speaks)} of {len(distances)} rows are significant (paired t-test or Kolmogorov-Smirnov; of them at most "
-        f"{100 * LEVEL:.0f} % by chance, after Benjamini and Hochberg)."
+        f"Study {study}, {starts} starts of every cell, the same before and after, in virtual time (polypath linux ab). {sources} "
+        f"Changes are of the mean {measured}, with their paired 95 % intervals. By the paired t-test or that of Kolmogorov and Smirnov "
+        f"{sum(speaks)} of {_rows_in_words(len(speaks))} changed significantly{_by_chance(sum(speaks))}."
     )
     assert compared.rows[PLATFORM].nunique() == 2
     return "\n".join([*textwrap.wrap(about, _WIDTH), "", *(line.rstrip() for line in lines), ""])

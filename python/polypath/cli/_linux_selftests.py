@@ -110,13 +110,20 @@ def selftests_(
     end(rows, failed, "subtests", out_folder, as_json=as_json, **again)
 
 
-def tell_worst(failures: Iterable[tuple[str, int, bool]], kernel: str, vary: Variation = NONE, scheduler: str = "") -> dict[str, str]:
-    """Says with which command the run that failed most is seen closely; the same for programs."""
-    worst = selftests.worst(failures)
+def tell_worst(
+    failures: Iterable[tuple[str, int, bool]], kernel: str, vary: Variation = NONE, scheduler: str = "", *, newly: bool = False
+) -> dict[str, str]:
+    """Says with which command the run that failed most is seen closely; the same for programs.
+    `newly`: the failures are those that another kernel does not have.
+    """
+    failed = list(failures)
+    worst = selftests.worst(failed)
     if worst is None:
         return {}
     again = replay_of(*worst, kernel, vary, scheduler)
-    out.print(f"a seed that fails, closely: {again}", markup=False, highlight=False, soft_wrap=True)
+    counts = any((test, seed) == worst and not ignored for test, seed, ignored in failed)
+    why = f"{'newly ' * newly}fails in most subtests" if counts else f"{'newly ' * newly}fails only where the test ignores it"
+    out.print(f"seed {worst[1]} {why}; closely: {again}", markup=False, highlight=False, soft_wrap=True)
     return {"again": again}
 
 
@@ -237,7 +244,7 @@ def carry_out(
     err.print(
         f"{len(todo)} run{'s' * (len(todo) != 1)} of {what} on Linux {runner.kernel.release} ({runner.kernel.name})"
         + (f", with {varied}" if varied else "")
-        + (f", {kept} of them finished before" if kept else "")
+        + (f", {kept} of them finished earlier" if kept else "")
     )
     with bar(err, total=len(todo) - kept) as move:
 

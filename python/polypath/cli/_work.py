@@ -115,4 +115,4 @@ def head_of(work: Plan, kept: int) -> str:
     some = itertools.islice(work.every(), 100) if work.large else work.runs
     kernels = list(dict.fromkeys(run.kernel for run in some if run.kernel))
     runs_on = " ".join([work.engine.name, ", ".join(kernels)]).strip()
-    return f"{work.study.name}: {work.described} on {runs_on}" + (f", {kept} of them finished before" if kept else "")
+    return f"{work.study.name}: {work.described} on {runs_on}" + (f", {kept} of them finished earlier" if kept else "")

@@ -74,7 +74,7 @@ class Row:
 
 # Of table.csv.
 _HEADS = ("test", "subtest", "runs", *VERDICTS, "failing", "failing_low", "failing_high", "failing_seeds", "ms")
-HEADS = ("test", "subtest", "runs", *VERDICTS, "failing (95 %)", "ms", "seeds that fail")
+HEADS = ("test", "subtest", "runs", *VERDICTS, "fail + ignored (95 %)", "ms", "with seeds")
 
 
 def rows(records: Iterable[Record]) -> list[Row]:
