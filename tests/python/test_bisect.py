@@ -156,9 +156,16 @@ def test_a_single_commit_is_the_answer_and_the_same_command_says_so_again(tmp_pa
     assert f"| {bad} | bad end | 10 of 10 | 1..10 | 1 | 2 |" in reports[0]
 
 
-def test_a_commit_with_the_kernel_of_another_says_whose_runs_it_takes_over():
-    kept = [{"commit": "a", "kernel": "1"}, {"commit": "b", "kernel": "2"}, {"commit": "c"}]
-    assert [_linux_bisect._twin(kept, {"kernel": kernel} if kernel else {}) for kernel in ("2", "3", None)] == ["b", None, None]
+def test_a_commit_with_the_kernel_of_another_says_whose_runs_it_takes_over(session):
+    made, commits = session
+    for number, (commit, kernel) in enumerate(((commits[0], "1"), (commits[-1], "2"), (commits[5], "1"))):
+        verdict = {} if number < 2 else {"verdict": "good"}
+        made.keep(commit, {"failed": {"1": kernel == "2"}, "build_s": 1.0, "runs_s": 0.0, "kernel": kernel, **verdict})
+    short = [made.about(commit).split()[0] for commit in (commits[0], commits[5])]
+    report = _linux_bisect._report(made, (commits[-1],), [(0, 1), (1, 1)], 0.01, 0.004)
+    assert report.endswith(f"Of {short[1]} the kernel is to the byte that of {short[0]}, whose runs are taken over.\n")
+    assert report.count("to the byte") == 1
+    assert "with an error of 0.004. The answer is wrong with a probability of at most 0.05" in report
 
 
 def test_a_step_leaves_what_was_found_of_an_end(session, monkeypatch):
