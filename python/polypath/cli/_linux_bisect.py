@@ -64,6 +64,8 @@ def bisect(
     if not between:
         raise BisectError(f"{bad} does not come after {good} in {tree}: exchange them, or choose commits of one line")
     session = Session(out_folder)
+    if session.answer() is None and not session.tree.is_dir():
+        say(f"checking out {bad} in {session.tree}")
     session.begin(Asked(tree=str(source), good=commits[good], bad=commits[bad], command=_absolute(command), seeds=wanted, error=error))
     answer = session.answer() or _search(session, good, bad, len(between), workers, jobs)
     report = session.folder / REPORT
@@ -83,7 +85,8 @@ def _search(session: Any, good: str, bad: str, between: int, workers: int | None
     ends = []
     for commit in (asked.good, asked.bad):
         kept = session.kept(commit)
-        if kept is None:
+        # Earlier versions wrote a verdict over an end.
+        if kept is None or "verdict" in kept:
             session.checkout(commit)
             kept = _judge_tree(session, workers, jobs, None)
         ends.append((sum(kept["failed"].values()), len(kept["failed"])))

@@ -29,7 +29,7 @@ def replay(
     test: Annotated[str, typer.Argument(help="Such as mptcp/simult_flows.")],
     seed: Annotated[int, typer.Option(min=0, help="The seed of the run.")],
     subtest: Annotated[
-        int | None, typer.Option(min=1, help="Keep what happened during this subtest alone, by its number in the log.")
+        int | None, typer.Option(min=1, help="Keep packets, sockets and events of this subtest alone; its number in the log.")
     ] = None,
     events: Annotated[
         str, typer.Option(help='The kernel\'s own events, as its trace_event= takes them, such as "tcp:*,skb:kfree_skb"; "" for none.')
