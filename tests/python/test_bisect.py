@@ -163,7 +163,7 @@ def test_a_commit_with_the_kernel_of_another_says_whose_runs_it_takes_over(sessi
         made.keep(commit, {"failed": {"1": kernel == "2"}, "build_s": 1.0, "runs_s": 0.0, "kernel": kernel, **verdict})
     short = [made.about(commit).split()[0] for commit in (commits[0], commits[5])]
     report = _linux_bisect._report(made, (commits[-1],), [(0, 1), (1, 1)], 0.01, 0.004)
-    assert report.endswith(f"Of {short[1]} the kernel is to the byte that of {short[0]}, whose runs are taken over.\n")
+    assert report.endswith(f"{short[1]} gives the same kernel to the byte as {short[0]}, whose runs are taken over.\n")
     assert report.count("to the byte") == 1
     assert "with an error of 0.004. The answer is wrong with a probability of at most 0.05" in report
 

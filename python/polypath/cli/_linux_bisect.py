@@ -206,7 +206,7 @@ def _twin(earlier: list[dict[str, Any]], judgement: dict[str, Any]) -> str | Non
 
 
 def _taken_over(session: Any, twin: str) -> str:
-    return f"the kernel is to the byte that of {session.about(twin).split()[0]}, whose runs are taken over"
+    return f"the same kernel to the byte as {session.about(twin).split()[0]}, whose runs are taken over"
 
 
 def _report(session: Any, culprits: tuple[str, ...], ends: list[tuple[int, int]], chance: float, error_of_each: float | None) -> str:
@@ -240,5 +240,5 @@ def _report(session: Any, culprits: tuple[str, ...], ends: list[tuple[int, int]]
         cells = (session.about(kept["commit"]), verdict, f"{len(failing)} of {len(kept['failed'])}", selftests.seeds_text(failing) or "–")
         lines.append("| " + " | ".join(cells) + f" | {kept['build_s']:.0f} | {kept['runs_s']:.0f} |")
     lines += [""] * bool(twins)
-    lines += [f"Of {session.about(commit).split()[0]} {_taken_over(session, twin)}." for commit, twin in twins.items()]
+    lines += [f"{session.about(commit).split()[0]} gives {_taken_over(session, twin)}." for commit, twin in twins.items()]
     return "\n".join(lines) + "\n"
