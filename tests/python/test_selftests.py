@@ -616,6 +616,20 @@ def test_a_connection_that_begins_with_its_subtest_is_named_with_how_that_ended(
     assert told[0].began_s == pytest.approx(0.03)
 
 
+def test_a_connection_that_goes_on_after_the_subtest_is_not_judged_by_its_beginning(monkeypatch, tmp_path):
+    log = SUBTESTS.decode()
+    seen = selftests.Observation(tuple(MARKS), (0, 0), (), False)
+    monkeypatch.setattr(report, "write_captures", lambda *_: None)
+    connections = [
+        {"began_s": at, "data": [{"lasted_s": 0.001}], "subflows": [{"end": end}], "diagnosis": ["no MP_JOIN was sent"]}
+        for at, end in ((0.015, None), (0.025, None), (0.025, {"how": "FIN"}))
+    ]
+    read = {"start_ns": selftests.START_NS + 30_000_000, "connections": connections}
+    _linux_replay._write_page(read, tmp_path / "page", log, seen, [], None, 1)
+    cut = "it goes on after subtest 1: the capture has only its beginning"
+    assert [said for each in connections for said in each["diagnosis"]] == ["no MP_JOIN was sent", cut, "no MP_JOIN was sent"]
+
+
 TRACE = """\
 # tracer: nop
 #           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION
