@@ -10,6 +10,7 @@ from report_data import PlausibleEngine
 from polypath.plot import _export
 from polypath.plot._drawers import drawing
 from polypath.report import FIGURES, claim_results, concluded, material, page, render, write_report
+from polypath.report._figures import _called, speeds, subflow_lines
 from polypath.report._headlines import headlines
 from polypath.report._material import GOODPUT
 from polypath.results import execute, plan
@@ -279,6 +280,47 @@ def test_figures_are_files_of_the_kinds_that_are_asked_for(results, tmp_path):
     assert all(data.startswith(b"%PDF-") and data.rstrip().endswith(b"%%EOF") for data in files.values())
     # Letters stay letters, which can be searched and copied.
     assert b"LiberationSans" in files["topology.pdf"]
+
+
+def test_subflows_that_share_a_path_or_its_addresses_are_lines_of_their_own(tmp_path):
+    # Two hosts, two links: four pairs of addresses.
+    study = Study.model_validate(
+        {
+            "name": "pairs",
+            "topology": {
+                "nodes": {"a": {}, "b": {}},
+                "links": {
+                    "lte": {"ends": ["a", "b"], "both": {"rate": "10mbit", "delay": "20ms", "queue": "50packets"}},
+                    "wifi": {"ends": ["a", "b"], "both": {"rate": "20mbit", "delay": "5ms", "queue": "50packets"}},
+                },
+            },
+            "flows": {"f": {"client": "a", "server": "b", "transport": "mptcp", "cc": "lia"}},
+            "duration": "3s",
+            "measure": {"series": "100ms"},
+        }
+    )
+    tables = material(execute(plan(study, out=tmp_path)))
+    series = subflow_lines(tables.runs, [], tables)[0]
+    assert sorted(series["line"].unique()) == [
+        "lte, 10.0.1.1 → 10.0.1.2",
+        "lte, 10.0.1.1 → 10.0.2.2",
+        "wifi, 10.0.2.1 → 10.0.1.2",
+        "wifi, 10.0.2.1 → 10.0.2.2",
+    ]
+    speed, _ = speeds(series)
+    assert (speed["goodput"] >= 0).all()
+    last = series.groupby(["flow", "subflow"])["bytes_received"].last().sum()
+    # The lines' sum is the connection's: each has a value for every half a second.
+    took = speed.groupby("line")["time_s"].diff().fillna(speed["time_s"])
+    assert (speed["goodput"] * took).sum() == pytest.approx(8e-6 * last)
+    # One path alone has no need of its addresses; two subflows of one pair have their numbers.
+    ends = pd.DataFrame(
+        [("k", "f", 0, "10.0.0.1", "10.0.1.2"), ("k", "f", 1, "10.0.2.1", "10.0.2.2"), ("k", "f", 2, "10.0.2.1", "10.0.2.2")],
+        columns=["key", "flow", "subflow", "source", "destination"],
+    )
+    way = "10.0.2.1 → 10.0.2.2"
+    assert list(_called(ends, {("10.0.0.1", "10.0.1.2"): "lte"})) == ["lte", f"{way}, subflow 1", f"{way}, subflow 2"]
+    assert list(_called(ends.iloc[:0], {})) == []
 
 
 def test_results_without_a_finished_run_are_one_clear_sentence(results, monkeypatch):

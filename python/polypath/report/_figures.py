@@ -135,13 +135,10 @@ def subflow_lines(rows: pd.DataFrame, names: Sequence[str], material: Material) 
     first_rows = {row["key"]: row for _, row in first.iterrows()}
     titles = {key: label(first_rows[key], names, 1) for key in chosen}
     ends = material.subflows[material.subflows["key"].isin(chosen)]
-    flows = series["flow"].nunique()
-    named = material.paths_of(first)
-    lines = {
-        (row["key"], row["flow"], row["subflow"]): (f"{row['flow']}: " if flows > 1 else "")
-        + named.get((row["source"], row["destination"]), f"{row['source']} → {row['destination']}")
-        for _, row in ends.iterrows()
-    }
+    called = _called(ends, material.paths_of(first))
+    if series["flow"].nunique() > 1:
+        called = ends["flow"] + ": " + called
+    lines = dict(zip(zip(ends["key"], ends["flow"], ends["subflow"], strict=True), called, strict=True))
     order = {key: index for index, key in enumerate(chosen)}
     series = series.assign(
         label=series["key"].map(titles),
@@ -155,6 +152,18 @@ def subflow_lines(rows: pd.DataFrame, names: Sequence[str], material: Material) 
         f"; the first {MOST_PICTURES} cells of {first['key'].nunique()}" if first["key"].nunique() > MOST_PICTURES else ""
     )
     return series, titles, note
+
+
+def _called(ends: pd.DataFrame, named: Mapping[tuple[str, str], str]) -> pd.Series[str]:
+    """The name of each subflow: that of its path; of several on one path, as `fullmesh` opens between
+    two hosts, with its addresses; of several between these with its number.
+    """
+    ways = ends["source"] + " → " + ends["destination"]
+    called = pd.Series([named.get(way, f"{way[0]} → {way[1]}") for way in zip(ends["source"], ends["destination"], strict=True)], ends.index)
+    for more in ((", " + ways).where(called != ways, ""), ", subflow " + ends["subflow"].astype(str)):
+        several = called.groupby([ends["key"], ends["flow"], called]).transform("size") > 1
+        called = called.where(~several, called + more)
+    return called
 
 
 def speeds(series: pd.DataFrame) -> tuple[pd.DataFrame, str]:
