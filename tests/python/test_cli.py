@@ -3,6 +3,7 @@
 import io
 import json
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -127,10 +128,16 @@ def test_two_studies_of_one_name_in_one_results_folder(polypath, tmp_path):
         assert (code, out, err.count("\n")) == (2, "", 1)
         assert err.startswith('polypath: two studies are called "small"')
         assert "--out" in err
+    # Whose results they are is said, not shown, where this one is looked at.
+    for command in ("show", "report", "status"):
+        code, out, err = polypath(command, "b")
+        assert code == 2 and err.startswith('polypath: two studies are called "small"'), (command, out, err)
+        assert "goodput" not in out and "report:" not in out
+        assert polypath(command, "a")[0] == 0
 
 
 def test_results_are_found_beside_their_study_and_by_its_name(polypath, tmp_path):
-    for folder in ("studies/here", "mine", "there"):
+    for folder in ("studies/here", "there"):
         write(tmp_path / folder)
     (tmp_path / "mine.yaml").write_text(STUDY)
     assert polypath("run", "there", "--engine", "fake", "--no-report", "--out", "there/results")[0] == 0
@@ -138,11 +145,13 @@ def test_results_are_found_beside_their_study_and_by_its_name(polypath, tmp_path
     code, out, err = polypath("report", "mine.yaml")
     assert (code, out) == (2, "")
     assert "results/small holds no results" in err
-    polypath("run", "studies/here", "--engine", "fake", "--no-report")
-    for name in ("mine.yaml", "mine", "small", "results/small", "studies/here", "studies/here/study.yaml"):
-        assert polypath("report", name) == (0, "report: results/small/report.html\n", "")
-        for command in ("show", "status"):
-            assert polypath(command, name)[0] == 0, (command, name)
+    for mine in (("mine.yaml",), ("studies/here", "studies/here/study.yaml")):
+        polypath("run", mine[0], "--engine", "fake", "--no-report")
+        for name in (*mine, "small", "results/small"):
+            assert polypath("report", name) == (0, "report: results/small/report.html\n", "")
+            for command in ("show", "status"):
+                assert polypath(command, name)[0] == 0, (command, name)
+        shutil.rmtree("results/small")
 
 
 def test_all_commands_know_a_study_and_its_results_by_the_same_names(polypath, tmp_path):

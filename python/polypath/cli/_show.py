@@ -65,7 +65,7 @@ def show(
         _console.out.print(sentence, style="yellow", soft_wrap=True)
     if same := same_for_all_seeds(study):
         _console.out.print(f"On the engines sim and linux {same}.", soft_wrap=True)
-    if ((folder := _studies.out_of(study) / study.name) / "runs.parquet").exists():
+    if ((folder := _studies.own_results(study)) / "runs.parquet").exists():
         _tell(str(folder), columns)
 
 
