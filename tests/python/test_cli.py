@@ -203,6 +203,7 @@ def test_run_tells_what_it_did_and_a_dry_run_does_nothing(polypath, tmp_path):
 def test_show_tells_of_a_study_and_of_results(polypath, tmp_path):
     write(tmp_path / "small")
     code, out, _ = polypath("show", "small")
+    assert out.splitlines()[:2] == ["small", "Does it work?"]
     assert code == 0
     for word in ("Does it work?", "10.9.0.2", "rate 50mbit", "cc: lia, olia; rate: 20mbit, 10mbit"):
         assert word in out
