@@ -159,7 +159,9 @@ def _called(ends: pd.DataFrame, named: Mapping[tuple[str, str], str]) -> pd.Seri
     two hosts, with its addresses; of several between these with its number.
     """
     ways = ends["source"] + " → " + ends["destination"]
-    called = pd.Series([named.get(way, f"{way[0]} → {way[1]}") for way in zip(ends["source"], ends["destination"], strict=True)], ends.index)
+    called = pd.Series(
+        [named.get(way, f"{way[0]} → {way[1]}") for way in zip(ends["source"], ends["destination"], strict=True)], ends.index
+    )
     for more in ((", " + ways).where(called != ways, ""), ", subflow " + ends["subflow"].astype(str)):
         several = called.groupby([ends["key"], ends["flow"], called]).transform("size") > 1
         called = called.where(~several, called + more)
