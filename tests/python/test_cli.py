@@ -339,15 +339,18 @@ def test_a_table_without_room_cuts_no_word(monkeypatch):
         console = Console(width=width, file=io.StringIO())
         monkeypatch.setattr(_summary, "out", console)
         table = _summary._table("t", names)
-        for head in ("goodput\nMbit/s", spare, "limited by"):
+        for head in ("goodput\nMbit/s", "at best\nms", "of\npossible", spare, "limited by"):
             table.add_column(head)
-        table.add_row("earliest", "100packets", "backup", "28.71 ± 2.15", "74", "tunnel's distribution")
+        table.add_row("earliest", "100packets", "backup", "28.71 ± 2.15", "18.8", "92.6 %", "74", "tunnel's distribution")
         console.print(_summary._fitted(table, len(names), [spare]))
         return console.file.getvalue()
 
-    wide, less, narrow = shown(100), shown(75), shown(55)
+    wide, less, narrow, narrower, least = map(shown, (120, 92, 75, 62, 54))
     assert "tunnel's distribution" in wide and "retrans-" in wide
     # What a terminal can do without goes first; then the names share a column.
     assert "100packets" in less and "retrans-" not in less and "distribution   queue" in less
-    assert "100packets backup   28.71 ± 2.15" in narrow and "earliest" in narrow
-    assert "…" not in less + narrow
+    assert "18.8" in narrow and "earliest" in narrow and "distribution   queue" not in narrow
+    # Then what was best, and what was possible.
+    assert "at best" not in narrower and "possible" in narrower
+    assert "possible" not in least and "28.71 ± 2.15" in least and "distribution" in least
+    assert "…" not in less + narrow + narrower + least
