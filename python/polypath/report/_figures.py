@@ -134,11 +134,13 @@ def subflow_lines(rows: pd.DataFrame, names: Sequence[str], material: Material) 
         return None
     first_rows = {row["key"]: row for _, row in first.iterrows()}
     titles = {key: label(first_rows[key], names, 1) for key in chosen}
-    ends = material.subflows[material.subflows["key"].isin(chosen)]
+    each = ["key", "flow", "subflow"]
+    # Of several experiments that have the same run, each has a row of it.
+    ends = material.subflows.drop_duplicates(each).merge(series[each].drop_duplicates(), on=each)
     called = _called(ends, material.paths_of(first))
     if series["flow"].nunique() > 1:
         called = ends["flow"] + ": " + called
-    lines = dict(zip(zip(ends["key"], ends["flow"], ends["subflow"], strict=True), called, strict=True))
+    lines = dict(zip(ends[each].itertuples(index=False, name=None), called, strict=True))
     order = {key: index for index, key in enumerate(chosen)}
     series = series.assign(
         label=series["key"].map(titles),
@@ -162,10 +164,11 @@ def _called(ends: pd.DataFrame, named: Mapping[tuple[str, str], str]) -> pd.Seri
     called = pd.Series(
         [named.get(way, f"{way[0]} → {way[1]}") for way in zip(ends["source"], ends["destination"], strict=True)], ends.index
     )
-    for more in ((", " + ways).where(called != ways, ""), ", subflow " + ends["subflow"].astype(str)):
-        several = called.groupby([ends["key"], ends["flow"], called]).transform("size") > 1
-        called = called.where(~several, called + more)
-    return called
+    ends = ends.assign(way=ways, called=called)
+    several = ends.groupby(["key", "flow", "called"])["way"].transform("nunique") > 1
+    ends["called"] = called.where(~several, called + ", " + ways)
+    several = ends.groupby(["key", "flow", "called"])["way"].transform("size") > 1
+    return ends["called"].where(~several, ends["called"] + ", subflow " + ends["subflow"].astype(str))
 
 
 def speeds(series: pd.DataFrame) -> tuple[pd.DataFrame, str]:
