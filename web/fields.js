@@ -37,7 +37,7 @@ function path(group, radio, [rate, back, delay, jitter, loss, queue]) {
 export const FIELDS = [
   choice("layout", "Network", "two-paths", [
     { name: "two-paths", label: "two separate paths", about: "nothing is shared" },
-    { name: "shared-bottleneck", label: "two paths into a shared bottleneck", about: "both paths lead through one link" },
+    { name: "shared-bottleneck", label: "shared bottleneck", about: "both paths lead through one link" },
   ]),
   choice("transport", "Protocol", "mptcp", [
     { name: "mptcp", label: "MPTCP, both paths", about: "RFC 8684" },
@@ -58,7 +58,7 @@ export const FIELDS = [
     { name: "upload", about: "the client sends" },
   ], { when: (s) => s.app !== "requests" }),
   choice("cc", "Congestion control", "cubic", "cc", { listed: true }),
-  choice("scheduler", "Scheduler", "", "schedulers", { listed: true, empty: "what the kernel takes by itself", when: (s) => s.transport === "mptcp" }),
+  choice("scheduler", "Scheduler", "", "schedulers", { listed: true, empty: "the kernel's own", when: (s) => s.transport === "mptcp" }),
   choice("kernel", "Kernel", "6.12", "kernels", { listed: true }),
   choice("rival", "Rival", "none", [
     { name: "none", about: "nobody else is there" },

@@ -336,6 +336,16 @@ def test_show_tells_changes_in_few_words():
     outages = [{**same, "at": f"{at}00ms", "loss": loss} for at, loss in times]
     link = {**same, "loss": "0%", "changes": outages}
     assert shown(link) == ["loss 0% 4 outages of 300ms from 14.7s on", "rate 15mbit", "delay 7.5ms"]
+    # The last one ends with the table, or not at all.
+    table = [{"kind": "loss", "share": "0%", "changes": [{"at": change["at"], "to": change["loss"]} for change in outages[:-1]]}]
+    assert shown(table) == ["loss 0% 3 outages of 300ms from 14.7s on, and one from 59.7s on"]
+    assert shown([{**table[0], "repeat": "60s"}]) == ["loss 0% 4 outages of 300ms from 14.7s on every 60s"]
+    once = [{"at": "59700ms", "to": "100%"}]
+    assert shown([{**table[0], "changes": once}]) == ["loss 0% changes from 59.7s 100%"]
+    assert shown([{**table[0], "changes": once, "repeat": "60s"}]) == ["loss 0% outages 59.7s to 60s every 60s"]
+    # What stays as it was repeats nothing.
+    still = {"kind": "delay", "delay": "20ms", "changes": [{"at": "15s", "to": "20ms"}], "repeat": "60s"}
+    assert shown([still]) == ["delay 20ms"]
     steps = [{"at": f"{at}s", "rate": f"{rate}mbit"} for at, rate in enumerate((10, 12, 9, 15), start=1)]
     assert shown({"rate": "15mbit", "changes": steps}) == ["rate 15mbit 4 changes from 1s to 4s: 9mbit to 15mbit"]
     assert shown({"delay": "10ms", "changes": [{"at": "1500ms", "delay": "12250us"}]}) == ["delay 10ms changes from 1.5s 12.25ms"]

@@ -3,6 +3,7 @@
 import io
 import json
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -127,10 +128,16 @@ def test_two_studies_of_one_name_in_one_results_folder(polypath, tmp_path):
         assert (code, out, err.count("\n")) == (2, "", 1)
         assert err.startswith('polypath: two studies are called "small"')
         assert "--out" in err
+    # Whose results they are is said, not shown, where this one is looked at.
+    for command in ("show", "report", "status"):
+        code, out, err = polypath(command, "b")
+        assert code == 2 and err.startswith('polypath: two studies are called "small"'), (command, out, err)
+        assert "goodput" not in out and "report:" not in out
+        assert polypath(command, "a")[0] == 0
 
 
 def test_results_are_found_beside_their_study_and_by_its_name(polypath, tmp_path):
-    for folder in ("studies/here", "mine", "there"):
+    for folder in ("studies/here", "there"):
         write(tmp_path / folder)
     (tmp_path / "mine.yaml").write_text(STUDY)
     assert polypath("run", "there", "--engine", "fake", "--no-report", "--out", "there/results")[0] == 0
@@ -138,11 +145,13 @@ def test_results_are_found_beside_their_study_and_by_its_name(polypath, tmp_path
     code, out, err = polypath("report", "mine.yaml")
     assert (code, out) == (2, "")
     assert "results/small holds no results" in err
-    polypath("run", "studies/here", "--engine", "fake", "--no-report")
-    for name in ("mine.yaml", "mine", "small", "results/small", "studies/here", "studies/here/study.yaml"):
-        assert polypath("report", name) == (0, "report: results/small/report.html\n", "")
-        for command in ("show", "status"):
-            assert polypath(command, name)[0] == 0, (command, name)
+    for mine in (("mine.yaml",), ("studies/here", "studies/here/study.yaml")):
+        polypath("run", mine[0], "--engine", "fake", "--no-report")
+        for name in (*mine, "small", "results/small"):
+            assert polypath("report", name) == (0, "report: results/small/report.html\n", "")
+            for command in ("show", "status"):
+                assert polypath(command, name)[0] == 0, (command, name)
+        shutil.rmtree("results/small")
 
 
 def test_all_commands_know_a_study_and_its_results_by_the_same_names(polypath, tmp_path):
@@ -194,6 +203,7 @@ def test_run_tells_what_it_did_and_a_dry_run_does_nothing(polypath, tmp_path):
 def test_show_tells_of_a_study_and_of_results(polypath, tmp_path):
     write(tmp_path / "small")
     code, out, _ = polypath("show", "small")
+    assert out.splitlines()[:2] == ["small", "Does it work?"]
     assert code == 0
     for word in ("Does it work?", "10.9.0.2", "rate 50mbit", "cc: lia, olia; rate: 20mbit, 10mbit"):
         assert word in out
@@ -329,15 +339,18 @@ def test_a_table_without_room_cuts_no_word(monkeypatch):
         console = Console(width=width, file=io.StringIO())
         monkeypatch.setattr(_summary, "out", console)
         table = _summary._table("t", names)
-        for head in ("goodput\nMbit/s", spare, "limited by"):
+        for head in ("goodput\nMbit/s", "at best\nms", "of\npossible", spare, "limited by"):
             table.add_column(head)
-        table.add_row("earliest", "100packets", "backup", "28.71 ± 2.15", "74", "tunnel's distribution")
+        table.add_row("earliest", "100packets", "backup", "28.71 ± 2.15", "18.8", "92.6 %", "74", "tunnel's distribution")
         console.print(_summary._fitted(table, len(names), [spare]))
         return console.file.getvalue()
 
-    wide, less, narrow = shown(100), shown(75), shown(55)
+    wide, less, narrow, narrower, least = map(shown, (120, 92, 75, 62, 54))
     assert "tunnel's distribution" in wide and "retrans-" in wide
     # What a terminal can do without goes first; then the names share a column.
     assert "100packets" in less and "retrans-" not in less and "distribution   queue" in less
-    assert "100packets backup   28.71 ± 2.15" in narrow and "earliest" in narrow
-    assert "…" not in less + narrow
+    assert "18.8" in narrow and "earliest" in narrow and "distribution   queue" not in narrow
+    # Then what was best, and what was possible.
+    assert "at best" not in narrower and "possible" in narrower
+    assert "possible" not in least and "28.71 ± 2.15" in least and "distribution" in least
+    assert "…" not in less + narrow + narrower + least

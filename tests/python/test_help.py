@@ -50,3 +50,13 @@ def test_a_flag_takes_no_value_and_an_option_says_which():
     assert re.search(r"--workers +N \[x>=1\] +Runs at once", said)
     assert re.search(r"--help +-h +Show this message", said)
     assert "Usage: polypath list [OPTIONS] [WHAT]" in told("list")
+
+
+def test_what_few_runs_ask_for_stands_in_panels_of_its_own():
+    panels = re.split(r"╭─ ", told("run"))[1:]
+    options = {panel.split(" ─")[0]: re.findall(r"^│ (--[a-z-]+)", panel, re.MULTILINE) for panel in panels}
+    assert list(options) == ["Arguments", "Options", "Other machines", "Kernels"]
+    assert options["Other machines"] == ["--on", "--certificates", "--handover", "--build-kernels"]
+    assert options["Kernels"] == ["--kernel", "--vary", "--again"]
+    # An example is not cut.
+    assert "such as srtt_ms,timeouts." in told("run")

@@ -107,6 +107,7 @@ def played(monkeypatch):
     """Tests and scripts with these records, and a job that has none."""
     monkeypatch.setattr(linux, "is_there", lambda _: True)
     monkeypatch.setattr(linux, "selftests", lambda *_, **__: Path())
+    monkeypatch.setattr(selftests, "names", lambda *_: ["mptcp/t"])
     for module in (_linux_selftests, _linux_packetdrill, _linux_replay):
         monkeypatch.setattr(module, "kernel_of", lambda *_: kernel("6.12", "1"))
     for module in (_linux_selftests, _linux_ab, _linux_replay):

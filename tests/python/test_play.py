@@ -278,11 +278,25 @@ def test_two_set_ups_that_differ_in_more_than_values_are_a_study_each(page):
     assert sorted(files) == ["study-a.yaml", "study-b.yaml"]
 
 
+# Choices whose words are longer than their box, less its arrow.
+CUT_CHOICES = """() => {
+    const pen = document.createElement("canvas").getContext("2d");
+    const shown = [...document.querySelectorAll("select")].filter((select) => select.offsetWidth);
+    return shown.flatMap((select) => {
+        const style = getComputedStyle(select);
+        const room = select.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight) - 18;
+        pen.font = style.font;
+        return [...select.options].map((option) => option.text).filter((text) => pen.measureText(text).width > room);
+    });
+}"""
+
+
 def test_nothing_of_two_set_ups_is_cut_at_a_desk_and_on_a_phone_their_charts_alternate(page):
     page.set_viewport_size({"width": 1280, "height": 900})
     compared(page, "cc", "bbr")
     tables = page.eval_on_selector_all(".side .tables", "found => found.map((each) => [each.scrollWidth, each.clientWidth])")
     assert len(tables) == 2 and all(wide <= room for wide, room in tables)
+    assert page.evaluate(CUT_CHOICES) == []
     page.set_viewport_size({"width": 390, "height": 844})
     tops = page.eval_on_selector_all(".chart", "found => found.map((each) => [each.closest('.side').id, each.getBoundingClientRect().top])")
     order = [side for side, _ in sorted(tops, key=lambda each: each[1])]
@@ -540,6 +554,9 @@ def test_what_serves_the_page_is_listed_and_says_what_lacks(polypath, tmp_path, 
 
 
 def test_what_the_build_lacks_is_said_in_one_sentence(tmp_path):
+    # What takes minutes is announced before any of it.
+    first = (ROOT / "tools/build").read_text(encoding="utf-8").partition("\nplayground() {\n")[2].splitlines()[0]
+    assert first.strip() == 'echo "Building the playground: some two minutes of a processor."'
     folder = tmp_path / "bin"
     folder.mkdir()
     for name in ("bash", "dirname", "awk", "sort", "sh"):

@@ -39,7 +39,16 @@ def test_reads_what_people_write(kind, text, value):
     [
         (Rate, 50, 'the bare number 50 has no unit; write rate like "50mbit"'),
         (Rate, "50", 'the bare number 50 has no unit; write rate like "50mbit"'),
-        (Rate, "50mbps", '"50mbps": rate has no unit "mbps"; allowed are bit, kbit, mbit, gbit'),
+        (
+            Rate,
+            "50mbps",
+            '"50mbps": rate has no unit "mbps"; allowed are bit, kbit, mbit, gbit; write 50mbit if these are bits, and 400mbit if bytes',
+        ),
+        (
+            Rate,
+            "1.5kb",
+            '"1.5kb": rate has no unit "kb"; allowed are bit, kbit, mbit, gbit; write 1.5kbit if these are bits, and 12kbit if bytes',
+        ),
         (Rate, "50Mbps", '"50Mbps": rate has no unit "Mbps"; allowed are bit, kbit, mbit, gbit; write 50mbit'),
         (Rate, "5MB/s", '"5MB/s": rate has no unit "MB/s"; allowed are bit, kbit, mbit, gbit; this is in bytes: that is 40mbit'),
         (Rate, "1KiB/s", '"1KiB/s": rate has no unit "KiB/s"; allowed are bit, kbit, mbit, gbit; this is in bytes: that is 8192bit'),

@@ -10,11 +10,12 @@ from report_data import PlausibleEngine
 from polypath.plot import _export
 from polypath.plot._drawers import drawing
 from polypath.report import FIGURES, claim_results, concluded, material, page, render, write_report
+from polypath.report._figures import speeds, subflow_lines
 from polypath.report._headlines import headlines
 from polypath.report._material import GOODPUT
 from polypath.results import execute, plan
 from polypath.results._checked import check_claims
-from polypath.study import Study, StudyError, conclusion_places
+from polypath.study import Endpoints, Ndiffports, Study, StudyError, conclusion_places
 
 STUDY = "studies/nitk"
 
@@ -279,6 +280,47 @@ def test_figures_are_files_of_the_kinds_that_are_asked_for(results, tmp_path):
     assert all(data.startswith(b"%PDF-") and data.rstrip().endswith(b"%%EOF") for data in files.values())
     # Letters stay letters, which can be searched and copied.
     assert b"LiberationSans" in files["topology.pdf"]
+
+
+def test_subflows_that_share_a_path_or_its_addresses_are_lines_of_their_own(tmp_path):
+    # Two hosts, two links: four pairs of addresses.
+    study = Study.model_validate(
+        {
+            "name": "pairs",
+            "topology": {
+                "nodes": {"a": {}, "b": {}},
+                "links": {
+                    "lte": {"ends": ["a", "b"], "both": {"rate": "10mbit", "delay": "20ms", "queue": "50packets"}},
+                    "wifi": {"ends": ["a", "b"], "both": {"rate": "20mbit", "delay": "5ms", "queue": "50packets"}},
+                },
+            },
+            "flows": {"f": {"client": "a", "server": "b", "transport": "mptcp", "cc": "lia"}},
+            "duration": "3s",
+            "measure": {"series": "100ms"},
+            "experiments": {"one": {}, "again": {}},
+        }
+    )
+    tables = material(execute(plan(study, out=tmp_path)))
+    series = subflow_lines(tables.runs[tables.runs["experiment"] == "one"], [], tables)[0]
+    assert sorted(series["line"].unique()) == [
+        "lte, 10.0.1.1 → 10.0.1.2",
+        "lte, 10.0.1.1 → 10.0.2.2",
+        "wifi, 10.0.2.1 → 10.0.1.2",
+        "wifi, 10.0.2.1 → 10.0.2.2",
+    ]
+    speed, _ = speeds(series)
+    assert (speed["goodput"] >= 0).all()
+    last = series.groupby(["flow", "subflow"])["bytes_received"].last().sum()
+    # The lines' sum is the connection's: each has a value for every half a second.
+    took = speed.groupby("line")["time_s"].diff().fillna(speed["time_s"])
+    assert (speed["goodput"] * took).sum() == pytest.approx(8e-6 * last)
+    for manager, called in (
+        (Endpoints(addresses=({"address": "10.0.1.1"}, {"address": "10.0.2.1"})), ["lte", "wifi"]),
+        (Ndiffports(subflows=2), ["lte, subflow 0", "lte, subflow 1"]),
+    ):
+        other = study.replace(flows={"f": study.flows["f"].model_copy(update={"path_manager": manager})})
+        tables = material(execute(plan(other, out=tmp_path / manager.kind)))
+        assert list(subflow_lines(tables.runs, [], tables)[0]["line"].unique()) == called
 
 
 def test_results_without_a_finished_run_are_one_clear_sentence(results, monkeypatch):

@@ -204,6 +204,19 @@ def test_tests_are_found_by_name_folder_and_pattern(tree):
         names("mptpc/a")
 
 
+def test_a_list_of_tests_compiles_nothing_and_a_folders_kernel_is_announced(tree, tmp_path, monkeypatch):
+    before = sorted(tree.rglob("*"))
+    assert selftests.names(tree, ["mptcp", "net/fib_*"]) == ["mptcp/a", "mptcp/b", "net/fib_tests"]
+    monkeypatch.setattr("polypath.linux.selftests", lambda *_, **__: tmp_path)
+    words = ["linux", "selftests", "--kernel", str(tmp_path)]
+    assert CliRunner().invoke(build(["linux"]), [*words, "--list"]).output.split() == ["mptcp/a", "mptcp/b"]
+    assert sorted(tree.rglob("*")) == before
+    done = CliRunner().invoke(build(["linux"]), [*words, "mptcp/none"])
+    assert isinstance(done.exception, selftests.SelftestError)
+    first = f"a kernel of {tmp_path} in the variant selftests is built once its tests are unpacked, some minutes, unless it is there"
+    assert done.output.splitlines()[0] == first
+
+
 JOIN = """#!/bin/bash
 all_tests_sorted=(
 \tf@subflows_tests

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 Against = Annotated[
     str | None,
     typer.Option(
-        metavar="PARAMETER=VALUE",
+        metavar="NAME=VALUE",
         help="Compare every other value with this one, such as cc=lia: paired differences over the seeds that both had.",
     ),
 ]

@@ -79,14 +79,19 @@ def selftests_(
     if draws is not None and not hunt:
         raise selftests.SelftestError("--draws says how many variations a hunt tries: add --hunt, or leave it out")
     sources, variant = sources_of(kernel)
-    if not list_only and not Path(sources).exists() and not linux.is_there(f"{sources}-{variant}"):
+    if list_only:
+        with steps() as step:
+            there = selftests.names(_folder_of(kernel, step), tests or ["mptcp"])
+        list_tests(there, as_json=as_json)
+        return
+    if Path(sources).exists():
+        later = f"a kernel of {sources} in the variant {variant} is built once its tests are unpacked, some minutes, unless it is there"
+        err.print(later, markup=False, soft_wrap=True)
+    elif not linux.is_there(f"{sources}-{variant}"):
         err.print(f"Linux {sources} in the variant {variant} is not there: once its tests are unpacked it is built, some minutes")
     with steps() as step:
         chosen = tests_of(tests or ["mptcp"], kernel, step)
-        machine = None if list_only else kernel_of(kernel, step)
-    if machine is None:
-        list_tests([test.name for test in chosen], as_json=as_json)
-        return
+        machine = kernel_of(kernel, step)
     for sentence in selftests.missing_of(chosen):
         err.print(f"polypath: {sentence}", markup=False, soft_wrap=True)
     runner = selftests.Runner(machine, out_folder / "runs")
@@ -213,8 +218,13 @@ def _hunt(
 
 def tests_of(wanted: Sequence[str], kernel: str, say: Callable[[str], None]) -> list[selftests.Test]:
     """The tests of these names of a kernel's sources."""
+    return selftests.find(_folder_of(kernel, say), wanted, say)
+
+
+def _folder_of(kernel: str, say: Callable[[str], None]) -> Path:
+    """tools/testing/selftests of a kernel's sources, unpacked if need be."""
     sources, variant = sources_of(kernel)
-    return selftests.find(linux.selftests(sources, say, variant=variant) / linux.TESTS, wanted, say)
+    return linux.selftests(sources, say, variant=variant) / linux.TESTS
 
 
 def kernel_of(kernel: str, say: Callable[[str], None]) -> linux.Kernel:

@@ -17,6 +17,7 @@ from . import _console, _report, _studies
 from ._against import Against
 from ._unchanged import Command, Printed, tell
 from ._work import (
+    KERNELS,
     Again,
     AsJson,
     CcPath,
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from polypath.engines import Engine
     from polypath.results import Plan
 
+_MACHINES = "Other machines"
+
 
 def run(
     studies: Annotated[list[str], typer.Argument(metavar="STUDY...", help="Folder or file of a study, or the name of one in ./studies.")],
@@ -52,33 +55,48 @@ def run(
     on: Annotated[
         str,
         typer.Option(
+            rich_help_panel=_MACHINES,
             help="Machines that run it: local, the workers of a Dask scheduler (dask://HOST:PORT, or tls://HOST:PORT), or jobs of Slurm "
-            "(slurm:PROFILE.toml)."
+            "(slurm:PROFILE.toml).",
         ),
     ] = "local",
     certificates: Annotated[
         Path | None,
-        typer.Option(help="With --on tls://: a folder with ca.pem, cert.pem and key.pem; by default Dask's configuration names the files."),
+        typer.Option(
+            rich_help_panel=_MACHINES,
+            help="With --on tls://: a folder with ca.pem, cert.pem and key.pem; by default Dask's configuration names the files.",
+        ),
     ] = None,
     handover: Annotated[
         str | None,
-        typer.Option(help="With --on: a folder or an fsspec URL that all machines reach. What they finish lies there until it is taken."),
+        typer.Option(
+            rich_help_panel=_MACHINES,
+            help="With --on: a folder or an fsspec URL that all machines reach. What they finish lies there until it is taken.",
+        ),
     ] = None,
     build_kernels: Annotated[
         bool,
-        typer.Option("--build-kernels", help="With --on and --engine linux: machines that lack a kernel build it, once; some minutes."),
+        typer.Option(
+            "--build-kernels",
+            rich_help_panel=_MACHINES,
+            help="With --on and --engine linux: machines that lack a kernel build it, once; some minutes.",
+        ),
     ] = False,
     only: Only = None,
     short: Short = False,
     kernel: Annotated[
         str | None,
-        typer.Option(help="Linux kernel in place of the study's own; see `polypath linux list`, and for sim `polypath list kernels`."),
+        typer.Option(
+            rich_help_panel=KERNELS,
+            help="Linux kernel in place of the study's own; see `polypath linux list`, and for sim `polypath list kernels`.",
+        ),
     ] = None,
     vary: Annotated[
         str | None,
         typer.Option(
+            rich_help_panel=KERNELS,
             help="On the engine linux: what chance does to a run: jitter (of the links), slow (what the kernel does costs time), with or "
-            "without their sizes: jitter=20us,slow."
+            "without their sizes: jitter=20us,slow.",
         ),
     ] = None,
     again: Again = False,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -65,7 +64,7 @@ def show(
         _console.out.print(sentence, style="yellow", soft_wrap=True)
     if same := same_for_all_seeds(study):
         _console.out.print(f"On the engines sim and linux {same}.", soft_wrap=True)
-    if ((folder := _studies.out_of(study) / study.name) / "runs.parquet").exists():
+    if ((folder := _studies.own_results(study)) / "runs.parquet").exists():
         _tell(str(folder), columns)
 
 
@@ -111,7 +110,9 @@ def _show_study(study: Study) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    _console.out.print(Text(study.title or study.name, style="bold"), study.question or "", soft_wrap=True)
+    _console.out.print(Text(study.title or study.name, style="bold"), soft_wrap=True)
+    if study.question:
+        _console.out.print(Text(study.question), soft_wrap=True)
     first = cells(study)[0].setup
     pairs = addresses(first.topology)
     links = Table("link", "from", "to", "forward", "backward", title="links (of the first cell)", title_justify="left")
@@ -186,13 +187,14 @@ def _show_paths(plain: Mapping[str, Any]) -> None:
 def _words(element: object) -> str:
     """A part of a study in a few words: its kind and what differs from the defaults."""
     kind = getattr(element, "kind", "")
-    parts = [kind]
+    parts, still = [kind], not getattr(element, "changes", True)
     for name, value in element.__repr_args__():  # type: ignore[attr-defined]
         if name == "changes":
-            named = _changes(value, getattr(element, _CHANGED.get(kind, ""), None))
+            named = _changes(value, getattr(element, _CHANGED.get(kind, ""), None), getattr(element, "repeat", None))
             parts += [named] if named else []
+            still = not named
             continue
-        if name == "repeat" and not getattr(element, "changes", True):
+        if name == "repeat" and still:
             # What never changes repeats nothing.
             continue
         named = _value(value)
@@ -207,9 +209,9 @@ _CHANGED = {"rate": "rate", "delay": "delay", "loss": "share"}
 _MOST_TOLD = 3
 
 
-def _changes(changes: Sequence[Any], first: object) -> str:
-    """What changes of a figure, which begins with `first`: times in which everything is lost as
-    outages, many as their range.
+def _changes(changes: Sequence[Any], first: object, repeat: Time | None) -> str:
+    """What changes of a figure, which begins with `first`, and again at `repeat`: times in which
+    everything is lost as outages, many as their range.
     """
     kept, before = [], first
     for change in changes:
@@ -218,9 +220,17 @@ def _changes(changes: Sequence[Any], first: object) -> str:
         before = change.to
     if not kept:
         return ""
-    cut = [(change.at, then.at) for change, then in itertools.pairwise(kept) if isinstance(change.to, Share) and float(change.to) == 1.0]
-    if cut and len(kept) == 2 * len(cut) and all(change.to in (1, first) for change in kept):
-        return _spans(cut, "outages")
+    ends = [change.at for change in kept[1:]] + [repeat]
+    cut = [(change.at, end) for change, end in zip(kept, ends, strict=True) if isinstance(change.to, Share) and float(change.to) == 1.0]
+    if (
+        cut
+        and (len(kept) > 1 or repeat)
+        and len(kept) in (2 * len(cut) - 1, 2 * len(cut))
+        and all(change.to in (1, first) for change in kept)
+    ):
+        # Nothing may end the last one.
+        open_end = f", and one from {_value(cut.pop()[0])} on" if cut[-1][1] is None else ""
+        return _spans(cut, "outages") + open_end
     if len(kept) <= _MOST_TOLD:
         return "changes " + ", ".join(map(_value, kept))
     low, high = (_value(pick([change.to for change in kept])) for pick in (min, max))

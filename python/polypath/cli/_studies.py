@@ -77,8 +77,18 @@ def results_of(argument: str) -> Path:
         return named
     if not found.is_file() and not (found / FILE_NAME).is_file():
         return named
-    study = read_all([argument])[0]
-    return out_of(study) / study.name
+    return own_results(read_all([argument])[0])
+
+
+def own_results(study: Study) -> Path:
+    """The folder of a study's results, which need not be there. Raises `StudyError` where it has those
+    of another one of the same name.
+    """
+    from polypath.results import check_owner
+
+    folder = out_of(study) / study.name
+    check_owner(folder, study)
+    return folder
 
 
 def files() -> list[Path]:

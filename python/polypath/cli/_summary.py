@@ -44,6 +44,9 @@ MISSING = "–"
 GOODPUT = "goodput_receiver_mbps"
 # Columns that a narrow terminal can do without: width in characters from which they are shown.
 _ROOMY = 120
+_AT_BEST, _OF_POSSIBLE = "at best", "of\npossible"
+# What a table without room goes without at last, in this order.
+_SPARED = (_AT_BEST, _OF_POSSIBLE)
 # What a roomy one shows of those that send as fast as they can.
 _MORE = (("goodput_sender_mbps", "sender\nMbit/s", 2), ("retransmissions", "retrans-\nmissions", 0), ("srtt_ms", "srtt\nms", 1))
 
@@ -196,8 +199,8 @@ def _application(title: str, rows: pd.DataFrame, by: list[str], kind: Applicatio
     for metric in metrics:
         table.add_column(f"{metric.head}\n{metric.unit}", justify="right")
         if metric.best and metric.better == "lower":
-            table.add_column(f"at best\n{metric.unit}", justify="right")
-    for head in [*(head for _, head, _ in more), "of\npossible", *[f"TCP alone\n{_brief(main)}"] * any(single)]:
+            table.add_column(f"{_AT_BEST}\n{metric.unit}", justify="right")
+    for head in [*(head for _, head, _ in more), _OF_POSSIBLE, *[f"TCP alone\n{_brief(main)}"] * any(single)]:
         table.add_column(head, justify="right")
     table.add_column("limited by")
     late = rows["trusted"].eq(False).to_numpy(dtype=bool)
@@ -280,36 +283,63 @@ def _aligned(table: Table) -> Table:
 
 
 def _fitted(table: Table, names: int, spare: Sequence[str]) -> Table:
-    """With no word cut off: where it has no room it goes without the columns `spare`, and then the
-    first ones, so many `names`, become one whose words wrap.
+    """With no word cut off: where it has no room it goes without the columns `spare`, then the first
+    ones, so many `names`, become one whose words wrap, and then it goes without `_SPARED`.
     """
     texts = zip(*(map(str, column.cells) for column in table.columns), strict=True)
-    rows = [(cells, row.style) for cells, row in zip(texts, table.rows, strict=True)]
+    rows: _Rows = [(cells, row.style) for cells, row in zip(texts, table.rows, strict=True)]
     heads = [str(column.header) for column in table.columns]
     if _narrowest(heads, rows) <= out.width:
         return table
-    kept = [number for number, head in enumerate(heads) if head not in spare]
-    heads, rows = [heads[number] for number in kept], [(tuple(cells[number] for number in kept), style) for cells, style in rows]
-    if _narrowest(heads, rows) > out.width:
+    heads, rows = _without(spare, heads, rows)
+    together = names > 1 and _narrowest(heads, rows) > out.width
+    if together:
         heads = [" ".join(heads[:names]), *heads[names:]]
         rows = [((" ".join(cells[:names]), *cells[names:]), style) for cells, style in rows]
         names = 1
+    for word in _SPARED:
+        if _narrowest(heads, rows, together) > out.width:
+            heads, rows = _without([head for head in heads if head.startswith(word)], heads, rows)
     made = _table(str(table.title), [])
     for number, head in enumerate(heads):
         made.add_column(head, justify="right" if names <= number < len(heads) - 1 else "left", vertical="bottom", overflow="fold")
     for cells, style in rows:
         made.add_row(*cells, style=style)
+    if together:
+        made.columns[0].width = _width_of_names(heads, rows)
     return made
 
 
-def _narrowest(heads: Sequence[str], rows: Sequence[tuple[Sequence[str], Any]]) -> int:
+_Rows = list[tuple[tuple[str, ...], Any]]
+
+
+def _without(gone: Sequence[str], heads: Sequence[str], rows: _Rows) -> tuple[list[str], _Rows]:
+    kept = [number for number, head in enumerate(heads) if head not in gone]
+    return [heads[number] for number in kept], [(tuple(cells[number] for number in kept), style) for cells, style in rows]
+
+
+def _narrowest(heads: Sequence[str], rows: _Rows, together: bool = False) -> int:
     """Columns of a terminal that a table takes at the least: what limited it may wrap, and what stands
-    behind a comma.
+    behind a comma, and the names where they stand `together`.
     """
     *columns, last = zip(heads, *(cells for cells, _ in rows), strict=True)
     widths = [max(len(line) for text in column for line in re.split("\n|, ", text)) for column in columns]
-    widths.append(max((len(word) for text in last for word in text.split()), default=0))
+    if together:
+        widths[0] = _longest_word(columns[0])
+    widths.append(_longest_word(last))
     return sum(widths) + 3 * len(widths) - 1
+
+
+def _longest_word(texts: Sequence[str]) -> int:
+    return max((len(word) for text in texts for word in text.split()), default=0)
+
+
+def _width_of_names(heads: Sequence[str], rows: _Rows) -> int:
+    """Of names in one column: half of what is to spare, or more where what limited it takes less."""
+    names, *_, last = zip(heads, *(cells for cells, _ in rows), strict=True)
+    spare = max(out.width - _narrowest(heads, rows, together=True), 0)
+    taken = min(spare // 2, max(map(len, last)) - _longest_word(last))
+    return min(_longest_word(names) + spare - taken, max(map(len, names)))
 
 
 def _brief(metric: Metric) -> str:

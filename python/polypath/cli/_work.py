@@ -24,7 +24,12 @@ Only = Annotated[
     list[str] | None,
     typer.Option(help="Only cells with these values, such as cc=lia or cc=lia,olia; may be repeated. `experiment=` works too."),
 ]
-Again = Annotated[bool, typer.Option("--again", help="Engine host: run those again that were late and are not to be trusted.")]
+# The panel of a command's help.
+KERNELS = "Kernels"
+Again = Annotated[
+    bool,
+    typer.Option("--again", rich_help_panel=KERNELS, help="Engine host: run those again that were late and are not to be trusted."),
+]
 CcPath = Annotated[
     Path | None,
     typer.Option(
@@ -43,7 +48,7 @@ Short = Annotated[
 
 Columns = Annotated[
     str | None,
-    typer.Option(help="Columns of the runs to show in place of the applications' own, such as goodput_sender_mbps,srtt_ms."),
+    typer.Option(help="Columns of the runs to show in place of the applications' own, such as srtt_ms,timeouts."),
 ]
 
 

@@ -134,14 +134,13 @@ def subflow_lines(rows: pd.DataFrame, names: Sequence[str], material: Material) 
         return None
     first_rows = {row["key"]: row for _, row in first.iterrows()}
     titles = {key: label(first_rows[key], names, 1) for key in chosen}
-    ends = material.subflows[material.subflows["key"].isin(chosen)]
-    flows = series["flow"].nunique()
-    named = material.paths_of(first)
-    lines = {
-        (row["key"], row["flow"], row["subflow"]): (f"{row['flow']}: " if flows > 1 else "")
-        + named.get((row["source"], row["destination"]), f"{row['source']} → {row['destination']}")
-        for _, row in ends.iterrows()
-    }
+    each = ["key", "flow", "subflow"]
+    # Of several experiments that have the same run, each has a row of it.
+    ends = material.subflows.drop_duplicates(each).merge(series[each].drop_duplicates(), on=each)
+    called = _called(ends, material.paths_of(first))
+    if series["flow"].nunique() > 1:
+        called = ends["flow"] + ": " + called
+    lines = dict(zip(ends[each].itertuples(index=False, name=None), called, strict=True))
     order = {key: index for index, key in enumerate(chosen)}
     series = series.assign(
         label=series["key"].map(titles),
@@ -155,6 +154,21 @@ def subflow_lines(rows: pd.DataFrame, names: Sequence[str], material: Material) 
         f"; the first {MOST_PICTURES} cells of {first['key'].nunique()}" if first["key"].nunique() > MOST_PICTURES else ""
     )
     return series, titles, note
+
+
+def _called(ends: pd.DataFrame, named: Mapping[tuple[str, str], str]) -> pd.Series[str]:
+    """The name of each subflow: that of its path; of several on one path, as `fullmesh` opens between
+    two hosts, with its addresses; of several between these with its number.
+    """
+    ways = ends["source"] + " → " + ends["destination"]
+    called = pd.Series(
+        [named.get(way, f"{way[0]} → {way[1]}") for way in zip(ends["source"], ends["destination"], strict=True)], ends.index
+    )
+    ends = ends.assign(way=ways, called=called)
+    several = ends.groupby(["key", "flow", "called"])["way"].transform("nunique") > 1
+    ends["called"] = called.where(~several, called + ", " + ways)
+    several = ends.groupby(["key", "flow", "called"])["way"].transform("size") > 1
+    return ends["called"].where(~several, ends["called"] + ", subflow " + ends["subflow"].astype(str))
 
 
 def speeds(series: pd.DataFrame) -> tuple[pd.DataFrame, str]:

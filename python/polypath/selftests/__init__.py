@@ -21,7 +21,7 @@ from ._packetdrill import (
 from ._pairs import FAILED, Pair, pairs
 from ._run import USE, Job, Record, Runner, jobs, missing_of, option_of, record, run_job, seeds_of
 from ._statistics import wilson
-from ._suite import Suite, Test, find
+from ._suite import Suite, Test, find, names
 from ._table import HEADS, Row, as_csv, as_junit, as_tap, outcomes, rows, seeds_text, worst
 from ._tap import EXIT, VERDICTS, Subtest, Verdict, parse
 from ._watch import DYNDBG, EVENTS, IDLE, Watch, during, subtest_at, window_of
@@ -66,6 +66,7 @@ __all__ = [
     "hunt",
     "jobs",
     "missing_of",
+    "names",
     "observation_of",
     "option_of",
     "outcomes",

@@ -66,7 +66,7 @@ class Test:
     @property
     def name(self) -> str:
         """As people call it: "mptcp/simult_flows", "net/fib_tests", "mptcp/mptcp_join:f"."""
-        return short(f"{self.suite.name}/{self.file}") + (f":{self.part}" if self.part else "")
+        return _name(self.suite.name, self.file, self.part)
 
     @property
     def command(self) -> tuple[str, ...]:
@@ -84,6 +84,15 @@ def short(path: str) -> str:
     return path.removeprefix(f"{NET}/") if path.count("/") > 1 else path
 
 
+def _name(folder: str, file: str, part: str) -> str:
+    return short(f"{folder}/{file}") + (f":{part}" if part else "")
+
+
+def names(root: Path, wanted: Sequence[str]) -> list[str]:
+    """The names of the tests that `find` would find; nothing is made ready."""
+    return [_name(*test) for test in _wanted(root, wanted)]
+
+
 def find(root: Path, wanted: Sequence[str], say: Callable[[str], None] = lambda _: None) -> list[Test]:
     """The tests that these names mean: "mptcp/simult_flows", "mptcp" for a whole folder, patterns
     such as "net/fib_*".
@@ -94,16 +103,19 @@ def find(root: Path, wanted: Sequence[str], say: Callable[[str], None] = lambda 
     `root` is the folder tools/testing/selftests. Their suites are made ready: programs compiled,
     archives written.
     """
-    suites: dict[str, Suite] = {}
-    tests: dict[tuple[str, str, str], Test] = {}
+    tests = _wanted(root, wanted)
+    suites = {folder: _ready(root, folder, say) for folder in dict.fromkeys(folder for folder, _, _ in tests)}
+    return [Test(suites[folder], file, part) for folder, file, part in tests]
+
+
+def _wanted(root: Path, wanted: Sequence[str]) -> list[tuple[str, str, str]]:
+    """The folder, file and part of each test that these names mean, once."""
+    tests: dict[tuple[str, str, str], None] = {}
     for word in wanted:
         name, _, part = word.partition(":")
         for folder, file in _meant(root, name):
-            parts = _parts_meant(root / folder / file, part, word)
-            if folder not in suites:
-                suites[folder] = _ready(root, folder, say)
-            tests |= {(folder, file, name): Test(suites[folder], file, name) for name in parts}
-    return list(tests.values())
+            tests |= dict.fromkeys((folder, file, each) for each in _parts_meant(root / folder / file, part, word))
+    return list(tests)
 
 
 def _parts_meant(file: Path, part: str, word: str) -> list[str]:
