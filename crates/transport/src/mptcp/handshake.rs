@@ -170,7 +170,8 @@ impl Connection {
             subflow.confirmed = true;
             if !self.is_client && i != INITIAL {
                 // The fourth ACK: lets the client's data come.
-                subflow.socket.request_ack();
+                subflow.socket.ack_before_data(now);
+                self.complete_formed(i);
             }
             self.on_confirmed(now, i);
         }

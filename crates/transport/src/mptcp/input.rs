@@ -150,7 +150,7 @@ impl Connection {
         let read = self.rx.read(now, most, || {
             let rtts = open().map(|s| s.socket.rx.receiver_rtt_us());
             let rtt_us = if stack.meta_rtt_least { rtts.filter(|&us| us > 0).min() } else { rtts.max() };
-            let advmss = open().map(|s| s.socket.advertised_mss()).max();
+            let advmss = open().map(|s| s.socket.rx.advmss()).max();
             let scaling_ratio = open().map(|s| s.socket.rx.scaling_ratio()).min();
             Measured {
                 rtt_us: rtt_us.unwrap_or(0),
@@ -175,8 +175,15 @@ impl Connection {
                 2 * left <= limit.1
                     && self.rx.room().window(limit, socket.rx.received_segment_size(), socket.window_scale()) >= (2 * left).max(1)
             };
-            let due = (read.update && (!stack.window_update_by_subflow || wider()))
-                || (stack.meta_acks && (socket.rx.full_frames_wait() || (empty && socket.rx.reader_sends_ack())));
+            // Linux looks at all once the buffer grows (`mptcp_rcv_space_adjust`), whatever waits.
+            let due = if stack.meta_acks {
+                (read.update && !stack.window_update_by_subflow)
+                    || socket.rx.full_frames_wait()
+                    || ((empty || read.grown) && socket.rx.reader_sends_ack())
+                    || ((read.update || read.grown) && wider())
+            } else {
+                !stack.window_update_by_subflow || wider()
+            };
             if due && !subflow.closed && socket.state().is_synchronized() {
                 if !subflow.acks_before_reader {
                     self.work.none_comes_first();

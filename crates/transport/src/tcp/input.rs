@@ -91,7 +91,7 @@ impl Socket {
 
     /// The receiver's own estimate of the round trip, from echoed timestamps.
     #[inline]
-    fn measure_rtt(&mut self, now: Instant, segment: &Segment) {
+    pub(super) fn measure_rtt(&mut self, now: Instant, segment: &Segment) {
         if self.timestamps.ok() && self.rx.takes_echo(segment.ts_ecr, segment.len) {
             self.rx.on_rtt(self.timestamps.since_echo(now, segment));
         }

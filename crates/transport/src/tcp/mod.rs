@@ -571,6 +571,10 @@ impl Socket {
                 self.rx.note_repeated_syn(segment.seq, self.tx.sack_ok() && self.settings.dsack);
                 self.reserve_sack_options();
             }
+        } else if segment.len == 0 && self.state == State::Established {
+            // What an ACK has echoed, data that echoes it again measures no more (Linux:
+            // `rcv_rtt_last_tsecr`).
+            self.measure_rtt(cx.now, segment);
         }
         if segment.ack.before(self.tx.snd_una()) && segment.ack.before(self.tx.oldest_plausible_ack(self.handshake.is_active())) {
             // RFC 5961 section 5.2.

@@ -63,6 +63,16 @@ impl Socket {
         self.form_before_data(cx, Sender::poll);
     }
 
+    /// An ACK leaves, and data not in its place (Linux: `tcp_send_ack`).
+    #[cold]
+    pub(crate) fn ack_before_data(&mut self, now: Instant) {
+        debug_assert!(self.state.is_synchronized(), "an ACK follows the peer's SYN");
+        let mut segment = Segment::default();
+        self.make_ack(now, &mut segment);
+        self.invalidate_template();
+        self.before_data.push_back(segment);
+    }
+
     #[cold]
     fn form_before_data(&mut self, cx: Context<'_>, poll: impl Fn(&mut Sender, Context<'_>, bool) -> Option<Leaving>) {
         while let Some(leaving) = poll(&mut self.tx, cx, self.rx.has_sacks()) {

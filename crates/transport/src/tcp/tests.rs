@@ -38,6 +38,38 @@ fn the_handshake_takes_one_round_trip() {
     assert_eq!(net.client.tx.mss().get(), 1448);
 }
 
+/// Linux: `rcv_rtt_last_tsecr`, which an ACK without data sets too, so that the answer to a request
+/// measures nothing that the ACK before it could have.
+#[test]
+fn data_that_echoes_what_an_ack_has_echoed_measures_no_round_trip() {
+    let mut net = connect("reno", Settings::default());
+    net.open(Bytes::new(1000));
+    net.run_until(secs(0.1));
+    let end = &mut net.client;
+    assert_eq!((end.rx.receiver_rtt_us(), end.rx.advmss()), (0, 1448), "the timestamps are known");
+    let echoed = end.timestamps.at(secs(0.08));
+    for (echo, measured) in [(echoed, false), (echoed + 1, true)] {
+        let data = Segment {
+            seq: end.rx.next(),
+            ack: end.tx.snd_nxt(),
+            len: 1000,
+            flags: Flags::ACK,
+            window: u16::MAX,
+            has_ts: true,
+            ts_val: 1_000_000_000,
+            ts_ecr: echo,
+            ..Segment::default()
+        };
+        if !measured {
+            end.handle_segment(Context::at(net.now), &Segment { len: 0, ..data });
+        }
+        end.handle_segment(Context::at(net.now), &data);
+        assert_eq!(end.rx.receiver_rtt_us() > 0, measured);
+    }
+    let net = connect("reno", Settings::default());
+    assert_eq!(net.client.rx.advmss(), 1460, "in the handshake they are not");
+}
+
 #[test]
 fn a_transfer_arrives_whole_and_closes() {
     let mut net = connect("reno", Settings::default());

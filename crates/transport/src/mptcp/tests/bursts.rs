@@ -73,3 +73,22 @@ fn linux_changes_the_subflow_between_fragments() {
     }
     assert!(inside(&MPTCP_0_96_LINUX_5_4_188, "minrtt") > 0);
 }
+
+/// Data that waits for a new subflow leaves behind the fourth ACK, not in its place (Linux 6.12:
+/// `check_fully_established` sends it, the writer pushes after it).
+#[test]
+fn the_fourth_ack_leaves_before_data() {
+    let settings = settings(&LINUX_6_12_117);
+    let new = |end, addresses| Config {
+        scheduler: Scheduler::find("roundrobin").expect("known"),
+        ..config(&settings, PathManager::default(), addresses, end)
+    };
+    let mut net = join(Connection::client(new("client", 2)), Connection::server(new("server", 1)), two_paths([5, 5], 20));
+    net.keep_log = true;
+    net.client.open(net.now);
+    net.server.offer(net.now, Bytes::MAX);
+    net.run_until(Instant::ZERO + Duration::from_millis(200));
+    let joined = net.log.iter().filter(|l| l.end == SERVER && l.path == PathId(1) && !l.segment.flags.has(polypath_wire::Flags::SYN));
+    let lengths: Vec<u32> = joined.take(2).map(|l| l.segment.len).collect();
+    assert!(lengths.len() == 2 && lengths[0] == 0 && lengths[1] > 0, "{lengths:?}");
+}

@@ -238,6 +238,11 @@ impl ReceiveBuffer {
         self.advertised_mss
     }
 
+    #[inline]
+    pub(in crate::tcp) fn advmss(&self) -> u32 {
+        self.advmss
+    }
+
     /// The window of the handshake: all that there is room for, in whole segments of `mss` bytes
     /// (Linux: `tcp_select_initial_window`).
     pub(in crate::tcp) fn first_window(&self, mss: u32) -> u32 {

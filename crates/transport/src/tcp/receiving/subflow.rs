@@ -87,6 +87,12 @@ impl Receiver {
         self.buffer().rtt_us()
     }
 
+    /// MSS that this end announced, from the handshake's end on less the timestamps (Linux: `advmss`).
+    #[inline]
+    pub(crate) fn advmss(&self) -> u32 {
+        self.buffer().advmss()
+    }
+
     /// Largest segment received, bytes.
     #[inline]
     pub(crate) fn received_segment_size(&self) -> u32 {

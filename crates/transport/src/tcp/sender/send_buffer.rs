@@ -166,11 +166,22 @@ impl Sender {
     /// window is full.
     #[inline]
     pub(super) fn check_space(&mut self) {
-        if self.space_check {
-            self.space_check = false;
-            if self.scoreboard.in_flight() < self.flow.cwnd {
-                self.expand_sndbuf();
-            }
+        if std::mem::take(&mut self.space_check) {
+            self.grow_if_room();
+        }
+    }
+
+    /// The same after each burst of new data (Linux: `tcp_event_new_data_sent`).
+    #[inline]
+    pub(super) fn check_space_after_burst(&mut self) {
+        if self.writer_blocked & self.is_subflow && self.settings.stack.subflow_grows_after_sending {
+            self.grow_if_room();
+        }
+    }
+
+    fn grow_if_room(&mut self) {
+        if self.scoreboard.in_flight() < self.flow.cwnd {
+            self.expand_sndbuf();
         }
     }
 

@@ -476,6 +476,20 @@ fn slow_start_doubles_the_window_in_a_round_trip() {
     assert_eq!((test.windows().0, test.tx.packets_out()), (20, Segments::new(20)));
 }
 
+/// Linux 6.1 and later: `tcp_event_new_data_sent` looks after each burst, so the buffer grows while a
+/// further one still fits the window.
+#[test]
+fn a_subflows_buffer_grows_between_the_bursts_that_an_ack_lets_go() {
+    let grown = |acked: u32| {
+        let mut test = ten_out();
+        test.tx.is_subflow = true;
+        test.tx.set_writer_blocked(true, false);
+        let before = test.tx.sndbuf();
+        (test.ack(acked).split(' ').count(), test.tx.sndbuf() > before, test.tx.in_flight() == test.tx.cwnd())
+    };
+    assert_eq!([grown(0), grown(1)], [(1, false, true), (2, true, true)]);
+}
+
 #[test]
 fn after_idle_the_window_begins_anew() {
     for (restarts, leave) in [(true, 10), (false, 30)] {

@@ -452,6 +452,9 @@ impl Sender {
         }
         self.burst.remaining -= 1;
         let leaving = self.send_new(cx, New { len, with_fin, in_flight });
+        if self.burst.remaining == 0 {
+            self.check_space_after_burst();
+        }
         if refused > len {
             self.refused_probe_leaves(len, refused - len);
         }
