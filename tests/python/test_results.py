@@ -13,6 +13,7 @@ from fake_engine import FakeEngine
 from study_data import STUDY, changed, one_link, written
 
 from polypath import StudyError
+from polypath.cli._studies import own_results
 from polypath.engines import EngineError
 from polypath.results import TABLES, Results, Store, execute, plan
 from polypath.results._tables import columns
@@ -257,3 +258,36 @@ SHARED = one_link(
     parameters="{rate: 1mbit, cc: reno}",
     experiments="{one: {matrix: {FIRST}}, two: {matrix: {SECOND}}}",
 )
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    """A study with a table beside it."""
+    (tmp_path / "study").mkdir()
+    (tmp_path / "study" / "up.csv").write_text("time,rate\n0s,8mbit\n1s,9mbit\n")
+    return written(tmp_path / "study", one_link("small", "[{kind: table, file: up.csv}]", "transport: tcp", duration="2s"))
+
+
+def test_results_hold_the_table_that_was_run_and_another_is_told(tmp_path, monkeypatch, capsys, recorded):
+    kept = run(recorded, tmp_path / "results").folder
+    table = recorded.folder / "up.csv"
+    assert (kept / "up.csv").read_bytes() == table.read_bytes()
+    assert Results.open(kept).study == recorded
+    monkeypatch.chdir(tmp_path)
+    own_results(recorded)
+    assert capsys.readouterr().err == ""
+    table.write_text("time,rate\n0s,8mbit\n1s,7mbit\n")
+    own_results(recorded)
+    assert "up.csv has changed since results/small was run" in capsys.readouterr().err
+
+
+def test_results_without_their_table_take_the_studys_own_if_it_is_what_ran(tmp_path, recorded):
+    kept = run(recorded, tmp_path / "results").folder
+    (kept / "up.csv").unlink()
+    assert Results.open(kept).study == recorded
+    (recorded.folder / "up.csv").write_text("time,rate\n0s,8mbit\n1s,7mbit\n")
+    with pytest.raises(StudyError, match=r"other tables of links now than those that .* was run with: run the study again"):
+        _ = Results.open(kept).study
+    (recorded.folder / "up.csv").unlink()
+    with pytest.raises(StudyError, match=r'there is no file "up.csv" beside'):
+        _ = Results.open(kept).study

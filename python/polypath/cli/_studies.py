@@ -8,6 +8,8 @@ from pathlib import Path
 from polypath.results import DEFAULT_OUT
 from polypath.study import FILE_NAME, Study, StudyError
 
+from ._console import say
+
 FOLDER = Path("studies")
 _MANIFEST = "manifest.json"
 
@@ -84,10 +86,12 @@ def own_results(study: Study) -> Path:
     """The folder of a study's results, which need not be there. Raises `StudyError` where it has those
     of another one of the same name.
     """
-    from polypath.results import check_owner
+    from polypath.results import changed_files, check_owner
 
     folder = out_of(study) / study.name
     check_owner(folder, study)
+    for name in changed_files(folder, study):
+        say(f"{name} has changed since {folder} was run: these are the results of the old one; run the study again")
     return folder
 
 

@@ -3,7 +3,7 @@ from ._checked import check_claims
 from ._computed import ledgers, note
 from ._cost import Cost, cost
 from ._folder import DEFAULT_OUT
-from ._manifest import check_owner, claim_folder
+from ._manifest import changed_files, check_owner, claim_folder
 from ._progress import Progress, progress_of
 from ._results import TABLES, Results
 from ._runner import Plan, assemble, execute, plan, run
@@ -21,6 +21,7 @@ __all__ = [
     "Results",
     "Store",
     "assemble",
+    "changed_files",
     "check_against",
     "check_claims",
     "check_owner",

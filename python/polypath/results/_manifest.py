@@ -5,13 +5,12 @@ time, host or user: two folders compare.
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from polypath.study import Run, Study, StudyError, numbers_in, spans_of
+from polypath.study import Run, Study, StudyError, cells, links_of, numbers_in, recorded_files, spans_of
 
 from ._keys import Keys
 from ._store import replace_file
@@ -147,11 +146,47 @@ def _copy_study(folder: Path, study: Study) -> None:
     """The study as it was run, so that a results folder can be read alone."""
     text = study.to_yaml().encode() if study._file is None or study.shortened else study._file.path.read_bytes()
     replace_file(folder / STUDY_COPY, text)
-    if study.published is None:
-        return
-    source, copy = (study.folder or Path()) / study.published.file, folder / study.published.file
-    if not source.is_file():
-        raise StudyError(f"the study {study.name} has no file {source} with the published numbers")
-    if source.resolve() != copy.resolve():
+    source = study.folder or Path()
+    if study.published is not None:
+        if not (source / study.published.file).is_file():
+            raise StudyError(f"the study {study.name} has no file {source / study.published.file} with the published numbers")
+        _copy(study.published.file, source, folder)
+    for name in recorded_files(study):
+        _copy(name, source, folder)
+
+
+def _copy(name: str, source: Path, folder: Path) -> None:
+    there, copy = source / name, folder / name
+    if there.is_file() and there.resolve() != copy.resolve():
         copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(source, copy)
+        replace_file(copy, there.read_bytes())
+
+
+def changed_files(folder: Path, study: Study) -> list[str]:
+    """The recorded links of a study of which its results folder has other copies."""
+    source = study.folder or Path()
+    pairs = [(name, source / name, folder / name) for name in recorded_files(study)]
+    return [name for name, there, copy in pairs if copy.is_file() and there.read_bytes() != copy.read_bytes()]
+
+
+def kept_study(folder: Path, scenarios: Callable[[], Iterable[Mapping[str, Any]]]) -> Study | None:
+    """The study as it was run; None if the folder has no copy of it.
+
+    Results of before tables were copied have those beside the study file that was run, if they give
+    the links of `scenarios`, which ran.
+    """
+    copy = folder / STUDY_COPY
+    if not copy.is_file():
+        return None
+    try:
+        return Study.load(copy)
+    except StudyError as error:
+        owner = folder / OWNER
+        file = Path(owner.read_text(encoding="utf-8", errors="replace")) if owner.is_file() else copy
+        if file == copy or not file.is_file() or file.read_bytes() != copy.read_bytes():
+            raise StudyError(f"{error}; put there what it was run with, or run the study again") from None
+    study = Study.load(file)
+    may_be = {json.dumps(links_of(cell.setup, seed), sort_keys=True) for cell in cells(study) for seed in cell.seeds}
+    if any(json.dumps(scenario["links"], sort_keys=True) not in may_be for scenario in scenarios()):
+        raise StudyError(f"{file.parent} has other tables of links now than those that {folder} was run with: run the study again")
+    return study

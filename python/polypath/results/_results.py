@@ -17,7 +17,7 @@ from polypath.errors import PolypathError
 from polypath.study import MOST_KEPT, Scalar, Study, StudyError
 
 from ._against import against
-from ._manifest import MANIFEST, STUDY_COPY
+from ._manifest import MANIFEST, kept_study
 from ._shown import shown
 from ._store import Store, table_files
 from ._units import KEYS, in_order, units_of
@@ -296,7 +296,7 @@ class Results:
         """The study as it was run; None if it was built in Python and is not at hand."""
         if self._study is not None:
             return self._study
-        return Study.load(self.folder / STUDY_COPY) if (self.folder / STUDY_COPY).is_file() else None
+        return kept_study(self.folder, lambda: map(self.scenario, dict.fromkeys(self.table("runs")["key"].to_pylist())))
 
     def summary(self) -> pd.DataFrame:
         """What `polypath run` prints: a row a cell and flow with the metrics of the flow's

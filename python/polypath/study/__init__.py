@@ -14,6 +14,7 @@ from ._cells import (
     is_large,
     number_of_cells,
     parameter_names,
+    recorded_files,
     specimens,
 )
 from ._chance import drawing_algorithms, same_for_all_seeds
@@ -189,6 +190,7 @@ __all__ = [
     "numbers_in",
     "parameter_names",
     "read_yaml",
+    "recorded_files",
     "runs",
     "same_for_all_seeds",
     "scenario",

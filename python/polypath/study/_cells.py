@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, overload
 
 from ._buildable import check_cell
+from ._elements import Table, Trace
 from ._errors import MistakesError, SetupError, Where, raise_all, unknown
 from ._model import plain
 from ._parameters import NUMBER_OF_DRAW
@@ -96,6 +97,15 @@ def specimens(study: Question) -> Sequence[Cell]:
     if study._specimens is None:
         study._specimens = tuple(_some_cells(study))
     return study._specimens
+
+
+def recorded_files(study: Question) -> list[str]:
+    """The files of recorded links that a study names, as it names them."""
+    found: set[str] = set()
+    for topology in {id(cell.setup.topology): cell.setup.topology for cell in specimens(study)}.values():
+        chains = [side for link in topology.links.values() for side in (link.both, link.forward, link.backward)]
+        found |= {element.file for chain in chains if isinstance(chain, tuple) for element in chain if isinstance(element, Table | Trace)}
+    return sorted(found)
 
 
 def number_of_cells(study: Question, experiment: str | None = None) -> int:
