@@ -659,10 +659,10 @@ def test_a_file_has_paths_in_words_or_figures_or_is_a_study(tmp_path):
     (wifi, slow), notes = paths_of_file(str(tmp_path))
     assert (wifi.name, wifi.down, wifi.rtt, slow.name, slow.up, slow.rtt) == ("wifi", span(12e6), span(20e6), "lte", span(6e6), span(60e6))
     assert slow.loss.high == pytest.approx(0.01) and wifi.queue.low == pytest.approx(60.56e6)
-    assert notes == ["transfer: the paths of the flow up; changes over time are left out"]
+    assert notes == ["transfer: the paths of the flow up"]
     radio = "[{kind: rate, rate: 6mbit}, {kind: retry, share: 9%, delay: 5ms}]"
     study.write_text(CAPTURED.replace("{rate: 6mbit, queue: 60packets, delay: 30ms}", radio))
-    assert paths_of_file(str(tmp_path))[1] == ["transfer: the paths of the flow up; changes over time, retry are left out"]
+    assert paths_of_file(str(tmp_path))[1] == ["transfer: the paths of the flow up; left out: retry"]
 
 
 FILES = {

@@ -267,7 +267,7 @@ def _check_calls(question: Question) -> None:
         raise AdviceError('a call by itself asks for no setting: say what goes on beside it, like --for "call=2,download"')
     first = question.paths[0]
     for name in question.weights:
-        least = min(first.up.low, first.down.low)
+        least = min(first.usual("up").low, first.usual("down").low)
         if least < use(name).least_bps:
             raise AdviceError(
                 f"--for {name}: it takes {use(name).least_bps / 1e6:g} Mbit/s both ways, and {first.name}, the first path, may carry "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ._paths import Way
 from ._ranking import Rank, Ranking
 from ._score import Figures, Ratio, ratio
 from ._search import NEIGHBOURS
@@ -40,7 +41,7 @@ def answer(
     """
     best, default = ranked.advice, ranked.default
     sentences = [_what(question, best.setting)]
-    where = f"On the simulator, in {networks} networks such as you said,"
+    where = f"On the simulator, in {networks} networks such as you said{_measured(question)},"
     if best is default:
         sentences.append(f"That is what Linux does by itself. {where} it gives {_figures(question, best.setting, COMPARED, placeholder)}.")
     else:
@@ -75,6 +76,21 @@ def answer(
     if ranked.tunnel is not None and ranked.tunnel_of_advice is not None:
         sentences.append(_tunnel(ranked.tunnel, ranked.tunnel_of_advice))
     return sentences
+
+
+def _measured(question: Question) -> str:
+    """Which paths change as they were measured."""
+    lines = [
+        f"{path.name} {way} with the rates of your table ({min(rates) / 1e6:.3g} to {max(rates) / 1e6:.3g} Mbit/s)"
+        for path in question.paths
+        if path.measured is not None
+        for way in _WAYS
+        if (rates := path.measured.rates(way))
+    ]
+    return f", {' and '.join(lines)} from another moment in each" if lines else ""
+
+
+_WAYS: tuple[Way, ...] = ("up", "down")
 
 
 def _tunnel(rank: Rank, of_advice: Ratio) -> str:

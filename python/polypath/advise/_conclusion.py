@@ -111,6 +111,9 @@ ASKED = "# Made by: "
 def command(summary: Summary) -> str:
     """The command that asks the same."""
     paths = [f"--path {shlex.quote(f'{path.name}: {path.text()}')}" for path in summary.question.paths]
+    if measured := next((path.measured for path in summary.question.paths if path.measured is not None), None):
+        # Words cannot say what was measured.
+        paths = [f"--file {shlex.quote(measured.file)}"]
     return " ".join(["polypath advise", *paths, "--for", shlex.quote(summary.uses), "--budget", summary.budget])
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from polypath.study import Packets, Rate, Share, Time
 
-from ._paths import Path, Span
+from ._paths import Path, Span, Way
 
 # A packet of full size with Ethernet's header, which a queue of packets is counted in.
 _PACKET_BITS = 1514 * 8
@@ -38,6 +38,10 @@ class Line:
     """When the first outage begins, since the start of the run; the others follow, `every` after
     the one before.
     """
+    step: Time
+    up_rates: tuple[Rate, ...]
+    down_rates: tuple[Rate, ...]
+    """What was measured over time, a rate for each step, from a moment of this network's own."""
 
 
 def drawn(paths: Sequence[Path], number: int) -> tuple[Line, ...]:
@@ -56,7 +60,8 @@ def _line(path: Path, number: int, index: int) -> Line:
 
     logarithm = Span(low=math.log(path.queue.low), high=math.log(path.queue.high))
     wait_s = math.exp(at("queue", logarithm)) / 1e9
-    down, up = (Rate.base(_rounded(at("rate", span), 1000)) for span in (path.down, path.up))
+    down, up = (Rate.base(_rounded(at("rate", path.usual(way)), 1000)) for way in ("down", "up"))
+    where = _uniform(number, index, "moment")
     rtt = at("rtt", path.rtt)
     return Line(
         down=down,
@@ -69,7 +74,16 @@ def _line(path: Path, number: int, index: int) -> Line:
         outage=Time.base(_rounded(at("outage", path.outage), _FEWEST_STEPS)),
         every=(every := Time.base(_rounded(at("every", path.every), _FEWEST_STEPS))),
         begins=Time.base(_rounded(_uniform(number, index, "begins") * every, _FEWEST_STEPS)),
+        step=Time.base(0 if path.measured is None else path.measured.step),
+        up_rates=_rates(path, "up", where),
+        down_rates=_rates(path, "down", where),
     )
+
+
+def _rates(path: Path, way: Way, where: float) -> tuple[Rate, ...]:
+    rates = () if path.measured is None else path.measured.rates(way)
+    first = int(where * len(rates))
+    return tuple(Rate.base(_rounded(rate, 1000)) for rate in (*rates[first:], *rates[:first]))
 
 
 def _packets(rate: Rate, wait_s: float) -> Packets:

@@ -34,5 +34,6 @@ def omissions(question: Question, settings: Sequence[Setting], known_cc: Sequenc
     sentences.append(f"other queues than fq_codel, and other rates of it than {100 * SHAPED:.0f} % of the least that a path may have; ECN")
     sentences.append(f"another congestion control on each side or path, and settings of {', '.join(STOCK_CC)} themselves")
     fail = "fail otherwise than by the outages" if any(path.outage.high for path in question.paths) else "fail"
-    sentences.append(f"paths that {fail}, or change while a connection lasts")
+    change = " otherwise than was measured" if any(path.measured is not None for path in question.paths) else ""
+    sentences.append(f"paths that {fail}, or change{change} while a connection lasts")
     return sentences

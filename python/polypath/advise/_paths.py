@@ -5,11 +5,13 @@ least to the most that it may be.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from polypath.study import Rate, Share
 
 from ._errors import AdviceError
 
+Way = Literal["up", "down"]
 MIN_RATE = int(Rate("100kbit"))
 MOST_PATHS = 8
 """Linux has at most eight subflows beside the first, and every path costs runs."""
@@ -36,6 +38,22 @@ class Span:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Measured:
+    """How the rates of a path change over time; after the last they begin anew."""
+
+    file: str
+    """The study that has it."""
+    step: int
+    """Each rate counts for so long, ns."""
+    up: tuple[float, ...] = ()
+    down: tuple[float, ...] = ()
+    """bit/s; none where a direction has one rate."""
+
+    def rates(self, way: Way) -> tuple[float, ...]:
+        return self.up if way == "up" else self.down
+
+
+@dataclass(frozen=True, kw_only=True)
 class Path:
     """One path, as a person, a file, a host or a capture describes it."""
 
@@ -58,10 +76,18 @@ class Path:
     """How long nothing passes, ns, again and again; none where this is 0."""
     every: Span = Span(low=0, high=0)
     """From the beginning of an outage to that of the next, ns."""
+    measured: Measured | None = None
+    """Rates that change while a connection lasts, of a recorded link in a study."""
     device: str | None = None
     address: str | None = None
     """Of the host on this path."""
     gateway: str | None = None
+
+    def usual(self, way: Way) -> Span:
+        """The rate of a direction, the mean where it was measured over time."""
+        rates = () if self.measured is None else self.measured.rates(way)
+        mean = sum(rates) / len(rates) if rates else 0.0
+        return Span(low=mean, high=mean) if rates else self.up if way == "up" else self.down
 
     def text(self) -> str:
         """The path in words that `--path` reads."""

@@ -13,7 +13,7 @@ from polypath.study import Rate, Study, Time
 
 from ._errors import AdviceError
 from ._networks import Line, drawn
-from ._paths import Path
+from ._paths import Path, Way
 from ._settings import ALL, AND, DEFAULT_RMEM, DEFAULT_WMEM, SHAPED, Setting, linux_default
 from ._uses import use
 
@@ -176,12 +176,12 @@ def _links(question: Question) -> dict[str, Any]:
     return links
 
 
-_SIDES = {"forward": "up", "backward": "down"}
+_SIDES: Mapping[str, Way] = {"forward": "up", "backward": "down"}
 
 
 def _tunnel(question: Question) -> dict[str, Any]:
     """Over all paths, from the host to the server, with weights as the rates are."""
-    rates = [(path.down if question.downward else path.up).middle for path in question.paths]
+    rates = [path.usual("down" if question.downward else "up").middle for path in question.paths]
     server = _server(question.paths)
     ends = [{"ends": [_address(index), server], "weight": min(round(rate / min(rates)), _MOST_WEIGHT)} for index, rate in enumerate(rates)]
     return {
@@ -197,7 +197,35 @@ def _outages(question: Question, path: Path) -> int:
     return math.ceil(question.seconds[1] * 1e9 / path.every.low) if path.outage.high else 0
 
 
-def _shape(question: Question, path: Path, index: int, way: str) -> dict[str, Any]:
+def _steps(question: Question, path: Path, way: Way) -> range:
+    """The numbers of the rates that a run takes of what was measured."""
+    if path.measured is None or not (rates := path.measured.rates(way)):
+        return range(0)
+    return range(min(math.ceil(question.seconds[1] * 1e9 / path.measured.step), len(rates)))
+
+
+def _measured_chain(question: Question, path: Path, index: int, way: Way, steps: range) -> list[dict[str, Any]]:
+    """What `_shape` says, with rates that change: those of a shape stand in one order with outages."""
+    assert path.measured is not None
+    spans = [[f"${{out{index}_{number}}}", f"${{back{index}_{number}}}"] for number in range(_outages(question, path))]
+    step = path.measured.step
+    rate = {
+        "kind": "rate",
+        "rate": f"${{{way}{index}_0}}",
+        "queue": f"${{{way}_queue{index}}}",
+        "changes": [{"at": str(Time.base(number * step)), "to": f"${{{way}{index}_{number}}}"} for number in steps[1:]],
+    }
+    if len(steps) > 1 and len(steps) * step < question.seconds[1] * 10**9:
+        rate["repeat"] = str(Time.base(len(steps) * step))
+    delay = {"kind": "delay", "delay": f"${{delay{index}}}", **({"jitter": f"${{jitter{index}}}"} if path.jitter.high else {})}
+    down = [{"kind": "down", "spans": spans}] if spans else []
+    loss = [{"kind": "loss", "share": f"${{loss{index}}}"}] if path.loss.high else []
+    return [*down, *loss, rate, delay]
+
+
+def _shape(question: Question, path: Path, index: int, way: Way) -> dict[str, Any] | list[dict[str, Any]]:
+    if steps := _steps(question, path, way):
+        return _measured_chain(question, path, index, way, steps)
     shape: dict[str, Any] = {"rate": f"${{{way}{index}}}", "queue": f"${{{way}_queue{index}}}", "delay": f"${{delay{index}}}"}
     if path.jitter.high:
         shape["jitter"] = f"${{jitter{index}}}"
@@ -282,10 +310,13 @@ def shaped_to(path: Path) -> dict[str, Rate]:
 
 def _values(question: Question, lines: Sequence[Line]) -> dict[str, str]:
     values: dict[str, str] = {}
+    way: Way
     for index, (path, line) in enumerate(zip(question.paths, lines, strict=True), start=1):
-        own_values = {
-            f"up{index}": line.up,
-            f"down{index}": line.down,
+        own_values: dict[str, Any] = {}
+        for way, usual, rates in (("up", line.up, line.up_rates), ("down", line.down, line.down_rates)):
+            steps = _steps(question, path, way)
+            own_values |= {f"{way}{index}_{number}": rates[number] for number in steps} if steps else {f"{way}{index}": usual}
+        own_values |= {
             f"up_queue{index}": line.up_queue,
             f"down_queue{index}": line.down_queue,
             f"delay{index}": line.delay,
