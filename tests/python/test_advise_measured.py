@@ -1,14 +1,18 @@
-"""The advisor on paths that were measured over time."""
+"""The advisor on lines that were measured over time, and what calls lose in their outages."""
 
 import itertools
 
 import pytest
 from study_data import written
 
-from polypath.advise import Question, linux_default, paths_of_file, weighted
-from polypath.advise._answer import _measured
+from polypath.advise import Question, Setting, linux_default, path_in_words, paths_of_file, weighted
+from polypath.advise._answer import _measured, answer
 from polypath.advise._conclusion import Summary, command
+from polypath.advise._harm import harm
+from polypath.advise._ranking import ranking
+from polypath.advise._score import score
 from polypath.advise._study import study
+from polypath.advise._uses import figures
 from polypath.study import cells, scenario
 
 STUDY = """\
@@ -81,3 +85,42 @@ def test_what_a_study_has_besides_is_left_out_and_said(office):
     (path,), notes = read(office, "{kind: table, file: up.csv}, {kind: retry, share: 9%, delay: 5ms}")
     assert path.rtt.low == pytest.approx(80e6, rel=0.01)
     assert notes[0] == "office: the paths of the flow f; left out: changes of delay, retry"
+
+
+def flow(name, loss, p95_ms):
+    return {"name": name, "datagrams": {"loss": loss, "delay": {"p95_ns": p95_ms * 1e6}}}
+
+
+def test_what_is_lost_counts_beside_the_delay_of_what_arrived():
+    weights = weighted("call")
+    outcome = {"flows": [flow("call-up", 0.1, 20), flow("call-down", 0.002, 30)]}
+    found = figures(weights, outcome, 10)
+    assert found == {"call": 30, "call loss": 0.1}
+    assert figures(weights, {"flows": [{"name": "call-up", "datagrams": {"loss": 0.0, "delay": None}}]}, 10)["call loss"] == 1
+    # As if the delay were ten times as long; up to 1 % costs nothing.
+    assert score(found, weights) == pytest.approx(score({"call": 300}, weights))
+    assert score({"call": 30, "call loss": 0.01}, weights) == score({"call": 30}, weights)
+
+
+def test_the_answer_says_what_a_call_loses_and_what_outages_cost_it():
+    paths = tuple(path_in_words(text, 1 + number) for number, text in enumerate(("a: 9mbit 20ms outage 300ms every 15s", "b: 9mbit 20ms")))
+    default, shaped = linux_default(paths), Setting(paths="all", cc="bbr", shaped=True)
+    tunnel = Setting(paths="all", cc="bbr", tunnel="earliest")
+    calls = {default: (80, 0.03), shaped: (20, 0.021), tunnel: (60, 0.003)}
+    rows = {setting.name: [{"call": delay, "call loss": lost}] * 3 for setting, (delay, lost) in calls.items()}
+    beside = {default.name: {"call": 70, "call loss": 0.174}, shaped.name: {"call": 65, "call loss": 0.005}}
+    no_harm = harm([{1: 1.0}], [{1: 1.0}])
+    found = ranking(list(calls), default, rows, weighted("call"), dict.fromkeys(rows, no_harm), beside)
+    assert found.advice.setting == shaped
+
+    def written(setting, name, where):
+        figure = (beside[setting.name] if where == "with-neighbours" else rows[setting.name][0])[name]
+        return f"{100 * figure:.1f} %" if name == "call loss" else f"{figure}"
+
+    told = " ".join(answer(Question(paths=paths, weights=weighted("call")), found, beside, 3, written))
+    assert "that gives call 20 ms with 2.1 % lost; Linux by itself gives call 80 ms with 3.0 % lost." in told
+    assert "(a delay counts once for each per cent lost)" in told
+    assert "it is call 65 ms (Linux by itself: call 70 ms with 17.4 % lost)" in told
+    outages = "With the outages of a (300ms every 15s) call loses 2.1 % of its datagrams with the advice"
+    assert f"{outages}; in the best tunnel, tunnel-earliest-bbr, call loses 0.3 %." in told
+    assert "in the best setting of those tried, with cubic or bbr inside, tunnel-earliest-bbr" in told

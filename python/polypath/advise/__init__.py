@@ -25,9 +25,10 @@ from ._score import Ratio, ratio
 from ._settings import NEEDS, Setting, candidates, linux_default
 from ._study import Question
 from ._trials import Trials
-from ._uses import Use, use, weighted
+from ._uses import FREE_LOSS, Use, lost, use, weighted
 
 __all__ = [
+    "FREE_LOSS",
     "NEEDS",
     "Advice",
     "AdviceError",
@@ -54,6 +55,7 @@ __all__ = [
     "device_speeds",
     "left_early",
     "linux_default",
+    "lost",
     "path_in_words",
     "paths_in",
     "paths_of_file",

@@ -8,6 +8,7 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path as File
 from typing import Any
 
@@ -31,7 +32,7 @@ from ._settings import Setting, candidates, linux_default
 from ._shared import contenders, shared
 from ._study import BESIDE, Question, check_names
 from ._trials import Trials
-from ._uses import use, weighted
+from ._uses import is_lost, lost, use, weighted
 
 STUDY_FILE, ANSWER_FILE = "study.yaml", "answer.json"
 
@@ -149,7 +150,7 @@ def advise(
             ranked,
             final.beside,
             len(networks),
-            lambda setting, name, where: _plain(ranked, final.beside, setting, name, where),
+            partial(_plain, ranked, final.beside),
             shared_by,
         ),
         ranking=ranked,
@@ -227,7 +228,15 @@ def _rank(question: Question, rank: Rank) -> dict[str, Any]:
         "queue": setting.queue,
         "buffers": setting.buffer,
         "needs": setting.needs,
-        "figures": {name: {"value": value, "figure": use(name).figure, "unit": use(name).unit} for name, value in rank.figures.items()},
+        "figures": {
+            name: {
+                "value": rank.figures[name],
+                "figure": use(name).figure,
+                "unit": use(name).unit,
+                **({"lost": rank.figures[lost(name)]} if use(name).datagrams else {}),
+            }
+            for name in question.weights
+        },
         "of_best": asdict(rank.of_best),
         "of_default": asdict(rank.of_default),
         "ties_with_best": rank.ties,
@@ -258,7 +267,7 @@ def _question_text(question: Question) -> str:
 
 def _plain(ranked: Ranking, beside: Mapping[str, Figures], setting: Setting, name: str, experiment: str) -> str:
     figures = beside[setting.name] if experiment == BESIDE else next(rank.figures for rank in ranked.ranks if rank.setting == setting)
-    return f"{figures[name]:.1f}"
+    return f"{100 * figures[name]:.1f} %" if is_lost(name) else f"{figures[name]:.1f}"
 
 
 def _check_calls(question: Question) -> None:

@@ -9,13 +9,13 @@ from ._paths import Way
 from ._ranking import Rank, Ranking
 from ._score import Figures, Ratio, ratio
 from ._search import NEIGHBOURS
-from ._settings import ALL, SHOWN, Setting
+from ._settings import ALL, SHOWN, TUNNEL_CC, Setting
 from ._study import BESIDE, COMPARED, Question
 from ._trials import Trials
-from ._uses import use
+from ._uses import FREE_LOSS, is_lost, lost, use
 
 Placeholder = Callable[[Setting, str, str], str]
-"""The figure of a setting for a use in an experiment, as it is written."""
+"""The figure of a setting for a use in an experiment, or what is `lost`, as it is written."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,13 +40,17 @@ def answer(
     `networks`: how many compared them; `shared`: what to take where there are others.
     """
     best, default = ranked.advice, ranked.default
+
+    def given(of: Rank | Left, experiment: str) -> str:
+        found = of.figures if isinstance(of, Rank) and experiment == COMPARED else beside.get(of.setting.name, {})
+        return _figures(question, of.setting, experiment, placeholder, found)
+
     sentences = [_what(question, best.setting)]
     where = f"On the simulator, in {networks} networks such as you said{_measured(question)},"
     if best is default:
-        sentences.append(f"That is what Linux does by itself. {where} it gives {_figures(question, best.setting, COMPARED, placeholder)}.")
+        sentences.append(f"That is what Linux does by itself. {where} it gives {given(best, COMPARED)}.")
     else:
-        advised, theirs = (_figures(question, rank.setting, COMPARED, placeholder) for rank in (best, default))
-        sentences.append(f"{where} that gives {advised}; Linux by itself gives {theirs}. {_gain(best)}")
+        sentences.append(f"{where} that gives {given(best, COMPARED)}; Linux by itself gives {given(default, COMPARED)}. {_gain(best)}")
     if ranked.equals:
         names = _listed([equal.setting.name for equal in ranked.equals])
         sentences.append(
@@ -54,17 +58,16 @@ def answer(
             "least from it, then to the smaller change."
         )
     if best.setting.shaped and best.setting.name in beside and default.setting.name in beside:
-        advised, theirs = (_figures(question, rank.setting, BESIDE, placeholder) for rank in (best, default))
         sentences.append(
             f"A shaper on the host rules the host's own packets alone: beside a TCP connection of somebody else on each path it is "
-            f"{advised} (Linux by itself: {theirs}), the means of {min(NEIGHBOURS, networks)} simulated networks, "
-            "so a rough figure. Where the line is shared, put the shaper on the router."
+            f"{given(best, BESIDE)} (Linux by itself: {given(default, BESIDE)}), the means of {min(NEIGHBOURS, networks)} simulated "
+            "networks, so a rough figure. Where the line is shared, put the shaper on the router."
         )
     if shared is not None:
-        kept, advised = (_figures(question, each, BESIDE, placeholder) for each in (shared.setting, best.setting))
         sentences.append(
             f"Where others use these paths, too, take {shared.setting.name}: beside a TCP connection of somebody else on each path it is "
-            f"{kept}, the advice {advised}; without them it has {shared.of_advice.mean:.2f} of the advice's score "
+            f"{given(shared, BESIDE)}, the advice {given(best, BESIDE)}; without them it has "
+            f"{shared.of_advice.mean:.2f} of the advice's score "
             f"({_interval(shared.of_advice)})."
         )
     used = [path.name for path in question.paths if best.setting.uses(path)]
@@ -73,6 +76,8 @@ def answer(
             f"{_listed(used)} are used together only where the other end speaks MPTCP; with an ordinary server a connection stays on "
             f"{used[0]}."
         )
+    if outages := _outages(question, ranked, placeholder):
+        sentences.append(outages)
     if ranked.tunnel is not None and ranked.tunnel_of_advice is not None:
         sentences.append(_tunnel(ranked.tunnel, ranked.tunnel_of_advice))
     return sentences
@@ -93,13 +98,31 @@ def _measured(question: Question) -> str:
 _WAYS: tuple[Way, ...] = ("up", "down")
 
 
+def _outages(question: Question, ranked: Ranking, placeholder: Placeholder) -> str:
+    """What they cost with the advice and in the best tunnel."""
+    paths = [path for path in question.paths if path.outage.high]
+    if not paths:
+        return ""
+    cut = _listed([f"{path.name} ({path.outages.removeprefix('outage ')})" for path in paths])
+    calls = [name for name in question.weights if use(name).datagrams]
+    if not calls:
+        return f"The outages of {cut} are in these figures."
+
+    def losses(setting: Setting) -> str:
+        return _listed([f"{name} loses {placeholder(setting, lost(name), COMPARED)}" for name in calls])
+
+    tunnel = "" if ranked.tunnel is None else f"; in the best tunnel, {ranked.tunnel.setting.name}, {losses(ranked.tunnel.setting)}"
+    return f"With the outages of {cut} {losses(ranked.advice.setting)} of its datagrams with the advice{tunnel}."
+
+
 def _tunnel(rank: Rank, of_advice: Ratio) -> str:
     """MPTCP, or one path, against a tunnel."""
     by = f"{of_advice.mean:.2f} times as good ({_interval(of_advice)})"
     if of_advice.low <= 1 <= of_advice.high:
         by = f"not told from it ({_interval(of_advice)} of its score)"
     sentence = (
-        f"A tunnel to a host of your own takes all paths to any server (polypath tunnel): in its best setting, {rank.setting.name}, it is "
+        f"A tunnel to a host of your own takes all paths to any server (polypath tunnel): in the best setting of those "
+        f"tried, with {' or '.join(TUNNEL_CC)} inside, {rank.setting.name}, it is "
         f"{by} on the simulator"
     )
     return f"{sentence}, so where you have such a host take the tunnel." if of_advice.low > 1 else f"{sentence}."
@@ -165,13 +188,21 @@ def _listed(words: Sequence[str]) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
-def _figures(question: Question, setting: Setting, experiment: str, placeholder: Placeholder) -> str:
-    return ", ".join(f"{name} {placeholder(setting, name, experiment)} {use(name).unit}" for name in question.weights)
+def _figures(question: Question, setting: Setting, experiment: str, placeholder: Placeholder, found: Figures) -> str:
+    """What is lost is said where it is more than may be."""
+
+    def loss(name: str) -> str:
+        lossy = found.get(lost(name), 0.0) > FREE_LOSS
+        return f" with {placeholder(setting, lost(name), experiment)} lost" if lossy else ""
+
+    return ", ".join(f"{name} {placeholder(setting, name, experiment)} {use(name).unit}{loss(name)}" for name in question.weights)
 
 
 def _gain(rank: Rank) -> str:
     gain = rank.of_default
-    score = "By the score, the weighted geometric mean of these figures,"
+    lossy = any(is_lost(name) and value > FREE_LOSS for name, value in rank.figures.items())
+    losses = " (a delay counts once for each per cent lost)" if lossy else ""
+    score = f"By the score, the weighted geometric mean of these figures{losses},"
     if gain.low <= 1 <= gain.high:
         return f"{score} the two are not told apart ({_interval(gain)} of it)."
     return f"{score} that is {gain.mean:.2f} times as good ({_interval(gain)})."

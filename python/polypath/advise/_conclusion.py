@@ -15,7 +15,7 @@ from ._score import Figures, Ratio
 from ._settings import NEEDS, SHOWN, Setting
 from ._study import COMPARED, Question
 from ._study import experiment as experiment_of
-from ._uses import use
+from ._uses import FREE_LOSS, is_lost, lost, use
 
 _COLUMNS = {
     "download": ("goodput_receiver_mbps", "download"),
@@ -75,7 +75,11 @@ def conclusion(summary: Summary) -> str:
     ]
     lines += [_row(heads), _row(["---", *["---:"] * (len(heads) - 2), "---"])]
     for rank in by_use(ranked):
-        figures = [placeholder(rank.setting, name, COMPARED) for name in question.weights]
+        figures = [
+            placeholder(rank.setting, name, COMPARED)
+            + (f" ({placeholder(rank.setting, lost(name), COMPARED)} lost)" if rank.figures.get(lost(name), 0.0) > FREE_LOSS else "")
+            for name in question.weights
+        ]
         name = f"**{rank.setting.name}**" if rank is ranked.advice else rank.setting.name
         remark = "Linux by itself" if rank is ranked.default else NEEDS[rank.setting.needs]
         lines.append(_row([name, *figures, share(rank.of_best), f"{round(100 * rank.harm.worst)} %", remark]))
@@ -120,6 +124,10 @@ def command(summary: Summary) -> str:
 def _placeholder(question: Question, setting: Setting, name: str, experiment: str) -> str:
     """A place for the figure of a use."""
     condition = f"setting={setting.name}, experiment={experiment_of(experiment, setting)}"
+    if is_lost(name):
+        of = name.removesuffix(lost(""))
+        several = sum(use(each).datagrams for each in question.weights) > 1
+        return f"{{{{ highest datagram_loss where {condition}{f', flow={of}-up' if several else ''} }}}}"
     if not use(name).datagrams:
         column, flow = _COLUMNS[name]
         return f"{{{{ {column} where {condition}, flow={flow} }}}}"

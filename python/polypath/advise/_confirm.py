@@ -15,7 +15,7 @@ from ._final import RESULTS, Outcomes, means, outcomes
 from ._score import Figures, Ratio, ratio, score
 from ._settings import SHOWN, Setting
 from ._study import Question, study
-from ._uses import use, value
+from ._uses import figures, use
 
 MOST = 3
 NETWORKS = 3
@@ -65,13 +65,13 @@ def confirm(
             outcomes_of[engine] = outcomes(work.runs, Store(work.folder / "runs"))
     except PolypathError as error:
         return _not(str(error))
-    figures = {engine: {setting: _figures(asked, outcomes_of[engine], setting, few) for setting in able} for engine in outcomes_of}
-    scores = {setting: [score(network_figures, asked.weights) for network_figures in figures["linux"][setting]] for setting in able}
+    found = {engine: {setting: _figures(asked, outcomes_of[engine], setting, few) for setting in able} for engine in outcomes_of}
+    scores = {setting: [score(network_figures, asked.weights) for network_figures in found["linux"][setting]] for setting in able}
     settings = tuple(
         Confirmed(
             setting=setting,
-            simulated=means(figures["sim"][setting]),
-            measured=means(figures["linux"][setting]),
+            simulated=means(found["sim"][setting]),
+            measured=means(found["linux"][setting]),
             of_first=ratio(scores[setting], scores[able[0]]),
         )
         for setting in able
@@ -116,7 +116,4 @@ def _sentence(settings: Sequence[Confirmed], networks: int, left_out: Sequence[s
 
 
 def _figures(question: Question, runs: Outcomes, setting: Setting, networks: Sequence[int]) -> list[Figures]:
-    return [
-        {name: value(use(name), runs[_MAIN, setting.name, f"n{network}"], question.seconds[1]) for name in question.weights}
-        for network in networks
-    ]
+    return [figures(question.weights, runs[_MAIN, setting.name, f"n{network}"], question.seconds[1]) for network in networks]

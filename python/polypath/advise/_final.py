@@ -16,7 +16,7 @@ from ._harm import Goodputs, Harm, goodputs, harm
 from ._score import Figures
 from ._settings import Setting
 from ._study import ALONE, BESIDE, COMPARED, NETWORK, SETTING, Question, compared, experiment, study, with_neighbours
-from ._uses import use, value
+from ._uses import figures as figures_of
 
 RESULTS = "results"
 
@@ -107,10 +107,7 @@ def figures(
     question: Question, run_outcomes: Outcomes, setting: Setting, networks: Sequence[int], seconds: float, within: str = COMPARED
 ) -> list[Figures]:
     return [
-        {
-            name: value(use(name), run_outcomes[experiment(within, setting), setting.name, f"n{network}"], seconds)
-            for name in question.weights
-        }
+        figures_of(question.weights, run_outcomes[experiment(within, setting), setting.name, f"n{network}"], seconds)
         for network in networks
     ]
 

@@ -89,6 +89,11 @@ class Path:
         mean = sum(rates) / len(rates) if rates else 0.0
         return Span(low=mean, high=mean) if rates else self.up if way == "up" else self.down
 
+    @property
+    def outages(self) -> str:
+        """In words, where it has some."""
+        return f"outage {_times(self.outage)} every {_times(self.every)}"
+
     def text(self) -> str:
         """The path in words that `--path` reads."""
         parts = [f"{_rates(self.down)}/{_rates(self.up)}", _times(self.rtt)]
@@ -99,7 +104,7 @@ class Path:
             parts.append(f"loss {high}" if self.loss.exact else f"loss {str(low).removesuffix('%')}..{high}")
         parts.append(f"queue {_times(self.queue)}")
         if self.outage.high:
-            parts.append(f"outage {_times(self.outage)} every {_times(self.every)}")
+            parts.append(self.outages)
         places = (("dev", self.device), ("address", self.address), ("via", self.gateway))
         return " ".join([*parts, *(f"{word} {value}" for word, value in places if value)])
 

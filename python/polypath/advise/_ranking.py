@@ -34,7 +34,7 @@ class Rank:
 
     setting: Setting
     figures: Mapping[str, float]
-    """Means over the networks, by use."""
+    """Means over the networks, by use, and what is `lost`."""
     of_best: Ratio
     of_default: Ratio
     ties: bool
@@ -79,7 +79,10 @@ def ranking(
     ranks = tuple(
         Rank(
             setting=setting,
-            figures={name: sum(network[name] for network in figures[setting.name]) / len(figures[setting.name]) for name in weights},
+            figures={
+                name: sum(network[name] for network in figures[setting.name]) / len(figures[setting.name])
+                for name in figures[setting.name][0]
+            },
             of_best=(of_best := ratio(scores[setting.name], scores[best.name])),
             of_default=ratio(scores[setting.name], scores[default.name]),
             ties=of_best.high >= 1,
@@ -100,6 +103,10 @@ def ranking(
         tunnel=tunnel,
         tunnel_of_advice=None if tunnel is None else ratio(scores[tunnel.setting.name], scores[advice.setting.name]),
     )
+
+
+def _means(networks: Sequence[Figures]) -> Figures:
+    return {name: sum(network[name] for network in networks) / len(networks) for name in networks[0]}
 
 
 def _close(ranks: Sequence[Rank], scores: Mapping[str, Sequence[float]], kinds: Sequence[Needs]) -> list[Rank]:

@@ -10,20 +10,28 @@ from dataclasses import dataclass
 
 from scipy.special import stdtrit
 
-from ._uses import use
+from ._uses import FREE_LOSS, lost, use
 
 Figures = Mapping[str, float]
-"""By use, the figure of one run."""
+"""By use, the figure of one run, and what is `lost`."""
 
 
 def score(figures: Figures, weights: Mapping[str, float]) -> float:
     """Logarithm of the weighted geometric mean of the figures, those inverted that are better when
-    lower.
+    lower; what loses more than 1 % of its datagrams has as many times the delay.
 
     Differences of two scores are what counts: dividing all figures by those of some reference
     changes none of them.
     """
-    return sum(weight * math.log(figures[name]) * (1 if use(name).better == "higher" else -1) for name, weight in weights.items())
+    return sum(
+        weight * (math.log(figures[name]) * (1 if use(name).better == "higher" else -1) - math.log(_times(figures.get(lost(name), 0.0))))
+        for name, weight in weights.items()
+    )
+
+
+def _times(loss: float) -> float:
+    """By how much a loss makes the delay of those that arrived count more: its per cents, above one."""
+    return max(loss / FREE_LOSS, 1.0)
 
 
 @dataclass(frozen=True, kw_only=True)

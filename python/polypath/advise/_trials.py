@@ -14,7 +14,7 @@ from polypath.study import Run, runs
 from ._score import Figures, score
 from ._settings import Setting
 from ._study import NETWORK, SETTING, Question, study
-from ._uses import use, value
+from ._uses import figures
 
 # Cells of one study, which are built before they run: few enough that progress can be told.
 _AT_ONCE = 64
@@ -59,8 +59,8 @@ class Trials:
                 for part in _parts(lacking):
                     some = study(self.question, part, [network])
                     trial_runs = list(runs(some, engine="sim", version=self._engine.version))
-                    for run, figures in zip(trial_runs, pool.map(self._one, trial_runs), strict=True):
-                        self._figures[str(run.parameters[SETTING]), int(str(run.parameters[NETWORK])[1:])] = figures
+                    for run, found in zip(trial_runs, pool.map(self._one, trial_runs), strict=True):
+                        self._figures[str(run.parameters[SETTING]), int(str(run.parameters[NETWORK])[1:])] = found
                     self.runs += len(trial_runs)
                     self._progress(len(trial_runs))
         return networks
@@ -85,4 +85,4 @@ class Trials:
 
     def _one(self, run: Run) -> Figures:
         outcome = self._engine.run(run.scenario).outcome
-        return {name: value(use(name), outcome, self.question.seconds[1]) for name in self.question.weights}
+        return figures(self.question.weights, outcome, self.question.seconds[1])

@@ -157,6 +157,40 @@ def value(use: Use, outcome: Mapping[str, Any], seconds: float) -> float:
     return max(_delay_ms(flow, use.name) or seconds * 1e3 for flow in flows)
 
 
+FREE_LOSS = 0.01
+"""So much lost costs an application of datagrams nothing."""
+
+
+_LOSS = " loss"
+
+
+def lost(name: str) -> str:
+    """What the share that a use of datagrams loses is called beside its figure."""
+    return f"{name}{_LOSS}"
+
+
+def is_lost(name: str) -> bool:
+    return name.endswith(_LOSS)
+
+
+def figures(weights: Mapping[str, float], outcome: Mapping[str, Any], seconds: float) -> dict[str, float]:
+    """The figure of each use in the outcome of a run, and what those of datagrams lose, of the worse
+    direction.
+    """
+    found = {name: value(use(name), outcome, seconds) for name in weights}
+    for name in weights:
+        if use(name).datagrams:
+            found[lost(name)] = max(
+                (_loss(flow.get("datagrams") or {}) for flow in outcome["flows"] if flow["name"] in (name, f"{name}-up", f"{name}-down")),
+                default=0.0,
+            )
+    return found
+
+
+def _loss(datagrams: Mapping[str, Any]) -> float:
+    return float(datagrams.get("loss") or 0.0) if datagrams.get("delay") else 1.0
+
+
 def _delay_ms(flow: Mapping[str, Any], name: str) -> float | None:
     if use(name).datagrams:
         spread, part = (flow.get("datagrams") or {}).get("delay"), "p95_ns"

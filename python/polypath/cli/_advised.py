@@ -11,7 +11,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from polypath.advise import NEEDS, Advice, Rank, by_use, commands, left_early, share, use, variables
+from polypath.advise import FREE_LOSS, NEEDS, Advice, Rank, by_use, commands, left_early, lost, share, use, variables
 
 from ._console import out
 
@@ -118,10 +118,14 @@ def _table(advice: Advice) -> Table:
     table.add_column("setting", vertical="bottom", no_wrap=True)
     for name in advice.question.weights:
         table.add_column(f"{name}\n{use(name).figure.split()[-1]}\n{use(name).unit}", justify="right", vertical="bottom", no_wrap=True)
+        if name in _lossy(advice):
+            table.add_column("\nlost\n%", justify="right", vertical="bottom", no_wrap=True)
     table.add_column("score, of\nthe best", justify="right", vertical="bottom", no_wrap=True)
     table.add_column("harm", justify="right", vertical="bottom", no_wrap=True)
     for rank, remark in _rows(advice):
-        figures = [f"{rank.figures[name]:.1f}" for name in advice.question.weights]
+        figures = []
+        for name in advice.question.weights:
+            figures += [f"{rank.figures[name]:.1f}", *([f"{100 * rank.figures[lost(name)]:.1f}"] if name in _lossy(advice) else [])]
         style = "bold" if rank is advice.ranking.advice else None
         table.add_row(rank.setting.name, *figures, _share(rank), f"{round(100 * rank.harm.worst)} %", style=style)
         if remark:
@@ -130,7 +134,14 @@ def _table(advice: Advice) -> Table:
 
 
 def _figures(advice: Advice, rank: Rank) -> str:
-    return ", ".join(f"{name} {rank.figures[name]:.1f} {use(name).unit}" for name in advice.question.weights)
+    lossy = _lossy(advice)
+    losses = {name: f" ({100 * rank.figures[lost(name)]:.1f} % lost)" if name in lossy else "" for name in advice.question.weights}
+    return ", ".join(f"{name} {rank.figures[name]:.1f} {use(name).unit}{losses[name]}" for name in advice.question.weights)
+
+
+def _lossy(advice: Advice) -> list[str]:
+    """Uses of which some setting loses so much that it counts."""
+    return [name for name in advice.question.weights if any(rank.figures.get(lost(name), 0.0) > FREE_LOSS for rank in advice.ranking.ranks)]
 
 
 def _share(rank: Rank) -> str:

@@ -22,7 +22,7 @@ from ._material import Material, label, varied, with_limits
 NOT_MEASURED = "not measured"
 # Paragraphs and points of a list.
 _PARTS = re.compile(r"\n\s*\n|\n(?=- )")
-_SHARES = ("share", "share_all", "of_fair", "gain", "harm_goodput", "harm_latency", "harm_completion")
+_SHARES = ("datagram_loss", "share", "share_all", "of_fair", "gain", "harm_goodput", "harm_latency", "harm_completion")
 
 
 def conclusion(material: Material, claims: list[ClaimView]) -> Markup | None:
