@@ -5,7 +5,7 @@ import itertools
 import pytest
 from study_data import written
 
-from polypath.advise import Question, Setting, linux_default, path_in_words, paths_of_file, weighted
+from polypath.advise import AdviceError, Question, Setting, linux_default, path_in_words, paths_of_file, weighted
 from polypath.advise._answer import _measured, answer
 from polypath.advise._conclusion import Summary, command
 from polypath.advise._harm import harm
@@ -124,3 +124,11 @@ def test_the_answer_says_what_a_call_loses_and_what_outages_cost_it():
     outages = "With the outages of a (300ms every 15s) call loses 2.1 % of its datagrams with the advice"
     assert f"{outages}; in the best tunnel, tunnel-earliest-bbr, call loses 0.3 %." in told
     assert "in the best setting of those tried, with cubic or bbr inside, tunnel-earliest-bbr" in told
+
+
+def test_a_measured_line_in_words_is_told_where_it_goes_and_mbps_is_what_providers_mean():
+    with pytest.raises(AdviceError, match=r"up\.csv is a file: a measured line stands in a study, .* and --file takes that"):
+        path_in_words("a: 150mbit/up.csv 40ms", 1)
+    for text in ("150/15Mbps 40ms", "150Mbps/15Mbps 40ms", "150/15 Mbps 40 ms"):
+        path = path_in_words(text, 1)
+        assert (path.down.low, path.up.low) == (150e6, 15e6)

@@ -163,6 +163,25 @@ def test_what_is_measured_of_a_path_least_is_no_minute_and_what_was_sent_did_not
     assert "it is what was sent" in " ".join(measured(tmp_path, json.dumps(test)).said)
 
 
+@pytest.mark.parametrize(
+    "text, doubt",
+    [
+        ("time,Mbit/s\n0,8e6\n1,16e6\n", "no link carries 16 Tbit/s; if the figures of Mbit/s are bit/s, write --column rate=Mbit/s:bit"),
+        ("time,rate_kbps\n0,8\n1,16\n", "all rates are below 100 kbit/s; if the figures of rate_kbps are Mbit/s, write"),
+        ("time,Mbit/s\n0,8\n1000,16\n", "it lasts 0.556 hours, with a sample each 1000 s; if the times of time are ms, write"),
+        ("time,Mbit/s\n0,8\n1,16\n", ""),
+    ],
+)
+def test_figures_that_suggest_another_unit_get_a_remark(tmp_path, text, doubt):
+    last = measured(tmp_path, text).said[-1]
+    assert doubt in last if doubt else last.startswith("rate = column")
+
+
+def test_a_head_in_bit_per_second_is_a_rate(tmp_path):
+    for head in ("bit/s", "bits/s", "DL bps"):
+        assert measured(tmp_path, f"time,{head}\n0,8000000\n1,9000000\n").values("rate") == [8e6, 9e6]
+
+
 def test_the_command_says_what_it_understood_and_what_to_write(polypath, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "up.csv").write_text("time,Mbit/s\n0,10\n1,20\n")
@@ -170,10 +189,17 @@ def test_the_command_says_what_it_understood_and_what_to_write(polypath, tmp_pat
     assert (code, err) == (0, "")
     assert "rate = column Mbit/s (Mbit)" in out
     assert "10 to 20 Mbit/s, on average 15" in out
-    assert "wrote link.csv; in a study: both: [{kind: table, file: link.csv, repeat: 2s}]" in out
+    line = "forward: [{kind: table, file: link.csv, repeat: 2s, queue: 124packets}, {kind: delay, delay: 20ms}]"
+    assert f"wrote link.csv; in a study, on a link (all engines): {line}\n" in out
+    assert "fill in the queue (here 100 ms at the mean rate) and the delay, and `backward`, the other one." in out
+    (tmp_path / "s.yaml").write_text(STUDY.replace("both: [%s]", f"{line}, backward: {{rate: 9mbit}}"))
+    assert Study.load(tmp_path / "s.yaml")
     assert polypath("trace", "up.csv", "--direction", "upload")[2].endswith(": leave it out\n")
     (tmp_path / "path.csv").write_text("time,Mbit/s,delay_ms\n0,10,5\n1,20,5\n")
-    assert "A trace has no delay: add {kind: delay, ...}" in polypath("trace", "path.csv", "--out", "link.trace")[1]
+    assert "A trace has no delay: what was measured of it is lost." in polypath("trace", "path.csv", "--out", "link.trace")[1]
+    assert (
+        "forward: [{kind: table, file: link2.csv, repeat: 2s, queue: 124packets}]" in polypath("trace", "path.csv", "--out", "link2.csv")[1]
+    )
     assert polypath("trace", "starlink", "--json")[0] == 0
     assert polypath("trace", "nowhere") == (
         2,

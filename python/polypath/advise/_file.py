@@ -13,7 +13,7 @@ from polypath.analysis import paths as study_paths
 from polypath.study import FILE_NAME, Study, StudyError, cells, links_of, read_yaml, scenario, unknown
 
 from ._errors import AdviceError
-from ._path_text import check_name, path_in_words
+from ._path_text import MOST_OFTEN, check_name, path_in_words
 from ._paths import MIN_RATE, Measured, Path, Span
 
 _PACKET_BITS = 1514 * 8
@@ -242,5 +242,6 @@ def _outages(elements: Sequence[Mapping[str, Any]], duration_ns: int) -> tuple[S
     gaps = [float(later[0] - earlier[0]) for earlier, later in itertools.pairwise(spans)] or [float(duration_ns)]
     usual = sum(gaps) / len(gaps)
     every = Span(low=max(min(gaps), usual / 2), high=min(max(gaps), usual * 2))
-    # One that never ends, or takes most of the time, is none that comes again and again.
-    return (Span(low=min(lengths), high=max(lengths)), every) if max(lengths) < every.low / 2 else (none, none)
+    # One that never ends, takes most of the time, or comes all the time is part of the line.
+    again = every.low >= MOST_OFTEN and max(lengths) < every.low / 2
+    return (Span(low=min(lengths), high=max(lengths)), every) if again else (none, none)

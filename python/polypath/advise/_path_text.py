@@ -23,7 +23,7 @@ _NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,31}$")
 _LONGEST = 10 * 10**9
 _FASTEST = 10 * 10**9
 # Of outages, ns.
-_SHORTEST, _MOST_OFTEN, _RAREST = 1_000_000, 500_000_000, 600 * 10**9
+_SHORTEST, MOST_OFTEN, _RAREST = 1_000_000, 500_000_000, 600 * 10**9
 
 
 def path_in_words(text: str, number: int) -> Path:
@@ -117,7 +117,7 @@ def _outage(text: str, figures: Mapping[str, str]) -> tuple[Span, Span]:
     outage, every = (_span(text, figures[word], Time) for word in ("outage", "every"))
     if not _SHORTEST <= outage.low <= outage.high < every.low:
         raise _wrong(text, f"an outage of {figures['outage']} is none between 1ms and the time from one to the next, {figures['every']}")
-    if not _MOST_OFTEN <= every.low <= every.high <= _RAREST:
+    if not MOST_OFTEN <= every.low <= every.high <= _RAREST:
         raise _wrong(text, f'"every {figures["every"]}" is not between 500ms and 10 minutes')
     return outage, every
 
@@ -128,6 +128,8 @@ def _parts(text: str) -> tuple[str, list[str]]:
     # The colons of an address have no room behind them.
     if not colon or not rest.startswith((" ", "\t")) or len(title.split()) != 1:
         title, rest = "", text
+    # As providers write it, with a large M; tc means bytes by "mbps".
+    rest = re.sub(r"(?<=[\d\s])([kKMG])bps\b", r"\1bit", rest)
     return title.strip(), _UNIT_APART.sub(lambda unit: unit[1].lower(), rest).split()
 
 
@@ -163,6 +165,10 @@ def _rates(text: str, written: str) -> tuple[Span, Span]:
     # "50mbit/s" is a unit, no second rate.
     if parts[-1] == "s":
         parts = parts[:-1]
+    for part in parts:
+        if part.lower().endswith((".csv", ".trace")):
+            link = f"{{kind: {'table' if part.lower().endswith('.csv') else 'trace'}, file: {part}}}"
+            raise _wrong(text, f"{part} is a file: a measured line stands in a study, as {link}, and --file takes that")
     if len(parts) > 2:
         raise _wrong(text, f'"{written}" is no pair of rates; write down/up, like "50/10mbit"')
     tail = re.search(r"[a-zA-Z]+(?P<spread>(?:±|\+-).*)?$", parts[-1])

@@ -88,6 +88,7 @@ def trace(
 
 
 _WIDE = 72
+_QUEUE_S, _PACKET_BITS = 0.1, 1514 * 8
 _BARS = " ▁▂▃▄▅▆▇█"
 
 
@@ -113,7 +114,16 @@ def _write(file: Path, measured: Measurement) -> str:
     table = file.suffix == ".csv"
     text = as_table(measured) if table else as_chances(measured)
     file.write_text(text, encoding="utf-8")
-    how = f"{{kind: table, file: {file.name}, repeat: {measured.length:g}s}}" if table else f"{{kind: trace, file: {file.name}}}"
-    engines = "all engines" if table else "engines sim and host"
-    lost = " A trace has no delay: add {kind: delay, ...} for what was measured of it." if not table and measured.values("delay") else ""
-    return f"wrote {file}; in a study: both: [{how}] ({engines}).{lost}"
+    has_rate, has_delay = bool(measured.values("rate")), bool(measured.values("delay")) and table
+    parts = [f"kind: {'table' if table else 'trace'}", f"file: {file.name}", *([f"repeat: {measured.length:g}s"] if table else [])]
+    # What the mean rate carries in 100 ms.
+    packets = max(round((measured.mean("rate") or 0.0) * _QUEUE_S / _PACKET_BITS), 4)
+    parts += [f"queue: {packets}packets"] if has_rate else []
+    chain = [f"{{{', '.join(parts)}}}", *([] if has_delay else ["{kind: delay, delay: 20ms}"])]
+    yours = [*([f"the queue (here {1000 * _QUEUE_S:g} ms at the mean rate)"] if has_rate else []), *([] if has_delay else ["the delay"])]
+    fill = f"fill in {' and '.join(yours)}, and" if yours else "fill in"
+    lost = " A trace has no delay: what was measured of it is lost." if not table and measured.values("delay") else ""
+    return (
+        f"wrote {file}; in a study, on a link ({'all engines' if table else 'engines sim and host'}): forward: [{', '.join(chain)}]\n"
+        f"This is the direction that was measured, from the link's first end: {fill} `backward`, the other one.{lost}"
+    )

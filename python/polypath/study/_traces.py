@@ -95,7 +95,8 @@ def table(name: str) -> tuple[Row, ...]:
     unknown = [column for column in header if column not in _COLUMNS]
     if unknown or "time" not in header or len(header) < 2 or len(set(header)) < len(header):
         shown = visible(", ".join(header)[:100]) or "none"
-        raise ValueError(f"{name}:1: the columns are {shown}; there must be `time`, and of rate, delay and loss some")
+        must = "there must be `time`, and of rate, delay and loss some"
+        raise ValueError(f"{name}:1: the columns are {shown}; {must}; polypath trace {name} --out NAME.csv makes that")
     rows: list[Row] = []
     for number, line in enumerate(lines[1:], 2):
         if not any(line):

@@ -7,6 +7,7 @@ import math
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -44,6 +45,9 @@ _UNITS: Mapping[str, Mapping[str, float]] = {
 # Cells of what was not measured.
 _NOTHING = {"", "-", "--", "nan", "na", "n/a", "none", "null", "?"}
 _LONGEST = 200
+# Beyond these a unit may be another one: bit/s; seconds.
+_FASTEST, _SLOWEST = 1e12, 1e5
+_SELDOM_S, _DAY_S = 600.0, 86400.0
 # Times since 1970 that are larger are no longer in the unit before: no measurement was so late.
 _SINCE_1970 = {"s": 1e11, "ms": 1e14, "us": 1e17, "ns": math.inf}
 
@@ -89,7 +93,24 @@ def measured(file: Path, text: str, columns: Mapping[str, tuple[str, str]]) -> M
     for number, row in body:
         if any(row[len(head) :]):
             raise TraceError(f"{file}:{number}: {len(row)} cells stand here, and {len(head)} in the first line: write numbers like 1234.5")
-    return measurement(str(file), _samples(file, body, found), [*said, *words])
+    whole = measurement(str(file), _samples(file, body, found), [*said, *words])
+    return replace(whole, said=(*whole.said, *_doubts(whole, found)))
+
+
+def _doubts(whole: Measurement, columns: Mapping[str, _Column]) -> Iterator[str]:
+    """Figures that suggest another unit."""
+    if rates := whole.values("rate"):
+        name = columns["rate"].name
+        if max(rates) > _FASTEST:
+            most = f"no link carries {max(rates) / 1e12:.3g} Tbit/s"
+            yield f"{most}; if the figures of {name} are bit/s, write {_example('rate', name, 'bit')}"
+        elif max(rates) < _SLOWEST:
+            yield f"all rates are below 100 kbit/s; if the figures of {name} are Mbit/s, write {_example('rate', name)}"
+    step = whole.length / len(whole.samples)
+    time = columns["time"]
+    if time.unit == 1.0 and len(whole.samples) > 1 and (step >= _SELDOM_S or whole.length > _DAY_S):
+        lasts = f"it lasts {whole.length / 3600:.3g} hours, with a sample each {step:.4g} s"
+        yield f"{lasts}; if the times of {time.name} are ms, write {_example('time', time.name)}"
 
 
 def _found(
@@ -132,14 +153,15 @@ def _found(
     return dict(sorted(found.items(), key=lambda item: KINDS.index(item[0])))
 
 
-def _example(kind: str, name: str) -> str:
-    return "--column " + shlex.quote(f"{kind}={name}:" + {"rate": "mbit", "loss": "%"}.get(kind, "ms"))
+def _example(kind: str, name: str, unit: str = "") -> str:
+    return "--column " + shlex.quote(f"{kind}={name}:" + (unit or {"rate": "mbit", "loss": "%"}.get(kind, "ms")))
 
 
 def _is_called(name: str, kind: str) -> bool:
     parts = set(re.split(r"[^a-zµ]+", name.lower())) | {name.lower()}
     is_bytes = kind == "rate" and any(part.removesuffix("ps") in _BYTES for part in re.split(r"[^A-Za-z]+", name) if part != "B")
-    return bool(parts & set(_WORDS[kind])) or is_bytes
+    is_bits = kind == "rate" and re.search(r"(?<![a-z])(bits?/s|bps)(?![a-z])", name.lower()) is not None
+    return bool(parts & set(_WORDS[kind])) or is_bytes or is_bits
 
 
 def _column(index: int, name: str, kind: str, unit: str, body: Sequence[Sequence[str]]) -> _Column:

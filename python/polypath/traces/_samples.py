@@ -102,7 +102,7 @@ def measurement(file: str, raw: Iterable[Sample], said: Sequence[str], *, last: 
         if first is not None and getattr(kept[0], name) is None:
             kept = [replace(each, **{name: first}) if getattr(each, name) is None else each for each in kept]
     if empty:
-        words.append(f"in {empty} samples something was not measured: what was measured before them holds on")
+        words.append(f"in {empty} sample{'s' * (empty > 1)} something was not measured: what was measured before holds on")
     if all(getattr(each, name) is None for each in kept for name in FIGURES):
         raise TraceError(f"{file}: neither a rate nor a delay or loss was measured in it")
     return Measurement(samples=tuple(kept), length=kept[-1].at + (usual if last is None else last), said=tuple(words))
