@@ -53,11 +53,14 @@ export class Side {
 
   showMoment(moment) {
     this.charts.setMoment(moment);
-    this.#place.querySelector(".moment caption").textContent = `At ${moment.toFixed(2)} s, the line in the charts`;
+    const caption = this.#place.querySelector(".moment caption");
+    caption.textContent = `At ${moment.toFixed(2)} s, the line in the charts`;
     if (!this.data) return;
     const { times, tables } = this.data;
-    let index = times.findIndex((at) => at > moment + 1e-9) - 1;
-    if (index < 0) index = times.length - 1;
+    const next = times.findIndex((at) => at > moment + 1e-9);
+    const index = next < 0 ? times.length - 1 : Math.max(0, next - 1);
+    // A file may have come long before.
+    if (moment - times[index] > 0.1) caption.textContent = `At ${times[index].toFixed(2)} s, when the run ended`;
     const names = Object.keys(LINES).filter((name) => Object.values(tables).some((table) => table[name]));
     const columns = ["goodput", "share", "window", "rtt", "queue"];
     fill(this.#place.querySelector(".moment tbody"), names.map((name) => [named(name, this.settings), ...columns.map((chart) => (tables[chart][name] ? figure(tables[chart][name][index]) : ""))]), names);

@@ -332,8 +332,9 @@ SAID_OF = f"""async (given) => {{
     const result = engine.finish();
     const {{ times }} = chartsOf(scenario, result);
     const over = possibleOver(scenario, times);
-    const [first] = figuresOf(scenario, result);
-    return [missing(scenario, result, possibleOf(scenario), given.best), over && [3, 5, 8].map((at) => over[times.indexOf(at)]), first.label];
+    const [{{ label }}] = figuresOf(scenario, result);
+    const said = missing(scenario, result, possibleOf(scenario), given.best);
+    return [said, over && [3, 5, 8].map((at) => over[times.indexOf(at)]), label];
 }}"""
 
 
@@ -351,6 +352,15 @@ def test_what_is_said_of_the_rest_is_of_what_was_sent(page):
     said, over, _ = page.evaluate(SAID_OF, {"preset": "shared-bottleneck", "best": 20})
     assert re.fullmatch(r"Of 20 Mbit/s headers take 1\.[0-2](; the start, losses and waiting take 0\.\d+)?, both flows together\.", said)
     assert over is None
+
+
+def test_the_values_of_a_moment_after_the_end_are_headed_by_the_end(page):
+    caption = "#side-a table.moment caption"
+    assert page.inner_text(caption) == "At 2.00 s, the line in the charts"
+    page.select_option('select[name="app"]', "transfer")
+    page.wait_for_function(
+        "(which) => /^At 0\\.\\d\\d s, when the run ended$/.test(document.querySelector(which).textContent)", arg=caption
+    )
 
 
 def test_a_page_with_another_simulator_says_so_here_and_there(chromium, tmp_path, address):
