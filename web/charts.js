@@ -39,8 +39,9 @@ export class Charts {
   }
 
   // The highest value of each chart, so that two set-ups can have one scale.
-  static tops({ tables, possible }) {
-    const least = (name) => (name === "goodput" && Number.isFinite(possible) ? possible : 0);
+  static tops({ tables, possible, possibleOver }) {
+    const most = possibleOver ? possibleOver.reduce((top, value) => Math.max(top, value), 0) : possible;
+    const least = (name) => (name === "goodput" && Number.isFinite(most) ? most : 0);
     return Object.fromEntries(Object.entries(tables).map(([name, lines]) => [name, Object.values(lines).flat().reduce((top, value) => Math.max(top, value ?? 0), least(name))]));
   }
 
@@ -103,20 +104,21 @@ export class Charts {
   #drawLines(plot, name, scale, picture) {
     const { ctx, bbox } = plot;
     ctx.save();
-    const stroke = (style, dash, from, to) => {
+    const stroke = (style, dash, from, ...others) => {
       Object.assign(ctx, { strokeStyle: style, lineWidth: 2 * scale });
       ctx.setLineDash(dash.map((each) => each * scale));
       ctx.beginPath();
       ctx.moveTo(...from);
-      ctx.lineTo(...to);
+      for (const to of others) ctx.lineTo(...to);
       ctx.stroke();
     };
     const x = Math.round(plot.valToPos(this.#moment, "x", true));
     if (!picture) stroke(colour("--accent"), [], [x, bbox.top], [x, bbox.top + bbox.height]);
-    const { possible } = this.#data;
+    const { times, possible, possibleOver } = this.#data;
     if (name === "goodput" && Number.isFinite(possible)) {
-      const y = Math.round(plot.valToPos(possible, "y", true));
-      stroke(colour("--quiet"), [3, 5], [bbox.left, y], [bbox.left + bbox.width, y]);
+      const y = Math.round(plot.valToPos(possibleOver?.at(-1) ?? possible, "y", true));
+      const line = possibleOver?.map((value, index) => [plot.valToPos(times[index], "x", true), plot.valToPos(value, "y", true)]);
+      stroke(colour("--quiet"), [3, 5], ...(line ?? [[bbox.left, y], [bbox.left + bbox.width, y]]));
       Object.assign(ctx, { fillStyle: colour("--quiet"), font: `${12 * scale * uPlot.pxRatio}px sans-serif`, textAlign: "right", textBaseline: "top" });
       ctx.fillText("possible", bbox.left + bbox.width - 4 * scale, y + 4 * scale);
     }

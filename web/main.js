@@ -21,11 +21,24 @@ function say(sentence) {
   $("#said").hidden = !sentence;
 }
 
+function loaded() {
+  $("#loading")?.remove();
+}
+
+// `polypath play` says which simulator is installed; another server says nothing.
+function tellVersion(built, installed) {
+  if (!installed || built === installed) return;
+  $("#other-build").hidden = false;
+  $("#other-build").textContent = `This page has another simulator (${built}) than polypath run (${installed}), so their figures differ: run make playground in Polypath's folder, and load the page again.`;
+}
+
 async function begin() {
-  const [declared, catalogue] = await Promise.all([
+  const [declared, catalogue, answer] = await Promise.all([
     fetch("declared.json").then((response) => response.json()),
     new Simulator().catalogue(),
+    fetch("version.txt"),
   ]);
+  tellVersion(answer.ok ? (await answer.text()).trim() : "of no known version", answer.headers.get("X-Polypath-Version"));
   declare(catalogue);
   new Page(declared);
 }
@@ -103,6 +116,7 @@ class Page {
     this.#sides[name] ??= new Side(place(name), this.#declared, {
       onResult: () => this.#show(),
       onMoment: (value) => this.#moment.set(value),
+      onEnd: loaded,
     });
     this.#sides[name].update(settings);
     this.#head();
@@ -201,4 +215,7 @@ function legend() {
   }
 }
 
-begin().catch((error) => say(`The playground cannot start: ${error.message}. Load the page again; if that does not help, build it anew with make playground.`));
+begin().catch((error) => {
+  loaded();
+  say(`The playground cannot start: ${error.message}. Load the page again; if that does not help, build it anew with make playground.`);
+});

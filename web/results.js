@@ -93,7 +93,7 @@ export function figuresOf(scenario, { outcome }) {
     ? ["path1", "path2"].map((name) => row(name, `Over ${LINES[name].label}`, "% of its data", (flow) => (flow === flows[0] ? (100 * carried(flow, name)) / acked : null)))
     : [];
   return [
-    row("goodput_receiver_mbps", "Goodput", "Mbit/s", (flow) => flow.goodput_receiver_bps / 1e6),
+    row("goodput_receiver_mbps", flows[0].responses ? "Goodput of the requests" : "Goodput", "Mbit/s", (flow) => flow.goodput_receiver_bps / 1e6),
     ...(flows.length > 1 ? [row("share", "Part of both flows’ goodput", "%", (flow) => (total > 0 ? (100 * flow.goodput_receiver_bps) / total : null))] : []),
     ...subflows,
     row("completion_s", "Completion", "s", (flow) => flow.completion_ns && flow.completion_ns / 1e9),
@@ -111,15 +111,17 @@ export function figuresOf(scenario, { outcome }) {
 // Of a frame of 1514 bytes with a full packet, what is payload: behind the headers of IP and TCP, and MPTCP's option.
 const FRAME = 1514;
 const PAYLOAD = { tcp: 1448, mptcp: 1424 };
+// The headers of a datagram: Ethernet, IPv4 and UDP.
+const DATAGRAM_HEADERS = 42;
 
 // What nothing can better, as `polypath run` says it: the payload that the links of the connection carry in the direction of its data
-// while it runs, and what the application asks for; Mbit/s. `rate` is that of the links, headers and all.
-export function possibleOf(scenario) {
+// between two times, by default while it runs, and what the application asks for; Mbit/s. `rate` is that of the links, headers and all.
+export function possibleOf(scenario, from = 0, until = undefined) {
   const flow = scenario.flows.find(({ name }) => name === "connection");
   const down = dataGoesDown(scenario);
   const rateOf = (name) => {
     const link = scenario.links.find((each) => each.name === name);
-    return link ? carried(down ? link.b_to_a : link.a_to_b, flow.window_ns[1]) : Infinity;
+    return link ? carried(down ? link.b_to_a : link.a_to_b, from, until ?? flow.window_ns[1]) : Infinity;
   };
   const paths = ["path1", ...(flow.transport === "mptcp" ? ["path2"] : [])].map(rateOf);
   const rate = Math.min(paths.reduce((sum, each) => sum + each, 0), rateOf("bottleneck")) / 1e6;
@@ -128,27 +130,41 @@ export function possibleOf(scenario) {
   return { rate, links, possible: Math.min(links, asked) };
 }
 
-// The mean rate of a chain from 0 to `until`, bit/s; while it is cut it carries nothing.
-function carried(elements, until) {
+// The same before each time, as goodput is counted there; null where it is the same all the time.
+export function possibleOver(scenario, times) {
+  const found = times.map((at) => possibleOf(scenario, Math.max(0, at - GOODPUT_OVER_S) * 1e9, Math.max(at, GOODPUT_OVER_S) * 1e9).possible);
+  return found.some((each) => Math.abs(each - found[0]) > 1e-6) ? found : null;
+}
+
+// The mean rate of a chain from one time to another, bit/s; while it is cut it carries nothing.
+function carried(elements, from, until) {
   let [rate, up] = [Infinity, 1];
   for (const element of elements) {
-    if (element.kind === "rate") rate = Math.min(rate, meanRate(element, until));
-    if (element.kind === "down") up -= element.spans_ns.reduce((sum, [from, to]) => sum + Math.max(0, Math.min(to, until) - from), 0) / until;
+    if (element.kind === "rate") rate = Math.min(rate, meanRate(element, from, until));
+    if (element.kind === "down") up -= element.spans_ns.reduce((sum, [at, to]) => sum + Math.max(0, Math.min(to, until) - Math.max(at, from)), 0) / (until - from);
   }
   return rate * Math.max(0, up);
 }
 
-function meanRate({ bits_per_s: first, changes }, until) {
-  const steps = [{ at_ns: 0, to: first }, ...changes.filter(({ at_ns: at }) => at < until), { at_ns: until, to: 0 }];
-  return steps.slice(1).reduce((sum, { at_ns: at }, index) => sum + steps[index].to * (at - steps[index].at_ns), 0) / until;
+function meanRate({ bits_per_s: first, changes }, from, until) {
+  let [sum, at, rate] = [0, from, first];
+  for (const { at_ns: next, to } of changes) {
+    if (next >= until) break;
+    if (next > at) [sum, at] = [sum + rate * (next - at), next];
+    rate = to;
+  }
+  return (sum + rate * (until - at)) / (until - from);
 }
 
-// Why the goodput is less than the links' rate, in a sentence; nothing where the application asks for less.
-export function missing({ outcome }, { rate, links, possible }) {
-  const got = outcome.flows.reduce((sum, flow) => sum + flow.goodput_receiver_bps, 0) / 1e6;
-  if (possible < links || !(rate > 0)) return "";
-  const rival = outcome.flows.length > 1 ? ", both flows together" : "";
-  const rest = links - got;
+// Why the goodput is less than the links' rate, at its best `best`, in sentences; nothing where the application does not send without end.
+export function missing(scenario, { outcome }, { rate }, best) {
+  if (!(rate > 0) || scenario.flows.find(({ name }) => name === "connection").app.kind !== "bulk") return "";
+  const flows = outcome.flows.map(({ name, goodput_receiver_bps: got }) => ({ got: got / 1e6, ...scenario.flows.find((flow) => flow.name === name) }));
+  const headers = flows.reduce((sum, { got, transport, datagram_bytes: size }) => sum + got * (size ? DATAGRAM_HEADERS / size : FRAME / PAYLOAD[transport] - 1), 0);
+  const rest = rate - headers - flows.reduce((sum, { got }) => sum + got, 0);
+  const mean = Number(rate.toPrecision(4));
+  const changing = best - rate > 0.01 * best ? `The links change over time: of ${best} Mbit/s they carry ${mean} in the mean. ` : "";
+  const rival = flows.length > 1 ? ", both flows together" : "";
   const others = rest > 0.05 ? `; the start, losses and waiting take ${rest.toPrecision(2)}` : "";
-  return `Of ${Number(rate.toPrecision(4))} Mbit/s headers take ${(rate - links).toPrecision(2)}${others}${rival}.`;
+  return `${changing}Of ${mean} Mbit/s headers take ${headers.toPrecision(2)}${others}${rival}.`;
 }

@@ -3,7 +3,7 @@
 import { Charts } from "./charts.js";
 import { figure, LINES, named } from "./names.js";
 import { drawNetwork } from "./network.js";
-import { chartsOf, figuresOf, missing, possibleOf } from "./results.js";
+import { chartsOf, figuresOf, missing, possibleOf, possibleOver } from "./results.js";
 import { scenarioOf } from "./scenario.js";
 import { Simulator } from "./simulator.js";
 import { studyOf } from "./study.js";
@@ -22,12 +22,15 @@ export class Side {
   #begun = null;
   #waiting = 0;
   #onResult;
+  #onEnd;
 
-  // `place` is a copy of the page's template for a set-up; `onResult` hears that there is something new to show.
-  constructor(place, declared, { onResult, onMoment }) {
+  // `place` is a copy of the page's template for a set-up; `onResult` hears that there is something new to show, `onEnd` also of a run
+  // that failed.
+  constructor(place, declared, { onResult, onMoment, onEnd }) {
     this.#place = place;
     this.#declared = declared;
     this.#onResult = onResult;
+    this.#onEnd = onEnd;
     this.charts = new Charts(place.querySelector(".charts"), onMoment, (line) => named(line, this.settings));
   }
 
@@ -50,11 +53,14 @@ export class Side {
 
   showMoment(moment) {
     this.charts.setMoment(moment);
-    this.#place.querySelector(".moment caption").textContent = `At ${moment.toFixed(2)} s, the line in the charts`;
+    const caption = this.#place.querySelector(".moment caption");
+    caption.textContent = `At ${moment.toFixed(2)} s, the line in the charts`;
     if (!this.data) return;
     const { times, tables } = this.data;
-    let index = times.findIndex((at) => at > moment + 1e-9) - 1;
-    if (index < 0) index = times.length - 1;
+    const next = times.findIndex((at) => at > moment + 1e-9);
+    const index = next < 0 ? times.length - 1 : Math.max(0, next - 1);
+    // A file may have come long before.
+    if (moment - times[index] > 0.1) caption.textContent = `At ${times[index].toFixed(2)} s, when the run ended`;
     const names = Object.keys(LINES).filter((name) => Object.values(tables).some((table) => table[name]));
     const columns = ["goodput", "share", "window", "rtt", "queue"];
     fill(this.#place.querySelector(".moment tbody"), names.map((name) => [named(name, this.settings), ...columns.map((chart) => (tables[chart][name] ? figure(tables[chart][name][index]) : ""))]), names);
@@ -72,27 +78,30 @@ export class Side {
       });
       if (!answer) return;
       error.hidden = true;
-      Object.assign(this, { scenario, result: answer.result, data: { ...chartsOf(scenario, answer.result), possible: possibleOf(scenario).possible } });
+      const data = chartsOf(scenario, answer.result);
+      Object.assign(data, { possible: possibleOf(scenario).possible, possibleOver: possibleOver(scenario, data.times) });
+      Object.assign(this, { scenario, result: answer.result, data });
       this.#tell(answer);
       this.#onResult(this);
     } catch (failure) {
       error.hidden = false;
       error.textContent = failure.message;
     }
+    this.#onEnd();
     if (this.#begun === begun) this.#begun = null;
     bar.hidden = true;
   }
 
   #tell({ result, took }) {
     const rows = figuresOf(this.scenario, result);
-    const bound = possibleOf(this.scenario);
+    const [bound, best] = [possibleOf(this.scenario), linksRate(this.settings)];
     rows.splice(1, 0,
-      { label: "Possible", unit: "Mbit/s", values: { connection: bound.possible } },
-      { label: "The links' rate", unit: "Mbit/s", values: { connection: linksRate(this.settings) } });
+      { label: this.data.possibleOver ? "Possible, mean" : "Possible", unit: "Mbit/s", values: { connection: bound.possible } },
+      { label: "The links' rate", unit: "Mbit/s", values: { connection: best } });
     const flows = Object.keys(rows[0].values);
     this.#place.querySelector(".figures thead").replaceChildren(cells(["", ...flows.map((name) => named(name, this.settings)), "unit"], "th"));
     fill(this.#place.querySelector(".figures tbody"), rows.map(({ label, unit, values }) => [label, ...flows.map((name) => (values[name] === undefined ? "" : figure(values[name]))), unit]));
-    this.#place.querySelector(".why").textContent = missing(result, bound);
+    this.#place.querySelector(".why").textContent = missing(this.scenario, result, bound, best);
     const packets = result.outcome.delivered_packets;
     const about = this.#place.querySelector(".about");
     about.textContent = `${packets.toLocaleString("en")} packets in ${Math.round(took)} ms; fingerprint ${result.digest}`;

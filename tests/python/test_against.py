@@ -9,7 +9,7 @@ from study_data import LOSSY_LINK
 from polypath import StudyError, run
 from polypath.analysis import against
 from polypath.report import material, page
-from polypath.report._against import _by_platform
+from polypath.report._against import _by_platform, _note
 from polypath.report._tables import _over_seeds
 
 NOISE = [3.0, -2.0, 0.5, 4.0, -1.0, 2.5, -3.0, 1.0]
@@ -89,6 +89,17 @@ def test_only_seeds_on_both_sides_are_pairs():
     transfers = transfers.rename(columns={"goodput_receiver_mbps": "completion_s"})
     (row,) = against(transfers, "cc", "lia", axes=["cc"]).to_dict("records")
     assert (row["standing"], row["n"], row["unfinished"], row["against_unfinished"]) == ("better", 3, 1, 0)
+
+
+def test_the_line_below_counts_comparisons_and_pairs_that_are_one_run():
+    one = {"lia": [20.0, 21.0, 22.0, 23.0], "a": [20.0, 22.0, 22.0, 24.0]}
+    alone = against(runs(**one), "cc", "lia", axes=["cc"])
+    assert list(alone["equal"]) == [2]
+    assert _note(alone) == (
+        "Differences are paired, run by run with the same seed; ± is half of each interval of 95 %. 2 of 4 pairs have equal figures."
+    )
+    both = against(runs(**one, b=[1.0, 2.0, 2.0, 4.0]), "cc", "lia", axes=["cc"])
+    assert _note(both).endswith("p is adjusted for 2 comparisons (Bonferroni). 2 of 8 pairs have equal figures.")
 
 
 STUDY = f"""{LOSSY_LINK}matrix: {{cc: [reno, cubic], loss: [0%, 1%]}}

@@ -46,6 +46,17 @@ def test_init_says_what_it_wrote(given):
     assert given("init", "mine") == ({"study": "mine", "file": "mine/study.yaml", "template": "two-paths"}, 0)
 
 
+def test_run_gives_the_verdict_on_each_claim(polypath):
+    polypath("init", "mine", "--template", "exercise-headers")
+    code, out, _ = polypath("run", "mine", "--no-report", "--json")
+    (told,) = json.loads(out)
+    (claim,) = told["claims"]
+    # The exercise as it is given is not solved, which is no error.
+    assert (code, claim["platform"], claim["verdict"]) == (0, "sim", "does not hold")
+    assert claim["sentence"] and "outside" in claim["why"]
+    assert json.loads(polypath("show", "results/mine", "--json")[1]) == told
+
+
 def test_import_gives_the_summary_and_what_was_understood(given, tmp_path):
     (tmp_path / "lan.json").write_text(iperf3())
     found, _ = given("import", "lan.json")

@@ -63,6 +63,7 @@ def test_cells_lines_and_values_have_their_names_and_order(results):
         ({"what": "goodput", "font_size": 0.0}, "write 4 to 30"),
         ({"what": "goodput", "only": {"cc": ["renoo"]}}, 'there is no cc in the runs of many "renoo"; did you mean "reno"?'),
         ({"what": "goodput", "only": {"queue": ["1"]}}, 'have no parameter "queue"'),
+        ({"what": "goodput", "only": {"engine": ["sim"]}}, "they have experiment, flow, platform (sim), "),
         ({"what": "goodput", "labels": {"renoo": "New Reno"}}, 'that a label could be for "renoo"; did you mean "reno"?'),
         ({"what": "retransmissions", "kind": "line", "only": {"loss": ["1%"]}}, "a line goes over a number"),
     ],

@@ -14,7 +14,7 @@ import pytest
 import yaml
 from requirement import lacking
 
-from polypath.play import SITE, PlayError, declared, serve
+from polypath.play import SITE, PlayError, declared, other_build, serve
 from polypath.results import Results
 from polypath.study import MODELLED, Study, cells, scenario
 
@@ -320,6 +320,80 @@ def test_figures_say_what_the_links_carry_and_what_a_delay_counts(page):
     page.wait_for_function("() => document.querySelector('#side-a .figures').textContent.includes('Delay, median')")
 
 
+# What the page says of a set-up below its tables, and what is possible at 3, 5 and 8 s.
+SAID_OF = f"""async (given) => {{
+    {MODULES}
+    const {{ chartsOf, figuresOf, missing, possibleOf, possibleOver }} = await import(new URL("results.js", location.href));
+    const engine = await Engine.load(await (await fetch("polypath.wasm")).arrayBuffer());
+    const preset = PRESETS.find(({{ name }}) => name === given.preset)?.settings;
+    const scenario = scenarioOf(studyOf({{ ...DEFAULTS, ...preset, ...given }}), declared);
+    engine.begin(scenario);
+    engine.advance(Infinity);
+    const result = engine.finish();
+    const {{ times }} = chartsOf(scenario, result);
+    const over = possibleOver(scenario, times);
+    const [{{ label }}] = figuresOf(scenario, result);
+    const said = missing(scenario, result, possibleOf(scenario), given.best);
+    return [said, over && [3, 5, 8].map((at) => over[times.indexOf(at)]), label];
+}}"""
+
+
+def test_what_is_said_of_the_rest_is_of_what_was_sent(page):
+    for app in ("transfer", "requests", "on_off", "constant"):
+        said, over, label = page.evaluate(SAID_OF, {"app": app})
+        assert (said, over) == ("", None), app
+        assert label == ("Goodput of the requests" if app == "requests" else "Goodput")
+    # While the Wi-Fi is cut, only LTE's 25 Mbit/s are possible.
+    said, (before, cut, after), _ = page.evaluate(SAID_OF, {"preset": "wifi-lte", "best": 105})
+    mean = re.match(r"The links change over time: of 105 Mbit/s they carry ([\d.]+) in the mean\. Of \1 Mbit/s headers take ", said)
+    assert cut == pytest.approx(25 * 1424 / 1514) and min(before, after) > cut
+    assert cut < float(mean[1]) < 105
+    # Two flows fit into what the bottleneck carries.
+    said, over, _ = page.evaluate(SAID_OF, {"preset": "shared-bottleneck", "best": 20})
+    assert re.fullmatch(r"Of 20 Mbit/s headers take 1\.[0-2](; the start, losses and waiting take 0\.\d+)?, both flows together\.", said)
+    assert over is None
+
+
+def test_the_values_of_a_moment_after_the_end_are_headed_by_the_end(page):
+    caption = "#side-a table.moment caption"
+    assert page.inner_text(caption) == "At 2.00 s, the line in the charts"
+    page.select_option('select[name="app"]', "transfer")
+    page.wait_for_function(
+        "(which) => /^At 0\\.\\d\\d s, when the run ended$/.test(document.querySelector(which).textContent)", arg=caption
+    )
+
+
+def test_a_page_with_another_simulator_says_so_here_and_there(chromium, tmp_path, address):
+    assert other_build() == ""
+    site = shutil.copytree(SITE, tmp_path / "site")
+    (site / "version.txt").write_text("0.0.1+abc\n")
+    assert other_build(site).startswith("the page has another simulator (0.0.1+abc) than `polypath run` (0.")
+    found, is_up = [], threading.Event()
+    ready = {"ready": lambda at: (found.append(at), is_up.set())}
+    threading.Thread(target=serve, args=(0,), kwargs={"site": site, **ready}, daemon=True).start()
+    assert is_up.wait(60)
+    context = chromium.new_context()
+    context.set_default_timeout(PATIENCE_MS)
+    page = context.new_page()
+    for at, is_another in ((found[0], True), (address, False)):
+        page.goto(at)
+        page.wait_for_selector("#side-a[data-digest]")
+        assert page.is_visible("#other-build") is is_another
+    context.close()
+    (site / "version.txt").unlink()
+    assert "(of no known version)" in other_build(site)
+
+
+def test_the_page_says_that_it_is_loading(chromium, address):
+    context = chromium.new_context()
+    context.set_default_timeout(PATIENCE_MS)
+    page = context.new_page()
+    page.route("**/polypath.wasm", lambda route: None)
+    page.goto(address)
+    assert page.inner_text("#loading") == "Loading the simulator: a few seconds."
+    context.close()
+
+
 def test_a_figure_is_saved_for_a_slide(page):
     with page.expect_download() as saved:
         page.click("figure.goodput button")
@@ -383,7 +457,12 @@ def test_what_is_possible_is_what_python_finds(page, preset, tmp_path, polypath)
 
 
 def test_the_network_and_the_lists_are_drawn_and_follow_the_settings(page):
-    assert re.fullmatch(r"Of 70 Mbit/s headers take 4\.2; the start, losses and waiting take [\d.]+\.", page.inner_text("#side-a .why"))
+    said = re.fullmatch(
+        r"Of 70 Mbit/s headers take ([\d.]+); the start, losses and waiting take ([\d.]+)\.", page.inner_text("#side-a .why")
+    )
+    # Headers are counted of what was sent, so nothing is left over.
+    assert goodput(page) / 1e6 + sum(map(float, said.groups())) == pytest.approx(70, abs=0.1)
+    assert page.locator("#loading").count() == 0
     # In a process of its own: this one may have algorithms of other tests.
     ask = "import json; from polypath import _native as n; "
     ask += "print(json.dumps([[row[0] for row in rows] for rows in (n.algorithms(), n.schedulers())]))"

@@ -1,5 +1,6 @@
 """The report: what stands in it, without a network, in the same bytes again."""
 
+import json
 import re
 from html.parser import HTMLParser
 
@@ -13,6 +14,7 @@ from polypath.report import FIGURES, claim_results, concluded, material, page, r
 from polypath.report._figures import speeds, subflow_lines
 from polypath.report._headlines import headlines
 from polypath.report._material import GOODPUT
+from polypath.report._write import DRAWN
 from polypath.results import execute, plan
 from polypath.results._checked import check_claims
 from polypath.study import Endpoints, Ndiffports, Study, StudyError, conclusion_places
@@ -280,6 +282,20 @@ def test_figures_are_files_of_the_kinds_that_are_asked_for(results, tmp_path):
     assert all(data.startswith(b"%PDF-") and data.rstrip().endswith(b"%%EOF") for data in files.values())
     # Letters stay letters, which can be searched and copied.
     assert b"LiberationSans" in files["topology.pdf"]
+
+
+def test_no_file_of_another_kind_shows_what_the_report_no_longer_does(results, tmp_path):
+    write_report(results, tmp_path, figures=("svg", "png"))
+    there = _export.KINDS
+    index = json.loads((tmp_path / FIGURES / DRAWN).read_bytes())
+    index["topology"]["shows"] = "something else"
+    (tmp_path / FIGURES / DRAWN).write_text(json.dumps(index))
+    write_report(results, tmp_path, figures=("pdf",))
+    files = {path.name for path in (tmp_path / FIGURES).iterdir()}
+    assert [f"topology.{kind}" in files for kind in there] == [False, False, True]
+    assert [f"time-cwnd-v0.{kind}" in files for kind in there] == [True, True, True]
+    index = json.loads((tmp_path / FIGURES / DRAWN).read_bytes())
+    assert set(there) <= set(index["time-cwnd-v0"]) and set(there) & set(index["topology"]) == {"pdf"}
 
 
 def test_subflows_that_share_a_path_or_its_addresses_are_lines_of_their_own(tmp_path):

@@ -62,7 +62,7 @@ def against(
     cell apart.
 
     Columns: `parameter`, against (the value), the other axes, flow, application, metric, n (pairs
-    that finished on both sides), unfinished and against_unfinished (of the pairs), mean and
+    that finished on both sides), equal (of these, those with the same figure), unfinished and against_unfinished (of the pairs), mean and
     against_mean over the n, difference (of the means) and ci (half the width of its simultaneous
     95 % interval), relative (difference over against_mean), p (Student's paired test, adjusted like
     the intervals) and standing.
@@ -87,6 +87,7 @@ def against(
 
 _FIGURES = (
     "n",
+    "equal",
     "unfinished",
     "against_unfinished",
     "mean",
@@ -121,6 +122,7 @@ def _paired(ours: list[float], theirs: list[float], row: Mapping[str, Any], *, c
     one = len(set(ours)) == len(set(theirs)) == 1
     return {
         "n": apart.n,
+        "equal": sum(mine == other for mine, other in zip(ours, theirs, strict=True) if math.isfinite(mine)),
         "unfinished": sum(map(math.isinf, ours)),
         "against_unfinished": sum(map(math.isinf, theirs)),
         "mean": apart.ours,

@@ -11,7 +11,9 @@ from ._network import Scenario, asked, path_names, paths, unjoined
 
 _NAMED = 4
 """So many pairs of addresses are named."""
-HARMLESS = "; every address has another"
+_MOST = 9
+"""Subflows of a connection; some kernels have more."""
+HARMLESS = "; every address has another subflow, so no path is missing"
 """Ends the sentence about subflows that are no paths of their own."""
 
 Pairs = Sequence[tuple[str, str]]
@@ -35,23 +37,51 @@ def without_route(scenario: Scenario) -> list[str]:
     addresses: dict[tuple[int, int, str], list[str]] = {}
     for flow in scenario["flows"]:
         if missing := unjoined(scenario, flow):
-            key = (len(missing), len(asked(scenario, flow)), no_route(missing) + _all_the_same(scenario, flow))
+            every = len(asked(scenario, flow))
+            key = (every - len(missing), every, no_route(missing) + _all_the_same(scenario, flow))
             addresses.setdefault(key, []).append(flow["name"])
-    return [f"{subflows_of(flows, some, every)} cannot come up: {why}" for (some, every, why), flows in addresses.items()]
+    return [fewer_subflows(flows, "can have", some, every, why) for (some, every, why), flows in addresses.items()]
 
 
-def subflows_of(flows: Sequence[str], some: int, every: int) -> str:
-    """So many of those that each of these flows asks for."""
-    named = (
-        flows[0] if len(flows) == 1 else f"each of {', '.join(flows[:_NAMED])}" + f" and {len(flows) - _NAMED} more" * (len(flows) > _NAMED)
-    )
-    return f"{some} of {every} subflows of {named}"
+def subflows_opened(scenario: Scenario) -> list[str]:
+    """A sentence for each MPTCP flow, or for several that are alike, that opens more subflows than
+    it has paths; nothing about more than any kernel has.
+    """
+    alike: dict[tuple[str, int, int], list[str]] = {}
+    for flow in scenario["flows"]:
+        if flow["transport"] == "mptcp":
+            manager, without = flow["mptcp"]["path_manager"], set(unjoined(scenario, flow))
+            joined = [pair for pair in asked(scenario, flow) if pair not in without]
+            many = manager["subflows"] if manager["kind"] == "ndiffports" else len(joined)
+            if len(ways := paths(scenario, flow)) < many <= _MOST:
+                alike.setdefault((manager["kind"], many, len(ways)), []).append(flow["name"])
+    return [
+        f"{_each(flows)} opens {many} subflows over {'1 path' if ways == 1 else f'{ways} paths'}, by its path manager {kind}"
+        + ": one from each address of the client to each of the server that a route leads to" * (kind == "fullmesh")
+        for (kind, many, ways), flows in alike.items()
+    ]
+
+
+def _each(flows: Sequence[str]) -> str:
+    if len(flows) == 1:
+        return flows[0]
+    return f"each of {', '.join(flows[:_NAMED])}" + f" and {len(flows) - _NAMED} more" * (len(flows) > _NAMED)
+
+
+def fewer_subflows(flows: Sequence[str], verb: str, some: int, every: int, why: str) -> str:
+    """That each of these flows has only `some` of the subflows that it asks for."""
+    return f"{_each(flows)} {verb} {'' if why.endswith(HARMLESS) else 'only '}{some} of its {every} subflows" + (f": {why}" if why else "")
+
+
+def between(pairs: Pairs) -> str:
+    """These addresses in words."""
+    named = " and ".join(f"from {source} to {destination}" for source, destination in pairs[:_NAMED])
+    return named + (f" and {len(pairs) - _NAMED} more" if len(pairs) > _NAMED else "")
 
 
 def no_route(pairs: Pairs) -> str:
     """Between which addresses there is none."""
-    named = " and ".join(f"from {source} to {destination}" for source, destination in pairs[:_NAMED])
-    return f"no route {named}" + (f" and {len(pairs) - _NAMED} more" if len(pairs) > _NAMED else "")
+    return f"no route {between(pairs)}"
 
 
 def _all_the_same(scenario: Scenario, flow: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ._console import out
+from ._console import err, out
 
 PORT = 8016
 
@@ -21,9 +21,11 @@ def play(
     """Serve the playground, on this machine or to a class: a web page with the simulator in it, where you drag
     paths and see what happens at once.
     """
-    from polypath.play import serve
+    from polypath.play import other_build, serve
 
     def ready(address: str) -> None:
+        if sentence := other_build():
+            err.print(sentence, style="yellow", markup=False, highlight=False, soft_wrap=True)
         out.print(f"playground: {address} (Ctrl+C ends it)", highlight=False, soft_wrap=True)
         if open_:
             typer.launch(address)

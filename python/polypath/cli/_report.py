@@ -105,7 +105,7 @@ def report(
     page = write(opened, tables, figures=kinds)
     _console.out.print(f"report: {page}", soft_wrap=True)
     if as_json:
-        _console.give({**as_plain(opened, pair), "report": str(page)})
+        _console.give({**as_plain(opened, pair, tables), "report": str(page)})
 
 
 def _draw(results: Results, what: str, kinds: Sequence[str], out_file: Path | None, **how: Any) -> list[str]:
@@ -144,12 +144,26 @@ def open_results(argument: str) -> Results:
     return Results.open(_studies.results_of(argument))
 
 
-def as_plain(results: Results, against: tuple[str, str] | None = None) -> dict[str, Any]:
-    """The summary and the notes of results, for programs, and where it is asked for one value against
-    the others; what was not measured is null.
+def as_plain(results: Results, against: tuple[str, str] | None = None, tables: Material | None = None) -> dict[str, Any]:
+    """The summary and the notes of results, for programs, the verdicts on their study's claims, and
+    where it is asked for one value against the others; what was not measured is null. `tables`:
+    their material where it is there.
     """
     plain = {"study": results.folder.name, "folder": str(results.folder), "notes": list(results.notes), "summary": _rows(results.summary())}
+    if results.study is not None and results.study.claims and not results.runs.empty:
+        plain["claims"] = _verdicts(tables or material_of(results))
     return plain if against is None else {**plain, "against": _rows(results.against(**dict([against])))}
+
+
+def _verdicts(tables: Material | None) -> list[dict[str, str]]:
+    """A row for each claim and platform."""
+    from polypath.report import claims_of
+
+    return [
+        {"id": claim.id, "sentence": claim.sentence, "platform": said.platform, "verdict": str(said.verdict), "why": said.why}
+        for claim in (claims_of(tables) if tables is not None else ())
+        for said in claim.decisions
+    ]
 
 
 def _rows(table: pd.DataFrame) -> list[dict[str, Any]]:

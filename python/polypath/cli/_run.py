@@ -204,7 +204,7 @@ def run(
             laps.append(time.monotonic())
         printed.print(f"tables: {results.folder}/runs.parquet and others", soft_wrap=True)
         if as_json:
-            told.append(_report.as_plain(results, pair))
+            told.append(_report.as_plain(results, pair, tables))
         if plain:
             command.keep(work, head_of(work, work.distinct), printed.text, read_ns)
         spent = zip(("runs and tables", "summary", "report"), itertools.pairwise(laps), strict=False)

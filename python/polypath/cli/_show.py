@@ -168,7 +168,7 @@ def _show_paths(plain: Mapping[str, Any]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from polypath.analysis import path_figures, short_queues, small_buffers
+    from polypath.analysis import path_figures, short_queues, small_buffers, subflows_opened
 
     table = Table("flow", "path", "links", title="paths (of the first cell, the way the data go)", title_justify="left")
     for head in ("round trip\nms", "at most\nMbit/s", "under way\nkB", "full queue\nms"):
@@ -180,6 +180,8 @@ def _show_paths(plain: Mapping[str, Any]) -> None:
         texts = ["" if text in ("inf", "nan") else text for text in columns]
         table.add_row(row["flow"], f"{row['source']} → {row['destination']}", row["hops"], *texts, row["bottleneck"] or "no rate")
     _console.out.print(table)
+    for sentence in subflows_opened(plain):
+        _console.out.print(Text(sentence), soft_wrap=True)
     for sentence in [*small_buffers(plain), *short_queues(figures)]:
         _console.out.print(Text(sentence, style="yellow"), soft_wrap=True)
 

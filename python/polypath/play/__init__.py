@@ -6,6 +6,6 @@ it into the folder `SITE`.
 
 from ._declared import declared
 from ._errors import PlayError
-from ._serve import SITE, serve
+from ._serve import SITE, other_build, serve
 
-__all__ = ["SITE", "PlayError", "declared", "serve"]
+__all__ = ["SITE", "PlayError", "declared", "other_build", "serve"]

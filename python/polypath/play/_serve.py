@@ -14,11 +14,29 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from polypath import _native
+
 from ._errors import PlayError
 
 # Written by `make playground`.
 SITE = Path(__file__).parent / "site"
 HOST = "127.0.0.1"
+# Of the site: the version of the simulator in it.
+_VERSION = "version.txt"
+
+
+def other_build(site: Path = SITE) -> str:
+    """What to do where the page has another simulator than this installation; else nothing."""
+    try:
+        built = (site / _VERSION).read_text(encoding="utf-8").strip()
+    except (OSError, ValueError):
+        built = "of no known version"
+    if built == _native.version():
+        return ""
+    return (
+        f"the page has another simulator ({built}) than `polypath run` ({_native.version()}), so their figures differ: "
+        "run `make playground` in Polypath's folder, and load the page again"
+    )
 
 
 def serve(port: int, *, host: str = HOST, site: Path = SITE, ready: Callable[[str], None]) -> None:
@@ -75,6 +93,7 @@ _TYPES = {
     ".js": "text/javascript",
     ".json": "application/json",
     ".mjs": "text/javascript",
+    ".txt": "text/plain",
     ".wasm": "application/wasm",
 }
 
@@ -142,6 +161,7 @@ class _Handler(SimpleHTTPRequestHandler):
         self.send_header("Cache-Control", "no-cache")
         self.send_header("Content-Security-Policy", _POLICY)
         self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("X-Polypath-Version", _native.version())
         super().end_headers()
 
     def log_message(self, format: str, *args: Any) -> None:

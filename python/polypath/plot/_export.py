@@ -130,8 +130,9 @@ def drawn(name: str, title: str, caption: str, svg: str) -> Figure:
 
 def _figure(name: str, title: str, caption: str, request: dict[str, Any], legend: Sequence[tuple[str, str]] = ()) -> Figure:
     kinds, kept = _wanted.get()
-    asked = {**request, "scale": SCALE, "kinds": [kind for kind in kinds if kind != "svg"]}
-    digest = hashlib.sha256(json.dumps([asked, metadata.version("vl-convert-python")], sort_keys=True).encode()).hexdigest()
+    shown = {**request, "scale": SCALE}
+    asked = {**shown, "kinds": [kind for kind in kinds if kind != "svg"]}
+    digest = hashlib.sha256(json.dumps([shown, metadata.version("vl-convert-python")], sort_keys=True).encode()).hexdigest()
     drawn_before = None if kept is None else kept(name, digest)
     drawn: Future[Drawing] = Future()
     if drawn_before is None:

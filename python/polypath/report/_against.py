@@ -71,9 +71,12 @@ def _sentences(table: pd.DataFrame) -> list[str]:
 
 def _note(table: pd.DataFrame) -> str:
     """How the figures came about."""
-    rows = len(table)
-    together = f"all {rows} hold together with 95 % (Bonferroni)" if rows > 1 else "of 95 %"
-    return f"Differences are paired, run by run with the same seed; ± is half of each interval, {together}."
+    rows, equal, pairs = len(table), int(table["equal"].sum()), int(table["n"].sum())
+    level = "" if rows > 1 else " of 95 %"
+    sentences = [f"Differences are paired, run by run with the same seed; ± is half of each interval{level}."]
+    sentences += [f"All {rows} intervals hold together with 95 %, and p is adjusted for {rows} comparisons (Bonferroni)."] * (rows > 1)
+    sentences += [f"{equal} of {pairs} pairs have equal figures."] * (equal > 0)
+    return " ".join(sentences)
 
 
 def _at_once(rows: pd.DataFrame, parameter: str, reference: str) -> str:

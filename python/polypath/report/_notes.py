@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from polypath.analysis import HARMLESS, asked, bare, no_route, paths, subflows_of, tunnels_as_paths, unjoined
+from polypath.analysis import HARMLESS, asked, bare, between, fewer_subflows, no_route, paths, tunnels_as_paths, unjoined
 
 from ._format import several
 from ._material import Material, label, varied
@@ -53,13 +53,15 @@ def _where(material: Material, keys: Sequence[str]) -> str:
     of, runs = rows["key"].nunique(), material.runs["key"].nunique()
     named = [cell for cell in cells if cell]
     if len(cells) > _NAMED or not named:
-        return f" ({of} of {runs} runs)"
-    return f" ({f'{of} of {among} runs of ' * (of < among)}{several(named)})"
+        return f" (in {of} of {runs} runs)"
+    return f" ({f'in {of} of {among} runs of ' * (of < among)}{several(named)})"
 
 
 def _never_up(material: Material) -> list[tuple[str, str]]:
     """Of connections that were established: the subflows that they asked for and never had."""
     subflows = material.subflows.drop_duplicates(["key", "flow", "subflow"])
+    rows = zip(subflows["key"], subflows["flow"], subflows["source"], subflows["destination"], strict=True)
+    tried = {(str(key), flow, bare(source), bare(destination)) for key, flow, source, destination in rows}
     up = subflows[subflows["established_s"].notna()]
     stood: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for key, flow, source, destination in zip(up["key"], up["flow"], up["source"], up["destination"], strict=True):
@@ -73,13 +75,15 @@ def _never_up(material: Material) -> list[tuple[str, str]]:
                 continue
             missing = [pair for pair in pairs if pair not in pairs_up and pair[::-1] not in pairs_up]
             reasons = [no_route([pair for pair in missing if pair in without])] if without else []
-            silent = [f"from {source} to {destination}" for source, destination in missing if (source, destination) not in without]
-            reasons += [f"no answer {several(silent)}"] if silent else []
+            in_vain = [pair for pair in missing if pair not in without and (str(key), flow, *pair) in tried]
+            reasons += [f"tried without success {between(in_vain)}"] if in_vain else []
+            # Why none was tried, such as an address that was never heard of, is in no table.
+            none = [pair for pair in missing if pair not in without and pair not in in_vain]
+            reasons += [f"none {between(none)}"] if none else []
             ends = [{end for pair in pairs for end in pair}, {end for pair in pairs_up for end in pair}]
             reasons[-1:] = [reasons[-1] + HARMLESS] if reasons and ends[0] <= ends[1] else reasons[-1:]
-            because = f": {'; '.join(reasons)}" if reasons else ""
-            never_up.setdefault((str(key), every - len(pairs_up), every, because), []).append(flow)
-    return [(f"{subflows_of(flows, some, every)} never came up{why}", key) for (key, some, every, why), flows in never_up.items()]
+            never_up.setdefault((str(key), len(pairs_up), every, "; ".join(reasons)), []).append(flow)
+    return [(fewer_subflows(flows, "had", some, every, why), key) for (key, some, every, why), flows in never_up.items()]
 
 
 def _all_pairs(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from polypath.analysis import HEADS, Metric, applications_in, meant
+from polypath.analysis import HEADS, PLATFORM, Metric, applications_in, meant
 from polypath.plot import KINDS, PAPER_KINDS, Figure, PaperKind, drawn_as, paper, paper_over_time
 from polypath.results import Results
 from polypath.study import StudyError, unknown
@@ -123,8 +123,10 @@ def millimetres(text: str) -> float:
 def _chosen(runs: pd.DataFrame, only: Mapping[str, Sequence[str]], material: Material) -> pd.DataFrame:
     """The runs with these values, in the order in which they are named; else in the study's."""
     for name, values in only.items():
-        if name not in ("experiment", "flow", "platform", *material.parameters) or name not in runs:
-            raise StudyError(f'the runs of {material.study.name} have no parameter "{name}" to choose by; they have {_list(material)}')
+        names = [each for each in ("experiment", "flow", PLATFORM, *material.parameters) if each in runs]
+        if name not in names:
+            named = [f"{PLATFORM} ({', '.join(dict.fromkeys(runs[each]))})" if each == PLATFORM else each for each in names]
+            raise StudyError(f'the runs of {material.study.name} have no parameter "{name}" to choose by; they have {", ".join(named)}')
         there = list(dict.fromkeys(map(str, runs[name].dropna())))
         for value in values:
             if value not in there:
@@ -134,10 +136,6 @@ def _chosen(runs: pd.DataFrame, only: Mapping[str, Sequence[str]], material: Mat
     if runs.empty:
         raise StudyError(f"no run of {material.study.name} has all of these values at once; leave one --only out")
     return runs
-
-
-def _list(material: Material) -> str:
-    return ", ".join(["experiment", "flow", *material.parameters])
 
 
 def _metric(what: str, rows: pd.DataFrame, material: Material) -> tuple[Metric, pd.DataFrame]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import jinja2
 from markupsafe import Markup, escape
 
 from polypath.errors import visible
-from polypath.plot import Drawing, Figure, drawn_as, inline, pictures
+from polypath.plot import KINDS, Drawing, Figure, drawn_as, inline, pictures
 
 from ._markdown import as_html
 from ._material import Material
@@ -65,10 +65,12 @@ def write(material: Material, folder: Path, kinds: Sequence[str] = ("svg", "png"
     """Writes the report and its figures (as files of these `kinds`) into `folder`; gives the path
     of the page.
 
-    What the figures of the folder show already is not drawn again.
+    What the figures of the folder show already is not drawn again. Files of other kinds that show
+    something else than the figure of their name are removed.
     """
     figures = folder / FIGURES
-    with drawn_as(kinds, _unchanged_figures(figures, kinds)):
+    before = _drawn(figures)
+    with drawn_as(kinds, _unchanged_figures(figures, kinds, before)):
         report_page = page(material)
     figures.mkdir(parents=True, exist_ok=True)
     index = {}
@@ -77,19 +79,30 @@ def write(material: Material, folder: Path, kinds: Sequence[str] = ("svg", "png"
         for kind in kinds:
             replace(figures / f"{figure.name}.{kind}", files[kind])
         narrow = {"narrow": figure.narrow} if figure.narrow else {}
-        index[figure.name] = {"shows": figure.digest, **narrow, **{kind: _sha(files[kind]) for kind in kinds}}
+        others = {}
+        for kind in (kind for kind in KINDS if kind not in kinds):
+            if before.get(figure.name, {}).get("shows") != figure.digest:
+                (figures / f"{figure.name}.{kind}").unlink(missing_ok=True)
+            elif kind in before[figure.name]:
+                others[kind] = before[figure.name][kind]
+        index[figure.name] = {"shows": figure.digest, **narrow, **others, **{kind: _sha(files[kind]) for kind in kinds}}
     replace(figures / DRAWN, json.dumps(index, indent=1).encode())
     target = folder / PAGE
     replace(target, render(report_page).encode())
     return target
 
 
-def _unchanged_figures(folder: Path, kinds: Sequence[str]) -> Callable[[str, str], Drawing | None]:
-    """The figures of a folder that are as they were drawn."""
+def _drawn(folder: Path) -> dict[str, dict[str, str]]:
+    """What the figures of a folder show, by their names."""
     try:
-        index = json.loads((folder / DRAWN).read_bytes())
+        index: dict[str, dict[str, str]] = json.loads((folder / DRAWN).read_bytes())
     except (OSError, ValueError):
-        index = {}
+        return {}
+    return index
+
+
+def _unchanged_figures(folder: Path, kinds: Sequence[str], index: Mapping[str, Mapping[str, str]]) -> Callable[[str, str], Drawing | None]:
+    """The figures of a folder that are as they were drawn."""
 
     def known(name: str, digest: str) -> Drawing | None:
         entry = index.get(name, {})

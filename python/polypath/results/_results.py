@@ -342,9 +342,10 @@ class Results:
         Returns:
             A row for each flow, other value and cell of the other parameters. Columns: the
             parameter, against, experiment, engine, kernel, the other parameters, flow, application,
-            metric, n (pairs), unfinished and against_unfinished, mean, against_mean, difference, ci
-            (half the width of its interval), relative (to against_mean), p (adjusted), standing
-            ("better", "worse", "not told apart", ...).
+            metric, n (pairs), equal (those with the same figure), unfinished and
+            against_unfinished, mean, against_mean, difference, ci (half the width of its interval),
+            relative (to against_mean), p (adjusted), standing ("better", "worse", "not told
+            apart", ...).
 
         Raises:
             ValueError: No parameter was named, or several.
