@@ -140,9 +140,7 @@ impl Sender {
         if !self.writer_blocked {
             return;
         }
-        if self.scoreboard.in_flight() < self.flow.cwnd {
-            self.expand_sndbuf();
-        }
+        self.grow_if_room();
         let queued = self.queued_memory();
         if self.sndbuf.saturating_sub(queued) >= queued >> 1 {
             self.fill_send_buffer();
@@ -179,6 +177,8 @@ impl Sender {
         }
     }
 
+    /// A full window needs no larger buffer (Linux: `tcp_should_expand_sndbuf`).
+    #[inline]
     fn grow_if_room(&mut self) {
         if self.scoreboard.in_flight() < self.flow.cwnd {
             self.expand_sndbuf();
