@@ -61,7 +61,7 @@ class Session:
                 raise BisectError(f"{self.folder} holds a bisect of something else: name another folder with --out, or remove it")
         else:
             self.folder.mkdir(parents=True, exist_ok=True)
-            file.write_text(json.dumps(dataclasses.asdict(asked), indent=1) + "\n", encoding="utf-8")
+            _write(file, dataclasses.asdict(asked))
         if not self.tree.is_dir() and self.answer() is None:
             git(Path(asked.tree), "worktree", "prune")
             git(Path(asked.tree), "worktree", "add", "--detach", str(self.tree), asked.bad)
@@ -87,9 +87,7 @@ class Session:
         """Writes down what a commit was found to be."""
         file = self.folder / "commits" / f"{commit}.json"
         file.parent.mkdir(exist_ok=True)
-        aside = file.with_suffix(".new")
-        aside.write_text(json.dumps({"commit": commit, **judgement}, indent=1) + "\n", encoding="utf-8")
-        aside.replace(file)
+        _write(file, {"commit": commit, **judgement})
 
     def kept(self, commit: str) -> dict[str, Any] | None:
         """What was written down of a commit."""
@@ -131,7 +129,7 @@ class Session:
 
     def end(self, answer: Mapping[str, Any]) -> None:
         """Writes the answer down and removes the tree."""
-        (self.folder / _ANSWER).write_text(json.dumps(answer, indent=1) + "\n", encoding="utf-8")
+        _write(self.folder / _ANSWER, answer)
         git(Path(self.asked().tree), "worktree", "remove", "--force", str(self.tree))
 
 
@@ -141,3 +139,10 @@ def git(folder: Path, *words: str) -> str:
     if done.returncode:
         raise BisectError(f"git {words[0]} in {folder}: {done.stderr.strip().splitlines()[-1] if done.stderr.strip() else 'failed'}")
     return done.stdout
+
+
+def _write(file: Path, content: Mapping[str, Any]) -> None:
+    """Whole or not at all."""
+    aside = file.with_suffix(".new")
+    aside.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    aside.replace(file)
