@@ -229,6 +229,7 @@ pub struct Earliest {
     paths: Vec<Path>,
     /// The path of packets as long as nothing is known of some path.
     turns: WeightedTurns,
+    started: Instant,
     /// Difference of the clocks, with the delay, that delays are counted against.
     origin: Option<u32>,
     used_at: Option<Instant>,
@@ -243,7 +244,7 @@ pub struct Earliest {
 impl Earliest {
     /// By path a weight, as [`WeightedTurns::new`]: packets take turns by it as long as nothing is
     /// known of a path.
-    pub fn new(weights: &[u32]) -> Option<Self> {
+    pub fn new(now: Instant, weights: &[u32]) -> Option<Self> {
         let path = || Path {
             rate: Extreme::new(),
             delay: Extreme::new(),
@@ -268,7 +269,7 @@ impl Earliest {
             receiver: Receiver::default(),
         };
         let (paths, turns) = (weights.iter().map(|_| path()).collect(), WeightedTurns::new(weights, 1)?);
-        Some(Self { paths, turns, origin: None, used_at: None, answered: false, unanswered: 0, unreported_since: None })
+        Some(Self { paths, turns, started: now, origin: None, used_at: None, answered: false, unanswered: 0, unreported_since: None })
     }
 
     /// A packet was sent before this run.
@@ -458,8 +459,11 @@ impl Earliest {
             let between = arrived_us.wrapping_sub(sent_us);
             i64::from(between.wrapping_sub(*self.origin.get_or_insert(between)) as i32)
         };
-        if let Some((sent_us, arrived_us)) = report.echo {
-            let age = Duration::from_micros(u64::from(micros(now).wrapping_sub(sent_us)));
+        let age = |sent_us: u32| Duration::from_micros(u64::from(micros(now).wrapping_sub(sent_us)));
+        // What this end sent before it started again was timed by another clock.
+        let own = |&(sent_us, _): &(u32, u32)| age(sent_us) <= now.since(self.started);
+        if let Some((sent_us, arrived_us)) = report.echo.filter(own) {
+            let age = age(sent_us);
             path.came = path.came.max(Instant::from_nanos(now.as_nanos().saturating_sub(age.as_nanos())));
             let delay = delay(sent_us, arrived_us);
             if path.clean_us == Some(sent_us) {

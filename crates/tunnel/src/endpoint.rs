@@ -134,7 +134,7 @@ impl<P> Endpoint<P> {
             spreader: match config.spreading {
                 Spreading::Turns { batch } => Spreader::Turns(WeightedTurns::new(&config.weights, batch)?),
                 Spreading::Flows => Spreader::Flows(FlowHash::new(&config.weights)?),
-                Spreading::Earliest => Spreader::Earliest(Box::new(Earliest::new(&config.weights)?)),
+                Spreading::Earliest => Spreader::Earliest(Box::new(Earliest::new(now, &config.weights)?)),
             },
             next: (config.reorder != ReorderConfig::Off).then_some(Seq::new(0)),
             reorder: Reorder::new(config.reorder, paths)?,

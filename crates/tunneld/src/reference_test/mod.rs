@@ -184,3 +184,21 @@ proptest! {
         run(&setup, &transitions)?;
     }
 }
+
+/// The other end echoes a report of the run before, whose clock this end has no more.
+#[test]
+fn what_an_end_sent_before_it_started_again_measures_nothing() {
+    let (capacity, timeout) = (1000, LONGEST_WAIT);
+    let [interval, dead_time] = [5, 11].map(Duration::from_secs);
+    let setup = Setup {
+        encrypted: false,
+        weights: vec![1],
+        spreading: Spreading::Earliest,
+        reorder: ReorderConfig::Fixed { timeout, capacity },
+        keepalive: KeepaliveConfig { interval, dead_time, data_count: false, progress: false },
+        search: false,
+        delays_ms: vec![1],
+    };
+    let packets = Transition::Send { from: 1, packets: 14, longest: false };
+    run(&setup, &[Transition::Pass { seconds: 6 }, Transition::Restart(1), packets]).expect("all packets arrive");
+}
