@@ -180,6 +180,20 @@ def test_what_is_captured_beside_the_kernel_has_the_kernel_s_own_counters(tmp_pa
         assert row["bytes_acked"] <= seen[source]["acked_bytes"] < row["bytes_acked"] * 1.2
 
 
+def test_what_a_dead_path_had_is_counted_as_given_again(tmp_path):
+    paths = {f"p{n}": {"ends": ["c", "s"], "both": {"rate": "20mbit", "delay": f"{n}ms"}} for n in (5, 30)}
+    paths["p5"]["both"]["changes"] = [{"at": "1s", "up": False}]
+    flow = {"client": "c", "server": "s", "transport": "mptcp", "app": {"kind": "transfer", "size": "5MB"}}
+    topology = {"nodes": {"c": None, "s": None}, "links": paths}
+    dies = study(topology=topology, flows={"f": flow}, seeds=[1], duration="8s", measure={"capture": ["c"]})
+    made = run(dies, engine="linux", out=tmp_path / "linux")
+    (connection,) = analyse(sorted(made.folder.glob("captures/*/*.pcapng")))["connections"]
+    again = made.runs["reinjected_bytes"].item()
+    # A part of it had not left on the path that died.
+    assert again > connection["data"][0]["reinjected_bytes"] > 200_000
+    assert again == pytest.approx(run(dies, engine="sim", out=tmp_path / "sim").runs["reinjected_bytes"].item(), rel=0.1)
+
+
 def alone(**both):
     """One TCP over a router; `both` is its second link."""
     links = {"first": {"ends": ["c", "r"], "both": {"delay": "5ms"}}, "second": {"ends": ["r", "s"], **both}}

@@ -181,3 +181,11 @@ def test_what_sack_tells_of_has_arrived_and_is_never_taken_back():
     by_subflow = [[row["bytes_received"] for row in series.to_pylist() if row["subflow"] == number] for number in (0, 1)]
     # 1000 and nine segments; once the hole is filled the ACK says that the last was not whole.
     assert by_subflow == [[5200, 13_600, 13_600, 16_800], [5000]]
+
+
+def test_what_subflows_were_given_twice_was_sent_again():
+    given = [tcp_info(bytes_sent=9000, bytes_retrans=1000, notsent_bytes=500).hex(), tcp_info(bytes_sent=3000).hex()]
+    counted = bytes(48) + struct.pack("<QQ", 300, 10_000)
+    assert _records.reinjected_bytes(counted.hex(), given) == 1500
+    assert _records.reinjected_bytes(counted.hex(), given[:1]) == 300, "a subflow that is gone leaves what the kernel counted"
+    assert _records.reinjected_bytes(bytes(48).hex(), given) is None, "before 6.5"

@@ -155,11 +155,12 @@ impl Running {
     fn collect(mut self, plan: &Plan, network: &mut Network, results: &Path, result: &mut RunResult) -> Outcome<()> {
         let (flows, ended) = (&self.flows, result.ended_ns);
         flows.iter().for_each(|flow| lock(flow).poll(ended));
+        // Before the connections, whose data they carry: on a host time goes on between both.
+        let mut sockets = lock(&self.sockets);
+        sockets.finish()?;
         result.flows = flows.iter().map(|flow| lock(flow).finish()).collect();
         let datagrams: Vec<u8> = flows.iter().flat_map(|flow| std::mem::take(&mut lock(flow).datagrams)).collect();
         std::fs::write(results.join("datagrams.bin"), datagrams).map_err(|e| Error::machine(format!("datagrams.bin: {e}")))?;
-        let mut sockets = lock(&self.sockets);
-        sockets.finish()?;
         for (number, (flow, planned)) in result.flows.iter_mut().zip(&plan.flows).enumerate() {
             flow.subflows = sockets.subflows(number);
             // Where the kernel cannot say that a connection fell back, its peer's silence on MPTCP

@@ -83,7 +83,7 @@ pub struct FlowOutcome {
     /// window's mean.
     pub transient_ns: Option<u64>,
     pub fallback: bool,
-    /// Data sent again on another subflow, bytes.
+    /// Data given to another subflow too, bytes.
     pub reinjected_bytes: u64,
     /// From when the client's socket accepted a byte until the server's application read it, of the
     /// bytes read within the window; `None` if there were none, and for datagrams.

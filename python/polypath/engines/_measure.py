@@ -157,7 +157,7 @@ def _flow(record: RunRecord, number: int, sockets: Array, end: int) -> Json:
         "completion_ns": None if done is None or accepted is None else done - accepted,
         "transient_ns": None if window is None or accepted is None else _transient(steps, window, goodput, accepted),
         "fallback": got["fallback"],
-        "reinjected_bytes": reinjected_bytes(got["server_mptcp_info" if _is_download(flow) else "client_mptcp_info"]) if mptcp else 0,
+        "reinjected_bytes": _reinjected(flow, got) if mptcp else 0,
         "datagrams": datagrams,
         "responses": _traffic.responses(got["responses"], counted_window) if app["kind"] == "requests" else None,
         # The kernel does not say for how long the peer's window, or its own send buffer, held a
@@ -171,6 +171,11 @@ def _flow(record: RunRecord, number: int, sockets: Array, end: int) -> Json:
         "received_100ms": steps,
         "accepted_100ms": sent.every_step(end),
     }
+
+
+def _reinjected(flow: Mapping[str, Any], got: Mapping[str, Any]) -> int | None:
+    sender = "server" if _is_download(flow) else "client"
+    return reinjected_bytes(got[f"{sender}_mptcp_info"], (subflow["tcp_info"] for subflow in got["subflows"]))
 
 
 def _is_download(flow: Mapping[str, Any]) -> bool:

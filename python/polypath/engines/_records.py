@@ -4,7 +4,7 @@ kernel's `tcp_info` in them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -46,9 +46,9 @@ QUEUE = np.dtype(
 
 DATAGRAM = np.dtype([("received_ns", "<u8"), ("sent_ns", "<u8"), ("number", "<u4"), ("flow", "<u4")])
 
-# Offset of `mptcpi_bytes_retrans` in `struct mptcp_info` (include/uapi/linux/mptcp.h), there since
-# 6.5.
-_MPTCP_BYTES_RETRANS = 48
+# `mptcpi_bytes_retrans` and `mptcpi_bytes_sent` in `struct mptcp_info` (include/uapi/linux/mptcp.h),
+# there since 6.5.
+_MPTCP_BYTES = slice(48, 64)
 
 
 def tcp_info(text: str) -> tuple[dict[str, int], int]:
@@ -57,10 +57,19 @@ def tcp_info(text: str) -> tuple[dict[str, int], int]:
     return fields(raw), len(raw)
 
 
-def reinjected_bytes(mptcp_info: str | None) -> int | None:
-    """Bytes that an MPTCP connection sent again; None where the kernel does not say."""
-    raw = bytes.fromhex(mptcp_info or "")[_MPTCP_BYTES_RETRANS : _MPTCP_BYTES_RETRANS + 8]
-    return int.from_bytes(raw, "little") if len(raw) == 8 else None
+def reinjected_bytes(mptcp_info: str | None, subflows: Iterable[str]) -> int | None:
+    """Bytes that an MPTCP connection gave to another subflow too, from its `mptcp_info` and the
+    `tcp_info` of its subflows; None where the kernel does not say.
+
+    The kernel's own count leaves out what it schedules anew when a subflow dies
+    (`__mptcp_retransmit_pending_data`): that is what subflows were given beyond the data.
+    """
+    raw = bytes.fromhex(mptcp_info or "")[_MPTCP_BYTES]
+    if len(raw) < _MPTCP_BYTES.stop - _MPTCP_BYTES.start:
+        return None
+    again, sent = (int(value) for value in np.frombuffer(raw, "<u8"))
+    given = sum(info["bytes_sent"] - info["bytes_retrans"] + info["notsent_bytes"] for info, _ in map(tcp_info, subflows))
+    return max(again, given - sent)
 
 
 def records(raw: bytes, kind: np.dtype[Any]) -> Array:

@@ -26,12 +26,15 @@ TCP_INFO: Mapping[str, tuple[int, str]] = {
     "pacing_rate": (104, "<u8"),
     "bytes_acked": (120, "<u8"),
     "bytes_received": (128, "<u8"),
+    "notsent_bytes": (144, "<u4"),
     "min_rtt_us": (148, "<u4"),
     "data_segs_out": (156, "<u4"),
     "delivery_rate": (160, "<u8"),
     "busy_us": (168, "<u8"),
     "rwnd_limited_us": (176, "<u8"),
     "sndbuf_limited_us": (184, "<u8"),
+    "bytes_sent": (200, "<u8"),
+    "bytes_retrans": (208, "<u8"),
     "total_rto": (240, "<u2"),
 }
 TCP_INFO_SIZE = 288
