@@ -1,4 +1,4 @@
-"""Managed queues and marks."""
+"""Managed queues, marks and policers."""
 
 from typing import Any
 
@@ -75,3 +75,26 @@ def test_marks_take_the_place_of_losses_as_in_the_kernel(tmp_path, kind):
     assert agree(*chosen, rel=0.3 if kind == "red" else 0.15)
     if kind != "pie":
         assert sim.loc["bulk", "retransmissions"].eq(0).all() and linux.loc["bulk", "retransmissions"].eq(0).all()
+
+
+def test_a_policer_drops_what_the_kernels_drops(tmp_path):
+    policer = {"kind": "policer", "rate": "8mbit", "burst": "20KB"}
+    links = {
+        "wide": {"ends": ["c", "r"], "both": {"delay": "1ms"}},
+        "narrow": {"ends": ["r", "s"], "forward": [policer, {"kind": "delay", "delay": "5ms"}], "backward": {"delay": "5ms"}},
+    }
+    flows = {"bulk": {"client": "c", "server": "s", "transport": "tcp", "cc": "cubic", "start_spread": "4ms"}, "voice": VOICE}
+    topology = {"nodes": {"c": None, "r": {"router": True}, "s": None}, "links": links}
+    window = {"window": ["3s", "15s"]}
+    study = {"name": "policed", "topology": topology, "flows": flows, "duration": "15s", "measure": window, "baselines": None, "seeds": 8}
+    found = {}
+    for engine in ("sim", "linux"):
+        results = run(Study.model_validate(study), engine=engine, out=tmp_path / engine)
+        links_ = results.links
+        found[engine] = (results.runs.set_index("flow"), links_[(links_["link"] == "narrow") & links_["a_to_b"]])
+    (sim, sim_link), (linux, linux_link) = found["sim"], found["linux"]
+    assert agree(sim.loc["bulk", "goodput_receiver_mbps"], linux.loc["bulk", "goodput_receiver_mbps"], rel=0.02)
+    # Nothing waits: only the two links delay.
+    assert agree(sim.loc["voice", "delay_mean_ms"], linux.loc["voice", "delay_mean_ms"], within=0.05)
+    assert agree(sim_link["queue_drops"], linux_link["queue_drops"], rel=0.15)
+    assert linux_link["queue_drops"].gt(100).all() and linux_link["loss_drops"].eq(0).all()

@@ -206,9 +206,16 @@ def test_a_policer_drops_and_delays_nothing(tmp_path):
     assert 0.9 * bound < goodput < bound
 
 
-def test_a_policer_is_refused_on_a_kernel():
-    with pytest.raises(PlanError, match="built without `police`"):
-        build(scenario(cells(policed())[0].setup, 1), ("cubic",))
+def test_a_policer_stands_before_the_netem_of_its_device():
+    before = [{"kind": "loss", "share": "1%"}]
+    plan = build(scenario(cells(policed(*before))[0].setup, 1), ("cubic",)).plan
+    (stage,) = [each for each in plan["disciplines"] if "policer" in each]
+    assert stage["policer"] == {"rate": 8_000_000, "burst": 20_000, "overhead": 0} and "link" in stage
+    # What stood before it is a stage of its own.
+    assert (stage["netem"]["delay_ns"], stage["netem"]["loss"]) == (5_000_000, {"model": "none"})
+    for wrong, sentence in (({"framing": "0B"}, "14 bytes of Ethernet header"), ({"rate": "10kbit", "burst": "400KB"}, "within 274 s")):
+        with pytest.raises(PlanError, match=sentence):
+            build(scenario(cells(policed(**wrong))[0].setup, 1), ("cubic",))
 
 
 def test_parameters_decide_what_manages_a_queue_and_its_bounds():

@@ -28,6 +28,7 @@ mod observe;
 mod offload;
 mod out_of_tree;
 pub mod plan;
+mod policer;
 mod progress;
 mod reader;
 pub mod records;

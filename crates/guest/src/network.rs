@@ -8,7 +8,7 @@ use crate::address::{family, ip, mac, octets};
 use crate::mptcp::PathManager;
 use crate::offload::Offload;
 use crate::out_of_tree;
-use crate::plan::{Change, Plan, Port, Route, Tunnel, VethPair};
+use crate::plan::{Change, Discipline, Plan, Port, Route, Tunnel, VethPair};
 use crate::records::TunnelResult;
 use crate::sys::{self, Error, Outcome};
 use crate::tunnels::Daemon;
@@ -39,9 +39,11 @@ const HANDLE: u32 = 0x1_0000;
 /// What manages the queue of a root that shapes, and where it stands in that.
 const CHILD_HANDLE: u32 = 0x2_0000;
 pub(crate) const CHILD_PARENT: u32 = 0x1_0001;
-const TC_H_ROOT: u32 = u32::MAX;
-const TC_H_CLSACT: u32 = 0xffff_fff1;
+pub(crate) const TC_H_ROOT: u32 = u32::MAX;
+pub(crate) const TC_H_CLSACT: u32 = 0xffff_fff1;
 const TC_H_MIN_INGRESS: u32 = 0xffff_fff2;
+const TC_H_MIN_EGRESS: u32 = 0xffff_fff3;
+const TCA_KIND: u16 = 1;
 
 /// A network namespace that exists.
 #[derive(Debug)]
@@ -97,6 +99,7 @@ impl Network {
         network.routes(plan.routes.iter().filter(|route| route.via.is_some()), &mut tables)?;
         network.queue(plan)?;
         network.redirect(plan)?;
+        network.police(plan)?;
         network.flush()?;
         if !plan.tunnels.is_empty() {
             // Their paths are there, and routes over them need their devices.
@@ -323,31 +326,33 @@ impl Network {
     }
 
     fn redirect(&mut self, plan: &Plan) -> Outcome<()> {
-        const TCA_KIND: u16 = 1;
-        const TCA_OPTIONS: u16 = 2;
-        const TCA_MATCHALL_ACT: u16 = 2;
-        const TCA_ACT_OPTIONS: u16 = 2;
         const TCA_MIRRED_PARMS: u16 = 2;
-        /// The first action of a list.
-        const FIRST: u16 = 1;
-        const EVERY_PROTOCOL: u32 = (libc::ETH_P_ALL as u16).to_be() as u32;
-        const PREFERENCE: u32 = 1 << 16;
         for redirect in &plan.redirects {
             let (from, to) = (self.device(&redirect.namespace, &redirect.from)?, self.device(&redirect.namespace, &redirect.to)?);
-            let head = traffic_control(from, 0xffff_0000, TC_H_CLSACT, 0);
-            let discipline = Message::new(RTM_NEWQDISC, CREATE | EXCL, &head).put_text(TCA_KIND, "clsact");
             // struct tc_mirred: index, capabilities, action (stolen), two counts, kind (redirect to
             // the egress), device.
             let mirred = [0_u32, 0, 4, 0, 0, 1, to].map(u32::to_ne_bytes).concat();
-            let head = traffic_control(from, 0, TC_H_MIN_INGRESS, PREFERENCE | EVERY_PROTOCOL);
-            let filter = Message::new(RTM_NEWTFILTER, CREATE | EXCL, &head).put_text(TCA_KIND, "matchall").nest(TCA_OPTIONS, &[], |m| {
-                m.nest(TCA_MATCHALL_ACT, &[], |m| {
-                    m.nest(FIRST, &[], |m| m.put_text(TCA_KIND, "mirred").nest(TCA_ACT_OPTIONS, &[], |m| m.put(TCA_MIRRED_PARMS, &mirred)))
-                })
-            });
+            let filter = filter(from, TC_H_MIN_INGRESS, "mirred", |m| m.put(TCA_MIRRED_PARMS, &mirred));
             let route = &mut self.namespace(&redirect.namespace)?.route;
-            route.queue(discipline, format!("the ingress of {}", redirect.from));
+            route.queue(hooks(from), format!("the ingress of {}", redirect.from));
             route.queue(filter, format!("redirection from {} to {}", redirect.from, redirect.to));
+        }
+        Ok(())
+    }
+
+    /// Policers, at the hook that a packet comes by before the discipline of the device by which it
+    /// leaves. After [`Self::redirect`], which makes the hooks of some devices.
+    fn police(&mut self, plan: &Plan) -> Outcome<()> {
+        for Discipline { namespace, device, policer, .. } in &plan.disciplines {
+            let Some(policer) = policer else { continue };
+            let index = self.device(namespace, device)?;
+            let is_hooked = plan.redirects.iter().any(|redirect| (&redirect.namespace, &redirect.from) == (namespace, device));
+            let filter = filter(index, TC_H_MIN_EGRESS, "police", |m| policer.put(m));
+            let route = &mut self.namespace(namespace)?.route;
+            if !is_hooked {
+                route.queue(hooks(index), format!("the egress of {device}"));
+            }
+            route.queue(filter, format!("policer of {device}"));
         }
         Ok(())
     }
@@ -390,6 +395,27 @@ fn link(index: u32, up: bool) -> [u8; 16] {
         head[12] = libc::IFF_UP as u8;
     }
     head
+}
+
+/// The hooks of a device, at which packets meet filters.
+fn hooks(index: u32) -> Message {
+    let head = traffic_control(index, 0xffff_0000, TC_H_CLSACT, 0);
+    Message::new(RTM_NEWQDISC, CREATE | EXCL, &head).put_text(TCA_KIND, "clsact")
+}
+
+/// At a hook of a device: one action for every packet.
+fn filter(index: u32, hook: u32, action: &str, options: impl FnOnce(Message) -> Message) -> Message {
+    const TCA_OPTIONS: u16 = 2;
+    const TCA_MATCHALL_ACT: u16 = 2;
+    const TCA_ACT_OPTIONS: u16 = 2;
+    /// The first action of a list.
+    const FIRST: u16 = 1;
+    const EVERY_PROTOCOL: u32 = (libc::ETH_P_ALL as u16).to_be() as u32;
+    const PREFERENCE: u32 = 1 << 16;
+    let head = traffic_control(index, 0, hook, PREFERENCE | EVERY_PROTOCOL);
+    Message::new(RTM_NEWTFILTER, CREATE | EXCL, &head).put_text(TCA_KIND, "matchall").nest(TCA_OPTIONS, &[], |m| {
+        m.nest(TCA_MATCHALL_ACT, &[], |m| m.nest(FIRST, &[], |m| m.put_text(TCA_KIND, action).nest(TCA_ACT_OPTIONS, &[], options)))
+    })
 }
 
 /// struct tcmsg: family, padding, device, handle, parent, info.

@@ -161,6 +161,9 @@ pub struct Discipline {
     pub netem: Option<Netem>,
     #[serde(default)]
     pub shaper: Option<Shaper>,
+    /// Before the discipline.
+    #[serde(default)]
+    pub policer: Option<Policer>,
     /// Which direction of which link of the scenario it stands for: its counters and queue length
     /// go there; none: they are not kept.
     #[serde(default)]
@@ -255,6 +258,20 @@ pub struct Change {
     pub netem: Option<Netem>,
     #[serde(default)]
     pub shaper: Option<Shaper>,
+}
+
+/// A token bucket that drops what finds too few tokens: `tc police`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Policer {
+    /// At which tokens come, bits per second.
+    pub rate: u64,
+    /// Tokens that the bucket holds, bytes.
+    pub burst: u64,
+    /// Added to each packet's length when it is counted; the length has 14 bytes of Ethernet header
+    /// already.
+    #[serde(default)]
+    pub overhead: u16,
 }
 
 /// A token bucket of one packet, with what manages its queue.

@@ -121,6 +121,8 @@ pub struct DisciplineResult {
     pub packets: u64,
     pub bytes: u64,
     pub drops: u64,
+    /// Packets that its policer dropped.
+    pub policed: u64,
     /// Packets that a managed queue marked (ECN).
     pub marks: u64,
     /// Most packets that waited at the time of any sample.

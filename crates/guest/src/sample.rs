@@ -3,7 +3,7 @@
 
 use crate::address::{family, ip};
 use crate::diag::{self, Seen};
-use crate::network::{CHILD_PARENT, Network, traffic_control};
+use crate::network::{CHILD_PARENT, Network, TC_H_CLSACT, TC_H_ROOT, traffic_control};
 use crate::plan::{LinkDirection, Plan};
 use crate::records::{DisciplineResult, QUEUE_RECORD, SOCKET_RECORD, SubflowResult};
 use crate::sys::{self, Error, Outcome};
@@ -213,6 +213,10 @@ pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+const TCA_STATS2: u16 = 7;
+/// struct gnet_stats_queue.
+const QUEUE: u16 = 3;
+
 /// The disciplines of a plan and the queues in them.
 #[derive(Debug)]
 pub(crate) struct Queues {
@@ -263,12 +267,12 @@ impl Queues {
             let (watched, records) = (&mut self.watched, &mut self.records);
             namespace.route.ask(Message::new(RTM_GETQDISC, DUMP, &traffic_control(0, 0, 0, 0)), |part| {
                 let device = netlink::word(part.body, 4);
-                let root = netlink::word(part.body, 12) == u32::MAX;
-                let queue = watched.iter_mut().find(|queue| queue.namespace == number && queue.device == device);
-                let managed = netlink::word(part.body, 12) == CHILD_PARENT;
-                match (queue, part.body.get(20..)) {
-                    (Some(queue), Some(rest)) if root => queue.update(rest, now_ns, records),
-                    (Some(queue), Some(rest)) if managed => queue.note_marks(rest),
+                let Some(rest) = part.body.get(20..) else { return };
+                let Some(queue) = watched.iter_mut().find(|queue| queue.namespace == number && queue.device == device) else { return };
+                match netlink::word(part.body, 12) {
+                    TC_H_ROOT => queue.update(rest, now_ns, records),
+                    CHILD_PARENT => queue.note_marks(rest),
+                    TC_H_CLSACT => queue.note_policed(rest),
                     _ => {}
                 }
             })?;
@@ -285,9 +289,7 @@ impl Queues {
 impl Queue {
     /// Takes over the counters of a discipline.
     fn update(&mut self, attributes: &[u8], now_ns: u64, records: &mut Records) {
-        const TCA_STATS2: u16 = 7;
         const BASIC: u16 = 1;
-        const QUEUE: u16 = 3;
         const PACKETS_64: u16 = 8;
         let Some(stats) = netlink::attribute(attributes, TCA_STATS2) else { return };
         if let Some(basic) = netlink::attribute(stats, BASIC) {
@@ -310,10 +312,18 @@ impl Queue {
 }
 
 impl Queue {
+    /// Takes over what was dropped at the hooks of a device, which only a policer does.
+    fn note_policed(&mut self, attributes: &[u8]) {
+        let queue = netlink::attribute(attributes, TCA_STATS2).and_then(|stats| netlink::attribute(stats, QUEUE));
+        if let Some(queue) = queue {
+            // As in `update`.
+            self.result.policed = u64::from(netlink::word(queue, 8));
+        }
+    }
+
     /// Takes over how many packets a managed queue marked, from the statistics of its kind.
     fn note_marks(&mut self, attributes: &[u8]) {
         const TCA_KIND: u16 = 1;
-        const TCA_STATS2: u16 = 7;
         const OF_KIND: u16 = 4;
         let kind = netlink::attribute(attributes, TCA_KIND).unwrap_or_default();
         // struct tc_codel_xstats, tc_fq_codel_xstats, tc_red_xstats, tc_pie_xstats.

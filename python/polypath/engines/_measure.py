@@ -315,7 +315,7 @@ def _counts(stages: Sequence[PlacedStage], disciplines: Mapping[tuple[str, str],
         seen = disciplines[placed.namespace, placed.device]
         # What passes the last one passes the link.
         counts |= {"packets": seen["packets"], "bytes": seen["bytes"] - ETHERNET * seen["packets"]}
-        counts["drops"] += seen["drops"]
+        counts["drops"] += seen["drops"] + seen["policed"]
         counts["ecn_marks"] += seen.get("marks", 0)
         kinds = [name for name, there in (("queue", placed.stage.rate), ("loss", placed.stage.loss), ("down", placed.stage.down)) if there]
         for name in (f"{kind}_drops" for kind in kinds):
@@ -323,6 +323,7 @@ def _counts(stages: Sequence[PlacedStage], disciplines: Mapping[tuple[str, str],
             # unknown.
             alone = seen["drops"] if len(kinds) == 1 else None
             counts[name] = None if alone is None and seen["drops"] else _plus(counts[name], alone or 0)
+        counts["queue_drops"] = _plus(counts["queue_drops"], seen["policed"])
         if placed.stage.rate is not None:
             counts["max_queue_packets"] = max(counts["max_queue_packets"], seen["max_queue_packets"])
     return counts

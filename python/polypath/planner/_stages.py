@@ -39,18 +39,21 @@ TABLE = 16_384
 SCALE = 8192
 MOST = 32_767
 MOST_JITTER_NS = 2**31 - 1
+# Seconds; the kernel keeps the time in which a bucket fills in 32 bits of 64 ns.
+LONGEST_BURST_S = 274
 CERTAIN = {"model": "random", "probability": 1.0}
 SIMULATOR = "; the engine sim can (--engine sim)"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """Up to one of each, in this order: limit on length, outages, loss, then a delay, a queue with
-    a rate, or retransmissions.
+    """Up to one of each, in this order: limit on length, policer, outages, loss, then a delay, a
+    queue with a rate, or retransmissions.
     """
 
     # Longer IP packets are dropped in silence.
     silent_mtu: int | None = None
+    policer: Element | None = None
     down: tuple[tuple[int, int], ...] = ()
     loss: Element | None = None
     delay: Element | None = None
@@ -66,12 +69,12 @@ class Stage:
     def is_pure_delay(self) -> bool:
         """Whether it does the same to every packet and drops none."""
         plain = self.delay is not None and not self.delay["jitter_ns"] and not self.delay["changes"]
-        return plain and self.silent_mtu is None and not self.down and self.loss is None
+        return plain and self.silent_mtu is None and self.policer is None and not self.down and self.loss is None
 
     @property
     def drops(self) -> bool:
-        """Whether its netem can drop packets."""
-        return bool(self.down or self.loss or self.rate)
+        """Whether its policer or its netem can drop packets."""
+        return bool(self.policer or self.down or self.loss or self.rate)
 
     @property
     def has_netem(self) -> bool:
@@ -84,7 +87,7 @@ class Stage:
 
     def discipline(self) -> dict[str, Any]:
         """As it is at the start of the run."""
-        return self._discipline(0)
+        return self._discipline(0) | ({"policer": _police(self.policer)} if self.policer else {})
 
     def netem(self) -> Netem:
         """As it is at the start of the run."""
@@ -221,7 +224,7 @@ def _bucket(stage: Stage, link: FieldPath, mtu: int, where: FieldPath) -> Stage:
 
 def _with(stage: Stage, element: Element) -> Stage | None:
     """The stage with one more element; None if the element needs a stage of its own."""
-    if element["kind"] in ("mtu", "retry") or stage.rate is not None or stage.retry is not None or element.get("aqm"):
+    if element["kind"] in ("mtu", "retry", "policer") or stage.rate is not None or stage.retry is not None or element.get("aqm"):
         return None
     if element["kind"] == "delay" and stage.delay is not None:
         if not (Stage(delay=stage.delay).is_pure_delay and Stage(delay=element).is_pure_delay):
@@ -279,11 +282,19 @@ def _alone(element: Element, where: FieldPath) -> Stage:
             given_up = element["probability"] ** element["attempts"]
             return Stage(retry=element, loss={"kind": "loss", "model": "random", "probability": given_up, "changes": []})
         case "policer":
-            raise PlanError(where, f"the kernels of this engine are built without `police`, so they have no policer{SIMULATOR}")
+            if element["framing_bytes"] < ETHERNET:
+                raise PlanError(where, f"a policer counts {ETHERNET} bytes of Ethernet header at least{SIMULATOR}")
+            if element["burst_bytes"] * 8 > element["bits_per_s"] * LONGEST_BURST_S:
+                raise PlanError(where, f"a bucket of the kernel's fills within {LONGEST_BURST_S} s: give a smaller `burst`{SIMULATOR}")
+            return Stage(policer=element)
         case "trace":
             raise PlanError(where, f"netem cannot replay single chances to send; describe the link by a `table`{SIMULATOR}")
         case kind:
             raise PlanError(where, f"the kernel has nothing like the element {kind}{SIMULATOR}")
+
+
+def _police(policer: Element) -> dict[str, Any]:
+    return {"rate": policer["bits_per_s"], "burst": policer["burst_bytes"], "overhead": policer["framing_bytes"] - ETHERNET}
 
 
 def _attempts(retry: Element) -> Netem:
