@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 from over_starts import agree
+from requirement import lacking
 
-from polypath import Study, run
+from polypath import Study, StudyError, linux, run
 
 pytestmark = pytest.mark.usefixtures("linux_kernel")
 
@@ -98,3 +99,39 @@ def test_a_policer_drops_what_the_kernels_drops(tmp_path):
     assert agree(sim.loc["voice", "delay_mean_ms"], linux.loc["voice", "delay_mean_ms"], within=0.05)
     assert agree(sim_link["queue_drops"], linux_link["queue_drops"], rel=0.15)
     assert linux_link["queue_drops"].gt(100).all() and linux_link["loss_drops"].eq(0).all()
+
+
+def dualpi2(cc, *, kernel="7.3", **more):
+    """Cubic and a scalable flow, which on Linux is dctcp: its TCP sends no data as ECT(1)."""
+    aqm = {"kind": "dualpi2", "any_ect": True, **more}
+    narrow = {"rate": "40mbit", "queue": "1000packets", "aqm": aqm, "delay": "10ms"}
+    links = {"wide": {"ends": ["c", "r"], "both": {"delay": "1ms"}}, "narrow": {"ends": ["r", "s"], "forward": narrow}}
+    links["narrow"]["backward"] = {"delay": "10ms"}
+    common = {"client": "c", "server": "s", "transport": "tcp", "start_spread": "4ms"}
+    flows = {"classic": {**common, "cc": "cubic"}, "scalable": {**common, "cc": cc}, "voice": VOICE}
+    topology = {"nodes": {"c": None, "r": {"router": True}, "s": None}, "links": links}
+    more = {"measure": {"window": ["3s", "15s"]}, "baselines": None, "seeds": 8, "kernel": kernel}
+    return Study.model_validate({"name": "dualpi2", "topology": topology, "flows": flows, "duration": "15s", **more})
+
+
+def test_dualpi2_shares_a_link_as_the_kernels_does(tmp_path):
+    if not linux.is_there("7.3"):
+        lacking("linux 7.3", "no kernel 7.3 is there: polypath linux build 7.3")
+    found = {}
+    for engine in ("sim", "linux"):
+        results = run(dualpi2("dctcp"), engine=engine, out=tmp_path / engine)
+        links_ = results.links
+        found[engine] = (results.runs.set_index("flow"), links_[(links_["link"] == "narrow") & links_["a_to_b"]])
+    (sim, sim_link), (kernels, kernels_link) = found["sim"], found["linux"]
+    for flow in ("classic", "scalable"):
+        assert agree(sim.loc[flow, "goodput_receiver_mbps"], kernels.loc[flow, "goodput_receiver_mbps"], rel=0.1)
+        assert agree(sim.loc[flow, "srtt_ms"], kernels.loc[flow, "srtt_ms"], within=1.0)
+    # The call is no L4S traffic, and waits in the classic queue.
+    assert agree(sim.loc["voice", "delay_mean_ms"], kernels.loc["voice", "delay_mean_ms"], within=1.0)
+    assert agree(sim_link["ecn_marks"], kernels_link["ecn_marks"], rel=0.15)
+    assert agree(sim_link["queue_drops"], kernels_link["queue_drops"], rel=0.3)
+
+
+def test_a_kernel_without_dualpi2_is_refused_by_name(tmp_path):
+    with pytest.raises(StudyError, match=r"Linux 6\.12\.\d+ has no dualpi2: run a kernel from 6\.17 on, or the engine sim"):
+        run(dualpi2("dctcp", kernel="6.12"), engine="linux", out=tmp_path / "out")

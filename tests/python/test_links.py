@@ -281,7 +281,7 @@ def test_stalls_and_recoveries_are_read_off_the_bytes():
 @pytest.mark.parametrize(
     "aqm, more, sentence",
     [
-        ("cake", {}, 'there is no queue management "cake"; there are codel, fq_codel, pie, none, red'),
+        ("cake", {}, 'there is no queue management "cake"; there are codel, fq_codel, pie, dualpi2, none, red'),
         ("codel", {"queue": "64KiB"}, "codel counts packets: give its queue in packets"),
         ({"kind": "red", "min": "15KB", "max": "45KB"}, {}, "red counts bytes: give its queue in bytes"),
         ({"kind": "red", "min": "45KB", "max": "15KB"}, {"queue": "1MB"}, "red needs min < max <= queue"),

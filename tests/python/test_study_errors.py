@@ -26,7 +26,7 @@ MISTAKES = {
     ),
     "a queue management that a parameter gives": (
         (("queue: 100packets", 'queue: 100packets, aqm: "${q}"'), ("cc: [lia, olia]", "cc: [lia, olia]\n  q: [codel, blue]")),
-        '9: topology.links.first.both.aqm: there is no queue management "blue"; there are codel, fq_codel, pie, none, red '
+        '9: topology.links.first.both.aqm: there is no queue management "blue"; there are codel, fq_codel, pie, dualpi2, none, red '
         "(with its `min` and `max`) (in the cell cc=lia, q=blue, rate=20mbit)",
     ),
     "half a window": ((("seeds: 2", "seeds: 2\nmeasure: {window: [1s]}"),), "21: measure.window: one value is missing: 2 are expected"),

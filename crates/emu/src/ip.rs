@@ -33,6 +33,7 @@ pub(crate) fn meta(frame: &[u8]) -> PacketMeta {
             payload: !first || has_payload(v4.protocol(), v4.payload()),
             df: v4.dont_fragment(),
             ect: v4.ecn() != 0,
+            l4s: v4.ecn() & 1 != 0,
             flow: mix([&v4.header()[12..20], if whole { ports(v4.protocol(), v4.payload()) } else { &[] }, &[v4.protocol()]]),
         };
     }
@@ -41,7 +42,7 @@ pub(crate) fn meta(frame: &[u8]) -> PacketMeta {
     let Some(v6) = ipv6_packet(frame) else { return other };
     let (protocol, addresses) = (v6.next_header(), &v6.packet()[8..ipv6::HEADER]);
     let flow = mix([addresses, ports(protocol, v6.payload()), &[protocol]]);
-    PacketMeta { payload: has_payload(protocol, v6.payload()), ect: v6.ecn() != 0, flow, ..other }
+    PacketMeta { payload: has_payload(protocol, v6.payload()), ect: v6.ecn() != 0, l4s: v6.ecn() & 1 != 0, flow, ..other }
 }
 
 /// Marks a packet: Congestion Experienced (RFC 3168 section 5). What is not IP stays as it is.

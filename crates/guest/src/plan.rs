@@ -317,6 +317,18 @@ pub enum Aqm {
         update_ns: u64,
         ecn: bool,
     },
+    /// Percent of the bytes are the classic queue's where both wait.
+    #[serde(rename = "dualpi2")]
+    DualPi2 {
+        limit: u32,
+        target_ns: u64,
+        update_ns: u64,
+        step_ns: u64,
+        step_packets: u32,
+        coupling: u8,
+        classic_percent: u8,
+        any_ect: bool,
+    },
     /// `packet_ns`: what a packet of mean length takes.
     Red {
         limit: u32,

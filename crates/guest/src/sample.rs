@@ -326,12 +326,14 @@ impl Queue {
         const TCA_KIND: u16 = 1;
         const OF_KIND: u16 = 4;
         let kind = netlink::attribute(attributes, TCA_KIND).unwrap_or_default();
-        // struct tc_codel_xstats, tc_fq_codel_xstats, tc_red_xstats, tc_pie_xstats.
+        // struct tc_codel_xstats, tc_fq_codel_xstats, tc_red_xstats, tc_pie_xstats,
+        // tc_dualpi2_xstats.
         let at = match kind.split(|&c| c == 0).next().unwrap_or_default() {
             b"codel" => 24,
             b"fq_codel" => 12,
             b"red" => 12,
             b"pie" => 36,
+            b"dualpi2" => 24,
             _ => return,
         };
         let stats = netlink::attribute(attributes, TCA_STATS2).and_then(|stats| netlink::attribute(stats, OF_KIND));

@@ -35,6 +35,9 @@ impl Shaper {
 impl Aqm {
     /// Kind and options of what stands in the token bucket. Times are told in microseconds.
     pub(crate) fn put(&self, message: Message) -> Message {
+        /// enum tc_dualpi2_ecn_mask.
+        const L4S_ECT: u8 = 1;
+        const ANY_ECT: u8 = 3;
         let us = |ns: u64| (ns / 1000) as u32;
         match *self {
             // struct tc_fifo_qopt: limit.
@@ -51,6 +54,15 @@ impl Aqm {
             Self::Pie { limit, target_ns, update_ns, ecn } => message.put_text(TCA_KIND, "pie").nest(TCA_OPTIONS, &[], |m| {
                 m.put_u32(1, us(target_ns)).put_u32(2, limit).put_u32(3, us(update_ns)).put_u32(6, u32::from(ecn))
             }),
+            Self::DualPi2 { limit, target_ns, update_ns, step_ns, step_packets, coupling, classic_percent, any_ect } => {
+                message.put_text(TCA_KIND, "dualpi2").nest(TCA_OPTIONS, &[], |m| {
+                    let m = m.put_u32(1, limit).put_u32(3, us(target_ns)).put_u32(4, us(update_ns)).put_u32(8, us(step_ns));
+                    m.put_u32(9, step_packets)
+                        .put_u8(10, coupling)
+                        .put_u8(13, classic_percent)
+                        .put_u8(14, if any_ect { ANY_ECT } else { L4S_ECT })
+                })
+            }
             Self::Red { limit, min, max, probability, weight_log, packet_ns, ecn } => {
                 let (idle, idle_log) = idle_table(weight_log, packet_ns);
                 // struct tc_red_qopt: limit, minimum, maximum, three logarithms and flags.
@@ -95,6 +107,19 @@ mod tests {
         let aqm = Aqm::Codel { limit: 100, target_ns: 5_000_000, interval_ns: 100_000_000, ecn: true };
         let options = "0800010088130000080002006400000008000300a08601000800040001000000";
         assert_eq!(hexadecimal(&aqm.put(Message::new(0, 0, &[]))), format!("0a000100636f64656c00000024000200{options}"));
+    }
+
+    #[test]
+    fn dualpi2_is_told_as_linux_pkt_sched_h_numbers_it() {
+        // tc qdisc ... dualpi2 limit 100 target 15ms tupdate 16ms step_thresh 1ms min_qlen_step 0
+        // coupling_factor 2 classic_protection 10 any_ect
+        let times = (15_000_000, 16_000_000, 1_000_000);
+        let (target_ns, update_ns, step_ns) = times;
+        let aqm =
+            Aqm::DualPi2 { limit: 100, target_ns, update_ns, step_ns, step_packets: 0, coupling: 2, classic_percent: 10, any_ect: true };
+        let words = "0800010064000000080003009".to_owned() + "83a000008000400803e000008000800e80300000800090000000000";
+        let bytes = "05000a000200000005000d000a00000005000e0003000000";
+        assert_eq!(hexadecimal(&aqm.put(Message::new(0, 0, &[]))), format!("0c0001006475616c7069320044000200{words}{bytes}"));
     }
 
     #[test]

@@ -15,6 +15,9 @@ pub enum AqmConfig {
     FqCodel(FqCodelConfig),
     /// RFC 8033.
     Pie(PieConfig),
+    /// RFC 9332.
+    #[serde(rename = "dualpi2")]
+    DualPi2(DualPi2Config),
 }
 
 /// Parameters of [`Red`](crate::Red). The average is of bytes, as in Linux.
@@ -168,6 +171,66 @@ fn default_max_burst() -> Duration {
 }
 
 impl Default for PieConfig {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// Parameters of [`DualPi2`](crate::DualPi2), with the names of `tc-dualpi2(8)` where they are not
+/// those of PIE.
+#[derive(Copy, Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DualPi2Config {
+    /// The delay in the queue that the controller aims at.
+    #[serde(rename = "target_ns")]
+    pub target: Duration,
+    /// Between two updates of the probability (Tupdate).
+    #[serde(rename = "update_ns")]
+    pub update: Duration,
+    /// An ECT(1) packet that has waited for longer is marked.
+    #[serde(rename = "step_ns")]
+    pub step: Duration,
+    /// But only if at least so many waited there when it came.
+    pub step_packets: u32,
+    /// ECT(1) packets are marked with so many times the root of the probability of the others (k).
+    pub coupling: u32,
+    /// Of the bytes, what the classic queue gets where both wait, percent.
+    pub classic_percent: u32,
+    /// Whether ECT(0) packets are L4S traffic too: where every sender that is able is scalable.
+    pub any_ect: bool,
+    /// Weight of how far the delay is off the target, Hz.
+    #[serde(skip, default = "dualpi2_alpha")]
+    pub alpha: f64,
+    /// Weight of how the delay has changed since the update before, Hz.
+    #[serde(skip, default = "dualpi2_beta")]
+    pub beta: f64,
+}
+
+impl DualPi2Config {
+    /// Those of `tc-dualpi2(8)`. RFC 9332 appendix A.1 derives target, interval and weights from
+    /// the round-trip times that are expected.
+    pub const DEFAULT: Self = Self {
+        target: Duration::from_millis(15),
+        update: Duration::from_millis(16),
+        step: Duration::from_millis(1),
+        step_packets: 0,
+        coupling: 2,
+        classic_percent: 10,
+        any_ect: false,
+        alpha: 0.16,
+        beta: 3.2,
+    };
+}
+
+fn dualpi2_alpha() -> f64 {
+    DualPi2Config::DEFAULT.alpha
+}
+
+fn dualpi2_beta() -> f64 {
+    DualPi2Config::DEFAULT.beta
+}
+
+impl Default for DualPi2Config {
     fn default() -> Self {
         Self::DEFAULT
     }

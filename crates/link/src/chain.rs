@@ -1,6 +1,6 @@
 //! Elements in a row.
 
-use crate::{DropCause, Element, FqCodel, LinkElement, PacketMeta, Verdict};
+use crate::{DropCause, Element, HoldingQueue, LinkElement, PacketMeta, Verdict};
 use polypath_base::{Duration, Instant};
 
 /// Elements in a row, of which only the last may reorder.
@@ -75,9 +75,10 @@ impl ElementChain {
     }
 
     /// The element that is alone here and holds packets, if this is such a chain.
-    pub fn holding(&mut self) -> Option<&mut FqCodel> {
+    pub fn holding(&mut self) -> Option<&mut dyn HoldingQueue> {
         match self.steps.first_mut() {
-            Some(Step { element: Element::FqCodel(fair), .. }) => Some(fair),
+            Some(Step { element: Element::FqCodel(queue), .. }) => Some(&mut **queue),
+            Some(Step { element: Element::DualPi2(queue), .. }) => Some(&mut **queue),
             _ => None,
         }
     }

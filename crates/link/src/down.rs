@@ -77,7 +77,7 @@ mod tests {
     use crate::{Element, LinkCounters};
     use polypath_base::Bytes;
 
-    const PACKET: PacketMeta = PacketMeta { len: Bytes::new(1500), payload: true, df: true, ect: false, flow: 0 };
+    const PACKET: PacketMeta = PacketMeta { len: Bytes::new(1500), payload: true, df: true, ect: false, l4s: false, flow: 0 };
 
     fn at(ns: u64) -> Instant {
         Instant::from_nanos(ns)

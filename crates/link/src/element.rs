@@ -1,7 +1,8 @@
 //! The closed set of link elements.
 
 use crate::{
-    Delay, Down, DropCategory, FqCodel, LinkElement, Loss, Mtu, PacketCount, PacketMeta, Pie, Policer, RateQueue, Red, Retry, SampledQueue,
+    Delay, Down, DropCategory, DualPi2, FqCodel, LinkElement, Loss, Mtu, PacketCount, PacketMeta, Pie, Policer, RateQueue, Red, Retry,
+    SampledQueue,
 };
 use crate::{Trace, Verdict};
 use polypath_base::{Duration, Instant};
@@ -42,6 +43,7 @@ elements! {
     Trace(Box<Trace>),
     Retry(Box<Retry>),
     Policer(Box<Policer>),
+    DualPi2(Box<DualPi2>),
 }
 
 impl LinkElement for Element {

@@ -8,22 +8,11 @@
 use crate::codel::{Codel, CodelQueue};
 use crate::rate::Sampler;
 use crate::{
-    CodelConfig, DropCategory, Error, FqCodelConfig, LinkElement, PacketCount, PacketMeta, QueueLimit, QueueSample, RateConfig,
-    SampledQueue, Schedule, Verdict,
+    CodelConfig, Dequeued, DropCategory, Error, FqCodelConfig, HoldingQueue, LinkElement, PacketCount, PacketMeta, QueueLimit, QueueSample,
+    RateConfig, SampledQueue, Schedule, Verdict,
 };
 use polypath_base::{Bytes, Duration, Instant, Rate, Rng};
 use std::collections::VecDeque;
-
-/// A packet that is being transmitted from now on.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Dequeued {
-    /// The caller's number of it.
-    pub slot: u32,
-    /// When its last bit has left.
-    pub leaves: Instant,
-    /// With Congestion Experienced (RFC 3168).
-    pub marked: bool,
-}
 
 /// A transmitter with its queues.
 #[derive(Clone, Debug)]
@@ -111,65 +100,6 @@ impl FqCodel {
         })
     }
 
-    /// A packet arrives, kept by the caller under this number. Then ask for the next one if nothing
-    /// is being transmitted, and for those that were dropped.
-    pub fn enqueue(&mut self, at: Instant, packet: PacketMeta, slot: u32) {
-        self.sample_until(at);
-        // A queue of one flow refuses what does not fit; among several, the longest one gives way.
-        if self.config.flows == 1 && self.packets >= self.limit {
-            self.drops.add(packet.len);
-            self.dropped.push(slot);
-            return;
-        }
-        let number = self.queue_of(packet.flow);
-        let item = Item { slot, ip_len: packet.len, len: packet.len + self.framing, ect: packet.ect, since: at };
-        let flow = &mut self.queues[number as usize];
-        flow.bytes += item.len;
-        flow.waiting.push_back(item);
-        if !flow.listed {
-            (flow.listed, flow.deficit) = (true, self.config.quantum.get() as i64);
-            self.new.push_back(number);
-        }
-        self.packets += 1;
-        self.bytes += item.len;
-        if self.packets > self.limit {
-            self.drop_from_longest();
-        }
-        debug_assert!(self.packets <= self.limit, "what is too much is dropped");
-        self.longest = self.longest.max(u64::from(self.packets));
-    }
-
-    /// The transmitter is free: what it sends from now on, if anything waits. What it sent before
-    /// has left.
-    pub fn dequeue(&mut self, at: Instant) -> Option<Dequeued> {
-        self.sample_until(at);
-        if let Some((len, until)) = self.serving.take() {
-            debug_assert!(until <= at, "one packet is transmitted at a time");
-            (self.packets, self.bytes) = (self.packets - 1, self.bytes - len);
-        }
-        let Some((item, marked)) = self.choose(at) else {
-            debug_assert_eq!((self.packets, self.bytes), (0, Bytes::ZERO), "nothing waits where nothing can be chosen");
-            return None;
-        };
-        if let Some(rate) = self.changes.advance(at) {
-            self.rate = rate;
-        }
-        self.marks += u64::from(marked);
-        let leaves = at + self.rate.time_for(item.len);
-        self.serving = Some((item.len, leaves));
-        Some(Dequeued { slot: item.slot, leaves, marked })
-    }
-
-    /// Whether a packet is being transmitted.
-    pub fn is_transmitting(&self) -> bool {
-        self.serving.is_some()
-    }
-
-    /// The number of a packet that was dropped and not reported.
-    pub fn take_dropped(&mut self) -> Option<u32> {
-        self.dropped.pop()
-    }
-
     /// Deficit round robin over the queues (RFC 8290 section 4.2).
     fn choose(&mut self, at: Instant) -> Option<(Item, bool)> {
         loop {
@@ -241,8 +171,63 @@ impl FqCodel {
     }
 }
 
+impl HoldingQueue for FqCodel {
+    fn enqueue(&mut self, at: Instant, packet: PacketMeta, slot: u32) {
+        self.sample_until(at);
+        // A queue of one flow refuses what does not fit; among several, the longest one gives way.
+        if self.config.flows == 1 && self.packets >= self.limit {
+            self.drops.add(packet.len);
+            self.dropped.push(slot);
+            return;
+        }
+        let number = self.queue_of(packet.flow);
+        let item = Item { slot, ip_len: packet.len, len: packet.len + self.framing, ect: packet.ect, since: at };
+        let flow = &mut self.queues[number as usize];
+        flow.bytes += item.len;
+        flow.waiting.push_back(item);
+        if !flow.listed {
+            (flow.listed, flow.deficit) = (true, self.config.quantum.get() as i64);
+            self.new.push_back(number);
+        }
+        self.packets += 1;
+        self.bytes += item.len;
+        if self.packets > self.limit {
+            self.drop_from_longest();
+        }
+        debug_assert!(self.packets <= self.limit, "what is too much is dropped");
+        self.longest = self.longest.max(u64::from(self.packets));
+    }
+
+    fn dequeue(&mut self, at: Instant) -> Option<Dequeued> {
+        self.sample_until(at);
+        if let Some((len, until)) = self.serving.take() {
+            debug_assert!(until <= at, "one packet is transmitted at a time");
+            (self.packets, self.bytes) = (self.packets - 1, self.bytes - len);
+        }
+        let Some((item, marked)) = self.choose(at) else {
+            debug_assert_eq!((self.packets, self.bytes), (0, Bytes::ZERO), "nothing waits where nothing can be chosen");
+            return None;
+        };
+        if let Some(rate) = self.changes.advance(at) {
+            self.rate = rate;
+        }
+        self.marks += u64::from(marked);
+        let leaves = at + self.rate.time_for(item.len);
+        self.serving = Some((item.len, leaves));
+        Some(Dequeued { slot: item.slot, leaves, marked })
+    }
+
+    fn is_transmitting(&self) -> bool {
+        self.serving.is_some()
+    }
+
+    fn take_dropped(&mut self) -> Option<u32> {
+        self.dropped.pop()
+    }
+}
+
 impl LinkElement for FqCodel {
-    /// It decides when it sends; the caller hands the packet to [`FqCodel::enqueue`].
+    /// It decides when it sends; the caller hands the packet to [`HoldingQueue::enqueue`].
     fn transit(&mut self, _at: Instant, _packet: PacketMeta) -> Verdict {
         Verdict::Enqueue
     }

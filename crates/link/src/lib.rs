@@ -4,8 +4,8 @@
 //! once when the packet leaves, or that it does not. That is possible because every element is
 //! either memoryless or first in first out, and because all later changes of its parameters are
 //! known when it is built. So nothing here waits, keeps packets or reads a clock, and a
-//! [`ElementChain`] of elements costs no event of its own. The one exception is [`FqCodel`], which
-//! decides when it sends.
+//! [`ElementChain`] of elements costs no event of its own. The exceptions are
+//! [`FqCodel`] and [`DualPi2`], which decide when they send ([`HoldingQueue`]).
 //!
 //! The one rule: an element sees packets in the order of their arrival. Every element but a
 //! reordering [`Delay`] keeps that order; behind a reordering one the caller sorts what leaves
@@ -43,6 +43,7 @@ mod count;
 mod counters;
 mod delay;
 mod down;
+mod dualpi2;
 mod element;
 mod fq_codel;
 mod link_element;
@@ -60,15 +61,16 @@ mod spec;
 mod stage;
 mod trace;
 
-pub use aqm::{AqmConfig, CodelConfig, FqCodelConfig, PieConfig, RedConfig};
+pub use aqm::{AqmConfig, CodelConfig, DualPi2Config, FqCodelConfig, PieConfig, RedConfig};
 pub use chain::ElementChain;
 pub use count::PacketCount;
 pub use counters::{LinkCounters, add_samples};
 pub use delay::{Delay, DelayConfig};
 pub use down::{Down, DownConfig};
+pub use dualpi2::DualPi2;
 pub use element::Element;
-pub use fq_codel::{Dequeued, FqCodel};
-pub use link_element::{DropCategory, LinkElement, QueueSample, SampledQueue};
+pub use fq_codel::FqCodel;
+pub use link_element::{Dequeued, DropCategory, HoldingQueue, LinkElement, QueueSample, SampledQueue};
 pub use loss::{Loss, LossConfig};
 pub use mtu::{Mtu, MtuConfig, Oversize};
 pub use packet::{DropCause, PacketMeta, Verdict};

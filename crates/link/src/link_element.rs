@@ -58,6 +58,35 @@ pub trait LinkElement {
     }
 }
 
+/// A packet that is being transmitted from now on.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Dequeued {
+    /// The caller's number of it.
+    pub slot: u32,
+    /// When its last bit has left.
+    pub leaves: Instant,
+    /// With Congestion Experienced (RFC 3168).
+    pub marked: bool,
+}
+
+/// An element that keeps packets by the caller's numbers and chooses the next one when its
+/// transmitter is free ([`LinkElement::enqueues`]).
+pub trait HoldingQueue {
+    /// A packet arrives, kept by the caller under this number. Then ask for the next one if nothing
+    /// is being transmitted, and for those that were dropped.
+    fn enqueue(&mut self, at: Instant, packet: PacketMeta, slot: u32);
+
+    /// The transmitter is free: what it sends from now on, if anything waits. What it sent before
+    /// has left.
+    fn dequeue(&mut self, at: Instant) -> Option<Dequeued>;
+
+    /// Whether a packet is being transmitted.
+    fn is_transmitting(&self) -> bool;
+
+    /// The number of a packet that was dropped and not reported.
+    fn take_dropped(&mut self) -> Option<u32>;
+}
+
 /// The counters of a link's drops.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum DropCategory {

@@ -145,8 +145,8 @@ mod tests {
     use super::*;
     use polypath_base::Bytes;
 
-    const DATA: PacketMeta = PacketMeta { len: Bytes::new(1500), payload: true, df: true, ect: false, flow: 0 };
-    const ACK: PacketMeta = PacketMeta { len: Bytes::new(52), payload: false, df: true, ect: false, flow: 0 };
+    const DATA: PacketMeta = PacketMeta { len: Bytes::new(1500), payload: true, df: true, ect: false, l4s: false, flow: 0 };
+    const ACK: PacketMeta = PacketMeta { len: Bytes::new(52), payload: false, df: true, ect: false, l4s: false, flow: 0 };
 
     fn rng() -> Rng {
         Rng::new(3, "loss")

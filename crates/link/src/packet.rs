@@ -13,6 +13,8 @@ pub struct PacketMeta {
     pub df: bool,
     /// It may be marked instead of dropped (RFC 3168: it is ECT or marked already).
     pub ect: bool,
+    /// ECT(1) or CE: the L4S identifier (RFC 9331 section 5.1).
+    pub l4s: bool,
     /// Packets of one flow have the same number here.
     pub flow: u32,
 }

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
     use polypath_base::Bytes;
 
-    const PACKET: PacketMeta = PacketMeta { len: Bytes::new(1500), payload: true, df: true, ect: false, flow: 0 };
+    const PACKET: PacketMeta = PacketMeta { len: Bytes::new(1500), payload: true, df: true, ect: false, l4s: false, flow: 0 };
 
     fn retry(probability: f64, attempts: u32) -> Retry {
         Retry::new(RetryConfig { probability, attempts, ..RetryConfig::default() }, Rng::new(1, "retry")).unwrap()

@@ -4,7 +4,7 @@
 //! Times are nanoseconds, rates bits per second, sizes bytes. Unknown fields are refused.
 
 use crate::{
-    AqmConfig, Delay, DelayConfig, Down, DownConfig, Element, Error, FqCodel, FqCodelConfig, Loss, LossConfig, Mtu, MtuConfig, Pie,
+    AqmConfig, Delay, DelayConfig, Down, DownConfig, DualPi2, Element, Error, FqCodel, FqCodelConfig, Loss, LossConfig, Mtu, MtuConfig, Pie,
 };
 use crate::{Policer, PolicerConfig, RateConfig, RateQueue, Red, Retry, RetryConfig, Trace, TraceConfig};
 use polypath_base::{Bytes, Rng};
@@ -95,6 +95,7 @@ fn transmitter(config: RateConfig, rng: Rng) -> Result<Element, Error> {
         None => Element::Rate(RateQueue::new(config)?),
         Some(AqmConfig::Red(red)) => Element::Red(Box::new(Red::new(config, red, rng)?)),
         Some(AqmConfig::Pie(pie)) => Element::Pie(Box::new(Pie::new(config, pie, rng)?)),
+        Some(AqmConfig::DualPi2(dualpi2)) => Element::DualPi2(Box::new(DualPi2::new(config, dualpi2, rng)?)),
         Some(AqmConfig::FqCodel(fq_codel)) => Element::FqCodel(Box::new(FqCodel::new(config, fq_codel, rng)?)),
         Some(AqmConfig::Codel(codel)) => Element::FqCodel(Box::new(FqCodel::new(config, FqCodelConfig::one_flow(codel), rng)?)),
     })

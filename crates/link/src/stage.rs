@@ -5,7 +5,7 @@
 //! which they leave. A direction is cut into several stages where packets may overtake, before an
 //! element that answers, and around a queue that decides later what it sends.
 
-use crate::{Element, ElementChain, FqCodel, LinkElement, PacketCount, PacketMeta, Ring, Verdict};
+use crate::{Element, ElementChain, HoldingQueue, LinkElement, PacketCount, PacketMeta, Ring, Verdict};
 use polypath_base::{Bytes, Instant};
 
 /// The elements of one stage.
@@ -193,7 +193,7 @@ impl<P: InFlight> PipeStage<P> {
         queue.take_dropped().map(|slot| backlog.release(slot))
     }
 
-    fn managed(&mut self) -> Option<(&mut AqmBacklog<P>, &mut FqCodel)> {
+    fn managed(&mut self) -> Option<(&mut AqmBacklog<P>, &mut dyn HoldingQueue)> {
         self.backlog.as_deref_mut().zip(self.chain.holding())
     }
 }

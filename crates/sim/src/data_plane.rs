@@ -248,6 +248,7 @@ impl DataPlane {
             payload: segment.len > 0,
             df: segment.df,
             ect: segment.ecn != 0,
+            l4s: segment.ecn & 1 != 0,
             flow: flow_number(to, path),
         };
         let pipe = &mut self.network.pipes[at as usize];

@@ -156,6 +156,7 @@ impl Packet {
             payload: self.len > 0 && !icmp,
             df: self.df || icmp,
             ect: self.ecn != 0 && !icmp,
+            l4s: self.ecn & 1 != 0 && !icmp,
             flow,
         }
     }

@@ -177,7 +177,7 @@ _LISTS: dict[str, Callable[[], Table]] = {
     "reorder-rules": lambda: _models("reorder-rules", "reorder rule of a tunnel", *model.REORDER_RULES),
     "distributions": lambda: _said("distributions", "distribution of a tunnel", model.DISTRIBUTIONS),
     "elements": lambda: _models("elements", "link element", *_ELEMENTS),
-    "aqm": lambda: _models("aqm", "queue management of a rate", model.Red, model.Codel, model.FqCodel, model.Pie),
+    "aqm": lambda: _models("aqm", "queue management of a rate", model.Red, model.Codel, model.FqCodel, model.Pie, model.DualPi2),
     "columns": _columns,
     "engines": lambda: _said("engines", "engine", {name: kind.summary for name, kind in ENGINES.items()}, what="what it is"),
     "kernels": _kernels,

@@ -137,7 +137,25 @@ class LinuxEngine(Engine):
 
 def plan_of(scenario: Mapping[str, Any], kernel: linux.Kernel) -> planner.Planned:
     """What a machine with this kernel is told for a scenario."""
+    _check_disciplines(scenario, kernel)
     return planner.build(scenario, _algorithms(kernel), schedulers=_schedulers(kernel), out_of_tree=kernel.mptcp == 0)
+
+
+def _check_disciplines(scenario: Mapping[str, Any], kernel: linux.Kernel) -> None:
+    """Raises `PlanError` where a kernel is too old for what manages a queue."""
+    release = tuple(int(number) for number in kernel.release.split(".")[:2])
+    for link in scenario["links"]:
+        for side in ("a_to_b", "b_to_a"):
+            for number, element in enumerate(link[side]):
+                since = _SINCE.get((element.get("aqm") or {}).get("kind", ""))
+                if since is not None and release < since:
+                    first = ".".join(map(str, since))
+                    sentence = f"Linux {kernel.release} has no {element['aqm']['kind']}: run a kernel from {first} on, or the engine sim"
+                    raise planner.PlanError(("links", link["name"], side, number), f"{sentence} (--engine sim)")
+
+
+# By what manages a queue: the first release that has it, where kernels lack it.
+_SINCE = {"dualpi2": (6, 17)}
 
 
 def _algorithms(kernel: linux.Kernel) -> tuple[str, ...]:

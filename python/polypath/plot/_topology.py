@@ -221,7 +221,7 @@ def _rate(bits: float) -> str:
     return f"{bits:g} bit/s"
 
 
-_AQM = {"fq_codel": "fq_codel", "codel": "CoDel", "pie": "PIE", "red": "RED"}
+_AQM = {"fq_codel": "fq_codel", "codel": "CoDel", "pie": "PIE", "dualpi2": "DualPI2", "red": "RED"}
 """What keeps a queue; without it the queue drops what finds it full."""
 
 

@@ -3,7 +3,7 @@
 Knows no engine, no table and no disk but the study file itself.
 """
 
-from ._aqm import Codel, FqCodel, Pie, Red
+from ._aqm import Codel, DualPi2, FqCodel, Pie, Red
 from ._buildable import check_cell
 from ._cells import (
     MOST_KEPT,
@@ -102,6 +102,7 @@ __all__ = [
     "Draw",
     "Drawn",
     "DropPackets",
+    "DualPi2",
     "Element",
     "End",
     "Endpoint",

@@ -110,6 +110,43 @@ class Pie(Model):
         def __init__(self, *, kind: str = ..., target: Time | str = ..., update: Time | str = ..., ecn: bool | str = ...) -> None: ...
 
 
+class DualPi2(Model):
+    """DualPI2 (RFC 9332): a queue for L4S traffic (ECT(1) and CE) and one for the rest; marks of
+    the first and drops of the second are coupled. It always marks what is able (ECN).
+    """
+
+    kind: Literal["dualpi2"] = "dualpi2"
+    target: Time = Time("15ms")
+    """The delay that the classic queue may keep."""
+    update: Time = Time("16ms")
+    """Between two calculations of the probability."""
+    step: Time = Time("1ms")
+    """An L4S packet that has waited for longer is marked."""
+    step_packets: int = Field(default=0, ge=0, le=1_000_000)
+    """But only if at least so many L4S packets waited when it came."""
+    coupling: int = Field(default=2, ge=1, le=255)
+    """L4S packets are marked with so many times the root of the probability of the others."""
+    classic_percent: int = Field(default=10, ge=0, le=99)
+    """Of the bytes, what the classic queue gets at least where both wait, percent."""
+    any_ect: bool = False
+    """ECT(0) packets are L4S traffic too: for a network in which all that is able is scalable."""
+
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(
+            self,
+            *,
+            kind: str = ...,
+            target: Time | str = ...,
+            update: Time | str = ...,
+            step: Time | str = ...,
+            step_packets: int | str = ...,
+            coupling: int | str = ...,
+            classic_percent: int | str = ...,
+            any_ect: bool | str = ...,
+        ) -> None: ...
+
+
 def _named_aqm(value: Any) -> Any:
     if isinstance(value, str) and value in SHORT:
         return {"kind": value}
@@ -121,13 +158,14 @@ def _named_aqm(value: Any) -> Any:
 
 
 # Those that need nothing but their name.
-SHORT = ("codel", "fq_codel", "pie")
+SHORT = ("codel", "fq_codel", "pie", "dualpi2")
 
 Managed = Annotated[
     Annotated[Red, Tag("red")]
     | Annotated[Codel, Tag("codel")]
     | Annotated[FqCodel, Tag("fq_codel")]
     | Annotated[Pie, Tag("pie")]
+    | Annotated[DualPi2, Tag("dualpi2")]
     | Annotated[Undecided, Tag(UNDECIDED)],
     Discriminator(kind_of),
     BeforeValidator(_named_aqm),

@@ -8,7 +8,7 @@ from typing import Any
 
 from polypath import _native
 
-from ._aqm import FqCodel, Pie, Red
+from ._aqm import DualPi2, FqCodel, Pie, Red
 from ._cells import specimens
 from ._elements import BurstLoss, Delay, Loss, RateLimit, Retry, Wireless, chain
 from ._kernel import split_cc
@@ -65,5 +65,5 @@ def _chance(element: Any) -> bool:
             return element.share > 0
         case RateLimit():
             # FQ-CoDel's hash is salted.
-            return isinstance(element.aqm, Red | Pie | FqCodel)
+            return isinstance(element.aqm, Red | Pie | DualPi2 | FqCodel)
     return False

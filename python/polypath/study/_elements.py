@@ -158,7 +158,7 @@ class RateLimit(Model):
     each packet takes its time.
     """
     aqm: Aqm = None
-    """What keeps the queue short: codel, fq_codel, pie or red; default: a full queue refuses
+    """What keeps the queue short: codel, fq_codel, pie, dualpi2 or red; default: a full queue refuses
     packets.
     """
     changes: tuple[RateChange, ...] = ()
@@ -415,7 +415,7 @@ class Table(Model):
     framing: Size = Size("14B")
     """Bytes of the link layer around each packet."""
     aqm: Aqm = None
-    """What keeps the queue short: codel, fq_codel, pie or red."""
+    """What keeps the queue short: codel, fq_codel, pie, dualpi2 or red."""
     jitter: Time = Time("0ns")
     """Uniform in plus or minus this much."""
     repeat: Time | None = None
@@ -594,7 +594,7 @@ class Shape(Model):
     framing: Size = Size("14B")
     """Bytes of the link layer around each packet."""
     aqm: Aqm = None
-    """What keeps the queue short: codel, fq_codel, pie or red."""
+    """What keeps the queue short: codel, fq_codel, pie, dualpi2 or red."""
     delay: Time | None = None
     """From one end to the other; default: none."""
     rtt: Time | None = None

@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from ._aqm import FqCodel, Pie, Red
+from ._aqm import DualPi2, FqCodel, Pie, Red
 from ._elements import BurstLoss, Delay, Down, DropPackets, Element, Loss, Mtu, Policer, RateLimit, Retry, Shape, Trace, Wireless, chain
 from ._flows import Bulk, Constant, Endpoints, Flow, Ndiffports, OnOff, Requests, Transfer
 from ._kernel import DEFAULT_KERNEL, OURS, nearest, split_cc
@@ -241,6 +241,10 @@ def _aqm(aqm: Any) -> dict[str, Any]:
             return {"kind": "red", **sizes, "probability": float(aqm.probability), "weight_log": aqm.weight_log, "ecn": aqm.ecn}
         case Pie():
             return {"kind": "pie", "target_ns": int(aqm.target), "update_ns": int(aqm.update), "ecn": aqm.ecn}
+        case DualPi2():
+            times = {"target_ns": int(aqm.target), "update_ns": int(aqm.update), "step_ns": int(aqm.step)}
+            rest = {name: getattr(aqm, name) for name in ("step_packets", "coupling", "classic_percent", "any_ect")}
+            return {"kind": "dualpi2", **times, **rest}
     times = {"target_ns": int(aqm.target), "interval_ns": int(aqm.interval)}
     if isinstance(aqm, FqCodel):
         return {"kind": "fq_codel", **times, "flows": aqm.flows, "quantum_bytes": int(aqm.quantum), "ecn": aqm.ecn}
