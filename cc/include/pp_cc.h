@@ -158,6 +158,7 @@ enum pp_cc_flags {
 	PP_CC_DRAWS = 16,		/* looks at pp_flow.random */
 	PP_CC_REDUCES = 32,		/* sets pp_flow.reduce */
 	PP_CC_SEES_STAMPS = 64,		/* looks at pp_flow.ts_peer, which begins at a random value */
+	PP_CC_ECT_1 = 128,		/* with PP_CC_NEEDS_ECN: packets say ECT(1) (RFC 9331), where the transport can */
 };
 
 /* By what an algorithm knows congestion. */

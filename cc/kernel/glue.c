@@ -313,6 +313,11 @@ static int __init pp_register(void)
 {
 	if (PP_OPS.flags & PP_CC_NEEDS_ECN)
 		pp_ops.flags |= TCP_CONG_NEEDS_ECN;
+#ifdef TCP_CONG_ECT_1_NEGOTIATION
+	/* The handshake alone: what follows it is ECT(0) (tcp_ecn_send). */
+	if (PP_OPS.flags & PP_CC_ECT_1)
+		pp_ops.flags |= TCP_CONG_ECT_1_NEGOTIATION;
+#endif
 	PP_TAKE(release);
 	PP_TAKE(cong_avoid);
 	PP_TAKE(cwnd_event);

@@ -43,9 +43,9 @@ def check(scenario: str, simulated: bool) -> tuple[list[str], str] | None:
     With `simulated`, also what only the simulator has no model of. Raises CallerError if the text is no scenario at all.
     """
 
-def algorithms() -> list[tuple[str, bool, str, str, str, str, bool]]:
+def algorithms() -> list[tuple[str, bool, str, str, str, str, bool, bool]]:
     """Congestion-control algorithms by name: coupled over subflows, family, source, name of Linux's own, other names (with spaces),
-    whether runs with other seeds differ by it alone.
+    whether runs with other seeds differ by it alone, whether its packets say ECT(1).
     """
 
 def abi_source() -> str:

@@ -19,8 +19,9 @@ KINDS: dict[str, Any] = {
 }
 
 
-# RED's and PIE's drops differ by a tenth from seed to seed, the others by one in thirty.
-STARTS = {"red": 48, "pie": 16}
+# RED's and PIE's drops differ by a tenth from seed to seed, the others by one in thirty; shares of
+# a cubic beside a scalable flow by a fourteenth.
+STARTS = {"red": 48, "pie": 16, "dualpi2": 48}
 
 
 def both(tmp_path, kind, *, ecn):
@@ -110,7 +111,7 @@ def dualpi2(cc, *, kernel="7.3", **more):
     common = {"client": "c", "server": "s", "transport": "tcp", "start_spread": "4ms"}
     flows = {"classic": {**common, "cc": "cubic"}, "scalable": {**common, "cc": cc}, "voice": VOICE}
     topology = {"nodes": {"c": None, "r": {"router": True}, "s": None}, "links": links}
-    more = {"measure": {"window": ["3s", "15s"]}, "baselines": None, "seeds": 8, "kernel": kernel}
+    more = {"measure": {"window": ["3s", "15s"]}, "baselines": None, "seeds": STARTS["dualpi2"], "kernel": kernel}
     return Study.model_validate({"name": "dualpi2", "topology": topology, "flows": flows, "duration": "15s", **more})
 
 
@@ -130,6 +131,13 @@ def test_dualpi2_shares_a_link_as_the_kernels_does(tmp_path):
     assert agree(sim.loc["voice", "delay_mean_ms"], kernels.loc["voice", "delay_mean_ms"], within=1.0)
     assert agree(sim_link["ecn_marks"], kernels_link["ecn_marks"], rel=0.15)
     assert agree(sim_link["queue_drops"], kernels_link["queue_drops"], rel=0.3)
+
+
+def test_a_kernel_sends_no_ect_1_and_says_so(tmp_path):
+    if not linux.is_there("7.3"):
+        lacking("linux 7.3", "no kernel 7.3 is there: polypath linux build 7.3")
+    with pytest.raises(StudyError, match=r"Linux sends prague's data as ECT\(0\), which is classic traffic here"):
+        run(dualpi2("prague", any_ect=False), engine="linux", out=tmp_path / "out")
 
 
 def test_a_kernel_without_dualpi2_is_refused_by_name(tmp_path):

@@ -65,9 +65,11 @@ pub mod flags {
     pub const REDUCES: u32 = 32;
     /// Looks at [`Flow::ts_peer`](crate::Flow), which begins at a random value.
     pub const SEES_STAMPS: u32 = 64;
+    /// With [`NEEDS_ECN`]: packets say ECT(1), the L4S identifier (RFC 9331 section 4.1).
+    pub const ECT_1: u32 = 128;
     /// Every bit that means something.
     #[cfg(not(target_family = "wasm"))]
-    pub(crate) const ALL: u32 = COUPLED | PACES | NEEDS_ECN | SEES_SAMPLES | DRAWS | REDUCES | SEES_STAMPS;
+    pub(crate) const ALL: u32 = COUPLED | PACES | NEEDS_ECN | SEES_SAMPLES | DRAWS | REDUCES | SEES_STAMPS | ECT_1;
 }
 
 /// A congestion-control algorithm.

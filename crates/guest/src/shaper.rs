@@ -55,7 +55,7 @@ impl Aqm {
                 m.put_u32(1, us(target_ns)).put_u32(2, limit).put_u32(3, us(update_ns)).put_u32(6, u32::from(ecn))
             }),
             Self::DualPi2 { limit, target_ns, update_ns, step_ns, step_packets, coupling, classic_percent, any_ect } => {
-                message.put_text(TCA_KIND, "dualpi2").nest(TCA_OPTIONS, &[], |m| {
+                message.put_text(TCA_KIND, "dualpi2").nest_flagged(TCA_OPTIONS, |m| {
                     let m = m.put_u32(1, limit).put_u32(3, us(target_ns)).put_u32(4, us(update_ns)).put_u32(8, us(step_ns));
                     m.put_u32(9, step_packets)
                         .put_u8(10, coupling)
@@ -119,7 +119,7 @@ mod tests {
             Aqm::DualPi2 { limit: 100, target_ns, update_ns, step_ns, step_packets: 0, coupling: 2, classic_percent: 10, any_ect: true };
         let words = "0800010064000000080003009".to_owned() + "83a000008000400803e000008000800e80300000800090000000000";
         let bytes = "05000a000200000005000d000a00000005000e0003000000";
-        assert_eq!(hexadecimal(&aqm.put(Message::new(0, 0, &[]))), format!("0c0001006475616c7069320044000200{words}{bytes}"));
+        assert_eq!(hexadecimal(&aqm.put(Message::new(0, 0, &[]))), format!("0c0001006475616c7069320044000280{words}{bytes}"));
     }
 
     #[test]

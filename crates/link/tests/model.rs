@@ -2,8 +2,8 @@
 
 use polypath_base::{Bytes, Duration, Instant, Rate, Rng};
 use polypath_link::{
-    Change, Delay, DelayConfig, Element, ElementChain, LinkElement, PacketMeta, Policer, PolicerConfig, QueueLimit, RateConfig, RateQueue,
-    SampledQueue, Verdict,
+    Change, Delay, DelayConfig, DualPi2, DualPi2Config, Element, ElementChain, HoldingQueue, LinkElement, PacketMeta, Policer,
+    PolicerConfig, QueueLimit, RateConfig, RateQueue, SampledQueue, Verdict,
 };
 use proptest::prelude::*;
 
@@ -133,5 +133,54 @@ proptest! {
             let verdict = policer.transit(Instant::from_nanos(at), PacketMeta { len: Bytes::from_u32(len), payload: true, df: true, ..PacketMeta::default() });
             prop_assert_eq!(matches!(verdict, Verdict::Pass(leaves) if leaves.as_nanos() == at), pays);
         }
+    }
+
+    #[test]
+    fn dualpi2_serves_or_drops_each_packet_once_keeps_the_order_of_each_kind_and_never_rests_while_one_waits(
+        packets in prop::collection::vec((0_u64..1500, any::<bool>(), any::<bool>()), 1..300),
+        limit in 1_u64..60,
+    ) {
+        let (rate, queue) = (Rate::from_bits_per_sec(8_000_000), QueueLimit::Packets(limit));
+        let config = RateConfig { rate, queue, framing: Bytes::ZERO, ..RateConfig::default() };
+        let mut queue = DualPi2::new(config, DualPi2Config::default(), Rng::new(1, "dualpi2")).unwrap();
+        let (mut now, mut served, mut dropped, mut free) = (Instant::ZERO, Vec::new(), Vec::new(), Instant::ZERO);
+        let arrivals: Vec<(Instant, bool, bool)> = packets
+            .iter()
+            .map(|&(gap, l4s, ect)| {
+                now += Duration::from_micros(gap);
+                (now, l4s, ect || l4s)
+            })
+            .collect();
+        let mut next = 0;
+        loop {
+            let arrival = arrivals.get(next).map_or(Instant::NEVER, |arrival| arrival.0);
+            let at = if queue.is_transmitting() { free.min(arrival) } else { arrival };
+            if at == Instant::NEVER {
+                break;
+            }
+            if at == arrival {
+                let (_, l4s, ect) = arrivals[next];
+                queue.enqueue(at, PacketMeta { len: Bytes::new(1000), l4s, ect, ..PacketMeta::default() }, next as u32);
+                next += 1;
+            }
+            if at == free || !queue.is_transmitting() {
+                if let Some(one) = queue.dequeue(at) {
+                    prop_assert_eq!(one.leaves, at + Duration::from_millis(1));
+                    prop_assert!(at == free || at == arrival, "it begins when the last one has left, or with an arrival");
+                    prop_assert!(!one.marked || arrivals[one.slot as usize].2, "only what is able is marked");
+                    served.push(one.slot);
+                    free = one.leaves;
+                }
+            }
+            while let Some(slot) = queue.take_dropped() {
+                dropped.push(slot);
+            }
+        }
+        let of = |l4s: bool| served.iter().filter(|&&slot| arrivals[slot as usize].1 == l4s).collect::<Vec<_>>();
+        prop_assert!(of(true).is_sorted() && of(false).is_sorted());
+        prop_assert_eq!(queue.drops().packets, dropped.len() as u64);
+        let mut every = [served, dropped].concat();
+        every.sort_unstable();
+        prop_assert_eq!(every, (0..packets.len() as u32).collect::<Vec<_>>());
     }
 }

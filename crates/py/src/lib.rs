@@ -83,8 +83,8 @@ fn check(scenario: &str, simulated: bool) -> PyResult<Option<(Vec<String>, Strin
 }
 
 /// Name, whether it is coupled over subflows, family, source, name of Linux's own, other names,
-/// whether it draws random numbers.
-type Algorithm = (&'static str, bool, &'static str, &'static str, &'static str, &'static str, bool);
+/// whether it draws random numbers, whether its packets say ECT(1).
+type Algorithm = (&'static str, bool, &'static str, &'static str, &'static str, &'static str, bool, bool);
 
 /// The congestion-control algorithms, sorted by name.
 #[pyfunction]
@@ -95,8 +95,8 @@ fn algorithms() -> Vec<Algorithm> {
         .into_iter()
         .map(|algorithm| {
             let (info, coupled) = (algorithm.info(), algorithm.flags() & polypath_cc::flags::COUPLED != 0);
-            let draws = algorithm.draws();
-            (algorithm.name(), coupled, info.family.name(), info.source, info.counterpart, info.aliases, draws)
+            let (draws, l4s) = (algorithm.draws(), algorithm.flags() & polypath_cc::flags::ECT_1 != 0);
+            (algorithm.name(), coupled, info.family.name(), info.source, info.counterpart, info.aliases, draws, l4s)
         })
         .collect()
 }

@@ -29,6 +29,8 @@ class Algorithm(NamedTuple):
     aliases: str = ""
     # Whether runs with other seeds differ by it alone.
     draws: bool = False
+    # Whether its packets say ECT(1), that they are L4S traffic.
+    l4s: bool = False
 
 
 def unknown_cc(name: str, algorithms: Iterable[Algorithm]) -> str:

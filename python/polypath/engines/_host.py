@@ -24,7 +24,7 @@ from . import _iperf3, _machine, _measure
 from ._base import Algorithm, Engine, Output, unknown_cc
 from ._errors import EngineError
 from ._fingerprint import fingerprint, sources
-from ._naming import check_one_kernel, custom_names, names, simulator_only, where
+from ._naming import check_l4s, check_one_kernel, custom_names, names, simulator_only, where
 from ._sim import LINUX_ONLY, SimEngine
 
 # Raise it when figures are derived from a run in another way.
@@ -108,6 +108,7 @@ class HostEngine(Engine):
         check_one_kernel(cell, self.only_kernel)
         built = scenario(cell.setup, cell.seeds[0], kernel=self.only_kernel)
         try:
+            check_l4s(built)
             plan = self._plan(built)
         except planner.PlanError as error:
             raise cell.error(where(cell, error.place), error.sentence) from None

@@ -17,7 +17,7 @@ from . import _machine, _measure
 from ._base import Algorithm, Engine, Output, unknown_cc
 from ._errors import EngineError
 from ._fingerprint import fingerprint, sources
-from ._naming import check_one_kernel, custom_names, custom_of, custom_schedulers, names, simulator_only, where
+from ._naming import check_l4s, check_one_kernel, custom_names, custom_of, custom_schedulers, names, simulator_only, where
 from ._sim import SimEngine
 from ._variation import NONE, Variation
 
@@ -138,6 +138,7 @@ class LinuxEngine(Engine):
 def plan_of(scenario: Mapping[str, Any], kernel: linux.Kernel) -> planner.Planned:
     """What a machine with this kernel is told for a scenario."""
     _check_disciplines(scenario, kernel)
+    check_l4s(scenario)
     return planner.build(scenario, _algorithms(kernel), schedulers=_schedulers(kernel), out_of_tree=kernel.mptcp == 0)
 
 

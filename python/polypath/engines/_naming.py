@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from polypath import customcc, planner
+from polypath import _native, customcc, planner
 from polypath.study import OURS, THEIRS, Cell, bare_of_ours, field_of, nearest, scheduler_of_ours
 
 
@@ -68,3 +68,18 @@ def check_one_kernel(cell: Cell, kernel: str) -> None:
         if node.kernel is not None and node.kernel != kernel:
             sentence = f"here one kernel, {kernel}, runs all hosts, and {name} asks for {node.kernel}: leave it out, or take --engine sim"
             raise cell.error(where(cell, ("nodes", name, "kernel")), sentence)
+
+
+def check_l4s(scenario: Mapping[str, Any]) -> None:
+    """Raises `PlanError` where a flow of L4S meets a queue that would not know it: Linux's TCP says
+    ECT(0) of data, 7.3 too, whatever the congestion control is (`tcp_ecn_send`).
+    """
+    l4s = {name for name, *_, is_l4s in _native.algorithms() if is_l4s}
+    flows = [flow for flow in scenario["flows"] if bare_of_ours(flow["cc"] or "") in l4s]
+    for link in scenario["links"] if flows else ():
+        for side in ("a_to_b", "b_to_a"):
+            for number, element in enumerate(link[side]):
+                aqm = element.get("aqm") or {}
+                if aqm.get("kind") == "dualpi2" and not aqm["any_ect"]:
+                    sentence = f"Linux sends {flows[0]['cc']}'s data as ECT(0), which is classic traffic here: give it `any_ect: true`"
+                    raise planner.PlanError(("links", link["name"], side, number), f"{sentence}, or take the engine sim (--engine sim)")

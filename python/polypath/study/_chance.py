@@ -23,7 +23,7 @@ def drawing_algorithms() -> frozenset[str]:
     They draw random numbers (bbr, bbr3, cdg, cmpbbr, nv), or look at timestamps, which begin at
     random values (lp).
     """
-    return frozenset(name for name, *_, draws in _native.algorithms() if draws)
+    return frozenset(name for name, *_, draws, _l4s in _native.algorithms() if draws)
 
 
 def same_for_all_seeds(study: Question) -> str | None:

@@ -12,6 +12,7 @@ use polypath_wire::{Flags, Segment};
 
 /// Codepoints of the IP header (RFC 3168 section 5).
 const NOT_ECT: u8 = 0;
+const ECT_1: u8 = 1;
 const ECT_0: u8 = 2;
 const CE: u8 = 3;
 
@@ -24,6 +25,8 @@ pub(super) struct Ecn {
     setting: u8,
     /// The algorithm wants each mark told, and all packets marked as able.
     accurate: bool,
+    /// The algorithm's packets say that they are L4S traffic.
+    l4s: bool,
     /// Our SYN asked for it.
     asked: bool,
     /// The peer's packets have said that they are able.
@@ -35,9 +38,9 @@ pub(super) struct Ecn {
 }
 
 impl Ecn {
-    pub(super) fn new(setting: u8, accurate: bool) -> Self {
+    pub(super) fn new(setting: u8, accurate: bool, l4s: bool) -> Self {
         debug_assert!(setting <= 2, "tcp_ecn is 0, 1 or 2");
-        Self { setting, accurate, ..Self::default() }
+        Self { setting, accurate, l4s, ..Self::default() }
     }
 
     /// What our SYN or SYN/ACK says of it (RFC 3168 section 6.1.1); `agreed`: so far both ends have
@@ -53,7 +56,7 @@ impl Ecn {
             segment.flags = segment.flags.with(Flags::ECE).with(Flags::CWR);
         }
         if self.accurate && (self.asked || agreed) {
-            segment.ecn = ECT_0;
+            segment.ecn = self.ect();
         }
     }
 
@@ -129,16 +132,22 @@ impl Ecn {
     /// Codepoint of segments without new data.
     #[inline]
     pub(super) fn plain_codepoint(&self, agreed: bool) -> u8 {
-        if self.accurate && agreed { ECT_0 } else { NOT_ECT }
+        if self.accurate && agreed { self.ect() } else { NOT_ECT }
+    }
+
+    /// What says that a packet may be marked (RFC 9331 section 4.1).
+    #[inline]
+    pub(super) fn ect(&self) -> u8 {
+        if self.l4s { ECT_1 } else { ECT_0 }
     }
 }
 
 /// Marks a segment with new data as able, and tells that the window was reduced (RFC 3168 section
 /// 6.1.2). A FIN alone is no data (Linux: `tcp_ecn_send`).
 #[inline]
-pub(super) fn mark_new_data(tx: &mut Sender, segment: &mut Segment) {
+pub(super) fn mark_new_data(tx: &mut Sender, ect: u8, segment: &mut Segment) {
     if tx.ecn_ok() && segment.len > 0 {
-        segment.ecn = ECT_0;
+        segment.ecn = ect;
         if tx.take_cwr() {
             segment.flags = segment.flags.with(Flags::CWR);
         }
@@ -207,6 +216,19 @@ mod tests {
         assert_eq!(agreed(&connect([2, 2], [true, true])), [true; 2]);
         assert_eq!(agreed(&connect([2, 2], [true, false])), [false; 2]);
         assert_eq!(connect([2, 2], [true, true]).log[0].segment.ecn, ECT_0);
+    }
+
+    #[test]
+    fn an_l4s_senders_packets_say_ect_1() {
+        let mut net = connect([2, 2], [true; 2]);
+        (net.client.ecn.l4s, net.server.ecn.l4s) = (true, true);
+        let start = net.now;
+        net.client.offer(start, Bytes::new(1448 * 10));
+        net.run_for(Duration::from_millis(100));
+        let (data, acks) = (sent(&net, CLIENT, start), sent(&net, SERVER, start));
+        assert!(data.len() == 10 && !acks.is_empty() && data.iter().chain(&acks).all(|segment| segment.ecn == ECT_1));
+        // What another algorithm could not be told is no L4S traffic.
+        assert_eq!(connect([1, 2], [false; 2]).client.ecn.ect(), ECT_0);
     }
 
     #[test]

@@ -185,7 +185,7 @@ impl Socket {
             closing: Closing::new(),
             iss: initial_seq,
             timestamps: Timestamps::new(&settings, initial_seq),
-            ecn: Ecn::new(settings.ecn, tx.needs_ecn()),
+            ecn: Ecn::new(settings.ecn, tx.needs_ecn(), tx.is_l4s()),
             tx,
             peer_wscale: 0,
             ack_option_bytes: 0,

@@ -149,7 +149,7 @@ impl Socket {
                     self.debug_check_patched(now, leaving, segment);
                 } else {
                     self.make_data(now, leaving, segment);
-                    mark_new_data(&mut self.tx, segment);
+                    mark_new_data(&mut self.tx, self.ecn.ect(), segment);
                     self.template.validate(now);
                 }
                 if leaving.is_fin {

@@ -225,6 +225,10 @@ impl Sender {
         self.cc.flags() & cc::flags::NEEDS_ECN != 0
     }
 
+    pub(super) fn is_l4s(&self) -> bool {
+        self.cc.flags() & cc::flags::ECT_1 != 0
+    }
+
     /// It is a subflow's: the meta connection adds `data_options` to data segments.
     pub(super) fn become_subflow(&mut self, data_options: Bytes) {
         self.is_subflow = true;
