@@ -37,6 +37,8 @@
  * sooner in each round, in denser bursts; at 1024 the window is hardly ever full and cannot grow. */
 #define PRAGUE_PACING_START 2048U
 #define PRAGUE_PACING 1229U
+/* Paced as if the RTT were 1 ms before its first sample, in 1/8 us, as BBR does. */
+#define PRAGUE_FIRST_RTT 8000U
 /* (RTT / V)^2 in 1/2^16. */
 #define PRAGUE_SCALE_SHIFT 16
 
@@ -66,6 +68,15 @@ static void prague_begin_round(struct prague_state *s, const struct pp_flow *f)
 	s->round_ce = f->delivered_ce;
 }
 
+/* bytes: at most 2^39 times 2^11 / 2^10, and then times 2^23: below 2^64. srtt_us is in 1/8 us. */
+static void prague_pace(struct pp_flow *f)
+{
+	__u64 share = pp_in_slow_start(f) ? PRAGUE_PACING_START : PRAGUE_PACING;
+	__u64 bytes = pp_min64((__u64)f->cwnd * f->mss, 1ULL << 39) * share >> 10;
+
+	f->pacing_rate = pp_min64(bytes * 8000000 / (f->srtt_us ? f->srtt_us : PRAGUE_FIRST_RTT), f->max_pacing_rate);
+}
+
 static void prague_init(struct pp_ctx *c)
 {
 	struct prague_state *s = c->priv;
@@ -74,6 +85,8 @@ static void prague_init(struct pp_ctx *c)
 	s->seen_ce = c->flow->delivered_ce;
 	prague_begin_round(s, c->flow);
 	c->flow->pacing = 1;
+	/* Before the first ACK: a scheduler asks each subflow for its rate. */
+	prague_pace(c->flow);
 }
 
 /* What a mark asks for is done in cong_control, which knows how many there were. */
@@ -161,16 +174,6 @@ static void prague_grow(struct prague_state *s, struct pp_flow *f, __u32 acked)
 	more = s->credit / need;
 	s->credit -= more * need;
 	f->cwnd = pp_min((__u32)pp_min64(f->cwnd + more, f->cwnd_clamp), f->cwnd_clamp);
-}
-
-/* bytes: at most 2^39 times 2^11 / 2^10, and then times 2^23: below 2^64. srtt_us is in 1/8 us. */
-static void prague_pace(struct pp_flow *f)
-{
-	__u64 share = pp_in_slow_start(f) ? PRAGUE_PACING_START : PRAGUE_PACING;
-	__u64 bytes = pp_min64((__u64)f->cwnd * f->mss, 1ULL << 39) * share >> 10;
-
-	if (f->srtt_us)
-		f->pacing_rate = pp_min64(bytes * 8000000 / f->srtt_us, f->max_pacing_rate);
 }
 
 static void prague_cong_control(struct pp_ctx *c, __u32 ack, __u32 ack_flags, const struct pp_sample *sample)

@@ -103,7 +103,7 @@ def test_a_policer_drops_what_the_kernels_drops(tmp_path):
 
 
 def dualpi2(cc, *, kernel="7.3", **more):
-    """Cubic and a scalable flow, which on Linux is dctcp: its TCP sends no data as ECT(1)."""
+    """Cubic and a scalable flow. Linux sends no data as ECT(1)."""
     aqm = {"kind": "dualpi2", "any_ect": True, **more}
     narrow = {"rate": "40mbit", "queue": "1000packets", "aqm": aqm, "delay": "10ms"}
     links = {"wide": {"ends": ["c", "r"], "both": {"delay": "1ms"}}, "narrow": {"ends": ["r", "s"], "forward": narrow}}
@@ -115,12 +115,13 @@ def dualpi2(cc, *, kernel="7.3", **more):
     return Study.model_validate({"name": "dualpi2", "topology": topology, "flows": flows, "duration": "15s", **more})
 
 
-def test_dualpi2_shares_a_link_as_the_kernels_does(tmp_path):
+@pytest.mark.parametrize("cc", ["dctcp", "prague"])
+def test_dualpi2_shares_a_link_as_the_kernels_does(tmp_path, cc):
     if not linux.is_there("7.3"):
         lacking("linux 7.3", "no kernel 7.3 is there: polypath linux build 7.3")
     found = {}
     for engine in ("sim", "linux"):
-        results = run(dualpi2("dctcp"), engine=engine, out=tmp_path / engine)
+        results = run(dualpi2(cc), engine=engine, out=tmp_path / engine)
         links_ = results.links
         found[engine] = (results.runs.set_index("flow"), links_[(links_["link"] == "narrow") & links_["a_to_b"]])
     (sim, sim_link), (kernels, kernels_link) = found["sim"], found["linux"]

@@ -197,6 +197,9 @@ WRONG = {
     "a queue in bytes with an algorithm of packets": shape(
         "rate: 10mbit, queue: 64KiB, aqm: codel", ": codel counts packets: give its queue in packets"
     ),
+    "dualpi2 with a queue in bytes": shape(
+        "rate: 10mbit, queue: 64KiB, aqm: dualpi2", ": dualpi2 counts packets: give its queue in packets"
+    ),
     "a round trip of one direction": (
         (("both: " + SHAPE, "forward: {rate: 10mbit, rtt: 10ms}, backward: {rate: 10mbit}"),),
         "9: topology.links.l2: a round trip takes both directions: `rtt` stands in `both`, and `forward` has a `delay`",

@@ -36,9 +36,9 @@ impl Connection {
         let anywhere = if server_address.is_ipv4() { IpAddr::V4(Ipv4Addr::UNSPECIFIED) } else { IpAddr::V6(Ipv6Addr::UNSPECIFIED) };
         let listens = if announces && flow.mptcp { anywhere } else { server_address };
         sys::bind(&listener, SocketAddr::new(listens, flow.port))?;
-        // Of dctcp, the SYN is agreed to by its like alone, and the receiver tells each mark
+        // Of one that needs ECN, the SYN is agreed to by its like alone, and the receiver tells each mark
         // (RFC 8257 section 3.2).
-        if flow.cc.ends_with("dctcp") || flow.server_sends() && network.namespaces[server_at].congestion_control != flow.cc {
+        if needs_ecn(&flow.cc) || flow.server_sends() && network.namespaces[server_at].congestion_control != flow.cc {
             choose_congestion_control(&listener, &flow.cc)?;
         }
         sys::listen(&listener)?;
@@ -86,6 +86,11 @@ impl Connection {
             }
         })
     }
+}
+
+/// Whether it works with marks alone (Linux: `TCP_CONG_NEEDS_ECN`), the kernel's or ours.
+fn needs_ecn(congestion_control: &str) -> bool {
+    matches!(congestion_control, "dctcp" | "pp_dctcp" | "pp_prague")
 }
 
 fn choose_congestion_control(socket: &OwnedFd, name: &str) -> Outcome<()> {

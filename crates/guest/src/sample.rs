@@ -122,10 +122,10 @@ impl Sockets {
 }
 
 /// Whether a kernel takes `used` in place of `asked` by itself: where the peer did not agree to
-/// ECN, as after a SYN that was sent again, Linux's dctcp becomes a Reno of its own, and ours the
-/// kernel's (tests/kernel/test_linux_dctcp.py).
+/// ECN, as after a SYN that was sent again, Linux's dctcp becomes a Reno of its own, and ours and
+/// prague the kernel's (tests/kernel/test_linux_dctcp.py).
 fn is_fallback(asked: &str, used: &str) -> bool {
-    matches!((asked, used), ("dctcp", "dctcp-reno") | ("pp_dctcp", "reno"))
+    matches!((asked, used), ("dctcp", "dctcp-reno") | ("pp_dctcp" | "pp_prague", "reno"))
 }
 
 impl Watched {
