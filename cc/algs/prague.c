@@ -14,15 +14,15 @@
  *	each segment that comes unmarked: cwnd + (RTT / V)^2 / cwnd
  *	on loss: half				RFC 9331 section 4.3: as Reno
  *
- * With a share p of marks growth and loss are equal, (V / RTT) (RTT / V)^2 = p cwnd / 2, so the rate
- * is cwnd / RTT = 2 / (p V): the same for all round trips up to V. The window grows while it
+ * With a share p of marks growth and loss are equal, (V / RTT) (RTT / V)^2 = p cwnd / 2, so the
+ * rate is cwnd / RTT = 2 / (p V): the same for all round trips up to V. The window grows while it
  * recovers from marks too. A part of a segment that a reduction cannot take is taken by the next.
  *
- * Differences from the draft: alpha begins at 1, as RFC 8257 section 4.2 advises; round trips count
- * less at once and not only after some hundred rounds; marks of a queue that holds other traffic too
- * are not told apart; a window is two segments at least; pacing is Linux's rule for any window and not
- * cwnd / RTT, in bursts of at most 1 ms and not 0.25 ms. Feedback is that of DCTCP (RFC 8257 section 3.2) and not AccECN.
- * Where ECN was not agreed it is Reno.
+ * Differences from the draft: alpha begins at 1, as RFC 8257 advises; round trips count less at
+ * once and not only after some hundred rounds; marks of a queue that holds other traffic too are
+ * not told apart; a window is two segments at least; pacing is Linux's rule for any window and not
+ * cwnd / RTT, in bursts of at most 1 ms and not 0.25 ms. Feedback is that of DCTCP (RFC 8257
+ * section 3.2) and not AccECN. Where ECN was not agreed it is Reno.
  */
 #include "pp_math.h"
 
@@ -31,10 +31,10 @@
 /* alpha in 1/2^20, so that a sixteenth of a small one is not none. */
 #define PRAGUE_ALPHA_SHIFT 20
 #define PRAGUE_ALPHA_ONE (1U << PRAGUE_ALPHA_SHIFT)
-/* V is at least this, in us. Raising it makes more round trips equal, and short ones slower. */
+/* V is at least this, us. Raising it makes more round trips equal, and short ones slower. */
 #define PRAGUE_VIRTUAL_US 25000U
 /* Pacing in 1/1024 of cwnd / RTT: below the threshold, and above it. Raising it fills the window
- * sooner in each round, in denser bursts; at 1024 the window is hardly ever full and cannot grow. */
+ * sooner in each round, in denser bursts; at 1024 it is hardly ever full and cannot grow. */
 #define PRAGUE_PACING_START 2048U
 #define PRAGUE_PACING 1229U
 /* Paced as if the RTT were 1 ms before its first sample, in 1/8 us, as BBR does. */
@@ -119,7 +119,7 @@ static void prague_cwnd_event(struct pp_ctx *c, __u32 event)
 		prague_note_loss(c->priv, c->flow);
 }
 
-/* share: at most 2^32 * 2^16, below 2^64. */
+/* The share that is added: at most 2^32 * 2^16, below 2^64. */
 static void prague_end_round(struct prague_state *s, const struct pp_flow *f)
 {
 	__u32 delivered = f->delivered - s->round_delivered;

@@ -36,8 +36,8 @@ impl Connection {
         let anywhere = if server_address.is_ipv4() { IpAddr::V4(Ipv4Addr::UNSPECIFIED) } else { IpAddr::V6(Ipv6Addr::UNSPECIFIED) };
         let listens = if announces && flow.mptcp { anywhere } else { server_address };
         sys::bind(&listener, SocketAddr::new(listens, flow.port))?;
-        // Of one that needs ECN, the SYN is agreed to by its like alone, and the receiver tells each mark
-        // (RFC 8257 section 3.2).
+        // Of one that needs ECN, the SYN is agreed to by its like alone, and the receiver tells
+        // each mark (RFC 8257 section 3.2).
         if needs_ecn(&flow.cc) || flow.server_sends() && network.namespaces[server_at].congestion_control != flow.cc {
             choose_congestion_control(&listener, &flow.cc)?;
         }

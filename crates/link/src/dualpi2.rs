@@ -111,7 +111,7 @@ impl DualPi2 {
     }
 
     /// The packet whose turn it is, and whether it is marked; what is dropped on the way is noted.
-    /// RFC 9332 figures 4 and 8 (`dualpi2_dequeue`).
+    /// RFC 9332 appendices A.1 and A.2, `dualpi2_dequeue`.
     fn choose(&mut self, at: Instant) -> Option<(Item, bool)> {
         loop {
             let (item, is_low, credit) = self.next_in_turn()?;
@@ -129,7 +129,7 @@ impl DualPi2 {
         }
     }
 
-    /// Weighted round robin (RFC 9332 section 4.2.1: C must not starve): while both wait, C gets
+    /// Weighted round robin (RFC 9332 section 4.2.2: C must not starve): while both wait, C gets
     /// `classic_percent` of the bytes, and L the rest. Also, what the packet changes of the credit
     /// if it is sent.
     fn next_in_turn(&mut self) -> Option<(Item, bool, i64)> {
@@ -154,7 +154,7 @@ impl DualPi2 {
             fate = match (is_low, overload) {
                 // Linear marking: p_CL = k p'. ECN says all there is to say.
                 (true, false) => self.mark_with(coupled),
-                // RFC 9332 section 4.2.3 and figure 8: once marks alone no longer hold the queue,
+                // RFC 9332 section 4.2.3 and appendix A.2: once marks alone no longer hold the queue,
                 // both are dropped alike, with p'^2, and L is marked always.
                 (true, true) if self.draw_squared() => Fate::Drop,
                 (true, true) => Fate::Mark,
@@ -164,7 +164,7 @@ impl DualPi2 {
                 (false, _) => Fate::Mark,
             };
         }
-        // The native AQM of L, a step: p_L = max(p'_L, p_CL) (RFC 9332 section 2.4 and figure 4).
+        // The native AQM of L, a step: p_L = max(p'_L, p_CL) (RFC 9332 section 2.4).
         if fate == Fate::Pass && item.steps && at.since(item.since) > self.config.step { Fate::Mark } else { fate }
     }
 
@@ -197,7 +197,7 @@ impl DualPi2 {
         }
     }
 
-    /// RFC 9332 figures 6 and 9 (`dualpi2_update`): a controller with two terms, of which C takes
+    /// RFC 9332 appendices A.1 and A.2, `dualpi2_update`: a controller with two terms, of which C takes
     /// the square and L `coupling` times as much.
     fn update(&mut self) {
         let DualPi2Config { target, update, alpha, beta, .. } = self.config;
@@ -225,7 +225,7 @@ impl DualPi2Config {
 }
 
 impl HoldingQueue for DualPi2 {
-    /// RFC 9332 figure 3 (`dualpi2_enqueue`).
+    /// RFC 9332 appendix A.1, `dualpi2_enqueue`.
     fn enqueue(&mut self, at: Instant, packet: PacketMeta, slot: u32) {
         self.sample_until(at);
         self.update_until(at);
