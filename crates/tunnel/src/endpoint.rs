@@ -3,6 +3,7 @@
 
 use crate::distribution::{Distribution, FlowHash, WeightedTurns};
 use crate::earliest::{Earliest, PathEstimate, Report};
+use crate::fec::{Blocks, FecConfig, FecCounters, Parity, Recoverer, Recovery};
 use crate::keepalive::{Keepalive, KeepaliveConfig};
 use crate::path_mtu::{MtuConfig, PathMtus, Probe};
 use crate::reorder::{Arrival, Reorder, ReorderConfig, ReorderCounters, Rule};
@@ -40,6 +41,9 @@ pub struct EndpointConfig {
     /// How the tunnel's MTU is found; none: it is given. MPT does not answer probes:
     /// [`ReorderConfig::Mpt`] is refused beside it.
     pub mtu: Option<MtuConfig>,
+    /// What brings lost packets back; none: nothing does. Packets need numbers, and MPT knows no
+    /// parities: [`ReorderConfig::Off`] and [`ReorderConfig::Mpt`] are refused beside it.
+    pub fec: Option<FecConfig>,
 }
 
 /// What travels between the ends, but for the headers around it.
@@ -58,6 +62,13 @@ pub enum Message<P> {
     Report(Report),
     /// A probe of the path's MTU, or the answer to one.
     Probe(Probe),
+    /// A parity of a block of packets, without a number of its own.
+    Parity {
+        /// Of which block.
+        parity: Parity,
+        /// What it is made of.
+        payload: P,
+    },
 }
 
 counters! {
@@ -76,7 +87,8 @@ counters! {
 /// One end of a tunnel, of packets of type `P`.
 ///
 /// After any `handle_*`, ask [`Endpoint::poll_transmit`] and [`Endpoint::poll_deliver`] until they
-/// return `None`, then [`Endpoint::poll_timeout`].
+/// return `None`, then [`Endpoint::poll_timeout`]. With [`EndpointConfig::fec`] ask
+/// [`Endpoint::poll_block`] and [`Endpoint::poll_recovery`] before.
 #[derive(Debug)]
 pub struct Endpoint<P> {
     spreader: Spreader,
@@ -91,6 +103,7 @@ pub struct Endpoint<P> {
     usable: Vec<bool>,
     mtus: Option<PathMtus>,
     least_mtu: Bytes,
+    fec: Option<Box<Fec<P>>>,
     paths: Vec<PathCounters>,
     to_send: VecDeque<(PathId, Message<P>)>,
     /// By path, packets that wait until it can carry them; none but with [`Spreading::Earliest`].
@@ -110,6 +123,13 @@ enum Spreader {
     Earliest(Box<Earliest>),
 }
 
+/// Both halves of forward error correction.
+#[derive(Debug)]
+struct Fec<P> {
+    blocks: Blocks,
+    recoverer: Recoverer<P>,
+}
+
 /// A packet that has its number and its path, and waits for its turn.
 #[derive(Debug)]
 struct Waiting<P> {
@@ -122,9 +142,19 @@ impl<P> Endpoint<P> {
     /// From `now` on; none if the configuration makes no sense (see the types of its fields).
     pub fn new(now: Instant, config: &EndpointConfig) -> Option<Self> {
         let paths = config.weights.len();
-        if config.spreading == Spreading::Earliest && matches!(config.reorder, ReorderConfig::Off | ReorderConfig::Mpt { .. }) {
+        let needs_more = config.spreading == Spreading::Earliest || config.fec.is_some();
+        if needs_more && matches!(config.reorder, ReorderConfig::Off | ReorderConfig::Mpt { .. }) {
             return None;
         }
+        let mut reorder = Reorder::new(config.reorder, paths)?;
+        let fec = match config.fec {
+            None => None,
+            Some(fec) => {
+                let blocks = Blocks::new(fec)?;
+                reorder.expect_parities(u32::from(fec.packets), fec.timeout);
+                Some(Box::new(Fec { blocks, recoverer: Recoverer::new() }))
+            }
+        };
         let mtus = match &config.mtu {
             None => None,
             Some(mtu) if mtu.paths.len() != paths || matches!(config.reorder, ReorderConfig::Mpt { .. }) => return None,
@@ -137,12 +167,13 @@ impl<P> Endpoint<P> {
                 Spreading::Earliest => Spreader::Earliest(Box::new(Earliest::new(now, &config.weights)?)),
             },
             next: (config.reorder != ReorderConfig::Off).then_some(Seq::new(0)),
-            reorder: Reorder::new(config.reorder, paths)?,
+            reorder,
             keepalive: Keepalive::new(now, paths, config.keepalive)?,
             up: vec![true; paths],
             usable: vec![true; paths],
             mtus,
             least_mtu: config.mtu.as_ref().map_or(Bytes::ZERO, |mtu| mtu.least),
+            fec,
             paths: vec![PathCounters::default(); paths],
             to_send: VecDeque::new(),
             waiting: (0..paths).map(|_| VecDeque::new()).collect(),
@@ -184,6 +215,9 @@ impl<P> Endpoint<P> {
         debug_assert!(self.usable[usize::from(path.0)], "a packet takes a path that it may take");
         let seq = self.next;
         self.next = seq.map(|seq| seq + 1);
+        if let (Some(fec), Some(seq)) = (&mut self.fec, seq) {
+            fec.blocks.on_packet(now, seq);
+        }
         if let (Spreader::Earliest(_), Some(seq)) = (&self.spreader, seq) {
             self.waiting[usize::from(path.0)].push_back(Waiting { seq, len, packet });
             self.release(now);
@@ -199,6 +233,49 @@ impl<P> Endpoint<P> {
         counters.packets_sent += 1;
         counters.bytes_sent += len.get();
         self.to_send.push_back((path, Message::Data { seq, packet }));
+    }
+
+    /// A block of packets has ended: its parities are to be made of them, and handed over
+    /// ([`Endpoint::handle_parity`]), before the next packet of the host is. To be asked after each
+    /// packet and each timeout; none without [`EndpointConfig::fec`]. What it says is the first
+    /// parity; the others differ in their index.
+    pub fn poll_block(&mut self) -> Option<Parity> {
+        self.fec.as_mut()?.blocks.poll_block()
+    }
+
+    /// A parity of the block that has ended is to be sent, of so many bytes.
+    pub fn handle_parity(&mut self, now: Instant, parity: Parity, len: Bytes, payload: P) {
+        let Some(fec) = &mut self.fec else { return };
+        let path = match &mut self.spreader {
+            Spreader::Turns(turns) => turns.pick(0, &self.usable),
+            Spreader::Flows(flows) => flows.pick(parity.first.wrapping_add(u32::from(parity.index)), &self.usable),
+            // It does not wait and is not reported, so the model takes what parities leave for what
+            // the path carries; and so does one of an end that knows no parities.
+            Spreader::Earliest(earliest) => earliest.first(now, len, &self.usable),
+        };
+        // With all paths down there is nobody to miss it.
+        let Some(path) = path else { return };
+        fec.recoverer.counters.parities_sent += 1;
+        self.to_send.push_back((path, Message::Parity { parity, payload }));
+    }
+
+    /// What parities can do now: the driver makes the missing packets, if any, and hands each over
+    /// ([`Endpoint::handle_recovered`]). To be asked after each message.
+    pub fn poll_recovery(&mut self) -> Option<Recovery<P>> {
+        self.fec.as_mut()?.recoverer.poll_recovery()
+    }
+
+    /// Parities have brought back the packet with this number.
+    pub fn handle_recovered(&mut self, now: Instant, seq: Seq, packet: P) {
+        if let Some(fec) = &mut self.fec {
+            fec.recoverer.counters.recovered += 1;
+            self.reorder.handle_recovered(now, seq, packet);
+        }
+    }
+
+    /// What forward error correction did; none without [`EndpointConfig::fec`].
+    pub fn fec_counters(&self) -> Option<FecCounters> {
+        self.fec.as_ref().map(|fec| fec.recoverer.counters)
     }
 
     /// Nothing is gained by taking another packet of the host now: leave it in the device, until
@@ -337,6 +414,12 @@ impl<P> Endpoint<P> {
                     self.to_send.push_back((path, Message::Probe(Probe { is_answer: true, ..probe })));
                 }
             }
+            Message::Parity { parity, payload } => {
+                self.keepalive.handle_data(now, path);
+                if let Some(fec) = self.fec.as_mut().filter(|_| parity.is_sound()) {
+                    fec.recoverer.on_parity(now, parity, payload);
+                }
+            }
             Message::Data { seq, packet } => {
                 counters.packets_received += 1;
                 counters.bytes_received += len.get();
@@ -349,6 +432,11 @@ impl<P> Endpoint<P> {
                     earliest.on_received(now, arrived, path, seq, len);
                     if earliest.report_due(path) <= now {
                         self.send_report(now, path);
+                    }
+                }
+                if let (Some(fec), Some(seq)) = (&mut self.fec, seq) {
+                    if !fec.recoverer.on_packet(now, seq) {
+                        return self.apply_changes(now);
                     }
                 }
                 match (seq, self.next) {
@@ -377,6 +465,9 @@ impl<P> Endpoint<P> {
         self.watch(now);
         self.full = false;
         self.release(now);
+        if let Some(fec) = &mut self.fec {
+            fec.blocks.handle_timeout(now);
+        }
         if self.reorder.poll_timeout() <= now {
             self.reorder.handle_timeout(now);
         }
@@ -470,15 +561,16 @@ impl<P> Endpoint<P> {
     }
 
     /// The part of [`Endpoint::poll_timeout`] that whoever sends packets waits for: when one that
-    /// waits for its path may go.
+    /// waits for its path may go, and when a block ends.
     pub fn poll_send_timeout(&self) -> Instant {
-        let Spreader::Earliest(earliest) = &self.spreader else { return Instant::NEVER };
+        let block = self.fec.as_ref().map_or(Instant::NEVER, |fec| fec.blocks.due());
+        let Spreader::Earliest(earliest) = &self.spreader else { return block };
         let waits = |&path: &PathId| {
             let number = usize::from(path.0);
             self.full && self.usable[number] || !self.waiting[number].is_empty()
         };
         let due = |path: PathId| earliest.due(path).min(earliest.expiry(path));
-        self.live().filter(waits).map(due).min().unwrap_or(Instant::NEVER)
+        self.live().filter(waits).map(due).fold(block, Instant::min)
     }
 
     /// The other part, for whoever receives: signs of life, and packets that have waited long
@@ -526,7 +618,7 @@ mod tests {
     fn config(reorder: ReorderConfig) -> EndpointConfig {
         let keepalive =
             KeepaliveConfig { interval: Duration::from_secs(5), dead_time: Duration::from_secs(11), data_count: false, progress: false };
-        EndpointConfig { weights: vec![10, 10], spreading: Spreading::Turns { batch: 1 }, reorder, keepalive, mtu: None }
+        EndpointConfig { weights: vec![10, 10], spreading: Spreading::Turns { batch: 1 }, reorder, keepalive, mtu: None, fec: None }
     }
 
     const PROGRESS: ReorderConfig = ReorderConfig::Progress { max_delay: Duration::from_millis(300), capacity: 1000 };
