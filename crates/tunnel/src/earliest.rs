@@ -317,6 +317,7 @@ impl Earliest {
 
     /// The path of the next packet, which waits there; none if all are down.
     pub fn pick(&mut self, now: Instant, len: Bytes, up: &[bool]) -> Option<PathId> {
+        self.used_at = Some(now);
         let path = self.first(now, len, up)?;
         self.paths[usize::from(path.0)].waiting += len.get() + HEADERS;
         Some(path)
@@ -324,7 +325,6 @@ impl Earliest {
 
     /// The same of what does not wait.
     pub fn first(&mut self, now: Instant, len: Bytes, up: &[bool]) -> Option<PathId> {
-        self.used_at = Some(now);
         let known = |path: usize| self.paths[path].base().is_some();
         let path = if live(up).all(known) && !self.is_blind(now) {
             let slowest = self.slowest(up);

@@ -128,6 +128,9 @@ enum Spreader {
 struct Fec<P> {
     blocks: Blocks,
     recoverer: Recoverer<P>,
+    /// Parities, of which packets wait for their path: a parity that came before its packets would
+    /// be no more than a copy of one.
+    parked: VecDeque<(Parity, Bytes, P)>,
 }
 
 /// A packet that has its number and its path, and waits for its turn.
@@ -152,7 +155,7 @@ impl<P> Endpoint<P> {
             Some(fec) => {
                 let blocks = Blocks::new(fec)?;
                 reorder.expect_parities(u32::from(fec.packets), fec.timeout);
-                Some(Box::new(Fec { blocks, recoverer: Recoverer::new() }))
+                Some(Box::new(Fec { blocks, recoverer: Recoverer::new(), parked: VecDeque::new() }))
             }
         };
         let mtus = match &config.mtu {
@@ -243,8 +246,33 @@ impl<P> Endpoint<P> {
         self.fec.as_mut()?.blocks.poll_block()
     }
 
-    /// A parity of the block that has ended is to be sent, of so many bytes.
-    pub fn handle_parity(&mut self, now: Instant, parity: Parity, len: Bytes, payload: P) {
+    /// A parity of the block that has ended is to be sent, of so many bytes. False if it is dropped,
+    /// because all paths are down.
+    pub fn handle_parity(&mut self, now: Instant, parity: Parity, len: Bytes, payload: P) -> bool {
+        let Some(fec) = &mut self.fec else { return false };
+        if !self.up.contains(&true) {
+            return false;
+        }
+        fec.parked.push_back((parity, len, payload));
+        self.send_parities(now);
+        true
+    }
+
+    /// Sends the parities of blocks whose packets have left.
+    fn send_parities(&mut self, now: Instant) {
+        while let Some((parity, len, payload)) = self.next_parity() {
+            self.send_parity(now, parity, len, payload);
+        }
+    }
+
+    fn next_parity(&mut self) -> Option<(Parity, Bytes, P)> {
+        let fec = self.fec.as_mut()?;
+        let waits = |parity: &Parity| self.waiting.iter().flatten().any(|packet| parity.covers(packet.seq.get()));
+        let place = fec.parked.iter().position(|(parity, ..)| !waits(parity))?;
+        fec.parked.remove(place)
+    }
+
+    fn send_parity(&mut self, now: Instant, parity: Parity, len: Bytes, payload: P) {
         let Some(fec) = &mut self.fec else { return };
         let path = match &mut self.spreader {
             Spreader::Turns(turns) => turns.pick(0, &self.usable),
@@ -253,7 +281,6 @@ impl<P> Endpoint<P> {
             // the path carries; and so does one of an end that knows no parities.
             Spreader::Earliest(earliest) => earliest.first(now, len, &self.usable),
         };
-        // With all paths down there is nobody to miss it.
         let Some(path) = path else { return };
         fec.recoverer.counters.parities_sent += 1;
         self.to_send.push_back((path, Message::Parity { parity, payload }));
@@ -358,6 +385,7 @@ impl<P> Endpoint<P> {
                 }
             }
         }
+        self.send_parities(now);
     }
 
     /// A report, where both ends need them; a keepalive to an end that has sent none yet, because

@@ -24,8 +24,8 @@ use std::collections::VecDeque;
 pub const REMEMBERED: usize = 4096;
 /// So many parities wait for packets of their blocks at most.
 const MOST_PARITIES: usize = 512;
-/// A block whose packets do not come for so long is given up; and what came longer ago may have
-/// been sent by a peer that has started anew since.
+/// A block whose packets do not come for so long is given up; and what came longer ago may be of a
+/// peer that has started anew since, so that parities of its numbers bring nothing back.
 const EXPIRY: Duration = Duration::from_secs(1);
 
 /// How many packets are a block, and what protects it.
@@ -165,8 +165,8 @@ impl<P> Recoverer<P> {
         }
     }
 
-    fn find(&self, now: Instant, seq: Seq) -> Option<Came> {
-        self.came[seq.get() as usize % REMEMBERED].filter(|came| came.seq == seq && now.since(came.at) < EXPIRY)
+    fn find(&self, seq: Seq) -> Option<Came> {
+        self.came[seq.get() as usize % REMEMBERED].filter(|came| came.seq == seq)
     }
 
     fn note(&mut self, now: Instant, seq: Seq, recovered: bool) {
@@ -175,13 +175,13 @@ impl<P> Recoverer<P> {
 
     /// A packet has come; false if its parities have brought it already.
     pub(crate) fn on_packet(&mut self, now: Instant, seq: Seq) -> bool {
-        if self.find(now, seq).is_some_and(|came| came.recovered) {
+        if self.find(seq).is_some_and(|came| came.recovered && now.since(came.at) < EXPIRY) {
             self.counters.recovered_late += 1;
             return false;
         }
         self.note(now, seq, false);
         self.expire(now);
-        if let Some(place) = self.waiting.iter().position(|waiting| place_in(&waiting.block, seq).is_some()) {
+        if let Some(place) = self.waiting.iter().position(|waiting| waiting.block.covers(seq.get())) {
             self.try_at(now, place);
         }
         true
@@ -216,9 +216,12 @@ impl<P> Recoverer<P> {
     fn try_at(&mut self, now: Instant, place: usize) {
         let Waiting { block, parities, .. } = &self.waiting[place];
         let numbers = (0..block.packets).map(|n| Seq::new(block.first) + u32::from(n));
-        let missing: Vec<Seq> = numbers.filter(|&seq| self.find(now, seq).is_none()).collect();
+        let mut missing: Vec<Seq> = numbers.clone().filter(|&seq| self.find(seq).is_none()).collect();
         if missing.len() > parities.len() {
             return;
+        }
+        if numbers.filter_map(|seq| self.find(seq)).any(|came| now.since(came.at) >= EXPIRY) {
+            missing.clear();
         }
         let Some(Waiting { block, parities, .. }) = self.waiting.remove(place) else { return };
         for &seq in &missing {
@@ -244,12 +247,6 @@ impl<P> Recoverer<P> {
     pub(crate) fn poll_recovery(&mut self) -> Option<Recovery<P>> {
         self.ready.pop_front()
     }
-}
-
-/// Where a number stands in a block.
-fn place_in(block: &Parity, seq: Seq) -> Option<u8> {
-    let place = seq.get().wrapping_sub(block.first);
-    (place < u32::from(block.packets)).then_some(place as u8)
 }
 
 #[cfg(test)]
@@ -298,15 +295,15 @@ mod tests {
     }
 
     #[test]
-    fn what_came_from_a_peer_before_it_started_anew_does_not_count() {
+    fn nothing_is_made_of_what_came_long_ago() {
         let mut end = Recoverer::new();
-        for n in 0..3 {
+        for n in [0, 1] {
             assert!(end.on_packet(ms(0), Seq::new(n)));
         }
+        // The peer has started anew, or the parity is late.
         end.on_packet(ms(2000), Seq::new(0));
-        end.on_packet(ms(2000), Seq::new(1));
         end.on_parity(ms(2001), Parity { index: 0, packets: 3, parities: 1, first: 0 }, ());
-        assert_eq!(end.poll_recovery().map(|recovery| recovery.missing), Some(vec![Seq::new(2)]));
+        assert_eq!(end.poll_recovery().map(|recovery| (recovery.missing, recovery.parities.len())), Some((vec![], 1)));
     }
 
     #[test]
@@ -349,7 +346,7 @@ mod tests {
                     prop_assert!(recovery.missing.len() <= recovery.parities.len());
                     back += recovery.missing.len();
                     for seq in recovery.missing {
-                        prop_assert!(there.insert(place_in(&recovery.block, seq).expect("it is of the block")), "none twice");
+                        prop_assert!(recovery.block.covers(seq.get()) && there.insert((seq.get().wrapping_sub(first)) as u8), "none twice");
                     }
                 }
                 let enough = number + 1 >= usize::from(packets);

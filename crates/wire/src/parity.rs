@@ -93,6 +93,11 @@ impl Repr {
         sound.contains(&self.packets) && sound.contains(&self.parities) && self.index < self.parities
     }
 
+    /// It is of the block in which the packet with this number is.
+    pub fn covers(&self, number: u32) -> bool {
+        number.wrapping_sub(self.first) < u32::from(self.packets)
+    }
+
     /// Bytes of the header; the symbol begins there.
     pub const fn header_len(&self) -> usize {
         HEADER
