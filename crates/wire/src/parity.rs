@@ -136,7 +136,7 @@ mod tests {
         Repr { index: 0, packets: 1, parities: 1, first: 0 }.emit(&mut bytes).unwrap();
         assert!(is_parity(&bytes) && mpt::is_message(&bytes) && mpt::Packet::new_checked(&bytes).is_err());
         assert!(!report::is_report(&bytes) && !probe::is_probe(&bytes));
-        assert_eq!(Packet::new_checked(&bytes[..HEADER + 1]).err(), Some(Error::Truncated));
+        assert_eq!(Packet::new_checked(&bytes[..=HEADER]).err(), Some(Error::Truncated));
         assert_eq!(Packet::new_checked([0xb2; 10]).err(), Some(Error::Malformed("parity command")));
         assert_eq!(Repr::default().emit(&mut [0; HEADER - 1]), Err(Error::Truncated));
     }
