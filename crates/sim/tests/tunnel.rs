@@ -1,7 +1,7 @@
 //! Tunnels in scenarios: what they add to packets, in what order packets come out, what holds them
 //! up, and what captures show.
 
-use polypath_sim::outcome::TunnelOutcome;
+use polypath_sim::outcome::{TunnelOutcome, TunnelPathCounters};
 use polypath_sim::{CaptureFile, Outcome, Scenario, run_captured};
 use polypath_wire::{Segment, gre, ipv4, mpt, parity, report, tcp, udp};
 use serde_json::{Value, json};
@@ -309,8 +309,8 @@ fn parities_bring_lost_packets_back_and_the_connection_hardly_sees_losses() {
     // The longest packet inside is 7 bytes shorter, so that a parity is not too long for the paths.
     assert_eq!(tunnel.counters.mtu, 1464 - 7);
     assert_eq!(two.links.iter().map(|link| link.counters.mtu_drops).sum::<u64>(), 0);
-    let [sent, lost] = [|path: &polypath_sim::outcome::TunnelPathCounters| path.packets_sent, |path| path.packets_lost]
-        .map(|of| tunnel.paths.iter().map(|path| of(&path.counters)).sum::<u64>());
+    let sum = |of: fn(&TunnelPathCounters) -> u64| tunnel.paths.iter().map(|path| of(&path.counters)).sum::<u64>();
+    let (sent, lost) = (sum(|path| path.packets_sent), sum(|path| path.packets_lost));
     assert!(fec.parities_sent >= sent / 5 && fec.parities_sent < sent, "{fec:?}");
     assert!(fec.recovered * 10 > lost * 8 && fec.recovered <= lost + fec.recovered_late, "{fec:?} {lost}");
     // Acknowledgements are protected, too.
