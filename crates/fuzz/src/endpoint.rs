@@ -35,7 +35,8 @@ impl Event {
         // What is near to what was sent gets further than what is not.
         let near = next.get().wrapping_sub(u32::from(d));
         let probe = Probe { is_answer: a & 1 != 0, size: size as u16, id: if a & 2 == 0 { u32::from(b) } else { number } };
-        match kind % 11 {
+        match kind % 10 {
+            _ if kind >= 250 => Self::Parity(Parity { index: a & 3, packets: b & 31, parities: c & 7, first: u32::from(d) }),
             0 | 1 => Self::Inner(u32::from(a), 20 + size % 1481),
             2 => Self::Data((a & 0x80 == 0).then_some(number)),
             3 => Self::Data(Some(near)),
@@ -50,7 +51,6 @@ impl Event {
             6 => Self::Probe(probe),
             7 => Self::RefusedProbe(probe),
             8 => Self::MtuHint(size),
-            9 => Self::Parity(Parity { index: a & 3, packets: b & 31, parities: c & 7, first: u32::from(d) }),
             _ => Self::Passes(Duration::from_micros(u64::from(number >> (a & 31)))),
         }
     }
