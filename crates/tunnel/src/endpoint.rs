@@ -146,8 +146,9 @@ impl<P> Endpoint<P> {
         let fec = match config.fec {
             None => None,
             Some(fec) => {
+                let both = Fec::new(fec)?;
                 reorder.expect_parities(u32::from(fec.packets), fec.timeout);
-                Some(Box::new(Fec::new(fec)?))
+                Some(Box::new(both))
             }
         };
         let mtus = match &config.mtu {
