@@ -26,7 +26,7 @@ FOLDER = Path(inspect.getfile(Model)).parent
 # Models that nobody builds: `Setup` is made of cells alone, and `Study` has the fields of
 # `Question`.
 LEFT_OUT = ("Model", "Undecided", "Setup", "Question")
-MORE = {"seeds": ["int"], "reorder": ["bool"]}
+MORE = {"seeds": ["int"], "reorder": ["bool"], "fec": ["bool"]}
 # A host with nothing special may be nothing at all.
 INSTEAD = {"nodes": ["Mapping[str, Node | Mapping[str, Any] | str | None]", "str"]}
 # Types that are called by their names, and what else may be given for them.

@@ -54,6 +54,8 @@ def both(study, tmp_path):
 def counted(results, table):
     """What both engines measure, without what says who measured it."""
     found = getattr(results, table).drop(columns=["key", "engine", "kernel", *NOT_MEASURED[table]])
+    # What a tunnel without error correction does not count.
+    found = found.dropna(axis=1, how="all")
     return {name: list(found[name]) for name in found}
 
 
@@ -66,8 +68,9 @@ def counted(results, table):
         {"reorder": {"kind": "fixed", "timeout": "3ms"}},
         {"packets_before": 1, "paths": [{"ends": ["10.1.0.1", "10.1.1.2"], "weight": 3}, {"ends": ["10.2.0.1", "10.2.1.2"]}]},
         {"key": 7, "keepalive": "200ms", "dead_time": "500ms", "batch": 4, "clamp_mss": True},
+        {"fec": "5+2"},
     ],
-    ids=["progress", "off", "mpt", "fixed", "weights", "key-and-batch"],
+    ids=["progress", "off", "mpt", "fixed", "weights", "key-and-batch", "fec"],
 )
 def test_the_daemon_counts_what_the_simulator_counts(tunnel, tmp_path):
     made = study(**tunnel)
@@ -84,6 +87,19 @@ def test_the_daemon_counts_what_the_simulator_counts(tunnel, tmp_path):
     sent, came = (counted(here, "tunnel_paths")[f"packets_{what}"][:2] for what in ("sent", "received"))
     assert sum(sent) == 2000
     assert min(came) > 400
+
+
+def test_what_a_path_loses_comes_back_through_the_daemon(tmp_path):
+    lossy = {"2": [{"kind": "loss", "share": "5%"}, {"kind": "delay", "delay": "5ms"}]}
+    there, here = both(study(behind=lossy, fec={"data": 5, "parity": 2, "timeout": "20ms"}), tmp_path)
+    for results in (there, here):
+        forth = results.tunnels[results.tunnels["a_to_b"]].iloc[0]
+        lost = results.links["loss_drops"].sum()
+        assert lost > 20 and forth["recovered"] - forth["recovered_late"] > 0.6 * lost, forth
+        assert results.runs["datagram_loss"].iloc[0] < 0.004
+        assert (forth["mtu"], forth["parities_sent"]) == (1500 - 36 - 7, pytest.approx(2 * 2000 / 5, rel=0.01))
+    plain = run(study(behind=lossy), engine="sim", out=tmp_path / "plain")
+    assert plain.runs["datagram_loss"].iloc[0] > 0.015
 
 
 def test_what_fits_the_earliest_path_stays_there_and_what_does_not_takes_both(tmp_path):

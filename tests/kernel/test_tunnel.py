@@ -17,7 +17,10 @@ from tunnel_network import PORT, PROGRAM, at, carried, command, connected, insid
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "bond-two-uplinks.md"
 
 
-@pytest.mark.parametrize("settings", [{}, {"tunnel": "offload = false"}, {"more": '[reorder]\nrule = "mpt"\npackets = 1600'}])
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"tunnel": "offload = false"}, {"more": '[reorder]\nrule = "mpt"\npackets = 1600'}, {"more": "[fec]\ndata = 10\nparity = 2"}],
+)
 def test_traffic_uses_both_paths_and_stays_whole(tunnel, settings):
     tunnel.both(**settings)
     assert pings(0, "10.99.0.2") >= 19

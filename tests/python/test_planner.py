@@ -410,11 +410,20 @@ def test_a_tunnel_is_a_daemon_at_each_end_with_routes_over_its_device():
         ({"key": 7}, 1460, "rfc8086"),
         ({"key": 7, "reorder": "off"}, 1464, "rfc8086"),
         ({"mtu": "1300B"}, 1300, None),
+        ({"fec": "10+2"}, 1457, None),
     ],
 )
 def test_a_tunnels_mtu_is_what_the_headers_leave(tunnel, mtu, framing):
     found = file_of(planned_bond(**tunnel), 0)["tunnel"]
     assert (found["mtu"], found.get("encapsulation"), found.get("key")) == (mtu, framing, tunnel.get("key"))
+
+
+def test_error_correction_is_a_section_of_the_daemons_file():
+    found = file_of(planned_bond(fec={"data": 10, "parity": 2, "timeout": "20ms"}), 1)
+    assert found["fec"] == {"data": 10, "parity": 2, "timeout": "20000us"}
+    assert "fec" not in file_of(planned_bond(), 0)
+    with pytest.raises(ValueError, match="43 of headers make more than the 1500 of an interface: 1457 is the most"):
+        planned_bond(fec="10+2", mtu="1464B")
 
 
 def test_a_socket_buffer_has_the_interfaces_rate_in_a_token_bucket_at_the_host():
@@ -439,6 +448,7 @@ RATE = {"kind": "rate", "rate": "10mbit", "framing": "38B", "queue": "50packets"
         ({"queue": "2000000packets"}, "queue", "the tunnel daemon's device holds 1 to 1000000 packets; the engine sim"),
         ({"keepalive": "10ns"}, "keepalive", "times are whole microseconds"),
         ({"mtu": "500B"}, "mtu", "an MTU of 576 to 65000 bytes, and this is 500"),
+        ({"fec": {"data": 2, "parity": 1, "timeout": "10ns"}}, "fec", "times are whole microseconds"),
         ({"send_buffer": "1000B"}, "send_buffer", "a socket's buffer has 4608 to"),
         (
             {"send_buffer": "9999B", "first": [{**RATE, "hold": "1ms"}]},

@@ -53,6 +53,19 @@ def test_a_rule_is_a_name_or_a_name_with_its_figures(rule, plain):
 
 
 @pytest.mark.parametrize(
+    ("fec", "plain"),
+    [
+        ("10+2", {"data": 10, "parity": 2, "timeout_ns": 10_000_000}),
+        ({"data": 4, "parity": 1, "timeout": "5ms"}, {"data": 4, "parity": 1, "timeout_ns": 5_000_000}),
+    ],
+)
+def test_error_correction_is_two_numbers_or_its_fields(fec, plain):
+    assert scenario(cells(made(reorder="progress", fec=fec))[0].setup, 1)["tunnels"][0]["fec"] == plain
+    for none in (False, "off", None):
+        assert "fec" not in scenario(cells(made(fec=none))[0].setup, 1)["tunnels"][0]
+
+
+@pytest.mark.parametrize(
     ("old", "new", "words"),
     [
         ("reorder: off", "reorder: mtp", r'14: topology\.tunnels\.bond\.reorder: there is no reorder rule "mtp"'),
@@ -65,6 +78,11 @@ def test_a_rule_is_a_name_or_a_name_with_its_figures(rule, plain):
         ("reorder: off", "mtu: 1500B", r"14: topology\.tunnels\.bond\.mtu: .*1464 is the most"),
         ("reorder: off", "mtu: find", r"14: topology\.tunnels\.bond\.mtu"),
         ("reorder: off", "mtu: search\n      reorder: mpt", r"14: topology\.tunnels\.bond\.mtu: .*does not answer probes"),
+        ("reorder: off", "fec: 12", r"14: topology\.tunnels\.bond\.fec: "),
+        ("reorder: off", "fec: ten", r'14: topology\.tunnels\.bond\.fec: "ten" is no error correction; write "10\+2"'),
+        ("reorder: off", "fec: 0+1", r"14: topology\.tunnels\.bond\.fec: 0 is too small; the least is 1"),
+        ("reorder: off", "fec: 2+3", r"14: topology\.tunnels\.bond\.fec: a block has 1 to 64 packets of `data`, `parity` of 1 to as many"),
+        ("reorder: off", "fec: 2+1\n      reorder: off", r"14: topology\.tunnels\.bond\.fec: .*MPT knows no parity"),
         ("reorder: off", "dead_time: 1s", r"14: topology\.tunnels\.bond\.dead_time: .*not shorter"),
         ("reorder: off", "weight: 3", r"14: topology\.tunnels\.bond\.weight: the field `weight` does not stand here but in `paths`"),
         ("[10.1.0.1, 10.1.1.2]", "[10.7.0.1, 10.1.1.2]", r"13: topology\.tunnels\.bond\.paths: .*no address of `a`"),

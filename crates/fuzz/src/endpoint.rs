@@ -1,7 +1,9 @@
 //! An end of a tunnel that hears anything, in any order, over several paths.
 
 use polypath_base::{Bytes, Duration, Instant, PathId, Seq};
-use polypath_tunnel::{Endpoint, EndpointConfig, KeepaliveConfig, Message, MtuConfig, PathBounds, Probe, ReorderConfig, Report, Spreading};
+use polypath_tunnel::{
+    Endpoint, EndpointConfig, FecConfig, KeepaliveConfig, Message, MtuConfig, Parity, PathBounds, Probe, ReorderConfig, Report, Spreading,
+};
 use std::collections::BTreeSet;
 
 /// A timer that fires so often without time passing never ends.
@@ -17,6 +19,8 @@ enum Event {
     Keepalive,
     Report(Report),
     Probe(Probe),
+    /// A parity of a block.
+    Parity(Parity),
     /// The kernel refused a probe of this size.
     RefusedProbe(Probe),
     /// A router says that longer packets do not pass.
@@ -32,6 +36,7 @@ impl Event {
         let near = next.get().wrapping_sub(u32::from(d));
         let probe = Probe { is_answer: a & 1 != 0, size: size as u16, id: if a & 2 == 0 { u32::from(b) } else { number } };
         match kind % 10 {
+            _ if kind >= 250 => Self::Parity(Parity { index: a & 3, packets: b & 31, parities: c & 7, first: u32::from(d) }),
             0 | 1 => Self::Inner(u32::from(a), 20 + size % 1481),
             2 => Self::Data((a & 0x80 == 0).then_some(number)),
             3 => Self::Data(Some(near)),
@@ -85,6 +90,10 @@ pub fn tunnel_paths(bytes: &[u8]) {
             ],
             least: Bytes::new(if form & 0x80 == 0 { 1280 } else { 576 }),
         }),
+        fec: (weight & 1 != 0 && rule % 6 > 1).then(|| {
+            let packets = 1 + (weight >> 1 & 31);
+            FecConfig { packets, parities: 1 + times % packets, timeout: Duration::from_millis(1 + u64::from(times)) }
+        }),
     };
     let mut now = Instant::ZERO;
     let Some(mut end) = Endpoint::new(now, &config) else { return };
@@ -106,20 +115,42 @@ pub fn tunnel_paths(bytes: &[u8]) {
             Event::Keepalive => end.handle_outer(now, path, Bytes::new(8), Message::Keepalive),
             Event::Report(report) => end.handle_outer(now, path, Bytes::new(32), Message::Report(report)),
             Event::Probe(probe) => end.handle_outer(now, path, Bytes::new(u64::from(probe.size)), Message::Probe(probe)),
+            Event::Parity(parity) => {
+                came += 1;
+                end.handle_outer(now, path, Bytes::new(1400), Message::Parity { parity, payload: came });
+            }
             Event::RefusedProbe(probe) if usize::from(path.0) < paths => end.handle_refused_probe(now, path, &probe),
             Event::MtuHint(mtu) if usize::from(path.0) < paths => end.handle_mtu_hint(path, Bytes::new(mtu)),
             Event::Passes(time) => now += time,
             Event::RefusedProbe(_) | Event::MtuHint(_) => {}
         }
+        correct(&mut end, now, &mut came);
         drain(&mut end, came, &mut given, &mut sent);
         let mut fired = 0;
         while end.poll_timeout() <= now {
             end.handle_timeout(now);
+            correct(&mut end, now, &mut came);
             drain(&mut end, came, &mut given, &mut sent);
             fired += 1;
             assert!(fired < MOST_TIMEOUTS, "{event:?}: a timer fires for ever at {now:?}");
         }
         assert!(end.mtu().is_none_or(|mtu| mtu >= Bytes::new(576)), "{event:?}: {:?}", end.mtu());
+    }
+}
+
+/// Makes parities, and packets of them: no more than parities that came.
+fn correct(end: &mut Endpoint<u32>, now: Instant, came: &mut u32) {
+    if let Some(first) = end.poll_block() {
+        for index in 0..first.parities {
+            end.handle_parity(now, Parity { index, ..first }, Bytes::new(1400), u32::MAX);
+        }
+    }
+    while let Some(recovery) = end.poll_recovery() {
+        assert!(recovery.missing.len() <= recovery.parities.len(), "{recovery:?}");
+        for seq in recovery.missing {
+            *came += 1;
+            end.handle_recovered(now, seq, *came);
+        }
     }
 }
 

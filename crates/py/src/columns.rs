@@ -1,7 +1,7 @@
 //! The table of what is counted.
 
 use polypath_base::Column;
-use polypath_sim::outcome::{LinkCounters, LinkSeries, REORDER_COLUMNS, SubflowSeries, TunnelCounters, TunnelPathCounters};
+use polypath_sim::outcome::{FEC_COLUMNS, LinkCounters, LinkSeries, REORDER_COLUMNS, SubflowSeries, TunnelCounters, TunnelPathCounters};
 use polypath_transport::{Counters, Rejections};
 use pyo3::prelude::*;
 
@@ -12,12 +12,13 @@ type Row = (&'static str, String, String, &'static str, f64, &'static [&'static 
 /// Every counter and every column of a series that the engines hand on, in the tables' order.
 #[pyfunction]
 fn columns() -> Vec<Row> {
-    let tables: [(_, &[Column]); 8] = [
+    let tables: [(_, &[Column]); 9] = [
         ("counters", Counters::COLUMNS),
         ("rejections", Rejections::COLUMNS),
         ("links", LinkCounters::COLUMNS),
         ("tunnels", TunnelCounters::COLUMNS),
         ("tunnels", REORDER_COLUMNS),
+        ("tunnels", FEC_COLUMNS),
         ("tunnel_paths", TunnelPathCounters::COLUMNS),
         ("series", SubflowSeries::COLUMNS),
         ("link_series", LinkSeries::COLUMNS),

@@ -89,6 +89,7 @@ fn tunnelled(distribution: Distribution, reorder: Reorder) -> Scenario {
         queue_packets: 1500,
         send_buffer: Some(Bytes::new(212_992)),
         packets_before: 0,
+        fec: None,
     });
     scenario
 }

@@ -14,7 +14,7 @@
 use polypath_base::{Column, counters, series};
 pub use polypath_link::LinkCounters;
 use polypath_transport::{Counters, Rejections, ReorderStats};
-use polypath_tunnel::ReorderCounters;
+use polypath_tunnel::{FecCounters, ReorderCounters};
 use serde::{Serialize, Serializer};
 use std::fmt;
 
@@ -251,8 +251,11 @@ counters! {
 /// What a reorder rule counts, as columns.
 pub const REORDER_COLUMNS: &[Column] = ReorderCounters::COLUMNS;
 
+/// What forward error correction counts, as columns: those of a tunnel without it have no values.
+pub const FEC_COLUMNS: &[Column] = FecCounters::COLUMNS;
+
 /// One direction of a tunnel.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Default, Serialize)]
 pub struct TunnelOutcome {
     pub name: String,
     /// True for the direction from `a` to `b`.
@@ -262,7 +265,23 @@ pub struct TunnelOutcome {
     /// Of the receiver.
     #[serde(flatten, serialize_with = "reorder_counters")]
     pub reorder: ReorderCounters,
+    /// What was sent is of the sender, all else of the receiver.
+    #[serde(flatten, skip_serializing_if = "Option::is_none", serialize_with = "fec_counters")]
+    pub fec: Option<FecCounters>,
     pub paths: Vec<TunnelPathOutcome>,
+}
+
+impl fmt::Debug for TunnelOutcome {
+    /// Without error correction where there is none: see [`Outcome`].
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, a_to_b, counters, reorder, fec, paths } = self;
+        let mut text = f.debug_struct("TunnelOutcome");
+        text.field("name", name).field("a_to_b", a_to_b).field("counters", counters).field("reorder", reorder);
+        if let Some(fec) = fec {
+            text.field("fec", fec);
+        }
+        text.field("paths", paths).finish()
+    }
 }
 
 /// One direction of a path of a tunnel.
@@ -279,6 +298,7 @@ pub struct TunnelPathOutcome {
 pub(crate) struct TunnelEndOutcome {
     pub(crate) counters: TunnelCounters,
     pub(crate) reorder: ReorderCounters,
+    pub(crate) fec: Option<FecCounters>,
     pub(crate) paths: Vec<TunnelPathCounters>,
 }
 
@@ -297,7 +317,8 @@ impl TunnelOutcome {
             TunnelPathOutcome { source, destination, counters }
         });
         let counters = TunnelCounters { max_held_packets: receiver.counters.max_held_packets, ..sender.counters };
-        Self { name: name.to_owned(), a_to_b, counters, reorder: receiver.reorder, paths: paths.collect() }
+        let fec = sender.fec.zip(receiver.fec).map(|(sent, came)| FecCounters { parities_sent: sent.parities_sent, ..came });
+        Self { name: name.to_owned(), a_to_b, counters, reorder: receiver.reorder, fec, paths: paths.collect() }
     }
 }
 
@@ -311,6 +332,12 @@ fn tunnel_path_counters<S: Serializer>(counters: &TunnelPathCounters, serializer
 
 fn reorder_counters<S: Serializer>(counters: &ReorderCounters, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_map(ReorderCounters::COLUMNS.iter().map(Column::raw).zip(counters.values()))
+}
+
+#[expect(clippy::ref_option, reason = "serde hands over a reference to the field")]
+fn fec_counters<S: Serializer>(counters: &Option<FecCounters>, serializer: S) -> Result<S::Ok, S::Error> {
+    let counters = counters.unwrap_or_default();
+    serializer.collect_map(FecCounters::COLUMNS.iter().map(Column::raw).zip(counters.values()))
 }
 
 series! {

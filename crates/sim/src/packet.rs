@@ -3,7 +3,8 @@
 use polypath_base::{Bytes, Instant, PathId, Seq};
 use polypath_link::{InFlight, PacketMeta};
 use polypath_transport::udp::Datagram;
-use polypath_tunnel::{Probe, Report};
+use polypath_tunnel::{Parity, Probe, Report};
+use polypath_wire::parity;
 use polypath_wire::{Dss, Flags, MpOptions, SackBlock, Segment};
 
 /// Declares [`Packet`]: its own fields, and those of a segment that nearly all segments have, in
@@ -97,6 +98,8 @@ pub(crate) enum Body {
     Report,
     /// The same: a probe of the path's MTU, or the answer to one.
     Probe { is_answer: bool, size: u16, id: u32 },
+    /// The same: a parity of a block of packets, of which the store has copies.
+    Parity(Parity),
 }
 
 /// What is in a packet of a tunnel.
@@ -198,7 +201,7 @@ struct Slab<T> {
     free: Vec<u32>,
 }
 
-impl<T: Copy> Slab<T> {
+impl<T> Slab<T> {
     const fn new() -> Self {
         Self { held: Vec::new(), free: Vec::new() }
     }
@@ -213,6 +216,13 @@ impl<T: Copy> Slab<T> {
     }
 }
 
+/// Copies of the packets of a block, by number, and how many of its parities are on their way.
+#[derive(Debug)]
+struct ProtectedBlock {
+    packets: Vec<u32>,
+    parities: u8,
+}
+
 /// What packets do not hold themselves, by number. A number belongs to one packet; whose kind of
 /// body says what it is a number of.
 #[derive(Debug)]
@@ -221,6 +231,7 @@ pub(crate) struct PacketStore {
     datagrams: Slab<Datagram>,
     encapsulated: Slab<Encapsulated>,
     reports: Slab<Report>,
+    blocks: Slab<ProtectedBlock>,
     /// Packets of tunnels that were dropped, of which their senders have not heard yet.
     dropped: Vec<Released>,
 }
@@ -229,7 +240,14 @@ impl PacketStore {
     pub(crate) const NONE: u32 = u32::MAX;
 
     pub(crate) const fn new() -> Self {
-        Self { cold: Slab::new(), datagrams: Slab::new(), encapsulated: Slab::new(), reports: Slab::new(), dropped: Vec::new() }
+        Self {
+            cold: Slab::new(),
+            datagrams: Slab::new(),
+            encapsulated: Slab::new(),
+            reports: Slab::new(),
+            blocks: Slab::new(),
+            dropped: Vec::new(),
+        }
     }
 
     /// Keeps what a packet does not hold of a segment.
@@ -299,6 +317,33 @@ impl PacketStore {
         self.hold_own(Packet { ip_len, body: Body::Probe { is_answer, size, id }, ..Packet::blank() })
     }
 
+    /// Keeps a copy of a packet that is held.
+    pub(crate) fn copy_held(&mut self, number: u32) -> u32 {
+        let mut copied = *self.held(number);
+        copied.inner.handle = self.copy(&copied.inner);
+        self.encapsulated.add(copied)
+    }
+
+    /// Keeps all parities of a block, the packets of which are held by these numbers: each goes
+    /// into a packet of the tunnel by its own number.
+    pub(crate) fn hold_parities(&mut self, block: Parity, packets: Vec<u32>) -> Vec<u32> {
+        let longest = packets.iter().map(|&number| self.encapsulated.held[number as usize].inner.ip_len).max().unwrap_or(0);
+        let symbol = longest + parity::LENGTH as u32;
+        // The only parity of a block may have an odd length.
+        let symbol = if block.parities == 1 { symbol } else { symbol.next_multiple_of(2) };
+        let handle = self.blocks.add(ProtectedBlock { packets, parities: block.parities });
+        let ip_len = parity::HEADER as u32 + symbol;
+        let of = |index| Packet { ip_len, body: Body::Parity(Parity { index, ..block }), handle, ..Packet::blank() };
+        (0..block.parities).map(|index| self.hold_own(of(index))).collect()
+    }
+
+    /// A copy of the packet with this place in the block of a parity that is held.
+    pub(crate) fn recover(&mut self, parity: u32, place: usize) -> Option<u32> {
+        let block = self.held(parity).inner.handle;
+        let number = *self.blocks.held[block as usize].packets.get(place)?;
+        Some(self.copy_held(number))
+    }
+
     /// The report in a packet whose body is one.
     pub(crate) fn report(&self, packet: &Packet) -> Report {
         self.reports.held[packet.handle as usize]
@@ -354,6 +399,10 @@ impl PacketStore {
             Body::Datagram => self.datagrams.add(self.datagrams.held[number as usize]),
             Body::Report => self.reports.add(self.reports.held[number as usize]),
             Body::Probe { .. } => number,
+            Body::Parity(_) => {
+                self.blocks.held[number as usize].parities += 1;
+                number
+            }
             Body::Encapsulated => {
                 let mut copied = self.encapsulated.held[number as usize];
                 copied.inner.handle = self.copy(&copied.inner);
@@ -387,6 +436,15 @@ impl PacketStore {
             Body::Datagram => self.datagrams.free.push(packet.handle),
             Body::Report => self.reports.free.push(packet.handle),
             Body::Probe { .. } => {}
+            Body::Parity(_) => {
+                let block = &mut self.blocks.held[packet.handle as usize];
+                block.parities -= 1;
+                if block.parities == 0 {
+                    let packets = std::mem::take(&mut block.packets);
+                    self.blocks.free.push(packet.handle);
+                    packets.into_iter().for_each(|number| self.forget_held(number));
+                }
+            }
             Body::Encapsulated => {
                 let released = self.discharge(packet);
                 let lost = !self.held(packet.handle).header.keepalive;

@@ -81,6 +81,19 @@ pub struct Tunnel {
     /// first.
     #[serde(default)]
     pub packets_before: u32,
+    /// What brings lost packets back.
+    #[serde(default)]
+    pub fec: Option<Fec>,
+}
+
+/// See `polypath_tunnel::FecConfig`.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fec {
+    pub data: u8,
+    pub parity: u8,
+    #[serde(rename = "timeout_ns")]
+    pub timeout: Duration,
 }
 
 #[derive(Clone, Debug, Deserialize)]

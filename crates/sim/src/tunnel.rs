@@ -9,7 +9,7 @@ use crate::nodes::Node;
 use crate::outcome::{TunnelCounters, TunnelEndOutcome, TunnelPathCounters};
 use crate::packet::{Body, Packet, PacketStore, Released, TunnelHeader};
 use polypath_base::{Bytes, Duration, Instant, PathId};
-use polypath_tunnel::{Endpoint, Message, Probe, ReorderCounters, clamped_mss};
+use polypath_tunnel::{Endpoint, Message, Parity, Probe, ReorderCounters, clamped_mss};
 use std::collections::VecDeque;
 
 /// What the end of a tunnel is made of, beside its rules.
@@ -50,6 +50,8 @@ pub(crate) struct TunnelEnd {
     paths: Vec<Path>,
     /// Packets of the host that the thread has not read.
     device: VecDeque<u32>,
+    /// Copies of the packets of the block that has not ended; none without error correction.
+    block: Option<Vec<u32>>,
     /// What the thread is about to send, and cannot.
     blocked: Option<(Instant, PathId, Message<u32>)>,
     /// What it is to send behind that.
@@ -77,6 +79,7 @@ impl TunnelEnd {
         let paths = vec![Path::default(); config.paths.len()];
         Self {
             due: endpoint.poll_timeout(),
+            block: endpoint.fec_counters().map(|_| Vec::new()),
             config,
             endpoint,
             paths,
@@ -120,7 +123,37 @@ impl TunnelEnd {
             let flow = crate::packet::flow_number(inner.to, inner.path);
             if !self.endpoint.handle_inner(now, flow, Bytes::from_u32(inner.ip_len), number) {
                 store.forget_held(number);
+            } else if let Some(block) = &mut self.block {
+                block.push(store.copy_held(number));
+                self.protect(now, store);
             }
+        }
+    }
+
+    /// Makes the parities of a block that has ended.
+    fn protect(&mut self, now: Instant, store: &mut PacketStore) {
+        let Some(first) = self.endpoint.poll_block() else { return };
+        let packets = self.block.replace(Vec::new()).unwrap_or_default();
+        debug_assert_eq!(packets.len(), usize::from(first.packets), "a block has the packets since the last one");
+        for (index, number) in (0..).zip(store.hold_parities(first, packets)) {
+            let len = Bytes::from_u32(store.held(number).inner.ip_len);
+            if !self.endpoint.handle_parity(now, Parity { index, ..first }, len, number) {
+                store.forget_held(number);
+            }
+        }
+    }
+
+    /// Makes the packets that parities have brought back.
+    fn recover(&mut self, now: Instant, store: &mut PacketStore) {
+        while let Some(recovery) = self.endpoint.poll_recovery() {
+            for seq in recovery.missing {
+                let place = seq.get().wrapping_sub(recovery.block.first) as usize;
+                if let Some(packet) = recovery.parities.first().and_then(|&(_, parity)| store.recover(parity, place)) {
+                    self.given += 1;
+                    self.endpoint.handle_recovered(now, seq, packet);
+                }
+            }
+            recovery.parities.into_iter().for_each(|(_, number)| store.forget_held(number));
         }
     }
 
@@ -134,8 +167,8 @@ impl TunnelEnd {
         while let Some((path, message)) = self.endpoint.poll_transmit() {
             match message {
                 Message::Keepalive | Message::Report(_) | Message::Probe(_) => self.send(path, message, store),
-                Message::Data { .. } if self.blocked.is_some() => self.behind.push_back((path, message)),
-                Message::Data { .. } => self.send_or_wait(now, path, message, store),
+                Message::Data { .. } | Message::Parity { .. } if self.blocked.is_some() => self.behind.push_back((path, message)),
+                Message::Data { .. } | Message::Parity { .. } => self.send_or_wait(now, path, message, store),
             }
         }
         if let Some(mtu) = self.endpoint.mtu() {
@@ -167,6 +200,10 @@ impl TunnelEnd {
                 // Never a number of its own, so four bytes of GRE.
                 (store.hold_keepalive(KEEPALIVE), ip_header + 8 + 4)
             }
+            Message::Parity { payload, .. } => {
+                header.keepalive = true;
+                (payload, headers - NUMBER)
+            }
             Message::Report(report) => {
                 header.keepalive = true;
                 (store.hold_report(report), ip_header + 8 + 4)
@@ -194,6 +231,13 @@ impl TunnelEnd {
         let len = Bytes::from_u32(inside.inner.ip_len);
         if inside.header.keepalive {
             let inner = inside.inner;
+            if let Body::Parity(parity) = inner.body {
+                self.endpoint.handle_outer(now, path, len, Message::Parity { parity, payload: number });
+                self.recover(now, store);
+                self.send_polled(now, store);
+                self.reorder = self.endpoint.reorder_counters();
+                return;
+            }
             let message = match inner.body {
                 Body::Report => Message::Report(store.report(&inner)),
                 Body::Probe { is_answer, size, id } => Message::Probe(Probe { is_answer, size, id }),
@@ -211,19 +255,28 @@ impl TunnelEnd {
             store.clamp_mss(&inner, clamped_mss(Bytes::from_u32(self.config.mtu), V6));
         }
         let late = |counters: &ReorderCounters| counters.late_dropped + counters.late_delivered;
-        let (dropped_before, late_before) = (dropped(&self.reorder) + self.endpoint.malformed_packets(), late(&self.reorder));
+        let (dropped_before, late_before) = (self.dropped(), late(&self.reorder));
         self.endpoint.handle_outer(now, path, len, Message::Data { seq, packet: number });
-        self.send_polled(now, store);
         self.reorder = self.endpoint.reorder_counters();
-        let dropped = dropped(&self.reorder) + self.endpoint.malformed_packets();
+        let dropped = self.dropped();
+        self.recover(now, store);
+        self.send_polled(now, store);
+        let late_now = late(&self.reorder);
+        self.reorder = self.endpoint.reorder_counters();
         // A rule drops what has just come or nothing.
         if dropped > dropped_before {
             store.forget_held(number);
         }
-        self.paths[usize::from(path.0)].late += u64::from(late(&self.reorder) > late_before);
+        self.paths[usize::from(path.0)].late += u64::from(late_now > late_before);
         self.given += 1;
         let waiting = self.given - self.reorder.delivered - dropped;
         self.counters.max_held_packets = self.counters.max_held_packets.max(waiting);
+    }
+
+    /// Packets that were not given on and will not be.
+    fn dropped(&self) -> u64 {
+        let late = self.endpoint.fec_counters().map_or(0, |fec| fec.recovered_late);
+        dropped(&self.reorder) + self.endpoint.malformed_packets() + late
     }
 
     /// ICMP "fragmentation needed" about one of its own packets: the device takes shorter ones from
@@ -245,7 +298,7 @@ impl Node for TunnelEnd {
             Body::Encapsulated => self.handle_outer(now, packet, store),
             Body::Icmp { mtu, .. } => self.handle_too_big(packet, mtu),
             // Nothing else is sent to the end of a tunnel.
-            Body::Tcp | Body::Datagram | Body::Report | Body::Probe { .. } => store.forget(packet),
+            Body::Tcp | Body::Datagram | Body::Report | Body::Probe { .. } | Body::Parity(_) => store.forget(packet),
         }
         self.due = self.endpoint.poll_timeout();
     }
@@ -275,6 +328,7 @@ impl Node for TunnelEnd {
     fn poll_transmit(&mut self, now: Instant, store: &mut PacketStore) -> Option<Packet> {
         if self.due <= now {
             self.endpoint.handle_timeout(now);
+            self.protect(now, store);
             self.reorder = self.endpoint.reorder_counters();
             self.read_device(now, store);
             self.due = self.endpoint.poll_timeout();
@@ -307,7 +361,8 @@ impl Node for TunnelEnd {
             keepalives_received: passed.keepalives_received,
             went_down: passed.went_down,
         });
-        Some(TunnelEndOutcome { counters, reorder: self.endpoint.reorder_counters(), paths: paths.collect() })
+        let (reorder, fec) = (self.endpoint.reorder_counters(), self.endpoint.fec_counters());
+        Some(TunnelEndOutcome { counters, reorder, fec, paths: paths.collect() })
     }
 }
 
@@ -319,6 +374,8 @@ fn dropped(counters: &ReorderCounters) -> u64 {
     counters.late_dropped + counters.duplicates
 }
 
+/// Bytes of a packet's number, which a parity does not have.
+const NUMBER: u32 = 4;
 /// Bytes of MPT's keepalive behind the GRE header.
 pub(crate) const KEEPALIVE: u32 = 40;
 /// IPv4's least MTU (RFC 791 section 3.2): no message makes the device narrower.

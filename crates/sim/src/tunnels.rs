@@ -11,8 +11,8 @@ use crate::tunnel::{Config, PathConfig, TunnelEnd};
 use polypath_base::{Bytes, Duration, Error, Instant};
 use polypath_link::Mtu;
 use polypath_pmtu::{LEAST_MTU, LEAST_MTU_IPV6};
-use polypath_tunnel::{Endpoint, EndpointConfig, KeepaliveConfig, MOST_BATCH, MtuConfig, PathBounds, ReorderConfig, Spreading};
-use polypath_wire::{Envelope, gre, ipv4, ipv6, udp};
+use polypath_tunnel::{Endpoint, EndpointConfig, FecConfig, KeepaliveConfig, MOST_BATCH, MtuConfig, PathBounds, ReorderConfig, Spreading};
+use polypath_wire::{Envelope, gre, ipv4, ipv6, parity, udp};
 use std::net::SocketAddr;
 
 /// A tunnel whose paths have been found.
@@ -108,11 +108,32 @@ fn rules(tunnel: &Tunnel) -> Result<EndpointConfig, Error> {
     if tunnel.send_buffer == Some(Bytes::ZERO) {
         return Err(of_tunnel(tunnel, "send_buffer", "a socket buffer of no bytes never takes a packet; Linux's default is 212992 bytes"));
     }
-    let config = EndpointConfig { weights, spreading, reorder, keepalive, mtu: None };
+    let fec = fec(tunnel, reorder)?;
+    let config = EndpointConfig { weights, spreading, reorder, keepalive, mtu: None, fec };
     if Endpoint::<u32>::new(Instant::ZERO, &config).is_none() {
         return Err(of_tunnel(tunnel, "reorder", "a reorder rule holds 1 to 1048576 packets"));
     }
     Ok(config)
+}
+
+/// What brings lost packets back.
+fn fec(tunnel: &Tunnel, reorder: ReorderConfig) -> Result<Option<FecConfig>, Error> {
+    let Some(given) = tunnel.fec else { return Ok(None) };
+    let config = FecConfig { packets: given.data, parities: given.parity, timeout: given.timeout };
+    if matches!(reorder, ReorderConfig::Off | ReorderConfig::Mpt { .. }) {
+        let sentence =
+            "lost packets are known by their numbers, and MPT knows no parity: take another reorder rule, `progress` for example";
+        return Err(of_tunnel(tunnel, "fec", sentence));
+    }
+    if !config.is_sound() {
+        let sentence = format!(
+            "a block has 1 to {} packets of `data`, `parity` of 1 to as many, and a `timeout` of up to {} ms",
+            polypath_tunnel::MOST_PACKETS,
+            FecConfig::LONGEST.as_micros() / 1000
+        );
+        return Err(of_tunnel(tunnel, "fec", sentence));
+    }
+    Ok(Some(config))
 }
 
 /// The path with this number: between its addresses, over links alone.
@@ -156,7 +177,7 @@ fn mtu(tunnel: &Tunnel, paths: &[PlannedPath], topology: &Topology) -> Result<By
         let both = route.iter().flat_map(|&direction| [direction, direction.reversed()]);
         both.map(|direction| topology.mtu(direction)).min().unwrap_or(Bytes::ZERO)
     };
-    let room = paths.iter().map(|path| narrowest(&path.route).saturating_sub(Bytes::from_u32(path.headers))).min().unwrap_or(Bytes::ZERO);
+    let room = paths.iter().map(|path| narrowest(&path.route).saturating_sub(overhead(tunnel, path))).min().unwrap_or(Bytes::ZERO);
     let mtu = tunnel.mtu.unwrap_or(room);
     if mtu < Mtu::MIN {
         let sentence = format!("its devices would have an MTU of {} bytes; IPv4 needs at least {}", mtu.get(), Mtu::MIN.get());
@@ -165,12 +186,12 @@ fn mtu(tunnel: &Tunnel, paths: &[PlannedPath], topology: &Topology) -> Result<By
     for path in paths {
         // What a host sends fits its own interface: UDP with DF is refused otherwise (EMSGSIZE).
         let own = own_mtu(path, topology);
-        let headers = Bytes::from_u32(path.headers);
+        let headers = overhead(tunnel, path);
         if mtu + headers > own {
             let sentence = format!(
                 "its devices have an MTU of {} bytes, and {} of headers make more than the {} of an interface: {} is the most",
                 mtu.get(),
-                path.headers,
+                headers.get(),
                 own.get(),
                 own.saturating_sub(headers).get()
             );
@@ -178,6 +199,11 @@ fn mtu(tunnel: &Tunnel, paths: &[PlannedPath], topology: &Topology) -> Result<By
         }
     }
     Ok(mtu)
+}
+
+/// What must fit beside the longest packet inside: the headers, and what a parity has more.
+fn overhead(tunnel: &Tunnel, path: &PlannedPath) -> Bytes {
+    Bytes::from_u32(path.headers + if tunnel.fec.is_some() { parity::OVERHEAD } else { 0 })
 }
 
 /// What the interfaces at both ends of a path take.
@@ -196,7 +222,7 @@ fn search(tunnel: &Tunnel, paths: &[PlannedPath], topology: &Topology) -> Result
         return Err(of_tunnel(tunnel, "mtu", sentence));
     }
     let bounds = |path: &PlannedPath| PathBounds {
-        headers: Bytes::from_u32(path.headers),
+        headers: overhead(tunnel, path),
         floor: if path.ip_header == ipv4::HEADER as u32 { LEAST_MTU } else { LEAST_MTU_IPV6 },
         ceiling: own_mtu(path, topology),
     };

@@ -1,9 +1,9 @@
 //! Tunnels in scenarios: what they add to packets, in what order packets come out, what holds them
 //! up, and what captures show.
 
-use polypath_sim::outcome::TunnelOutcome;
+use polypath_sim::outcome::{TunnelOutcome, TunnelPathCounters};
 use polypath_sim::{CaptureFile, Outcome, Scenario, run_captured};
-use polypath_wire::{Segment, gre, ipv4, mpt, report, tcp, udp};
+use polypath_wire::{Segment, gre, ipv4, mpt, parity, report, tcp, udp};
 use serde_json::{Value, json};
 
 const SECOND: u64 = 1_000_000_000;
@@ -287,6 +287,67 @@ fn a_connection_that_fits_the_fast_path_stays_there() {
     assert!(reports.count() > 20, "the idle path is measured");
 }
 
+/// Paths of 10 Mbit/s that lose 1 %, under a tunnel with this error correction.
+fn lossy(fec: Value) -> Value {
+    let mut scenario = two_paths(false, 0);
+    for link in [1, 3] {
+        let elements = scenario["links"][link]["a_to_b"].as_array_mut().unwrap();
+        elements.insert(0, json!({"kind": "loss", "model": "bernoulli", "probability": 0.01}));
+    }
+    scenario["tunnels"][0]["reorder"] = json!({"kind": "progress", "max_delay_ns": 300_000_000, "capacity": 4096});
+    scenario["tunnels"][0]["fec"] = fec;
+    scenario
+}
+
+#[test]
+fn parities_bring_lost_packets_back() {
+    let call = json!({
+        "name": "f", "transport": "udp", "client": "a", "server": "b", "client_address": "10.9.0.1", "server_address": "10.9.0.2",
+        "app": {"kind": "on_off", "on_ns": 4 * SECOND, "off_ns": 0, "duration_ns": 4 * SECOND, "bits_per_s": 5_000_000},
+        "datagram_bytes": 1200, "window_ns": [0, 4 * SECOND]
+    });
+    let with = |fec| {
+        let mut scenario = lossy(fec);
+        scenario["flows"][0] = call.clone();
+        scenario
+    };
+    let ((plain, _), (two, _)) = (ran(&with(Value::Null)), ran(&with(json!({"data": 10, "parity": 2, "timeout_ns": 30_000_000}))));
+    let missing = |outcome: &Outcome| {
+        let call = outcome.flows[0].datagrams.as_ref().expect("it is a call");
+        (call.sent - call.received, call.reordered)
+    };
+    assert!(missing(&plain).0 > 10, "{:?}", missing(&plain));
+    assert_eq!(missing(&two), (0, 0), "all come back, and in their place");
+    let (tunnel, fec) = (there(&two), there(&two).fec.expect("it has it"));
+    assert_eq!(there(&plain).fec, None);
+    // The longest packet inside is 7 bytes shorter, so that a parity is not too long for the paths.
+    assert_eq!(tunnel.counters.mtu, 1464 - 7);
+    assert_eq!(two.links.iter().map(|link| link.counters.mtu_drops).sum::<u64>(), 0);
+    let sum = |of: fn(&TunnelPathCounters) -> u64| tunnel.paths.iter().map(|path| of(&path.counters)).sum::<u64>();
+    let (sent, lost) = (sum(|path| path.packets_sent), sum(|path| path.packets_lost));
+    assert!(fec.parities_sent >= sent / 5 && fec.parities_sent < sent, "{fec:?}");
+    assert!(fec.unrecovered_blocks == 0 && fec.recovered == lost + fec.recovered_late, "{fec:?} {lost}");
+}
+
+#[test]
+fn a_parity_in_a_capture_has_its_header_and_its_length() {
+    let mut scenario = lossy(json!({"data": 4, "parity": 2, "timeout_ns": 10_000_000}));
+    scenario["duration_ns"] = (SECOND / 2).into();
+    scenario["captures"] = json!([{"node": "a", "link": "a-r1", "snaplen": 2000, "packets": 1000}]);
+    let (_, captures) = ran(&scenario);
+    let mut longest = 0;
+    for bytes in packets(&captures[0].bytes) {
+        let datagram = udp::Packet::new_checked(&bytes[20..]).unwrap();
+        let header = gre::Packet::new_checked(datagram.payload()).unwrap();
+        if let Ok(packet) = parity::Packet::new_checked(header.payload()) {
+            let repr = parity::Repr::parse(&packet).expect("a block can have it");
+            assert_eq!((header.sequence(), repr.parities, packet.symbol().len() % 2), (None, 2, 0));
+            longest = longest.max(bytes.len());
+        }
+    }
+    assert_eq!(longest, 1500, "a parity of full packets fills the path's MTU");
+}
+
 #[test]
 fn captures_show_gre_in_udp_with_whole_packets_inside() {
     for (key, sixth) in [(None, false), (Some(7), true)] {
@@ -350,6 +411,16 @@ fn a_tunnel_that_makes_no_sense_is_refused_with_its_field() {
         refused(&scenario)
     };
     begins(set("distribution", "earliest".into()), "tunnels.t.distribution: `earliest` needs numbered packets and the other end's reports");
+    let fec = json!({"data": 10, "parity": 2, "timeout_ns": 10_000_000});
+    begins(set("fec", fec), "tunnels.t.fec: lost packets are known by their numbers, and MPT knows no parity");
+    for (field, wrong) in [("data", 0), ("data", 65), ("parity", 11), ("timeout_ns", 600_000_000)] {
+        let mut scenario = lossy(json!({"data": 10, "parity": 2, "timeout_ns": 10_000_000}));
+        scenario["tunnels"][0]["fec"][field] = wrong.into();
+        begins(
+            refused(&scenario),
+            "tunnels.t.fec: a block has 1 to 64 packets of `data`, `parity` of 1 to as many, and a `timeout` of up to 500 ms",
+        );
+    }
     begins(set("batch", 0.into()), "tunnels.t.batch: 0 packets a turn");
     let mut flows = two_paths(false, 0);
     (flows["tunnels"][0]["distribution"], flows["tunnels"][0]["batch"]) = ("flows".into(), 8.into());

@@ -315,9 +315,16 @@ impl Earliest {
         self.paths[usize::from(path.0)].expiry()
     }
 
-    /// The path of the next packet; none if all are down.
+    /// The path of the next packet, which waits there; none if all are down.
     pub fn pick(&mut self, now: Instant, len: Bytes, up: &[bool]) -> Option<PathId> {
         self.used_at = Some(now);
+        let path = self.first(now, len, up)?;
+        self.paths[usize::from(path.0)].waiting += len.get() + HEADERS;
+        Some(path)
+    }
+
+    /// The same of what does not wait.
+    pub fn first(&mut self, now: Instant, len: Bytes, up: &[bool]) -> Option<PathId> {
         let known = |path: usize| self.paths[path].base().is_some();
         let path = if live(up).all(known) && !self.is_blind(now) {
             let slowest = self.slowest(up);
@@ -331,7 +338,6 @@ impl Earliest {
             self.turns.pick(0, up)?
         };
         debug_assert!(up[usize::from(path.0)], "a packet takes a path that it may take");
-        self.paths[usize::from(path.0)].waiting += len.get() + HEADERS;
         Some(path)
     }
 

@@ -1,11 +1,15 @@
 //! One end of a tunnel: what comes from the host leaves on a path with a number, and what comes
 //! from the network is put in order for the host.
 
+mod correction;
+
 use crate::distribution::{Distribution, FlowHash, WeightedTurns};
 use crate::earliest::{Earliest, PathEstimate, Report};
+use crate::fec::{FecConfig, Parity};
 use crate::keepalive::{Keepalive, KeepaliveConfig};
 use crate::path_mtu::{MtuConfig, PathMtus, Probe};
 use crate::reorder::{Arrival, Reorder, ReorderConfig, ReorderCounters, Rule};
+use correction::Fec;
 use polypath_base::{Bytes, Instant, PathId, Seq, counters};
 use std::collections::VecDeque;
 
@@ -40,6 +44,9 @@ pub struct EndpointConfig {
     /// How the tunnel's MTU is found; none: it is given. MPT does not answer probes:
     /// [`ReorderConfig::Mpt`] is refused beside it.
     pub mtu: Option<MtuConfig>,
+    /// What brings lost packets back; none: nothing does. Packets need numbers, and MPT knows no
+    /// parities: [`ReorderConfig::Off`] and [`ReorderConfig::Mpt`] are refused beside it.
+    pub fec: Option<FecConfig>,
 }
 
 /// What travels between the ends, but for the headers around it.
@@ -58,6 +65,13 @@ pub enum Message<P> {
     Report(Report),
     /// A probe of the path's MTU, or the answer to one.
     Probe(Probe),
+    /// A parity of a block of packets, without a number of its own.
+    Parity {
+        /// Of which block.
+        parity: Parity,
+        /// What it is made of.
+        payload: P,
+    },
 }
 
 counters! {
@@ -76,7 +90,8 @@ counters! {
 /// One end of a tunnel, of packets of type `P`.
 ///
 /// After any `handle_*`, ask [`Endpoint::poll_transmit`] and [`Endpoint::poll_deliver`] until they
-/// return `None`, then [`Endpoint::poll_timeout`].
+/// return `None`, then [`Endpoint::poll_timeout`]. With [`EndpointConfig::fec`] ask
+/// [`Endpoint::poll_block`] and [`Endpoint::poll_recovery`] before.
 #[derive(Debug)]
 pub struct Endpoint<P> {
     spreader: Spreader,
@@ -91,6 +106,7 @@ pub struct Endpoint<P> {
     usable: Vec<bool>,
     mtus: Option<PathMtus>,
     least_mtu: Bytes,
+    fec: Option<Box<Fec<P>>>,
     paths: Vec<PathCounters>,
     to_send: VecDeque<(PathId, Message<P>)>,
     /// By path, packets that wait until it can carry them; none but with [`Spreading::Earliest`].
@@ -122,9 +138,19 @@ impl<P> Endpoint<P> {
     /// From `now` on; none if the configuration makes no sense (see the types of its fields).
     pub fn new(now: Instant, config: &EndpointConfig) -> Option<Self> {
         let paths = config.weights.len();
-        if config.spreading == Spreading::Earliest && matches!(config.reorder, ReorderConfig::Off | ReorderConfig::Mpt { .. }) {
+        let needs_more = config.spreading == Spreading::Earliest || config.fec.is_some();
+        if needs_more && matches!(config.reorder, ReorderConfig::Off | ReorderConfig::Mpt { .. }) {
             return None;
         }
+        let mut reorder = Reorder::new(config.reorder, paths)?;
+        let fec = match config.fec {
+            None => None,
+            Some(fec) => {
+                let both = Fec::new(fec)?;
+                reorder.expect_parities(u32::from(fec.packets), fec.timeout);
+                Some(Box::new(both))
+            }
+        };
         let mtus = match &config.mtu {
             None => None,
             Some(mtu) if mtu.paths.len() != paths || matches!(config.reorder, ReorderConfig::Mpt { .. }) => return None,
@@ -137,12 +163,13 @@ impl<P> Endpoint<P> {
                 Spreading::Earliest => Spreader::Earliest(Box::new(Earliest::new(now, &config.weights)?)),
             },
             next: (config.reorder != ReorderConfig::Off).then_some(Seq::new(0)),
-            reorder: Reorder::new(config.reorder, paths)?,
+            reorder,
             keepalive: Keepalive::new(now, paths, config.keepalive)?,
             up: vec![true; paths],
             usable: vec![true; paths],
             mtus,
             least_mtu: config.mtu.as_ref().map_or(Bytes::ZERO, |mtu| mtu.least),
+            fec,
             paths: vec![PathCounters::default(); paths],
             to_send: VecDeque::new(),
             waiting: (0..paths).map(|_| VecDeque::new()).collect(),
@@ -184,6 +211,9 @@ impl<P> Endpoint<P> {
         debug_assert!(self.usable[usize::from(path.0)], "a packet takes a path that it may take");
         let seq = self.next;
         self.next = seq.map(|seq| seq + 1);
+        if let (Some(fec), Some(seq)) = (&mut self.fec, seq) {
+            fec.blocks.on_packet(now, seq);
+        }
         if let (Spreader::Earliest(_), Some(seq)) = (&self.spreader, seq) {
             self.waiting[usize::from(path.0)].push_back(Waiting { seq, len, packet });
             self.release(now);
@@ -281,6 +311,7 @@ impl<P> Endpoint<P> {
                 }
             }
         }
+        self.send_parities(now);
     }
 
     /// A report, where both ends need them; a keepalive to an end that has sent none yet, because
@@ -337,6 +368,12 @@ impl<P> Endpoint<P> {
                     self.to_send.push_back((path, Message::Probe(Probe { is_answer: true, ..probe })));
                 }
             }
+            Message::Parity { parity, payload } => {
+                self.keepalive.handle_data(now, path);
+                if let Some(fec) = self.fec.as_mut().filter(|_| parity.is_sound()) {
+                    fec.recoverer.on_parity(now, parity, payload);
+                }
+            }
             Message::Data { seq, packet } => {
                 counters.packets_received += 1;
                 counters.bytes_received += len.get();
@@ -349,6 +386,11 @@ impl<P> Endpoint<P> {
                     earliest.on_received(now, arrived, path, seq, len);
                     if earliest.report_due(path) <= now {
                         self.send_report(now, path);
+                    }
+                }
+                if let (Some(fec), Some(seq)) = (&mut self.fec, seq) {
+                    if !fec.recoverer.on_packet(now, seq) {
+                        return self.apply_changes(now);
                     }
                 }
                 match (seq, self.next) {
@@ -377,6 +419,9 @@ impl<P> Endpoint<P> {
         self.watch(now);
         self.full = false;
         self.release(now);
+        if let Some(fec) = &mut self.fec {
+            fec.blocks.handle_timeout(now);
+        }
         if self.reorder.poll_timeout() <= now {
             self.reorder.handle_timeout(now);
         }
@@ -470,15 +515,16 @@ impl<P> Endpoint<P> {
     }
 
     /// The part of [`Endpoint::poll_timeout`] that whoever sends packets waits for: when one that
-    /// waits for its path may go.
+    /// waits for its path may go, and when a block ends.
     pub fn poll_send_timeout(&self) -> Instant {
-        let Spreader::Earliest(earliest) = &self.spreader else { return Instant::NEVER };
+        let block = self.fec.as_ref().map_or(Instant::NEVER, |fec| fec.blocks.due());
+        let Spreader::Earliest(earliest) = &self.spreader else { return block };
         let waits = |&path: &PathId| {
             let number = usize::from(path.0);
             self.full && self.usable[number] || !self.waiting[number].is_empty()
         };
         let due = |path: PathId| earliest.due(path).min(earliest.expiry(path));
-        self.live().filter(waits).map(due).min().unwrap_or(Instant::NEVER)
+        self.live().filter(waits).map(due).fold(block, Instant::min)
     }
 
     /// The other part, for whoever receives: signs of life, and packets that have waited long
@@ -526,7 +572,7 @@ mod tests {
     fn config(reorder: ReorderConfig) -> EndpointConfig {
         let keepalive =
             KeepaliveConfig { interval: Duration::from_secs(5), dead_time: Duration::from_secs(11), data_count: false, progress: false };
-        EndpointConfig { weights: vec![10, 10], spreading: Spreading::Turns { batch: 1 }, reorder, keepalive, mtu: None }
+        EndpointConfig { weights: vec![10, 10], spreading: Spreading::Turns { batch: 1 }, reorder, keepalive, mtu: None, fec: None }
     }
 
     const PROGRESS: ReorderConfig = ReorderConfig::Progress { max_delay: Duration::from_millis(300), capacity: 1000 };

@@ -66,6 +66,7 @@ fn config(paths: usize) -> EndpointConfig {
         reorder: ReorderConfig::Progress { max_delay: ms(300), capacity: 4096 },
         keepalive: KeepaliveConfig::default(),
         mtu: None,
+        fec: None,
     }
 }
 
@@ -419,6 +420,7 @@ fn ends_that_get_no_reports_refuse() {
             reorder,
             keepalive: KeepaliveConfig::default(),
             mtu: None,
+            fec: None,
         };
         assert!(Endpoint::<u32>::new(Instant::ZERO, &config).is_none(), "{reorder:?}");
     }

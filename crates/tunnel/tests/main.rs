@@ -2,4 +2,5 @@
 //! crate's code again.
 
 mod earliest;
+mod fec;
 mod mtu;

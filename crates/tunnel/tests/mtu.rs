@@ -46,6 +46,7 @@ fn config(paths: usize) -> EndpointConfig {
         reorder: ReorderConfig::Progress { max_delay: Duration::from_millis(300), capacity: 1000 },
         keepalive: KeepaliveConfig::default(),
         mtu: Some(MtuConfig { paths: vec![bounds; paths], least: Bytes::new(LEAST) }),
+        fec: None,
     }
 }
 

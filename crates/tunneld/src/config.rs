@@ -6,8 +6,10 @@ use crate::encapsulation::{Encapsulation, Framing};
 use crate::encryption::{Key, Keys, OVERHEAD};
 use polypath_base::{Bytes, Duration, Error};
 use polypath_io::Prefix;
-use polypath_tunnel::{EndpointConfig, KeepaliveConfig, MOST_BATCH, MtuConfig, PathBounds, ReorderConfig, Spreading};
-use polypath_wire::{gre, mpt};
+use polypath_tunnel::{
+    EndpointConfig, FecConfig, KeepaliveConfig, MOST_BATCH, MOST_PACKETS, MtuConfig, PathBounds, ReorderConfig, Spreading,
+};
+use polypath_wire::{gre, mpt, parity};
 use serde::Deserialize;
 use std::fs::File as OpenFile;
 use std::io::Read;
@@ -38,6 +40,8 @@ const MOST_QUEUED: u32 = 1_000_000;
 /// What waits in a path's socket while a thread is kept from the processor: 14 MB, as fast tunnels
 /// have it.
 const SEND_BUFFER: u32 = 14 << 20;
+/// A block of packets ends so long after its first.
+const FEC_TIMEOUT: Duration = Duration::from_millis(10);
 /// Linux's own limits (SOCK_MIN_SNDBUF, and what SO_SNDBUFFORCE may double).
 const SEND_BUFFERS: std::ops::RangeInclusive<u32> = 4608..=(1 << 30);
 
@@ -90,7 +94,7 @@ impl Config {
 
     /// Bytes of the longest IP packet that goes out on a path.
     pub fn longest_outside(&self, path: &PathConfig) -> u32 {
-        self.mtu + path.in_front(headers(&self.encapsulation, self.encryption.is_some()))
+        self.mtu + path.in_front(headers(&self.encapsulation, self.encryption.is_some(), self.endpoint.fec.is_some()))
     }
 }
 
@@ -120,6 +124,7 @@ struct File {
     reorder: Reorder,
     #[serde(default)]
     keepalive: Keepalive,
+    fec: Option<Spanned<Fec>>,
     encryption: Option<Encryption>,
     path: Spanned<Vec<PathFile>>,
 }
@@ -204,6 +209,14 @@ struct Keepalive {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
+struct Fec {
+    data: Spanned<u32>,
+    parity: Spanned<u32>,
+    timeout: Option<Spanned<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Encryption {
     /// Files, beside this one if they have no folder.
     private_key: Spanned<String>,
@@ -211,9 +224,10 @@ struct Encryption {
     peer_public_key: Spanned<String>,
 }
 
-/// Bytes between UDP's header and the packet inside.
-fn headers(encapsulation: &Encapsulation, encrypted: bool) -> u32 {
-    encapsulation.header_len() as u32 + if encrypted { OVERHEAD as u32 } else { 0 }
+/// Bytes between UDP's header and the packet inside, and what a parity has more.
+fn headers(encapsulation: &Encapsulation, encrypted: bool, corrected: bool) -> u32 {
+    let more = if corrected { parity::OVERHEAD } else { 0 };
+    encapsulation.header_len() as u32 + if encrypted { OVERHEAD as u32 } else { 0 } + more
 }
 
 fn yes() -> bool {
@@ -341,7 +355,8 @@ impl Reader<'_> {
         if let (true, Some(key)) = (encryption.is_some(), &tunnel.key) {
             return self.fail(key, "tunnel.key", "with [encryption] a key of GRE would tell nothing: leave it out");
         }
-        let headers = headers(&encapsulation, encryption.is_some());
+        let fec = file.fec.as_ref().map(|given| self.fec(given, reorder)).transpose()?;
+        let headers = headers(&encapsulation, encryption.is_some(), fec.is_some());
         let inside_ipv6 = || addresses.iter().any(|prefix| prefix.address.is_ipv6());
         let least = if inside_ipv6() { LEAST_MTU_IPV6 } else { LEAST_MTU };
         let (mtu, search) = self.mtu(tunnel, (headers, least), &paths, reorder)?;
@@ -360,7 +375,7 @@ impl Reader<'_> {
             offload: tunnel.offload,
             encapsulation,
             encryption,
-            endpoint: EndpointConfig { weights, spreading, reorder, keepalive: self.keepalive(&file.keepalive)?, mtu: search },
+            endpoint: EndpointConfig { weights, spreading, reorder, keepalive: self.keepalive(&file.keepalive)?, mtu: search, fec },
             paths,
             addresses,
         })
@@ -518,6 +533,24 @@ impl Reader<'_> {
             RuleName::Equalised => ReorderConfig::Equalised { cap: delay(100)?, capacity },
             RuleName::Progress => ReorderConfig::Progress { max_delay: delay(300)?, capacity },
         })
+    }
+
+    fn fec(&self, given: &Spanned<Fec>, reorder: ReorderConfig) -> Result<FecConfig, Error> {
+        if matches!(reorder, ReorderConfig::Off | ReorderConfig::Mpt { .. }) {
+            let what = "lost packets are known by their numbers, and MPT knows no parity: take another reorder.rule, progress for example";
+            return self.fail(given, "fec", what);
+        }
+        let Fec { data, parity, timeout } = given.get_ref();
+        let packets = self.within(Some(data), "fec.data", 1..=MOST_PACKETS.into(), 0)? as u8;
+        let parities = self.within(Some(parity), "fec.parity", 1..=packets.into(), 0)? as u8;
+        let config = FecConfig { packets, parities, timeout: self.time(timeout.as_ref(), "fec.timeout", FEC_TIMEOUT)? };
+        match timeout {
+            Some(timeout) if !config.is_sound() => {
+                let longest = FecConfig::LONGEST.as_micros() / 1000;
+                self.fail(timeout, "fec.timeout", &format!("a block lasts for more than 0 and at most {longest} ms"))
+            }
+            _ => Ok(config),
+        }
     }
 
     fn keepalive(&self, given: &Keepalive) -> Result<KeepaliveConfig, Error> {
@@ -685,6 +718,19 @@ remote = "2001:db8::2"
             ("[[path]]\nlocal", "[keepalive]\ndead_time = \"1 s\"\n\n[[path]]\nlocal", "line 15: keepalive.dead_time: \"1 s\" is no time"),
             ("[[path]]\nlocal", "[keepalive]\ndead_time = \"1s\"\n\n[[path]]\nlocal", "line 15: keepalive.dead_time: a dead time"),
             ("[[path]]\nlocal", "[reorder]\npackets = 0\n\n[[path]]\nlocal", "line 15: reorder.packets: a reorder buffer"),
+            ("[[path]]\nlocal", "[fec]\ndata = 65\nparity = 1\n\n[[path]]\nlocal", "line 15: fec.data: write a whole number of 1 to 64"),
+            ("[[path]]\nlocal", "[fec]\ndata = 4\nparity = 5\n\n[[path]]\nlocal", "line 16: fec.parity: write a whole number of 1 to 4"),
+            (
+                "[[path]]\nlocal",
+                "[fec]\ndata = 4\nparity = 1\ntimeout = \"1s\"\n\n[[path]]\nlocal",
+                "line 17: fec.timeout: a block lasts for more than 0 and at most 500 ms",
+            ),
+            ("[[path]]\nlocal", "[fec]\nparity = 1\n\n[[path]]\nlocal", "line 14: missing field `data`"),
+            (
+                "[[path]]\nlocal",
+                "[fec]\ndata = 4\nparity = 1\n[reorder]\nrule = \"mpt\"\n\n[[path]]\nlocal",
+                "line 14: fec: lost packets are known by their numbers, and MPT knows no parity",
+            ),
             ("[[path]]\nlocal", "[reorder]\nrule = \"none\"\n\n[[path]]\nlocal", "line 15: rule: unknown variant `none`"),
         ];
         for (from, to, sentence) in cases {

@@ -2,11 +2,12 @@
 //! sockets.
 
 use crate::config::Config;
-use crate::encapsulation::Refused;
+use crate::encapsulation::{Encapsulation, Refused};
 use crate::encryption::{EncryptionCounters, Session};
-use polypath_base::{Error, Instant, PathId, Seq, counters};
+use crate::parity::Encoder;
+use polypath_base::{Bytes, Error, Instant, PathId, Seq, counters};
 use polypath_io::{Clock, Datagrams, Failed, Offload, Rooms, Tun, Wake};
-use polypath_tunnel::{Endpoint, Message, Probe, Report, Spreading};
+use polypath_tunnel::{Endpoint, Message, Parity, Probe, Report, Spreading};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -31,6 +32,20 @@ pub(crate) enum Packet {
     Held(Vec<u8>, u32),
     /// One that has come.
     Incoming(Vec<u8>),
+    /// The symbol of a parity.
+    Symbol(Vec<u8>),
+    /// A parity that is to be sent, with its header.
+    Parity(Vec<u8>),
+}
+
+impl AsRef<[u8]> for Packet {
+    /// The bytes that a packet or a parity has by itself.
+    fn as_ref(&self) -> &[u8] {
+        match self {
+            Self::Outgoing(_) => &[],
+            Self::Held(bytes, _) | Self::Incoming(bytes) | Self::Symbol(bytes) | Self::Parity(bytes) => bytes,
+        }
+    }
 }
 
 /// A sign of life that is to be sent.
@@ -61,6 +76,8 @@ counters! {
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) endpoint: Endpoint<Packet>,
+    /// The packets whose parities are still to be made; none without error correction.
+    pub(crate) encoder: Option<Encoder>,
     /// Packets that the endpoint has sent and the sending thread has not.
     pub(crate) released: VecDeque<(PathId, Option<Seq>, Packet)>,
     /// When the sending thread looks by itself at what waits for a path.
@@ -116,6 +133,7 @@ impl Core {
             log(&format!("{}: this kernel's TUN devices take no {what}; the tunnel works, more slowly", tun.name()));
         }
         let state = State {
+            encoder: endpoint.fec_counters().map(|_| Encoder::default()),
             endpoint,
             released: VecDeque::new(),
             sender_due: Instant::NEVER,
@@ -149,12 +167,25 @@ impl Core {
 }
 
 impl State {
+    /// Makes the parities of a block that has ended. To be called after each packet of the host and
+    /// each timeout.
+    pub(crate) fn protect(&mut self, now: Instant) {
+        let Some((first, encoder)) = self.endpoint.poll_block().zip(self.encoder.as_mut()) else { return };
+        for (index, symbol) in (0..).zip(encoder.end(&first)) {
+            let len = Bytes::new(symbol.len() as u64);
+            self.endpoint.handle_parity(now, Parity { index, ..first }, len, Packet::Symbol(symbol));
+        }
+    }
+
     /// Takes what the endpoint sends: packets stay here for the sending thread, so that each path's
     /// keep their order, and signs of life are whoever's asks.
-    pub(crate) fn poll_transmit(&mut self, signs: &mut Vec<(PathId, Sign)>) {
+    pub(crate) fn poll_transmit(&mut self, form: Encapsulation, signs: &mut Vec<(PathId, Sign)>) {
         while let Some((path, message)) = self.endpoint.poll_transmit() {
             match message {
                 Message::Data { seq, packet } => self.released.push_back((path, seq, packet)),
+                Message::Parity { parity, payload } => {
+                    self.released.push_back((path, None, Packet::Parity(form.parity(&parity, payload.as_ref()))));
+                }
                 Message::Keepalive => signs.push((path, Sign::Keepalive)),
                 Message::Report(report) => signs.push((path, Sign::Report(report))),
                 Message::Probe(probe) => signs.push((path, Sign::Probe(probe))),

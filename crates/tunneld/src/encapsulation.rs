@@ -5,8 +5,8 @@
 //! [`crate::encryption`] has decrypted it before, if the tunnel is encrypted.
 
 use polypath_base::{Seq, counters};
-use polypath_tunnel::{Probe, Report};
-use polypath_wire::{Error, gre, mpt, probe, report};
+use polypath_tunnel::{Parity, Probe, Report};
+use polypath_wire::{Error, gre, mpt, parity, probe, report};
 use serde::Deserialize;
 use std::net::IpAddr;
 use std::ops::Range;
@@ -43,6 +43,11 @@ pub enum Content {
     Keepalive,
     Report(Report),
     Probe(Probe),
+    /// A parity: where its symbol stands in the datagram.
+    Parity {
+        parity: Parity,
+        at: Range<usize>,
+    },
 }
 
 counters! {
@@ -51,7 +56,7 @@ counters! {
         unknown_address: Packets, "datagrams that came from an address that is not the path's";
         wrong_key: Packets, "datagrams with another key than the tunnel's, with none, or with one where the tunnel has none";
         wrong_checksum: Packets, "datagrams whose GRE checksum is wrong";
-        malformed: Packets, "datagrams that are no GRE, no IP packet, no keepalive, report or probe";
+        malformed: Packets, "datagrams that are no GRE, no IP packet, no keepalive, report, probe or parity";
         too_long: Packets, "datagrams whose packet is longer than the tunnel's MTU";
         foreign_source: Packets, "packets whose own source address is not in tunnel.allowed_ips";
         not_authentic: Packets, "datagrams that were not encrypted with the other end's keys, or changed on their path";
@@ -104,6 +109,21 @@ pub fn source(packet: &[u8]) -> Option<IpAddr> {
     }
 }
 
+/// Whether bytes are a packet of the host, of at most `mtu` bytes.
+pub fn is_packet(bytes: &[u8], mtu: usize) -> Result<(), Refusal> {
+    // The shortest header of the version that the packet has. The protocol field follows the
+    // tunnel's version in MPT, not the packet's.
+    let least = match bytes.first().map(|first| first >> 4) {
+        Some(4) => 20,
+        Some(6) => 40,
+        _ => return Err(Refusal::Malformed),
+    };
+    if bytes.len() < least {
+        return Err(Refusal::Malformed);
+    }
+    if bytes.len() > mtu { Err(Refusal::TooLong) } else { Ok(()) }
+}
+
 impl Encapsulation {
     /// Bytes in front of each packet.
     pub fn header_len(&self) -> usize {
@@ -143,6 +163,14 @@ impl Encapsulation {
         self.unnumbered(gre::IPV4, filled.max(probe.buffer_len()), |into| probe.emit(into))
     }
 
+    /// A parity. It never has a number.
+    pub fn parity(&self, parity: &Parity, symbol: &[u8]) -> Vec<u8> {
+        self.unnumbered(gre::IPV4, parity.header_len() + symbol.len(), |into| {
+            into[parity.header_len()..].copy_from_slice(symbol);
+            parity.emit(into)
+        })
+    }
+
     fn unnumbered(&self, protocol: u16, length: usize, emit: impl FnOnce(&mut [u8]) -> Result<(), Error>) -> Vec<u8> {
         let header = gre::Repr { payload_len: length, ..self.header(protocol, None) };
         let mut bytes = vec![0; header.buffer_len()];
@@ -170,23 +198,19 @@ impl Encapsulation {
             let probe = probe::Packet::new_checked(payload).map_err(|_| Refusal::Malformed)?;
             return Ok(Content::Probe(probe::Repr::parse(&probe)));
         }
+        if parity::is_parity(payload) {
+            let packet = parity::Packet::new_checked(payload).map_err(|_| Refusal::Malformed)?;
+            let parity = parity::Repr::parse(&packet).map_err(|_| Refusal::Malformed)?;
+            let begin = datagram.len() - packet.symbol().len();
+            // A byte more may make it even.
+            let too_long = packet.symbol().len() > parity::LENGTH + mtu + 1;
+            return if too_long { Err(Refusal::TooLong) } else { Ok(Content::Parity { parity, at: begin..datagram.len() }) };
+        }
         if mpt::is_message(payload) {
             let message = mpt::Packet::new_checked(payload).and_then(|message| mpt::Repr::parse(&message));
             return message.map(|_| Content::Keepalive).map_err(|_| Refusal::Malformed);
         }
-        // The shortest header of the version that the packet has. The protocol field follows the
-        // tunnel's version in MPT, not the packet's.
-        let least = match payload.first().map(|first| first >> 4) {
-            Some(4) => 20,
-            Some(6) => 40,
-            _ => return Err(Refusal::Malformed),
-        };
-        if payload.len() < least {
-            return Err(Refusal::Malformed);
-        }
-        if payload.len() > mtu {
-            return Err(Refusal::TooLong);
-        }
+        is_packet(payload, mtu)?;
         Ok(Content::Packet { seq: packet.sequence().map(Seq::new), at: packet.header_len()..datagram.len() })
     }
 }
@@ -245,6 +269,19 @@ mod tests {
             let shortest = form.probe(&probe, 0);
             assert_eq!(shortest.len(), if form == MPT { 12 } else { 16 });
             assert_eq!(form.parse(&shortest[..shortest.len() - 1], 1464), Err(Refusal::Malformed));
+        }
+    }
+
+    #[test]
+    fn parities_come_out_as_they_went_in() {
+        let parity = Parity { index: 1, packets: 10, parities: 2, first: 77 };
+        for form in [MPT, KEYED] {
+            let bytes = form.parity(&parity, &[1, 2, 3, 4]);
+            let begin = if form == MPT { 12 } else { 16 };
+            assert_eq!(form.parse(&bytes, 20), Ok(Content::Parity { parity, at: begin..begin + 4 }));
+            assert_eq!(form.parse(&bytes[..=begin], 20), Err(Refusal::Malformed));
+            assert_eq!(form.parse(&form.parity(&parity, &[0; 24]), 20), Err(Refusal::TooLong));
+            assert_eq!(form.parse(&form.parity(&Parity { index: 2, ..parity }, &[0; 4]), 20), Err(Refusal::Malformed));
         }
     }
 

@@ -1,9 +1,10 @@
 //! The thread that puts what comes on the paths in order for the host, and keeps the tunnel's time.
 
 use crate::core::{Core, Packet, Sign};
-use crate::encapsulation::{Content, Refusal, Refused, source};
+use crate::encapsulation::{Content, Refusal, Refused, is_packet, source};
 use crate::encryption::{Key, Opened, Peer, To};
 use crate::mss;
+use crate::parity::Recent;
 use crate::signs;
 use crate::superpacket::{Group, group, merged_head};
 use polypath_base::{Bytes, Duration, Error, Instant, PathId};
@@ -35,6 +36,8 @@ struct Batch {
     /// What has come, with its path, when the kernel got it if it says so, and its length without
     /// the tunnel's headers.
     came: Vec<(PathId, Option<Instant>, usize, Message<Packet>)>,
+    /// What parities need of packets that came; none without error correction.
+    recent: Option<Recent>,
     time: KernelTime,
     refused: Refused,
     /// Signs of life to be sent.
@@ -63,6 +66,7 @@ pub(crate) fn run(core: &Core, stop: BorrowedFd<'_>, log: &dyn Fn(&str)) -> Resu
         plain: Vec::new(),
         slots: Slots::default(),
         came: Vec::new(),
+        recent: core.config.endpoint.fec.map(|_| Recent::new()),
         time: KernelTime::new(core.clock),
         refused: Refused::default(),
         signs: Vec::new(),
@@ -118,6 +122,12 @@ fn address(from: SocketAddr) -> IpAddr {
     from.ip().to_canonical()
 }
 
+fn check_source(core: &Core, packet: &[u8]) -> Result<(), Refusal> {
+    let Some(allowed) = &core.config.allowed_ips else { return Ok(()) };
+    let from = source(packet).ok_or(Refusal::Malformed)?;
+    if allowed.iter().any(|prefix| prefix.contains(from)) { Ok(()) } else { Err(Refusal::ForeignSource) }
+}
+
 impl Batch {
     /// Reads what has come on a path; whether there may be more.
     fn receive(&mut self, core: &Core, path: usize) -> Result<bool, Failed> {
@@ -138,7 +148,7 @@ impl Batch {
             match self.read(core, path, received.from, datagram) {
                 Ok(Some(message)) => {
                     let length = match &message {
-                        Message::Data { packet: Packet::Incoming(bytes), .. } => bytes.len(),
+                        Message::Data { packet, .. } | Message::Parity { payload: packet, .. } => packet.as_ref().len(),
                         _ => 0,
                     };
                     self.came.push((PathId(path as u8), arrived, length, message));
@@ -175,12 +185,12 @@ impl Batch {
             Content::Keepalive => Message::Keepalive,
             Content::Report(report) => Message::Report(report),
             Content::Probe(probe) => Message::Probe(probe),
+            Content::Parity { parity, at } => Message::Parity { parity, payload: Packet::Symbol(plain[at].to_vec()) },
             Content::Packet { seq, at } => {
-                if let Some(allowed) = &core.config.allowed_ips {
-                    let from = source(&plain[at.clone()]).ok_or(Refusal::Malformed)?;
-                    if !allowed.iter().any(|prefix| prefix.contains(from)) {
-                        return Err(Refusal::ForeignSource);
-                    }
+                check_source(core, &plain[at.clone()])?;
+                // Before anything in it is changed: parities are of what was sent.
+                if let (Some(recent), Some(seq)) = (&mut self.recent, seq) {
+                    recent.add(seq, &plain[at.clone()]);
                 }
                 let mut buffer = self.free.pop().unwrap_or_default();
                 buffer.clear();
@@ -238,11 +248,26 @@ impl Batch {
         for (path, arrived, length, message) in self.came.drain(..) {
             let arrived = arrived.map_or(now, |arrived| arrived.min(now));
             state.endpoint.handle_arrived(now, arrived, path, Bytes::new(length as u64), message);
+            while let Some(recovery) = state.endpoint.poll_recovery() {
+                let recovered = self.recent.as_ref().map_or_else(Vec::new, |recent| recent.recover(&recovery));
+                for (seq, mut packet) in recovered {
+                    let longest = core.config.longest_inside() as usize;
+                    if let Err(refusal) = is_packet(&packet, longest).and_then(|()| check_source(core, &packet)) {
+                        state.refused.count(refusal);
+                        continue;
+                    }
+                    if core.config.clamp_mss && mss::clamp(&mut packet, core.mtu()) {
+                        state.counters.clamped += 1;
+                    }
+                    state.endpoint.handle_recovered(now, seq, Packet::Incoming(packet));
+                }
+            }
         }
         if state.endpoint.poll_receive_timeout() <= now {
             state.endpoint.handle_timeout(now);
+            state.protect(now);
         }
-        state.poll_transmit(&mut self.signs);
+        state.poll_transmit(core.config.encapsulation, &mut self.signs);
         if !state.released.is_empty() || state.endpoint.poll_send_timeout() < state.sender_due {
             core.wake.wake();
         }

@@ -10,6 +10,7 @@
 //! Start at `daemon`. `core` is what the threads `outgoing` and `incoming` share, `signs` what both
 //! send by themselves. On the way out a large packet is cut (`superpacket`), its SYN corrected
 //! ([`mss`]), put into GRE and encrypted (`encryption`); on the way in the other way round.
+//! `parity` has the bytes that bring lost packets back.
 //! `control` and `status` answer, `import` reads MPT's files.
 #![forbid(unsafe_code)]
 
@@ -24,6 +25,7 @@ pub mod import;
 mod incoming;
 pub mod mss;
 mod outgoing;
+mod parity;
 #[cfg(test)]
 mod reference_test;
 mod rights;

@@ -201,17 +201,24 @@ impl Batch {
         let now = core.clock.now();
         if state.endpoint.poll_send_timeout() <= now {
             state.endpoint.handle_timeout(now);
+            state.protect(now);
         }
         for number in self.numbered..self.packets.len() {
             let packet = &self.packets[number];
             let (hash, length) = (packet.hash, Bytes::new((packet.len() - room) as u64));
             let own = if self.held { Packet::Held(self.copied(number), hash) } else { Packet::Outgoing(number as u32) };
-            state.endpoint.handle_inner(now, hash, length, own);
+            if state.endpoint.handle_inner(now, hash, length, own) && state.encoder.is_some() {
+                let [head, body] = self.pieces(number as u32);
+                if let Some(encoder) = &mut state.encoder {
+                    encoder.add([head.get(room..).unwrap_or_default(), body]);
+                }
+                state.protect(now);
+            }
         }
         if self.held {
             self.packets.truncate(self.numbered);
         }
-        state.poll_transmit(&mut self.signs);
+        state.poll_transmit(form, &mut self.signs);
         for (path, seq, packet) in state.released.drain(..) {
             let number = match packet {
                 Packet::Outgoing(number) => number,
@@ -219,7 +226,13 @@ impl Batch {
                     self.packets.push(Outgoing { bytes: PacketBytes::Own(bytes), hash });
                     self.packets.len() as u32 - 1
                 }
-                Packet::Incoming(_) => continue,
+                Packet::Parity(bytes) => {
+                    self.packets.push(Outgoing { bytes: PacketBytes::Own(bytes), hash: 0 });
+                    let number = self.packets.len() as u32 - 1;
+                    self.by_path[usize::from(path.0)].push(number);
+                    continue;
+                }
+                Packet::Incoming(_) | Packet::Symbol(_) => continue,
             };
             self.emit(number, form, seq);
             self.by_path[usize::from(path.0)].push(number);

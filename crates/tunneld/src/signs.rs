@@ -34,7 +34,7 @@ pub(crate) fn send(core: &Core, session: Option<&Arc<Session>>, remotes: &[Socke
                 let mut state = core.state();
                 state.endpoint.handle_refused_probe(core.clock.now(), path, &probe);
                 // Shorter ones may be due at once.
-                state.poll_transmit(signs);
+                state.poll_transmit(config.encapsulation, signs);
                 if !state.released.is_empty() {
                     core.wake.wake();
                 }

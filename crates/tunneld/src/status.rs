@@ -43,7 +43,7 @@ pub(crate) fn status(core: &Core, rights: &Rights) -> Value {
     use crate::core::DaemonCounters;
     use crate::encapsulation::Refused;
     use crate::encryption::EncryptionCounters;
-    use polypath_tunnel::{PathCounters, ReorderCounters};
+    use polypath_tunnel::{FecCounters, PathCounters, ReorderCounters};
     let config = &core.config;
     let state = core.state();
     let now = core.clock.now();
@@ -87,6 +87,7 @@ pub(crate) fn status(core: &Core, rights: &Rights) -> Value {
         "reported": state.endpoint.is_reported(),
         "paths": paths,
         "reorder": counted(ReorderCounters::COLUMNS, state.endpoint.reorder_counters().values()),
+        "fec": state.endpoint.fec_counters().map(|fec| counted(FecCounters::COLUMNS, fec.values())),
         "refused": counted(Refused::COLUMNS, state.refused.values()),
         "daemon": counted(DaemonCounters::COLUMNS, state.counters.values()),
         "no_path_up": state.endpoint.unsent_packets(),
@@ -171,7 +172,9 @@ pub fn table(status: &Value) -> String {
     if status["reported"] == false {
         lines.push("the other end sends no reports, which the distribution earliest needs: packets take turns by weight".to_owned());
     }
-    for (part, words) in [("reorder", "reordering"), ("refused", "dropped, from the network"), ("daemon", "daemon")] {
+    for (part, words) in
+        [("reorder", "reordering"), ("fec", "error correction"), ("refused", "dropped, from the network"), ("daemon", "daemon")]
+    {
         let found: Vec<String> = status[part]
             .as_object()
             .into_iter()

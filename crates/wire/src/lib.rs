@@ -29,6 +29,7 @@ pub mod ipv4;
 pub mod ipv6;
 pub mod mpt;
 pub mod mptcp;
+pub mod parity;
 pub mod pcapng;
 pub mod probe;
 pub mod report;

@@ -27,11 +27,11 @@ def tunnels(scenario: Mapping[str, Any], result: Mapping[str, Any]) -> list[Json
                 {"source": path[source], "destination": path[destination], **_path(sent, came)}
                 for path, sent, came in zip(tunnel["paths"], sender["status"]["paths"], receiver["status"]["paths"], strict=True)
             ]
-            tables.append({"name": tunnel["name"], "a_to_b": a_to_b, **_counters(sender, receiver["status"]["reorder"]), "paths": paths})
+            tables.append({"name": tunnel["name"], "a_to_b": a_to_b, **_counters(sender, receiver["status"]), "paths": paths})
     return tables
 
 
-def _counters(sender: Mapping[str, Any], reorder: Mapping[str, Any]) -> Json:
+def _counters(sender: Mapping[str, Any], came: Mapping[str, Any]) -> Json:
     status = sender["status"]
     counters = {
         "queue_drops": sender["queue_drops"],
@@ -39,8 +39,10 @@ def _counters(sender: Mapping[str, Any], reorder: Mapping[str, Any]) -> Json:
         "mtu": status["mtu"],
         "blocked_s": status["daemon"]["blocked_s"],
     }
+    if status["fec"] is not None:
+        counters |= {**came["fec"], "parities_sent": status["fec"]["parities_sent"]}
     # Packets that wait in the device and at the receiver are not sampled.
-    return {column.raw: _raw(column, {**reorder, **counters}) for column in _TUNNELS}
+    return {column.raw: _raw(column, {**came["reorder"], **counters}) for column in _TUNNELS}
 
 
 def _path(sent: Mapping[str, Any], came: Mapping[str, Any]) -> Json:

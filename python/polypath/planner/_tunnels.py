@@ -22,6 +22,8 @@ SEND_BUFFERS = range(4608, 2**30 + 1)
 # Headers in front of a packet: IPv4 and UDP; GRE, and a word each for its key and its number
 # (RFC 2890 section 2).
 OUTER, GRE, WORD = 28, 4, 4
+# What a parity packet has more than the longest packet (crates/wire/src/parity.rs).
+PARITY = 7
 
 
 @dataclass(kw_only=True)
@@ -113,6 +115,7 @@ def _way(graph: Graph, tunnel: Mapping[str, Any], number: int) -> list[Hop]:
 def _mtu(graph: Graph, tunnel: Mapping[str, Any], ways: list[list[Hop]]) -> int:
     """The MTU of its devices: what is given, or what the narrowest interface on the paths leaves."""
     headers = OUTER + GRE + WORD * ((tunnel["key"] is not None) + (tunnel["reorder"]["kind"] != "off"))
+    headers += PARITY * ("fec" in tunnel)
     mtus = [[graph.end(hop_end)["mtu"] for hop in way for hop_end in (hop, hop.reversed())] for way in ways]
     asked = tunnel["mtu"]
     mtu: int = min(map(min, mtus)) - headers if asked is None else asked
@@ -155,6 +158,9 @@ def _file(tunnel: Mapping[str, Any], number: int, end: str, other: str, mtu: int
         "progress": False,
     }
     parts = [("[tunnel]", fields), ("[reorder]", _reorder(tunnel)), ("[keepalive]", keepalive)]
+    if "fec" in tunnel:
+        fec = tunnel["fec"]
+        parts.append(("[fec]", {"data": fec["data"], "parity": fec["parity"], "timeout": _time(tunnel, "fec", fec["timeout_ns"])}))
     for path in tunnel["paths"]:
         addresses = {"local": path[end], "remote": path[other], "port": tunnel["port"], "weight": path["weight"]}
         parts.append(("[[path]]", addresses))

@@ -311,7 +311,8 @@ def _tunnels(record: Mapping[str, Any], who: Row) -> list[Row]:
             **who,
             "tunnel": tunnel["name"],
             "a_to_b": tunnel["a_to_b"],
-            **{column.name: column.scaled(tunnel[column.raw]) for column in _TUNNELS},
+            # Without forward error correction there are no counters of it.
+            **{column.name: column.scaled(tunnel.get(column.raw)) for column in _TUNNELS},
         }
         for tunnel in record["outcome"].get("tunnels", ())
     ]

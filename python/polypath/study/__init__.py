@@ -63,7 +63,7 @@ from ._short import Short
 from ._study import FEWEST_STARTS, NETWORK_ONLY, Study
 from ._topology import End, Link, Node, Topology, addresses, node_addresses
 from ._traces import files_read, inside
-from ._tunnels import DISTRIBUTIONS, REORDER_RULES, Adaptive, Equalised, Fixed, Mpt, Off, Progress, Tunnel, TunnelEnd, TunnelPath
+from ._tunnels import DISTRIBUTIONS, REORDER_RULES, Adaptive, Equalised, Fec, Fixed, Mpt, Off, Progress, Tunnel, TunnelEnd, TunnelPath
 from ._wireless import RADIOS
 
 __all__ = [
@@ -109,6 +109,7 @@ __all__ = [
     "Endpoints",
     "Equalised",
     "Experiment",
+    "Fec",
     "Fixed",
     "Flow",
     "FqCodel",

@@ -68,6 +68,9 @@ def _short_forms(owner: str | None, name: str, field: dict[str, Any]) -> dict[st
             kept = _pop(field, "title", "description", "default")
             names = [rule.model_fields["kind"].default for rule in REORDER_RULES]
             return {**kept, "anyOf": [{"enum": [*names, False]}, field]}
+        case "Tunnel", "fec":
+            kept = _pop(field, "title", "description", "default")
+            return {**kept, "anyOf": [{"enum": ["off", False]}, {"type": "string", "pattern": "^[0-9]+\\+[0-9]+$"}, *field["anyOf"]]}
         case (("Flow" | "Baselines"), "cc"):
             return _suggesting(field, [name for name, *_ in _native.algorithms()])
         case "Flow", "scheduler":

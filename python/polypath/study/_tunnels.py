@@ -1,5 +1,6 @@
 """Multipath GRE-in-UDP tunnels over the links of a topology."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -7,7 +8,7 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from ._address import Address
 from ._model import Model, Undecided, kind_of
-from ._placeholder import UNDECIDED
+from ._placeholder import UNDECIDED, is_placeholder
 from ._quantity import Packets, Size, Time
 
 
@@ -128,6 +129,35 @@ Reorder = Annotated[
 ]
 
 
+class Fec(Model):
+    """Forward error correction: behind `data` packets go `parity` further ones, and any `data` of
+    them all bring back the rest. One is an XOR, more are Reed-Solomon.
+    """
+
+    data: int = Field(ge=1, le=64)
+    """Packets of a block."""
+    parity: int = Field(ge=1, le=64)
+    """Parity packets of a block, at most as many as `data`: so many lost packets come back."""
+    timeout: Time = Time("10ms")
+    """A block ends so long after its first packet, however few it has; at most 500 ms."""
+
+    if TYPE_CHECKING:  # tools/inputs.py writes it.
+
+        def __init__(self, *, data: int | str, parity: int | str, timeout: Time | str = ...) -> None: ...
+
+
+def _fec(value: Any) -> Any:
+    # YAML reads a bare `off` as false.
+    if value is False or value == "off":
+        return None
+    if isinstance(value, str) and not is_placeholder(value):
+        short = re.fullmatch(r"([0-9]+)\+([0-9]+)", value)
+        if short is None:
+            raise ValueError(f'"{value}" is no error correction; write "10+2" for 2 parity packets behind 10, its fields, or off')
+        return {"data": int(short[1]), "parity": int(short[2])}
+    return value
+
+
 DISTRIBUTIONS: dict[str, str] = {
     "turns": "packet by packet, by weight, as MPT; `batch` packets a turn",
     "flows": "all packets of a flow on one path, by weight",
@@ -202,6 +232,8 @@ class Tunnel(Model):
     """
     packets_before: int = Field(default=0, ge=0, le=1_000_000)
     """Packets that each end has sent before the run; they decide number and path of the first."""
+    fec: Annotated[Fec | None, BeforeValidator(_fec)] = None
+    """What brings lost packets back; "10+2": 2 parity packets behind 10. Default: nothing does."""
 
     @model_validator(mode="before")
     @classmethod
@@ -230,6 +262,7 @@ class Tunnel(Model):
             queue: Packets | str = ...,
             send_buffer: Size | str | None = ...,
             packets_before: int | str = ...,
+            fec: Fec | bool | Mapping[str, Any] | str | None = ...,
         ) -> None: ...
 
 
@@ -255,7 +288,13 @@ def tunnel_scenario(name: str, tunnel: Tunnel) -> dict[str, Any]:
         "queue_packets": int(tunnel.queue),
         "send_buffer_bytes": None if tunnel.send_buffer is None else int(tunnel.send_buffer),
         "packets_before": tunnel.packets_before,
+        # Without it a scenario is what it was before there was one.
+        **({"fec": _fec_scenario(tunnel.fec)} if tunnel.fec is not None else {}),
     }
+
+
+def _fec_scenario(fec: Fec) -> dict[str, int]:
+    return {"data": fec.data, "parity": fec.parity, "timeout_ns": int(fec.timeout)}
 
 
 def _reorder(rule: Any) -> dict[str, Any]:

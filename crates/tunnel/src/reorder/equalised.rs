@@ -58,6 +58,18 @@ impl<P> Equalised<P> {
         Some(number)
     }
 
+    fn hold(&mut self, now: Instant, hold: Duration, packet: P) {
+        self.counters.held += u64::from(hold > Duration::ZERO);
+        self.held.insert((now + hold, self.arrived), (now, packet));
+        self.arrived += 1;
+        if self.held.len() > self.capacity {
+            self.deliver_first(now);
+        }
+        debug_assert!(self.held.len() <= self.capacity, "there is room for what waits");
+        debug_assert_eq!(self.arrived, self.counters.delivered + self.held.len() as u64, "what came waits or was given on");
+        self.handle_timeout(now);
+    }
+
     fn deliver_first(&mut self, now: Instant) {
         let Some((_, (came, packet))) = self.held.pop_first() else { return };
         debug_assert!(came <= now, "a packet leaves after it came");
@@ -73,15 +85,11 @@ impl<P> Rule<P> for Equalised<P> {
             self.lags.on_arrival(now, arrival.path, number);
         }
         let hold = self.lags.lead(arrival.path).min(self.cap);
-        self.counters.held += u64::from(hold > Duration::ZERO);
-        self.held.insert((now + hold, self.arrived), (now, arrival.packet));
-        self.arrived += 1;
-        if self.held.len() > self.capacity {
-            self.deliver_first(now);
-        }
-        debug_assert!(self.held.len() <= self.capacity, "there is room for what waits");
-        debug_assert_eq!(self.arrived, self.counters.delivered + self.held.len() as u64, "what came waits or was given on");
-        self.handle_timeout(now);
+        self.hold(now, hold, arrival.packet);
+    }
+
+    fn handle_recovered(&mut self, now: Instant, _seq: Seq, packet: P) {
+        self.hold(now, Duration::ZERO, packet);
     }
 
     fn handle_timeout(&mut self, now: Instant) {

@@ -17,17 +17,19 @@ pub struct Expiry<P> {
     buffer: Buffer<P>,
     lags: Lags,
     wait: Wait,
+    /// How long a block lasts whose parities bring packets back.
+    block: Duration,
 }
 
 impl<P> Expiry<P> {
     pub(super) fn new(wait: Wait, capacity: u32, paths: usize) -> Self {
-        Self { buffer: Buffer::new(capacity), lags: Lags::new(paths), wait }
+        Self { buffer: Buffer::new(capacity), lags: Lags::new(paths), wait, block: Duration::ZERO }
     }
 
     fn wait(&self) -> Duration {
         match self.wait {
             Wait::Fixed(timeout) => timeout,
-            Wait::Adaptive { offset, cap } => self.lags.largest().map_or(cap, |lag| (lag + offset).min(cap)),
+            Wait::Adaptive { offset, cap } => self.lags.largest().map_or(cap, |lag| (lag + offset + self.block).min(cap)),
         }
     }
 }
@@ -40,6 +42,16 @@ impl<P> Rule<P> for Expiry<P> {
             (Placed::Near, Wait::Fixed(_)) | (Placed::Nowhere, _) => {}
             (Placed::Anew, _) => self.lags.restart(),
         }
+        self.buffer.release_older(now, self.wait());
+    }
+
+    fn expect_parities(&mut self, _packets: u32, timeout: Duration) {
+        self.block = timeout;
+    }
+
+    fn handle_recovered(&mut self, now: Instant, seq: Seq, packet: P) {
+        let number = self.buffer.extend(seq);
+        self.buffer.insert(now, number, packet);
         self.buffer.release_older(now, self.wait());
     }
 

@@ -60,6 +60,16 @@ pub trait Rule<P> {
     /// 0.
     fn begin_at(&mut self, _first: Seq) {}
 
+    /// Parities may bring back a packet that was lost: behind the block that it was in, which has
+    /// so many packets and lasts so long at most. To be called before anything else. A rule that
+    /// waits for a time that was given, or for no packet at all, waits no longer for that.
+    fn expect_parities(&mut self, _packets: u32, _timeout: Duration) {}
+
+    /// Parities have brought back a packet: it says nothing of any path.
+    fn handle_recovered(&mut self, now: Instant, seq: Seq, packet: P) {
+        self.handle_packet(now, Arrival { path: PathId(0), seq, packet });
+    }
+
     /// A path has come up or gone down. All are up at first.
     fn handle_path(&mut self, _now: Instant, _path: PathId, _up: bool) {}
 
@@ -185,6 +195,14 @@ impl<P> Rule<P> for Reorder<P> {
 
     fn begin_at(&mut self, first: Seq) {
         each!(self, rule => rule.begin_at(first));
+    }
+
+    fn expect_parities(&mut self, packets: u32, timeout: Duration) {
+        each!(self, rule => rule.expect_parities(packets, timeout));
+    }
+
+    fn handle_recovered(&mut self, now: Instant, seq: Seq, packet: P) {
+        each!(self, rule => rule.handle_recovered(now, seq, packet));
     }
 
     fn handle_path(&mut self, now: Instant, path: PathId, up: bool) {

@@ -4,6 +4,9 @@
 //! Where a path does not keep the order, it is learnt by how many places its packets move, and so
 //! many later packets are asked for. As long as some path has delivered nothing later, a packet
 //! waits: but no longer than the paths' difference in delay explains.
+//!
+//! Where parities bring packets back, a later packet is one of a later block: what its path had to
+//! bring of this one has come by then.
 
 use super::buffer::{Buffer, Placed, Why};
 use super::lag::Lags;
@@ -24,6 +27,8 @@ pub struct Progress<P> {
     lags: Lags,
     paths: Vec<Path>,
     max_delay: Duration,
+    /// Later packets of a block, and how long it lasts; none where no parities come.
+    block: (u64, Duration),
 }
 
 #[derive(Copy, Clone, Debug)]
@@ -67,17 +72,18 @@ impl Path {
 
 impl<P> Progress<P> {
     pub(super) fn new(max_delay: Duration, capacity: u32, paths: usize) -> Self {
-        Self { buffer: Buffer::new(capacity), lags: Lags::new(paths), paths: vec![Path::default(); paths], max_delay }
+        let paths_state = vec![Path::default(); paths];
+        Self { buffer: Buffer::new(capacity), lags: Lags::new(paths), paths: paths_state, max_delay, block: (0, Duration::ZERO) }
     }
 
     fn wait(&self) -> Duration {
-        self.lags.largest().map_or(self.max_delay, |lag| (lag + lag / 4 + SLACK).min(self.max_delay))
+        self.lags.largest().map_or(self.max_delay, |lag| (lag + lag / 4 + SLACK + self.block.1).min(self.max_delay))
     }
 
     fn skip_lost(&mut self, now: Instant) {
         // Without a path that is up nothing is known.
         let Some(passed) = self.paths.iter().filter(|path| !path.down).map(Path::passed).min() else { return };
-        while let Some(first) = self.buffer.first_held().filter(|&first| first <= passed) {
+        while let Some(first) = self.buffer.first_held().filter(|&first| first + self.block.0 <= passed) {
             self.buffer.release_through(now, first, Why::Lost);
         }
     }
@@ -101,6 +107,16 @@ impl<P> Rule<P> for Progress<P> {
                 }
             }
         }
+        self.handle_timeout(now);
+    }
+
+    fn expect_parities(&mut self, packets: u32, timeout: Duration) {
+        self.block = (u64::from(packets - 1), timeout);
+    }
+
+    fn handle_recovered(&mut self, now: Instant, seq: Seq, packet: P) {
+        let number = self.buffer.extend(seq);
+        self.buffer.insert(now, number, packet);
         self.handle_timeout(now);
     }
 

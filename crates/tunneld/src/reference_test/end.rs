@@ -1,10 +1,11 @@
 //! An end of a tunnel as the daemon's threads put it together, without device, sockets and clock.
 
 use super::Setup;
-use crate::encapsulation::{Content, Encapsulation, Refusal};
+use crate::encapsulation::{Content, Encapsulation, Refusal, is_packet};
 use crate::encryption::{Key, Keys, OVERHEAD, Opened, Peer, To};
+use crate::parity::{Encoder, Recent};
 use polypath_base::{Bytes, Instant, PathId};
-use polypath_tunnel::{Endpoint, Message};
+use polypath_tunnel::{Endpoint, Message, Parity};
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 
@@ -28,6 +29,8 @@ pub(super) struct End {
     remotes: Vec<SocketAddr>,
     /// What the host has sent and was not taken yet, with the hash of its flow.
     device: VecDeque<(u32, Vec<u8>)>,
+    /// With error correction, its bytes.
+    fec: Option<(Encoder, Recent)>,
     renewed: bool,
     pub delivered: Vec<Vec<u8>>,
 }
@@ -49,6 +52,7 @@ impl End {
             addresses,
             remotes,
             device: VecDeque::new(),
+            fec: setup.fec.map(|_| (Encoder::default(), Recent::new())),
             renewed: false,
             delivered: Vec::new(),
         }
@@ -91,12 +95,25 @@ impl End {
             return Err(Refusal::UnknownAddress);
         }
         let (message, len) = match self.form.parse(&plain, 9000)? {
+            Content::Parity { parity, at } => (Message::Parity { parity, payload: plain[at.clone()].to_vec() }, at.len()),
             Content::Keepalive => (Message::Keepalive, 0),
             Content::Report(report) => (Message::Report(report), 0),
             Content::Probe(probe) => (Message::Probe(probe), 0),
-            Content::Packet { seq, at } => (Message::Data { seq, packet: plain[at.clone()].to_vec() }, at.len()),
+            Content::Packet { seq, at } => {
+                if let (Some((_, recent)), Some(seq)) = (&mut self.fec, seq) {
+                    recent.add(seq, &plain[at.clone()]);
+                }
+                (Message::Data { seq, packet: plain[at.clone()].to_vec() }, at.len())
+            }
         };
         self.endpoint.handle_outer(now, PathId(path as u8), Bytes::new(len as u64), message);
+        while let Some(recovery) = self.endpoint.poll_recovery() {
+            for (seq, packet) in self.fec.as_ref().map_or_else(Vec::new, |(_, recent)| recent.recover(&recovery)) {
+                if is_packet(&packet, 9000).is_ok() {
+                    self.endpoint.handle_recovered(now, seq, packet);
+                }
+            }
+        }
         Ok(())
     }
 
@@ -123,9 +140,13 @@ impl End {
     pub(super) fn drain(&mut self, now: Instant) -> Vec<Datagram> {
         let now = self.clock(now);
         let mut out = Vec::new();
+        self.protect(now, None);
         while !self.device.is_empty() && !self.endpoint.is_full(now) {
             let Some((flow_hash, packet)) = self.device.pop_front() else { break };
-            self.endpoint.handle_inner(now, flow_hash, Bytes::new(packet.len() as u64), packet);
+            let copy = packet.clone();
+            if self.endpoint.handle_inner(now, flow_hash, Bytes::new(packet.len() as u64), packet) {
+                self.protect(now, Some(&copy));
+            }
         }
         while let Some((to, bytes)) = self.peer.as_mut().and_then(Peer::poll_transmit) {
             let (path, to) = match to {
@@ -144,6 +165,16 @@ impl End {
         out
     }
 
+    /// Adds a packet to its block, and makes the parities of one that has ended.
+    fn protect(&mut self, now: Instant, packet: Option<&[u8]>) {
+        let Some((encoder, _)) = &mut self.fec else { return };
+        packet.into_iter().for_each(|packet| encoder.add([packet]));
+        let Some(first) = self.endpoint.poll_block() else { return };
+        for (index, symbol) in (0..).zip(encoder.end(&first)) {
+            self.endpoint.handle_parity(now, Parity { index, ..first }, Bytes::new(symbol.len() as u64), symbol);
+        }
+    }
+
     /// None: the tunnel is encrypted, and there is no session.
     fn datagram(&self, path: PathId, message: Message<Vec<u8>>) -> Option<Datagram> {
         let encrypted = if self.peer.is_some() { OVERHEAD } else { 0 };
@@ -151,6 +182,7 @@ impl End {
         let mut bytes = match message {
             Message::Keepalive => self.form.keepalive(IpAddr::from([10, 9, 0, 1]), IpAddr::from([10, 9, 0, 2])),
             Message::Report(report) => self.form.report(&report),
+            Message::Parity { parity, payload } => self.form.parity(&parity, &payload),
             Message::Probe(probe) => {
                 let filled = if probe.is_answer { 0 } else { usize::from(probe.size).saturating_sub(IP_AND_UDP + encrypted) };
                 self.form.probe(&probe, filled)

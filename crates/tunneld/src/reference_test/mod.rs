@@ -13,7 +13,8 @@ use crate::encapsulation::{Encapsulation, Framing};
 use crate::encryption::OVERHEAD;
 use end::IP_AND_UDP;
 use polypath_base::{Bytes, Duration};
-use polypath_tunnel::{EndpointConfig, KeepaliveConfig, MtuConfig, PathBounds, ReorderConfig, Spreading};
+use polypath_tunnel::{EndpointConfig, FecConfig, KeepaliveConfig, MtuConfig, PathBounds, ReorderConfig, Spreading};
+use polypath_wire::parity;
 use proptest::prelude::*;
 use system::System;
 
@@ -106,6 +107,7 @@ struct Setup {
     keepalive: KeepaliveConfig,
     /// The MTU is searched for; else it is given.
     search: bool,
+    fec: Option<FecConfig>,
     /// One way, by path.
     delays_ms: Vec<u64>,
 }
@@ -126,8 +128,13 @@ fn setup() -> impl Strategy<Value = Setup> {
         let [interval, dead_time] = if short { [1, 3] } else { [5, 11] }.map(Duration::from_secs);
         KeepaliveConfig { interval, dead_time, data_count, progress }
     });
-    let rules = (prop::sample::select(spreading), prop::sample::select(reorder), keepalive);
-    (any::<bool>(), paths, rules, any::<bool>()).prop_map(|(encrypted, paths, (spreading, reorder, keepalive), search)| {
+    let fec = (1..12_u8, 1..4_u8, 1..30_u64).prop_map(|(packets, parities, timeout)| FecConfig {
+        packets,
+        parities: parities.min(packets),
+        timeout: Duration::from_millis(timeout),
+    });
+    let rules = (prop::sample::select(spreading), prop::sample::select(reorder), keepalive, prop::option::of(fec));
+    (any::<bool>(), paths, rules, any::<bool>()).prop_map(|(encrypted, paths, (spreading, reorder, keepalive, fec), search)| {
         let (weights, delays_ms) = paths.into_iter().unzip();
         let is_mpt = matches!(reorder, ReorderConfig::Mpt { .. });
         // What the daemon refuses beside one another.
@@ -135,7 +142,16 @@ fn setup() -> impl Strategy<Value = Setup> {
             Spreading::Earliest if is_mpt || reorder == ReorderConfig::Off => Spreading::Turns { batch: 1 },
             spreading => spreading,
         };
-        Setup { encrypted, weights, spreading, reorder, keepalive, search: search && !is_mpt, delays_ms }
+        Setup {
+            encrypted,
+            weights,
+            spreading,
+            reorder,
+            keepalive,
+            search: search && !is_mpt,
+            fec: fec.filter(|_| !is_mpt && reorder != ReorderConfig::Off),
+            delays_ms,
+        }
     })
 }
 
@@ -156,7 +172,7 @@ impl Setup {
     }
 
     fn config(&self) -> EndpointConfig {
-        let overhead = if self.encrypted { OVERHEAD } else { 0 };
+        let overhead = if self.encrypted { OVERHEAD } else { 0 } + if self.fec.is_some() { parity::OVERHEAD as usize } else { 0 };
         let headers = Bytes::new((IP_AND_UDP + self.form().header_len() + overhead) as u64);
         let bounds = PathBounds { headers, floor: Bytes::new(68), ceiling: Bytes::new(9000) };
         EndpointConfig {
@@ -165,6 +181,7 @@ impl Setup {
             reorder: self.reorder,
             keepalive: self.keepalive,
             mtu: self.search.then(|| MtuConfig { paths: vec![bounds; self.paths()], least: Bytes::new(GIVEN_MTU) }),
+            fec: self.fec,
         }
     }
 }
@@ -197,6 +214,7 @@ fn what_an_end_sent_before_it_started_again_measures_nothing() {
         reorder: ReorderConfig::Fixed { timeout, capacity },
         keepalive: KeepaliveConfig { interval, dead_time, data_count: false, progress: false },
         search: false,
+        fec: None,
         delays_ms: vec![1],
     };
     let packets = Transition::Send { from: 1, packets: 14, longest: false };

@@ -265,7 +265,8 @@ impl System {
         }
         match self.ends[to].take(self.now, path, from, &bytes) {
             Ok(()) => {
-                if let Some(packet) = carries {
+                // Parities may have brought it before.
+                if let Some(packet) = carries.filter(|packet| !self.delivered[to].contains_key(packet)) {
                     self.came[to].entry(packet).or_insert(self.now);
                 }
             }
