@@ -97,7 +97,14 @@ impl Connection {
     fn first_window(&self) -> (u64, u32) {
         let socket = &self.subflows[INITIAL].socket;
         let window = socket.rx.first_window();
-        (u64::from(first_read_estimate(self.settings.stack, window, socket.advertised_mss())), window)
+        // A server's is made before timestamps count (Linux: `mptcp_sk_clone_init`).
+        let mss = if self.is_client { socket.advertised_mss() } else { socket.advmss().as_u32() };
+        (u64::from(first_read_estimate(self.settings.stack, window, mss)), window)
+    }
+
+    /// Since when the first round of reading lasts.
+    fn first_round(&self, now: Instant) -> Instant {
+        if self.is_client && self.settings.stack.meta_reads_since_syn { self.subflows[INITIAL].socket.began_at() } else { now }
     }
 
     fn learn_key(&mut self, now: Instant, key: u64) {
@@ -109,7 +116,7 @@ impl Connection {
         // The window of the handshake is TCP's, which came before the first data (Linux:
         // `subflow_set_remote_key`).
         let window = if self.settings.stack.shared_rcv_ssthresh { window } else { 0 };
-        self.rx.start(now, idsn + 1, space, window);
+        self.rx.start(self.first_round(now), idsn + 1, space, window);
     }
 
     /// After the subflow has seen a segment: does its handshake move on?
@@ -197,7 +204,7 @@ impl Connection {
         debug_assert!(self.subflows.len() == 1, "a connection with further subflows does not become plain TCP");
         self.become_plain_tcp();
         let (space, window) = self.first_window();
-        self.rx.start(now, DataSeq::default(), space, window);
+        self.rx.start(self.first_round(now), DataSeq::default(), space, window);
         self.tx.window_end = self.tx.una + self.subflows[INITIAL].socket.tx.peer_window().get();
         self.write(now);
     }

@@ -145,7 +145,8 @@ impl Connection {
     /// The application reads what waits, at most so many bytes.
     #[inline(always)]
     pub(super) fn read_some(&mut self, now: Instant, most: u64) {
-        let open = || self.subflows.iter().filter(|s| !s.closed);
+        // One that the peer asked for is none before its third ACK (Linux: `__mptcp_finish_join`).
+        let open = || self.subflows.iter().filter(|s| !s.closed && s.socket.state() != State::SynReceived);
         let stack = self.settings.stack;
         let read = self.rx.read(now, most, || {
             let rtts = open().map(|s| s.socket.rx.receiver_rtt_us());

@@ -51,7 +51,7 @@ impl Connection {
     /// Subflows learn whether a writer waits.
     fn tell_subflows(&mut self) {
         for subflow in &mut self.subflows {
-            subflow.socket.tx.set_writer_blocked(self.tx.blocked, self.tx.no_space);
+            subflow.socket.tx.set_writer_blocked(self.tx.blocked | self.tx.no_space);
         }
     }
 
@@ -74,7 +74,7 @@ impl Connection {
         let (sum, largest) = sizes.fold((0, 0), |(sum, largest): (u64, u64), size| (sum + size, largest.max(size)));
         for subflow in &mut self.subflows {
             subflow.sndbuf = subflow.socket.tx.sndbuf();
-            subflow.socket.tx.set_writer_blocked(self.tx.blocked, self.tx.no_space);
+            subflow.socket.tx.set_writer_blocked(self.tx.blocked | self.tx.no_space);
         }
         self.tx.sndbuf = match self.settings.stack.meta_send_buffer {
             MetaSendBuffer::LargestSum => self.tx.sndbuf.max(sum.min(self.settings.wmem[2].get())),

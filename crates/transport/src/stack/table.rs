@@ -388,6 +388,14 @@ kernels! {
             LINUX_6_12_117 = false, "its public sources: `mptcp_rcv_space_adjust`";
             LINUX_7_3_4 = true, "its public sources: `mptcp_rtt_us_est`";
         }
+        /// A connection that this end opens measures what is read from its SYN on; else from the
+        /// SYN/ACK.
+        meta_reads_since_syn: bool {
+            MPTCP_0_96_LINUX_5_4_188 = false, "as 6.1; not measured";
+            LINUX_6_1_192 = false, "its public sources: `mptcp_rcv_space_init`";
+            LINUX_6_12_117 = true, "its public sources: `mptcp_connect`";
+            LINUX_7_3_4 = true, "its public sources: `mptcp_connect`";
+        }
         /// Data without a mapping resets its subflow with reason 6, a middlebox; else with 1 (RFC
         /// 8684 section 3.6).
         blames_middlebox: bool {

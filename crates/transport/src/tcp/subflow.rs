@@ -1,7 +1,7 @@
 //! What a meta connection reads and sets of its subflows, beside the public methods.
 
 use super::{Socket, State};
-use polypath_base::{Bytes, Seq};
+use polypath_base::{Bytes, Instant, Seq};
 use polypath_wire::{MpOptions, Segment};
 use std::collections::VecDeque;
 
@@ -35,6 +35,11 @@ impl Socket {
     #[inline]
     pub(crate) fn advertised_mss(&self) -> u32 {
         self.rx.buffer().advertised_mss() - self.timestamps.bytes()
+    }
+
+    /// When the first SYN left.
+    pub(crate) fn began_at(&self) -> Instant {
+        self.handshake.began_at()
     }
 
     /// The meta connection adds so many bytes of options to data segments from now on.

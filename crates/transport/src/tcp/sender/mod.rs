@@ -450,7 +450,6 @@ impl Sender {
         let keeps_buffers = self.settings.stack.subflow_keeps_buffers;
         let is_empty = self.queue.unsent() == 0;
         let longest = if keeps_buffers { u32::MAX } else { self.buffer_goal() };
-        self.queue.set_bounds_bursts(self.settings.stack.subflow_probes_mtu && self.path_mtu.searches_as_linux());
         let begun = self.queue.push_mapping(dsn, len.as_u32(), longest);
         // Linux looks at the time since the last segment for each buffer that it begins before the
         // first has left (`tcp_skb_entail`), so that the window decays as often.

@@ -57,13 +57,9 @@ pub(super) struct SendQueue {
     ended_pushed: bool,
     /// A buffer that ends a record has just been taken whole.
     ended_record: bool,
-    /// A mapping has a greatest length and stands on all of its segments; else each segment has its
-    /// own.
+    /// A mapping is one buffer: it has a greatest length and stands on all of its segments, and no
+    /// burst spans two; else each segment has its own.
     maps_bursts: bool,
-    /// A mapping is one buffer: no burst spans two.
-    bounds_bursts: bool,
-    /// The writer has more than there was room for.
-    more_follows: bool,
 }
 
 impl SendQueue {
@@ -81,8 +77,6 @@ impl SendQueue {
             ended_pushed: false,
             ended_record: false,
             maps_bursts: false,
-            bounds_bursts: false,
-            more_follows: false,
         }
     }
 
@@ -198,7 +192,7 @@ impl SendQueue {
     /// buffers all that waits is one.
     #[inline]
     pub(super) fn next_buffer(&self) -> (u32, bool) {
-        if (self.bounds_bursts | (self.maps_bursts & !self.more_follows)) && self.mapping.len > 0 {
+        if self.maps_bursts && self.mapping.len > 0 {
             return (self.mapping.left().1, self.mappings.is_empty());
         }
         if self.buffer.left == 0 { (self.unsent(), true) } else { (self.buffer.left, self.buffers.is_empty()) }
@@ -229,6 +223,9 @@ impl SendQueue {
     /// Buffers of which something waits to be sent.
     #[inline]
     pub(super) fn buffers(&self) -> u32 {
+        if self.maps_bursts {
+            return u32::from(self.mapping.len > 0) + self.mappings.len() as u32;
+        }
         u32::from(self.buffer.left > 0) + self.buffers.len() as u32
     }
 
@@ -303,9 +300,6 @@ impl SendQueue {
     #[inline]
     pub(super) fn next_new(&mut self, len: u32) -> Sent {
         debug_assert!(len <= self.unsent(), "only what waits leaves");
-        if self.more_follows & self.maps_bursts & (self.mapping.sent == 0) {
-            self.keep_whole_segments(len);
-        }
         let (dsn, left) = self.mapping.left();
         debug_assert!(left == 0 || len <= left, "no segment spans two mappings");
         let mapped = match (self.maps_bursts, left) {
@@ -328,33 +322,6 @@ impl SendQueue {
         self.next_seq = seq + len;
         debug_assert!(!self.next_seq.after(self.write_seq), "nothing leaves that was not written");
         Sent { seq, len, dsn, map_offset: mapped.0 as u16, map_len: mapped.1 as u16, ..Sent::default() }
-    }
-
-    /// A mapping begins to leave, in segments of `len`, and what follows it will come: an odd end
-    /// goes with that. Linux cuts there, where the pages of its writer end; those are not modelled
-    /// ([`crate::stack::Stack::subflow_keeps_buffers`]).
-    fn keep_whole_segments(&mut self, len: u32) {
-        let odd = self.mapping.len % len.max(1);
-        if odd > 0 && len < self.mapping.len {
-            self.mapping.len -= odd;
-            let rest = Mapping { dsn: self.mapping.dsn + u64::from(self.mapping.len), len: odd, ..Mapping::default() };
-            match self.mappings.front_mut() {
-                Some(next) if rest.dsn + u64::from(odd) == next.dsn && u16::try_from(next.len + odd).is_ok() => {
-                    (next.dsn, next.len) = (rest.dsn, next.len + odd);
-                }
-                _ => self.mappings.push_front(rest),
-            }
-        }
-    }
-
-    /// No burst spans two mappings.
-    pub(super) fn set_bounds_bursts(&mut self, bounds: bool) {
-        self.bounds_bursts = bounds;
-    }
-
-    /// The writer has more than there was room for.
-    pub(super) fn set_more_follows(&mut self, more: bool) {
-        self.more_follows = more;
     }
 
     /// Length of the next new segment: at most `mss` bytes, within one mapping and one buffer.
@@ -426,17 +393,6 @@ mod tests {
         queue.push_mapping(DataSeq::new(1320), 70, 1000);
         assert_eq!([0; 2].map(|_| mapped(&mut queue)), [(1100, 100, 100, 250, false), (1200, 50, 200, 250, true)]);
         assert_eq!(mapped(&mut queue), (1250, 100, 0, 140, false));
-    }
-
-    #[test]
-    fn while_more_follows_an_odd_end_goes_with_it() {
-        let mut queue = SendQueue::new(Seq::default());
-        queue.start(Seq::new(1));
-        queue.set_more_follows(true);
-        queue.push_mapping(DataSeq::new(1000), 250, 1000);
-        assert_eq!(queue.next_new(100).map_len, 200);
-        queue.push_mapping(DataSeq::new(1250), 90, 1000);
-        assert_eq!((lengths(&mut queue), queue.unsent()), (vec![(1100, 100), (1200, 100), (1300, 40), (0, 0)], 0));
     }
 
     #[test]

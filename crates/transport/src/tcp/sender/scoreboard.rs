@@ -191,10 +191,12 @@ impl Scoreboard {
         self.sent.len().checked_sub(1).map_or(self.una, |last| self.sent[last].end())
     }
 
-    /// Bursts of which something is not cumulatively acknowledged.
+    /// Buffers of which something is not cumulatively acknowledged: bursts, and what they were cut
+    /// into.
     #[inline]
     pub(super) fn bursts_out(&self) -> u32 {
-        self.bursts
+        // Of the first the beginning may be acknowledged (Linux: `tcp_trim_head`).
+        self.bursts + u32::from(self.sent.front().is_some_and(|first| !first.is_gso_first()))
     }
 
     #[inline]
@@ -447,7 +449,35 @@ impl Scoreboard {
             self.sacked + self.lost <= self.packets_out() && self.retrans <= self.packets_out(),
             "no segment is both sacked and lost"
         );
+        self.bound_sacked(index);
         was
+    }
+
+    /// What is sacked is a buffer apart from what is not, and one with what is sacked before it
+    /// (Linux: `tcp_match_skb_to_sack`, `tcp_shift_skb_data`).
+    fn bound_sacked(&mut self, index: usize) {
+        let joins = |before: usize, after: usize| {
+            let (before, after) = (&self.sent[before], &self.sent[after]);
+            before.is_sacked() && !before.is_retrans() && before.len == after.len && !before.ends_record && before.has_mapping_of(after)
+        };
+        let last = index + 1 == self.sent.len();
+        let joins_before = index > 0 && joins(index - 1, index);
+        let joins_after = joins_before && !last && self.sent[index + 1].is_sacked() && joins(index, index + 1);
+        if index > 0 {
+            self.set_gso_first(index, !joins_before);
+        }
+        if joins_after {
+            self.set_gso_first(index + 1, false);
+        } else if !last {
+            self.set_gso_first(index + 1, true);
+        }
+    }
+
+    fn set_gso_first(&mut self, index: usize, first: bool) {
+        let segment = &mut self.sent[index];
+        self.bursts -= u32::from(segment.is_gso_first());
+        segment.flags = if first { segment.flags | GSO_FIRST } else { segment.flags & !GSO_FIRST };
+        self.bursts += u32::from(first);
     }
 
     /// Without SACK: how many segments duplicate ACKs tell to have arrived, whichever they are

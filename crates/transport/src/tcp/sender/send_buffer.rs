@@ -149,15 +149,14 @@ impl Sender {
 
     /// What the queued data costs in the send buffer, bytes: each burst in the network is a buffer
     /// with an overhead of its own, so that bursts of two segments, as a slow pace makes them, cost
-    /// a third more than their bytes; so is each that waits. A subflow's are of 64 KiB.
+    /// a third more than their bytes; so is each that waits.
     #[inline]
     pub(super) fn queued_memory(&self) -> u32 {
         let bytes = self.queue.write_seq().distance(self.scoreboard.una());
         if self.is_subflow && !self.settings.stack.subflow_counts_memory {
             return bytes;
         }
-        let waiting = if self.is_subflow { self.queue.unsent() / (65_536 / BURST_OVERHEAD) } else { self.queue.buffers() * BURST_OVERHEAD };
-        bytes + self.scoreboard.bursts_out() * BURST_OVERHEAD + waiting
+        bytes + (self.scoreboard.bursts_out() + self.queue.buffers()) * BURST_OVERHEAD
     }
 
     /// Subflows: after an ACK, and after what it let out has left, the buffer grows unless the

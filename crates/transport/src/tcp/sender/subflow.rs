@@ -66,9 +66,8 @@ impl Sender {
 
     /// The writer of the meta connection waits for room, or one that does not block has found none:
     /// the send buffer may grow.
-    pub(crate) fn set_writer_blocked(&mut self, blocked: bool, no_space: bool) {
-        self.writer_blocked = blocked | no_space;
-        self.queue.set_more_follows(blocked);
+    pub(crate) fn set_writer_blocked(&mut self, blocked: bool) {
+        self.writer_blocked = blocked;
     }
 
     /// The congestion window has room, and there is not even a segment to send: Nagle's rule keeps

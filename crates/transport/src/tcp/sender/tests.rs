@@ -483,7 +483,7 @@ fn a_subflows_buffer_grows_between_the_bursts_that_an_ack_lets_go() {
     let grown = |acked: u32| {
         let mut test = ten_out();
         test.tx.is_subflow = true;
-        test.tx.set_writer_blocked(true, false);
+        test.tx.set_writer_blocked(true);
         let before = test.tx.sndbuf();
         (test.ack(acked).split(' ').count(), test.tx.sndbuf() > before, test.tx.in_flight() == test.tx.cwnd())
     };

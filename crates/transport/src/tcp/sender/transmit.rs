@@ -365,21 +365,20 @@ impl Sender {
 
     /// Segments that left as one burst and are lost together leave again as one, as far as the
     /// window takes whole ones, and no more of them than of new data. Linux cuts the buffer there,
-    /// and marks the end of the burst (`tcp_xmit_retransmit_queue`); of subflows the cut is not
-    /// modelled. What the window takes beyond whole segments leaves on its own
-    /// (`__tcp_retransmit_skb`).
+    /// and marks the end of the burst (`tcp_xmit_retransmit_queue`). What the window takes beyond
+    /// whole segments leaves on its own (`__tcp_retransmit_skb`).
     fn ends_retransmitted_burst(&mut self, now: Instant, index: usize) -> bool {
-        let most = if self.is_subflow { u32::MAX } else { self.burst_segments(None) };
+        let most = self.burst_segments(None);
         let board = &self.scoreboard;
         let continues = |at: usize| at < board.len() && !board.at(at).is_gso_first();
-        let may_follow = self.is_subflow || self.burst.again > 0;
-        let follows = may_follow && index > 0 && continues(index) && board.at(index - 1).is_retrans() && board.at(index - 1).at == now;
+        let follows =
+            self.burst.again > 0 && index > 0 && continues(index) && board.at(index - 1).is_retrans() && board.at(index - 1).at == now;
         let fills_window = self.obeys_window() && board.at(index).len < self.segment_len() && board.at(index).end() == self.window_end();
         let goes_beyond = |at: usize| self.obeys_window() && board.at(at).end().after(self.window_end());
         let room = self.flow.cwnd.saturating_sub(board.in_flight());
-        let again = if follows && !self.is_subflow { self.burst.again - 1 } else { most - 1 }.min(room);
+        let again = if follows { self.burst.again - 1 } else { most - 1 }.min(room);
         let goes_on = again > 0 && continues(index + 1) && board.at(index + 1).waits_to_be_retransmitted() && !goes_beyond(index + 1);
-        let is_cut = !goes_on && continues(index + 1) && !self.is_subflow;
+        let is_cut = !goes_on && continues(index + 1);
         self.burst.again = if goes_on { again } else { 0 };
         if is_cut {
             self.scoreboard.begin_buffer(index + 1);

@@ -149,6 +149,7 @@ impl Pair {
                     let was = self.board.mark_sacked(index);
                     prop_assert_eq!((was.is_lost(), was.is_retrans()), (self.sent[index].lost, self.sent[index].retrans));
                     self.sent[index] = Model { sacked: true, lost: false, retrans: was.is_retrans() && !was.is_lost(), ..self.sent[index] };
+                    self.bound(index);
                 }
             }
             Step::Lose(index) => {
@@ -195,6 +196,21 @@ impl Pair {
             }
         }
         self.check()
+    }
+
+    /// What is sacked goes into the buffer of what is sacked before it, if that is of one mapping and length, and
+    /// ends it otherwise.
+    fn bound(&mut self, index: usize) {
+        let joins =
+            |before: &Model, after: &Model| before.sacked && !before.retrans && before.len == after.len && before.mapping == after.mapping;
+        let joins_before = index > 0 && joins(&self.sent[index - 1], &self.sent[index]);
+        if index > 0 {
+            self.sent[index].gso_first = !joins_before;
+        }
+        if index + 1 < self.sent.len() {
+            let joins_after = joins_before && self.sent[index + 1].sacked && joins(&self.sent[index], &self.sent[index + 1]);
+            self.sent[index + 1].gso_first = !joins_after;
+        }
     }
 
     fn one(&self, index: usize, fits: impl Fn(&Model) -> bool) -> Option<usize> {
@@ -295,7 +311,8 @@ impl Pair {
         let (sacked, lost, retrans) = (count(|m| m.sacked), count(|m| m.lost), count(|m| m.retrans));
         prop_assert_eq!((board.packets_out(), board.sacked_out(), board.lost_out()), (sent.len() as u32, sacked, lost));
         prop_assert_eq!((board.retrans_out(), board.in_flight()), (retrans, sent.len() as u32 + retrans - sacked - lost));
-        prop_assert_eq!(board.bursts_out(), count(|m| m.gso_first));
+        let begun_before = sent.first().is_some_and(|m| !m.gso_first);
+        prop_assert_eq!(board.bursts_out(), count(|m| m.gso_first) + u32::from(begun_before));
         let waiting = self.waiting.iter().map(|(_, len)| len).sum::<u32>();
         prop_assert_eq!((queue.unsent(), queue.write_seq().distance(board.una())), (waiting, self.next_seq.distance(self.una) + waiting));
         for (index, m) in sent.iter().enumerate() {
