@@ -238,7 +238,7 @@ CHANCE = {
     "attempts": ((SHAPE, "[{kind: rate, rate: 10mbit}, {kind: retry, share: 10%, delay: 5ms}]"),),
     "red": ((SHAPE, "{rate: 10mbit, queue: 75KB, aqm: {kind: red, min: 15KB, max: 45KB}}"),),
     "pie": ((SHAPE, "{rate: 10mbit, aqm: pie}"),),
-    "dualpi2": ((SHAPE, "{rate: 10mbit, aqm: dualpi2}"),),
+    "dualpi2": ((SHAPE, "{rate: 10mbit, aqm: {kind: dualpi2, target: 5ms}}"),),
 }
 
 
