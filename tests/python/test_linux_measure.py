@@ -55,7 +55,15 @@ def measured(of, *, sockets=b"", queues=b"", **flow):
         "server_mptcp_info": None,
     }
     disciplines = [
-        {"namespace": each["namespace"], "device": each["device"], "packets": 10, "bytes": 1000, "drops": 3, "policed": 0, "max_queue_packets": 7}
+        {
+            "namespace": each["namespace"],
+            "device": each["device"],
+            "packets": 10,
+            "bytes": 1000,
+            "drops": 3,
+            "policed": 0,
+            "max_queue_packets": 7,
+        }
         for each in planned.plan["disciplines"]
     ]
     result = {

@@ -18,7 +18,8 @@ def beside(request, tmp_path_factory):
         taken = runpy.run_path(str(folder / "compare.py"))["taken"]
     only = {"draw": ["1", "2"], "experiment": ["requests", "small"]}
     results = run(Study.load(folder), out=tmp_path_factory.mktemp("schedulers"), only=only)
-    file = pd.read_parquet(folder / "networks.parquet").query("engine == 'sim' and kernel == '' and draw <= 2 and experiment in ['requests', 'small']")
+    file = pd.read_parquet(folder / "networks.parquet").query("engine == 'sim' and kernel == ''")
+    file = file[(file["draw"] <= 2) & file["experiment"].isin(only["experiment"])]
     return taken(results).merge(file, on=KEYS, how="outer", suffixes=("", "_file"), indicator=True)
 
 
