@@ -141,10 +141,10 @@ impl Captures {
                     let mut bytes = vec![0; inner.ip_len as usize];
                     probe::Repr { is_answer, size, id }.emit(&mut bytes)?;
                     bytes
-                } else if let Body::Parity(parity) = inner.body {
+                } else if let Body::Parity { index } = inner.body {
                     // What it is made of are zeros, as payloads are.
                     let mut bytes = vec![0; inner.ip_len as usize];
-                    parity.emit(&mut bytes)?;
+                    store.parity(&inner, index).emit(&mut bytes)?;
                     bytes
                 } else if header.keepalive {
                     let [source, destination] = routes.device_addresses(packet.to).ok_or(Error::Malformed("addresses"))?;
@@ -159,7 +159,7 @@ impl Captures {
                 part(tunnel_bytes(&envelope, &header, key, &inside)?, packet)
             }
             // Only ever inside of a tunnel's packet.
-            Body::Report | Body::Probe { .. } | Body::Parity(_) => Err(Error::Malformed("report")),
+            Body::Report | Body::Probe { .. } | Body::Parity { .. } => Err(Error::Malformed("report")),
         }
     }
 

@@ -150,7 +150,7 @@ impl DataPlane {
             }
             Body::Icmp { mtu, .. } => Arrived::TooBig(Unreachable { seq: packet.seq, mtu: u32::from(mtu) }),
             // An endpoint has no use for a packet in a packet.
-            Body::Encapsulated | Body::Report | Body::Probe { .. } | Body::Parity(_) => Arrived::Part,
+            Body::Encapsulated | Body::Report | Body::Probe { .. } | Body::Parity { .. } => Arrived::Part,
         };
         self.store.forget(packet);
         Some(Arrival { to: node, path, what, more: false })

@@ -99,7 +99,7 @@ pub(crate) enum Body {
     /// The same: a probe of the path's MTU, or the answer to one.
     Probe { is_answer: bool, size: u16, id: u32 },
     /// The same: a parity of a block of packets, of which the store has copies.
-    Parity(Parity),
+    Parity { index: u8 },
 }
 
 /// What is in a packet of a tunnel.
@@ -216,10 +216,11 @@ impl<T> Slab<T> {
     }
 }
 
-/// Copies of the packets of a block, by number, and how many of its parities are on their way.
+/// Copies of the packets of a block, by number, its first parity, and how many are on their way.
 #[derive(Debug)]
 struct ProtectedBlock {
     packets: Vec<u32>,
+    first: Parity,
     parities: u8,
 }
 
@@ -331,9 +332,9 @@ impl PacketStore {
         let symbol = longest + parity::LENGTH as u32;
         // The only parity of a block may have an odd length.
         let symbol = if block.parities == 1 { symbol } else { symbol.next_multiple_of(2) };
-        let handle = self.blocks.add(ProtectedBlock { packets, parities: block.parities });
+        let handle = self.blocks.add(ProtectedBlock { packets, first: block, parities: block.parities });
         let ip_len = parity::HEADER as u32 + symbol;
-        let of = |index| Packet { ip_len, body: Body::Parity(Parity { index, ..block }), handle, ..Packet::blank() };
+        let of = |index| Packet { ip_len, body: Body::Parity { index }, handle, ..Packet::blank() };
         (0..block.parities).map(|index| self.hold_own(of(index))).collect()
     }
 
@@ -342,6 +343,11 @@ impl PacketStore {
         let block = self.held(parity).inner.handle;
         let number = *self.blocks.held[block as usize].packets.get(place)?;
         Some(self.copy_held(number))
+    }
+
+    /// The parity in a packet whose body is one.
+    pub(crate) fn parity(&self, packet: &Packet, index: u8) -> Parity {
+        Parity { index, ..self.blocks.held[packet.handle as usize].first }
     }
 
     /// The report in a packet whose body is one.
@@ -399,7 +405,7 @@ impl PacketStore {
             Body::Datagram => self.datagrams.add(self.datagrams.held[number as usize]),
             Body::Report => self.reports.add(self.reports.held[number as usize]),
             Body::Probe { .. } => number,
-            Body::Parity(_) => {
+            Body::Parity { .. } => {
                 self.blocks.held[number as usize].parities += 1;
                 number
             }
@@ -436,7 +442,7 @@ impl PacketStore {
             Body::Datagram => self.datagrams.free.push(packet.handle),
             Body::Report => self.reports.free.push(packet.handle),
             Body::Probe { .. } => {}
-            Body::Parity(_) => {
+            Body::Parity { .. } => {
                 let block = &mut self.blocks.held[packet.handle as usize];
                 block.parities -= 1;
                 if block.parities == 0 {

@@ -231,7 +231,8 @@ impl TunnelEnd {
         let len = Bytes::from_u32(inside.inner.ip_len);
         if inside.header.keepalive {
             let inner = inside.inner;
-            if let Body::Parity(parity) = inner.body {
+            if let Body::Parity { index } = inner.body {
+                let parity = store.parity(&inner, index);
                 self.endpoint.handle_outer(now, path, len, Message::Parity { parity, payload: number });
                 self.recover(now, store);
                 self.send_polled(now, store);
@@ -298,7 +299,7 @@ impl Node for TunnelEnd {
             Body::Encapsulated => self.handle_outer(now, packet, store),
             Body::Icmp { mtu, .. } => self.handle_too_big(packet, mtu),
             // Nothing else is sent to the end of a tunnel.
-            Body::Tcp | Body::Datagram | Body::Report | Body::Probe { .. } | Body::Parity(_) => store.forget(packet),
+            Body::Tcp | Body::Datagram | Body::Report | Body::Probe { .. } | Body::Parity { .. } => store.forget(packet),
         }
         self.due = self.endpoint.poll_timeout();
     }
