@@ -466,10 +466,8 @@ impl Scoreboard {
         if index > 0 {
             self.set_gso_first(index, !joins_before);
         }
-        if joins_after {
-            self.set_gso_first(index + 1, false);
-        } else if !last {
-            self.set_gso_first(index + 1, true);
+        if !last {
+            self.set_gso_first(index + 1, !joins_after);
         }
     }
 
@@ -626,8 +624,7 @@ impl Scoreboard {
 
     /// The segment was cut off the one before: it is in a buffer with what left after it.
     pub(super) fn begin_buffer(&mut self, index: usize) {
-        self.sent[index].flags |= GSO_FIRST;
-        self.bursts += 1;
+        self.set_gso_first(index, true);
     }
 
     /// The segment is a buffer of its own: no other left with it, or those have left again since.
