@@ -4,12 +4,9 @@
 //! The pseudocode is that of appendix A of the RFC; where the RFC leaves a choice, the choice is
 //! that of Linux's `sch_dualpi2` with its defaults.
 
-use crate::rate::Sampler;
-use crate::{
-    Dequeued, DropCategory, DualPi2Config, Error, HoldingQueue, LinkElement, PacketCount, PacketMeta, QueueLimit, QueueSample, RateConfig,
-    SampledQueue, Schedule, Verdict,
-};
-use polypath_base::{Bytes, Duration, Instant, Rate, Rng};
+use crate::managed::{Chosen, ManagedQueue, Transmitter};
+use crate::{DualPi2Config, Error, PacketMeta, QueueLimit, RateConfig};
+use polypath_base::{Bytes, Duration, Instant, Rng};
 use std::collections::VecDeque;
 
 /// A transmitter with its two queues.
@@ -18,16 +15,9 @@ pub struct DualPi2 {
     config: DualPi2Config,
     /// Room in packets, both queues together.
     limit: u64,
-    rate: Rate,
-    framing: Bytes,
-    changes: Schedule<Rate>,
+    sending: Transmitter,
     low_latency: VecDeque<Item>,
     classic: VecDeque<Item>,
-    /// Length with framing of what is being transmitted, until when.
-    serving: Option<(Bytes, Instant)>,
-    /// Those in transmission included.
-    packets: u32,
-    bytes: Bytes,
     /// p' of the RFC: what the controller sets.
     base: f64,
     /// What the last update saw, and when the next one is due.
@@ -35,11 +25,6 @@ pub struct DualPi2 {
     next_update: Instant,
     /// Above 0 it is C's turn: L has had its share. Bytes times percent.
     credit: i64,
-    dropped: Vec<u32>,
-    drops: PacketCount,
-    marks: u64,
-    longest: u64,
-    sampler: Sampler,
     rng: Rng,
 }
 
@@ -75,9 +60,7 @@ impl DualPi2 {
     /// No rate, a limit in bytes or of none, no target, no interval of updates, no coupling, or a
     /// share of C that is no percentage below 100.
     pub fn new(transmitter: RateConfig, config: DualPi2Config, rng: Rng) -> Result<Self, Error> {
-        let changes = transmitter.schedule()?;
-        let RateConfig { rate, queue, framing, .. } = transmitter;
-        let QueueLimit::Packets(limit) = queue else {
+        let QueueLimit::Packets(limit) = transmitter.queue else {
             return Err(Error::caller("DualPI2 counts its queues in packets: give it a limit in packets"));
         };
         if limit == 0 || config.target == Duration::ZERO || config.update == Duration::ZERO || config.coupling == 0 {
@@ -88,23 +71,13 @@ impl DualPi2 {
         }
         Ok(Self {
             limit,
-            rate,
-            framing,
-            changes,
+            sending: Transmitter::new(transmitter)?,
             low_latency: VecDeque::new(),
             classic: VecDeque::new(),
-            serving: None,
-            packets: 0,
-            bytes: Bytes::ZERO,
             base: 0.0,
             old_delay: Duration::ZERO,
             next_update: Instant::ZERO + config.update,
             credit: config.first_credit(),
-            dropped: Vec::new(),
-            drops: PacketCount::default(),
-            marks: 0,
-            longest: 0,
-            sampler: Sampler::never(),
             rng,
             config,
         })
@@ -112,18 +85,17 @@ impl DualPi2 {
 
     /// The packet whose turn it is, and whether it is marked; what is dropped on the way is noted.
     /// RFC 9332 appendices A.1 and A.2, `dualpi2_dequeue`.
-    fn choose(&mut self, at: Instant) -> Option<(Item, bool)> {
+    fn next(&mut self, at: Instant) -> Option<Chosen> {
         loop {
             let (item, is_low, credit) = self.next_in_turn()?;
             match self.judge(&item, is_low, at) {
                 Fate::Drop => {
-                    (self.packets, self.bytes) = (self.packets - 1, self.bytes - item.len);
-                    self.drops.add(item.ip_len);
-                    self.dropped.push(item.slot);
+                    (self.sending.packets, self.sending.bytes) = (self.sending.packets - 1, self.sending.bytes - item.len);
+                    self.sending.drop(item.slot, item.ip_len);
                 }
                 fate => {
                     self.credit += credit;
-                    return Some((item, fate == Fate::Mark));
+                    return Some(Chosen { slot: item.slot, len: item.len, marked: fate == Fate::Mark });
                 }
             }
         }
@@ -169,7 +141,7 @@ impl DualPi2 {
     }
 
     fn waiting_bytes(&self, item: &Item) -> Bytes {
-        self.bytes - item.len
+        self.sending.bytes - item.len
     }
 
     fn mark_with(&mut self, probability: f64) -> Fate {
@@ -210,11 +182,6 @@ impl DualPi2 {
         self.old_delay = delay;
         self.next_update += update;
     }
-
-    fn sample_until(&mut self, at: Instant) {
-        let sample = QueueSample { packets: self.packets, bytes: self.bytes, drops: self.drops.packets };
-        self.sampler.fill(at, sample);
-    }
 }
 
 impl DualPi2Config {
@@ -224,109 +191,43 @@ impl DualPi2Config {
     }
 }
 
-impl HoldingQueue for DualPi2 {
+impl ManagedQueue for DualPi2 {
+    fn sending(&self) -> &Transmitter {
+        &self.sending
+    }
+
+    fn sending_mut(&mut self) -> &mut Transmitter {
+        &mut self.sending
+    }
+
     /// RFC 9332 appendix A.1, `dualpi2_enqueue`.
-    fn enqueue(&mut self, at: Instant, packet: PacketMeta, slot: u32) {
-        self.sample_until(at);
+    fn insert(&mut self, at: Instant, packet: PacketMeta, slot: u32) {
         self.update_until(at);
         let waiting = self.low_latency.len() as u64 + self.classic.len() as u64;
-        if waiting + u64::from(self.serving.is_some()) >= self.limit {
-            self.drops.add(packet.len);
-            self.dropped.push(slot);
+        if waiting + u64::from(self.sending.is_serving()) >= self.limit {
+            self.sending.drop(slot, packet.len);
             return;
         }
         // RFC 9331 section 5.1 and RFC 9332 section 2.3: ECT(1) and CE.
         let is_low = packet.l4s || self.config.any_ect && packet.ect;
         let steps = is_low && self.low_latency.len() as u64 >= u64::from(self.config.step_packets);
-        let item = Item { slot, ip_len: packet.len, len: packet.len + self.framing, ect: packet.ect, steps, since: at };
+        let item = Item { slot, ip_len: packet.len, len: packet.len + self.sending.framing, ect: packet.ect, steps, since: at };
         let queue = if is_low { &mut self.low_latency } else { &mut self.classic };
         queue.push_back(item);
-        (self.packets, self.bytes) = (self.packets + 1, self.bytes + item.len);
-        self.longest = self.longest.max(u64::from(self.packets));
+        (self.sending.packets, self.sending.bytes) = (self.sending.packets + 1, self.sending.bytes + item.len);
     }
 
-    fn dequeue(&mut self, at: Instant) -> Option<Dequeued> {
-        self.sample_until(at);
+    fn choose(&mut self, at: Instant) -> Option<Chosen> {
         self.update_until(at);
-        if let Some((len, until)) = self.serving.take() {
-            debug_assert!(until <= at, "one packet is transmitted at a time");
-            (self.packets, self.bytes) = (self.packets - 1, self.bytes - len);
-        }
-        let Some((item, marked)) = self.choose(at) else {
-            debug_assert_eq!((self.packets, self.bytes), (0, Bytes::ZERO), "nothing waits where nothing can be chosen");
-            return None;
-        };
-        if let Some(rate) = self.changes.advance(at) {
-            self.rate = rate;
-        }
-        self.marks += u64::from(marked);
-        let leaves = at + self.rate.time_for(item.len);
-        self.serving = Some((item.len, leaves));
-        Some(Dequeued { slot: item.slot, leaves, marked })
-    }
-
-    fn is_transmitting(&self) -> bool {
-        self.serving.is_some()
-    }
-
-    fn take_dropped(&mut self) -> Option<u32> {
-        self.dropped.pop()
-    }
-}
-
-impl LinkElement for DualPi2 {
-    /// It decides when it sends; the caller hands the packet to [`HoldingQueue::enqueue`].
-    fn transit(&mut self, _at: Instant, _packet: PacketMeta) -> Verdict {
-        Verdict::Enqueue
-    }
-
-    fn drops(&self) -> PacketCount {
-        self.drops
-    }
-
-    fn drop_category(&self) -> Option<DropCategory> {
-        Some(DropCategory::Queue)
-    }
-
-    fn keeps_order(&self) -> bool {
-        false
-    }
-
-    fn enqueues(&self) -> bool {
-        true
-    }
-
-    fn queue(&self) -> Option<&dyn SampledQueue> {
-        Some(self)
-    }
-
-    fn queue_mut(&mut self) -> Option<&mut dyn SampledQueue> {
-        Some(self)
-    }
-
-    fn marks(&self) -> u64 {
-        self.marks
-    }
-}
-
-impl SampledQueue for DualPi2 {
-    fn sample_every(&mut self, interval: Duration) {
-        self.sampler = Sampler::every(interval);
-    }
-
-    fn samples(&mut self, end: Instant) -> &[QueueSample] {
-        self.sample_until(end);
-        self.sampler.until(end)
-    }
-
-    fn longest(&self) -> u64 {
-        self.longest
+        self.next(at)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Dequeued, HoldingQueue, LinkElement};
+    use polypath_base::Rate;
 
     /// 8 Mbit/s: a microsecond a byte.
     fn dualpi2(config: DualPi2Config, limit: u64) -> DualPi2 {

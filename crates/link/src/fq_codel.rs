@@ -6,12 +6,9 @@
 //! last has left.
 
 use crate::codel::{Codel, CodelQueue};
-use crate::rate::Sampler;
-use crate::{
-    CodelConfig, Dequeued, DropCategory, Error, FqCodelConfig, HoldingQueue, LinkElement, PacketCount, PacketMeta, QueueLimit, QueueSample,
-    RateConfig, SampledQueue, Schedule, Verdict,
-};
-use polypath_base::{Bytes, Duration, Instant, Rate, Rng};
+use crate::managed::{Chosen, ManagedQueue, Transmitter};
+use crate::{CodelConfig, Error, FqCodelConfig, PacketCount, PacketMeta, QueueLimit, RateConfig};
+use polypath_base::{Bytes, Instant, Rng};
 use std::collections::VecDeque;
 
 /// A transmitter with its queues.
@@ -21,23 +18,12 @@ pub struct FqCodel {
     codel: CodelConfig,
     /// Room in packets, all flows together.
     limit: u32,
-    rate: Rate,
-    framing: Bytes,
-    changes: Schedule<Rate>,
+    sending: Transmitter,
     queues: Vec<Flow>,
     /// Queues that have just begun to wait, and those whose turn comes again
     /// (RFC 8290 section 4.2).
     new: VecDeque<u32>,
     old: VecDeque<u32>,
-    /// Length with framing of what is being transmitted, until when.
-    serving: Option<(Bytes, Instant)>,
-    packets: u32,
-    bytes: Bytes,
-    dropped: Vec<u32>,
-    drops: PacketCount,
-    marks: u64,
-    longest: u64,
-    sampler: Sampler,
     /// Hash perturbation: flows fall into other queues in each run.
     perturbation: u32,
 }
@@ -69,9 +55,7 @@ impl FqCodel {
     /// `transmitter` is what sends the packets; its limit, in packets, holds for all flows
     /// together.
     pub fn new(transmitter: RateConfig, config: FqCodelConfig, mut rng: Rng) -> Result<Self, Error> {
-        let changes = transmitter.schedule()?;
-        let RateConfig { rate, queue, framing, .. } = transmitter;
-        let QueueLimit::Packets(limit) = queue else {
+        let QueueLimit::Packets(limit) = transmitter.queue else {
             return Err(Error::caller("CoDel counts its queue in packets: give it a limit in packets"));
         };
         if limit == 0 || config.flows == 0 || !(1..1 << 31).contains(&config.quantum.get()) {
@@ -82,26 +66,74 @@ impl FqCodel {
             limit: limit.min(u64::from(u32::MAX)) as u32,
             codel: config.codel(),
             config,
-            rate,
-            framing,
-            changes,
+            sending: Transmitter::new(transmitter)?,
             queues: vec![Flow::default(); flows as usize],
             new: VecDeque::new(),
             old: VecDeque::new(),
-            serving: None,
-            packets: 0,
-            bytes: Bytes::ZERO,
-            dropped: Vec::new(),
-            drops: PacketCount::default(),
-            marks: 0,
-            longest: 0,
-            sampler: Sampler::never(),
             perturbation: rng.next_u32(),
         })
     }
 
+    fn drop_from_longest(&mut self) {
+        let longest = (0..self.queues.len()).max_by_key(|&number| (self.queues[number].bytes, usize::MAX - number));
+        let Some(flow) = longest.map(|number| &mut self.queues[number]) else { return };
+        debug_assert!(!flow.waiting.is_empty(), "the longest queue has a packet to drop");
+        let enough = Bytes::new(flow.bytes.get() / 2);
+        let mut gone = Bytes::ZERO;
+        for _ in 0..BATCH {
+            let Some(item) = flow.waiting.pop_front() else { break };
+            flow.bytes -= item.len;
+            gone += item.len;
+            self.sending.drop(item.slot, item.ip_len);
+            (self.sending.packets, self.sending.bytes) = (self.sending.packets - 1, self.sending.bytes - item.len);
+            if gone >= enough {
+                break;
+            }
+        }
+    }
+
+    /// Flows that fall into one queue share it, as in Linux.
+    fn queue_of(&self, flow: u32) -> u32 {
+        // Multiplicative hashing (Knuth 6.4) of a number that is perturbed by run.
+        let hash = u64::from(flow ^ self.perturbation).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (((hash >> 32) * u64::from(self.config.flows)) >> 32) as u32
+    }
+}
+
+impl ManagedQueue for FqCodel {
+    fn sending(&self) -> &Transmitter {
+        &self.sending
+    }
+
+    fn sending_mut(&mut self) -> &mut Transmitter {
+        &mut self.sending
+    }
+
+    fn insert(&mut self, at: Instant, packet: PacketMeta, slot: u32) {
+        // A queue of one flow refuses what does not fit; among several, the longest one gives way.
+        if self.config.flows == 1 && self.sending.packets >= self.limit {
+            self.sending.drop(slot, packet.len);
+            return;
+        }
+        let number = self.queue_of(packet.flow);
+        let item = Item { slot, ip_len: packet.len, len: packet.len + self.sending.framing, ect: packet.ect, since: at };
+        let flow = &mut self.queues[number as usize];
+        flow.bytes += item.len;
+        flow.waiting.push_back(item);
+        if !flow.listed {
+            (flow.listed, flow.deficit) = (true, self.config.quantum.get() as i64);
+            self.new.push_back(number);
+        }
+        self.sending.packets += 1;
+        self.sending.bytes += item.len;
+        if self.sending.packets > self.limit {
+            self.drop_from_longest();
+        }
+        debug_assert!(self.sending.packets <= self.limit, "what is too much is dropped");
+    }
+
     /// Deficit round robin over the queues (RFC 8290 section 4.2).
-    fn choose(&mut self, at: Instant) -> Option<(Item, bool)> {
+    fn choose(&mut self, at: Instant) -> Option<Chosen> {
         loop {
             let is_new = !self.new.is_empty();
             let list = if is_new { &mut self.new } else { &mut self.old };
@@ -114,15 +146,16 @@ impl FqCodel {
                 self.old.push_back(number);
                 continue;
             }
-            let mut head = Head { flow, taken: None, dropped: &mut self.dropped, drops: &mut self.drops, lost: (0, Bytes::ZERO) };
+            let mut head =
+                Head { flow, taken: None, dropped: &mut self.sending.dropped, drops: &mut self.sending.drops, lost: (0, Bytes::ZERO) };
             let marked = flow_codel(&mut head, at, &self.codel);
             let (taken, lost) = (head.taken, head.lost);
-            (self.packets, self.bytes) = (self.packets - lost.0, self.bytes - lost.1);
+            (self.sending.packets, self.sending.bytes) = (self.sending.packets - lost.0, self.sending.bytes - lost.1);
             let flow = &mut self.queues[number as usize];
             match (taken, marked) {
                 (Some(item), Some(marked)) => {
                     flow.deficit -= item.len.get() as i64;
-                    return Some((item, marked));
+                    return Some(Chosen { slot: item.slot, len: item.len, marked });
                 }
                 _ => {
                     let list = if is_new { &mut self.new } else { &mut self.old };
@@ -137,142 +170,6 @@ impl FqCodel {
                 }
             }
         }
-    }
-
-    fn drop_from_longest(&mut self) {
-        let longest = (0..self.queues.len()).max_by_key(|&number| (self.queues[number].bytes, usize::MAX - number));
-        let Some(flow) = longest.map(|number| &mut self.queues[number]) else { return };
-        debug_assert!(!flow.waiting.is_empty(), "the longest queue has a packet to drop");
-        let enough = Bytes::new(flow.bytes.get() / 2);
-        let mut gone = Bytes::ZERO;
-        for _ in 0..BATCH {
-            let Some(item) = flow.waiting.pop_front() else { break };
-            flow.bytes -= item.len;
-            gone += item.len;
-            self.drops.add(item.ip_len);
-            self.dropped.push(item.slot);
-            (self.packets, self.bytes) = (self.packets - 1, self.bytes - item.len);
-            if gone >= enough {
-                break;
-            }
-        }
-    }
-
-    /// Flows that fall into one queue share it, as in Linux.
-    fn queue_of(&self, flow: u32) -> u32 {
-        // Multiplicative hashing (Knuth 6.4) of a number that is perturbed by run.
-        let hash = u64::from(flow ^ self.perturbation).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        (((hash >> 32) * u64::from(self.config.flows)) >> 32) as u32
-    }
-
-    fn sample_until(&mut self, at: Instant) {
-        let sample = QueueSample { packets: self.packets, bytes: self.bytes, drops: self.drops.packets };
-        self.sampler.fill(at, sample);
-    }
-}
-
-impl HoldingQueue for FqCodel {
-    fn enqueue(&mut self, at: Instant, packet: PacketMeta, slot: u32) {
-        self.sample_until(at);
-        // A queue of one flow refuses what does not fit; among several, the longest one gives way.
-        if self.config.flows == 1 && self.packets >= self.limit {
-            self.drops.add(packet.len);
-            self.dropped.push(slot);
-            return;
-        }
-        let number = self.queue_of(packet.flow);
-        let item = Item { slot, ip_len: packet.len, len: packet.len + self.framing, ect: packet.ect, since: at };
-        let flow = &mut self.queues[number as usize];
-        flow.bytes += item.len;
-        flow.waiting.push_back(item);
-        if !flow.listed {
-            (flow.listed, flow.deficit) = (true, self.config.quantum.get() as i64);
-            self.new.push_back(number);
-        }
-        self.packets += 1;
-        self.bytes += item.len;
-        if self.packets > self.limit {
-            self.drop_from_longest();
-        }
-        debug_assert!(self.packets <= self.limit, "what is too much is dropped");
-        self.longest = self.longest.max(u64::from(self.packets));
-    }
-
-    fn dequeue(&mut self, at: Instant) -> Option<Dequeued> {
-        self.sample_until(at);
-        if let Some((len, until)) = self.serving.take() {
-            debug_assert!(until <= at, "one packet is transmitted at a time");
-            (self.packets, self.bytes) = (self.packets - 1, self.bytes - len);
-        }
-        let Some((item, marked)) = self.choose(at) else {
-            debug_assert_eq!((self.packets, self.bytes), (0, Bytes::ZERO), "nothing waits where nothing can be chosen");
-            return None;
-        };
-        if let Some(rate) = self.changes.advance(at) {
-            self.rate = rate;
-        }
-        self.marks += u64::from(marked);
-        let leaves = at + self.rate.time_for(item.len);
-        self.serving = Some((item.len, leaves));
-        Some(Dequeued { slot: item.slot, leaves, marked })
-    }
-
-    fn is_transmitting(&self) -> bool {
-        self.serving.is_some()
-    }
-
-    fn take_dropped(&mut self) -> Option<u32> {
-        self.dropped.pop()
-    }
-}
-
-impl LinkElement for FqCodel {
-    /// It decides when it sends; the caller hands the packet to [`HoldingQueue::enqueue`].
-    fn transit(&mut self, _at: Instant, _packet: PacketMeta) -> Verdict {
-        Verdict::Enqueue
-    }
-
-    fn drops(&self) -> PacketCount {
-        self.drops
-    }
-
-    fn drop_category(&self) -> Option<DropCategory> {
-        Some(DropCategory::Queue)
-    }
-
-    fn keeps_order(&self) -> bool {
-        false
-    }
-
-    fn enqueues(&self) -> bool {
-        true
-    }
-
-    fn queue(&self) -> Option<&dyn SampledQueue> {
-        Some(self)
-    }
-
-    fn queue_mut(&mut self) -> Option<&mut dyn SampledQueue> {
-        Some(self)
-    }
-
-    fn marks(&self) -> u64 {
-        self.marks
-    }
-}
-
-impl SampledQueue for FqCodel {
-    fn sample_every(&mut self, interval: Duration) {
-        self.sampler = Sampler::every(interval);
-    }
-
-    fn samples(&mut self, end: Instant) -> &[QueueSample] {
-        self.sample_until(end);
-        self.sampler.until(end)
-    }
-
-    fn longest(&self) -> u64 {
-        self.longest
     }
 }
 
@@ -320,6 +217,8 @@ fn flow_codel(head: &mut Head<'_>, at: Instant, config: &CodelConfig) -> Option<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Dequeued, HoldingQueue, LinkElement, SampledQueue};
+    use polypath_base::{Duration, Rate};
 
     /// 8 Mbit/s: a microsecond a byte.
     fn fq_codel(config: FqCodelConfig, limit: u64) -> FqCodel {
@@ -375,7 +274,7 @@ mod tests {
         let mut queue = fq_codel(plain(), 3);
         let (served, dropped) = drive(&mut queue, &[(0, 1, 100), (0, 2, 100), (10, 1, 50), (20, 1, 100), (1000, 1, 100)], 5000);
         assert_eq!(served, [(100, 0), (200, 1), (250, 2), (1100, 4)]);
-        assert_eq!((dropped, queue.drops().packets, queue.longest()), (vec![3], 1, 3));
+        assert_eq!((dropped, queue.drops().packets, queue.sending.longest()), (vec![3], 1, 3));
     }
 
     #[test]

@@ -48,6 +48,7 @@ mod element;
 mod fq_codel;
 mod link_element;
 mod loss;
+mod managed;
 mod mtu;
 mod packet;
 mod pie;
