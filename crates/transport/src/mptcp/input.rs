@@ -176,11 +176,12 @@ impl Connection {
                 2 * left <= limit.1
                     && self.rx.room().window(limit, socket.rx.received_segment_size(), socket.window_scale()) >= (2 * left).max(1)
             };
-            // Linux looks at all once the buffer grows (`mptcp_rcv_space_adjust`), whatever waits.
+            // Linux looks at all once the buffer grows (`mptcp_rcv_space_adjust`) or the window may
+            // be twice what it was (`mptcp_cleanup_rbuf`), whatever waits.
             let due = if stack.meta_acks {
                 (read.update && !stack.window_update_by_subflow)
                     || socket.rx.full_frames_wait()
-                    || ((empty || read.grown) && socket.rx.reader_sends_ack())
+                    || ((empty || read.grown || read.update) && socket.rx.reader_sends_ack())
                     || ((read.update || read.grown) && wider())
             } else {
                 !stack.window_update_by_subflow || wider()

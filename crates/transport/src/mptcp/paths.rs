@@ -209,17 +209,22 @@ impl Connection {
 
     /// Opens what the path manager wants and is not there yet.
     fn create_subflows(&mut self, now: Instant) {
+        self.create_subflows_to(now, self.paths.announced);
+    }
+
+    /// As [`Connection::create_subflows`], to these addresses of the server alone.
+    fn create_subflows_to(&mut self, now: Instant, remote: AddressSet) {
         while !self.is_full()
-            && let Some(new) = self.next_subflow()
+            && let Some(new) = self.next_subflow(remote).filter(|new| remote.has(new.remote))
         {
             self.join(now, new);
         }
     }
 
-    fn next_subflow(&self) -> Option<NewSubflow> {
+    fn next_subflow(&self, remote: AddressSet) -> Option<NewSubflow> {
         let addresses = self.subflows.iter().map(|s| SubflowAddresses { local: s.local, remote: s.remote, withdrawn: s.withdrawn });
         let subflows: Vec<_> = addresses.collect();
-        self.paths.manager.next_subflow(&View { local: self.paths.local, remote: self.paths.announced, subflows: &subflows })
+        self.paths.manager.next_subflow(&View { local: self.paths.local, remote, subflows: &subflows })
     }
 
     /// The connection has all the subflows that it can have: those that are gone make room for
@@ -274,7 +279,14 @@ impl Connection {
         }
         if self.paths.is_client && !self.paths.announced.has(address_id) {
             self.paths.announced.insert(address_id);
-            self.create_subflows(now);
+            let mut remote = self.paths.announced;
+            if version == MptcpVersion::V1 && !self.paths.started {
+                // Of one that ends the handshake the subflows to it are first (Linux:
+                // `mptcp_pm_nl_work`).
+                remote = AddressSet::default();
+                remote.insert(address_id);
+            }
+            self.create_subflows_to(now, remote);
         }
     }
 

@@ -48,7 +48,7 @@ impl Receiver {
     /// it.
     #[inline]
     pub(crate) fn reader_sends_ack(&self) -> bool {
-        self.acks().reader_sends_it()
+        self.acks().reader_sends_it() && self.out_of_order.is_empty()
     }
 
     /// Behind the FIN that leaves next there is an ACK.

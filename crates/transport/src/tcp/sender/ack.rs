@@ -191,10 +191,10 @@ impl Sender {
         );
         self.delivery.finish(cx.now, &mut self.flow, delivered, lost, &mut ack.rate);
         self.control_window(cx, delivered, lost, &ack);
-        if self.is_subflow && self.settings.stack.subflow_grows_after_sending {
-            self.space_check = self.writer_blocked;
-        } else {
-            self.refill(cx.now);
+        // Linux looks for room once what may leave has left (`tcp_data_snd_check`).
+        self.space_check = self.writer_blocked;
+        if self.is_subflow && !self.settings.stack.subflow_grows_after_sending {
+            self.check_space();
         }
     }
 

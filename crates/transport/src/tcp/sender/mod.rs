@@ -144,9 +144,11 @@ pub struct Sender {
     /// It waits for all that may leave, not for one burst (Linux: `__tcp_push_pending_frames` and
     /// `tcp_push_one`).
     pushes_pending: bool,
-    /// Subflows: an ACK came while the meta connection's writer waited, so the send buffer may grow
+    /// An ACK came while the writer waited (of a subflow, the meta connection's): there may be room
     /// once what may leave has left.
     space_check: bool,
+    /// There is room, and the writer writes on once no more may leave.
+    writer_woken: bool,
 
     counters: Counters,
     limit: LimitClock,
@@ -214,6 +216,7 @@ impl Sender {
             write_ends_record: false,
             pushes_pending: false,
             space_check: false,
+            writer_woken: false,
             counters: Counters::default(),
             limit: LimitClock::new(Limit::Idle),
             settings: Arc::clone(settings),

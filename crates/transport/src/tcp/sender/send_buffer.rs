@@ -2,7 +2,6 @@
 //! its connection's.
 
 use super::Sender;
-use polypath_base::Instant;
 
 /// What the kernel adds to a segment in its rule for the send buffer: headers 320, shared info 320,
 /// then the descriptor 256. Seen on 6.12: subflows queue 8700 bytes for each segment of their
@@ -135,18 +134,6 @@ impl Sender {
         self.flow.write_seq = self.queue.write_seq().get();
     }
 
-    /// After an ACK: a writer that blocks is woken once a third of the buffer is free.
-    pub(super) fn refill(&mut self, _now: Instant) {
-        if !self.writer_blocked {
-            return;
-        }
-        self.grow_if_room();
-        let queued = self.queued_memory();
-        if self.sndbuf.saturating_sub(queued) >= queued >> 1 {
-            self.fill_send_buffer();
-        }
-    }
-
     /// What the queued data costs in the send buffer, bytes: each burst in the network is a buffer
     /// with an overhead of its own, so that bursts of two segments, as a slow pace makes them, cost
     /// a third more than their bytes; so is each that waits.
@@ -159,29 +146,43 @@ impl Sender {
         bytes + (self.scoreboard.bursts_out() + self.queue.buffers()) * BURST_OVERHEAD
     }
 
-    /// Subflows: after an ACK, and after what it let out has left, the buffer grows unless the
-    /// window is full.
+    /// After an ACK, and after what it let out has left: is there room? True if the writer has written
+    /// on.
     #[inline]
-    pub(super) fn check_space(&mut self) {
+    pub(super) fn check_space(&mut self) -> bool {
         if std::mem::take(&mut self.space_check) {
-            self.grow_if_room();
+            self.look_for_room();
         }
+        std::mem::take(&mut self.writer_woken) && self.wake_writer()
     }
 
     /// The same after each burst of new data (Linux: `tcp_event_new_data_sent`).
     #[inline]
     pub(super) fn check_space_after_burst(&mut self) {
-        if self.writer_blocked & self.is_subflow && self.settings.stack.subflow_grows_after_sending {
-            self.grow_if_room();
+        if self.writer_blocked && (!self.is_subflow || self.settings.stack.subflow_grows_after_sending) {
+            self.look_for_room();
         }
     }
 
-    /// A full window needs no larger buffer (Linux: `tcp_should_expand_sndbuf`).
-    #[inline]
-    fn grow_if_room(&mut self) {
+    /// A full window needs no larger buffer (Linux: `tcp_should_expand_sndbuf`). A writer that blocks
+    /// is woken once a third of the buffer is free (Linux: `sk_stream_write_space`); nothing more is
+    /// looked for before it has run.
+    fn look_for_room(&mut self) {
+        if self.writer_woken {
+            return;
+        }
         if self.scoreboard.in_flight() < self.flow.cwnd {
             self.expand_sndbuf();
         }
+        let queued = self.queued_memory();
+        self.writer_woken = !self.is_subflow && self.sndbuf.saturating_sub(queued) >= queued >> 1;
+    }
+
+    /// The writer goes on; true if it has written.
+    fn wake_writer(&mut self) -> bool {
+        let accepted = self.accepted;
+        self.fill_send_buffer();
+        self.accepted != accepted
     }
 
     /// Two windows of segments with their overhead (more if the algorithm asks), up to `tcp_wmem`'s

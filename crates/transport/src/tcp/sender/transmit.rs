@@ -112,18 +112,18 @@ impl Sender {
     pub(in crate::tcp) fn poll(&mut self, cx: Context<'_>, has_sacks: bool) -> Option<Leaving> {
         self.set_now(cx.now);
         if self.queue.unsent() != 0 || self.more_than_data_is_due() {
-            // One call, so that it is compiled in line.
             loop {
-                let leaving = self.poll_data(cx, has_sacks);
-                if leaving.is_some() {
-                    return leaving;
+                if let Some(leaving) = self.poll_data(cx, has_sacks) {
+                    return Some(leaving);
                 }
-                if !(self.writing && self.write_on()) {
+                if self.writing && self.write_on() {
+                    continue;
+                }
+                self.end_burst(cx.now);
+                if !self.check_space() {
                     break;
                 }
             }
-            self.end_burst(cx.now);
-            self.check_space();
         }
         None
     }
