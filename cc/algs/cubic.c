@@ -20,9 +20,9 @@
  * size; a target above 1.5 cwnd (4.2) is met by growing at most one segment for two acknowledged;
  * alpha stays 8/15 after W_est passes the window before the loss (4.3); before the first loss
  * growth is at least one segment for twenty acknowledged; a retransmission timeout forgets W_max;
- * between two changes of the window the rate of growth is kept for 1/32 s. Differences from Linux:
- * the cube root is exact (Linux: 0.2 % off on average), time is exact (Linux: 4 ms steps). HyStart
- * sees RTT samples in microseconds as since 5.6, and counts rounds from the start as since early
+ * between two changes of the window the rate of growth is kept for 1/32 s; the time of the curve is
+ * counted in ticks. A difference from Linux: the cube root is exact (Linux: 0.2 % off on average).
+ * HyStart sees RTT samples in microseconds as since 5.6, and counts rounds from the start as since early
  * 2025; releases before that began the first one at 16 segments. 5.4 takes time in milliseconds,
  * the RTT in eighths of one, and has no allowance for bursts in the threshold of an ACK train.
  * PP_COMPAT_HYSTART_MS, PP_COMPAT_HYSTART_HALF_RTT and PP_COMPAT_HYSTART_LATE_ROUNDS (the first
@@ -44,11 +44,9 @@
 /* The same before any loss is known. Raising it probes more gently after HyStart ended slow
  * start, and takes longer to fill the path. */
 #define CUBIC_MAX_PER_BEFORE_LOSS 20
-/* For how long an unchanged window keeps its rate of growth, ns. Raising it saves divisions and
+/* For how long an unchanged window keeps its rate of growth, ticks. Raising it saves divisions and
  * follows the curve more coarsely. */
-#define CUBIC_KEEP_NS (1000000000ULL / 32)
-/* The curve is evaluated at most once in this time, ns (a tick of HZ=250). Same trade. */
-#define CUBIC_TICK_NS 4000000ULL
+#define CUBIC_KEEP_TICKS (PP_TICKS_PER_S / 32)
 
 /* Smallest window at which HyStart looks, segments. Raising it protects short paths from leaving
  * early, and overshoots more on shallow queues. */
@@ -63,8 +61,8 @@
  * Raising them fills more of the queue. */
 #define HYSTART_DELAY_MIN_US 4000
 #define HYSTART_DELAY_MAX_US 16000
-/* RTT samples this soon after a reduction still show the old queue, ns. */
-#define HYSTART_SETTLE_NS 1000000000ULL
+/* RTT samples this soon after a reduction still show the old queue, ticks. */
+#define HYSTART_SETTLE_TICKS PP_TICKS_PER_S
 /* Allowance for bursts in the length of a train: the time of this many bytes at the pacing rate,
  * at most 1 ms. */
 #define HYSTART_BURST_BYTES (4 * 65536ULL)
@@ -74,10 +72,10 @@
 #define CUBIC_MAX_OFFSET (1U << 18)
 
 struct cubic_state {
-	__u64 epoch_ns;		/* when this stretch of growth began; 0 = not yet */
-	__u64 evaluated_ns;	/* when `per` was last computed */
 	__u64 round_ns;		/* HyStart: start of the round */
 	__u64 last_ack_ns;	/* HyStart: last ACK of the train */
+	__u32 epoch;		/* when this stretch of growth began, ticks */
+	__u32 evaluated;	/* when `per` was last computed, ticks */
 	__u32 evaluated_cwnd;	/* window for which `per` was computed, segments */
 	__u32 per;		/* segments to acknowledge for an increase of one */
 	__u32 w_max;		/* window before the last reduction, segments; 0 = none yet */
@@ -90,6 +88,7 @@ struct cubic_state {
 	__u32 round_end;	/* HyStart: sequence number that ends the round */
 	__u8  samples;		/* HyStart: RTT samples of the round, up to HYSTART_MIN_SAMPLES */
 	__u8  found;		/* HyStart: slow start was ended */
+	__u8  grows;		/* `epoch` has begun */
 };
 
 PP_STATE_FITS(struct cubic_state);
@@ -119,7 +118,8 @@ static void cubic_reset(struct cubic_state *s, const struct pp_flow *f)
  * the last loss. */
 static void cubic_begin_epoch(struct cubic_state *s, const struct pp_flow *f, __u32 acked)
 {
-	s->epoch_ns = f->now_ns;
+	s->epoch = pp_tick(f->now_ns);
+	s->grows = 1;
 	s->acked = acked;
 	s->w_est = f->cwnd;
 	if (s->w_max <= f->cwnd) {
@@ -133,10 +133,9 @@ static void cubic_begin_epoch(struct cubic_state *s, const struct pp_flow *f, __
 }
 
 /* The curve's window one RTT from now, segments. */
-static __u32 cubic_target(const struct cubic_state *s, __u64 now_ns)
+static __u32 cubic_target(const struct cubic_state *s, __u32 now)
 {
-	/* ns to 1/1024 s: x * 2^10 / 10^9 = x * 2 / 1953125; epochs below 2^63 ns. */
-	__u64 t = (now_ns - s->epoch_ns + s->delay_min_us * 1000ULL) * 2 / 1953125;
+	__u64 t = ((__u64)(now - s->epoch) + pp_ticks(s->delay_min_us)) * 1024 / PP_TICKS_PER_S;
 	__u64 offset = pp_min64(t < s->k ? s->k - t : t - s->k, CUBIC_MAX_OFFSET);
 	__u32 delta = (__u32)(CUBIC_C * offset * offset * offset >> 40);
 
@@ -145,15 +144,14 @@ static __u32 cubic_target(const struct cubic_state *s, __u64 now_ns)
 
 static void cubic_update(struct cubic_state *s, const struct pp_flow *f, __u32 acked)
 {
-	__u64 now = f->now_ns;
-	__u32 cwnd = f->cwnd, target, step, per;
+	__u32 cwnd = f->cwnd, now = pp_tick(f->now_ns), target, step, per;
 
 	s->acked += acked;
-	if (s->evaluated_cwnd == cwnd && now - s->evaluated_ns <= CUBIC_KEEP_NS)
+	if (s->evaluated_cwnd == cwnd && now - s->evaluated <= CUBIC_KEEP_TICKS)
 		return;
 
-	if (!s->epoch_ns || now / CUBIC_TICK_NS != s->evaluated_ns / CUBIC_TICK_NS) {
-		if (!s->epoch_ns)
+	if (!s->grows || now != s->evaluated) {
+		if (!s->grows)
 			cubic_begin_epoch(s, f, acked);
 		target = cubic_target(s, now);
 		s->per = target > cwnd ? cwnd / (target - cwnd) : 100 * cwnd;
@@ -161,7 +159,7 @@ static void cubic_update(struct cubic_state *s, const struct pp_flow *f, __u32 a
 			s->per = pp_min(s->per, CUBIC_MAX_PER_BEFORE_LOSS);
 	}
 	s->evaluated_cwnd = cwnd;
-	s->evaluated_ns = now;
+	s->evaluated = now;
 
 	/* RFC 9438 section 4.3: where Reno is faster, follow it. */
 	step = pp_max((__u32)((__u64)cwnd * CUBIC_RENO_SCALE >> 3), 1);
@@ -237,7 +235,7 @@ static __u32 cubic_ssthresh(struct pp_ctx *c)
 	struct cubic_state *s = c->priv;
 	__u32 cwnd = c->flow->cwnd;
 
-	s->epoch_ns = 0;
+	s->grows = 0;
 	/* RFC 9438 section 4.7: a window that did not reach the last one's makes room for new flows.
 	 * 2^32 * 1741 fits into 64 bits. */
 	s->w_max = cwnd < s->w_max ? (__u32)((__u64)cwnd * (1024 + CUBIC_BETA) / 2048) : cwnd;
@@ -270,12 +268,12 @@ static void cubic_set_state(struct pp_ctx *c, __u32 new_state)
 static void cubic_cwnd_event(struct pp_ctx *c, __u32 event)
 {
 	struct cubic_state *s = c->priv;
-	__u64 now = c->flow->now_ns;
+	__u32 now = pp_tick(c->flow->now_ns), idle = now - pp_tick(c->flow->last_sent_ns);
 
 	/* RFC 9438 sections 4.2 and 5.8: the time in which the application sent nothing is no time to
 	 * grow in. */
-	if (event == PP_EVENT_TX_START && s->epoch_ns && now > c->flow->last_sent_ns)
-		s->epoch_ns = pp_min64(s->epoch_ns + (now - c->flow->last_sent_ns), now);
+	if (event == PP_EVENT_TX_START && s->grows)
+		s->epoch += pp_min(idle, now - s->epoch);
 }
 
 static void cubic_pkts_acked(struct pp_ctx *c, const struct pp_sample *sample)
@@ -286,7 +284,7 @@ static void cubic_pkts_acked(struct pp_ctx *c, const struct pp_sample *sample)
 
 	if (sample->rtt_us < 0)
 		return;
-	if (s->epoch_ns && f->now_ns - s->epoch_ns < HYSTART_SETTLE_NS)
+	if (s->grows && pp_tick(f->now_ns) - s->epoch < HYSTART_SETTLE_TICKS)
 		return;
 	rtt_us = pp_max((__u32)sample->rtt_us, 1);
 	if (!s->delay_min_us || rtt_us < s->delay_min_us)
