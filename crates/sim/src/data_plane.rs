@@ -97,7 +97,10 @@ impl DataPlane {
             return self.dequeue_aqm(now, number, segment);
         }
         let (packet, next) = pipe.take();
-        self.queue.set(Source(number), next);
+        // All that leaves it at one time leaves in one go.
+        if next != now {
+            self.queue.set(Source(number), next);
+        }
         match self.routes.next(packet.hop) {
             Next::Pipe(next) => {
                 let packet = *packet;

@@ -12,7 +12,9 @@
 //! of keys of which the least is taken.
 //!
 //! A key is the time with the source's number in its low bits: events of one time come in the order
-//! of their sources' numbers.
+//! of their sources' numbers. Between the two stands, in keys of pipes, which was set first: of
+//! packets that leave two links at one time that one is first which has stood at the head of its
+//! link for longer (Linux: timers of one time fire in the order in which they were armed).
 
 use polypath_base::Instant;
 
@@ -24,10 +26,12 @@ pub struct Source(pub u32);
 #[derive(Clone, Debug)]
 pub struct EventQueue {
     busy: Busy,
-    idle: Tournament,
+    idle: Tournament<u64>,
     /// The least keys of both.
-    first_busy: u64,
+    first_busy: u128,
     first_idle: u64,
+    /// How often a busy source was set.
+    sets: u64,
     /// Sources below this are among the busy ones.
     split: usize,
     /// Bits of a key that hold the source.
@@ -39,12 +43,16 @@ pub struct EventQueue {
 /// Keys of the sources that nearly all events come from.
 #[derive(Clone, Debug)]
 enum Busy {
-    Few([u64; FEW]),
-    Many(Tournament),
+    Few([u128; FEW]),
+    Many(Tournament<u128>),
 }
 
 /// So many keys are compared with each other faster than they are kept in a tree.
 const FEW: usize = 4;
+
+/// Bits of a busy source's key that hold its number, and how often one was set before.
+const BUSY_BITS: u32 = 24;
+const SETS_BITS: u32 = 40;
 
 impl EventQueue {
     /// A queue of `busy` sources and, numbered behind them, `idle` ones, none of which waits for
@@ -52,10 +60,11 @@ impl EventQueue {
     pub fn new(busy: usize, idle: usize) -> Self {
         let bits = (busy + idle).next_power_of_two().trailing_zeros().max(1);
         Self {
-            busy: if busy <= FEW { Busy::Few([u64::MAX; FEW]) } else { Busy::Many(Tournament::new(busy)) },
+            busy: if busy <= FEW { Busy::Few([u128::MAX; FEW]) } else { Busy::Many(Tournament::new(busy)) },
             idle: Tournament::new(idle),
-            first_busy: u64::MAX,
+            first_busy: u128::MAX,
             first_idle: u64::MAX,
+            sets: 0,
             split: busy,
             bits,
             horizon: (u64::MAX >> bits) - 1,
@@ -72,11 +81,16 @@ impl EventQueue {
     pub fn set(&mut self, source: Source, at: Instant) {
         let number = source.0 as usize;
         let ns = at.as_nanos();
-        let key = if ns > self.horizon { u64::MAX } else { ns << self.bits | number as u64 };
+        let is_never = ns > self.horizon;
         if number >= self.split {
+            let key = if is_never { u64::MAX } else { ns << self.bits | number as u64 };
             self.first_idle = self.idle.set(number - self.split, key);
             return;
         }
+        self.sets += 1;
+        debug_assert!(number >> BUSY_BITS == 0 && self.sets >> SETS_BITS == 0, "numbers fit into a key");
+        let order = self.sets << BUSY_BITS | number as u64;
+        let key = if is_never { u128::MAX } else { u128::from(ns) << 64 | u128::from(order) };
         self.first_busy = match &mut self.busy {
             Busy::Few(keys) => {
                 keys[number] = key;
@@ -89,30 +103,46 @@ impl EventQueue {
     /// The earliest event. It stays until its source is set anew.
     #[inline]
     pub fn first(&self) -> Option<(Instant, Source)> {
-        let key = self.first_busy.min(self.first_idle);
-        if key == u64::MAX {
+        let (busy, idle) = ((self.first_busy >> 64) as u64, self.first_idle >> self.bits);
+        if busy <= idle {
+            return Some((Instant::from_nanos(busy), Source(self.first_busy as u32 & ((1 << BUSY_BITS) - 1))));
+        }
+        if self.first_idle == u64::MAX {
             return None;
         }
-        Some((Instant::from_nanos(key >> self.bits), Source((key & ((1 << self.bits) - 1)) as u32)))
+        Some((Instant::from_nanos(idle), Source((self.first_idle & ((1 << self.bits) - 1)) as u32)))
     }
 }
 
 /// One tree. Node 1 is the root, the children of node n are the nodes, or leaves, 2n and 2n + 1;
 /// the leaves come last.
 #[derive(Clone, Debug)]
-struct Tournament {
+struct Tournament<K> {
     /// By inner node: the keys of its two children. What stands before the root is not used.
-    pairs: Box<[[u64; 2]]>,
+    pairs: Box<[[K; 2]]>,
 }
 
-impl Tournament {
+/// A key, of which the greatest stands for none.
+trait Key: Copy + Ord {
+    const NONE: Self;
+}
+
+impl Key for u64 {
+    const NONE: Self = Self::MAX;
+}
+
+impl Key for u128 {
+    const NONE: Self = Self::MAX;
+}
+
+impl<K: Key> Tournament<K> {
     fn new(sources: usize) -> Self {
-        Self { pairs: vec![[u64::MAX; 2]; sources.next_power_of_two().max(2)].into() }
+        Self { pairs: vec![[K::NONE; 2]; sources.next_power_of_two().max(2)].into() }
     }
 
     /// Sets the key of a leaf; returns the least of all.
     #[inline]
-    fn set(&mut self, leaf: usize, mut key: u64) -> u64 {
+    fn set(&mut self, leaf: usize, mut key: K) -> K {
         let pairs = &mut *self.pairs;
         let mut node = pairs.len() + leaf;
         while node > 1 {
@@ -168,12 +198,13 @@ mod tests {
             busy in 0_usize..8,
             moves in prop::collection::vec((0_u32..20, prop::option::of(0_u64..50)), 1..200),
         ) {
-            let (mut queue, mut model) = (EventQueue::new(busy, 20 - busy), std::collections::BTreeMap::new());
+            let (mut queue, mut model, mut sets) = (EventQueue::new(busy, 20 - busy), std::collections::BTreeMap::new(), 0);
             for (source, time) in moves {
                 queue.set(Source(source), time.map_or(Instant::NEVER, at));
-                model.insert(source, time);
-                let first = model.iter().filter_map(|(&source, &time)| Some((at(time?), Source(source)))).min();
-                prop_assert_eq!(queue.first(), first);
+                sets += 1;
+                model.insert(source, (time, if (source as usize) < busy { (0, sets) } else { (1, source) }));
+                let first = model.iter().filter_map(|(&source, &(time, order))| Some((at(time?), order, Source(source)))).min();
+                prop_assert_eq!(queue.first(), first.map(|(time, _, source)| (time, source)));
             }
         }
     }

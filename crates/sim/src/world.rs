@@ -1,6 +1,6 @@
 //! The event path: pipes, endpoints, applications and probes in virtual time.
 //!
-//! What is due at one time happens in this order: packets leave pipes (by link, as listed), timers
+//! What is due at one time happens in this order: packets leave pipes (see [`EventQueue`]), timers
 //! of nodes fire (endpoints by flow, client, then server; then other nodes), applications act (by
 //! flow), windows begin or end (by flow), samples are taken.
 
