@@ -513,10 +513,13 @@ impl Receiver {
             }
         }
         self.acks.owe(short, self.stack.ack_pushed_full & segment.flags.has(Flags::PSH) & (segment.len > 0));
-        let left_to_meta = self.is_subflow && self.stack.meta_acks;
+        // Where data waits behind a hole what makes the ACK leave is told apart: such a one counts as
+        // none of those that leave before ACKs are compressed.
+        let hole = !self.out_of_order.is_empty();
+        let left_to_meta = self.is_subflow && self.stack.meta_acks && !hole;
         let time = self.acks.schedule(Arrived {
             out_of_order,
-            hole: !self.out_of_order.is_empty(),
+            hole,
             full_frames: !left_to_meta && self.next.distance(self.acked) > self.buffer.segment_size() && self.window_moves_right(),
             next: self.next,
             sack_ok,
