@@ -700,6 +700,37 @@ mod tests {
     }
 
     #[test]
+    fn what_mends_a_hole_before_another_counts_as_no_duplicate_ack() {
+        // Three ACKs leave at once behind a hole, and that of two full segments is none of them
+        // (Linux: `__tcp_ack_snd_check`).
+        let mut rx = receiver();
+        rx.become_subflow();
+        rx.established(1448, 1448);
+        let segment = Segment { len: 1448, ..Segment::default() };
+        let at = |n: u32| payload(1000 + n * 1448, 1448);
+        for n in 0..40 {
+            rx.take(Instant::ZERO, at(n));
+            rx.schedule_ack(&segment, false, true);
+            rx.on_ack_sent();
+        }
+        for n in [41, 43] {
+            rx.keep(Instant::ZERO, at(n));
+            rx.schedule_ack(&segment, true, true);
+            rx.on_ack_sent();
+        }
+        rx.take(Instant::ZERO, at(40));
+        assert_eq!((rx.schedule_ack(&segment, false, true), rx.next()), (AckTime::Now, Seq::new(1000 + 42 * 1448)));
+        rx.on_ack_sent();
+        let times = [44, 45, 46, 47].map(|n| {
+            rx.keep(Instant::ZERO, at(n));
+            let time = rx.schedule_ack(&segment, true, true);
+            rx.on_ack_sent();
+            time
+        });
+        assert_eq!(times, [AckTime::Now, AckTime::Now, AckTime::Now, AckTime::Compressed]);
+    }
+
+    #[test]
     fn a_short_segment_widens_the_window_like_a_full_one_unless_it_begins_a_piece() {
         // Linux leaves the head out of account but for what is put into the out-of-order queue as it
         // came (`truesize_adjust`).

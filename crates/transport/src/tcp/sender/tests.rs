@@ -539,6 +539,31 @@ fn a_fin_leaves_with_the_last_data_and_nothing_after_it() {
     assert_eq!((test.send(1), test.tx.fin_sent()), (String::new(), true));
 }
 
+// The send buffer (Linux: `tcp_new_space`).
+
+#[test]
+fn a_full_window_leaves_the_send_buffer_as_it_is() {
+    let mut test = TestSender::new();
+    test.send(1000);
+    let sndbuf = test.tx.sndbuf();
+    test.at(100);
+    assert_eq!((test.ack(1), test.tx.sndbuf()), ("10 11".to_owned(), sndbuf), "what the ACK let out fills the window");
+    (test.tx.flow.pacing, test.tx.flow.max_pacing_rate) = (1, u64::from(MSS) * 100);
+    test.ack(3);
+    assert!(test.tx.in_flight() < test.tx.cwnd() && test.tx.sndbuf() > sndbuf, "pacing holds some of it back");
+}
+
+#[test]
+fn a_writer_is_woken_once_what_may_leave_has_left() {
+    let mut test = TestSender::new();
+    test.send(1000);
+    let accepted = test.tx.accepted();
+    test.at(100);
+    let left = test.ack(10);
+    assert_eq!(left.split(' ').count(), 20, "{left}");
+    assert!(test.tx.accepted() > accepted && test.tx.unsent() > Bytes::ZERO, "it has written since");
+}
+
 // What the host knows of the route: RFC 8201 section 5.2; Linux: `tcp_current_mss`.
 
 #[test]
