@@ -157,7 +157,7 @@ def over_time(
     `span` is the time that is shown; without it, from 0 to the last value.
     """
     thin = thinned(series, value)
-    cells, lines = list(dict.fromkeys(series["label"])), list(lines or dict.fromkeys(series["line"]))
+    cells, lines = list(series["label"].unique()), list(lines or series["line"].unique())
     colours = list(colours or (PALETTE[index % len(PALETTE)] for index in range(len(lines))))
     many = len(cells) > 1
     columns = 2 if len(cells) in (2, 4) else 3
