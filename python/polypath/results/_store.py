@@ -41,6 +41,7 @@ _PARTS = "part-*.parquet"
 
 # What a run wrote; what was found in its captures is made of them again.
 _SERIES = ("subflows", "links")
+_FILES = (RECORD, *(f"{name}.parquet" for name in _SERIES))
 # Samples of a series beside those that its interval gives: of kernels, which sample when they
 # please.
 _MORE_ROWS = 4
@@ -135,6 +136,8 @@ class Store:
         # longer than all the rest of a run's rows.
         self._remembered: dict[str, dict[str, tuple[bytes | pa.Buffer, pa.Table]]] = {}
         self._remembered_bytes = 0
+        # What runs simulated whose rows were made, for who asks next.
+        self.scenarios: dict[str, dict[str, Any]] = {}
 
     def __contains__(self, key: str) -> bool:
         return key in self._packs or (self.folder / key).exists()
@@ -186,10 +189,15 @@ class Store:
 
     def look(self, key: str) -> Kept | None:
         """A finished run; None where there is none, or one of which no file can be read."""
-        if key not in self or key in self.damaged:
+        if key in self.damaged:
             return None
+        packed = key in self._packs
         try:
-            contents = {name: self.read(key, name) for name in (RECORD, *(f"{name}.parquet" for name in _SERIES))}
+            # Most runs have one file, and to ask for one that is not there takes longer than to list.
+            names = _FILES if packed else {file.name for file in (self.folder / key).iterdir()}
+            contents = {name: self.read(key, name) for name in _FILES if name in names}
+        except (FileNotFoundError, NotADirectoryError):
+            return None
         except PermissionError:
             raise
         except (OSError, zlib.error) as error:
