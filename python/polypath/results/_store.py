@@ -199,7 +199,7 @@ class Store:
             # Most runs have one file, and to ask for one that is not there takes longer than to list.
             names = _FILES if packed else {file.name for file in (self.folder / key).iterdir()}
             contents = {name: self.read(key, name) for name in _FILES if name in names}
-        except (FileNotFoundError, NotADirectoryError):
+        except FileNotFoundError:
             return None
         except PermissionError:
             raise
