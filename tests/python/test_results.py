@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pandas as pd
 import polars
-import pyarrow as pa
 import pytest
 from fake_engine import FakeEngine
 from study_data import STUDY, changed, one_link, written
@@ -17,7 +16,6 @@ from polypath import StudyError
 from polypath.cli._studies import own_results
 from polypath.engines import EngineError
 from polypath.results import TABLES, Results, Store, execute, plan
-from polypath.results._results import _frame
 from polypath.results._tables import columns
 from polypath.study import Study, runs
 from polypath.study._parameters import parameter_name
@@ -293,11 +291,3 @@ def test_results_without_their_table_take_the_studys_own_if_it_is_what_ran(tmp_p
     (recorded.folder / "up.csv").unlink()
     with pytest.raises(StudyError, match=r'there is no file "up.csv" beside'):
         _ = Results.open(kept).study
-
-
-def test_texts_of_a_frame_are_those_of_the_table_each_kept_once():
-    table = pa.table({"a": pa.chunked_array([["x", None], ["y", "x"]]), "empty": pa.nulls(4, pa.string()), "n": [1, None, 3, 4]})
-    frame = _frame(table)
-    pd.testing.assert_frame_equal(frame, table.to_pandas(), check_dtype=False)
-    assert frame["a"].dtype == "str" and frame["a"].array[0] is frame["a"].array[3]
-    pd.testing.assert_frame_equal(_frame(table[:0]), table[:0].to_pandas(), check_dtype=False)

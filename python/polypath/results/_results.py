@@ -10,7 +10,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -108,7 +107,7 @@ class Results:
             ValueError: There is no table of this name.
             StudyError: The folder lacks this table.
         """
-        frame = _frame(self.table(name))
+        frame: pd.DataFrame = self.table(name).to_pandas()
         if ordered and self.study is not None:
             frame = in_order(frame, self.study)
         frame.attrs["units"] = units_of(frame.columns)
@@ -487,22 +486,6 @@ class Results:
         """
         study = self.study
         return shown(self.folder.name if study is None else study.title or study.name, self.summary())
-
-
-def _frame(table: pa.Table) -> pd.DataFrame:
-    """The table for pandas, with texts as objects of Python, each once: over texts as Arrow has them
-    a report takes half as long again.
-    """
-    import pandas as pd
-
-    frame: pd.DataFrame = table.to_pandas()
-    # Before pandas 3 they are objects already.
-    for name in (name for name, kind in frame.dtypes.items() if isinstance(kind, pd.StringDtype)):
-        encoded = table[name].dictionary_encode().combine_chunks()
-        texts = np.array([*encoded.dictionary.to_pylist(), np.nan], dtype=object)
-        places = encoded.indices.fill_null(len(texts) - 1)
-        frame[name] = pd.array(texts[places], dtype=pd.StringDtype("python", na_value=np.nan))
-    return frame
 
 
 def _keys_of(name: str) -> tuple[str, ...]:
