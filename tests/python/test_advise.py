@@ -382,6 +382,16 @@ def test_without_a_budget_a_fast_machine_stops_when_it_is_enough_and_a_slow_one_
     assert [budget(None, lambda rate=rate: rate).runs for rate in (1000, 5)] == [ENOUGH, 300]
 
 
+def test_a_machine_that_became_slower_has_fewer_runs_left_than_were_counted():
+    allowed = budget("2min", lambda: 10)
+    assert allowed.runs == 600
+    # At the speed that was measured, or four fifths of it, the number of runs decides.
+    assert [allowed.left(300, spent) for spent in (30, 37)] == [300, 300]
+    assert allowed.left(300, 60) == 150
+    assert [allowed.left(300, spent) for spent in (120, 500)] == [0, 0]
+    assert budget("600runs", lambda: 10).left(300, 500) == 300
+
+
 def test_a_search_ends_with_its_time_and_says_so(tmp_path):
     # The machine becomes slower after the first runs.
     ticks = itertools.chain(range(3), itertools.count(100))

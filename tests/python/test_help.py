@@ -32,6 +32,12 @@ def test_no_type_of_python_and_no_brace_is_in_it(words):
     assert re.findall(r"<(?:bool|str|int|float|path|file|list|directory)\b[^>]*>", said) == []
 
 
+def test_a_command_is_loaded_alone_and_the_help_that_is_read_without_loading_one_is_the_same():
+    assert [*get_command(build(["run"])).commands] == ["run"]
+    of_all = get_command(build([]))
+    assert {name: each.help for name, each in of_all.commands.items()} == {name: each.help for name, each in COMMAND.commands.items()}
+
+
 def test_every_command_can_be_quiet():
     for words in commands(COMMAND):
         command = COMMAND

@@ -82,6 +82,13 @@ def test_the_page_is_well_formed_and_needs_no_network(html, results):
     assert render(page(material(results))) == html
 
 
+def test_texts_of_the_tables_are_kept_once_and_are_those_of_the_results(results):
+    runs = material(results).runs
+    assert len({id(text) for text in runs["experiment"]}) == runs["experiment"].nunique()
+    shared = [name for name in results.runs if name in runs]
+    pd.testing.assert_frame_equal(runs[shared], results.runs[shared], check_dtype=False)
+
+
 def test_each_claim_has_its_verdict_and_numbers(results, made):
     verdicts = {claim.id: str(claim.on("plausible").verdict) for claim in made.claims}
     paper = {"nitk-table", "nitk-order", "nitk-olia-beats-lia", "nitk-wvegas-low", "nitk-cwnd"}

@@ -105,7 +105,8 @@ def advise(
         trials.ends = begin + allowed.seconds / 2
     stage(f"searching among {len(settings)} settings", planned.searching)
     finalists, searched = search(trials, settings, planned)
-    least, left_over = planned.final, allowed.runs - trials.runs
+    left_over = allowed.left(trials.runs, clock() - begin)
+    least = planned.final if left_over == allowed.runs - trials.runs else COMPARED[0]
     if len(searched) < planned.searched:
         notes = [*notes, f"half of the budget's time was over after {trials.runs} runs of a search of {planned.searching}"]
         least, left_over = COMPARED[0], 0

@@ -1,8 +1,8 @@
 """What a search may cost: a number of runs, or a time on this machine's clock.
 
 A time becomes a number of runs by what the first ones took. That number alone decides the search,
-so whoever gives it has the same answer anywhere; the clock stops a search only when the machine has
-become slower since.
+so whoever gives it has the same answer anywhere; the clock stops a search, and shortens the
+comparison after it, only when the machine has become slower since.
 """
 
 from __future__ import annotations
@@ -44,6 +44,15 @@ class Budget:
             return f"{runs}runs"
         seconds = math.ceil(runs / self.runs_per_s / _SHARE)
         return f"{seconds}s" if seconds < 120 else f"{math.ceil(seconds / 60)}min"
+
+    def left(self, runs: int, spent_s: float) -> int:
+        """Runs that are left after so many in so many seconds: fewer than were counted where the
+        machine has become much slower meanwhile.
+        """
+        counted = self.runs - runs
+        if self.seconds is None:
+            return counted
+        return max(min(counted, int((self.seconds - spent_s) * runs / max(spent_s, 1e-9) * _SHARE)), 0)
 
 
 def budget(text: str | None, runs_per_s: Callable[[], float]) -> Budget:

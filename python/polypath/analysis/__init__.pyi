@@ -10,9 +10,9 @@ from ._distribution import LEVEL, Distance, Standing, discoveries, distance, in_
 from ._fairness import fair_shares, with_fairness
 from ._limits import limits, limits_of_cells
 from ._names import FAIRNESS, POSSIBLE, SUBFLOW
-from ._network import Hop, Path, asked, bare, hops, path_names, paths, unjoined
+from ._network import Hop, Path, asked, bare, hops, network_of, path_names, paths, unjoined
 from ._paths import path_figures, short_queues, small_buffers
-from ._published import beside
+from ._published import beside, matches
 from ._series import rates
 from ._statistics import CONFIDENCE, groups, half_width, jain, summarise
 
@@ -64,9 +64,11 @@ __all__ = [
     "jain",
     "limits",
     "limits_of_cells",
+    "matches",
     "max_goodput",
     "meant",
     "metric_of",
+    "network_of",
     "no_route",
     "of_paths",
     "path_bounds",

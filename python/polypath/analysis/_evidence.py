@@ -306,7 +306,7 @@ def _tunnels(ways: Sequence[Way], sends: Mapping[tuple[str, bool], float], tunne
 
 
 def _number(value: Any, otherwise: float = math.nan) -> float:
-    return otherwise if value is None or pd.isna(value) else float(value)
+    return otherwise if value is None or (isinstance(value, float) and math.isnan(value)) else float(value)
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -129,7 +129,7 @@ def _times(run: Mapping[Any, Any], counters: Counters | None, life: float) -> di
     seconds = {name: run.get(name, math.nan) for name in ("app_limited_s", "rwnd_limited_s", "sndbuf_limited_s")}
     application, window, buffer = (min(1.0, float(spent) / life) if pd.notna(spent) else 0.0 for spent in seconds.values())
     spans = ("busy_s", "rwnd_limited_s", "sndbuf_limited_s", "cwnd_limited_s")
-    mean = {name: float(np.nan_to_num(_mean(counters[name]))) / life for name in spans}
+    mean = {name: 0.0 if math.isnan(spent := _mean(counters[name])) else spent / life for name in spans}
     # A subflow of MPTCP has no send buffer of its own to fill: its counter runs when the connection
     # gives it nothing, for whatever reason.
     given_nothing = float(mean["sndbuf_limited_s"])

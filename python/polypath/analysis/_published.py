@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from ._names import SUBFLOW
@@ -28,21 +29,12 @@ def beside(
     A key that is text, such as a field of a CSV file, means the text of the study file ("1e-2",
     "6.10"), and beside a measured number that number.
     """
-    of_runs = SUBFLOW not in measured
-    # As arrays: to narrow a table of many columns for each value takes a hundred times as long.
-    own = [key for key in keys if not (of_runs and key == SUBFLOW)]
-    measured_texts = {key: texts(measured[key]).to_numpy(dtype=object) for key in own}
-    numeric = {key: measured[key].map(lambda value: isinstance(value, numbers.Real)).to_numpy(dtype=bool) for key in own}
     metrics = {metric: measured[metric].to_numpy(dtype=float, na_value=math.nan) for metric in compare.values() if metric in measured}
     rows = []
-    for (_, line), *row_texts in zip(published.iterrows(), *(texts(published[key]) for key in keys), strict=True):
-        if of_runs and SUBFLOW in keys and row_texts[list(keys).index(SUBFLOW)]:
+    told = published[list(dict.fromkeys([*compare, *([spread] if spread else [])]))].to_dict("records")
+    for line, (row_texts, match) in zip(told, matches(measured, published, keys), strict=True):
+        if SUBFLOW in keys and SUBFLOW not in measured and row_texts[list(keys).index(SUBFLOW)]:
             continue
-        match = np.full(len(measured), fill_value=True)
-        for key, wanted in zip(keys, row_texts, strict=True):
-            # An empty field says nothing of its column.
-            if wanted:
-                match &= (measured_texts[key] == wanted) | (numeric[key] & (measured_texts[key] == _of_number(wanted)))
         for column, metric in compare.items():
             if pd.isna(line[column]):
                 continue
@@ -65,6 +57,25 @@ def beside(
             )
     columns = [*keys, "column", "metric", "published", "measured", "ci", "n", "deviation", *(["spread"] if spread else [])]
     return pd.DataFrame(rows, columns=columns)
+
+
+def matches(
+    measured: pd.DataFrame, published: pd.DataFrame, keys: Sequence[str]
+) -> Iterator[tuple[tuple[str, ...], npt.NDArray[np.bool_]]]:
+    """Of each published row the texts of its keys, and which of the measured rows it is beside."""
+    # As arrays: to narrow a table of many columns for each value takes a hundred times as long.
+    own = [key for key in keys if key != SUBFLOW or SUBFLOW in measured]
+    measured_texts = {key: texts(measured[key]).to_numpy(dtype=object) for key in own}
+    numeric = {key: measured[key].map(lambda value: isinstance(value, numbers.Real)).to_numpy(dtype=bool) for key in own}
+    for row_texts in zip(*(texts(published[key]) for key in keys), strict=True):
+        match = np.full(len(measured), fill_value=True)
+        for key, wanted in zip(keys, row_texts, strict=True):
+            # An empty field says nothing of its column.
+            if wanted and key not in own:
+                match[:] = False
+            elif wanted:
+                match &= (measured_texts[key] == wanted) | (numeric[key] & (measured_texts[key] == _of_number(wanted)))
+        yield row_texts, match
 
 
 def texts(values: pd.Series[Any]) -> pd.Series[str]:

@@ -77,7 +77,7 @@ def _root(
 
 class _Root(Group):
     def list_commands(self, ctx: Any) -> list[str]:
-        return list(COMMANDS)
+        return [name for name in COMMANDS if name in self.commands]
 
 
 def _named(module: str, function: str) -> Callable[[], None]:
@@ -89,7 +89,9 @@ def _named(module: str, function: str) -> Callable[[], None]:
 
 
 def build(names: Container[str] = COMMANDS) -> typer.Typer:
-    """The command line with the sub-commands of these names; of the others it knows the help alone."""
+    """The command line with the sub-commands of these names. Where there is none of them it knows of
+    all the help alone, which is read from their sources.
+    """
     app = typer.Typer(
         name="polypath",
         help="A laboratory for multipath transport: describe paths, flows and a question in one file, and get tables and plots that can be "
@@ -100,8 +102,10 @@ def build(names: Container[str] = COMMANDS) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
         callback=_root,
     )
-    for name, (module, function) in COMMANDS.items():
-        command = getattr(import_module(module, __package__), function) if name in names else _named(module, function)
+    named = [name for name in COMMANDS if name in names]
+    for name in named or COMMANDS:
+        module, function = COMMANDS[name]
+        command = getattr(import_module(module, __package__), function) if named else _named(module, function)
         if isinstance(command, typer.Typer):
             app.add_typer(command, name=name, rich_help_panel=_panel(name))
         else:
@@ -112,9 +116,9 @@ def build(names: Container[str] = COMMANDS) -> typer.Typer:
 
 
 def _named_commands(words: Sequence[str]) -> Container[str]:
-    """The sub-command that a person typed; all of them where a shell asks for completions."""
+    """The sub-command that a person typed first; all of them where a shell asks for completions."""
     completes = any(name.startswith("_") and name.endswith("_COMPLETE") for name in os.environ)
-    return COMMANDS if completes else [word for word in words if not word.startswith("-")][:1]
+    return COMMANDS if completes else words[:1]
 
 
 # What a file or folder that a person named can be to blame for; anything else the system refuses is

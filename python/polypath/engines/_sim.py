@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -102,7 +103,14 @@ def _table(columns: Mapping[str, tuple[str, bytes]]) -> pa.Table:
 
     arrays = []
     for numpy_type, values in columns.values():
-        kind = pa.from_numpy_dtype(numpy_type)
+        kind = _kind(numpy_type)
         # The bytes themselves: an array of NumPy takes Arrow longer than a short run the simulator.
         arrays.append(pa.Array.from_buffers(kind, 8 * len(values) // kind.bit_width, [None, pa.py_buffer(values)]))
     return pa.table(arrays, names=list(columns))
+
+
+@cache
+def _kind(numpy_type: str) -> pa.DataType:
+    import pyarrow as pa
+
+    return pa.from_numpy_dtype(numpy_type)

@@ -45,7 +45,7 @@ def progress(
         layers.append(rules.mark_rule(color=QUIET, strokeDash=[4, 3]).encode(x=time))
         named = alt.Chart(_apart(events, 0.15 * (span[1] - span[0])))
         text = named.mark_text(align="left", baseline="top", dx=3, dy=2, fontSize=10, color=QUIET)
-        layers.append(text.encode(x=time, y=alt.value(0), text="words:N"))
+        layers.append(text.encode(x=time, y=alt.value(0), text=alt.Text("words:N")))
     axis = alt.Y("reached_mb:Q", title="data, MB", scale=y, axis=alt.Axis(tickCount=5))
     layers.append(alt.Chart(reached).mark_line(strokeWidth=1.8, clip=True, strokeJoin="round").encode(x=time, y=axis, color=colour))
     for kind, shape in AGAIN.items():
@@ -53,7 +53,7 @@ def progress(
         if not again.empty:
             marks = alt.Chart(again).mark_point(shape=shape, filled=True, size=30, opacity=1, stroke=INK, strokeWidth=0.5)
             layers.append(marks.encode(x=time, y=alt.Y(f"{kind}:Q", title="data, MB", scale=y), color=colour))
-    return figure(name, title, caption, alt.layer(*layers).properties(width=820, height=280))
+    return figure(name, title, caption, alt.layer(*layers, width=820, height=280))
 
 
 @quick
@@ -81,9 +81,13 @@ def size_histogram(name: str, title: str, caption: str, sizes: pd.DataFrame, lin
         x = alt.X("size:N", sort=names, scale=alt.Scale(domain=names), title=None, axis=alt.Axis(labelAngle=-45 if len(names) > 10 else 0))
         y = alt.Y("share:Q", title="segments", scale=alt.Scale(domain=[0, 1.12]), axis=alt.Axis(format=".0%", values=[0, 0.5, 1]))
         bars = alt.Chart(line_rows).mark_bar(color=PALETTE[index % len(PALETTE)], opacity=0.85, width={"band": 0.7}).encode(x=x, y=y)
-        texts = alt.Chart(line_rows).mark_text(dy=-6, fontSize=10, color=INK, stroke=PAPER, strokeWidth=0).encode(x=x, y=y, text="text:N")
-        picture = alt.layer(bars, texts).properties(width=min(800, max(160, 64 * len(names))), height=100)
-        charts.append(picture.properties(title=alt.TitleParams(line, fontSize=12, offset=6, frame="group")))
+        texts = (
+            alt.Chart(line_rows)
+            .mark_text(dy=-6, fontSize=10, color=INK, stroke=PAPER, strokeWidth=0)
+            .encode(x=x, y=y, text=alt.Text("text:N"))
+        )
+        of = alt.TitleParams(line, fontSize=12, offset=6, frame="group")
+        charts.append(alt.layer(bars, texts, width=min(800, max(160, 64 * len(names))), height=100, title=of))
     return figure(name, title, caption, alt.vconcat(*charts, spacing=14))
 
 

@@ -103,7 +103,7 @@ def _bars(cells: pd.DataFrame, axis: str, *, narrow: bool) -> tuple[Any, bool]:
         with_interval = bars[bars["ci"] > 0].assign(
             low=lambda table: (table["goodput"] - table["ci"]).clip(lower=low), high=lambda table: table["goodput"] + table["ci"]
         )
-        layers.append(alt.Chart(with_interval).mark_rule(color=INK, strokeWidth=1.4).encode(x=alt.X("low:Q"), x2="high:Q", y=y))
+        layers.append(alt.Chart(with_interval).mark_rule(color=INK, strokeWidth=1.4).encode(x=alt.X("low:Q"), x2=alt.X2("high:Q"), y=y))
     marks = _beside(cells)
     present = [key for key in BESIDE if key in set(marks["key"])]
     words = [BESIDE[key][0] for key in present]
@@ -122,13 +122,15 @@ def _bars(cells: pd.DataFrame, axis: str, *, narrow: bool) -> tuple[Any, bool]:
         layers.append(symbol.encode(x=alt.X("value:Q"), y=y, color=hue, shape=shape))
     # Beside the plot, where no mark can lie over it.
     words = alt.Chart(bars).mark_text(align="right", dx=values - 4, fontSize=11, color=INK, clip=False)
-    layers.append(words.encode(x=alt.value(width), y=y, text="text:N"))
+    layers.append(words.encode(x=alt.value(width), y=y, text=alt.Text("text:N")))
     if narrow:
         layers.append(
-            alt.Chart(bars).mark_text(align="left", dy=-16, fontSize=12, color=INK, clip=False).encode(x=alt.value(0), y=y, text="label:N")
+            alt.Chart(bars)
+            .mark_text(align="left", dy=-16, fontSize=12, color=INK, clip=False)
+            .encode(x=alt.value(0), y=y, text=alt.Text("label:N"))
         )
     tall = NARROW_ROW * len(order) if narrow else max(60, 30 * len(order))
-    return alt.layer(*layers).properties(width=width, height=tall), low > 0
+    return alt.layer(*layers, width=width, height=tall), low > 0
 
 
 @quick
@@ -157,7 +159,7 @@ def over_time(
     `span` is the time that is shown; without it, from 0 to the last value.
     """
     thin = thinned(series, value)
-    cells, lines = list(dict.fromkeys(series["label"])), list(lines or dict.fromkeys(series["line"]))
+    cells, lines = list(series["label"].unique()), list(lines or series["line"].unique())
     colours = list(colours or (PALETTE[index % len(PALETTE)] for index in range(len(lines))))
     many = len(cells) > 1
     columns = 2 if len(cells) in (2, 4) else 3
@@ -193,8 +195,13 @@ def over_time(
             scale=alt.Scale(domain=[since, until], nice=False),
             axis=alt.Axis(tickCount=5),
         )
+        # `properties` would copy the chart, and look at each against the schema.
+        look: dict[str, Any] = {"width": width, "height": height}
+        if many:
+            look["title"] = alt.TitleParams(cell, fontSize=12, offset=6, frame="group")
+        layers = _behind(marks, cell, time, until) if marks is not None else []
         drawn = (
-            alt.Chart(cell_rows)
+            alt.Chart(cell_rows, **({} if layers else look))
             .mark_line(strokeWidth=1.5, clip=True, strokeJoin="round")
             .encode(
                 x=time,
@@ -202,9 +209,7 @@ def over_time(
                 color=hue,
             )
         )
-        layers = _behind(marks, cell, time, until) if marks is not None else []
-        chart: Any = (alt.layer(*layers, drawn) if layers else drawn).properties(width=width, height=height)
-        return chart.properties(title=alt.TitleParams(cell, fontSize=12, offset=6, frame="group")) if many else chart
+        return alt.layer(*layers, drawn, **look) if layers else drawn
 
     if not many:
         return figure(name, title, caption, picture(0, 820, 240, 4), picture(0, NARROW + 20, 180, 1))
@@ -241,12 +246,12 @@ def _behind(marks: Marks, cell: str, time: alt.X, until: float) -> list[alt.Char
     spans = spans.rename(columns={"start": "time_s"}).assign(end=spans["end"].clip(upper=until))
     chart = alt.Chart(spans)
     layers = [
-        chart.mark_rect(color=QUIET, opacity=0.22).encode(x=time, x2="end:Q"),
+        chart.mark_rect(color=QUIET, opacity=0.22).encode(x=time, x2=alt.X2("end:Q")),
         chart.mark_rule(color=QUIET, opacity=0.5).encode(x=time),
     ]
     if marks.spans["link"].nunique() > 1 and len(spans) <= MOST_NAMES:
         text = chart.mark_text(align="left", baseline="top", dx=3, dy=2, fontSize=9, color=QUIET)
-        layers.append(text.encode(x=time, y=alt.value(0), text="link:N"))
+        layers.append(text.encode(x=time, y=alt.value(0), text=alt.Text("link:N")))
     back = marks.back[(marks.back["label"] == cell) & (marks.back["time_s"] < until)]
     if not back.empty:
         point = alt.Chart(back).mark_point(shape="triangle-up", filled=True, size=42, color=INK, opacity=0.9, clip=False)

@@ -43,7 +43,7 @@ def deviations(
     scale = alt.Scale(domain=[-SHOWN, SHOWN], nice=False)
     axis = alt.Axis(format="+.0%", grid=True, tickCount=10)
     bands = drawn.drop_duplicates("label")[["label", "low", "high"]]
-    band = alt.Chart(bands).mark_bar(height=9, color=GRID, cornerRadius=3).encode(x=alt.X("low:Q", scale=scale), x2="high:Q", y=y)
+    band = alt.Chart(bands).mark_bar(height=9, color=GRID, cornerRadius=3).encode(x=alt.X("low:Q", scale=scale), x2=alt.X2("high:Q"), y=y)
     zero = alt.Chart(pd.DataFrame({"x": [0.0]})).mark_rule(color=INK, strokeWidth=1).encode(x=alt.X("x:Q", scale=scale))
     colour = alt.Color(
         "platform:N", title=None, scale=alt.Scale(domain=list(platforms), range=list(colours)), legend=alt.Legend(symbolSize=80)
@@ -51,5 +51,5 @@ def deviations(
     x = alt.X("shown:Q", title="deviation from the reference", scale=scale, axis=axis)
     full = alt.Chart(drawn[drawn[within].astype(bool)]).mark_point(filled=True, size=60, opacity=1).encode(x=x, y=y, color=colour)
     empty = alt.Chart(drawn[~drawn[within].astype(bool)]).mark_point(filled=False, size=60, strokeWidth=2.4, opacity=1)
-    chart = alt.layer(band, zero, full, empty.encode(x=x, y=y, color=colour)).properties(width=640, height=max(40, 18 * len(order)))
+    chart = alt.layer(band, zero, full, empty.encode(x=x, y=y, color=colour), width=640, height=max(40, 18 * len(order)))
     return figure(name, title, caption, chart)

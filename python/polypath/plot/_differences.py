@@ -46,11 +46,11 @@ def _chart(drawn: pd.DataFrame, axis: str, *, narrow: bool) -> Any:
     mark = alt.Chart(drawn.assign(x=0.0))
     zero = mark.mark_tick(color=INK, thickness=1, size=18) if narrow else mark.mark_rule(color=INK, strokeWidth=1)
     zero = zero.encode(x=alt.X("x:Q", scale=span), **({"y": y} if narrow else {}))
-    spread = alt.Chart(drawn).mark_rule(strokeWidth=2.4).encode(x=alt.X("low:Q", scale=span), x2="high:Q", y=y, color=colour)
+    spread = alt.Chart(drawn).mark_rule(strokeWidth=2.4).encode(x=alt.X("low:Q", scale=span), x2=alt.X2("high:Q"), y=y, color=colour)
     dots = alt.Chart(drawn).mark_point(filled=True, size=85, opacity=1).encode(x=x, y=y, color=colour)
     values = alt.Chart(drawn).mark_text(align="right", dx=VALUES - 8, fontSize=11, color=INK, clip=False)
-    layers = [zero, spread, dots, values.encode(x=alt.value(width), y=y, text="text:N")]
+    layers = [zero, spread, dots, values.encode(x=alt.value(width), y=y, text=alt.Text("text:N"))]
     if narrow:
         words = alt.Chart(drawn).mark_text(align="left", dy=-16, fontSize=12, color=INK, clip=False)
-        layers.append(words.encode(x=alt.value(0), y=y, text="label:N"))
-    return alt.layer(*layers).properties(width=width, height=NARROW_ROW * len(order) if narrow else max(60, 28 * len(order)))
+        layers.append(words.encode(x=alt.value(0), y=y, text=alt.Text("label:N")))
+    return alt.layer(*layers, width=width, height=NARROW_ROW * len(order) if narrow else max(60, 28 * len(order)))

@@ -18,6 +18,7 @@ from importlib import metadata
 from typing import Any, ParamSpec, cast
 
 import altair as alt
+import numpy as np
 import pandas as pd
 from altair.utils.schemapi import debug_mode
 
@@ -118,9 +119,13 @@ def _rows(table: pd.DataFrame) -> list[dict[str, Any]]:
     """The table as JSON has it: what is missing or infinite is null."""
     columns = []
     for name in table.columns:
-        values = table[name].tolist()
-        columns.append([None if value is None or (isinstance(value, float) and not math.isfinite(value)) else value for value in values])
-    return [dict(zip(table.columns, row, strict=True)) for row in zip(*columns, strict=True)]
+        # Of texts as Arrow has them a list takes ten times as long.
+        values = table[name].astype(object).tolist()
+        if not (pd.api.types.is_float_dtype(table[name]) and np.isfinite(table[name].to_numpy()).all()):
+            values = [None if value is None or (isinstance(value, float) and not math.isfinite(value)) else value for value in values]
+        columns.append(values)
+    names = list(table.columns)
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def drawn(name: str, title: str, caption: str, svg: str) -> Figure:

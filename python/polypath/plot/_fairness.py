@@ -30,11 +30,11 @@ def share_dots(name: str, title: str, caption: str, cells: pd.DataFrame) -> Figu
     colours = [PALETTE[index % len(PALETTE)] for index in range(len(groups))]
     legend = alt.Legend() if len(groups) > 1 else None
     colour = alt.Color("group:N", title=None, sort=groups, scale=alt.Scale(domain=groups, range=colours), legend=legend)
-    fair = alt.Chart(pd.DataFrame({"share": [1.0]})).mark_rule(color=QUIET, strokeDash=[5, 4], strokeWidth=1.4).encode(x="share:Q")
-    spread = alt.Chart(marks).mark_rule(strokeWidth=2).encode(x=alt.X("low:Q"), x2="high:Q", y=y, color=colour)
+    fair = alt.Chart(pd.DataFrame({"share": [1.0]})).mark_rule(color=QUIET, strokeDash=[5, 4], strokeWidth=1.4).encode(x=alt.X("share:Q"))
+    spread = alt.Chart(marks).mark_rule(strokeWidth=2).encode(x=alt.X("low:Q"), x2=alt.X2("high:Q"), y=y, color=colour)
     dots = alt.Chart(marks).mark_point(filled=True, size=85, opacity=1).encode(x=x, y=y, color=colour)
-    texts = alt.Chart(marks).mark_text(align="left", dx=8, fontSize=11, color=INK).encode(x=alt.X("high:Q"), y=y, text="text:N")
-    chart = alt.layer(fair, spread, dots, texts).properties(width=700, height=max(60, 24 * len(order)))
+    texts = alt.Chart(marks).mark_text(align="left", dx=8, fontSize=11, color=INK).encode(x=alt.X("high:Q"), y=y, text=alt.Text("text:N"))
+    chart = alt.layer(fair, spread, dots, texts, width=700, height=max(60, 24 * len(order)))
     return figure(name, title, caption, chart)
 
 
@@ -57,6 +57,6 @@ def harm_matrix(name: str, title: str, caption: str, cells: pd.DataFrame, rows: 
     y = alt.Y("own:N", sort=own_names, title=f"congestion control of {rows}", axis=alt.Axis(labelColor=INK))
     squares = alt.Chart(drawn).mark_rect(stroke=PAPER, strokeWidth=2).encode(x=x, y=y, color=colour)
     ink = alt.condition("datum.dark", alt.value(PAPER), alt.value(INK))
-    texts = alt.Chart(drawn).mark_text(fontSize=11).encode(x=x, y=y, text="text:N", color=ink)
-    chart = alt.layer(squares, texts).properties(width=max(120, 38 * len(other)), height=max(80, 28 * len(own_names)))
+    texts = alt.Chart(drawn).mark_text(fontSize=11).encode(x=x, y=y, text=alt.Text("text:N"), color=ink)
+    chart = alt.layer(squares, texts, width=max(120, 38 * len(other)), height=max(80, 28 * len(own_names)))
     return figure(name, title, caption, chart)

@@ -109,7 +109,7 @@ def _bars(rows: pd.DataFrame, axis: str, cells: Sequence[str], across: str, acro
     bars = alt.Chart(means).mark_bar(opacity=0.85).encode(y=alt.Y("value:Q", title=axis), **places)
     beside = {name: channel for name, channel in places.items() if name != "color"}
     spread = alt.Chart(means[means["value_ci"] > 0]).mark_rule(color=INK, strokeWidth=1)
-    return alt.layer(bars, spread.encode(y="low:Q", y2="high:Q", **beside))
+    return alt.layer(bars, spread.encode(y=alt.Y("low:Q"), y2=alt.Y2("high:Q"), **beside))
 
 
 def _distributions(rows: pd.DataFrame, axis: str, cells: Sequence[str], across: str, across_title: str, groups: Sequence[Any]) -> Any:
@@ -142,8 +142,8 @@ def _means(rows: pd.DataFrame, axis: str, cells: Sequence[str], across: str, acr
         base.mark_line(strokeWidth=1.2).encode(
             x=x, y=alt.Y("value:Q", title=axis, axis=alt.Axis(grid=True)), color=colour, strokeDash=_dash("cell", cells, legend)
         ),
-        spread.encode(x=x, y="low:Q", y2="high:Q", color=colour),
-        base.mark_point(filled=True, size=14, opacity=1).encode(x=x, y="value:Q", color=colour),
+        spread.encode(x=x, y=alt.Y("low:Q"), y2=alt.Y2("high:Q"), color=colour),
+        base.mark_point(filled=True, size=14, opacity=1).encode(x=x, y=alt.Y("value:Q"), color=colour),
     )
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from polypath.analysis import beside, gains, hops, rates
+from polypath.analysis import gains, groups, hops, matches, rates
 from polypath.plot import Figure, goodput_bars, over_time, topology
 from polypath.study import NUMBER_OF_DRAW
 
@@ -64,20 +66,19 @@ def _published(name: str, table: pd.DataFrame, names: Sequence[str], material: M
     if column is None:
         return None
     there = material.published[material.published[column].notna()]
-    # The runs of a bar are looked for among all columns of their table otherwise.
-    asked = dict.fromkeys(["flow", GOODPUT, *names, *(key for key in said.keys if key in meant)])
-    keys = meant.loc[meant["experiment"] == name, list(asked)]
-    matches = [beside(_cell_of(row, keys, names), there, list(said.keys), {column: GOODPUT}) for _, row in table.iterrows()]
-    matched = [values.loc[values["n"] > 0, "published"] for values in matches]
-    return [float(values.iloc[0]) if len(values) else float("nan") for values in matched]
+    runs = meant[meant["experiment"] == name]
+    # Of each run the first published value that is beside it, and of each bar that of its runs.
+    first = np.full(len(runs), len(there))
+    for place, (_, match) in reversed(list(enumerate(matches(runs, there, said.keys)))):
+        first[match] = place
+    values = [*there[column].astype(float), math.nan]
+    of_bar = {_cell_of(key): values[first[where].min()] for key, where in groups(runs, [*names, "flow"])}
+    return [of_bar.get(_cell_of(key), math.nan) for key in zip(*(table[by] for by in (*names, "flow")), strict=True)]
 
 
-def _cell_of(row: pd.Series[Any], keys: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """The runs of one bar."""
-    keys = keys[keys["flow"] == row["flow"]]
-    for name in names:
-        keys = keys[keys[name] == row[name]] if pd.notna(row[name]) else keys[keys[name].isna()]
-    return keys
+def _cell_of(key: Sequence[Any]) -> tuple[Any, ...]:
+    """What the runs of a bar have in common; a missing value is like another."""
+    return tuple(None if pd.isna(value) else value for value in key)
 
 
 def over_time_of(name: str, rows: pd.DataFrame, names: Sequence[str], material: Material) -> list[Figure]:

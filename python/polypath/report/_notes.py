@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from polypath.analysis import HARMLESS, asked, bare, between, fewer_subflows, no_route, paths, tunnels_as_paths, unjoined
+from polypath.analysis import HARMLESS, asked, bare, between, fewer_subflows, network_of, no_route, paths, tunnels_as_paths, unjoined
 
 from ._format import several
 from ._material import Material, label, varied
@@ -115,17 +115,19 @@ def _tunnels(material: Material) -> list[tuple[str, str]]:
     sentences = []
     ways = material.tunnel_paths.drop_duplicates(["key", "tunnel", "a_to_b", "path"])
     used = set(ways.loc[ways["packets_sent"] > 0, "tunnel"])
-    for (key, tunnel), tunnel_ways in ways.groupby(["key", "tunnel"], sort=False):
-        if not tunnel_ways["packets_sent"].sum():
-            bypassed = _bypassed(material.scenarios[str(key)], str(tunnel))
-            if not (bypassed and tunnel in used):
-                sentences.append((f"the tunnel {tunnel} carried nothing{bypassed}", str(key)))
-            continue
-        for row in tunnel_ways[(tunnel_ways["packets_sent"] > 0) & (tunnel_ways["packets_received"] == 0)].to_dict("records"):
-            sentence = (
-                f"of {row['packets_sent']:.0f} packets that the tunnel {tunnel} sent from {row['source']} to {row['destination']} none came"
-            )
+    idle = ways.groupby(["key", "tunnel"], sort=False)["packets_sent"].transform("sum") == 0
+    in_vain = (ways["packets_sent"] > 0) & (ways["packets_received"] == 0)
+    told = ways[in_vain | (idle & ~ways.duplicated(["key", "tunnel"]))]
+    for key, tunnel, sent, source, destination in zip(
+        *(told[name] for name in ("key", "tunnel", "packets_sent", "source", "destination")), strict=True
+    ):
+        if sent > 0:
+            sentence = f"of {sent:.0f} packets that the tunnel {tunnel} sent from {source} to {destination} none came"
             sentences.append((sentence, str(key)))
+            continue
+        bypassed = _bypassed(material.scenarios[str(key)], str(tunnel))
+        if not (bypassed and tunnel in used):
+            sentences.append((f"the tunnel {tunnel} carried nothing{bypassed}", str(key)))
     return sentences
 
 
@@ -154,4 +156,12 @@ def _windows(material: Material) -> list[tuple[str, str]]:
 
 def _beside_tunnels(material: Material) -> list[tuple[str, str]]:
     keys = material.tunnel_paths["key"].unique() if not material.tunnel_paths.empty else ()
-    return [(sentence, str(key)) for key in keys for sentence in tunnels_as_paths(material.scenarios[str(key)])]
+    told: dict[str, list[str]] = {}
+    keys_told: list[tuple[str, str]] = []
+    for key in keys:
+        # Most runs have the network of another one.
+        network = network_of(material.scenarios[str(key)])
+        if network not in told:
+            told[network] = tunnels_as_paths(material.scenarios[str(key)])
+        keys_told += [(sentence, str(key)) for sentence in told[network]]
+    return keys_told

@@ -28,11 +28,15 @@ def note(key: str, files: Files) -> None:
     fails of it.
     """
     with contextlib.suppress(OSError, RuntimeError):
-        folder = _folder()
-        folder.mkdir(parents=True, exist_ok=True)
         # One write at the end of a file is whole, however many processes write. Hosts that share a
         # home have a file each.
-        ledger = os.open(folder / socket.gethostname(), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        file = _folder() / socket.gethostname()
+        how = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+        try:
+            ledger = os.open(file, how, 0o600)
+        except FileNotFoundError:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            ledger = os.open(file, how, 0o600)
         try:
             os.write(ledger, _entry(key, files))
         finally:

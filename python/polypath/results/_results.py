@@ -433,6 +433,8 @@ class Results:
         Args:
             key: The run's, from the column `key` of any table.
         """
+        if key in self._store.scenarios and key not in self._store.damaged:
+            return self._store.scenarios[key]
         kept = self._store.look(key)
         try:
             if kept is not None:

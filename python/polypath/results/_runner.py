@@ -750,5 +750,5 @@ def _keep(plan: Plan, store: Store, run: Run, files: Mapping[str, bytes | pa.Buf
     note(run.key, files)
     # Read at once, while other runs go on; the tables would have to do it one after the other.
     captured(store, run)
-    if not run.keeps_captures:
+    if run.scenario.get("captures") and not run.keeps_captures:
         drop_captures(plan.folder, run)

@@ -1,7 +1,8 @@
 """The store of finished runs: a folder a run, named by the run's key, written aside and moved into
 place in one step; or packs of many.
 
-So what is there is whole, whatever killed the program, and a run that is there never runs again.
+So what is there is whole, whatever killed the program, and a run that is there never runs again. A
+power cut may take what the disk did not have yet: by its hash such a run shows, and it runs again.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ _PARTS = "part-*.parquet"
 
 # What a run wrote; what was found in its captures is made of them again.
 _SERIES = ("subflows", "links")
+_FILES = (RECORD, *(f"{name}.parquet" for name in _SERIES))
 # Samples of a series beside those that its interval gives: of kernels, which sample when they
 # please.
 _MORE_ROWS = 4
@@ -135,6 +137,8 @@ class Store:
         # longer than all the rest of a run's rows.
         self._remembered: dict[str, dict[str, tuple[bytes | pa.Buffer, pa.Table]]] = {}
         self._remembered_bytes = 0
+        # What runs simulated whose rows were made, for who asks next.
+        self.scenarios: dict[str, dict[str, Any]] = {}
 
     def __contains__(self, key: str) -> bool:
         return key in self._packs or (self.folder / key).exists()
@@ -158,7 +162,9 @@ class Store:
         aside = self.folder / f"{prefix()}{os.getpid()}:{threading.get_ident()}:{key}"
         aside.mkdir()
         for name, content in files.items():
-            _write(aside / name, content)
+            # To wait for the disk takes longer than a short run.
+            with _naming(aside / name):
+                (aside / name).write_bytes(content)
         if replace and (self.folder / key).exists():
             before = aside.with_name(f"{aside.name}-before")
             (self.folder / key).rename(before)
@@ -186,10 +192,15 @@ class Store:
 
     def look(self, key: str) -> Kept | None:
         """A finished run; None where there is none, or one of which no file can be read."""
-        if key not in self or key in self.damaged:
+        if key in self.damaged:
             return None
+        packed = key in self._packs
         try:
-            contents = {name: self.read(key, name) for name in (RECORD, *(f"{name}.parquet" for name in _SERIES))}
+            # Most runs have one file, and to ask for one that is not there takes longer than to list.
+            names = _FILES if packed else {file.name for file in (self.folder / key).iterdir()}
+            contents = {name: self.read(key, name) for name in _FILES if name in names}
+        except FileNotFoundError:
+            return None
         except PermissionError:
             raise
         except (OSError, zlib.error) as error:
@@ -425,7 +436,7 @@ def _write(file: Path, content: bytes | pa.Buffer) -> None:
     with _naming(file), file.open("wb") as stream:
         stream.write(content)
         stream.flush()
-        # Moving a folder into place says that its files are whole, after a power cut as well.
+        # What it takes the place of was whole, after a power cut as well.
         os.fsync(stream.fileno())
 
 

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from polypath.columns import columns_of, scaled
-from polypath.study import NUMBER_OF_DRAW, Run, Scalar, Study, kernel_of, nearest, parameter_names
+from polypath.study import MOST_KEPT, NUMBER_OF_DRAW, Run, Scalar, Study, kernel_of, nearest, parameter_names
 
 from . import _captured
 from ._events import events
@@ -83,6 +83,8 @@ def _tables_of_run(
         if not there or not cell_is_there:
             continue
         who = _who(run, parameters, types)
+        if kept is not None and len(store.scenarios) < MOST_KEPT:
+            store.scenarios[run.key] = kept.record["scenario"]
         if run.baseline is not None:
             if kept is not None:
                 alone[run.key] = _flows(kept.record)
