@@ -1,8 +1,7 @@
 """The store of finished runs: a folder a run, named by the run's key, written aside and moved into
 place in one step; or packs of many.
 
-So what is there is whole, whatever killed the program, and a run that is there never runs again. A
-power cut may take what the disk did not have yet: by its hash such a run shows, and it runs again.
+So what is there is whole, whatever killed the program, and a run that is there never runs again.
 """
 
 from __future__ import annotations
@@ -162,9 +161,7 @@ class Store:
         aside = self.folder / f"{prefix()}{os.getpid()}:{threading.get_ident()}:{key}"
         aside.mkdir()
         for name, content in files.items():
-            # To wait for the disk takes longer than a short run.
-            with _naming(aside / name):
-                (aside / name).write_bytes(content)
+            _write(aside / name, content)
         if replace and (self.folder / key).exists():
             before = aside.with_name(f"{aside.name}-before")
             (self.folder / key).rename(before)
@@ -436,7 +433,7 @@ def _write(file: Path, content: bytes | pa.Buffer) -> None:
     with _naming(file), file.open("wb") as stream:
         stream.write(content)
         stream.flush()
-        # What it takes the place of was whole, after a power cut as well.
+        # Moving a folder into place says that its files are whole, after a power cut as well.
         os.fsync(stream.fileno())
 
 
