@@ -320,7 +320,7 @@ fn fullmesh_reaches_the_announced_address_of_the_server() {
         let pairs: Vec<_> = (0..4).map(|p| net.client.path(PathId(p))).collect();
         // On Linux the announcement ends the handshake, and is looked at first (rivals.yaml of
         // specs/notes/kernel-7.3).
-        let joins = if stack.mptcp_version == MptcpVersion::V0 { [(1, 0), (0, 1), (1, 1)] } else { [(0, 1), (1, 1), (1, 0)] };
+        let joins = if stack.mptcp_version == MptcpVersion::V0 { [(0, 1), (1, 0), (1, 1)] } else { [(0, 1), (1, 1), (1, 0)] };
         assert_eq!((pairs[0], &pairs[1..]), ((0, 0), &joins[..]), "{stack}");
         let announcements: Vec<_> = announcements(&net);
         let address = IpAddr::from([10, 2, 0, 1]);

@@ -543,14 +543,13 @@ fn a_fin_leaves_with_the_last_data_and_nothing_after_it() {
 
 #[test]
 fn a_full_window_leaves_the_send_buffer_as_it_is() {
-    let mut test = TestSender::new();
+    let mut test = TestSender::with(|settings| settings.tso_bytes = Bytes::new(65_536));
     test.send(1000);
     let sndbuf = test.tx.sndbuf();
     test.at(100);
-    assert_eq!((test.ack(1), test.tx.sndbuf()), ("10 11".to_owned(), sndbuf), "what the ACK let out fills the window");
-    (test.tx.flow.pacing, test.tx.flow.max_pacing_rate) = (1, u64::from(MSS) * 100);
-    test.ack(3);
-    assert!(test.tx.in_flight() < test.tx.cwnd() && test.tx.sndbuf() > sndbuf, "pacing holds some of it back");
+    assert_eq!((test.ack(1), test.tx.sndbuf()), ("10 11".to_owned(), sndbuf), "one burst fills the window");
+    assert_eq!(test.ack(3), "12 13 14 15");
+    assert!(test.tx.sndbuf() > sndbuf, "the first of two bursts does not");
 }
 
 #[test]
