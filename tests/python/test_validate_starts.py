@@ -174,6 +174,8 @@ def test_the_note_on_drawn_networks_says_what_its_starts_say(name, request, poly
         ("drawn-6.12.csv", 20261201, 48, USUAL),
         ("fresh-6.12.csv", 20261125, 96, USUAL),
         ("new-6.12.csv", 20261128, 96, USUAL),
+        ("seven-6.12.csv", 20261205, 48, USUAL),
+        ("seven-7.3.csv", 20261205, 48, USUAL),
         ("wide-6.12.csv", 20261129, 60, "hijkl"),
     ],
 )
