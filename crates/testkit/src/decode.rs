@@ -38,7 +38,7 @@ pub(crate) fn decode(numbers: &mut Numbers, at: Instant, bytes: &[u8], expected:
         subflow,
         addresses: format!("{local} > {peer}"),
         ecn: ip.ecn,
-        flags: u16::from(header.flags.0) | u16::from(header.reserved & 1) * AE,
+        flags: u16::from(header.flags.0) | (u16::from(header.reserved & 1) * AE),
         seq,
         len: header.payload_len as u32,
         ack: header.flags.has(Flags::ACK).then_some(ack),

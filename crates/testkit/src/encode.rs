@@ -150,8 +150,11 @@ impl Encoder<'_> {
             }
             "ECN" => {
                 let fields: Vec<_> = self.option.fields.iter().map(|(key, _)| *key).collect();
-                let mut option =
-                    accecn::Repr { ect_1_first: fields.first().is_none_or(|key| *key == "e1b"), len: fields.len() as u8, ..Default::default() };
+                let mut option = accecn::Repr {
+                    ect_1_first: fields.first().is_none_or(|key| *key == "e1b"),
+                    len: fields.len() as u8,
+                    ..Default::default()
+                };
                 for (counter, key) in option.counters.iter_mut().zip(fields) {
                     *counter = self.small::<u32>(key, 0)? & 0xff_ffff;
                 }

@@ -4,8 +4,7 @@ use polypath_base::{Duration, Instant};
 use std::fmt;
 
 /// TCP header flags by their letters, in the order in which they are written.
-pub const FLAGS: [(char, u16); 9] =
-    [('S', 2), ('F', 1), ('R', 4), ('P', 8), ('.', 16), ('U', 32), ('E', 64), ('W', 128), ('A', AE)];
+pub const FLAGS: [(char, u16); 9] = [('S', 2), ('F', 1), ('R', 4), ('P', 8), ('.', 16), ('U', 32), ('E', 64), ('W', 128), ('A', AE)];
 /// Accurate ECN: the bit above the eight flags of the header's byte 13 (RFC 9768 section 3.1.1).
 pub const AE: u16 = 256;
 

@@ -91,7 +91,9 @@ mod tests {
 
     #[test]
     fn what_is_none_is_passed_over() {
-        for bytes in [&[KIND_0][..], &[KIND_0, 4, 0, 0], &[KIND_0, 3, 0, 0, 0], &[30, 5, 0, 0, 0], &[KIND_0, 14, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]] {
+        for bytes in
+            [&[KIND_0][..], &[KIND_0, 4, 0, 0], &[KIND_0, 3, 0, 0, 0], &[30, 5, 0, 0, 0], &[KIND_0, 14, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]]
+        {
             assert_eq!(Repr::parse(bytes), None, "{bytes:?}");
         }
     }

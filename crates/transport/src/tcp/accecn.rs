@@ -6,9 +6,9 @@
 //! AccECN option where that has room. As data sender it reads both: how many of its packets were
 //! marked. Rules that the RFC leaves open are Linux 7.3's (tests/scripts/accecn-*.pkt).
 
-use super::Socket;
 use super::ecn::{CE, ECT_0, ECT_1, NOT_ECT};
 use super::segment_builder::{SACK_BLOCK_BYTES, SACK_BYTES};
+use super::{Socket, State};
 use polypath_base::Seq;
 use polypath_wire::{Flags, SackBlock, Segment, accecn};
 
@@ -284,7 +284,8 @@ impl AccEcn {
     pub(super) fn reserved(&self, setting: u8, room: u32, blocks: u8) -> u32 {
         let sack = |blocks: u8| if blocks == 0 { 0 } else { SACK_BYTES + SACK_BLOCK_BYTES * u32::from(blocks) };
         let padding = if blocks > 0 { 2 } else { 0 };
-        let fitting = if self.sends_options(setting) { fit(self.required, room.saturating_sub(sack(blocks)), blocks, padding) } else { None };
+        let fitting =
+            if self.sends_options(setting) { fit(self.required, room.saturating_sub(sack(blocks)), blocks, padding) } else { None };
         fitting.map_or(sack(blocks), |(counters, blocks)| sack(blocks) + accecn::wire_len(counters, padding))
     }
 
@@ -406,8 +407,6 @@ impl Socket {
     #[cold]
     pub(super) fn hear_accurate_ecn(&mut self, segment: &Segment, completes: bool) {
         let is_newer = self.timestamps.are_on(segment) && self.rx.advances_timestamp(segment);
-        // Linux counts in `tcp_rcv_established`, and what ends a handshake.
-        let counts = self.state == super::State::Established;
         let Some(accecn) = self.ecn.feedback() else { return };
         if completes {
             let marked = accecn.on_third_ack(segment);
@@ -415,14 +414,21 @@ impl Socket {
         } else {
             accecn.hear(segment, is_newer);
         }
-        if counts {
-            let is_edge = accecn.on_packet(segment.ecn, segment.len);
-            if is_edge {
-                self.rx.acks_mut().hasten();
-            }
-            if segment.ecn != NOT_ECT {
-                self.ecn.note_capable();
-            }
+        self.count_marks(segment);
+    }
+
+    /// A segment in its place has come, though its acknowledgement may be none. Linux counts on
+    /// established connections alone, and what ends a handshake (`tcp_rcv_established`).
+    #[cold]
+    pub(super) fn count_marks(&mut self, segment: &Segment) {
+        let delivered_ce = self.tx.delivered_ce().get();
+        let Some(accecn) = self.ecn.feedback().filter(|_| self.state == State::Established) else { return };
+        if accecn.on_packet(segment.ecn, segment.len) {
+            let is_predicted = segment.mp.accecn().is_none() && segment.ace() == AccEcn::expected_ace(delivered_ce);
+            self.rx.acks_mut().hasten(!is_predicted);
+        }
+        if segment.ecn != NOT_ECT {
+            self.ecn.note_capable();
         }
         self.ecn.renew();
     }
@@ -431,7 +437,7 @@ impl Socket {
     #[cold]
     pub(super) fn follow_accurate_ecn(&mut self) {
         if self.ecn.feedback().is_some_and(AccEcn::take_haste) {
-            self.rx.acks_mut().hasten();
+            self.rx.acks_mut().hasten(true);
         }
         self.reserve_sack_options();
     }

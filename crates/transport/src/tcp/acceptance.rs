@@ -78,6 +78,9 @@ impl Socket {
     #[cold]
     fn reject_ack(&mut self, now: Instant, segment: &Segment) {
         self.acceptance.rejections.rejected_ack += 1;
+        if self.ecn.has_feedback() && segment.flags.has(Flags::ACK) {
+            self.count_marks(segment);
+        }
         if segment.flags.has(Flags::ACK) && (self.settings.stack.challenges_unsent_ack || self.called_state() != State::Established) {
             self.challenge(now);
         }

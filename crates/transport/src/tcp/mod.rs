@@ -149,6 +149,7 @@ pub struct Socket {
     reset: Reset,
     /// What recovery sends for an acknowledgement, formed before the data of the segment that brought
     /// it counted.
+    #[expect(clippy::box_collection, reason = "few sockets need it, and all have to be small (docs/decisions/0012)")]
     before_data: Option<Box<VecDeque<Segment>>>,
     /// Of the segment that comes with data only the acknowledgement is taken.
     stops_before_data: bool,
@@ -581,14 +582,14 @@ impl Socket {
             // `rcv_rtt_last_tsecr`).
             self.measure_rtt(cx.now, segment);
         }
+        if self.ecn.has_feedback() {
+            self.hear_accurate_ecn(segment, completes);
+        }
         if segment.ack.before(self.tx.snd_una()) && segment.ack.before(self.tx.oldest_plausible_ack(self.handshake.is_active())) {
             // RFC 5961 section 5.2.
             self.acceptance.decide(false);
             self.challenge(cx.now);
             return;
-        }
-        if self.ecn.has_feedback() {
-            self.hear_accurate_ecn(segment, completes);
         }
         self.rx.note_timestamp(cx.now, segment);
         self.handle_ack(cx, segment);

@@ -133,10 +133,12 @@ impl AckPolicy {
         self.now = true;
     }
 
-    /// Once an ACK is owed it leaves at once.
+    /// Once an ACK is owed it leaves at once; one that is owed already does so if `looks` (Linux:
+    /// `tcp_ack_snd_check`, which the fast path of ACKs leaves out).
     #[cold]
-    pub(in crate::tcp) fn hasten(&mut self) {
+    pub(in crate::tcp) fn hasten(&mut self, looks: bool) {
         self.hurries = true;
+        self.now |= looks & self.scheduled;
     }
 
     /// The next segments, so many at least, are acknowledged one by one (Linux:
