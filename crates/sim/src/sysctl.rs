@@ -72,7 +72,7 @@ const KNOWN: [Known; 35] = [
         number(v, 0, 2).map(|wanted| (s.timestamps, s.timestamps_from_zero) = (wanted > 0, wanted == 2))
     }),
     all("net.ipv4.tcp_window_scaling", "0 or 1", |s, v| flag(v).map(|flag| s.window_scaling = flag)),
-    all("net.ipv4.tcp_ecn", "0, 1 or 2, or 3, 4 or 5 on a kernel with accurate ECN (7.3)", |s, v| {
+    partly("net.ipv4.tcp_ecn", "0, 1 or 2, or 3, 4 or 5 on a kernel with accurate ECN (7.3)", |s, v| {
         number(v, 0, if s.stack.accurate_ecn { 5 } else { 2 }).map(|n| s.ecn = n as u8)
     }),
     partly("net.ipv4.tcp_ecn_option", "0, 2 or 3, on a kernel with accurate ECN (7.3)", |s, v| {
@@ -217,7 +217,7 @@ fn triple(value: &Value) -> Option<[Bytes; 3]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use polypath_transport::stack::MPTCP_0_96_LINUX_5_4_188;
+    use polypath_transport::stack::{LINUX_7_3_4, MPTCP_0_96_LINUX_5_4_188};
     use std::collections::BTreeMap;
 
     fn node(name: &str, value: Value) -> Node {
@@ -263,6 +263,20 @@ mod tests {
         let mut settings = Settings::of(&MPTCP_0_96_LINUX_5_4_188);
         apply(&probing, &mut settings).unwrap();
         assert!(settings.subflow_mtu_probing);
+    }
+
+    #[test]
+    fn accurate_ecn_is_a_setting_of_kernels_that_have_it() {
+        let (asks, lacks) = (node("net.ipv4.tcp_ecn", Value::from(3)), node("net.ipv4.tcp_ecn_option", Value::from(0)));
+        for setting in [&asks, &lacks] {
+            let error = apply(setting, &mut Settings::default()).unwrap_err();
+            assert!(error.error.to_string().contains("on a kernel with accurate ECN (7.3)") && error.simulator_only, "{}", error.error);
+        }
+        let mut settings = Settings::of(&LINUX_7_3_4);
+        apply(&asks, &mut settings).unwrap();
+        apply(&lacks, &mut settings).unwrap();
+        assert_eq!((settings.ecn, settings.ecn_option), (3, 0));
+        assert!(apply(&node("net.ipv4.tcp_ecn_option", Value::from(1)), &mut settings).is_err());
     }
 
     #[test]

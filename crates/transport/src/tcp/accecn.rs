@@ -499,3 +499,110 @@ fn fit(required: u8, mut room: u32, mut blocks: u8, padding: u32) -> Option<(u8,
         room += SACK_BLOCK_BYTES;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: Delivered = Delivered { packets: 1, bytes: 1000, progresses: true, mss: 1000, is_exact: true, bytes_sent: 0 };
+
+    fn option(counters: [u32; 3]) -> accecn::Repr {
+        accecn::Repr { ect_1_first: true, len: 3, counters }
+    }
+
+    /// A segment with this field and option, as the peer of a server sends it.
+    fn segment(ace: u8, counters: Option<[u32; 3]>) -> Segment {
+        let mut segment = Segment { flags: Flags::ACK, window_scale: 255, ..Segment::default() };
+        segment.set_ace(ace);
+        counters.is_some_and(|counters| segment.mp.set_accecn(&option(counters)));
+        segment
+    }
+
+    /// What a sender makes of an ACK of so many segments with this field and option.
+    fn told(accecn: &mut AccEcn, before: u32, packets: u32, ace: u8, counters: Option<[u32; 3]>) -> u32 {
+        accecn.hear(&segment(ace, counters), false);
+        accecn.on_ack(before, &Delivered { packets, bytes: packets * 1000, ..ONE })
+    }
+
+    #[test]
+    fn a_syn_is_told_to_have_come_as_it_has() {
+        for codepoint in [NOT_ECT, ECT_1, ECT_0, CE] {
+            assert_eq!(reflected(reflection(codepoint)), codepoint, "RFC 9768 table 2");
+        }
+    }
+
+    #[test]
+    fn a_codepoint_that_cannot_have_become_another_is_mangled() {
+        let third_ack = |left, came| {
+            let mut accecn = AccEcn { syn_sent: left, ..AccEcn::default() };
+            let marked = accecn.on_third_ack(&segment(reflection(came), None));
+            (marked, accecn.is_mangled())
+        };
+        assert_eq!(
+            [(ECT_0, CE), (ECT_0, ECT_1), (NOT_ECT, NOT_ECT)].map(|(left, came)| third_ack(left, came)),
+            [(1, false), (0, false), (0, false)]
+        );
+        assert_eq!([(NOT_ECT, CE), (ECT_0, NOT_ECT), (CE, ECT_0)].map(|(left, came)| third_ack(left, came)), [(0, true); 3]);
+        let mut wiped = AccEcn::default();
+        assert_eq!((wiped.on_third_ack(&segment(0, None)), wiped.is_mangled()), (0, true));
+    }
+
+    #[test]
+    fn marks_are_counted_modulo_eight_and_told_once() {
+        let mut accecn = AccEcn::default();
+        let edges: Vec<bool> = [ECT_0, ECT_0, CE, CE, CE, ECT_0].map(|codepoint| accecn.on_packet(codepoint, 1000)).to_vec();
+        assert_eq!(edges, [true, false, true, false, false, true]);
+        assert_eq!((accecn.untold_ce, accecn.tell(), accecn.untold_ce), (3, 0, 0));
+        assert_eq!(accecn.received_bytes, [0, 3000, 3000]);
+    }
+
+    #[test]
+    fn an_ack_without_progress_tells_nothing() {
+        let mut accecn = AccEcn::default();
+        accecn.hear(&segment(6, None), false);
+        assert_eq!(accecn.on_ack(0, &Delivered { progresses: false, packets: 0, ..ONE }), 0);
+        accecn.hear(&segment(6, None), true);
+        assert_eq!(accecn.on_ack(0, &Delivered { progresses: false, packets: 0, ..ONE }), 1, "its timestamp is newer");
+    }
+
+    #[test]
+    fn a_field_that_may_have_wrapped_is_taken_for_the_safe_side() {
+        let mut accecn = AccEcn::default();
+        assert_eq!(told(&mut accecn, 0, 1, 5, None), 0);
+        assert_eq!(told(&mut accecn, 0, 7, 4, None), 7, "seven segments cannot wrap it");
+        assert_eq!(told(&mut accecn, 7, 9, 5, None), 9, "one mark, or nine");
+        let mut thinned = AccEcn::default();
+        assert_eq!(told(&mut thinned, 0, 9, 6, None), 1, "ACKs cover nine segments here");
+    }
+
+    #[test]
+    fn bytes_tell_whether_it_has_wrapped() {
+        let mut accecn = AccEcn::default();
+        assert_eq!(told(&mut accecn, 0, 1, 5, Some([1, 0, 1001])), 0);
+        assert_eq!(told(&mut accecn, 0, 9, 5, Some([1, 0, 10_001])), 0, "no byte was marked");
+        assert_eq!(told(&mut accecn, 0, 9, 6, Some([1, 9000, 10_001])), 9);
+        assert_eq!(told(&mut accecn, 9, 9, 7, Some([1, 10_000, 18_001])), 1);
+        assert_eq!(told(&mut accecn, 10, 20, 4, Some([1, 15_000, 33_001])), 5, "a quarter of twenty");
+        // A counter wraps at 24 bits.
+        accecn.delivered_bytes = [0, 0xff_ffff, 0];
+        accecn.ignores_options = false;
+        told(&mut accecn, 15, 1, 4, Some([1, 0, 1000]));
+        assert_eq!(accecn.delivered_bytes[1], 0x100_03e7);
+    }
+
+    #[test]
+    fn counters_of_zeros_are_not_read() {
+        let mut accecn = AccEcn::default();
+        told(&mut accecn, 0, 1, 5, Some([0, 0, 0]));
+        assert_eq!((accecn.seen, accecn.ignores_options), (Seen::Zeroed, true));
+    }
+
+    #[test]
+    fn the_option_takes_the_room_that_is_left() {
+        assert_eq!(
+            [40, 12, 11, 8, 7, 4, 3].map(|room| fit(0, room, 0, 0).map(|(counters, _)| counters)),
+            [Some(3), Some(3), Some(2), Some(2), Some(0), Some(0), None]
+        );
+        assert_eq!((fit(3, 8, 2, 2), fit(3, 4, 3, 2), fit(3, 4, 4, 2)), (None, Some((3, 2)), Some((3, 3))));
+    }
+}

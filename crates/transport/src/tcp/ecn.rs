@@ -430,6 +430,39 @@ mod tests {
     }
 
     #[test]
+    fn accurate_feedback_counts_each_mark_and_asks_one_reduction_a_round_trip() {
+        let stack = &crate::stack::LINUX_7_3_4;
+        let settings = Settings { ecn: 3, tso_bytes: Bytes::ZERO, ..Settings::of(stack) };
+        let config = Config {
+            settings: settings.into(),
+            algorithm: cc::find("reno").expect("reno is always there"),
+            mtu: Bytes::new(1500),
+            initial_seq: Seq::new(0),
+        };
+        let direction = Direction::new(10, 0, 1000);
+        let mut net = Net::new(Socket::client(config.clone()), Socket::server(config), vec![[direction.clone(), direction]]);
+        net.open(Bytes::ZERO);
+        net.run_for(Duration::from_millis(50));
+        let aces: Vec<u8> = net.log.iter().map(|l| l.segment.ace()).collect();
+        assert_eq!((aces, agreed(&net)), (vec![0b111, 0b010, 0b010], [true; 2]), "RFC 9768 table 2");
+        net.paths[0][CLIENT].script(change(|segment| {
+            if segment.len > 0 && [3, 4, 8].iter().any(|number| segment.seq == Seq::new(1 + number * 1436)) {
+                segment.ecn = CE;
+            }
+        }));
+        let (start, cwnd) = (net.now, net.client.tx.flow().cwnd);
+        net.client.offer(start, Bytes::new(1436 * 10));
+        net.run_for(Duration::from_millis(60));
+        assert_eq!(net.client.tx.flow().delivered_ce, 3);
+        assert_eq!(net.client.tx.flow().ssthresh, cwnd / 2 + 1, "once");
+        let (data, acks) = (sent(&net, CLIENT, start), sent(&net, SERVER, start));
+        assert!(data.len() == 10 && data.iter().chain(&acks).all(|segment| segment.ecn == ECT_0));
+        assert!(data.iter().all(|segment| segment.ace() == 5), "no CWR, and no mark of the peer's");
+        let counted = acks.last().and_then(|ack| ack.mp.accecn()).expect("there is room");
+        assert_eq!((counted.counters, acks.last().map(Segment::ace)), ([1, 3 * 1436, 7 * 1436 + 1], Some(0)));
+    }
+
+    #[test]
     fn retransmissions_and_window_reductions_after_losses() {
         let mut net = connect([1, 1], [false; 2]);
         net.paths[0][CLIENT].script(lose_data([0]));
