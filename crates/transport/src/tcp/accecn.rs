@@ -6,11 +6,15 @@
 //! AccECN option where that has room. As data sender it reads both: how many of its packets were
 //! marked. Rules that the RFC leaves open are Linux 7.3's (tests/scripts/accecn-*.pkt).
 
-use super::ecn::{CE, ECT_0, ECT_1, NOT_ECT};
-use super::segment_builder::{SACK_BLOCK_BYTES, SACK_BYTES};
-use super::{Socket, State};
+use super::{SACK_BLOCK_BYTES, SACK_BYTES, Socket, State};
 use polypath_base::Seq;
 use polypath_wire::{Flags, SackBlock, Segment, accecn};
+
+/// Codepoints of the IP header (RFC 3168 section 5).
+pub(super) const NOT_ECT: u8 = 0;
+pub(super) const ECT_1: u8 = 1;
+pub(super) const ECT_0: u8 = 2;
+pub(super) const CE: u8 = 3;
 
 /// What the count of marked packets begins with, so that a field of zeros shows (RFC 9768
 /// section 3.2.1).

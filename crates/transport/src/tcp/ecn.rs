@@ -7,17 +7,11 @@
 //! sender says that it has reduced its window.
 
 use super::Sender;
-use super::accecn::AccEcn;
+use super::accecn::{AccEcn, CE, ECT_0, ECT_1, NOT_ECT};
 use super::receiving::AckPolicy;
 use crate::Settings;
 use polypath_base::Seq;
 use polypath_wire::{Flags, Segment};
-
-/// Codepoints of the IP header (RFC 3168 section 5).
-pub(super) const NOT_ECT: u8 = 0;
-pub(super) const ECT_1: u8 = 1;
-pub(super) const ECT_0: u8 = 2;
-pub(super) const CE: u8 = 3;
 
 /// Segments acknowledged one by one after a mark (Linux: `tcp_enter_quickack_mode(sk, 2)`).
 const QUICK_ACKS: u32 = 2;

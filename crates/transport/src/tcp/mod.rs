@@ -67,6 +67,9 @@ const DEFAULT_MSS: u32 = 536;
 /// Bytes of timestamps in the options of a segment, padded (RFC 7323 appendix A; Linux:
 /// `TCPOLEN_TSTAMP_ALIGNED`).
 const TIMESTAMP_BYTES: u32 = 12;
+/// Bytes of a SACK option, padded, without its blocks, and of a block (RFC 2018 section 3).
+const SACK_BYTES: u32 = 4;
+const SACK_BLOCK_BYTES: u32 = 8;
 
 /// Connection states (RFC 9293 section 3.3.2).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

@@ -4,13 +4,9 @@
 use super::handshake::Offer;
 use super::sender::Leaving;
 use super::timer::Timer;
-use super::{Socket, State};
+use super::{SACK_BLOCK_BYTES, SACK_BYTES, Socket, State};
 use polypath_base::{Bytes, DataSeq, Instant, Seq};
 use polypath_wire::{Dss, Flags, Sack, Segment};
-
-/// Bytes of a SACK option, padded, without its blocks, and of a block (RFC 2018 section 3).
-pub(super) const SACK_BYTES: u32 = 4;
-pub(super) const SACK_BLOCK_BYTES: u32 = 8;
 
 /// What the caller's slot for a segment holds: as long as it is valid, the next segment of a burst
 /// is made by patching it.
