@@ -4,7 +4,7 @@ use crate::icmp::Message;
 use crate::kind::{CUT, Kind, MALFORMED};
 use crate::layers::{Content, ICMPV6, IpPacket, Outside, Part, TCP, UDP, innermost, ip};
 use crate::point::{Point, Port};
-use polypath_wire::{Flags, mptcp};
+use polypath_wire::{Flags, accecn, mptcp};
 use std::net::IpAddr;
 
 /// Of what is put together.
@@ -53,6 +53,8 @@ pub(crate) struct Segment<'a> {
     pub(crate) seq: u32,
     pub(crate) ack: u32,
     pub(crate) flags: Flags,
+    /// The flag AE (RFC 9768 section 3.1.1).
+    pub(crate) ae: bool,
     pub(crate) window: u16,
     /// Bytes of payload.
     pub(crate) len: u32,
@@ -83,6 +85,7 @@ pub(crate) struct Icmp {
 pub(crate) enum TcpOption {
     Mss(u16),
     WindowScale(u8),
+    AccEcn(accecn::Repr),
     Mptcp(mptcp::Repr),
 }
 
@@ -186,6 +189,7 @@ fn tcp<'a>(packet: &IpPacket, part: Part<'a>) -> Result<Segment<'a>, Kind> {
         seq: part.u32(4)?,
         ack: part.u32(8)?,
         flags: Flags(fixed[13]),
+        ae: fixed[12] & 1 != 0,
         window: part.u16(14)?,
         len,
         ecn_ce: packet.ecn_ce,
@@ -258,6 +262,7 @@ impl<'a> Segment<'a> {
         self.raw_options().filter_map(|option| match *option {
             [2, 4, high, low] => Some(TcpOption::Mss(u16::from_be_bytes([high, low]))),
             [3, 3, scale] => Some(TcpOption::WindowScale(scale.min(14))),
+            [accecn::KIND_0 | accecn::KIND_1, ..] => accecn::Repr::parse(option).map(TcpOption::AccEcn),
             [mptcp::KIND, ..] => {
                 mptcp::Packet::new_checked(option).and_then(|packet| mptcp::Repr::parse(&packet)).ok().map(TcpOption::Mptcp)
             }

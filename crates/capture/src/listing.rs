@@ -4,8 +4,8 @@
 
 use crate::frame::{Frame, Segment, TcpOption, dissect};
 use crate::reader::CaptureReader;
-use polypath_wire::Flags;
 use polypath_wire::mptcp::{Keys, Mapping, Number, Repr, Version};
+use polypath_wire::{Flags, accecn};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Read;
@@ -81,6 +81,9 @@ impl Starts {
                 text.push(letter);
             }
         }
+        if segment.ae {
+            text.push('A');
+        }
         if segment.flags.has(Flags::ACK) {
             text.push('.');
         }
@@ -99,6 +102,7 @@ impl Starts {
             options.push(match option {
                 TcpOption::Mss(mss) => format!("mss {mss}"),
                 TcpOption::WindowScale(scale) => format!("wscale {scale}"),
+                TcpOption::AccEcn(option) => counters(&option),
                 TcpOption::Mptcp(option) => self.mptcp(there, &option),
             });
         }
@@ -178,6 +182,12 @@ impl Starts {
     }
 }
 
+/// An AccECN option.
+fn counters(option: &accecn::Repr) -> String {
+    let name = |codepoint| ["", "e1b", "e0b", "ceb"][usize::from(codepoint & 3_u8)];
+    option.iter().fold("ECN".to_owned(), |text, (codepoint, counter)| format!("{text} {} {counter}", name(codepoint)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -193,6 +203,17 @@ mod tests {
             pcapng::packet(&mut file, at as u64 * 1000, packet.len() as u32, packet);
         }
         file
+    }
+
+    #[test]
+    fn accurate_ecn_is_told_as_in_scripts() {
+        let end = |last, port| SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)), port);
+        let mut segment = Wire { flags: Flags::ACK, window: 9, window_scale: 255, ..Wire::default() };
+        segment.set_ace(5);
+        assert!(segment.mp.set_accecn(&accecn::Repr { ect_1_first: true, len: 3, counters: [1, 0, 1449] }));
+        let bytes = segment.to_bytes(&Envelope { source: end(1, 4000), destination: end(2, 5000), ident: 0 }, &[]).unwrap();
+        let listed = segments(vec![&capture(&[bytes])[..]]);
+        assert_eq!(listed[0].text, "EA. 0:0(0) ack 0 win 9 <ECN e1b 1 ceb 0 e0b 1449>");
     }
 
     #[test]

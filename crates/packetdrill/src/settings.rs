@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// Sysctls that change nothing that the endpoint does, with the values for which that is so; none:
 /// any.
-const WITHOUT_EFFECT: [(&str, &[&str]); 8] = [
+const WITHOUT_EFFECT: [(&str, &[&str]); 9] = [
     // Gone since Linux 4.15, where RACK took its place.
     ("net.ipv4.tcp_fack", &[]),
     // For a host with thousands of handshakes.
@@ -17,8 +17,9 @@ const WITHOUT_EFFECT: [(&str, &[&str]); 8] = [
     ("net.ipv4.tcp_pacing_ss_ratio", &["200"]),
     ("net.ipv4.tcp_pacing_ca_ratio", &["120"]),
     ("net.ipv4.tcp_synack_retries", &["5"]),
-    // Accurate ECN, which no kernel has that is modelled.
-    ("net.ipv4.tcp_ecn_option", &[]),
+    // Of AccECN options that are sent sparingly, which is not modelled.
+    ("net.ipv4.tcp_ecn_option_beacon", &[]),
+    ("net.ipv4.tcp_ecn_fallback", &["1"]),
     // A `socket` says whether it is MPTCP's.
     ("net.mptcp.enabled", &["1"]),
     ("net.ipv4.tcp_fastopen_blackhole_timeout_sec", &[]),

@@ -9,6 +9,7 @@ use crate::tunnels::{self, Planned};
 use polypath_base::Error;
 use polypath_link::ElementSpec;
 use polypath_transport::Settings;
+use polypath_transport::stack::Stack;
 
 /// What is wrong with a scenario on any engine; with `simulated`, also what only the simulator has
 /// no model of.
@@ -18,10 +19,11 @@ use polypath_transport::Settings;
 pub fn check(scenario: &Scenario, simulated: bool) -> Result<(), Error> {
     let mut scenario = scenario.clone();
     for node in &mut scenario.nodes {
+        let stack = node.kernel.as_deref().and_then(Stack::find).unwrap_or(Settings::default().stack);
         let settings = std::mem::take(&mut node.sysctl);
         for (name, value) in settings {
             node.sysctl = [(name, value)].into();
-            match sysctl::apply(node, &mut Settings::default()) {
+            match sysctl::apply(node, &mut Settings::of(stack)) {
                 Err(refused) if simulated || !refused.simulator_only => return Err(refused.error),
                 _ => {}
             }

@@ -144,6 +144,7 @@ impl Packet {
             // Blocks behind the length mean nothing, nor do a SYN's options on another segment.
             segment.sack_len = 0;
             segment.mp = MpOptions::default();
+            segment.ae = false;
         } else {
             store.unpack(self.handle, segment);
         }
@@ -182,8 +183,8 @@ pub(crate) fn flow_number(to: u32, path: PathId) -> u32 {
 /// The codepoint Congestion Experienced (RFC 3168).
 pub(crate) const CE: u8 = 3;
 
-/// What few segments have: selective acknowledgements, MPTCP options beside the DSS, the options of
-/// a SYN.
+/// What few segments have: selective acknowledgements, MPTCP options beside the DSS, accurate ECN,
+/// the options of a SYN.
 #[derive(Copy, Clone, Debug, Default)]
 struct ColdFields {
     sack_blocks: [SackBlock; 4],
@@ -192,6 +193,7 @@ struct ColdFields {
     mss: u16,
     window_scale: u8,
     sack_permitted: bool,
+    ae: bool,
 }
 
 /// Values by number, whose places are used again.
@@ -258,14 +260,14 @@ impl PacketStore {
     }
 
     fn put(&mut self, segment: &Segment) -> u32 {
-        let &Segment { sack_blocks, sack_len, mp, mss, window_scale, sack_permitted, .. } = segment;
-        self.cold.add(ColdFields { sack_blocks, mp, sack_len, mss, window_scale, sack_permitted })
+        let &Segment { sack_blocks, sack_len, mp, mss, window_scale, sack_permitted, ae, .. } = segment;
+        self.cold.add(ColdFields { sack_blocks, mp, sack_len, mss, window_scale, sack_permitted, ae })
     }
 
     fn unpack(&self, number: u32, segment: &mut Segment) {
-        let ColdFields { sack_blocks, mp, sack_len, mss, window_scale, sack_permitted } = self.cold.held[number as usize];
+        let ColdFields { sack_blocks, mp, sack_len, mss, window_scale, sack_permitted, ae } = self.cold.held[number as usize];
         (segment.sack_blocks, segment.sack_len, segment.mp) = (sack_blocks, sack_len, mp);
-        (segment.mss, segment.window_scale, segment.sack_permitted) = (mss, window_scale, sack_permitted);
+        (segment.mss, segment.window_scale, segment.sack_permitted, segment.ae) = (mss, window_scale, sack_permitted, ae);
     }
 
     /// Lowers what a SYN announces of its sender's segments to `most` bytes.
@@ -504,8 +506,10 @@ mod tests {
         with_sack.push_sack(SackBlock { start: Seq::new(9), end: Seq::new(10) });
         let syn = Segment { flags: Flags::SYN, mss: 1460, window_scale: 7, sack_permitted: true, ..plain };
         let option = Segment { mp: Repr::Prio { backup: true, address_id: None }.into(), ..plain };
+        let mut accurate = Segment { ae: true, ..plain };
+        accurate.mp.set_accecn(&polypath_wire::accecn::Repr { ect_1_first: true, len: 3, counters: [1, 0, 1449] });
         let (mut store, mut out) = (PacketStore::new(), Segment::default());
-        for segment in [plain, with_sack, syn, option] {
+        for segment in [plain, with_sack, syn, option, accurate, plain] {
             let mut packet = Packet::blank();
             packet.pack(&segment);
             packet.handle = store.keep(&segment);

@@ -63,7 +63,7 @@ const fn partly(name: &'static str, allowed: &'static str, set: fn(&mut Settings
 /// Whether subflows of MPTCP 0.96 search for the path's MTU.
 const SUBFLOW_MTU_PROBING: &str = "subflow_mtu_probing";
 
-const KNOWN: [Known; 34] = [
+const KNOWN: [Known; 35] = [
     all("net.ipv4.tcp_rmem", "three ascending sizes in bytes", |s, v| triple(v).map(|sizes| s.rmem = sizes)),
     all("net.ipv4.tcp_wmem", "three ascending sizes in bytes", |s, v| triple(v).map(|sizes| s.wmem = sizes)),
     all("net.ipv4.tcp_sack", "0 or 1", |s, v| flag(v).map(|flag| s.sack = flag)),
@@ -72,7 +72,12 @@ const KNOWN: [Known; 34] = [
         number(v, 0, 2).map(|wanted| (s.timestamps, s.timestamps_from_zero) = (wanted > 0, wanted == 2))
     }),
     all("net.ipv4.tcp_window_scaling", "0 or 1", |s, v| flag(v).map(|flag| s.window_scaling = flag)),
-    partly("net.ipv4.tcp_ecn", "0, 1 or 2", |s, v| number(v, 0, 2).map(|n| s.ecn = n as u8)),
+    partly("net.ipv4.tcp_ecn", "0, 1 or 2, or 3, 4 or 5 on a kernel with accurate ECN (7.3)", |s, v| {
+        number(v, 0, if s.stack.accurate_ecn { 5 } else { 2 }).map(|n| s.ecn = n as u8)
+    }),
+    partly("net.ipv4.tcp_ecn_option", "0, 2 or 3, on a kernel with accurate ECN (7.3)", |s, v| {
+        number(v, 0, if s.stack.accurate_ecn { 3 } else { 0 }).filter(|&n| n != 1 && s.stack.accurate_ecn).map(|n| s.ecn_option = n as u8)
+    }),
     all("net.ipv4.tcp_slow_start_after_idle", "0 or 1", |s, v| flag(v).map(|flag| s.slow_start_after_idle = flag)),
     all("net.ipv4.tcp_early_retrans", "a number from 0 to 4", |s, v| number(v, 0, 4).map(|n| s.tail_loss_probe = n >= 3)),
     partly("net.ipv4.tcp_recovery", "1, since there is no other loss detection than RACK", |_, v| number(v, 1, 1).map(|_| ())),
@@ -212,7 +217,7 @@ fn triple(value: &Value) -> Option<[Bytes; 3]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use polypath_transport::stack::MPTCP_0_96_LINUX_5_4_188;
+    use polypath_transport::stack::{LINUX_7_3_4, MPTCP_0_96_LINUX_5_4_188};
     use std::collections::BTreeMap;
 
     fn node(name: &str, value: Value) -> Node {
@@ -258,6 +263,20 @@ mod tests {
         let mut settings = Settings::of(&MPTCP_0_96_LINUX_5_4_188);
         apply(&probing, &mut settings).unwrap();
         assert!(settings.subflow_mtu_probing);
+    }
+
+    #[test]
+    fn accurate_ecn_is_a_setting_of_kernels_that_have_it() {
+        let (asks, lacks) = (node("net.ipv4.tcp_ecn", Value::from(3)), node("net.ipv4.tcp_ecn_option", Value::from(0)));
+        for setting in [&asks, &lacks] {
+            let error = apply(setting, &mut Settings::default()).unwrap_err();
+            assert!(error.error.to_string().contains("on a kernel with accurate ECN (7.3)") && error.simulator_only, "{}", error.error);
+        }
+        let mut settings = Settings::of(&LINUX_7_3_4);
+        apply(&asks, &mut settings).unwrap();
+        apply(&lacks, &mut settings).unwrap();
+        assert_eq!((settings.ecn, settings.ecn_option), (3, 0));
+        assert!(apply(&node("net.ipv4.tcp_ecn_option", Value::from(1)), &mut settings).is_err());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! expects.
 
 use crate::encode::head;
-use crate::notation::{Seen, SeenOption, flags, moment, seconds};
+use crate::notation::{AE, Seen, SeenOption, flags, moment, seconds};
 use crate::numbers::{Flow, Numbers, Side};
 use crate::script::{Opt, Options, Segment, Value};
 use polypath_base::Instant;
@@ -38,7 +38,7 @@ pub(crate) fn decode(numbers: &mut Numbers, at: Instant, bytes: &[u8], expected:
         subflow,
         addresses: format!("{local} > {peer}"),
         ecn: ip.ecn,
-        flags: header.flags.0,
+        flags: u16::from(header.flags.0) | (u16::from(header.reserved & 1) * AE),
         seq,
         len: header.payload_len as u32,
         ack: header.flags.has(Flags::ACK).then_some(ack),
@@ -59,6 +59,10 @@ fn options(numbers: &Numbers, flow: Option<&Flow>, header: &tcp::Repr, payload: 
     if let Some(timestamps) = header.timestamps {
         let first = flow.and_then(|flow| flow.first_ts).unwrap_or(0);
         put("TS", vec![("val", u128::from(timestamps.value.wrapping_sub(first))), ("ecr", u128::from(timestamps.echo))]);
+    }
+    if let Some(option) = header.accecn {
+        let name = |codepoint: u8| ["", "e1b", "e0b", "ceb"][usize::from(codepoint & 3)];
+        put("ECN", option.iter().map(|(codepoint, counter)| (name(codepoint), u128::from(counter))).collect());
     }
     if let Some(shift) = header.window_scale {
         put("wscale", vec![("", u128::from(shift))]);
@@ -220,7 +224,8 @@ fn options_difference(numbers: &mut Numbers, subflow: usize, wanted: &Options, s
 
 fn option_difference(numbers: &mut Numbers, subflow: usize, wanted: &Opt, seen: &SeenOption) -> Result<Option<String>, String> {
     let name = wanted.name;
-    if matches!(name, "sack" | "remove_address") && wanted.fields.len() != seen.fields.len() {
+    let other_order = name == "ECN" && wanted.fields.iter().zip(&seen.fields).any(|((wanted, _), (seen, _))| wanted != seen);
+    if matches!(name, "sack" | "remove_address" | "ECN") && (wanted.fields.len() != seen.fields.len() || other_order) {
         return Ok(Some(format!("the option is {seen}")));
     }
     if name == "dss" && !wanted.fields.is_empty() {

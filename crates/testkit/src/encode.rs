@@ -1,11 +1,12 @@
 //! The bytes of an injected packet.
 
+use crate::notation::AE;
 use crate::numbers::{Numbers, Side, absolute};
 use crate::script::{Opt, Packet, Segment, Value};
 use polypath_base::Seq;
 use polypath_wire::checksum::Addresses;
 use polypath_wire::mptcp::{self, Announcement, FirstData, Keys, Mapping, Number, dss_checksum};
-use polypath_wire::{Flags, Inline, SackBlock, icmpv4, ipv4, tcp};
+use polypath_wire::{Flags, Inline, SackBlock, accecn, icmpv4, ipv4, tcp};
 use std::net::{IpAddr, Ipv4Addr};
 
 /// The window of an injected segment that names none.
@@ -30,7 +31,8 @@ fn tcp(numbers: &mut Numbers, segment: &Segment) -> Result<Vec<u8>, String> {
         destination_port: flow.local.port(),
         seq: absolute(flow.peer_iss, segment.seq),
         ack: segment.ack.map_or(Seq::default(), |ack| absolute(local_iss, ack)),
-        flags: Flags(segment.flags),
+        flags: Flags(segment.flags as u8),
+        reserved: u8::from(segment.flags & AE != 0),
         window: segment.window.unwrap_or(WINDOW),
         payload_len: segment.len as usize,
         ..tcp::Repr::default()
@@ -145,6 +147,18 @@ impl Encoder<'_> {
                         return Err("there are more than four blocks".to_owned());
                     }
                 }
+            }
+            "ECN" => {
+                let fields: Vec<_> = self.option.fields.iter().map(|(key, _)| *key).collect();
+                let mut option = accecn::Repr {
+                    ect_1_first: fields.first().is_none_or(|key| *key == "e1b"),
+                    len: fields.len() as u8,
+                    ..Default::default()
+                };
+                for (counter, key) in option.counters.iter_mut().zip(fields) {
+                    *counter = self.small::<u32>(key, 0)? & 0xff_ffff;
+                }
+                header.accecn = Some(option);
             }
             // They have no meaning: the padding is as Linux has it.
             "nop" | "eol" => {}

@@ -1,7 +1,7 @@
 //! The fields of TCP_INFO that scripts ask for, by Linux's names.
 
 /// Fields that both engines know.
-pub const FIELDS: [&str; 15] = [
+pub const FIELDS: [&str; 16] = [
     "tcpi_state",
     "tcpi_ca_state",
     "tcpi_backoff",
@@ -17,6 +17,7 @@ pub const FIELDS: [&str; 15] = [
     "tcpi_total_retrans",
     "tcpi_min_rtt",
     "tcpi_delivered",
+    "tcpi_delivered_ce",
 ];
 
 /// States by their names in Linux (include/net/tcp_states.h and tcp.h), as their numbers.

@@ -313,6 +313,7 @@ impl Endpoint for Host {
             "tcpi_total_retrans" => (100, 4),
             "tcpi_min_rtt" => (148, 4),
             "tcpi_delivered" => (192, 4),
+            "tcpi_delivered_ce" => (196, 4),
             _ => return None,
         };
         let bytes = info[..length].get(at..at + size)?;

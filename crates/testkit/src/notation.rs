@@ -4,7 +4,9 @@ use polypath_base::{Duration, Instant};
 use std::fmt;
 
 /// TCP header flags by their letters, in the order in which they are written.
-pub const FLAGS: [(char, u8); 8] = [('S', 2), ('F', 1), ('R', 4), ('P', 8), ('.', 16), ('U', 32), ('E', 64), ('W', 128)];
+pub const FLAGS: [(char, u16); 9] = [('S', 2), ('F', 1), ('R', 4), ('P', 8), ('.', 16), ('U', 32), ('E', 64), ('W', 128), ('A', AE)];
+/// Accurate ECN: the bit above the eight flags of the header's byte 13 (RFC 9768 section 3.1.1).
+pub const AE: u16 = 256;
 
 /// Flags of MP_CAPABLE (RFC 8684 section 3.1) and of MP_TCPRST (section 3.6).
 pub const FLAG_LETTERS: [(&str, u8); 9] = [
@@ -28,6 +30,7 @@ pub const OPTIONS: &[(&str, &[&str])] = &[
     ("eol", &[]),
     ("TS", &["val", "ecr"]),
     ("sack", &[""]),
+    ("ECN", &["e0b", "ceb", "e1b"]),
     ("mpcapable", &["version", "flags", "keys", "key", "peer_key", "mpcdatalen", "csum"]),
     ("mp_join_syn", &["backup", "address_id", "token", "nonce"]),
     ("mp_join_syn_ack", &["backup", "address_id", "sender_hmac", "nonce"]),
@@ -51,7 +54,8 @@ pub struct Seen {
     pub subflow: Option<usize>,
     pub addresses: String,
     pub ecn: u8,
-    pub flags: u8,
+    /// The header's byte 13, and [`AE`].
+    pub flags: u16,
     pub seq: i64,
     pub len: u32,
     pub ack: Option<i64>,
@@ -75,7 +79,7 @@ impl SeenOption {
 }
 
 /// TCP flags as letters.
-pub fn flags(bits: u8) -> String {
+pub fn flags(bits: u16) -> String {
     if bits == 0 {
         return "-".to_owned();
     }
@@ -125,7 +129,7 @@ impl fmt::Display for SeenOption {
         match self.name {
             "mss" | "wscale" => self.fields.iter().try_for_each(|(_, value)| write!(f, " {value}")),
             "sack" => self.fields.chunks(2).try_for_each(|block| write!(f, " {}:{}", block[0].1, block[block.len() - 1].1)),
-            "TS" => self.fields.iter().try_for_each(|(key, value)| write!(f, " {key} {value}")),
+            "TS" | "ECN" => self.fields.iter().try_for_each(|(key, value)| write!(f, " {key} {value}")),
             _ => self.fields.iter().try_for_each(|&(key, value)| self.write_field(f, key, value)),
         }
     }

@@ -164,7 +164,7 @@ pub struct Segment {
     /// ECN codepoint of the IP header.
     pub ecn: Option<u8>,
     /// TCP header flags.
-    pub flags: u8,
+    pub flags: u16,
     pub seq: i64,
     pub len: u32,
     pub ack: Option<i64>,

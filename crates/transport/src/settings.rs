@@ -30,8 +30,13 @@ pub struct Settings {
     /// `tcp_wmem`: minimum, initial and largest send buffer, below 2 GiB. By default 4 KiB, 16 KiB
     /// and 4 MiB.
     pub wmem: [Bytes; 3],
-    /// `tcp_ecn`: 0 never, 1 asks for it and agrees to it, 2 agrees if asked, which is the default.
+    /// `tcp_ecn`: 0 never, 1 asks for it and agrees to it, 2 agrees if asked, which is the default. A
+    /// kernel with accurate ECN has 3 (asks for that), 4 (asks for ECN) and 5 (asks for nothing),
+    /// and with them agrees to either.
     pub ecn: u8,
+    /// `tcp_ecn_option`: 0 sends no AccECN options, 2 does wherever they fit, which is the default, 3
+    /// even where they may not come through. 1, to send fewer, is not modelled.
+    pub ecn_option: u8,
     /// `tcp_sack`: selective acknowledgements, if the peer has them too (RFC 2018). By default on.
     pub sack: bool,
     /// `tcp_dsack`: tells of duplicates in the first SACK block (RFC 2883 section 4); needs `sack`.
@@ -133,6 +138,7 @@ impl Default for Settings {
             device: Device::Veth,
             wmem: [4096, 16_384, 4_194_304].map(Bytes::new),
             ecn: 2,
+            ecn_option: 2,
             sack: true,
             dsack: true,
             timestamps: true,

@@ -95,6 +95,8 @@ impl Segment {
             seq: self.seq,
             ack: self.ack,
             flags: self.flags,
+            reserved: u8::from(self.ae),
+            accecn: self.mp.accecn(),
             window: self.window,
             mss: (is_syn && self.mss != 0).then_some(self.mss),
             window_scale: (is_syn && self.window_scale != 255).then_some(self.window_scale),
@@ -156,6 +158,7 @@ impl Segment {
             has_ts: header.timestamps.is_some(),
             window: header.window,
             flags: header.flags,
+            ae: header.reserved & 1 != 0,
             ecn: ip.ecn,
             df: ip.dont_fragment,
             mss: header.mss.unwrap_or(0),
@@ -166,6 +169,9 @@ impl Segment {
         segment.set_sack(&header.sack);
         for option in header.mptcp.iter() {
             segment.take_option(option, payload)?;
+        }
+        if header.accecn.is_some_and(|option| !segment.mp.set_accecn(&option)) {
+            return Err(Error::TooLong("mptcp options"));
         }
         Ok((envelope, segment, payload))
     }
@@ -401,6 +407,20 @@ mod tests {
         let echo = Repr::AddAddr { announcement: Announcement::Echo, address_id: 4, address: ENVELOPE.source.ip(), port: None };
         for option in [echo, Repr::Prio { backup: true, address_id: None }, Repr::Fail { dsn: 7 }] {
             there_and_back(&Segment { mp: option.into(), has_dss: true, dss, ..data(0) });
+        }
+    }
+
+    #[test]
+    fn accurate_ecn_survives() {
+        for ace in 0..8 {
+            let mut segment = data(100);
+            segment.set_ace(ace);
+            there_and_back(&segment);
+            let counters = [0xff_ffff, 0, 1449];
+            assert!(segment.mp.set_accecn(&crate::accecn::Repr { ect_1_first: ace & 1 != 0, len: 3, counters }));
+            there_and_back(&segment);
+            assert!(segment.push_sack(SackBlock { start: Seq::new(1), end: Seq::new(9) }));
+            there_and_back(&segment);
         }
     }
 

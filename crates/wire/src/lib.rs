@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod accecn;
 pub mod checksum;
 mod codec;
 mod error;

@@ -1,7 +1,7 @@
 //! TCP segments with their options, and ICMP "fragmentation needed".
 
 use crate::inline::Inline;
-use crate::mptcp;
+use crate::{accecn, mptcp};
 use polypath_base::{DataSeq, Seq};
 
 /// TCP header flags (RFC 9293 section 3.1).
@@ -124,7 +124,8 @@ pub struct Dss {
     pub checksum_wrong: bool,
 }
 
-/// The MPTCP options of a segment besides the DSS, each in the bytes that it has on the wire.
+/// The MPTCP options of a segment besides the DSS, and the AccECN option, each in the bytes that it
+/// has on the wire.
 ///
 /// Bytes are the most compact form: a segment has room for whatever Linux puts into one, an IPv6
 /// address with port and HMAC (30 bytes) included, and stays two cache lines long. Few segments
@@ -134,12 +135,18 @@ pub struct MpOptions(Inline<{ MpOptions::MAX_LEN }>);
 
 impl MpOptions {
     /// Most bytes, without padding.
-    pub const MAX_LEN: usize = 31;
+    pub const MAX_LEN: usize = 30;
 
-    /// There are none, as in nearly all segments.
+    /// There are none of MPTCP, as in nearly all segments.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.0.is_empty() || self.first().is_none()
+    }
+
+    /// There is an option of any kind.
+    #[inline]
+    const fn has_any(&self) -> bool {
+        !self.0.is_empty()
     }
 
     /// Appends an option; false, and no change, if there is no room for it or it is no valid one.
@@ -163,29 +170,68 @@ impl MpOptions {
     /// Takes the first option out.
     pub fn pop_first(&mut self) -> Option<mptcp::Repr> {
         let first = self.first()?;
-        let rest = Inline::from_slice(&self.0[first.buffer_len()..]);
-        // A part of what had room has room.
-        self.0 = rest.unwrap_or_default();
+        let mut left = Self::default();
+        for option in self.iter().skip(1) {
+            // A part of what had room has room.
+            left.push(&option);
+        }
+        if let Some(option) = self.accecn() {
+            left.set_accecn(&option);
+        }
+        *self = left;
         Some(first)
     }
 
-    fn packets(&self) -> impl Iterator<Item = mptcp::Packet<&[u8]>> {
+    /// The AccECN option.
+    #[inline]
+    pub fn accecn(&self) -> Option<accecn::Repr> {
+        if self.0.is_empty() { None } else { self.raw().find_map(accecn::Repr::parse) }
+    }
+
+    /// Makes this the AccECN option; false, and no change, if there is no room for it or it is no
+    /// valid one.
+    pub fn set_accecn(&mut self, option: &accecn::Repr) -> bool {
+        let (mut bytes, mut with) = ([0; accecn::MAX_LEN], self.without_accecn());
+        let has_room = option.emit(&mut bytes).is_ok() && with.0.extend(&bytes[..option.buffer_len()]);
+        if has_room {
+            *self = with;
+        }
+        has_room
+    }
+
+    /// MPTCP's alone.
+    #[must_use]
+    pub fn without_accecn(&self) -> Self {
+        let mut left = Self::default();
+        for option in self.raw().filter(|option| option[0] == mptcp::KIND) {
+            left.0.extend(option);
+        }
+        left
+    }
+
+    /// Each option with its kind and length. They were written by `push` and `set_accecn`, so
+    /// lengths are right.
+    fn raw(&self) -> impl Iterator<Item = &[u8]> {
         let mut rest = &self.0[..];
         std::iter::from_fn(move || {
-            let packet = mptcp::Packet::new_checked(rest).ok()?;
-            rest = &rest[packet.option_len()..];
-            Some(packet)
+            let (option, behind) = rest.split_at_checked(usize::from(*rest.get(1)?))?;
+            rest = behind;
+            Some(option)
         })
     }
 
-    /// Bytes on the wire, each option padded to a multiple of four.
+    fn packets(&self) -> impl Iterator<Item = mptcp::Packet<&[u8]>> {
+        self.raw().filter_map(|option| mptcp::Packet::new_checked(option).ok())
+    }
+
+    /// Bytes of MPTCP's options on the wire, each padded to a multiple of four.
     fn wire_len(&self) -> u32 {
         self.packets().map(|packet| packet.option_len().next_multiple_of(4) as u32).sum()
     }
 }
 
 impl From<mptcp::Repr> for MpOptions {
-    /// One option. Every form but a REMOVE_ADDR of more than 28 addresses has room.
+    /// One option. Every form but a REMOVE_ADDR of more than 27 addresses has room.
     fn from(option: mptcp::Repr) -> Self {
         let mut options = Self::default();
         let has_room = options.push(&option);
@@ -196,7 +242,7 @@ impl From<mptcp::Repr> for MpOptions {
 
 impl std::fmt::Debug for MpOptions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list().entries(self.iter()).finish()
+        f.debug_list().entries(self.iter()).entries(self.accecn()).finish()
     }
 }
 
@@ -244,8 +290,11 @@ pub struct Segment {
     pub sack_permitted: bool,
     /// [`Segment::sack`] has those that count.
     pub sack_blocks: [SackBlock; 4],
-    /// MPTCP options but the DSS.
+    /// MPTCP options but the DSS, and the AccECN option.
     pub mp: MpOptions,
+    /// Accurate ECN, the flag beside CWR: asks for it on a SYN, and is the highest bit of the ACE
+    /// field (RFC 9768 section 3.2.2).
+    pub ae: bool,
 }
 
 impl Segment {
@@ -276,10 +325,23 @@ impl Segment {
         has_room
     }
 
-    /// It has no options but timestamps and DSS, as nearly all segments.
+    /// It has no options but timestamps and DSS, and no AE, as nearly all segments.
     #[inline]
     pub fn is_plain(&self) -> bool {
-        self.sack_len == 0 && self.mp.is_empty() && !self.flags.has(Flags::SYN)
+        (self.sack_len | u8::from(self.mp.has_any()) | u8::from(self.ae)) == 0 && !self.flags.has(Flags::SYN)
+    }
+
+    /// The ACE field: AE, CWR and ECE as a number of three bits (RFC 9768 section 3.2.2).
+    #[inline]
+    pub const fn ace(&self) -> u8 {
+        (self.ae as u8) << 2 | self.flags.0 >> 6
+    }
+
+    /// Replaces AE, CWR and ECE.
+    #[inline]
+    pub fn set_ace(&mut self, ace: u8) {
+        self.ae = ace & 4 != 0;
+        self.flags.0 = self.flags.0 & !(Flags::CWR.0 | Flags::ECE.0) | (ace & 3) << 6;
     }
 
     /// Bytes of TCP options on the wire, each padded to a multiple of four.
@@ -299,7 +361,20 @@ impl Segment {
         if self.sack_len > 0 {
             n += 4 + 8 * u32::from(self.sack_len);
         }
+        n += self.mp.accecn().map_or(0, |option| accecn::wire_len(option.len, self.padding_behind_accecn()));
         n + if self.carries_mapping() { 24 } else { dss + self.mp.wire_len() }
+    }
+
+    /// Bytes of padding before the option that follows the AccECN option, which may hold its end.
+    pub fn padding_behind_accecn(&self) -> u32 {
+        let is_syn = self.flags.has(Flags::SYN);
+        if is_syn && self.sack_permitted && !self.has_ts {
+            2
+        } else if is_syn && self.window_scale != 255 {
+            1
+        } else {
+            2 * u32::from(self.sack_len > 0)
+        }
     }
 
     /// RFC 8684 section 3.1: with data, MP_CAPABLE carries the mapping and stands in for the DSS
@@ -368,10 +443,26 @@ mod tests {
         let mut options = MpOptions::from(close);
         assert!(options.push(&reset) && !options.is_empty());
         assert_eq!((options.iter().collect::<Vec<_>>(), options.wire_len()), (vec![close, reset], 16));
+        let counters = accecn::Repr { ect_1_first: true, len: 3, counters: [1, 0, 1449] };
+        assert!(options.set_accecn(&counters) && options.set_accecn(&accecn::Repr { len: 1, counters: [1, 0, 0], ..counters }));
+        assert_eq!((options.accecn().map(|option| option.len), options.iter().count(), options.wire_len()), (Some(1), 2, 16));
+        options = options.without_accecn();
         let join = mptcp::Repr::JoinAck { hmac: [7; 20] };
         assert!(!options.push(&join), "16 bytes and 24 are too many");
         assert_eq!((options.pop_first(), options.pop_first(), options.pop_first()), (Some(close), Some(reset), None));
         assert!(options.is_empty() && options.push(&join));
+    }
+
+    #[test]
+    fn an_accecn_option_alone_is_none_of_mptcp() {
+        let mut segment = Segment { has_ts: true, flags: Flags::ACK, window_scale: 255, ..Segment::default() };
+        segment.set_ace(5);
+        assert!((segment.ae, segment.flags) == (true, Flags::ACK.with(Flags::ECE)) && segment.ace() == 5 && !segment.is_plain());
+        assert!(segment.mp.set_accecn(&accecn::Repr { ect_1_first: true, len: 3, counters: [1, 0, 1] }) && segment.mp.is_empty());
+        assert_eq!(segment.options_len(), 24);
+        segment.push_sack(SackBlock::default());
+        segment.mp.set_accecn(&accecn::Repr { ect_1_first: true, len: 1, counters: [1, 0, 0] });
+        assert_eq!(segment.options_len(), 12 + 4 + 12, "the last byte stands in the padding of the blocks");
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! TCP (RFC 9293) with its options: MSS, window scale and timestamps (RFC 7323), SACK (RFC 2018),
-//! MPTCP ([`crate::mptcp`]).
+//! AccECN ([`crate::accecn`]), MPTCP ([`crate::mptcp`]).
 //!
 //! [`Packet::new_checked`] compares every length with the bytes that are there; after it no getter
 //! can panic. Options that are cut off or of a wrong length are passed over, as Linux does
@@ -8,8 +8,8 @@
 use crate::checksum::Addresses;
 use crate::error::{Error, Result};
 use crate::inline::Inline;
-use crate::mptcp;
 use crate::segment::{Flags, Sack, SackBlock};
+use crate::{accecn, mptcp};
 use polypath_base::Seq;
 
 /// The protocol's number in an IP header.
@@ -91,7 +91,7 @@ impl<T: AsRef<[u8]>> Packet<T> {
         usize::from(self.bytes()[12] >> 4) * 4
     }
 
-    /// The four bits between data offset and flags; the last is AE (RFC 9768).
+    /// The four bits between data offset and flags; the last is AE (RFC 9768 section 3.1.1).
     pub fn reserved(&self) -> u8 {
         self.bytes()[12] & 15
     }
@@ -184,7 +184,7 @@ pub struct Repr {
     pub ack: Seq,
     /// The eight flags, CWR and ECE of RFC 3168 included.
     pub flags: Flags,
-    /// The four bits between data offset and flags.
+    /// The four bits between data offset and flags; the last is AE.
     pub reserved: u8,
     /// As on the wire: unscaled.
     pub window: u16,
@@ -202,6 +202,8 @@ pub struct Repr {
     pub timestamps: Option<Timestamps>,
     /// SACK option (RFC 2018 section 3): at most four blocks; none leaves the option out.
     pub sack: Sack,
+    /// AccECN option (RFC 9768 section 3.2.3).
+    pub accecn: Option<accecn::Repr>,
     /// MPTCP options, the DSS among them, in their order: at most [`MAX_MPTCP`] (RFC 8684).
     pub mptcp: MptcpOptions,
     /// Options of other kinds, each with its kind and length, in their order.
@@ -276,6 +278,10 @@ impl Repr {
                 }
             }
             (MSS | WINDOW_SCALE | SACK_PERMITTED | TIMESTAMPS | SACK, _) => return false,
+            (accecn::KIND_0 | accecn::KIND_1, _) => {
+                let Some(found) = accecn::Repr::parse(option) else { return false };
+                self.accecn = Some(found);
+            }
             (mptcp::KIND, _) => match mptcp::Packet::new_checked(option).and_then(|packet| mptcp::Repr::parse(&packet)) {
                 Ok(repr) if self.mptcp.push(repr) => {}
                 Ok(_) => return self.unknown.extend(option),
@@ -301,7 +307,19 @@ impl Repr {
         let scale = if self.window_scale.is_some() { 4 } else { 0 };
         let sack = if self.sack.len > 0 { 4 + 8 * usize::from(self.sack.len) } else { 0 };
         let mptcp: usize = self.mptcp.iter().map(|option| option.buffer_len().next_multiple_of(4)).sum();
-        mss + timestamps + sack_permitted + scale + sack + mptcp + self.unknown.len().next_multiple_of(4)
+        let accecn = self.accecn.map_or(0, |option| accecn::wire_len(option.len, self.padding_behind_accecn() as u32) as usize);
+        mss + timestamps + accecn + sack_permitted + scale + sack + mptcp + self.unknown.len().next_multiple_of(4)
+    }
+
+    /// Bytes of padding before the option that follows the AccECN option, which may hold its end.
+    fn padding_behind_accecn(&self) -> usize {
+        if self.sack_permitted && self.timestamps.is_none() {
+            2
+        } else if self.window_scale.is_some() {
+            1
+        } else {
+            2 * usize::from(self.sack.len > 0)
+        }
     }
 
     fn tight_len(&self) -> usize {
@@ -310,6 +328,7 @@ impl Repr {
         n += if self.window_scale.is_some() { 3 } else { 0 };
         n += if self.sack_permitted { 2 } else { 0 };
         n += if self.timestamps.is_some() { 10 } else { 0 };
+        n += self.accecn.map_or(0, |option| option.buffer_len());
         n + if self.sack.len > 0 { 2 + 8 * usize::from(self.sack.len) } else { 0 }
     }
 
@@ -350,20 +369,17 @@ impl Repr {
         Ok(())
     }
 
-    /// In Linux's order (`tcp_options_write`): MSS, SACK permitted with the timestamps, window
-    /// scale, SACK, MPTCP; then the unknown.
+    /// In Linux's order (`tcp_options_write`): MSS, SACK permitted with the timestamps, AccECN,
+    /// SACK permitted without, window scale, SACK, MPTCP; then the unknown.
     fn emit_options(&self, room: &mut [u8], aligned: bool) -> Result<()> {
         let mut out = Options { room, at: 0, aligned };
         if let Some(mss) = self.mss {
             let [high, low] = mss.to_be_bytes();
             out.put(&[MSS, 4, high, low], 0);
         }
-        match (self.sack_permitted, self.timestamps) {
-            (true, None) => out.put(&[SACK_PERMITTED, 2], 2),
+        if self.timestamps.is_some() {
             // Together they fill whole words.
-            (true, Some(_)) => out.put(&[SACK_PERMITTED, 2], 0),
-            (false, Some(_)) => out.put(&[], 2),
-            (false, None) => {}
+            out.put(if self.sack_permitted { &[SACK_PERMITTED, 2] } else { &[] }, if self.sack_permitted { 0 } else { 2 });
         }
         if let Some(timestamps) = self.timestamps {
             let mut option = [TIMESTAMPS, 10, 0, 0, 0, 0, 0, 0, 0, 0];
@@ -371,11 +387,28 @@ impl Repr {
             option[6..].copy_from_slice(&timestamps.echo.to_be_bytes());
             out.put(&option, 0);
         }
+        let mut taken = 0;
+        if let Some(counters) = self.accecn {
+            let mut option = [0; accecn::MAX_LEN];
+            counters.emit(&mut option)?;
+            out.put(&option[..counters.buffer_len()], 0);
+            let beyond = counters.buffer_len() % 4;
+            if beyond <= self.padding_behind_accecn() {
+                taken = beyond;
+            } else {
+                out.put(&[], 4 - beyond);
+            }
+        }
+        // Padding of the next option that has the end of that one.
+        let mut padding = |usual: usize| usual - std::mem::take(&mut taken);
+        if self.sack_permitted && self.timestamps.is_none() {
+            out.put(&[SACK_PERMITTED, 2], padding(2));
+        }
         if let Some(shift) = self.window_scale {
-            out.put(&[WINDOW_SCALE, 3, shift], 1);
+            out.put(&[WINDOW_SCALE, 3, shift], padding(1));
         }
         if self.sack.len > 0 {
-            out.put(&[SACK, 2 + 8 * self.sack.len], 2);
+            out.put(&[SACK, 2 + 8 * self.sack.len], padding(2));
             for block in self.sack.as_slice() {
                 out.put(&block.start.get().to_be_bytes(), 0);
                 out.put(&block.end.get().to_be_bytes(), 0);
@@ -437,6 +470,19 @@ mod tests {
         assert_eq!(options(&syn), [2, 4, 5, 180, 4, 2, 8, 10, 0, 0, 0, 1, 0, 0, 0, 0, 1, 3, 3, 7]);
         let plain = Repr { sack_permitted: true, ..Repr::default() };
         assert_eq!(options(&plain), [1, 1, 4, 2]);
+    }
+
+    #[test]
+    fn an_accecn_option_ends_in_padding_where_linux_lets_it() {
+        let accecn = |len| Some(accecn::Repr { ect_1_first: true, len, counters: [0x01_0203, 4, 5] });
+        let blocks = |n| Sack { len: n, ..Sack::default() };
+        let whole = Repr { accecn: accecn(3), sack_permitted: true, window_scale: Some(7), ..Repr::default() };
+        assert_eq!(options(&whole), [174, 11, 1, 2, 3, 0, 0, 4, 0, 0, 5, 1, 1, 1, 4, 2, 1, 3, 3, 7]);
+        let one = Repr { accecn: accecn(1), sack: blocks(1), ..Repr::default() };
+        assert_eq!(options(&one)[..8], [174, 5, 1, 2, 3, 1, 5, 10]);
+        assert_eq!(options(&Repr { sack: blocks(0), ..one }), [174, 5, 1, 2, 3, 1, 1, 1]);
+        assert_eq!(options(&Repr { accecn: accecn(0), ..one })[..4], [174, 2, 5, 10]);
+        assert_eq!(options(&Repr { accecn: accecn(1), window_scale: Some(7), ..Repr::default() }), [174, 5, 1, 2, 3, 3, 3, 7]);
     }
 
     #[test]

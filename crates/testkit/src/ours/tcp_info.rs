@@ -46,6 +46,7 @@ pub(super) fn info_of(end: &Connection, field: &str) -> Option<u64> {
         "tcpi_total_retrans" => probe.counters.retransmissions,
         "tcpi_min_rtt" => probe.min_rtt.as_micros(),
         "tcpi_delivered" => u64::from(probe.delivered.get()),
+        "tcpi_delivered_ce" => u64::from(socket?.sender().delivered_ce().get()),
         _ => return None,
     })
 }

@@ -56,6 +56,18 @@ fn take_one(part: &str) -> Read<Opt> {
             cursor.expect("ecr", "behind the timestamp's value")?;
             fields.push(("ecr", take_value(&mut cursor, "ecr")?));
         }
+        "ECN" => {
+            while !cursor.is_empty() {
+                let shown = cursor.shown();
+                let word = cursor.word();
+                let key = keys.iter().find(|key| **key == word);
+                let key = *key.ok_or_else(|| format!("{shown} is no counter of the option `ECN`; counters are {}", keys.join(", ")))?;
+                put(&mut fields, key, take_value(&mut cursor, key)?)?;
+            }
+            if !is_order(&fields) {
+                return Err("the counters of an option `ECN` are the first of `e0b ceb e1b` or of `e1b ceb e0b`".to_owned());
+            }
+        }
         "sack" => {
             while !cursor.is_empty() {
                 fields.push(("", take_value(&mut cursor, "a SACK block")?));
@@ -74,6 +86,12 @@ fn take_one(part: &str) -> Read<Opt> {
     }
     cursor.finish()?;
     Ok(Opt { name, fields })
+}
+
+/// They stand in one of the two orders of RFC 9768 section 3.2.3.
+fn is_order(fields: &[(&'static str, Value)]) -> bool {
+    let begins = |order: [&str; 3]| fields.iter().zip(order).all(|((key, _), wanted)| *key == wanted);
+    begins(["e0b", "ceb", "e1b"]) || begins(["e1b", "ceb", "e0b"])
 }
 
 /// A field of an MPTCP option.

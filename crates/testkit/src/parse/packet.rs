@@ -5,6 +5,9 @@ use super::options;
 use crate::notation::FLAGS;
 use crate::script::{Packet, Segment};
 
+/// AE, CWR and ECE.
+const ACE: u16 = 7 << 6;
+
 pub(super) fn take(cursor: &mut Cursor<'_>, direction: Direction) -> Read<Packet> {
     let mut segment = Segment::default();
     while cursor.eat("[") {
@@ -44,15 +47,20 @@ pub(super) fn take(cursor: &mut Cursor<'_>, direction: Direction) -> Read<Packet
     Ok(Packet::Tcp(Box::new(segment)))
 }
 
-fn take_flags(cursor: &mut Cursor<'_>) -> Read<u8> {
+fn take_flags(cursor: &mut Cursor<'_>) -> Read<u16> {
     let shown = cursor.shown();
     let text = cursor.take(|c| !c.is_whitespace());
     let mut flags = 0;
     for letter in text.chars().filter(|&letter| text != "-" || letter != '-') {
+        // The ACE field as a number (RFC 9768 section 3.2.2): AE, CWR and ECE.
+        if let Some(ace) = letter.to_digit(8).filter(|_| flags & ACE == 0) {
+            flags |= (ace as u16) << 6;
+            continue;
+        }
         let bit = FLAGS.iter().find(|(name, _)| *name == letter).map(|(_, bit)| *bit);
         let bit = bit.filter(|bit| flags & bit == 0);
         flags |= bit.ok_or_else(|| {
-            format!("{shown} are no TCP flags: `S`, `F`, `R`, `P`, `.`, `U`, `E` and `W` are, each once, and `-` for none")
+            format!("{shown} are no TCP flags: `S`, `F`, `R`, `P`, `.`, `U`, `E`, `W` and `A` are, each once, a digit for the last three, and `-` for none")
         })?;
     }
     if text.is_empty() { Err("the TCP flags are missing".to_owned()) } else { Ok(flags) }

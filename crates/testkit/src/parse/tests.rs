@@ -146,8 +146,14 @@ fn a_wrong_line_is_named_in_a_sentence() {
         ("+0.2~0.3 > . 1:1(0)", "a.pkt:1: both ends of a range of times count from the same moment: `+0.2~+0.21` or `0.2~0.21`."),
         ("+0.3~+0.2 > . 1:1(0)", "a.pkt:1: a range of times ends before it begins."),
         ("+1.0000000001 quiet", "a.pkt:1: `1.0000000001` is no time in seconds, such as `0.250`."),
-        ("+0 < Q 1:1(0)", "a.pkt:1: `Q` are no TCP flags: `S`, `F`, `R`, `P`, `.`, `U`, `E` and `W` are, each once, and `-` for none."),
-        ("+0 < .. 1:1(0)", "a.pkt:1: `..` are no TCP flags: `S`, `F`, `R`, `P`, `.`, `U`, `E` and `W` are, each once, and `-` for none."),
+        (
+            "+0 < Q 1:1(0)",
+            "a.pkt:1: `Q` are no TCP flags: `S`, `F`, `R`, `P`, `.`, `U`, `E`, `W` and `A` are, each once, a digit for the last three, and `-` for none.",
+        ),
+        (
+            "+0 < .. 1:1(0)",
+            "a.pkt:1: `..` are no TCP flags: `S`, `F`, `R`, `P`, `.`, `U`, `E`, `W` and `A` are, each once, a digit for the last three, and `-` for none.",
+        ),
         ("+0 < . 1:9(7) ack 1", "a.pkt:1: 1:9 are not 7 bytes."),
         ("+0 < . 1:1(0)", "a.pkt:1: a segment with the flag `.` needs an `ack`."),
         ("+0 < S 0:0(0) ack 1", "a.pkt:1: a segment with an `ack` needs the flag `.`."),

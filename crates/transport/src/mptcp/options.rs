@@ -29,9 +29,18 @@ impl Connection {
         *self.subflows[i].socket.formed_before_data() = formed;
     }
 
-    /// Adds what belongs to the connection to a segment of a subflow.
+    /// Adds what belongs to the connection to a segment of a subflow, and what has the room that is
+    /// left.
     #[inline]
     pub(super) fn add_options(&mut self, i: usize, segment: &mut Segment) {
+        self.add_own_options(i, segment);
+        if self.subflows[i].socket.has_accurate_ecn() {
+            self.subflows[i].socket.add_accecn_option(segment);
+        }
+    }
+
+    #[inline]
+    fn add_own_options(&mut self, i: usize, segment: &mut Segment) {
         if segment.flags.has(Flags::SYN) {
             self.add_syn_options(i, segment);
             return;

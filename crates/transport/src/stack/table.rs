@@ -278,6 +278,13 @@ kernels! {
             LINUX_6_12_117 = false, "measured, tests/scripts/tcp-out-of-place.pkt";
             LINUX_7_3_4 = true, "measured, tests/scripts/tcp-out-of-place.pkt";
         }
+        /// ECN feedback that counts each mark can be negotiated (RFC 9768; `tcp_ecn` 3 to 5).
+        accurate_ecn: bool {
+            MPTCP_0_96_LINUX_5_4_188 = false, "as before \"tcp: AccECN core\" (6.18)";
+            LINUX_6_1_192 = false, "as before \"tcp: AccECN core\" (6.18)";
+            LINUX_6_12_117 = false, "as before \"tcp: AccECN core\" (6.18)";
+            LINUX_7_3_4 = true, "measured, tests/scripts/accecn-negotiation.pkt";
+        }
         /// A compressed ACK leaves at once when a block beyond so many SACK blocks changes.
         comp_sack_blocks: usize {
             MPTCP_0_96_LINUX_5_4_188 = 4, "as before \"tcp: better SACK compression\" (5.8)";

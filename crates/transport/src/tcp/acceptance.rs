@@ -78,6 +78,9 @@ impl Socket {
     #[cold]
     fn reject_ack(&mut self, now: Instant, segment: &Segment) {
         self.acceptance.rejections.rejected_ack += 1;
+        if self.ecn.has_feedback() && segment.flags.has(Flags::ACK) {
+            self.count_marks(segment);
+        }
         if segment.flags.has(Flags::ACK) && (self.settings.stack.challenges_unsent_ack || self.called_state() != State::Established) {
             self.challenge(now);
         }
@@ -123,6 +126,9 @@ impl Socket {
         let bare = segment.len == 0 && !segment.flags.has(Flags::FIN);
         // Linux's time-wait sockets know no SACK.
         let waits = self.is_time_wait();
+        if !bare && let Some(feedback) = self.ecn.feedback() {
+            feedback.on_duplicate(segment.seq);
+        }
         if !(bare && self.acceptance.is_rate_limited(now)) {
             self.rx.duplicate(segment, self.tx.sack_ok() && self.settings.dsack && !waits);
             self.reserve_sack_options();
@@ -146,11 +152,13 @@ impl Socket {
         } else if self.state == State::SynReceived && !self.handshake.is_active() {
             // A repeated SYN or SYN/ACK: the peer lacks our answer. The wait for its own begins
             // anew.
+            self.ecn.on_syn_again(segment);
             self.handshake.request();
             self.tx.await_answer(now);
         } else {
             // RFC 5961 section 4.2: wherever its number lies.
             self.acceptance.rejections.rejected_syn += 1;
+            self.ecn.on_late_syn(segment);
             self.challenge(now);
         }
     }

@@ -159,8 +159,16 @@ impl Socket {
         self.tx.take_time(now);
         let mut segment = Segment::default();
         self.make_ack(now, &mut segment);
+        let (ace, accecn) = (segment.ace(), segment.mp.accecn());
         segment.flags = Flags::RST.with(Flags::ACK);
         segment.mp = options;
+        if self.ecn.has_feedback() {
+            segment.set_ace(ace);
+            // Behind MPTCP's, and so only if there is room.
+            if let Some(option) = accecn {
+                segment.mp.set_accecn(&option);
+            }
+        }
         self.abort_with(told.then_some(segment));
     }
 

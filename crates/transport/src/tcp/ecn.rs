@@ -1,27 +1,35 @@
 //! Explicit Congestion Notification (RFC 3168): its negotiation, the echo of marks, and what the
-//! sender does about it.
+//! sender does about it. Where both ends agree to accurate feedback (RFC 9768), `accecn` tells of
+//! marks instead.
 //!
 //! An algorithm that needs ECN (DCTCP, RFC 8257) gets every mark told: the echo then follows the
 //! marks, and an ACK leaves at once when they begin or end. Otherwise it is repeated until the
 //! sender says that it has reduced its window.
 
 use super::Sender;
+use super::accecn::{AccEcn, CE, ECT_0, ECT_1, NOT_ECT};
 use super::receiving::AckPolicy;
+use crate::Settings;
 use polypath_base::Seq;
 use polypath_wire::{Flags, Segment};
-
-/// Codepoints of the IP header (RFC 3168 section 5).
-const NOT_ECT: u8 = 0;
-const ECT_1: u8 = 1;
-const ECT_0: u8 = 2;
-const CE: u8 = 3;
 
 /// Segments acknowledged one by one after a mark (Linux: `tcp_enter_quickack_mode(sk, 2)`).
 const QUICK_ACKS: u32 = 2;
 
+/// What both ends have agreed to.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    None,
+    /// RFC 3168.
+    Classic,
+    /// RFC 9768.
+    Accurate,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Ecn {
-    /// `tcp_ecn`: 0 is against it, 1 asks for it, 2 agrees to it.
+    /// `tcp_ecn`: 0 is against it, 1 asks for it, 2 agrees to it; 3 asks for accurate feedback, 4 for
+    /// that of RFC 3168, and they and 5 agree to either.
     setting: u8,
     /// The algorithm wants each mark told, and all packets marked as able.
     accurate: bool,
@@ -33,52 +41,174 @@ pub(super) struct Ecn {
     seen: bool,
     /// To be echoed on every segment.
     echo: bool,
+    /// Of every segment, beside AE.
+    flags: Flags,
     /// An ACK that leaves before all others: its number, and whether it echoes.
     ce_change_ack: Option<(Seq, bool)>,
+    /// Accurate feedback, if both ends have it.
+    feedback: Option<Box<AccEcn>>,
 }
 
 impl Ecn {
-    pub(super) fn new(setting: u8, accurate: bool, l4s: bool) -> Self {
-        debug_assert!(setting <= 2, "tcp_ecn is 0, 1 or 2");
-        Self { setting, accurate, l4s, ..Self::default() }
+    pub(super) fn new(settings: &Settings, accurate: bool, l4s: bool) -> Self {
+        let setting = settings.ecn;
+        debug_assert!(setting <= if settings.stack.accurate_ecn { 5 } else { 2 }, "tcp_ecn is 0, 1 or 2, and with accurate ECN up to 5");
+        Self { setting, accurate, l4s, flags: Flags::ACK, ..Self::default() }
     }
 
-    /// What our SYN or SYN/ACK says of it (RFC 3168 section 6.1.1); `agreed`: so far both ends have
-    /// it; `is_first`: no answer to one before has been missed.
+    /// What our SYN or SYN/ACK says of it (RFC 3168 section 6.1.1, RFC 9768 section 3.1.1);
+    /// `agreed`: so far both ends have it; `timeouts`: so many answers have been missed. `gives_up`:
+    /// after two a SYN/ACK says nothing of it.
     #[cold]
-    pub(super) fn on_syn(&mut self, segment: &mut Segment, agreed: bool, is_first: bool) {
-        if segment.flags.has(Flags::ACK) {
-            segment.flags = if agreed { segment.flags.with(Flags::ECE) } else { segment.flags };
-        } else if (self.setting == 1 || self.accurate) && is_first {
-            // A SYN that is sent again asks no more (Linux: `tcp_ecn_fallback`;
-            // RFC 3168 section 6.1.1.1).
-            self.asked = true;
-            segment.flags = segment.flags.with(Flags::ECE).with(Flags::CWR);
-        }
-        if self.accurate && (self.asked || agreed) {
+    pub(super) fn on_syn(&mut self, segment: &mut Segment, agreed: bool, timeouts: u32, gives_up: bool) {
+        let asks = matches!(self.setting, 1 | 3 | 4) || self.accurate;
+        if self.accurate && (agreed || asks) {
             segment.ecn = self.ect();
         }
+        if segment.flags.has(Flags::ACK) {
+            if let Some(feedback) = &mut self.feedback {
+                segment.set_ace(feedback.on_syn_ack_sent(segment.ecn, timeouts));
+            } else if agreed && (timeouts <= 1 || !gives_up) {
+                segment.flags = segment.flags.with(Flags::ECE);
+            }
+            return;
+        }
+        // A SYN that is sent again asks no more (Linux: `tcp_ecn_fallback`; RFC 3168
+        // section 6.1.1.1), but for accurate feedback once (RFC 9768 section 3.1.4.1).
+        let accurate = self.setting == 3;
+        if asks && timeouts <= u32::from(accurate) {
+            self.asked = true;
+            segment.set_ace(if accurate { 0b111 } else { 0b011 });
+        }
     }
 
-    /// By the peer's SYN or SYN/ACK both ends have it.
+    /// What both ends have by the peer's SYN or SYN/ACK.
     #[cold]
-    pub(super) fn agrees(&self, segment: &Segment) -> bool {
-        let (ece, cwr) = (segment.flags.has(Flags::ECE), segment.flags.has(Flags::CWR));
-        let agreed = if segment.flags.has(Flags::ACK) {
-            self.asked && ece && !cwr
-        } else {
-            // A SYN that is itself able to be marked comes of a sender that needs more than
-            // RFC 3168; Linux agrees only if it does too.
-            ece && cwr && (self.accurate || (self.setting != 0 && segment.ecn == NOT_ECT))
-        };
-        debug_assert!(!agreed || self.accurate || self.setting != 0, "an end whose settings are against it agrees to nothing");
-        agreed
+    pub(super) fn agree(&mut self, segment: &Segment) -> Mode {
+        let mode = if segment.flags.has(Flags::ACK) { self.mode_by_answer(segment) } else { self.mode_by_syn(segment) };
+        debug_assert!(mode == Mode::None || self.accurate || self.setting != 0, "an end whose settings are against it agrees to nothing");
+        if mode == Mode::Accurate {
+            let mut feedback = Box::<AccEcn>::default();
+            if segment.flags.has(Flags::ACK) {
+                feedback.on_syn_sent(if self.accurate { self.ect() } else { NOT_ECT });
+                feedback.on_syn_ack(segment);
+            } else {
+                feedback.on_syn(segment.ecn);
+            }
+            self.feedback = Some(feedback);
+            self.renew();
+        }
+        mode
+    }
+
+    /// RFC 9768 table 2.
+    fn mode_by_answer(&self, segment: &Segment) -> Mode {
+        match segment.ace() {
+            _ if !self.asked => Mode::None,
+            0b001 => Mode::Classic,
+            0b101 if self.setting != 3 => Mode::Classic,
+            0b000 | 0b111 => Mode::None,
+            _ if self.setting == 3 => Mode::Accurate,
+            _ => Mode::None,
+        }
+    }
+
+    fn mode_by_syn(&self, segment: &Segment) -> Mode {
+        let ace = segment.ace();
+        // RFC 9768 section 3.1.2: whatever is not the flags of RFC 3168 asks for more.
+        if self.setting >= 3 && ace != 0 && ace != 0b011 {
+            return Mode::Accurate;
+        }
+        // A SYN that is itself able to be marked comes of a sender that needs more than RFC 3168;
+        // Linux agrees only if it does too, or if the sender asks for accurate feedback.
+        let may_agree = self.accurate || (self.setting != 0 && (segment.ecn == NOT_ECT || segment.ae));
+        if ace & 0b011 == 0b011 && may_agree { Mode::Classic } else { Mode::None }
+    }
+
+    /// The SYN has come again, before its answer was.
+    #[cold]
+    pub(super) fn on_syn_again(&mut self, segment: &Segment) {
+        if let Some(feedback) = &mut self.feedback {
+            feedback.on_syn_again(segment);
+        }
+    }
+
+    /// A SYN has come to a connection that has had one.
+    #[cold]
+    pub(super) fn on_late_syn(&mut self, segment: &Segment) {
+        if let Some(feedback) = &mut self.feedback {
+            feedback.on_late_syn(segment);
+        }
+    }
+
+    // Accurate feedback.
+
+    /// Both ends have it.
+    #[inline]
+    pub(super) fn has_feedback(&self) -> bool {
+        self.feedback.is_some()
+    }
+
+    /// What is kept of it.
+    #[inline]
+    pub(super) fn feedback(&mut self) -> Option<&mut AccEcn> {
+        self.feedback.as_deref_mut()
+    }
+
+    /// A segment has no flags but ACK and PSH that say anything (Linux: `pred_flags`).
+    #[inline]
+    pub(super) fn predicts(&self, segment: &Segment, delivered_ce: u32) -> bool {
+        if self.feedback.is_none() {
+            return segment.flags.0 & !Flags::PSH.0 == Flags::ACK.0;
+        }
+        let others = segment.flags.0 & !(Flags::PSH.0 | Flags::CWR.0 | Flags::ECE.0);
+        others == Flags::ACK.0 && segment.ace() == AccEcn::expected_ace(delivered_ce)
+    }
+
+    /// A packet of the peer's has come that may be marked.
+    pub(super) fn note_capable(&mut self) {
+        self.seen = true;
+    }
+
+    /// The flags of segments follow the count of marks.
+    pub(super) fn renew(&mut self) {
+        if let Some(feedback) = &self.feedback {
+            self.flags = Flags(Flags::ACK.0 | (feedback.ace() & 3) << 6);
+        }
+    }
+
+    /// A segment that leaves says whether it may be marked, and how many were.
+    #[inline]
+    pub(super) fn tell(&mut self, segment: &mut Segment) {
+        if self.feedback.is_some() {
+            self.tell_accurately(segment);
+        }
+    }
+
+    #[cold]
+    fn tell_accurately(&mut self, segment: &mut Segment) {
+        // RFC 9768 section 3.1.5: all packets may be marked, whatever they carry.
+        segment.ecn = self.ect();
+        if let Some(feedback) = &mut self.feedback {
+            segment.set_ace(feedback.tell());
+        }
+    }
+
+    /// A segment without data leaves, which may have to tell how a SYN came.
+    #[inline]
+    pub(super) fn reflect(&mut self, segment: &mut Segment) {
+        if let Some(reflection) = self.feedback.as_mut().and_then(|feedback| feedback.take_reflection()) {
+            segment.set_ace(reflection);
+        }
     }
 
     /// The peer has reduced its window (RFC 3168 section 6.1.3); Linux hears of it on any segment.
     #[cold]
     pub(super) fn on_cwr(&mut self, segment: &Segment, acks: &mut AckPolicy) {
-        self.echo = false;
+        if self.feedback.is_some() {
+            return;
+        }
+        self.set_echo(false);
         if segment.len > 0 {
             // The sender's window may be down to one segment: it must not wait for a delayed ACK.
             acks.ack_now();
@@ -99,9 +229,9 @@ impl Ecn {
         }
         self.seen = true;
         if !self.accurate {
-            if marked && !self.echo {
+            if marked && !self.echo && self.feedback.is_none() {
                 acks.enter_quickack(QUICK_ACKS);
-                self.echo = true;
+                self.set_echo(true);
             }
             return None;
         }
@@ -112,9 +242,16 @@ impl Ecn {
                 self.ce_change_ack = Some((next, self.echo));
             }
             acks.ack_now();
-            self.echo = marked;
+            self.set_echo(marked);
         }
         Some(marked)
+    }
+
+    fn set_echo(&mut self, echo: bool) {
+        self.echo = echo;
+        if self.feedback.is_none() {
+            self.flags = if echo { Flags::ACK.with(Flags::ECE) } else { Flags::ACK };
+        }
     }
 
     /// The ACK that has to leave before the one that is due.
@@ -126,7 +263,7 @@ impl Ecn {
     /// Flags of every segment.
     #[inline]
     pub(super) fn ack_flags(&self) -> Flags {
-        if self.echo { Flags::ACK.with(Flags::ECE) } else { Flags::ACK }
+        self.flags
     }
 
     /// Codepoint of segments without new data.
@@ -135,19 +272,24 @@ impl Ecn {
         if self.accurate && agreed { self.ect() } else { NOT_ECT }
     }
 
-    /// What says that a packet may be marked (RFC 9331 section 4.1).
+    /// What says that a packet may be marked (RFC 9331 section 4.1); nothing does where the path
+    /// mangles that (RFC 9768 section 3.2.2.3).
     #[inline]
     pub(super) fn ect(&self) -> u8 {
-        if self.l4s { ECT_1 } else { ECT_0 }
+        match (&self.feedback, self.l4s) {
+            (Some(feedback), _) if feedback.is_mangled() => NOT_ECT,
+            (_, true) => ECT_1,
+            (_, false) => ECT_0,
+        }
     }
 }
 
 /// Marks a segment with new data as able, and tells that the window was reduced (RFC 3168 section
 /// 6.1.2). A FIN alone is no data (Linux: `tcp_ecn_send`).
 #[inline]
-pub(super) fn mark_new_data(tx: &mut Sender, ect: u8, segment: &mut Segment) {
+pub(super) fn mark_new_data(tx: &mut Sender, ecn: &Ecn, segment: &mut Segment) {
     if tx.ecn_ok() && segment.len > 0 {
-        segment.ecn = ect;
+        segment.ecn = ecn.ect();
         if tx.take_cwr() {
             segment.flags = segment.flags.with(Flags::CWR);
         }
@@ -279,6 +421,39 @@ mod tests {
         }
         let expected: Vec<bool> = (0..10).map(|number| [3, 4, 7].contains(&number)).collect();
         assert_eq!(marks.to_vec(), expected, "{echoes:?}");
+    }
+
+    #[test]
+    fn accurate_feedback_counts_each_mark_and_asks_one_reduction_a_round_trip() {
+        let stack = &crate::stack::LINUX_7_3_4;
+        let settings = Settings { ecn: 3, tso_bytes: Bytes::ZERO, ..Settings::of(stack) };
+        let config = Config {
+            settings: settings.into(),
+            algorithm: cc::find("reno").expect("reno is always there"),
+            mtu: Bytes::new(1500),
+            initial_seq: Seq::new(0),
+        };
+        let direction = Direction::new(10, 0, 1000);
+        let mut net = Net::new(Socket::client(config.clone()), Socket::server(config), vec![[direction.clone(), direction]]);
+        net.open(Bytes::ZERO);
+        net.run_for(Duration::from_millis(50));
+        let aces: Vec<u8> = net.log.iter().map(|l| l.segment.ace()).collect();
+        assert_eq!((aces, agreed(&net)), (vec![0b111, 0b010, 0b010], [true; 2]), "RFC 9768 table 2");
+        net.paths[0][CLIENT].script(change(|segment| {
+            if segment.len > 0 && [3, 4, 8].iter().any(|number| segment.seq == Seq::new(1 + number * 1436)) {
+                segment.ecn = CE;
+            }
+        }));
+        let (start, cwnd) = (net.now, net.client.tx.flow().cwnd);
+        net.client.offer(start, Bytes::new(1436 * 10));
+        net.run_for(Duration::from_millis(60));
+        assert_eq!(net.client.tx.flow().delivered_ce, 3);
+        assert_eq!(net.client.tx.flow().ssthresh, cwnd / 2 + 1, "once");
+        let (data, acks) = (sent(&net, CLIENT, start), sent(&net, SERVER, start));
+        assert!(data.len() == 10 && data.iter().chain(&acks).all(|segment| segment.ecn == ECT_0));
+        assert!(data.iter().all(|segment| segment.ace() == 5), "no CWR, and no mark of the peer's");
+        let counted = acks.last().and_then(|ack| ack.mp.accecn()).expect("there is room");
+        assert_eq!((counted.counters, acks.last().map(Segment::ace)), ([1, 3 * 1436, 7 * 1436 + 1], Some(0)));
     }
 
     #[test]

@@ -16,13 +16,14 @@
 //! - a timer is armed in `timer` and expires in `output`, the retransmission timer in
 //!   `sender::timers`; how long its timeout is: `sender::rtt`, with its bounds in `Settings`;
 //! - how long a segment is: `sender::path_mtu`, and `mtu_probing`, which asks it;
-//! - what the peer sends: `receiving` (order, window, ACKs), `ecn`; the end: `closing`, `reset`;
+//! - what the peer sends: `receiving` (order, window, ACKs), `ecn`, `accecn`; the end: `closing`, `reset`;
 //! - what an MPTCP connection reads and sets: the three `subflow` modules.
 //!
 //! In subflow mode ([`Socket::subflow`]) data comes as mappings from the meta connection
 //! ([`Socket::push_mapping`]), and data received in order is handed to it through
 //! [`Receiver::delivered`]; window and MPTCP options are the meta's to fill in.
 
+mod accecn;
 mod acceptance;
 mod closing;
 mod ecn;
@@ -44,7 +45,7 @@ use crate::{Settings, SocketError};
 use acceptance::Acceptance;
 pub use cc::CaState;
 use closing::Closing;
-use ecn::Ecn;
+use ecn::{Ecn, Mode as EcnMode};
 use handshake::{Handshake, Offer};
 use polypath_base::{Bytes, DataSeq, Duration, Instant, Seq};
 use polypath_cc as cc;
@@ -66,6 +67,9 @@ const DEFAULT_MSS: u32 = 536;
 /// Bytes of timestamps in the options of a segment, padded (RFC 7323 appendix A; Linux:
 /// `TCPOLEN_TSTAMP_ALIGNED`).
 const TIMESTAMP_BYTES: u32 = 12;
+/// Bytes of a SACK option, padded, without its blocks, and of a block (RFC 2018 section 3).
+const SACK_BYTES: u32 = 4;
+const SACK_BLOCK_BYTES: u32 = 8;
 
 /// Connection states (RFC 9293 section 3.3.2).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -148,7 +152,8 @@ pub struct Socket {
     reset: Reset,
     /// What recovery sends for an acknowledgement, formed before the data of the segment that brought
     /// it counted.
-    before_data: VecDeque<Segment>,
+    #[expect(clippy::box_collection, reason = "few sockets need it, and all have to be small (docs/decisions/0012)")]
+    before_data: Option<Box<VecDeque<Segment>>>,
     /// Of the segment that comes with data only the acknowledgement is taken.
     stops_before_data: bool,
 }
@@ -185,13 +190,13 @@ impl Socket {
             closing: Closing::new(),
             iss: initial_seq,
             timestamps: Timestamps::new(&settings, initial_seq),
-            ecn: Ecn::new(settings.ecn, tx.needs_ecn(), tx.is_l4s()),
+            ecn: Ecn::new(&settings, tx.needs_ecn(), tx.is_l4s()),
             tx,
             peer_wscale: 0,
             ack_option_bytes: 0,
             template: Template::default(),
             reset: Reset::default(),
-            before_data: VecDeque::new(),
+            before_data: None,
             stops_before_data: false,
             settings,
         }
@@ -488,13 +493,16 @@ impl Socket {
         self.state = State::Established;
         self.tx.established(cx, is_client, self.handshake.costs_initial_window());
         self.rx.established(self.advertised_mss(), self.tx.mss_cache());
+        if self.ecn.has_feedback() {
+            self.reserve_sack_options();
+        }
     }
 
     fn learn_options(&mut self, segment: &Segment) {
         self.timestamps.on_syn(segment);
         let peer_mss = if segment.mss == 0 { DEFAULT_MSS } else { u32::from(segment.mss) };
         self.tx.on_syn_options(Bytes::from_u32(peer_mss), self.timestamps.ok(), segment.sack_permitted);
-        self.tx.set_ecn_ok(self.ecn.agrees(segment));
+        self.tx.set_ecn(self.ecn.agree(segment));
         if segment.window_scale == 255 || !self.settings.window_scaling {
             self.peer_wscale = 0;
             self.rx.disable_scaling();
@@ -522,7 +530,7 @@ impl Socket {
             ece: segment.flags.has(Flags::ECE),
             is_predicted: self.is_predicted(segment),
         };
-        self.tx.on_ack(cx, &ack);
+        self.tx.on_ack(cx, &ack, self.ecn.feedback());
     }
 
     /// Data that comes in its turn and tells nothing else: Linux's header prediction takes it without
@@ -532,7 +540,7 @@ impl Socket {
         segment.len > 0
             && self.state == State::Established
             && segment.seq == self.rx.next()
-            && segment.flags.0 & !Flags::PSH.0 == Flags::ACK.0
+            && self.ecn.predicts(segment, self.tx.delivered_ce().get())
             && !segment.has_dss
             && segment.options_len() == self.timestamps.bytes()
             && !self.rx.has_hole()
@@ -545,6 +553,7 @@ impl Socket {
             return;
         }
         self.tx.end_deferral();
+        let completes = self.state == State::SynReceived;
         if self.state == State::SynReceived && self.handshake.is_fast_open() {
             if segment.ack.before(self.iss + 1) || segment.ack.after(self.tx.snd_nxt()) {
                 self.acceptance.rejections.rejected_ack += 1;
@@ -576,6 +585,9 @@ impl Socket {
             // `rcv_rtt_last_tsecr`).
             self.measure_rtt(cx.now, segment);
         }
+        if self.ecn.has_feedback() {
+            self.hear_accurate_ecn(segment, completes);
+        }
         if segment.ack.before(self.tx.snd_una()) && segment.ack.before(self.tx.oldest_plausible_ack(self.handshake.is_active())) {
             // RFC 5961 section 5.2.
             self.acceptance.decide(false);
@@ -584,6 +596,9 @@ impl Socket {
         }
         self.rx.note_timestamp(cx.now, segment);
         self.handle_ack(cx, segment);
+        if self.ecn.has_feedback() {
+            self.follow_accurate_ecn();
+        }
         let takes_numbers = segment.len > 0 || segment.flags.has(Flags::FIN);
         if takes_numbers && self.tx.recovers() {
             self.recover_before_data(cx);

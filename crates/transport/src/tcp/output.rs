@@ -25,7 +25,7 @@ impl Socket {
         if self.handshake.is_due() || !self.lets_data_out() {
             return self.poll_handshake(cx.now, segment);
         }
-        if let Some(formed) = self.before_data.pop_front() {
+        if let Some(formed) = self.before_data.as_mut().and_then(|formed| formed.pop_front()) {
             *segment = formed;
             self.invalidate_template();
             self.template.is_formed = true;
@@ -70,7 +70,7 @@ impl Socket {
         let mut segment = Segment::default();
         self.make_ack(now, &mut segment);
         self.invalidate_template();
-        self.before_data.push_back(segment);
+        self.formed_before_data().push_back(segment);
     }
 
     #[cold]
@@ -79,7 +79,7 @@ impl Socket {
             let mut segment = Segment::default();
             self.invalidate_template();
             self.make_leaving(cx.now, leaving, &mut segment);
-            self.before_data.push_back(segment);
+            self.formed_before_data().push_back(segment);
         }
         self.invalidate_template();
     }
@@ -113,7 +113,7 @@ impl Socket {
     /// [`Socket::poll_transmit`] would find nothing to do.
     #[inline]
     pub(crate) fn is_quiet(&self) -> bool {
-        self.tx.is_quiet() && !self.rx.acks().is_due() && !self.handshake.is_due() && self.before_data.is_empty()
+        self.tx.is_quiet() && !self.rx.acks().is_due() && !self.handshake.is_due() && !self.has_formed()
     }
 
     /// As [`Socket::poll_transmit_into`] where that would find nothing to do, at less cost; else false.
@@ -149,7 +149,7 @@ impl Socket {
                     self.debug_check_patched(now, leaving, segment);
                 } else {
                     self.make_data(now, leaving, segment);
-                    mark_new_data(&mut self.tx, self.ecn.ect(), segment);
+                    mark_new_data(&mut self.tx, &self.ecn, segment);
                     self.template.validate(now);
                 }
                 if leaving.is_fin {

@@ -4,13 +4,9 @@
 use super::handshake::Offer;
 use super::sender::Leaving;
 use super::timer::Timer;
-use super::{Socket, State};
+use super::{SACK_BLOCK_BYTES, SACK_BYTES, Socket, State};
 use polypath_base::{Bytes, DataSeq, Instant, Seq};
 use polypath_wire::{Dss, Flags, Sack, Segment};
-
-/// Bytes of a SACK option, padded, without its blocks, and of a block (RFC 2018 section 3).
-pub(super) const SACK_BYTES: u32 = 4;
-pub(super) const SACK_BLOCK_BYTES: u32 = 8;
 
 /// What the caller's slot for a segment holds: as long as it is valid, the next segment of a burst
 /// is made by patching it.
@@ -73,9 +69,12 @@ impl Socket {
             sack_permitted: offer.sack,
             ..Segment::default()
         };
-        self.ecn.on_syn(&mut segment, self.tx.ecn_ok(), self.handshake.timeouts() == 0);
+        self.ecn.on_syn(&mut segment, self.tx.ecn_ok(), self.handshake.timeouts(), self.settings.stack.accurate_ecn);
         if !answering {
             segment.len = self.handshake.carried_data();
+        }
+        if self.ecn.has_feedback() && !self.tx.is_subflow() {
+            self.add_accecn_option(&mut segment);
         }
         segment
     }
@@ -133,7 +132,7 @@ impl Socket {
                 (whole.window, whole.has_dss, whole.mp) = (segment.window, segment.has_dss, segment.mp);
             }
             whole.dss = segment.dss;
-            whole.ecn = segment.ecn;
+            (whole.ecn, whole.mp) = (segment.ecn, segment.mp);
             // A duplicate is told of once, and on all of its burst, as the options of a GSO burst
             // are.
             (whole.sack_blocks, whole.sack_len) = (segment.sack_blocks, segment.sack_len);
@@ -166,6 +165,7 @@ impl Socket {
     pub(super) fn make_ack(&mut self, now: Instant, segment: &mut Segment) {
         self.make_with_room(now, self.sack_room(self.ack_option_bytes), segment);
         segment.seq = self.acceptable_seq();
+        self.ecn.reflect(segment);
     }
 
     /// What a segment without data has for its number: the peer may have shrunk its window so far
@@ -204,6 +204,12 @@ impl Socket {
             self.rx.out_of_order().write_sack(&mut sack, room);
             segment.set_sack(&sack);
         }
+        if self.ecn.has_feedback() {
+            self.ecn.tell(segment);
+            if !self.tx.is_subflow() {
+                self.add_accecn_option(segment);
+            }
+        }
     }
 
     /// The ACK that tells of a change in the marks, if one has to leave before the one that is due.
@@ -212,7 +218,9 @@ impl Socket {
         let Some((number, echo)) = self.ecn.take_ce_change_ack() else { return false };
         self.make_ack(now, segment);
         segment.ack = number;
-        segment.flags = if echo { Flags::ACK.with(Flags::ECE) } else { Flags::ACK };
+        if !self.ecn.has_feedback() {
+            segment.flags = if echo { Flags::ACK.with(Flags::ECE) } else { Flags::ACK };
+        }
         self.rx.acks_mut().ack_now();
         true
     }
@@ -239,6 +247,11 @@ impl Socket {
     pub(super) fn reserve_sack_options(&mut self) {
         let blocks = if self.tx.sack_ok() { self.rx.out_of_order().blocks() } else { 0 };
         let fitting = blocks.min(u32::from(self.sack_room(self.tx.mptcp_options().as_u32())));
+        let room = 40_u32.saturating_sub(self.timestamps.bytes() + self.tx.mptcp_options().as_u32());
+        if let Some(feedback) = self.ecn.feedback() {
+            self.tx.set_sack_options(Bytes::from_u32(feedback.reserved(self.settings.ecn_option, room, fitting as u8)));
+            return;
+        }
         self.tx.set_sack_options(Bytes::from_u32(if fitting == 0 { 0 } else { SACK_BYTES + fitting * SACK_BLOCK_BYTES }));
     }
 }

@@ -63,13 +63,13 @@ impl Socket {
     /// its options to each at once.
     #[cold]
     pub(crate) fn formed_before_data(&mut self) -> &mut VecDeque<Segment> {
-        &mut self.before_data
+        self.before_data.get_or_insert_default()
     }
 
     /// There are some.
     #[inline]
     pub(crate) fn has_formed(&self) -> bool {
-        !self.before_data.is_empty()
+        self.before_data.as_ref().is_some_and(|formed| !formed.is_empty())
     }
 
     /// The time between SYN/ACK and third ACK is not taken; timestamps still tell a round trip.

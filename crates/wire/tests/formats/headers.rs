@@ -3,7 +3,7 @@
 use polypath_base::Seq;
 use polypath_wire::checksum::Addresses;
 use polypath_wire::mptcp::{self, Announcement, FirstData, Keys, Mapping, Number};
-use polypath_wire::{Flags, Inline, Sack, SackBlock, gre, icmpv4, icmpv6, ipv4, ipv6, tcp, udp};
+use polypath_wire::{Flags, Inline, Sack, SackBlock, accecn, gre, icmpv4, icmpv6, ipv4, ipv6, tcp, udp};
 use proptest::prelude::*;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -173,13 +173,23 @@ fn sack() -> impl Strategy<Value = Sack> {
     })
 }
 
+fn accecn_option() -> impl Strategy<Value = Option<accecn::Repr>> {
+    let counters = prop::array::uniform3(0..1_u32 << 24);
+    prop::option::of((any::<bool>(), 0..=3_u8, counters)).prop_map(|option| {
+        let (ect_1_first, len, mut counters) = option?;
+        counters[usize::from(len)..].fill(0);
+        Some(accecn::Repr { ect_1_first, len, counters })
+    })
+}
+
 /// Headers whose options fit into 40 bytes: what does not fit any more is left away.
 pub(crate) fn tcp_header(payload_len: usize) -> impl Strategy<Value = tcp::Repr> {
     let fixed = (any::<[u16; 4]>(), any::<[u32; 2]>(), any::<u8>(), 0..16_u8);
     let small = (any::<Option<u16>>(), any::<Option<u8>>(), any::<bool>(), any::<Option<[u32; 2]>>());
     // Kinds 200 and more are experimental or unassigned.
     let unknown = prop::option::of((200..=255_u8, prop::collection::vec(any::<u8>(), 0..8)));
-    (fixed, small, sack(), prop::collection::vec(mptcp_option(), 0..3), unknown).prop_map(move |(fixed, small, sack, options, unknown)| {
+    let mptcp = prop::collection::vec(mptcp_option(), 0..3);
+    (fixed, small, sack(), mptcp, unknown, accecn_option()).prop_map(move |(fixed, small, sack, options, unknown, accecn)| {
         let ([source_port, destination_port, window, urgent], [seq, ack], flags, reserved) = fixed;
         let (mss, window_scale, sack_permitted, timestamps) = small;
         let (flags, seq, ack) = (Flags(flags), Seq::new(seq), Seq::new(ack));
@@ -207,6 +217,7 @@ pub(crate) fn tcp_header(payload_len: usize) -> impl Strategy<Value = tcp::Repr>
                 repr = more;
             }
         };
+        keep(&|repr| repr.accecn = accecn);
         keep(&|repr| repr.sack = sack);
         for option in options {
             keep(&|repr| assert!(repr.mptcp.push(option)));

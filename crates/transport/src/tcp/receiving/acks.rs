@@ -46,6 +46,9 @@ pub(in crate::tcp) enum AckTime {
 #[derive(Debug)]
 pub(in crate::tcp) struct AckPolicy {
     now: bool,
+    /// The next ACK that is owed leaves at once, be it for a packet that comes later (Linux:
+    /// `ICSK_ACK_NOW` without `ICSK_ACK_SCHED`).
+    hurries: bool,
     scheduled: bool,
     /// A segment that ends a burst or is not full has come since the last ACK: a reader that
     /// empties the buffer answers it (Linux: `ICSK_ACK_PUSHED`).
@@ -74,6 +77,7 @@ impl AckPolicy {
     pub(in crate::tcp) fn new(settings: &Settings) -> Self {
         Self {
             now: false,
+            hurries: false,
             scheduled: false,
             pushed: false,
             pushed_twice: false,
@@ -127,6 +131,14 @@ impl AckPolicy {
     #[inline]
     pub(in crate::tcp) fn ack_now(&mut self) {
         self.now = true;
+    }
+
+    /// Once an ACK is owed it leaves at once; one that is owed already does so if `looks` (Linux:
+    /// `tcp_ack_snd_check`, which the fast path of ACKs leaves out).
+    #[cold]
+    pub(in crate::tcp) fn hasten(&mut self, looks: bool) {
+        self.hurries = true;
+        self.now |= looks & self.scheduled;
     }
 
     /// The next segments, so many at least, are acknowledged one by one (Linux:
@@ -214,7 +226,7 @@ impl AckPolicy {
     /// Any segment carries an ACK; true if timers for one were pending.
     #[inline]
     pub(in crate::tcp) fn on_sent(&mut self) -> bool {
-        self.now = false;
+        (self.now, self.hurries) = (false, false);
         if self.quick > 0 && self.scheduled {
             self.quick -= 1;
             if self.quick == 0 {
@@ -271,7 +283,7 @@ impl AckPolicy {
     #[inline]
     pub(in crate::tcp) fn schedule(&mut self, arrived: Arrived) -> AckTime {
         debug_assert!(self.scheduled, "an ACK is owed");
-        if arrived.full_frames || (self.quick > 0 && !self.pingpong) || self.now {
+        if arrived.full_frames || (self.quick > 0 && !self.pingpong) || (self.now | self.hurries) {
             self.now = true;
             return AckTime::Now;
         }

@@ -275,6 +275,11 @@ impl Receiver {
         }
     }
 
+    /// A segment will bring the timestamp that is echoed forward (Linux: `FLAG_TS_PROGRESS`).
+    pub(super) fn advances_timestamp(&self, segment: &Segment) -> bool {
+        !segment.seq.after(self.acked) && (segment.ts_val.wrapping_sub(self.ts_recent) as i32) > 0
+    }
+
     /// The peer's clock showed more than this when [`Receiver::ts_recent`] was sent, by more than
     /// `ms`.
     #[inline]

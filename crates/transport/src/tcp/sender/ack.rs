@@ -2,6 +2,7 @@
 
 use super::rate::RateSample;
 use super::{CaState, Context, Sender};
+use crate::tcp::accecn::{AccEcn, Delivered};
 use crate::tcp::timer::{Pending, Timer};
 use polypath_base::{Duration, Instant, Seq};
 use polypath_cc as cc;
@@ -62,6 +63,8 @@ pub(super) struct AckFacts {
     /// That segment was the tail loss probe.
     pub(super) reports_probe_duplicate: bool,
     pub(super) echoes_ce: bool,
+    /// It has an AccECN option.
+    pub(super) tells_counters: bool,
     /// RACK found a retransmission lost.
     pub(super) proves_retransmission_lost: bool,
     /// RACK waits for what may only be late.
@@ -96,8 +99,8 @@ pub(super) struct AckState {
 type Found<'a> = (&'a mut Option<Instant>, &'a mut Instant, &'a mut Option<Seq>);
 
 impl Sender {
-    /// The peer acknowledges.
-    pub(in crate::tcp) fn on_ack(&mut self, cx: Context<'_>, told: &Ack<'_>) {
+    /// The peer acknowledges; `accecn`: what is kept of accurate ECN, where both ends have it.
+    pub(in crate::tcp) fn on_ack(&mut self, cx: Context<'_>, told: &Ack<'_>, accecn: Option<&mut AccEcn>) {
         debug_assert!(!self.snd_una().after(self.snd_nxt()), "what is acknowledged has been sent");
         let prior_una = self.snd_una();
         if told.is_predicted && told.number == prior_una && told.window == self.snd_wnd {
@@ -111,6 +114,10 @@ impl Sender {
             // window.
             let updates_window = self.is_newer_window(told.seq, told.number, told.window);
             let changes_window = self.update_peer_window(told.seq, told.number, told.window);
+            if let Some(accecn) = accecn {
+                let delivered = self.delivered_since(self.flow.delivered, &AckFacts::default(), prior_una);
+                self.flow.delivered_ce = self.flow.delivered_ce.wrapping_add(accecn.on_ack(self.flow.delivered_ce, &delivered));
+            }
             if self.has_unsent() && self.obeys_window() {
                 self.on_ack_of_probe(cx.now);
             }
@@ -163,13 +170,10 @@ impl Sender {
         }
         let restarts_timer = had_packets && self.clean_queue(cx, prior_fack, &mut ack);
         self.rack.update_reo_wnd(ack.rate.sample.prior_delivered, self.flow.delivered);
-        if self.flow.ecn_ok && told.ece {
-            ack.facts.echoes_ce = true;
-            ack.rate.sample.is_ece = true;
-            let delivered = self.flow.delivered.wrapping_sub(prior_delivered);
-            self.flow.delivered_ce = self.flow.delivered_ce.wrapping_add(delivered);
+        if self.flow.ecn_ok {
+            self.hear_of_marks(told, accecn, prior_delivered, &mut ack);
         }
-        self.cc.in_ack_event(&mut self.flow, cx.siblings, event_flags(!told.sacks.is_empty(), &ack.facts));
+        self.cc.in_ack_event(&mut self.flow, cx.siblings, event_flags(!told.sacks.is_empty() | ack.facts.tells_counters, &ack.facts));
         if self.tlp.is_out() {
             self.process_tlp_ack(cx, &ack);
         }
@@ -195,6 +199,38 @@ impl Sender {
         self.space_check = self.writer_blocked;
         if self.is_subflow && !self.settings.stack.subflow_grows_after_sending {
             self.check_space();
+        }
+    }
+
+    /// What the ACK tells of marks: by its ECE all that it delivers is one (RFC 3168), else as many
+    /// packets as it says (RFC 9768).
+    #[inline(never)]
+    fn hear_of_marks(&mut self, told: &Ack<'_>, accecn: Option<&mut AccEcn>, prior_delivered: u32, ack: &mut AckState) {
+        let marked = if let Some(accecn) = accecn {
+            ack.facts.tells_counters = accecn.hears_option();
+            accecn.on_ack(self.flow.delivered_ce, &self.delivered_since(prior_delivered, &ack.facts, ack.prior_una))
+        } else {
+            self.flow.delivered.wrapping_sub(prior_delivered)
+        };
+        let is_told = if self.classic_ecn { told.ece } else { marked > 0 };
+        if is_told {
+            ack.facts.echoes_ce = true;
+            ack.rate.sample.is_ece = true;
+            self.flow.delivered_ce = self.flow.delivered_ce.wrapping_add(marked);
+        }
+    }
+
+    /// What accurate ECN asks of an ACK (Linux: `tcp_accecn_process`).
+    fn delivered_since(&self, prior_delivered: u32, facts: &AckFacts, prior_una: Seq) -> Delivered {
+        let packets = self.flow.delivered.wrapping_sub(prior_delivered);
+        let bytes = if facts.acks_segments { self.scoreboard.una().distance(prior_una) } else { packets * self.flow.mss };
+        Delivered {
+            packets,
+            bytes,
+            progresses: facts.acks_segments | facts.sacks_segments,
+            mss: self.flow.mss,
+            is_exact: self.sack_ok || matches!(self.flow.ca_state, CaState::Open | CaState::Cwr),
+            bytes_sent: self.flow.bytes_acked,
         }
     }
 

@@ -282,7 +282,7 @@ impl Sender {
 
     /// The window was reduced, or a reduction taken back.
     pub(super) fn queue_cwr(&mut self, reduced: bool) {
-        self.cwr_due = reduced && self.flow.ecn_ok;
+        self.cwr_due = reduced && self.classic_ecn;
     }
 
     /// During a reduction the window follows what is delivered (RFC 6937 section 3).

@@ -32,7 +32,7 @@ pub use probe::Probe;
 pub(super) use transmit::{Kind, Leaving};
 
 use super::timer::{Pending, Timer, Timers};
-use super::{CaState, Config, DEFAULT_MSS, Limit, TIMESTAMP_BYTES};
+use super::{CaState, Config, DEFAULT_MSS, EcnMode, Limit, TIMESTAMP_BYTES};
 use crate::limit_clock::LimitClock;
 use crate::{Counters, Settings};
 use give_up::UnansweredProbes;
@@ -94,6 +94,8 @@ pub struct Sender {
     may_write: bool,
     /// The next new data tells that the window was reduced (RFC 3168 section 6.1.2).
     cwr_due: bool,
+    /// ECN is that of RFC 3168.
+    classic_ecn: bool,
 
     // Recovery.
     rtt: Rtt,
@@ -184,6 +186,7 @@ impl Sender {
             fin_pushed: false,
             may_write: false,
             cwr_due: false,
+            classic_ecn: false,
             rtt: Rtt::new(settings),
             timers: Timers::new(settings),
             delivery: Delivery::default(),
@@ -374,8 +377,14 @@ impl Sender {
     }
 
     /// ECN is agreed on, or not.
-    pub(super) fn set_ecn_ok(&mut self, agreed: bool) {
-        self.flow.ecn_ok = agreed;
+    pub(super) fn set_ecn(&mut self, mode: EcnMode) {
+        (self.flow.ecn_ok, self.classic_ecn) = (mode != EcnMode::None, mode == EcnMode::Classic);
+    }
+
+    /// The SYN/ACK was marked, once or not at all.
+    #[cold]
+    pub(super) fn note_marked_syn_ack(&mut self, times: u32) {
+        self.flow.delivered_ce = self.flow.delivered_ce.max(times);
     }
 
     // Verbs.
@@ -582,6 +591,11 @@ impl Sender {
     /// Segments sent and not cumulatively acknowledged.
     pub fn packets_out(&self) -> Segments {
         Segments::new(self.scoreboard.packets_out())
+    }
+
+    /// Packets of ours that came marked, as far as the peer has told (Linux: `delivered_ce`).
+    pub fn delivered_ce(&self) -> Segments {
+        Segments::new(self.flow.delivered_ce)
     }
 
     /// Of those, selectively acknowledged (Linux: `sacked_out`).

@@ -77,7 +77,7 @@ impl TestSender {
             ece: self.ece,
             is_predicted: false,
         };
-        self.tx.on_ack(Context::at(self.now), &ack);
+        self.tx.on_ack(Context::at(self.now), &ack, None);
         self.poll()
     }
 
@@ -412,7 +412,7 @@ fn more_than_four_losses_are_repaired_by_rack() {
 #[test]
 fn an_echoed_mark_reduces_once_a_window_and_is_told_once() {
     let mut test = TestSender::new();
-    test.tx.set_ecn_ok(true);
+    test.tx.set_ecn(crate::tcp::EcnMode::Classic);
     test.send(10);
     test.at(100);
     test.ece = true;
