@@ -518,7 +518,9 @@ mod tests {
     fn segment(ace: u8, counters: Option<[u32; 3]>) -> Segment {
         let mut segment = Segment { flags: Flags::ACK, window_scale: 255, ..Segment::default() };
         segment.set_ace(ace);
-        counters.is_some_and(|counters| segment.mp.set_accecn(&option(counters)));
+        if let Some(counters) = counters {
+            segment.mp.set_accecn(&option(counters));
+        }
         segment
     }
 

@@ -28,8 +28,9 @@ impl Socket {
             self.handle_data_out_of_order(now, segment, payload);
             return;
         }
-        self.rx.take(now, payload);
+        // Linux measures before it queues: whether all was read does not ask for this segment.
         self.measure_rtt(now, segment);
+        self.rx.take(now, payload);
         if segment.len > 0 {
             self.rx.on_arrival(now, self.tx.retransmission_timeout());
         }
