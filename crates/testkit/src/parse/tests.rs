@@ -177,7 +177,7 @@ fn a_wrong_line_is_named_in_a_sentence() {
         ("+0 accept(3, ..., ...) = -1", "a.pkt:1: a result of -1 needs the name of an error, such as `-1 EAGAIN`."),
         (
             "+0 %{ tcpi_mood == 1 }%",
-            "a.pkt:1: `tcpi_mood` is no field of TCP_INFO that a script can ask for; fields are tcpi_state, tcpi_ca_state, tcpi_backoff, tcpi_rto, tcpi_snd_mss, tcpi_unacked, tcpi_pmtu, tcpi_rtt, tcpi_rttvar, tcpi_snd_ssthresh, tcpi_snd_cwnd, tcpi_reordering, tcpi_total_retrans, tcpi_min_rtt, tcpi_delivered.",
+            "a.pkt:1: `tcpi_mood` is no field of TCP_INFO that a script can ask for; fields are tcpi_state, tcpi_ca_state, tcpi_backoff, tcpi_rto, tcpi_snd_mss, tcpi_unacked, tcpi_pmtu, tcpi_rtt, tcpi_rttvar, tcpi_snd_ssthresh, tcpi_snd_cwnd, tcpi_reordering, tcpi_total_retrans, tcpi_min_rtt, tcpi_delivered, tcpi_delivered_ce.",
         ),
         ("+0 `rm -rf x`", "a.pkt:1: `rm -rf x` is no command that a script can run; `ip mptcp endpoint delete id N` is one."),
     ] {
