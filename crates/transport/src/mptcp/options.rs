@@ -3,11 +3,9 @@
 use super::sender::Fin;
 use super::{Connection, INITIAL, Phase};
 use crate::stack::MptcpVersion;
+use crate::tcp::MAX_OPTIONS;
 use polypath_wire::mptcp::{Announcement, Repr};
 use polypath_wire::{Dss, Flags, Segment};
-
-/// Most bytes of TCP options.
-const MAX_OPTIONS: u32 = 40;
 
 impl Connection {
     /// In a debug build: a segment that followed another one of its burst needs nothing that the

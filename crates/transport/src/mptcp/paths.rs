@@ -281,8 +281,8 @@ impl Connection {
             self.paths.announced.insert(address_id);
             let mut remote = self.paths.announced;
             if version == MptcpVersion::V1 && !self.paths.started {
-                // Of one that ends the handshake the subflows to it are first (Linux:
-                // `mptcp_pm_nl_work`).
+                // This announcement ends the handshake: the subflows to its address are opened before
+                // all others (Linux: `mptcp_pm_nl_work`).
                 remote = AddressSet::default();
                 remote.insert(address_id);
             }

@@ -6,7 +6,7 @@
 //! AccECN option where that has room. As data sender it reads both: how many of its packets were
 //! marked. Rules that the RFC leaves open are Linux 7.3's (tests/scripts/accecn-*.pkt).
 
-use super::{SACK_BLOCK_BYTES, SACK_BYTES, Socket, State};
+use super::{MAX_OPTIONS, SACK_BLOCK_BYTES, Socket, State, sack_bytes};
 use polypath_base::Seq;
 use polypath_wire::{Flags, SackBlock, Segment, accecn};
 
@@ -32,8 +32,6 @@ const LATEST_OPTION: u64 = (1 << 23) - 1;
 /// While ACKs cover more segments than this, smoothed with a weight of 1/64, the field is not taken
 /// to have wrapped: ACKs are thinned on the way, and not lost (Linux: `ACK_COMP_THRESH`).
 const THINNED: u32 = 4;
-/// Bytes of options in a header (RFC 9293 section 3.1).
-const OPTION_ROOM: u32 = 40;
 
 /// What the peer's AccECN options have shown.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -264,7 +262,7 @@ impl AccEcn {
         let is_syn = segment.flags.has(Flags::SYN);
         let (sends, required) = if is_syn { (setting > 0 && self.syn_acks == 1, 0) } else { (self.sends_options(setting), self.required) };
         self.told_duplicate = None;
-        let room = OPTION_ROOM.saturating_sub(segment.options_len());
+        let room = MAX_OPTIONS.saturating_sub(segment.options_len());
         let Some((counters, blocks)) = fit(required, room, segment.sack_len, segment.padding_behind_accecn()).filter(|_| sends) else {
             return;
         };
@@ -286,7 +284,7 @@ impl AccEcn {
     /// Bytes of SACK blocks and of the option on a data segment, where `blocks` of the former fit
     /// and `room` is left beside all others.
     pub(super) fn reserved(&self, setting: u8, room: u32, blocks: u8) -> u32 {
-        let sack = |blocks: u8| if blocks == 0 { 0 } else { SACK_BYTES + SACK_BLOCK_BYTES * u32::from(blocks) };
+        let sack = |blocks: u8| sack_bytes(u32::from(blocks));
         let padding = if blocks > 0 { 2 } else { 0 };
         let fitting =
             if self.sends_options(setting) { fit(self.required, room.saturating_sub(sack(blocks)), blocks, padding) } else { None };

@@ -31,8 +31,8 @@ pub(super) struct Ecn {
     /// `tcp_ecn`: 0 is against it, 1 asks for it, 2 agrees to it; 3 asks for accurate feedback, 4 for
     /// that of RFC 3168, and they and 5 agree to either.
     setting: u8,
-    /// The algorithm wants each mark told, and all packets marked as able.
-    accurate: bool,
+    /// The algorithm wants each mark told, and all packets marked as able (`NEEDS_ECN`).
+    needs_ecn: bool,
     /// The algorithm's packets say that they are L4S traffic.
     l4s: bool,
     /// Our SYN asked for it.
@@ -50,10 +50,10 @@ pub(super) struct Ecn {
 }
 
 impl Ecn {
-    pub(super) fn new(settings: &Settings, accurate: bool, l4s: bool) -> Self {
+    pub(super) fn new(settings: &Settings, needs_ecn: bool, l4s: bool) -> Self {
         let setting = settings.ecn;
         debug_assert!(setting <= if settings.stack.accurate_ecn { 5 } else { 2 }, "tcp_ecn is 0, 1 or 2, and with accurate ECN up to 5");
-        Self { setting, accurate, l4s, flags: Flags::ACK, ..Self::default() }
+        Self { setting, needs_ecn, l4s, flags: Flags::ACK, ..Self::default() }
     }
 
     /// What our SYN or SYN/ACK says of it (RFC 3168 section 6.1.1, RFC 9768 section 3.1.1);
@@ -61,8 +61,8 @@ impl Ecn {
     /// after two a SYN/ACK says nothing of it.
     #[cold]
     pub(super) fn on_syn(&mut self, segment: &mut Segment, agreed: bool, timeouts: u32, gives_up: bool) {
-        let asks = matches!(self.setting, 1 | 3 | 4) || self.accurate;
-        if self.accurate && (agreed || asks) {
+        let asks = matches!(self.setting, 1 | 3 | 4) || self.needs_ecn;
+        if self.needs_ecn && (agreed || asks) {
             segment.ecn = self.ect();
         }
         if segment.flags.has(Flags::ACK) {
@@ -86,11 +86,11 @@ impl Ecn {
     #[cold]
     pub(super) fn agree(&mut self, segment: &Segment) -> Mode {
         let mode = if segment.flags.has(Flags::ACK) { self.mode_by_answer(segment) } else { self.mode_by_syn(segment) };
-        debug_assert!(mode == Mode::None || self.accurate || self.setting != 0, "an end whose settings are against it agrees to nothing");
+        debug_assert!(mode == Mode::None || self.needs_ecn || self.setting != 0, "an end whose settings are against it agrees to nothing");
         if mode == Mode::Accurate {
             let mut feedback = Box::<AccEcn>::default();
             if segment.flags.has(Flags::ACK) {
-                feedback.on_syn_sent(if self.accurate { self.ect() } else { NOT_ECT });
+                feedback.on_syn_sent(if self.needs_ecn { self.ect() } else { NOT_ECT });
                 feedback.on_syn_ack(segment);
             } else {
                 feedback.on_syn(segment.ecn);
@@ -121,7 +121,7 @@ impl Ecn {
         }
         // A SYN that is itself able to be marked comes of a sender that needs more than RFC 3168;
         // Linux agrees only if it does too, or if the sender asks for accurate feedback.
-        let may_agree = self.accurate || (self.setting != 0 && (segment.ecn == NOT_ECT || segment.ae));
+        let may_agree = self.needs_ecn || (self.setting != 0 && (segment.ecn == NOT_ECT || segment.ae));
         if ace & 0b011 == 0b011 && may_agree { Mode::Classic } else { Mode::None }
     }
 
@@ -178,15 +178,8 @@ impl Ecn {
     }
 
     /// A segment that leaves says whether it may be marked, and how many were.
-    #[inline]
-    pub(super) fn tell(&mut self, segment: &mut Segment) {
-        if self.feedback.is_some() {
-            self.tell_accurately(segment);
-        }
-    }
-
     #[cold]
-    fn tell_accurately(&mut self, segment: &mut Segment) {
+    pub(super) fn tell_accurately(&mut self, segment: &mut Segment) {
         // RFC 9768 section 3.1.5: all packets may be marked, whatever they carry.
         segment.ecn = self.ect();
         if let Some(feedback) = &mut self.feedback {
@@ -228,7 +221,7 @@ impl Ecn {
             return None;
         }
         self.seen = true;
-        if !self.accurate {
+        if !self.needs_ecn {
             if marked && !self.echo && self.feedback.is_none() {
                 acks.enter_quickack(QUICK_ACKS);
                 self.set_echo(true);
@@ -269,7 +262,7 @@ impl Ecn {
     /// Codepoint of segments without new data.
     #[inline]
     pub(super) fn plain_codepoint(&self, agreed: bool) -> u8 {
-        if self.accurate && agreed { self.ect() } else { NOT_ECT }
+        if self.needs_ecn && agreed { self.ect() } else { NOT_ECT }
     }
 
     /// What says that a packet may be marked (RFC 9331 section 4.1); nothing does where the path
@@ -306,14 +299,14 @@ mod tests {
     use polypath_cc as cc;
 
     /// Two sockets 10 ms apart, with the handshake behind them.
-    fn connect(ecn: [u8; 2], accurate: [bool; 2]) -> Net<Socket> {
+    fn connect(ecn: [u8; 2], needs_ecn: [bool; 2]) -> Net<Socket> {
         let algorithm = cc::find("reno").expect("reno is always there");
         let config = |ecn: u8| {
             let settings = Settings { ecn, tso_bytes: Bytes::ZERO, ..Settings::default() };
             Config { settings: settings.into(), algorithm, mtu: Bytes::new(1500), initial_seq: Seq::new(0) }
         };
         let mut ends = (Socket::client(config(ecn[0])), Socket::server(config(ecn[1])));
-        (ends.0.ecn.accurate, ends.1.ecn.accurate) = (accurate[0], accurate[1]);
+        (ends.0.ecn.needs_ecn, ends.1.ecn.needs_ecn) = (needs_ecn[0], needs_ecn[1]);
         let direction = Direction::new(10, 0, 1000);
         let mut net = Net::new(ends.0, ends.1, vec![[direction.clone(), direction]]);
         net.open(Bytes::ZERO);

@@ -70,6 +70,13 @@ const TIMESTAMP_BYTES: u32 = 12;
 /// Bytes of a SACK option, padded, without its blocks, and of a block (RFC 2018 section 3).
 const SACK_BYTES: u32 = 4;
 const SACK_BLOCK_BYTES: u32 = 8;
+/// Most bytes of options: a header is 60 bytes at most (RFC 9293 section 3.1).
+pub(crate) const MAX_OPTIONS: u32 = 40;
+
+/// Bytes of a SACK option with so many blocks; without any there is none.
+const fn sack_bytes(blocks: u32) -> u32 {
+    if blocks == 0 { 0 } else { SACK_BYTES + SACK_BLOCK_BYTES * blocks }
+}
 
 /// Connection states (RFC 9293 section 3.3.2).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 use super::handshake::Offer;
 use super::sender::Leaving;
 use super::timer::Timer;
-use super::{SACK_BLOCK_BYTES, SACK_BYTES, Socket, State};
+use super::{MAX_OPTIONS, SACK_BLOCK_BYTES, SACK_BYTES, Socket, State, sack_bytes};
 use polypath_base::{Bytes, DataSeq, Instant, Seq};
 use polypath_wire::{Dss, Flags, Sack, Segment};
 
@@ -205,7 +205,7 @@ impl Socket {
             segment.set_sack(&sack);
         }
         if self.ecn.has_feedback() {
-            self.ecn.tell(segment);
+            self.ecn.tell_accurately(segment);
             if !self.tx.is_subflow() {
                 self.add_accecn_option(segment);
             }
@@ -236,9 +236,13 @@ impl Socket {
     /// SACK blocks that fit into the options beside timestamps and so many bytes of MPTCP's.
     #[inline]
     pub(super) fn sack_room(&self, mptcp_options: u32) -> u8 {
-        const ROOM: u32 = 40; // a header is 60 bytes at most (RFC 9293 section 3.1)
-        let left = ROOM.saturating_sub(self.timestamps.bytes() + mptcp_options);
-        (left.saturating_sub(SACK_BYTES) / SACK_BLOCK_BYTES).min(4) as u8
+        (self.option_room(mptcp_options).saturating_sub(SACK_BYTES) / SACK_BLOCK_BYTES).min(4) as u8
+    }
+
+    /// Bytes of options that are left beside timestamps and so many of MPTCP's.
+    #[inline]
+    fn option_room(&self, mptcp_options: u32) -> u32 {
+        MAX_OPTIONS.saturating_sub(self.timestamps.bytes() + mptcp_options)
     }
 
     /// Data segments leave room for the SACK blocks that are to stand on them (Linux:
@@ -246,12 +250,13 @@ impl Socket {
     #[cold]
     pub(super) fn reserve_sack_options(&mut self) {
         let blocks = if self.tx.sack_ok() { self.rx.out_of_order().blocks() } else { 0 };
-        let fitting = blocks.min(u32::from(self.sack_room(self.tx.mptcp_options().as_u32())));
-        let room = 40_u32.saturating_sub(self.timestamps.bytes() + self.tx.mptcp_options().as_u32());
-        if let Some(feedback) = self.ecn.feedback() {
-            self.tx.set_sack_options(Bytes::from_u32(feedback.reserved(self.settings.ecn_option, room, fitting as u8)));
-            return;
-        }
-        self.tx.set_sack_options(Bytes::from_u32(if fitting == 0 { 0 } else { SACK_BYTES + fitting * SACK_BLOCK_BYTES }));
+        let mptcp_options = self.tx.mptcp_options().as_u32();
+        let fitting = blocks.min(u32::from(self.sack_room(mptcp_options)));
+        let room = self.option_room(mptcp_options);
+        let reserved = match self.ecn.feedback() {
+            Some(feedback) => feedback.reserved(self.settings.ecn_option, room, fitting as u8),
+            None => sack_bytes(fitting),
+        };
+        self.tx.set_sack_options(Bytes::from_u32(reserved));
     }
 }

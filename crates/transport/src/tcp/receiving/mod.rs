@@ -518,8 +518,8 @@ impl Receiver {
             }
         }
         self.acks.owe(short, self.stack.ack_pushed_full & segment.flags.has(Flags::PSH) & (segment.len > 0));
-        // Where data waits behind a hole what makes the ACK leave is told apart: such a one counts as
-        // none of those that leave before ACKs are compressed.
+        // The connection decides on the ACK of two full segments, but not behind a hole: there it must
+        // not count as one of the three that leave before ACKs are compressed.
         let hole = !self.out_of_order.is_empty();
         let left_to_meta = self.is_subflow && self.stack.meta_acks && !hole;
         let time = self.acks.schedule(Arrived {
