@@ -184,8 +184,7 @@ impl Starts {
 
 /// An AccECN option.
 fn counters(option: &accecn::Repr) -> String {
-    let name = |codepoint| ["", "e1b", "e0b", "ceb"][usize::from(codepoint & 3_u8)];
-    option.iter().fold("ECN".to_owned(), |text, (codepoint, counter)| format!("{text} {} {counter}", name(codepoint)))
+    option.named().fold("ECN".to_owned(), |text, (name, counter)| format!("{text} {name} {counter}"))
 }
 
 #[cfg(test)]

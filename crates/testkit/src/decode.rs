@@ -61,8 +61,7 @@ fn options(numbers: &Numbers, flow: Option<&Flow>, header: &tcp::Repr, payload: 
         put("TS", vec![("val", u128::from(timestamps.value.wrapping_sub(first))), ("ecr", u128::from(timestamps.echo))]);
     }
     if let Some(option) = header.accecn {
-        let name = |codepoint: u8| ["", "e1b", "e0b", "ceb"][usize::from(codepoint & 3)];
-        put("ECN", option.iter().map(|(codepoint, counter)| (name(codepoint), u128::from(counter))).collect());
+        put("ECN", option.named().map(|(name, counter)| (name, u128::from(counter))).collect());
     }
     if let Some(shift) = header.window_scale {
         put("wscale", vec![("", u128::from(shift))]);

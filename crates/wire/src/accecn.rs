@@ -63,6 +63,11 @@ impl Repr {
         let order = if self.ect_1_first { [1, 3, 2] } else { [2, 3, 1] };
         order.into_iter().zip(self.counters).take(usize::from(self.len))
     }
+
+    /// The same by packetdrill's names of the counters.
+    pub fn named(&self) -> impl Iterator<Item = (&'static str, u32)> + '_ {
+        self.iter().map(|(codepoint, counter)| (["", "e1b", "e0b", "ceb"][usize::from(codepoint)], counter))
+    }
 }
 
 /// Bytes that an option with so many counters adds to a header, where `padding` bytes that would
