@@ -56,9 +56,9 @@ class _Peer:
     closed: bool = False
     subflows: list[_Subflow] = field(default_factory=lambda: [_Subflow(0)])
 
-    def line(self, event: str) -> str:
+    def line(self, event: str, *, least_s: float = 0) -> str:
         # Off the ticks of the kernel's clock, on whose edges two orders are right.
-        gap = self.draw.choice(GAPS_S) * self.draw.uniform(0.8, 1.2)
+        gap = max(self.draw.choice(GAPS_S) * self.draw.uniform(0.8, 1.2), least_s)
         tick, within = divmod(round((self.now + gap) * 10_000), 40)
         self.now = max(self.now, (tick * 40 + min(max(within, 6), 34)) / 10_000)
         return f"{self.now:.4f} {event}"
@@ -135,7 +135,8 @@ class _Peer:
         if not self.closed:
             verbs += [(self.write, 4), (self.close, 0.3)]
         verb = self.draw.choices([verb for verb, _ in verbs], [weight for _, weight in verbs])[0]
-        return self.line(verb())
+        # An ACK takes a round trip: a call's microseconds are none, and judge losses on one engine.
+        return self.line(verb(), least_s=0.001 if verb == self.acknowledge else 0)
 
 
 _EVENTS = 30

@@ -1,6 +1,7 @@
 //! What an incoming ACK does to the sender.
 
 use super::rate::RateSample;
+use super::scoreboard::Sent;
 use super::{CaState, Context, Sender};
 use crate::tcp::accecn::{AccEcn, Delivered};
 use crate::tcp::timer::{Pending, Timer};
@@ -322,9 +323,10 @@ impl Sender {
         if self.scoreboard.head_if_acked(ack.number).is_some() {
             (acked, retransmitted) = self.clean_scoreboarded(cx.now, acked, (&mut first_at, &mut last_at, &mut low_hole), ack);
         }
-        let fewer = self.scoreboard.trim_head(ack.number);
-        acked += fewer;
-        self.flow.delivered = self.flow.delivered.wrapping_add(fewer);
+        if self.scoreboard.head().is_some_and(|head| ack.number.after(head.seq)) {
+            let (fewer, again) = self.clean_part(cx.now, (&mut first_at, &mut last_at, &mut low_hole), ack);
+            (acked, retransmitted) = (acked + fewer, retransmitted | again);
+        }
         if self.path_mtu.reads_scoreboard() {
             self.settle_arrived_probes(cx.now);
         } else if self.path_mtu.is_probe_out() {
@@ -385,38 +387,57 @@ impl Sender {
     /// Returns how many were acknowledged, with the `acked` before them, and whether any was
     /// retransmitted.
     #[inline(never)]
-    fn clean_scoreboarded(&mut self, now: Instant, mut acked: u32, found: Found<'_>, ack: &mut AckState) -> (u32, bool) {
-        let (first_at, last_at, low_hole) = found;
+    fn clean_scoreboarded(&mut self, now: Instant, mut acked: u32, mut found: Found<'_>, ack: &mut AckState) -> (u32, bool) {
         let mut retransmitted = false;
-        while let Some(sent) = self.scoreboard.head_if_acked(ack.number) {
+        while let Some(&sent) = self.scoreboard.head_if_acked(ack.number) {
             acked += 1;
-            if sent.is_retransmitted() {
-                if sent.is_retrans() {
-                    ack.facts.acks_retransmission = true;
-                }
-                retransmitted = true;
-            } else if !sent.is_sacked() {
-                *last_at = sent.at;
-                first_at.get_or_insert(sent.at);
-                low_hole.get_or_insert(sent.seq);
-                if !sent.end().after(self.loss.high_seq()) {
-                    ack.facts.delivers_original = true;
-                }
-            }
             if !sent.is_sacked() {
                 self.flow.delivered = self.flow.delivered.wrapping_add(1);
-                // An echo from before it was sent again: an earlier copy was received, and this
-                // one's time says nothing of losses.
-                let earlier_copy =
-                    sent.is_retransmitted() && ack.ts_ecr.is_some_and(|echo| super::is_earlier(echo, super::timestamp(sent.at)));
-                if !earlier_copy {
-                    self.rack.advance(now, sent, self.flow.min_rtt_us);
-                }
-                self.delivery.on_delivered(sent, &mut ack.rate);
             }
+            retransmitted |= sent.is_retransmitted();
+            self.learn_of_acked(now, &sent, &mut found, ack);
             self.scoreboard.pop_head();
         }
         (acked, retransmitted)
+    }
+
+    /// Part of the first buffer is acknowledged. Returns how many segments fewer it has, and whether
+    /// it was retransmitted (Linux: `tcp_tso_acked`).
+    #[cold]
+    fn clean_part(&mut self, now: Instant, mut found: Found<'_>, ack: &mut AckState) -> (u32, bool) {
+        let Some(mut part) = self.scoreboard.head().copied() else { return (0, false) };
+        let last = self.scoreboard.at(self.scoreboard.buffer_end(0) - 1).end();
+        debug_assert!(last.after(ack.number) && !part.is_sacked(), "the peer has acknowledged a part of it");
+        let fewer = self.scoreboard.trim_head(ack.number);
+        if fewer == 0 {
+            return (0, false);
+        }
+        self.flow.delivered = self.flow.delivered.wrapping_add(fewer);
+        part.len = last.distance(part.seq);
+        self.learn_of_acked(now, &part, &mut found, ack);
+        (fewer, part.is_retransmitted())
+    }
+
+    /// What is acknowledged says when it left, of reordering, and of losses.
+    fn learn_of_acked(&mut self, now: Instant, sent: &Sent, found: &mut Found<'_>, ack: &mut AckState) {
+        let (first_at, last_at, low_hole) = found;
+        if sent.is_retransmitted() {
+            ack.facts.acks_retransmission |= sent.is_retrans();
+        } else if !sent.is_sacked() {
+            **last_at = sent.at;
+            first_at.get_or_insert(sent.at);
+            low_hole.get_or_insert(sent.seq);
+            ack.facts.delivers_original |= !sent.end().after(self.loss.high_seq());
+        }
+        if !sent.is_sacked() {
+            // An echo from before it was sent again: an earlier copy was received, and this one's
+            // time says nothing of losses.
+            let earlier_copy = sent.is_retransmitted() && ack.ts_ecr.is_some_and(|echo| super::is_earlier(echo, super::timestamp(sent.at)));
+            if !earlier_copy {
+                self.rack.advance(now, sent, self.flow.min_rtt_us);
+            }
+            self.delivery.on_delivered(sent, &mut ack.rate);
+        }
     }
 
     /// What algorithms read and the transport computes.

@@ -15,7 +15,8 @@ const RENEGING_WAIT: Duration = Duration::from_millis(10);
 impl Sender {
     #[inline(never)]
     pub(super) fn set_ca_state(&mut self, cx: Context<'_>, state: CaState) {
-        if state == self.flow.ca_state {
+        // An algorithm hears of each timeout (Linux: `tcp_set_ca_state`).
+        if state == self.flow.ca_state && state != CaState::Loss {
             return;
         }
         self.cc.set_state(&mut self.flow, cx.siblings, state);
@@ -361,6 +362,7 @@ impl Sender {
                 self.flow.lost = self.flow.lost.wrapping_add(1);
             }
         }
+        self.scoreboard.first_goes_again();
     }
 
     /// RFC 8985 section 7.4: what the ACK says of an outstanding tail loss probe.

@@ -303,10 +303,10 @@ impl Scoreboard {
         self.sent.pop(1);
         self.bursts -= u32::from(flags & GSO_FIRST != 0);
         self.uncount(flags);
-        debug_assert!(
-            self.sacked + self.lost <= self.packets_out() && self.retrans <= self.packets_out(),
-            "no segment is both sacked and lost"
-        );
+        if self.sent.len() == 0 {
+            self.retrans = 0;
+        }
+        debug_assert!(self.sacked + self.lost <= self.packets_out(), "no segment is both sacked and lost");
     }
 
     /// Part of the first segment is acknowledged: trims it. What is left of its buffer is segments
@@ -445,10 +445,7 @@ impl Scoreboard {
         if segment.end().after(self.highest_sacked) {
             self.highest_sacked = segment.end();
         }
-        debug_assert!(
-            self.sacked + self.lost <= self.packets_out() && self.retrans <= self.packets_out(),
-            "no segment is both sacked and lost"
-        );
+        debug_assert!(self.sacked + self.lost <= self.packets_out(), "no segment is both sacked and lost");
         self.bound_sacked(index);
         was
     }
@@ -497,19 +494,18 @@ impl Scoreboard {
         self.retrans > 0 || self.head().is_some_and(Sent::is_retransmitted)
     }
 
-    /// Marks a segment as lost, its retransmission too; false if it already was (and not
-    /// retransmitted since).
+    /// Marks a segment as lost, its retransmission too if it was lost before; false if it already
+    /// was, and not retransmitted since (Linux: `tcp_mark_skb_lost`).
     pub(super) fn mark_lost(&mut self, index: usize) -> bool {
         let segment = &mut self.sent[index];
         if segment.is_sacked() || (segment.is_lost() && !segment.is_retrans()) {
             return false;
         }
-        if segment.is_retrans() {
+        if segment.is_lost() {
             segment.flags &= !RETRANS;
             debug_assert!(self.retrans > 0, "it was counted");
             self.retrans -= 1;
-        }
-        if !segment.is_lost() {
+        } else {
             segment.flags |= LOST;
             self.lost += 1;
         }
@@ -519,8 +515,17 @@ impl Scoreboard {
         true
     }
 
+    /// After a timeout the first segment waits to be retransmitted, also if it was since a loss that
+    /// proved spurious; that retransmission counts on (Linux: `tcp_retransmit_timer`).
+    pub(super) fn first_goes_again(&mut self) {
+        debug_assert!(self.lost > 0, "the first at least is lost");
+        let first = &mut self.sent[0];
+        first.flags &= !RETRANS;
+        self.retransmit_hint = first.seq;
+    }
+
     /// A false alarm: no segment counts as lost any more but those that lie in `lost`, from and to.
-    /// RACK does not judge them a second time (Linux: they have left `tsorted_sent_queue`).
+    /// RACK does not judge a second time what it has (Linux: that has left `tsorted_sent_queue`).
     pub(super) fn unmark_lost_but(&mut self, lost: &[(Seq, Seq)]) {
         let mut left = 0;
         for segment in self.sent.iter_mut().filter(|segment| segment.is_lost()) {
@@ -562,13 +567,11 @@ impl Scoreboard {
         None
     }
 
-    /// The segment leaves again at `now`, and counts as in the network once more.
+    /// The segment leaves again at `now`, and counts as in the network once more: one that is there
+    /// already until nothing is left (Linux: `tcp_retransmit_skb`, "retrans_out leaked").
     pub(super) fn mark_retransmitted(&mut self, index: usize, now: Instant) {
-        let segment = &mut self.sent[index];
-        if !segment.is_retrans() {
-            segment.flags |= RETRANS;
-            self.retrans += 1;
-        }
+        self.sent[index].flags |= RETRANS;
+        self.retrans += 1;
         self.mark_sent_again(index, now);
     }
 
@@ -615,10 +618,7 @@ impl Scoreboard {
         self.sacked += u32::from(whole.is_sacked());
         self.lost += u32::from(whole.is_lost());
         self.retrans += u32::from(whole.is_retrans());
-        debug_assert!(
-            self.sacked + self.lost <= self.packets_out() && self.retrans <= self.packets_out(),
-            "no segment is both sacked and lost"
-        );
+        debug_assert!(self.sacked + self.lost <= self.packets_out(), "no segment is both sacked and lost");
         true
     }
 

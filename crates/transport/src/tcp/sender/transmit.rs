@@ -228,9 +228,11 @@ impl Sender {
         }
         let len = self.queue.next_new_len(self.segment_len()).min(room);
         let with_fin = self.fin_ready() && len == self.queue.unsent() && len < room;
+        let nagle = self.nagle; // no short segment to it (Linux: no `tcp_minshall_update`)
         let leaving = self.send_probe(cx, New { len, with_fin, in_flight: self.scoreboard.in_flight() });
+        self.nagle = nagle;
         self.scoreboard.push_last();
-        // Linux marks the buffer before it cuts it, so that what is left of it is marked too.
+        // Linux marks the buffer before it cuts it, so what is left of it is marked too.
         self.queue.push_first();
         self.fin_pushed = self.fin_ready() && self.queue.unsent() == 0;
         self.burst.open = false;
@@ -701,8 +703,7 @@ impl Sender {
         } else if let Some(last) = self.last_to_probe_with()
             && self.fit_into_window(last)
         {
-            // It repairs nothing that is known to be lost: no more counts as in the network, and no
-            // episode of recovery begins (Linux: `__tcp_retransmit_skb`).
+            // No more counts as in the network, no recovery begins (Linux: `__tcp_retransmit_skb`).
             self.scoreboard.mark_sent_again(last, cx.now);
             Some(self.send_again(cx.now, last))
         } else {
@@ -719,9 +720,8 @@ impl Sender {
         leaving
     }
 
-    /// The segment with which a probe is made. Where segments have become shorter since its buffer
-    /// left, it is the one in the last one's place that has their length, and another lies behind it
-    /// (Linux: `tcp_send_loss_probe` cuts by the number of segments before).
+    /// The segment with which a probe is made: where segments became shorter since its buffer left,
+    /// not the last (Linux: `tcp_send_loss_probe` cuts by the number of segments before).
     #[cold]
     fn last_to_probe_with(&mut self) -> Option<usize> {
         let last = self.scoreboard.len().checked_sub(1)?;

@@ -133,9 +133,10 @@ impl Rack {
         Duration::from_micros(quarters.min(u64::from(by.srtt >> 3)))
     }
 
-    /// Whether a segment is, after a timeout, not lost yet.
-    pub(in crate::tcp) fn still_waits(&self, now: Instant, sent: &Sent, reo_wnd: Duration) -> bool {
-        self.rtt + reo_wnd > now.since(sent.at)
+    /// Whether a segment is, after a timeout, not lost yet. RFC 8985 section 6.3 would wait for a
+    /// reordering window more (Linux: `tcp_timeout_mark_lost`).
+    pub(in crate::tcp) fn still_waits(&self, now: Instant, sent: &Sent) -> bool {
+        self.rtt > now.since(sent.at)
     }
 
     /// RFC 8985 section 6.2 step 5: marks what is lost, and counts it in `lost`; returns the
@@ -168,6 +169,10 @@ impl Rack {
                     break;
                 }
                 contiguous &= judge(board, lost, index);
+            } else {
+                // What a timeout marked is judged once that proves spurious (Linux: it stays in
+                // `tsorted_sent_queue`).
+                contiguous &= !sent.waits_to_be_retransmitted();
             }
             index += 1;
             if contiguous {
@@ -207,14 +212,15 @@ impl Sender {
     }
 
     /// Marks what RACK deems lost at `now`; arms the reordering timer if something is still in
-    /// doubt, and says so.
+    /// doubt, for a timeout at most, and says so (Linux: `tcp_rack_mark_lost`).
     pub(in crate::tcp::sender) fn rack_detect(&mut self, now: Instant) -> bool {
         if !self.rack.take_advanced() {
             return false;
         }
         let wait = self.rack_mark(now);
         if wait > Duration::ZERO {
-            self.timers.arm_pending(Pending::Reordering, now, wait + self.timers.floor());
+            let wait = (wait + self.timers.floor()).min(self.rtt.rto());
+            self.timers.arm_pending(Pending::Reordering, now, wait);
         }
         wait > Duration::ZERO
     }
@@ -227,7 +233,7 @@ impl Sender {
 
     /// Whether RACK would, after a timeout, still wait for this segment.
     pub(in crate::tcp::sender) fn rack_still_waits(&self, now: Instant, index: usize) -> bool {
-        self.rack.still_waits(now, self.scoreboard.at(index), self.reo_wnd())
+        self.rack.still_waits(now, self.scoreboard.at(index))
     }
 }
 

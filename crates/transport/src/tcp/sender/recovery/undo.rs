@@ -159,13 +159,23 @@ impl Sender {
         } else {
             self.rack.recovery_ended();
         }
-        if self.snd_una() == self.loss.high_seq() && !self.sack_ok {
+        if self.stays_without_sack() {
             return true;
         }
         // Linux leaves for Open here; `end_reduction` still needs the marker, so the caller comes
         // next.
         self.set_ca_state(cx, CaState::Open);
         false
+    }
+
+    /// Without SACK the state is kept until something beyond what was in the network is acknowledged
+    /// (RFC 6582 section 3.2; Linux: `tcp_is_non_sack_preventing_reopen`).
+    fn stays_without_sack(&mut self) -> bool {
+        let stays = !self.sack_ok && self.snd_una() == self.loss.high_seq();
+        if stays {
+            self.forget_retransmissions();
+        }
+        stays
     }
 
     /// True if an original proved to have arrived while retransmissions are still in the network:
@@ -254,7 +264,7 @@ impl Sender {
     fn take_back_timeout(&mut self, cx: Context<'_>, open: bool) {
         self.take_back_losses(cx);
         self.loss.on_progress();
-        if open {
+        if !self.stays_without_sack() && open {
             self.set_ca_state(cx, CaState::Open);
         }
     }

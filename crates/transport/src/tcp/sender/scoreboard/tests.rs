@@ -158,7 +158,7 @@ impl Pair {
                     let is_news = !m.sacked && (!m.lost || m.retrans);
                     prop_assert_eq!(self.board.mark_lost(index), is_news);
                     if is_news {
-                        (m.lost, m.retrans) = (true, false);
+                        (m.lost, m.retrans) = (true, m.retrans && !m.lost);
                     }
                 }
             }

@@ -4,7 +4,7 @@
 use polypath_base::Seq;
 
 /// The last segment that was shorter than the MSS, and what the program wants of short ones.
-#[derive(Debug, Default)]
+#[derive(Copy, Clone, Debug, Default)]
 pub(in crate::tcp) struct Nagle {
     /// Its end (Linux: `snd_sml`).
     small_end: Option<Seq>,

@@ -67,8 +67,9 @@ fn sent(test: &TestSender) -> u32 {
 fn check(test: &TestSender) {
     let board = &test.tx.scoreboard;
     let count = |is: fn(&scoreboard::Sent) -> bool| (0..board.len()).filter(|&index| is(board.at(index))).count() as u32;
-    let counts = [count(scoreboard::Sent::is_sacked), count(scoreboard::Sent::is_lost), count(scoreboard::Sent::is_retrans)];
-    assert_eq!([board.sacked_out(), board.lost_out(), board.retrans_out()], counts);
+    assert_eq!([board.sacked_out(), board.lost_out()], [count(scoreboard::Sent::is_sacked), count(scoreboard::Sent::is_lost)]);
+    // What a timeout sends again may be in the network twice.
+    assert!(board.retrans_out() >= count(scoreboard::Sent::is_retrans) && (board.len() > 0 || board.retrans_out() == 0));
     assert!(test.tx.flow.cwnd >= 1 && test.tx.flow.ssthresh >= 2);
     assert_eq!(test.tx.scoreboard.packets_out() == 0, test.tx.snd_una() == test.tx.snd_nxt());
     let waits = test.tx.scoreboard.packets_out() > 0;
