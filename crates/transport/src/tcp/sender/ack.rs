@@ -115,6 +115,9 @@ impl Sender {
             // window.
             let updates_window = self.is_newer_window(told.seq, told.number, told.window);
             let changes_window = self.update_peer_window(told.seq, told.number, told.window);
+            if changes_window && self.has_unsent() {
+                self.idle_restart(cx.now, true);
+            }
             if let Some(accecn) = accecn {
                 let delivered = self.delivered_since(self.flow.delivered, &AckFacts::default(), prior_una);
                 self.flow.delivered_ce = self.flow.delivered_ce.wrapping_add(accecn.on_ack(self.flow.delivered_ce, &delivered));

@@ -393,7 +393,10 @@ impl Sender {
     /// neither end has closed.
     pub(super) fn offer(&mut self, now: Instant, amount: Bytes, is_established: bool) {
         self.offered = self.offered.saturating_add(amount.get());
-        self.idle_restart(now, is_established);
+        // What the last buffer has room for begins none (Linux: `tcp_skb_entail`).
+        if amount.get() > u64::from(self.queue.room_in_tail(self.buffer_goal())) {
+            self.idle_restart(now, is_established);
+        }
         if self.may_write {
             self.note_app_limited();
         }

@@ -53,7 +53,7 @@ impl Sent {
         let marks = |sent: &Sent| sent.flags & (SACKED | LOST | RETRANS | EVER);
         next.len > 0
             && !next.is_gso_first()
-            && !self.is_retransmitted()
+            && (!self.is_retransmitted() || self.at == next.at)
             && marks(self) == marks(next)
             && !self.ends_record
             && self.has_mapping_of(next)

@@ -3,7 +3,7 @@
 use super::give_up::UnansweredProbes;
 use super::path_mtu::Next;
 use super::scoreboard::Sent;
-use super::sending::{Deferral, Flight, NextBurst, Window, deferral};
+use super::sending::{Deferral, Flight, NextBurst, deferral};
 use super::{CaState, Context, Limit, Sender, timestamp};
 use crate::tcp::timer::{Pending, Timer};
 use polypath_base::{Bytes, DataSeq, Instant, Seq};
@@ -302,18 +302,21 @@ impl Sender {
     /// of the window (RFC 9293 section 3.8.6; Linux: `__tcp_retransmit_skb`).
     fn fit_into_window(&mut self, index: usize) -> bool {
         let segment = self.segment_len();
-        if self.scoreboard.at(index).len != segment {
+        let seq = self.scoreboard.at(index).seq;
+        let mut most = segment;
+        if self.obeys_window() && !(seq == self.snd_una() && self.snd_wnd == 0) {
+            if !seq.before(self.window_end()) {
+                return false;
+            }
+            most = most.min(self.window_end().distance(seq));
+        }
+        if self.scoreboard.at(index).len < segment {
             self.scoreboard.regroup(index, segment);
         }
-        let seq = self.scoreboard.at(index).seq;
-        if !self.obeys_window() || seq == self.snd_una() && self.snd_wnd == 0 {
-            return true;
-        }
-        if !seq.before(self.window_end()) {
-            return false;
-        }
-        if self.scoreboard.cut(index, self.window_end().distance(seq)) {
-            self.scoreboard.begin_buffer(index + 1);
+        if self.scoreboard.cut(index, most) {
+            if most < segment {
+                self.scoreboard.begin_buffer(index + 1);
+            }
             self.scoreboard.regroup(index + 1, segment);
         }
         true
@@ -761,39 +764,5 @@ impl Sender {
         } else if limited {
             self.limit.set(now, Limit::CongestionWindow);
         }
-    }
-
-    #[cold]
-    fn shrink_unused_window(&mut self, now: Instant) {
-        let open = self.flow.ca_state == CaState::Open;
-        let Window { cwnd, ssthresh } =
-            self.cwnd_validation.on_application_limited(now, self.window(), self.settings.initial_cwnd.get(), open);
-        (self.flow.cwnd, self.flow.ssthresh) = (cwnd, ssthresh);
-    }
-
-    #[inline]
-    pub(super) fn window(&self) -> Window {
-        Window { cwnd: self.flow.cwnd, ssthresh: self.flow.ssthresh }
-    }
-
-    /// RFC 5681 section 4.1: a window that was not used for a timeout decays, once per timeout, to
-    /// the initial one.
-    pub(super) fn idle_restart(&mut self, now: Instant, is_established: bool) {
-        let rto = self.rtt.rto();
-        let idle = now.since(self.last_sent_at);
-        if !self.settings.slow_start_after_idle
-            || !is_established
-            || self.scoreboard.packets_out() > 0
-            || self.cc.has_cong_control()
-            || self.counters.data_segments_sent == 0
-            || idle <= rto
-        {
-            return;
-        }
-        let restart = self.settings.initial_cwnd.get().min(self.flow.cwnd);
-        self.flow.ssthresh = self.window().current_ssthresh();
-        self.cc.cwnd_event(&mut self.flow, None, cc::Event::CwndRestart);
-        self.flow.cwnd = self.window().cwnd_after_idle(idle, rto, restart);
-        self.cwnd_validation.on_restart(now);
     }
 }

@@ -65,8 +65,8 @@ struct Model {
     lost: bool,
     retrans: bool,
     gso_first: bool,
-    /// It was ever retransmitted.
-    ever: bool,
+    /// When it was retransmitted last.
+    again_at: Option<Instant>,
     /// Where its mapping begins.
     mapping: u64,
 }
@@ -167,7 +167,7 @@ impl Pair {
                 prop_assert_eq!(self.board.next_lost(), first, "the hint hides nothing");
                 if let Some(index) = first {
                     self.board.mark_retransmitted(index, self.now);
-                    (self.sent[index].retrans, self.sent[index].ever) = (true, true);
+                    (self.sent[index].retrans, self.sent[index].again_at) = (true, Some(self.now));
                 }
             }
             Step::Split(index, mss) => {
@@ -243,7 +243,7 @@ impl Pair {
             lost: false,
             retrans: false,
             gso_first,
-            ever: false,
+            again_at: None,
             mapping: segment.dsn.get(),
         });
         self.next_seq = segment.end();
@@ -290,7 +290,7 @@ impl Pair {
     fn regroup(&mut self, whole: u32) {
         let is_one = |a: &Model, b: &Model| {
             let marks = |m: &Model| (m.sacked, m.lost, m.retrans, m.mapping);
-            !b.gso_first && !a.ever && !b.ever && marks(a) == marks(b)
+            !b.gso_first && a.again_at == b.again_at && marks(a) == marks(b)
         };
         let run = 1 + self.sent.windows(2).take_while(|pair| is_one(&pair[0], &pair[1])).count();
         let mss = self.sent[1..run].iter().fold(whole, |most, m| most.max(m.len));

@@ -2,7 +2,9 @@
 //! a flow, and what a window that was not used shrinks to. Linux: `tcp_cwnd_validate`,
 //! `tcp_cwnd_application_limited`, `tcp_cwnd_restart`.
 
+use crate::tcp::sender::{CaState, Sender};
 use polypath_base::{Duration, Instant, Seq};
+use polypath_cc as cc;
 
 /// Congestion window and slow-start threshold, segments.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -116,6 +118,42 @@ impl CwndValidation {
     pub(in crate::tcp) fn on_restart(&mut self, now: Instant) {
         self.stamp = now;
         self.used = 0;
+    }
+}
+
+impl Sender {
+    #[cold]
+    pub(in crate::tcp::sender) fn shrink_unused_window(&mut self, now: Instant) {
+        let open = self.flow.ca_state == CaState::Open;
+        let Window { cwnd, ssthresh } =
+            self.cwnd_validation.on_application_limited(now, self.window(), self.settings.initial_cwnd.get(), open);
+        (self.flow.cwnd, self.flow.ssthresh) = (cwnd, ssthresh);
+    }
+
+    #[inline]
+    pub(in crate::tcp::sender) fn window(&self) -> Window {
+        Window { cwnd: self.flow.cwnd, ssthresh: self.flow.ssthresh }
+    }
+
+    /// RFC 5681 section 4.1: a window that was not used for a timeout decays, once per timeout, to
+    /// the initial one.
+    pub(in crate::tcp::sender) fn idle_restart(&mut self, now: Instant, is_established: bool) {
+        let rto = self.rtt.rto();
+        let idle = now.since(self.last_sent_at);
+        if !self.settings.slow_start_after_idle
+            || !is_established
+            || self.scoreboard.packets_out() > 0
+            || self.cc.has_cong_control()
+            || self.counters.data_segments_sent == 0
+            || idle <= rto
+        {
+            return;
+        }
+        let restart = self.settings.initial_cwnd.get().min(self.flow.cwnd);
+        self.flow.ssthresh = self.window().current_ssthresh();
+        self.cc.cwnd_event(&mut self.flow, None, cc::Event::CwndRestart);
+        self.flow.cwnd = self.window().cwnd_after_idle(idle, rto, restart);
+        self.cwnd_validation.on_restart(now);
     }
 }
 
