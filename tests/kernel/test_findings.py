@@ -6,23 +6,26 @@ from pathlib import Path
 import pytest
 from requirement import lacking
 
+from polypath import linux
 from polypath.bisect import git
 from polypath.engines import run_script
 from polypath.linux._commands import run
 
 FINDINGS = Path(__file__).parents[2] / "docs" / "findings"
 PATCHES = sorted(FINDINGS.glob("*.patch"))
-TARBALL = Path("/usr/src/linux-source-6.12.tar.xz")
 
 
-@pytest.fixture(scope="module")
-def sources(tmp_path_factory):
-    """Of Linux 6.12 the files that the patches change."""
-    if not TARBALL.exists():
-        lacking("linux", "no sources of Linux 6.12: install the Debian package linux-source-6.12")
+@pytest.fixture(scope="module", params=["6.12", "7.3"])
+def sources(request, tmp_path_factory):
+    """Of a release the files that the patches change."""
+    places = [folder / f"linux-source-{request.param}.tar.xz" for folder in (Path("/usr/src"), linux.folder() / "sources")]
+    tarball = next((place for place in places if place.exists()), None)
+    if tarball is None:
+        needs = "linux" if request.param == "6.12" else f"linux {request.param}"
+        lacking(needs, f"no sources of Linux {request.param}: polypath linux build {request.param} gets them")
     wanted = {f"*/{name}" for patch in PATCHES for name in re.findall(r"^--- a/(\S+)$", patch.read_text(), re.MULTILINE)}
     tree = tmp_path_factory.mktemp("linux")
-    words = ["tar", "-C", str(tree), "--strip-components=1", "--wildcards", "-xf", str(TARBALL), *sorted(wanted)]
+    words = ["tar", "-C", str(tree), "--strip-components=1", "--wildcards", "-xf", str(tarball), *sorted(wanted)]
     run(*words, cwd=tree, purpose="unpacking what the patches change")
     git(tree, "init", "--quiet")
     return tree

@@ -8,6 +8,7 @@ from requirement import lacking
 from polypath import linux, selftests
 from polypath.engines import run_script
 from polypath.pcap import analyse
+from polypath.selftests._suite import packed
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +32,19 @@ def test_a_test_of_the_kernel_runs_unchanged(linux_kernel, tests):
     subtests = selftests.parse(log, job.test.name, status)
     assert {each.verdict for each in subtests} == {"pass"}
     assert len(subtests) == 23
+
+
+def test_a_test_reads_what_commands_say_as_files(linux_kernel, tmp_path):
+    # mptcp_join compares so what it sent and what came.
+    test = tmp_path / "net/x/compared.sh"
+    test.parent.mkdir(parents=True)
+    test.write_text("#!/bin/bash\ncmp -l <(echo ab) <(echo ac)\n")
+    archive = tmp_path / "tests.tar"
+    archive.write_bytes(packed({"net/x/compared.sh": test}))
+    suite = selftests.Suite("net/x", ("compared.sh",), {}, archive, "compared")
+    job = selftests.Job(selftests.Test(suite, "compared.sh"), 1)
+    status, said = selftests.run_job(job, kernel=linux_kernel.file)
+    assert (status, said.split()) == (1, ["2", "142", "143"])
 
 
 WATCHED = """
