@@ -12,6 +12,7 @@ const AQM = [
   { name: "codel", about: "CoDel, RFC 8289" },
   { name: "fq_codel", about: "FQ-CoDel, RFC 8290: flows have queues of their own" },
   { name: "pie", about: "PIE, RFC 8033" },
+  { name: "dualpi2", about: "DualPI2, RFC 9332: a queue of its own for L4S traffic" },
 ];
 
 const number = (key, label, unit, value, min, max, step, more = {}) => ({ key, label, unit, value, min, max, step, kind: "number", ...more });

@@ -17,9 +17,13 @@ REPEATS = ["first", "second", "third"]
 # Mbit/s; a tenth of it is what counts as the same.
 CAPACITY = {"figure-2a": 10, "figure-2b": 50, "figure-2c": 10, "figure-5a": 10, "figure-5b": 50, "figure-5c": 10}
 NEAR = 0.1
-# Chosen before any result: the corners and the middle of BBRv1's two
-# figures of 10 Mbit/s. Linux has BBRv1, and no released kernel has BBRv3.
-SAMPLE = {"experiment": ["figure-2a", "figure-2c"], "queue": ["40ms", "320ms", "2560ms"], "count": ["1", "8"]}
+# Chosen before any result: the corners and the middle of BBRv1's two figures of 10 Mbit/s; and, when
+# the simulator alone had run, a deep cell where BBRv3 is not as on the testbed. On Linux BBRv3 is
+# the simulator's own C: if both share alike, neither endpoint nor queue makes the difference.
+SAMPLE = [
+    {"experiment": ["figure-2a", "figure-2c"], "queue": ["40ms", "320ms", "2560ms"], "count": ["1", "8"]},
+    {"experiment": "figure-5a", "queue": "2560ms", "count": "8"},
+]
 
 
 def published() -> pd.DataFrame:
@@ -42,7 +46,7 @@ def judged(measured: Mapping[tuple[str, ...], float]) -> pd.DataFrame:
 
 
 def measured(*kernel: str) -> pd.DataFrame:
-    results = on_linux(HERE, kernel[0], only=SAMPLE) if kernel else simulated(HERE)
+    results = [on_linux(HERE, kernel[0], only=part) for part in SAMPLE][-1] if kernel else simulated(HERE)
     runs = results.runs[results.runs["group"] == "bbr"]
     if not kernel:
         runs = runs[runs["engine"] == "sim"]

@@ -95,5 +95,5 @@ def test_a_machine_that_hangs_is_noticed_and_told(tmp_path):
     hangs = tmp_path / "linux"
     hangs.write_text("#!/bin/sh\nexec sleep 1000\n")
     hangs.chmod(0o755)
-    with pytest.raises(linux.KernelError, match="mine: the machine did not end within 1 s and was killed: it said nothing; change"):
+    with pytest.raises(linux.KernelError, match="mine: the machine did nothing for 1 s and was killed: it said nothing; change"):
         prove(kernel(file=hangs), timeout_s=1)

@@ -107,7 +107,7 @@ SETTINGS = [
     {"rival": "call", "path1.aqm": "codel", "path2.aqm": "pie", "path1.back": 10, "path2.jitter": 5.5, "kernel": "6.1"},
     {"path1.radio": "wifi6", "path1.cut_at": 4, "path1.cut_for": 2.5, "path1.loss": 0.07, "path2.radio": "5g", "seed": 3, "duration": 7},
     {"transport": "tcp", "app": "transfer", "size": 2500, "path1.loss": 1.25, "path1.delay": 0.3, "path1.rate": 0.7, "duration": 20},
-    {"app": "requests", "size": 50, "pause": 0, "path1.cut_at": 1, "path1.cut_for": 1},
+    {"app": "requests", "size": 50, "pause": 0, "path1.cut_at": 1, "path1.cut_for": 1, "path2.aqm": "dualpi2"},
     {"app": "requests", "kernel": "5.4-mptcp", "scheduler": "redundant", "cc": "balia", "path1.cut_at": 1, "path1.cut_for": 1},
     {"app": "constant", "stream": 12.5, "direction": "upload", "transport": "tcp", "rival": "call"},
     {"app": "on_off", "direction": "upload", "scheduler": "ecf", "rival": "call", "path2.queue": 7, "layout": "shared-bottleneck"},

@@ -127,7 +127,7 @@ pub(crate) fn kill_descendants() {
     while !reap() {
         for process in descendants() {
             // SAFETY: no memory is passed.
-            unsafe { libc::kill(process, libc::SIGKILL) };
+            unsafe { libc::kill(process.id, libc::SIGKILL) };
         }
         // The dead have to be adopted before they can be waited for.
         let time = libc::timespec { tv_sec: 0, tv_nsec: i64::from(AGAIN.subsec_nanos()) };
@@ -148,22 +148,39 @@ fn reap() -> bool {
     }
 }
 
-fn descendants() -> Vec<libc::pid_t> {
-    let mut children: BTreeMap<libc::pid_t, Vec<libc::pid_t>> = BTreeMap::new();
+/// What all descendants have used of processors, and what those did that they have waited for.
+pub(crate) fn processor_time() -> Duration {
+    // SAFETY: no memory is passed.
+    let a_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as u64;
+    let ticks: u64 = descendants().iter().map(|process| process.ticks).sum();
+    Duration::from_millis(ticks * 1000 / a_second)
+}
+
+struct Process {
+    id: libc::pid_t,
+    /// Processor time, its dead children's included.
+    ticks: u64,
+}
+
+fn descendants() -> Vec<Process> {
+    let mut children: BTreeMap<libc::pid_t, Vec<Process>> = BTreeMap::new();
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let process = entry.file_name().to_str().and_then(|name| name.parse().ok());
+        let id = entry.file_name().to_str().and_then(|name| name.parse().ok());
         let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
-        // "PID (NAME) STATE PARENT ...", where the name may hold anything.
-        let parent = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1)?.parse().ok());
-        if let (Some(process), Some(parent)) = (process, parent) {
-            children.entry(parent).or_default().push(process);
+        // "PID (NAME) STATE PARENT ...", where the name may hold anything; the 14th to 17th field
+        // are utime, stime, cutime and cstime (proc_pid_stat(5)).
+        let fields: Vec<&str> = stat.rsplit_once(')').map_or(Vec::new(), |(_, rest)| rest.split_whitespace().collect());
+        let parent = fields.get(1).and_then(|parent| parent.parse().ok());
+        let ticks = fields.iter().skip(11).take(4).filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
+        if let (Some(id), Some(parent)) = (id, parent) {
+            children.entry(parent).or_default().push(Process { id, ticks });
         }
     }
     let (mut found, mut next) = (Vec::new(), vec![std::process::id() as libc::pid_t]);
     while let Some(process) = next.pop() {
         let own = children.remove(&process).unwrap_or_default();
-        found.extend(&own);
-        next.extend(own);
+        next.extend(own.iter().map(|child| child.id));
+        found.extend(own);
     }
     found
 }

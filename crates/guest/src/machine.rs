@@ -48,14 +48,16 @@ pub struct Machine {
     pub seed: u64,
     /// As `mem=` wants it: "512M".
     pub memory: String,
-    /// It is killed after this much real time.
+    /// It is killed when its processes have used this much processor time, so that a busy host does
+    /// not end it, or have used none for this long.
     pub timeout: Option<Duration>,
 }
 
 /// Why the wait for the machine ended.
 enum End {
     Exited(ExitStatus),
-    TimedOut,
+    Endless,
+    Still,
     /// A signal told this process to end, or its parent is gone.
     Unwanted(&'static str),
 }
@@ -79,14 +81,15 @@ pub fn run(machine: &Machine) -> Outcome<()> {
     let mut child = command.spawn().map_err(|e| Error::machine(format!("the kernel {name} does not start: {e}")))?;
     let end = wait(&mut child, &signals, parent, machine.timeout);
     host::kill_descendants();
+    let seconds = machine.timeout.unwrap_or_default().as_secs();
     let mut last = || last_words(&mut console);
     match end? {
         End::Exited(status) if status.success() => Ok(()),
         End::Exited(status) => Err(Error::machine(format!("the machine died ({}): {}", death(status), last()))),
-        End::TimedOut => {
-            let seconds = machine.timeout.unwrap_or_default().as_secs();
-            Err(Error::machine(format!("the machine did not end within {seconds} s and was killed: {}", last())))
+        End::Endless => {
+            Err(Error::machine(format!("the machine did not end within {seconds} s of processor time and was killed: {}", last())))
         }
+        End::Still => Err(Error::machine(format!("the machine did nothing for {seconds} s and was killed: {}", last()))),
         End::Unwanted(why) => Err(Error::machine(format!("the machine was killed: {why}"))),
     }
 }
@@ -94,7 +97,8 @@ pub fn run(machine: &Machine) -> Outcome<()> {
 fn wait(child: &mut Child, signals: &Signals, parent: libc::pid_t, timeout: Option<Duration>) -> Outcome<End> {
     /// The parent's death is signalled; this is for one that came before the signal was asked for.
     const PARENT: Duration = Duration::from_secs(2);
-    let until = timeout.map(|timeout| sys::monotonic() + timeout.as_nanos() as u64);
+    let beat = timeout.map_or(PARENT, |timeout| (timeout / 4).min(PARENT));
+    let (mut used, mut still, mut looked) = (Duration::ZERO, Duration::ZERO, sys::monotonic());
     loop {
         if let Some(status) = child.try_wait().map_err(|e| Error::machine(format!("waiting for the kernel: {e}")))? {
             return Ok(End::Exited(status));
@@ -102,14 +106,23 @@ fn wait(child: &mut Child, signals: &Signals, parent: libc::pid_t, timeout: Opti
         if host::parent() != parent {
             return Ok(End::Unwanted("the program that started it is gone"));
         }
-        let left = until.map_or(u64::MAX, |until| until.saturating_sub(sys::monotonic()));
-        if left == 0 {
-            return Ok(End::TimedOut);
+        if let Some(timeout) = timeout {
+            let (before, since) = (used, looked);
+            (used, looked) = (host::processor_time(), sys::monotonic());
+            // At most a beat: this process may have been stopped together with the machine.
+            let quiet = Duration::from_nanos(looked - since).min(beat);
+            still = if used == before { still + quiet } else { Duration::ZERO };
+            if used >= timeout {
+                return Ok(End::Endless);
+            }
+            if still >= timeout {
+                return Ok(End::Still);
+            }
         }
         // Anything else is a child's or the parent's death, or time that has gone by: poll again.
         // The signal of the parent's death also comes when only the thread of the parent that
         // started this process has ended.
-        if let Some(libc::SIGTERM | libc::SIGINT | libc::SIGHUP) = signals.wait(PARENT.min(Duration::from_nanos(left))) {
+        if let Some(libc::SIGTERM | libc::SIGINT | libc::SIGHUP) = signals.wait(beat) {
             return Ok(End::Unwanted("this was asked for"));
         }
     }

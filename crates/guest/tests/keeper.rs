@@ -107,9 +107,38 @@ fn a_machine_that_hangs_is_killed_with_its_helpers_in_sessions_of_their_own() {
     let mark = format!("99{}.25", std::process::id());
     let kernel = folder.kernel(&format!("echo last words; setsid sleep {mark} & (setsid sleep {mark} &) ; sleep {mark}"));
     let output = folder.keeper(&kernel).args(["--timeout", "1"]).output().expect("the keeper starts");
-    let told = "the machine did not end within 1 s and was killed: last words";
+    let told = "the machine did nothing for 1 s and was killed: last words";
     assert_eq!(words(&output), (Some(1), told.to_owned()));
     assert_eq!(processes_with(&mark), 0);
+}
+
+#[test]
+fn a_machine_that_spins_is_killed_after_its_processor_time_whichever_of_its_processes_does() {
+    let folder = Folder::new("spins");
+    for script in ["while :; do :; done", "(while :; do :; done) & wait", "while :; do /bin/true; done"] {
+        let kernel = folder.kernel(&format!("echo last words; {script}"));
+        let output = folder.keeper(&kernel).args(["--timeout", "1"]).output().expect("the keeper starts");
+        let told = "the machine did not end within 1 s of processor time and was killed: last words";
+        assert_eq!(words(&output), (Some(1), told.to_owned()), "{script}");
+    }
+}
+
+#[test]
+fn a_machine_that_is_slow_or_stopped_for_longer_than_its_timeout_lives() {
+    let folder = Folder::new("slow");
+    // Some hundredths of processor time between two sleeps, 3 s in all.
+    let work = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done";
+    let kernel = folder.kernel(&format!("for turn in 1 2 3 4 5 6; do {work}; sleep 0.5; done"));
+    let output = folder.keeper(&kernel).args(["--timeout", "1"]).output().expect("the keeper starts");
+    assert_eq!(words(&output), (Some(0), String::new()));
+    // As after Ctrl-Z, with its keeper.
+    let mark = format!("3.{}96", std::process::id());
+    let kernel = folder.kernel(&format!("sleep {mark}; exit 0"));
+    let keeper = folder.keeper(&kernel).args(["--timeout", "2"]).stderr(Stdio::piped()).spawn().expect("the keeper starts");
+    assert!(becomes(&mark, |count| count > 0), "the machine did not start");
+    let stopped = format!("kill -STOP {0}; sleep 2.5; kill -CONT {0}", keeper.id());
+    Command::new("/bin/sh").args(["-c", &stopped]).status().expect("there is a shell");
+    assert_eq!(words(&keeper.wait_with_output().expect("it is ours")), (Some(0), String::new()));
 }
 
 #[test]

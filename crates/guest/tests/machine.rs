@@ -314,5 +314,5 @@ fn a_script_that_hangs_is_killed() {
     let run = Run::new(&parts, "hangs");
     fs::write(run.folder.join("script"), "while :; do :; done").expect("the folder can be written");
     let told = run.start(&["--timeout", "3"]).expect_err("it never ends");
-    assert!(told.starts_with("the machine did not end within 3 s and was killed"), "{told}");
+    assert!(told.starts_with("the machine did not end within 3 s of processor time and was killed"), "{told}");
 }

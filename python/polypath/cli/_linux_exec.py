@@ -18,7 +18,9 @@ def exec_(
     kernel: Annotated[str, typer.Option(help="Which kernel; `polypath linux list` shows those there are.")] = DEFAULT_KERNEL,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the kernel's random numbers.")] = 1,
     out_folder: Annotated[Path | None, typer.Option("--out", help="Where the files go that the script leaves in $OUT.")] = None,
-    timeout: Annotated[float, typer.Option(min=1, help="Real seconds after which the machine counts as hanging.")] = 3600,
+    timeout: Annotated[
+        float, typer.Option(min=1, help="Seconds of processor time, or of none, after which the machine counts as hanging.")
+    ] = 3600,
 ) -> None:
     """Run a shell script as root in a fresh machine: this machine's files read-only, time virtual,
     equal runs equal to the byte.

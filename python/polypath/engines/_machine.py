@@ -38,7 +38,8 @@ MEMORY = "1000M"
 TCP_MEMORY = ("proc/sys/net/ipv4/tcp_mem", "192000 192000 192000")
 # What a machine's memory file and results may take of a file system in memory.
 ROOM = 1 << 30
-# A machine that takes longer hangs: seconds to start, and for each simulated one.
+# A machine hangs that takes more processor time, or none for this long: seconds to start, and for
+# each simulated one.
 PATIENCE_S, PATIENCE_PER_S = 120.0, 30.0
 MOUNT_POINTS = ("dev", "proc", "sys", "tmp", "run")
 LAST_LINES = 5

@@ -16,7 +16,7 @@ from ._errors import NotBuiltError
 from ._script import run_script
 
 PLAYER = _machine.PROGRAMS / "polypath-script"
-# Real seconds after which a machine counts as hanging; a script takes a hundredth of one.
+# Seconds of processor time after which a machine counts as hanging; a script takes a hundredth of one.
 PATIENCE_S = 600.0
 
 

@@ -19,7 +19,10 @@ _PEAK = 10**11
 
 def declared() -> dict[str, Any]:
     """The page's file declared.json."""
-    return {"aqm": {name: _aqm(name) for name in ("codel", "fq_codel", "pie")}, "radios": {name: _radio(name) for name in RADIOS}}
+    return {
+        "aqm": {name: _aqm(name) for name in ("codel", "fq_codel", "pie", "dualpi2")},
+        "radios": {name: _radio(name) for name in RADIOS},
+    }
 
 
 def _links(both: Any, seed: int) -> dict[str, Any]:

@@ -59,7 +59,7 @@ class Test:
     file: str
     # Of a test that takes its parts as options: the option's letter.
     part: str = ""
-    # Real seconds after which its machine counts as hanging: virtual time stands still for a test
+    # Seconds of processor time after which its machine hangs: virtual time stands still for a test
     # that polls memory.
     patience_s: ClassVar[float] = 1800.0
 
