@@ -387,13 +387,29 @@ kernels! {
             LINUX_6_12_117 = true, "measured, specs/notes/buffer-memory";
             LINUX_7_3_4 = true, "as 6.12: tests/scripts, and its sources";
         }
-        /// The connection's receive buffer follows what is read in the least RTT of its subflows;
-        /// else in the longest.
-        meta_rtt_least: bool {
+        /// A connection samples a subflow's receiver once in a window of data: its RTT is the least
+        /// of five, its share of payload goes an eighth of the way; else both are of all subflows, the
+        /// longest RTT and the least share, when its buffer may grow.
+        meta_rcv_samples: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "its public sources: `mptcp_rcv_space_adjust`";
             LINUX_6_1_192 = false, "its public sources: `mptcp_rcv_space_adjust`";
             LINUX_6_12_117 = false, "its public sources: `mptcp_rcv_space_adjust`";
-            LINUX_7_3_4 = true, "its public sources: `mptcp_rtt_us_est`";
+            LINUX_7_3_4 = true, "its public sources: `mptcp_rcv_rtt_update`, `mptcp_rtt_us_est`; specs/notes/kernel-7.3";
+        }
+        /// A connection's buffer that grows takes its subflows' along, each by its own RTT and share of
+        /// payload; else all get the connection's size.
+        subflow_rcvbuf_by_own_share: bool {
+            MPTCP_0_96_LINUX_5_4_188 = false, "its subflows' are not asked";
+            LINUX_6_1_192 = false, "its public sources: `mptcp_rcv_space_adjust`";
+            LINUX_6_12_117 = false, "its public sources: `mptcp_rcv_space_adjust`";
+            LINUX_7_3_4 = true, "its public sources: `tcp_rcvbuf_grow`, by `mptcp_rcv_space_adjust`";
+        }
+        /// A connection's buffer that grows lets subflows send the ACK that a reader would.
+        rcvbuf_growth_acks: bool {
+            MPTCP_0_96_LINUX_5_4_188 = true, "not measured";
+            LINUX_6_1_192 = true, "its public sources: `mptcp_rcv_space_adjust`";
+            LINUX_6_12_117 = true, "its public sources: `mptcp_rcv_space_adjust`";
+            LINUX_7_3_4 = false, "its public sources: `mptcp_rcv_space_adjust`; specs/notes/kernel-7.3";
         }
         /// A connection that this end opens measures what is read from its SYN on; else from the
         /// SYN/ACK.
