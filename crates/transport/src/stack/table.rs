@@ -63,6 +63,14 @@ kernels! {
             LINUX_6_12_117 = 4, "measured, tests/scripts/tcp-syn-retransmission.pkt";
             LINUX_7_3_4 = 4, "as 6.12: tests/scripts, and its sources";
         }
+        /// A host can set the longest timeout (`tcp_rto_max_ms`), and that of a DATA_FIN's
+        /// acknowledgement follows it.
+        sets_rto_max: bool {
+            MPTCP_0_96_LINUX_5_4_188 = false, "came with 6.15, \"tcp: add tcp_rto_max_ms sysctl\"";
+            LINUX_6_1_192 = false, "came with 6.15, \"tcp: add tcp_rto_max_ms sysctl\"";
+            LINUX_6_12_117 = false, "came with 6.15, \"tcp: add tcp_rto_max_ms sysctl\"";
+            LINUX_7_3_4 = true, "measured, tests/scripts/tcp-rto-max.pkt; `mptcp_set_datafin_timeout`";
+        }
     }
 
     section "Sending" {
@@ -113,6 +121,13 @@ kernels! {
             LINUX_6_1_192 = true, "5.15";
             LINUX_6_12_117 = true, "5.15";
             LINUX_7_3_4 = true, "as 6.12: tests/scripts, and its sources";
+        }
+        /// `tcp_recovery` cannot switch RACK off.
+        rack_alone: bool {
+            MPTCP_0_96_LINUX_5_4_188 = false, "its public sources: `tcp_is_rack`";
+            LINUX_6_1_192 = false, "its public sources: `tcp_is_rack`";
+            LINUX_6_12_117 = false, "its public sources: `tcp_is_rack`";
+            LINUX_7_3_4 = true, "measured, tests/scripts/tcp-rack-alone.pkt; its sources: `tcp_time_to_recover`";
         }
         /// HyStart's clock has whole milliseconds, and its RTTs have eighths of one; else both have
         /// microseconds.
@@ -638,6 +653,14 @@ kernels! {
             LINUX_6_1_192 = false, "measured, tests/scripts/mptcp-reinjection.pkt";
             LINUX_6_12_117 = false, "measured, specs/notes/mptcp-two-paths";
             LINUX_7_3_4 = false, "as 6.12: tests/scripts, and its sources";
+        }
+        /// At a timeout of the connection each subflow that has nothing else to do sends a fragment
+        /// again, the oldest first; else one does.
+        reinjects_several_fragments: bool {
+            MPTCP_0_96_LINUX_5_4_188 = false, "it has no such fragments";
+            LINUX_6_1_192 = false, "its public sources: `__mptcp_retrans`";
+            LINUX_6_12_117 = false, "its public sources: `__mptcp_retrans`";
+            LINUX_7_3_4 = true, "measured, tests/scripts/mptcp-retransmission-several.pkt; `__mptcp_retrans`";
         }
         /// The wait for a DATA_FIN's acknowledgement doubles from its second repetition on; else
         /// from its first.
