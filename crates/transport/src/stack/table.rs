@@ -63,13 +63,12 @@ kernels! {
             LINUX_6_12_117 = 4, "measured, tests/scripts/tcp-syn-retransmission.pkt";
             LINUX_7_3_4 = 4, "as 6.12: tests/scripts, and its sources";
         }
-        /// A host can set the longest timeout (`tcp_rto_max_ms`), and that of a DATA_FIN's
-        /// acknowledgement follows it.
+        /// The longest timeout is a setting (`tcp_rto_max_ms`).
         sets_rto_max: bool {
-            MPTCP_0_96_LINUX_5_4_188 = false, "came with 6.15, \"tcp: add tcp_rto_max_ms sysctl\"";
-            LINUX_6_1_192 = false, "came with 6.15, \"tcp: add tcp_rto_max_ms sysctl\"";
-            LINUX_6_12_117 = false, "came with 6.15, \"tcp: add tcp_rto_max_ms sysctl\"";
-            LINUX_7_3_4 = true, "measured, tests/scripts/tcp-rto-max.pkt; `mptcp_set_datafin_timeout`";
+            MPTCP_0_96_LINUX_5_4_188 = false, "as before 6.15";
+            LINUX_6_1_192 = false, "as before 6.15";
+            LINUX_6_12_117 = false, "as before 6.15";
+            LINUX_7_3_4 = true, "measured, tests/scripts/tcp-rto-max.pkt";
         }
     }
 
@@ -127,7 +126,7 @@ kernels! {
             MPTCP_0_96_LINUX_5_4_188 = false, "its public sources: `tcp_is_rack`";
             LINUX_6_1_192 = false, "its public sources: `tcp_is_rack`";
             LINUX_6_12_117 = false, "its public sources: `tcp_is_rack`";
-            LINUX_7_3_4 = true, "measured, tests/scripts/tcp-rack-alone.pkt; its sources: `tcp_time_to_recover`";
+            LINUX_7_3_4 = true, "measured, tests/scripts/tcp-rack-alone.pkt";
         }
         /// HyStart's clock has whole milliseconds, and its RTTs have eighths of one; else both have
         /// microseconds.
@@ -402,29 +401,28 @@ kernels! {
             LINUX_6_12_117 = true, "measured, specs/notes/buffer-memory";
             LINUX_7_3_4 = true, "as 6.12: tests/scripts, and its sources";
         }
-        /// A connection samples a subflow's receiver once in a window of data: its RTT is the least
-        /// of five, its share of payload goes an eighth of the way; else both are of all subflows, the
-        /// longest RTT and the least share, when its buffer may grow.
+        /// A connection samples a subflow's receiver once a window: the least of five RTTs counts, the
+        /// share of payload goes an eighth of the way; else the longest RTT and the least share.
         meta_rcv_samples: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "its public sources: `mptcp_rcv_space_adjust`";
             LINUX_6_1_192 = false, "its public sources: `mptcp_rcv_space_adjust`";
             LINUX_6_12_117 = false, "its public sources: `mptcp_rcv_space_adjust`";
-            LINUX_7_3_4 = true, "its public sources: `mptcp_rcv_rtt_update`, `mptcp_rtt_us_est`; specs/notes/kernel-7.3";
+            LINUX_7_3_4 = true, "`mptcp_rcv_rtt_update`, tests/scripts/mptcp-receiver-samples.pkt";
         }
-        /// A connection's buffer that grows takes its subflows' along, each by its own RTT and share of
-        /// payload; else all get the connection's size.
+        /// Subflows' receive buffers grow with the connection's by their own RTT and share; else to its
+        /// size.
         subflow_rcvbuf_by_own_share: bool {
-            MPTCP_0_96_LINUX_5_4_188 = false, "its subflows' are not asked";
+            MPTCP_0_96_LINUX_5_4_188 = false, "it has no such buffers";
             LINUX_6_1_192 = false, "its public sources: `mptcp_rcv_space_adjust`";
             LINUX_6_12_117 = false, "its public sources: `mptcp_rcv_space_adjust`";
-            LINUX_7_3_4 = true, "its public sources: `tcp_rcvbuf_grow`, by `mptcp_rcv_space_adjust`";
+            LINUX_7_3_4 = true, "its public sources: `tcp_rcvbuf_grow`";
         }
-        /// A connection's buffer that grows lets subflows send the ACK that a reader would.
+        /// A connection's receive buffer that grows lets subflows send the ACKs that a reader would.
         rcvbuf_growth_acks: bool {
-            MPTCP_0_96_LINUX_5_4_188 = true, "not measured";
+            MPTCP_0_96_LINUX_5_4_188 = false, "it has no such rule";
             LINUX_6_1_192 = true, "its public sources: `mptcp_rcv_space_adjust`";
-            LINUX_6_12_117 = true, "its public sources: `mptcp_rcv_space_adjust`";
-            LINUX_7_3_4 = false, "its public sources: `mptcp_rcv_space_adjust`; specs/notes/kernel-7.3";
+            LINUX_6_12_117 = true, "measured, tests/scripts/mptcp-receive-buffer-grows.pkt";
+            LINUX_7_3_4 = false, "measured, tests/scripts/mptcp-receive-buffer-grows.pkt";
         }
         /// A connection that this end opens measures what is read from its SYN on; else from the
         /// SYN/ACK.
@@ -654,13 +652,12 @@ kernels! {
             LINUX_6_12_117 = false, "measured, specs/notes/mptcp-two-paths";
             LINUX_7_3_4 = false, "as 6.12: tests/scripts, and its sources";
         }
-        /// At a timeout of the connection each subflow that has nothing else to do sends a fragment
-        /// again, the oldest first; else one does.
+        /// At a connection's timeout every idle subflow sends a fragment again; else one does.
         reinjects_several_fragments: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "it has no such fragments";
             LINUX_6_1_192 = false, "its public sources: `__mptcp_retrans`";
-            LINUX_6_12_117 = false, "its public sources: `__mptcp_retrans`";
-            LINUX_7_3_4 = true, "measured, tests/scripts/mptcp-retransmission-several.pkt; `__mptcp_retrans`";
+            LINUX_6_12_117 = false, "measured, tests/scripts/mptcp-retransmission-several.pkt";
+            LINUX_7_3_4 = true, "measured, tests/scripts/mptcp-retransmission-several.pkt";
         }
         /// The wait for a DATA_FIN's acknowledgement doubles from its second repetition on; else
         /// from its first.
@@ -682,7 +679,7 @@ kernels! {
         rtx_interval_by_fragment: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "it has no such scheduler";
             LINUX_6_1_192 = false, "measured, tests/scripts/mptcp-retransmission-burst.pkt";
-            LINUX_6_12_117 = true, "measured, specs/notes/kernel-6.1";
+            LINUX_6_12_117 = true, "measured, tests/scripts/mptcp-retransmission-burst.pkt";
             LINUX_7_3_4 = true, "as 6.12: tests/scripts, and its sources";
         }
     }
