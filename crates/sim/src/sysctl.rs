@@ -63,7 +63,7 @@ const fn partly(name: &'static str, allowed: &'static str, set: fn(&mut Settings
 /// Whether subflows of MPTCP 0.96 search for the path's MTU.
 const SUBFLOW_MTU_PROBING: &str = "subflow_mtu_probing";
 
-const KNOWN: [Known; 35] = [
+const KNOWN: [Known; 36] = [
     all("net.ipv4.tcp_rmem", "three ascending sizes in bytes", |s, v| triple(v).map(|sizes| s.rmem = sizes)),
     all("net.ipv4.tcp_wmem", "three ascending sizes in bytes", |s, v| triple(v).map(|sizes| s.wmem = sizes)),
     all("net.ipv4.tcp_sack", "0 or 1", |s, v| flag(v).map(|flag| s.sack = flag)),
@@ -80,7 +80,13 @@ const KNOWN: [Known; 35] = [
     }),
     all("net.ipv4.tcp_slow_start_after_idle", "0 or 1", |s, v| flag(v).map(|flag| s.slow_start_after_idle = flag)),
     all("net.ipv4.tcp_early_retrans", "a number from 0 to 4", |s, v| number(v, 0, 4).map(|n| s.tail_loss_probe = n >= 3)),
-    partly("net.ipv4.tcp_recovery", "1, since there is no other loss detection than RACK", |_, v| number(v, 1, 1).map(|_| ())),
+    partly("net.ipv4.tcp_recovery", "1, since there is no other loss detection than RACK", |s, v| {
+        // Where it cannot be switched off, 0 is the same.
+        number(v, u32::from(!s.stack.rack_alone), 1).map(|_| ())
+    }),
+    partly("net.ipv4.tcp_rto_max_ms", "milliseconds from 1000 to 120000, on a kernel that has it (7.3)", |s, v| {
+        number(v, 1000, 120_000).filter(|_| s.stack.sets_rto_max).map(|ms| s.rto_max = Duration::from_millis(u64::from(ms)))
+    }),
     all("net.ipv4.tcp_frto", "0, 1 or 2", |s, v| number(v, 0, 2).map(|n| s.frto = n > 0)),
     partly("net.ipv4.tcp_reordering", "a number from 1 to 300", |s, v| number(v, 1, 300).map(|n| s.reordering = Segments::new(n))),
     partly("net.ipv4.tcp_max_reordering", "a number from 1 to 65535", |s, v| {
@@ -217,7 +223,7 @@ fn triple(value: &Value) -> Option<[Bytes; 3]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use polypath_transport::stack::{LINUX_7_3_4, MPTCP_0_96_LINUX_5_4_188};
+    use polypath_transport::stack::{LINUX_6_12_117, LINUX_7_3_4, MPTCP_0_96_LINUX_5_4_188};
     use std::collections::BTreeMap;
 
     fn node(name: &str, value: Value) -> Node {
@@ -277,6 +283,20 @@ mod tests {
         apply(&lacks, &mut settings).unwrap();
         assert_eq!((settings.ecn, settings.ecn_option), (3, 0));
         assert!(apply(&node("net.ipv4.tcp_ecn_option", Value::from(1)), &mut settings).is_err());
+    }
+
+    #[test]
+    fn the_longest_timeout_and_rack_are_settings_of_kernels_that_have_them() {
+        let set = |stack, name: &str, value: u64| {
+            let mut settings = Settings::of(stack);
+            apply(&node(name, Value::from(value)), &mut settings).map(|()| settings.rto_max.as_millis()).ok()
+        };
+        let rto_max = "net.ipv4.tcp_rto_max_ms";
+        assert_eq!([999, 1000, 120_000, 120_001].map(|ms| set(&LINUX_7_3_4, rto_max, ms)), [None, Some(1000), Some(120_000), None]);
+        let error = apply(&node(rto_max, Value::from(5000)), &mut Settings::default()).unwrap_err();
+        assert!(error.error.to_string().contains("on a kernel that has it (7.3)") && error.simulator_only, "{}", error.error);
+        assert_eq!([0, 1, 2].map(|n| set(&LINUX_7_3_4, "net.ipv4.tcp_recovery", n).is_some()), [true, true, false]);
+        assert_eq!(set(&LINUX_6_12_117, "net.ipv4.tcp_recovery", 0), None);
     }
 
     #[test]

@@ -248,6 +248,21 @@ impl ReadSpace {
         Some(growth.window(before, copied))
     }
 
+    /// Most bytes read in a round.
+    pub(crate) fn most(&self) -> u64 {
+        self.most
+    }
+
+    /// An MPTCP connection has read `most` bytes in a round, and its buffer has grown: the window that
+    /// its subflow has room for then, bytes.
+    pub(crate) fn follow(&mut self, most: u64, growth: &ReadGrowth) -> Option<u64> {
+        if self.most == 0 || most < self.most {
+            return None;
+        }
+        let before = std::mem::replace(&mut self.most, most);
+        Some(growth.window(before, most))
+    }
+
     /// The window to have room for by what was read in the last rounds, bytes.
     pub(crate) fn window(&self, growth: &ReadGrowth) -> u64 {
         growth.window(self.most, self.most)

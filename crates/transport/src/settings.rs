@@ -111,7 +111,7 @@ pub struct Settings {
     /// Least variance term: the retransmission timeout is at least srtt + this. By default 200 ms
     /// (Linux: `TCP_RTO_MIN`); RFC 6298 section 2.4 has 1 s for the whole.
     pub rto_min: Duration,
-    /// Upper bound of it, backoff included, by default 120 s (Linux: `TCP_RTO_MAX`).
+    /// `tcp_rto_max_ms`: upper bound of it, backoff included, by default 120 s (Linux: `TCP_RTO_MAX`).
     /// RFC 6298 section 2.5 wants at least 60 s.
     pub rto_max: Duration,
     /// Tick of the kernel's timers (HZ=250: 4 ms); timers fire at its multiples. Zero: exactly when

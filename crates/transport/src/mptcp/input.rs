@@ -30,6 +30,9 @@ impl Connection {
         if self.settings.device == Device::Tun {
             self.hold_packets(i, segment);
         }
+        if stack.meta_rcv_samples {
+            self.sample_receiver(i, segment);
+        }
         let (first, more) = self.subflows[i].socket.rx.delivered.pieces();
         let in_fallback = self.phase == Phase::Fallback;
         if first.1 > 0 {
@@ -149,8 +152,7 @@ impl Connection {
         let open = || self.subflows.iter().filter(|s| !s.closed && s.socket.state() != State::SynReceived);
         let stack = self.settings.stack;
         let read = self.rx.read(now, most, || {
-            let rtts = open().map(|s| s.socket.rx.receiver_rtt_us());
-            let rtt_us = if stack.meta_rtt_least { rtts.filter(|&us| us > 0).min() } else { rtts.max() };
+            let rtt_us = open().map(|s| s.socket.rx.receiver_rtt_us()).max();
             let advmss = open().map(|s| s.socket.rx.advmss()).max();
             let scaling_ratio = open().map(|s| s.socket.rx.scaling_ratio()).min();
             Measured {
@@ -160,9 +162,9 @@ impl Connection {
             }
         });
         if read.grown && !stack.shared_rcv_ssthresh {
-            let (rcvbuf, clamp) = self.rx.buffer();
-            self.subflows.iter_mut().for_each(|subflow| subflow.socket.rx.set_receive_buffer(rcvbuf, clamp));
+            self.grow_subflow_buffers();
         }
+        let asks = read.update || (read.grown && stack.rcvbuf_growth_acks);
         if !stack.meta_acks && !read.update {
             return;
         }
@@ -181,8 +183,8 @@ impl Connection {
             let due = if stack.meta_acks {
                 (read.update && !stack.window_update_by_subflow)
                     || socket.rx.full_frames_wait()
-                    || ((empty || read.grown || read.update) && socket.rx.reader_sends_ack())
-                    || ((read.update || read.grown) && wider())
+                    || ((empty || asks) && socket.rx.reader_sends_ack())
+                    || (asks && wider())
             } else {
                 !stack.window_update_by_subflow || wider()
             };

@@ -35,6 +35,7 @@ pub mod path_manager;
 mod paths;
 mod reassembly;
 mod receiver;
+mod receiver_samples;
 mod reinjection;
 mod retransmission;
 mod scheduling;

@@ -6,6 +6,7 @@
 //! order may still be ahead of the connection's.
 
 use super::reassembly::Reassembly;
+use super::receiver_samples::RttSamples;
 use crate::ReorderStats;
 use crate::packets::Packets;
 use crate::receive_buffer::{ReadGrowth, ReadSpace, ReceiveMemory, Truesize, Waiting};
@@ -57,6 +58,7 @@ pub(super) struct Rx {
     read_space: ReadSpace,
     stack: &'static Stack,
     rtt_us: u32,
+    samples: RttSamples,
     /// Data sequence number of the peer's DATA_FIN.
     fin: Option<u64>,
     finished: bool,
@@ -128,6 +130,7 @@ impl Rx {
             full: 0,
             read_space: ReadSpace::default(),
             rtt_us: 0,
+            samples: RttSamples::default(),
             fin: None,
             finished: false,
             counters: ReassemblyCounters::default(),
@@ -402,24 +405,46 @@ impl Rx {
         Read { grown, update: self.memory.free_window(self.rcvbuf, self.occupied()) >= self.window.saturating_mul(2) }
     }
 
-    /// Dynamic right-sizing, once in the longest round trip of a subflow.
+    /// A subflow's receiver is sampled: see [`Stack::meta_rcv_samples`].
+    #[cold]
+    pub(super) fn take_sample(&mut self, rtt_us: u32, scaling_ratio: u32) {
+        debug_assert!(self.stack.meta_rcv_samples, "else all subflows are asked when the buffer may grow");
+        self.rtt_us = self.samples.add(rtt_us);
+        self.set_scaling_ratio((7 * self.memory.scaling_ratio() + scaling_ratio) >> 3);
+    }
+
+    #[inline]
+    fn set_scaling_ratio(&mut self, ratio: u32) {
+        if ratio != self.memory.scaling_ratio() {
+            self.memory.set_scaling_ratio(ratio);
+            self.resize(self.rcvbuf);
+        }
+    }
+
+    /// Most bytes that were read in a round trip.
+    pub(super) fn most_read(&self) -> u64 {
+        self.read_space.most()
+    }
+
+    /// Dynamic right-sizing, once in a round trip.
     #[inline]
     fn adjust(&mut self, now: Instant, measure: impl FnOnce() -> Measured) -> bool {
         let elapsed = self.read_space.elapsed_us(now);
         if elapsed < u64::from(self.rtt_us) {
             return false;
         }
-        let Measured { rtt_us, advmss, scaling_ratio } = measure();
-        self.rtt_us = rtt_us;
-        if scaling_ratio != self.memory.scaling_ratio() {
-            self.memory.set_scaling_ratio(scaling_ratio);
-            self.resize(self.rcvbuf);
+        let mut advmss = 0;
+        if !self.stack.meta_rcv_samples {
+            let measured = measure();
+            (self.rtt_us, advmss) = (measured.rtt_us, measured.advmss);
+            self.set_scaling_ratio(measured.scaling_ratio);
         }
-        if rtt_us == 0 || elapsed < u64::from(rtt_us) {
+        if self.rtt_us == 0 || elapsed < u64::from(self.rtt_us) {
             return false;
         }
         let growth = ReadGrowth::new(self.stack, advmss, None);
-        let Some(window) = self.read_space.end_round(now, self.read, 0, &growth) else { return false };
+        let unread = if self.stack.meta_rcv_samples { self.unread } else { 0 };
+        let Some(window) = self.read_space.end_round(now, self.read, unread, &growth) else { return false };
         let rcvbuf = self.memory.grown_buffer(window, advmss).min(u64::from(self.max_rcvbuf)) as u32;
         debug_assert!(self.rcvbuf <= self.max_rcvbuf || rcvbuf <= self.rcvbuf, "a buffer beyond the limit was set so");
         let grown = rcvbuf > self.rcvbuf;

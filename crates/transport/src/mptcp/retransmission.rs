@@ -2,7 +2,8 @@
 //! what goes again when it expires (Linux: `mptcp_reset_rtx_timer`, `__mptcp_retrans`).
 
 use super::sender::Fin;
-use super::{Connection, Phase};
+use super::{Connection, Phase, Subflow};
+use crate::settings::Settings;
 use crate::stack::{MetaRetransmission, PushOrder};
 use crate::timer_wheel::{SetBy, fires_after};
 use polypath_base::{Bytes, Duration, Instant, Segments};
@@ -13,6 +14,18 @@ use polypath_sched::SubflowSet;
 const STALE_ROUNDS: u8 = 4;
 /// The wait for a retransmission is doubled so often at most.
 const MOST_DOUBLINGS: u32 = 8;
+
+impl Subflow {
+    /// It can send what goes again.
+    fn is_open(&self) -> bool {
+        self.confirmed && !self.closed && self.socket.state().can_send()
+    }
+
+    /// Something of it is unacknowledged or waits.
+    fn has_work(&self) -> bool {
+        self.socket.tx.packets_out() > Segments::ZERO || self.socket.tx.unsent() > Bytes::ZERO
+    }
+}
 
 impl Connection {
     /// (Re)starts it. Of MPTCP 0.96, the subflows that are not suspected decide how long it waits;
@@ -85,7 +98,7 @@ impl Connection {
             if late {
                 self.arm_retransmission(now);
             }
-            self.tx.rtx_interval = Some(self.settings.rto_min * (1 << self.tx.fin_repetitions.min(MOST_DOUBLINGS)));
+            self.tx.rtx_interval = Some(self.settings.rto_min * (1 << self.tx.fin_repetitions.min(self.most_doublings_of_fin())));
             if late {
                 return;
             }
@@ -99,7 +112,7 @@ impl Connection {
                 // Linux: `__mptcp_clean_una`; the checks that follow may change how long it waits the
                 // next time.
                 self.arm_retransmission(now);
-                self.retransmit_fragment(now);
+                self.retransmit_fragments(now);
             }
         } else if self.tx.pending.before(self.tx.end) && self.phase == Phase::Established {
             self.probe_window(now);
@@ -110,6 +123,13 @@ impl Connection {
             self.arm_retransmission(now);
         }
         self.ask_with_closed_window(now);
+    }
+
+    /// The wait for a DATA_FIN's acknowledgement doubles so often at most (Linux:
+    /// `mptcp_set_datafin_timeout`).
+    fn most_doublings_of_fin(&self) -> u32 {
+        let Settings { stack, rto_min, rto_max, .. } = *self.settings;
+        if stack.sets_rto_max { (rto_max.as_nanos() / rto_min.as_nanos()).max(1).ilog2() } else { MOST_DOUBLINGS }
     }
 
     /// The window may have opened without our hearing of it: the last acknowledged byte goes again,
@@ -133,17 +153,57 @@ impl Connection {
         }
     }
 
-    /// The oldest fragment goes again on a subflow that has nothing else to do; subflows without a
-    /// sign of life for too long become stale, and then everything goes again on the others.
-    fn retransmit_fragment(&mut self, now: Instant) {
+    /// The oldest fragment goes again on a subflow that has nothing else to do, and where several
+    /// do, the next ones on others; subflows without a sign of life for too long become stale, and
+    /// then everything goes again on the others.
+    fn retransmit_fragments(&mut self, now: Instant) {
+        let several = self.settings.stack.reinjects_several_fragments;
+        if several {
+            // Linux: `mptcp_pm_chk_stale`, before a subflow is chosen.
+            for i in 0..self.subflows.len() {
+                if self.subflows[i].is_open() && self.subflows[i].has_work() {
+                    self.check_stale(now, i);
+                }
+            }
+        }
+        debug_assert!(self.tx.una.before(self.tx.next), "something is unacknowledged");
+        let (mut dsn, mut on) = (self.tx.una, SubflowSet::EMPTY);
+        // Subflows without data are fewer with each.
+        while let Some(i) = self.choose_for_fragment(now, !several) {
+            // While all goes again, only what has done so (Linux: `already_sent`).
+            let sent = self.tx.next.min(self.tx.pending);
+            if !sent.after(dsn) {
+                break;
+            }
+            let fragment = self.tx.fragment_end(dsn);
+            let len = fragment.min(sent).distance(dsn) as u32;
+            self.tx.reinjected_bytes += u64::from(len);
+            self.enqueue_on_subflow(now, i, dsn, len);
+            on.insert(i);
+            dsn += u64::from(len);
+            if !several || dsn.before(fragment) {
+                break;
+            }
+        }
+        if !on.is_empty() && self.settings.stack.push_order == PushOrder::Bursts && self.tx.pending.before(self.tx.end) {
+            // Linux asks the scheduler once that has left.
+            self.work.set_sends_first(on);
+        }
+    }
+
+    /// The subflow for a fragment that goes again; `checks`: those with something to do are looked at
+    /// meanwhile.
+    fn choose_for_fragment(&mut self, now: Instant, checks: bool) -> Option<usize> {
         let (mut pick, mut backup, mut least_rounds) = (None, None, u8::MAX);
         for i in 0..self.subflows.len() {
             let s = &self.subflows[i];
-            if !s.confirmed || s.closed || !s.socket.state().can_send() {
+            if !s.is_open() {
                 continue;
             }
-            if s.socket.tx.packets_out() > Segments::ZERO || s.socket.tx.unsent() > Bytes::ZERO {
-                self.check_stale(now, i);
+            if s.has_work() {
+                if checks {
+                    self.check_stale(now, i);
+                }
                 least_rounds = least_rounds.min(self.subflows[i].stale_rounds);
             } else if s.backup {
                 backup = backup.or(Some(i));
@@ -151,19 +211,7 @@ impl Connection {
                 pick = pick.or(Some(i));
             }
         }
-        let chosen = pick.or(if least_rounds > 1 { backup } else { None });
-        debug_assert!(self.tx.una.before(self.tx.next), "something is unacknowledged");
-        // While all goes again, only what has done so (Linux: `already_sent`).
-        let (dsn, sent) = (self.tx.una, self.tx.next.min(self.tx.pending));
-        if let Some(i) = chosen.filter(|_| sent.after(dsn)) {
-            let len = self.tx.fragment_end(dsn).min(sent).distance(dsn) as u32;
-            self.tx.reinjected_bytes += u64::from(len);
-            self.enqueue_on_subflow(now, i, dsn, len);
-            if self.settings.stack.push_order == PushOrder::Bursts && self.tx.pending.before(self.tx.end) {
-                // Linux asks the scheduler once that has left.
-                self.work.set_sends_first(SubflowSet::of(i));
-            }
-        }
+        pick.or(if least_rounds > 1 { backup } else { None })
     }
 
     /// Another round without a sign of life? Then everything goes again on the others at once, or as

@@ -63,6 +63,13 @@ kernels! {
             LINUX_6_12_117 = 4, "measured, tests/scripts/tcp-syn-retransmission.pkt";
             LINUX_7_3_4 = 4, "as 6.12: tests/scripts, and its sources";
         }
+        /// The longest timeout is a setting (`tcp_rto_max_ms`).
+        sets_rto_max: bool {
+            MPTCP_0_96_LINUX_5_4_188 = false, "as before 6.15";
+            LINUX_6_1_192 = false, "as before 6.15";
+            LINUX_6_12_117 = false, "as before 6.15";
+            LINUX_7_3_4 = true, "measured, tests/scripts/tcp-rto-max.pkt";
+        }
     }
 
     section "Sending" {
@@ -113,6 +120,13 @@ kernels! {
             LINUX_6_1_192 = true, "5.15";
             LINUX_6_12_117 = true, "5.15";
             LINUX_7_3_4 = true, "as 6.12: tests/scripts, and its sources";
+        }
+        /// `tcp_recovery` cannot switch RACK off.
+        rack_alone: bool {
+            MPTCP_0_96_LINUX_5_4_188 = false, "its public sources: `tcp_is_rack`";
+            LINUX_6_1_192 = false, "its public sources: `tcp_is_rack`";
+            LINUX_6_12_117 = false, "its public sources: `tcp_is_rack`";
+            LINUX_7_3_4 = true, "measured, tests/scripts/tcp-rack-alone.pkt";
         }
         /// HyStart's clock has whole milliseconds, and its RTTs have eighths of one; else both have
         /// microseconds.
@@ -387,13 +401,28 @@ kernels! {
             LINUX_6_12_117 = true, "measured, specs/notes/buffer-memory";
             LINUX_7_3_4 = true, "as 6.12: tests/scripts, and its sources";
         }
-        /// The connection's receive buffer follows what is read in the least RTT of its subflows;
-        /// else in the longest.
-        meta_rtt_least: bool {
+        /// A connection samples a subflow's receiver once a window: the least of five RTTs counts, the
+        /// share of payload goes an eighth of the way; else the longest RTT and the least share.
+        meta_rcv_samples: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "its public sources: `mptcp_rcv_space_adjust`";
             LINUX_6_1_192 = false, "its public sources: `mptcp_rcv_space_adjust`";
             LINUX_6_12_117 = false, "its public sources: `mptcp_rcv_space_adjust`";
-            LINUX_7_3_4 = true, "its public sources: `mptcp_rtt_us_est`";
+            LINUX_7_3_4 = true, "`mptcp_rcv_rtt_update`, tests/scripts/mptcp-receiver-samples.pkt";
+        }
+        /// Subflows' receive buffers grow with the connection's by their own RTT and share; else to its
+        /// size.
+        subflow_rcvbuf_by_own_share: bool {
+            MPTCP_0_96_LINUX_5_4_188 = false, "it has no such buffers";
+            LINUX_6_1_192 = false, "its public sources: `mptcp_rcv_space_adjust`";
+            LINUX_6_12_117 = false, "its public sources: `mptcp_rcv_space_adjust`";
+            LINUX_7_3_4 = true, "its public sources: `tcp_rcvbuf_grow`";
+        }
+        /// A connection's receive buffer that grows lets subflows send the ACKs that a reader would.
+        rcvbuf_growth_acks: bool {
+            MPTCP_0_96_LINUX_5_4_188 = false, "it has no such rule";
+            LINUX_6_1_192 = true, "its public sources: `mptcp_rcv_space_adjust`";
+            LINUX_6_12_117 = true, "measured, tests/scripts/mptcp-receive-buffer-grows.pkt";
+            LINUX_7_3_4 = false, "measured, tests/scripts/mptcp-receive-buffer-grows.pkt";
         }
         /// A connection that this end opens measures what is read from its SYN on; else from the
         /// SYN/ACK.
@@ -623,6 +652,13 @@ kernels! {
             LINUX_6_12_117 = false, "measured, specs/notes/mptcp-two-paths";
             LINUX_7_3_4 = false, "as 6.12: tests/scripts, and its sources";
         }
+        /// At a connection's timeout every idle subflow sends a fragment again; else one does.
+        reinjects_several_fragments: bool {
+            MPTCP_0_96_LINUX_5_4_188 = false, "it has no such fragments";
+            LINUX_6_1_192 = false, "its public sources: `__mptcp_retrans`";
+            LINUX_6_12_117 = false, "measured, tests/scripts/mptcp-retransmission-several.pkt";
+            LINUX_7_3_4 = true, "measured, tests/scripts/mptcp-retransmission-several.pkt";
+        }
         /// The wait for a DATA_FIN's acknowledgement doubles from its second repetition on; else
         /// from its first.
         data_fin_doubles_late: bool {
@@ -643,7 +679,7 @@ kernels! {
         rtx_interval_by_fragment: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "it has no such scheduler";
             LINUX_6_1_192 = false, "measured, tests/scripts/mptcp-retransmission-burst.pkt";
-            LINUX_6_12_117 = true, "measured, specs/notes/kernel-6.1";
+            LINUX_6_12_117 = true, "measured, tests/scripts/mptcp-retransmission-burst.pkt";
             LINUX_7_3_4 = true, "as 6.12: tests/scripts, and its sources";
         }
     }

@@ -6,7 +6,7 @@ use crate::receive_buffer::{DEFAULT_SCALING_RATIO, ReadGrowth, ReadSpace, Receiv
 use crate::settings::{Device, Settings};
 use crate::stack::Stack;
 use crate::tcp::{DEFAULT_MSS, TIMESTAMP_BYTES};
-use polypath_base::Instant;
+use polypath_base::{Instant, Seq};
 use polypath_wire::{Flags, Segment};
 
 /// A segment that ends nothing counts as a full one from this on, options included, bytes (Linux:
@@ -58,6 +58,10 @@ pub(in crate::tcp) struct ReceiveBuffer {
     /// The receiver's own estimate of the RTT; 0 before the first.
     rtt_us: u32,
     rtt_last_echo: u32,
+    /// Where the window ended when a round trip began by that measure (Linux: `rcv_rtt_est.seq`), and
+    /// whether the connection has its sample of it.
+    rtt_edge: Option<Seq>,
+    is_sampled: bool,
     read_space: ReadSpace,
 }
 
@@ -79,6 +83,8 @@ impl ReceiveBuffer {
             advmss: advertised_mss,
             rtt_us: 0,
             rtt_last_echo: 0,
+            rtt_edge: None,
+            is_sampled: false,
             read_space: ReadSpace::default(),
         }
     }
@@ -228,6 +234,22 @@ impl ReceiveBuffer {
         debug_assert!(self.rtt_us > 0, "an estimate that was made is not zero, which says that there is none");
     }
 
+    /// Data has come up to `next` while `window` bytes were announced: RTT and share of payload, once
+    /// for each window of it and as soon as there is an estimate (Linux: `tcp_rcv_rtt_measure`,
+    /// `mptcp_rcv_rtt_update`).
+    #[inline]
+    pub(super) fn takes_sample(&mut self, next: Seq, window: u32) -> Option<(u32, u32)> {
+        if self.rtt_edge.is_none_or(|edge| !next.before(edge)) {
+            self.rtt_edge = Some(next + window);
+            self.is_sampled = false;
+        }
+        if self.is_sampled || self.rtt_us == 0 {
+            return None;
+        }
+        self.is_sampled = true;
+        Some((self.rtt_us, self.memory.scaling_ratio()))
+    }
+
     #[inline]
     pub(in crate::tcp) fn segment_size(&self) -> u32 {
         self.segment_size
@@ -309,6 +331,14 @@ impl ReceiveBuffer {
     pub(super) fn on_hole(&mut self, beyond: u32) {
         if self.stack.rcvbuf_grows_for_holes {
             self.grow(self.read_space.window(&ReadGrowth::new(self.stack, self.advmss, Some(self.rtt_us))), beyond);
+        }
+    }
+
+    /// The connection reads at most `most` bytes in a round trip, and its buffer has grown.
+    pub(super) fn follow(&mut self, most: u64, beyond: u32) {
+        let growth = ReadGrowth::new(self.stack, self.advmss, Some(self.rtt_us));
+        if let Some(window) = self.read_space.follow(most, &growth) {
+            self.grow(window, beyond);
         }
     }
 

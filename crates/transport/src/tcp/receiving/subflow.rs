@@ -81,6 +81,21 @@ impl Receiver {
         self.buffer_mut().set_size(rcvbuf, clamp);
     }
 
+    /// The connection reads at most `most` bytes in a round trip, and its buffer has grown.
+    #[cold]
+    pub(crate) fn follow_growth(&mut self, most: u64) {
+        let beyond = self.out_of_order.reach(self.next());
+        self.buffer_mut().follow(most, beyond);
+    }
+
+    /// RTT and share of payload for the connection's samples, once for a window of data that came in
+    /// its turn: `segment` is the last.
+    #[inline]
+    pub(crate) fn takes_sample(&mut self, segment: &Segment) -> Option<(u32, u32)> {
+        let window = self.window;
+        self.buffer_mut().takes_sample(segment.seq + segment.len, window)
+    }
+
     /// The receiver's own estimate of the RTT, microseconds; 0 before the first.
     #[inline]
     pub(crate) fn receiver_rtt_us(&self) -> u32 {

@@ -9,8 +9,8 @@ use polypath_base::{Duration, Instant};
 /// (`tcp_orphan_retries`).
 const RETRIES: u32 = 15;
 const ORPHAN_RETRIES: u32 = 8;
-/// The timeouts that these are counted in double so often at most, from 200 ms to 120 s.
-const MOST_DOUBLINGS: u32 = 9;
+/// The timeouts that these are counted in double from this to the longest (Linux: `TCP_RTO_MIN`).
+const FIRST_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// Probes of a closed window that the peer has not answered.
 #[derive(Clone, Debug, Default)]
@@ -66,8 +66,9 @@ impl Sender {
 
     /// The time that so many timeouts take (Linux: `tcp_model_timeout`).
     fn model_timeout(&self, retries: u32) -> Duration {
-        let doubled = self.settings.rto_min * u64::from((2_u32 << retries.min(MOST_DOUBLINGS)) - 1);
-        doubled + self.settings.rto_max * u64::from(retries.saturating_sub(MOST_DOUBLINGS))
+        let doublings = (self.settings.rto_max.as_nanos() / FIRST_TIMEOUT.as_nanos()).max(1).ilog2();
+        let doubled = self.settings.rto_min * u64::from((2_u32 << retries.min(doublings)) - 1);
+        doubled + self.settings.rto_max * u64::from(retries.saturating_sub(doublings))
     }
 
     fn since_first_retransmission(&self, now: Instant) -> Duration {

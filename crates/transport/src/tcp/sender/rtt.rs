@@ -41,13 +41,23 @@ pub(super) struct Rtt {
     min_stamp: Instant,
 }
 
+/// Whole ticks of the kernel's clock.
+#[inline]
+fn in_ticks(time: Duration, tick: Duration) -> Duration {
+    match tick.as_nanos() {
+        0 => time,
+        t => Duration::from_nanos(time.as_nanos().next_multiple_of(t)),
+    }
+}
+
 impl Rtt {
     pub(super) fn new(settings: &Settings) -> Self {
+        let tick = settings.tick;
         Self {
             rto_min: settings.rto_min,
-            rto_max: settings.rto_max,
+            rto_max: in_ticks(settings.rto_max, tick),
             rto: INITIAL_RTO,
-            tick: settings.tick,
+            tick,
             doublings: 0,
             backoff: 0,
             rttvar_us: 0,
@@ -65,10 +75,7 @@ impl Rtt {
 
     #[inline]
     fn in_ticks(&self, time: Duration) -> Duration {
-        match self.tick.as_nanos() {
-            0 => time,
-            t => Duration::from_nanos(time.as_nanos().next_multiple_of(t)),
-        }
+        in_ticks(time, self.tick)
     }
 
     /// The variation that the timeout uses: four times the mean deviation.
