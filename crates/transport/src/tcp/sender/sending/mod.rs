@@ -5,7 +5,7 @@ mod nagle;
 mod pacer;
 mod tso_deferral;
 
-pub(super) use cwnd_validation::{CwndValidation, Flight, Window};
+pub(super) use cwnd_validation::{CwndValidation, Flight};
 pub(super) use nagle::Nagle;
 pub(super) use pacer::Pacer;
 pub(super) use tso_deferral::{Deferral, NextBurst, deferral};
