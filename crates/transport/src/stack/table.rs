@@ -89,6 +89,21 @@ kernels! {
             LINUX_6_12_117 = true, "6.10, \"tcp: try to send bigger TSO packets\"; tests/scripts/tcp-buffers.pkt, tests/scripts/mptcp-refused-probe.pkt";
             LINUX_7_3_4 = true, "as 6.12: tests/scripts, and its sources";
         }
+        /// The last segment leaves with a FIN though the window is full (`tcp_cwnd_test`).
+        fin_ignores_cwnd: bool {
+            MPTCP_0_96_LINUX_5_4_188 = true, "as 6.1; not measured";
+            LINUX_6_1_192 = true, "measured, tests/scripts/tcp-fin-beyond-cwnd.pkt";
+            LINUX_6_12_117 = false, "measured, tests/scripts/tcp-fin-waits-for-cwnd.pkt";
+            LINUX_7_3_4 = false, "as 6.12: tests/scripts, and its sources";
+        }
+        /// A window of zero counts in a segment that says nothing else that is new
+        /// (`tcp_may_update_window`).
+        takes_zero_windows: bool {
+            MPTCP_0_96_LINUX_5_4_188 = false, "as 6.1; not measured";
+            LINUX_6_1_192 = false, "measured, tests/scripts/tcp-zero-window-alone.pkt";
+            LINUX_6_12_117 = true, "measured, tests/scripts/tcp-zero-window-counts.pkt";
+            LINUX_7_3_4 = true, "as 6.12: tests/scripts, and its sources";
+        }
         /// A burst waits for the next ACK only if that is due within this time; without one, within
         /// half a round trip.
         tso_defer_within: Option<Duration> {

@@ -270,7 +270,8 @@ impl Sender {
     /// RFC 9293 section 3.10.7.4: the window of the newest segment counts.
     #[inline]
     pub(in crate::tcp) fn is_newer_window(&self, seq: Seq, number: Seq, window: u32) -> bool {
-        number.after(self.snd_una()) || seq.after(self.snd_wl1) || (seq == self.snd_wl1 && (window > self.snd_wnd || window == 0))
+        let closes = window == 0 && self.settings.stack.takes_zero_windows;
+        number.after(self.snd_una()) || seq.after(self.snd_wl1) || (seq == self.snd_wl1 && (window > self.snd_wnd || closes))
     }
 
     /// True if the window changed.

@@ -391,10 +391,16 @@ impl Sender {
         follows && !fills_window && !goes_on
     }
 
+    /// What is left is a segment with the FIN, and this kernel sends that whatever the window.
+    #[cold]
+    fn ends_beyond_cwnd(&self) -> bool {
+        self.settings.stack.fin_ignores_cwnd && self.fin_ready() && !self.fin_sent && self.queue.unsent() <= self.segment_len()
+    }
+
     #[inline]
     fn next_new_segment(&mut self, cx: Context<'_>, has_sacks: bool) -> Option<Leaving> {
         let in_flight = self.scoreboard.in_flight();
-        if self.flow.cwnd <= in_flight {
+        if self.flow.cwnd <= in_flight && !self.ends_beyond_cwnd() {
             if self.burst.asks && !self.burst.open {
                 // Linux validates the window when it is full, too, though nothing has left
                 // (`tcp_write_xmit`).
