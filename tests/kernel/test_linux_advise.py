@@ -17,7 +17,7 @@ def test_the_best_settings_run_on_linux_with_the_uses_that_it_can_have_at_once(t
     assert len(found.settings) == 3 and found.settings[0].of_first.mean == 1
     for each in found.settings:
         assert each.setting.needs != "other"
-        assert set(each.measured) == set(each.simulated) == {"download", "call"}
+        assert set(each.measured) == set(each.simulated) == {"download", "call", "call loss"}
         # Two downloads share 9 Mbit/s with the call; a call over an empty path takes 10 ms.
         assert each.measured["download"] == pytest.approx(each.simulated["download"], rel=0.25)
         assert each.measured["call"] > 10
