@@ -436,7 +436,7 @@ kernels! {
         rcvbuf_growth_acks: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "it has no such rule";
             LINUX_6_1_192 = true, "its public sources: `mptcp_rcv_space_adjust`";
-            LINUX_6_12_117 = true, "measured, tests/scripts/mptcp-receive-buffer-grows.pkt";
+            LINUX_6_12_117 = true, "its public sources: `mptcp_rcv_space_adjust`";
             LINUX_7_3_4 = false, "measured, tests/scripts/mptcp-receive-buffer-grows.pkt";
         }
         /// A connection that this end opens measures what is read from its SYN on; else from the
