@@ -46,6 +46,7 @@ def judged(measured: Mapping[tuple[str, ...], float]) -> pd.DataFrame:
 
 
 def measured(*kernel: str) -> pd.DataFrame:
+    # Runs add to one folder, so what the last part gives back has all of them.
     results = [on_linux(HERE, kernel[0], only=part) for part in SAMPLE][-1] if kernel else simulated(HERE)
     runs = results.runs[results.runs["group"] == "bbr"]
     if not kernel:

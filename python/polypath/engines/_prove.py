@@ -24,7 +24,7 @@ _LINKS = {
 }
 _NODES = {"client": None, "router": {"router": True}, "server": None}
 _SECONDS = 1
-# Of processor time; such a run takes one or two, and a busy machine some more.
+# Seconds of processor time; such a run takes one or two.
 PATIENCE_S = 120.0
 
 # How far the mean response time of ours may be from the kernel's own of the same name, and why it

@@ -228,7 +228,8 @@ impl Sender {
         }
         let len = self.queue.next_new_len(self.segment_len()).min(room);
         let with_fin = self.fin_ready() && len == self.queue.unsent() && len < room;
-        let nagle = self.nagle; // no short segment to it (Linux: no `tcp_minshall_update`)
+        // Nagle's rule takes no notice of a probe, however short (Linux: no `tcp_minshall_update`).
+        let nagle = self.nagle;
         let leaving = self.send_probe(cx, New { len, with_fin, in_flight: self.scoreboard.in_flight() });
         self.nagle = nagle;
         self.scoreboard.push_last();
