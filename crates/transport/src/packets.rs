@@ -43,16 +43,23 @@ impl Packets {
         self.newest
     }
 
-    /// `seq..end` has come in a packet of this memory. Into the room of what it continues it is
-    /// copied (Linux: `skb_try_coalesce`); what it covers goes.
+    /// `seq..end` has come beyond a hole in a packet of this memory; what it covers goes (Linux:
+    /// `tcp_data_queue_ofo`).
     pub(crate) fn insert(&mut self, seq: Seq, end: Seq, memory: Truesize) {
-        let mut at = self.packets.len();
-        while at > 0 && !self.packets[at - 1].seq.before(seq) {
-            at -= 1;
-        }
+        let at = self.packets.partition_point(|one| one.seq.before(seq));
         while let Some(following) = self.packets.get(at).filter(|following| !following.end.after(end)) {
             self.bytes -= u64::from(following.memory.bytes);
             self.packets.remove(at);
+        }
+        self.add(seq, end, memory);
+    }
+
+    /// `seq..end` has come in a packet of this memory. Into the room of what it continues it is
+    /// copied (Linux: `skb_try_coalesce`).
+    pub(crate) fn add(&mut self, seq: Seq, end: Seq, memory: Truesize) {
+        let mut at = self.packets.len();
+        while at > 0 && !self.packets[at - 1].seq.before(seq) {
+            at -= 1;
         }
         if at.checked_sub(1).is_some_and(|before| self.packets[before].takes(seq, end)) {
             self.newest = 0;
@@ -63,12 +70,13 @@ impl Packets {
         self.packets.insert(at, Packet { seq, end, memory });
     }
 
-    /// A hole is filled: what waited behind it, up to `seq`, is copied into the room of what it
-    /// continues, too (Linux: `tcp_ofo_queue`).
+    /// A hole is filled: of what waited behind it, up to `seq`, goes what came again, and the rest is
+    /// copied into the room of what it continues (Linux: `tcp_ofo_queue`).
     pub(crate) fn join(&mut self, seq: Seq) {
         let mut at = 1;
         while let Some(&Packet { seq: from, end, memory }) = self.packets.get(at).filter(|next| !next.end.after(seq)) {
-            if self.packets[at - 1].takes(from, end) {
+            let before = &mut self.packets[at - 1];
+            if !end.after(before.end) || before.takes(from, end) {
                 self.bytes -= u64::from(memory.bytes);
                 self.packets.remove(at);
             } else {

@@ -3,6 +3,7 @@
 use super::receiving::{AckTime, Payload, compressed_delay};
 use super::timer::Timer;
 use super::{Context, Socket, State};
+use crate::receive_buffer::Waiting;
 use polypath_base::{Duration, Instant};
 use polypath_wire::{Flags, Segment};
 
@@ -30,7 +31,7 @@ impl Socket {
         }
         // Linux measures before it queues: whether all was read does not ask for this segment.
         self.measure_rtt(now, segment);
-        self.rx.take(now, payload);
+        let filled = self.rx.take(now, payload);
         if segment.len > 0 {
             self.rx.on_arrival(now, self.tx.retransmission_timeout());
         }
@@ -44,7 +45,7 @@ impl Socket {
             }
             self.rx.forget_beyond_fin(!is_first);
         }
-        self.schedule_ack(now, segment, false);
+        self.schedule_ack(now, segment, false, filled);
         self.let_reader_read(now);
     }
 
@@ -53,7 +54,7 @@ impl Socket {
     fn handle_data_out_of_order(&mut self, now: Instant, segment: &Segment, payload: Payload) {
         let flushes = self.rx.keep(now, payload);
         self.measure_rtt(now, segment);
-        self.schedule_ack(now, segment, true);
+        self.schedule_ack(now, segment, true, None);
         if flushes {
             // The compressed ACK that leaves tells of what was before. This segment waits for
             // another: Linux takes it for answered.
@@ -126,8 +127,8 @@ impl Socket {
 
     /// Now, later, or compressed. In line, where all that asks for the order is known.
     #[inline(always)]
-    fn schedule_ack(&mut self, now: Instant, segment: &Segment, out_of_order: bool) {
-        match self.rx.schedule_ack(segment, out_of_order, self.tx.sack_ok()) {
+    fn schedule_ack(&mut self, now: Instant, segment: &Segment, out_of_order: bool, filled: Option<Waiting>) {
+        match self.rx.schedule_ack(segment, out_of_order, filled, self.tx.sack_ok()) {
             AckTime::Now => {}
             AckTime::Delayed(delay) => {
                 if !self.tx.timers.is_armed(Timer::DelayedAck) || !self.tx.is_subflow() {

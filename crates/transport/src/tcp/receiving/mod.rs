@@ -227,6 +227,11 @@ impl Receiver {
     #[cold]
     pub(super) fn forget_beyond_fin(&mut self, after_ack: bool) {
         debug_assert!(self.finished, "the FIN was taken");
+        if self.buffer.device == Device::Tun {
+            let before = self.waiting();
+            self.packets.forget_from(self.next - 1);
+            self.waiting_at_ack = Some(if after_ack { before } else { self.waiting() });
+        }
         self.out_of_order.forget(after_ack);
     }
 
@@ -345,10 +350,10 @@ impl Receiver {
         self.out_of_order.note(seq, end_told, self.acks.is_compressing(), self.stack.comp_sack_blocks)
     }
 
-    /// Takes what came in its turn, and what waited for it; a subflow's goes to the meta
-    /// connection.
+    /// Takes what came in its turn, and what waited for it; a subflow's goes to the meta connection.
+    /// What there was before the two merge, if it filled a hole.
     #[inline(always)]
-    pub(super) fn take(&mut self, now: Instant, payload: Payload) {
+    pub(super) fn take(&mut self, now: Instant, payload: Payload) -> Option<Waiting> {
         debug_assert!(payload.seq == self.next, "it comes in its turn");
         let Payload { seq, len, fin, memory, .. } = payload;
         if fin {
@@ -356,33 +361,33 @@ impl Receiver {
         }
         self.received += u64::from(len);
         if let Some(memory) = memory {
-            self.packets.insert(seq, seq + len, memory);
+            self.packets.add(seq, seq + len, memory);
         }
         self.deliver(payload);
         self.next = seq + len;
-        if !self.out_of_order.is_empty() {
-            self.take_what_waited(now);
-        }
+        let filled = (!self.out_of_order.is_empty()).then(|| self.take_what_waited(now));
         debug_assert!(!self.finished, "nothing follows a FIN");
         debug_assert!(self.read + u64::from(self.unread) <= self.received, "no more is given on than came");
         if memory.is_some() && self.is_subflow {
             self.packets.read(self.next);
         }
         if self.fin == Some(self.next) {
-            self.packets.forget_from(self.next);
             self.next += 1;
             self.fin = None;
             self.finished = true;
         }
+        filled
     }
 
     /// What came in its turn may have filled a hole.
     #[inline(never)]
-    fn take_what_waited(&mut self, now: Instant) {
+    fn take_what_waited(&mut self, now: Instant) -> Waiting {
+        let before = self.waiting();
         self.out_of_order.report_overlap(self.next);
         self.drain_out_of_order();
         self.packets.join(self.next);
         self.reordering.set(now, Bytes::from_u32(self.out_of_order.bytes()));
+        before
     }
 
     #[inline]
@@ -484,9 +489,10 @@ impl Receiver {
         self.buffer.on_rtt(ms, self.unread == 0);
     }
 
-    /// An ACK is owed for a segment: when does it leave?
+    /// An ACK is owed for a segment: when does it leave? `filled`: what [`Receiver::take`] says, since
+    /// the window grows before the two merge (Linux: `tcp_data_queue`).
     #[inline]
-    pub(super) fn schedule_ack(&mut self, segment: &Segment, out_of_order: bool, sack_ok: bool) -> AckTime {
+    pub(super) fn schedule_ack(&mut self, segment: &Segment, out_of_order: bool, filled: Option<Waiting>, sack_ok: bool) -> AckTime {
         let short = if !out_of_order || self.stack.rcv_mss_beyond_hole {
             segment.len > 0 && self.buffer.measure_segment(segment)
         } else {
@@ -496,7 +502,7 @@ impl Receiver {
         // without SACK of the hole.
         let grows = if out_of_order { sack_ok && self.out_of_order.took_newest() } else { segment.len >= LEAST_GROWING };
         if grows && !(self.is_subflow && self.stack.shared_rcv_ssthresh) && !self.buffer.has_full_threshold() {
-            let (mut waiting, memory) = (self.waiting(), self.buffer.truesize(segment));
+            let (mut waiting, memory) = (filled.unwrap_or_else(|| self.waiting()), self.buffer.truesize(segment));
             let begins_piece = out_of_order && self.out_of_order.begins_piece();
             if begins_piece {
                 // Linux charges a segment beyond a hole after it has asked for room, one that it
@@ -529,7 +535,7 @@ impl Receiver {
             next: self.next,
             sack_ok,
         });
-        if time == AckTime::Now && self.buffer.device == Device::Tun {
+        if time == AckTime::Now && self.buffer.device == Device::Tun && !self.finished {
             self.waiting_at_ack = Some(self.waiting());
         }
         time
@@ -556,8 +562,7 @@ impl Receiver {
     pub(super) fn on_ack_sent(&mut self) -> bool {
         let had_timers = self.acks.on_sent();
         let edge = self.acked + self.window;
-        // A subflow keeps what is left of the window that it announced: less by what has come
-        // since.
+        // A subflow keeps what is left of the window that it announced.
         self.window = if self.is_subflow { self.window_left_or_none() } else { self.select_window() };
         self.waiting_at_ack = None;
         self.acked = self.next;
@@ -581,21 +586,20 @@ impl Receiver {
         self.acks.is_scheduled() && self.next.distance(self.acked) > self.buffer.segment_size()
     }
 
-    /// The window has grown: Linux acknowledges the segment that let it at once.
+    /// The window has grown: Linux acknowledges that at once.
     #[inline]
     pub(super) fn quick_ack(&mut self) {
         self.acks.on_window_grown();
         self.acks.ack_now();
     }
 
-    /// What is left of the window that was announced, bytes; wraps where the peer has overrun it.
+    /// What is left of the window that was announced, bytes; wraps where it is overrun.
     #[inline]
     fn window_left(&self) -> u32 {
         (self.acked + self.window).distance(self.next)
     }
 
-    /// What is left of the window that was announced, bytes; nothing where the peer has overrun it
-    /// or a FIN came beyond it.
+    /// The same; nothing where the peer has overrun it or a FIN came beyond it.
     #[inline]
     pub(crate) fn window_left_or_none(&self) -> u32 {
         (self.window_left() as i32).max(0) as u32
@@ -629,8 +633,7 @@ impl Receiver {
         let usable = self.buffer.usable_window(self.waiting_at_ack.unwrap_or_else(|| self.waiting()));
         let offered = if self.scale == 0 { self.whole_segments(usable) } else { usable };
         let wanted = offered.max(self.window_left_or_none());
-        let rounded = wanted.saturating_add(mask) & !mask;
-        rounded.min(65_535 << self.scale)
+        wanted.saturating_add(mask) & !mask
     }
 
     /// Without a scale the window is of whole segments, and stays as it is while that is less than
@@ -640,9 +643,10 @@ impl Receiver {
         if self.window > usable || self.window + segment <= usable { usable - usable % segment } else { self.window }
     }
 
+    /// The field tells less where the window exceeds it (Linux: `tcp_select_window`).
     #[inline]
     pub(super) fn window_field(&self) -> u16 {
-        (self.window >> self.scale) as u16
+        (self.window >> self.scale).min(u32::from(u16::MAX)) as u16
     }
 }
 
@@ -689,7 +693,7 @@ mod tests {
         let at = |n: u32| payload(1000 + n * 1448, 1448);
         for n in 0..9 {
             rx.take(Instant::ZERO, at(n));
-            rx.schedule_ack(&segment, false, true);
+            rx.schedule_ack(&segment, false, None, true);
             rx.read(Instant::ZERO);
         }
         let full = rx.buffer.window_limits().0;
@@ -697,7 +701,7 @@ mod tests {
         // (specs/notes/held-out).
         let grown = [10, 11, 13].map(|n| {
             rx.keep(Instant::ZERO, at(n));
-            rx.schedule_ack(&segment, true, true);
+            rx.schedule_ack(&segment, true, None, true);
             rx.buffer.window_limits().0
         });
         assert!(full < 77_312 && 77_312 - full < 512, "{full}");
@@ -715,20 +719,20 @@ mod tests {
         let at = |n: u32| payload(1000 + n * 1448, 1448);
         for n in 0..40 {
             rx.take(Instant::ZERO, at(n));
-            rx.schedule_ack(&segment, false, true);
+            rx.schedule_ack(&segment, false, None, true);
             rx.on_ack_sent();
         }
         for n in [41, 43] {
             rx.keep(Instant::ZERO, at(n));
-            rx.schedule_ack(&segment, true, true);
+            rx.schedule_ack(&segment, true, None, true);
             rx.on_ack_sent();
         }
         rx.take(Instant::ZERO, at(40));
-        assert_eq!((rx.schedule_ack(&segment, false, true), rx.next()), (AckTime::Now, Seq::new(1000 + 42 * 1448)));
+        assert_eq!((rx.schedule_ack(&segment, false, None, true), rx.next()), (AckTime::Now, Seq::new(1000 + 42 * 1448)));
         rx.on_ack_sent();
         let times = [44, 45, 46, 47].map(|n| {
             rx.keep(Instant::ZERO, at(n));
-            let time = rx.schedule_ack(&segment, true, true);
+            let time = rx.schedule_ack(&segment, true, None, true);
             rx.on_ack_sent();
             time
         });
@@ -748,7 +752,7 @@ mod tests {
             } else {
                 rx.take(Instant::ZERO, segment);
             }
-            rx.schedule_ack(&Segment { len, ..Segment::default() }, beyond, true);
+            rx.schedule_ack(&Segment { len, ..Segment::default() }, beyond, None, true);
             rx.read(Instant::ZERO);
             rx.buffer.window_limits().0 - before
         };

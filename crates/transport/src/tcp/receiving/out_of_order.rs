@@ -276,7 +276,10 @@ impl OutOfOrderQueue {
         }
         self.bytes += end.distance(seq);
         self.took_newest = true;
-        let follows = |last: &Chunk| last.end == seq && last.dsn + u64::from(seq.distance(last.seq)) == dsn && last.is_mapped == is_mapped;
+        let follows = |last: &Chunk| {
+            let in_order = !is_mapped || last.dsn + u64::from(seq.distance(last.seq)) == dsn;
+            last.end == seq && last.is_mapped == is_mapped && in_order
+        };
         let joins = at > 0 && follows(&self.pieces[at - 1]);
         if joins {
             self.pieces[at - 1].end = end;

@@ -596,7 +596,7 @@ impl Sender {
             || self.scoreboard.in_flight() >= self.flow.cwnd
             || self.window_room() == 0
             // Nagle's rule keeps the rest (Linux: `tcp_mss_split_point`).
-            || (self.is_subflow && left > 0 && left < full && self.waits_for_small_segment(left));
+            || (left > 0 && left < full && self.waits_for_small_segment(left));
         let pushed = self.queue.take_push();
         let marked = if sent.len > 0 {
             pushed || (self.queue.unsent() == 0 && !self.writing && !self.nagle.more_follows())
