@@ -72,14 +72,14 @@ pub(crate) struct Waiting {
     /// What its packets take, each a piece of memory ([`Device::Tun`]).
     pub(crate) truesize: u64,
     pub(crate) bytes: u64,
-    /// Runs of neighbours that the bytes are in.
-    pub(crate) pieces: u64,
+    /// Buffers that the bytes are in ([`merged_buffers`]).
+    pub(crate) buffers: u64,
 }
 
 impl Waiting {
     /// All of it follows one another.
     pub(crate) fn together(bytes: u64) -> Self {
-        Self { bytes, pieces: u64::from(bytes > 0), truesize: 0 }
+        Self { bytes, buffers: merged_buffers(bytes), truesize: 0 }
     }
 }
 
@@ -154,17 +154,22 @@ impl ReceiveMemory {
     }
 }
 
-/// Memory that bytes take while they wait: neighbours are merged, some 16 segments into one, whose
-/// overhead they share. Windows while 1 to 4 segments of 1424 bytes waited in half of 128 KiB, in
-/// steps of 512 bytes: 64512, 64000, 62976 and 62464; in steps of 128 the first was 64384, and 76416
-/// of 77824. So the first takes 2384, its memory, and each of the others its length.
-/// Six segments of 1448 bytes with gaps between them leave 70144 bytes of a window of 78336: each
-/// is a first (specs/notes/held-out).
+/// Buffers of so many bytes that follow one another: some 16 segments are merged into one.
+#[inline]
+pub(crate) const fn merged_buffers(bytes: u64) -> u64 {
+    const MERGED: u64 = 16 * 1424;
+    if bytes > 0 { 1 + bytes / MERGED } else { 0 }
+}
+
+/// Memory that bytes take while they wait; those of a buffer share its overhead. Windows while 1 to 4
+/// segments of 1424 bytes waited in half of 128 KiB, in steps of 512 bytes: 64512, 64000, 62976 and
+/// 62464; in steps of 128 the first was 64384, and 76416 of 77824. So the first takes 2384, its
+/// memory, and each of the others its length. Six segments of 1448 bytes with gaps between them leave
+/// 70144 bytes of a window of 78336: each is a first (specs/notes/held-out).
 #[inline]
 const fn merged_charge(waiting: Waiting) -> u64 {
     const FIRST: u64 = 960;
-    const MERGED: u64 = 16 * 1424;
-    waiting.bytes + (waiting.pieces + waiting.bytes / MERGED) * FIRST
+    waiting.bytes + waiting.buffers * FIRST
 }
 
 /// How the window follows what is read.
@@ -219,10 +224,6 @@ impl ReadSpace {
     /// The first round begins; `most`: see [`first_read_estimate`].
     pub(crate) fn start(&mut self, now: Instant, most: u64) {
         *self = Self { most, before: self.before, began: now };
-    }
-
-    pub(crate) fn set(&mut self, most: u32) {
-        self.most = u64::from(most);
     }
 
     /// It is no more than `most`.
@@ -298,7 +299,7 @@ mod tests {
             "a byte of window for a byte that waits"
         );
         assert_eq!(memory.free_window(1000, Waiting::together(2000)), 0);
-        let apart = memory.charge(Waiting { bytes: 6 * 1448, pieces: 6, truesize: 0 });
+        let apart = memory.charge(Waiting { bytes: 6 * 1448, buffers: 6, truesize: 0 });
         assert_eq!(apart - memory.charge(Waiting::together(6 * 1448)), 5 * 960, "with gaps between them they share nothing");
     }
 

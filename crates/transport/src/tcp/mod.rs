@@ -397,7 +397,7 @@ impl Socket {
     fn begin_fast_open(&mut self, now: Instant, segment: &Segment) {
         self.tx.set_window_seq(segment.seq);
         self.tx.begin_fast_open(now, self.iss + 1);
-        self.rx.established(self.advertised_mss(), self.tx.mss_cache());
+        self.rx.established(now, self.advertised_mss(), self.tx.mss_cache());
         if segment.len > 0 {
             self.take_syn_data(now, segment);
         }
@@ -499,7 +499,7 @@ impl Socket {
         let is_client = self.state == State::SynSent;
         self.state = State::Established;
         self.tx.established(cx, is_client, self.handshake.costs_initial_window());
-        self.rx.established(self.advertised_mss(), self.tx.mss_cache());
+        self.rx.established(cx.now, self.advertised_mss(), self.tx.mss_cache());
         if self.ecn.has_feedback() {
             self.reserve_sack_options();
         }

@@ -22,14 +22,11 @@ impl Socket {
     #[inline]
     pub(crate) fn poll_transmit_into(&mut self, cx: Context<'_>, slot: SegmentSlot<'_>) -> bool {
         let SegmentSlot(segment) = slot;
+        if self.before_data.is_some() && self.poll_formed(segment) {
+            return true;
+        }
         if self.handshake.is_due() || !self.lets_data_out() {
             return self.poll_handshake(cx.now, segment);
-        }
-        if let Some(formed) = self.before_data.as_mut().and_then(|formed| formed.pop_front()) {
-            *segment = formed;
-            self.invalidate_template();
-            self.template.is_formed = true;
-            return true;
         }
         if let Some(leaving) = self.tx.poll(cx, self.rx.has_sacks()) {
             self.tx.take_time(cx.now);
@@ -82,6 +79,17 @@ impl Socket {
             self.formed_before_data().push_back(segment);
         }
         self.invalidate_template();
+    }
+
+    /// What was formed before the data of a segment counted leaves first, also if that ended the
+    /// connection.
+    #[cold]
+    fn poll_formed(&mut self, segment: &mut Segment) -> bool {
+        let Some(formed) = self.formed_before_data().pop_front() else { return false };
+        *segment = formed;
+        self.invalidate_template();
+        self.template.is_formed = true;
+        true
     }
 
     #[cold]

@@ -103,9 +103,9 @@ impl ReceiveBuffer {
         self.window_clamp = self.full_window().min(most);
     }
 
-    /// The connection is established with this `window`; `mss`: what this end announced less the
+    /// The connection is established `now` with this `window`; `mss`: what this end announced less the
     /// timestamps (Linux: `tcp_init_buffer_space`).
-    pub(super) fn established(&mut self, mss: u32, window: u32) {
+    pub(super) fn established(&mut self, now: Instant, mss: u32, window: u32) {
         debug_assert!(mss <= self.advertised_mss, "timestamps take room from the MSS");
         self.advmss = mss;
         let full = self.full_window();
@@ -113,7 +113,7 @@ impl ReceiveBuffer {
             self.window_clamp = full.saturating_sub(mss).max(2 * mss);
         }
         self.rcv_ssthresh = self.rcv_ssthresh.min(self.window_clamp);
-        self.read_space.set(first_read_estimate(self.stack, window, self.advmss));
+        self.read_space.start(now, u64::from(first_read_estimate(self.stack, window, self.advmss)));
         if self.stack.rcvq_space_ten_segments {
             self.read_space.limit(self.rcv_ssthresh);
         }
@@ -311,15 +311,21 @@ impl ReceiveBuffer {
         0
     }
 
-    /// The application reads the `unread` bytes that wait, after `read` others: the buffer grows to
-    /// what it reads in a round trip. What waits behind a hole reaches `beyond` bytes far.
+    /// So much that waits has room in one buffer.
+    pub(super) fn merges(&self, bytes: u32) -> bool {
+        bytes <= MERGED_SEGMENTS * self.segment_size
+    }
+
+    /// The application reads the `unread` bytes that wait, of which the first buffer has `first`, after
+    /// `read` others: the receive buffer grows to what it reads in a round trip. What waits behind a
+    /// hole reaches `beyond` bytes far.
     #[inline]
-    pub(super) fn on_read(&mut self, now: Instant, unread: u32, read: u64, beyond: u32) {
+    pub(super) fn on_read(&mut self, now: Instant, [first, unread]: [u32; 2], read: u64, beyond: u32) {
         if self.rtt_us == 0 || self.read_space.elapsed_us(now) < u64::from(self.rtt_us) {
             return;
         }
         // Linux measures after each buffer that is copied, so when the first one was.
-        let first = unread.min(MERGED_SEGMENTS * self.segment_size);
+        let first = if first > 0 { first } else { MERGED_SEGMENTS * self.segment_size }.min(unread);
         let waiting = if self.stack.rcvq_space_less_unread { unread - first } else { 0 };
         let growth = ReadGrowth::new(self.stack, self.advmss, Some(self.rtt_us));
         if let Some(window) = self.read_space.end_round(now, read + u64::from(first), u64::from(waiting), &growth) {
@@ -414,22 +420,22 @@ mod tests {
     fn the_buffer_follows_what_is_read_in_a_round_trip_up_to_its_largest_size() {
         let mut buffer = ReceiveBuffer::new(&Settings::default(), 1500);
         buffer.start(65_535, u32::MAX);
-        buffer.established(1448, 65_535);
+        buffer.established(Instant::ZERO, 1448, 65_535);
         buffer.measure_segment(&of_bytes(1448));
         let at = |ms| Instant::ZERO + polypath_base::Duration::from_millis(ms);
-        buffer.on_read(at(10), 20_000, 0, 0);
+        buffer.on_read(at(10), [0, 20_000], 0, 0);
         assert_eq!(buffer.rcvbuf, 131_072, "no round trip has been measured");
         buffer.on_rtt(10, true);
-        buffer.on_read(at(5), 20_000, 0, 0);
+        buffer.on_read(at(5), [0, 20_000], 0, 0);
         assert_eq!(buffer.rcvbuf, 131_072, "the round is not over");
         // 20000 bytes instead of 14480: twice that and 16 segments, and as much again as it grows
         // by, twice.
-        buffer.on_read(at(10), 20_000, 0, 0);
+        buffer.on_read(at(10), [0, 20_000], 0, 0);
         let window = 40_000 + 16 * 1448;
         assert_eq!(u64::from(buffer.rcvbuf), (window + window * 5520 / 14_480 * 2) * 256 / 153);
         assert_eq!(buffer.window_clamp, buffer.full_window());
         for round in 2..12 {
-            buffer.on_read(at(10 * round), 24_000, 1 << (14 + round), 0);
+            buffer.on_read(at(10 * round), [0, 24_000], 1 << (14 + round), 0);
         }
         assert_eq!(buffer.rcvbuf, 6_291_456);
     }

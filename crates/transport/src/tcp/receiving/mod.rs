@@ -14,7 +14,7 @@ pub(super) use out_of_order::OutOfOrderQueue;
 
 use crate::ReorderStats;
 use crate::packets::Packets;
-use crate::receive_buffer::{LEAST_GROWING, Truesize, Waiting};
+use crate::receive_buffer::{LEAST_GROWING, Truesize, Waiting, merged_buffers};
 use crate::settings::{Device, Settings};
 use crate::stack::Stack;
 use polypath_base::{Bytes, DataSeq, Instant, Seq};
@@ -53,9 +53,9 @@ pub(crate) struct Receiver {
     out_of_order: OutOfOrderQueue,
     /// What waits, in order or not; kept only where packets are counted apart.
     packets: Packets,
-    /// What waited when an ACK became due that leaves before the application reads (Linux: in the
+    /// Room when an ACK became due that leaves before the application reads, bytes (Linux: in the
     /// softirq, `__tcp_ack_snd_check`).
-    waiting_at_ack: Option<Waiting>,
+    room_at_ack: Option<u32>,
     reordering: ReorderStats,
     fin: Option<Seq>,
     finished: bool,
@@ -69,6 +69,8 @@ pub(crate) struct Receiver {
     /// The application does not run now.
     reader_held: bool,
     unread: u32,
+    /// Those of them before a buffer that is too full to merge with theirs; zero if there is none.
+    before_full: u32,
     read: u64,
     received: u64,
 }
@@ -88,7 +90,7 @@ impl Receiver {
             stack: settings.stack,
             out_of_order: OutOfOrderQueue::new(settings.dsack),
             packets: Packets::default(),
-            waiting_at_ack: None,
+            room_at_ack: None,
             reordering: ReorderStats::default(),
             fin: None,
             finished: false,
@@ -100,6 +102,7 @@ impl Receiver {
             low_water: settings.receive_low_water.as_u32().max(1),
             reader_held: false,
             unread: 0,
+            before_full: 0,
             read: 0,
             received: 0,
         }
@@ -131,8 +134,8 @@ impl Receiver {
     }
 
     /// `mss`: what this end announced less the timestamps; `own_mss`: of what it sends.
-    pub(super) fn established(&mut self, mss: u32, own_mss: u32) {
-        self.buffer.established(mss, self.window);
+    pub(super) fn established(&mut self, now: Instant, mss: u32, own_mss: u32) {
+        self.buffer.established(now, mss, self.window);
         self.buffer.expect_segments(own_mss, self.window);
     }
 
@@ -227,12 +230,10 @@ impl Receiver {
     #[cold]
     pub(super) fn forget_beyond_fin(&mut self, after_ack: bool) {
         debug_assert!(self.finished, "the FIN was taken");
-        if self.buffer.device == Device::Tun {
-            let before = self.waiting();
-            self.packets.forget_from(self.next - 1);
-            self.waiting_at_ack = Some(if after_ack { before } else { self.waiting() });
-        }
+        let before = self.room();
+        self.packets.forget_from(self.next - 1);
         self.out_of_order.forget(after_ack);
+        self.room_at_ack = Some(if after_ack { before } else { self.room() });
     }
 
     /// An unacceptable segment: answer at once, and say which part was a duplicate
@@ -382,9 +383,10 @@ impl Receiver {
     /// What came in its turn may have filled a hole.
     #[inline(never)]
     fn take_what_waited(&mut self, now: Instant) -> Waiting {
-        let before = self.waiting();
+        let (before, unread) = (self.waiting(), self.unread);
         self.out_of_order.report_overlap(self.next);
         self.drain_out_of_order();
+        self.before_full = if self.buffer.merges(self.unread) { 0 } else { unread };
         self.packets.join(self.next);
         self.reordering.set(now, Bytes::from_u32(self.out_of_order.bytes()));
         before
@@ -442,7 +444,8 @@ impl Receiver {
     pub(super) fn read_some(&mut self, now: Instant, unread: u32) {
         self.unread -= unread;
         self.packets.read(self.next - u32::from(self.finished) - self.unread);
-        self.buffer.on_read(now, unread, self.read, self.out_of_order.reach(self.next));
+        let before_full = std::mem::take(&mut self.before_full);
+        self.buffer.on_read(now, [before_full, unread], self.read, self.out_of_order.reach(self.next));
         self.read += u64::from(unread);
         debug_assert!(self.read <= self.received, "only what came is read");
         // A reader that empties the buffer acknowledges what ended a burst or was short, unless an
@@ -467,9 +470,15 @@ impl Receiver {
     fn waiting(&self) -> Waiting {
         Waiting {
             bytes: u64::from(self.unread + self.out_of_order.bytes()),
-            pieces: u64::from(u32::from(self.unread > 0) + self.out_of_order.pieces()),
+            buffers: merged_buffers(u64::from(self.unread)) + u64::from(self.before_full > 0) + self.out_of_order.buffers(),
             truesize: self.packets.truesize(),
         }
+    }
+
+    /// The window that there is room for, up to the threshold.
+    #[inline]
+    fn room(&self) -> u32 {
+        self.buffer.usable_window(self.waiting())
     }
 
     /// The memory in which a segment has come, where packets are counted apart.
@@ -508,14 +517,14 @@ impl Receiver {
                 // Linux charges a segment beyond a hole after it has asked for room, one that it
                 // merges with another before (`tcp_data_queue_ofo`).
                 waiting.bytes -= u64::from(segment.len).min(waiting.bytes);
-                waiting.pieces -= 1;
+                waiting.buffers -= 1;
             }
             if out_of_order {
                 waiting.truesize -= u64::from(self.packets.newest());
             } else if self.is_subflow {
                 // It is the connection's only once the window has grown (Linux: `tcp_data_ready`).
                 waiting.bytes += u64::from(segment.len);
-                waiting.pieces += 1;
+                waiting.buffers += 1;
                 waiting.truesize += u64::from(memory.bytes);
             }
             let truesize = if begins_piece { memory.bytes } else { memory.without_head };
@@ -535,8 +544,8 @@ impl Receiver {
             next: self.next,
             sack_ok,
         });
-        if time == AckTime::Now && self.buffer.device == Device::Tun && !self.finished {
-            self.waiting_at_ack = Some(self.waiting());
+        if time == AckTime::Now && !self.is_subflow && !self.finished {
+            self.room_at_ack = Some(self.room());
         }
         time
     }
@@ -564,7 +573,7 @@ impl Receiver {
         let edge = self.acked + self.window;
         // A subflow keeps what is left of the window that it announced.
         self.window = if self.is_subflow { self.window_left_or_none() } else { self.select_window() };
-        self.waiting_at_ack = None;
+        self.room_at_ack = None;
         self.acked = self.next;
         debug_assert!(
             self.is_subflow || !(self.acked + self.window).before(edge),
@@ -630,7 +639,7 @@ impl Receiver {
     #[inline]
     fn select_window(&self) -> u32 {
         let mask = (1_u32 << self.scale) - 1;
-        let usable = self.buffer.usable_window(self.waiting_at_ack.unwrap_or_else(|| self.waiting()));
+        let usable = self.room_at_ack.unwrap_or_else(|| self.room());
         let offered = if self.scale == 0 { self.whole_segments(usable) } else { usable };
         let wanted = offered.max(self.window_left_or_none());
         wanted.saturating_add(mask) & !mask
@@ -688,7 +697,7 @@ mod tests {
     #[test]
     fn what_begins_beyond_a_hole_lets_the_window_grow_into_its_own_room() {
         let mut rx = receiver();
-        rx.established(1448, 1448);
+        rx.established(Instant::ZERO, 1448, 1448);
         let segment = Segment { len: 1448, ..Segment::default() };
         let at = |n: u32| payload(1000 + n * 1448, 1448);
         for n in 0..9 {
@@ -714,7 +723,7 @@ mod tests {
         // (Linux: `__tcp_ack_snd_check`).
         let mut rx = receiver();
         rx.become_subflow();
-        rx.established(1448, 1448);
+        rx.established(Instant::ZERO, 1448, 1448);
         let segment = Segment { len: 1448, ..Segment::default() };
         let at = |n: u32| payload(1000 + n * 1448, 1448);
         for n in 0..40 {
@@ -744,7 +753,7 @@ mod tests {
         // Linux leaves the head out of account but for what is put into the out-of-order queue as it
         // came (`truesize_adjust`).
         let mut rx = receiver();
-        rx.established(1448, 1448);
+        rx.established(Instant::ZERO, 1448, 1448);
         let mut grown = |beyond: bool, segment: Payload, len| {
             let before = rx.buffer.window_limits().0;
             if beyond {
@@ -787,7 +796,7 @@ mod tests {
     #[test]
     fn the_right_edge_of_the_window_never_moves_back() {
         let mut rx = receiver();
-        rx.established(1448, 1448);
+        rx.established(Instant::ZERO, 1448, 1448);
         rx.on_ack_sent();
         let edge = rx.next + rx.window;
         rx.take(Instant::ZERO, payload(1000, 30_000));

@@ -2,6 +2,7 @@
 //! (RFC 2018, RFC 2883).
 
 use super::Payload;
+use crate::receive_buffer::merged_buffers;
 use polypath_base::{DataSeq, Seq};
 use polypath_wire::{Sack, SackBlock};
 use std::collections::VecDeque;
@@ -16,10 +17,21 @@ struct Chunk {
     is_mapped: bool,
 }
 
+impl Chunk {
+    fn len(&self) -> u32 {
+        self.end.distance(self.seq)
+    }
+
+    fn buffers(&self) -> u32 {
+        merged_buffers(u64::from(self.len())).max(1) as u32
+    }
+}
+
 #[derive(Debug, Default)]
 pub(in crate::tcp) struct OutOfOrderQueue {
     pieces: VecDeque<Chunk>,
     bytes: u32,
+    buffers: u32,
     /// The newest segment lies apart from what was there.
     begins_piece: bool,
     /// The peer's FIN was taken.
@@ -56,10 +68,10 @@ impl OutOfOrderQueue {
         self.pieces.back().map_or(0, |last| last.end.distance(next))
     }
 
-    /// Pieces that wait, each with a gap before it.
+    /// Buffers that they are in: no two pieces share one.
     #[inline]
-    pub(in crate::tcp) fn pieces(&self) -> u32 {
-        self.pieces.len() as u32
+    pub(in crate::tcp) fn buffers(&self) -> u64 {
+        u64::from(self.buffers)
     }
 
     /// The newest segment began a piece.
@@ -127,7 +139,8 @@ impl OutOfOrderQueue {
             }
             debug_assert!(self.bytes >= first.end.distance(first.seq), "it was counted");
             self.pieces.pop_front();
-            self.bytes -= first.end.distance(first.seq);
+            self.bytes -= first.len();
+            self.buffers -= first.buffers();
             if first.end.after(next) {
                 return Some(Payload {
                     seq: next,
@@ -267,7 +280,8 @@ impl OutOfOrderQueue {
                 break;
             }
             self.extend_duplicate(following.seq, following.end);
-            self.bytes -= following.end.distance(following.seq);
+            self.bytes -= following.len();
+            self.buffers -= following.buffers();
             self.pieces.remove(at);
         }
         if !seq.before(end) && !is_empty {
@@ -282,9 +296,14 @@ impl OutOfOrderQueue {
         };
         let joins = at > 0 && follows(&self.pieces[at - 1]);
         if joins {
-            self.pieces[at - 1].end = end;
+            let piece = &mut self.pieces[at - 1];
+            self.buffers -= piece.buffers();
+            piece.end = end;
+            self.buffers += piece.buffers();
         } else {
-            self.pieces.insert(at, Chunk { seq, end, dsn, is_mapped });
+            let piece = Chunk { seq, end, dsn, is_mapped };
+            self.buffers += piece.buffers();
+            self.pieces.insert(at, piece);
             self.begins_piece = true;
         }
         debug_assert!(self.pieces.get(at + usize::from(!joins)).is_none_or(|next| !next.seq.before(end)), "pieces do not overlap");
@@ -303,7 +322,10 @@ impl OutOfOrderQueue {
                 let mapped = Chunk { end: piece.end.min(end), dsn: dsn + u64::from(piece.seq.distance(start)), is_mapped: true, ..piece };
                 self.pieces[at] = mapped;
                 if mapped.end.before(piece.end) {
-                    self.pieces.insert(at + 1, Chunk { seq: mapped.end, ..piece });
+                    let rest = Chunk { seq: mapped.end, ..piece };
+                    self.buffers -= piece.buffers();
+                    self.buffers += mapped.buffers() + rest.buffers();
+                    self.pieces.insert(at + 1, rest);
                 }
             }
             at += 1;

@@ -291,6 +291,9 @@ impl Scoreboard {
         self.una = end;
         self.bursts -= bursts;
         self.sent.pop(count as usize);
+        if self.sent.len() == 0 {
+            self.retrans = 0;
+        }
         debug_assert!(self.in_flight() <= self.packets_out() + self.retrans, "what is in the network was sent");
     }
 
@@ -549,9 +552,11 @@ impl Scoreboard {
         self.rack_hint = self.una;
     }
 
-    /// First lost segment that waits for retransmission.
+    /// First lost segment that waits for retransmission; but for the very first, none while as many
+    /// are in the network again as are lost, though they be others (Linux:
+    /// `tcp_xmit_retransmit_queue`, `tcp_retransmit_timer`).
     pub(super) fn next_lost(&mut self) -> Option<usize> {
-        if self.lost == 0 {
+        if self.lost <= self.retrans && !self.sent.front().is_some_and(Sent::waits_to_be_retransmitted) {
             return None;
         }
         let mut index = self.index_of(self.retransmit_hint);

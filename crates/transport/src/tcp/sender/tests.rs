@@ -67,6 +67,7 @@ impl TestSender {
     fn sack(&mut self, number: u32, ranges: &[(u32, u32)]) -> String {
         let sacks: Vec<_> = ranges.iter().map(|&(from, to)| SackBlock { start: begins(from), end: begins(to) }).collect();
         self.tx.set_now(self.now);
+        self.tx.end_deferral();
         let ack = Ack {
             seq: Seq::new(1),
             number: begins(number),

@@ -5,7 +5,8 @@ use crate::tcp::timer::Pending;
 use polypath_cc as cc;
 
 impl Sender {
-    /// The retransmission timer has come up.
+    /// The retransmission timer has come up. After a timeout, and where RACK's timer has marked
+    /// losses, only what is lost leaves (Linux: `tcp_retransmit_timer`, `tcp_rack_reo_timeout`).
     pub(in crate::tcp) fn on_timeout(&mut self, cx: Context<'_>) {
         match self.timers.last_pending() {
             Pending::Timeout => self.handle_rto(cx),
@@ -53,6 +54,7 @@ impl Sender {
             self.flow.ssthresh = if self.path_mtu.has_passed() { ssthresh } else { cc::SSTHRESH_INFINITE };
         }
         self.loss.on_timeout();
+        self.hold_new_data(true);
         self.back_off(cx);
     }
 
@@ -74,6 +76,7 @@ impl Sender {
             }
             self.loss.set_retransmits(true);
         }
+        self.hold_new_data(false);
         self.rearm_rto(cx.now);
     }
 }

@@ -86,11 +86,14 @@ pub(super) struct Burst {
     /// Segments that have left.
     pub(super) length: u32,
     /// Lost segments of one buffer that may still leave again as one burst.
-    pub(super) again: u32,
+    pub(super) again: u16,
     /// Something left since the last [`Sender::validate_window`].
     pub(super) open: bool,
     /// The next burst waits for what an ACK, a write or a timer changes (TSO deferral).
     pub(super) deferred: bool,
+    /// A timeout has come up: only the first segment goes again until one of those has happened
+    /// (Linux: `tcp_retransmit_timer`).
+    pub(super) first_alone: bool,
     /// One of those has happened, and whether the window is full was not looked at since.
     pub(super) asks: bool,
     /// The size of packets has changed since new data left.
@@ -253,10 +256,16 @@ impl Sender {
         !self.is_subflow || self.settings.stack.subflow_obeys_window
     }
 
+    /// New data waits for an ACK, a write or pacing; what is lost waits too, but for the first
+    /// segment, if that is to go `alone`.
+    pub(super) fn hold_new_data(&mut self, alone: bool) {
+        (self.burst.deferred, self.burst.first_alone) = (true, alone);
+    }
+
     /// Something has happened at which a burst that was deferred is looked at anew.
     #[inline]
     pub(in crate::tcp) fn end_deferral(&mut self) {
-        self.burst.deferred = false;
+        (self.burst.deferred, self.burst.first_alone) = (false, false);
         self.burst.asks = true;
     }
 
@@ -289,6 +298,9 @@ impl Sender {
         if !self.fit_into_window(index) {
             self.loss.set_retransmits(false);
             return None;
+        }
+        if self.burst.first_alone {
+            self.loss.set_retransmits(false);
         }
         // RFC 1122 section 4.2.2.15 allows repacketization. Mappings stay as they are.
         if self.scoreboard.at(index).len < self.segment_len() {
@@ -382,10 +394,10 @@ impl Sender {
         let fills_window = self.obeys_window() && board.at(index).len < self.segment_len() && board.at(index).end() == self.window_end();
         let goes_beyond = |at: usize| self.obeys_window() && board.at(at).end().after(self.window_end());
         let room = self.flow.cwnd.saturating_sub(board.in_flight());
-        let again = if follows { self.burst.again - 1 } else { most - 1 }.min(room);
+        let again = if follows { u32::from(self.burst.again) - 1 } else { most - 1 }.min(room);
         let goes_on = again > 0 && continues(index + 1) && board.at(index + 1).waits_to_be_retransmitted() && !goes_beyond(index + 1);
         let is_cut = !goes_on && continues(index + 1);
-        self.burst.again = if goes_on { again } else { 0 };
+        self.burst.again = if goes_on { u16::try_from(again).unwrap_or(u16::MAX) } else { 0 };
         if is_cut {
             self.scoreboard.begin_buffer(index + 1);
         }

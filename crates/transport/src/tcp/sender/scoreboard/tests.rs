@@ -163,7 +163,9 @@ impl Pair {
                 }
             }
             Step::Retransmit => {
-                let first = self.sent.iter().position(|m| m.lost && !m.retrans);
+                let count = |is: fn(&Model) -> bool| self.sent.iter().filter(|m| is(m)).count();
+                let (lost, again) = (count(|m| m.lost), count(|m| m.retrans));
+                let first = self.sent.iter().position(|m| m.lost && !m.retrans).filter(|&at| at == 0 || lost > again);
                 prop_assert_eq!(self.board.next_lost(), first, "the hint hides nothing");
                 if let Some(index) = first {
                     self.board.mark_retransmitted(index, self.now);
