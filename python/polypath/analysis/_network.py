@@ -226,7 +226,8 @@ def path_names(scenario: Scenario) -> dict[tuple[str, str], str]:
     """
     names: dict[tuple[str, str], str] = {}
     # A flow of several paths tells them apart.
-    for ways in sorted((paths(scenario, flow) for flow in scenario["flows"]), key=len, reverse=True):
+    every = [paths(scenario, flow) for flow in scenario["flows"]]
+    for ways in sorted(every, key=len, reverse=True):
         for order, path in enumerate(ways):
             if (path.destination, path.source) not in names:
                 names.setdefault(
@@ -243,8 +244,8 @@ def path_names(scenario: Scenario) -> dict[tuple[str, str], str]:
         for link in joined
         if (pair := (link["a"]["address"], link["b"]["address"])) not in named and pair[::-1] not in named
     }
-    for flow in scenario["flows"]:
-        for path in paths(scenario, flow):
+    for flow, ways in zip(scenario["flows"], every, strict=True):
+        for path in ways:
             called = named.get((path.source, path.destination), named.get((path.destination, path.source), path.source))
             for ends in subflows_over(scenario, flow, path) if len(asked(scenario, flow)) > 1 else ():
                 pair = (min(ends), max(ends))
