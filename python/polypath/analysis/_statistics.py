@@ -92,7 +92,9 @@ def groups(table: pd.DataFrame, by: Sequence[str]) -> list[tuple[tuple[Any, ...]
     """
     if table.empty:
         return []
-    numbers = table.groupby(list(by), sort=False, dropna=False).ngroup().to_numpy()
+    # Of a table of many columns groupby copies those that it does not group by.
+    columns = list(dict.fromkeys(by))
+    numbers = table[columns].groupby(columns, sort=False, dropna=False).ngroup().to_numpy()
     order = np.argsort(numbers, kind="stable")
     places = np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1)
     first = [where[0] for where in places]
