@@ -61,8 +61,10 @@ def tables(folder):
 
 def test_the_number_of_runs_decides_between_folders_and_packs():
     # A study of few cells may have many seeds.
-    few, many = STUDY.replace("seeds: 3", f"seeds: {MOST_KEPT // 2}"), STUDY.replace("seeds: 3", f"seeds: {MOST_KEPT // 2 + 1}")
-    assert [plan(study(text), engine=FakeEngine()).packs for text in (few, many)] == [False, True]
+    plans = [plan(study(STUDY.replace("seeds: 3", f"seeds: {seeds}")), engine=FakeEngine()) for seeds in (250, 251, MOST_KEPT // 2 + 1)]
+    assert [each.packs for each in plans] == [False, True, True]
+    # So many are planned while they run.
+    assert [each.large for each in plans] == [False, False, True]
 
 
 def test_a_study_of_many_runs_keeps_them_in_one_file_and_its_tables_are_the_same(tmp_path, monkeypatch):

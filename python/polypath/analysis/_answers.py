@@ -183,8 +183,9 @@ def of_paths(runs: pd.DataFrame, by: Sequence[str]) -> list[str]:
     `possible_mbps` are, if not of all.
     """
     remarks = []
+    counts = [runs[name].fillna(0).to_numpy() for name in ("paths_used", "paths_asked")]
     for _, where in groups(runs, by):
-        used, asked = (int(runs[name].iloc[where].fillna(0).min()) for name in ("paths_used", "paths_asked"))
+        used, asked = (int(count[where].min()) for count in counts)
         remarks.append(f"{used} path{'s' * (used != 1)} of {asked}" if used < asked else "")
     return remarks
 

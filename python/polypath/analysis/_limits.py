@@ -83,6 +83,8 @@ def limits_of_cells(runs: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     names = ["share", "share_all", "flows", "lifetime_s", "retransmissions", "timeouts", *(f"{cause}_share" for cause in CAUSES)]
     columns = {name: runs[name].to_numpy(dtype=float, na_value=math.nan) for name in names}
     queue = runs["queue_share"].to_numpy(dtype=float, na_value=math.nan) if "queue_share" in runs else np.full(len(runs), math.nan)
+    datagrams = runs["flow_transport"].eq("udp").to_numpy(dtype=bool) if "flow_transport" in runs else np.full(len(runs), fill_value=False)
+    evidences = runs[EVIDENCE].to_numpy() if EVIDENCE in runs else None
     for key, where in groups(runs, by):
         cell = {name: values[where] for name, values in columns.items()}
         times = {cause: _mean(cell[f"{cause}_share"]) for cause in CAUSES}
@@ -90,10 +92,10 @@ def limits_of_cells(runs: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
         losses, timeouts = (round(float(np.nan_to_num(cell[name]).mean())) for name in ("retransmissions", "timeouts"))
         kept = _mean(queue[where])
         name = _name(_mean(cell["share"]), _mean(cell["share_all"]), times, life, kept, several=bool(cell["flows"].max() > 1))
-        if _datagrams(runs.iloc[where[0]]):
+        if datagrams[where[0]]:
             name = DATAGRAMS
         why = _sentence(name, times, losses, timeouts, kept)
-        seen = [evidence for evidence in runs[EVIDENCE].iloc[where] if isinstance(evidence, dict)] if EVIDENCE in runs else []
+        seen = [] if evidences is None else [evidence for evidence in evidences[where] if isinstance(evidence, dict)]
         if seen:
             name, why = explained(name, why, merged(seen))
         rows.append({**dict(zip(by, key, strict=True)), "limited_by": name, "why": why})
@@ -108,7 +110,7 @@ def _limit(run: Mapping[Any, Any], counters: Counters | None) -> dict[str, objec
     losses, timeouts = (int(np.nansum(counters[name])) if counters else 0 for name in ("retransmissions", "timeouts"))
     share_all = float(run["share_all"])
     kept = float(run.get("queue_share", math.nan))
-    name = DATAGRAMS if _datagrams(run) else _name(share, share_all, times, life, kept, several=run["flows"] > 1)
+    name = DATAGRAMS if run.get("flow_transport") == "udp" else _name(share, share_all, times, life, kept, several=run["flows"] > 1)
     row: dict[str, object] = {"key": run["key"], "flow": run["flow"], "share": share, "share_all": share_all, "flows": run["flows"]}
     row.update({f"{cause}_share": times[cause] for cause in CAUSES})
     why = _sentence(name, times, losses, timeouts, kept)
@@ -116,10 +118,6 @@ def _limit(run: Mapping[Any, Any], counters: Counters | None) -> dict[str, objec
         name, why = explained(name, why, run[EVIDENCE])
     row.update(losses=losses, timeouts=timeouts, limited_by=name, why=why)
     return row
-
-
-def _datagrams(run: Mapping[Any, Any] | pd.Series) -> bool:
-    return bool(run.get("flow_transport") == "udp")
 
 
 def _times(run: Mapping[Any, Any], counters: Counters | None, life: float) -> dict[str, float]:

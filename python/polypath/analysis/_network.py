@@ -116,7 +116,7 @@ def tunnels(scenario: Scenario) -> Iterator[Hop]:
     for tunnel in scenario.get("tunnels", ()):
         outer = IPV6_HEADER if ":" in tunnel["paths"][0]["a"] else IPV4_HEADER
         headers = outer + UDP_HEADER + TUNNEL_WORD * (1 + (tunnel["key"] is not None) + (tunnel["reorder"]["kind"] != "off"))
-        ways = [_outside(scenario, tunnel, path, headers) for path in tunnel["paths"]]
+        ways = [_outside(scenario, tunnel, path) for path in tunnel["paths"]]
         mtus = [mtu for way in ways for hop in way for mtu in (hop.sender_mtu, hop.receiver_mtu)]
         mtu = tunnel["mtu"] or (min(mtus, default=1500) - headers)
         for a_to_b in (True, False):
@@ -134,7 +134,7 @@ def tunnels(scenario: Scenario) -> Iterator[Hop]:
             )
 
 
-def _outside(scenario: Scenario, tunnel: Mapping[str, Any], path: Mapping[str, Any], headers: int) -> tuple[Hop, ...]:
+def _outside(scenario: Scenario, tunnel: Mapping[str, Any], path: Mapping[str, Any]) -> tuple[Hop, ...]:
     """The links of a path of a tunnel, from its end a to its end b."""
     flow = {"client": tunnel["a"]["node"]}
     return _route(scenario, flow, path["a"], path["b"], over_tunnels=False)
@@ -192,8 +192,8 @@ def paths(scenario: Scenario, flow: Mapping[str, Any]) -> list[Path]:
     Two addresses that no route joins have no path. Of subflows over a link that has one already
     there is none, either.
     """
-    pairs = asked(scenario, flow)
-    ways = {pair: _route(scenario, flow, *pair) for pair in pairs}
+    pairs, directed = asked(scenario, flow), _directed(scenario)
+    ways = {pair: _route(scenario, flow, *pair, directed=directed) for pair in pairs}
     for pair in pairs:
         way = ways[pair] or route(scenario, flow, *pair)
         if way not in ways.values():
@@ -226,7 +226,8 @@ def path_names(scenario: Scenario) -> dict[tuple[str, str], str]:
     """
     names: dict[tuple[str, str], str] = {}
     # A flow of several paths tells them apart.
-    for ways in sorted((paths(scenario, flow) for flow in scenario["flows"]), key=len, reverse=True):
+    every = [paths(scenario, flow) for flow in scenario["flows"]]
+    for ways in sorted(every, key=len, reverse=True):
         for order, path in enumerate(ways):
             if (path.destination, path.source) not in names:
                 names.setdefault(
@@ -243,8 +244,8 @@ def path_names(scenario: Scenario) -> dict[tuple[str, str], str]:
         for link in joined
         if (pair := (link["a"]["address"], link["b"]["address"])) not in named and pair[::-1] not in named
     }
-    for flow in scenario["flows"]:
-        for path in paths(scenario, flow):
+    for flow, ways in zip(scenario["flows"], every, strict=True):
+        for path in ways:
             called = named.get((path.source, path.destination), named.get((path.destination, path.source), path.source))
             for ends in subflows_over(scenario, flow, path) if len(asked(scenario, flow)) > 1 else ():
                 pair = (min(ends), max(ends))
@@ -318,9 +319,19 @@ def _directed(scenario: Scenario, *, over_tunnels: bool = True) -> dict[planner.
     return {planner.Hop(number // 2, hop.a_to_b): hop for number, hop in enumerate(there)}
 
 
-def _route(scenario: Scenario, flow: Mapping[str, Any], source: str, destination: str, *, over_tunnels: bool = True) -> tuple[Hop, ...]:
-    """The fixed route if the flow names one, else the one that the simulator takes."""
-    directed = _directed(scenario, over_tunnels=over_tunnels)
+def _route(
+    scenario: Scenario,
+    flow: Mapping[str, Any],
+    source: str,
+    destination: str,
+    *,
+    over_tunnels: bool = True,
+    directed: Mapping[planner.Hop, Hop] | None = None,
+) -> tuple[Hop, ...]:
+    """The fixed route if the flow names one, else the one that the simulator takes; `directed` is
+    that of `_directed`, where the caller has it.
+    """
+    directed = directed or _directed(scenario, over_tunnels=over_tunnels)
     for fixed in flow.get("routes", ()):
         if (fixed["from"], fixed["to"]) == (source, destination):
             return _along(list(directed.values()), flow["client"], fixed["via"])

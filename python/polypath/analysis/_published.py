@@ -80,7 +80,15 @@ def matches(
 
 def texts(values: pd.Series[Any]) -> pd.Series[str]:
     """Values as text, so that 1, 1.0 and "1" are one; missing ones are empty."""
-    return values.map(lambda value: "" if pd.isna(value) else text(value)).astype(str)
+    # Of few values many rows; 1, 1.0 and True are one key of a dictionary.
+    known: dict[tuple[type, Any], str] = {}
+    said = []
+    for value in values.tolist():
+        of = type(value), value
+        if of not in known:
+            known[of] = "" if pd.isna(value) else text(value)
+        said.append(known[of])
+    return pd.Series(said, values.index, dtype=str)
 
 
 def text(value: object) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -28,8 +28,15 @@ def half_width(values: Sequence[float], confidence: float = CONFIDENCE) -> float
     n = len(values)
     if n < 2 or not all(map(math.isfinite, values)):
         return math.nan
-    spread = statistics.stdev(values)
-    return _student(confidence, n - 1) * spread / math.sqrt(n)
+    spread = _stdev(tuple(values))
+    # Where nothing varies, the table of Student's t need not be loaded.
+    return _student(confidence, n - 1) * spread / math.sqrt(n) if spread else 0.0
+
+
+@lru_cache(maxsize=1 << 14)
+def _stdev(values: tuple[float, ...]) -> float:
+    """Summary, tables and figures ask for the same cells; it sums as fractions, exactly."""
+    return statistics.stdev(values)
 
 
 @cache
@@ -85,7 +92,9 @@ def groups(table: pd.DataFrame, by: Sequence[str]) -> list[tuple[tuple[Any, ...]
     """
     if table.empty:
         return []
-    numbers = table.groupby(list(by), sort=False, dropna=False).ngroup().to_numpy()
+    # Of a table of many columns groupby copies those that it does not group by.
+    columns = list(dict.fromkeys(by))
+    numbers = table[columns].groupby(columns, sort=False, dropna=False).ngroup().to_numpy()
     order = np.argsort(numbers, kind="stable")
     places = np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1)
     first = [where[0] for where in places]

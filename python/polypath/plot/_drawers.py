@@ -1,5 +1,5 @@
-"""Drawing in processes of its own, one a core at most: the renderer takes most of a report's time,
-and draws one figure at once.
+"""Drawing in processes of its own, one for each core but that of the process that asks: the renderer
+takes most of a report's time, and draws one figure at once.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ def drawing(request: Mapping[str, Any]) -> Future[Drawing]:
 
 @cache
 def _drawers() -> _Drawers:
-    drawers = _Drawers(len(os.sched_getaffinity(0)))
+    # Each takes half a second of the processor before its first figure.
+    drawers = _Drawers(max(len(os.sched_getaffinity(0)) - 1, 1))
     atexit.register(drawers.close)
     return drawers
 

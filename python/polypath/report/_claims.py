@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from polypath.analysis import PLATFORM, ClaimResult, Evidence, Verdict, evaluate, platforms_in_order, select
 
@@ -92,7 +91,7 @@ def claim_results(material: Material, platform: str | None = None) -> list[Claim
     """The study's claims, decided on the tables of one platform (an engine with its kernel), or of
     all.
     """
-    return _decide(material.study.claims, material, platform)
+    return evaluate(material.study.claims, _evidence(material, platform))
 
 
 def other_views(material: Material, platform: str | None = None) -> list[tuple[str, ClaimResult] | None]:
@@ -105,16 +104,24 @@ def other_views(material: Material, platform: str | None = None) -> list[tuple[s
         else None
         for claim in material.study.claims
     ]
-    decided = iter(_decide([claim for claim in turned if claim is not None], material, platform))
+    decided = iter(evaluate([claim for claim in turned if claim is not None], _evidence(material, platform)))
     return [None if claim is None else (VIEWS[claim.metric], next(decided)) for claim in turned]
 
 
-def _decide(claims: Sequence[Any], material: Material, platform: str | None) -> list[ClaimResult]:
+def _evidence(material: Material, platform: str | None) -> Evidence:
+    """The tables of a platform; kept, since every claim about a goodput is decided twice."""
+    kept: dict[str | None, Evidence] = material.kept.setdefault("evidence", {})
+    if platform not in kept:
+        kept[platform] = _evidence_of(material, platform)
+    return kept[platform]
+
+
+def _evidence_of(material: Material, platform: str | None) -> Evidence:
     said = material.study.published
     restricted = {} if platform is None else {PLATFORM: platform}
     # Values of what is repeated are repetitions of one cell.
     parameters = [name for name in material.parameters if name in material.runs and name not in material.study.repeated]
-    evidence = Evidence(
+    return Evidence(
         runs=select(material.runs, restricted),
         series=select(material.living, restricted),
         subflows=select(material.subflows, restricted),
@@ -124,7 +131,6 @@ def _decide(claims: Sequence[Any], material: Material, platform: str | None) -> 
         compare=dict(said.compare) if said else {},
         parameters=["experiment", *parameters, "flow"],
     )
-    return evaluate(list(claims), evidence)
 
 
 def _decision(platform: str, result: ClaimResult, other: tuple[str, ClaimResult] | None) -> DecisionView:

@@ -69,13 +69,15 @@ def cells(rows: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     flows = rows["flow"].nunique()
     table["label"] = [label(dict(row), names, flows) for _, row in table.iterrows()]
     table["of_paths"] = of_paths(rows, by)
-    table["by_seed"] = pd.Series([_by_seed(rows.iloc[where]) for _, where in groups(rows, by)], dtype=object)
+    seeds, goodputs = rows["seed"].to_numpy(), rows[GOODPUT].to_numpy()
+    table["by_seed"] = pd.Series([_by_seed(seeds[where].tolist(), goodputs[where].tolist()) for _, where in groups(rows, by)], dtype=object)
     return table.merge(limits_of_cells(rows, by), on=by, how="left")
 
 
-def _by_seed(cell: pd.DataFrame) -> dict[Any, float]:
-    """The goodput of each seed; nothing where seeds do not tell the repetitions apart."""
-    return dict(zip(cell["seed"], cell[GOODPUT], strict=True)) if cell["seed"].is_unique else {}
+def _by_seed(seeds: Sequence[Any], goodputs: Sequence[float]) -> dict[Any, float]:
+    """The goodput of each seed of a cell; nothing where seeds do not tell the repetitions apart."""
+    by_seed = dict(zip(seeds, goodputs, strict=True))
+    return by_seed if len(by_seed) == len(seeds) else {}
 
 
 def results(rows: pd.DataFrame, table: pd.DataFrame, names: Sequence[str], material: Material, possible: str = "") -> Table:

@@ -32,6 +32,7 @@ from polypath.study import (
     draw_numbers,
     has_many_runs,
     is_large,
+    keeps_packs,
     numbers_in,
     parameter_names,
     runs,
@@ -89,7 +90,7 @@ class Plan:
         """Whether the runs are so many that none of them is kept: they are made anew each time, and
         `expected` is an estimate.
         """
-        return self.packs and (self.draws is None or self.cells > MOST_KEPT)
+        return has_many_runs(self.study) and (self.draws is None or self.cells > MOST_KEPT)
 
     @cached_property
     def runs(self) -> tuple[Run, ...]:
@@ -165,7 +166,7 @@ class Plan:
     @cached_property
     def packs(self) -> bool:
         """Whether finished runs go into packs."""
-        return has_many_runs(self.study)
+        return keeps_packs(self.study)
 
 
 # Runs whose tables are made at once.

@@ -179,7 +179,7 @@ class Store:
     def remember(self, key: str, files: Mapping[str, bytes | pa.Buffer], series: Mapping[str, pa.Table]) -> None:
         """These series were written into these files of a run, and will be asked for soon."""
         known = {name: (files[f"{name}.parquet"], table) for name, table in series.items() if f"{name}.parquet" in files}
-        self._remembered_bytes += sum(len(content) + table.nbytes for content, table in known.values())
+        self._remembered_bytes += sum(len(content) + table.get_total_buffer_size() for content, table in known.values())
         if self._remembered_bytes <= _MOST_REMEMBERED:
             self._remembered[key] = known
 

@@ -21,6 +21,8 @@ from ._traces import FOLDER
 
 # Some seconds of reading a study. More cells are made when they are asked for, and checked then.
 MOST_KEPT = 5_000
+# A run in a folder of its own costs the file system more than a simulated second does.
+_MOST_FOLDERS = 500
 # Of a study with more, so many combinations of each experiment are made and checked when it is
 # read, and so many draws.
 _SPECIMENS, _SPECIMEN_DRAWS = 500, 50
@@ -84,7 +86,16 @@ def is_large(study: Question) -> bool:
 
 def has_many_runs(study: Question) -> bool:
     """Whether its cells with their seeds are more than `MOST_KEPT`."""
-    return is_large(study) or sum(len(cell.seeds) for cell in cells(study)) > MOST_KEPT
+    return is_large(study) or _number_of_runs(study) > MOST_KEPT
+
+
+def keeps_packs(study: Question) -> bool:
+    """Whether its runs are too many for a folder each."""
+    return has_many_runs(study) or _number_of_runs(study) > _MOST_FOLDERS
+
+
+def _number_of_runs(study: Question) -> int:
+    return sum(len(cell.seeds) for cell in cells(study))
 
 
 def specimens(study: Question) -> Sequence[Cell]:
