@@ -100,7 +100,7 @@ def link(recipe: Recipe, custom: Sequence[customcc.Algorithm] = ()) -> Path:
     output = recipe.place / f"linux-{wanted[:12]}"
     if _complete(output):
         return output
-    with locked(recipe.place / ".lock", "another process links this kernel"):
+    with locked(recipe.place / ".lock"):
         if not _complete(output):
             _link(recipe, cc, custom, output)
             _forget(recipe.place)
