@@ -130,7 +130,6 @@ def python_pages() -> dict[str, str]:
 
 
 def page_of(package: str) -> str:
-    """The page that has a package."""
     return "more" if package in SMALL else package
 
 

@@ -350,7 +350,6 @@ NEW_ROOT = ["unshare", "--map-root-user", "--net", "--mount", "sh", "-c", 'mount
 
 @pytest.fixture
 def ping():
-    """Where ping is."""
     if programs.find("ping") is None:
         lacking("host", programs.lacks("ping"))
     return programs.need("ping")

@@ -133,7 +133,6 @@ int main(void)
 
 @pytest.fixture(scope="session")
 def probe(tmp_path_factory):
-    """PROBE, compiled."""
     return compiled(tmp_path_factory.mktemp("programs") / "probe", PROBE)
 
 

@@ -23,8 +23,6 @@ RESULTS = "results"
 
 @dataclass(frozen=True, kw_only=True)
 class Final:
-    """What came of it."""
-
     figures: Mapping[str, Sequence[Figures]]
     """By setting, those of each network in order."""
     harm: Mapping[str, Harm]

@@ -54,12 +54,10 @@ def sources() -> Path:
 
 
 def algorithms(cc: Path) -> list[Path]:
-    """The files of the algorithms."""
     return sorted((cc / "algs").glob("*.c"))
 
 
 def schedulers(cc: Path) -> list[Path]:
-    """The files of the schedulers."""
     return sorted((cc / "sched").glob("*.c"))
 
 
