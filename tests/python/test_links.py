@@ -270,7 +270,6 @@ def test_stalls_and_recoveries_are_read_off_the_bytes():
     "aqm, more, sentence",
     [
         ("cake", {}, 'there is no queue management "cake"; there are codel, fq_codel, pie, dualpi2, none, red'),
-        ("codel", {"queue": "64KiB"}, "codel counts packets: give its queue in packets"),
         ({"kind": "red", "min": "15KB", "max": "45KB"}, {}, "red counts bytes: give its queue in bytes"),
         ({"kind": "red", "min": "45KB", "max": "15KB"}, {"queue": "1MB"}, "red needs min < max <= queue"),
         ({"kind": "red", "min": "${x}", "max": "2MB"}, {"queue": "1MB", "matrix": {"x": ["15KB"]}}, "red needs min < max <= queue"),

@@ -18,9 +18,8 @@ from polypath.study import Study, cells
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
+def cache(own_cache):
     """An empty cache folder."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return linux.folder()
 
 
