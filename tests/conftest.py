@@ -66,6 +66,12 @@ def polypath(monkeypatch, capsys):
     return call
 
 
+@pytest.fixture
+def own_cache(monkeypatch, tmp_path):
+    """What this test keeps in the user's cache (kernels, objects, seals) is not found by others."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
     most = config.option.most_seconds

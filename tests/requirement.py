@@ -3,6 +3,7 @@ own.
 """
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -17,3 +18,20 @@ def lacking(engine, reason):
     if engine in os.environ.get("POLYPATH_REQUIRE", "").split(","):
         pytest.fail(reason)
     pytest.skip(reason)
+
+
+def planned_on_host(study, out="/nonexistent", *, needs=()):
+    """The plan of a study on this machine's own kernel, where that can carry it out and has these
+    programs.
+    """
+    from polypath import EngineError, StudyError, emu, kernelcc, programs
+    from polypath.engines import HostEngine
+    from polypath.results import plan
+
+    for program in needs:
+        if programs.find(program) is None:
+            lacking("host", programs.lacks(program))
+    try:
+        return plan(study, engine=HostEngine(), out=Path(out))
+    except (StudyError, EngineError, emu.EmuError, kernelcc.KernelCcError) as error:
+        lacking("host", str(error))

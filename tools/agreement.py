@@ -85,7 +85,6 @@ def rows(name: str, *ids: str) -> str:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """The command."""
     kinds: dict[str, Callable[..., str]] = {
         "counts": counts,
         "differs": differs,

@@ -231,7 +231,6 @@ def _listed(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def main() -> None:
-    """The command."""
     kinds: dict[str, Callable[..., str]] = {
         "study": study_table,
         "claims": claims_table,

@@ -81,8 +81,6 @@ EXACT = Tolerance(0)
 
 @dataclass(frozen=True, kw_only=True)
 class Block:
-    """One block of a file."""
-
     file: Path
     line: int
     command: str
@@ -317,7 +315,6 @@ def renew_picture() -> int:
 
 
 def main() -> int:
-    """The command."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("files", nargs="*", type=Path, metavar="FILE")
     parser.add_argument("--check", action="store_true", help="change nothing; status 1 when a block is outside of its tolerance")

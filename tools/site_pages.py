@@ -4,6 +4,7 @@ interface.
 
 from __future__ import annotations
 
+import html
 import importlib
 import inspect
 import json
@@ -46,9 +47,7 @@ def commands(scratch: Path) -> str:
     app.write_text(_APP, encoding="utf-8")
     command = [sys.executable, "-m", "typer", str(app), "utils", "docs", "--name", "polypath"]
     told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    told = told.replace('<span style="font-weight: bold">', "`").replace("</span>", "`")
-    for mark, sign in {"&#x27;": "'", "&quot;": '"', "&gt;": ">", "&lt;": "<", "&amp;": "&"}.items():
-        told = told.replace(mark, sign)
+    told = html.unescape(told.replace('<span style="font-weight: bold">', "`").replace("</span>", "`"))
     first = "# Commands\n\nWhat `polypath COMMAND --help` shows, for every command. Generated from the program.\n"
     # The first heading is the program's name.
     return first + told.partition("\n")[2]
@@ -130,7 +129,6 @@ def python_pages() -> dict[str, str]:
 
 
 def page_of(package: str) -> str:
-    """The page that has a package."""
     return "more" if package in SMALL else package
 
 

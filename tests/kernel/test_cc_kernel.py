@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from cc_network import PREFIX, TCP_CONGESTION, ip, setting, sweep
 from requirement import lacking
+from waiting import until
 
 from polypath import kernelcc, programs
 from polypath.kernelcc import KernelCcError, _program
@@ -23,7 +24,6 @@ from polypath.sockets import inside
 ROOT = Path(__file__).resolve().parents[2]
 ALGORITHMS = sorted(path.stem for path in (ROOT / "cc" / "algs").glob("*.c"))
 SYSCTLS = [Path("/proc/sys/net/ipv4") / f"tcp_{word}congestion_control" for word in ("", "allowed_", "available_")]
-PATIENCE_S = 30
 
 
 @pytest.fixture(autouse=True)
@@ -38,16 +38,8 @@ def clean():
         lacking("host", f"{' '.join(there)}: in this kernel already; `polypath cc unload` takes them out if nobody needs them")
     before = [file.read_text() for file in SYSCTLS]
     yield
-    eventually(lambda: not kernelcc.status().loaded)
+    until(lambda: not kernelcc.status().loaded, "nothing is loaded")
     assert [file.read_text() for file in SYSCTLS] == before
-
-
-def eventually(holds):
-    """The kernel does some things a moment later."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert time.monotonic() < deadline, "not even after some seconds"
-        time.sleep(0.02)
 
 
 def state():
@@ -79,7 +71,7 @@ def test_loaded_ones_may_be_chosen_everywhere_and_leave_no_trace():
             assert lia.users == 2
     finally:
         ip("ip", "netns", "delete", namespace)
-    eventually(lambda: all(each.users == 0 for each in kernelcc.status().loaded))
+    until(lambda: all(each.users == 0 for each in kernelcc.status().loaded), "nobody uses one")
     assert kernelcc.unload(["lia", "cubic"]) == ["pp_lia", "pp_cubic"]
 
 
@@ -107,7 +99,7 @@ def test_what_is_in_use_stays_unless_forced_and_then_leaves_with_its_sockets():
         kernelcc.unload(["reno"], force=True)
         assert state() == {"pp_reno": "leaving"}
         assert user.getsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, 16).startswith(b"pp_reno\0")
-    eventually(lambda: not state())
+    until(lambda: not state(), "nothing is left")
 
 
 def test_ensure_has_them_for_a_block_and_shares_them():
@@ -120,7 +112,7 @@ def test_ensure_has_them_for_a_block_and_shares_them():
             kernelcc.unload(["lia"])
         with pytest.raises(KernelCcError, match=r"pp_lia is in this kernel for as long as process [0-9]+ runs"):
             kernelcc.load(["lia"])
-    eventually(lambda: not state())
+    until(lambda: not state(), "nothing is left")
 
 
 def test_many_come_and_go_at_once():
@@ -142,7 +134,7 @@ def test_what_is_loaded_for_good_outlasts_ensure():
     try:
         with kernelcc.ensure(["lia", "olia"]):
             assert state() == {"pp_lia": "loaded", "pp_olia": "held"}
-        eventually(lambda: state() == {"pp_lia": "loaded"})
+        until(lambda: state() == {"pp_lia": "loaded"}, "it is loaded")
     finally:
         kernelcc.unload(["lia"])
 
@@ -175,7 +167,7 @@ def test_a_process_that_is_killed_leaves_nothing():
         assert victim.stdout.readline() == "there\n"
         assert state() == {"pp_lia": "held", "pp_olia": "held"}
         victim.send_signal(signal.SIGKILL)
-    eventually(lambda: not state())
+    until(lambda: not state(), "nothing is left")
 
 
 def test_the_command_line_says_what_is_there(polypath):

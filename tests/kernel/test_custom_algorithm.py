@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 from cc_network import TCP_CONGESTION, sweep
+from over_router import one_flow, over_router
 from requirement import lacking
 
-from polypath import Study, customcc, kernelcc, run
+from polypath import customcc, kernelcc, run
 from polypath.customcc import CustomCcError
 from polypath.kernelcc import KernelCcError
 from polypath.linux import KernelError
@@ -16,19 +17,9 @@ AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 
 
 def study(*algorithms):
-    link = {"ends": ["c", "r"], "both": {"delay": "10ms"}}
-    hop = {"ends": ["r", "s"], "both": {"rate": "50mbit", "queue": "80packets", "loss": "0.1%"}}
-    return Study.model_validate(
-        {
-            "name": "own",
-            "topology": {"nodes": {"c": None, "r": {"router": True}, "s": None}, "links": {"first": link, "second": hop}},
-            "matrix": {"cc": list(algorithms)},
-            "flows": {"f": {"client": "c", "server": "s", "cc": "${cc}"}},
-            "duration": "5s",
-            "measure": {"series": "10ms"},
-            "baselines": None,
-        }
-    )
+    links = {"first": {"both": {"delay": "10ms"}}, "second": {"both": {"rate": "50mbit", "queue": "80packets", "loss": "0.1%"}}}
+    more = {"matrix": {"cc": list(algorithms)}, "duration": "5s", "measure": {"series": "10ms"}, "baselines": None}
+    return over_router("own", links, {"f": one_flow("mptcp", cc="${cc}")}, **more)
 
 
 def changed(file, before, after):
@@ -114,19 +105,9 @@ def test_it_is_loaded_for_good_and_computes_what_the_simulators_build_does(tmp_p
 def test_a_whole_study_with_one_of_ones_own_on_this_machine(tmp_path):
     changed(customcc.new("tst_p", tmp_path / "cc"), "BETA 512", "BETA 900")
     customcc.use(tmp_path / "cc")
-    topology = {"nodes": {"c": None, "r": {"router": True}, "s": None}, "links": {}}
-    topology["links"]["first"] = {"ends": ["c", "r"], "both": {"delay": "5ms"}}
-    topology["links"]["second"] = {"ends": ["r", "s"], "both": {"rate": "20mbit", "queue": "20packets", "loss": "0.5%"}}
-    whole = Study.model_validate(
-        {
-            "name": "own-here",
-            "topology": topology,
-            "matrix": {"cc": ["tst_p", "reno@polypath"]},
-            "flows": {"f": {"client": "c", "server": "s", "transport": "tcp", "cc": "${cc}"}},
-            "duration": "4s",
-            "seeds": 2,
-        }
-    )
+    links = {"first": {"both": {"delay": "5ms"}}, "second": {"both": {"rate": "20mbit", "queue": "20packets", "loss": "0.5%"}}}
+    matrix = {"cc": ["tst_p", "reno@polypath"]}
+    whole = over_router("own-here", links, {"f": one_flow(cc="${cc}")}, matrix=matrix, duration="4s", seeds=2)
     found = run(whole, engine="host", out=tmp_path / "results")
     assert sorted(set(found.runs["cc"])) == ["reno@polypath", "tst_p"]
     # Of one that keeps seven eighths of its window where reno keeps half, on this machine's kernel.

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from requirement import lacking
+from waiting import PATIENCE_S, until
 
 from polypath import Results, emu, programs
 from polypath.sockets import inside
@@ -27,7 +28,6 @@ SO_TIMESTAMPNS = 35
 STATE = Path("/run/polypath/emu.json")
 NAMES = Path("/run/netns")
 # Seconds after which something that has not happened will not happen.
-PATIENCE = 30
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def up(host, tmp_path):
 def socket_at(node, kind):
     """A socket in a node's namespace."""
     found = inside(f"pp-{node}", lambda: socket.socket(socket.AF_INET, kind))
-    found.settimeout(PATIENCE)
+    found.settimeout(PATIENCE_S)
     return found
 
 
@@ -94,11 +94,7 @@ def direction(*, a_to_b=True):
 
 def reported(condition):
     """The counters of the way from h1 to h2, once they say what they must."""
-    until = time.monotonic() + PATIENCE
-    while not condition(row := direction()):
-        assert time.monotonic() < until, row
-        time.sleep(0.05)
-    return row
+    return until(lambda: condition(row := direction()) and row, "the counters are these")
 
 
 def test_a_delay_is_never_shorter_and_not_much_longer(up):
@@ -207,10 +203,7 @@ def test_a_sender_hears_of_an_mtu(up, link):
     sender, receiver = udp(up(link))
     sender.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO)
     sender.send(numbered(1, 1400))
-    until = time.monotonic() + PATIENCE
-    while sender.getsockopt(socket.IPPROTO_IP, IP_MTU) != 1000:
-        assert time.monotonic() < until, "no ICMP came"
-        time.sleep(0.01)
+    until(lambda: sender.getsockopt(socket.IPPROTO_IP, IP_MTU) == 1000, "an ICMP came")
     sender.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
     with pytest.raises(OSError, match="too long"):
         sender.send(numbered(2, 1400))
@@ -278,10 +271,8 @@ def test_kill_9_leaves_nothing_after_the_next_call(up):
     assert stray.stdout is not None and stray.stdout.readline() == b"inside\n"
     os.kill(lab.pid, signal.SIGKILL)
     with pytest.raises(emu.EmuError, match="was killed, and what it left is removed"):
-        until = time.monotonic() + PATIENCE
-        while time.monotonic() < until:
-            emu.status()
-    assert stray.wait(PATIENCE) == -signal.SIGTERM
+        until(lambda: not emu.status(), "it is noticed")
+    assert stray.wait(PATIENCE_S) == -signal.SIGTERM
     assert not STATE.exists() and not list(NAMES.glob("pp-*"))
     assert host_network() == before
 
@@ -307,12 +298,10 @@ def test_ctrl_c_while_it_is_built_leaves_nothing(host, tmp_path):
     command = [sys.executable, "-c", "from polypath.cli import main; main()", "emu", "up", str(file)]
     for _ in range(5):
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        until = time.monotonic() + PATIENCE
-        while not STATE.exists():
-            assert process.poll() is None and time.monotonic() < until
-            time.sleep(0.001)
+        until(lambda process=process: process.poll() is not None or STATE.exists(), "it is begun", every_s=0.001)
+        assert process.poll() is None
         process.send_signal(signal.SIGINT)
-        if process.wait(PATIENCE) != 0:
+        if process.wait(PATIENCE_S) != 0:
             assert not STATE.exists() and not list(NAMES.glob("pp-*"))
             return
         # It was ready before it saw the signal.
@@ -361,7 +350,6 @@ NEW_ROOT = ["unshare", "--map-root-user", "--net", "--mount", "sh", "-c", 'mount
 
 @pytest.fixture
 def ping():
-    """Where ping is."""
     if programs.find("ping") is None:
         lacking("host", programs.lacks("ping"))
     return programs.need("ping")
@@ -440,17 +428,17 @@ def test_a_connection_uses_all_paths_where_the_network_was_built_for_mptcp(host,
         with listening, sending:
             listening.bind((address, PORT))
             listening.listen()
-            sending.settimeout(PATIENCE)
+            sending.settimeout(PATIENCE_S)
             sending.connect((address, PORT))
             received, _ = listening.accept()
             with received:
-                received.settimeout(PATIENCE)
+                received.settimeout(PATIENCE_S)
                 reader = threading.Thread(target=lambda: [None for _ in iter(lambda: received.recv(1 << 16), b"")])
                 reader.start()
                 for _ in range(80):
                     sending.sendall(bytes(100_000))
                 sending.shutdown(socket.SHUT_WR)
-                reader.join(PATIENCE)
+                reader.join(PATIENCE_S)
         carried = {row["link"]: row["bytes"] for row in emu.status().status["directions"] if row["a_to_b"]}
         assert carried["wifi"] > 2_000_000
         assert carried["lte"] > 1_000_000

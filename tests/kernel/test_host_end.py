@@ -6,19 +6,14 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
-from requirement import lacking
+from requirement import lacking, planned_on_host
+from waiting import PATIENCE_S, until
 
-from polypath import StudyError, emu, kernelcc
-from polypath.engines import HostEngine
-from polypath.results import plan
 from polypath.study import Study
 
-# Seconds after which what has not happened will not happen.
-PATIENCE = 60
 NOBODY = 65534
 CALL = "from polypath.cli import main; main()"
 STUDY = """\
@@ -37,10 +32,7 @@ baselines: null
 def folder(tmp_path):
     """With a study of three runs."""
     (tmp_path / "study.yaml").write_text(STUDY.replace("cc: pp", "cc: lia").replace("DURATION", "3s"))
-    try:
-        plan(Study.load(tmp_path), engine=HostEngine(), out=tmp_path)
-    except (StudyError, emu.EmuError, kernelcc.KernelCcError) as error:
-        lacking("host", str(error))
+    planned_on_host(Study.load(tmp_path), tmp_path)
     return tmp_path
 
 
@@ -49,14 +41,6 @@ def start(folder, *more):
     command = [sys.executable, "-c", CALL, "run", str(folder), "--engine", "host", "--no-report", "--out", str(folder / "out"), *more]
     pipe = subprocess.PIPE
     return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
-
-
-def until(true, what):
-    """Waits for something that another process does."""
-    deadline = time.monotonic() + PATIENCE
-    while not true():
-        assert time.monotonic() < deadline, f"still not so after {PATIENCE} s: {what}"
-        time.sleep(0.05)
 
 
 def children(process):
@@ -130,7 +114,7 @@ def test_kill_9_leaves_nothing_and_the_next_run_goes_on(folder):
     until(lambda: not any(map(lives, started)), "the run's processes ended")
     assert kept(folder) == 1
     again = start(folder)
-    _, said = again.communicate(timeout=PATIENCE)
+    _, said = again.communicate(timeout=PATIENCE_S)
     assert (again.returncode, kept(folder)) == (0, 3), said
     assert "1 of them finished earlier" in said
     assert not list(Path("/dev/shm").glob(f"polypath-machine.{process.pid}.*"))
@@ -141,7 +125,7 @@ def test_an_interrupt_ends_everything_at_once_and_keeps_what_is_finished(folder)
     try:
         started = in_a_second_run(folder, process)
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=PATIENCE)
+        _, said = process.communicate(timeout=PATIENCE_S)
     finally:
         process.kill()
     assert process.returncode == 130, said
@@ -157,7 +141,7 @@ def test_a_run_whose_process_is_killed_is_named_and_the_others_go_on(folder):
         in_a_second_run(folder, process)
         for each in emulators(children(process.pid)):
             os.kill(each, signal.SIGKILL)
-        _, said = process.communicate(timeout=PATIENCE)
+        _, said = process.communicate(timeout=PATIENCE_S)
     finally:
         process.kill()
     assert process.returncode == 1, said

@@ -1,11 +1,9 @@
 """iperf3 as the program of a flow: over the same links it says what Polypath's own sender says."""
 
-from pathlib import Path
-
 import pytest
-from requirement import lacking
+from requirement import planned_on_host
 
-from polypath import Study, StudyError, emu, kernelcc, programs, run
+from polypath import Study, StudyError, programs, run
 from polypath.engines import HostEngine
 from polypath.results import plan
 
@@ -25,13 +23,7 @@ def study(up=LINK, **flow):
 @pytest.fixture(scope="module", autouse=True)
 def machine():
     """One that has iperf3, and mptcpize for releases that open no MPTCP sockets themselves."""
-    for program in ("iperf3", "mptcpize"):
-        if programs.find(program) is None:
-            lacking("host", programs.lacks(program))
-    try:
-        plan(study(), engine=HostEngine(), out=Path("/nonexistent"))
-    except (StudyError, emu.EmuError, kernelcc.KernelCcError) as error:
-        lacking("host", str(error))
+    planned_on_host(study(), needs=("iperf3", "mptcpize"))
 
 
 def by_program(results, column):

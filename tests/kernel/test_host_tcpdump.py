@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 from cc_network import SERVER, TCP_INFO, ip, network
-from requirement import lacking
+from requirement import planned_on_host
 
-from polypath import EngineError, Study, StudyError, emu, kernelcc, programs
+from polypath import Study
 from polypath.engines import HostEngine
 from polypath.pcap import analyse
 from polypath.results import execute, plan
@@ -53,13 +53,7 @@ STUDY: dict[str, Any] = {
 @pytest.fixture(scope="module", autouse=True)
 def host():
     """A machine on which studies run, with tcpdump."""
-    for program in ("tcpdump", "nsenter"):
-        if programs.find(program) is None:
-            lacking("host", programs.lacks(program))
-    try:
-        plan(Study.model_validate(STUDY), engine=HostEngine(), out=Path("/nonexistent"))
-    except (StudyError, EngineError, emu.EmuError, kernelcc.KernelCcError) as error:
-        lacking("host", str(error))
+    planned_on_host(Study.model_validate(STUDY), needs=("tcpdump", "nsenter"))
 
 
 @contextmanager

@@ -67,10 +67,8 @@ def repository(tmp_path_factory):
     return tree, found
 
 
-def test_a_planted_regression_is_found(repository, tmp_path, monkeypatch, linux_kernel):
+def test_a_planted_regression_is_found(repository, tmp_path, own_cache, linux_kernel):
     tree, commits = repository
-    # Kernels and objects of this test go with it.
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "study.yaml").write_text(STUDY)
     ends = ["--tree", str(tree), "--good", commits[0], "--bad", commits[-1], "--seeds", "1..6", "--out", str(tmp_path / "bisect")]
     command = ["linux", "bisect", *ends, "--", "run", str(tmp_path / "study.yaml"), "--check", "fast"]

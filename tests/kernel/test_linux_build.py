@@ -133,7 +133,6 @@ int main(void)
 
 @pytest.fixture(scope="session")
 def probe(tmp_path_factory):
-    """PROBE, compiled."""
     return compiled(tmp_path_factory.mktemp("programs") / "probe", PROBE)
 
 
@@ -185,7 +184,7 @@ def test_ours_is_the_kernels_own_where_names_are_the_same(kernel):
 
 def linking(place):
     """Nobody else links a kernel meanwhile: other tests run beside these."""
-    return locked(place / ".lock", "another process links this kernel")
+    return locked(place / ".lock")
 
 
 @pytest.fixture

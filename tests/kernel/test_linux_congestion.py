@@ -1,6 +1,7 @@
 """Our algorithms in a real kernel, beside the kernel's own and beside one another."""
 
 import pytest
+from over_router import one_flow, over_router
 
 from polypath import Study, run
 
@@ -16,21 +17,9 @@ pytestmark = pytest.mark.usefixtures("linux_kernel")
 
 def windows(out, cc, loss, seeds=1):
     """The window every 10 ms of a TCP over 100 Mbit/s and 20 ms, one seed after another."""
-    link = {"ends": ["c", "r"], "both": {"delay": "10ms"}}
-    hop = {"ends": ["r", "s"], "both": {"rate": "100mbit", "queue": "150packets", "loss": loss}}
-    study = Study.model_validate(
-        {
-            "name": "one",
-            "topology": {"nodes": {"c": None, "r": {"router": True}, "s": None}, "links": {"first": link, "second": hop}},
-            "flows": {"f": {"client": "c", "server": "s", "cc": cc}},
-            "duration": "10s",
-            "seeds": seeds,
-            "measure": {"series": "10ms"},
-            "baselines": None,
-        }
-    )
-    series = run(study, engine="linux", out=out).series
-    return series["cwnd"]
+    links = {"first": {"both": {"delay": "10ms"}}, "second": {"both": {"rate": "100mbit", "queue": "150packets", "loss": loss}}}
+    more = {"duration": "10s", "seeds": seeds, "measure": {"series": "10ms"}, "baselines": None}
+    return run(over_router("one", links, {"f": one_flow("mptcp", cc=cc)}, **more), engine="linux", out=out).series["cwnd"]
 
 
 @pytest.mark.parametrize("loss", ["0%", "0.1%"])

@@ -7,19 +7,17 @@ import struct
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
 from requirement import lacking
+from waiting import PATIENCE_S, until
 
 from polypath import EngineError, Results, Study, StudyError, linux, run
 from polypath.engines import LinuxEngine, _machine
 from polypath.pcap import analyse
 from polypath.results import TABLES, execute, plan
 
-# Seconds that anything may take here before it counts as hanging; a machine takes one or two.
-PATIENCE = 60
 NOBODY = 65534
 
 TWO_PATHS = {
@@ -55,14 +53,6 @@ def same(results, reference):
         return {str(file.relative_to(folder)): file.read_bytes() for file in files}
 
     return contents(results) == contents(reference)
-
-
-def until(true, what):
-    """Waits for something that another process does."""
-    deadline = time.monotonic() + PATIENCE
-    while not true():
-        assert time.monotonic() < deadline, f"still not so after {PATIENCE} s: {what}"
-        time.sleep(0.05)
 
 
 def test_another_folder_and_other_workers_change_no_byte(reference, tmp_path, monkeypatch):
@@ -316,7 +306,7 @@ def test_nothing_outlives_a_run_that_is_killed(tmp_path, how):
         until(lambda: own() and living_in(own()[0]), "a machine runs")
         (folder,) = own()
         process.send_signal(how)
-        process.wait(timeout=PATIENCE)
+        process.wait(timeout=PATIENCE_S)
     finally:
         process.kill()
     until(lambda: not living_in(folder), "no process is left")

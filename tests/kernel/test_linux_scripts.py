@@ -20,7 +20,6 @@ REQUIRED = "6.12"
 
 
 def kernels_of(script):
-    """The kernels that a script is about."""
     lines = (line.split() for line in script.read_text(encoding="utf-8").splitlines())
     return next((words[1:] for words in lines if words[:1] == ["kernel"]), ["6.1", "6.12", "7.3"])
 

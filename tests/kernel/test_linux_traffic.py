@@ -2,26 +2,24 @@
 
 import pandas as pd
 import pytest
+from over_router import one_flow, over_router
 
 from polypath import Study, run
 
 pytestmark = pytest.mark.usefixtures("linux_kernel")
 
-NODES = {"c": None, "r": {"router": True}, "s": None}
-WIDE = {"ends": ["c", "r"], "both": {"delay": "5ms"}}
+WIDE = {"both": {"delay": "5ms"}}
 
 
 def both(tmp_path, flows, bottleneck, **more):
     """The rows of the flows on sim and on linux."""
-    topology = {"nodes": NODES, "links": {"wide": WIDE, "narrow": {"ends": ["r", "s"], **bottleneck}}}
-    base = {"name": "traffic", "topology": topology, "flows": flows, "duration": "4s", "baselines": None, **more}
-    study = Study.model_validate(base)
+    study = over_router("traffic", {"wide": WIDE, "narrow": bottleneck}, flows, duration="4s", baselines=None, **more)
     sim, linux = (run(study, engine=engine, out=tmp_path / engine).runs.set_index("flow") for engine in ("sim", "linux"))
     return sim, linux
 
 
 def stream(rate, **more):
-    return {"client": "c", "server": "s", "transport": "udp", "app": {"kind": "constant", "rate": rate, "duration": "3s"}, **more}
+    return one_flow("udp", **{"app": {"kind": "constant", "rate": rate, "duration": "3s"}, **more})
 
 
 DATAGRAMS = ["datagrams_sent", "datagrams_received", "datagrams_reordered", "datagram_loss", "jitter_ms"]
@@ -73,11 +71,10 @@ def test_requests_take_what_they_take_in_the_simulator(tmp_path):
 def test_responses_are_sent_with_the_algorithm_that_the_flow_asks_for(tmp_path):
     """Of what a server sends on a lossy path, bbr makes much more than reno."""
     app = {"kind": "requests", "request": "200B", "response": "500KB"}
-    flow = {"client": "c", "server": "s", "transport": "tcp", "app": app, "cc": "${cc}"}
+    flows, matrix = {"f": one_flow(app=app, cc="${cc}")}, {"cc": ["reno@linux", "bbr@linux"]}
     link = {"forward": {"rate": "10mbit", "delay": "10ms"}, "backward": {"rate": "40mbit", "delay": "10ms", "loss": "1%"}}
-    topology = {"nodes": NODES, "links": {"wide": WIDE, "narrow": {"ends": ["r", "s"], **link}}}
-    asked = {"topology": topology, "flows": {"f": flow}, "matrix": {"cc": ["reno@linux", "bbr@linux"]}, "duration": "8s", "baselines": None}
-    runs = run(Study.model_validate({"name": "answers", **asked}), engine="linux", out=tmp_path).runs.set_index("cc")
+    study = over_router("answers", {"wide": WIDE, "narrow": link}, flows, matrix=matrix, duration="8s", baselines=None)
+    runs = run(study, engine="linux", out=tmp_path).runs.set_index("cc")
     assert runs.loc["bbr@linux", "responses"] > 2 * runs.loc["reno@linux", "responses"]
 
 

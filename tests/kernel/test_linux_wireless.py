@@ -1,24 +1,18 @@
 """Wireless links on a real kernel."""
 
 import pytest
+from over_router import one_flow, over_router
 
-from polypath import Study, run
+from polypath import run
 
 pytestmark = pytest.mark.usefixtures("linux_kernel")
 
 
 def both(tmp_path, element, flow, **more):
     """The runs of a flow through a router over a wireless link, by engine."""
-    links = {
-        "cable": {"ends": ["c", "r"], "both": {"delay": "1ms"}},
-        "air": {"ends": ["r", "s"], "both": [{"kind": "wireless", **element}]},
-    }
-    topology = {"nodes": {"c": None, "r": {"router": True}, "s": None}, "links": links}
-    flows = {"f": {"client": "c", "server": "s", **flow}}
-    measure = {"window": ["1s", "9s"]}
-    study = Study.model_validate(
-        {"name": "air", "topology": topology, "flows": flows, "duration": "10s", "measure": measure, "baselines": None, **more}
-    )
+    links = {"cable": {"both": {"delay": "1ms"}}, "air": {"both": [{"kind": "wireless", **element}]}}
+    more |= {"duration": "10s", "measure": {"window": ["1s", "9s"]}, "baselines": None}
+    study = over_router("air", links, {"f": one_flow(**flow)}, **more)
     return {engine: run(study, engine=engine, out=tmp_path / engine).runs for engine in ("sim", "linux")}
 
 
@@ -37,7 +31,7 @@ def test_what_fails_on_the_air_comes_as_much_later_as_in_the_simulator(tmp_path)
 
 def test_a_tcp_follows_the_walk_of_the_rate_on_both(tmp_path):
     radio = {"radio": "wifi6", "peak": "50mbit", "queue": "150packets"}
-    found = both(tmp_path, radio, {"transport": "tcp", "cc": "cubic"}, seeds=3)
+    found = both(tmp_path, radio, {"cc": "cubic"}, seeds=3)
     ours, theirs = (found[engine].set_index("seed")["goodput_receiver_mbps"] for engine in ("sim", "linux"))
     assert theirs.max() > 1.1 * theirs.min(), "each seed walks its own way"
     for seed, mbps in theirs.items():

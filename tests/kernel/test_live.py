@@ -9,12 +9,11 @@ import time
 import pytest
 from cc_network import Flow, ip, network, setting
 from requirement import lacking
+from waiting import until
 
 from polypath.doctor import Question, collect, findings
 from polypath.doctor._collect import ability
 from polypath.sockets import History, Sockets
-
-PATIENCE = 20.0
 
 
 @pytest.fixture(scope="module")
@@ -32,10 +31,7 @@ def net():
 def flow(net):
     made = Flow(net, net.client, 5301, mptcp=True)
     try:
-        until = time.monotonic() + PATIENCE
-        while made.subflows() < 1:
-            assert time.monotonic() < until, "the second subflow did not come up"
-            time.sleep(0.05)
+        until(lambda: made.subflows() >= 1, "the second subflow comes up")
         yield made
     finally:
         made.close()
@@ -46,6 +42,12 @@ def polypath(*words):
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
+def two_subflows(namespace):
+    """The subflows of this namespace, once there are two."""
+    seen = [each for each in Sockets(namespace).look() if each.token is not None]
+    return seen if len(seen) == 2 else None
+
+
 def found(namespace, role, *to):
     question = Question(role="server" if role == "server" else "client")
     return {each.id: each.run for each in findings(collect(namespace, to), question)}
@@ -54,10 +56,7 @@ def found(namespace, role, *to):
 def test_both_subflows_are_seen_from_both_ends(net, flow):
     for namespace, peer_port in ((net.client, False), (net.server, True)):
         # The server has the second one a round trip later than the client.
-        until = time.monotonic() + PATIENCE
-        while len(seen := [each for each in Sockets(namespace).look() if each.token is not None]) < 2 and time.monotonic() < until:
-            time.sleep(0.05)
-        assert len(seen) == 2
+        seen = until(lambda name=namespace: two_subflows(name), "both are seen")
         assert len({each.token for each in seen}) == 1
         assert {(each.source if not peer_port else each.destination) for each in seen} == {"10.77.1.1", "10.77.2.1"}
         assert [each.joined for each in sorted(seen, key=lambda each: each.joined)] == [False, True]

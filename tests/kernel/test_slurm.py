@@ -15,6 +15,7 @@ import pytest
 import sweep_data
 from requirement import lacking
 from sweep_data import content
+from waiting import until
 
 from polypath.results import execute, plan
 from polypath.sweep import find_place
@@ -78,9 +79,9 @@ class Cluster:
         self.wait_for_nodes()
 
     def wait_for_nodes(self):
-        until = time.monotonic() + 60
+        deadline = time.monotonic() + 60
         while (said := self.said("sinfo", "--noheader", "--Node", "--format=%t").split()) != ["idle", "idle"]:
-            assert time.monotonic() < until, f"Slurm does not come up: {said} {self.logs()}"
+            assert time.monotonic() < deadline, f"Slurm does not come up: {said} {self.logs()}"
             time.sleep(0.2)
 
     def node(self, name, inside=()):
@@ -188,10 +189,7 @@ def test_jobs_that_are_cancelled_and_a_controller_that_starts_anew_change_no_byt
     assert max(state.machines for state in seen) >= 1
     assert list((tmp_path / "shared" / "handover").iterdir()) == []
     # A job that has given its result still ends: its program exits, and the controller hears of it.
-    until = time.monotonic() + 30
-    while left := cluster.said("squeue", "--noheader"):
-        assert time.monotonic() < until, f"a job is left behind: {left}"
-        time.sleep(0.2)
+    until(lambda: not cluster.said("squeue", "--noheader"), "no job is left behind", every_s=0.2)
 
 
 def test_a_job_that_slurm_refuses_is_one_sentence_and_what_is_finished_is_kept(cluster, tmp_path):
@@ -230,8 +228,8 @@ def test_a_node_that_hangs_is_left_to_slurm_and_its_runs_end_elsewhere(cluster, 
     def disturb(run):
         ended.append(run.key)
         # Where the node's job has just ended, its next one.
-        until = time.monotonic() + 10
-        while not hanging and time.monotonic() < until:
+        deadline = time.monotonic() + 10
+        while not hanging and time.monotonic() < deadline:
             stopped = [process for process in cluster.of_node("first") if _suspended(process)]
             if _are_at_work(stopped, tmp_path / "shared" / "jobs"):
                 hanging.extend(stopped)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from requirement import lacking
+from waiting import until
 
 from polypath import emu
 from polypath.sockets import inside as inside_namespace
@@ -37,13 +38,6 @@ def at(end, *words, check=True):
 def ip(place, *words, check=True):
     """What iproute2 says in the namespace of an end, or in one that is named."""
     return command("ip", "-n", NAMES[place] if isinstance(place, int) else place, *words, check=check).stdout
-
-
-def until(condition, what):
-    limit = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < limit, what
-        time.sleep(0.05)
 
 
 @dataclass

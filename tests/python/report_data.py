@@ -5,47 +5,34 @@ from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
+from fake_engine import FakeEngine
 
-from polypath.engines import Algorithm, Engine, Output
+from polypath.engines import Algorithm, Output
 
 GOODPUT = {"lia": 9.41, "olia": 9.425, "balia": 9.42, "wvegas": 8.1, "cubic": 9.43, "reno": 9.4}
 
 
-class PlausibleEngine(Engine):
+class PlausibleEngine(FakeEngine):
     """Saw-teeth whose height the congestion control decides."""
 
     name: ClassVar[str] = "plausible"
-    summary: ClassVar[str] = "made-up figures of a plausible shape, for tests"
-
-    @property
-    def version(self):
-        return "1"
 
     def algorithms(self):
         return [Algorithm(name, name not in ("cubic", "reno")) for name in GOODPUT]
 
-    def schedulers(self):
-        return ["default", "minrtt"]
-
     def run(self, scenario):
-        flows = [_flow(flow, scenario["seed"]) for flow in scenario["flows"]]
-        outcome = {
-            "flows": flows,
-            "links": [_link(link["name"], way) for link in scenario["links"] for way in (True, False)],
-            "events": 1,
-            "delivered_packets": 1,
-            "simulated_ns": scenario["duration_ns"],
-        }
-        interval = scenario["series_interval_ns"]
-        return Output(outcome=outcome, subflow_series=_series(flows, interval), link_series=pa.table({}))
+        output = super().run(scenario)
+        flows = [_flow(flow, made, scenario["seed"]) for flow, made in zip(scenario["flows"], output.outcome["flows"], strict=True)]
+        series = _series(flows, scenario["series_interval_ns"])
+        return Output(outcome={**output.outcome, "flows": flows}, subflow_series=series, link_series=pa.table({}))
 
 
-def _flow(flow, seed):
+def _flow(flow, made, seed):
     mbps = GOODPUT[flow["cc"]] * (1 + 0.001 * (seed - 3))
     sources = ["10.0.0.1", "192.168.0.1"] if flow["transport"] == "mptcp" else [flow["client_address"] or "10.0.0.1"]
     counted = [round(mbps * 1e6 / 80 * tick) for tick in range(201)]
     return {
-        "name": flow["name"],
+        **made,
         "established_ns": 14_000_000,
         "goodput_receiver_bps": mbps * 1e6,
         "goodput_sender_bps": mbps * 1.04e6,
@@ -53,8 +40,6 @@ def _flow(flow, seed):
         "bytes_accepted": round(1.04 * counted[-1]),
         "completion_ns": None,
         "transient_ns": 1_200_000_000,
-        "fallback": False,
-        "reinjected_bytes": 0,
         "byte_delay": {"mean_ns": 31e6, "p50_ns": 30_000_000, "p95_ns": 71_500_000, "p99_ns": 90_000_000, "max_ns": 99_000_000},
         "disorder": {
             "share": 0.25,
@@ -65,16 +50,15 @@ def _flow(flow, seed):
             "blocked_ns": 3_250_000_000,
             "mean_wait_ns": 4_120_000.0,
         },
-        "rwnd_limited_ns": 0,
-        "app_limited_ns": 0,
-        "subflows": [_subflow(source, mbps * 1e6 / len(sources)) for source in sources],
+        "subflows": [_subflow(source, mbps * 1e6 / len(sources), made["subflows"][0]) for source in sources],
         "received_100ms": counted,
         "accepted_100ms": counted,
     }
 
 
-def _subflow(source, bps):
+def _subflow(source, bps, made):
     return {
+        **made,
         "source": source,
         "destination": "10.0.1.2",
         "established_ns": 14_000_000,
@@ -82,25 +66,14 @@ def _subflow(source, bps):
         "bytes_acked": round(bps * 2.5),
         "data_segments_sent": 8000,
         "retransmissions": 12,
-        "timeouts": 0,
-        "loss_probes": 0,
-        "spurious_undos": 0,
         "mean_srtt_us": 40_000.0,
         "mean_cwnd": 30.0,
         "max_cwnd": 60,
         "min_rtt_us": 14_200,
         "mss": 1428,
-        "pmtu": 1500,
         "busy_ns": 20_000_000_000,
-        "rwnd_limited_ns": 0,
-        "sndbuf_limited_ns": 0,
         "cwnd_limited_ns": 18_000_000_000,
     }
-
-
-def _link(name, a_to_b):
-    counters = ("packets", "bytes", "queue_drops", "loss_drops", "mtu_drops", "down_drops", "max_queue_packets")
-    return {"name": name, "a_to_b": a_to_b, **dict.fromkeys(counters, 0)}
 
 
 def _series(flows, interval_ns):

@@ -21,7 +21,6 @@ def written(folder, text):
 
 
 def module_of(file):
-    """A script as a module."""
     spec = importlib.util.spec_from_file_location(f"{file.parent.name}_{file.stem}".replace("-", "_"), file)
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module

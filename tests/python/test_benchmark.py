@@ -217,8 +217,7 @@ def test_the_open_half_alone_runs_no_other(tmp_path):
         ranking([found])
 
 
-def test_a_file_of_ones_own_is_measured_and_named_by_its_hash(polypath, tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+def test_a_file_of_ones_own_is_measured_and_named_by_its_hash(polypath, tmp_path, own_cache):
     customcc.new("tst_bench", tmp_path / "mine")
     (tmp_path / "mine" / "broken.c").write_text("int\n")
     code, out, err = polypath("benchmark", tmp_path / "mine" / "tst_bench.c", "--budget", "4draws", "--out", tmp_path, "--json")
@@ -417,9 +416,8 @@ COMMAND_LINES = {
 
 
 @pytest.mark.parametrize("words", COMMAND_LINES, ids=lambda words: " ".join(words) or "nothing")
-def test_a_mistake_is_one_sentence_before_anything_runs(words, polypath, tmp_path, monkeypatch):
+def test_a_mistake_is_one_sentence_before_anything_runs(words, polypath, tmp_path, monkeypatch, own_cache):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "empty").mkdir()
     (tmp_path / "bad.c").write_text('#include "pp_cc.h"\nint x = y;\n')
     code, out, err = polypath("benchmark", *words)

@@ -24,12 +24,7 @@ measure: {series: null}
 baselines: null
 """
 PICK = "\treturn pp_pick_fastest(c, choice);"
-
-
-@pytest.fixture(autouse=True)
-def apart(monkeypatch, tmp_path):
-    """Objects of tests are not kept for others, nor found by them."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def study(folder, *names):

@@ -27,12 +27,7 @@ duration: 5s
 measure: {series: 50ms}
 baselines: null
 """
-
-
-@pytest.fixture(autouse=True)
-def apart(monkeypatch, tmp_path):
-    """Objects of tests are not kept for others, nor found by them."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def study(tmp_path, name):

@@ -15,18 +15,9 @@ from polypath.customcc import CustomCcError, _compile
 
 FIELDS = {"matrix": "{cc: [NAME]}", "duration": "1s", "baselines": "null", "measure": "{series: null}"}
 STUDY = one_link("own", "{rate: 5mbit, delay: 5ms, queue: 50packets}", **FIELDS)
-
-
-@pytest.fixture(autouse=True)
-def apart(monkeypatch, tmp_path):
-    """Objects of tests are not kept for others, nor found by them."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-
-
+pytestmark = pytest.mark.usefixtures("own_cache")
 HEAD = '#include "pp_math.h"\n'
 BODY = "\t(void)ack;"
-
-
 NUMBERS = itertools.count()
 
 

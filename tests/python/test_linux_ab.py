@@ -69,8 +69,7 @@ def test_a_log_is_told_now_and_then_how_far_it_is(monkeypatch):
 
 
 @pytest.fixture
-def study(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+def study(tmp_path, own_cache):
     (tmp_path / "study.yaml").write_text(STUDY)
     return str(tmp_path / "study.yaml")
 

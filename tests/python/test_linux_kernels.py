@@ -18,9 +18,8 @@ from polypath.study import Study, cells
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
+def cache(own_cache):
     """An empty cache folder."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return linux.folder()
 
 
@@ -228,7 +227,7 @@ def test_kernels_are_found_by_name_in_the_order_of_releases(cache):
 
 
 def test_what_is_half_made_is_no_kernel(cache):
-    put(cache, "6.12", "6.12.117").rename(cache / ".building-x")
+    put(cache, "6.12", "6.12.117").rename(cache / ".objects-x")
     (cache / "6.1-abc").mkdir()
     (cache / "5.10-abc").mkdir()
     (cache / "5.10-abc/recipe.json").write_text('{"name": "5.10"')
@@ -246,14 +245,14 @@ def test_a_kernel_that_keeps_something_else_is_to_be_built_again(cache, format_)
 
 
 def test_what_nobody_compiles_in_any_more_goes_with_the_next_build(cache):
-    for name in (".building-dead", ".building-alive", ".objects-old", ".objects-recent", ".objects-wanted"):
+    for name in (".objects-alive", ".objects-old", ".objects-recent", ".objects-wanted"):
         (cache / name / "source").mkdir(parents=True)
         (cache / name / "lock").touch()
-        if name in (".objects-old", ".objects-wanted"):
+    with _commands.locked(cache / ".objects-alive" / "lock"):
+        for name in (".objects-alive", ".objects-old", ".objects-wanted"):
             os.utime(cache / name / "lock", (time.time() - 8 * 24 * 3600,) * 2)
-    with _commands.locked(cache / ".building-alive" / "lock", ""):
         _build._clean(cache, cache / ".objects-wanted")
-        assert sorted(path.name for path in cache.iterdir()) == [".building-alive", ".objects-recent", ".objects-wanted"]
+        assert sorted(path.name for path in cache.iterdir()) == [".objects-alive", ".objects-recent", ".objects-wanted"]
     _build._clean(cache, cache / ".objects-wanted")
     assert sorted(path.name for path in cache.iterdir()) == [".objects-recent", ".objects-wanted"]
 
@@ -262,8 +261,9 @@ def test_what_nobody_compiles_in_any_more_goes_with_the_next_build(cache):
 def without_compiler(monkeypatch):
     """Building as it is, but for the tools that take minutes."""
 
-    def harvest(tree, done, name, release, variant, made_of):
-        put(done.parent / "made", name, release, made_of, variant=variant).rename(done / "x")
+    def harvest(tree, done, source, release, variant, made_of):
+        of = {"sources": str(source.path), "identity": source.identity}
+        put(done.parent / "made", source.name, release, made_of, variant=variant, **of).rename(done / "x")
         for file in (done / "x").iterdir():
             file.rename(done / file.name)
         return Recipe.load(done)
@@ -364,11 +364,11 @@ def test_a_lock_that_was_removed_meanwhile_is_taken_anew(tmp_path):
     seen, order = threading.Event(), []
 
     def second():
-        with _commands.locked(file, "", lambda _: seen.set(), remove=True):
+        with _commands.locked(file, seen.set, remove=True):
             order.append("second")
             assert file.exists()
 
-    with _commands.locked(file, "", remove=True):
+    with _commands.locked(file, remove=True):
         thread = threading.Thread(target=second)
         thread.start()
         assert seen.wait(60)

@@ -95,8 +95,7 @@ def test_a_tidy_table_has_a_row_a_number(results):
         results.tidy("counters")
 
 
-def test_congestion_controls_are_listed_with_ones_own(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+def test_congestion_controls_are_listed_with_ones_own(tmp_path, own_cache):
     assert {"lia", "cubic", "bbr"} < set(polypath.list_cc())
     assert "lia" in polypath.list_cc(coupled=True) and "cubic" not in polypath.list_cc(coupled=True)
     customcc.new("tst_list", tmp_path / "cc", begin_from="lia")

@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 from collections import defaultdict
 from html.parser import HTMLParser
 
@@ -10,16 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 from test_captures import INSIDE, PARTS, captured
 
-from polypath import _native, cli
+from polypath import _native
 from polypath.pcap import PcapError, analyse, series_table, subflow_table
 from polypath.report import Part, Replayed, _pcap, capture_page
-
-
-def polypath(monkeypatch, *words):
-    monkeypatch.setattr(sys, "argv", ["polypath", *map(str, words)])
-    with pytest.raises(SystemExit) as end:
-        cli.main()
-    return end.value.code or 0
 
 
 def by_addresses(subflows, numbers):
@@ -122,13 +114,13 @@ def test_a_diagnosis_names_what_held_a_connection_back(name, sentences, request,
     assert sentences or not said
 
 
-def test_series_add_up_and_the_command_prints_tables_json_and_parquet(request, tmp_path, monkeypatch, capsys):
+def test_series_add_up_and_the_command_prints_tables_json_and_parquet(request, tmp_path, polypath):
     _, files = captured("nitk", request.config.rootpath, tmp_path)
-    assert polypath(monkeypatch, "pcap", *files) == 0
-    said = capsys.readouterr().out
-    assert "mptcp v0" in said and "(join)" in said
-    assert polypath(monkeypatch, "pcap", "--json", "--parquet", tmp_path / "subflows.parquet", *files) == 0
-    report = json.loads(capsys.readouterr().out)
+    code, said, _ = polypath("pcap", *files)
+    assert code == 0 and "mptcp v0" in said and "(join)" in said
+    code, said, _ = polypath("pcap", "--json", "--parquet", tmp_path / "subflows.parquet", *files)
+    assert code == 0
+    report = json.loads(said)
     table = pq.read_table(tmp_path / "subflows.parquet")
     assert table == subflow_table(report)
     assert table.num_rows == 2 * sum(len(connection["subflows"]) for connection in report["connections"])
@@ -174,9 +166,9 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
 
-def test_the_page_stands_alone_and_begins_with_the_diagnosis(request, tmp_path, monkeypatch):
+def test_the_page_stands_alone_and_begins_with_the_diagnosis(request, tmp_path, polypath):
     _, files = captured("poster", request.config.rootpath, tmp_path)
-    assert polypath(monkeypatch, "pcap", "--html", tmp_path / "page.html", "--series", tmp_path / "series.parquet", *files) == 0
+    assert polypath("pcap", "--html", tmp_path / "page.html", "--series", tmp_path / "series.parquet", *files)[0] == 0
     report = analyse(files)
     assert pq.read_table(tmp_path / "series.parquet") == series_table(report)
     text = (tmp_path / "page.html").read_text()
@@ -202,9 +194,9 @@ def test_the_page_stands_alone_and_begins_with_the_diagnosis(request, tmp_path, 
     assert f">{most}<" in direction.figures[-1].svg
 
 
-def test_a_page_of_nothing_and_of_icmp_errors(request, tmp_path, monkeypatch):
+def test_a_page_of_nothing_and_of_icmp_errors(request, tmp_path, polypath):
     (tmp_path / "empty.pcap").write_bytes(bytes.fromhex("d4c3b2a1020004000000000000000000ffff000065000000"))
-    assert polypath(monkeypatch, "pcap", "--html", tmp_path / "page.html", tmp_path / "empty.pcap") == 0
+    assert polypath("pcap", "--html", tmp_path / "page.html", tmp_path / "empty.pcap")[0] == 0
     assert "There is no TCP connection in these packets." in (tmp_path / "page.html").read_text()
     connection = diagnosed("mtu-icmp-0-tcp-v1", request.config.rootpath, tmp_path)
     report = {"start_ns": 0, "files": [{"name": "a", "packets": 1, "unread": 0, "broken": None, "icmp": []}], "connections": [connection]}
@@ -263,26 +255,23 @@ def test_a_page_leads_with_the_bulk_and_shows_the_time_of_the_connection_alone(r
     assert "1.2" in [row[columns.index("MPTCP again")].text for row in view.subflows.rows]
 
 
-def test_what_is_missing_or_no_capture_is_one_sentence(tmp_path, monkeypatch, capsys, request):
+def test_what_is_missing_or_no_capture_is_one_sentence(tmp_path, polypath, request):
     (tmp_path / "notes.txt").write_text("no packets here\n")
     for words, sentence in [
         ([tmp_path / "nothing.pcap"], "No such file"),
         ([tmp_path / "notes.txt"], "this is no capture"),
         ([tmp_path / "notes.txt"] * 2, "a file is named twice"),
     ]:
-        assert polypath(monkeypatch, "pcap", *words) == 2
-        assert sentence in capsys.readouterr().err
+        code, _, err = polypath("pcap", *words)
+        assert code == 2 and sentence in err
     with pytest.raises(PcapError, match="no capture"):
         analyse([tmp_path / "notes.txt"])
-    for option in ("--html", "--parquet", "--series"):
-        _, (file, *_) = captured("nitk", request.config.rootpath, tmp_path)
-        assert polypath(monkeypatch, "pcap", option, tmp_path / "none" / "out", file) == 2
-        assert "the result cannot be written" in capsys.readouterr().err
-        assert polypath(monkeypatch, "pcap", option, file, file) == 2
-        assert "is one of the captures, and would be lost" in capsys.readouterr().err
     _, (file, *_) = captured("nitk", request.config.rootpath, tmp_path)
+    for option in ("--html", "--parquet", "--series"):
+        for target, sentence in ((tmp_path / "none" / "out", "the result cannot be written"), (file, "is one of the captures, and would")):
+            code, _, err = polypath("pcap", option, target, file)
+            assert code == 2 and sentence in err
     file.write_bytes(file.read_bytes()[:-10])
     # What was read is told, with an exit status of its own.
-    assert polypath(monkeypatch, "pcap", file) == 1
-    said = capsys.readouterr()
-    assert "mptcp v0" in said.out and "cut off in the middle of a packet" in said.err
+    code, out, err = polypath("pcap", file)
+    assert code == 1 and "mptcp v0" in out and "cut off in the middle of a packet" in err

@@ -5,14 +5,12 @@ import json
 import shutil
 import struct
 import subprocess
-import sys
 from collections import defaultdict
 from pathlib import Path
 
 import pytest
 from requirement import lacking
 
-from polypath import cli
 from polypath.pcap import PcapError, analyse
 
 CAPTURES = Path(__file__).parents[1] / "data/captures"
@@ -98,7 +96,7 @@ def test_tshark_counts_the_same_in_every_capture(name):
     assert packets == frames
 
 
-def test_captures_are_judged_or_refused_and_counted_as_on_the_wire(monkeypatch, capsys):
+def test_captures_are_judged_or_refused_and_counted_as_on_the_wire(polypath):
     refused = {"hugelen.pcap", "linktype-147.pcap"}
     assert {file.name for file in CAPTURES.iterdir()} == {*READ, *refused}
     (connection,) = analyse([CAPTURES / "tso.pcap"])["connections"]
@@ -107,8 +105,8 @@ def test_captures_are_judged_or_refused_and_counted_as_on_the_wire(monkeypatch, 
     (connection,) = analyse([CAPTURES / "one-mapping.pcap"])["connections"]
     assert [subflow["directions"][0]["reinjected_bytes"] for subflow in connection["subflows"]] == [0, 14000]
     assert connection["data"][0]["reinjected_bytes"] == connection["data"][0]["sent_bytes"] == 14000
-    assert polypath(monkeypatch, "pcap", CAPTURES / "one-mapping.pcap") == 0
-    assert "100 % of the data of the client were sent again on another subflow" in capsys.readouterr().out
+    code, out, _ = polypath("pcap", CAPTURES / "one-mapping.pcap")
+    assert code == 0 and "100 % of the data of the client were sent again on another subflow" in out
 
 
 def pcap(link_type, frames, lengths=None, keep=None):
@@ -233,40 +231,29 @@ def test_tshark_counts_the_same_where_the_card_sets_the_length(version, keep, tm
     assert list(found[2].values()) == [3 * payload]
 
 
-def polypath(monkeypatch, *words):
-    monkeypatch.setattr(sys, "argv", ["polypath", *map(str, words)])
-    with pytest.raises(SystemExit) as end:
-        cli.main()
-    return end.value.code or 0
-
-
-def test_what_is_not_read_is_named_with_its_count(tmp_path, monkeypatch, capsys):
+def test_what_is_not_read_is_named_with_its_count(tmp_path, polypath):
     (tmp_path / "usb.pcap").write_bytes(pcap(189, packets()))
-    assert polypath(monkeypatch, "pcap", "--json", tmp_path / "usb.pcap") == 2
-    said = capsys.readouterr()
-    (file,) = json.loads(said.out)["files"]
-    assert (file["unread"], file["unread_kinds"]) == (13, [{"name": "USB, link type 189", "packets": 13}])
-    assert "13 of 13 packets are of a kind that is not read (USB, link type 189)" in said.err
-    assert polypath(monkeypatch, "pcap", CAPTURES / "linktype-147.pcap") == 2
-    assert (
-        "1 of 1 packets are of a kind that is not read (USER0 to USER15, whose meaning only their user knows, link type 147)"
-        in capsys.readouterr().err
-    )
-    assert polypath(monkeypatch, "pcap", CAPTURES / "hugelen.pcap") == 2
-    assert "cut off in the middle of a packet" in capsys.readouterr().err
+    code, out, err = polypath("pcap", "--json", tmp_path / "usb.pcap")
+    (file,) = json.loads(out)["files"]
+    assert (code, file["unread"], file["unread_kinds"]) == (2, 13, [{"name": "USB, link type 189", "packets": 13}])
+    assert "13 of 13 packets are of a kind that is not read (USB, link type 189)" in err
+    for name, sentence in {
+        "linktype-147": "1 of 1 packets are of a kind that is not read (USER0 to USER15, whose meaning only their user knows, link type",
+        "hugelen": "cut off in the middle of a packet",
+    }.items():
+        code, _, err = polypath("pcap", CAPTURES / f"{name}.pcap")
+        assert code == 2 and sentence in err
     # Beside what is read it is named as well.
     own = [ethernet(0x800, packet) for packet in packets()] + [ethernet(0x4305, bytes(40))] * 2
     (tmp_path / "some.pcap").write_bytes(pcap(1, own))
-    assert polypath(monkeypatch, "pcap", tmp_path / "some.pcap") == 0
-    assert "2 of 15 packets are of a kind that is not read (EtherType 0x4305)" in capsys.readouterr().err
+    code, _, err = polypath("pcap", tmp_path / "some.pcap")
+    assert code == 0 and "2 of 15 packets are of a kind that is not read (EtherType 0x4305)" in err
     # Read, and without TCP.
-    assert polypath(monkeypatch, "pcap", CAPTURES / "arp.pcap") == 0
-    said = capsys.readouterr()
-    assert "no TCP connection: 5 packets, all ARP" in said.out
-    assert not said.err
+    code, out, err = polypath("pcap", CAPTURES / "arp.pcap")
+    assert (code, err) == (0, "") and "no TCP connection: 5 packets, all ARP" in out
 
 
-def test_what_is_packed_is_read_and_what_is_damaged_told(tmp_path, monkeypatch, capsys):
+def test_what_is_packed_is_read_and_what_is_damaged_told(tmp_path, polypath):
     whole = (CAPTURES / "vxlan.pcap").read_bytes()
     packed = {"gz": gzip.compress(whole)}
     if shutil.which("zstd"):
@@ -279,11 +266,11 @@ def test_what_is_packed_is_read_and_what_is_damaged_told(tmp_path, monkeypatch, 
             json.dumps(plain["connections"]).replace(str(CAPTURES / "vxlan.pcap"), str(file))
         )
         file.write_bytes(data[: len(data) // 2])
-        assert polypath(monkeypatch, "pcap", file) in (1, 2)
-        assert "its compressed data are cut off" in capsys.readouterr().err
+        code, _, err = polypath("pcap", file)
+        assert code in (1, 2) and "its compressed data are cut off" in err
         file.write_bytes(data[:40] + bytes(20) + data[60:])
-        assert polypath(monkeypatch, "pcap", file) in (1, 2)
-        assert capsys.readouterr().err.startswith("polypath: ")
+        code, _, err = polypath("pcap", file)
+        assert code in (1, 2) and err.startswith("polypath: ")
     (tmp_path / "notes.gz").write_bytes(gzip.compress(b"no packets here, and so on\n"))
     with pytest.raises(PcapError, match="what is packed in it is no capture"):
         analyse([tmp_path / "notes.gz"])
@@ -292,22 +279,20 @@ def test_what_is_packed_is_read_and_what_is_damaged_told(tmp_path, monkeypatch, 
         analyse([tmp_path / "a.xz"])
 
 
-def test_who_reset_a_subflow_and_why_is_told(monkeypatch, capsys, tmp_path):
+def test_who_reset_a_subflow_and_why_is_told(polypath, tmp_path):
     file = CAPTURES / "mp-tcprst.pcap"
-    assert polypath(monkeypatch, "pcap", "--html", tmp_path / "page.html", "--parquet", tmp_path / "p.parquet", file) == 0
+    code, out, _ = polypath("pcap", "--html", tmp_path / "page.html", "--parquet", tmp_path / "p.parquet", file)
     # RFC 8684 section 3.6: 3 is "administratively prohibited", as tshark has it.
     sentence = "the server reset it at 0.630 s, with MP_TCPRST: administratively prohibited (reason 3)"
-    assert sentence in " ".join(capsys.readouterr().out.split())
+    assert code == 0 and sentence in " ".join(out.split())
     assert sentence in (tmp_path / "page.html").read_text()
     end = analyse([file])["connections"][0]["subflows"][0]["end"]
     assert (end["how"], end["by"], end["reason"], end["reason_number"]) == ("RST", "server", "administratively prohibited", 3)
 
 
-def test_a_file_that_is_cut_is_not_said_to_lack_what_it_cannot_show(monkeypatch, capsys, tmp_path):
+def test_a_file_that_is_cut_is_not_said_to_lack_what_it_cannot_show(polypath, tmp_path):
     whole = gzip.decompress((CAPTURES / "mptcp.pcapng.gz").read_bytes())
     (tmp_path / "cut.pcapng").write_bytes(whole[: len(whole) // 3 - 1])
-    assert polypath(monkeypatch, "pcap", tmp_path / "cut.pcapng") == 1
-    said = capsys.readouterr()
-    assert "mptcp" in said.out
-    assert "no MP_JOIN" not in said.out
-    assert "cut off in the middle of a packet" in said.err
+    code, out, err = polypath("pcap", tmp_path / "cut.pcapng")
+    assert code == 1 and "mptcp" in out and "no MP_JOIN" not in out
+    assert "cut off in the middle of a packet" in err

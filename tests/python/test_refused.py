@@ -352,9 +352,8 @@ def test_a_column_that_is_none_is_near_those_of_its_first_word(tmp_path):
             check_claims(study)
 
 
-def test_a_custom_algorithm_is_asked_for_by_its_folder(tmp_path, polypath, monkeypatch):
+def test_a_custom_algorithm_is_asked_for_by_its_folder(tmp_path, polypath, monkeypatch, own_cache):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     customcc.new("tst_shown", "mine")
     file = write(tmp_path, changed((("[cubic, reno]", "[cubic, tst_shown]"),)))
     sentence = 'there is no congestion control "tst_shown";'

@@ -29,10 +29,9 @@ def theirs(tmp_path_factory):
 
 
 @pytest.fixture
-def folder(theirs, tmp_path, monkeypatch):
+def folder(theirs, tmp_path, monkeypatch, own_cache):
     """A copy of it, of which this user computed nothing."""
     monkeypatch.chdir(shutil.copytree(theirs, tmp_path / "theirs"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path / "theirs"
 
 

@@ -24,10 +24,9 @@ SAID = "same: nothing has changed since then"
 
 
 @pytest.fixture
-def study(tmp_path, monkeypatch, polypath):
+def study(tmp_path, monkeypatch, polypath, own_cache):
     """A study that was run, in this folder."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     folder = tmp_path / "same"
     folder.mkdir()
     (folder / "study.yaml").write_text(STUDY)

@@ -4,7 +4,7 @@ what was sent again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from ._errors import AdviceError
@@ -94,6 +94,3 @@ def _bytes(subflow: Mapping[str, Any]) -> int:
 
 def _ends(subflow: Mapping[str, Any]) -> str:
     return f"{subflow['client']} to {subflow['server']}"
-
-
-__all__: Sequence[str] = ("MORE", "paths_in")

@@ -11,8 +11,8 @@ from polypath.errors import PolypathError
 from polypath.results import Store, execute, plan
 from polypath.study import DEFAULT_KERNEL
 
-from ._final import RESULTS, Outcomes, means, outcomes
-from ._score import Figures, Ratio, ratio, score
+from ._final import RESULTS, Outcomes, outcomes
+from ._score import Figures, Ratio, means, ratio, score
 from ._settings import SHOWN, Setting
 from ._study import Question, study
 from ._uses import figures, use

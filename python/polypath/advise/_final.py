@@ -5,15 +5,15 @@ kept so that anybody can repeat it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from polypath.results import Results, Store, execute, plan
+from polypath.results import Store, execute, plan
 from polypath.study import Run, Study
 
 from ._harm import Goodputs, Harm, goodputs, harm
-from ._score import Figures
+from ._score import Figures, means
 from ._settings import Setting
 from ._study import ALONE, BESIDE, COMPARED, NETWORK, SETTING, Question, compared, experiment, study, with_neighbours
 from ._uses import figures as figures_of
@@ -23,10 +23,6 @@ RESULTS = "results"
 
 @dataclass(frozen=True, kw_only=True)
 class Final:
-    """What came of it."""
-
-    study: Study
-    results: Results = field(repr=False)
     figures: Mapping[str, Sequence[Figures]]
     """By setting, those of each network in order."""
     harm: Mapping[str, Harm]
@@ -74,9 +70,8 @@ def run_final(
 ) -> Final:
     """Runs it on the simulator; what was run before is kept."""
     work = plan(final, out=folder / RESULTS)
-    results = execute(work, workers=workers, progress=progress)
+    execute(work, workers=workers, progress=progress)
     run_outcomes = outcomes(work.runs, Store(work.folder / "runs"))
-    seconds = question.seconds[1]
     some = [network for network in networks if (experiment(BESIDE, settings[0]), settings[0].name, f"n{network}") in run_outcomes]
     alone = [goodputs(outcome) for (name, _, _), outcome in run_outcomes.items() if name == ALONE]
 
@@ -85,11 +80,9 @@ def run_final(
         return [goodputs(outcome) for (name, experiment, _), outcome in run_outcomes.items() if (name, experiment) == wanted]
 
     return Final(
-        study=final,
-        results=results,
-        figures={setting.name: figures(question, run_outcomes, setting, networks, seconds) for setting in settings},
+        figures={setting.name: figures(question, run_outcomes, setting, networks) for setting in settings},
         harm={setting.name: harm(beside(setting), alone) for setting in settings},
-        beside={setting.name: means(figures(question, run_outcomes, setting, some, seconds, BESIDE)) for setting in (*settings, *more)},
+        beside={setting.name: means(figures(question, run_outcomes, setting, some, BESIDE)) for setting in (*settings, *more)},
         yardstick=[harm(beside(setting), alone).by_path[index] for index, setting in enumerate(yardsticks(question))],
         runs=work.distinct,
     )
@@ -103,14 +96,8 @@ def outcomes(done: Sequence[Run], store: Store) -> Outcomes:
     return {(run.experiment, str(run.parameters[SETTING]), str(run.parameters[NETWORK])): store.record(run.key)["outcome"] for run in done}
 
 
-def figures(
-    question: Question, run_outcomes: Outcomes, setting: Setting, networks: Sequence[int], seconds: float, within: str = COMPARED
-) -> list[Figures]:
+def figures(question: Question, run_outcomes: Outcomes, setting: Setting, networks: Sequence[int], within: str = COMPARED) -> list[Figures]:
     return [
-        figures_of(question.weights, run_outcomes[experiment(within, setting), setting.name, f"n{network}"], seconds)
+        figures_of(question.weights, run_outcomes[experiment(within, setting), setting.name, f"n{network}"], question.seconds[1])
         for network in networks
     ]
-
-
-def means(every: Sequence[Figures]) -> Figures:
-    return {name: sum(network[name] for network in every) / len(every) for name in every[0]}

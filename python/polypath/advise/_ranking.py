@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ._harm import Harm
-from ._score import Figures, Ratio, ratio, score
+from ._score import Figures, Ratio, means, ratio, score
 from ._settings import Needs, Setting
 
 CLOSE = 0.99
@@ -79,10 +79,7 @@ def ranking(
     ranks = tuple(
         Rank(
             setting=setting,
-            figures={
-                name: sum(network[name] for network in figures[setting.name]) / len(figures[setting.name])
-                for name in figures[setting.name][0]
-            },
+            figures=means(figures[setting.name]),
             of_best=(of_best := ratio(scores[setting.name], scores[best.name])),
             of_default=ratio(scores[setting.name], scores[default.name]),
             ties=of_best.high >= 1,
@@ -103,10 +100,6 @@ def ranking(
         tunnel=tunnel,
         tunnel_of_advice=None if tunnel is None else ratio(scores[tunnel.setting.name], scores[advice.setting.name]),
     )
-
-
-def _means(networks: Sequence[Figures]) -> Figures:
-    return {name: sum(network[name] for network in networks) / len(networks) for name in networks[0]}
 
 
 def _close(ranks: Sequence[Rank], scores: Mapping[str, Sequence[float]], kinds: Sequence[Needs]) -> list[Rank]:

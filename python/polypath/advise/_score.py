@@ -16,6 +16,11 @@ Figures = Mapping[str, float]
 """By use, the figure of one run, and what is `lost`."""
 
 
+def means(every: Sequence[Figures]) -> Figures:
+    """Figure by figure."""
+    return {name: sum(figures[name] for figures in every) / len(every) for name in every[0]}
+
+
 def score(figures: Figures, weights: Mapping[str, float]) -> float:
     """Logarithm of the weighted geometric mean of the figures, those inverted that are better when
     lower; what loses more than 1 % of its datagrams has as many times the delay.

@@ -67,7 +67,6 @@ class Session:
             git(Path(asked.tree), "worktree", "add", "--detach", str(self.tree), asked.bad)
 
     def asked(self) -> Asked:
-        """What was asked."""
         fields = json.loads((self.folder / "asked.json").read_text(encoding="utf-8"))
         return Asked(**{**fields, "command": tuple(fields["command"]), "seeds": tuple(fields["seeds"])})
 

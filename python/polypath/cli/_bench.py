@@ -16,7 +16,7 @@ from polypath import _native
 from polypath.study import DEFAULT_KERNEL, StudyError, unknown
 
 from . import _bench_linux
-from ._console import err, give, out
+from ._console import give, out, passing
 from ._work import AsJson
 
 _QUEUE_EVENTS = 20_000_000
@@ -104,8 +104,7 @@ def bench(
     queue = _bench_linux.median([_measured("queue", str(_QUEUE_SOURCES), str(_QUEUE_EVENTS)) for _ in range(repeat)])
     figures: dict[str, dict[str, float]] = {}
     for case in cases or known_cases:
-        if err.is_terminal:
-            err.print(f"{case} ...", end="\r")
+        passing(case)
         figures[case] = _case(_bench_linux.median([_measured(case) for _ in range(repeat)]))
     _print(figures, "case", queue["wall_s"] * 1e9 / _QUEUE_EVENTS, as_json=as_json)
 
@@ -117,8 +116,7 @@ def _pair(python: str, cases: list[str], repeat: int, *, as_json: bool) -> None:
     other = _module_of(python)
     rows = []
     for case in cases:
-        if err.is_terminal:
-            err.print(f"{case} ...", end="\r")
+        passing(case)
         pairs = [(_measured(case), _measured(case, python=python, module=other)) for _ in range(repeat)]
         # Of the same work: two releases may deliver different numbers of packets.
         ratios = sorted((theirs["cpu_s"] / theirs["packets"]) / (ours["cpu_s"] / ours["packets"]) for ours, theirs in pairs)
@@ -182,8 +180,7 @@ def _algorithms(wanted: list[str], repeat: int) -> dict[str, dict[str, float]]:
     measured: dict[str, list[dict[str, float]]] = {name: [] for name in names}
     for _ in range(repeat):
         for name in names:
-            if err.is_terminal:
-                err.print(f"{name} ...", end="\r")
+            passing(name)
             measured[name].append(_measured("cc", name))
     return {name: _case(_bench_linux.median(repetitions)) for name, repetitions in measured.items()}
 

@@ -17,7 +17,7 @@ from rich.table import Column, Table
 from polypath.engines import EngineError, LinuxEngine
 from polypath.study import Study, StudyError, runs, unknown
 
-from ._console import err, give, out
+from ._console import give, out, passing
 
 # As short as a run may be over these links (10 ms there): a flow that sends next to nothing.
 _START = "start"
@@ -83,8 +83,7 @@ def bench(cases: list[str], repeat: int, kernel: str, *, as_json: bool) -> None:
     start = median(times(_START))["wall_s"]
     rows = []
     for name in cases or CASES:
-        if err.is_terminal:
-            err.print(f"{name} ...", end="\r")
+        passing(name)
         took = median(times(name))
         wall = max(took["wall_s"] - start, 1e-9)
         rows.append(

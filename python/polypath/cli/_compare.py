@@ -17,9 +17,9 @@ from polypath.results import DEFAULT_OUT, Results, plan
 from polypath.study import FEWEST_STARTS, Study, StudyError, Time
 
 from . import _studies
-from ._console import err, give, out
+from ._console import err, give, out, quantity_of
 from ._summary import claims
-from ._work import AsJson, CcPath, Only, Short, Workers, carry_out, choices, in_form, use_custom
+from ._work import AsJson, CcPath, Only, Short, Workers, carry_out, choices, in_form, names_in, use_custom
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,12 +68,12 @@ def compare(
     use_custom(cc_path)
     (loaded,), chosen = in_form([_studies.load(study)], short=short), choices(only)
     if starts is not None:
-        loaded = loaded.over_starts(starts, _spread(spread or "500ms"))
+        loaded = loaded.over_starts(starts, quantity_of("--spread", spread or "500ms", Time, StudyError))
     elif spread is not None:
         raise StudyError("--spread says within what time the flows of --starts begin; add --starts 12")
     plans = [
         plan(loaded, engine=find(engine), out=out_folder, only=chosen, kernel=version)
-        for engine, version in _platforms(_words(engines), _words(kernel or ""))
+        for engine, version in _platforms(names_in(engines), names_in(kernel))
     ]
     failures = []
     for work in plans:
@@ -115,17 +115,6 @@ def compare(
         (err if as_json else out).print(f"report: {write(tables, results.folder)}", soft_wrap=True)
     if failures:
         raise EngineError("\n".join(failures))
-
-
-def _spread(text: str) -> Time:
-    try:
-        return Time(text)
-    except ValueError as error:
-        raise StudyError(f"--spread: {error}") from None
-
-
-def _words(text: str) -> list[str]:
-    return [word.strip() for word in text.split(",") if word.strip()]
 
 
 def _platforms(engines: Sequence[str], kernels: Sequence[str]) -> list[tuple[str, str | None]]:

@@ -8,7 +8,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from polypath.errors import PolypathError, visible
 
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     out: Console
     err: Console
 
+_Quantity = TypeVar("_Quantity")
+# The heights of a line of bars.
+BARS = " ▁▂▃▄▅▆▇█"
 # A table in a file or a pipe must not be cut at a terminal's width that is not there.
 _WIDE = 160
 
@@ -73,14 +76,26 @@ def rows_of(table: Table) -> list[dict[str, str]]:
     ]
 
 
-def time_of(option: str, text: str, error: type[PolypathError]) -> int:
-    """What an option of a time says, in ns; raises this error where it is none."""
-    from polypath.study import Time
-
+def quantity_of(option: str, text: str, kind: Callable[[str], _Quantity], error: type[PolypathError]) -> _Quantity:
+    """What an option of a time or a rate says; raises this error where it is none."""
     try:
-        return int(Time(text))
+        return kind(text)
     except ValueError as wrong:
         raise error(f"{option}: {wrong}") from None
+
+
+def time_of(option: str, text: str, error: type[PolypathError]) -> int:
+    """The same of a time, in ns."""
+    from polypath.study import Time
+
+    return int(quantity_of(option, text, Time, error))
+
+
+def passing(text: str) -> None:
+    """What goes on at this moment, on a terminal: the next line takes its place."""
+    err = __getattr__("err")
+    if err.is_terminal:
+        err.print(f"{text} ...", end="\r")
 
 
 def renamed(old: str, new: str) -> None:

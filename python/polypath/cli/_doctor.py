@@ -13,9 +13,9 @@ from rich.text import Text
 
 from polypath.doctor import Finding, Question, collect, findings
 from polypath.sockets import SocketsError
-from polypath.study import Rate, Time
+from polypath.study import Rate
 
-from ._console import give, out
+from ._console import give, out, quantity_of, time_of
 from ._work import AsJson
 
 _FOUND = 1
@@ -51,8 +51,8 @@ def doctor(
         raise SocketsError(f"--rate is given {len(rate)} times and --rtt {len(rtt)} times: give both once for each path")
     question = Question(
         role=role.value if role else None,
-        rates_bps=tuple(_quantity("--rate", text, Rate) for text in rate or ()),
-        rtts_ns=tuple(_quantity("--rtt", text, Time) for text in rtt or ()),
+        rates_bps=tuple(int(quantity_of("--rate", text, Rate, SocketsError)) for text in rate or ()),
+        rtts_ns=tuple(time_of("--rtt", text, SocketsError) for text in rtt or ()),
     )
     for address in to or ():
         _check_address(address)
@@ -93,10 +93,3 @@ def _check_address(text: str) -> None:
         ip_address(text)
     except ValueError:
         raise SocketsError(f"--to: {text} is no IP address; write the other host's, such as 10.0.0.2") from None
-
-
-def _quantity(option: str, text: str, kind: type[Rate] | type[Time]) -> int:
-    try:
-        return int(kind(text))
-    except ValueError as error:
-        raise SocketsError(f"{option}: {error}") from None

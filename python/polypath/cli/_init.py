@@ -55,7 +55,6 @@ def init(
 
 
 def templates() -> dict[str, str]:
-    """The templates by name."""
     return _texts("templates")
 
 

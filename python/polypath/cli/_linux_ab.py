@@ -16,7 +16,7 @@ from polypath.results import DEFAULT_OUT, Results, plan
 from polypath.study import FEWEST_STARTS, StudyError, Time
 
 from . import _studies
-from ._console import err, give, out, say
+from ._console import err, give, out, quantity_of, say
 from ._linux_bisect import Jobs
 from ._linux_selftests import DEFAULT_OUT as SELFTESTS_OUT
 from ._linux_selftests import VARIANT, number_of_tests, sources_of, tell_worst, tests_of, write
@@ -69,10 +69,7 @@ def ab(
     if len(what) > 1:
         raise StudyError(f"ab compares one study, and {len(what)} are named; tests come behind `-- selftests`")
     (study,) = what
-    try:
-        within = Time(spread)
-    except ValueError as error:
-        raise StudyError(f"--spread: {error}") from None
+    within = quantity_of("--spread", spread, Time, StudyError)
     (loaded,) = in_form([_studies.load(study)], short=short)
     loaded = loaded.over_starts(starts, within)
     kernels = _kernels(tree, jobs)

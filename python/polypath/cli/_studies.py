@@ -15,7 +15,6 @@ _MANIFEST = "manifest.json"
 
 
 def load(argument: str) -> Study:
-    """The study that an argument means."""
     return load_all([argument])[0]
 
 

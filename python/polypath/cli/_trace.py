@@ -89,7 +89,6 @@ def trace(
 
 _WIDE = 72
 _QUEUE_S, _PACKET_BITS = 0.1, 1514 * 8
-_BARS = " ▁▂▃▄▅▆▇█"
 
 
 def _shown(measured: Measurement) -> list[str]:
@@ -102,7 +101,7 @@ def _shown(measured: Measurement) -> list[str]:
         if not values or (name == "loss" and not any(values)):
             continue
         top = max(values) or 1.0
-        bars = "".join(_BARS[min(round(value / top * 8), 8)] for value in measured.spans(name, _WIDE))
+        bars = "".join(_console.BARS[min(round(value / top * 8), 8)] for value in measured.spans(name, _WIDE))
         low, mean, high = (scale * value for value in (min(values), measured.mean(name) or 0.0, max(values)))
         lines += [f"{name:5} |{bars}|", f"      {low:.3g} to {high:.3g} {unit}, on average {mean:.3g}"]
     return [*lines, f"      0 s {'':{_WIDE - 14}} {measured.length:g} s, then it begins anew"]

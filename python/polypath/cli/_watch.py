@@ -20,12 +20,11 @@ from rich.text import Text
 
 from polypath.sockets import Entry, History, Sockets, SocketsError, devices
 
-from ._console import out, time_of
+from ._console import BARS, out, time_of
 
 _LEAST_S = 0.01
 # A terminal is redrawn no more often than an eye can follow.
 _REDRAW_S = 0.1
-_BARS = " ▁▂▃▄▅▆▇█"
 # Widths in characters from which columns that a narrow terminal can do without are shown.
 _ROOMY, _WIDE = 120, 150
 
@@ -232,7 +231,7 @@ def _spark(rates: Sequence[float], bars: int) -> str:
     """The last rates as bars, the largest of them full."""
     kept = rates[-bars:]
     most = max(kept, default=0.0)
-    return "".join(_BARS[round(rate / most * (len(_BARS) - 1))] if most > 0 else _BARS[0] for rate in kept)
+    return "".join(BARS[round(rate / most * (len(BARS) - 1))] if most > 0 else BARS[0] for rate in kept)
 
 
 def _sum(entries: Sequence[Entry], which: str) -> float | None:

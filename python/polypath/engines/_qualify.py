@@ -44,8 +44,6 @@ _PATIENCE_S = 600.0
 
 @dataclass(frozen=True)
 class Replay:
-    """What one replay left."""
-
     condition: str
     # Of all files that the machine wrote.
     digest: str

@@ -8,7 +8,6 @@ compiles what changed.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import fcntl
 import hashlib
 import os
@@ -80,8 +79,7 @@ def build(
     source = _source.resolve(what, root / "sources", say)
     source = source._replace(name=name or source.name)
     made_of = _made_of(source, variant)
-    waiting = "another process builds this kernel; waiting for it"
-    with locked(root / f".lock-{made_of[:12]}", "", lambda _: say(waiting), remove=True):
+    with locked(root / f".lock-{made_of[:12]}", lambda: say("another process builds this kernel; waiting for it"), remove=True):
         recipes = [Recipe.load(folder) for folder in places()]
         there = [recipe for recipe in recipes if recipe.made_of == made_of]
         # A name means the newest kernel that has it.
@@ -120,11 +118,11 @@ def _build(
     work = root / (_OBJECTS + hashlib.sha256(f"{which}\0{variant}".encode()).hexdigest()[:12])
     with contextlib.ExitStack() as stack:
         # No other process may clean up between making a folder and locking it.
-        with locked(root / ".lock", ""):
+        with locked(root / ".lock"):
             _clean(root, work)
             work.mkdir(exist_ok=True)
         # Tells others' _clean that this folder is in use.
-        stack.enter_context(locked(work / "lock", "", lambda _: say("another process builds in these sources; waiting for it")))
+        stack.enter_context(locked(work / "lock", lambda: say("another process builds in these sources; waiting for it")))
         os.utime(work / "lock")
         tree, done = work / "source", work / "done"
         shutil.rmtree(done, ignore_errors=True)
@@ -143,10 +141,7 @@ def _build(
             say("it wants files that Polypath leaves out of its copy: copying everything")
             _source.unpack(source, tree, whole=True)
             _make(tree, release, variant, jobs, say)
-        recipe = dataclasses.replace(
-            _harvest(tree, done, name, release, variant, made_of), sources=str(source.path), identity=source.identity
-        )
-        recipe.save(done)
+        recipe = _harvest(tree, done, source._replace(name=name), release, variant, made_of)
         link(recipe)
         say(f"starting Linux {release}, to see that it works and repeats itself")
         prove(of_recipe(recipe))
@@ -201,13 +196,11 @@ def _compile_command(tree: Path) -> list[str]:
 
 
 def _clean(root: Path, but: Path) -> None:
-    """Removes folders without a build for a week, and what killed builds of earlier versions left;
-    `but` stays.
-    """
-    for left in [*root.glob(".building-*"), *root.glob(f"{_OBJECTS}*")]:
+    """Removes folders without a build for a week; `but` stays."""
+    for left in root.glob(f"{_OBJECTS}*"):
         try:
             age = time.time() - (left / "lock").stat().st_mtime
-            if left == but or (left.name.startswith(_OBJECTS) and age < _OBJECTS_KEPT_SECONDS):
+            if left == but or age < _OBJECTS_KEPT_SECONDS:
                 continue
             with (left / "lock").open("a") as handle:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -253,7 +246,7 @@ def _progress(count: int, total: int, seconds: float) -> str:
     return f"{count} of some {total} files compiled, {f'{left / 60:.0f} min' if left >= 90 else f'{left:.0f} s'} left"
 
 
-def _harvest(tree: Path, done: Path, name: str, release: str, variant: str, made_of: str) -> Recipe:
+def _harvest(tree: Path, done: Path, source: _source.Source, release: str, variant: str, made_of: str) -> Recipe:
     """Takes out of a built tree what links need: the kernel as one object, the linker's script, the
     commands, the headers.
     """
@@ -272,7 +265,7 @@ def _harvest(tree: Path, done: Path, name: str, release: str, variant: str, made
     said = run(*_MAKE, "-s", ask, "polypath-flags", cwd=tree, purpose="asking for the linker's flags")
     (flags,) = {line for line in said.splitlines() if line.startswith("FLAGS ")}
     recipe = Recipe(
-        name=name,
+        name=source.name,
         release=release,
         mptcp=stack,
         format=FORMAT,
@@ -287,11 +280,12 @@ def _harvest(tree: Path, done: Path, name: str, release: str, variant: str, made
             *("gcc", *flags.split()[1:], "-Wl,--script=vmlinux.lds", "-o", "{output}"),
             *("-Wl,--whole-archive", *objects, "{objects}", "-Wl,--no-whole-archive", "-lutil", "-lrt", "-lpthread"),
         ),
+        sources=str(source.path),
+        identity=source.identity,
         place=done,
     )
     _copy_headers(tree, done / TREE, compile_)
     recipe.save(done)
-    assert (done / FILE).exists()
     return recipe
 
 

@@ -80,17 +80,16 @@ def install(*packages: str, purpose: str, say: Callable[[str], None]) -> None:
 
 
 @contextmanager
-def locked(file: Path, waiting: str, on_wait: Callable[[str], None] | None = None, *, remove: bool = False) -> Iterator[None]:
+def locked(file: Path, on_wait: Callable[[], None] = lambda: None, *, remove: bool = False) -> Iterator[None]:
     """Holds a lock on this file; it ends with the process, however that dies. With `remove` it goes
-    then: ask so always or never.
+    then: ask so always or never. `on_wait` is called if another process holds it.
     """
     while True:
         with file.open("w") as handle:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                if on_wait:
-                    on_wait(waiting)
+                on_wait()
                 fcntl.flock(handle, fcntl.LOCK_EX)
             if remove and not _is(file, handle.fileno()):
                 # Whom we waited for has removed it: others may hold a new one.

@@ -54,12 +54,10 @@ def sources() -> Path:
 
 
 def algorithms(cc: Path) -> list[Path]:
-    """The files of the algorithms."""
     return sorted((cc / "algs").glob("*.c"))
 
 
 def schedulers(cc: Path) -> list[Path]:
-    """The files of the schedulers."""
     return sorted((cc / "sched").glob("*.c"))
 
 
@@ -100,7 +98,7 @@ def link(recipe: Recipe, custom: Sequence[customcc.Algorithm] = ()) -> Path:
     output = recipe.place / f"linux-{wanted[:12]}"
     if _complete(output):
         return output
-    with locked(recipe.place / ".lock", "another process links this kernel"):
+    with locked(recipe.place / ".lock"):
         if not _complete(output):
             _link(recipe, cc, custom, output)
             _forget(recipe.place)

@@ -49,7 +49,7 @@ def selftests(source_of: str, say: Callable[[str], None] = lambda _: None, *, va
         raise KernelError(f"kernel {recipe.name} of an earlier Polypath does not say where its sources are: name their folder instead")
     source = _source.Source("", Path(recipe.sources), recipe.identity) if recipe else _source.resolve(source_of, root / "sources", say)
     target = root / f"selftests-{source.identity[:12]}-{_FORMAT}"
-    with locked(root / f".lock-{target.name}", "", lambda _: say("another process unpacks these tests; waiting for it"), remove=True):
+    with locked(root / f".lock-{target.name}", lambda: say("another process unpacks these tests; waiting for it"), remove=True):
         if not target.is_dir():
             if recipe and _source.resolve(recipe.sources, root / "sources", say).identity != source.identity:
                 raise KernelError(f"the sources in {recipe.sources} changed since kernel {recipe.name} was built: name the folder instead")

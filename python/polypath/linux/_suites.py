@@ -82,7 +82,6 @@ class Suites:
         return sorted(found.values(), key=lambda package: [int(part) for part in package.release.split(".")])
 
     def fetch(self, package: Package, into: Path) -> Path:
-        """Downloads it."""
         self._run("apt-get", "download", f"{package.name}={package.version}", cwd=into)
         (deb,) = into.glob("*.deb")
         return deb

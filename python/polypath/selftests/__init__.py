@@ -20,7 +20,6 @@ from ._packetdrill import (
 )
 from ._pairs import FAILED, Pair, pairs
 from ._run import USE, Job, Record, Runner, jobs, missing_of, option_of, record, run_job, seeds_of
-from ._statistics import wilson
 from ._suite import Suite, Test, find, names
 from ._table import HEADS, Row, as_csv, as_junit, as_tap, outcomes, rows, seeds_text, worst
 from ._tap import EXIT, VERDICTS, Subtest, Verdict, parse
@@ -83,7 +82,6 @@ __all__ = [
     "seeds_of",
     "seeds_text",
     "subtest_at",
-    "wilson",
     "window_of",
     "worst",
 ]

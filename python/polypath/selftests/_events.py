@@ -14,8 +14,6 @@ TRACE, STATS, EVENTS = "trace", "trace.stats", "events.txt"
 _LINE = re.compile(r"^\s*\S.*-\d+\s+\[\d+\]\s+\S+\s+\d+\.\d+: (?P<name>\w+): (?P<text>.*)$")
 _REASON = re.compile(r"\breason: (\w+)")
 _LOST = re.compile(r"^(?:overrun|dropped events): (\d+)$", re.MULTILINE)
-# What dynamic debug prints comes as this event.
-DEBUG = "console"
 
 
 @dataclass(frozen=True)

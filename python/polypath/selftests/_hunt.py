@@ -7,6 +7,7 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import tempfile
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -90,13 +91,11 @@ class _Hunt:
         # A machine that left no record told no number of draws either.
         if record is not None:
             total = record.draws.get(kind.name, 0)
-            last = self._boundary(job, subtest, 0, total, lambda count: {"last": count})
-            kind = replace(kind, last=last)
-            job = self._of(job, kind)
+            last = self._fewest(job, subtest, total, lambda count: replace(kind, last=count))
+            last_one = replace(kind, last=last)
             # From behind: how many of the draws before the last one it takes.
-            count = self._boundary(job, subtest, 0, last, lambda count: {"first": last - count})
-            kind = replace(kind, first=last - count)
-            job = self._of(job, kind)
+            count = self._fewest(job, subtest, last, lambda count: replace(last_one, first=last - count))
+            kind = replace(last_one, first=last - count)
         low, high = 0, kind.most_ns
         for _ in range(_FINER):
             middle = (low + high) // 2
@@ -111,16 +110,17 @@ class _Hunt:
             calls = tuple(happened(Path(name)))
         return Found(job, subtest, calls, self.runs)
 
-    def _boundary(self, job: Job, subtest: str, low: int, high: int, change: Callable[[int], dict[str, int]]) -> int:
-        """A number with which the subtest fails and with one less it does not; `high` fails, and
-        none at all changes nothing.
+    def _fewest(self, job: Job, subtest: str, most: int, change: Callable[[int], Kind]) -> int:
+        """A number of draws with which the subtest fails and with one less it does not; with `most`
+        it fails, and none at all changes nothing.
         """
-        (kind,) = job.vary.kinds
-        while high - low > 1:
-            middle = (low + high) // 2
-            self.say(f"{job.test.name} seed {job.seed}: {kind.name}, {middle} of {high} draws")
-            low, high = (low, middle) if self._fails(self._of(job, _changed(kind, change(middle))), subtest) else (middle, high)
-        return high
+
+        def fails(count: int) -> bool:
+            kind = change(count)
+            self.say(f"{job.test.name} seed {job.seed}: {kind.name}, {count} of {most} draws")
+            return self._fails(self._of(job, kind), subtest)
+
+        return bisect_left(range(most), True, lo=1, key=fails) if most else 0
 
     def _fails(self, job: Job, subtest: str) -> bool:
         record = self._record(job)
@@ -141,10 +141,6 @@ class _Hunt:
 
     def _nothing(self, why: str) -> Nothing:
         return Nothing(self.job, self.kind.name, why, self.runs)
-
-
-def _changed(kind: Kind, changes: dict[str, int]) -> Kind:
-    return Kind(kind.name, kind.most_ns, changes.get("first", kind.first), changes.get("last", kind.last))
 
 
 def _failing(record: Record | None, passing: set[str]) -> str:

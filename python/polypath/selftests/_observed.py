@@ -64,7 +64,7 @@ _PACKET_HEAD = struct.Struct("=IIII16s")
 _SOCKET_HEAD = struct.Struct("=IHHHHII16s16s16s")
 # Bytes kept of a packet.
 _SNAPLEN = 160
-RECORDS, NAMES, EVENTS, EVENTS_STATS, SHELL = "observed", "namespaces", "trace", "trace.stats", "shell"
+RECORDS, NAMES, SHELL = "observed", "namespaces", "shell"
 _AF_INET = 2
 
 

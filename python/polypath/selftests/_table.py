@@ -13,7 +13,6 @@ from typing import Any
 from xml.etree import ElementTree
 
 from ._run import Record
-from ._statistics import wilson
 from ._tap import EXIT, VERDICTS, Subtest, Verdict
 
 # Shown at most of the seeds of a row.
@@ -43,10 +42,16 @@ class Row:
     @property
     def rate(self) -> tuple[float, float, float] | None:
         """The rate of failing among the runs that were not skipped, and the ends of its interval of
-        95 %.
+        95 % (Wilson's score interval, good for few runs and for rates of 0 and 1).
         """
+        # The library loads slowly, and most commands need none of it.
+        from scipy.stats import binomtest
+
         judged = self.runs - len(self.seeds["skip"])
-        return (len(self.failures) / judged, *wilson(len(self.failures), judged)) if judged else None
+        if not judged:
+            return None
+        interval = binomtest(len(self.failures), judged).proportion_ci(method="wilson")
+        return len(self.failures) / judged, float(interval.low), float(interval.high)
 
     @property
     def always_passes(self) -> bool:
