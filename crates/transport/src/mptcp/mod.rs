@@ -266,7 +266,7 @@ impl Connection {
         let Config { settings, algorithm, scheduler, path_manager, interfaces, mut random } = config;
         let stack = settings.stack;
         let (local_key, local_token, local_idsn) = draw_key(stack.mptcp_version, &mut random);
-        let mut tx = Tx::new(settings.wmem[1].get(), stack.write_begins_fragment, stack.mptcp_version == MptcpVersion::V1);
+        let mut tx = Tx::new(settings.wmem[1].get(), stack.write_begins_fragment, stack.mptcp_version == MptcpVersion::V1, settings.tick);
         tx.start(local_idsn + 1);
         let rx = Rx::new(settings.rmem[1].as_u32(), settings.rmem[2].as_u32(), stack, settings.device);
         Self {

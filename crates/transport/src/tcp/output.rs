@@ -25,10 +25,7 @@ impl Socket {
         if self.handshake.is_due() || !self.lets_data_out() {
             return self.poll_handshake(cx.now, segment);
         }
-        if let Some(formed) = self.before_data.as_mut().and_then(|formed| formed.pop_front()) {
-            *segment = formed;
-            self.invalidate_template();
-            self.template.is_formed = true;
+        if self.before_data.is_some() && self.take_formed(segment) {
             return true;
         }
         if let Some(leaving) = self.tx.poll(cx, self.rx.has_sacks()) {
@@ -46,6 +43,16 @@ impl Socket {
             self.reserve_sack_options();
         }
         due
+    }
+
+    /// What was formed before the data of a segment counted leaves, if anything is left of it.
+    #[cold]
+    fn take_formed(&mut self, segment: &mut Segment) -> bool {
+        let Some(formed) = self.before_data.as_mut().and_then(|formed| formed.pop_front()) else { return false };
+        *segment = formed;
+        self.invalidate_template();
+        self.template.is_formed = true;
+        true
     }
 
     /// What an acknowledgement lets recovery send leaves before the data of its segment counts (Linux:

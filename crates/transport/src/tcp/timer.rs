@@ -2,7 +2,7 @@
 //! an arm in `Socket::handle_timeout`.
 
 use crate::Settings;
-use crate::timer_wheel::{SetBy, due_tick, fires_after, level, ticks_left};
+use crate::timer_wheel::{SetBy, TickClock, due_tick, fires_after, level};
 use polypath_base::{Duration, Instant};
 
 /// The timers, in the order in which those that come up together are served.
@@ -63,8 +63,7 @@ struct Entry {
     armed: Instant,
     wait: Duration,
     by: SetBy,
-    /// The tick that it is set to, once somebody has asked; [`UNKNOWN`] before. To divide costs as
-    /// much as the rest of arming.
+    /// The tick that it is set to, once somebody has asked; [`UNKNOWN`] before.
     tick: u64,
 }
 
@@ -75,11 +74,10 @@ impl Entry {
 
     /// The tick that it is set to.
     #[inline]
-    fn set_to(&mut self, tick: Duration) -> u64 {
+    fn set_to(&mut self, clock: &mut TickClock) -> u64 {
         if self.tick == UNKNOWN {
-            self.tick = due_tick(self.armed, self.wait, tick);
+            self.tick = clock.due_tick(self.armed, self.wait);
         }
-        debug_assert!(self.tick == due_tick(self.armed, self.wait, tick), "it is known of what it was armed to");
         self.tick
     }
 }
@@ -91,6 +89,7 @@ pub(super) struct Timers {
     /// When a timer of the wheel fired last: what is armed then is armed by it.
     fired: Instant,
     tick: Duration,
+    clock: TickClock,
     /// What a tail loss probe's and the reordering timer have on top of their time.
     floor: Duration,
 }
@@ -102,6 +101,7 @@ impl Timers {
             pending: Pending::Timeout,
             fired: Instant::NEVER,
             tick: settings.tick,
+            clock: TickClock::new(settings.tick),
             floor: settings.stack.timeout_min.on(settings.tick),
         }
     }
@@ -116,18 +116,21 @@ impl Timers {
     /// (Re)arms a timer.
     #[inline]
     pub(super) fn arm(&mut self, timer: Timer, now: Instant, wait: Duration) {
-        let is_exact = matches!(timer.clock(), Clock::Exact);
+        match timer.clock() {
+            Clock::Exact => self.table[timer as usize] = Entry { due: now + wait, ..Entry::OFF },
+            Clock::Wheel => self.arm_on_wheel(timer, now, wait),
+        }
+    }
+
+    #[inline(never)]
+    fn arm_on_wheel(&mut self, timer: Timer, now: Instant, wait: Duration) {
         let entry = &mut self.table[timer as usize];
         let due = now + wait;
-        if is_exact {
-            *entry = Entry { due, ..Entry::OFF };
-            return;
-        }
         let mut tick = UNKNOWN;
         if wait < entry.wait && due < entry.armed + entry.wait + self.tick {
             debug_assert!(entry.armed != Instant::NEVER, "what was never armed waits for no time");
-            tick = due_tick(now, wait, self.tick);
-            if entry.set_to(self.tick) == tick {
+            tick = self.clock.due_tick(now, wait);
+            if entry.set_to(&mut self.clock) == tick {
                 // It stays where it was put earlier, on coarser steps maybe (Linux: `__mod_timer`),
                 // even if it had been switched off meanwhile (`inet_csk_clear_xmit_timer`).
                 entry.due = entry.armed + entry.wait;
@@ -155,13 +158,15 @@ impl Timers {
     }
 
     /// How long from `now` a timer of the wheel is set to, in whole ticks; nothing if it is off.
-    #[inline]
+    #[inline(never)]
     pub(super) fn left(&mut self, timer: Timer, now: Instant) -> Duration {
         let entry = &mut self.table[timer as usize];
         if entry.due == Instant::NEVER {
             return Duration::ZERO;
         }
-        ticks_left(now, entry.set_to(self.tick), self.tick)
+        let due = entry.set_to(&mut self.clock);
+        debug_assert!(due == due_tick(entry.armed, entry.wait, self.tick), "it is known of what it was armed to");
+        self.clock.left(now, due)
     }
 
     /// A timer of the wheel, this one's or another one's, has fired at `now`: what is armed then is

@@ -369,11 +369,16 @@ impl Receiver {
             self.packets.read(self.next);
         }
         if self.fin == Some(self.next) {
-            self.packets.forget_from(self.next);
-            self.next += 1;
-            self.fin = None;
-            self.finished = true;
+            self.take_fin();
         }
+    }
+
+    #[cold]
+    fn take_fin(&mut self) {
+        self.packets.forget_from(self.next);
+        self.next += 1;
+        self.fin = None;
+        self.finished = true;
     }
 
     /// What came in its turn may have filled a hole.
@@ -484,8 +489,8 @@ impl Receiver {
         self.buffer.on_rtt(ms, self.unread == 0);
     }
 
-    /// An ACK is owed for a segment: when does it leave?
-    #[inline]
+    /// An ACK is owed for a segment: when does it leave? In line, where the order is known.
+    #[inline(always)]
     pub(super) fn schedule_ack(&mut self, segment: &Segment, out_of_order: bool, sack_ok: bool) -> AckTime {
         let short = if !out_of_order || self.stack.rcv_mss_beyond_hole {
             segment.len > 0 && self.buffer.measure_segment(segment)
