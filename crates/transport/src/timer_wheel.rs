@@ -44,44 +44,40 @@ pub(crate) fn due_tick(now: Instant, wait: Duration, tick: Duration) -> u64 {
 
 /// In which whole tick a number of nanoseconds lies. Most lie in that of the one before, so that
 /// nothing is divided.
-#[derive(Copy, Clone, Debug)]
-pub(crate) struct Ticks {
-    /// Nanoseconds of a tick; without ticks each is one.
-    len: u64,
-    /// The tick of the last number, and where that begins.
+#[derive(Copy, Clone, Debug, Default)]
+pub(crate) struct LastTick {
     number: u64,
+    /// Where it begins.
     start: u64,
 }
 
-impl Ticks {
-    pub(crate) fn new(tick: Duration) -> Self {
-        Self { len: tick.as_nanos().max(1), number: 0, start: 0 }
-    }
-
+impl LastTick {
+    /// `len`: nanoseconds of a tick, at least one.
     #[inline]
-    pub(crate) fn of(&mut self, ns: u64) -> u64 {
-        if ns.wrapping_sub(self.start) >= self.len {
-            self.look_up(ns);
+    fn of(&mut self, ns: u64, len: u64) -> u64 {
+        if ns.wrapping_sub(self.start) >= len {
+            self.look_up(ns, len);
         }
         self.number
     }
 
+    #[inline(never)]
+    fn look_up(&mut self, ns: u64, len: u64) {
+        self.number = ns / len;
+        self.start = self.number * len;
+    }
+
     /// Rounded up.
     #[inline]
-    pub(crate) fn ceil(&mut self, ns: u64) -> u64 {
-        if ns == 0 { 0 } else { self.of(ns - 1) + 1 }
+    fn ceil(&mut self, ns: u64, len: u64) -> u64 {
+        if ns == 0 { 0 } else { self.of(ns - 1, len) + 1 }
     }
 
     /// The end of the last tick that is needed.
     #[inline]
-    pub(crate) fn round_up(&mut self, time: Duration) -> Duration {
-        Duration::from_nanos(self.ceil(time.as_nanos()) * self.len)
-    }
-
-    #[inline(never)]
-    fn look_up(&mut self, ns: u64) {
-        self.number = ns / self.len;
-        self.start = self.number * self.len;
+    pub(crate) fn round_up(&mut self, time: Duration, tick: Duration) -> Duration {
+        let len = tick.as_nanos().max(1);
+        Duration::from_nanos(self.ceil(time.as_nanos(), len) * len)
     }
 }
 
@@ -89,36 +85,44 @@ impl Ticks {
 /// are near those before.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct TickClock {
-    times: Ticks,
-    waits: Ticks,
-    is_exact: bool,
+    /// Nanoseconds; 0: each is one, and timers are exact.
+    tick: u64,
+    times: LastTick,
+    waits: LastTick,
 }
 
 impl TickClock {
     pub(crate) fn new(tick: Duration) -> Self {
-        Self { times: Ticks::new(tick), waits: Ticks::new(tick), is_exact: tick == Duration::ZERO }
+        Self { tick: tick.as_nanos(), times: LastTick::default(), waits: LastTick::default() }
+    }
+
+    #[inline]
+    pub(crate) fn tick(&self) -> Duration {
+        Duration::from_nanos(self.tick)
     }
 
     /// See [`due_tick`].
     #[inline]
     pub(crate) fn due_tick(&mut self, now: Instant, wait: Duration) -> u64 {
-        self.times.of(now.as_nanos()) + self.waits.ceil(wait.as_nanos())
+        let len = self.tick.max(1);
+        self.times.of(now.as_nanos(), len) + self.waits.ceil(wait.as_nanos(), len)
     }
 
     /// See [`fires_after`].
     #[inline]
     pub(crate) fn fires_after(&mut self, now: Instant, wait: Duration, by: SetBy) -> Instant {
-        if self.is_exact {
-            return now + wait;
+        match self.tick {
+            0 => now + wait,
+            t => Instant::from_nanos(fires(self.times.of(now.as_nanos(), t), self.waits.ceil(wait.as_nanos(), t), by) * t),
         }
-        Instant::from_nanos(fires(self.times.of(now.as_nanos()), self.waits.ceil(wait.as_nanos()), by) * self.times.len)
     }
 
     /// How long from `now` a timer that is set to the tick `due` waits: whole ticks, from the last
     /// one.
     #[inline]
     pub(crate) fn left(&mut self, now: Instant, due: u64) -> Duration {
-        Duration::from_nanos(due.saturating_sub(self.times.of(now.as_nanos())) * self.times.len)
+        let len = self.tick.max(1);
+        Duration::from_nanos(due.saturating_sub(self.times.of(now.as_nanos(), len)) * len)
     }
 }
 

@@ -2,7 +2,7 @@
 //! the windowed minimum.
 
 use crate::Settings;
-use crate::timer_wheel::Ticks;
+use crate::timer_wheel::LastTick;
 use polypath_base::{Duration, Instant, Seq};
 use polypath_cc as cc;
 
@@ -28,7 +28,9 @@ pub(super) struct Rtt {
     rto_min: Duration,
     rto_max: Duration,
     rto: Duration,
-    ticks: Ticks,
+    tick: Duration,
+    /// Of what the timeout was measured to.
+    last_tick: LastTick,
     /// How often `rto` is doubled: once for each timeout since it was measured.
     doublings: u32,
     /// Timeouts and window probes in a row (Linux: `icsk_backoff`).
@@ -44,12 +46,13 @@ pub(super) struct Rtt {
 
 impl Rtt {
     pub(super) fn new(settings: &Settings) -> Self {
-        let mut ticks = Ticks::new(settings.tick);
+        let (tick, mut last_tick) = (settings.tick, LastTick::default());
         Self {
             rto_min: settings.rto_min,
-            rto_max: ticks.round_up(settings.rto_max),
+            rto_max: last_tick.round_up(settings.rto_max, tick),
             rto: INITIAL_RTO,
-            ticks,
+            tick,
+            last_tick,
             doublings: 0,
             backoff: 0,
             rttvar_us: 0,
@@ -160,7 +163,8 @@ impl Rtt {
             }
         }
         debug_assert!(flow.srtt_us > 0 && flow.min_rtt_us <= MAX_SAMPLE_US as u32, "there is a sample");
-        self.rto = self.ticks.round_up(Duration::from_micros(u64::from((flow.srtt_us >> 3) + self.rttvar_us))).min(self.rto_max);
+        self.rto =
+            self.last_tick.round_up(Duration::from_micros(u64::from((flow.srtt_us >> 3) + self.rttvar_us)), self.tick).min(self.rto_max);
         self.forget_backoff();
     }
 
