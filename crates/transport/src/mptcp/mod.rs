@@ -588,6 +588,11 @@ impl Connection {
     /// then.
     #[inline]
     fn resume_writer(&mut self, now: Instant) -> Option<usize> {
+        if self.work.goes_on() { self.go_on(now) } else { None }
+    }
+
+    #[inline(never)]
+    fn go_on(&mut self, now: Instant) -> Option<usize> {
         if self.work.take_first_write(self.tx.accepted > 0) {
             self.sync_sndbuf();
         }

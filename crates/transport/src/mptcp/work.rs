@@ -133,6 +133,12 @@ impl PendingWork {
         std::mem::take(&mut self.push_again)
     }
 
+    /// Once all have sent, there is something to do for the connection.
+    #[inline]
+    pub(super) fn goes_on(&self) -> bool {
+        self.push_again | self.fin_waits | self.first_write_leaves
+    }
+
     /// Once all have sent, the DATA_FIN leaves.
     #[cold]
     pub(super) fn await_fin(&mut self) {

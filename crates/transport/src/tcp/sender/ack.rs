@@ -339,10 +339,10 @@ impl Sender {
             let end = last.seq + last.len;
             self.scoreboard.pop_plain([count, bursts], end);
         }
-        if self.scoreboard.head_if_acked(ack.number).is_some() {
+        if self.scoreboard.una() != ack.number && self.scoreboard.head_if_acked(ack.number).is_some() {
             (acked, retransmitted) = self.clean_scoreboarded(cx.now, acked, (&mut first_at, &mut last_at, &mut low_hole), ack);
         }
-        if self.scoreboard.head().is_some_and(|head| ack.number.after(head.seq)) {
+        if self.scoreboard.una() != ack.number && self.scoreboard.head().is_some_and(|head| ack.number.after(head.seq)) {
             let (fewer, again) = self.clean_part(cx.now, (&mut first_at, &mut last_at, &mut low_hole), ack);
             (acked, retransmitted) = (acked + fewer, retransmitted | again);
         }
