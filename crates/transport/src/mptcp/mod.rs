@@ -559,7 +559,7 @@ impl Connection {
     pub(crate) fn poll_transmit_into(&mut self, now: Instant, slot: SegmentSlot<'_>) -> Option<PathId> {
         let SegmentSlot(segment) = slot;
         loop {
-            let Some(i) = self.work.ready().or_else(|| self.resume_writer(now)) else {
+            let Some(i) = self.work.ready().or_else(|| if self.work.goes_on() { self.resume_writer(now) } else { None }) else {
                 if !self.work.sends_first().is_empty() {
                     self.count_timers_of_first(now);
                 }
@@ -586,13 +586,8 @@ impl Connection {
 
     /// All have sent. Where the connection pushes again, the subflow that has something to send
     /// then.
-    #[inline]
-    fn resume_writer(&mut self, now: Instant) -> Option<usize> {
-        if self.work.goes_on() { self.go_on(now) } else { None }
-    }
-
     #[inline(never)]
-    fn go_on(&mut self, now: Instant) -> Option<usize> {
+    fn resume_writer(&mut self, now: Instant) -> Option<usize> {
         if self.work.take_first_write(self.tx.accepted > 0) {
             self.sync_sndbuf();
         }

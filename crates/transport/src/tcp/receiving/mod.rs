@@ -270,8 +270,7 @@ impl Receiver {
     pub(super) fn note_timestamp(&mut self, now: Instant, segment: &Segment) {
         // An older one that was let through is not remembered, as in Linux.
         if segment.has_ts && !segment.seq.after(self.acked) && !self.is_older(segment.ts_val, 0) {
-            self.ts_recent = segment.ts_val;
-            self.ts_recent_at = now;
+            (self.ts_recent, self.ts_recent_at) = (segment.ts_val, now);
         }
     }
 
@@ -377,8 +376,7 @@ impl Receiver {
     fn take_fin(&mut self) {
         self.packets.forget_from(self.next);
         self.next += 1;
-        self.fin = None;
-        self.finished = true;
+        (self.fin, self.finished) = (None, true);
     }
 
     /// What came in its turn may have filled a hole.
