@@ -47,6 +47,7 @@ impl Delays {
     }
 
     /// The client's socket has accepted `total` bytes since the start.
+    #[inline(never)]
     pub(crate) fn on_accepted(&mut self, now: Instant, total: u64) {
         if !self.ordered {
             return;

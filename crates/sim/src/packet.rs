@@ -259,11 +259,13 @@ impl PacketStore {
         if segment.is_plain() { Self::NONE } else { self.put(segment) }
     }
 
+    #[cold]
     fn put(&mut self, segment: &Segment) -> u32 {
         let &Segment { sack_blocks, sack_len, mp, mss, window_scale, sack_permitted, ae, .. } = segment;
         self.cold.add(ColdFields { sack_blocks, mp, sack_len, mss, window_scale, sack_permitted, ae })
     }
 
+    #[cold]
     fn unpack(&self, number: u32, segment: &mut Segment) {
         let ColdFields { sack_blocks, mp, sack_len, mss, window_scale, sack_permitted, ae } = self.cold.held[number as usize];
         (segment.sack_blocks, segment.sack_len, segment.mp) = (sack_blocks, sack_len, mp);
@@ -426,8 +428,13 @@ impl PacketStore {
     #[inline]
     pub(crate) fn forget_segment(&mut self, number: u32) {
         if number != Self::NONE {
-            self.cold.free.push(number);
+            self.free_segment(number);
         }
+    }
+
+    #[cold]
+    fn free_segment(&mut self, number: u32) {
+        self.cold.free.push(number);
     }
 
     /// A packet is gone.

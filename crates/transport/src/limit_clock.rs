@@ -59,10 +59,15 @@ impl LimitClock {
     #[inline]
     pub(crate) fn set(&mut self, now: Instant, by: Limit) {
         if by != self.by {
-            debug_assert!(self.since <= now, "a limit ends after it began");
-            self.spent.charge(self.by, now.since(self.since));
-            (self.since, self.by) = (now, by);
+            self.change(now, by);
         }
+    }
+
+    #[cold]
+    fn change(&mut self, now: Instant, by: Limit) {
+        debug_assert!(self.since <= now, "a limit ends after it began");
+        self.spent.charge(self.by, now.since(self.since));
+        (self.since, self.by) = (now, by);
     }
 
     /// How long each has held up everything, up to `now`.

@@ -45,6 +45,7 @@ impl Packets {
 
     /// `seq..end` has come beyond a hole in a packet of this memory; what it covers goes (Linux:
     /// `tcp_data_queue_ofo`).
+    #[cold]
     pub(crate) fn insert(&mut self, seq: Seq, end: Seq, memory: Truesize) {
         let at = self.packets.partition_point(|one| one.seq.before(seq));
         while let Some(following) = self.packets.get(at).filter(|following| !following.end.after(end)) {
@@ -56,6 +57,7 @@ impl Packets {
 
     /// `seq..end` has come in a packet of this memory. Into the room of what it continues it is
     /// copied (Linux: `skb_try_coalesce`).
+    #[cold]
     pub(crate) fn add(&mut self, seq: Seq, end: Seq, memory: Truesize) {
         let mut at = self.packets.len();
         while at > 0 && !self.packets[at - 1].seq.before(seq) {
@@ -86,7 +88,15 @@ impl Packets {
     }
 
     /// The program has read everything before `seq`.
+    #[inline]
     pub(crate) fn read(&mut self, seq: Seq) {
+        if !self.packets.is_empty() {
+            self.forget_before(seq);
+        }
+    }
+
+    #[cold]
+    fn forget_before(&mut self, seq: Seq) {
         while let Some(first) = self.packets.front().filter(|first| !first.end.after(seq)) {
             self.bytes -= u64::from(first.memory.bytes);
             self.packets.pop_front();

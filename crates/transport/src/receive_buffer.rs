@@ -38,31 +38,35 @@ pub(crate) struct Truesize {
 }
 
 impl Truesize {
-    /// Of a packet of `ip_len` bytes with `len` of payload.
-    pub(crate) fn of(device: Device, ip_len: u32, len: u32) -> Self {
+    /// Of a packet of `ip_len` bytes, if anybody asks, with `len` of payload.
+    #[inline]
+    pub(crate) fn of(device: Device, ip_len: impl FnOnce() -> u32, len: u32) -> Self {
         /// On 6.12: windows of up to 153/256 of the buffer with segments of 1448 bytes, 231/256 with
         /// 8948, 93/256 with 548 (specs/notes/buffer-memory). A head has 384 bytes.
         const PAGED: u32 = 384 + SHARED_INFO + DESCRIPTOR;
+        match device {
+            Device::Veth => Self { bytes: len + PAGED, without_head: len, room: 0 },
+            Device::Tun => Self::of_tun(ip_len()),
+        }
+    }
+
+    /// `tun_alloc_skb`: from a page on the packet lies in pages behind an empty head.
+    #[cold]
+    fn of_tun(ip_len: u32) -> Self {
         /// Before the packet (`NET_SKB_PAD`).
         const PAD: u32 = 64;
         const CACHE_LINE: u32 = 64;
         const PAGE: u32 = 4096;
         /// The smallest head (`SKB_SMALL_HEAD_SIZE`), which others are of powers of two.
         const SMALL: u32 = 704;
-        match device {
-            Device::Veth => Self { bytes: len + PAGED, without_head: len, room: 0 },
-            // `tun_alloc_skb`: from a page on the packet lies in pages behind an empty head.
-            Device::Tun if PAD + ip_len >= PAGE => {
-                let pages = ip_len.next_multiple_of(PAGE);
-                Self { bytes: SMALL + DESCRIPTOR + pages, without_head: pages, room: 0 }
-            }
-            Device::Tun => {
-                let wanted = (PAD + ip_len).next_multiple_of(CACHE_LINE) + SHARED_INFO;
-                let head = if wanted <= SMALL { SMALL } else { wanted.next_power_of_two() };
-                let bytes = head + DESCRIPTOR;
-                Self { bytes, without_head: bytes, room: head - SHARED_INFO - PAD - ip_len }
-            }
+        if PAD + ip_len >= PAGE {
+            let pages = ip_len.next_multiple_of(PAGE);
+            return Self { bytes: SMALL + DESCRIPTOR + pages, without_head: pages, room: 0 };
         }
+        let wanted = (PAD + ip_len).next_multiple_of(CACHE_LINE) + SHARED_INFO;
+        let head = if wanted <= SMALL { SMALL } else { wanted.next_power_of_two() };
+        let bytes = head + DESCRIPTOR;
+        Self { bytes, without_head: bytes, room: head - SHARED_INFO - PAD - ip_len }
     }
 }
 
@@ -306,11 +310,11 @@ mod tests {
     #[test]
     fn a_packet_takes_memory_in_powers_of_two_behind_a_tun_device() {
         // As the windows of 6.12 tell (tests/scripts/tcp-receive-memory.pkt).
-        let bytes = |payload| Truesize::of(Device::Tun, payload + 40, payload).bytes;
+        let bytes = |payload| Truesize::of(Device::Tun, || payload + 40, payload).bytes;
         assert_eq!([1, 280, 281, 600, 601, 1460].map(bytes), [960, 960, 1280, 1280, 2304, 2304]);
         assert_eq!(bytes(8960), 960 + 3 * 4096);
-        assert_eq!(Truesize::of(Device::Tun, 140, 100).room, 180);
-        let of_veth = Truesize::of(Device::Veth, 1500, 1448);
+        assert_eq!(Truesize::of(Device::Tun, || 140, 100).room, 180);
+        let of_veth = Truesize::of(Device::Veth, || 1500, 1448);
         assert_eq!((of_veth.bytes, of_veth.without_head), (2408, 1448), "its payload lies in pages");
     }
 

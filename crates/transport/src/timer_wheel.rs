@@ -42,10 +42,88 @@ pub(crate) fn due_tick(now: Instant, wait: Duration, tick: Duration) -> u64 {
     now.as_nanos() / t + wait.as_nanos().div_ceil(t)
 }
 
-/// How long from `now` a timer that is set to the tick `due` waits: whole ticks, from the last one.
-pub(crate) fn ticks_left(now: Instant, due: u64, tick: Duration) -> Duration {
-    let t = tick.as_nanos().max(1);
-    Duration::from_nanos(due.saturating_sub(now.as_nanos() / t) * t)
+/// In which whole tick a number of nanoseconds lies. Most lie in that of the one before, so that
+/// nothing is divided.
+#[derive(Copy, Clone, Debug, Default)]
+pub(crate) struct LastTick {
+    number: u64,
+    /// Where it begins.
+    start: u64,
+}
+
+impl LastTick {
+    /// `len`: nanoseconds of a tick, at least one.
+    #[inline]
+    fn of(&mut self, ns: u64, len: u64) -> u64 {
+        if ns.wrapping_sub(self.start) >= len {
+            self.look_up(ns, len);
+        }
+        self.number
+    }
+
+    #[inline(never)]
+    fn look_up(&mut self, ns: u64, len: u64) {
+        self.number = ns / len;
+        self.start = self.number * len;
+    }
+
+    /// Rounded up.
+    #[inline]
+    fn ceil(&mut self, ns: u64, len: u64) -> u64 {
+        if ns == 0 { 0 } else { self.of(ns - 1, len) + 1 }
+    }
+
+    /// The end of the last tick that is needed.
+    #[inline]
+    pub(crate) fn round_up(&mut self, time: Duration, tick: Duration) -> Duration {
+        let len = tick.as_nanos().max(1);
+        Duration::from_nanos(self.ceil(time.as_nanos(), len) * len)
+    }
+}
+
+/// The same as the functions above, for timers that one holder sets: both their times and their waits
+/// are near those before.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct TickClock {
+    /// Nanoseconds; 0: each is one, and timers are exact.
+    tick: u64,
+    times: LastTick,
+    waits: LastTick,
+}
+
+impl TickClock {
+    pub(crate) fn new(tick: Duration) -> Self {
+        Self { tick: tick.as_nanos(), times: LastTick::default(), waits: LastTick::default() }
+    }
+
+    #[inline]
+    pub(crate) fn tick(&self) -> Duration {
+        Duration::from_nanos(self.tick)
+    }
+
+    /// See [`due_tick`].
+    #[inline]
+    pub(crate) fn due_tick(&mut self, now: Instant, wait: Duration) -> u64 {
+        let len = self.tick.max(1);
+        self.times.of(now.as_nanos(), len) + self.waits.ceil(wait.as_nanos(), len)
+    }
+
+    /// See [`fires_after`].
+    #[inline]
+    pub(crate) fn fires_after(&mut self, now: Instant, wait: Duration, by: SetBy) -> Instant {
+        match self.tick {
+            0 => now + wait,
+            t => Instant::from_nanos(fires(self.times.of(now.as_nanos(), t), self.waits.ceil(wait.as_nanos(), t), by) * t),
+        }
+    }
+
+    /// How long from `now` a timer that is set to the tick `due` waits: whole ticks, from the last
+    /// one.
+    #[inline]
+    pub(crate) fn left(&mut self, now: Instant, due: u64) -> Duration {
+        let len = self.tick.max(1);
+        Duration::from_nanos(due.saturating_sub(self.times.of(now.as_nanos(), len)) * len)
+    }
 }
 
 /// On which level a timer stands that was set to a time from then, as the shift of its steps: of
@@ -132,18 +210,28 @@ mod tests {
             ms(288),
             "63 ticks after that of 4 ms, and the next step"
         );
-        assert_eq!(
-            ticks_left(ms(9), due_tick(ms(7), Duration::from_millis(201), TICK), TICK),
-            Duration::from_millis(200),
-            "51 ticks after the first, now the second"
-        );
-        assert_eq!(ticks_left(ms(300), due_tick(ms(7), Duration::from_millis(201), TICK), TICK), Duration::ZERO, "it is due");
+        let mut clock = TickClock::new(TICK);
+        let due = due_tick(ms(7), Duration::from_millis(201), TICK);
+        assert_eq!(clock.left(ms(9), due), Duration::from_millis(200), "51 ticks after the first, now the second");
+        assert_eq!(clock.left(ms(300), due), Duration::ZERO, "it is due");
+    }
+
+    #[test]
+    fn a_clock_says_what_division_does() {
+        for tick in [TICK, Duration::from_nanos(3_333_333), Duration::ZERO] {
+            let mut clock = TickClock::new(tick);
+            for (now, wait) in [(0, 0), (1, 1), (4_000_000, 4_000_000), (3_999_999, 4_000_001), (900_000_000, 8_000_000), (7, 7_999_999)] {
+                let (now, wait) = (Instant::from_nanos(now), Duration::from_nanos(wait));
+                assert_eq!(clock.due_tick(now, wait), due_tick(now, wait, tick));
+                assert_eq!(clock.fires_after(now, wait, SetBy::Event), fires_after(now, wait, tick, SetBy::Event));
+            }
+        }
     }
 
     #[test]
     fn without_a_tick_it_is_exact() {
         let (now, wait) = (Instant::from_nanos(7), Duration::from_nanos(3));
         assert_eq!(fires_after(now, wait, Duration::ZERO, SetBy::Event), now + wait);
-        assert_eq!(ticks_left(now, due_tick(now, wait, Duration::ZERO), Duration::ZERO), wait);
+        assert_eq!(TickClock::new(Duration::ZERO).left(now, due_tick(now, wait, Duration::ZERO)), wait);
     }
 }

@@ -352,6 +352,7 @@ impl Segment {
         if self.is_plain() { always + dss } else { self.rare_options_len(always, dss) }
     }
 
+    #[cold]
     fn rare_options_len(&self, mut n: u32, dss: u32) -> u32 {
         if self.flags.has(Flags::SYN) {
             n += if self.mss != 0 { 4 } else { 0 };

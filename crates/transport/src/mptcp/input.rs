@@ -90,7 +90,7 @@ impl Connection {
             let mut at = 0;
             while at < whole {
                 let taken = len.clamp(1, whole - at);
-                let memory = Truesize::of(Device::Tun, segment.ip_len() - segment.len + taken, taken);
+                let memory = Truesize::of(Device::Tun, || segment.ip_len() - segment.len + taken, taken);
                 rx.hold(start + u64::from(at), taken, memory);
                 at += taken;
                 len = socket.rx.received_segment_size();
@@ -199,7 +199,7 @@ impl Connection {
     }
 
     /// The data acknowledgement and the window of a segment (RFC 8684 section 3.3.2).
-    #[inline]
+    #[inline(always)]
     pub(super) fn take_acknowledgement(&mut self, now: Instant, i: usize, segment: &Segment) {
         let socket = &self.subflows[i].socket;
         // Linux drops an ACK of what was never sent with its options (`tcp_ack`).

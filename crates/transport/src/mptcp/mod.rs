@@ -266,7 +266,7 @@ impl Connection {
         let Config { settings, algorithm, scheduler, path_manager, interfaces, mut random } = config;
         let stack = settings.stack;
         let (local_key, local_token, local_idsn) = draw_key(stack.mptcp_version, &mut random);
-        let mut tx = Tx::new(settings.wmem[1].get(), stack.write_begins_fragment, stack.mptcp_version == MptcpVersion::V1);
+        let mut tx = Tx::new(settings.wmem[1].get(), stack.write_begins_fragment, stack.mptcp_version == MptcpVersion::V1, settings.tick);
         tx.start(local_idsn + 1);
         let rx = Rx::new(settings.rmem[1].as_u32(), settings.rmem[2].as_u32(), stack, settings.device);
         Self {
@@ -559,7 +559,7 @@ impl Connection {
     pub(crate) fn poll_transmit_into(&mut self, now: Instant, slot: SegmentSlot<'_>) -> Option<PathId> {
         let SegmentSlot(segment) = slot;
         loop {
-            let Some(i) = self.work.ready().or_else(|| self.resume_writer(now)) else {
+            let Some(i) = self.work.ready().or_else(|| if self.work.goes_on() { self.resume_writer(now) } else { None }) else {
                 if !self.work.sends_first().is_empty() {
                     self.count_timers_of_first(now);
                 }
@@ -586,7 +586,7 @@ impl Connection {
 
     /// All have sent. Where the connection pushes again, the subflow that has something to send
     /// then.
-    #[inline]
+    #[inline(never)]
     fn resume_writer(&mut self, now: Instant) -> Option<usize> {
         if self.work.take_first_write(self.tx.accepted > 0) {
             self.sync_sndbuf();

@@ -39,31 +39,10 @@ impl Connection {
 
     #[inline]
     fn add_own_options(&mut self, i: usize, segment: &mut Segment) {
-        if segment.flags.has(Flags::SYN) {
-            self.add_syn_options(i, segment);
-            return;
-        }
-        if segment.flags.has(Flags::RST) {
-            return;
-        }
-        if self.phase == Phase::Fallback {
-            self.set_own_window(i, segment);
-            segment.has_dss = false;
-            return;
-        }
-        // Once a DATA_FIN has left, what comes after it tells no keys any more (Linux:
-        // `mptcp_established_options_mp`).
-        let ends = i == INITIAL && matches!(self.tx.fin, Fin::Sent | Fin::Acked) && (segment.len == 0 || self.tx.fin_at < self.last_event);
-        if !self.subflows[i].confirmed && self.is_client && !ends {
-            self.add_third_ack_options(i, segment);
-            if segment.len == 0 {
-                self.set_own_window(i, segment);
-                fit_sacks(segment);
-                return;
-            }
-        }
-        if self.phase == Phase::Negotiating {
-            self.set_own_window(i, segment);
+        let is_confirmed = self.subflows[i].confirmed | !self.is_client;
+        let is_usual =
+            is_confirmed & (self.phase == Phase::Established) && !segment.flags.has(Flags::SYN) && !segment.flags.has(Flags::RST);
+        if !is_usual && self.add_rare_options(i, segment) {
             return;
         }
         if segment.mp.is_empty() {
@@ -87,6 +66,40 @@ impl Connection {
             self.add_waiting_option(i, segment);
         }
         fit_sacks(segment);
+    }
+
+    /// What a segment has during a handshake, in a fallback, and at an abrupt end: true if that is
+    /// all.
+    #[cold]
+    fn add_rare_options(&mut self, i: usize, segment: &mut Segment) -> bool {
+        if segment.flags.has(Flags::SYN) {
+            self.add_syn_options(i, segment);
+            return true;
+        }
+        if segment.flags.has(Flags::RST) {
+            return true;
+        }
+        if self.phase == Phase::Fallback {
+            self.set_own_window(i, segment);
+            segment.has_dss = false;
+            return true;
+        }
+        // Once a DATA_FIN has left, what comes after it tells no keys any more (Linux:
+        // `mptcp_established_options_mp`).
+        let ends = i == INITIAL && matches!(self.tx.fin, Fin::Sent | Fin::Acked) && (segment.len == 0 || self.tx.fin_at < self.last_event);
+        if !self.subflows[i].confirmed && self.is_client && !ends {
+            self.add_third_ack_options(i, segment);
+            if segment.len == 0 {
+                self.set_own_window(i, segment);
+                fit_sacks(segment);
+                return true;
+            }
+        }
+        if self.phase == Phase::Negotiating {
+            self.set_own_window(i, segment);
+            return true;
+        }
+        false
     }
 
     /// The window that there is room for on a subflow, up to its threshold, where a segment of `len`
@@ -118,7 +131,7 @@ impl Connection {
 
     /// The window of a segment without a data acknowledgement: what the subflow has announced does
     /// not shrink but by what came on it.
-    #[inline]
+    #[cold]
     fn set_own_window(&mut self, i: usize, segment: &mut Segment) {
         if self.settings.stack.shared_rcv_ssthresh {
             return self.set_shared_window(i, segment);
@@ -134,6 +147,7 @@ impl Connection {
     /// RFC 8684 section 3.3.3: a DATA_FIN without data is a mapping of length 1 for subflow sequence
     /// 0; on data it is one more place of the last mapping, where that leaves after it (Linux:
     /// `mptcp_write_data_fin`).
+    #[cold]
     fn add_data_fin(&self, segment: &mut Segment) {
         let goes_behind = self.version() == MptcpVersion::V1 && self.tx.fin_at < self.last_event;
         let dss = &mut segment.dss;

@@ -389,7 +389,7 @@ impl Rx {
 
     /// The application reads all that is in order; returns whether the window has grown enough to
     /// tell the peer at once. `measure` tells what the subflows' receivers have measured.
-    #[inline]
+    #[inline(always)]
     pub(super) fn read(&mut self, now: Instant, most: u64, measure: impl FnOnce() -> Measured) -> Read {
         let bytes = self.unread.min(most);
         if bytes == 0 {

@@ -5,7 +5,7 @@ use super::sender::Fin;
 use super::{Connection, Phase, Subflow};
 use crate::settings::Settings;
 use crate::stack::{MetaRetransmission, PushOrder};
-use crate::timer_wheel::{SetBy, fires_after};
+use crate::timer_wheel::SetBy;
 use polypath_base::{Bytes, Duration, Instant, Segments};
 use polypath_sched::SubflowSet;
 
@@ -32,24 +32,30 @@ impl Connection {
     /// of Linux they did so when the scheduler was asked.
     pub(super) fn arm_retransmission(&mut self, now: Instant) {
         let timer = match self.settings.stack.meta_retransmission {
-            MetaRetransmission::TwiceLongestTimeout => {
-                let timeouts = self.subflows.iter().filter(|s| s.times_retransmission()).map(|s| s.socket.tx.retransmission_timeout() * 2);
-                timeouts.max().filter(|&wait| wait > Duration::ZERO)
-            }
+            MetaRetransmission::TwiceLongestTimeout => self.twice_longest_timeout(),
             MetaRetransmission::LastTimer => self.tx.rtx_interval,
         };
         let wait = timer.unwrap_or(self.settings.rto_min);
         let by = if now == self.fired { SetBy::Timer } else { SetBy::Event };
-        self.tx.rtx_due = fires_after(now, wait * (1 << self.tx.rtx_backoff.min(MOST_DOUBLINGS)), self.settings.tick, by);
+        self.tx.rtx_due = self.tx.clock.fires_after(now, wait * (1 << self.tx.rtx_backoff.min(MOST_DOUBLINGS)), by);
         debug_assert!(self.tx.rtx_due > now, "the timer comes up later");
+    }
+
+    #[inline(never)]
+    fn twice_longest_timeout(&self) -> Option<Duration> {
+        let timeouts = self.subflows.iter().filter(|s| s.times_retransmission()).map(|s| s.socket.tx.retransmission_timeout() * 2);
+        timeouts.max().filter(|&wait| wait > Duration::ZERO)
     }
 
     /// What is left of the subflows' timers now is how long the connection's own waits whenever it
     /// starts until this is asked again (Linux: `mptcp_set_timeout`).
     #[inline]
     pub(super) fn note_rtx_interval(&mut self, now: Instant) {
-        let left = self.subflows.iter_mut().filter(|s| s.times_retransmission()).map(|s| s.socket.tx.rtx_left(now));
-        self.tx.rtx_interval = left.max().filter(|&left| left > Duration::ZERO);
+        let mut longest = Duration::ZERO;
+        for subflow in self.subflows.iter_mut().filter(|subflow| subflow.times_retransmission()) {
+            longest = longest.max(subflow.socket.tx.rtx_left(now));
+        }
+        self.tx.rtx_interval = Some(longest).filter(|&left| left > Duration::ZERO);
         self.work.set_sends_first(SubflowSet::EMPTY);
     }
 

@@ -35,6 +35,7 @@ impl Connection {
         }
     }
 
+    #[inline(never)]
     fn refill(&mut self) {
         let was = self.tx.blocked;
         self.tx.fill();
@@ -174,6 +175,7 @@ impl Connection {
 
     /// What a DATA_ACK lets out on its own subflow leaves before the data of the same segment counts
     /// (Linux: `mptcp_incoming_options`, which calls `__mptcp_subflow_push_pending`).
+    #[cold]
     pub(super) fn sends_before_data(&self, i: usize) -> bool {
         let is_established = self.phase == Phase::Established && self.subflows[i].confirmed;
         self.settings.stack.push_order == PushOrder::Bursts && self.scheduler.schedules_bursts() && is_established

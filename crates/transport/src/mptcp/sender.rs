@@ -5,6 +5,7 @@
 //! for MPTCP 0.96 the pieces in which it was enqueued on subflows.
 
 use crate::limit_clock::{Limit, LimitClock};
+use crate::timer_wheel::TickClock;
 use polypath_base::{Bytes, DataSeq, Duration, Instant};
 use polypath_sched::{BUFFER, SubflowSet};
 use std::collections::VecDeque;
@@ -148,6 +149,7 @@ pub(super) struct Tx {
     pub(super) reinject: VecDeque<Piece>,
     pub(super) pieces: VecDeque<Piece>,
     pub(super) rtx_due: Instant,
+    pub(super) clock: TickClock,
     /// How long the retransmission timer waits when it starts; none: the least retransmission
     /// timeout. Linux's MPTCP only (`timer_ival`).
     pub(super) rtx_interval: Option<Duration>,
@@ -163,7 +165,7 @@ pub(super) struct Tx {
 }
 
 impl Tx {
-    pub(super) fn new(sndbuf: u64, write_begins_fragment: bool, counts_overhead: bool) -> Self {
+    pub(super) fn new(sndbuf: u64, write_begins_fragment: bool, counts_overhead: bool, tick: Duration) -> Self {
         Self {
             first: DataSeq::default(),
             una: DataSeq::default(),
@@ -184,6 +186,7 @@ impl Tx {
             reinject: VecDeque::new(),
             pieces: VecDeque::new(),
             rtx_due: Instant::NEVER,
+            clock: TickClock::new(tick),
             rtx_interval: None,
             rtx_backoff: 0,
             fin_repetitions: 0,
@@ -421,7 +424,7 @@ mod tests {
     const FRAGMENT: u64 = PAGE - HEADER;
 
     fn tx() -> Tx {
-        let mut tx = Tx::new(100_000, false, true);
+        let mut tx = Tx::new(100_000, false, true, Duration::ZERO);
         tx.start(DataSeq::new(1000));
         tx.buffer_mss = Bytes::new(1428);
         tx
@@ -510,7 +513,7 @@ mod tests {
 
     #[test]
     fn a_write_that_finds_nothing_waiting_begins_a_fragment() {
-        let mut tx = Tx::new(1_000_000, true, true);
+        let mut tx = Tx::new(1_000_000, true, true, Duration::ZERO);
         tx.start(DataSeq::new(1000));
         let write = |tx: &mut Tx, bytes: u64| {
             tx.offered += bytes;
@@ -536,7 +539,7 @@ mod tests {
     #[test]
     fn fragments_take_memory_beside_their_data() {
         for (counts, heads) in [(true, [40, 84, 44]), (false, [0; 3])] {
-            let mut tx = Tx::new(1_000_000, false, counts);
+            let mut tx = Tx::new(1_000_000, false, counts, Duration::ZERO);
             tx.start(DataSeq::new(1000));
             let mut queued = [0; 3];
             for (bytes, queued) in [100, 50].into_iter().zip(&mut queued) {

@@ -32,7 +32,9 @@ pub(super) struct PendingWork {
     due: Vec<Instant>,
     /// No entry of `due` is earlier.
     due_floor: Instant,
-    /// `None`: the congestion control is not coupled.
+    /// The congestion control is coupled.
+    is_coupled: bool,
+    /// None before the connection is a sender.
     siblings: Option<Box<cc::Siblings>>,
     /// Once all have sent, the connection pushes again.
     push_again: bool,
@@ -58,7 +60,8 @@ impl PendingWork {
             views: Vec::new(),
             due: Vec::new(),
             due_floor: Instant::NEVER,
-            siblings: coupled.then(Box::default),
+            is_coupled: coupled,
+            siblings: None,
             push_again: false,
             fin_waits: false,
             first_write_leaves: false,
@@ -128,6 +131,12 @@ impl PendingWork {
     #[inline]
     pub(super) fn take_push(&mut self) -> bool {
         std::mem::take(&mut self.push_again)
+    }
+
+    /// Once all have sent, there is something to do for the connection.
+    #[inline]
+    pub(super) fn goes_on(&self) -> bool {
+        self.push_again | self.fin_waits | self.first_write_leaves
     }
 
     /// Once all have sent, the DATA_FIN leaves.
@@ -274,10 +283,19 @@ impl PendingWork {
     /// The siblings' view of a subflow is brought up to date.
     #[inline]
     pub(super) fn set_sibling(&mut self, i: usize, sibling: impl FnOnce() -> cc::Sibling) {
-        if let Some(siblings) = &mut self.siblings {
+        if self.is_coupled {
+            let siblings = self.siblings.get_or_insert_with(|| some_siblings(self.views.len()));
             siblings.as_mut_slice()[i] = sibling();
         }
     }
+}
+
+/// So many of which nothing is known.
+#[cold]
+fn some_siblings(count: usize) -> Box<cc::Siblings> {
+    let mut siblings = Box::<cc::Siblings>::default();
+    (0..count).for_each(|_| _ = siblings.push(cc::Sibling::default()));
+    siblings
 }
 
 #[cfg(test)]

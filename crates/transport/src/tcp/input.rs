@@ -8,6 +8,7 @@ use polypath_base::{Duration, Instant};
 use polypath_wire::{Flags, Segment};
 
 impl Socket {
+    #[inline(never)]
     pub(super) fn handle_data(&mut self, now: Instant, segment: &Segment) {
         // A mapping may begin before the segment (RFC 8684 section 3.3.1).
         let inside = if segment.has_dss { self.rx.offset_of(segment.seq).wrapping_sub(segment.dss.ssn) } else { 0 };

@@ -545,10 +545,10 @@ impl Socket {
     #[inline]
     fn is_predicted(&self, segment: &Segment) -> bool {
         segment.len > 0
+            && !segment.has_dss
             && self.state == State::Established
             && segment.seq == self.rx.next()
             && self.ecn.predicts(segment, self.tx.delivered_ce().get())
-            && !segment.has_dss
             && segment.options_len() == self.timestamps.bytes()
             && !self.rx.has_hole()
     }
@@ -629,7 +629,7 @@ impl Socket {
     }
 
     /// What a segment brings beside its acknowledgement.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take_rest(&mut self, cx: Context<'_>, segment: &Segment) {
         let takes_numbers = segment.len > 0 || segment.flags.has(Flags::FIN);
         if (self.closing.reads_no_more() | self.rx.finished()) && self.has_data_after_close(segment) {

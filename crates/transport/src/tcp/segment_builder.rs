@@ -81,7 +81,7 @@ impl Socket {
 
     #[inline]
     pub(super) fn make_data(&mut self, now: Instant, sent: Leaving, segment: &mut Segment) {
-        self.make_with_room(now, self.sack_room_beside_data(sent), segment);
+        self.make_bare(now, self.options_beside_data(sent), segment);
         debug_assert!(!(sent.seq + sent.len + u32::from(sent.is_fin)).after(self.tx.snd_nxt()), "what leaves has been counted as sent");
         segment.seq = sent.seq;
         segment.len = sent.len;
@@ -163,7 +163,7 @@ impl Socket {
     /// A segment without data; whatever ACK was due is served by it.
     #[inline]
     pub(super) fn make_ack(&mut self, now: Instant, segment: &mut Segment) {
-        self.make_with_room(now, self.sack_room(self.ack_option_bytes), segment);
+        self.make_bare(now, self.ack_option_bytes, segment);
         segment.seq = self.acceptable_seq();
         self.ecn.reflect(segment);
     }
@@ -178,9 +178,10 @@ impl Socket {
         if self.tx.obeys_window() && next.after(end + rounding) { end } else { next }
     }
 
-    /// The same, with so many SACK blocks at most.
-    #[inline]
-    fn make_with_room(&mut self, now: Instant, room: u8, segment: &mut Segment) {
+    /// What data and ACKs have in common, with the SACK blocks that have room beside so many bytes of
+    /// MPTCP's options.
+    #[inline(never)]
+    fn make_bare(&mut self, now: Instant, mptcp_options: u32, segment: &mut Segment) {
         self.invalidate_template();
         if self.rx.on_ack_sent() {
             self.tx.timers.disarm(Timer::DelayedAck);
@@ -201,6 +202,7 @@ impl Socket {
         };
         if self.tx.sack_ok() && self.rx.has_sacks() {
             let mut sack = Sack::default();
+            let room = self.sack_room(mptcp_options);
             self.rx.out_of_order().write_sack(&mut sack, room);
             segment.set_sack(&sack);
         }
@@ -228,9 +230,9 @@ impl Socket {
     /// MPTCP's options go before SACK blocks (Linux: `tcp_established_options`), and a mapping is
     /// longer than what a pure ACK has.
     #[inline]
-    fn sack_room_beside_data(&self, sent: Leaving) -> u8 {
+    fn options_beside_data(&self, sent: Leaving) -> u32 {
         let is_mapped = self.tx.is_subflow() & (sent.len > 0);
-        self.sack_room(if is_mapped { self.tx.mptcp_options().as_u32() } else { self.ack_option_bytes })
+        if is_mapped { self.tx.mptcp_options().as_u32() } else { self.ack_option_bytes }
     }
 
     /// SACK blocks that fit into the options beside timestamps and so many bytes of MPTCP's.

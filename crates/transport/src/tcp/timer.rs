@@ -2,13 +2,14 @@
 //! an arm in `Socket::handle_timeout`.
 
 use crate::Settings;
-use crate::timer_wheel::{SetBy, due_tick, fires_after, level, ticks_left};
+use crate::timer_wheel::{SetBy, TickClock, due_tick, fires_after, level};
 use polypath_base::{Duration, Instant};
 
 /// The timers, in the order in which those that come up together are served.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Timer {
-    /// The next burst may leave (Linux: `pacing_timer`).
+    /// The next burst may leave (Linux: `pacing_timer`). As the next one a high-resolution timer,
+    /// exact; the others are on the kernel's timer wheel.
     Pacing,
     /// Linux: `compressed_ack_timer`.
     CompressedAck,
@@ -32,65 +33,56 @@ pub(super) enum Pending {
     WindowProbe,
 }
 
-/// On which clock a timer fires.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-enum Clock {
-    /// The kernel's timer wheel.
-    Wheel,
-    /// A high-resolution timer, exact.
-    Exact,
-}
-
 impl Timer {
     pub(super) const ALL: [Self; 4] = [Self::Pacing, Self::CompressedAck, Self::DelayedAck, Self::Retransmission];
 
+    /// Its place among those of the wheel.
     #[inline]
-    const fn clock(self) -> Clock {
+    const fn on_wheel(self) -> Option<usize> {
         match self {
-            Self::Pacing | Self::CompressedAck => Clock::Exact,
-            Self::DelayedAck | Self::Retransmission => Clock::Wheel,
+            Self::Pacing | Self::CompressedAck => None,
+            Self::DelayedAck => Some(0),
+            Self::Retransmission => Some(1),
         }
     }
 }
 
+/// Of a timer of the wheel: when it was armed, to how long from then, and by whom. Where it is due at
+/// that time it has not been put on the wheel yet: that is done when it first comes up.
 #[derive(Copy, Clone, Debug)]
 struct Entry {
-    /// [`Instant::NEVER`]: it is off.
-    due: Instant,
-    /// Of a timer of the wheel: when it was armed, to how long from then, and by whom. Where `due`
-    /// is that time it has not been put on the wheel yet: that is done when it first comes up.
-    /// `armed` is [`Instant::NEVER`] once it has fired.
+    /// [`Instant::NEVER`] once it has fired.
     armed: Instant,
     wait: Duration,
     by: SetBy,
-    /// The tick that it is set to, once somebody has asked; [`UNKNOWN`] before. To divide costs as
-    /// much as the rest of arming.
+    /// The tick that it is set to, once somebody has asked; [`UNKNOWN`] before.
     tick: u64,
 }
 
 const UNKNOWN: u64 = u64::MAX;
 
 impl Entry {
-    const OFF: Self = Self { due: Instant::NEVER, armed: Instant::NEVER, wait: Duration::ZERO, by: SetBy::Event, tick: UNKNOWN };
+    const OFF: Self = Self { armed: Instant::NEVER, wait: Duration::ZERO, by: SetBy::Event, tick: UNKNOWN };
 
     /// The tick that it is set to.
     #[inline]
-    fn set_to(&mut self, tick: Duration) -> u64 {
+    fn set_to(&mut self, clock: &mut TickClock) -> u64 {
         if self.tick == UNKNOWN {
-            self.tick = due_tick(self.armed, self.wait, tick);
+            self.tick = clock.due_tick(self.armed, self.wait);
         }
-        debug_assert!(self.tick == due_tick(self.armed, self.wait, tick), "it is known of what it was armed to");
         self.tick
     }
 }
 
 #[derive(Debug)]
 pub(super) struct Timers {
-    table: [Entry; Timer::ALL.len()],
+    /// When each is due; [`Instant::NEVER`]: it is off.
+    due: [Instant; Timer::ALL.len()],
+    wheel: [Entry; 2],
     pending: Pending,
     /// When a timer of the wheel fired last: what is armed then is armed by it.
     fired: Instant,
-    tick: Duration,
+    clock: TickClock,
     /// What a tail loss probe's and the reordering timer have on top of their time.
     floor: Duration,
 }
@@ -98,10 +90,11 @@ pub(super) struct Timers {
 impl Timers {
     pub(super) fn new(settings: &Settings) -> Self {
         Self {
-            table: [Entry::OFF; Timer::ALL.len()],
+            due: [Instant::NEVER; Timer::ALL.len()],
+            wheel: [Entry::OFF; 2],
             pending: Pending::Timeout,
             fired: Instant::NEVER,
-            tick: settings.tick,
+            clock: TickClock::new(settings.tick),
             floor: settings.stack.timeout_min.on(settings.tick),
         }
     }
@@ -116,52 +109,63 @@ impl Timers {
     /// (Re)arms a timer.
     #[inline]
     pub(super) fn arm(&mut self, timer: Timer, now: Instant, wait: Duration) {
-        let is_exact = matches!(timer.clock(), Clock::Exact);
-        let entry = &mut self.table[timer as usize];
-        let due = now + wait;
-        if is_exact {
-            *entry = Entry { due, ..Entry::OFF };
-            return;
+        match timer.on_wheel() {
+            None => self.due[timer as usize] = now + wait,
+            Some(place) => self.due[timer as usize] = self.arm_on_wheel(place, now, wait),
         }
+    }
+
+    /// When it is due.
+    #[inline(never)]
+    fn arm_on_wheel(&mut self, place: usize, now: Instant, wait: Duration) -> Instant {
+        let entry = &mut self.wheel[place];
+        let due = now + wait;
         let mut tick = UNKNOWN;
-        if wait < entry.wait && due < entry.armed + entry.wait + self.tick {
+        if wait < entry.wait && due < entry.armed + entry.wait + self.clock.tick() {
             debug_assert!(entry.armed != Instant::NEVER, "what was never armed waits for no time");
-            tick = due_tick(now, wait, self.tick);
-            if entry.set_to(self.tick) == tick {
+            tick = self.clock.due_tick(now, wait);
+            if entry.set_to(&mut self.clock) == tick {
                 // It stays where it was put earlier, on coarser steps maybe (Linux: `__mod_timer`),
                 // even if it had been switched off meanwhile (`inet_csk_clear_xmit_timer`).
-                entry.due = entry.armed + entry.wait;
-                return;
+                return entry.armed + entry.wait;
             }
         }
         let by = if now == self.fired { SetBy::Timer } else { SetBy::Event };
-        *entry = Entry { due, armed: now, wait, by, tick };
+        *entry = Entry { armed: now, wait, by, tick };
+        due
     }
 
     #[inline]
     pub(super) fn disarm(&mut self, timer: Timer) {
-        self.table[timer as usize].due = Instant::NEVER;
+        self.due[timer as usize] = Instant::NEVER;
     }
 
     /// It is another timer from now on, which has never been set.
     pub(super) fn begin_anew(&mut self, timer: Timer) {
-        self.table[timer as usize] = Entry::OFF;
+        self.disarm(timer);
+        if let Some(place) = timer.on_wheel() {
+            self.wheel[place] = Entry::OFF;
+        }
     }
 
     /// When a timer is due; [`Instant::NEVER`] if it is off.
     #[inline]
     pub(super) fn due(&self, timer: Timer) -> Instant {
-        self.table[timer as usize].due
+        self.due[timer as usize]
     }
 
     /// How long from `now` a timer of the wheel is set to, in whole ticks; nothing if it is off.
     #[inline]
     pub(super) fn left(&mut self, timer: Timer, now: Instant) -> Duration {
-        let entry = &mut self.table[timer as usize];
-        if entry.due == Instant::NEVER {
-            return Duration::ZERO;
-        }
-        ticks_left(now, entry.set_to(self.tick), self.tick)
+        timer.on_wheel().filter(|_| self.is_armed(timer)).map_or(Duration::ZERO, |place| self.left_on_wheel(place, now))
+    }
+
+    #[inline(never)]
+    fn left_on_wheel(&mut self, place: usize, now: Instant) -> Duration {
+        let entry = &mut self.wheel[place];
+        let due = entry.set_to(&mut self.clock);
+        debug_assert!(due == due_tick(entry.armed, entry.wait, self.clock.tick()), "it is known of what it was armed to");
+        self.clock.left(now, due)
     }
 
     /// A timer of the wheel, this one's or another one's, has fired at `now`: what is armed then is
@@ -191,38 +195,47 @@ impl Timers {
     /// No earlier than this something is due.
     #[inline]
     pub(super) fn next(&self) -> Instant {
-        self.table.iter().fold(Instant::NEVER, |next, entry| next.min(entry.due))
+        let [a, b, c, d] = self.due;
+        a.min(b).min(c.min(d))
+    }
+
+    /// Those of the wheel, each with the time at which it is due.
+    fn on_wheel(&self) -> impl Iterator<Item = (Instant, &Entry)> {
+        let [_, _, due @ ..] = self.due;
+        due.into_iter().zip(&self.wheel)
     }
 
     /// Of the timers of the wheel that are due, the first: its level, and when it was set. Of those
     /// of one tick the higher level comes first, and on a level that which was set last (Linux:
     /// `expire_timers`, `enqueue_timer`).
     pub(super) fn order(&self, now: Instant) -> Option<(u32, Instant)> {
-        let wheel = Timer::ALL.iter().filter(|timer| matches!(timer.clock(), Clock::Wheel)).map(|&timer| &self.table[timer as usize]);
-        wheel.filter(|entry| entry.due <= now).map(|entry| (level(entry.wait, self.tick, entry.by), entry.armed)).max()
+        let come_up = self.on_wheel().filter(|&(due, _)| due <= now);
+        come_up.map(|(_, entry)| (level(entry.wait, self.clock.tick(), entry.by), entry.armed)).max()
     }
 
     /// A timer of the wheel is armed, and was so at `now`.
     #[inline]
     pub(super) fn is_set_at(&self, now: Instant) -> bool {
-        self.table.iter().any(|entry| entry.due != Instant::NEVER && entry.armed == now)
+        self.on_wheel().any(|(due, entry)| due != Instant::NEVER && entry.armed == now)
     }
 
     /// Whether a timer has come up at `now`; then it is off.
     pub(super) fn expire(&mut self, timer: Timer, now: Instant) -> bool {
-        let entry = &mut self.table[timer as usize];
-        if entry.due > now {
+        if self.due(timer) > now {
             return false;
         }
-        if matches!(timer.clock(), Clock::Wheel) {
-            entry.due = fires_after(entry.armed, entry.wait, self.tick, entry.by);
-            debug_assert!(entry.due != Instant::NEVER, "a timer that was armed comes up");
-            if entry.due > now {
+        if let Some(place) = timer.on_wheel() {
+            let entry = &mut self.wheel[place];
+            let due = fires_after(entry.armed, entry.wait, self.clock.tick(), entry.by);
+            debug_assert!(due != Instant::NEVER, "a timer that was armed comes up");
+            self.due[timer as usize] = due;
+            if due > now {
                 return false;
             }
+            *entry = Entry::OFF;
             self.fired = now;
         }
-        *entry = Entry::OFF;
+        self.disarm(timer);
         true
     }
 

@@ -152,6 +152,7 @@ impl ReceiveBuffer {
 
     /// A shorter segment is a full one if the one before was as long; SACK blocks count as data,
     /// since they take their room from it.
+    #[inline(never)]
     fn measure_shorter(&mut self, segment: &Segment, last: u32) -> bool {
         let ends = segment.flags.has(Flags::PSH) | segment.flags.has(Flags::FIN) | segment.flags.has(Flags::URG);
         let options = segment.options_len();
@@ -167,6 +168,7 @@ impl ReceiveBuffer {
         len != last
     }
 
+    #[cold]
     fn measure_larger(&mut self, segment: &Segment) {
         let len = segment.len;
         self.segment_size = len.min(self.advertised_mss);
@@ -179,8 +181,9 @@ impl ReceiveBuffer {
     }
 
     /// The memory in which a segment has come.
+    #[inline]
     pub(super) fn truesize(&self, segment: &Segment) -> Truesize {
-        Truesize::of(self.device, segment.ip_len(), segment.len)
+        Truesize::of(self.device, || segment.ip_len(), segment.len)
     }
 
     /// Share of payload in the buffer's memory, in 1/256.

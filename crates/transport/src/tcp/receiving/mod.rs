@@ -276,8 +276,7 @@ impl Receiver {
     pub(super) fn note_timestamp(&mut self, now: Instant, segment: &Segment) {
         // An older one that was let through is not remembered, as in Linux.
         if segment.has_ts && !segment.seq.after(self.acked) && !self.is_older(segment.ts_val, 0) {
-            self.ts_recent = segment.ts_val;
-            self.ts_recent_at = now;
+            (self.ts_recent, self.ts_recent_at) = (segment.ts_val, now);
         }
     }
 
@@ -373,11 +372,15 @@ impl Receiver {
             self.packets.read(self.next);
         }
         if self.fin == Some(self.next) {
-            self.next += 1;
-            self.fin = None;
-            self.finished = true;
+            self.take_fin();
         }
         filled
+    }
+
+    #[cold]
+    fn take_fin(&mut self) {
+        self.next += 1;
+        (self.fin, self.finished) = (None, true);
     }
 
     /// What came in its turn may have filled a hole.
@@ -500,7 +503,7 @@ impl Receiver {
 
     /// An ACK is owed for a segment: when does it leave? `filled`: what [`Receiver::take`] says, since
     /// the window grows before the two merge (Linux: `tcp_data_queue`).
-    #[inline]
+    #[inline(always)]
     pub(super) fn schedule_ack(&mut self, segment: &Segment, out_of_order: bool, filled: Option<Waiting>, sack_ok: bool) -> AckTime {
         let short = if !out_of_order || self.stack.rcv_mss_beyond_hole {
             segment.len > 0 && self.buffer.measure_segment(segment)

@@ -114,28 +114,18 @@ impl Sender {
             // Nothing is in the network, as always at a receiver: the ACK can only tell of a
             // window.
             let updates_window = self.is_newer_window(told.seq, told.number, told.window);
-            let changes_window = self.update_peer_window(told.seq, told.number, told.window);
+            let changes_window = updates_window && self.update_peer_window(told.seq, told.window);
             if changes_window && self.has_unsent() {
                 self.idle_restart(cx.now, true);
             }
             if let Some(accecn) = accecn {
-                let delivered = self.delivered_since(self.flow.delivered, &AckFacts::default(), prior_una);
-                self.flow.delivered_ce = self.flow.delivered_ce.wrapping_add(accecn.on_ack(self.flow.delivered_ce, &delivered));
+                self.hear_counters(accecn, prior_una);
             }
             if self.has_unsent() && self.obeys_window() {
                 self.on_ack_of_probe(cx.now);
             }
             if !told.sacks.is_empty() || self.tlp.is_out() {
-                // What was sent again and came twice may take a reduction back, or be the probe.
-                let mut ack = self.begin_ack(told, prior_una);
-                (ack.facts.updates_window, ack.facts.changes_window) = (updates_window, changes_window);
-                self.apply_sacks(cx.now, told.sacks, &mut ack);
-                if ack.facts.reports_duplicate {
-                    self.fastretrans_alert(cx, &mut ack);
-                }
-                if self.tlp.is_out() {
-                    self.process_tlp_ack(cx, &ack);
-                }
+                self.hear_of_duplicates(cx, told, prior_una, updates_window, changes_window);
             }
             return;
         }
@@ -143,9 +133,7 @@ impl Sender {
             // Data not yet sent, or an old ACK overtaken by a newer one: its SACK blocks may still
             // help.
             if told.number.before(prior_una) && !told.sacks.is_empty() {
-                let mut ack = self.begin_ack(told, prior_una);
-                self.apply_sacks(cx.now, told.sacks, &mut ack);
-                self.fastretrans_alert(cx, &mut ack);
+                self.on_old_ack(cx, told, prior_una);
             }
             return;
         }
@@ -158,7 +146,7 @@ impl Sender {
         let mut ack = self.begin_ack(told, prior_una);
 
         ack.facts.updates_window = self.is_newer_window(told.seq, told.number, told.window);
-        ack.facts.changes_window = self.update_peer_window(told.seq, told.number, told.window);
+        ack.facts.changes_window = ack.facts.updates_window && self.update_peer_window(told.seq, told.window);
         if told.number != prior_una {
             ack.facts.advances_una = true;
             let newly = told.number.distance(prior_una);
@@ -204,6 +192,36 @@ impl Sender {
         if self.is_subflow && !self.settings.stack.subflow_grows_after_sending {
             self.check_space();
         }
+    }
+
+    /// The same of an ACK that finds nothing in the network.
+    #[cold]
+    fn hear_counters(&mut self, accecn: &mut AccEcn, prior_una: Seq) {
+        let delivered = self.delivered_since(self.flow.delivered, &AckFacts::default(), prior_una);
+        self.flow.delivered_ce = self.flow.delivered_ce.wrapping_add(accecn.on_ack(self.flow.delivered_ce, &delivered));
+    }
+
+    /// Nothing is in the network. What was sent again and came twice may take a reduction back, or be
+    /// the probe.
+    #[cold]
+    fn hear_of_duplicates(&mut self, cx: Context<'_>, told: &Ack<'_>, prior_una: Seq, updates_window: bool, changes_window: bool) {
+        let mut ack = self.begin_ack(told, prior_una);
+        (ack.facts.updates_window, ack.facts.changes_window) = (updates_window, changes_window);
+        self.apply_sacks(cx.now, told.sacks, &mut ack);
+        if ack.facts.reports_duplicate {
+            self.fastretrans_alert(cx, &mut ack);
+        }
+        if self.tlp.is_out() {
+            self.process_tlp_ack(cx, &ack);
+        }
+    }
+
+    /// One that was overtaken, with SACK blocks.
+    #[cold]
+    fn on_old_ack(&mut self, cx: Context<'_>, told: &Ack<'_>, prior_una: Seq) {
+        let mut ack = self.begin_ack(told, prior_una);
+        self.apply_sacks(cx.now, told.sacks, &mut ack);
+        self.fastretrans_alert(cx, &mut ack);
     }
 
     /// What the ACK tells of marks: by its ECE all that it delivers is one (RFC 3168), else as many
@@ -274,12 +292,9 @@ impl Sender {
         number.after(self.snd_una()) || seq.after(self.snd_wl1) || (seq == self.snd_wl1 && (window > self.snd_wnd || closes))
     }
 
-    /// True if the window changed.
+    /// The window of a segment is the newest; true if it changed.
     #[inline]
-    fn update_peer_window(&mut self, seq: Seq, number: Seq, window: u32) -> bool {
-        if !self.is_newer_window(seq, number, window) {
-            return false;
-        }
+    fn update_peer_window(&mut self, seq: Seq, window: u32) -> bool {
         self.snd_wl1 = seq;
         let changed = window != self.snd_wnd;
         self.snd_wnd = window;
@@ -324,10 +339,10 @@ impl Sender {
             let end = last.seq + last.len;
             self.scoreboard.pop_plain([count, bursts], end);
         }
-        if self.scoreboard.head_if_acked(ack.number).is_some() {
+        if self.scoreboard.una() != ack.number && self.scoreboard.head_if_acked(ack.number).is_some() {
             (acked, retransmitted) = self.clean_scoreboarded(cx.now, acked, (&mut first_at, &mut last_at, &mut low_hole), ack);
         }
-        if self.scoreboard.head().is_some_and(|head| ack.number.after(head.seq)) {
+        if self.scoreboard.una() != ack.number && self.scoreboard.head().is_some_and(|head| ack.number.after(head.seq)) {
             let (fewer, again) = self.clean_part(cx.now, (&mut first_at, &mut last_at, &mut low_hole), ack);
             (acked, retransmitted) = (acked + fewer, retransmitted | again);
         }

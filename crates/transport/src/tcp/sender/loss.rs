@@ -397,6 +397,7 @@ impl Sender {
 
     /// RFC 8985 section 7.2: arms the timer for a tail loss probe, which comes no later than the
     /// timeout; false if none may be sent (Linux: `tcp_schedule_loss_probe`).
+    #[inline(never)]
     fn schedule_loss_probe(&mut self, now: Instant, until_timeout: Duration) -> bool {
         let packets_out = self.scoreboard.packets_out();
         let may = self.settings.tail_loss_probe

@@ -2,6 +2,7 @@
 //! the windowed minimum.
 
 use crate::Settings;
+use crate::timer_wheel::LastTick;
 use polypath_base::{Duration, Instant, Seq};
 use polypath_cc as cc;
 
@@ -28,6 +29,8 @@ pub(super) struct Rtt {
     rto_max: Duration,
     rto: Duration,
     tick: Duration,
+    /// Of what the timeout was measured to.
+    last_tick: LastTick,
     /// How often `rto` is doubled: once for each timeout since it was measured.
     doublings: u32,
     /// Timeouts and window probes in a row (Linux: `icsk_backoff`).
@@ -41,23 +44,15 @@ pub(super) struct Rtt {
     min_stamp: Instant,
 }
 
-/// Whole ticks of the kernel's clock.
-#[inline]
-fn in_ticks(time: Duration, tick: Duration) -> Duration {
-    match tick.as_nanos() {
-        0 => time,
-        t => Duration::from_nanos(time.as_nanos().next_multiple_of(t)),
-    }
-}
-
 impl Rtt {
     pub(super) fn new(settings: &Settings) -> Self {
-        let tick = settings.tick;
+        let (tick, mut last_tick) = (settings.tick, LastTick::default());
         Self {
             rto_min: settings.rto_min,
-            rto_max: in_ticks(settings.rto_max, tick),
+            rto_max: last_tick.round_up(settings.rto_max, tick),
             rto: INITIAL_RTO,
             tick,
+            last_tick,
             doublings: 0,
             backoff: 0,
             rttvar_us: 0,
@@ -70,12 +65,12 @@ impl Rtt {
     /// The timeout to arm now, backed off: whole ticks, which Linux keeps and doubles (`icsk_rto`).
     #[inline]
     pub(super) fn rto(&self) -> Duration {
-        if self.doublings == 0 { self.rto } else { (self.rto * (1 << self.doublings.min(MOST_DOUBLINGS))).min(self.rto_max) }
+        if self.doublings == 0 { self.rto } else { self.doubled_rto() }
     }
 
-    #[inline]
-    fn in_ticks(&self, time: Duration) -> Duration {
-        in_ticks(time, self.tick)
+    #[cold]
+    fn doubled_rto(&self) -> Duration {
+        (self.rto * (1 << self.doublings.min(MOST_DOUBLINGS))).min(self.rto_max)
     }
 
     /// The variation that the timeout uses: four times the mean deviation.
@@ -146,11 +141,7 @@ impl Rtt {
         }
         let rto_min_us = self.rto_min.as_micros() as u32;
         if flow.srtt_us == 0 {
-            flow.srtt_us = us << 3;
-            flow.mdev_us = us << 1;
-            self.rttvar_us = flow.mdev_us.max(rto_min_us);
-            self.mdev_max_us = self.rttvar_us;
-            self.round_end = snd_nxt;
+            self.take_first(us, snd_nxt, flow);
         } else {
             let error = i64::from(us) - i64::from(flow.srtt_us >> 3);
             flow.srtt_us = (i64::from(flow.srtt_us) + error).max(1) as u32;
@@ -172,8 +163,19 @@ impl Rtt {
             }
         }
         debug_assert!(flow.srtt_us > 0 && flow.min_rtt_us <= MAX_SAMPLE_US as u32, "there is a sample");
-        self.rto = self.in_ticks(Duration::from_micros(u64::from((flow.srtt_us >> 3) + self.rttvar_us))).min(self.rto_max);
+        self.rto =
+            self.last_tick.round_up(Duration::from_micros(u64::from((flow.srtt_us >> 3) + self.rttvar_us)), self.tick).min(self.rto_max);
         self.forget_backoff();
+    }
+
+    /// RFC 6298 section 2.2.
+    #[cold]
+    fn take_first(&mut self, us: u32, snd_nxt: Seq, flow: &mut cc::Flow) {
+        flow.srtt_us = us << 3;
+        flow.mdev_us = us << 1;
+        self.rttvar_us = flow.mdev_us.max(self.rto_min.as_micros() as u32);
+        self.mdev_max_us = self.rttvar_us;
+        self.round_end = snd_nxt;
     }
 }
 

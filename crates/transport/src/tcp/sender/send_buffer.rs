@@ -137,7 +137,7 @@ impl Sender {
     /// What the queued data costs in the send buffer, bytes: each burst in the network is a buffer
     /// with an overhead of its own, so that bursts of two segments, as a slow pace makes them, cost
     /// a third more than their bytes; so is each that waits.
-    #[inline]
+    #[inline(never)]
     pub(super) fn queued_memory(&self) -> u32 {
         let bytes = self.queue.write_seq().distance(self.scoreboard.una());
         if self.is_subflow && !self.settings.stack.subflow_counts_memory {
@@ -167,6 +167,7 @@ impl Sender {
     /// A full window needs no larger buffer (Linux: `tcp_should_expand_sndbuf`). A writer that blocks
     /// is woken once a third of the buffer is free (Linux: `sk_stream_write_space`); nothing more is
     /// looked for before it has run.
+    #[inline(never)]
     fn look_for_room(&mut self) {
         if self.writer_woken {
             return;

@@ -758,6 +758,7 @@ impl Sender {
 
     /// After a burst: was the window or the application the limit? (RFC 7661; Linux's congestion
     /// window validation.)
+    #[inline(never)]
     fn validate_window(&mut self, now: Instant) {
         (self.burst.open, self.burst.asks) = (false, false);
         debug_assert!(self.scoreboard.packets_out() > 0, "a burst has left, or fills the window");
