@@ -5,7 +5,7 @@ use super::known_mappings::Mapping;
 use super::receiver::Measured;
 use super::sender::Fin;
 use super::{Connection, Phase};
-use crate::receive_buffer::{DEFAULT_SCALING_RATIO, LEAST_GROWING, Truesize};
+use crate::receive_buffer::{DEFAULT_SCALING_RATIO, LEAST_GROWING};
 use crate::settings::Device;
 use crate::stack::MptcpVersion;
 use crate::tcp::State;
@@ -28,7 +28,7 @@ impl Connection {
         let len = segment.len;
         let stack = self.settings.stack;
         if self.settings.device == Device::Tun {
-            self.hold_packets(i, segment);
+            self.hold_packets(i);
         }
         if stack.meta_rcv_samples {
             self.sample_receiver(i, segment);
@@ -77,25 +77,15 @@ impl Connection {
         self.let_reader_read(now);
     }
 
-    /// The packets of what subflow `i` has delivered: that of the segment, and of what waited for it,
-    /// each of the peer's full ones.
+    /// The packets of what subflow `i` has delivered.
     #[cold]
-    fn hold_packets(&mut self, i: usize, segment: &Segment) {
-        let (in_fallback, next) = (self.phase == Phase::Fallback, self.rx.next());
-        let (socket, rx) = (&self.subflows[i].socket, &mut self.rx);
-        let (first, more) = socket.rx.delivered.pieces();
-        let mut len = segment.len;
-        for &(dsn, whole) in [first].iter().chain(more) {
-            let start = if in_fallback { next } else { dsn };
-            let mut at = 0;
-            while at < whole {
-                let taken = len.clamp(1, whole - at);
-                let memory = Truesize::of(Device::Tun, segment.ip_len() - segment.len + taken, taken);
-                rx.hold(start + u64::from(at), taken, memory);
-                at += taken;
-                len = socket.rx.received_segment_size();
-            }
-        }
+    fn hold_packets(&mut self, i: usize) {
+        let in_fallback = self.phase == Phase::Fallback;
+        let (mut next, rx) = (self.rx.next(), &mut self.rx);
+        self.subflows[i].socket.rx.take_packets(|dsn, len, memory| {
+            rx.hold(if in_fallback { next } else { dsn }, len, memory);
+            next = next + u64::from(len);
+        });
     }
 
     /// The reader comes at once, by its clock, or by call.

@@ -25,7 +25,7 @@ impl Socket {
         if self.handshake.is_due() || !self.lets_data_out() {
             return self.poll_handshake(cx.now, segment);
         }
-        if let Some(formed) = self.before_data.as_mut().and_then(|formed| formed.pop_front()) {
+        if let Some(formed) = self.before_data.as_mut().and_then(|formed| formed.segments.pop_front()) {
             *segment = formed;
             self.invalidate_template();
             self.template.is_formed = true;
@@ -70,16 +70,22 @@ impl Socket {
         let mut segment = Segment::default();
         self.make_ack(now, &mut segment);
         self.invalidate_template();
-        self.formed_before_data().push_back(segment);
+        let limits = self.rx.window_limits();
+        let formed = self.formed_before_data();
+        formed.segments.push_back(segment);
+        formed.window_limits = limits;
     }
 
     #[cold]
     fn form_before_data(&mut self, cx: Context<'_>, poll: impl Fn(&mut Sender, Context<'_>, bool) -> Option<Leaving>) {
+        let limits = self.rx.window_limits();
         while let Some(leaving) = poll(&mut self.tx, cx, self.rx.has_sacks()) {
             let mut segment = Segment::default();
             self.invalidate_template();
             self.make_leaving(cx.now, leaving, &mut segment);
-            self.formed_before_data().push_back(segment);
+            let formed = self.formed_before_data();
+            formed.segments.push_back(segment);
+            formed.window_limits = limits;
         }
         self.invalidate_template();
     }

@@ -54,7 +54,8 @@ pub(crate) struct Receiver {
     /// What waits, in order or not; kept only where packets are counted apart.
     packets: Packets,
     /// What waited when an ACK became due that leaves before the application reads (Linux: in the
-    /// softirq, `__tcp_ack_snd_check`).
+    /// softirq, `__tcp_ack_snd_check`). A subflow's: what waited when a segment came that filled a
+    /// hole.
     waiting_at_ack: Option<Waiting>,
     reordering: ReorderStats,
     fin: Option<Seq>,
@@ -355,19 +356,23 @@ impl Receiver {
             self.fin = Some(seq + len);
         }
         self.received += u64::from(len);
+        if memory.is_some() && self.is_subflow {
+            self.packets.read(seq);
+        }
+        let fills = !self.out_of_order.is_empty();
+        if fills && self.is_subflow {
+            self.waiting_at_ack = Some(self.waiting());
+        }
         if let Some(memory) = memory {
             self.packets.insert(seq, seq + len, memory);
         }
         self.deliver(payload);
         self.next = seq + len;
-        if !self.out_of_order.is_empty() {
+        if fills {
             self.take_what_waited(now);
         }
         debug_assert!(!self.finished, "nothing follows a FIN");
         debug_assert!(self.read + u64::from(self.unread) <= self.received, "no more is given on than came");
-        if memory.is_some() && self.is_subflow {
-            self.packets.read(self.next);
-        }
         if self.fin == Some(self.next) {
             self.packets.forget_from(self.next);
             self.next += 1;
@@ -507,10 +512,13 @@ impl Receiver {
             if out_of_order {
                 waiting.truesize -= u64::from(self.packets.newest());
             } else if self.is_subflow {
-                // It is the connection's only once the window has grown (Linux: `tcp_data_ready`).
+                // It is the connection's only once the window has grown (Linux: `tcp_data_ready`), and
+                // what waited for it beyond a hole, too (`tcp_ofo_queue`).
+                if let Some(waited) = self.waiting_at_ack.take() {
+                    waiting = Waiting { truesize: waited.truesize + u64::from(memory.bytes), ..waited };
+                }
                 waiting.bytes += u64::from(segment.len);
                 waiting.pieces += 1;
-                waiting.truesize += u64::from(memory.bytes);
             }
             let truesize = if begins_piece { memory.bytes } else { memory.without_head };
             if self.buffer.grow_rcv_ssthresh(segment.len, truesize, waiting) {
@@ -529,7 +537,7 @@ impl Receiver {
             next: self.next,
             sack_ok,
         });
-        if time == AckTime::Now && self.buffer.device == Device::Tun {
+        if time == AckTime::Now && self.buffer.device == Device::Tun && !self.is_subflow {
             self.waiting_at_ack = Some(self.waiting());
         }
         time
@@ -573,12 +581,6 @@ impl Receiver {
     pub(super) fn set_window(&mut self, window: u32) {
         debug_assert!(self.is_subflow, "a plain connection chooses its own window");
         self.window = (self.next + window).distance(self.acked);
-    }
-
-    /// Subflows: an ACK is due for two full segments, unless the meta connection lets it wait.
-    #[inline]
-    pub(crate) fn full_frames_wait(&self) -> bool {
-        self.acks.is_scheduled() && self.next.distance(self.acked) > self.buffer.segment_size()
     }
 
     /// The window has grown: Linux acknowledges the segment that let it at once.
