@@ -123,6 +123,13 @@ impl Connection {
         self.ended || (self.phase != Phase::Established && self.subflows[INITIAL].socket.state() == State::Closed)
     }
 
+    /// Nothing of a subflow is left, as of one that was reset. Linux lets go of each once, and of one
+    /// that was shut down then it keeps what it has measured (`__mptcp_subflow_disconnect`).
+    pub fn is_gone(&self, i: usize) -> bool {
+        let subflow = &self.subflows[i];
+        subflow.closed && !subflow.is_shut_down && subflow.socket.state() == State::Closed
+    }
+
     /// Nothing answers on a path any more.
     pub fn is_over(&self, path: PathId) -> bool {
         self.paths.subflow(path).is_some_and(|i| self.subflows[i].socket.state() == State::Closed)

@@ -152,6 +152,8 @@ struct Subflow {
     closed: bool,
     /// By the peer: what comes now is TCP's alone, which answers it.
     is_ended_by_peer: bool,
+    /// It left by a FIN.
+    is_shut_down: bool,
     /// The peer took its address back: should it announce it again, a subflow to there is a new
     /// one.
     withdrawn: bool,
@@ -182,12 +184,6 @@ impl Subflow {
     fn times_retransmission(&self) -> bool {
         // As above.
         self.is_usable() & (self.stale_rounds == 0)
-    }
-
-    /// Its send buffer is another one than the connection has counted.
-    #[inline]
-    fn has_new_sndbuf(&self) -> bool {
-        self.sndbuf != self.socket.tx.sndbuf()
     }
 
     /// A segment of it leaves with this window, bytes.
@@ -387,7 +383,11 @@ impl Connection {
         if reads_options && segment.flags.has(Flags::ACK) && subflow.socket.tx.may_be_acked(segment.ack) {
             subflow.heard_at = now;
             subflow.stale = false;
+            if subflow.is_uncounted() {
+                self.count_late();
+            }
         }
+        let subflow = &self.subflows[i];
         let (confirmed, has_data) = (subflow.confirmed, !subflow.socket.rx.delivered.is_empty());
         if subflow.socket.state() == State::Closed {
             self.explain_reset(i, segment);
@@ -566,6 +566,7 @@ impl Connection {
                 return None;
             };
             let subflow = &mut self.subflows[i];
+            let uncounted = subflow.is_uncounted().then(|| subflow.socket.tx.snd_nxt());
             if subflow.socket.poll_transmit_into(self.work.context(now, i), SegmentSlot(segment)) {
                 let path = subflow.path;
                 self.work.touch(i);
@@ -574,6 +575,9 @@ impl Connection {
                     self.debug_check_options(i, segment);
                 } else if !subflow.socket.was_formed() {
                     self.add_options(i, segment);
+                }
+                if uncounted.is_some_and(|before| before != self.subflows[i].socket.tx.snd_nxt()) {
+                    self.count_late();
                 }
                 if self.subflows[i].socket.is_quiet() {
                     self.on_subflow_quiet(i);
@@ -700,11 +704,6 @@ impl Connection {
         self.subflows[i].socket.probe()
     }
 
-    /// Nothing of a subflow is left, as of one that was reset.
-    pub fn is_gone(&self, i: usize) -> bool {
-        self.subflows[i].closed && self.subflows[i].socket.state() == State::Closed
-    }
-
     /// The path of a subflow.
     pub fn path_of(&self, i: usize) -> PathId {
         self.subflows[i].path
@@ -765,6 +764,7 @@ impl Connection {
             timer_set: 0,
             closed: false,
             is_ended_by_peer: false,
+            is_shut_down: false,
             withdrawn: false,
             synchronized: false,
             announced: 0,

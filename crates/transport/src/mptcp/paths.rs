@@ -106,7 +106,7 @@ impl Connection {
     /// A subflow's handshake is complete.
     pub(super) fn on_confirmed(&mut self, now: Instant, i: usize) {
         self.work.touch(i);
-        self.sync_sndbuf();
+        self.sync_sndbuf_with(i);
         if i != INITIAL || self.paths.started || self.phase != Phase::Established {
             return;
         }
@@ -361,6 +361,7 @@ impl Connection {
         self.work.mark(i);
         if subflow.is_ended_by_peer && subflow.socket.state() == State::CloseWait {
             subflow.socket.close();
+            subflow.is_shut_down = true;
             return;
         }
         subflow.socket.abort();
