@@ -318,7 +318,7 @@ impl Sender {
         // Nearly always each segment was sent once, nothing of it was marked since, and so the last
         // of them decides.
         if let Some((first, last, [count, bursts])) = self.scoreboard.plain_acked(ack.number) {
-            (first_at, last_at, low_hole) = (Some(first.at), last.at, Some(self.scoreboard.beginning(first.seq)));
+            (first_at, last_at, low_hole) = (Some(first.at), last.at, Some(first.seq - u32::from(std::mem::take(&mut self.head_trimmed))));
             acked = count;
             self.flow.delivered = self.flow.delivered.wrapping_add(count);
             let any_before_high = !first.end().after(self.loss.high_seq());
@@ -420,7 +420,12 @@ impl Sender {
         let Some(mut part) = self.scoreboard.head().copied() else { return (0, false) };
         let last = self.scoreboard.at(self.scoreboard.buffer_end(0) - 1).end();
         debug_assert!(last.after(ack.number) && !part.is_sacked(), "the peer has acknowledged a part of it");
-        let fewer = self.scoreboard.trim_head(ack.number, continues);
+        // One that is alone in its buffer keeps its beginning until it goes again (Linux:
+        // `tcp_clean_rtx_queue`).
+        let is_alone = !continues && self.scoreboard.buffer_end(0) == 1;
+        let trimmed = if is_alone { self.head_trimmed + ack.number.distance(part.seq) as u16 } else { 0 };
+        let fewer = self.scoreboard.trim_head(ack.number);
+        self.head_trimmed = trimmed;
         if fewer == 0 {
             return (0, false);
         }
@@ -433,12 +438,13 @@ impl Sender {
     /// What is acknowledged says when it left, of reordering, and of losses.
     fn learn_of_acked(&mut self, now: Instant, sent: &Sent, found: &mut Found<'_>, ack: &mut AckState) {
         let (first_at, last_at, low_hole) = found;
+        let trimmed = u32::from(std::mem::take(&mut self.head_trimmed));
         if sent.is_retransmitted() {
             ack.facts.acks_retransmission |= sent.is_retrans();
         } else if !sent.is_sacked() {
             **last_at = sent.at;
             first_at.get_or_insert(sent.at);
-            low_hole.get_or_insert(self.scoreboard.beginning(sent.seq));
+            low_hole.get_or_insert(sent.seq - trimmed);
             ack.facts.delivers_original |= !sent.end().after(self.loss.high_seq());
         }
         if !sent.is_sacked() {

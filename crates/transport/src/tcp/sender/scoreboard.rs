@@ -146,8 +146,6 @@ pub(super) struct Scoreboard {
     /// Bursts of which something is in the network.
     bursts: u32,
     una: Seq,
-    /// What is left of the first segment, where its front was acknowledged, and where it began.
-    trimmed: (Seq, Seq),
     /// End of the highest segment that was selectively acknowledged.
     highest_sacked: Seq,
     /// All lost segments that still wait for retransmission lie at or after this sequence number.
@@ -168,7 +166,6 @@ impl Scoreboard {
             retrans: 0,
             bursts: 0,
             una: seq,
-            trimmed: (seq, seq),
             highest_sacked: seq,
             retransmit_hint: seq,
             rack_hint: seq,
@@ -180,7 +177,6 @@ impl Scoreboard {
     pub(super) fn start(&mut self, seq: Seq) {
         debug_assert!(self.sent.len() == 0, "no data was sent before");
         self.una = seq;
-        self.trimmed = (seq, seq);
         (self.highest_sacked, self.retransmit_hint, self.rack_hint) = (seq, seq, seq);
     }
 
@@ -313,31 +309,20 @@ impl Scoreboard {
         debug_assert!(self.sacked + self.lost <= self.packets_out(), "no segment is both sacked and lost");
     }
 
-    /// Where a segment began: Linux trims none that is alone in its buffer before it goes again
-    /// (`tcp_clean_rtx_queue`).
-    #[inline]
-    pub(super) fn beginning(&self, seq: Seq) -> Seq {
-        if seq == self.trimmed.0 { self.trimmed.1 } else { seq }
-    }
-
-    /// Part of the first segment is acknowledged, which `continues` the buffer of what went before:
-    /// trims it. What is left of its buffer is segments
+    /// Part of the first segment is acknowledged: trims it. What is left of its buffer is segments
     /// from there on; how many fewer they are (Linux: `tcp_tso_acked`).
     #[inline]
-    pub(super) fn trim_head(&mut self, ack: Seq, continues: bool) -> u32 {
-        let is_alone = !continues && self.sent.len() > 0 && self.buffer_end(0) == 1;
+    pub(super) fn trim_head(&mut self, ack: Seq) -> u32 {
         if let Some(first) = self.sent.front_mut()
             && ack.after(first.seq)
         {
             let whole = first.len;
-            let before = if first.seq == self.trimmed.0 { self.trimmed.1 } else { first.seq };
             let by = ack.distance(first.seq).min(first.len);
             first.seq += by;
             first.len -= by;
             first.dsn += u64::from(by);
             first.map_offset += by as u16;
             self.una = first.seq;
-            self.trimmed = (first.seq, if is_alone { before } else { first.seq });
             debug_assert!(!ack.before(self.una), "no more is cut off than is acknowledged");
             return self.regroup_first(whole);
         }

@@ -276,7 +276,7 @@ impl Pair {
             self.board.pop_head();
         }
         prop_assert!(self.sent.first().is_none_or(|m| m.end().after(ack)));
-        self.board.trim_head(ack, false);
+        self.board.trim_head(ack);
         if let Some(first) = self.sent.first_mut().filter(|m| ack.after(m.seq)) {
             let (by, whole) = (ack.distance(first.seq), first.len);
             (first.seq, first.len, first.dsn) = (ack, first.len - by, first.dsn + u64::from(by));
