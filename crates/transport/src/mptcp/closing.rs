@@ -130,6 +130,27 @@ impl Connection {
         subflow.closed && !subflow.is_shut_down && subflow.socket.state() == State::Closed
     }
 
+    /// A segment of a subflow that the connection has no more: of what it says of MPTCP the data
+    /// acknowledgement counts while it is taken (Linux: `mptcp_incoming_options`).
+    #[cold]
+    pub(super) fn handle_after_end(&mut self, now: Instant, i: usize, segment: &Segment) {
+        if self.subflows[i].is_ended_by_peer {
+            let socket = &mut self.subflows[i].socket;
+            let was_closed = socket.state() == State::Closed;
+            socket.handle_segment(self.work.context(now, i), segment);
+            socket.rx.delivered.clear();
+            if !was_closed {
+                self.explain_reset(i, segment);
+                if self.reads_options(i) {
+                    self.work.comes_first(i);
+                    self.take_acknowledgement(now, i, segment);
+                    self.push(now);
+                }
+            }
+            self.work.mark(i);
+        }
+    }
+
     /// Nothing answers on a path any more.
     pub fn is_over(&self, path: PathId) -> bool {
         self.paths.subflow(path).is_some_and(|i| self.subflows[i].socket.state() == State::Closed)

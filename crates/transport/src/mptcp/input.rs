@@ -4,10 +4,10 @@
 use super::known_mappings::Mapping;
 use super::receiver::Measured;
 use super::sender::Fin;
-use super::{Connection, Phase};
+use super::{Connection, INITIAL, Phase, Subflow};
 use crate::receive_buffer::{DEFAULT_SCALING_RATIO, LEAST_GROWING};
 use crate::settings::Device;
-use crate::stack::MptcpVersion;
+use crate::stack::{MetaSendBuffer, MptcpVersion};
 use crate::tcp::State;
 use polypath_base::{DataSeq, Duration, Instant};
 use polypath_wire::mptcp::Number;
@@ -138,9 +138,12 @@ impl Connection {
     /// The application reads what waits, at most so many bytes.
     #[inline(always)]
     pub(super) fn read_some(&mut self, now: Instant, most: u64) {
-        // One that the peer asked for is none before its third ACK (Linux: `__mptcp_finish_join`).
-        let open = || self.subflows.iter().filter(|s| !s.closed && s.socket.state() != State::SynReceived);
+        // One that the peer asked for is none before its third ACK (Linux: `__mptcp_finish_join`), and
+        // the first one never goes (`__mptcp_close_ssk`).
         let stack = self.settings.stack;
+        let keeps_first = stack.meta_send_buffer == MetaSendBuffer::Sum;
+        let in_list = |&(i, s): &(usize, &Subflow)| (!s.closed || (keeps_first && i == INITIAL)) && s.socket.state() != State::SynReceived;
+        let open = || self.subflows.iter().enumerate().filter(in_list).map(|(_, s)| s);
         let read = self.rx.read(now, most, || {
             let rtt_us = open().map(|s| s.socket.rx.receiver_rtt_us()).max();
             let advmss = open().map(|s| s.socket.rx.advmss()).max();

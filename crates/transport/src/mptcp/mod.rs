@@ -430,21 +430,6 @@ impl Connection {
         self.subflows[i].socket.reads_options() || self.settings.stack.mptcp_version == MptcpVersion::V0
     }
 
-    /// A segment of a subflow that the connection has no more.
-    #[cold]
-    fn handle_after_end(&mut self, now: Instant, i: usize, segment: &Segment) {
-        if self.subflows[i].is_ended_by_peer {
-            let socket = &mut self.subflows[i].socket;
-            let was_closed = socket.state() == State::Closed;
-            socket.handle_segment(self.work.context(now, i), segment);
-            socket.rx.delivered.clear();
-            if !was_closed {
-                self.explain_reset(i, segment);
-            }
-            self.work.mark(i);
-        }
-    }
-
     /// Data that comes after the peer's FIN is answered by a RST, with a reason: Linux has read its
     /// mapping (`mptcp_reset_option`).
     #[cold]
