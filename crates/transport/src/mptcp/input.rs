@@ -4,7 +4,7 @@
 use super::known_mappings::Mapping;
 use super::receiver::Measured;
 use super::sender::Fin;
-use super::{Connection, INITIAL, Phase, Subflow};
+use super::{Connection, EndedByPeer, INITIAL, Phase, Subflow};
 use crate::receive_buffer::{DEFAULT_SCALING_RATIO, LEAST_GROWING};
 use crate::settings::Device;
 use crate::stack::{MetaSendBuffer, MptcpVersion};
@@ -84,7 +84,7 @@ impl Connection {
         let (mut next, rx) = (self.rx.next(), &mut self.rx);
         self.subflows[i].socket.rx.take_packets(|dsn, len, memory| {
             rx.hold(if in_fallback { next } else { dsn }, len, memory);
-            next = next + u64::from(len);
+            next += u64::from(len);
         });
     }
 
@@ -289,7 +289,7 @@ impl Connection {
         if self.phase == Phase::Established && gives_up && !self.subflows[i].closed {
             // The peer has given up this subflow, not the connection: so does this end, by a FIN
             // (Linux: `__mptcp_close_subflow`).
-            self.subflows[i].is_ended_by_peer = true;
+            self.subflows[i].ended_by_peer = EndedByPeer::ByReset;
             self.close_subflow(now, i);
         }
     }

@@ -116,6 +116,15 @@ enum Phase {
     Fallback,
 }
 
+/// Whether and how the peer has ended a subflow.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum EndedByPeer {
+    No,
+    ByReset,
+    /// This end has left by a FIN, too.
+    ByFin,
+}
+
 /// One subflow and what the connection knows of it.
 #[derive(Debug)]
 struct Subflow {
@@ -151,9 +160,7 @@ struct Subflow {
     timer_set: u64,
     closed: bool,
     /// By the peer: what comes now is TCP's alone, which answers it.
-    is_ended_by_peer: bool,
-    /// It left by a FIN.
-    is_shut_down: bool,
+    ended_by_peer: EndedByPeer,
     /// The peer took its address back: should it announce it again, a subflow to there is a new
     /// one.
     withdrawn: bool,
@@ -517,7 +524,7 @@ impl Connection {
     /// is work that a timer only asks for (Linux: `mptcp_schedule_work`).
     #[inline]
     fn due_first(&self, now: Instant) -> (Option<usize>, bool) {
-        let is_due = |s: &Subflow| (!s.closed || s.is_ended_by_peer) && s.socket.poll_timeout() <= now;
+        let is_due = |s: &Subflow| (!s.closed || s.ended_by_peer != EndedByPeer::No) && s.socket.poll_timeout() <= now;
         let mut due = (0..self.subflows.len()).filter(|&i| is_due(&self.subflows[i]));
         let (first, second) = (due.next(), due.next());
         if second.is_none() {
@@ -748,8 +755,7 @@ impl Connection {
             timeouts: 0,
             timer_set: 0,
             closed: false,
-            is_ended_by_peer: false,
-            is_shut_down: false,
+            ended_by_peer: EndedByPeer::No,
             withdrawn: false,
             synchronized: false,
             announced: 0,

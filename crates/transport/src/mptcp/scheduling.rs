@@ -5,7 +5,7 @@
 
 use super::connection_mss::{Candidate, connection_mss};
 use super::sender::{Fin, Piece};
-use super::{Connection, INITIAL, Phase, Subflow};
+use super::{Connection, EndedByPeer, INITIAL, Phase, Subflow};
 use crate::limit_clock::Limit as SenderLimit;
 use crate::stack::{MetaRetransmission, MetaSendBuffer, PushOrder};
 use crate::tcp::{CaState, State};
@@ -516,7 +516,7 @@ impl Connection {
         self.work.none_comes_first();
         for (i, subflow) in self.subflows.iter_mut().enumerate() {
             // Linux keeps the first one in its list until nothing of it is left (`mptcp_send_ack`).
-            let is_kept = !subflow.closed || (i == INITIAL && subflow.is_ended_by_peer);
+            let is_kept = !subflow.closed || (i == INITIAL && subflow.ended_by_peer != EndedByPeer::No);
             if is_kept && subflow.socket.state().is_synchronized() {
                 subflow.socket.request_ack();
                 self.work.set_ready(i);

@@ -318,7 +318,8 @@ impl Sender {
         // Nearly always each segment was sent once, nothing of it was marked since, and so the last
         // of them decides.
         if let Some((first, last, [count, bursts])) = self.scoreboard.plain_acked(ack.number) {
-            (first_at, last_at, low_hole) = (Some(first.at), last.at, Some(first.seq - u32::from(std::mem::take(&mut self.head_trimmed))));
+            (first_at, last_at, low_hole) =
+                (Some(first.at), last.at, Some(first.seq - u32::from(std::mem::take(&mut self.rack.head_trimmed))));
             acked = count;
             self.flow.delivered = self.flow.delivered.wrapping_add(count);
             let any_before_high = !first.end().after(self.loss.high_seq());
@@ -423,9 +424,9 @@ impl Sender {
         // One that is alone in its buffer keeps its beginning until it goes again (Linux:
         // `tcp_clean_rtx_queue`).
         let is_alone = !continues && self.scoreboard.buffer_end(0) == 1;
-        let trimmed = if is_alone { self.head_trimmed + ack.number.distance(part.seq) as u16 } else { 0 };
+        let trimmed = if is_alone { self.rack.head_trimmed + ack.number.distance(part.seq) as u16 } else { 0 };
         let fewer = self.scoreboard.trim_head(ack.number);
-        self.head_trimmed = trimmed;
+        self.rack.head_trimmed = trimmed;
         if fewer == 0 {
             return (0, false);
         }
@@ -438,7 +439,7 @@ impl Sender {
     /// What is acknowledged says when it left, of reordering, and of losses.
     fn learn_of_acked(&mut self, now: Instant, sent: &Sent, found: &mut Found<'_>, ack: &mut AckState) {
         let (first_at, last_at, low_hole) = found;
-        let trimmed = u32::from(std::mem::take(&mut self.head_trimmed));
+        let trimmed = u32::from(std::mem::take(&mut self.rack.head_trimmed));
         if sent.is_retransmitted() {
             ack.facts.acks_retransmission |= sent.is_retrans();
         } else if !sent.is_sacked() {

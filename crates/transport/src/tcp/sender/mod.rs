@@ -85,8 +85,6 @@ pub struct Sender {
     scoreboard: Scoreboard,
     snd_wnd: u32,
     snd_wl1: Seq,
-    /// Bytes of the first segment that were acknowledged before the rest of it.
-    head_trimmed: u16,
     /// A FIN is to be sent after everything accepted.
     fin_queued: bool,
     fin_sent: bool,
@@ -183,7 +181,6 @@ impl Sender {
             scoreboard: Scoreboard::new(initial_seq),
             snd_wnd: 0,
             snd_wl1: Seq::default(),
-            head_trimmed: 0,
             fin_queued: false,
             fin_sent: false,
             fin_pushed: false,
