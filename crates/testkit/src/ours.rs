@@ -693,6 +693,7 @@ impl Endpoint for Host {
             let due = self.connections.iter().map(|c| c.end.poll_timeout()).min().unwrap_or(Instant::NEVER);
             if due > until {
                 self.now = self.now.max(until);
+                self.poll_readiness();
                 return Ok(None);
             }
             self.now = self.now.max(due);

@@ -257,6 +257,13 @@ impl Connection {
         either!(self, t => t.takes_writes(), m => m.takes_writes(), _u => true)
     }
 
+    /// The program asks what its socket is ready for.
+    pub fn poll_readiness(&mut self) {
+        if let Self::Mptcp(connection) = self {
+            connection.poll_readiness();
+        }
+    }
+
     /// Everything offered has been acknowledged.
     pub fn everything_acked(&self) -> bool {
         either!(self, t => t.tx.everything_acked(), m => m.everything_acked(), u => !u.may_transmit())

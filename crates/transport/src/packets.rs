@@ -97,10 +97,15 @@ impl Packets {
 
     #[cold]
     fn forget_before(&mut self, seq: Seq) {
-        while let Some(first) = self.packets.front().filter(|first| !first.end.after(seq)) {
-            self.bytes -= u64::from(first.memory.bytes);
-            self.packets.pop_front();
-        }
+        while self.pop(seq).is_some() {}
+    }
+
+    /// The first one, if it ends by `seq`: where it ends, and its memory.
+    pub(crate) fn pop(&mut self, seq: Seq) -> Option<(Seq, Truesize)> {
+        let first = *self.packets.front().filter(|first| !first.end.after(seq))?;
+        self.bytes -= u64::from(first.memory.bytes);
+        self.packets.pop_front();
+        Some((first.end, first.memory))
     }
 
     /// Nothing waits from `seq` on any more.

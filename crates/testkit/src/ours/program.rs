@@ -35,6 +35,14 @@ pub struct Readiness {
 }
 
 impl Host {
+    /// The program that reads at once asks whether it can.
+    pub(super) fn poll_readiness(&mut self) {
+        if !self.reads_by_call {
+            let asks = |c: &&mut Conn| c.waits_at.is_none() && !c.finished && !c.end.peer_finished();
+            self.connections.iter_mut().filter(asks).for_each(|c| c.end.poll_readiness());
+        }
+    }
+
     /// Sysctls by their whole names, of which sockets from now on have the values, and listening
     /// ones for connections to come.
     ///

@@ -1,7 +1,7 @@
 //! How a program lets go of a connection, and how a connection ends at once: MP_FASTCLOSE
 //! (RFC 8684 section 3.5), and the handshake that is given up.
 
-use super::{Connection, INITIAL, Phase};
+use super::{Connection, EndedByPeer, INITIAL, Phase};
 use crate::SocketError;
 use crate::stack::MptcpVersion;
 use crate::tcp::State;
@@ -121,6 +121,34 @@ impl Connection {
     /// The connection is over: at once, or with the only socket that it needs.
     pub fn has_ended(&self) -> bool {
         self.ended || (self.phase != Phase::Established && self.subflows[INITIAL].socket.state() == State::Closed)
+    }
+
+    /// Nothing of a subflow is left, as of one that was reset. Linux lets go of each once, and of one
+    /// that was shut down then it keeps what it has measured (`__mptcp_subflow_disconnect`).
+    pub fn is_gone(&self, i: usize) -> bool {
+        let subflow = &self.subflows[i];
+        subflow.closed && subflow.ended_by_peer != EndedByPeer::ByFin && subflow.socket.state() == State::Closed
+    }
+
+    /// A segment of a subflow that the connection has no more: of what it says of MPTCP the data
+    /// acknowledgement counts while it is taken (Linux: `mptcp_incoming_options`).
+    #[cold]
+    pub(super) fn handle_after_end(&mut self, now: Instant, i: usize, segment: &Segment) {
+        if self.subflows[i].ended_by_peer != EndedByPeer::No {
+            let socket = &mut self.subflows[i].socket;
+            let was_closed = socket.state() == State::Closed;
+            socket.handle_segment(self.work.context(now, i), segment);
+            socket.rx.delivered.clear();
+            if !was_closed {
+                self.explain_reset(i, segment);
+                if self.reads_options(i) {
+                    self.work.comes_first(i);
+                    self.take_acknowledgement(now, i, segment);
+                    self.push(now);
+                }
+            }
+            self.work.mark(i);
+        }
     }
 
     /// Nothing answers on a path any more.

@@ -140,7 +140,7 @@ impl Connection {
                 self.work.await_first_write();
                 self.subflows[i].sndbuf = self.subflows[i].socket.tx.sndbuf();
             } else {
-                self.sync_sndbuf();
+                self.sync_sndbuf_with(i);
             }
         }
         if i == INITIAL && self.phase == Phase::Negotiating {

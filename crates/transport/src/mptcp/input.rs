@@ -4,10 +4,10 @@
 use super::known_mappings::Mapping;
 use super::receiver::Measured;
 use super::sender::Fin;
-use super::{Connection, Phase};
-use crate::receive_buffer::{DEFAULT_SCALING_RATIO, LEAST_GROWING, Truesize};
+use super::{Connection, EndedByPeer, INITIAL, Phase, Subflow};
+use crate::receive_buffer::{DEFAULT_SCALING_RATIO, LEAST_GROWING};
 use crate::settings::Device;
-use crate::stack::MptcpVersion;
+use crate::stack::{MetaSendBuffer, MptcpVersion};
 use crate::tcp::State;
 use polypath_base::{DataSeq, Duration, Instant};
 use polypath_wire::mptcp::Number;
@@ -28,7 +28,7 @@ impl Connection {
         let len = segment.len;
         let stack = self.settings.stack;
         if self.settings.device == Device::Tun {
-            self.hold_packets(i, segment);
+            self.hold_packets(i);
         }
         if stack.meta_rcv_samples {
             self.sample_receiver(i, segment);
@@ -77,25 +77,15 @@ impl Connection {
         self.let_reader_read(now);
     }
 
-    /// The packets of what subflow `i` has delivered: that of the segment, and of what waited for it,
-    /// each of the peer's full ones.
+    /// The packets of what subflow `i` has delivered.
     #[cold]
-    fn hold_packets(&mut self, i: usize, segment: &Segment) {
-        let (in_fallback, next) = (self.phase == Phase::Fallback, self.rx.next());
-        let (socket, rx) = (&self.subflows[i].socket, &mut self.rx);
-        let (first, more) = socket.rx.delivered.pieces();
-        let mut len = segment.len;
-        for &(dsn, whole) in [first].iter().chain(more) {
-            let start = if in_fallback { next } else { dsn };
-            let mut at = 0;
-            while at < whole {
-                let taken = len.clamp(1, whole - at);
-                let memory = Truesize::of(Device::Tun, || segment.ip_len() - segment.len + taken, taken);
-                rx.hold(start + u64::from(at), taken, memory);
-                at += taken;
-                len = socket.rx.received_segment_size();
-            }
-        }
+    fn hold_packets(&mut self, i: usize) {
+        let in_fallback = self.phase == Phase::Fallback;
+        let (mut next, rx) = (self.rx.next(), &mut self.rx);
+        self.subflows[i].socket.rx.take_packets(|dsn, len, memory| {
+            rx.hold(if in_fallback { next } else { dsn }, len, memory);
+            next += u64::from(len);
+        });
     }
 
     /// The reader comes at once, by its clock, or by call.
@@ -148,9 +138,12 @@ impl Connection {
     /// The application reads what waits, at most so many bytes.
     #[inline(always)]
     pub(super) fn read_some(&mut self, now: Instant, most: u64) {
-        // One that the peer asked for is none before its third ACK (Linux: `__mptcp_finish_join`).
-        let open = || self.subflows.iter().filter(|s| !s.closed && s.socket.state() != State::SynReceived);
+        // One that the peer asked for is none before its third ACK (Linux: `__mptcp_finish_join`), and
+        // the first one never goes (`__mptcp_close_ssk`).
         let stack = self.settings.stack;
+        let keeps_first = stack.meta_send_buffer == MetaSendBuffer::Sum;
+        let in_list = |&(i, s): &(usize, &Subflow)| (!s.closed || (keeps_first && i == INITIAL)) && s.socket.state() != State::SynReceived;
+        let open = || self.subflows.iter().enumerate().filter(in_list).map(|(_, s)| s);
         let read = self.rx.read(now, most, || {
             let rtt_us = open().map(|s| s.socket.rx.receiver_rtt_us()).max();
             let advmss = open().map(|s| s.socket.rx.advmss()).max();
@@ -296,7 +289,7 @@ impl Connection {
         if self.phase == Phase::Established && gives_up && !self.subflows[i].closed {
             // The peer has given up this subflow, not the connection: so does this end, by a FIN
             // (Linux: `__mptcp_close_subflow`).
-            self.subflows[i].is_ended_by_peer = true;
+            self.subflows[i].ended_by_peer = EndedByPeer::ByReset;
             self.close_subflow(now, i);
         }
     }

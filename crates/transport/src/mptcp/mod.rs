@@ -116,6 +116,15 @@ enum Phase {
     Fallback,
 }
 
+/// Whether and how the peer has ended a subflow.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum EndedByPeer {
+    No,
+    ByReset,
+    /// This end has left by a FIN, too.
+    ByFin,
+}
+
 /// One subflow and what the connection knows of it.
 #[derive(Debug)]
 struct Subflow {
@@ -151,7 +160,7 @@ struct Subflow {
     timer_set: u64,
     closed: bool,
     /// By the peer: what comes now is TCP's alone, which answers it.
-    is_ended_by_peer: bool,
+    ended_by_peer: EndedByPeer,
     /// The peer took its address back: should it announce it again, a subflow to there is a new
     /// one.
     withdrawn: bool,
@@ -182,12 +191,6 @@ impl Subflow {
     fn times_retransmission(&self) -> bool {
         // As above.
         self.is_usable() & (self.stale_rounds == 0)
-    }
-
-    /// Its send buffer is another one than the connection has counted.
-    #[inline]
-    fn has_new_sndbuf(&self) -> bool {
-        self.sndbuf != self.socket.tx.sndbuf()
     }
 
     /// A segment of it leaves with this window, bytes.
@@ -387,7 +390,11 @@ impl Connection {
         if reads_options && segment.flags.has(Flags::ACK) && subflow.socket.tx.may_be_acked(segment.ack) {
             subflow.heard_at = now;
             subflow.stale = false;
+            if subflow.is_uncounted() {
+                self.count_late();
+            }
         }
+        let subflow = &self.subflows[i];
         let (confirmed, has_data) = (subflow.confirmed, !subflow.socket.rx.delivered.is_empty());
         if subflow.socket.state() == State::Closed {
             self.explain_reset(i, segment);
@@ -428,21 +435,6 @@ impl Connection {
     #[inline]
     fn reads_options(&self, i: usize) -> bool {
         self.subflows[i].socket.reads_options() || self.settings.stack.mptcp_version == MptcpVersion::V0
-    }
-
-    /// A segment of a subflow that the connection has no more.
-    #[cold]
-    fn handle_after_end(&mut self, now: Instant, i: usize, segment: &Segment) {
-        if self.subflows[i].is_ended_by_peer {
-            let socket = &mut self.subflows[i].socket;
-            let was_closed = socket.state() == State::Closed;
-            socket.handle_segment(self.work.context(now, i), segment);
-            socket.rx.delivered.clear();
-            if !was_closed {
-                self.explain_reset(i, segment);
-            }
-            self.work.mark(i);
-        }
     }
 
     /// Data that comes after the peer's FIN is answered by a RST, with a reason: Linux has read its
@@ -532,7 +524,7 @@ impl Connection {
     /// is work that a timer only asks for (Linux: `mptcp_schedule_work`).
     #[inline]
     fn due_first(&self, now: Instant) -> (Option<usize>, bool) {
-        let is_due = |s: &Subflow| (!s.closed || s.is_ended_by_peer) && s.socket.poll_timeout() <= now;
+        let is_due = |s: &Subflow| (!s.closed || s.ended_by_peer != EndedByPeer::No) && s.socket.poll_timeout() <= now;
         let mut due = (0..self.subflows.len()).filter(|&i| is_due(&self.subflows[i]));
         let (first, second) = (due.next(), due.next());
         if second.is_none() {
@@ -566,6 +558,7 @@ impl Connection {
                 return None;
             };
             let subflow = &mut self.subflows[i];
+            let uncounted = subflow.is_uncounted().then(|| subflow.socket.tx.snd_nxt());
             if subflow.socket.poll_transmit_into(self.work.context(now, i), SegmentSlot(segment)) {
                 let path = subflow.path;
                 self.work.touch(i);
@@ -574,6 +567,9 @@ impl Connection {
                     self.debug_check_options(i, segment);
                 } else if !subflow.socket.was_formed() {
                     self.add_options(i, segment);
+                }
+                if uncounted.is_some_and(|before| before != self.subflows[i].socket.tx.snd_nxt()) {
+                    self.count_late();
                 }
                 if self.subflows[i].socket.is_quiet() {
                     self.on_subflow_quiet(i);
@@ -700,11 +696,6 @@ impl Connection {
         self.subflows[i].socket.probe()
     }
 
-    /// Nothing of a subflow is left, as of one that was reset.
-    pub fn is_gone(&self, i: usize) -> bool {
-        self.subflows[i].closed && self.subflows[i].socket.state() == State::Closed
-    }
-
     /// The path of a subflow.
     pub fn path_of(&self, i: usize) -> PathId {
         self.subflows[i].path
@@ -764,7 +755,7 @@ impl Connection {
             timeouts: 0,
             timer_set: 0,
             closed: false,
-            is_ended_by_peer: false,
+            ended_by_peer: EndedByPeer::No,
             withdrawn: false,
             synchronized: false,
             announced: 0,

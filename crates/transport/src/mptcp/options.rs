@@ -23,7 +23,9 @@ impl Connection {
     #[cold]
     pub(super) fn complete_formed(&mut self, i: usize) {
         let mut formed = std::mem::take(self.subflows[i].socket.formed_before_data());
-        formed.iter_mut().for_each(|segment| self.add_options(i, segment));
+        let limits = self.subflows[i].socket.rx.replace_window_limits(formed.window_limits);
+        formed.segments.iter_mut().for_each(|segment| self.add_options(i, segment));
+        self.subflows[i].socket.rx.replace_window_limits(limits);
         *self.subflows[i].socket.formed_before_data() = formed;
     }
 

@@ -2,7 +2,7 @@
 //! [`PathManager`] asks for is done here.
 
 use super::path_manager::{AddressSet, NewSubflow, PathManager, Policy, SubflowAddresses, View};
-use super::{Connection, INITIAL, Interface, Phase};
+use super::{Connection, EndedByPeer, INITIAL, Interface, Phase};
 use crate::stack::{MetaRetransmission, MptcpVersion};
 use crate::tcp::{RouteMtu, State};
 use crate::timer_wheel::{SetBy, fires_after};
@@ -106,7 +106,7 @@ impl Connection {
     /// A subflow's handshake is complete.
     pub(super) fn on_confirmed(&mut self, now: Instant, i: usize) {
         self.work.touch(i);
-        self.sync_sndbuf();
+        self.sync_sndbuf_with(i);
         if i != INITIAL || self.paths.started || self.phase != Phase::Established {
             return;
         }
@@ -359,8 +359,9 @@ impl Connection {
         debug_assert!(!subflow.closed, "a subflow goes once");
         subflow.closed = true;
         self.work.mark(i);
-        if subflow.is_ended_by_peer && subflow.socket.state() == State::CloseWait {
+        if subflow.ended_by_peer != EndedByPeer::No && subflow.socket.state() == State::CloseWait {
             subflow.socket.close();
+            subflow.ended_by_peer = EndedByPeer::ByFin;
             return;
         }
         subflow.socket.abort();

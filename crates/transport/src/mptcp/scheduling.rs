@@ -5,13 +5,30 @@
 
 use super::connection_mss::{Candidate, connection_mss};
 use super::sender::{Fin, Piece};
-use super::{Connection, INITIAL, Phase, Subflow};
+use super::{Connection, EndedByPeer, INITIAL, Phase, Subflow};
 use crate::limit_clock::Limit as SenderLimit;
 use crate::stack::{MetaRetransmission, MetaSendBuffer, PushOrder};
 use crate::tcp::{CaState, State};
 use polypath_base::{Bytes, DataSeq, Duration, Instant};
 use polypath_sched::{Choice, DataQueueView, Limit, MAX_SUBFLOWS, PathView, SubflowSet};
 use polypath_wire::Segment;
+
+impl Subflow {
+    /// Its send buffer is another one than the connection has counted.
+    #[inline]
+    pub(super) fn has_new_sndbuf(&self) -> bool {
+        self.sndbuf != self.socket.tx.sndbuf() && self.sndbuf != UNCOUNTED
+    }
+
+    /// The connection's send buffer does not have its own yet.
+    #[inline]
+    pub(super) fn is_uncounted(&self) -> bool {
+        self.sndbuf == UNCOUNTED
+    }
+}
+
+/// See [`Connection::sync_sndbuf_with`].
+const UNCOUNTED: Bytes = Bytes::MAX;
 
 impl Connection {
     /// The application may write more: fills the send buffer, then the subflows.
@@ -65,6 +82,16 @@ impl Connection {
         }
     }
 
+    /// The program asks what its socket is ready for: that nothing can be written is noted, whatever it
+    /// has asked for (Linux: `mptcp_check_writeable`).
+    pub fn poll_readiness(&mut self) {
+        let writes = self.phase != Phase::Negotiating && self.tx.fin == Fin::No;
+        if writes && !self.tx.no_space && !self.tx.is_writeable() {
+            self.tx.no_space = true;
+            self.tell_subflows();
+        }
+    }
+
     /// The connection's send buffer follows those of its subflows.
     #[cold]
     pub(super) fn sync_sndbuf(&mut self) {
@@ -82,6 +109,27 @@ impl Connection {
             MetaSendBuffer::Largest => self.tx.sndbuf.max(largest),
             MetaSendBuffer::Sum => sum + self.settings.wmem[0].get(),
         };
+    }
+
+    /// Subflow `i` has joined. One that the peer asked for is not in the list yet of those whose
+    /// buffers are summed, and counts with the next change (Linux: `__mptcp_finish_join`).
+    #[cold]
+    pub(super) fn sync_sndbuf_with(&mut self, i: usize) {
+        let counts_late = i != INITIAL && !self.is_client && self.settings.stack.meta_send_buffer == MetaSendBuffer::Sum;
+        self.sync_sndbuf();
+        if counts_late {
+            self.tx.sndbuf -= self.subflows[i].sndbuf.get();
+            self.subflows[i].sndbuf = UNCOUNTED;
+        }
+    }
+
+    /// A segment has come on a subflow that is uncounted, or new data has left on it: it counts from
+    /// then on that a writer waits (Linux: `tcp_check_space`, `subflow_write_space`).
+    #[cold]
+    pub(super) fn count_late(&mut self) {
+        if self.tx.blocked | self.tx.no_space {
+            self.sync_sndbuf();
+        }
     }
 
     /// The peer acknowledged data.
@@ -470,7 +518,7 @@ impl Connection {
         self.work.none_comes_first();
         for (i, subflow) in self.subflows.iter_mut().enumerate() {
             // Linux keeps the first one in its list until nothing of it is left (`mptcp_send_ack`).
-            let is_kept = !subflow.closed || (i == INITIAL && subflow.is_ended_by_peer);
+            let is_kept = !subflow.closed || (i == INITIAL && subflow.ended_by_peer != EndedByPeer::No);
             if is_kept && subflow.socket.state().is_synchronized() {
                 subflow.socket.request_ack();
                 self.work.set_ready(i);

@@ -39,13 +39,15 @@ impl Acceptance {
         self.dropped
     }
 
-    /// An answer of this kind went out less than half a second ago; if not, one goes out now.
-    fn is_rate_limited(&mut self, now: Instant) -> bool {
+    /// An answer of this kind went out less than half a second ago, in whole ticks (Linux:
+    /// `__tcp_oow_rate_limited`); if not, one goes out now.
+    fn is_rate_limited(&mut self, now: Instant, tick: Duration) -> bool {
         debug_assert!(self.answers_from <= now + INVALID_RATE_LIMIT, "no answer is of the future");
         if now < self.answers_from {
             return true;
         }
-        self.answers_from = now + INVALID_RATE_LIMIT;
+        let since_tick = now.as_nanos() % tick.as_nanos().max(1);
+        self.answers_from = now + Duration::from_nanos(INVALID_RATE_LIMIT.as_nanos() - since_tick);
         false
     }
 }
@@ -129,7 +131,7 @@ impl Socket {
         if !bare && let Some(feedback) = self.ecn.feedback() {
             feedback.on_duplicate(segment.seq);
         }
-        if !(bare && self.acceptance.is_rate_limited(now)) {
+        if !(bare && self.acceptance.is_rate_limited(now, self.settings.tick)) {
             self.rx.duplicate(segment, self.tx.sack_ok() && self.settings.dsack && !waits);
             self.reserve_sack_options();
         }
@@ -194,7 +196,7 @@ impl Socket {
     /// (`tcp_challenge_ack_limit`) is none by default.
     #[cold]
     pub(super) fn challenge(&mut self, now: Instant) {
-        if !self.acceptance.is_rate_limited(now) {
+        if !self.acceptance.is_rate_limited(now, self.settings.tick) {
             self.rx.acks_mut().ack_now();
         }
     }

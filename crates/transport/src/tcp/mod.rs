@@ -56,8 +56,8 @@ pub use reset::reset_for;
 use segment_builder::Template;
 use sender::Ack;
 pub use sender::{Context, Probe, RouteMtu, Sender};
-use std::collections::VecDeque;
 use std::sync::Arc;
+use subflow::BeforeData;
 use timer::{Pending, Timer};
 use timestamps::Timestamps;
 
@@ -158,9 +158,8 @@ pub struct Socket {
     template: Template,
     reset: Reset,
     /// What recovery sends for an acknowledgement, formed before the data of the segment that brought
-    /// it counted.
-    #[expect(clippy::box_collection, reason = "few sockets need it, and all have to be small (docs/decisions/0012)")]
-    before_data: Option<Box<VecDeque<Segment>>>,
+    /// it counted. In a box: few sockets need it, and all have to be small (docs/decisions/0012).
+    before_data: Option<Box<BeforeData>>,
     /// Of the segment that comes with data only the acknowledgement is taken.
     stops_before_data: bool,
 }

@@ -67,16 +67,22 @@ impl Socket {
         let mut segment = Segment::default();
         self.make_ack(now, &mut segment);
         self.invalidate_template();
-        self.formed_before_data().push_back(segment);
+        let limits = self.rx.window_limits();
+        let formed = self.formed_before_data();
+        formed.segments.push_back(segment);
+        formed.window_limits = limits;
     }
 
     #[cold]
     fn form_before_data(&mut self, cx: Context<'_>, poll: impl Fn(&mut Sender, Context<'_>, bool) -> Option<Leaving>) {
+        let limits = self.rx.window_limits();
         while let Some(leaving) = poll(&mut self.tx, cx, self.rx.has_sacks()) {
             let mut segment = Segment::default();
             self.invalidate_template();
             self.make_leaving(cx.now, leaving, &mut segment);
-            self.formed_before_data().push_back(segment);
+            let formed = self.formed_before_data();
+            formed.segments.push_back(segment);
+            formed.window_limits = limits;
         }
         self.invalidate_template();
     }
@@ -85,7 +91,7 @@ impl Socket {
     /// connection.
     #[cold]
     fn poll_formed(&mut self, segment: &mut Segment) -> bool {
-        let Some(formed) = self.formed_before_data().pop_front() else { return false };
+        let Some(formed) = self.formed_before_data().segments.pop_front() else { return false };
         *segment = formed;
         self.invalidate_template();
         self.template.is_formed = true;

@@ -5,6 +5,14 @@ use polypath_base::{Bytes, Instant, Seq};
 use polypath_wire::{MpOptions, Segment};
 use std::collections::VecDeque;
 
+/// Segments formed before the data of the segment counted for which they leave.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct BeforeData {
+    pub(crate) segments: VecDeque<Segment>,
+    /// Threshold and clamp of the window at that time.
+    pub(crate) window_limits: (u32, u32),
+}
+
 impl Socket {
     /// Counts a segment whose MPTCP option was not what it had to be.
     #[cold]
@@ -62,14 +70,14 @@ impl Socket {
     /// Segments that leave before the data of the segment that came last counts: the connection adds
     /// its options to each at once.
     #[cold]
-    pub(crate) fn formed_before_data(&mut self) -> &mut VecDeque<Segment> {
+    pub(crate) fn formed_before_data(&mut self) -> &mut BeforeData {
         self.before_data.get_or_insert_default()
     }
 
     /// There are some.
     #[inline]
     pub(crate) fn has_formed(&self) -> bool {
-        self.before_data.as_ref().is_some_and(|formed| !formed.is_empty())
+        self.before_data.as_ref().is_some_and(|formed| !formed.segments.is_empty())
     }
 
     /// The time between SYN/ACK and third ACK is not taken; timestamps still tell a round trip.

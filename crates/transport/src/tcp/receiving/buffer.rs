@@ -199,6 +199,12 @@ impl ReceiveBuffer {
         (self.rcv_ssthresh, self.window_clamp)
     }
 
+    pub(in crate::tcp) fn replace_window_limits(&mut self, limits: (u32, u32)) -> (u32, u32) {
+        let before = self.window_limits();
+        (self.rcv_ssthresh, self.window_clamp) = limits;
+        before
+    }
+
     /// Subflows: the meta connection's buffer has grown, for a window of up to `clamp` bytes.
     pub(in crate::tcp) fn set_size(&mut self, rcvbuf: u32, clamp: u32) {
         debug_assert!(rcvbuf >= self.rcvbuf, "a buffer does not shrink");

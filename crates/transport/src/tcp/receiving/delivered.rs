@@ -31,6 +31,12 @@ impl Delivered {
         self.unmapped
     }
 
+    /// All bytes, with a mapping or without.
+    #[cold]
+    pub(super) fn bytes(&self) -> u32 {
+        self.first.1 + self.more.iter().map(|&(_, len)| len).sum::<u32>() + self.unmapped
+    }
+
     #[inline]
     pub(crate) fn clear(&mut self) {
         self.unmapped = 0;

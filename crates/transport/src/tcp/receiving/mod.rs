@@ -6,6 +6,7 @@ mod buffer;
 mod delivered;
 mod out_of_order;
 mod subflow;
+mod window;
 
 pub(super) use acks::{AckPolicy, AckTime, Arrived, compressed_delay};
 pub(super) use buffer::ReceiveBuffer;
@@ -360,6 +361,9 @@ impl Receiver {
             self.fin = Some(seq + len);
         }
         self.received += u64::from(len);
+        if memory.is_some() && self.is_subflow {
+            self.packets.read(seq);
+        }
         if let Some(memory) = memory {
             self.packets.add(seq, seq + len, memory);
         }
@@ -368,9 +372,6 @@ impl Receiver {
         let filled = (!self.out_of_order.is_empty()).then(|| self.take_what_waited(now));
         debug_assert!(!self.finished, "nothing follows a FIN");
         debug_assert!(self.read + u64::from(self.unread) <= self.received, "no more is given on than came");
-        if memory.is_some() && self.is_subflow {
-            self.packets.read(self.next);
-        }
         if self.fin == Some(self.next) {
             self.take_fin();
         }
@@ -525,10 +526,10 @@ impl Receiver {
             if out_of_order {
                 waiting.truesize -= u64::from(self.packets.newest());
             } else if self.is_subflow {
-                // It is the connection's only once the window has grown (Linux: `tcp_data_ready`).
+                // It is the connection's only once the window has grown (Linux: `tcp_data_ready`), and
+                // what waited for it beyond a hole, too (`tcp_ofo_queue`).
                 waiting.bytes += u64::from(segment.len);
                 waiting.buffers += 1;
-                waiting.truesize += u64::from(memory.bytes);
             }
             let truesize = if begins_piece { memory.bytes } else { memory.without_head };
             if self.buffer.grow_rcv_ssthresh(segment.len, truesize, waiting) {
@@ -558,107 +559,6 @@ impl Receiver {
     #[inline]
     fn window_moves_right(&self) -> bool {
         !self.reader_held || self.select_window() >= self.window
-    }
-
-    // The window.
-
-    /// Data came in its turn; `rto`: a gap longer than this is a pause.
-    #[inline]
-    pub(super) fn on_arrival(&mut self, now: Instant, rto: polypath_base::Duration) {
-        self.acks.on_arrival(now, rto, self.window, self.buffer.segment_size());
-    }
-
-    /// Any segment carries an ACK; true if timers for one were pending. The window of a subflow's
-    /// segment is the connection's, which calls [`Receiver::set_window`].
-    #[inline]
-    pub(super) fn on_ack_sent(&mut self) -> bool {
-        let had_timers = self.acks.on_sent();
-        let edge = self.acked + self.window;
-        // A subflow keeps what is left of the window that it announced.
-        self.window = if self.is_subflow { self.window_left_or_none() } else { self.select_window() };
-        self.room_at_ack = None;
-        self.acked = self.next;
-        debug_assert!(
-            self.is_subflow || !(self.acked + self.window).before(edge),
-            "the right edge of the window never moves back (RFC 9293 section 3.8.6)"
-        );
-        had_timers
-    }
-
-    /// Subflows: the meta connection announced this much beyond what has come.
-    #[inline]
-    pub(super) fn set_window(&mut self, window: u32) {
-        debug_assert!(self.is_subflow, "a plain connection chooses its own window");
-        self.window = (self.next + window).distance(self.acked);
-    }
-
-    /// Subflows: an ACK is due for two full segments, unless the meta connection lets it wait.
-    #[inline]
-    pub(crate) fn full_frames_wait(&self) -> bool {
-        self.acks.is_scheduled() && self.next.distance(self.acked) > self.buffer.segment_size()
-    }
-
-    /// The window has grown: Linux acknowledges that at once.
-    #[inline]
-    pub(super) fn quick_ack(&mut self) {
-        self.acks.on_window_grown();
-        self.acks.ack_now();
-    }
-
-    /// What is left of the window that was announced, bytes; wraps where it is overrun.
-    #[inline]
-    fn window_left(&self) -> u32 {
-        (self.acked + self.window).distance(self.next)
-    }
-
-    /// The same; nothing where the peer has overrun it or a FIN came beyond it.
-    #[inline]
-    pub(crate) fn window_left_or_none(&self) -> u32 {
-        (self.window_left() as i32).max(0) as u32
-    }
-
-    /// RFC 9293 section 3.10.7.4: some of the segment lies in the window.
-    #[inline]
-    pub(super) fn acceptable(&self, segment: &Segment) -> bool {
-        if segment.seq == self.next {
-            // In its turn: then only the window matters, which may have been overrun.
-            return self.window_left() as i32 >= 0;
-        }
-        let end = segment.seq + segment.len + u32::from(segment.flags.has(Flags::FIN));
-        !end.before(self.acked) && !segment.seq.after(self.next + self.window_left())
-    }
-
-    /// Nothing of the segment's data and FIN is new.
-    pub(super) fn has_taken(&self, segment: &Segment) -> bool {
-        !(segment.seq + segment.len + u32::from(segment.flags.has(Flags::FIN))).after(self.next)
-    }
-
-    /// A sequence number lies in the window.
-    pub(super) fn in_window(&self, seq: Seq) -> bool {
-        !seq.before(self.acked) && !seq.after(self.next + self.window_left())
-    }
-
-    /// The window to announce now; its right edge never moves back (RFC 9293 section 3.8.6).
-    #[inline]
-    fn select_window(&self) -> u32 {
-        let mask = (1_u32 << self.scale) - 1;
-        let usable = self.room_at_ack.unwrap_or_else(|| self.room());
-        let offered = if self.scale == 0 { self.whole_segments(usable) } else { usable };
-        let wanted = offered.max(self.window_left_or_none());
-        wanted.saturating_add(mask) & !mask
-    }
-
-    /// Without a scale the window is of whole segments, and stays as it is while that is less than
-    /// one off (Linux: `__tcp_select_window`).
-    fn whole_segments(&self, usable: u32) -> u32 {
-        let segment = self.buffer.segment_size();
-        if self.window > usable || self.window + segment <= usable { usable - usable % segment } else { self.window }
-    }
-
-    /// The field tells less where the window exceeds it (Linux: `tcp_select_window`).
-    #[inline]
-    pub(super) fn window_field(&self) -> u16 {
-        (self.window >> self.scale).min(u32::from(u16::MAX)) as u16
     }
 }
 

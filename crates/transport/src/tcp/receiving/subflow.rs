@@ -1,6 +1,8 @@
 //! What a meta connection reads and sets of a subflow's receiver.
 
 use super::Receiver;
+use crate::receive_buffer::Truesize;
+use polypath_base::DataSeq;
 use polypath_wire::{Dss, Segment};
 
 impl Receiver {
@@ -11,6 +13,28 @@ impl Receiver {
         let Some(left) = u32::from(dss.map_len).checked_sub(before) else { return };
         let start = self.first + at.wrapping_sub(1);
         self.out_of_order().map(start, left, dss.dsn + u64::from(before));
+    }
+
+    /// The packets of what has been delivered go to the meta connection: the data sequence number,
+    /// length and memory of each.
+    #[cold]
+    pub(crate) fn take_packets(&mut self, mut take: impl FnMut(DataSeq, u32, Truesize)) {
+        let end = self.next - u32::from(self.finished);
+        let mut start = end - self.delivered.bytes();
+        let mut from = start;
+        let (first, more) = self.delivered.pieces();
+        for &(dsn, len) in std::iter::once(&first).chain(more) {
+            let piece_end = start + len;
+            while from.before(piece_end)
+                && let Some((packet_end, memory)) = self.packets.pop(end)
+            {
+                let to = if packet_end.after(piece_end) { piece_end } else { packet_end };
+                take(dsn + u64::from(from.distance(start)), to.distance(from), memory);
+                from = packet_end;
+            }
+            start = piece_end;
+        }
+        self.packets.read(end);
     }
 
     /// Next byte expected of the peer, as an offset in its sequence space: 1 is the first after the
@@ -57,6 +81,12 @@ impl Receiver {
         self.acks_mut().follow_fin();
     }
 
+    /// An ACK is due for two full segments, unless the meta connection lets it wait.
+    #[inline]
+    pub(crate) fn full_frames_wait(&self) -> bool {
+        self.acks.is_scheduled() && self.next.distance(self.acked) > self.buffer.segment_size()
+    }
+
     /// An ACK leaves at once.
     #[inline]
     pub(crate) fn is_ack_due(&self) -> bool {
@@ -73,6 +103,12 @@ impl Receiver {
     #[inline]
     pub(crate) fn window_limits(&self) -> (u32, u32) {
         self.buffer().window_limits()
+    }
+
+    /// The limits of the window become these; returns those that they replace.
+    #[cold]
+    pub(crate) fn replace_window_limits(&mut self, limits: (u32, u32)) -> (u32, u32) {
+        self.buffer_mut().replace_window_limits(limits)
     }
 
     /// The meta connection's buffer has grown, for a window of up to `clamp` bytes.

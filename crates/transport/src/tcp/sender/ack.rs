@@ -156,7 +156,9 @@ impl Sender {
         } else if !told.carries_data && !ack.facts.updates_window && had_packets {
             ack.is_duplicate = true;
         }
-        let prior_fack = self.scoreboard.highest_sacked();
+        // A segment of which the front was acknowledged before begins before it (Linux:
+        // `tcp_highest_sack_seq`).
+        let prior_fack = if self.scoreboard.sacked_out() > 0 { self.scoreboard.highest_sacked() } else { prior_una };
         if self.sack_ok && (!told.sacks.is_empty() || self.scoreboard.sacked_out() > 0) {
             self.apply_sacks(cx.now, told.sacks, &mut ack);
         }
@@ -326,10 +328,13 @@ impl Sender {
         let mut low_hole: Option<Seq> = None;
         let any_sacked = self.scoreboard.sacked_out() > 0;
         let reno_sacked = if self.sack_ok { 0 } else { self.take_reno_sacks() };
+        // The first segment that is left was in one buffer with the last that goes.
+        let mut continues = false;
         // Nearly always each segment was sent once, nothing of it was marked since, and so the last
         // of them decides.
         if let Some((first, last, [count, bursts])) = self.scoreboard.plain_acked(ack.number) {
-            (first_at, last_at, low_hole) = (Some(first.at), last.at, Some(first.seq));
+            (first_at, last_at, low_hole) =
+                (Some(first.at), last.at, Some(first.seq - u32::from(std::mem::take(&mut self.rack.head_trimmed))));
             acked = count;
             self.flow.delivered = self.flow.delivered.wrapping_add(count);
             let any_before_high = !first.end().after(self.loss.high_seq());
@@ -337,13 +342,15 @@ impl Sender {
             self.rack.advance(cx.now, last, self.flow.min_rtt_us);
             self.delivery.on_delivered(last, &mut ack.rate);
             let end = last.seq + last.len;
+            let last = *last;
             self.scoreboard.pop_plain([count, bursts], end);
+            continues = end != ack.number && self.scoreboard.head().is_some_and(|head| last.is_in_buffer_of(head));
         }
         if self.scoreboard.una() != ack.number && self.scoreboard.head_if_acked(ack.number).is_some() {
-            (acked, retransmitted) = self.clean_scoreboarded(cx.now, acked, (&mut first_at, &mut last_at, &mut low_hole), ack);
+            (acked, retransmitted, continues) = self.clean_scoreboarded(cx.now, acked, (&mut first_at, &mut last_at, &mut low_hole), ack);
         }
         if self.scoreboard.una() != ack.number && self.scoreboard.head().is_some_and(|head| ack.number.after(head.seq)) {
-            let (fewer, again) = self.clean_part(cx.now, (&mut first_at, &mut last_at, &mut low_hole), ack);
+            let (fewer, again) = self.clean_part(cx.now, continues, (&mut first_at, &mut last_at, &mut low_hole), ack);
             (acked, retransmitted) = (acked + fewer, retransmitted | again);
         }
         if self.path_mtu.reads_scoreboard() {
@@ -376,6 +383,7 @@ impl Sender {
         if acked > 0
             && let Some(low) = low_hole
             && low.before(prior_fack)
+            && self.sack_ok
         {
             // A hole that was never retransmitted got filled: that is reordering.
             self.note_reordering(Some(low), false);
@@ -403,11 +411,11 @@ impl Sender {
     }
 
     /// As [`Sender::clean_queue`] for segments of which some were retransmitted, lost or sacked.
-    /// Returns how many were acknowledged, with the `acked` before them, and whether any was
-    /// retransmitted.
+    /// Returns how many were acknowledged, with the `acked` before them, whether any was
+    /// retransmitted, and whether the first that is left was in one buffer with the last.
     #[inline(never)]
-    fn clean_scoreboarded(&mut self, now: Instant, mut acked: u32, mut found: Found<'_>, ack: &mut AckState) -> (u32, bool) {
-        let mut retransmitted = false;
+    fn clean_scoreboarded(&mut self, now: Instant, mut acked: u32, mut found: Found<'_>, ack: &mut AckState) -> (u32, bool, bool) {
+        let (mut retransmitted, mut continues) = (false, false);
         while let Some(&sent) = self.scoreboard.head_if_acked(ack.number) {
             acked += 1;
             if !sent.is_sacked() {
@@ -416,18 +424,24 @@ impl Sender {
             retransmitted |= sent.is_retransmitted();
             self.learn_of_acked(now, &sent, &mut found, ack);
             self.scoreboard.pop_head();
+            continues = self.scoreboard.head().is_some_and(|head| sent.is_in_buffer_of(head));
         }
-        (acked, retransmitted)
+        (acked, retransmitted, continues)
     }
 
-    /// Part of the first buffer is acknowledged. Returns how many segments fewer it has, and whether
-    /// it was retransmitted (Linux: `tcp_tso_acked`).
+    /// Part of the first buffer is acknowledged, which `continues` what went before. Returns how many
+    /// segments fewer it has, and whether it was retransmitted (Linux: `tcp_tso_acked`).
     #[cold]
-    fn clean_part(&mut self, now: Instant, mut found: Found<'_>, ack: &mut AckState) -> (u32, bool) {
+    fn clean_part(&mut self, now: Instant, continues: bool, mut found: Found<'_>, ack: &mut AckState) -> (u32, bool) {
         let Some(mut part) = self.scoreboard.head().copied() else { return (0, false) };
         let last = self.scoreboard.at(self.scoreboard.buffer_end(0) - 1).end();
         debug_assert!(last.after(ack.number) && !part.is_sacked(), "the peer has acknowledged a part of it");
+        // One that is alone in its buffer keeps its beginning until it goes again (Linux:
+        // `tcp_clean_rtx_queue`).
+        let is_alone = !continues && self.scoreboard.buffer_end(0) == 1;
+        let trimmed = if is_alone { self.rack.head_trimmed + ack.number.distance(part.seq) as u16 } else { 0 };
         let fewer = self.scoreboard.trim_head(ack.number);
+        self.rack.head_trimmed = trimmed;
         if fewer == 0 {
             return (0, false);
         }
@@ -440,12 +454,13 @@ impl Sender {
     /// What is acknowledged says when it left, of reordering, and of losses.
     fn learn_of_acked(&mut self, now: Instant, sent: &Sent, found: &mut Found<'_>, ack: &mut AckState) {
         let (first_at, last_at, low_hole) = found;
+        let trimmed = u32::from(std::mem::take(&mut self.rack.head_trimmed));
         if sent.is_retransmitted() {
             ack.facts.acks_retransmission |= sent.is_retrans();
         } else if !sent.is_sacked() {
             **last_at = sent.at;
             first_at.get_or_insert(sent.at);
-            low_hole.get_or_insert(sent.seq);
+            low_hole.get_or_insert(sent.seq - trimmed);
             ack.facts.delivers_original |= !sent.end().after(self.loss.high_seq());
         }
         if !sent.is_sacked() {

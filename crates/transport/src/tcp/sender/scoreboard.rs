@@ -49,7 +49,7 @@ const PUSHED: u8 = 128;
 
 impl Sent {
     /// The `next` one left with it, and nothing has been told of either alone.
-    fn is_in_buffer_of(&self, next: &Sent) -> bool {
+    pub(super) fn is_in_buffer_of(&self, next: &Sent) -> bool {
         let marks = |sent: &Sent| sent.flags & (SACKED | LOST | RETRANS | EVER);
         next.len > 0
             && !next.is_gso_first()

@@ -23,6 +23,9 @@ pub(in crate::tcp) struct Rack {
     dsack_seen: bool,
     last_delivered: u32,
     reordering_seen: bool,
+    /// Bytes of the first segment that were acknowledged before the rest of it, from which
+    /// reordering counts too.
+    pub(in crate::tcp) head_trimmed: u16,
 }
 
 /// What the width of the reordering window depends on beside what RACK has seen.
@@ -48,6 +51,7 @@ impl Default for Rack {
             dsack_seen: false,
             last_delivered: 0,
             reordering_seen: false,
+            head_trimmed: 0,
         }
     }
 }
