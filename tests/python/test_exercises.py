@@ -13,7 +13,7 @@ ANSWERS = {
     "exercise-queue": [("8packets", "66packets")],
     "exercise-bufferbloat": [("queue: 1000packets}", "queue: 1000packets, aqm: fq_codel}")],
     "exercise-receive-buffer": [("131072, 1048576", "131072, 16777216"), ("16384, 4194304", "16384, 16777216")],
-    "exercise-fair": [("mptcp, cc: reno", "mptcp, cc: lia")],
+    "exercise-fair": [("mptcp, cc: cubic", "mptcp, cc: lia")],
     "exercise-loss": [("cc: cubic", "cc: bbr")],
     "exercise-way-back": [("rate: 200kbit", "rate: 1500kbit")],
     "exercise-two-delays": [("cc: cubic,", f"cc: cubic, {ENDPOINTS},")],
