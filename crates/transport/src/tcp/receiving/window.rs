@@ -87,7 +87,7 @@ impl Receiver {
 
     /// Without a scale the window is of whole segments, and stays as it is while that is less than
     /// one off (Linux: `__tcp_select_window`).
-    pub(super) fn whole_segments(&self, usable: u32) -> u32 {
+    fn whole_segments(&self, usable: u32) -> u32 {
         let segment = self.buffer.segment_size();
         if self.window > usable || self.window + segment <= usable { usable - usable % segment } else { self.window }
     }
