@@ -554,11 +554,11 @@ impl Receiver {
         time
     }
 
-    /// Two full segments are acknowledged at once if that moves the window (Linux:
-    /// `__tcp_ack_snd_check`). It does unless the application leaves data.
+    /// Two full segments are acknowledged at once if that moves the window or the application waits
+    /// for more, and else by whoever reads (Linux: `__tcp_ack_snd_check`).
     #[inline]
     fn window_moves_right(&self) -> bool {
-        !self.reader_held || self.select_window() >= self.window
+        self.unread < self.low_water || self.select_window() >= self.window
     }
 }
 
@@ -618,6 +618,26 @@ mod tests {
         });
         assert!(full < 77_312 && 77_312 - full < 512, "{full}");
         assert_eq!(grown, [78_336; 3]);
+    }
+
+    #[test]
+    fn where_unread_data_narrow_the_window_whoever_reads_acknowledges_two_segments() {
+        // Linux: `__tcp_ack_snd_check`, `tcp_cleanup_rbuf`.
+        let mut rx = receiver();
+        rx.established(Instant::ZERO, 1448, 1448);
+        let segment = Segment { len: 1448, ..Segment::default() };
+        let mut at_once = (0..60).map(|n| {
+            rx.take(Instant::ZERO, payload(1000 + n * 1448, 1448));
+            let now = rx.schedule_ack(&segment, false, None, true) == AckTime::Now;
+            if now {
+                rx.on_ack_sent();
+            }
+            now
+        });
+        let last = at_once.by_ref().enumerate().filter(|(_, now)| *now).map(|(n, _)| n).last();
+        assert_eq!(last, Some(3));
+        rx.read(Instant::ZERO);
+        assert!(rx.acks().is_due());
     }
 
     #[test]

@@ -41,7 +41,16 @@ impl Sender {
             return;
         }
         self.begin_writing();
+        self.end_writing();
+    }
+
+    /// A writer that finds no room marks the end of what it has written (Linux: `tcp_push` before
+    /// `sk_stream_wait_memory`).
+    fn end_writing(&mut self) {
         self.writer_blocked = self.offered > 0;
+        if self.writer_blocked && !self.writing {
+            self.queue.push_last();
+        }
     }
 
     /// The writer fills a buffer. Where no other waits, the buffer is sent at once as far as the
@@ -65,7 +74,7 @@ impl Sender {
         } else {
             self.write_rest();
         }
-        self.writer_blocked = self.offered > 0;
+        self.end_writing();
         self.accepted != accepted
     }
 
@@ -112,7 +121,7 @@ impl Sender {
     pub(super) fn refill_buffer(&mut self) {
         if !self.pushes_pending && self.queue.buffers() == 1 && self.queue.room_in_tail(self.buffer_goal()) > 0 {
             self.writing = self.write_buffer() && self.offered > 0;
-            self.writer_blocked = self.offered > 0;
+            self.end_writing();
         }
     }
 

@@ -564,6 +564,24 @@ fn a_writer_is_woken_once_what_may_leave_has_left() {
     assert!(test.tx.accepted() > accepted && test.tx.unsent() > Bytes::ZERO, "it has written since");
 }
 
+#[test]
+fn a_writer_that_finds_no_room_marks_the_end_of_what_it_has_written() {
+    // Linux: `tcp_push` before `sk_stream_wait_memory`. A mark is due after half of the window of 1 MiB
+    // at the latest, which is later.
+    let mut test = TestSender::new();
+    test.send(1000);
+    let waiting = test.tx.unsent().get() as usize / MSS as usize;
+    let queue = &mut test.tx.queue;
+    let pushed: Vec<usize> = (1..=waiting)
+        .filter(|_| {
+            queue.next_new(queue.next_new_len(MSS));
+            queue.take_push()
+        })
+        .collect();
+    assert!(waiting > 10, "{waiting} segments");
+    assert_eq!(pushed, [waiting]);
+}
+
 // What the host knows of the route: RFC 8201 section 5.2; Linux: `tcp_current_mss`.
 
 #[test]
