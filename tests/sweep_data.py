@@ -6,7 +6,7 @@ import yaml
 
 from polypath.engines import find
 from polypath.study import Study
-from polypath.sweep import DaskPlace, Failed, Finished, _dask
+from polypath.sweep import DaskBackend, Failed, Finished, _dask
 from polypath.sweep._chunks import Chunk
 
 STUDY = """
@@ -71,5 +71,5 @@ class FakeClient:
 
 
 def sweep_with(runs, client):
-    sweep = _dask._Sweep(DaskPlace("nowhere:1"), client, find("sim"), runs, lambda state: None)
+    sweep = _dask._Sweep(DaskBackend("nowhere:1"), client, find("sim"), runs, lambda state: None)
     return list(sweep.results())

@@ -22,9 +22,10 @@
  * growth is at least one segment for twenty acknowledged; a retransmission timeout forgets W_max;
  * between two changes of the window the rate of growth is kept for 1/32 s; the time of the curve is
  * counted in ticks. A difference from Linux: the cube root is exact (Linux: 0.2 % off on average).
- * HyStart sees RTT samples in microseconds as since 5.6, and counts rounds from the start as since early
- * 2025; releases before that began the first one at 16 segments. 5.4 takes time in milliseconds,
- * the RTT in eighths of one, and has no allowance for bursts in the threshold of an ACK train.
+ * HyStart sees RTT samples in microseconds as since 5.6, and counts rounds from the start as since
+ * early 2025; releases before that began the first one at 16 segments. 5.4 takes time in
+ * milliseconds, the RTT in eighths of one, and has no allowance for bursts in the threshold of an
+ * ACK train.
  * PP_COMPAT_HYSTART_MS, PP_COMPAT_HYSTART_HALF_RTT and PP_COMPAT_HYSTART_LATE_ROUNDS (the first
  * round begins at 16 segments) let it do so.
  */

@@ -66,10 +66,10 @@ typedef signed long long __s64;
 #endif
 
 /*
- * Defines the one ops table of an algorithm's or scheduler's file and the facts about it, both named
- * after the file. The native build links all of them by name; in the other two a glue file includes the
- * algorithm's, and internal linkage lets the compiler see through the table, which in the BPF build
- * must vanish (it has no indirect calls).
+ * Defines the one ops table of an algorithm's or scheduler's file and the facts about it, both
+ * named after the file. The native build links all of them by name; in the other two a glue file
+ * includes the algorithm's, and internal linkage lets the compiler see through the table, which in
+ * the BPF build must vanish (it has no indirect calls).
  */
 #if defined(PP_BUILD_BPF) || defined(PP_BUILD_KERNEL)
 #define PP_CC_REGISTER(alg) static const struct pp_cc_ops pp_cc_##alg

@@ -18,8 +18,8 @@
  *
  * Differences from MPTCP 0.96: its products of microseconds and bytes are 32 bits wide and overflow
  * from some 4 MB ms on, a window of 100 kB at 40 ms: on most paths its decisions are then as good
- * as drawn. PP_SCHED_COMPAT_ECF_OVERFLOWS repeats that. Neither a backup subflow nor one in the Loss
- * state is waited for.
+ * as drawn. PP_SCHED_COMPAT_ECF_OVERFLOWS repeats that. Neither a backup subflow nor one in the
+ * Loss state is waited for.
  */
 #include "pp_choose.h"
 

@@ -8,9 +8,9 @@
  * all is passed over. Subflows beyond the last weight have the last weight; without weights all
  * are equal.
  *
- * Source. Smooth weighted round-robin as web balancers have it, in bytes, since a kernel gives whole
- * fragments: every subflow earns its weight of what was given, who got it pays the sum, and the
- * richest is next, so turns mix (a a b a, not a a a b) and shares hold over every round.
+ * Source. Smooth weighted round-robin as web balancers have it, in bytes, since a kernel gives
+ * whole fragments: every subflow earns its weight of what was given, who got it pays the sum, and
+ * the richest is next, so turns mix (a a b a, not a a a b) and shares hold over every round.
  *
  * Differences from MPTCP 0.96: that has equal turns alone, there by default passing over full
  * windows (roundrobin).

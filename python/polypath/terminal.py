@@ -46,9 +46,9 @@ def console(**how: Any) -> Console:
                 # What steers the terminal is rich's own, and marked as such.
                 yield segment if segment.control or segment.text.isprintable() else Segment(visible(segment.text), segment.style)
 
-    made = Visible(**{"markup": False, "emoji": False, "highlight": False, "quiet": _quiet, **how})
-    _consoles.add(made)
-    return made
+    visible_console = Visible(**{"markup": False, "emoji": False, "highlight": False, "quiet": _quiet, **how})
+    _consoles.add(visible_console)
+    return visible_console
 
 
 # Where no bar can be, a line says at most so often how far something is.
@@ -57,14 +57,14 @@ _LINE_EVERY_S = 30.0
 
 def _lines(on: Console, total: int | None) -> Callable[..., None]:
     """What moves a bar that is not there: a line now and then, as a log wants it."""
-    done, told = 0, time.monotonic()
+    done, last_line = 0, time.monotonic()
 
     def move(*, advance: int = 0, completed: int | None = None, **changed: Any) -> None:
-        nonlocal done, total, told
+        nonlocal done, total, last_line
         done = done + advance if completed is None else completed
         total = changed.get("total", total)
-        if total and 0 < done < total and time.monotonic() - told >= _LINE_EVERY_S:
-            told = time.monotonic()
+        if total and 0 < done < total and time.monotonic() - last_line >= _LINE_EVERY_S:
+            last_line = time.monotonic()
             on.print(f"{done} of {total} finished")
 
     return move

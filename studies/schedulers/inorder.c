@@ -2,17 +2,17 @@
 /*
  * Earliest arrival and in order: what a faster path will have sent by then waits in its queue.
  *
- * Idea. A path's rate is measured as in arrival.c: what it was given less what it still has, over an
- * RTT or more, while an RTT above the least shows a queue. A path that got all at once and is idle
- * again tells it too: on average its segments waited for half of the others. A segment arrives half
- * of the least RTT after all before it has passed, and not before the window lets it out.
+ * Idea. A path's rate is measured as in arrival.c: what it was given less what it still has, over
+ * an RTT or more, while an RTT above the least shows a queue. A path that got all at once and is
+ * idle again tells it too: on average its segments waited for half of the others. A segment arrives
+ * half of the least RTT after all before it has passed, and not before the window lets it out.
  *
  * 1. A path with nothing in flight begins with the initial window (RFC 6928): after an idle timeout
  *    Linux goes back to it, but only once it sends. Near the end of the data whole fragments count.
  * 2. A path is left out if a fragment on it would hold up the window for longer than another path
  *    takes for all of it. Nothing leaves if one path, waited for, would deliver all that waits first.
- * 3. Where the soonest path's window is full and another has room, bytes still queue on the soonest,
- *    until they would arrive there as late, so those that go to the other are in order; near the end
+ * 3. Where the soonest path's window is full and another has room, bytes still queue on the
+ *    soonest, until they would arrive there as late, so those that go to the other are in order; near the end
  *    they do not, since what stands in a queue cannot be moved. Nothing is sent twice.
  *
  * Source. This project; 2 asks what BLEST and ECF do, 3 seeks what DAPS and STTF do.

@@ -7,7 +7,7 @@ from sweep_data import content
 
 from polypath.results import execute, plan
 from polypath.study import Study, StudyError
-from polypath.sweep import DaskPlace
+from polypath.sweep import DaskBackend
 
 STUDY = """
 name: away
@@ -49,10 +49,10 @@ def test_a_worker_without_the_kernel_says_so_or_builds_it_and_its_runs_are_the_s
         with pytest.raises(
             StudyError, match=r'the machine \S+ \(tcp://\S+\): there is no kernel "6\.12"; there are none yet; build it with'
         ):
-            execute(work, on=DaskPlace(cluster.address))
+            execute(work, on=DaskBackend(cluster.address))
         assert len(work.store) == 0
         notes = []
-        on = DaskPlace(cluster.address, build_kernels=True)
+        on = DaskBackend(cluster.address, build_kernels=True)
         execute(work, on=on, tell=lambda state: notes.append(state.note))
     assert "1 of 1 workers build kernel 6.12" in notes
     assert "polypath: kernel 6.12: taking over" in (tmp_path / "bare.log").read_text(encoding="utf-8")

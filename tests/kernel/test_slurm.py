@@ -18,7 +18,7 @@ from sweep_data import content
 from waiting import until
 
 from polypath.results import execute, plan
-from polypath.sweep import find_place
+from polypath.sweep import find_backend
 
 NEEDED = ("munged", "slurmctld", "slurmd", "sbatch", "scancel", "sinfo", "squeue", "srun")
 STUDY = sweep_data.STUDY.replace("duration: 2s", "duration: 4s").replace("[lia, cubic]", "[lia]").replace("seeds: 3", "seeds: 6")
@@ -163,7 +163,7 @@ def place(folder, more=""):
     file = folder / "slurm.toml"
     file.write_text(f'folder = "{folder / "shared"}"\npartition = "main"\njobs = 2\n{more}', encoding="utf-8")
     (folder / "shared").mkdir(exist_ok=True)
-    found = find_place(f"slurm:{file}")
+    found = find_backend(f"slurm:{file}")
     assert found is not None
     return found
 

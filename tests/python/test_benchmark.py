@@ -349,13 +349,13 @@ def test_places_are_by_the_test_half_and_chance_tells_nobody_apart():
     tuned = record(lambda family, draw: 1.0 if half(draw) == "open" else 0.3, name="c")
     ranked = ranking([worse, tuned, better])
     assert ranked.draws == 8
-    assert [(place.rank, place.record.name) for place in ranked.places] == [(1, "a"), (2, "b"), (3, "c")]
-    assert ranked.places[1].of_best.mean == pytest.approx(0.8)
-    assert ranked.places[2].families["bulk"] == pytest.approx(30)
+    assert [(place.rank, place.record.name) for place in ranked.ranks] == [(1, "a"), (2, "b"), (3, "c")]
+    assert ranked.ranks[1].of_best.mean == pytest.approx(0.8)
+    assert ranked.ranks[2].families["bulk"] == pytest.approx(30)
     first = record(lambda family, draw: 0.4 + 0.1 * (draw % 4 == 0), name="a")
     second = record(lambda family, draw: 0.4 + 0.09 * (draw % 4 == 2), name="b")
     ranked = ranking([first, second])
-    assert not ranked.places[1].of_best.tells_apart and "| 2 = |" in table(ranked)
+    assert not ranked.ranks[1].of_best.tells_apart and "| 2 = |" in table(ranked)
 
 
 def test_the_worst_networks_are_of_the_open_half_and_behind_somebody():

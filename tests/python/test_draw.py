@@ -18,8 +18,7 @@ from typer.testing import CliRunner
 from polypath import Draw, Drawn, Results, Study, StudyError
 from polypath.cli._app import build
 from polypath.engines import EngineError
-from polypath.results import Plan, cost, execute, plan
-from polypath.results import _runner as runner
+from polypath.results import Plan, _assemble, _plan, cost, execute, plan
 from polypath.results import _store as store
 from polypath.study import Cells, cells, is_large, number_of_cells, parameter_names, specimens
 from polypath.study import _cells as making
@@ -231,7 +230,7 @@ def test_cells_that_are_not_kept_give_the_same_bytes(tmp_path, monkeypatch):
 
 def test_tables_in_parts_are_the_same_tables(tmp_path, monkeypatch):
     whole = execute(plan(study(), out=tmp_path / "whole"))
-    monkeypatch.setattr(runner, "_TABLE_PART", 3)
+    monkeypatch.setattr(_assemble, "_TABLE_PART", 3)
     parts = execute(plan(study(), out=tmp_path / "parts"))
     assert pq.ParquetFile(parts.folder / "runs.parquet").num_row_groups > 2
     for name in ("runs", "baselines", "subflows", "links", "progress", "series", "events"):
@@ -246,7 +245,7 @@ def test_tables_in_parts_are_the_same_tables(tmp_path, monkeypatch):
 
 def test_a_table_of_many_rows_is_a_folder_that_is_read_as_one(tmp_path, monkeypatch):
     whole = execute(plan(study(), out=tmp_path / "whole"))
-    monkeypatch.setattr(runner, "_TABLE_PART", 3)
+    monkeypatch.setattr(_assemble, "_TABLE_PART", 3)
     monkeypatch.setattr(store, "_MOST_ROWS", 4)
     parts = execute(plan(study(), out=tmp_path / "parts"))
     folder = parts.folder / "runs.parquet"
@@ -269,7 +268,7 @@ def test_a_table_of_many_rows_is_a_folder_that_is_read_as_one(tmp_path, monkeypa
 
 
 def test_a_folder_and_a_file_take_each_others_place(tmp_path, monkeypatch):
-    monkeypatch.setattr(runner, "_TABLE_PART", 3)
+    monkeypatch.setattr(_assemble, "_TABLE_PART", 3)
     before = bytes_of(execute(plan(study(), out=tmp_path)).folder)
     runs = tmp_path / "drawn" / "runs.parquet"
     monkeypatch.setattr(store, "_MOST_ROWS", 4)
@@ -279,7 +278,7 @@ def test_a_folder_and_a_file_take_each_others_place(tmp_path, monkeypatch):
     execute(plan(study(), out=tmp_path))
     assert len(list(runs.iterdir())) == 8
     monkeypatch.undo()
-    monkeypatch.setattr(runner, "_TABLE_PART", 3)
+    monkeypatch.setattr(_assemble, "_TABLE_PART", 3)
     assert bytes_of(execute(plan(study(), out=tmp_path)).folder) == before
     assert not [file.name for file in runs.parent.iterdir() if file.name.startswith(".runs")]
 
@@ -328,9 +327,9 @@ def test_some_draws_of_a_large_study_are_planned_alone(tmp_path, monkeypatch):
 
 
 def test_other_machines_get_runs_that_are_made_meanwhile(tmp_path, monkeypatch):
-    from polypath.sweep import Finished, Place, files_of
+    from polypath.sweep import Backend, Finished, files_of
 
-    class Here(Place):
+    class Here(Backend):
         name = "here"
 
         def carry_out(self, engine, runs, tell):
@@ -368,7 +367,7 @@ def test_a_study_of_two_million_cells_is_read_and_planned_at_once():
 
 def test_a_cell_that_cannot_run_is_told_when_it_comes(tmp_path, monkeypatch):
     monkeypatch.setattr(making, "_SPECIMEN_DRAWS", 2)
-    monkeypatch.setattr(runner, "_ESTIMATE", 3)
+    monkeypatch.setattr(_plan, "_ESTIMATE", 3)
     # The first rate below zero is that of draw 4.
     drawn = STUDY.replace("rate: {loguniform: [1, 100]}", "rate: {uniform: [-50, 100]}").replace("number: 4", "number: 8\n  seed: 2")
     made = large(monkeypatch, drawn)

@@ -105,7 +105,7 @@ def record(seed, verdicts):
 
 def told(before, after):
     found = selftests.pairs(before, after)
-    text = _linux_ab._told(found, SOURCES, len(before))
+    text = _linux_ab._summary(found, SOURCES, len(before))
     return {pair.subtest: pair for pair in found}, text.splitlines()
 
 

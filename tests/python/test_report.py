@@ -17,7 +17,7 @@ from polypath.report._material import GOODPUT
 from polypath.report._write import DRAWN
 from polypath.results import execute, plan
 from polypath.results._checked import check_claims
-from polypath.study import Endpoints, Ndiffports, Study, StudyError, conclusion_places
+from polypath.study import Endpoints, Ndiffports, Study, StudyError, conclusion_blanks
 
 STUDY = "studies/nitk"
 
@@ -226,7 +226,7 @@ def test_a_study_says_which_figures_are_large(results, monkeypatch):
 @pytest.mark.parametrize("name", ["nitk", "poster", "linux-6.8", "mtu", "mpt-gre"])
 def test_every_study_after_a_paper_concludes_and_asks_for_what_its_results_have(request, name):
     study = Study.load(request.config.rootpath / "studies" / name)
-    asked = conclusion_places(study.conclusion)
+    asked = conclusion_blanks(study.conclusion)
     assert any(place.claim for place in asked)
     check_claims(study)
 

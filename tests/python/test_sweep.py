@@ -27,7 +27,7 @@ from polypath.results import Store, _progress, execute, plan, progress_of
 from polypath.results._progress import ProgressFile
 from polypath.study import StudyError
 from polypath.sweep import (
-    DaskPlace,
+    DaskBackend,
     Failed,
     Fault,
     Finished,
@@ -35,9 +35,9 @@ from polypath.sweep import (
     _dask,
     _slurm,
     _worker,
-    check_place,
+    check_backend,
     files_of,
-    find_place,
+    find_backend,
     weight,
 )
 from polypath.sweep._chunks import CHUNK_S, Chunk, Costs, Queue, chunk_seconds, task_of
@@ -207,7 +207,7 @@ def test_what_lies_at_the_handover_is_whole_or_not_there(tmp_path):
 )
 def test_a_place_that_is_none_is_one_sentence(on, says):
     with pytest.raises(StudyError, match=says):
-        find_place(on)
+        find_backend(on)
 
 
 PROFILE = 'folder = "/shared"'
@@ -228,28 +228,28 @@ def test_a_profile_of_slurm_that_is_none_is_one_sentence(text, says, tmp_path):
     if text is not None:
         file.write_text(text, encoding="utf-8")
     with pytest.raises(StudyError, match=says):
-        find_place(f"slurm:{file}")
+        find_backend(f"slurm:{file}")
 
 
 def test_a_place_that_cannot_be_is_refused(tmp_path, monkeypatch):
-    assert find_place("local") is None
+    assert find_backend("local") is None
     with pytest.raises(StudyError, match="give --on too"):
-        find_place("local", handover="/tmp")
+        find_backend("local", handover="/tmp")
     with pytest.raises(StudyError, match="measures the machine it runs on"):
-        check_place(HostEngine())
-    check_place(FakeEngine())
+        check_backend(HostEngine())
+    check_backend(FakeEngine())
     with pytest.raises(StudyError, match=r"no Dask scheduler answers at 127\.0\.0\.1:1"):
-        execute(plan(study(), out=tmp_path), on=DaskPlace("127.0.0.1:1"))
+        execute(plan(study(), out=tmp_path), on=DaskBackend("127.0.0.1:1"))
     (tmp_path / "study.yaml").write_text(STUDY, encoding="utf-8")
     with pytest.raises(StudyError, match=r"--build-kernels is for other machines; give --on too"):
-        find_place("local", build_kernels=True)
+        find_backend("local", build_kernels=True)
     with pytest.raises(StudyError, match=r"--build-kernels is for --engine linux, and sim runs no kernel of its own"):
         words = ["run", str(tmp_path), "--on", "dask://127.0.0.1:1", "--build-kernels"]
         CliRunner().invoke(build(["run"]), words, catch_exceptions=False)
     (tmp_path / "slurm.toml").write_text(f'folder = "{tmp_path}"', encoding="utf-8")
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(StudyError, match=r"this machine has no Slurm commands \(srun\): run it on a login node"):
-        execute(plan(study(), out=tmp_path), on=find_place(f"slurm:{tmp_path / 'slurm.toml'}"))
+        execute(plan(study(), out=tmp_path), on=find_backend(f"slurm:{tmp_path / 'slurm.toml'}"))
 
 
 # --- how far it is
@@ -302,7 +302,7 @@ def test_the_results_are_the_same_bytes_as_on_one_machine(cluster, tmp_path):
     execute(plan(study(text), out=here))
     seen = []
     ended = []
-    execute(plan(study(text), out=there), on=DaskPlace(cluster.address), progress=ended.append, tell=seen.append)
+    execute(plan(study(text), out=there), on=DaskBackend(cluster.address), progress=ended.append, tell=seen.append)
     assert content(there) == content(here)
     assert {run.key for run in ended} == {run.key for run in plan(study(text), out=there).runs}
     assert max(state.threads for state in seen) == 2
@@ -322,14 +322,14 @@ def test_an_encrypted_scheduler_hears_only_those_who_have_its_certificates(tmp_p
     ours, others = certificates(tmp_path / "ours"), certificates(tmp_path / "others")
     small = study(STUDY.replace("seeds: 3", "seeds: 1"))
     with cluster_in(tmp_path, workers=1, tls=ours) as cluster:
-        on = find_place(f"tls://{cluster.address}", certificates=ours)
+        on = find_backend(f"tls://{cluster.address}", certificates=ours)
         assert on is not None
         assert content(execute(plan(small, out=tmp_path / "there"), on=on).folder) == content(
             execute(plan(small, out=tmp_path / "here")).folder
         )
         # Without them, or with others, nobody answers.
         monkeypatch.setattr(_dask, "_CONNECT_S", 2.0)
-        for on in (find_place(f"tls://{cluster.address}", certificates=others), find_place(f"dask://{cluster.address}")):
+        for on in (find_backend(f"tls://{cluster.address}", certificates=others), find_backend(f"dask://{cluster.address}")):
             with pytest.raises(StudyError, match="no Dask scheduler answers"):
                 execute(plan(small, out=tmp_path / "never"), on=on)
 
@@ -344,10 +344,10 @@ def test_certificates_that_are_missing_are_one_sentence(tmp_path):
         ("tls://127.0.0.1", None, "write tls://HOST:PORT, such as"),
     ):
         with pytest.raises(StudyError, match=says):
-            find_place(on, certificates=given)
+            find_backend(on, certificates=given)
     (folder / "key.pem").write_text("no key")
     with pytest.raises(StudyError, match="these certificates cannot be used"):
-        find_place("tls://127.0.0.1:1", certificates=folder)
+        find_backend("tls://127.0.0.1:1", certificates=folder)
 
 
 def test_workers_that_are_killed_and_a_scheduler_that_starts_anew_lose_nothing(cluster, tmp_path):
@@ -365,7 +365,7 @@ def test_workers_that_are_killed_and_a_scheduler_that_starts_anew_lose_nothing(c
             cluster.scheduler()
             cluster.worker("worker2")
 
-    execute(plan(study(LONGER), out=there), on=DaskPlace(cluster.address, patience_s=60.0), progress=disturb)
+    execute(plan(study(LONGER), out=there), on=DaskBackend(cluster.address, patience_s=60.0), progress=disturb)
     assert sorted(ended) == sorted({run.key for run in plan(study(LONGER), out=there).runs}), "each run counted once"
     assert content(there) == content(here)
 
@@ -389,7 +389,7 @@ def test_a_client_that_was_killed_takes_what_was_finished_meanwhile(cluster, tmp
     work = plan(study(LONGER), out=out)
     assert {run.key for run in work.pending} == {run.key for run in work.runs} - kept
     begun = []
-    execute(work, on=DaskPlace(cluster.address, handover=str(handover)), progress=lambda run: begun.append(run.key))
+    execute(work, on=DaskBackend(cluster.address, handover=str(handover)), progress=lambda run: begun.append(run.key))
     assert set(begun[: len(lying)]) == lying, "what lay there came first, and did not run again"
     assert sorted(begun) == sorted(run.key for run in work.pending)
     assert list(handover.iterdir()) == []
@@ -402,7 +402,7 @@ def test_an_algorithm_of_ones_own_travels_with_the_study(cluster, tmp_path):
     text = STUDY.replace("cc: [lia, cubic]", "cc: [travels]")
     execute(plan(study(text), out=tmp_path / "here"))
     # Only the client knows the folder.
-    execute(plan(study(text), out=tmp_path / "there"), on=DaskPlace(cluster.address))
+    execute(plan(study(text), out=tmp_path / "there"), on=DaskBackend(cluster.address))
     assert content(tmp_path / "there") == content(tmp_path / "here")
 
 
@@ -411,7 +411,7 @@ def test_a_machine_with_another_version_is_named_before_anything_runs(cluster, t
     monkeypatch.setattr(type(engine), "version", property(lambda self: "another"))
     work = plan(study(), engine=engine, out=tmp_path / "there")
     with pytest.raises(StudyError, match=r"the machine \S+ \(tcp://\S+\) has version \S+ of the engine sim, here it is another"):
-        execute(work, on=DaskPlace(cluster.address))
+        execute(work, on=DaskBackend(cluster.address))
     assert plan(study(), engine=engine, out=tmp_path / "there").pending == work.pending
 
 
@@ -422,7 +422,7 @@ def test_a_scheduler_without_workers_is_one_sentence(tmp_path, monkeypatch):
         cluster.scheduler()
         cluster.wait_for(0)
         with pytest.raises(StudyError, match="has no workers: start some"):
-            execute(plan(study(), out=tmp_path / "there"), on=DaskPlace(cluster.address))
+            execute(plan(study(), out=tmp_path / "there"), on=DaskBackend(cluster.address))
     finally:
         cluster.kill("scheduler")
 
@@ -503,7 +503,7 @@ def test_runs_are_made_while_machines_work_and_each_is_done_once(monkeypatch):
     client = FakeClient(lambda task: Finished(key=task.key, files={}, seconds=0.5))
     ends = []
     ahead = []
-    for end in _dask._Sweep(DaskPlace("nowhere:1"), client, find("sim"), (made.append(run.key) or run for run in runs), print).results():
+    for end in _dask._Sweep(DaskBackend("nowhere:1"), client, find("sim"), (made.append(run.key) or run for run in runs), print).results():
         ends.append(end.key)
         ahead.append(len(made) - len(ends))
     assert sorted(ends) == sorted(run.key for run in runs)
@@ -537,7 +537,7 @@ def test_a_machine_whose_disk_is_full_leaves_its_runs_to_others(tmp_path):
         cluster.worker("full", inside=inside)
         cluster.wait_for(2)
         work = plan(study(LONGER), out=there)
-        execute(work, on=DaskPlace(cluster.address, handover=str(handover)))
+        execute(work, on=DaskBackend(cluster.address, handover=str(handover)))
     assert "full" in {file.name for file in tmp_path.iterdir()}
     assert content(there) == content(here)
 
@@ -577,7 +577,7 @@ def test_runs_are_handed_over_through_s3_and_are_the_same_bytes(bucket, tmp_path
     here, there = tmp_path / "here", tmp_path / "there"
     execute(plan(study(), out=here))
     with cluster_in(tmp_path, workers=1) as cluster:
-        execute(plan(study(), out=there), on=DaskPlace(cluster.address, handover=bucket))
+        execute(plan(study(), out=there), on=DaskBackend(cluster.address, handover=bucket))
     assert content(there) == content(here)
     assert Handover(bucket).keys() == set()
 

@@ -11,7 +11,7 @@ from polypath import customcc
 from polypath.engines import EngineError, find
 from polypath.results import execute, plan
 from polypath.study import StudyError
-from polypath.sweep import DaskPlace, Finished, _dask
+from polypath.sweep import DaskBackend, Finished, _dask
 
 
 def test_a_machine_that_hangs_is_left_behind(tmp_path):
@@ -24,7 +24,7 @@ def test_a_machine_that_hangs_is_left_behind(tmp_path):
 
     work = plan(study(LONGER), out=tmp_path / "there")
     with cluster_in(tmp_path) as cluster:
-        execute(work, on=DaskPlace(cluster.address, overdue_s=3.0), progress=disturb)
+        execute(work, on=DaskBackend(cluster.address, overdue_s=3.0), progress=disturb)
     assert sorted(ended) == sorted(run.key for run in work.pending)
 
 
@@ -55,7 +55,7 @@ def test_runs_that_kill_their_machine_or_meet_a_fault_are_named_and_others_finis
             cluster.worker(f"worker{number}", DASK_DISTRIBUTED__WORKER__PRELOAD=str(tmp_path / "dies.py"))
         cluster.wait_for(2)
         with pytest.raises(EngineError) as told:
-            execute(work, on=DaskPlace(cluster.address, overdue_s=overdue_s))
+            execute(work, on=DaskBackend(cluster.address, overdue_s=overdue_s))
     deadly = {run.key for run in work.runs if any(flow["cc"] == "cubic" for flow in run.scenario["flows"])}
     faulty = {run.key for run in work.runs if "'bits_per_s': 5000000," in str(run.scenario["links"])} - deadly
     for sentence, runs in (("every machine that began this run died", deadly), ("RecursionError: a fault of the engine", faulty)):
@@ -75,7 +75,7 @@ def test_own_c_that_crashes_takes_no_machine_with_it(tmp_path):
     customcc.use(own)
     work = plan(study(STUDY.replace("cc: [lia, cubic]", "cc: [lia, falls]").replace("seeds: 3", "seeds: 1")), out=tmp_path / "there")
     with cluster_in(tmp_path) as cluster, pytest.raises(StudyError, match=r"falls\.c: its hook cong_avoid crashed .*cc=falls"):
-        execute(work, on=DaskPlace(cluster.address))
+        execute(work, on=DaskBackend(cluster.address))
     left = plan(work.study, out=tmp_path / "there").pending
     assert {run.parameters["cc"] for run in left} == {"falls"}
     assert "was killed" not in "".join(log.read_text() for log in tmp_path.glob("worker*.log"))
@@ -117,7 +117,7 @@ def test_a_chunk_that_waits_for_a_machine_that_is_gone_is_sent_to_another(monkey
     monkeypatch.setattr(_dask, "_COUNT_S", 0.0)
     client = TwoMachines()
     # Of one run, which is overdue at once.
-    work = _dask._Sweep(DaskPlace("nowhere:1", overdue_s=0.0), client, find("sim"), plan(study()).runs[:1], lambda state: None)
+    work = _dask._Sweep(DaskBackend("nowhere:1", overdue_s=0.0), client, find("sim"), plan(study()).runs[:1], lambda state: None)
 
     def look():
         """What a sweep does each second while nothing ends."""

@@ -103,7 +103,7 @@ impl Error {
         path
     }
 
-    /// The sentence without its subject, for whoever names the field.
+    /// The sentence without its subject, for a caller that names the field.
     pub fn sentence(&self) -> &str {
         &self.sentence
     }

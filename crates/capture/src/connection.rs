@@ -40,8 +40,8 @@ pub(crate) struct Data {
 }
 
 impl Data {
-    /// Bytes of the data that a subflow sends. What TCP sends again, with the same sequence numbers,
-    /// is not told.
+    /// Bytes of the data that a subflow sends. What TCP sends again, with the same sequence
+    /// numbers, is not told.
     pub(crate) fn on_sent(&mut self, now: u64, sent: Range<u64>, subflow: usize, mss: u32) -> Placed {
         let Range { start: begin, end } = sent;
         let first = *self.first.get_or_insert_with(|| {

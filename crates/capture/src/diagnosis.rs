@@ -9,8 +9,8 @@ use std::net::SocketAddr;
 const WORTH: f64 = 0.2;
 /// Data below which there is nothing to judge, bytes.
 const LITTLE: u64 = 20_000;
-/// A subflow that carried much is idle at the end of the data if it is so for so many nanoseconds, and
-/// for one part in so many of the time that the data took.
+/// A subflow that carried much is idle at the end of the data if it is so for so many nanoseconds,
+/// and for one part in so many of the time that the data took.
 const IDLE_NS: u64 = 100_000_000;
 const IDLE_PART: u64 = 20;
 /// Retransmissions of segments longer than any acknowledged that make a black hole.

@@ -321,8 +321,8 @@ fn ppp(part: Part<'_>, outside: Outside) -> Found<'_> {
     }
 }
 
-/// A stack of MPLS labels (RFC 3032 section 2.1). What is under it nobody says: IP begins with its
-/// version, a control word with 0 (RFC 4385 section 3), and else it is an Ethernet frame.
+/// A stack of MPLS labels (RFC 3032 section 2.1). A label does not say what is under it: IP begins
+/// with its version, a control word with 0 (RFC 4385 section 3), and else it is an Ethernet frame.
 fn mpls(part: Part<'_>, outside: Outside) -> Found<'_> {
     const BOTTOM: u8 = 1;
     if part.byte(2)? & BOTTOM == 0 {

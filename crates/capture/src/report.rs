@@ -102,8 +102,8 @@ pub struct DataReport {
     /// Bytes sent on a subflow that had been sent on another, without those that the subflow itself
     /// sent again; 0 of plain TCP.
     pub reinjected_bytes: u64,
-    /// Bytes that MPTCP sent again on the subflow that had carried them, with new sequence numbers of
-    /// that subflow (Linux counts such segments, and those of reinjections, in `MPTCPRetrans`).
+    /// Bytes that MPTCP sent again on the subflow that had carried them, with new sequence numbers
+    /// of that subflow (Linux counts such segments, and those of reinjections, in `MPTCPRetrans`).
     pub mptcp_retransmitted_bytes: u64,
     /// From the first to the last packet with data, s.
     pub lasted_s: f64,
@@ -213,8 +213,8 @@ pub struct DirectionReport {
     pub reordered: u64,
     /// Bytes that it carried after another subflow had, by data sequence number; 0 of plain TCP.
     pub reinjected_bytes: u64,
-    /// Bytes that it carried after it had itself, by data sequence number, with new sequence numbers
-    /// of its own; 0 of plain TCP.
+    /// Bytes that it carried after it had itself, by data sequence number, with new sequence
+    /// numbers of its own; 0 of plain TCP.
     pub mptcp_retransmitted_bytes: u64,
     /// Bits per second: `acked_bytes` over the time from the first to the last packet with payload;
     /// 0 if that time is 0.
@@ -227,8 +227,8 @@ pub struct DirectionReport {
     pub pmtu_seen: u32,
     /// Payload of segments, and how many there were, the most frequent first.
     pub sizes: Vec<(u32, u64)>,
-    /// Packets longer than the receiver's MSS allows with their options: the host joined segments before the capture
-    /// saw them.
+    /// Packets longer than the receiver's MSS allows with their options: the host joined segments
+    /// before the capture saw them.
     pub super_frames: u64,
     /// Packets with payload that had CE in `file` (RFC 3168 section 5).
     pub ce_marks: u64,

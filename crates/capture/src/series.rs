@@ -166,8 +166,8 @@ pub struct SeriesReport {
     pub dsn: Vec<Option<u64>>,
     /// Of a subflow: how far the data reached that another subflow had carried before, as `dsn`.
     pub reinjected_dsn: Vec<Option<u64>>,
-    /// Of a subflow: how far the data reached that MPTCP sent again on it with new sequence numbers,
-    /// as `dsn`.
+    /// Of a subflow: how far the data reached that MPTCP sent again on it with new sequence
+    /// numbers, as `dsn`.
     pub mptcp_retransmitted_dsn: Vec<Option<u64>>,
     /// Mean of the round-trip times measured in it, ms; none: none was.
     pub rtt_ms: Vec<Option<f64>>,

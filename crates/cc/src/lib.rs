@@ -167,7 +167,7 @@ impl Algorithm {
     }
 
     /// Whether it was added by [`custom::add`], so that its author alone vouches for it.
-    pub const fn is_own(self) -> bool {
+    pub const fn is_custom(self) -> bool {
         self.0.flags & custom::CUSTOM != 0
     }
 

@@ -1,4 +1,5 @@
-//! A policer as the kernel wants it told: the same attributes as `tc` sends for the action `police`.
+//! A policer as the kernel wants it told: the same attributes as `tc` sends for the action
+//! `police`.
 
 use crate::plan::Policer;
 use polypath_io::netlink::Message;

@@ -93,7 +93,7 @@ impl Progress {
         self.datagrams.extend_from_slice(&datagram_record(now_ns, self.number, head));
     }
 
-    /// There is nobody to read any more.
+    /// The reader has gone.
     pub(crate) fn end_server(&mut self) {
         self.server.ended = true;
     }

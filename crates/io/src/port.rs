@@ -38,7 +38,7 @@ pub struct Port {
 /// What went wrong at a port so far, in frames.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortStats {
-    /// Lost because the ring was full: nobody read for too long.
+    /// Lost because the ring was full: it was not read for too long.
     pub missed: u64,
     /// Not taken by the kernel: the device is down or has no memory.
     pub refused: u64,

@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd;
 
 /// Datagrams of one call.
 const BATCH: usize = 32;
-/// Room for what waits to be read: nobody shall lose datagrams because a reader was kept from the
+/// Room for what waits to be read: no datagram is lost because a reader was kept from the
 /// processor for a while.
 const ROOM: libc::c_int = 64 << 20;
 

@@ -126,8 +126,8 @@ impl DualPi2 {
             fate = match (is_low, overload) {
                 // Linear marking: p_CL = k p'. ECN says all there is to say.
                 (true, false) => self.mark_with(coupled),
-                // RFC 9332 section 4.2.3 and appendix A.2: once marks alone no longer hold the queue,
-                // both are dropped alike, with p'^2, and L is marked always.
+                // RFC 9332 section 4.2.3 and appendix A.2: once marks alone no longer hold the
+                // queue, both are dropped alike, with p'^2, and L is marked always.
                 (true, true) if self.draw_squared() => Fate::Drop,
                 (true, true) => Fate::Mark,
                 // p_C = p'^2, by two draws that must both hit (RFC 9332 appendix A.1).
@@ -169,8 +169,8 @@ impl DualPi2 {
         }
     }
 
-    /// RFC 9332 appendices A.1 and A.2, `dualpi2_update`: a controller with two terms, of which C takes
-    /// the square and L `coupling` times as much.
+    /// RFC 9332 appendices A.1 and A.2, `dualpi2_update`: a controller with two terms, of which C
+    /// takes the square and L `coupling` times as much.
     fn update(&mut self) {
         let DualPi2Config { target, update, alpha, beta, .. } = self.config;
         let seconds = |span: Duration| span.as_nanos() as f64 * 1e-9;

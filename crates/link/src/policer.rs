@@ -35,8 +35,8 @@ impl Default for PolicerConfig {
 }
 
 /// A packet takes as many tokens as it has bytes and leaves at once, or there are too few and it is
-/// dropped. The bucket is full in the beginning. Tokens are counted in time at the rate, as `police`
-/// of Linux counts them.
+/// dropped. The bucket is full in the beginning. Tokens are counted in time at the rate, as
+/// `police` of Linux counts them.
 #[derive(Clone, Debug)]
 pub struct Policer {
     rate: Rate,

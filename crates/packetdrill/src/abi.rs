@@ -34,8 +34,8 @@ pub struct Table {
     send: extern "C" fn(Own, c_int, *const c_void, size_t, c_int) -> ssize_t,
     sendto: extern "C" fn(Own, c_int, *const c_void, size_t, c_int, *const sockaddr, socklen_t) -> ssize_t,
     sendmsg: extern "C" fn(Own, c_int, *const msghdr, c_int) -> ssize_t,
-    /// Variadic in C. On x86-64 and arm64 of Linux a third argument is passed as it is here, and one
-    /// that is not there is not looked at.
+    /// Variadic in C. On x86-64 and arm64 of Linux a third argument is passed as it is here, and
+    /// one that is not there is not looked at.
     fcntl: extern "C" fn(Own, c_int, c_int, c_int) -> c_int,
     ioctl: extern "C" fn(Own, c_int, c_ulong, *mut c_int) -> c_int,
     close: extern "C" fn(Own, c_int) -> c_int,

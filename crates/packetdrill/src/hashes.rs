@@ -1,5 +1,5 @@
-//! The kernel's hashes (`AF_ALG`), which the packetdrill of MPTCP asks for tokens and HMACs, and which
-//! many a machine does without: sockets of that family are served here.
+//! The kernel's hashes (`AF_ALG`), which the packetdrill of MPTCP asks for tokens and HMACs, and
+//! which many a machine does without: sockets of that family are served here.
 
 use crate::preload::libcs;
 use hmac::{Hmac, Mac};

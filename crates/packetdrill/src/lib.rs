@@ -9,9 +9,9 @@
 //! - `preload`: functions of libc that packetdrill and its commands call beside the table.
 //!
 //! Time is virtual, and passes where packetdrill sleeps or waits for a packet, or asks for the time
-//! again and again. A call that waits does so in packetdrill's second thread: whoever lets time pass
-//! tries it anew after each event, and it returns with the time of the one that ended it. So nothing
-//! depends on how the threads are run.
+//! again and again. A call that waits does so in packetdrill's second thread: whoever lets time
+//! pass tries it anew after each event, and it returns with the time of the one that ended it. So
+//! nothing depends on how the threads are run.
 //!
 //! What the endpoint cannot do is refused by name, in the file `refused` of the folder that
 //! `--so_flags` names.

@@ -14,8 +14,8 @@ const REMEMBERED: [(i32, i32, i32); 7] = [
     (libc::SOL_SOCKET, libc::SO_MARK, 0),
     (libc::SOL_IP, libc::IP_FREEBIND, 0),
 ];
-/// `struct tcp_info` of Linux 6.12, field by field: its name and its bytes. The two that share a byte
-/// are one here.
+/// `struct tcp_info` of Linux 6.12, field by field: its name and its bytes. The two that share a
+/// byte are one here.
 const TCP_INFO: [(&str, usize); 59] = [
     ("tcpi_state", 1),
     ("tcpi_ca_state", 1),

@@ -1,5 +1,5 @@
-//! Functions of libc that packetdrill calls beside its table, and its commands do: the shared object
-//! is preloaded (`LD_PRELOAD`) into it and into what it starts.
+//! Functions of libc that packetdrill calls beside its table, and its commands do: the shared
+//! object is preloaded (`LD_PRELOAD`) into it and into what it starts.
 //!
 //! Each does as libc's, but where the endpoint or its folder is meant.
 

@@ -43,7 +43,7 @@ pub(crate) fn sysctls(folder: &Path) -> Result<Vec<(String, String)>, String> {
             }
             let name = path.strip_prefix(&top).unwrap_or(&path).to_string_lossy().replace('/', ".");
             let value = fs::read_to_string(&path).unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
-            // Whoever reads what nobody has set, or puts that back, means the default.
+            // To read what was never set, or to put that back, means the default.
             if !value.is_empty() {
                 found.push((name, value));
             }

@@ -95,7 +95,7 @@ pub trait Policy {
     /// [`Bytes::MAX`]: it does not.
     fn largest(&self) -> Bytes;
 
-    /// A probe may be wanted: nobody asks [`Policy::next_probe`] otherwise.
+    /// A probe may be wanted: only then is [`Policy::next_probe`] asked.
     fn may_probe(&self) -> bool;
 
     /// The size of the packet to probe next, before data are sent; none: nothing is to be probed

@@ -47,8 +47,8 @@ fn done(scenario: &Scenario) -> Result<Done, Error> {
 
 /// Whether code of a person's own takes part.
 fn has_own(scenario: &Scenario) -> bool {
-    let cc = |flow: &polypath_sim::scenario::Flow| polypath_cc::find(flow.cc.as_ref()?).map(polypath_cc::Algorithm::is_own);
-    let scheduler = |flow: &polypath_sim::scenario::Flow| Scheduler::find(flow.mptcp.scheduler.as_ref()?).map(|s| s.is_own());
+    let cc = |flow: &polypath_sim::scenario::Flow| polypath_cc::find(flow.cc.as_ref()?).map(polypath_cc::Algorithm::is_custom);
+    let scheduler = |flow: &polypath_sim::scenario::Flow| Scheduler::find(flow.mptcp.scheduler.as_ref()?).map(|s| s.is_custom());
     scenario.flows.iter().any(|flow| cc(flow) == Some(true) || scheduler(flow) == Some(true))
 }
 

@@ -70,7 +70,7 @@ pub struct Scheduler {
     state: State,
 }
 
-/// The number of a hook for whoever watches the calls of custom ones.
+/// The number of a hook, by which an observer tells the calls of custom ones apart.
 const fn number(hook: &str) -> u32 {
     polypath_cc::custom::number(hook)
 }
@@ -117,7 +117,7 @@ impl Scheduler {
     }
 
     /// Whether a person wrote it, so that its author alone vouches for it.
-    pub const fn is_own(&self) -> bool {
+    pub const fn is_custom(&self) -> bool {
         self.ops.flags & polypath_cc::custom::CUSTOM != 0
     }
 
@@ -190,7 +190,7 @@ impl Scheduler {
             from: DataSeq::new(raw.from),
             limit: if raw.bytes == WHOLE_BUFFER { Limit::Buffer } else { Limit::Bytes(Bytes::new(raw.bytes)) },
         };
-        if self.is_own() {
+        if self.is_custom() {
             custom::check(&self.name(), choice, paths, queue);
         }
         debug_assert!(paths[choice.subflow].usable, "a path that cannot send is not chosen");

@@ -1,9 +1,9 @@
 //! Vectors: what each scheduler of cc/sched chooses, step by step.
 //!
 //! `cc/vectors/sched/NAME.json` has cases, each a connection. A step has the paths, what differs of
-//! the data queue from a megabyte that waits and a window for it, and the choice: subflow, and maybe
-//! `bytes` and `from`; null is none. What was chosen is given to the subflow as a whole, or `took`
-//! bytes of it. `blocked` comes before the choice.
+//! the data queue from a megabyte that waits and a window for it, and the choice: subflow, and
+//! maybe `bytes` and `from`; null is none. What was chosen is given to the subflow as a whole, or
+//! `took` bytes of it. `blocked` comes before the choice.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -156,14 +156,21 @@ pub(crate) fn between(scenario: &Scenario, flow: &scenario::Flow, topology: &Top
     Ok(FlowAddresses { nodes: [client, server], addresses: [at_client, at_server], fixed: fixed.collect::<Result<_, Error>>()? })
 }
 
-/// No more subflows than the flow's stack has.
+/// No more subflows than either host's kernel has in a connection.
 fn check_subflows(scenario: &Scenario, flow: &scenario::Flow, asked: usize) -> Result<(), Error> {
     let stack = stacks(scenario, flow)?.into_iter().min_by_key(|stack| stack.max_subflows).expect("a flow has two ends");
-    let most = stack.max_subflows;
-    if asked > most {
-        return Err(of_flow(flow, "path_manager", format!("it asks for {asked} subflows, and {stack} has at most {most}: ask for fewer")));
+    let (name, most) = (stack.name, stack.max_subflows);
+    if asked <= most {
+        return Ok(());
     }
-    Ok(())
+    let sentence = format!("this asks for {asked} subflows, and Linux {name} has at most {most} in a connection: ask for fewer");
+    let place = ["flows", &flow.name, "path_manager"];
+    let error = Error::caller(sentence).of(format!("flow `{}`", flow.name));
+    Err(match flow.mptcp.path_manager {
+        scenario::PathManager::Fullmesh => error.at(&place),
+        scenario::PathManager::Ndiffports { .. } => error.at(&[&place[..], &["subflows"]].concat()),
+        scenario::PathManager::Endpoints { .. } => error.at(&[&place[..], &["addresses"]].concat()),
+    })
 }
 
 /// The kernels of a flow's hosts, client and server. Both ends of a Multipath TCP connection speak

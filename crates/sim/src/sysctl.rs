@@ -8,8 +8,8 @@ use polypath_transport::stack::{MptcpVersion, Stack};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The settings of an endpoint on a host with this kernel and these sysctls, by the names and values
-/// that a study gives a node.
+/// The settings of an endpoint on a host with this kernel and these sysctls, by the names and
+/// values that a study gives a node.
 ///
 /// # Errors
 /// If one of them is not modelled, or has a value that is not.

@@ -260,9 +260,9 @@ fn judge_all(cases: impl Iterator<Item = (u64, Case)>, judge: impl Fn(&Case) -> 
 /// of their first forty is too low as well (docs/concepts/path-mtu.md).
 #[test]
 fn random_paths_carry_what_they_would_with_the_right_mtus() {
-    // 1000002 (1214 and 1153 bytes, no ICMP) has 93.6 %, over its neighbours too, since the simulator
-    // is nearer to Linux in how bursts end (2026-11-30): cubic leaves slow start early on the second
-    // path (docs/concepts/path-mtu.md).
+    // 1000002 (1214 and 1153 bytes, no ICMP) has 93.6 %, over its neighbours too, since the
+    // simulator is nearer to Linux in how bursts end (2026-11-30): cubic leaves slow start early on
+    // the second path (docs/concepts/path-mtu.md).
     judge_random((FRESH[0].start..FRESH[0].start + 40).filter(|&number| number != FRESH[0].start + 2));
 }
 

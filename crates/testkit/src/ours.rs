@@ -28,15 +28,15 @@ use std::sync::Arc;
 use tcp_info::info_of;
 
 /// Where the host's clock stands when a script begins. In the machine jiffies are a multiple of
-/// 2^14 less 75000 then (`INITIAL_JIFFIES`, with CONFIG_HZ=250; `linux::Host` begins there), and the
-/// timer wheel's long steps count from there.
+/// 2^14 less 75000 then (`INITIAL_JIFFIES`, with CONFIG_HZ=250; `linux::Host` begins there), and
+/// the timer wheel's long steps count from there.
 const BEGINNING: Duration = Duration::from_millis((5 * 16_384 - 75_000) * 4);
 
 /// The first of the ports that connecting sockets get.
 const FIRST_PORT: u16 = 50_000;
 
-/// Bytes that SO_SNDBUF and SO_RCVBUF count at most (`net.core.wmem_max` and `rmem_max` by default),
-/// and what a buffer has at least (Linux: `SOCK_MIN_SNDBUF`, `SOCK_MIN_RCVBUF`).
+/// Bytes that SO_SNDBUF and SO_RCVBUF count at most (`net.core.wmem_max` and `rmem_max` by
+/// default), and what a buffer has at least (Linux: `SOCK_MIN_SNDBUF`, `SOCK_MIN_RCVBUF`).
 const BUFFER_MAX: i32 = 212_992;
 const LEAST_SEND_BUFFER: u32 = 4608;
 const LEAST_RECEIVE_BUFFER: u32 = 2304;
@@ -137,8 +137,8 @@ struct Conn {
     sends_no_more: bool,
     /// What the reading program was told, and no call yet.
     error: Option<SocketError>,
-    /// TCP Fast Open: the option of the SYN or SYN/ACK, what a client has asked for, and whether the
-    /// data of the SYN counts.
+    /// TCP Fast Open: the option of the SYN or SYN/ACK, what a client has asked for, and whether
+    /// the data of the SYN counts.
     fast_open_option: Vec<u8>,
     has_asked: Option<Asked>,
     /// SYNs that have left; without a cookie in the answer the first one was in vain.
@@ -550,8 +550,8 @@ impl Host {
         if waits > 0 {
             return Ok(Ok(waits as i64));
         }
-        // Linux looks at the peer's FIN before the error (`SOCK_DONE`). A program that reads at once
-        // has been told of either already.
+        // Linux looks at the peer's FIN before the error (`SOCK_DONE`). A program that reads at
+        // once has been told of either already.
         let error = match reads_by_call {
             true if connection.end.peer_finished() => None,
             true => connection.end.take_error(),

@@ -269,8 +269,8 @@ impl Connection {
         either!(self, t => t.tx.everything_acked(), m => m.everything_acked(), u => !u.may_transmit())
     }
 
-    /// The connection is over, by both ends' FINs or at once. One of MPTCP lives on without subflows
-    /// (RFC 8684 section 3.6).
+    /// The connection is over, by both ends' FINs or at once. One of MPTCP lives on without
+    /// subflows (RFC 8684 section 3.6).
     pub fn has_ended(&self) -> bool {
         either!(self, t => t.state() == State::Closed, m => m.has_ended(), _u => false)
     }

@@ -72,8 +72,8 @@ impl Packets {
         self.packets.insert(at, Packet { seq, end, memory });
     }
 
-    /// A hole is filled: of what waited behind it, up to `seq`, goes what came again, and the rest is
-    /// copied into the room of what it continues (Linux: `tcp_ofo_queue`).
+    /// A hole is filled: of what waited behind it, up to `seq`, goes what came again, and the rest
+    /// is copied into the room of what it continues (Linux: `tcp_ofo_queue`).
     pub(crate) fn join(&mut self, seq: Seq) {
         let mut at = 1;
         while let Some(&Packet { seq: from, end, memory }) = self.packets.get(at).filter(|next| !next.end.after(seq)) {

@@ -41,8 +41,8 @@ impl Truesize {
     /// Of a packet of `ip_len` bytes, if anybody asks, with `len` of payload.
     #[inline]
     pub(crate) fn of(device: Device, ip_len: impl FnOnce() -> u32, len: u32) -> Self {
-        /// On 6.12: windows of up to 153/256 of the buffer with segments of 1448 bytes, 231/256 with
-        /// 8948, 93/256 with 548 (specs/notes/buffer-memory). A head has 384 bytes.
+        /// On 6.12: windows of up to 153/256 of the buffer with segments of 1448 bytes, 231/256
+        /// with 8948, 93/256 with 548 (specs/notes/buffer-memory). A head has 384 bytes.
         const PAGED: u32 = 384 + SHARED_INFO + DESCRIPTOR;
         match device {
             Device::Veth => Self { bytes: len + PAGED, without_head: len, room: 0 },
@@ -165,11 +165,11 @@ pub(crate) const fn merged_buffers(bytes: u64) -> u64 {
     if bytes > 0 { 1 + bytes / MERGED } else { 0 }
 }
 
-/// Memory that bytes take while they wait; those of a buffer share its overhead. Windows while 1 to 4
-/// segments of 1424 bytes waited in half of 128 KiB, in steps of 512 bytes: 64512, 64000, 62976 and
-/// 62464; in steps of 128 the first was 64384, and 76416 of 77824. So the first takes 2384, its
-/// memory, and each of the others its length. Six segments of 1448 bytes with gaps between them leave
-/// 70144 bytes of a window of 78336: each is a first (specs/notes/held-out).
+/// Memory that bytes take while they wait; those of a buffer share its overhead. Windows while 1 to
+/// 4 segments of 1424 bytes waited in half of 128 KiB, in steps of 512 bytes: 64512, 64000, 62976
+/// and 62464; in steps of 128 the first was 64384, and 76416 of 77824. So the first takes 2384, its
+/// memory, and each of the others its length. Six segments of 1448 bytes with gaps between them
+/// leave 70144 bytes of a window of 78336: each is a first (specs/notes/held-out).
 #[inline]
 const fn merged_charge(waiting: Waiting) -> u64 {
     const FIRST: u64 = 960;
@@ -258,8 +258,8 @@ impl ReadSpace {
         self.most
     }
 
-    /// An MPTCP connection has read `most` bytes in a round, and its buffer has grown: the window that
-    /// its subflow has room for then, bytes.
+    /// An MPTCP connection has read `most` bytes in a round, and its buffer has grown: the window
+    /// that its subflow has room for then, bytes.
     pub(crate) fn follow(&mut self, most: u64, growth: &ReadGrowth) -> Option<u64> {
         if self.most == 0 || most < self.most {
             return None;

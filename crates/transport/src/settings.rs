@@ -30,12 +30,12 @@ pub struct Settings {
     /// `tcp_wmem`: minimum, initial and largest send buffer, below 2 GiB. By default 4 KiB, 16 KiB
     /// and 4 MiB.
     pub wmem: [Bytes; 3],
-    /// `tcp_ecn`: 0 never, 1 asks for it and agrees to it, 2 agrees if asked, which is the default. A
-    /// kernel with accurate ECN has 3 (asks for that), 4 (asks for ECN) and 5 (asks for nothing),
+    /// `tcp_ecn`: 0 never, 1 asks for it and agrees to it, 2 agrees if asked, which is the default.
+    /// A kernel with accurate ECN has 3 (asks for that), 4 (asks for ECN) and 5 (asks for nothing),
     /// and with them agrees to either.
     pub ecn: u8,
-    /// `tcp_ecn_option`: 0 sends no AccECN options, 2 does wherever they fit, which is the default, 3
-    /// even where they may not come through. 1, to send fewer, is not modelled.
+    /// `tcp_ecn_option`: 0 sends no AccECN options, 2 does wherever they fit, which is the default,
+    /// 3 even where they may not come through. 1, to send fewer, is not modelled.
     pub ecn_option: u8,
     /// `tcp_sack`: selective acknowledgements, if the peer has them too (RFC 2018). By default on.
     pub sack: bool,
@@ -96,7 +96,8 @@ pub struct Settings {
     /// `tcp_tso_win_divisor`: a burst waits for the next ACK only while less than this share of the
     /// window is free. By default 3, at least 1: with more bursts become smaller.
     pub tso_win_divisor: u32,
-    /// `tcp_min_tso_segs`: so many segments leave as one burst, however slow the pace. By default 2.
+    /// `tcp_min_tso_segs`: so many segments leave as one burst, however slow the pace. By default
+    /// 2.
     pub min_tso_segs: Segments,
     /// `tcp_notsent_lowat`: a program writes no more while so much waits for its first transmission
     /// (or TCP_NOTSENT_LOWAT). By default without limit.
@@ -111,7 +112,8 @@ pub struct Settings {
     /// Least variance term: the retransmission timeout is at least srtt + this. By default 200 ms
     /// (Linux: `TCP_RTO_MIN`); RFC 6298 section 2.4 has 1 s for the whole.
     pub rto_min: Duration,
-    /// `tcp_rto_max_ms`: upper bound of it, backoff included, by default 120 s (Linux: `TCP_RTO_MAX`).
+    /// `tcp_rto_max_ms`: upper bound of it, backoff included, by default 120 s (Linux:
+    /// `TCP_RTO_MAX`).
     /// RFC 6298 section 2.5 wants at least 60 s.
     pub rto_max: Duration,
     /// Tick of the kernel's timers (HZ=250: 4 ms); timers fire at its multiples. Zero: exactly when

@@ -81,8 +81,8 @@ impl LastTick {
     }
 }
 
-/// The same as the functions above, for timers that one holder sets: both their times and their waits
-/// are near those before.
+/// The same as the functions above, for timers that one holder sets: both their times and their
+/// waits are near those before.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct TickClock {
     /// Nanoseconds; 0: each is one, and timers are exact.

@@ -3,10 +3,10 @@
 //!
 //! Here is which packets are a block, when it ends, and which lost ones can be had back. What a
 //! parity is made of is the driver's business: the daemon computes it of bytes, the simulator keeps
-//! copies of packets. So [`crate::Endpoint::poll_block`] says that a block has ended, and the driver
-//! answers with [`crate::Endpoint::handle_parity`] for each of its parities, before it hands over
-//! the next packet; [`crate::Endpoint::poll_recovery`] says which packets the parities that came
-//! stand for, and the driver answers with [`crate::Endpoint::handle_recovered`].
+//! copies of packets. So [`crate::Endpoint::poll_block`] says that a block has ended, and the
+//! driver answers with [`crate::Endpoint::handle_parity`] for each of its parities, before it hands
+//! over the next packet; [`crate::Endpoint::poll_recovery`] says which packets the parities that
+//! came stand for, and the driver answers with [`crate::Endpoint::handle_recovered`].
 //!
 //! A parity takes the path that the distribution would give the next packet, so a path that fails
 //! takes no more of a block with it than of packets. Parities carry no numbers of their own: an end

@@ -224,7 +224,7 @@ impl PathMtus {
 
 impl Searched {
     fn on_answer(&mut self, now: Instant, id: u32) {
-        // An answer to what was not sent, or has been answered, is nobody's.
+        // An answer to what was not sent, or has been answered, is passed over.
         let Some(place) = self.sent.iter().position(|sent| sent.id == id && !sent.answered) else { return };
         self.sent[place].answered = true;
         let Sent { size, at, .. } = self.sent[place];

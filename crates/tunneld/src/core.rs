@@ -178,7 +178,7 @@ impl State {
     }
 
     /// Takes what the endpoint sends: packets stay here for the sending thread, so that each path's
-    /// keep their order, and signs of life are whoever's asks.
+    /// keep their order, and signs of life go to the caller.
     pub(crate) fn poll_transmit(&mut self, form: Encapsulation, signs: &mut Vec<(PathId, Sign)>) {
         while let Some((path, message)) = self.endpoint.poll_transmit() {
             match message {

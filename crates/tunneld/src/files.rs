@@ -16,7 +16,7 @@ use zeroize::{Zeroize, Zeroizing};
 
 const READ: u8 = b'r';
 const END: u8 = b'e';
-/// Longer nobody waits for a file.
+/// A file is waited for so long at most.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// The files of a tunnel, in the hands of the second process.

@@ -28,7 +28,7 @@ pub fn clamp(packet: &mut [u8], mtu: u32) -> bool {
     if segment.len() < TCP_HEADER || segment[13] & SYN == 0 {
         return false;
     }
-    // A header that is cut off is nobody's to change; behind this its length is even.
+    // A header that is cut off stays as it is; behind this its length is even.
     let Some(header) = segment.get_mut(..4 * usize::from(segment[12] >> 4)) else { return false };
     let Some(at) = option(header) else { return false };
     let most = most(mtu, v6);

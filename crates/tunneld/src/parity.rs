@@ -196,7 +196,8 @@ mod tests {
             prop_assert_eq!(found, expected);
         }
 
-        /// Whatever a hostile peer sends as a parity, nothing panics and no packet is longer than it.
+        /// Whatever a hostile peer sends as a parity, nothing panics and no packet is longer than
+        /// it.
         #[test]
         fn any_bytes_are_taken_for_a_parity(
             packets in 1..=MOST_PACKETS, parities in 1..=MOST_PACKETS, index in 0..MOST_PACKETS, symbol in prop::collection::vec(any::<u8>(), 2..200), missing in 0..3_u32,

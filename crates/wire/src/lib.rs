@@ -41,4 +41,5 @@ pub mod udp;
 pub use codec::Envelope;
 pub use error::{Error, Result};
 pub use inline::Inline;
+pub use segment::{DEFAULT_MSS, MAX_OPTIONS, SACK_BLOCK_BYTES, SACK_BYTES, TIMESTAMP_BYTES, sack_bytes};
 pub use segment::{Dss, Flags, MpOptions, Sack, SackBlock, Segment, Unreachable};

@@ -4,6 +4,25 @@ use crate::inline::Inline;
 use crate::{accecn, mptcp};
 use polypath_base::{DataSeq, Seq};
 
+/// Most bytes of options: a header is 60 bytes at most (RFC 9293 section 3.1).
+pub const MAX_OPTIONS: u32 = 40;
+/// Bytes of data in a segment to a peer that has not told how long it takes them
+/// (RFC 9293 section 3.7.1).
+pub const DEFAULT_MSS: u32 = 536;
+/// Bytes of timestamps in the options of a segment, padded (RFC 7323 appendix A; Linux:
+/// `TCPOLEN_TSTAMP_ALIGNED`).
+pub const TIMESTAMP_BYTES: u32 = 12;
+/// Bytes of a SACK option, padded, without its blocks (RFC 2018 section 3).
+pub const SACK_BYTES: u32 = 4;
+/// Bytes of one block of a SACK option.
+pub const SACK_BLOCK_BYTES: u32 = 8;
+
+/// Bytes of a SACK option with so many blocks; without any there is none.
+#[inline]
+pub const fn sack_bytes(blocks: u32) -> u32 {
+    if blocks == 0 { 0 } else { SACK_BYTES + SACK_BLOCK_BYTES * blocks }
+}
+
 /// TCP header flags (RFC 9293 section 3.1).
 #[derive(Copy, Clone, Default, PartialEq, Eq)]
 pub struct Flags(pub u8);
@@ -347,7 +366,7 @@ impl Segment {
     /// Bytes of TCP options on the wire, each padded to a multiple of four.
     #[inline]
     pub fn options_len(&self) -> u32 {
-        let always = if self.has_ts { 12 } else { 0 };
+        let always = if self.has_ts { TIMESTAMP_BYTES } else { 0 };
         let dss = if self.has_dss { self.dss.wire_len() } else { 0 };
         if self.is_plain() { always + dss } else { self.rare_options_len(always, dss) }
     }
@@ -359,9 +378,7 @@ impl Segment {
             n += if self.sack_permitted { if self.has_ts { 0 } else { 4 } } else { 0 };
             n += if self.window_scale != 255 { 4 } else { 0 };
         }
-        if self.sack_len > 0 {
-            n += 4 + 8 * u32::from(self.sack_len);
-        }
+        n += sack_bytes(u32::from(self.sack_len));
         n += self.mp.accecn().map_or(0, |option| accecn::wire_len(option.len, self.padding_behind_accecn()));
         n + if self.carries_mapping() { 24 } else { dss + self.mp.wire_len() }
     }

@@ -9,7 +9,7 @@ use crate::checksum::Addresses;
 use crate::error::{Error, Result};
 use crate::inline::Inline;
 use crate::segment::{Flags, Sack, SackBlock};
-use crate::{accecn, mptcp};
+use crate::{accecn, mptcp, segment};
 use polypath_base::Seq;
 
 /// The protocol's number in an IP header.
@@ -17,7 +17,7 @@ pub const PROTOCOL: u8 = 6;
 /// Bytes of a header without options.
 pub const HEADER: usize = 20;
 /// Most bytes of options.
-pub const MAX_OPTIONS: usize = 40;
+pub const MAX_OPTIONS: usize = segment::MAX_OPTIONS as usize;
 /// Most MPTCP options that are kept apart in one segment; further ones stay among the unknown.
 pub const MAX_MPTCP: usize = 4;
 
@@ -249,7 +249,7 @@ impl Repr {
             }
             let length = rest.first().map_or(0, |&length| usize::from(length));
             let Some((option, behind)) = options.split_at_checked(length).filter(|_| length >= 2) else {
-                // Without a length nobody knows where the next option begins.
+                // Without a length the next option's beginning is unknown.
                 self.malformed += 1;
                 return;
             };

@@ -42,8 +42,8 @@ def answer(
     best, default = ranked.advice, ranked.default
 
     def given(of: Rank | Left, experiment: str) -> str:
-        found = of.figures if isinstance(of, Rank) and experiment == COMPARED else beside.get(of.setting.name, {})
-        return _figures(question, of.setting, experiment, placeholder, found)
+        figures = of.figures if isinstance(of, Rank) and experiment == COMPARED else beside.get(of.setting.name, {})
+        return _figures(question, of.setting, experiment, placeholder, figures)
 
     sentences = [_what(question, best.setting)]
     where = f"On the simulator, in {networks} networks such as you said{_measured(question)},"
@@ -188,11 +188,11 @@ def _listed(words: Sequence[str]) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
-def _figures(question: Question, setting: Setting, experiment: str, placeholder: Placeholder, found: Figures) -> str:
+def _figures(question: Question, setting: Setting, experiment: str, placeholder: Placeholder, figures: Figures) -> str:
     """What is lost is said where it is more than may be."""
 
     def loss(name: str) -> str:
-        lossy = found.get(lost(name), 0.0) > FREE_LOSS
+        lossy = figures.get(lost(name), 0.0) > FREE_LOSS
         return f" with {placeholder(setting, lost(name), experiment)} lost" if lossy else ""
 
     return ", ".join(f"{name} {placeholder(setting, name, experiment)} {use(name).unit}{loss(name)}" for name in question.weights)

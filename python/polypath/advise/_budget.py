@@ -17,7 +17,7 @@ from polypath.study import Time
 from ._errors import AdviceError
 
 ENOUGH = 900
-"""Runs of a search that nobody gave a budget for, where `USUAL_S` allows them: more change the
+"""Runs of a search without a budget, where `USUAL_S` allows them: more change the
 advice seldom.
 """
 USUAL_S = 120.0

@@ -65,13 +65,13 @@ def confirm(
             outcomes_of[engine] = outcomes(work.runs, Store(work.folder / "runs"))
     except PolypathError as error:
         return _not(str(error))
-    found = {engine: {setting: _figures(asked, outcomes_of[engine], setting, few) for setting in able} for engine in outcomes_of}
-    scores = {setting: [score(network_figures, asked.weights) for network_figures in found["linux"][setting]] for setting in able}
+    by_engine = {engine: {setting: _figures(asked, outcomes_of[engine], setting, few) for setting in able} for engine in outcomes_of}
+    scores = {setting: [score(network_figures, asked.weights) for network_figures in by_engine["linux"][setting]] for setting in able}
     settings = tuple(
         Confirmed(
             setting=setting,
-            simulated=means(found["sim"][setting]),
-            measured=means(found["linux"][setting]),
+            simulated=means(by_engine["sim"][setting]),
+            measured=means(by_engine["linux"][setting]),
             of_first=ratio(scores[setting], scores[able[0]]),
         )
         for setting in able

@@ -39,7 +39,7 @@ def shared(
         for rank in ranked.ranks
         if rank.setting.needs not in SHOWN
     ]
-    kept = {name: score(found, weights) for name, found in beside.items()}
+    kept = {name: score(values, weights) for name, values in beside.items()}
     near = [each for each in (*options, *others) if each.of_advice.mean >= NEAR and each.setting.name in kept]
     most = max((kept[each.setting.name] for each in near), default=-math.inf) + math.log(KEPT)
     if kept.get(advice.name, math.inf) >= most:

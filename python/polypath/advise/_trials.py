@@ -59,8 +59,8 @@ class Trials:
                 for part in _parts(lacking):
                     some = study(self.question, part, [network])
                     trial_runs = list(runs(some, engine="sim", version=self._engine.version))
-                    for run, found in zip(trial_runs, pool.map(self._one, trial_runs), strict=True):
-                        self._figures[str(run.parameters[SETTING]), int(str(run.parameters[NETWORK])[1:])] = found
+                    for run, outcome in zip(trial_runs, pool.map(self._one, trial_runs), strict=True):
+                        self._figures[str(run.parameters[SETTING]), int(str(run.parameters[NETWORK])[1:])] = outcome
                     self.runs += len(trial_runs)
                     self._progress(len(trial_runs))
         return networks

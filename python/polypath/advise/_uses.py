@@ -177,14 +177,14 @@ def figures(weights: Mapping[str, float], outcome: Mapping[str, Any], seconds: f
     """The figure of each use in the outcome of a run, and what those of datagrams lose, of the worse
     direction.
     """
-    found = {name: value(use(name), outcome, seconds) for name in weights}
+    values = {name: value(use(name), outcome, seconds) for name in weights}
     for name in weights:
         if use(name).datagrams:
-            found[lost(name)] = max(
+            values[lost(name)] = max(
                 (_loss(flow.get("datagrams") or {}) for flow in outcome["flows"] if flow["name"] in (name, f"{name}-up", f"{name}-down")),
                 default=0.0,
             )
-    return found
+    return values
 
 
 def _loss(datagrams: Mapping[str, Any]) -> float:

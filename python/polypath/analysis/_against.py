@@ -68,7 +68,7 @@ def against(
     the intervals) and standing.
     """
     by = [name for name in (*PLACES, *axes) if name != parameter]
-    found: list[tuple[dict[str, Any], list[float], list[float]]] = []
+    pairs: list[tuple[dict[str, Any], list[float], list[float]]] = []
     for values, where in groups(runs, [*by, "flow", "application"]):
         cell = runs.iloc[where]
         who = dict(zip([*by, "flow", "application"], values, strict=True))
@@ -80,8 +80,8 @@ def against(
             if str(key) == value or not shared:
                 continue
             row = {parameter: key, REFERENCE: value, **who, "metric": column}
-            found.append((row, [ours[name] for name in shared], [theirs[name] for name in shared]))
-    rows = [{**row, **_paired(ours, theirs, row, comparisons=len(found))} for row, ours, theirs in found]
+            pairs.append((row, [ours[name] for name in shared], [theirs[name] for name in shared]))
+    rows = [{**row, **_paired(ours, theirs, row, comparisons=len(pairs))} for row, ours, theirs in pairs]
     return pd.DataFrame(rows, columns=[parameter, REFERENCE, *by, "flow", "application", "metric", *_FIGURES])
 
 

@@ -105,14 +105,14 @@ def with_limits(
     `scenarios` are by key; `link_series` tells of queues, `links` and `tunnel_paths` of causes.
     """
     # Most runs have the network of another one.
-    found: dict[str, tuple[Sequence[Mapping[str, Any]], Mapping[str, Sequence[Way]]]] = {}
+    by_network: dict[str, tuple[Sequence[Mapping[str, Any]], Mapping[str, Sequence[Way]]]] = {}
     of_key, ends = {}, {}
     for key, scenario in scenarios.items():
         network, ends[key] = network_of(scenario), int(scenario["duration_ns"]) / 1e9
-        if network not in found:
+        if network not in by_network:
             rows = zip(flow_bound_rows(scenario), _possible_rows(scenario), strict=True)
-            found[network] = [{**bounds, **best} for bounds, best in rows], ways_of(scenario)
-        of_key[key] = found[network]
+            by_network[network] = [{**bounds, **best} for bounds, best in rows], ways_of(scenario)
+        of_key[key] = by_network[network]
     said = pd.DataFrame([{**row, "key": key} for key, (rows, _) in of_key.items() for row in rows])
     limited = runs.merge(said, on=["key", "flow"], how="left")
     # A run goes on a little after its applications have ended; that they have nothing to send then

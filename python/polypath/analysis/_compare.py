@@ -215,7 +215,7 @@ class _Lines:
                 continue
             if ours.keys().isdisjoint(theirs):
                 # Addresses of a measurement are none of the study's: its subflows are those of the
-                # same number, or nobody knows which.
+                # same number, or which one is unknown.
                 if len(ours) != len(theirs):
                     continue
                 ours = dict(zip(theirs, ours.values(), strict=True))

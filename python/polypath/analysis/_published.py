@@ -31,8 +31,8 @@ def beside(
     """
     metrics = {metric: measured[metric].to_numpy(dtype=float, na_value=math.nan) for metric in compare.values() if metric in measured}
     rows = []
-    told = published[list(dict.fromkeys([*compare, *([spread] if spread else [])]))].to_dict("records")
-    for line, (row_texts, match) in zip(told, matches(measured, published, keys), strict=True):
+    records = published[list(dict.fromkeys([*compare, *([spread] if spread else [])]))].to_dict("records")
+    for line, (row_texts, match) in zip(records, matches(measured, published, keys), strict=True):
         if SUBFLOW in keys and SUBFLOW not in measured and row_texts[list(keys).index(SUBFLOW)]:
             continue
         for column, metric in compare.items():

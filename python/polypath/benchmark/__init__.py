@@ -10,7 +10,7 @@ them, `_score` is arithmetic, `_record` the JSON, `_rank` and `_page` what is to
 
 from ._errors import BenchmarkError
 from ._page import as_plain, page, table
-from ._rank import Place, Ranking, Worst, ranking, worst
+from ._rank import Rank, Ranking, Worst, ranking, worst
 from ._record import Linux, Record, as_json, built_in, read, read_folder, scores
 from ._run import Subject, check_linux, run, subject
 from ._score import Ratio, Score, figure, overall, ratio, score
@@ -25,7 +25,7 @@ __all__ = [
     "BenchmarkError",
     "Family",
     "Linux",
-    "Place",
+    "Rank",
     "Ranking",
     "Ratio",
     "Record",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ._rank import Place, Ranking, Worst, ranking, worst
+from ._rank import Rank, Ranking, Worst, ranking, worst
 from ._record import Record
 from ._score import overall, ratio, score
 from ._set import HALVES, WORDS, families
@@ -32,9 +32,9 @@ def page(record: Record, built_in: Sequence[Record], network: Network, again: st
     if record.only is None and others:
         parts.append(_standing(record, others))
     parts.append(markdown(["family", *(f"{which} half" for which in halves), "best built-in"], _families(record, others, halves)))
-    found = worst(record, others)
+    weakest = worst(record, others)
     parts.append("Furthest behind the best built-in algorithm, in the open half:" if others else "The worst, in the open half:")
-    parts.append("\n".join(f"- {_worst(one)}; {network(one)}" for one in found))
+    parts.append("\n".join(f"- {_worst(one)}; {network(one)}" for one in weakest))
     if record.linux is not None:
         parts += _linux(record)
     parts.append(f"Again: `{again}`. A network by itself: `{alone}`.")
@@ -43,11 +43,11 @@ def page(record: Record, built_in: Sequence[Record], network: Network, again: st
 
 def table(ranked: Ranking) -> str:
     """Places with the scores of all families."""
-    first = ranked.places[0].record
+    first = ranked.ranks[0].record
     head = [WORDS[first.kind], "place", "score", *(family.name for family in families(first.kind))]
     body = [
         [f"`{place.record.title}`", _rank(place), str(place.score), *(f"{value:.0f}" for value in place.families.values())]
-        for place in ranked.places
+        for place in ranked.ranks
     ]
     return markdown(head, body)
 
@@ -65,25 +65,25 @@ def as_plain(ranked: Ranking) -> list[dict[str, object]]:
             "of_best": [place.of_best.mean, place.of_best.low, place.of_best.high],
             "families": place.families,
         }
-        for place in ranked.places
+        for place in ranked.ranks
     ]
 
 
-def _rank(place: Place) -> str:
+def _rank(place: Rank) -> str:
     return f"{place.rank}" if place.of_best.tells_apart or place.rank == 1 else f"{place.rank} ="
 
 
 def _standing(record: Record, others: Sequence[Record]) -> str:
     ranked = ranking([record, *others])
-    place = next(place for place in ranked.places if place.record is record)
-    sentence = f"Place {place.rank} of {len(ranked.places)} among the built-in algorithms"
+    place = next(place for place in ranked.ranks if place.record is record)
+    sentence = f"Place {place.rank} of {len(ranked.ranks)} among the built-in algorithms"
     if ranked.draws < record.draws:
         sentence += f", over draws 1 to {ranked.draws}"
-    first = ranked.places[0]
+    first = ranked.ranks[0]
     if place is not first:
         of = place.of_best
         sentence += f"; of the score of {first.record.title} it has {of.mean:.2f} ({of.low:.2f} to {of.high:.2f})"
-    mine = [other.record.title for other in ranked.places if other is not place and not _apart(record, other.record, ranked.draws)]
+    mine = [other.record.title for other in ranked.ranks if other is not place and not _apart(record, other.record, ranked.draws)]
     sentence += f"; not told apart from {', '.join(mine)}." if mine else "."
     versions = sorted({other.polypath for other in others} - {record.polypath})
     return f"{sentence} The built-in algorithms were measured by {', '.join(versions)}." if versions else sentence
@@ -127,6 +127,8 @@ def _linux(record: Record) -> list[str]:
         both = [f"{score([values[draw] for draw in draws]).mean:.1f}" for values in (record.figures[name], by_draw)]
         rows.append([name, *both, f"{of.mean:.2f} ({of.low:.2f} to {of.high:.2f})"])
     draws = sorted(next(iter(record.linux.figures.values())))
-    told = f"Linux {record.linux.kernel} in {len(draws)} of the draws is told apart from the simulator in {apart} of {len(rows)} families."
-    told += " A wide interval says that the draws are too few to tell."
-    return [told, markdown(["family", "simulator", "Linux", "Linux over the simulator"], rows)]
+    sentence = (
+        f"Linux {record.linux.kernel} in {len(draws)} of the draws is told apart from the simulator in {apart} of {len(rows)} families."
+    )
+    sentence += " A wide interval says that the draws are too few to tell."
+    return [sentence, markdown(["family", "simulator", "Linux", "Linux over the simulator"], rows)]

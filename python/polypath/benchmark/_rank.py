@@ -12,7 +12,7 @@ from ._set import families
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class Rank:
     """One result among others, by the test half."""
 
     rank: int
@@ -27,7 +27,7 @@ class Place:
 class Ranking:
     draws: int
     """All up to this one; the test half of them counts."""
-    places: tuple[Place, ...]
+    ranks: tuple[Rank, ...]
     left_out: tuple[Record, ...]
     """Those of the open half alone."""
 
@@ -40,8 +40,8 @@ def ranking(records: Sequence[Record]) -> Ranking:
     most = min(record.draws for record in whole)
     draws = whole[0].of_half("test", most)
     ordered = sorted(whole, key=lambda record: -overall(record.figures, draws).mean)
-    places = tuple(
-        Place(
+    ranks = tuple(
+        Rank(
             rank=number,
             record=record,
             score=overall(record.figures, draws),
@@ -50,7 +50,7 @@ def ranking(records: Sequence[Record]) -> Ranking:
         )
         for number, record in enumerate(ordered, start=1)
     )
-    return Ranking(draws=most, places=places, left_out=tuple(record for record in records if record.only is not None))
+    return Ranking(draws=most, ranks=ranks, left_out=tuple(record for record in records if record.only is not None))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,12 +63,12 @@ class Worst:
     figure: float
     best: float | None
     by: str | None
-    """Who has the best figure there; None where nobody else ran."""
+    """Who has the best figure there; None where no other algorithm ran."""
 
 
 def worst(record: Record, others: Sequence[Record], number: int = 5) -> list[Worst]:
     """The networks in which it is furthest behind the best of the others."""
-    found = []
+    rows = []
     experiments = {family.name: family.experiment for family in families(record.kind)}
     for family, by_draw in record.figures.items():
         for draw in record.of_half("open"):
@@ -77,6 +77,6 @@ def worst(record: Record, others: Sequence[Record], number: int = 5) -> list[Wor
             )
             figure = None if best is None else best.figures[family][draw]
             by = None if best is None else best.title
-            found.append(Worst(family=family, experiment=experiments[family], draw=draw, figure=by_draw[draw], best=figure, by=by))
-    # A network that nobody else ran in stands behind those that somebody did.
-    return sorted(found, key=lambda one: (one.best is None, one.figure / (one.best or 1), one.family, one.draw))[:number]
+            rows.append(Worst(family=family, experiment=experiments[family], draw=draw, figure=by_draw[draw], best=figure, by=by))
+    # Networks in which it ran alone stand last.
+    return sorted(rows, key=lambda one: (one.best is None, one.figure / (one.best or 1), one.family, one.draw))[:number]

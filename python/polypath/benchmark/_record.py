@@ -66,13 +66,13 @@ class Record:
 
 def scores(record: Record) -> dict[str, dict[str, list[float]]]:
     """By half and family, `score` being of all: mean, low and high."""
-    found: dict[str, dict[str, list[float]]] = {}
+    values: dict[str, dict[str, list[float]]] = {}
     for which in HALVES:
         if draws := record.of_half(which):
             each = {"score": overall(record.figures, draws)}
             each |= {name: score([by_draw[draw] for draw in draws]) for name, by_draw in record.figures.items()}
-            found[which] = {name: [round(value, 2) for value in (of.mean, of.low, of.high)] for name, of in each.items()}
-    return found
+            values[which] = {name: [round(value, 2) for value in (of.mean, of.low, of.high)] for name, of in each.items()}
+    return values
 
 
 def as_json(record: Record) -> str:
@@ -90,7 +90,7 @@ def as_json(record: Record) -> str:
         "figures": _lists(record.figures),
         "linux": None if record.linux is None else {"kernel": record.linux.kernel, "figures": _lists(record.linux.figures)},
     }
-    return _LIST.sub(lambda found: " ".join(found[0].split()), json.dumps(plain, indent=1)) + "\n"
+    return _LIST.sub(lambda match: " ".join(match[0].split()), json.dumps(plain, indent=1)) + "\n"
 
 
 def read(file: Path) -> Record:
@@ -114,12 +114,12 @@ def read_folder(folder: Path) -> list[tuple[Path, Record]]:
     """All results of a folder, in the order of their names."""
     if not folder.is_dir():
         raise BenchmarkError(f"{folder} is no folder; `polypath benchmark --rank FOLDER` reads the JSON files of one")
-    found = list(islice(folder.glob("*.json"), MOST_FILES + 1))
-    if len(found) > MOST_FILES:
+    files = list(islice(folder.glob("*.json"), MOST_FILES + 1))
+    if len(files) > MOST_FILES:
         raise BenchmarkError(f"{folder} has more than {MOST_FILES} JSON files: rank some of them")
-    if not found:
+    if not files:
         raise BenchmarkError(f"{folder} holds no result, that is no JSON file; `polypath benchmark cc NAME --out {folder}` makes one")
-    return [(file, read(file)) for file in sorted(found)]
+    return [(file, read(file)) for file in sorted(files)]
 
 
 def built_in(kind: Kind) -> list[Record]:
@@ -176,8 +176,8 @@ def _linux(plain: Any, names: list[str], draws: list[int]) -> Linux | None:
         return None
     if not isinstance(plain, dict) or {*plain} != {"kernel", "figures"}:
         raise ValueError("`linux` has other fields than kernel and figures")
-    told = [name for name in names if name not in UNTOLD_ON_LINUX]
-    return Linux(kernel=_text(plain, "kernel", _VERSION), figures=_figures(plain["figures"], told, draws))
+    shown = [name for name in names if name not in UNTOLD_ON_LINUX]
+    return Linux(kernel=_text(plain, "kernel", _VERSION), figures=_figures(plain["figures"], shown, draws))
 
 
 def _figures(plain: Any, names: list[str], draws: list[int]) -> dict[str, dict[int, float]]:

@@ -96,7 +96,7 @@ def run(
         return measure(what.kind, what.name, draws, place, only=only, engine=engine, workers=workers, progress=progress)
 
     figures = measured("sim")
-    told = Linux(kernel=DEFAULT_KERNEL, figures=measured("linux")) if on_linux else None
+    on_kernel = Linux(kernel=DEFAULT_KERNEL, figures=measured("linux")) if on_linux else None
     record = Record(
         kind=what.kind,
         name=what.name,
@@ -105,7 +105,7 @@ def run(
         draws=draws,
         only=only,
         figures=figures,
-        linux=told,
+        linux=on_kernel,
     )
     (out / f"{what.label}.json").write_text(as_json(record), encoding="utf-8")
     study = Study.load(place)

@@ -67,9 +67,9 @@ def ratio(figures: Figures, other: Figures, draws: Sequence[int]) -> Ratio:
     return Ratio(mean=within.mean / 100, low=within.low / 100, high=within.high / 100)
 
 
-def _bounded(found: Score) -> Score:
+def _bounded(unbounded: Score) -> Score:
     """No figure is beyond 1, and none below the least."""
-    return Score(mean=found.mean, low=max(found.low, 100 * LEAST), high=min(found.high, 100.0))
+    return Score(mean=unbounded.mean, low=max(unbounded.low, 100 * LEAST), high=min(unbounded.high, 100.0))
 
 
 def _by_draw(figures: Figures, draws: Sequence[int]) -> list[float]:

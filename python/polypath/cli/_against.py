@@ -22,7 +22,7 @@ _COLOURS = {"better": "green", "worse": "red"}
 
 
 def against(material: Material) -> list[RenderableType]:
-    """The sentences, and a row for each difference; nothing where nobody asked."""
+    """The sentences, and a row for each difference; nothing where `--against` was not given."""
     if material.against.empty:
         return []
     from rich import box

@@ -109,14 +109,14 @@ def _rank(folder: Path, *, plain: bool) -> None:
     from polypath.benchmark import KINDS, WORDS, as_plain, built_in, ranking, read_folder
 
     read = read_folder(folder)
-    told: list[dict[str, object]] = []
+    records: list[dict[str, object]] = []
     for kind in KINDS:
         sent = [record for _, record in read if record.kind == kind]
         if not sent:
             continue
         known = {(record.name, record.source) for record in sent}
         ranked = ranking([*sent, *(record for record in built_in(kind) if (record.name, record.source) not in known)])
-        told += as_plain(ranked)
+        records += as_plain(ranked)
         if not plain:
             _console.out.print(
                 f"{WORDS[kind]}: scores of the test half of draws 1 to {ranked.draws}; = is not told apart from the first", soft_wrap=True
@@ -125,7 +125,7 @@ def _rank(folder: Path, *, plain: bool) -> None:
             for record in ranked.left_out:
                 _console.out.print(f"left out: {record.title}, which has the open half alone")
     if plain:
-        _console.give(told)
+        _console.give(records)
 
 
 def _as_table(ranked: Ranking) -> Table:
@@ -133,7 +133,7 @@ def _as_table(ranked: Ranking) -> Table:
     from rich.table import Table
 
     table = Table("", "", "score", "of the first", "draws", "polypath", box=box.SIMPLE_HEAD, pad_edge=False)
-    for place in ranked.places:
+    for place in ranked.ranks:
         of, record = place.of_best, place.record
         rank = f"{place.rank}{'' if of.tells_apart or place.rank == 1 else ' ='}"
         table.add_row(

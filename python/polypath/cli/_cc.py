@@ -103,8 +103,8 @@ def check(
     for line in lines:
         out.print(line, soft_wrap=True)
     if as_json:
-        found = [(name, said) for name, _, said in (line.partition(": ") for line in lines)]
-        give({"same": same, "checked": [{"name": name, "same": said.startswith("same"), "said": said} for name, said in found]})
+        verdicts = [(name, said) for name, _, said in (line.partition(": ") for line in lines)]
+        give({"same": same, "checked": [{"name": name, "same": said.startswith("same"), "said": said} for name, said in verdicts]})
     if not same:
         raise typer.Exit(1)
 

@@ -57,13 +57,13 @@ def diverge(
         first.append(next(iter(cells.values())))
     on = first[1].kernel
     out.print(f"{loaded.name}: {first[0].label}, {on}", soft_wrap=True)
-    found = engine_layer.diverge(engines, (first[0].scenario, first[1].scenario), tolerance_s=tolerance / 1000, ignore=ignored)
+    difference = engine_layer.diverge(engines, (first[0].scenario, first[1].scenario), tolerance_s=tolerance / 1000, ignore=ignored)
     flows = [flow["name"] for flow in first[0].scenario["flows"]]
     if as_json:
-        plain = None if found is None else divergence_as_plain(found, flows)
-        give({"study": loaded.name, "cell": first[0].label, "kernel": on, "same": found is None, "divergence": plain})
-    if found is None:
+        plain = None if difference is None else divergence_as_plain(difference, flows)
+        give({"study": loaded.name, "cell": first[0].label, "kernel": on, "same": difference is None, "divergence": plain})
+    if difference is None:
         out.print("the same packets on both engines")
         return
-    out.print(describe_divergence(found, flows), soft_wrap=True)
+    out.print(describe_divergence(difference, flows), soft_wrap=True)
     raise typer.Exit(1)

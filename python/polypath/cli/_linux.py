@@ -45,18 +45,18 @@ def build(
     compiled is kept after a failure, and for a folder
     of sources: a second build compiles what changed.
     """
-    found: list[Pair] = []
+    judged: list[Pair] = []
 
     def proved(kernel: linux.Kernel) -> None:
         prove(kernel)
-        found.extend(pairs(kernel, say=say))
+        judged.extend(pairs(kernel, say=say))
 
     with steps() as say:
         kernel = linux.build(what, prove=proved, name=name, variant=variant, jobs=jobs, say=say)
     out.print(
         f"ready: kernel {kernel.name} (Linux {kernel.release}); use it with --engine linux, or kernel: {_quoted(kernel.name)} in a study"
     )
-    for pair in found:
+    for pair in judged:
         if pair.difference:
             out.print(pair.difference)
     if kernel.mptcp is None:

@@ -97,17 +97,17 @@ def _selftests(words: list[str], tree: list[str], out_folder: Path, workers: int
     tests = tests_of(names or ["mptcp"], tree[1], say)
     folder = SELFTESTS_OUT if out_folder == DEFAULT_OUT else out_folder
     todo = selftests.jobs(tests, seeds)
-    found = []
+    both = []
     without_result = False
     for side, kernel in zip(_SIDES, kernels, strict=True):
         records, failed = carry_out_tests(selftests.Runner(kernel, folder / "runs"), todo, workers, number_of_tests(tests), NONE)
         for job, why in failed:
             err.print(f"polypath: {job.test.name} with seed {job.seed} has no result on {kernel.name}: {why}", markup=False, soft_wrap=True)
-        found.append(records)
+        both.append(records)
         without_result |= bool(failed)
         write(folder / side, records, selftests.rows(records))
-    pairs = selftests.pairs(*found)
-    text = _told(pairs, _sources(tree, kernels), len(seeds))
+    pairs = selftests.pairs(*both)
+    text = _summary(pairs, _sources(tree, kernels), len(seeds))
     _tell(
         text,
         folder,
@@ -172,11 +172,11 @@ def _change(distance: Distance, p: float, *, significant: bool) -> dict[str, Any
     return {name: value if math.isfinite(value) else None for name, value in figures.items()} | {"significant": significant}
 
 
-def _rows_of(found: list[selftests.Pair]) -> list[dict[str, Any]]:
+def _rows_of(pairs: list[selftests.Pair]) -> list[dict[str, Any]]:
     """What became of each subtest, and of its milliseconds where it tells them."""
     from polypath.analysis import distance, significant
 
-    distances = [distance(pair.after_ms, pair.before_ms) if len(pair.before_ms) > 1 else None for pair in found]
+    distances = [distance(pair.after_ms, pair.before_ms) if len(pair.before_ms) > 1 else None for pair in pairs]
     # Of the test to which the interval belongs.
     real = iter(significant([each.p_mean for each in distances if each]))
     return [
@@ -188,26 +188,26 @@ def _rows_of(found: list[selftests.Pair]) -> list[dict[str, Any]]:
             else {"before": each.reference, "after": each.ours, "unit": "ms", "n": each.n}
             | _change(each, each.p_mean, significant=next(real))
         )
-        for pair, each in zip(found, distances, strict=True)
+        for pair, each in zip(pairs, distances, strict=True)
     ]
 
 
-def _told(found: list[selftests.Pair], sources: str, seeds: int) -> str:
+def _summary(pairs: list[selftests.Pair], sources: str, seeds: int) -> str:
     """First the subtests that newly fail, then the milliseconds, as a commit message quotes both."""
-    tests = list(dict.fromkeys(pair.test for pair in found))
-    label = {id(pair): pair.subtest if len(tests) == 1 else f"{pair.test}: {pair.subtest}" for pair in found}
-    newly = sorted((pair for pair in found if pair.newly), key=lambda pair: not pair.counts)
+    tests = list(dict.fromkeys(pair.test for pair in pairs))
+    label = {id(pair): pair.subtest if len(tests) == 1 else f"{pair.test}: {pair.subtest}" for pair in pairs}
+    newly = sorted((pair for pair in pairs if pair.newly), key=lambda pair: not pair.counts)
     ignored = sum(not pair.counts for pair in newly)
     lines = _heading(len(newly), "fail", "passed", f" (the test itself ignores {ignored})" if ignored else "")
     lines += _listed([(pair, pair.newly, pair.mended, "" if pair.counts else "ignored: ") for pair in newly], label)
-    mended = [pair for pair in found if pair.mended]
+    mended = [pair for pair in pairs if pair.mended]
     lines += _heading(len(mended), "pass", "failed")
     lines += _listed([(pair, pair.mended, pair.newly, "") for pair in mended], label)
-    if alone := [f"{label[id(pair)]} ({len(pair.alone)})" for pair in found if pair.alone]:
+    if alone := [f"{label[id(pair)]} ({len(pair.alone)})" for pair in pairs if pair.alone]:
         lines += _named("skipped or not reached on one of both kernels, in so many seeds: ", alone)
-    table, speaks = _times([pair for pair in found if len(pair.before_ms) > 1], label)
+    table, speaks = _times([pair for pair in pairs if len(pair.before_ms) > 1], label)
     lines += ["", *table]
-    if bare := [label[id(pair)] for pair in found if len(pair.before_ms) < 2 and pair.subtest != selftests.EXIT and table]:
+    if bare := [label[id(pair)] for pair in pairs if len(pair.before_ms) < 2 and pair.subtest != selftests.EXIT and table]:
         lines += _named("without milliseconds on both: ", bare)
     about = (
         f"Selftests {tests[0] if len(tests) == 1 else f'({len(tests)} tests)'} with {_seeds(seeds)}, the same before and after, in virtual "

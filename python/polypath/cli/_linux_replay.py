@@ -78,9 +78,9 @@ def replay(
     if instant is not None:
         _at_shell(job, machine, watch, folder)
         return
-    same, told = _compared(job, machine, watch, subtest, folder)
+    same, outcome = _compared(job, machine, watch, subtest, folder)
     if as_json:
-        give({"folder": str(folder), "test": job.test.name, "seed": seed, "same": same, **told})
+        give({"folder": str(folder), "test": job.test.name, "seed": seed, "same": same, **outcome})
     if not same:
         err.print("polypath: the watched run is another one than the plain run: do not trust its files for what happens there")
         raise typer.Exit(1)
@@ -101,11 +101,11 @@ def _compared(
         status, log = selftests.run_job(job, kernel=machine.file, out=folder, watch=watch)
         plain_log = unwatched.result()[1]
         plain, watched = selftests.observation_of(beside), selftests.observation_of(folder)
-    told = _show(job, folder, status, log, watch, watched, subtest, window)
+    outcome = _show(job, folder, status, log, watch, watched, subtest, window)
     if (plain_log, plain.packets) != (log, watched.packets):
-        return False, told
+        return False, outcome
     out.print(f"it is the plain run to the byte: what it printed, and its {watched.packets[0]} packets with their times", soft_wrap=True)
-    return True, told
+    return True, outcome
 
 
 def _at_shell(job: selftests.Job, machine: linux.Kernel, watch: selftests.Watch, folder: Path) -> None:

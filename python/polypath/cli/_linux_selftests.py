@@ -191,7 +191,7 @@ def _hunt(
     as_json: bool,
 ) -> None:
     """Hunts with each job and kind, and ends with what was found."""
-    found: list[dict[str, Any]] = []
+    hits: list[dict[str, Any]] = []
     for job in todo:
         for kind in varied.kinds:
             result = selftests.hunt(runner, job, kind, draws=draws, workers=workers, say=say)
@@ -208,11 +208,11 @@ def _hunt(
             again = replay_of(job.test.name, job.seed, kernel, vary, job.scheduler)
             out.print(f"    {again}", markup=False, highlight=False, soft_wrap=True)
             what = {"vary": str(vary), "draw": vary.draw, "subtest": result.subtest, "what": list(result.what), "runs": result.runs}
-            found.append({"test": job.test.name, "seed": job.seed, "kind": kind.name, **what, "again": again})
+            hits.append({"test": job.test.name, "seed": job.seed, "kind": kind.name, **what, "again": again})
     if as_json:
-        give({"folder": str(folder), "hunts": len(todo) * len(varied.kinds), "found": found})
-    out.print(f"{len(found)} of {len(todo) * len(varied.kinds)} hunts found something; their runs are in {folder / 'runs'}", soft_wrap=True)
-    if found:
+        give({"folder": str(folder), "hunts": len(todo) * len(varied.kinds), "found": hits})
+    out.print(f"{len(hits)} of {len(todo) * len(varied.kinds)} hunts found something; their runs are in {folder / 'runs'}", soft_wrap=True)
+    if hits:
         raise typer.Exit(1)
 
 

@@ -154,16 +154,16 @@ def run(
     if pair is not None:
         for study in loaded:
             check_against(study, *pair)
-    from polypath.sweep import check_place, find_place
+    from polypath.sweep import check_backend, find_backend
 
     if build_kernels and engine != "linux":
         raise StudyError(f"--build-kernels is for --engine linux, and {engine} runs no kernel of its own; leave it out")
     if verify is not None and (on != "local" or again):
         raise StudyError("--verify runs finished runs again on this machine: leave --on and --again out")
     sample = None if verify is None else _sample(verify)
-    backend = find_place(on, handover=handover, build_kernels=build_kernels, certificates=certificates)
+    backend = find_backend(on, handover=handover, build_kernels=build_kernels, certificates=certificates)
     if backend is not None:
-        check_place(ran_by)
+        check_backend(ran_by)
     plans = [
         plan(
             study,

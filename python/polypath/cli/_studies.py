@@ -73,10 +73,10 @@ def results_of(argument: str) -> Path:
     if by_name.is_dir():
         return by_name
     try:
-        found = path(argument)
+        folder = path(argument)
     except StudyError:
         return named
-    if not found.is_file() and not (found / FILE_NAME).is_file():
+    if not folder.is_file() and not (folder / FILE_NAME).is_file():
         return named
     return own_results(read_all([argument])[0])
 

@@ -300,14 +300,14 @@ def _fitted(table: Table, names: int, spare: Sequence[str]) -> Table:
     for word in _SPARED:
         if _narrowest(heads, rows, together) > out.width:
             heads, rows = _without([head for head in heads if head.startswith(word)], heads, rows)
-    made = _table(str(table.title), [])
+    fitted = _table(str(table.title), [])
     for number, head in enumerate(heads):
-        made.add_column(head, justify="right" if names <= number < len(heads) - 1 else "left", vertical="bottom", overflow="fold")
+        fitted.add_column(head, justify="right" if names <= number < len(heads) - 1 else "left", vertical="bottom", overflow="fold")
     for cells, style in rows:
-        made.add_row(*cells, style=style)
+        fitted.add_row(*cells, style=style)
     if together:
-        made.columns[0].width = _width_of_names(heads, rows)
-    return made
+        fitted.columns[0].width = _width_of_names(heads, rows)
+    return fitted
 
 
 _Rows = list[tuple[tuple[str, ...], Any]]

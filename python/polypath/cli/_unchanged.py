@@ -76,12 +76,12 @@ class Command:
         `head` is said before; `read_ns` is when the tables had been written and were read.
         """
         sure = not work.notes and not work.store.cautions() and not work.large and not work.again
-        if not sure or work.engine.name != "sim" or work.study._file is None:
+        if not sure or work.engine.name != "sim" or work.study.file is None:
             return
-        folder, beside = work.folder.resolve(), work.study._file.path.resolve().parent
+        folder, beside = work.folder.resolve(), work.study.file.resolve().parent
         # Other studies have theirs elsewhere, and the copies among the results count with these.
         sources = [file for file in files_read() if file.is_relative_to(beside) and not file.is_relative_to(folder)]
-        sources.append(work.study._file.path)
+        sources.append(work.study.file)
         record = {
             "command": self._words(),
             "build": _build(),

@@ -17,7 +17,7 @@ from . import _console
 if TYPE_CHECKING:
     from polypath.results import Plan, Results
     from polypath.study import Run
-    from polypath.sweep import Place, State
+    from polypath.sweep import Backend, State
 
 Workers = Annotated[int | None, typer.Option(min=1, help="Runs at once; default: one a core. It changes no byte of the results.")]
 Only = Annotated[
@@ -98,7 +98,7 @@ def in_form(studies: Sequence[Study], *, short: bool) -> list[Study]:
     return [study.in_short() for study in studies] if short else list(studies)
 
 
-def carry_out(work: Plan, workers: int | None, on: Place | None = None) -> Results:
+def carry_out(work: Plan, workers: int | None, on: Backend | None = None) -> Results:
     """Runs what is missing, shows how far it is, and writes the tables."""
     from polypath.results import execute
 

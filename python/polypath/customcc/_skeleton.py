@@ -66,16 +66,16 @@ def _skeleton(name: str, *, coupled: bool) -> str:
 
 def _built_in(asked: str, ours: dict[str, list[str]], kind: str) -> Path:
     """The file of the one of this name, or of which this is another name."""
-    found = next((name for name, others in ours.items() if asked.lower() in (name, *others)), None)
+    known_name = next((name for name, others in ours.items() if asked.lower() in (name, *others)), None)
     # Custom algorithms of this process are no part of the sources.
     there = {file.stem: file for file in sorted((sources() / FOLDERS[kind]).glob("*.c"))}
-    if found is None or found not in there:
+    if known_name is None or known_name not in there:
         raise CustomCcError(f'there is no {KINDS[kind]} "{asked}" to begin from; there are {", ".join(there)}')
-    return there[found]
+    return there[known_name]
 
 
-def _renamed(fresh: str, shared: set[str], found: re.Match[str]) -> str:
-    return found[0] if found[0] in shared else fresh + found[1]
+def _renamed(fresh: str, shared: set[str], match: re.Match[str]) -> str:
+    return match[0] if match[0] in shared else fresh + match[1]
 
 
 def _copy(name: str, file: Path) -> str:

@@ -71,10 +71,10 @@ def diverge(
     `tolerance_s` in its time. None if there is none.
     """
     passed = [_passing(engine, watched(scenario)) for engine, scenario in zip(engines, scenarios, strict=True)]
-    found = first_difference(*passed, tolerance_s=tolerance_s, ignore=ignore)
-    if found is None:
+    difference = first_difference(*passed, tolerance_s=tolerance_s, ignore=ignore)
+    if difference is None:
         return None
-    place, same = found
+    place, same = difference
     ours, theirs = ([one for one in each if one.place == place] for each in passed)
     begin = max(same - around // 2, 0)
     first = tuple(next(iter(each[same:]), None) for each in (ours, theirs))
@@ -128,15 +128,15 @@ def first_difference(
     ours: Sequence[Passing], theirs: Sequence[Passing], *, tolerance_s: float, ignore: Collection[str] = ()
 ) -> tuple[str, int] | None:
     """The place where a segment differs first, and how many were the same there before."""
-    found: list[tuple[float, str, int]] = []
+    differences: list[tuple[float, str, int]] = []
     for place in dict.fromkeys(one.place for one in (*ours, *theirs)):
         here, there = ([one for one in each if one.place == place] for each in (ours, theirs))
         same = next((at for at, pair in enumerate(zip(here, there, strict=False)) if not _agree(*pair, tolerance_s, ignore)), None)
         if same is None and len(here) == len(there):
             continue
         same = min(len(here), len(there)) if same is None else same
-        found.append((min(one.at for each in (here, there) for one in each[same : same + 1]), place, same))
-    return min(found)[1:] if found else None
+        differences.append((min(one.at for each in (here, there) for one in each[same : same + 1]), place, same))
+    return min(differences)[1:] if differences else None
 
 
 def _agree(ours: Passing, theirs: Passing, tolerance_s: float, ignore: Collection[str]) -> bool:

@@ -87,6 +87,6 @@ def run_packetdrill(player: Path, script: Path, arguments: Sequence[str]) -> tup
             status, said = done.returncode, done.stdout
         except subprocess.TimeoutExpired as late:
             status, said = 124, (late.stdout or b"") + f"\nit was not over after {PATIENCE_S:.0f} s".encode()
-        told = folder / "refused"
-        refused = list(dict.fromkeys(told.read_text(encoding="utf-8").splitlines())) if told.is_file() else []
+        refusals = folder / "refused"
+        refused = list(dict.fromkeys(refusals.read_text(encoding="utf-8").splitlines())) if refusals.is_file() else []
     return status, said.decode(errors="replace"), refused

@@ -223,7 +223,7 @@ _TOLD_EVERY = 50
 
 
 def _compile(tree: Path, release: str, variant: str, jobs: int, say: Callable[[str], None]) -> None:
-    # What is there already is not compiled again, so nobody knows how much it will be.
+    # What is there already is not compiled again, so how much it will be is unknown.
     total = 0 if (tree / "vmlinux.o").exists() else _FILES.get(variant, 0)
     began = time.monotonic()
     count = 0

@@ -97,8 +97,8 @@ def listed(what: str, variant: str = "") -> Recipe | None:
     if re.fullmatch(r"\d+\.\d+", what) or Path(what).expanduser().exists():
         return None
     recipes = _recipes()
-    found = recipes.get(f"{what}-{variant}" if variant else what) or recipes.get(what)
-    return found if found and found.variant == variant else None
+    recipe = recipes.get(f"{what}-{variant}" if variant else what) or recipes.get(what)
+    return recipe if recipe and recipe.variant == variant else None
 
 
 def _called(name: str, recipes: dict[str, Recipe]) -> Recipe | None:

@@ -156,8 +156,8 @@ def _series(tree: dict[str, str], schedulers: Sequence[customcc.Algorithm]) -> l
 
 def _essay(file: Path) -> str:
     """The comment at the head of a scheduler's file, as the body of a commit message."""
-    found = re.search(r"^/\*\n(.*?)\n \*/$", file.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    text = re.sub(r"^ \* ?", "", found[1], flags=re.MULTILINE) if found else ""
+    match = re.search(r"^/\*\n(.*?)\n \*/$", file.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    text = re.sub(r"^ \* ?", "", match[1], flags=re.MULTILINE) if match else ""
     # A line of a list begins a paragraph, too.
     parts = (" ".join(part.split()) for part in re.split(r"\n\n+|\n(?=\d\. |- )", text))
     return "\n\n".join(textwrap.fill(part, _COLUMNS, break_on_hyphens=False) for part in parts)
@@ -165,14 +165,14 @@ def _essay(file: Path) -> str:
 
 def _included(files: Sequence[Path], headers: dict[str, Path]) -> set[str]:
     """Those of the headers that these files include, themselves or by another header."""
-    found: set[str] = set()
+    included: set[str] = set()
     waiting = list(files)
     while waiting:
         text = waiting.pop().read_text(encoding="utf-8")
-        fresh = {name for name in re.findall(r'^\s*#\s*include\s*"([^"]+)"', text, re.MULTILINE) if name in headers} - found
-        found |= fresh
+        fresh = {name for name in re.findall(r'^\s*#\s*include\s*"([^"]+)"', text, re.MULTILINE) if name in headers} - included
+        included |= fresh
         waiting += [headers[name] for name in fresh]
-    return found
+    return included
 
 
 def _behind(tree: dict[str, str], file: str, line: str, what: str, *, before: str = "") -> str:

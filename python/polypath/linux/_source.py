@@ -191,22 +191,22 @@ def _debian(version: str, sources_cache: Path, say: Callable[[str], None]) -> Pa
 
 
 def _check_release(version: str, packages: Sequence[Package]) -> Package:
-    found = next((package for package in packages if package.release == version), None)
-    if found is None:
+    match = next((package for package in packages if package.release == version), None)
+    if match is None:
         raise KernelError(
             f"neither this system's package sources nor Debian's other suites have Linux {version} (they have "
             f"{', '.join(package.release for package in packages)}): choose one of these, or give a folder or tarball with the sources"
         )
-    return found
+    return match
 
 
 def _from_another_suite(version: str, sources_cache: Path, say: Callable[[str], None]) -> None:
     """Gets what this machine's package sources do not have out of another of Debian's suites."""
     suites = Suites(sources_cache / "suites")
-    found = _check_release(version, suites.packages(say))
-    say(f"Debian's {found.suite} has {found.name} {found.version}: fetching {found.bytes / 1e6:.0f} MB; nothing is installed")
+    package = _check_release(version, suites.packages(say))
+    say(f"Debian's {package.suite} has {package.name} {package.version}: fetching {package.bytes / 1e6:.0f} MB; nothing is installed")
     with tempfile.TemporaryDirectory(dir=sources_cache, prefix=".") as name:
-        _keep_tarball(suites.fetch(found, Path(name)), sources_cache)
+        _keep_tarball(suites.fetch(package, Path(name)), sources_cache)
 
 
 def _keep_tarball(deb: Path, sources_cache: Path) -> None:

@@ -69,7 +69,7 @@ class Suites:
         if not names:
             return []
         sizes = _sizes(self._run("apt-cache", "show", *names))
-        found: dict[str, Package] = {}
+        packages: dict[str, Package] = {}
         for line in self._run("apt-cache", "madison", *names).splitlines():
             name, version, where = (word.strip() for word in line.split("|"))
             if not where.endswith("Packages"):
@@ -77,9 +77,9 @@ class Suites:
             release = name.removeprefix("linux-source-")
             package = Package(release, version, where.split()[1].split("/")[0], sizes[name, version])
             # The newest comes first.
-            if release not in found or ("~rc" in found[release].version and "~rc" not in version):
-                found[release] = package
-        return sorted(found.values(), key=lambda package: [int(part) for part in package.release.split(".")])
+            if release not in packages or ("~rc" in packages[release].version and "~rc" not in version):
+                packages[release] = package
+        return sorted(packages.values(), key=lambda package: [int(part) for part in package.release.split(".")])
 
     def fetch(self, package: Package, into: Path) -> Path:
         self._run("apt-get", "download", f"{package.name}={package.version}", cwd=into)
@@ -141,13 +141,13 @@ def _mirror(targets: str) -> str:
 
 def _codenames(lists: Path) -> list[str]:
     """Of the suites whose Release files came."""
-    found = {}
+    codenames = {}
     for file in lists.glob("*_dists_*Release"):
         alias = file.name.split("_dists_")[1].rpartition("_")[0]
         codename = re.search(r"^Codename: (\S+)$", file.read_text(encoding="utf-8", errors="replace"), re.MULTILINE)
         # Experimental's is no name of a folder everywhere.
-        found[alias] = codename[1] if codename and alias != "experimental" else alias
-    return [found[suite] for suite in SUITES if suite in found]
+        codenames[alias] = codename[1] if codename and alias != "experimental" else alias
+    return [codenames[suite] for suite in SUITES if suite in codenames]
 
 
 def _sizes(shown: str) -> dict[tuple[str, str], int]:

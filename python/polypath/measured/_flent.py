@@ -65,12 +65,12 @@ def _flow(file: Path, series: str, at: list[float], values: list[Any], results: 
     last = max(number for number, rate in enumerate(rates) if rate is not None)
     begins = steps[0][0]
     received = accumulated((since - begins, to - begins, rate) for since, to, rate in steps[: last - first + 1])
-    told = {name: _values(file, results, f"{series}::tcp_{name}", len(at)) for name in _SOCKET}
+    columns = {name: _values(file, results, f"{series}::tcp_{name}", len(at)) for name in _SOCKET}
     samples = []
     acked = dict(received)
     for number in range(first, last + 1):
         time = at[number] - begins
-        figures = {name: each[number] for name, each in told.items()}
+        figures = {name: each[number] for name, each in columns.items()}
         if any(value is not None for value in figures.values()):
             mbps = {name: None if figures[name] is None else figures[name] * 1e6 for name in ("pacing_rate", "delivery_rate")}
             samples.append(

@@ -109,10 +109,10 @@ def take(study: Study, files: Sequence[tuple[str, Measured]], out: Path, only: M
     (runs,) = cells.values()
     if len(files) > len(runs):
         raise TraceError(f"{len(files)} files are more than the {len(runs)} seeds of this cell: give the study `seeds: {len(files)}`")
-    made = [(run, output(name, measured, run.scenario)) for run, (name, measured) in zip(runs, files, strict=False)]
+    outputs = [(run, output(name, measured, run.scenario)) for run, (name, measured) in zip(runs, files, strict=False)]
     claim_folder(work.folder, study)
     store = work.store
-    for run, outcome in made:
+    for run, outcome in outputs:
         own = files_of(run.key, engine.name, run.version, run.scenario, outcome)
         store.put(run.key, own, replace=run.key in store)
         note(run.key, own)

@@ -14,7 +14,7 @@ from ._model import Flow, Measured, Sample, Subflow, accumulated, checked, figur
 def of_iperf3(file: Path) -> Measured:
     """What iperf3 measured; Raises `TraceError` with the file."""
     text = text_of(file)
-    start, found = intervals(file, text)
+    start, parts = intervals(file, text)
     end = _end(file, text)
     test = start.get("test_start") if isinstance(start.get("test_start"), dict) else {}
     assert isinstance(test, dict)
@@ -24,7 +24,7 @@ def of_iperf3(file: Path) -> Measured:
     ends = {str(each.get("socket")): each for each in (connected if isinstance(connected, list) else ()) if isinstance(each, dict)}
     mss = int(figure(file, start.get("tcp_mss_default") or 1448, "`tcp_mss_default`")) or 1448
     streams: dict[str, list[dict[str, Any]]] = {}
-    for interval in found:
+    for interval in parts:
         for each in interval.get("streams") or ():
             if isinstance(each, dict) and not each.get("omitted"):
                 streams.setdefault(str(each.get("socket")), []).append(each)

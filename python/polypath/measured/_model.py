@@ -109,12 +109,12 @@ def accumulated(rates: Iterable[tuple[float, float, float | None]]) -> tuple[tup
     """Bytes so far, of spans from a time to a time with their bit/s; one without a rate carried
     nothing that is known.
     """
-    found = [(0.0, 0.0)]
+    points = [(0.0, 0.0)]
     for begins, ends, rate in rates:
-        if ends <= found[-1][0]:
+        if ends <= points[-1][0]:
             continue
-        found.append((ends, found[-1][1] + (rate or 0.0) / 8 * (ends - max(begins, found[-1][0]))))
-    return tuple(found)
+        points.append((ends, points[-1][1] + (rate or 0.0) / 8 * (ends - max(begins, points[-1][0]))))
+    return tuple(points)
 
 
 def figure(file: Path, value: Any, what: str) -> float:

@@ -54,7 +54,7 @@ def _series(file: Path) -> Iterator[tuple[tuple[str, str, str], list[dict[str, A
                     yield (str(node), host, str(each)), [row for row in rows if isinstance(row, dict) and "timestamp" in row]
 
 
-def _flow(file: Path, name: str, rows: list[dict[str, Any]], told: list[dict[str, Any]]) -> tuple[Flow, int]:
+def _flow(file: Path, name: str, rows: list[dict[str, Any]], socket_samples: list[dict[str, Any]]) -> tuple[Flow, int]:
     """And how many samples are missing."""
     if not rows:
         raise TraceError(f"{file}: {name}: no sample has a time")
@@ -76,7 +76,7 @@ def _flow(file: Path, name: str, rows: list[dict[str, Any]], told: list[dict[str
     ]
     received = accumulated(spans)
     samples = []
-    for row in told:
+    for row in socket_samples:
         time = figure(file, row["timestamp"], "`timestamp`") - begins
         if time < 0:
             continue

@@ -33,18 +33,18 @@ def of_ss(file: Path, text: str | None = None) -> Measured:
                 raise TraceError(f"{file}:{number}: the time {time:.3f} stands after a later one")
             now = time
             continue
-        found = _SOCKET.match(line)
-        if found is None or found["kind"] == "mptcp":
+        match = _SOCKET.match(line)
+        if match is None or match["kind"] == "mptcp":
             continue
         if now is None:
             raise TraceError(f"{file}:{number}: no time stands before this; write one before each: date +%s.%N; ss -tinM")
-        told = lines[number] if number < len(lines) and lines[number][:1].isspace() else ""
-        if "cwnd:" not in told:
+        details = lines[number] if number < len(lines) and lines[number][:1].isspace() else ""
+        if "cwnd:" not in details:
             continue
         seen += 1
         if seen > MOST_SAMPLES:
             raise TraceError(f"{file}:{number}: more than {MOST_SAMPLES:,} samples are too many; look less often, or cut the file")
-        sockets.setdefault((_place(found["local"]), _place(found["peer"])), []).append((now, _told(told)))
+        sockets.setdefault((_place(match["local"]), _place(match["peer"])), []).append((now, _details(details)))
     if not sockets:
         raise TraceError(f"{file}: no socket of TCP with its figures stands in it; write them with `ss -tinM`")
     return _measured(file, sockets)
@@ -169,7 +169,7 @@ _FLAGS = ("ts", "sack", "ecn", "ecnseen", "fastopen")
 _NAMES = {"bytes_acked": "acked", "bytes_received": "got"}
 
 
-def _told(line: str) -> dict[str, Any]:
+def _details(line: str) -> dict[str, Any]:
     told: dict[str, Any] = {_NAMES.get(name, name): float(value) for name, value in _NUMBERS.findall(line)}
     words = line.split()
     # Behind flags, and before the first figure but that of `-m`.

@@ -244,7 +244,7 @@ class Flows:
         else:
             sentence = f"out-of-tree MPTCP has fullmesh and ndiffports, and no endpoints of their own{SIMULATOR}"
             raise PlanError(("flows", flow["name"], "path_manager"), sentence)
-        # Who announces addresses that nobody is to reach gets subflows that never come up.
+        # A host that announces addresses out of reach gets subflows that never come up.
         server = "fullmesh" if len(destinations) > 1 else "default"
         return sources, destinations, {"path_manager": named, "server_path_manager": server, "scheduler": scheduler}
 

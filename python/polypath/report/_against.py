@@ -29,7 +29,7 @@ class AgainstView:
 
 
 def against_view(material: Material, *, drawn: bool) -> AgainstView | None:
-    """None where nobody asked; with its figures if they are to be `drawn`."""
+    """None where no `against` was given; with its figures if they are to be `drawn`."""
     if material.against.empty:
         return None
     table = _by_platform(material.against)
@@ -64,8 +64,8 @@ def _sentences(table: pd.DataFrame) -> list[str]:
     sentences = []
     for (flow, _), rows in table.groupby(["flow", "metric"], sort=False):
         whose = f"{flow}: " if flows > 1 else ""
-        told = _over_cells(rows, parameter, reference) if _conditions(table) else [_at_once(rows, parameter, reference)]
-        sentences += [whose + sentence for sentence in told]
+        answers = _over_cells(rows, parameter, reference) if _conditions(table) else [_at_once(rows, parameter, reference)]
+        sentences += [whose + sentence for sentence in answers]
     return [*sentences, *_unfinished(table, parameter, reference)]
 
 

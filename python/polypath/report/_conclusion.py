@@ -12,7 +12,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from polypath.analysis import PLATFORM, platforms_in_order, select, summarise
-from polypath.study import Place, filled
+from polypath.study import Blank, filled
 
 from ._claims import ClaimView, claims_of
 from ._format import MISSING, count, mean_ci, percent
@@ -66,7 +66,7 @@ def _filled(text: str, material: Material, claims: list[ClaimView], written: Cal
 
     lacks = []
 
-    def value(placeholder: Place) -> str:
+    def value(placeholder: Blank) -> str:
         if placeholder.claim:
             return written(by_id.get(placeholder.claim, NOT_MEASURED))
         measured = _value(placeholder, runs, material)
@@ -74,11 +74,11 @@ def _filled(text: str, material: Material, claims: list[ClaimView], written: Cal
             lacks.append(placeholder)
         return written(measured)
 
-    told = filled(text, value)
-    return "" if needed and lacks else told
+    sentence = filled(text, value)
+    return "" if needed and lacks else sentence
 
 
-def _value(placeholder: Place, runs: pd.DataFrame, material: Material) -> str:
+def _value(placeholder: Blank, runs: pd.DataFrame, material: Material) -> str:
     rows = select(runs, placeholder.where)
     if placeholder.metric not in rows or rows[placeholder.metric].notna().sum() == 0:
         return NOT_MEASURED

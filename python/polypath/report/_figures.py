@@ -85,10 +85,10 @@ def over_time_of(name: str, rows: pd.DataFrame, names: Sequence[str], material: 
     """Goodput, congestion window and round-trip time of every subflow over time, from the first
     seed of each cell.
     """
-    found = subflow_lines(rows, names, material)
-    if found is None:
+    lines = subflow_lines(rows, names, material)
+    if lines is None:
         return []
-    series, titles, note = found
+    series, titles, note = lines
     speed, counted = speeds(series)
     marks = _events.marks(name, titles, material)
     caption = f"{note}." + (f" {marks.words}" if marks else "")

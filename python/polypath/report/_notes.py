@@ -117,9 +117,9 @@ def _tunnels(material: Material) -> list[tuple[str, str]]:
     used = set(ways.loc[ways["packets_sent"] > 0, "tunnel"])
     idle = ways.groupby(["key", "tunnel"], sort=False)["packets_sent"].transform("sum") == 0
     in_vain = (ways["packets_sent"] > 0) & (ways["packets_received"] == 0)
-    told = ways[in_vain | (idle & ~ways.duplicated(["key", "tunnel"]))]
+    idle_ways = ways[in_vain | (idle & ~ways.duplicated(["key", "tunnel"]))]
     for key, tunnel, sent, source, destination in zip(
-        *(told[name] for name in ("key", "tunnel", "packets_sent", "source", "destination")), strict=True
+        *(idle_ways[name] for name in ("key", "tunnel", "packets_sent", "source", "destination")), strict=True
     ):
         if sent > 0:
             sentence = f"of {sent:.0f} packets that the tunnel {tunnel} sent from {source} to {destination} none came"

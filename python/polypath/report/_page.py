@@ -86,7 +86,7 @@ class Page:
     charts: Sequence[Figure]
     """What shows the answer; these figures stand nowhere else on the page."""
     against: AgainstView | None
-    """None where nobody asked for one value against the others."""
+    """None where no value is set against the others."""
     topology: Figure
     bounds: Table
     setup: Sequence[tuple[str, str]]
@@ -138,7 +138,7 @@ def page(material: Material) -> Page:
     views = [_experiment(str(name), rows, material, harmless) for name, rows in runs.groupby("experiment", sort=False)]
     platforms = platforms_in_order(runs[PLATFORM])
     claims = claims_of(material)
-    told = conclusion(material, claims)
+    concluded = conclusion(material, claims)
     compared = against_view(material, drawn=True)
     seeds = sorted({int(seed) for seed in runs["seed"]})
     first = material.scenarios[str(runs["key"].iloc[0])]
@@ -147,7 +147,7 @@ def page(material: Material) -> Page:
         name=study.name,
         question=(study.question or "").strip(),
         source=study.source or "",
-        conclusion=told,
+        conclusion=concluded,
         engine=several(platforms),
         facts=_facts(runs, claims, platforms, highlights(material, claims), material),
         highlighted=bool(study.highlights),
@@ -156,7 +156,7 @@ def page(material: Material) -> Page:
             *(f"Beware: {sentence}." for sentence in (*material.origin, *warnings(runs, material.parameters), *beware)),
             # A study that concludes needs no sentences of ours about it; each experiment keeps its
             # own.
-            *(line for view in views for line in view.headlines if told is None),
+            *(line for view in views for line in view.headlines if concluded is None),
         ],
         charts=compared.figures[:1] if compared and compared.figures else _charts(views),
         against=compared,

@@ -76,9 +76,9 @@ def paper_figure(
     drawn["cell"] = [_named(dict(row), inner, flows, labels or {}) for _, row in rows.iterrows()]
     across_title = across
     if form == "line":
-        found = _numbers(rows[across])
-        assert found is not None, "it was chosen for its numbers"
-        drawn["across"], unit = found
+        numbers = _numbers(rows[across])
+        assert numbers is not None, "it was chosen for its numbers"
+        drawn["across"], unit = numbers
         across_title = f"{across}, {unit}" if unit else across
     elif across:
         drawn["across"] = [(labels or {}).get(str(value), str(value)) for value in rows[across]]
@@ -189,10 +189,10 @@ def _over_time(
     labels: Mapping[str, str],
     title: str,
 ) -> Figure:
-    found = subflow_lines(rows, names, material)
-    if found is None:
+    lines = subflow_lines(rows, names, material)
+    if lines is None:
         raise StudyError(f"{material.study.name} has no series of its subflows: give it `measure: {{series: 100ms}}` and run it again")
-    series, titles, _ = found
+    series, titles, _ = lines
     if what == "goodput":
         series, _ = speeds(series)
     first = rows.drop_duplicates("key").set_index("key")

@@ -104,10 +104,10 @@ def write_captures(report: Mapping[str, Any], target: Path, replayed: Replayed |
 
 def capture_page(report: Mapping[str, Any], replayed: Replayed | None = None) -> CapturePage:
     """Everything that the template shows."""
-    told = replayed or Replayed()
+    replay = replayed or Replayed()
     connections = [
         {**connection, "during": part}
-        for connection, part in itertools.zip_longest(report["connections"], told.during[: len(report["connections"])])
+        for connection, part in itertools.zip_longest(report["connections"], replay.during[: len(report["connections"])])
     ]
     ordered = sorted(enumerate(connections), key=lambda numbered: (*_rank(numbered[1]), numbered[0]))
     series = series_table(report).to_pandas()
@@ -123,9 +123,9 @@ def capture_page(report: Mapping[str, Any], replayed: Replayed | None = None) ->
         overview=_overview(ordered),
         files=_files(report),
         messages=_messages(report),
-        events=_counts(told.events, "Event"),
-        drops=_counts(told.drops, "Reason"),
-        machine="" if told.began_s is None else number(told.began_s, 3),
+        events=_counts(replay.events, "Event"),
+        drops=_counts(replay.drops, "Reason"),
+        machine="" if replay.began_s is None else number(replay.began_s, 3),
         repeat=" ".join(["polypath pcap --html OUT.html", *(file["name"] for file in report["files"])]),
     )
 

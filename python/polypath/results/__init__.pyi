@@ -1,12 +1,14 @@
 from ._against import check_against, chosen
+from ._assemble import assemble
 from ._checked import check_claims
 from ._computed import ledgers, note
 from ._cost import Cost, cost
 from ._folder import DEFAULT_OUT
 from ._manifest import changed_files, check_owner, claim_folder
+from ._plan import Plan, plan
 from ._progress import Progress, progress_of
 from ._results import TABLES, Results
-from ._runner import Plan, assemble, execute, plan, run
+from ._runner import execute, run
 from ._store import Store, replace_file
 from ._tables import columns
 from ._verify import Checked, verify

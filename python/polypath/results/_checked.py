@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from polypath.analysis import FAIRNESS, SUBFLOW, meant
-from polypath.study import Place, SetupError, Study, Where, conclusion_places, copies, located, parameter_names, specimens, unknown
+from polypath.study import Blank, SetupError, Study, Where, conclusion_blanks, copies, located, parameter_names, specimens, unknown
 
 from ._tables import columns
 
@@ -36,7 +36,7 @@ def check_claims(study: Study) -> None:
         texts: dict[Where, str] = {("conclusion",): study.conclusion or ""}
         texts |= {("highlights", words): words + text for words, text in study.highlights.items()}
         for where, text in texts.items():
-            for placeholder in conclusion_places(text):
+            for placeholder in conclusion_blanks(text):
                 checked.place(where, placeholder, ids)
     except SetupError as error:
         raise located(study, error) from None
@@ -60,7 +60,7 @@ class _Known:
         # Any value of what is drawn may be among those that are not looked at.
         self._drawn = study.draw.names if study.draw else ()
 
-    def place(self, where: Where, placeholder: Place, ids: Sequence[str]) -> None:
+    def place(self, where: Where, placeholder: Blank, ids: Sequence[str]) -> None:
         """What a text asks of the results."""
         self.table = "runs"
         if placeholder.claim:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from polypath.sweep import weight
 
-from ._runner import Plan
+from ._plan import Plan
 
 # Runs that are looked at.
 _RUNS = 2_000

@@ -45,9 +45,9 @@ def claim_folder(folder: Path, study: Study) -> None:
 def _owners(folder: Path, study: Study) -> tuple[str, str]:
     """Which file this study came from, and which one that came from whose results the folder has."""
     owner = folder / OWNER
-    # The copy in the folder is the study that was run, whoever wrote it.
-    copied = study._file is not None and study._file.path.resolve() == (folder / STUDY_COPY).resolve()
-    mine = "" if study._file is None or copied else str(study._file.path.resolve())
+    # The copy in the folder is the study that was run, also if a person wrote it.
+    copied = study.file is not None and study.file.resolve() == (folder / STUDY_COPY).resolve()
+    mine = "" if study.file is None or copied else str(study.file.resolve())
     return mine, owner.read_text(encoding="utf-8", errors="replace") if owner.is_file() else ""
 
 
@@ -124,8 +124,8 @@ def stand_ins_before(folder: Path) -> dict[str, set[str]]:
     """By engine and kernel ("linux 6.12"), the kernels that experiments ask for and that it stood
     in for.
     """
-    told = _before(folder).get("stand_ins", {})
-    return {str(platform): set(map(str, kernels)) for platform, kernels in told.items() if isinstance(kernels, list)}
+    stand_ins = _before(folder).get("stand_ins", {})
+    return {str(platform): set(map(str, kernels)) for platform, kernels in stand_ins.items() if isinstance(kernels, list)}
 
 
 def _before(folder: Path) -> dict[str, Any]:
@@ -144,7 +144,7 @@ _KINDS: dict[str, type] = {"engines": dict, "runs": int, "draws": list, "left_ou
 
 def _copy_study(folder: Path, study: Study) -> None:
     """The study as it was run, so that a results folder can be read alone."""
-    text = study.to_yaml().encode() if study._file is None or study.shortened else study._file.path.read_bytes()
+    text = study.to_yaml().encode() if study.file is None or study.shortened else study.file.read_bytes()
     replace_file(folder / STUDY_COPY, text)
     source = study.folder or Path()
     if study.published is not None:

@@ -110,7 +110,7 @@ def _tables_of_run(
                 parts[name].append(_Part(who, table, record["outcome"][of]))
         progress += [(who, flow) for flow in record["outcome"]["flows"]]
     tables = {name: pa.Table.from_pylist(rows[name], schema=_schema(name, types)) for name in rows}
-    lengths = {name: [(part.who, part.table.num_rows) for part in found] for name, found in parts.items()}
+    lengths = {name: [(part.who, part.table.num_rows) for part in pieces] for name, pieces in parts.items()}
     lengths["progress"] = [(who, len(flow["received_100ms"])) for who, flow in progress]
     columns = {"series": _subflow_series(parts["series"]), "link_series": _link_series(parts["link_series"])}
     columns["progress"] = _progress([flow for _, flow in progress])

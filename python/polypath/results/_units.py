@@ -26,14 +26,14 @@ class Units(dict[str, str]):
 def units_of(names: Iterable[str]) -> Units:
     """The unit of each column that has one; "1" is a share or another plain ratio."""
     declared = {column.name: column.unit for column in columns_of(*_GROUPS) if column.unit}
-    found = {}
+    units = {}
     for name in map(str, names):
         # An interval, and a figure of the other side, have the unit of what they are of.
         bare = name.removesuffix("_ci")
         end = next((unit for end, unit in _ENDS.items() if bare.endswith(end)), "")
         if unit := declared.get(bare) or _WORDS.get(bare) or end:
-            found[name] = unit
-    return Units(found)
+            units[name] = unit
+    return Units(units)
 
 
 def in_order(frame: pd.DataFrame, study: Study) -> pd.DataFrame:

@@ -20,7 +20,7 @@ from polypath.sweep import files_of, without_seal
 
 from ._captures import place
 from ._packs import RECORD
-from ._runner import Plan
+from ._plan import Plan
 from ._store import Kept
 
 

@@ -115,7 +115,7 @@ def scripts_of(path: Path, families: Sequence[str], player: Path, archives: Path
     itself.
     """
     top, files = _files_of(path)
-    found = []
+    scripts = []
     for folder in dict.fromkeys(file.parent for file in files):
         here = [file for file in files if file.parent == folder]
         texts = {file.name: file.read_text(encoding="utf-8", errors="replace") for file in here}
@@ -123,10 +123,10 @@ def scripts_of(path: Path, families: Sequence[str], player: Path, archives: Path
         name = str(folder.relative_to(top)) if folder != top else top.resolve().name
         for file, text in texts.items():
             sets = _SETS.findall(text)
-            found += [Script(suite, file, family, name, bool(sets)) for family in families if _is_for(file, sets, family)]
-    if not found:
+            scripts += [Script(suite, file, family, name, bool(sets)) for family in families if _is_for(file, sets, family)]
+    if not scripts:
         raise SelftestError(f"{path} holds no scripts for the families {', '.join(families)}: add others with --family")
-    return found
+    return scripts
 
 
 def _files_of(path: Path) -> tuple[Path, list[Path]]:
@@ -224,8 +224,8 @@ def fault_of(log: str) -> str:
 
 def script_rows(records: Sequence[Record]) -> list[Row]:
     """A row a script and family, below its folder."""
-    found = []
+    table = []
     for row in rows(records):
         folder, _, script = row.test.rpartition("/")
-        found.append(replace(row, test=folder, subtest=script))
-    return found
+        table.append(replace(row, test=folder, subtest=script))
+    return table

@@ -57,15 +57,15 @@ def pairs(before: Iterable[Record], after: Iterable[Record]) -> list[Pair]:
     exit status has one if it says what no subtest says.
     """
     was, now = ({(record.test, record.seed): _judged(record) for record in records} for records in (before, after))
-    found: dict[tuple[str, str], Pair] = {}
+    by_name: dict[tuple[str, str], Pair] = {}
     for test, seed in sorted(was.keys() & now.keys(), key=lambda run: run[1]):
         left, right = was[test, seed], now[test, seed]
         for name in {**left, **right}:
-            pair = found.setdefault((test, name), Pair(test, name))
+            pair = by_name.setdefault((test, name), Pair(test, name))
             _add(pair, seed, left.get(name), right.get(name))
-    tests = list(dict.fromkeys(test for test, _ in found))
-    told = [pair for pair in found.values() if pair.alone or (pair.seeds and (pair.subtest != EXIT or _says(pair, found)))]
-    return sorted(told, key=lambda pair: (tests.index(pair.test), pair.subtest == EXIT))
+    tests = list(dict.fromkeys(test for test, _ in by_name))
+    kept = [pair for pair in by_name.values() if pair.alone or (pair.seeds and (pair.subtest != EXIT or _says(pair, by_name)))]
+    return sorted(kept, key=lambda pair: (tests.index(pair.test), pair.subtest == EXIT))
 
 
 def _add(pair: Pair, seed: int, left: Subtest | None, right: Subtest | None) -> None:
@@ -95,6 +95,6 @@ def _judged(record: Record) -> dict[str, Subtest]:
     return {EXIT: Subtest(EXIT, "pass")} | {outcome.name: outcome for outcome in outcomes(record)}
 
 
-def _says(status: Pair, found: dict[tuple[str, str], Pair]) -> bool:
+def _says(status: Pair, by_name: dict[tuple[str, str], Pair]) -> bool:
     """Whether an exit status failed, or the test has nothing else."""
-    return bool(status.newly or status.mended or status.both) or [test for test, _ in found].count(status.test) == 1
+    return bool(status.newly or status.mended or status.both) or [test for test, _ in by_name].count(status.test) == 1

@@ -247,8 +247,8 @@ def _reads_commands(test: Test) -> bool:
     ever, since one more moves what each seed draws.
     """
     with tarfile.open(test.suite.archive) as tar:
-        found = next((entry for entry in tar if entry.name == f"{test.suite.name}/{test.file}"), None)
-        file = tar.extractfile(found) if found else None
+        member = next((entry for entry in tar if entry.name == f"{test.suite.name}/{test.file}"), None)
+        file = tar.extractfile(member) if member else None
         text = file.read() if file else b""
     return text.startswith(b"#!") and b"<(" in text
 

@@ -20,8 +20,8 @@ from ._cells import (
 )
 from ._chance import drawing_algorithms, same_for_all_seeds
 from ._claims import Above, Below, Between, Check, Claim, Decides, Order, Published, Varies, Within
-from ._conclusion import Place, filled
-from ._conclusion import places as conclusion_places
+from ._conclusion import Blank, filled
+from ._conclusion import blanks as conclusion_blanks
 from ._draw import Draw, Drawn, numbers_in, spans_of
 from ._elements import (
     BurstLoss,
@@ -53,11 +53,11 @@ from ._load import load, load_setup
 from ._measure import Capture, Measure
 from ._parameters import NUMBER_OF_DRAW
 from ._placeholder import Scalar
-from ._places import field_of
 from ._quantity import Packets, Rate, Share, Size, Time
 from ._question import Baselines, Experiment, located
 from ._runs import Run, key_of, runs
 from ._scenario import copies, kernel_of, links_of, scenario, start_offset
+from ._scenario_fields import field_of
 from ._schema import SCHEMA_FILE, json_schema
 from ._setup import Cell, Setup
 from ._short import Short
@@ -88,6 +88,7 @@ __all__ = [
     "Baselines",
     "Below",
     "Between",
+    "Blank",
     "Bulk",
     "BurstLoss",
     "Capture",
@@ -128,7 +129,6 @@ __all__ = [
     "Order",
     "Packets",
     "Pie",
-    "Place",
     "Policer",
     "Progress",
     "Published",
@@ -169,7 +169,7 @@ __all__ = [
     "cells",
     "chain",
     "check_cell",
-    "conclusion_places",
+    "conclusion_blanks",
     "copies",
     "draw_numbers",
     "drawing_algorithms",

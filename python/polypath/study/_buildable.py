@@ -12,11 +12,13 @@ from typing import Any
 from polypath import _native
 
 from ._errors import unknown
+from ._flows import Endpoints, Flow, Ndiffports
 from ._kernel import split_cc
 from ._placeholder import is_placeholder
-from ._places import field_of
 from ._scenario import links_of, scenario
-from ._setup import Cell, Setup, subflows_asked
+from ._scenario_fields import field_of
+from ._setup import Cell, Setup
+from ._topology import node_addresses
 
 # What stands in for a congestion control, which is the engine's to know.
 _ANY_CC = "reno"
@@ -88,8 +90,25 @@ def _check_mtu_searches(cell: Cell) -> None:
 
 
 def _check_weights(cell: Cell, name: str, weights: int) -> None:
-    asked, _ = subflows_asked(cell, cell.setup.flows[name])
+    asked = _subflows_asked(cell, cell.setup.flows[name])
     if weights > asked:
         opens = f"this flow opens {asked} subflow{'s' * (asked != 1)}"
         sentence = f"there are {weights} weights, and {opens}: give one weight a subflow at most"
         raise cell.error(("flows", name, "scheduler"), sentence)
+
+
+def _subflows_asked(cell: Cell, flow: Flow) -> int:
+    """How many subflows a flow's path manager would open."""
+    topology = cell.setup.topology
+    match flow.path_manager:
+        case Ndiffports(subflows=subflows):
+            return subflows
+        case Endpoints(addresses=addresses):
+            first = flow.client_address or node_addresses(topology, flow.client)[0]
+            return len({first, *(endpoint.address for endpoint in addresses)})
+        case _:
+            # A server's address that belongs to no link is reached over every path, and no other is
+            # announced.
+            ends = {node: set(node_addresses(topology, node)) - set(topology.nodes[node].addresses) for node in (flow.client, flow.server)}
+            theirs = flow.server_address or node_addresses(topology, flow.server)[0]
+            return len(ends[flow.client]) * (len(ends[flow.server]) if theirs in ends[flow.server] else 1)

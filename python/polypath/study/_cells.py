@@ -70,9 +70,9 @@ def cells(study: Question) -> Sequence[Cell]:
 
 def cells_of_draws(study: Question, numbers: Collection[int]) -> Iterator[Cell]:
     """The cells of some draws, in the order of `cells`; of a large study no others are made."""
-    found = cells(study)
-    if not isinstance(found, Cells):
-        yield from (cell for cell in found if cell.parameters[NUMBER_OF_DRAW] in numbers)
+    drawn_cells = cells(study)
+    if not isinstance(drawn_cells, Cells):
+        yield from (cell for cell in drawn_cells if cell.parameters[NUMBER_OF_DRAW] in numbers)
         return
     for cell in _every_cell(study, numbers):
         _check_late(cell)
@@ -102,9 +102,9 @@ def specimens(study: Question) -> Sequence[Cell]:
     """Cells in which every value of every matrix stands at least once: all, unless the study is
     large.
     """
-    found = cells(study)
-    if not isinstance(found, Cells):
-        return found
+    sample = cells(study)
+    if not isinstance(sample, Cells):
+        return sample
     if study._specimens is None:
         study._specimens = tuple(_some_cells(study))
     return study._specimens
@@ -112,11 +112,11 @@ def specimens(study: Question) -> Sequence[Cell]:
 
 def recorded_files(study: Question) -> list[str]:
     """The files of recorded links that a study names, as it names them."""
-    found: set[str] = set()
+    files: set[str] = set()
     for topology in {id(cell.setup.topology): cell.setup.topology for cell in specimens(study)}.values():
         chains = [side for link in topology.links.values() for side in (link.both, link.forward, link.backward)]
-        found |= {element.file for chain in chains if isinstance(chain, tuple) for element in chain if isinstance(element, Table | Trace)}
-    return sorted(found)
+        files |= {element.file for chain in chains if isinstance(chain, tuple) for element in chain if isinstance(element, Table | Trace)}
+    return sorted(files)
 
 
 def number_of_cells(study: Question, experiment: str | None = None) -> int:
@@ -163,12 +163,12 @@ def _some_cells(study: Question) -> Iterator[Cell]:
 def _with_every_value(combinations: Iterable[dict[str, Scalar]]) -> list[dict[str, Scalar]]:
     """Those that bring a value that none before had."""
     seen: set[tuple[str, Scalar]] = set()
-    found = []
+    chosen = []
     for varied in combinations:
         if not seen.issuperset(varied.items()):
             seen |= varied.items()
-            found.append(varied)
-    return found
+            chosen.append(varied)
+    return chosen
 
 
 def draw_numbers(study: Question) -> Sequence[int]:
@@ -248,7 +248,7 @@ class _Maker:
 
 def _brought(study: Question, parameters: Mapping[str, Scalar]) -> dict[str, Scalar]:
     """What the values of these parameters bring with them."""
-    found: dict[str, Scalar] = {}
+    values: dict[str, Scalar] = {}
     for name, bundles in study.bundles.items():
         if name not in parameters:
             continue
@@ -256,10 +256,10 @@ def _brought(study: Question, parameters: Mapping[str, Scalar]) -> dict[str, Sca
         if value not in bundles:
             raise SetupError(("bundles", name), unknown(f"bundle of {name}", value, bundles))
         for other, own in bundles[value].items():
-            if other in parameters or other in found:
+            if other in parameters or other in values:
                 raise SetupError(("bundles", name, value, other), f'"{other}" has a value already: give it in one place')
-            found[other] = own
-    return found
+            values[other] = own
+    return values
 
 
 def raw(study: Question, experiment: Experiment) -> dict[str, Any]:

@@ -98,7 +98,7 @@ def _check_placeholders(study: Question) -> None:
 
 def _check_matrices(study: Question) -> None:
     drawn = study.draw.parameters if study.draw else {}
-    made = 0
+    cells = 0
     for name, experiment in study.all_experiments.items():
         within: Where = ("experiments", name) if study.experiments else ()
         for index, excluded in enumerate(experiment.exclude):
@@ -110,7 +110,7 @@ def _check_matrices(study: Question) -> None:
         if combinations > MOST_COMBINATIONS:
             sentence = f"{combinations} combinations of values are too many for one experiment; the most is {MOST_COMBINATIONS}"
             raise SetupError((*within, "matrix"), sentence)
-        made += min(combinations, MOST_KEPT)
+        cells += min(combinations, MOST_KEPT)
         for parameter in drawn.keys() & {**study.parameters, **experiment.parameters, **experiment.matrix}.keys():
             sentence = f'"{parameter}" has a value already; a parameter is drawn or given, not both'
             raise SetupError(("draw", "parameters", parameter), sentence)
@@ -119,8 +119,8 @@ def _check_matrices(study: Question) -> None:
     parts = sum(
         len(part) for part in (getattr(network, "nodes", ()), getattr(network, "links", ()), study.flows) if not is_placeholder(part)
     )
-    if made * parts > MOST_PARTS:
-        sentence = f"{made} cells of {parts} nodes, links and flows each are too many; the most is {MOST_PARTS:,} in all"
+    if cells * parts > MOST_PARTS:
+        sentence = f"{cells} cells of {parts} nodes, links and flows each are too many; the most is {MOST_PARTS:,} in all"
         raise SetupError(("experiments" if study.experiments else "matrix",), sentence)
 
 

@@ -1,4 +1,4 @@
-"""A study's conclusion: Markdown, with places for what its results give.
+"""A study's conclusion: Markdown, with blanks that its results fill.
 
 `{{ METRIC where cc=lia, experiment=v0 }}` is the mean of a column of the runs with its interval;
 over several cells, the lowest to the highest. `highest` or `lowest` before the metric takes one
@@ -13,13 +13,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 # Bounded, so that text with many beginnings and no end is looked through once.
-PLACE = re.compile(r"\{\{(.{0,1000}?)\}\}", re.DOTALL)
+BLANK = re.compile(r"\{\{(.{0,1000}?)\}\}", re.DOTALL)
 _VALUE = re.compile(r"(?P<name>names?\s+of\s+)?(?:(?P<end>highest|lowest)\s+)?(?P<metric>\w+)(?:\s+where\s+(?P<where>.+))?", re.DOTALL)
 _VERDICT = re.compile(r"verdict\s+(\S+)")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class Blank:
     """What a conclusion asks of the results."""
 
     claim: str = ""
@@ -35,20 +35,20 @@ class Place:
     """Whether the names of all cells are, beginning with that one."""
 
 
-def filled(text: str, value: Callable[[Place], str]) -> str:
-    """The text with `value` of each place; a place that cannot be read is a ValueError."""
-    return PLACE.sub(lambda found: value(_place(found[1])), text)
+def filled(text: str, value: Callable[[Blank], str]) -> str:
+    """The text with `value` of each blank; one that cannot be read is a ValueError."""
+    return BLANK.sub(lambda match: value(_blank(match[1])), text)
 
 
-def places(text: str) -> list[Place]:
+def blanks(text: str) -> list[Blank]:
     """What the text asks of the results."""
-    return [_place(found[1]) for found in PLACE.finditer(text)]
+    return [_blank(match[1]) for match in BLANK.finditer(text)]
 
 
-def _place(written: str) -> Place:
+def _blank(written: str) -> Blank:
     words = " ".join(written.split())
     if verdict := _VERDICT.fullmatch(words):
-        return Place(claim=verdict[1])
+        return Blank(claim=verdict[1])
     value = _VALUE.fullmatch(words)
     if value is None or (value["name"] and not value["end"]):
         raise ValueError(
@@ -62,6 +62,6 @@ def _place(written: str) -> Place:
             raise ValueError(f'"{part.strip()}" in "{{{{ {words} }}}}" is no condition; write like "cc=lia, experiment=v0"')
         if column:
             where[column] = wanted
-    return Place(
+    return Blank(
         metric=value["metric"], where=where, end=value["end"] or "", name=bool(value["name"]), all=(value["name"] or "").startswith("names")
     )

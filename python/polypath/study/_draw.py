@@ -141,10 +141,10 @@ def numbers_in(text: str) -> range:
     ValueError for anything else.
     """
     first, dots, last = text.partition("..")
-    found = range(int(first), int(last if dots else first) + 1)
-    if not found or found[0] < 1:
+    numbers = range(int(first), int(last if dots else first) + 1)
+    if not numbers or numbers[0] < 1:
         raise ValueError(f"{text} names no draws")
-    return found
+    return numbers
 
 
 def spans_of(numbers: Iterable[int]) -> list[str]:

@@ -429,19 +429,19 @@ class Table(Model):
         times, rates, delays, losses = zip(*_traces.table(self.file), strict=True)
         check_repeat(self.repeat, times[1:])
         again = None if is_placeholder(self.repeat) or len(times) == 1 else self.repeat
-        made: list[RateLimit | Delay | Loss] = []
+        elements: list[RateLimit | Delay | Loss] = []
         if losses[0] is not None:
             changes = tuple(ShareChange(at=at, to=to) for at, to in zip(times[1:], losses[1:], strict=True))
-            made.append(Loss(share=losses[0], changes=changes, repeat=again))
+            elements.append(Loss(share=losses[0], changes=changes, repeat=again))
         if rates[0] is not None:
             later = tuple(RateChange(at=at, to=to) for at, to in zip(times[1:], rates[1:], strict=True))
-            made.append(
+            elements.append(
                 RateLimit(rate=rates[0], queue=self.queue, framing=self.framing, aqm=self.aqm, changes=later, repeat=again),
             )
         if delays[0] is not None:
             moved = tuple(TimeChange(at=at, to=to) for at, to in zip(times[1:], delays[1:], strict=True))
-            made.append(Delay(delay=delays[0], jitter=self.jitter, changes=moved, repeat=again))
-        self._chain = tuple(made)
+            elements.append(Delay(delay=delays[0], jitter=self.jitter, changes=moved, repeat=again))
+        self._chain = tuple(elements)
         return self
 
     @property
@@ -690,9 +690,9 @@ def chain(direction: Shape | tuple[Element, ...]) -> tuple[Element, ...]:
         return known[1]
     if len(_latest) >= _MOST_LATEST:
         _latest.clear()
-    made = _chain(direction)
-    _latest[id(direction)] = direction, made
-    return made
+    elements = _chain(direction)
+    _latest[id(direction)] = direction, elements
+    return elements
 
 
 # By identity: it holds each direction, so none of them takes the place of another one.

@@ -19,7 +19,7 @@ class StudyError(PolypathError, ValueError):
 
 
 class SetupError(StudyError):
-    """A mistake at a known field; whoever knows the file adds name and line."""
+    """A mistake at a known field; the reader of the file adds name and line."""
 
     def __init__(self, where: Where, sentence: str) -> None:
         super().__init__(f"{dotted(where)}: {sentence}" if where else sentence)
@@ -69,29 +69,29 @@ MOST_TOLD = 20
 
 def lines_of(sentences: Iterable[str]) -> str:
     """A line for each of the first mistakes, and how many more there are."""
-    told = list(sentences)
-    more = len(told) - MOST_TOLD
-    return "\n".join(told[:MOST_TOLD]) + (f"\n{more} more mistakes are not told" if more > 0 else "")
+    lines = list(sentences)
+    more = len(lines) - MOST_TOLD
+    return "\n".join(lines[:MOST_TOLD]) + (f"\n{more} more mistakes are not told" if more > 0 else "")
 
 
-def raise_all(found: Sequence[SetupError]) -> None:
+def raise_all(errors: Sequence[SetupError]) -> None:
     """Raises the first of these mistakes, with the others behind it; none of none."""
-    if not found:
+    if not errors:
         return
-    first, *others = {(error.where, error.sentence): error for each in found for error in (each, *each.others)}.values()
+    first, *others = {(error.where, error.sentence): error for each in errors for error in (each, *each.others)}.values()
     first.others = tuple(others)
     raise first
 
 
 def gathered(checks: Iterable[Callable[[], object]]) -> None:
     """Makes each of these checks, whatever the others find, and raises all mistakes as one."""
-    found = []
+    errors = []
     for check in checks:
         try:
             check()
         except SetupError as error:
-            found.append(error)
-    raise_all(found)
+            errors.append(error)
+    raise_all(errors)
 
 
 def dotted(where: Where) -> str:

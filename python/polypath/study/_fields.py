@@ -1,4 +1,4 @@
-"""Which fields a place in a study may have, for whoever misspelled one."""
+"""Which fields a place in a study may have, to tell of a misspelled one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures of a cell that nobody can mean: a packet that takes longer than the run, a queue without
+"""Figures of a cell that must be mistakes: a packet that takes longer than the run, a queue without
 room for one, an event after the end.
 """
 
@@ -155,8 +155,8 @@ def _check_time(cell: Cell, where: Where, what: str, at: Time) -> None:
 
 
 def _check_repeat(cell: Cell, where: Where, repeat: Time | None, changes: int) -> None:
-    if repeat and (made := int(cell.setup.duration) // int(repeat) * changes) > MOST_CHANGES:
-        sentence = f"every {repeat} in {cell.setup.duration} makes {made:,} changes of this link; the most is {MOST_CHANGES:,}"
+    if repeat and (repeated := int(cell.setup.duration) // int(repeat) * changes) > MOST_CHANGES:
+        sentence = f"every {repeat} in {cell.setup.duration} makes {repeated:,} changes of this link; the most is {MOST_CHANGES:,}"
         raise cell.error(where, sentence)
 
 

@@ -118,11 +118,11 @@ def _check_nodes(cells: Sequence[Cell]) -> None:
             there = _idle_host(cell, name, "TCP")
             raise cell.error(("topology", "nodes", name, field), f"{there}, so its `{field}` changes nothing: take it out")
     for (name, setting), cell in settings.items():
-        found = transports.get(name, set())
+        carried = transports.get(name, set())
         if not setting.startswith(_OF_ENDPOINTS) and setting.startswith("net."):
             continue
         wanted = "MPTCP" if setting.startswith(_OF_MPTCP) else "TCP"
-        if not (found & {"mptcp"} if wanted == "MPTCP" else found & {"mptcp", "tcp"}):
+        if not (carried & {"mptcp"} if wanted == "MPTCP" else carried & {"mptcp", "tcp"}):
             there = _idle_host(cell, name, wanted)
             raise cell.error(("topology", "nodes", name, "sysctl", setting), f"{there}, so `{setting}` changes nothing there: take it out")
 

@@ -39,7 +39,7 @@ OURS, THEIRS, THEIRS_TOO = "@polypath", "@linux", "@kernel"
 
 def _kernel_name(value: Any) -> Any:
     if isinstance(value, int | float) and not isinstance(value, bool):
-        # 5.10 without quotes is the number 5.1, and nobody could tell.
+        # 5.10 without quotes is the number 5.1.
         raise ValueError(f'{value} is read as a number; write the kernel in quotes, like "{DEFAULT_KERNEL}"')
     if isinstance(value, str) and value in FORMERLY:
         raise ValueError(f'"{value}" is the MPTCP of a kernel, and not its name; write "{FORMERLY[value]}"')

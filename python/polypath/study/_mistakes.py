@@ -26,15 +26,15 @@ def problems(error: ValidationError, tree: Any, root: type[BaseModel]) -> list[t
 
     Of one place the first is told: the others say why its other forms do not fit either.
     """
-    found: list[tuple[Where, str]] = []
+    mistakes: list[tuple[Where, str]] = []
     every = error.errors(include_url=False)[:_MOST_LOOKED_AT]
     for number in range(len(every)):
-        for where, sentence in _told(every[number:], tree, root):
+        for where, sentence in _mistakes_in(every[number:], tree, root):
             # A field that is missing has no place of its own in the tree.
-            apart = not any(where[: len(known)] == known or known[: len(where)] == where for known, _ in found)
-            if apart or (every[number]["type"] == "missing" and (where, sentence) not in found and _another(every, number)):
-                found.append((where, sentence))
-    return found
+            apart = not any(where[: len(known)] == known or known[: len(where)] == where for known, _ in mistakes)
+            if apart or (every[number]["type"] == "missing" and (where, sentence) not in mistakes and _another(every, number)):
+                mistakes.append((where, sentence))
+    return mistakes
 
 
 def _another(every: Sequence[Any], number: int) -> bool:
@@ -45,7 +45,7 @@ def _another(every: Sequence[Any], number: int) -> bool:
     return all(other["type"] == "missing" for other in every if other["loc"][: len(inside)] == inside)
 
 
-def _told(every: Sequence[Any], tree: Any, root: type[BaseModel]) -> list[tuple[Where, str]]:
+def _mistakes_in(every: Sequence[Any], tree: Any, root: type[BaseModel]) -> list[tuple[Where, str]]:
     """The first of these mistakes; several where checks of Polypath found them."""
     problem, *others = every
     if problem["type"] == "missing":

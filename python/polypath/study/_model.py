@@ -130,12 +130,12 @@ class Model(BaseModel):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        found = handler(schema)
-        inner = handler.resolve_ref_schema(found)
+        json_schema = handler(schema)
+        inner = handler.resolve_ref_schema(json_schema)
         for name, sentence in _sentences(cls).items():
             if name in inner.get("properties", {}):
                 inner["properties"][name]["description"] = sentence
-        return found
+        return json_schema
 
 
 def _sentences(model: type[Model]) -> dict[str, str]:
@@ -144,7 +144,7 @@ def _sentences(model: type[Model]) -> dict[str, str]:
     Pydantic would read the source of all models whenever they are loaded, a quarter of the time
     that a command needs to begin.
     """
-    found: dict[str, str] = {}
+    sentences: dict[str, str] = {}
     for each in reversed(model.__mro__):
         if not issubclass(each, Model) or each is Model:
             continue
@@ -153,8 +153,8 @@ def _sentences(model: type[Model]) -> dict[str, str]:
         for field, below in zip(body.body, body.body[1:], strict=False):
             match field, below:
                 case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
-                    found[name] = inspect.cleandoc(text)
-    return found
+                    sentences[name] = inspect.cleandoc(text)
+    return sentences
 
 
 def plain(value: Any) -> Any:

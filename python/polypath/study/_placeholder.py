@@ -32,7 +32,7 @@ def is_placeholder(value: object) -> TypeGuard[str]:
 
 
 def is_unclosed(value: str) -> bool:
-    """Whether a placeholder begins and nobody ended it."""
+    """Whether a placeholder begins that has no end."""
     return "${" in value.rpartition("}")[2]
 
 

@@ -160,16 +160,16 @@ class Rate(_Quantity):
 
     @classmethod
     def _meant(cls, number: str, unit: str) -> str | None:
-        if found := re.fullmatch(r"(?P<size>[kKMGT]i?)?B(yte|ytes)?(/s|ps)?", unit):
-            size = Size.units[(found["size"] or "").replace("k", "K") + "B"]
+        if match := re.fullmatch(r"(?P<size>[kKMGT]i?)?B(yte|ytes)?(/s|ps)?", unit):
+            size = Size.units[(match["size"] or "").replace("k", "K") + "B"]
             bits = Decimal(number) * size * 8
             if bits == bits.to_integral_value() and bits <= _LARGEST:
                 return f"this is in bytes: that is {cls.base(int(bits))}"
-        if found := re.fullmatch(r"(?P<size>[kmg]?)b(?P<sure>its?)?(/s|ps)?", unit.lower()):
-            name = f"{found['size']}bit"
+        if match := re.fullmatch(r"(?P<size>[kmg]?)b(?P<sure>its?)?(/s|ps)?", unit.lower()):
+            name = f"{match['size']}bit"
             eightfold = format((8 * Decimal(number)).normalize(), "f")
             # A large letter before a small one is a bit to everybody.
-            sure = found["sure"] or re.fullmatch(r"[KMG]b.*", unit)
+            sure = match["sure"] or re.fullmatch(r"[KMG]b.*", unit)
             return f"write {number}{name}" + ("" if sure else f" if these are bits, and {eightfold}{name} if bytes")
         return None
 

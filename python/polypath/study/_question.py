@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, field_validator
 
 from ._claims import Claim, Published
-from ._conclusion import places
+from ._conclusion import blanks
 from ._draw import Draw
 from ._errors import SetupError, StudyError
 from ._file import StudyFile
@@ -200,14 +200,14 @@ class Question(Model):
     @field_validator("conclusion", mode="after")
     @classmethod
     def _can_be_filled(cls, value: str | None) -> str | None:
-        places(value or "")
+        blanks(value or "")
         return value
 
     @field_validator("highlights", mode="after")
     @classmethod
     def _each_can_be_filled(cls, value: Mapping[str, str]) -> Mapping[str, str]:
         for words, text in value.items():
-            places(words + text)
+            blanks(words + text)
         return value
 
     @cached_property
@@ -233,7 +233,12 @@ class Question(Model):
     @property
     def folder(self) -> Path | None:
         """Where the study file lies; None for a study built in Python."""
-        return None if self._file is None else self._file.path.parent
+        return None if self.file is None else self.file.parent
+
+    @property
+    def file(self) -> Path | None:
+        """The study file; None for a study built in Python."""
+        return None if self._file is None else self._file.path
 
 
 def located(study: Question, error: SetupError) -> StudyError:

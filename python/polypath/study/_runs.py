@@ -57,14 +57,14 @@ class Run:
     # Which Linux kernel, if the engine runs kernels.
     kernel: str | None = None
     # Of the sources of a person's own congestion controls that it uses, by name.
-    own: Mapping[str, str] = field(default_factory=dict)
+    custom: Mapping[str, str] = field(default_factory=dict)
     # Whether its captures stay as files once the tables have what they say.
     keeps_captures: bool = field(default=True, repr=False)
 
     @cached_property
     def key(self) -> str:
         """Names the run in the store: equal keys, equal results."""
-        return key_of(self.engine, self.version, self.scenario, self.own)
+        return key_of(self.engine, self.version, self.scenario, self.custom)
 
     @property
     def label(self) -> str:
@@ -83,11 +83,11 @@ def _ours(setup: Setup) -> set[str]:
     return {name for flow in setup.flows.values() for name in (bare_of_ours(flow.cc), scheduler_of_ours(flow.scheduler))}
 
 
-def key_of(engine: str, version: str, scenario: Mapping[str, Any], own: Mapping[str, str] | None = None) -> str:
-    """The key of a run; `own` are hashes of a person's own congestion controls that it uses."""
+def key_of(engine: str, version: str, scenario: Mapping[str, Any], custom: Mapping[str, str] | None = None) -> str:
+    """The key of a run; `custom` are hashes of a person's own congestion controls that it uses."""
     everything = {"format": STORE_FORMAT, "engine": engine, "version": version, "scenario": scenario}
-    if own:
-        everything["own"] = dict(own)
+    if custom:
+        everything["own"] = dict(custom)
     text = json.dumps(everything, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
@@ -98,7 +98,7 @@ def runs(
     engine: str,
     version: str | Callable[[str], str],
     kernel: str | None = None,
-    own: Mapping[str, str] | None = None,
+    custom: Mapping[str, str] | None = None,
     leave_out: Callable[[Cell], object] = lambda cell: None,
     draws: Collection[int] | None = None,
 ) -> Iterator[Run]:
@@ -106,7 +106,7 @@ def runs(
     when it is asked for.
 
     An engine that runs kernels gives its version as a function of the kernel's name; `kernel` then
-    stands in for the study's own. `own` are hashes of a person's own congestion controls by name.
+    stands in for the study's own. `custom` are hashes of a person's own congestion controls by name.
     Cells of which `leave_out` says why are left out, and draws that are not in `draws`. Raises
     `StudyError` at a cell of a large study that cannot be run.
     """
@@ -117,7 +117,7 @@ def runs(
                 same = None if seeds_make_links(cell.setup) else links_of(cell.setup, 0)
                 for seed in cell.seeds:
                     yield from _runs_of(
-                        study, cell, links_of(cell.setup, seed) if same is None else same, seed, engine, version, kernel, own or {}
+                        study, cell, links_of(cell.setup, seed) if same is None else same, seed, engine, version, kernel, custom or {}
                     )
     except SetupError as error:
         raise located(study, error) from None
@@ -131,7 +131,7 @@ def _runs_of(
     engine: str,
     version: str | Callable[[str], str],
     kernel: str | None,
-    own: Mapping[str, str],
+    custom: Mapping[str, str],
 ) -> Iterable[Run]:
     # A version that is no function of kernels belongs to an engine that has none.
     chosen = None if isinstance(version, str) else kernel or cell.setup.kernel
@@ -149,7 +149,7 @@ def _runs_of(
             groups={copy: name for name, flow in setup.flows.items() for copy in copies(name, flow)},
             baseline=baseline,
             kernel=chosen,
-            own={name: own[name] for name in sorted(_ours(setup) & own.keys())},
+            custom={name: custom[name] for name in sorted(_ours(setup) & custom.keys())},
             keeps_captures=any(each.keep for each in setup.measure.capture),
         )
 
@@ -183,14 +183,14 @@ def paths(setup: Setup, name: str, flow: Flow) -> list[Baseline]:
             sources = linked
     theirs = node_addresses(setup.topology, flow.server)
     by_route = {route.source: route.destination for route in reversed(flow.routes)}
-    found = []
+    baselines = []
     for index, source in enumerate(sources):
         pair = theirs[index] if len(theirs) == len(sources) else theirs[0]
         # Of the server's addresses the first that this path reaches, where it is not that one.
         reached = [each for each in (pair, *theirs) if leads(setup.topology, flow.client, source, flow.server, each)]
         destination = by_route.get(source) or flow.server_address or next(iter(reached), pair)
-        found.append(Baseline(of=name, client_address=source, server_address=destination))
-    return found
+        baselines.append(Baseline(of=name, client_address=source, server_address=destination))
+    return baselines
 
 
 def _alone(setup: Setup, flow: Flow, baseline: Baseline, cc: str) -> Setup:

@@ -153,13 +153,13 @@ def _link(name: str, link: Link, pair: tuple[str, str], seed: int, until_ns: int
 
 
 def _side(direction: Shape | tuple[Element, ...] | None, name: str, seed: int, until_ns: int) -> list[dict[str, Any]]:
-    made: list[dict[str, Any]] = []
+    elements: list[dict[str, Any]] = []
     for number, element in enumerate(() if direction is None else chain(direction)):
         if isinstance(element, Wireless):
-            made += wireless(element, seed, f"{name} {number}", until_ns)
+            elements += wireless(element, seed, f"{name} {number}", until_ns)
         else:
-            made.append(_element(element, until_ns))
-    return made
+            elements.append(_element(element, until_ns))
+    return elements
 
 
 def _element(element: Any, until_ns: int) -> dict[str, Any]:
@@ -211,27 +211,27 @@ def _element(element: Any, until_ns: int) -> dict[str, Any]:
 def _changes(element: Any, first: float, number: type[int] | type[float], until_ns: int) -> list[dict[str, float]]:
     """The changes of a figure that begins with `first`, repeated until then."""
     once = [(int(change.at), number(change.to)) for change in element.changes]
-    made = [{"at_ns": at, "to": to} for at, to in once]
+    entries = [{"at_ns": at, "to": to} for at, to in once]
     if element.repeat is None:
-        return made
+        return entries
     for start in range(int(element.repeat), until_ns, int(element.repeat)):
         for at, to in once if once[0][0] == 0 else [(0, first), *once]:
-            if to != made[-1]["to"]:
-                made.append({"at_ns": start + at, "to": to})
-    return made
+            if to != entries[-1]["to"]:
+                entries.append({"at_ns": start + at, "to": to})
+    return entries
 
 
 def _spans(element: Down, until_ns: int) -> list[list[int]]:
     """The outages, repeated until then; two that touch are one."""
     starts = [0] if element.repeat is None else range(0, max(until_ns, 1), int(element.repeat))
-    made: list[list[int]] = []
+    spans_ns: list[list[int]] = []
     for start in starts:
         for since, to in element.spans:
-            if start and made[-1][1] == start + since:
-                made[-1][1] = start + to
+            if start and spans_ns[-1][1] == start + since:
+                spans_ns[-1][1] = start + to
             else:
-                made.append([start + since, start + to])
-    return made
+                spans_ns.append([start + since, start + to])
+    return spans_ns
 
 
 def _aqm(aqm: Any) -> dict[str, Any]:
@@ -265,7 +265,7 @@ def _flow(name: str, flow: Flow, setup: Setup, seed: int) -> dict[str, Any]:
     routes = [{"from": route.source, "to": route.destination, "via": list(route.via)} for route in flow.routes]
     down = flow.direction == "download"
     if datagrams and down:
-        # Nobody opens anything: whoever sends is the client.
+        # UDP opens nothing: the sender is the client.
         ends.reverse()
         routes = [{"from": route["to"], "to": route["from"], "via": route["via"][::-1]} for route in routes]
     (client, client_address), (server, server_address) = ends

@@ -9,15 +9,14 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from operator import itemgetter
 from typing import Any
 
 from pydantic import Field
 
 from ._elements import Down, RateLimit, chain
 from ._errors import SetupError, Where, dotted, gathered, unknown
-from ._flows import Bulk, Constant, Endpoints, Flow, Ndiffports, OnOff, Requests
-from ._kernel import KernelName, nearest
+from ._flows import Bulk, Constant, Endpoints, Flow, OnOff, Requests
+from ._kernel import KernelName
 from ._measure import Measure
 from ._model import Model, Name
 from ._placeholder import Scalar
@@ -164,8 +163,6 @@ def _check_flow(cell: Cell, name: str, flow: Flow) -> None:
     if isinstance(flow.path_manager, Endpoints):
         for index, endpoint in enumerate(flow.path_manager.addresses):
             _check_owner(cell, (*where, "path_manager", "addresses", index, "address"), endpoint.address, flow.client)
-    if flow.transport == "mptcp":
-        _check_subflows(cell, where, flow)
     if flow.start >= setup.duration:
         raise cell.error((*where, "start"), f"the flow starts at {flow.start}, and the run ends at {setup.duration}")
     _check_app(cell, where, flow)
@@ -174,32 +171,6 @@ def _check_flow(cell: Cell, name: str, flow: Flow) -> None:
         raise cell.error(place, f"the window ends at {span[1]}, which is not after its start at {span[0]}")
     if span is not None and span[1] > setup.duration:
         raise cell.error(place, f"the window ends at {span[1]}, and the run at {setup.duration}")
-
-
-def subflows_asked(cell: Cell, flow: Flow) -> tuple[int, Where]:
-    """How many subflows a flow's path manager would open, and which of its fields says so."""
-    topology = cell.setup.topology
-    match flow.path_manager:
-        case Ndiffports(subflows=subflows):
-            return subflows, ("subflows",)
-        case Endpoints(addresses=addresses):
-            first = flow.client_address or node_addresses(topology, flow.client)[0]
-            return len({first, *(endpoint.address for endpoint in addresses)}), ("addresses",)
-        case _:
-            # A server's address that belongs to no link is reached over every path, and no other is
-            # announced.
-            ends = {node: set(node_addresses(topology, node)) - set(topology.nodes[node].addresses) for node in (flow.client, flow.server)}
-            theirs = flow.server_address or node_addresses(topology, flow.server)[0]
-            return len(ends[flow.client]) * (len(ends[flow.server]) if theirs in ends[flow.server] else 1), ()
-
-
-def _check_subflows(cell: Cell, where: Where, flow: Flow) -> None:
-    kernels = [cell.setup.kernel_of(node) for node in (flow.client, flow.server)]
-    kernel, most = min(((name, nearest(name).most_subflows) for name in kernels), key=itemgetter(1))
-    asked, field = subflows_asked(cell, flow)
-    if asked > most:
-        sentence = f"this asks for {asked} subflows, and Linux {kernel} has at most {most} in a connection: ask for fewer"
-        raise cell.error((*where, "path_manager", *field), sentence)
 
 
 def _check_app(cell: Cell, where: Where, flow: Flow) -> None:

@@ -63,10 +63,10 @@ def _stretched(value: Any, factor: float, *, times: bool = False) -> Any:
         # of packets; nor does a file that was recorded.
         if value.get("kind") == "table":
             return dict(value)
-        found = {key: item if key == "tunnels" else _stretched(item, factor, times=key in _STRETCHED) for key, item in value.items()}
+        stretched = {key: item if key == "tunnels" else _stretched(item, factor, times=key in _STRETCHED) for key, item in value.items()}
         if value.get("kind") == "transfer":
-            found["size"] = _scaled(Size(value["size"]), factor)
-        return found
+            stretched["size"] = _scaled(Size(value["size"]), factor)
+        return stretched
     if isinstance(value, list | tuple):
         return [_stretched(item, factor, times=times) for item in value]
     # Other fields have these names, too: a tunnel's window counts packets.

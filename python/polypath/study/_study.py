@@ -29,7 +29,7 @@ from ._short import Short
 from ._topology import Topology
 from ._traces import FOLDER, inside
 
-# In the context of a validation: the study was made up around a topology, and nobody will run it.
+# In the context of a validation: the study was made up around a topology, and will not run.
 NETWORK_ONLY = "network_only"
 
 FEWEST_STARTS = 8
@@ -86,10 +86,10 @@ class Study(Question):
         """
         token = FOLDER.set(self.folder)
         try:
-            found: Study = changed(self, place, value)
+            study: Study = changed(self, place, value)
         finally:
             FOLDER.reset(token)
-        return found
+        return study
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> "Study":
         # It has to forget the cells of the old study.

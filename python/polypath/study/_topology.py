@@ -160,12 +160,12 @@ class Topology(Model):
 
 def addresses(topology: Topology) -> dict[str, tuple[str, str]]:
     """The addresses of every link's two ends, given or counted through."""
-    found = {}
+    by_end = {}
     for index, (name, link) in enumerate(topology.links.items(), start=1):
         counted = [f"10.{index // 256}.{index % 256}.{end}" for end in (1, 2)]
         first, second = (end.address or given for end, given in zip(link.ends, counted, strict=True))
-        found[name] = (first, second)
-    return found
+        by_end[name] = (first, second)
+    return by_end
 
 
 def joined(topology: Topology) -> dict[str, tuple[str, str]]:

@@ -65,19 +65,19 @@ def chances(name: str) -> tuple[int, ...]:
     """The times of a mahimahi trace, ms: a line a chance to send, after the last of which they
     begin anew.
     """
-    found: list[int] = []
+    times: list[int] = []
     for number, line in enumerate(_text(name, "ascii").split("\n"), 1):
         text = line.strip()
         if text and not (text.isdigit() and len(text) <= _MOST_DIGITS):
             shown = visible(text[:20])
             raise ValueError(f'{name}:{number}: "{shown}" is no time; each line of a mahimahi trace is a whole number of milliseconds')
         if text:
-            found.append(int(text))
-        if len(found) > 1 and found[-1] < found[-2]:
+            times.append(int(text))
+        if len(times) > 1 and times[-1] < times[-2]:
             raise ValueError(f"{name}:{number}: the time {text} stands after a later one; the times of a trace ascend")
-    if not found or found[-1] == 0:
+    if not times or times[-1] == 0:
         raise ValueError(f"{name}: a trace has at least one chance to send, and lasts longer than 0 ms")
-    return tuple(found)
+    return tuple(times)
 
 
 # A row of a table: from this time on; what a table has no column for is None.

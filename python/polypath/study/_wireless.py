@@ -62,16 +62,16 @@ def rates(radio: Radio, lowest: int, peak: int, dwell_ns: int, until_ns: int, dr
     """
     top = len(radio.states) - 1
     state = draw.randrange(lowest, top + 1)
-    found = [(0, _rate(radio, state, peak))]
+    steps = [(0, _rate(radio, state, peak))]
     leave = STEP_NS / max(dwell_ns, STEP_NS)
     for at in range(STEP_NS, until_ns, STEP_NS):
         if draw.random() >= leave or top == lowest:
             continue
         up = draw.random() < 0.5
         state = min(max(state + (1 if up else -1), lowest), top)
-        if found[-1][1] != _rate(radio, state, peak):
-            found.append((at, _rate(radio, state, peak)))
-    return found
+        if steps[-1][1] != _rate(radio, state, peak):
+            steps.append((at, _rate(radio, state, peak)))
+    return steps
 
 
 def _rate(radio: Radio, state: int, peak: int) -> int:
@@ -102,21 +102,21 @@ def elements(model: Any, seed: int, name: str, until_ns: int) -> list[dict[str, 
         # were.
         return random.Random(int.from_bytes(hashlib.sha256(f"{what} {seed} {name}".encode()).digest()[:16], "big"))
 
-    made: list[dict[str, Any]] = []
+    chain: list[dict[str, Any]] = []
     if model.handover_every is not None:
         spans = handovers(int(model.handover_every), int(model.handover_gap), until_ns, stream("handover"))
         cut = [list(span) for span in spans]
-        made += [{"kind": "down", "spans_ns": cut}] if cut else []
+        chain += [{"kind": "down", "spans_ns": cut}] if cut else []
     lowest = radio.lowest if model.lowest_state is None else model.lowest_state
     dwell = radio.dwell_ns if model.dwell is None else int(model.dwell)
     first, *later = rates(radio, lowest, int(model.peak), dwell, until_ns, stream("rate"))
     changes = [{"at_ns": at, "to": rate} for at, rate in later]
     queue = {model.queue_unit: int(model.queue)}
-    made.append({"kind": "rate", "bits_per_s": first[1], "queue": queue, "framing_bytes": 14, "hold_ns": 0, "changes": changes})
+    chain.append({"kind": "rate", "bits_per_s": first[1], "queue": queue, "framing_bytes": 14, "hold_ns": 0, "changes": changes})
     retries = radio.retries if model.retries is None else float(model.retries)
     if retries > 0:
         delay = radio.retry_ns if model.retry_delay is None else int(model.retry_delay)
         attempts = radio.attempts if model.attempts is None else model.attempts
-        made.append({"kind": "retry", "probability": retries, "delay_ns": delay, "attempts": attempts})
+        chain.append({"kind": "retry", "probability": retries, "delay_ns": delay, "attempts": attempts})
     delay, jitter = (usual if own is None else int(own) for usual, own in ((radio.delay_ns, model.delay), (radio.jitter_ns, model.jitter)))
-    return [*made, {"kind": "delay", "delay_ns": delay, "jitter_ns": jitter, "reorder": False, "changes": []}]
+    return [*chain, {"kind": "delay", "delay_ns": delay, "jitter_ns": jitter, "reorder": False, "changes": []}]

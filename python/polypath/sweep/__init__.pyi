@@ -1,20 +1,20 @@
-from ._abstract import Place, State
+from ._abstract import Backend, State
 from ._chunks import weight
-from ._dask import DaskPlace
-from ._find import LOCAL, check_place, find_place
+from ._dask import DaskBackend
+from ._find import LOCAL, check_backend, find_backend
 from ._finished import Failed, Fault, Finished, files_of, is_name, is_sealed, parquet_writer, without_seal
 
 __all__ = [
     "LOCAL",
-    "DaskPlace",
+    "Backend",
+    "DaskBackend",
     "Failed",
     "Fault",
     "Finished",
-    "Place",
     "State",
-    "check_place",
+    "check_backend",
     "files_of",
-    "find_place",
+    "find_backend",
     "is_name",
     "is_sealed",
     "parquet_writer",

@@ -17,7 +17,7 @@ from ._handover import Handover
 
 @dataclass(frozen=True, kw_only=True)
 class State:
-    """How far a sweep is, for whoever looks."""
+    """How far a sweep is."""
 
     machines: int
     threads: int
@@ -27,7 +27,7 @@ class State:
     note: str = ""
 
 
-class Place(ABC):
+class Backend(ABC):
     """Machines that carry out runs."""
 
     # As a person writes it after --on.

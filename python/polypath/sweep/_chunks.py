@@ -42,7 +42,7 @@ class Task:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Own:
+class CustomSource:
     """A custom congestion control, to be compiled where it runs."""
 
     name: str
@@ -56,7 +56,7 @@ class Chunk:
     """What one machine does at once."""
 
     tasks: Sequence[Task]
-    own: Sequence[Own] = ()
+    custom: Sequence[CustomSource] = ()
     # Where finished runs are put down, if not handed back: an fsspec URL.
     handover: str | None = None
     # Whether a machine that lacks a kernel builds it.
@@ -75,15 +75,15 @@ def task_of(run: Run) -> Task:
     )
 
 
-def own_of(names: Iterable[str]) -> list[Own]:
+def custom_of(names: Iterable[str]) -> list[CustomSource]:
     """The sources of custom algorithms with these names."""
     known = customcc.used()
-    return [_own(known[name]) for name in sorted(set(names) & known.keys())]
+    return [_custom(known[name]) for name in sorted(set(names) & known.keys())]
 
 
-def _own(own: customcc.Algorithm) -> Own:
-    files = [own.file, *sorted(own.file.parent.glob("*.h"))]
-    return Own(name=own.name, hash=own.hash, sources={file.name: file.read_text(encoding="utf-8") for file in files})
+def _custom(custom: customcc.Algorithm) -> CustomSource:
+    files = [custom.file, *sorted(custom.file.parent.glob("*.h"))]
+    return CustomSource(name=custom.name, hash=custom.hash, sources={file.name: file.read_text(encoding="utf-8") for file in files})
 
 
 def weight(run: Run) -> float:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from polypath.engines import Engine
 from polypath.study import Run, StudyError, Time
 
-from ._abstract import Place, State
+from ._abstract import Backend, State
 from ._chunks import chunk_seconds
 from ._finished import Failed, Finished
 from ._handover import Handover
@@ -67,20 +67,20 @@ class Tls:
         """For a client of Dask's, which then speaks to nobody in clear."""
         from distributed.security import Security
 
-        made = Security(require_encryption=True, **(self.files or {}))
-        if not (made.tls_ca_file and made.tls_client_cert and made.tls_client_key):
+        tls = Security(require_encryption=True, **(self.files or {}))
+        if not (tls.tls_ca_file and tls.tls_client_cert and tls.tls_client_key):
             raise StudyError(
                 "--on tls:// needs certificates: give --certificates FOLDER with ca.pem, cert.pem and key.pem, or name the files in "
                 "Dask's configuration (distributed.comm.tls)"
             )
         try:
-            made.get_connection_args("client")
+            tls.get_connection_args("client")
         except OSError as error:
             raise StudyError(f"--on tls://: these certificates cannot be used ({error}); give others") from None
-        return made
+        return tls
 
 
-class DaskPlace(Place):
+class DaskBackend(Backend):
     """The workers of a Dask scheduler; they may come and go."""
 
     def __init__(
@@ -135,12 +135,12 @@ class DaskPlace(Place):
 class _Sweep(Sweep):
     """One study's runs on one scheduler."""
 
-    def __init__(self, place: DaskPlace, client: Client, engine: Engine, runs: Iterable[Run], tell: Callable[[State], None]) -> None:
+    def __init__(self, backend: DaskBackend, client: Client, engine: Engine, runs: Iterable[Run], tell: Callable[[State], None]) -> None:
         # Dask itself gives a chunk whose worker died to others, and then blames all chunks that
         # were there.
-        there = () if place.handover is None else place.handover.keys()
-        super().__init__(place, engine, Ledger(runs, there=there, isolated=False, deaths=1), tell)
-        self._place = place
+        there = () if backend.handover is None else backend.handover.keys()
+        super().__init__(backend, engine, Ledger(runs, there=there, isolated=False, deaths=1), tell)
+        self._backend = backend
         self._client = client
         # Chunks on their way, and the numbers of those that ended.
         self._futures: dict[int, Future] = {}
@@ -152,12 +152,12 @@ class _Sweep(Sweep):
     def check(self) -> None:
         """Raises `StudyError` naming the machine that differs."""
         self._wait_for_machines()
-        found = self._described(self._workers(), seconds=_ANSWER_S)
-        lacking = [address for address, each in found.items() if isinstance(each, Described) and each.lacks]
+        engines = self._described(self._workers(), seconds=_ANSWER_S)
+        lacking = [address for address, each in engines.items() if isinstance(each, Described) and each.lacks]
         if lacking and self._build_kernels and self._kernels:
-            self._state(f"{len(lacking)} of {len(found)} workers build kernel {' and '.join(self._kernels)}")
-            found |= self._described(lacking, seconds=_BUILD_S, build=True)
-        for address, described in found.items():
+            self._state(f"{len(lacking)} of {len(engines)} workers build kernel {' and '.join(self._kernels)}")
+            engines |= self._described(lacking, seconds=_BUILD_S, build=True)
+        for address, described in engines.items():
             if isinstance(described, BaseException):
                 raise StudyError(f"the worker {address} has no Polypath like this one ({described}): install the same version there")
             self._check(f"{described.machine} ({address})", described)
@@ -166,9 +166,9 @@ class _Sweep(Sweep):
         """What each machine says of itself. One that does not answer in time may hang: others are
         sent its chunks later.
         """
-        own = list(self._own.values())
+        custom = list(self._custom.values())
         asked = {
-            address: self._client.submit(describe, self._engine.name, self._kernels, own, build, pure=False, workers=[address])
+            address: self._client.submit(describe, self._engine.name, self._kernels, custom, build, pure=False, workers=[address])
             for address in workers
         }
         until = time.monotonic() + seconds
@@ -176,7 +176,7 @@ class _Sweep(Sweep):
             time.sleep(0.05)
         answered = {address: future for address, future in asked.items() if future.done()}
         if not answered:
-            raise StudyError(f"no worker of the Dask scheduler at {self._place.address} answers within {Time.about(seconds)}")
+            raise StudyError(f"no worker of the Dask scheduler at {self._backend.address} answers within {Time.about(seconds)}")
         return {address: future.exception() or future.result() for address, future in answered.items()}
 
     def results(self) -> Iterator[Finished | Failed]:
@@ -210,7 +210,7 @@ class _Sweep(Sweep):
         try:
             self._client.wait_for_workers(1, timeout=_CONNECT_S)
         except TimeoutError:
-            where = self._place.address
+            where = self._backend.address
             raise StudyError(f"the Dask scheduler at {where} has no workers: start some (dask worker {where})") from None
 
     def _look_around(self) -> None:
@@ -225,7 +225,7 @@ class _Sweep(Sweep):
         workers = self._workers()
         self._machines = len(workers)
         self._threads = max(sum(worker["nthreads"] for worker in workers.values()), 1)
-        self._ledger.queue.machines(self._threads, self._place.chunk_s(self._threads))
+        self._ledger.queue.machines(self._threads, self._backend.chunk_s(self._threads))
         self._state("" if workers else "the scheduler has no workers; waiting for some")
         if taken := self._ledger.take_back(workers):
             self._client.cancel([self._futures.pop(number) for number in taken], force=True)
@@ -267,7 +267,7 @@ class _Sweep(Sweep):
         """A machine that hangs, holds its chunks for ever: they are done once more elsewhere, and
         whoever is first counts.
         """
-        if late := self._ledger.overdue(time.monotonic(), self._place.overdue_s, _OVERDUE * DEPTH):
+        if late := self._ledger.overdue(time.monotonic(), self._backend.overdue_s, _OVERDUE * DEPTH):
             processing = self._client.processing()
             for number in late:
                 holders = [address for address, keys in processing.items() if self._futures[number].key in keys]
@@ -278,15 +278,15 @@ class _Sweep(Sweep):
         self.close()
         self._futures.clear()
         self._ledger.all_back()
-        until = time.monotonic() + self._place.patience_s
+        until = time.monotonic() + self._backend.patience_s
         while time.monotonic() < until:
-            self._state(f"the scheduler at {self._place.address} does not answer; trying again")
-            client = self._place._connected(5.0)
+            self._state(f"the scheduler at {self._backend.address} does not answer; trying again")
+            client = self._backend._connected(5.0)
             if client is not None:
                 self._client = client
                 self._wait_for_machines()
                 return
         raise StudyError(
-            f"the Dask scheduler at {self._place.address} went and did not come back within {Time.about(self._place.patience_s)}; "
+            f"the Dask scheduler at {self._backend.address} went and did not come back within {Time.about(self._backend.patience_s)}; "
             "what is finished is kept: start it, and run this again"
         )

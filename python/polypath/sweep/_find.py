@@ -7,12 +7,12 @@ from pathlib import Path
 from polypath.engines import Engine
 from polypath.study import StudyError, unknown
 
-from ._abstract import Place
+from ._abstract import Backend
 
 LOCAL = "local"
 
 
-def check_place(engine: Engine) -> None:
+def check_backend(engine: Engine) -> None:
     """Raises `StudyError` for an engine whose runs belong to one machine."""
     if engine.real_time:
         raise StudyError(
@@ -21,9 +21,9 @@ def check_place(engine: Engine) -> None:
         )
 
 
-def find_place(
+def find_backend(
     on: str, *, handover: str | None = None, build_kernels: bool = False, certificates: str | Path | None = None
-) -> Place | None:
+) -> Backend | None:
     """The place that a person names; None for this machine. With `build_kernels` machines build the
     kernels that they lack.
 
@@ -44,13 +44,13 @@ def find_place(
         if not colon or not host or not port.isdigit():
             raise StudyError(f"--on {on} names no scheduler; write {kind}://HOST:PORT, such as {kind}://127.0.0.1:8786")
         # What runs on this machine alone does not wait for these modules to load (25 ms each).
-        from ._dask import DaskPlace, Tls
+        from ._dask import DaskBackend, Tls
 
         tls = Tls.of(certificates) if kind == "tls" else None
-        return DaskPlace(address, handover=handover, build_kernels=build_kernels, tls=tls)
+        return DaskBackend(address, handover=handover, build_kernels=build_kernels, tls=tls)
     kind, _, file = on.partition(":")
     if kind == "slurm":
-        from ._slurm import SlurmPlace, profile
+        from ._slurm import SlurmBackend, profile
 
-        return SlurmPlace(profile(file), handover=handover, build_kernels=build_kernels)
+        return SlurmBackend(profile(file), handover=handover, build_kernels=build_kernels)
     raise StudyError(unknown("place to run on", on, [LOCAL, "dask://HOST:PORT", "tls://HOST:PORT", "slurm:PROFILE.toml"]))

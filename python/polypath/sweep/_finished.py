@@ -89,11 +89,11 @@ def is_sealed(record: bytes, series: Mapping[str, bytes | pa.Buffer]) -> bool | 
 
 
 def _digest(plain: bytes, series: Mapping[str, bytes | pa.Buffer]) -> str:
-    made = hashlib.sha256(plain)
+    digest = hashlib.sha256(plain)
     for name in sorted(series):
-        made.update(f"\0{name}\0".encode())
-        made.update(series[name])
-    return made.hexdigest()
+        digest.update(f"\0{name}\0".encode())
+        digest.update(series[name])
+    return digest.hexdigest()
 
 
 def parquet(table: pa.Table) -> pa.Buffer:

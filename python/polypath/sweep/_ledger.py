@@ -1,7 +1,7 @@
 """What a client keeps of a sweep: its runs until they end, the chunks on their way, and the rules
 by which a run is tried again.
 
-Nothing here waits, reads a clock or asks a machine. A place says what came back (`ended`,
+Nothing here waits, reads a clock or asks a machine. A backend says what came back (`ended`,
 `raised`), what was lost (`died`, `back`) and who is there (`take_back`, `repeat`), and asks what
 goes out next (`next`):
 
@@ -130,10 +130,10 @@ class Ledger:
 
     def found(self, keys: Iterable[str]) -> list[str]:
         """Those of the keys whose runs had not ended; now they have."""
-        found = [key for key in keys if key in self.runs]
-        for key in found:
+        fresh = [key for key in keys if key in self.runs]
+        for key in fresh:
             self._end(key)
-        return found
+        return fresh
 
     def next(self, now: float, most: int, machines: Callable[[], Collection[str]]) -> Assignment | None:
         """What goes out next, where fewer than `most` chunks are on their way; None if nothing does
@@ -183,7 +183,7 @@ class Ledger:
         return ends
 
     def raised(self, number: int, sentence: str) -> list[Finished | Failed]:
-        """No run of a chunk was begun, and this is why: the fault of a machine that nobody names."""
+        """No run of a chunk was begun, and this is why: the fault of an unnamed machine."""
         runs = self._sent[number].runs if number in self._sent else ()
         return self.ended(number, "", [Failed(key=run.key, fault=Fault.MACHINE, sentence=sentence) for run in runs])
 

@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from polypath.engines import Engine
 from polypath.study import Run, StudyError, Time
 
-from ._abstract import Place, State
+from ._abstract import Backend, State
 from ._finished import Failed, Finished
 from ._handover import Handover
 from ._ledger import TRIES, Assignment, Ledger
@@ -79,13 +79,13 @@ def profile(file: str) -> Profile:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise StudyError(f"{path} is no TOML: {error}") from None
     try:
-        found = Profile.model_validate(given)
+        settings = Profile.model_validate(given)
     except ValidationError as error:
         (problem, *_) = error.errors()
         where = ".".join(map(str, problem["loc"]))
         allowed = f"; there are {', '.join(Profile.model_fields)}" if problem["type"] == "extra_forbidden" else ""
         raise StudyError(f"{path}: `{where}`: {problem['msg'][:1].lower()}{problem['msg'][1:]}{allowed}") from None
-    return found.model_copy(update={"folder": found.folder.absolute()})
+    return settings.model_copy(update={"folder": settings.folder.absolute()})
 
 
 @dataclass(kw_only=True)
@@ -100,7 +100,7 @@ class _Job:
     gone: float | None = None
 
 
-class SlurmPlace(Place):
+class SlurmBackend(Backend):
     """The nodes of a Slurm cluster."""
 
     handover: Handover
@@ -127,19 +127,19 @@ class SlurmPlace(Place):
 class _Sweep(Sweep):
     """One study's runs as jobs."""
 
-    def __init__(self, place: SlurmPlace, engine: Engine, runs: Iterable[Run], tell: Callable[[State], None]) -> None:
-        asked = place.profile
+    def __init__(self, backend: SlurmBackend, engine: Engine, runs: Iterable[Run], tell: Callable[[State], None]) -> None:
+        asked = backend.profile
         ledger = Ledger(
             runs,
-            there=place.handover.keys(),
+            there=backend.handover.keys(),
             isolated=True,
             deaths=TRIES,
             threads=asked.jobs * asked.cpus,
             chunk_s=_JOB_S * asked.cpus,
             first=asked.cpus,
         )
-        super().__init__(place, engine, ledger, tell)
-        self._place, self._profile = place, asked
+        super().__init__(backend, engine, ledger, tell)
+        self._backend, self._profile = backend, asked
         self._executor = _executor(asked)
         self._jobs: dict[str, _Job] = {}
         self._answered = time.monotonic()
@@ -148,7 +148,7 @@ class _Sweep(Sweep):
         """Asks a first node what it has. Each job says so of its own node, too. Raises `StudyError`
         where it differs.
         """
-        job = self._submitted(describe, self._engine.name, self._kernels, list(self._own.values()), self._build_kernels)
+        job = self._submitted(describe, self._engine.name, self._kernels, list(self._custom.values()), self._build_kernels)
         self._jobs[job.job_id] = _Job(job=job, number=None)
         while not _has_result(job):
             self._look()
@@ -164,7 +164,7 @@ class _Sweep(Sweep):
             while assigned := self._ledger.next(time.monotonic(), self._profile.jobs, self._nodes):
                 self._send(assigned)
             # What other clients' jobs left there, and what the jobs of this one finish.
-            yield from self._taken(self._ledger.found(sorted(self._place.handover.keys())))
+            yield from self._taken(self._ledger.found(sorted(self._backend.handover.keys())))
             for number in [number for number, each in self._jobs.items() if _has_result(each.job)]:
                 yield from self._whole(self._ends(self._jobs.pop(number)))
             for lost in self._look():
@@ -280,7 +280,9 @@ def _has_result(job: Any) -> bool:
 
 
 def _result(job: Any) -> Any:
-    outcome, result = job._get_outcome_and_result()
+    from submitit.core.utils import pickle_load
+
+    outcome, result = pickle_load(job.paths.result_pickle)
     if outcome == "error":
         raise RuntimeError(str(result).strip().splitlines()[-1])
     return result

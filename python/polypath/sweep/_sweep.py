@@ -1,4 +1,4 @@
-"""A study's runs on one place, from the client's side: what is the same wherever they run."""
+"""A study's runs on one backend, from the client's side: what is the same wherever they run."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from polypath.engines import Engine
 from polypath.study import Run, StudyError
 
-from ._abstract import Place, State
-from ._chunks import Chunk, own_of, task_of
+from ._abstract import Backend, State
+from ._chunks import Chunk, custom_of, task_of
 from ._finished import Failed, Finished
 from ._ledger import Ledger
 from ._worker import Described, differs
 
 
 class Sweep:
-    """What a place needs to carry out a study's runs."""
+    """What a backend needs to carry out a study's runs."""
 
-    def __init__(self, place: Place, engine: Engine, ledger: Ledger, tell: Callable[[State], None]) -> None:
-        self._handover, self._build_kernels = place.handover, place.build_kernels
+    def __init__(self, backend: Backend, engine: Engine, ledger: Ledger, tell: Callable[[State], None]) -> None:
+        self._handover, self._build_kernels = backend.handover, backend.build_kernels
         self._engine, self._ledger, self._tell = engine, ledger, tell
         # What the first runs ask for; each machine looks again at each run.
         first = list(ledger.runs.values())
-        self._own = {each.name: each for each in own_of(name for run in first for name in run.own)}
+        self._custom = {each.name: each for each in custom_of(name for run in first for name in run.custom)}
         self._kernels = sorted({run.kernel for run in first if run.kernel})
         self._versions = {run.kernel or "": run.version for run in first}
 
@@ -35,11 +35,11 @@ class Sweep:
                 raise StudyError(differs(machine, self._engine.name, described.versions[kernel], wanted))
 
     def _chunk(self, runs: Sequence[Run]) -> Chunk:
-        names = sorted({name for run in runs for name in run.own})
-        self._own |= {each.name: each for each in own_of(name for name in names if name not in self._own)}
+        names = sorted({name for run in runs for name in run.custom})
+        self._custom |= {each.name: each for each in custom_of(name for name in names if name not in self._custom)}
         url = None if self._handover is None else self._handover.url
-        own = [self._own[name] for name in names]
-        return Chunk(tasks=[task_of(run) for run in runs], own=own, handover=url, build=self._build_kernels)
+        custom = [self._custom[name] for name in names]
+        return Chunk(tasks=[task_of(run) for run in runs], custom=custom, handover=url, build=self._build_kernels)
 
     def _whole(self, ends: Iterable[Finished | Failed]) -> Iterator[Finished | Failed]:
         """The same ends, where the files of a finished run may lie at the handover."""
@@ -53,6 +53,6 @@ class Sweep:
         """Takes finished runs from the handover."""
         for key in keys:
             assert self._handover is not None, "only a handover has something lying there"
-            found = self._handover.take(key)
+            output = self._handover.take(key)
             self._handover.drop(key)
-            yield found
+            yield output

@@ -22,7 +22,7 @@ from polypath import customcc, engines, linux
 from polypath.engines import Engine, EngineError
 from polypath.errors import PolypathError
 
-from ._chunks import Chunk, Own, Task
+from ._chunks import Chunk, CustomSource, Task
 from ._finished import Failed, Fault, Finished, files_of
 from ._handover import Handover
 
@@ -38,15 +38,15 @@ class Described:
     lacks: str = ""
 
 
-def describe(engine: str, kernels: Sequence[str], own: Sequence[Own], build: bool = False) -> Described:
+def describe(engine: str, kernels: Sequence[str], custom: Sequence[CustomSource], build: bool = False) -> Described:
     """The engine's version on this machine with each of the kernels; compiles the algorithms `own`,
     and with `build` kernels it lacks.
     """
     machine = socket.gethostname()
     try:
-        _compiled(tuple((each.name, each.hash, tuple(each.sources.items())) for each in own))
-        found = _engine(engine)
-        return Described(machine=machine, versions={kernel: _version(found, kernel, build) for kernel in kernels or ("",)})
+        _compiled(tuple((each.name, each.hash, tuple(each.sources.items())) for each in custom))
+        local_engine = _engine(engine)
+        return Described(machine=machine, versions={kernel: _version(local_engine, kernel, build) for kernel in kernels or ("",)})
     except (PolypathError, OSError) as error:
         return Described(machine=machine, versions={}, lacks=str(error))
 
@@ -56,7 +56,7 @@ def work(chunk: Chunk, threads: int = 1) -> list[Finished | Failed]:
     running.
     """
     try:
-        _compiled(tuple((each.name, each.hash, tuple(each.sources.items())) for each in chunk.own))
+        _compiled(tuple((each.name, each.hash, tuple(each.sources.items())) for each in chunk.custom))
     except (PolypathError, OSError) as error:
         return [Failed(key=task.key, fault=Fault.MACHINE, sentence=str(error), machine=_machine()) for task in chunk.tasks]
     handover = None if chunk.handover is None else Handover(chunk.handover)
@@ -154,15 +154,15 @@ def _build(kernel: str) -> None:
 
 
 @cache
-def _compiled(own: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...]) -> None:
+def _compiled(custom: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...]) -> None:
     """Makes custom algorithms known to this process; raises `CustomCcError` where one does not
     compile here.
     """
-    for name, digest, sources in own:
+    for name, digest, sources in custom:
         known = customcc.used().get(name)
         if known is not None and known.hash == digest:
             continue
-        made = customcc.use_sent(name, digest, dict(sources))
-        if made.hash != digest:
+        compiled = customcc.use_sent(name, digest, dict(sources))
+        if compiled.hash != digest:
             sentence = f"{socket.gethostname()} has other headers of Polypath for {name}.c than this machine"
             raise customcc.CustomCcError(f"{sentence}: install the same Polypath there")

@@ -82,19 +82,19 @@ def measured(file: Path, text: str, columns: Mapping[str, tuple[str, str]]) -> M
     if all(_is_number(cell) for cell in head):
         if columns or len(head) != 2:
             raise TraceError(f"{file}:1: the first line should name the columns; without names two are read, the time in s and Mbit/s")
-        found = {"time": _Column(0, "1", 1.0, "s"), "rate": _Column(1, "2", 1e6, "Mbit/s")}
+        by_role = {"time": _Column(0, "1", 1.0, "s"), "rate": _Column(1, "2", 1e6, "Mbit/s")}
         body = lines
     else:
-        found = _found(file, head, columns, [row for _, row in lines[1:]], words)
+        by_role = _found(file, head, columns, [row for _, row in lines[1:]], words)
         body = lines[1:]
-    said = [f"{kind} = column {column.name} ({column.spoken})" for kind, column in found.items()]
+    said = [f"{kind} = column {column.name} ({column.spoken})" for kind, column in by_role.items()]
     if not body:
         raise TraceError(f"{file}: the table has no row")
     for number, row in body:
         if any(row[len(head) :]):
             raise TraceError(f"{file}:{number}: {len(row)} cells stand here, and {len(head)} in the first line: write numbers like 1234.5")
-    whole = measurement(str(file), _samples(file, body, found), [*said, *words])
-    return replace(whole, said=(*whole.said, *_doubts(whole, found)))
+    whole = measurement(str(file), _samples(file, body, by_role), [*said, *words])
+    return replace(whole, said=(*whole.said, *_doubts(whole, by_role)))
 
 
 def _doubts(whole: Measurement, columns: Mapping[str, _Column]) -> Iterator[str]:
@@ -117,7 +117,7 @@ def _found(
     file: Path, head: Sequence[str], columns: Mapping[str, tuple[str, str]], body: Sequence[Sequence[str]], words: list[str]
 ) -> dict[str, _Column]:
     listed = ", ".join(visible(name[:40]) for name in head)
-    found: dict[str, _Column] = {}
+    by_role: dict[str, _Column] = {}
     for kind, (name, unit) in columns.items():
         if head.count(name) > 1:
             raise TraceError(f'{file}:1: {head.count(name)} columns are called "{name}": give the one that is meant a name of its own')
@@ -125,32 +125,34 @@ def _found(
             raise TraceError(f'{file}:1: there is no column "{name}"; there are {listed}')
         if unit and unit not in _UNITS[kind]:
             raise TraceError(f'--column {kind}={name}:{unit}: a {kind} has no unit "{unit}"; there are {", ".join(_UNITS[kind])}')
-        found[kind] = _column(head.index(name), name, kind, unit, body)
-        if found[kind].unit is None and found[kind].spoken == "":
+        by_role[kind] = _column(head.index(name), name, kind, unit, body)
+        if by_role[kind].unit is None and by_role[kind].spoken == "":
             raise TraceError(f"{file}:1: nothing says the unit of {name}: write {_example(kind, name)}")
     for kind in KINDS:
-        if kind in found or (kind in ("delay", "rtt") and {"delay", "rtt"} & set(found)):
+        if kind in by_role or (kind in ("delay", "rtt") and {"delay", "rtt"} & set(by_role)):
             continue
-        near = [index for index, name in enumerate(head) if _is_called(name, kind) and index not in {each.place for each in found.values()}]
+        near = [
+            index for index, name in enumerate(head) if _is_called(name, kind) and index not in {each.place for each in by_role.values()}
+        ]
         candidates = [_column(index, head[index], kind, "", body) for index in near]
         clear = [each for each in candidates if each.unit is not None or each.spoken]
         if kind == "time" and near:
-            found[kind] = candidates[0]
+            by_role[kind] = candidates[0]
         elif len(near) == 1 and clear:
-            found[kind] = clear[0]
+            by_role[kind] = clear[0]
         elif near and kind == "rate":
             choices = " or ".join(_example(kind, head[index]) for index in near[:4])
             why = "several columns may be the rate" if len(near) > 1 else f"nothing says the unit of {head[near[0]]}"
             raise TraceError(f"{file}:1: {why}: write {choices}")
         elif near:
             words.append(f"{head[near[0]]} may be a {kind}, and is left out: {_example(kind, head[near[0]])} takes it")
-    if "time" not in found:
+    if "time" not in by_role:
         raise TraceError(f"{file}:1: no column is called as a time; say which is: --column time=NAME; there are {listed}")
-    if len(found) == 1:
+    if len(by_role) == 1:
         raise TraceError(
             f"{file}:1: no column is called as a rate, delay or loss: --column rate=NAME:mbit says which is; there are {listed}"
         )
-    return dict(sorted(found.items(), key=lambda item: KINDS.index(item[0])))
+    return dict(sorted(by_role.items(), key=lambda item: KINDS.index(item[0])))
 
 
 def _example(kind: str, name: str, unit: str = "") -> str:
@@ -168,14 +170,14 @@ def _column(index: int, name: str, kind: str, unit: str, body: Sequence[Sequence
     """A column with its unit: as said, as its head says, or as its cells do."""
     if unit:
         return _Column(index, name, _UNITS[kind][unit], unit)
-    told: dict[float, str] = {}
+    units: dict[float, str] = {}
     for part in re.split(r"[^A-Za-zµ%]+", name):
         size = (_BYTES if kind == "rate" else {}).get(part.removesuffix("ps"), _UNITS[kind].get(part.lower()))
         if size is not None:
-            told[size] = part
+            units[size] = part
     # A head with several units, such as bit_rate_mbps, says none.
-    if len(told) == 1:
-        return _Column(index, name, *told.popitem())
+    if len(units) == 1:
+        return _Column(index, name, *units.popitem())
     cells = [row[index] for row in body if index < len(row) and row[index].lower() not in _NOTHING]
     if kind == "time":
         if cells and not _is_number(cells[0]):
@@ -223,8 +225,8 @@ def _value(kind: str, cell: str, unit: float | None) -> float:
     if kind == "time":
         return _moment(cell)
     written: Callable[[str], float] = {"rate": Rate, "loss": Share}.get(kind, Time)
-    found = float(written(visible(cell)))
-    return found / 1e9 if kind in ("delay", "rtt") else found
+    number = float(written(visible(cell)))
+    return number / 1e9 if kind in ("delay", "rtt") else number
 
 
 # As campaigns write moments beside ISO 8601.

@@ -50,8 +50,8 @@ def read(file: Path, columns: Mapping[str, tuple[str, str]], direction: str | No
         return _iperf3_json(file, text)
     if not columns:
         for form in (_chances, _iperf3_text, _ping):
-            if (found := form(file, text)) is not None:
-                return found
+            if (measured := form(file, text)) is not None:
+                return measured
     return of_csv(file, text, columns)
 
 
@@ -108,28 +108,28 @@ def intervals(file: Path, text: str) -> tuple[dict[str, Any], list[dict[str, Any
     Raises `TraceError` where it measured nothing.
     """
     start: dict[str, Any] = {}
-    found: list[dict[str, Any]] = []
+    parts: list[dict[str, Any]] = []
     for value in objects(file, text):
         if not isinstance(value, dict):
             raise TraceError(f"{file}:1: this JSON is no output of iperf3, which is an object with `start` and `intervals`")
         if isinstance(value.get("error"), str):
             raise TraceError(f"{file}: iperf3 itself failed: {visible(value['error'])}")
         match value:
-            case {"event": "start", "data": dict(data)} if not found:
+            case {"event": "start", "data": dict(data)} if not parts:
                 start = data
-            case {"start": _, "intervals": _} | {"event": "start"} if found:
+            case {"start": _, "intervals": _} | {"event": "start"} if parts:
                 raise TraceError(f"{file}: it holds several runs of iperf3: give each a file")
             case {"event": "interval", "data": dict(data)}:
-                found.append(data)
+                parts.append(data)
             case {"event": str()}:
                 continue
             case {"start": dict(data), "intervals": list(each)}:
-                start, found = data, [part for part in each if isinstance(part, dict)]
+                start, parts = data, [part for part in each if isinstance(part, dict)]
             case _:
                 raise TraceError(f"{file}:1: this JSON is no output of iperf3: it has no `intervals`")
-    if not found:
+    if not parts:
         raise TraceError(f"{file}: iperf3 measured no interval; run it for longer, or with a shorter -i")
-    return start, found
+    return start, parts
 
 
 def number(file: Path, part: Mapping[str, Any], name: str) -> float:
@@ -141,10 +141,10 @@ def number(file: Path, part: Mapping[str, Any], name: str) -> float:
 
 
 def _iperf3_json(file: Path, text: str) -> Measurement:
-    start, found = intervals(file, text)
+    start, parts = intervals(file, text)
     samples, last = [], 1.0
     share, headers = _share(start)
-    for each in found:
+    for each in parts:
         total = each.get("sum")
         if not isinstance(total, dict):
             raise TraceError(f"{file}: an interval has no `sum`")
@@ -155,9 +155,9 @@ def _iperf3_json(file: Path, text: str) -> Measurement:
     test = start.get("test_start", {})
     what = f"{test.get('num_streams', 1)} stream(s) of {test.get('protocol', 'TCP')}" if isinstance(test, dict) else "iperf3"
     words = [f"iperf3: the rate of {what} in each interval", headers]
-    if isinstance(test, dict) and test.get("protocol") == "UDP" and not any("lost_packets" in each["sum"] for each in found):
+    if isinstance(test, dict) and test.get("protocol") == "UDP" and not any("lost_packets" in each["sum"] for each in parts):
         words.append("it is what was sent, of which more or less may have arrived: the JSON of the other end tells that")
-    if any("sum_bidir_reverse" in each for each in found):
+    if any("sum_bidir_reverse" in each for each in parts):
         words.append("of both directions it is what this end sent")
     return measurement(str(file), samples, words, last=last)
 
@@ -262,5 +262,5 @@ def _chances(file: Path, text: str) -> Measurement | None:
     count = -(-times[-1] // step)
     samples = (Sample(at=number * _STEP, rate=bins.get(number, 0) * rate) for number in range(count))
     length = times[-1] / 1000
-    made = measurement(str(file), samples, [f"a mahimahi trace: {len(times):,} chances to send {_CHANCE_BYTES} bytes"])
-    return lasting(made, length)
+    measured = measurement(str(file), samples, [f"a mahimahi trace: {len(times):,} chances to send {_CHANCE_BYTES} bytes"])
+    return lasting(measured, length)

@@ -49,12 +49,12 @@ class Measurement:
         """
         times = [each.at for each in self.samples]
         values = [getattr(each, name) or 0.0 for each in self.samples]
-        found = []
+        spans_found = []
         for span in range(number):
             first = max(bisect.bisect_right(times, span * self.length / number) - 1, 0)
             own = values[first : max(bisect.bisect_left(times, (span + 1) * self.length / number), first + 1)]
-            found.append(max(own) if name == "loss" else sum(own) / len(own))
-        return found
+            spans_found.append(max(own) if name == "loss" else sum(own) / len(own))
+        return spans_found
 
     def mean(self, name: str) -> float | None:
         """Over time."""
@@ -68,20 +68,20 @@ def measurement(file: str, raw: Iterable[Sample], said: Sequence[str], *, last: 
     """From samples in the order of the file: times from zero on, those of one time as their mean, and
     what is missing as the last that was measured. `last` is how long the last one holds.
     """
-    found = list(itertools.islice(raw, MOST_SAMPLES + 1))
-    if len(found) > MOST_SAMPLES:
+    samples = list(itertools.islice(raw, MOST_SAMPLES + 1))
+    if len(samples) > MOST_SAMPLES:
         raise TraceError(f"{file}: more than {MOST_SAMPLES:,} samples are too many; measure less often, or cut the file")
-    if not found:
+    if not samples:
         raise TraceError(f"{file}: nothing was measured in it")
     words = list(said)
-    for earlier, later in itertools.pairwise(found):
+    for earlier, later in itertools.pairwise(samples):
         if later.at < earlier.at:
-            here, there = (Time.about(each.at - found[0].at) for each in (later, earlier))
+            here, there = (Time.about(each.at - samples[0].at) for each in (later, earlier))
             raise TraceError(f"{file}: {here} stands after {there}: sort the file by its time")
-    begins = found[0].at
-    groups = [list(group) for _, group in itertools.groupby(found, key=lambda each: each.at)]
-    if len(groups) < len(found):
-        words.append(f"{len(found) - len(groups)} of {len(found)} samples have the time of another one: they count as their mean")
+    begins = samples[0].at
+    groups = [list(group) for _, group in itertools.groupby(samples, key=lambda each: each.at)]
+    if len(groups) < len(samples):
+        words.append(f"{len(samples) - len(groups)} of {len(samples)} samples have the time of another one: they count as their mean")
     merged = [
         Sample(at=group[0].at - begins, **{name: _mean([getattr(each, name) for each in group]) for name in FIGURES}) for group in groups
     ]

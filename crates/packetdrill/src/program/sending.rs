@@ -126,7 +126,7 @@ impl Program {
             return Ok(length as i64);
         }
         if self.host.connecting(number) == Connecting::Over {
-            // Of what a SYN took that nobody answered there is the error alone.
+            // The SYN was not answered: of what it took there is the error alone.
             let never_was = self.host.tcp(number).is_some_and(|socket| socket.established_at().is_none());
             let taken = if never_was { 0 } else { length as u64 - left };
             let name = self.host.take_error(number).unwrap_or("EPIPE");

@@ -1,5 +1,5 @@
-//! What comes to nodes that are no endpoints, and what they send: routers that hold packets, and the
-//! ends of tunnels, whose sockets learn when a packet of theirs is gone.
+//! What comes to nodes that are no endpoints, and what they send: routers that hold packets, and
+//! the ends of tunnels, whose sockets learn when a packet of theirs is gone.
 
 use super::DataPlane;
 use crate::outcome::TunnelEndOutcome;

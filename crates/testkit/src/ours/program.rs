@@ -71,7 +71,8 @@ impl Host {
         self.addresses[0] = address;
     }
 
-    /// The addresses beside the first one that connections from now on have and, as servers, announce.
+    /// The addresses beside the first one that connections from now on have and, as servers,
+    /// announce.
     pub fn set_announced(&mut self, addresses: &[Ipv4Addr]) {
         self.addresses.truncate(1);
         self.addresses.extend_from_slice(addresses);

@@ -66,7 +66,7 @@ impl Connection {
         self.error = Some(SocketError::Reset);
     }
 
-    /// The handshake is given up, and nobody is told.
+    /// The handshake is given up; neither program nor peer is told.
     #[cold]
     fn give_up(&mut self) {
         if !self.subflows[INITIAL].closed {

@@ -3,9 +3,8 @@
 use super::sender::Fin;
 use super::{Connection, INITIAL, Phase};
 use crate::stack::MptcpVersion;
-use crate::tcp::MAX_OPTIONS;
 use polypath_wire::mptcp::{Announcement, Repr};
-use polypath_wire::{Dss, Flags, Segment};
+use polypath_wire::{Dss, Flags, MAX_OPTIONS, Segment};
 
 impl Connection {
     /// In a debug build: a segment that followed another one of its burst needs nothing that the

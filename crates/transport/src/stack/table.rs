@@ -416,23 +416,25 @@ kernels! {
             LINUX_6_12_117 = true, "measured, specs/notes/buffer-memory";
             LINUX_7_3_4 = true, "as 6.12: tests/scripts, and its sources";
         }
-        /// A connection samples a subflow's receiver once a window: the least of five RTTs counts, the
-        /// share of payload goes an eighth of the way; else the longest RTT and the least share.
+        /// A connection samples a subflow's receiver once a window: the least of five RTTs counts,
+        /// the share of payload goes an eighth of the way; else the longest RTT and the least
+        /// share.
         meta_rcv_samples: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "its public sources: `mptcp_rcv_space_adjust`";
             LINUX_6_1_192 = false, "its public sources: `mptcp_rcv_space_adjust`";
             LINUX_6_12_117 = false, "its public sources: `mptcp_rcv_space_adjust`";
             LINUX_7_3_4 = true, "`mptcp_rcv_rtt_update`, tests/scripts/mptcp-receiver-samples.pkt";
         }
-        /// Subflows' receive buffers grow with the connection's by their own RTT and share; else to its
-        /// size.
+        /// Subflows' receive buffers grow with the connection's by their own RTT and share; else to
+        /// its size.
         subflow_rcvbuf_by_own_share: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "it has no such buffers";
             LINUX_6_1_192 = false, "its public sources: `mptcp_rcv_space_adjust`";
             LINUX_6_12_117 = false, "its public sources: `mptcp_rcv_space_adjust`";
             LINUX_7_3_4 = true, "its public sources: `tcp_rcvbuf_grow`";
         }
-        /// A connection's receive buffer that grows lets subflows send the ACKs that a reader would.
+        /// A connection's receive buffer that grows lets subflows send the ACKs that a reader
+        /// would.
         rcvbuf_growth_acks: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "it has no such rule";
             LINUX_6_1_192 = true, "its public sources: `mptcp_rcv_space_adjust`";

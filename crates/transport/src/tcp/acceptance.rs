@@ -22,7 +22,7 @@ pub(super) struct Acceptance {
     pub(super) rejections: Rejections,
     /// From when on a segment that could begin an endless exchange of ACKs is answered again.
     answers_from: Instant,
-    /// The segment that came last was not taken, and nobody looks at what it tells beside.
+    /// The segment that came last was not taken, and what it tells beside is passed over.
     dropped: bool,
 }
 

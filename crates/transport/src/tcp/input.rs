@@ -1,5 +1,6 @@
 //! Data that arrives: the receiver takes it, and the socket arms the timers of its ACKs.
 
+use super::ecn::accurate::{AccEcn, NOT_ECT};
 use super::receiving::{AckTime, Payload, compressed_delay};
 use super::timer::Timer;
 use super::{Context, Socket, State};
@@ -152,5 +153,44 @@ impl Socket {
                 }
             }
         }
+    }
+
+    /// A segment is taken: what it tells of marks, and how it came. `completes`: the handshake.
+    #[cold]
+    pub(super) fn hear_accurate_ecn(&mut self, segment: &Segment, completes: bool) {
+        let is_newer = self.timestamps.are_on(segment) && self.rx.advances_timestamp(segment);
+        let Some(accecn) = self.ecn.feedback() else { return };
+        if completes {
+            let marked = accecn.on_third_ack(segment);
+            self.tx.note_marked_syn_ack(marked);
+        } else {
+            accecn.hear(segment, is_newer);
+        }
+        self.count_marks(segment);
+    }
+
+    /// A segment in its place has come, though its acknowledgement may be none. Linux counts on
+    /// established connections alone, and what ends a handshake (`tcp_rcv_established`).
+    #[cold]
+    pub(super) fn count_marks(&mut self, segment: &Segment) {
+        let delivered_ce = self.tx.delivered_ce().get();
+        let Some(accecn) = self.ecn.feedback().filter(|_| self.state == State::Established) else { return };
+        if accecn.on_packet(segment.ecn, segment.len) {
+            let is_predicted = segment.mp.accecn().is_none() && segment.ace() == AccEcn::expected_ace(delivered_ce);
+            self.rx.acks_mut().hasten(!is_predicted);
+        }
+        if segment.ecn != NOT_ECT {
+            self.ecn.note_capable();
+        }
+        self.ecn.renew();
+    }
+
+    /// After its acknowledgement.
+    #[cold]
+    pub(super) fn follow_accurate_ecn(&mut self) {
+        if self.ecn.feedback().is_some_and(AccEcn::take_haste) {
+            self.rx.acks_mut().hasten(true);
+        }
+        self.reserve_sack_options();
     }
 }

@@ -16,14 +16,13 @@
 //! - a timer is armed in `timer` and expires in `output`, the retransmission timer in
 //!   `sender::timers`; how long its timeout is: `sender::rtt`, with its bounds in `Settings`;
 //! - how long a segment is: `sender::path_mtu`, and `mtu_probing`, which asks it;
-//! - what the peer sends: `receiving` (order, window, ACKs), `ecn`, `accecn`; the end: `closing`, `reset`;
+//! - what the peer sends: `receiving` (order, window, ACKs), `ecn`; the end, and RSTs: `closing`;
 //! - what an MPTCP connection reads and sets: the three `subflow` modules.
 //!
 //! In subflow mode ([`Socket::subflow`]) data comes as mappings from the meta connection
 //! ([`Socket::push_mapping`]), and data received in order is handed to it through
 //! [`Receiver::delivered`]; window and MPTCP options are the meta's to fill in.
 
-mod accecn;
 mod acceptance;
 mod closing;
 mod ecn;
@@ -31,7 +30,6 @@ mod handshake;
 mod input;
 mod output;
 mod receiving;
-mod reset;
 mod segment_builder;
 mod sender;
 mod subflow;
@@ -44,39 +42,21 @@ pub use crate::limit_clock::{Limit, LimitedTimes};
 use crate::{Settings, SocketError};
 use acceptance::Acceptance;
 pub use cc::CaState;
-use closing::Closing;
+pub use closing::reset_for;
+use closing::{Closing, Reset};
 use ecn::{Ecn, Mode as EcnMode};
 use handshake::{Handshake, Offer};
 use polypath_base::{Bytes, DataSeq, Duration, Instant, Seq};
 use polypath_cc as cc;
-use polypath_wire::{Flags, Segment, Unreachable};
+use polypath_wire::{DEFAULT_MSS, Flags, MAX_OPTIONS, Segment, Unreachable};
 use receiving::Receiver;
-use reset::Reset;
-pub use reset::reset_for;
 use segment_builder::Template;
 use sender::Ack;
-pub use sender::{Context, Probe, RouteMtu, Sender};
+pub use sender::{Config, Context, Probe, RouteMtu, Sender};
 use std::sync::Arc;
 use subflow::BeforeData;
 use timer::{Pending, Timer};
 use timestamps::Timestamps;
-
-/// Bytes of data in a segment to a peer that has not told how long it takes them
-/// (RFC 9293 section 3.7.1).
-const DEFAULT_MSS: u32 = 536;
-/// Bytes of timestamps in the options of a segment, padded (RFC 7323 appendix A; Linux:
-/// `TCPOLEN_TSTAMP_ALIGNED`).
-const TIMESTAMP_BYTES: u32 = 12;
-/// Bytes of a SACK option, padded, without its blocks, and of a block (RFC 2018 section 3).
-const SACK_BYTES: u32 = 4;
-const SACK_BLOCK_BYTES: u32 = 8;
-/// Most bytes of options: a header is 60 bytes at most (RFC 9293 section 3.1).
-pub(crate) const MAX_OPTIONS: u32 = 40;
-
-/// Bytes of a SACK option with so many blocks; without any there is none.
-const fn sack_bytes(blocks: u32) -> u32 {
-    if blocks == 0 { 0 } else { SACK_BYTES + SACK_BLOCK_BYTES * blocks }
-}
 
 /// Connection states (RFC 9293 section 3.3.2).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -116,19 +96,6 @@ impl State {
     pub const fn is_synchronized(self) -> bool {
         !matches!(self, Self::Closed | Self::Listen | Self::SynSent | Self::SynReceived)
     }
-}
-
-/// What an endpoint is told at its making.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// Sysctls of the host, and the kernel that it models.
-    pub settings: Arc<Settings>,
-    /// Congestion control (Linux: `tcp_congestion_control`).
-    pub algorithm: cc::Algorithm,
-    /// MTU of the interface the endpoint sends from.
-    pub mtu: Bytes,
-    /// First sequence number.
-    pub initial_seq: Seq,
 }
 
 /// One TCP endpoint.
@@ -239,8 +206,7 @@ impl Socket {
     /// Bytes that a SYN to a peer with this MSS has room for beside options (Linux:
     /// `tcp_send_syn_data`).
     pub fn syn_data_room(&self, peer_mss: Bytes) -> Bytes {
-        const OPTIONS: u64 = 40; // of a whole header (RFC 9293 section 3.1)
-        Bytes::new(peer_mss.get().min(self.advmss().get()).saturating_sub(OPTIONS))
+        Bytes::new(peer_mss.get().min(self.advmss().get()).saturating_sub(u64::from(MAX_OPTIONS)))
     }
 
     /// The application has `amount` more to write and blocks in send; [`Bytes::MAX`] is endless.
@@ -419,7 +385,7 @@ impl Socket {
 
     #[cold]
     fn handle_syn_ack(&mut self, cx: Context<'_>, segment: &Segment) {
-        // RFC 9293 section 3.10.7.3: whoever did not see our SYN can neither answer nor reset it.
+        // RFC 9293 section 3.10.7.3: a peer that did not see our SYN can neither answer nor reset it.
         let has_ack = segment.flags.has(Flags::ACK);
         let acks_syn = has_ack && segment.ack.after(self.iss) && !segment.ack.after(self.iss + 1 + self.handshake.syn_data());
         if has_ack && !acks_syn {

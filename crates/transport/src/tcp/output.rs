@@ -1,7 +1,6 @@
 //! What leaves as a segment: handshake, what the [`Sender`] lets go, and ACKs;
 //! timers coming up.
 
-use super::ecn::mark_new_data;
 use super::sender::{Kind, Leaving};
 use super::timer::{Pending, Timer};
 use super::{Context, Sender, Socket, State};
@@ -163,7 +162,10 @@ impl Socket {
                     self.debug_check_patched(now, leaving, segment);
                 } else {
                     self.make_data(now, leaving, segment);
-                    mark_new_data(&mut self.tx, &self.ecn, segment);
+                    if self.tx.ecn_ok() && segment.len > 0 {
+                        let reduced = self.tx.take_cwr();
+                        self.ecn.mark_new_data(segment, reduced);
+                    }
                     self.template.validate(now);
                 }
                 if leaving.is_fin {

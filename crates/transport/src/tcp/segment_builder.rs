@@ -4,9 +4,9 @@
 use super::handshake::Offer;
 use super::sender::Leaving;
 use super::timer::Timer;
-use super::{MAX_OPTIONS, SACK_BLOCK_BYTES, SACK_BYTES, Socket, State, sack_bytes};
+use super::{Socket, State};
 use polypath_base::{Bytes, DataSeq, Instant, Seq};
-use polypath_wire::{Dss, Flags, Sack, Segment};
+use polypath_wire::{Dss, Flags, MAX_OPTIONS, SACK_BLOCK_BYTES, SACK_BYTES, Sack, Segment, sack_bytes};
 
 /// What the caller's slot for a segment holds: as long as it is valid, the next segment of a burst
 /// is made by patching it.
@@ -260,5 +260,21 @@ impl Socket {
             None => sack_bytes(fitting),
         };
         self.tx.set_sack_options(Bytes::from_u32(reserved));
+    }
+
+    /// Adds the AccECN option to a segment that has all others: the last one takes what room is left
+    /// (Linux: `tcp_established_options`).
+    #[cold]
+    pub(crate) fn add_accecn_option(&mut self, segment: &mut Segment) {
+        let setting = self.settings.ecn_option;
+        if let Some(accecn) = self.ecn.feedback() {
+            accecn.add_option(setting, segment);
+        }
+    }
+
+    /// Both ends have accurate ECN.
+    #[inline]
+    pub(crate) fn has_accurate_ecn(&self) -> bool {
+        self.ecn.has_feedback()
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Socket, State};
 use polypath_base::{Bytes, Instant, Seq};
-use polypath_wire::{MpOptions, Segment};
+use polypath_wire::{MAX_OPTIONS, MpOptions, Segment};
 use std::collections::VecDeque;
 
 /// Segments formed before the data of the segment counted for which they leave.
@@ -53,7 +53,7 @@ impl Socket {
     /// The meta connection adds so many bytes of options to data segments from now on.
     #[cold]
     pub(crate) fn set_data_options(&mut self, bytes: u32) {
-        debug_assert!(bytes + self.timestamps.bytes() <= 40, "a header has 40 bytes of options (RFC 9293 section 3.1)");
+        debug_assert!(bytes + self.timestamps.bytes() <= MAX_OPTIONS, "a header has 40 bytes of options (RFC 9293 section 3.1)");
         self.tx.set_mptcp_options(Bytes::from_u32(bytes));
         self.invalidate_template();
         self.reserve_sack_options();

@@ -2,9 +2,9 @@
 //! ([`Receiver::ts_recent`](super::Receiver)).
 
 use super::sender::{rtt_by_echo, timestamp};
-use super::{Settings, TIMESTAMP_BYTES};
+use crate::Settings;
 use polypath_base::{Duration, Instant, Seq};
-use polypath_wire::Segment;
+use polypath_wire::{Segment, TIMESTAMP_BYTES};
 
 /// The clock of the timestamps, and whether both ends send them.
 #[derive(Debug)]

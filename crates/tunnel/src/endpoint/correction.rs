@@ -28,14 +28,14 @@ impl<P> Fec<P> {
 impl<P> Endpoint<P> {
     /// A block of packets has ended: its parities are to be made of them, and handed over
     /// ([`Endpoint::handle_parity`]), before the next packet of the host is. To be asked after each
-    /// packet and each timeout; none without [`crate::EndpointConfig::fec`]. What it says is the first
-    /// parity; the others differ in their index.
+    /// packet and each timeout; none without [`crate::EndpointConfig::fec`]. What it says is the
+    /// first parity; the others differ in their index.
     pub fn poll_block(&mut self) -> Option<Parity> {
         self.fec.as_mut()?.blocks.poll_block()
     }
 
-    /// A parity of the block that has ended is to be sent, of so many bytes. False if it is dropped,
-    /// because all paths are down.
+    /// A parity of the block that has ended is to be sent, of so many bytes. False if it is
+    /// dropped, because all paths are down.
     pub fn handle_parity(&mut self, now: Instant, parity: Parity, len: Bytes, payload: P) -> bool {
         let Some(fec) = &mut self.fec else { return false };
         if !self.up.contains(&true) {

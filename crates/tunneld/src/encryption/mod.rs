@@ -53,7 +53,7 @@ const STAMPED: usize = 8 + 104 + STAMP;
 const RESPONSE_LEN: usize = 12 + 48 + STAMP;
 
 /// A session is replaced by who began it after this time, by the other end if that has not happened
-/// somewhat later, and used by nobody after the third.
+/// somewhat later, and unused after the third.
 const REPLACED: Duration = Duration::from_secs(120);
 const REPLACED_BY_OTHER: Duration = Duration::from_secs(150);
 const ENDED: Duration = Duration::from_secs(180);
@@ -246,7 +246,7 @@ impl Peer {
         self.asked = now;
     }
 
-    /// When the next handshake begins; never, if nobody answers and nobody has anything to send.
+    /// When the next handshake begins; never, if the peer is silent and nothing is to be sent.
     fn begins_at(&self) -> Instant {
         let (wanted, at) = (self.wanted_at(), self.wanted_at().max(self.may_begin));
         if at.since(wanted.max(self.asked)) < TRIED { at } else { Instant::NEVER }

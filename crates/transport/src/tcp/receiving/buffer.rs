@@ -5,9 +5,8 @@
 use crate::receive_buffer::{DEFAULT_SCALING_RATIO, ReadGrowth, ReadSpace, ReceiveMemory, Truesize, Waiting, first_read_estimate};
 use crate::settings::{Device, Settings};
 use crate::stack::Stack;
-use crate::tcp::{DEFAULT_MSS, TIMESTAMP_BYTES};
 use polypath_base::{Instant, Seq};
-use polypath_wire::{Flags, Segment};
+use polypath_wire::{DEFAULT_MSS, Flags, Segment, TIMESTAMP_BYTES};
 
 /// A segment that ends nothing counts as a full one from this on, options included, bytes (Linux:
 /// `TCP_MIN_MSS`).

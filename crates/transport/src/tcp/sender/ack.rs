@@ -3,7 +3,7 @@
 use super::rate::RateSample;
 use super::scoreboard::Sent;
 use super::{CaState, Context, Sender};
-use crate::tcp::accecn::{AccEcn, Delivered};
+use crate::tcp::ecn::accurate::{AccEcn, Delivered};
 use crate::tcp::timer::{Pending, Timer};
 use polypath_base::{Duration, Instant, Seq};
 use polypath_cc as cc;

@@ -32,13 +32,14 @@ pub use probe::Probe;
 pub(super) use transmit::{Kind, Leaving};
 
 use super::timer::{Pending, Timer, Timers};
-use super::{CaState, Config, DEFAULT_MSS, EcnMode, Limit, TIMESTAMP_BYTES};
+use super::{CaState, EcnMode, Limit};
 use crate::limit_clock::LimitClock;
 use crate::{Counters, Settings};
 use give_up::UnansweredProbes;
 use path_mtu::PathMtu;
 use polypath_base::{Bytes, DataSeq, Duration, Instant, Rate, Segments, Seq, SmallRng};
 use polypath_cc as cc;
+use polypath_wire::DEFAULT_MSS;
 use queue::SendQueue;
 use rate::Delivery;
 use recovery::{LossState, Prr, Rack, Tlp, Undo};
@@ -62,6 +63,19 @@ impl Context<'_> {
     pub const fn at(now: Instant) -> Self {
         Self { now, siblings: None }
     }
+}
+
+/// What an endpoint is told at its making.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Sysctls of the host, and the kernel that it models.
+    pub settings: Arc<Settings>,
+    /// Congestion control (Linux: `tcp_congestion_control`).
+    pub algorithm: cc::Algorithm,
+    /// MTU of the interface the endpoint sends from.
+    pub mtu: Bytes,
+    /// First sequence number.
+    pub initial_seq: Seq,
 }
 
 /// Everything that an endpoint keeps of what it sends.

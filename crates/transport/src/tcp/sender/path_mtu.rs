@@ -3,10 +3,9 @@
 //! says what size to try next, hears what came of it, and touches neither window nor queue. Linux:
 //! `tcp_sync_mss`, `tcp_current_mss`.
 
-use super::{DEFAULT_MSS, TIMESTAMP_BYTES};
 use polypath_base::{Bytes, Duration, Instant, Segments, Seq};
 use polypath_pmtu::{Bounds, LEAST_MTU, LossBurst, Path, Policy, Search};
-use polypath_wire::Segment;
+use polypath_wire::{DEFAULT_MSS, Segment, TIMESTAMP_BYTES};
 
 /// Smallest MSS (`tcp_mtu_probe_floor`, `tcp_min_snd_mss`).
 pub(super) const LEAST_MSS: Bytes = Bytes::new(48);

@@ -1,10 +1,14 @@
 //! The closing states (RFC 9293 section 3.6), TIME-WAIT, and how a program lets go of its socket.
 
+mod reset;
+
 use super::{Context, Socket, State};
 use crate::SocketError;
 use crate::timer_wheel::{SetBy, fires_after};
 use polypath_base::{Bytes, Duration, Instant};
 use polypath_wire::{Flags, MpOptions, Segment};
+pub(super) use reset::Reset;
+pub use reset::reset_for;
 
 /// How long TIME-WAIT lasts, from the last segment that renewed it; on the timer wheel up to 2 s
 /// longer (Linux: `TCP_TIMEWAIT_LEN`; RFC 9293 section 3.6.1 asks for 2 MSL, four minutes).

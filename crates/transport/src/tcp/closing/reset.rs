@@ -21,26 +21,26 @@ pub fn reset_for(segment: &Segment) -> Option<Segment> {
 
 /// A RST that has yet to leave. Only a state that is not a synchronized one looks for it.
 #[derive(Debug, Default)]
-pub(super) struct Reset(Option<Box<Segment>>);
+pub(in crate::tcp) struct Reset(Option<Box<Segment>>);
 
 impl Reset {
     /// A segment of somebody else's connection, or of an earlier one: it is answered by a RST, and
     /// this connection goes on.
     #[cold]
-    pub(super) fn answer(&mut self, segment: &Segment) {
+    pub(in crate::tcp) fn answer(&mut self, segment: &Segment) {
         self.send(reset_for(segment));
     }
 
     /// It is to leave, in place of one that waits.
     #[cold]
-    pub(super) fn send(&mut self, reset: Option<Segment>) {
+    pub(in crate::tcp) fn send(&mut self, reset: Option<Segment>) {
         debug_assert!(reset.is_none_or(|reset| reset.flags.has(Flags::RST)), "only a RST leaves without a connection");
         self.0 = reset.map(Box::new);
     }
 
     /// It says why, if there is one (RFC 8684 section 3.6).
     #[cold]
-    pub(super) fn explain(&mut self, options: MpOptions) {
+    pub(in crate::tcp) fn explain(&mut self, options: MpOptions) {
         if let Some(reset) = &mut self.0 {
             reset.mp = options;
         }
@@ -48,12 +48,12 @@ impl Reset {
 
     /// It leaves, if there is one.
     #[cold]
-    pub(super) fn take(&mut self) -> Option<Segment> {
+    pub(in crate::tcp) fn take(&mut self) -> Option<Segment> {
         self.0.take().map(|segment| *segment)
     }
 
     #[inline]
-    pub(super) fn is_due(&self) -> bool {
+    pub(in crate::tcp) fn is_due(&self) -> bool {
         self.0.is_some()
     }
 }

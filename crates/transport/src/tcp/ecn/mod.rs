@@ -1,15 +1,17 @@
 //! Explicit Congestion Notification (RFC 3168): its negotiation, the echo of marks, and what the
-//! sender does about it. Where both ends agree to accurate feedback (RFC 9768), `accecn` tells of
+//! sender does about it. Where both ends agree to accurate feedback (RFC 9768), `accurate` tells of
 //! marks instead.
 //!
 //! An algorithm that needs ECN (DCTCP, RFC 8257) gets every mark told: the echo then follows the
 //! marks, and an ACK leaves at once when they begin or end. Otherwise it is repeated until the
 //! sender says that it has reduced its window.
 
-use super::Sender;
-use super::accecn::{AccEcn, CE, ECT_0, ECT_1, NOT_ECT};
+pub(super) mod accurate;
+
 use super::receiving::AckPolicy;
 use crate::Settings;
+use accurate::{AccEcn, NOT_ECT};
+use accurate::{CE, ECT_0, ECT_1};
 use polypath_base::Seq;
 use polypath_wire::{Flags, Segment};
 
@@ -275,15 +277,14 @@ impl Ecn {
             (_, false) => ECT_0,
         }
     }
-}
 
-/// Marks a segment with new data as able, and tells that the window was reduced (RFC 3168 section
-/// 6.1.2). A FIN alone is no data (Linux: `tcp_ecn_send`).
-#[inline]
-pub(super) fn mark_new_data(tx: &mut Sender, ecn: &Ecn, segment: &mut Segment) {
-    if tx.ecn_ok() && segment.len > 0 {
-        segment.ecn = ecn.ect();
-        if tx.take_cwr() {
+    /// Marks a segment with new data as able; `reduced`: it tells that the window was reduced
+    /// (RFC 3168 section 6.1.2). A FIN alone is no data (Linux: `tcp_ecn_send`).
+    #[inline]
+    pub(super) fn mark_new_data(&self, segment: &mut Segment, reduced: bool) {
+        debug_assert!(segment.len > 0, "only data are marked as able");
+        segment.ecn = self.ect();
+        if reduced {
             segment.flags = segment.flags.with(Flags::CWR);
         }
     }

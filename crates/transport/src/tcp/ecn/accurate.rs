@@ -1,20 +1,19 @@
 //! Accurate ECN feedback (RFC 9768), what both halves of a connection keep of it. Its negotiation is
-//! in `ecn`, which has this where both ends agreed to it and else nothing.
+//! in the module above, which has this where both ends agreed to it and else nothing.
 //!
 //! As data receiver an end counts the packets that came with CE and the payload bytes of each
 //! codepoint. The first count's lower bits stand in each header (the ACE field), the others in the
 //! AccECN option where that has room. As data sender it reads both: how many of its packets were
 //! marked. Rules that the RFC leaves open are Linux 7.3's (tests/scripts/accecn-*.pkt).
 
-use super::{MAX_OPTIONS, SACK_BLOCK_BYTES, Socket, State, sack_bytes};
 use polypath_base::Seq;
-use polypath_wire::{Flags, SackBlock, Segment, accecn};
+use polypath_wire::{Flags, MAX_OPTIONS, SACK_BLOCK_BYTES, SackBlock, Segment, accecn, sack_bytes};
 
 /// Codepoints of the IP header (RFC 3168 section 5).
-pub(super) const NOT_ECT: u8 = 0;
-pub(super) const ECT_1: u8 = 1;
-pub(super) const ECT_0: u8 = 2;
-pub(super) const CE: u8 = 3;
+pub(in crate::tcp) const NOT_ECT: u8 = 0;
+pub(in crate::tcp) const ECT_1: u8 = 1;
+pub(in crate::tcp) const ECT_0: u8 = 2;
+pub(in crate::tcp) const CE: u8 = 3;
 
 /// What the count of marked packets begins with, so that a field of zeros shows (RFC 9768
 /// section 3.2.1).
@@ -56,21 +55,21 @@ struct Heard {
 
 /// What an ACK delivers, as far as its marks depend on it.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Delivered {
+pub(in crate::tcp) struct Delivered {
     /// Segments acknowledged anew, selectively or not, and their bytes.
-    pub(super) packets: u32,
-    pub(super) bytes: u32,
+    pub(in crate::tcp) packets: u32,
+    pub(in crate::tcp) bytes: u32,
     /// It acknowledges something.
-    pub(super) progresses: bool,
-    pub(super) mss: u32,
+    pub(in crate::tcp) progresses: bool,
+    pub(in crate::tcp) mss: u32,
     /// Delivered segments and bytes can be trusted: there is SACK, or no recovery.
-    pub(super) is_exact: bool,
-    pub(super) bytes_sent: u64,
+    pub(in crate::tcp) is_exact: bool,
+    pub(in crate::tcp) bytes_sent: u64,
 }
 
 /// Both halves.
 #[derive(Debug, Default)]
-pub(super) struct AccEcn {
+pub(in crate::tcp) struct AccEcn {
     // As data receiver.
     /// Packets that came with CE (r.cep less its first value).
     received_ce: u32,
@@ -115,35 +114,35 @@ impl AccEcn {
 
     /// A server: the peer's SYN came with this codepoint.
     #[cold]
-    pub(super) fn on_syn(&mut self, codepoint: u8) {
+    pub(in crate::tcp) fn on_syn(&mut self, codepoint: u8) {
         (self.syn_came, self.last) = (codepoint, codepoint);
     }
 
     /// The SYN has come again. If it asks no more the way back may be no better (RFC 9768
     /// section 3.1.4.2).
     #[cold]
-    pub(super) fn on_syn_again(&mut self, segment: &Segment) {
+    pub(in crate::tcp) fn on_syn_again(&mut self, segment: &Segment) {
         self.syn_came = segment.ecn;
         self.is_mangled |= segment.ace() == 0;
     }
 
     /// A SYN has come to a connection that has had one: what answers it says how it came.
     #[cold]
-    pub(super) fn on_late_syn(&mut self, segment: &Segment) {
+    pub(in crate::tcp) fn on_late_syn(&mut self, segment: &Segment) {
         (self.syn_came, self.reflects) = (segment.ecn, true);
         self.see_first(segment);
     }
 
     /// The own SYN leaves with this codepoint.
     #[cold]
-    pub(super) fn on_syn_sent(&mut self, codepoint: u8) {
+    pub(in crate::tcp) fn on_syn_sent(&mut self, codepoint: u8) {
         self.syn_sent = codepoint;
     }
 
     /// The SYN/ACK leaves; what it has for flags. From the third on without any: packets with them
     /// may be lost (RFC 9768 section 3.1.4.2).
     #[cold]
-    pub(super) fn on_syn_ack_sent(&mut self, codepoint: u8, timeouts: u32) -> u8 {
+    pub(in crate::tcp) fn on_syn_ack_sent(&mut self, codepoint: u8, timeouts: u32) -> u8 {
         self.syn_sent = codepoint;
         self.syn_acks = self.syn_acks.saturating_add(1);
         self.is_mangled |= self.syn_acks > 2;
@@ -153,7 +152,7 @@ impl AccEcn {
     /// A client: the answer has come. The last ACK of the handshake says how (RFC 9768
     /// section 3.2.2.1).
     #[cold]
-    pub(super) fn on_syn_ack(&mut self, segment: &Segment) {
+    pub(in crate::tcp) fn on_syn_ack(&mut self, segment: &Segment) {
         (self.syn_came, self.reflects) = (segment.ecn, true);
         self.see_first(segment);
         // It has acknowledged the SYN.
@@ -165,7 +164,7 @@ impl AccEcn {
 
     /// A server: what ends the handshake has come. One packet was marked, if that was the SYN/ACK.
     #[cold]
-    pub(super) fn on_third_ack(&mut self, segment: &Segment) -> u32 {
+    pub(in crate::tcp) fn on_third_ack(&mut self, segment: &Segment) -> u32 {
         self.see_first(segment);
         let ace = segment.ace();
         if segment.sack_len > 0 {
@@ -210,7 +209,7 @@ impl AccEcn {
 
     /// A packet is taken. True if its codepoint is another one than that of the packet before: an
     /// ACK is to tell of it at once (RFC 9768 section 3.2.3.3).
-    pub(super) fn on_packet(&mut self, codepoint: u8, len: u32) -> bool {
+    pub(in crate::tcp) fn on_packet(&mut self, codepoint: u8, len: u32) -> bool {
         debug_assert!(codepoint <= CE, "a codepoint has two bits");
         if codepoint == CE {
             self.received_ce = self.received_ce.wrapping_add(1);
@@ -227,26 +226,26 @@ impl AccEcn {
 
     /// The ACE field of a segment that leaves (RFC 9768 section 3.2.2.2).
     #[inline]
-    pub(super) fn tell(&mut self) -> u8 {
+    pub(in crate::tcp) fn tell(&mut self) -> u8 {
         self.untold_ce = 0;
         self.ace()
     }
 
     /// The same; the count of what no ACK has told stays.
-    pub(super) fn ace(&self) -> u8 {
+    pub(in crate::tcp) fn ace(&self) -> u8 {
         (self.received_ce.wrapping_add(FIRST_CEP) & ACE_MASK) as u8
     }
 
     /// The field of a segment without data, if it tells how the peer's SYN came instead.
     #[inline]
-    pub(super) fn take_reflection(&mut self) -> Option<u8> {
+    pub(in crate::tcp) fn take_reflection(&mut self) -> Option<u8> {
         std::mem::take(&mut self.reflects).then(|| reflection(self.syn_came))
     }
 
     /// Data came that was here, from `seq` on. If the last segment told just that, it was lost, maybe
     /// for its option (RFC 9768 section 3.2.3.2.2).
     #[cold]
-    pub(super) fn on_duplicate(&mut self, seq: Seq) {
+    pub(in crate::tcp) fn on_duplicate(&mut self, seq: Seq) {
         self.options_are_lost |= self.told_duplicate == Some(seq);
     }
 
@@ -257,7 +256,7 @@ impl AccEcn {
 
     /// Adds the option to a segment that has all others, if there is room.
     #[cold]
-    pub(super) fn add_option(&mut self, setting: u8, segment: &mut Segment) {
+    pub(in crate::tcp) fn add_option(&mut self, setting: u8, segment: &mut Segment) {
         segment.mp = segment.mp.without_accecn();
         let is_syn = segment.flags.has(Flags::SYN);
         let (sends, required) = if is_syn { (setting > 0 && self.syn_acks == 1, 0) } else { (self.sends_options(setting), self.required) };
@@ -283,7 +282,7 @@ impl AccEcn {
 
     /// Bytes of SACK blocks and of the option on a data segment, where `blocks` of the former fit
     /// and `room` is left beside all others.
-    pub(super) fn reserved(&self, setting: u8, room: u32, blocks: u8) -> u32 {
+    pub(in crate::tcp) fn reserved(&self, setting: u8, room: u32, blocks: u8) -> u32 {
         let sack = |blocks: u8| sack_bytes(u32::from(blocks));
         let padding = if blocks > 0 { 2 } else { 0 };
         let fitting =
@@ -295,37 +294,37 @@ impl AccEcn {
 
     /// Packets do not say that they may be marked.
     #[inline]
-    pub(super) fn is_mangled(&self) -> bool {
+    pub(in crate::tcp) fn is_mangled(&self) -> bool {
         self.is_mangled
     }
 
     /// A segment is taken, whose acknowledgement is looked at next. `is_newer`: by its timestamp.
     #[inline]
-    pub(super) fn hear(&mut self, segment: &Segment, is_newer: bool) {
+    pub(in crate::tcp) fn hear(&mut self, segment: &Segment, is_newer: bool) {
         self.heard = Some(Heard { ace: segment.ace(), option: segment.mp.accecn(), is_newer });
     }
 
     /// The segment that is being looked at has the option.
     #[inline]
-    pub(super) fn hears_option(&self) -> bool {
+    pub(in crate::tcp) fn hears_option(&self) -> bool {
         self.heard.is_some_and(|heard| heard.option.is_some())
     }
 
     /// The field of a segment that tells of no marks beside those (Linux: `__tcp_fast_path_on`).
-    pub(super) fn expected_ace(delivered_ce: u32) -> u8 {
+    pub(in crate::tcp) fn expected_ace(delivered_ce: u32) -> u8 {
         (delivered_ce.wrapping_add(FIRST_CEP) & ACE_MASK) as u8
     }
 
     /// The next ACK that is owed leaves at once.
     #[inline]
-    pub(super) fn take_haste(&mut self) -> bool {
+    pub(in crate::tcp) fn take_haste(&mut self) -> bool {
         std::mem::take(&mut self.hastens)
     }
 
     /// How many packets were marked, of which the peer has told `delivered_ce` before: what the field
     /// says, and where it may have wrapped, what the option and the number of packets make of it
     /// (RFC 9768 section 3.2.2.5.2 and appendix A).
-    pub(super) fn on_ack(&mut self, delivered_ce: u32, told: &Delivered) -> u32 {
+    pub(in crate::tcp) fn on_ack(&mut self, delivered_ce: u32, told: &Delivered) -> u32 {
         let Some(heard) = self.heard.take().filter(|heard| told.progresses | heard.is_newer) else { return 0 };
         let ce_bytes_before = self.delivered_bytes[usize::from(CE) - 1];
         let knows_bytes = self.take_option(heard.option.as_ref(), told);
@@ -401,63 +400,6 @@ impl AccEcn {
             self.estimate = NOT_ECT;
         }
         estimate != NOT_ECT && !is_ambiguous
-    }
-}
-
-impl Socket {
-    /// A segment is taken: what it tells of marks, and how it came. `completes`: the handshake.
-    #[cold]
-    pub(super) fn hear_accurate_ecn(&mut self, segment: &Segment, completes: bool) {
-        let is_newer = self.timestamps.are_on(segment) && self.rx.advances_timestamp(segment);
-        let Some(accecn) = self.ecn.feedback() else { return };
-        if completes {
-            let marked = accecn.on_third_ack(segment);
-            self.tx.note_marked_syn_ack(marked);
-        } else {
-            accecn.hear(segment, is_newer);
-        }
-        self.count_marks(segment);
-    }
-
-    /// A segment in its place has come, though its acknowledgement may be none. Linux counts on
-    /// established connections alone, and what ends a handshake (`tcp_rcv_established`).
-    #[cold]
-    pub(super) fn count_marks(&mut self, segment: &Segment) {
-        let delivered_ce = self.tx.delivered_ce().get();
-        let Some(accecn) = self.ecn.feedback().filter(|_| self.state == State::Established) else { return };
-        if accecn.on_packet(segment.ecn, segment.len) {
-            let is_predicted = segment.mp.accecn().is_none() && segment.ace() == AccEcn::expected_ace(delivered_ce);
-            self.rx.acks_mut().hasten(!is_predicted);
-        }
-        if segment.ecn != NOT_ECT {
-            self.ecn.note_capable();
-        }
-        self.ecn.renew();
-    }
-
-    /// After its acknowledgement.
-    #[cold]
-    pub(super) fn follow_accurate_ecn(&mut self) {
-        if self.ecn.feedback().is_some_and(AccEcn::take_haste) {
-            self.rx.acks_mut().hasten(true);
-        }
-        self.reserve_sack_options();
-    }
-
-    /// Adds the AccECN option to a segment that has all others: the last one takes what room is left
-    /// (Linux: `tcp_established_options`).
-    #[cold]
-    pub(crate) fn add_accecn_option(&mut self, segment: &mut Segment) {
-        let setting = self.settings.ecn_option;
-        if let Some(accecn) = self.ecn.feedback() {
-            accecn.add_option(setting, segment);
-        }
-    }
-
-    /// Both ends have accurate ECN.
-    #[inline]
-    pub(crate) fn has_accurate_ecn(&self) -> bool {
-        self.ecn.has_feedback()
     }
 }
 
