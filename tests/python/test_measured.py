@@ -177,6 +177,9 @@ def test_files_are_repetitions_of_a_cell_and_claims_judge_them(polypath, tmp_pat
     assert (code, "holds" in out) == (0, True)
     runs = Results.open("results/s", Study.load("s.yaml")).runs
     assert runs["goodput_receiver_mbps"].round(1).tolist() == [8.0, 8.8, 4.0, 4.4]
+    write(tmp_path, "cut.json", iperf3(seconds=2, cc="reno"))
+    said = polypath("import", "cut.json", "--study", "s.yaml", "--only", "cc=reno")[1]
+    assert "cut.json: iperf3 was measured for 2s, so its window ends there, not at 3s" in said
     assert polypath("import", "3.json", "--study", "s.yaml")[2] == (
         "polypath: s has 2 cells here, and files are of one: choose it with --only, of cc=cubic, cc=reno\n"
     )

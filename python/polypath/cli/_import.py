@@ -59,15 +59,17 @@ def import_(
             _console.out.print(sentence, markup=False, highlight=False, soft_wrap=True)
         study = str(place)
     loaded = _studies.load(study)
-    results = take(loaded, read, out_folder or _studies.out_of(loaded), choices(only))
+    results, short = take(loaded, read, out_folder or _studies.out_of(loaded), choices(only))
     for file, each in read:
         for sentence in each.said:
             _console.out.print(f"{file}: {sentence}", markup=False, highlight=False, soft_wrap=True)
+    for sentence in short:
+        _console.out.print(sentence, markup=False, highlight=False, soft_wrap=True)
     from . import _report
 
     if as_json:
         said = {file: [*each.said, *([_BOUNDS] if is_written else [])] for file, each in read}
-        _console.give({**_report.as_plain(results), "file": study, "said": said})
+        _console.give({**_report.as_plain(results), "file": study, "said": said, "windows": short})
         return
     from ._summary import summary
 

@@ -18,7 +18,7 @@ from polypath.sweep import files_of
 from polypath.traces import TraceError
 
 from ._model import Flow, Measured
-from ._output import known_cc, output
+from ._output import cut_short, known_cc, output
 
 # Bytes of a full segment's payload, and of its IP packet with the Ethernet header.
 _PAYLOAD, _ON_LINK = 1448, 1514
@@ -99,9 +99,11 @@ def _together(flows: Sequence[Flow], link: int, *, upload: bool) -> float:
     return float(total.max())
 
 
-def take(study: Study, files: Sequence[tuple[str, Measured]], out: Path, only: Mapping[str, Sequence[str]] | None = None) -> Results:
+def take(
+    study: Study, files: Sequence[tuple[str, Measured]], out: Path, only: Mapping[str, Sequence[str]] | None = None
+) -> tuple[Results, list[str]]:
     """Takes each measurement for a run of the one cell that `only` leaves, with its seeds in their
-    order, and writes the tables. Raises `TraceError` where they do not fit.
+    order, and writes the tables; also a sentence for each window that was cut short. Raises `TraceError` where they do not fit.
     """
     engine = MeasuredEngine()
     work = plan(study, engine=engine, out=out, only={name: list(values) for name, values in (only or {}).items()})
@@ -124,4 +126,5 @@ def take(study: Study, files: Sequence[tuple[str, Measured]], out: Path, only: M
         note(run.key, own)
     store.close()
     assemble(study, engine, work.folder, store=store)
-    return Results.open(work.folder, study, store)
+    said = [f"{name}: {each}" for run, (name, measured) in zip(runs, files, strict=False) for each in cut_short(measured, run.scenario)]
+    return Results.open(work.folder, study, store), said
