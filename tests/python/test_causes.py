@@ -265,6 +265,16 @@ CASES = {
         "slow start",
         "lived for 3 round trips",
     ),
+    "a transfer that is complete before the window begins": (
+        (
+            {"l": {"both": {**LINE, "loss": "2%"}}},
+            {**TCP, "app": {"kind": "transfer", "size": "1MB"}},
+            None,
+            {"duration": "9s", "measure": {"window": ["8s", "9s"]}},
+        ),
+        "loss on l",
+        r"under way \([1-9]\.\d of 19.1 Mbit/s\), because l loses",
+    ),
     "a queue that is never empty": (({"l": CHAIN}, TCP), "links", "packets waited at the bottleneck"),
 }
 

@@ -7,7 +7,7 @@ import pytest
 from study_data import one_link
 
 from polypath import Results, Study
-from polypath.measured import measured
+from polypath.measured import measured, study_of
 from polypath.traces import TraceError
 
 
@@ -101,6 +101,9 @@ def test_the_other_end_of_both_directions_has_them_the_other_way(tmp_path):
         text = json.dumps({**tree, "start": {**tree["start"], **start}})
         found = measured(write(tmp_path, "a.json", text))
         assert ([flow.upload for flow in found.flows], found.said) == (ways, ("iperf3: 2 streams, up and down",))
+    # iperf3 3.12 has no word of it at its start.
+    del tree["start"]["test_start"]["bidirectional"]
+    assert [flow.upload for flow in measured(write(tmp_path, "a.json", json.dumps(tree))).flows] == [True, False]
 
 
 def cut(change):
@@ -136,6 +139,7 @@ def test_an_import_makes_a_study_that_report_and_simulator_take(polypath, tmp_pa
     code, out, err = polypath("import", "m.dat", "--name", "mine")
     assert (code, err) == (0, "")
     assert "wrote mine/study.yaml" in out
+    assert "of links that carry what was measured, and no more: put in what you know of them" in out
     results = Results.open("results/mine")
     assert results.notes == []
     assert set(results.runs["engine"]) == {"measured"}
@@ -154,6 +158,11 @@ def test_an_import_makes_a_study_that_report_and_simulator_take(polypath, tmp_pa
     assert code == 0 and any(areas) is (text is not SS) and all(area is None or area < 1.9 for area in areas)
 
 
+def test_repetitions_went_over_one_link_one_after_the_other(tmp_path):
+    files = [measured(write(tmp_path, f"{rate}.json", iperf3(rate))) for rate in (8_000_000, 6_000_000)]
+    assert str(study_of("s", files).topology.links["path1"].forward.rate) == "8365kbit"
+
+
 CLAIM = "[{id: c, sentence: cubic gets more, metric: goodput_receiver_mbps, check: {kind: above, left: {cc: cubic}, right: {cc: reno}}}]"
 STUDY = one_link("s", "{rate: 10mbit, delay: 10ms}", duration="3s", matrix="{cc: [cubic, reno]}", seeds=2, claims=CLAIM)
 
@@ -168,6 +177,9 @@ def test_files_are_repetitions_of_a_cell_and_claims_judge_them(polypath, tmp_pat
     assert (code, "holds" in out) == (0, True)
     runs = Results.open("results/s", Study.load("s.yaml")).runs
     assert runs["goodput_receiver_mbps"].round(1).tolist() == [8.0, 8.8, 4.0, 4.4]
+    write(tmp_path, "cut.json", iperf3(seconds=2, cc="reno"))
+    said = polypath("import", "cut.json", "--study", "s.yaml", "--only", "cc=reno")[1]
+    assert "cut.json: iperf3 was measured for 2s, so its window ends there, not at 3s" in said
     assert polypath("import", "3.json", "--study", "s.yaml")[2] == (
         "polypath: s has 2 cells here, and files are of one: choose it with --only, of cc=cubic, cc=reno\n"
     )

@@ -56,6 +56,21 @@ def test_iperf3_measures_payload_and_a_link_carries_headers(tmp_path, text):
     assert "1514/1448" in " ".join(found.said)
 
 
+def test_each_line_of_iperf2_counts_and_bytes_are_of_1024(tmp_path):
+    lines = [f"[  3] {second:4.1f}-{second + 1:4.1f} sec  0.5 MBytes  {second + 1}.00 Mbits/sec" for second in range(12)]
+    found = measured(tmp_path, "\n".join([*lines, "[  3]  0.0-12.0 sec  9 MBytes  6.50 Mbits/sec"]))
+    assert [round(rate * 1448 / 1514 / 1e6) for rate in found.values("rate")] == list(range(1, 13))
+    found = measured(tmp_path, "[  5]   0.00-1.00   sec   120 KBytes   1.00 MBytes/sec\n")
+    assert found.values("rate") == [pytest.approx(8 * 1024**2 * 1514 / 1448)]
+
+
+def test_replies_that_were_overtaken_are_sorted_and_a_day_ends_at_midnight(tmp_path):
+    found = measured(tmp_path, "\n".join(f"64 bytes from 1.1.1.1: icmp_seq={seq} ttl=57 time={seq} ms" for seq in (1, 3, 2)))
+    assert found.values("delay") == [0.0005, 0.001, 0.0015]
+    found = measured(tmp_path, "time,rate_mbps\n23:59:58,1\n23:59:59,2\n00:00:00,3\n00:00:01,4\n")
+    assert [sample.at for sample in found.samples] == [0, 1, 2, 3]
+
+
 def test_a_campaign_says_which_column_is_what(tmp_path):
     table = (
         "Timestamp,DL_bitrate,UL_bitrate,PINGAVG,PINGLOSS\n"

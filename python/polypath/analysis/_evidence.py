@@ -141,7 +141,8 @@ def evidence(
     # By direction of a link or tunnel: Mbit/s of the flows whose data it carries.
     sends: dict[tuple[str, bool], float] = {}
     for name, ways in taken.items():
-        mbps = _number(by_flow[name]["goodput_receiver_mbps"], 0.0) if name in by_flow else 0.0
+        row = by_flow.get(name)
+        mbps = 0.0 if row is None else _carried(row, "goodput_receiver_mbps", row.get("bytes_received"), row)
         for direction in {(hop.link, hop.a_to_b) for way in ways for path in (way.path, *way.strands) for hop in path.hops}:
             sends[direction] = sends.get(direction, 0.0) + mbps
     evidence_of: dict[str, Evidence] = {}
@@ -151,12 +152,15 @@ def evidence(
             continue
         begins, lives = (float(row[name]) if pd.notna(row[name]) else math.nan for name in ("established_s", "lifetime_s"))
         alive = (seen.times >= begins) & (seen.times <= begins + lives)
-        flow_subflows = by_subflow.get(name, [])
+        flow_subflows = [
+            {**subflow, "acked_mbps": _carried(subflow, "acked_mbps", subflow.get("bytes_acked"), row)}
+            for subflow in by_subflow.get(name, [])
+        ]
         of_paths = [_of_path(way, seen, alive, counted, flow_subflows, sends) for way in ways]
         waits = [strand["waits"] for path in of_paths for strand in path["strands"]]
         evidence_of[name] = {
             "cc": row.get("flow_cc"),
-            "mbps": float(row["goodput_receiver_mbps"]),
+            "mbps": _carried(row, "goodput_receiver_mbps", row.get("bytes_received"), row),
             "life": lives,
             "blocked": _number(row.get("hol_blocked_s")) / max(lives, 1e-9),
             "held": _number(row.get("out_of_order_max_bytes")),
@@ -303,6 +307,16 @@ def _tunnels(ways: Sequence[Way], sends: Mapping[tuple[str, bool], float], tunne
             strands.append({"name": strand["name"], "share": share, "alone": most, "used": share * mbps / most if most > 0 else math.nan})
         tunnels.append({"name": hop.link, "distribution": kind, "strands": strands})
     return tunnels
+
+
+def _carried(row: Mapping[str, Any], rate: str, count: Any, flow: Mapping[str, Any]) -> float:
+    """Mbit/s of what a row tells; of a transfer that is complete over its life, since the window of the
+    measurement may lie behind it.
+    """
+    lives = _number(flow.get("lifetime_s"), 0.0)
+    if math.isnan(_number(flow.get("completion_s"))) or not lives > 0:
+        return _number(row[rate], 0.0)
+    return _number(count, 0.0) * 8e-6 / lives
 
 
 def _number(value: Any, otherwise: float = math.nan) -> float:

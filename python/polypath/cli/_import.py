@@ -13,6 +13,7 @@ from . import _console, _studies
 from ._work import AsJson, Only, choices
 
 _HEAD = "# Of the links a rate is the most that was carried in a second, and queue and loss are not known: put in what you know.\n"
+_BOUNDS = "what was possible and what limited are of links that carry what was measured, and no more: put in what you know of them"
 
 
 def import_(
@@ -45,6 +46,7 @@ def import_(
     if twice := [file for number, file in enumerate(files) if file.resolve() in [other.resolve() for other in files[:number]]]:
         raise StudyError(f"{twice[0]} is named twice, and one measurement is no two repetitions: leave it out")
     read = [(str(file), measured(file)) for file in files]
+    is_written = study is None
     if study is None:
         own = study_of(_name(name, files[0]), [each for _, each in read])
         place = Path(own.name) / FILE_NAME
@@ -57,19 +59,23 @@ def import_(
             _console.out.print(sentence, markup=False, highlight=False, soft_wrap=True)
         study = str(place)
     loaded = _studies.load(study)
-    results = take(loaded, read, out_folder or _studies.out_of(loaded), choices(only))
+    results, short = take(loaded, read, out_folder or _studies.out_of(loaded), choices(only))
     for file, each in read:
         for sentence in each.said:
             _console.out.print(f"{file}: {sentence}", markup=False, highlight=False, soft_wrap=True)
+    for sentence in short:
+        _console.out.print(sentence, markup=False, highlight=False, soft_wrap=True)
     from . import _report
 
     if as_json:
-        said = {file: list(each.said) for file, each in read}
-        _console.give({**_report.as_plain(results), "file": study, "said": said})
+        said = {file: [*each.said, *([_BOUNDS] if is_written else [])] for file, each in read}
+        _console.give({**_report.as_plain(results), "file": study, "said": said, "windows": short})
         return
     from ._summary import summary
 
     _console.out.print(summary(results, _report.material_of(results), []))
+    if is_written:
+        _console.out.print(_BOUNDS, soft_wrap=True)
     _console.out.print(f"tables: {results.folder}; `polypath run {study}` simulates the same beside it", soft_wrap=True)
 
 

@@ -18,7 +18,7 @@ from polypath.sweep import files_of
 from polypath.traces import TraceError
 
 from ._model import Flow, Measured
-from ._output import known_cc, output
+from ._output import cut_short, known_cc, output
 
 # Bytes of a full segment's payload, and of its IP packet with the Ethernet header.
 _PAYLOAD, _ON_LINK = 1448, 1514
@@ -45,8 +45,8 @@ def study_of(name: str, all_measured: Sequence[Measured]) -> Study:
             "links": {
                 f"path{number}": {
                     "ends": ["client", "server"],
-                    "forward": {"rate": f"{_most(flows, number, upload=True)}bit", "delay": delay},
-                    "backward": {"rate": f"{_most(flows, number, upload=False)}bit", "delay": delay},
+                    "forward": {"rate": f"{_most(all_measured, number, upload=True)}bit", "delay": delay},
+                    "backward": {"rate": f"{_most(all_measured, number, upload=False)}bit", "delay": delay},
                 }
                 for number in links
             },
@@ -76,10 +76,17 @@ def without_cc(all_measured: Sequence[Measured]) -> list[str]:
     return [f"the congestion control of {named} is no known one, and the study has its default, cubic: write `cc`"] if flows else []
 
 
-def _most(flows: Sequence[Flow], link: int, *, upload: bool) -> int:
-    """The most that all flows of one direction carried within a second over the link of this number,
-    by the shares of their subflows; where there are none, that of the other direction.
+def _most(all_measured: Sequence[Measured], link: int, *, upload: bool) -> int:
+    """The most that all flows of one direction carried together within a second of a measurement over
+    the link of this number.
     """
+    most = max(_together(measured.flows, link, upload=upload) for measured in all_measured)
+    # With headers, to the kbit/s.
+    return max(round(most * _ON_LINK / _PAYLOAD / 1000) * 1000, 100_000)
+
+
+def _together(flows: Sequence[Flow], link: int, *, upload: bool) -> float:
+    """By the shares of their subflows; where there are none, that of the other direction."""
     own = [flow for flow in flows if flow.upload is upload] or list(flows)
     length = max(flow.length for flow in own)
     edges = np.arange(0.0, math.floor(length) + 1) if length >= 1 else np.array([0.0, length])
@@ -89,13 +96,14 @@ def _most(flows: Sequence[Flow], link: int, *, upload: bool) -> int:
         mine = sum(subflow.bytes_acked for subflow in flow.subflows[link - 1 : link])
         times, counts = zip(*flow.received, strict=True)
         total += np.diff(np.interp(edges, times, counts)) * 8 / np.diff(edges) * (mine / carried if carried else 1 / len(flow.subflows))
-    # With headers, to the kbit/s.
-    return max(round(float(total.max()) * _ON_LINK / _PAYLOAD / 1000) * 1000, 100_000)
+    return float(total.max())
 
 
-def take(study: Study, files: Sequence[tuple[str, Measured]], out: Path, only: Mapping[str, Sequence[str]] | None = None) -> Results:
+def take(
+    study: Study, files: Sequence[tuple[str, Measured]], out: Path, only: Mapping[str, Sequence[str]] | None = None
+) -> tuple[Results, list[str]]:
     """Takes each measurement for a run of the one cell that `only` leaves, with its seeds in their
-    order, and writes the tables. Raises `TraceError` where they do not fit.
+    order, and writes the tables; also a sentence for each window that was cut short. Raises `TraceError` where they do not fit.
     """
     engine = MeasuredEngine()
     work = plan(study, engine=engine, out=out, only={name: list(values) for name, values in (only or {}).items()})
@@ -118,4 +126,5 @@ def take(study: Study, files: Sequence[tuple[str, Measured]], out: Path, only: M
         note(run.key, own)
     store.close()
     assemble(study, engine, work.folder, store=store)
-    return Results.open(work.folder, study, store)
+    said = [f"{name}: {each}" for run, (name, measured) in zip(runs, files, strict=False) for each in cut_short(measured, run.scenario)]
+    return Results.open(work.folder, study, store), said

@@ -30,7 +30,9 @@ def of_iperf3(file: Path) -> Measured:
                 streams.setdefault(str(each.get("socket")), []).append(each)
     if not streams:
         raise TraceError(f"{file}: its intervals have no `streams`")
-    down, both = bool(test.get("reverse")), bool(test.get("bidirectional"))
+    # iperf3 before 3.17 says so of the streams alone.
+    both = len({rows[0].get("sender") is not False for rows in streams.values()}) > 1
+    down = bool(test.get("reverse"))
     server = "accepted_connection" in start
     flows = []
     for number, (socket, rows) in enumerate(streams.items(), 1):

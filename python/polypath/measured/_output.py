@@ -20,6 +20,8 @@ from polypath.traces import TraceError
 from ._model import Flow, Measured, Subflow
 
 _STEP_S = 0.1
+# What a measurement may end before its window without a word.
+_CLOSE_S = 0.5
 _UNKNOWN_SSTHRESH = 0x7FFF_FFFF
 
 
@@ -29,10 +31,7 @@ def output(name: str, measured: Measured, scenario: Mapping[str, Any]) -> Output
     if len(described) != len(measured.flows):
         had = ", ".join(flow.name for flow in measured.flows)
         raise TraceError(f"{name}: {len(measured.flows)} flows were measured ({had}), and the study has {len(described)}")
-    by_name = {flow.name: flow for flow in measured.flows}
-    # By their names where all agree, else in their order.
-    named = set(by_name) == {flow["name"] for flow in described}
-    pairs = [(flow, by_name[flow["name"]] if named else measured.flows[number]) for number, flow in enumerate(described)]
+    pairs = _pairs(measured, scenario)
     end_ns = scenario["duration_ns"]
     outcome = {
         "flows": [_flow(name, flow, own, end_ns) for flow, own in pairs],
@@ -47,6 +46,24 @@ def output(name: str, measured: Measured, scenario: Mapping[str, Any]) -> Output
     }
     rows = [] if scenario["series_interval_ns"] is None else list(_rows(pairs))
     return Output(outcome=outcome, subflow_series=_series(rows), link_series=_NO_LINKS)
+
+
+def cut_short(measured: Measured, scenario: Mapping[str, Any]) -> list[str]:
+    """A sentence for each flow that ended in the window, which then ends with it."""
+    said = []
+    for described, flow in _pairs(measured, scenario):
+        last = described["window_ns"][1] / 1e9
+        if flow.length < last - _CLOSE_S and described["app"]["kind"] != "transfer":
+            said.append(f"{flow.name} was measured for {Time.about(flow.length)}, so its window ends there, not at {Time.about(last)}")
+    return said
+
+
+def _pairs(measured: Measured, scenario: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], Flow]]:
+    """By their names where all agree, else in their order."""
+    described = scenario["flows"]
+    by_name = {flow.name: flow for flow in measured.flows}
+    named = set(by_name) == {flow["name"] for flow in described}
+    return [(flow, by_name[flow["name"]] if named else measured.flows[number]) for number, flow in enumerate(described)]
 
 
 @cache

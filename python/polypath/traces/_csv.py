@@ -192,6 +192,7 @@ def _column(index: int, name: str, kind: str, unit: str, body: Sequence[Sequence
 
 
 def _samples(file: Path, body: Sequence[tuple[int, Sequence[str]]], columns: Mapping[str, _Column]) -> Iterator[Sample]:
+    days, before = 0.0, -math.inf
     for number, row in body:
         values: dict[str, float | None] = {}
         for kind, column in columns.items():
@@ -202,6 +203,10 @@ def _samples(file: Path, body: Sequence[tuple[int, Sequence[str]]], columns: Map
                 raise TraceError(f"{file}:{number}: {column.name}: {error}") from None
         if values["time"] is None:
             raise TraceError(f"{file}:{number}: {columns['time'].name}: the row has no time")
+        # A time of day that goes back by half a day or more has passed midnight.
+        if re.fullmatch(r"\d+:\d\d:\d\d(\.\d+)?", row[columns["time"].place]) and values["time"] + days <= before - _DAY_S / 2:
+            days += _DAY_S
+        before = values["time"] = values["time"] + days
         rtt = values.get("rtt")
         delay = values.get("delay") if rtt is None else rtt / 2
         loss = values.get("loss")

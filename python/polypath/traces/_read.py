@@ -173,10 +173,12 @@ def _share(start: Mapping[str, Any]) -> tuple[float, str]:
 
 
 _INTERVAL = re.compile(
-    r"^\[\s*(?P<id>SUM|\d+)\](?:\[(?P<role>[A-Z-]+)\])?\s+(?P<from>\d+\.\d+)-(?P<to>\d+\.\d+)\s+sec\s+[\d.]+\s+\w+\s+(?P<rate>[\d.]+)\s+"
-    r"(?P<unit>[KMGT]?)bits/sec(?P<rest>.*)$"
+    r"^\[\s*(?P<id>SUM|\d+)\](?:\[(?P<role>[A-Z-]+)\])?\s+(?P<from>\d+\.\d+)-\s*(?P<to>\d+\.\d+)\s+sec\s+[\d.]+\s+\w+\s+(?P<rate>[\d.]+)"
+    r"\s+(?P<unit>[KMGT]?)(?P<of>bits|Bytes)/sec(?P<rest>.*)$"
 )
 _TIMES = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+# Of bytes iperf counts in powers of 1024 (-f M).
+_BINARY = {"": 1.0, "K": 2.0**10, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40}
 
 
 def _iperf3_text(file: Path, text: str) -> Measurement | None:
@@ -198,7 +200,8 @@ def _iperf3_text(file: Path, text: str) -> Measurement | None:
             if begins == 0 and row is kept[-1]:
                 continue
             raise TraceError(f"{file}: it holds several runs of iperf3: give each a file")
-        samples.append(Sample(at=begins, rate=float(row["rate"]) * _TIMES[row["unit"]] * _ON_LINK / _PAYLOAD))
+        rate = float(row["rate"]) * (_TIMES[row["unit"]] if row["of"] == "bits" else 8 * _BINARY[row["unit"]])
+        samples.append(Sample(at=begins, rate=rate * _ON_LINK / _PAYLOAD))
         reached, last = begins, ends - begins
     return measurement(str(file), samples, ["iperf3: the rate in each interval", _HEADERS], last=last)
 
@@ -219,7 +222,8 @@ def _ping(file: Path, text: str) -> Measurement | None:
     words = ["ping: half of each round trip is the delay of one way"]
     words += [] if stamped else ["it has no times (`ping -D` writes them), so one reply counts for each second"]
     words += [f"{lost} replies are missing: give the study a `loss` of its own"] if lost > 0 else []
-    return measurement(str(file), samples, words)
+    # A reply that was overtaken stands later.
+    return measurement(str(file), sorted(samples, key=lambda each: each.at), words)
 
 
 def _capture(file: Path, direction: str | None) -> Measurement:
