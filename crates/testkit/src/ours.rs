@@ -141,7 +141,12 @@ impl Host {
             }
             let has = |flag: &str| endpoint.flags.iter().any(|own| own == flag);
             if has("subflow") {
-                subflow_endpoints.push(mptcp::path_manager::Endpoint { address: index as u8, backup: has("backup"), remove_after: None });
+                subflow_endpoints.push(mptcp::path_manager::Endpoint {
+                    address: index as u8,
+                    backup: has("backup"),
+                    laminar: false,
+                    remove_after: None,
+                });
             }
         }
         Ok(Self {
