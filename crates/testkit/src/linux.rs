@@ -279,13 +279,11 @@ impl Endpoint for Host {
                     SocketOption::RtoMax => (libc::IPPROTO_TCP, TCP_RTO_MAX_MS),
                 };
                 let fd = &self.socket(fd)?.fd;
-                let set = if option == SocketOption::Linger {
-                    sys::set_option(fd, level, name, libc::linger { l_onoff: i32::from(value >= 0), l_linger: value.max(0) })
+                kernel(if option == SocketOption::Linger {
+                    sys::set_option_now(fd, level, name, libc::linger { l_onoff: i32::from(value >= 0), l_linger: value.max(0) })
                 } else {
-                    sys::set_option(fd, level, name, value)
-                };
-                set.map_err(in_words)?;
-                Ok(0)
+                    sys::set_option_now(fd, level, name, value)
+                })
             }
             Verb::RemoveEndpoint { id } => {
                 ip(&["mptcp", "endpoint", "delete", "id", &id.to_string()])?;
