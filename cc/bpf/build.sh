@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 # Compiles every algorithm of cc/algs (or those named, or files that are given with their folder) twice: OUTDIR/pp_<name>.bpf.o is loaded into a kernel (polypath cc load, or
 # bpftool struct_ops register, which from Linux 7.x on leaves out the hook cwnd_event_tx_start); OUTDIR/pp_<name>.drive.o runs its hooks on made-up flows there (polypath cc check).
+# Of a scheduler's file (cc/sched/minrtt.c) it makes OUTDIR/pp_minrtt.bpf.o, for trees that take schedulers as BPF.
 set -eu
 
 usage() {
@@ -23,10 +24,20 @@ command -v "$clang" >/dev/null || { echo "build.sh: no clang; install the Debian
 mkdir -p "$out"
 [ $# -ge 1 ] || set -- $(cd "$algs" && ls ./*.c | sed 's|^\./||; s|\.c$||')
 
+# The verifier follows pointers best in one function: let the compiler inline everything.
+compile() {
+	"$clang" -target bpf -mcpu=v3 -O2 -g -std=gnu11 -Wall -Wextra -Werror -Wno-unused-function -Wno-unused-parameter \
+		-ffile-prefix-map="$root"=cc -fdebug-compilation-dir=. -mllvm -inline-threshold=100000 -I"$here" -I"$here/../include" -c "$@"
+}
+
 for name in "$@"; do
 	source=$algs/$name.c
-	case $name in */*.c) source=$name; name=$(basename "$name" .c) ;; esac
+	case $name in */*.c) source=$(realpath "$name"); name=$(basename "$name" .c) ;; esac
 	[ -f "$source" ] || { echo "build.sh: no algorithm '$name': $source does not exist" >&2; exit 2; }
+	if grep -q PP_SCHED_REGISTER "$source"; then
+		compile -DPP_SCHED="$name" -DPP_SCHED_FILE="\"$source\"" "$here/sched.bpf.c" -o "$out/pp_$name.bpf.o"
+		continue
+	fi
 	flags=
 	# The ops table says which hooks there are; a hook that is absent here must be absent there, since a null hook has a meaning.
 	ops=$(tr '\n' ' ' <"$source" | sed -n 's/.*PP_CC_REGISTER\([^;]*\)};.*/\1/p' | tr ',{' '\n\n')
@@ -41,10 +52,7 @@ for name in "$@"; do
 	for flag in COUPLED PACES NEEDS_ECN DRAWS REDUCES; do
 		! echo "$ops" | grep -q "\.flags[[:space:]]*=.*PP_CC_$flag" || flags="$flags -DPP_$flag"
 	done
-	# The verifier follows pointers best in one function: let the compiler inline everything.
 	for part in glue:bpf drive:drive; do
-		"$clang" -target bpf -mcpu=v3 -O2 -g -std=gnu11 -Wall -Wextra -Werror -Wno-unused-function -Wno-unused-parameter \
-			-ffile-prefix-map="$root"=cc -fdebug-compilation-dir=. -mllvm -inline-threshold=100000 -I"$here" -I"$here/../include" -DPP_ALG="$name" -DPP_ALG_FILE="\"$source\"" $flags \
-			-c "$here/${part%:*}.bpf.c" -o "$out/pp_$name.${part#*:}.o"
+		compile -DPP_ALG="$name" -DPP_ALG_FILE="\"$source\"" $flags "$here/${part%:*}.bpf.c" -o "$out/pp_$name.${part#*:}.o"
 	done
 done

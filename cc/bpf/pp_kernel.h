@@ -29,6 +29,7 @@ typedef _Bool bool;
 #define PP_TCP_CLOSE 7
 #define PP_TCP_CLOSE_WAIT 8
 #define PP_TCP_LISTEN 10
+#define PP_TCP_CA_LOSS 4		/* icsk_ca_state */
 #define PP_TCP_ECN_OK 17	/* ecn_flags: RFC 3168 or, from 6.18 on, AccECN; a bit without a meaning before */
 #define PP_TCP_CONG_NON_RESTRICTED 1	/* flags of an ops table */
 #define PP_TCP_CONG_NEEDS_ECN 2
@@ -52,6 +53,8 @@ struct sock {
 	unsigned long sk_pacing_rate;		/* byte/s; ~0 = not limited */
 	unsigned long sk_max_pacing_rate;
 	__u32 sk_pacing_status;
+	int sk_wmem_queued;
+	int sk_sndbuf;
 };
 
 struct inet_sock {
@@ -114,6 +117,7 @@ struct tcp_sock {
 	__u32 prior_cwnd;
 	__u32 srtt_us;
 	__u32 mdev_us;
+	__u32 rttvar_us;
 	struct minmax rtt_min;
 	__u32 delivered;
 	__u32 delivered_ce;
@@ -146,6 +150,8 @@ struct rate_sample {
 	bool is_ack_delayed;
 };
 
+/* Of schedulers pp_mptcp.h has them. */
+#ifndef PP_SCHED
 struct mptcp_subflow_context {
 	struct list_head node;
 	struct sock *tcp_sock;
@@ -155,6 +161,7 @@ struct mptcp_subflow_context {
 struct mptcp_sock {
 	struct list_head conn_list;
 };
+#endif
 
 #define PP_TCP_CONGESTION_OPS						\
 	void (*init)(struct sock *sk);					\

@@ -42,7 +42,7 @@ PP_INLINE __u64 pp_mul(__u64 a, __u64 b)
 {
 	__u64 product;
 
-	return __builtin_mul_overflow(a, b, &product) ? ~0ULL : product;
+	return PP_MUL_OVERFLOWS(a, b, &product) ? ~0ULL : product;
 }
 
 /* a - b, and zero where b is larger. */

@@ -41,6 +41,20 @@ typedef signed long long __s64;
 #define PP_DIV64(a, b) ((a) / (b))
 #endif
 
+/* Whether a product does not fit 64 bits; the product goes to `*product`. For the compiler's own way
+ * LLVM wants 128 bits, which BPF has not. */
+#if defined(PP_BUILD_BPF)
+#define PP_MUL_OVERFLOWS(a, b, product)						\
+	({									\
+		__u64 most_ = (b) ? ~0ULL / (b) : ~0ULL;			\
+		PP_OPAQUE(most_);						\
+		*(product) = (a) * (b);						\
+		(a) > most_;							\
+	})
+#else
+#define PP_MUL_OVERFLOWS(a, b, product) __builtin_mul_overflow(a, b, product)
+#endif
+
 /* A constant table. Of one with 4, 8, 16 or 32 bytes LLVM makes a mergeable section, which the
  * loader of BPF objects does not know. */
 #if defined(PP_BUILD_BPF)

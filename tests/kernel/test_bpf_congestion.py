@@ -14,6 +14,7 @@ from polypath.kernelcc import KernelCcError
 
 ROOT = Path(__file__).resolve().parents[2]
 ALGORITHMS = sorted(path.stem for path in (ROOT / "cc" / "algs").glob("*.c"))
+SCHEDULERS = sorted((ROOT / "cc" / "sched").glob("*.c"))
 TCP_CONGESTION = 13
 IPPROTO_MPTCP = 262
 BYTES = 20_000_000
@@ -38,6 +39,17 @@ def objects(tmp_path_factory):
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_object_compiles(objects, name):
     assert (objects / f"pp_{name}.bpf.o").stat().st_size > 0
+
+
+@pytest.mark.parametrize("file", SCHEDULERS, ids=[file.stem for file in SCHEDULERS])
+def test_schedulers_compile_for_trees_that_take_them_as_bpf(file, tmp_path):
+    if packages := programs.packages(programs.missing("cc")):
+        lacking("host", f"compiling as BPF needs the Debian packages {' '.join(packages)}")
+    run(ROOT / "cc" / "bpf" / "build.sh", tmp_path, file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file)
+    (compiled,) = tmp_path.iterdir()
+    assert compiled.name == f"pp_{file.stem}.bpf.o"
+    hooks = set(re.findall(rb"(?<!rel)struct_ops/\w+", compiled.read_bytes()))
+    assert hooks == {b"struct_ops/" + hook for hook in (b"init", b"release", b"get_send", b"get_retrans")}
 
 
 def test_hooks_count_wherever_their_lines_break(objects, tmp_path):

@@ -32,7 +32,7 @@ def checks(view):
     its name and size.
     """
     view = re.sub(r"/\*.*?\*/", "", view, flags=re.DOTALL).replace("\\\n", "")
-    macro = re.search(r"^#define PP_TCP_CONGESTION_OPS(.*)$", view, re.MULTILINE)[1]
+    macro = (re.search(r"^#define PP_TCP_CONGESTION_OPS(.*)$", view, re.MULTILINE) or [""] * 2)[1]
     for name, body in re.findall(r"^struct (\w+) \{\n(.*?)^\};", view, re.MULTILINE | re.DOTALL):
         # One structure has a part without a name of its own.
         body = re.sub(r"struct \{\s*(\w+) (\w+);\s*\} (\w+);", r"\1 \3.\2;", body)
@@ -73,6 +73,21 @@ def test_fields_and_constants_of_objects_are_those_of_the_kernel(kernel):
     assert text.count("_Static_assert") > 80
     done = compiled(recipe, text)
     assert done.returncode == 0, "".join(line for line in done.stderr.splitlines(keepends=True) if "error" in line)
+
+
+def test_fields_of_schedulers_are_those_of_a_kernel_with_their_hooks(kernel):
+    recipe, cc = Recipe.load(kernel.file.parent), _link.sources()
+    view = (cc / "bpf/pp_mptcp.h").read_text()
+    own = re.sub(r"struct (?=\w)", "struct pp_", "".join(re.findall(r"^struct \w+ \{\n.*?^\};\n", view, re.MULTILINE | re.DOTALL)))
+    # Structures within others are known by pointers alone here.
+    own = re.sub(r"struct pp_(?:list_head|inet_connection_sock) (\w+);", r"char \1;", own)
+    wanted = [check for check in checks(view) if not re.search(r'"mptcp_(?:subflow_context.node|sock.(?:sk|conn_list))"', check)]
+    includes = ["#include <net/tcp.h>", "#include <net/mptcp.h>", '#include "net/mptcp/protocol.h"']
+    done = compiled(recipe, "\n".join([*includes, own, *wanted]) + "\n")
+    has_hooks = "(*get_send)" in (recipe.place / TREE / "include/net/mptcp.h").read_text()
+    wrong = [line for line in done.stderr.splitlines() if "error" in line]
+    assert (not wrong) == has_hooks, wrong
+    assert has_hooks or any("get_send" in line or "mptcp_sched_ops" in line for line in wrong), wrong
 
 
 def test_a_field_that_a_kernel_has_otherwise_is_named(kernel):

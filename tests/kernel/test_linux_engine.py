@@ -375,6 +375,21 @@ BACKUP = {"kind": "endpoints", "addresses": [{"address": "10.0.2.1", "backup": T
 REMOVED = {"kind": "endpoints", "addresses": [{"address": "10.0.2.1", "remove_at": "2s"}]}
 
 
+def same_subflows(folder, kernel, links, manager, subflows):
+    """Both engines open so many subflows, between the same addresses; returns these pairs."""
+    flow = {"client": "c", "server": "s", "cc": "cubic", "path_manager": manager}
+    of = study(topology={"nodes": TWO_PATHS["nodes"], "links": links}, flows={"f": flow}, seeds=[1], duration="4s", kernel=kernel)
+    linux_, sim = (run(of, engine=engine, out=folder / engine) for engine in ("linux", "sim"))
+    assert (linux_.runs["subflows"].iloc[0], sim.runs["subflows"].iloc[0]) == (subflows, subflows)
+    ways = [
+        sorted(zip(each.subflows["source"].str.partition(":")[0], each.subflows["destination"].str.partition(":")[0], strict=True))
+        for each in (linux_, sim)
+    ]
+    assert ways[0] == ways[1]
+    assert linux_.runs["goodput_receiver_mbps"].iloc[0] == pytest.approx(sim.runs["goodput_receiver_mbps"].iloc[0], rel=0.1)
+    return ways[0]
+
+
 @pytest.mark.parametrize(
     ("links", "manager", "subflows"),
     [
@@ -386,13 +401,32 @@ REMOVED = {"kind": "endpoints", "addresses": [{"address": "10.0.2.1", "remove_at
     ids=["fullmesh", "backup", "removed", "ndiffports"],
 )
 def test_path_managers_open_what_the_simulators_do(tmp_path, links, manager, subflows):
-    flow = {"client": "c", "server": "s", "cc": "cubic", "path_manager": manager}
-    of = study(topology={"nodes": TWO_PATHS["nodes"], "links": links}, flows={"f": flow}, seeds=[1], duration="4s")
-    linux_, sim = (run(of, engine=engine, out=tmp_path / engine) for engine in ("linux", "sim"))
-    assert (linux_.runs["subflows"].iloc[0], sim.runs["subflows"].iloc[0]) == (subflows, subflows)
-    ways = [
-        sorted(zip(each.subflows["source"].str.partition(":")[0], each.subflows["destination"].str.partition(":")[0], strict=True))
-        for each in (linux_, sim)
-    ]
-    assert ways[0] == ways[1]
-    assert linux_.runs["goodput_receiver_mbps"].iloc[0] == pytest.approx(sim.runs["goodput_receiver_mbps"].iloc[0], rel=0.1)
+    same_subflows(tmp_path, "6.12", links, manager, subflows)
+
+
+LAMINAR_CLIENT = MESH | {"g": {"ends": ["c", "r"], "both": {"rate": "10mbit", "delay": "7ms"}}}
+# 10.0.1.1, 10.0.2.1 and 10.0.4.1 are the client's; 10.0.3.2, then 10.0.5.2 and 10.0.6.2 the server's.
+LAMINAR_ONE = LAMINAR_CLIENT | {"h": {"ends": ["r", "s"], "both": {"rate": "100mbit", "delay": "2ms"}}}
+LAMINAR_TWO = LAMINAR_ONE | {"i": {"ends": ["r", "s"], "both": {"rate": "100mbit", "delay": "2ms"}}}
+FIRST = ("10.0.1.1", "10.0.3.2")
+
+
+@pytest.mark.parametrize(
+    ("links", "addresses", "joined"),
+    [
+        # One endpoint an announcement, in the order in which they were added.
+        (LAMINAR_ONE, ["10.0.4.1 laminar", "10.0.2.1 laminar"], [("10.0.4.1", "10.0.5.2")]),
+        (LAMINAR_TWO, ["10.0.4.1 laminar", "10.0.2.1 laminar"], [("10.0.2.1", "10.0.6.2"), ("10.0.4.1", "10.0.5.2")]),
+        # Not from the address of the first subflow, nor where no endpoint is left.
+        (LAMINAR_TWO, ["10.0.1.1 laminar", "10.0.2.1 laminar"], [("10.0.2.1", "10.0.5.2")]),
+        (LAMINAR_ONE, ["10.0.2.1 subflow", "10.0.4.1 laminar"], [("10.0.2.1", "10.0.3.2"), ("10.0.4.1", "10.0.5.2")]),
+        (LAMINAR_CLIENT, ["10.0.2.1 laminar"], []),
+    ],
+    ids=["one announced", "two announced", "own address", "beside subflow", "nothing announced"],
+)
+def test_laminar_endpoints_answer_announced_addresses_as_the_simulators_do(tmp_path, links, addresses, joined):
+    if not linux.is_there("7.3"):
+        lacking("linux 7.3", "no kernel 7.3 is there: polypath linux build 7.3")
+    named = [{"address": address, "laminar": flag == "laminar"} for address, flag in map(str.split, addresses)]
+    ways = same_subflows(tmp_path, "7.3", links, {"kind": "endpoints", "addresses": named}, 1 + len(joined))
+    assert ways == sorted([FIRST, *joined])

@@ -24,14 +24,14 @@ BASE = {
 }
 
 
-def planned(*, links=None, nodes=None, flows=None, algorithms=KERNEL, out_of_tree=False, **more):
+def planned(*, links=None, nodes=None, flows=None, algorithms=KERNEL, release="", out_of_tree=False, **more):
     """The plan of a study that differs from the base in these parts."""
     topology = {"nodes": nodes or BASE["topology"]["nodes"], "links": {**BASE["topology"]["links"], **(links or {})}}
     # What can be built is planned, also what nobody would run.
     every = {**BASE, "topology": topology, "flows": flows or BASE["flows"], **more}
     study = Study.model_validate(every, context={"network_only": True})
     (run,) = runs(study, engine="linux", version=lambda kernel: kernel)
-    return SimpleNamespace(**build(run.scenario, algorithms, out_of_tree=out_of_tree).plan)
+    return SimpleNamespace(**build(run.scenario, algorithms, release=release, out_of_tree=out_of_tree).plan)
 
 
 def on(plan, namespace, device):
@@ -129,9 +129,10 @@ TWO_PATHS = {
 }
 
 
-def two_paths(*, nodes=None, links=None, out_of_tree=False, **flow):
+def two_paths(*, nodes=None, links=None, release="", out_of_tree=False, **flow):
     topology = {"nodes": {**TWO_PATHS["nodes"], **(nodes or {})}, "links": {**TWO_PATHS["links"], **(links or {})}}
     return planned(
+        release=release,
         out_of_tree=out_of_tree,
         nodes=topology["nodes"],
         links={"first": topology["links"].pop("one"), **topology["links"]},
@@ -162,6 +163,24 @@ def test_a_server_with_two_links_announces_the_second_address():
     assert kinds[("c", "10.0.1.1")] == kinds[("c", "10.0.3.1")] == {"subflow", "fullmesh"}
     limits = {namespace["name"]: namespace.get("limits") for namespace in plan.namespaces}
     assert limits["c"] == {"subflows": 3, "add_addr_accepted": 1}
+
+
+def test_laminar_endpoints_wait_for_what_the_server_announces():
+    laminar = {"kind": "endpoints", "addresses": [{"address": "10.0.3.1", "laminar": True, "backup": True}, {"address": "10.0.1.1"}]}
+    lower = {"lower": {"ends": ["r", "s"], "both": {"delay": "2ms"}}}
+    plan = two_paths(links=lower, path_manager=laminar, release="6.18-rc1")
+    flags = {
+        (each["namespace"], each["address"]): set(each) - {"namespace", "address", "device", "remove_at_ns"} for each in plan.endpoints
+    }
+    assert flags == {("c", "10.0.3.1"): {"laminar", "backup"}, ("c", "10.0.1.1"): {"subflow"}, ("s", "10.0.4.2"): {"signal"}}
+    limits = {namespace["name"]: namespace.get("limits") for namespace in plan.namespaces}
+    assert (limits["c"], limits["s"]) == ({"subflows": 1, "add_addr_accepted": 1}, {"subflows": 1, "add_addr_accepted": 0})
+    assert {route["to"] for route in plan.routes if route["namespace"] == "c"} == {"10.0.2.2", "10.0.4.2"}
+    alone = {each["name"]: each.get("limits") for each in two_paths(path_manager=laminar, release="7.3.4").namespaces}
+    assert alone["c"] == {"subflows": 0, "add_addr_accepted": 0}, "nothing is announced"
+    for release in ("6.17.13", "6.1.0-41-amd64"):
+        with pytest.raises(PlanError, match=rf"Linux {release} would take laminar endpoints for ones without a flag: run .* from 6.18 on"):
+            two_paths(links=lower, path_manager=laminar, release=release)
 
 
 def test_endpoints_and_routes_by_hand_are_followed():

@@ -10,6 +10,7 @@ from study_data import STUDY, changed, written
 
 from polypath import Study, StudyError, _native
 from polypath.analysis import rates
+from polypath.analysis._network import asked
 from polypath.cli import _bench_linux
 from polypath.engines import SimEngine
 from polypath.results import execute, plan
@@ -51,6 +52,38 @@ def test_links_flows_and_delays_are_what_the_study_says(tmp_path):
     most = runs.set_index("key")["out_of_order_max_bytes"]
     waiting = results.progress.groupby("key")["out_of_order_bytes"].max()[most.index]
     assert (waiting > 0).all() and (waiting <= most).all()
+
+
+def laminar(kernel):
+    """A client of three links, of which two are kept for the second address of the server."""
+    links = {name: {"ends": ends, "both": {"rate": "10mbit", "delay": "5ms"}} for name, ends in (("a", "cr"), ("b", "cr"), ("g", "cr"))}
+    links |= {name: {"ends": ["r", "s"], "both": {"delay": "1ms"}} for name in ("d", "e")}
+    addresses = [{"address": "10.0.3.1", "laminar": True, "backup": True}, {"address": "10.0.2.1", "laminar": True}]
+    flow = {"client": "c", "server": "s", "path_manager": {"kind": "endpoints", "addresses": addresses}}
+    topology = {
+        "nodes": {"c": None, "r": {"router": True}, "s": None},
+        "links": {k: {**v, "ends": list(v["ends"])} for k, v in links.items()},
+    }
+    study = {"name": "laminar", "topology": topology, "flows": {"f": flow}, "duration": "2s", "seeds": [1], "baselines": None}
+    return Study.model_validate({**study, "kernel": kernel})
+
+
+def test_one_laminar_endpoint_answers_an_announced_address(tmp_path):
+    study = laminar("7.3")
+    results = execute(plan(study, engine=SimEngine(), out=tmp_path))
+    ends = [results.subflows[end].str.partition(":")[0] for end in ("source", "destination")]
+    joined = [("10.0.1.1", "10.0.4.2"), ("10.0.3.1", "10.0.5.2")]
+    assert list(zip(*ends, strict=True)) == joined
+    (run,) = runs(study, engine="sim", version=lambda kernel: kernel)
+    assert asked(run.scenario, run.scenario["flows"][0]) == joined
+    received = results.subflows["bytes_acked"].tolist()
+    assert received[0] > 1_000_000 and received[1] == 0, "it is a backup"
+
+
+def test_a_kernel_without_laminar_endpoints_is_told_by_the_field(tmp_path):
+    told = r"flows\.f\.path_manager: it has laminar endpoints, which came with Linux 6\.18, and `c` is Linux 6\.12\.117"
+    with pytest.raises(StudyError, match=told):
+        plan(laminar("6.12"), engine=SimEngine(), out=tmp_path)
 
 
 def test_errors_of_the_compiled_module_say_whose_fault_it_is_and_where():

@@ -23,6 +23,7 @@ const FLAG_SIGNAL: u32 = 1;
 const FLAG_SUBFLOW: u32 = 2;
 const FLAG_BACKUP: u32 = 4;
 const FLAG_FULLMESH: u32 = 8;
+const FLAG_LAMINAR: u32 = 32;
 
 /// The path manager of one namespace.
 #[derive(Debug)]
@@ -63,6 +64,7 @@ impl PathManager {
             (endpoint.subflow, FLAG_SUBFLOW),
             (endpoint.backup, FLAG_BACKUP),
             (endpoint.fullmesh, FLAG_FULLMESH),
+            (endpoint.laminar, FLAG_LAMINAR),
         ];
         let flags = wanted.iter().filter(|(set, _)| *set).map(|(_, flag)| flag).sum();
         let message = Message::new(self.number, 0, &head(COMMAND_ADD)).nest_flagged(ATTR_ADDR, |m| {

@@ -238,6 +238,8 @@ pub struct Endpoint {
     pub backup: bool,
     #[serde(default)]
     pub fullmesh: bool,
+    #[serde(default)]
+    pub laminar: bool,
     /// Where peers open further subflows to it, if it is not the port of the first: only of one
     /// that is announced.
     #[serde(default)]

@@ -89,9 +89,14 @@ pub fn timer_slack(ns: libc::c_ulong) {
 
 /// Sets a socket option to a plain value.
 pub fn set_option<T: Copy>(fd: &impl AsRawFd, level: libc::c_int, name: libc::c_int, value: T) -> Outcome<()> {
+    set_option_now(fd, level, name, value).map_err(|_| failed(&format!("setsockopt {level}/{name}")))
+}
+
+/// As [`set_option`], for who wants to know which error it was.
+pub fn set_option_now<T: Copy>(fd: &impl AsRawFd, level: libc::c_int, name: libc::c_int, value: T) -> std::io::Result<()> {
     // SAFETY: `value` is plain data of the size given and outlives the call.
     let done = unsafe { libc::setsockopt(fd.as_raw_fd(), level, name, (&raw const value).cast(), size_of::<T>() as libc::socklen_t) };
-    check(done, &format!("setsockopt {level}/{name}")).map(drop)
+    if done < 0 { Err(std::io::Error::last_os_error()) } else { Ok(()) }
 }
 
 pub fn set_option_bytes(fd: &impl AsRawFd, level: libc::c_int, name: libc::c_int, value: &[u8]) -> Outcome<()> {

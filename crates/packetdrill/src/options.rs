@@ -83,6 +83,7 @@ const TCP_FASTOPEN_KEY: i32 = 33;
 const TCP_CC_INFO: i32 = 26;
 const SO_MEMINFO: i32 = 55;
 const TCP_NOTSENT_LOWAT: i32 = 25;
+const TCP_RTO_MAX_MS: i32 = 44;
 
 impl Program {
     pub(crate) fn set_option(&mut self, fd: i32, level: i32, name: i32, value: &[u8]) -> Result<i64, Errno> {
@@ -122,13 +123,14 @@ impl Program {
             (libc::SOL_TCP, libc::TCP_MAXSEG) => (SocketOption::MaxSegment, first),
             (libc::SOL_TCP, libc::TCP_SYNCNT) => (SocketOption::SynCount, first),
             (libc::SOL_TCP, TCP_NOTSENT_LOWAT) => (SocketOption::NotSentLowWater, first),
+            (libc::SOL_TCP, TCP_RTO_MAX_MS) => (SocketOption::RtoMax, first),
             _ => return Err(self.refuse(&format!("the socket option {}", name_of(level, name)))),
         };
         self.socket_of(fd)?.remembered.insert((level, name), first);
         let told = self.host.call(&Verb::SetOption { fd: number, option, value });
         match told {
             Ok(Ok(value)) => Ok(value),
-            Ok(Err(name)) => Err(self.refuse(&format!("the error {name} of a socket option"))),
+            Ok(Err(name)) => Err(self.errno(&name)),
             Err(sentence) => Err(self.refuse(&sentence)),
         }
     }

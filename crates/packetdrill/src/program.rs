@@ -58,7 +58,7 @@ const ORIGIN_ZEROCOPY: u8 = 5;
 const CODE_COPIED: u8 = 1;
 
 /// The errors that calls have, by their names.
-const ERRORS: [(&str, i32); 9] = [
+const ERRORS: [(&str, i32); 11] = [
     ("EAGAIN", libc::EAGAIN),
     ("EINPROGRESS", libc::EINPROGRESS),
     ("ECONNREFUSED", libc::ECONNREFUSED),
@@ -68,6 +68,8 @@ const ERRORS: [(&str, i32); 9] = [
     ("ENOTCONN", libc::ENOTCONN),
     ("EHOSTUNREACH", libc::EHOSTUNREACH),
     ("EISCONN", libc::EISCONN),
+    ("EINVAL", libc::EINVAL),
+    ("ENOPROTOOPT", libc::ENOPROTOOPT),
 ];
 
 /// The program, its host and packetdrill's side of the wire.

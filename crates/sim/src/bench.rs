@@ -133,7 +133,9 @@ fn parallel(paths: u32, hops: u32, bits_per_s: u64, flows: u32, transport: Trans
     // of the server's.
     let path_manager = || match hops {
         1 if paths > 1 => PathManager::Endpoints {
-            addresses: (1..paths).map(|path| Endpoint { address: format!("10.{path}.0.1"), backup: false, remove_at: None }).collect(),
+            addresses: (1..paths)
+                .map(|path| Endpoint { address: format!("10.{path}.0.1"), backup: false, laminar: false, remove_at: None })
+                .collect(),
         },
         _ => PathManager::Fullmesh,
     };

@@ -126,14 +126,7 @@ pub(crate) fn between(scenario: &Scenario, flow: &scenario::Flow, topology: &Top
             on_links.map(|(number, _)| number).filter(|&number| number != first).collect::<Vec<_>>()
         };
         match &flow.mptcp.path_manager {
-            scenario::PathManager::Fullmesh => {
-                at_client.extend(others(client, at_client[0]));
-                // A server address that belongs to no link is reached over every path: there is no
-                // need for another.
-                if topology.addresses(server)[at_server[0]].leaves.is_some() {
-                    at_server.extend(others(server, at_server[0]));
-                }
-            }
+            scenario::PathManager::Fullmesh => at_client.extend(others(client, at_client[0])),
             scenario::PathManager::Ndiffports { .. } => {}
             scenario::PathManager::Endpoints { addresses } => {
                 for endpoint in addresses {
@@ -143,6 +136,11 @@ pub(crate) fn between(scenario: &Scenario, flow: &scenario::Flow, topology: &Top
                     }
                 }
             }
+        }
+        // A server address that belongs to no link is reached over every path: there is no need for
+        // another.
+        if answers(flow) && topology.addresses(server)[at_server[0]].leaves.is_some() {
+            at_server.extend(others(server, at_server[0]));
         }
     }
     if flow.transport == Transport::Mptcp {
@@ -156,9 +154,25 @@ pub(crate) fn between(scenario: &Scenario, flow: &scenario::Flow, topology: &Top
     Ok(FlowAddresses { nodes: [client, server], addresses: [at_client, at_server], fixed: fixed.collect::<Result<_, Error>>()? })
 }
 
-/// No more subflows than either host's kernel has in a connection.
+/// Whether the client joins addresses that the server announces.
+fn answers(flow: &scenario::Flow) -> bool {
+    match &flow.mptcp.path_manager {
+        scenario::PathManager::Fullmesh => true,
+        scenario::PathManager::Ndiffports { .. } => false,
+        scenario::PathManager::Endpoints { addresses } => addresses.iter().any(|endpoint| endpoint.laminar),
+    }
+}
+
+/// No more subflows than either host's kernel has in a connection, and no laminar endpoint where the
+/// client's has none.
 fn check_subflows(scenario: &Scenario, flow: &scenario::Flow, asked: usize) -> Result<(), Error> {
-    let stack = stacks(scenario, flow)?.into_iter().min_by_key(|stack| stack.max_subflows).expect("a flow has two ends");
+    let stacks = stacks(scenario, flow)?;
+    let is_laminar = matches!(flow.mptcp.path_manager, scenario::PathManager::Endpoints { .. }) && answers(flow);
+    if is_laminar && !stacks[0].laminar_endpoints {
+        let sentence = format!("it has laminar endpoints, which came with Linux 6.18, and `{}` is {}", flow.client, stacks[0]);
+        return Err(of_flow(flow, "path_manager", sentence));
+    }
+    let stack = stacks.into_iter().min_by_key(|stack| stack.max_subflows).expect("a flow has two ends");
     let (name, most) = (stack.name, stack.max_subflows);
     if asked <= most {
         return Ok(());
@@ -322,7 +336,8 @@ fn path_manager(flow: &scenario::Flow, topology: &Topology, client: NodeId, at_c
             let endpoints = addresses.iter().filter_map(|endpoint| {
                 let named = |number: &usize| topology.addresses(client)[*number].text == endpoint.address;
                 let address = at_client.iter().position(named)? as u8;
-                Some(Endpoint { address, backup: endpoint.backup, remove_after: endpoint.remove_at })
+                let scenario::Endpoint { backup, laminar, remove_at: remove_after, .. } = *endpoint;
+                Some(Endpoint { address, backup, laminar, remove_after })
             });
             Endpoints(endpoints.collect()).into()
         }

@@ -334,7 +334,8 @@ pub enum PathManager {
     Fullmesh,
     /// `subflows` subflows over the first path, by different source ports.
     Ndiffports { subflows: u8 },
-    /// A subflow from each of these client addresses to the server's first address.
+    /// A subflow from each of these client addresses: to the server's first one, or, if laminar, to
+    /// one that the server announces.
     Endpoints { addresses: Vec<Endpoint> },
 }
 
@@ -344,6 +345,8 @@ pub struct Endpoint {
     pub address: String,
     #[serde(default)]
     pub backup: bool,
+    #[serde(default)]
+    pub laminar: bool,
     /// Time since the connection was established at which the address goes away (REMOVE_ADDR).
     #[serde(rename = "remove_at_ns", default)]
     pub remove_at: Option<Duration>,

@@ -33,6 +33,7 @@ const MOMENT: u64 = 1;
 
 /// `include/uapi/linux/tcp.h`, which libc does not name.
 const TCP_NOTSENT_LOWAT: i32 = 25;
+const TCP_RTO_MAX_MS: i32 = 44;
 
 /// The host. It belongs to the thread that made it, whose namespace it has.
 #[derive(Debug)]
@@ -275,15 +276,14 @@ impl Endpoint for Host {
                     SocketOption::NotSentLowWater => (libc::IPPROTO_TCP, TCP_NOTSENT_LOWAT),
                     SocketOption::MaxSegment => (libc::IPPROTO_TCP, libc::TCP_MAXSEG),
                     SocketOption::UserTimeout => (libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT),
+                    SocketOption::RtoMax => (libc::IPPROTO_TCP, TCP_RTO_MAX_MS),
                 };
                 let fd = &self.socket(fd)?.fd;
-                let set = if option == SocketOption::Linger {
-                    sys::set_option(fd, level, name, libc::linger { l_onoff: i32::from(value >= 0), l_linger: value.max(0) })
+                kernel(if option == SocketOption::Linger {
+                    sys::set_option_now(fd, level, name, libc::linger { l_onoff: i32::from(value >= 0), l_linger: value.max(0) })
                 } else {
-                    sys::set_option(fd, level, name, value)
-                };
-                set.map_err(in_words)?;
-                Ok(0)
+                    sys::set_option_now(fd, level, name, value)
+                })
             }
             Verb::RemoveEndpoint { id } => {
                 ip(&["mptcp", "endpoint", "delete", "id", &id.to_string()])?;
@@ -338,7 +338,7 @@ fn ip(words: &[&str]) -> Outcome<()> {
 
 /// The name of an error of the kernel's.
 fn name_of(error: &std::io::Error) -> String {
-    const NAMES: [(i32, &str); 12] = [
+    const NAMES: [(i32, &str); 13] = [
         (libc::EAGAIN, "EAGAIN"),
         (libc::EINPROGRESS, "EINPROGRESS"),
         (libc::EALREADY, "EALREADY"),
@@ -351,6 +351,7 @@ fn name_of(error: &std::io::Error) -> String {
         (libc::ENOTCONN, "ENOTCONN"),
         (libc::EISCONN, "EISCONN"),
         (libc::EINVAL, "EINVAL"),
+        (libc::ENOPROTOOPT, "ENOPROTOOPT"),
     ];
     let known = NAMES.iter().find(|(number, _)| Some(*number) == error.raw_os_error());
     known.map_or_else(|| error.to_string(), |(_, name)| (*name).to_owned())

@@ -283,6 +283,8 @@ pub enum SocketOption {
     NotSentLowWater,
     /// Milliseconds.
     UserTimeout,
+    /// TCP_RTO_MAX_MS.
+    RtoMax,
 }
 
 /// What a call returns.

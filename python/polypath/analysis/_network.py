@@ -153,15 +153,18 @@ def asked(scenario: Scenario, flow: Mapping[str, Any]) -> list[tuple[str, str]]:
     pairs = [first]
     if flow.get("transport") == "mptcp":
         manager = flow.get("mptcp", {}).get("path_manager") or {"kind": "fullmesh"}
+        on_links = graph.on_links(flow["server"])
+        # A server's address that belongs to no link is reached over every path, and no other is
+        # announced.
+        others = [address for address in on_links if address != first[1]] if first[1] in on_links else []
         if manager["kind"] == "fullmesh":
             sources = [here, *graph.on_links(flow["client"])]
-            on_links = graph.on_links(flow["server"])
-            # A server's address that belongs to no link is reached over every path, and no other is
-            # announced.
-            others = on_links if first[1] in on_links else []
             pairs += [(source, destination) for source in sources for destination in (first[1], *others)]
         elif manager["kind"] == "endpoints":
-            pairs += [(endpoint["address"], first[1]) for endpoint in manager["addresses"]]
+            laminar = [endpoint["address"] for endpoint in manager["addresses"] if endpoint.get("laminar")]
+            pairs += [(endpoint["address"], first[1]) for endpoint in manager["addresses"] if endpoint["address"] not in laminar]
+            # The announced ones one after another, each from the first that has no subflow.
+            pairs += zip((address for address in laminar if address != here), others, strict=False)
     return list(dict.fromkeys(pairs))
 
 

@@ -5,6 +5,7 @@ links lead through the emulator.
 from __future__ import annotations
 
 import itertools
+import platform
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -39,7 +40,7 @@ def network(scenario: Scenario, *, plain: Collection[str] = (), mptcp: bool = Fa
     flows = scenario["flows"] if mptcp else []
     try:
         # Which congestion control a program takes is its own affair.
-        plan = planner.build({**bare, "flows": flows}, {flow["cc"] for flow in flows}, defaults=False).plan
+        plan = planner.build({**bare, "flows": flows}, {flow["cc"] for flow in flows}, release=platform.release(), defaults=False).plan
     except planner.PlanError as error:
         raise EmuError(str(error)) from None
     return carried({**plan, "flows": [], "routes": _routes(bare, plan)}, quiet, plain=plain)

@@ -136,7 +136,8 @@ class HostEngine(Engine):
     def _plan(self, scenario: Mapping[str, Any]) -> dict[str, Any]:
         # The emulator carries what stands on the links; to the kernel they are mere veth pairs.
         bare = {**scenario, "links": [{**link, "a_to_b": [], "b_to_a": []} for link in scenario["links"]]}
-        plan = planner.build(bare, self._algorithms, out_of_tree=_OUT_OF_TREE.exists(), defaults=False, send_buffers=False).plan
+        release, is_v0 = platform.release(), _OUT_OF_TREE.exists()
+        plan = planner.build(bare, self._algorithms, release=release, out_of_tree=is_v0, defaults=False, send_buffers=False).plan
         for planned in plan["tunnels"]:
             planned["program"] = str(tunnel.program())
         for number, (planned, flow) in enumerate(zip(plan["flows"], scenario["flows"], strict=True)):

@@ -139,7 +139,8 @@ def plan_of(scenario: Mapping[str, Any], kernel: linux.Kernel) -> planner.Planne
     """What a machine with this kernel is told for a scenario."""
     _check_disciplines(scenario, kernel)
     check_l4s(scenario)
-    return planner.build(scenario, _algorithms(kernel), schedulers=_schedulers(kernel), out_of_tree=kernel.mptcp == 0)
+    is_v0 = kernel.mptcp == 0
+    return planner.build(scenario, _algorithms(kernel), release=kernel.release, schedulers=_schedulers(kernel), out_of_tree=is_v0)
 
 
 def _check_disciplines(scenario: Mapping[str, Any], kernel: linux.Kernel) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -138,6 +139,7 @@ class Flows:
         algorithm: Callable[[str, str], str],
         scheduler: Callable[[str, str | None], str],
         *,
+        release: str,
         out_of_tree: bool,
     ) -> None:
         self.flows: list[dict[str, Any]] = []
@@ -153,6 +155,7 @@ class Flows:
         self._endpoints: dict[str, list[dict[str, Any]]] = {}
         self._opener: dict[str, str] = {}
         self._graph, self._net, self._out_of_tree, self._scheduler = graph, net, out_of_tree, scheduler
+        self._release = release
         settings = {node["name"]: node["sysctl"] for node in scenario["nodes"]}
         for number, flow in enumerate(scenario["flows"]):
             self._add(
@@ -256,15 +259,18 @@ class Flows:
         client, server, manager = flow["client"], flow["server"], flow["mptcp"]["path_manager"]
         if manager["kind"] == "ndiffports":
             return self._open_ports(flow, source, destination)
-        if manager["kind"] == "endpoints":
-            opened = [self._endpoint(client, entry["address"], field, subflow=True, **_fate(entry)) for entry in manager["addresses"]]
-            announced: list[dict[str, Any]] = []
+        named = manager["addresses"] if manager["kind"] == "endpoints" else []
+        laminar = sum(1 for entry in named if entry.get("laminar") and entry["address"] != source)
+        if any(entry.get("laminar") for entry in named) and not _has_laminar(self._release):
+            raise PlanError(field, f"Linux {self._release} would take laminar endpoints for ones without a flag: run a kernel from 6.18 on")
+        # An address of the server that belongs to no link is reached over every path: there is no
+        # need for another.
+        announces = graph.addresses[server][destination] is not None and (laminar > 0 or not named)
+        others = [address for address in graph.on_links(server) if address != destination] if announces else []
+        announced = [self._endpoint(server, address, field, signal=True) for address in others]
+        if named:
+            opened = [self._endpoint(client, entry["address"], field, **_flags(entry)) for entry in named]
         else:
-            others = [address for address in graph.on_links(server) if address != destination]
-            # An address of the server that belongs to no link is reached over every path: there is
-            # no need for another.
-            others = others if graph.addresses[server][destination] is not None else []
-            announced = [self._endpoint(server, address, field, signal=True) for address in others]
             mesh = bool(announced)
             # For each address that the server announces, the kernel wants an endpoint for the first
             # address of the client too.
@@ -272,7 +278,8 @@ class Flows:
             opened = [self._endpoint(client, address, field, subflow=True, fullmesh=mesh) for address in sources_here]
         sources = list(dict.fromkeys([source, *(endpoint["address"] for endpoint in opened)]))
         destinations = [destination, *(endpoint["address"] for endpoint in announced)]
-        count = len(sources) * len(destinations) - 1
+        # From a laminar endpoint there is one, if an announcement is left for it.
+        count = len(sources) - 1 - laminar + min(laminar, len(announced)) if named else len(sources) * len(destinations) - 1
         if max(count, len(opened), len(announced)) > MOST_ENDPOINTS:
             raise PlanError(
                 field, f"the kernel holds {MOST_ENDPOINTS} further subflows of a connection, and this one asks for {count}{SIMULATOR}"
@@ -325,8 +332,16 @@ class Flows:
             raise PlanError(("flows", flow["name"], "path_manager"), sentence + SIMULATOR)
 
 
-def _fate(endpoint: Mapping[str, Any]) -> dict[str, Any]:
-    return {"backup": endpoint["backup"], "remove_at_ns": endpoint["remove_at_ns"]}
+def _has_laminar(release: str) -> bool:
+    """Earlier kernels ignore the flag."""
+    number = re.match(r"(\d+)\.(\d+)", release)
+    return number is not None and (int(number[1]), int(number[2])) >= (6, 18)
+
+
+def _flags(endpoint: Mapping[str, Any]) -> dict[str, Any]:
+    """Of an endpoint that a study names, with when it goes away."""
+    kind = "laminar" if endpoint.get("laminar") else "subflow"
+    return {kind: True, "backup": endpoint["backup"], "remove_at_ns": endpoint["remove_at_ns"]}
 
 
 def _reads(flow: Mapping[str, Any]) -> str:

@@ -40,13 +40,14 @@ def build(
     scenario: Scenario,
     algorithms: Collection[str],
     *,
+    release: str = "",
     schedulers: Collection[str] = (),
     out_of_tree: bool = False,
     defaults: bool = True,
     send_buffers: bool = True,
 ) -> Planned:
-    """The plan of a scenario on a kernel that has these congestion controls, these schedulers of
-    ours, and upstream or out-of-tree MPTCP.
+    """The plan of a scenario on a kernel of this release that has these congestion controls, these
+    schedulers of ours, and upstream or out-of-tree MPTCP.
 
     With `defaults`, a client's congestion control is the default of its namespace; without, its
     sockets ask for it: beyond the first namespace a kernel takes as a default only what any user
@@ -64,6 +65,7 @@ def build(
         net,
         lambda flow, name: algorithm(flow, name, algorithms),
         lambda flow, name: scheduler(flow, name, schedulers),
+        release=release,
         out_of_tree=out_of_tree,
     )
     plan = {

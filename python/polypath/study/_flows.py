@@ -144,16 +144,25 @@ class Endpoint(Model):
     """An address of the client's."""
     backup: bool = False
     """Used only when no other subflow works."""
+    laminar: bool = False
+    """Waits for an address that the server announces, and opens its subflow to that one; kernel 7.3."""
     remove_at: Time | None = None
     """Time since the connection was established at which the address goes away."""
 
     if TYPE_CHECKING:  # tools/inputs.py writes it.
 
-        def __init__(self, *, address: str, backup: bool | str = ..., remove_at: Time | str | None = ...) -> None: ...
+        def __init__(
+            self,
+            *,
+            address: str,
+            backup: bool | str = ...,
+            laminar: bool | str = ...,
+            remove_at: Time | str | None = ...,
+        ) -> None: ...
 
 
 class Endpoints(Model):
-    """A subflow from each of these client addresses to the server's first one."""
+    """A subflow from each of these client addresses: to the server's first one, or, if laminar, to one that the server announces."""
 
     kind: Literal["endpoints"] = "endpoints"
     addresses: tuple[Endpoint, ...] = Field(min_length=1)

@@ -59,6 +59,7 @@ def address_pairs(topology: Topology, flow: Flow) -> dict[tuple[str, str], None]
                 pass
             case Endpoints(addresses=endpoints):
                 sources += [endpoint.address for endpoint in endpoints]
+                destinations += servers if any(endpoint.laminar for endpoint in endpoints) else []
             case _:
                 sources += clients
                 # A server's address that belongs to no link is reached over every path, and no

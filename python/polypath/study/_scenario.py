@@ -323,6 +323,7 @@ def _path_manager(flow: Flow) -> dict[str, Any]:
                     {
                         "address": endpoint.address,
                         "backup": endpoint.backup,
+                        **({"laminar": True} if endpoint.laminar else {}),
                         "remove_at_ns": None if endpoint.remove_at is None else int(endpoint.remove_at),
                     }
                     for endpoint in endpoints

@@ -118,9 +118,10 @@ fn option(arguments: &[&str]) -> Read<SocketOption> {
         ("SOL_TCP" | "IPPROTO_TCP", "TCP_NOTSENT_LOWAT") => SocketOption::NotSentLowWater,
         ("SOL_TCP" | "IPPROTO_TCP", "TCP_MAXSEG") => SocketOption::MaxSegment,
         ("SOL_TCP" | "IPPROTO_TCP", "TCP_USER_TIMEOUT") => SocketOption::UserTimeout,
+        ("SOL_TCP" | "IPPROTO_TCP", "TCP_RTO_MAX_MS") => SocketOption::RtoMax,
         (level, name) => {
             return Err(format!(
-                "the socket option {level} {name} is not known; known are SO_REUSEADDR, SO_RCVLOWAT, SO_SNDBUF, SO_RCVBUF, SO_LINGER, TCP_NODELAY, TCP_MAXSEG and TCP_USER_TIMEOUT"
+                "the socket option {level} {name} is not known; known are SO_REUSEADDR, SO_RCVLOWAT, SO_SNDBUF, SO_RCVBUF, SO_LINGER, TCP_NODELAY, TCP_MAXSEG, TCP_USER_TIMEOUT and TCP_RTO_MAX_MS"
             ));
         }
     })

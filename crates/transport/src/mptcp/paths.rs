@@ -209,22 +209,24 @@ impl Connection {
 
     /// Opens what the path manager wants and is not there yet.
     fn create_subflows(&mut self, now: Instant) {
-        self.create_subflows_to(now, self.paths.announced);
+        self.create_subflows_to(now, self.paths.announced, None);
     }
 
-    /// As [`Connection::create_subflows`], to these addresses of the server alone.
-    fn create_subflows_to(&mut self, now: Instant, remote: AddressSet) {
+    /// As [`Connection::create_subflows`], to these addresses of the server alone, of which one may
+    /// have been `heard` of just now.
+    fn create_subflows_to(&mut self, now: Instant, remote: AddressSet, heard: Option<u8>) {
         while !self.is_full()
-            && let Some(new) = self.next_subflow(remote).filter(|new| remote.has(new.remote))
+            && let Some(new) = self.next_subflow(remote, heard).filter(|new| remote.has(new.remote))
         {
             self.join(now, new);
         }
     }
 
-    fn next_subflow(&self, remote: AddressSet) -> Option<NewSubflow> {
-        let addresses = self.subflows.iter().map(|s| SubflowAddresses { local: s.local, remote: s.remote, withdrawn: s.withdrawn });
+    fn next_subflow(&self, remote: AddressSet, heard: Option<u8>) -> Option<NewSubflow> {
+        let addresses =
+            self.subflows.iter().map(|s| SubflowAddresses { local: s.local, remote: s.remote, withdrawn: s.withdrawn, closed: s.closed });
         let subflows: Vec<_> = addresses.collect();
-        self.paths.manager.next_subflow(&View { local: self.paths.local, remote, subflows: &subflows })
+        self.paths.manager.next_subflow(&View { local: self.paths.local, remote, heard, subflows: &subflows })
     }
 
     /// The connection has all the subflows that it can have: those that are gone make room for
@@ -286,7 +288,7 @@ impl Connection {
                 remote = AddressSet::default();
                 remote.insert(address_id);
             }
-            self.create_subflows_to(now, remote);
+            self.create_subflows_to(now, remote, Some(address_id));
         }
     }
 

@@ -267,8 +267,8 @@ fn a_backup_subflow_carries_data_only_when_the_other_is_gone() {
     for stack in BOTH {
         let endpoints = |remove_after| {
             PathManager::from(Endpoints(vec![
-                Endpoint { address: 0, backup: false, remove_after },
-                Endpoint { address: 1, backup: true, remove_after: None },
+                Endpoint { address: 0, backup: false, laminar: false, remove_after },
+                Endpoint { address: 1, backup: true, laminar: false, remove_after: None },
             ]))
         };
         let mut net = connect(&settings(stack), endpoints(None), two_paths([5, 5], 20));
@@ -493,6 +493,7 @@ mod property {
                 Some(ms) => PathManager::from(Endpoints((0..c.paths.len() as u8).map(|address| Endpoint {
                     address,
                     backup: address == 1,
+                    laminar: false,
                     // Not the last one, which may be the only one left.
                     remove_after: (usize::from(address) == (c.dying.map_or(0, |d| d.0) + 1) % c.paths.len() && address > 0)
                         .then(|| Duration::from_millis(ms)),

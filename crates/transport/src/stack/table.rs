@@ -338,6 +338,14 @@ kernels! {
             LINUX_6_12_117 = 9, "`ip mptcp limits`";
             LINUX_7_3_4 = 65, "`ip mptcp limits`";
         }
+        /// An address that the server announces can be answered from an endpoint that is kept for
+        /// it (`MPTCP_PM_ADDR_FLAG_LAMINAR`).
+        laminar_endpoints: bool {
+            MPTCP_0_96_LINUX_5_4_188 = false, "as before 6.18";
+            LINUX_6_1_192 = false, "as before 6.18";
+            LINUX_6_12_117 = false, "as before 6.18";
+            LINUX_7_3_4 = true, "measured, specs/notes/kernel-7.3";
+        }
         /// Bytes of MPTCP's options on a data segment with a DATA_ACK of four bytes; with eight
         /// there are four more.
         mptcp_data_options: u32 {

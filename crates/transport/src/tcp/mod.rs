@@ -284,6 +284,11 @@ impl Socket {
         Arc::make_mut(&mut self.settings).syn_retries = times;
     }
 
+    /// TCP_RTO_MAX_MS: the longest retransmission timeout from now on.
+    pub fn set_rto_max(&mut self, longest: Duration) {
+        self.tx.set_rto_max(longest);
+    }
+
     /// TCP_NOTSENT_LOWAT.
     pub fn set_notsent_lowat(&mut self, limit: Bytes) {
         self.tx.set_notsent_lowat(limit);

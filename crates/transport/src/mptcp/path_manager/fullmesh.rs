@@ -23,7 +23,7 @@ impl Policy for Fullmesh {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::opened;
+    use super::super::tests::{joined, opened};
     use super::super::{AddressSet, SubflowAddresses};
     use super::*;
 
@@ -34,9 +34,11 @@ mod tests {
 
     #[test]
     fn an_address_that_is_announced_again_gets_a_new_subflow() {
-        let subflow = |withdrawn| SubflowAddresses { local: 0, remote: 0, withdrawn };
+        let subflow = |withdrawn| SubflowAddresses { withdrawn, ..joined(0, 0) };
         let next = |subflows: &[_]| {
-            Fullmesh.next_subflow(&View { local: AddressSet::below(1), remote: AddressSet::below(1), subflows }).map(|new| new.remote)
+            Fullmesh
+                .next_subflow(&View { local: AddressSet::below(1), remote: AddressSet::below(1), heard: None, subflows })
+                .map(|new| new.remote)
         };
         assert_eq!((next(&[subflow(false)]), next(&[subflow(true)]), next(&[subflow(true), subflow(false)])), (None, Some(0), None));
     }

@@ -37,6 +37,8 @@ pub struct View<'a> {
     pub local: AddressSet,
     /// The server's addresses that the client knows.
     pub remote: AddressSet,
+    /// The address that the server has announced just now (ADD_ADDR).
+    pub heard: Option<u8>,
     /// Every subflow that there has been, in the order in which they were opened.
     pub subflows: &'a [SubflowAddresses],
 }
@@ -51,6 +53,8 @@ pub struct SubflowAddresses {
     /// The server took its address back: should it announce it again, a subflow to there is a new
     /// one.
     pub withdrawn: bool,
+    /// It is over.
+    pub closed: bool,
 }
 
 /// A subflow to open.
@@ -133,7 +137,7 @@ macro_rules! path_managers {
 
 // Sorted by name.
 path_managers! {
-    Endpoints: "endpoints", "A subflow from each of these client addresses to the server's first one.";
+    Endpoints: "endpoints", "A subflow from each of these client addresses: to the server's first one, or, if laminar, to one that the server announces.";
     Fullmesh: "fullmesh", "A subflow from every address of the client to every address of the server that is announced.";
     Ndiffports: "ndiffports", "Several subflows over the first path, told apart by their source ports.";
 }
@@ -182,14 +186,18 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// A subflow that is there.
+    pub(super) fn joined(local: u8, remote: u8) -> SubflowAddresses {
+        SubflowAddresses { local, remote, withdrawn: false, closed: false }
+    }
+
     /// Opens all that a path manager wants where both ends have so many addresses and the first
     /// subflow is there: the pairs, in order.
     pub(super) fn opened(policy: &impl Policy, local: usize, remote: usize) -> Vec<(u8, u8)> {
-        let mut subflows = vec![SubflowAddresses { local: 0, remote: 0, withdrawn: false }];
-        while let Some(new) =
-            policy.next_subflow(&View { local: AddressSet::below(local), remote: AddressSet::below(remote), subflows: &subflows })
-        {
-            subflows.push(SubflowAddresses { local: new.local, remote: new.remote, withdrawn: false });
+        let mut subflows = vec![joined(0, 0)];
+        let (local, remote) = (AddressSet::below(local), AddressSet::below(remote));
+        while let Some(new) = policy.next_subflow(&View { local, remote, heard: None, subflows: &subflows }) {
+            subflows.push(joined(new.local, new.remote));
         }
         subflows.iter().map(|s| (s.local, s.remote)).collect()
     }
@@ -197,7 +205,7 @@ mod tests {
     #[test]
     fn each_has_a_name_and_opens_as_many_subflows_as_it_says() {
         assert!(PathManager::NAMES.is_sorted());
-        let endpoint = |address| Endpoint { address, backup: false, remove_after: None };
+        let endpoint = |address| Endpoint { address, backup: false, laminar: false, remove_after: None };
         let all: [PathManager; 3] = [Endpoints(vec![endpoint(0), endpoint(2)]).into(), Fullmesh.into(), Ndiffports(4).into()];
         for (manager, (name, about)) in all.iter().zip(PathManager::NAMES) {
             assert_eq!(manager.name(), name);
@@ -238,7 +246,12 @@ mod tests {
     }
 
     fn manager() -> impl Strategy<Value = PathManager> {
-        let endpoint = (0_u8..8, any::<bool>()).prop_map(|(address, backup)| Endpoint { address, backup, remove_after: None });
+        let endpoint = (0_u8..8, any::<bool>()).prop_map(|(address, backup)| Endpoint {
+            address,
+            backup,
+            laminar: address % 3 == 0,
+            remove_after: None,
+        });
         prop_oneof![
             prop::collection::vec(endpoint, 0..5).prop_map(|endpoints| Endpoints(endpoints).into()),
             Just(Fullmesh.into()),
@@ -252,23 +265,27 @@ mod tests {
         #[test]
         fn each_opens_what_it_should_and_stops(manager in manager(), addresses in 1_usize..8, steps in prop::collection::vec(step(), 0..30)) {
             let (mut local, mut remote) = (AddressSet::below(addresses), AddressSet::below(1));
-            let mut subflows = vec![SubflowAddresses { local: 0, remote: 0, withdrawn: false }];
+            let mut subflows = vec![joined(0, 0)];
             for step in steps.into_iter().map(Some).chain([None]) {
                 match step {
                     Some(Step::Announce(id)) => remote.insert(id),
                     Some(Step::Withdraw(id)) => {
                         remote.remove(id);
-                        subflows.iter_mut().filter(|s| s.remote == id).for_each(|s| s.withdrawn = true);
+                        subflows.iter_mut().filter(|s| s.remote == id).for_each(|s| (s.withdrawn, s.closed) = (true, true));
                     }
-                    Some(Step::Leave(id)) => local.remove(id),
+                    Some(Step::Leave(id)) => {
+                        local.remove(id);
+                        subflows.iter_mut().filter(|s| s.local == id).for_each(|s| s.closed = true);
+                    }
                     None => {}
                 }
+                let heard = if let Some(Step::Announce(id)) = step { Some(id) } else { None };
                 let mut opened = 0;
-                while let Some(new) = manager.next_subflow(&View { local, remote, subflows: &subflows }) {
+                while let Some(new) = manager.next_subflow(&View { local, remote, heard, subflows: &subflows }) {
                     let first = (new.local, new.remote) == (0, 0);
                     prop_assert!(first || local.has(new.local), "{new:?}");
                     prop_assert!(new.remote == 0 || remote.has(new.remote), "{new:?}");
-                    subflows.push(SubflowAddresses { local: new.local, remote: new.remote, withdrawn: false });
+                    subflows.push(joined(new.local, new.remote));
                     opened += 1;
                     prop_assert!(opened <= manager.most_subflows(8, 8), "no end");
                 }
@@ -278,8 +295,12 @@ mod tests {
                         prop_assert!(local.iter().all(|from| remote.iter().all(|to| leads(from, to) == 1)));
                     }
                     PathManager::Endpoints(Endpoints(endpoints)) => {
-                        let served = |address| subflows.iter().filter(|s| s.local == address).count() == 1;
-                        prop_assert!(endpoints.iter().filter(|e| local.has(e.address)).all(|e| served(e.address)));
+                        let there = |laminar| endpoints.iter().filter(move |e| e.laminar == laminar && local.has(e.address));
+                        prop_assert!(there(false).all(|e| subflows.iter().filter(|s| s.local == e.address).count() == 1));
+                        let living = |wanted: &dyn Fn(&SubflowAddresses) -> bool| subflows.iter().filter(|&s| !s.closed && wanted(s)).count();
+                        prop_assert!(there(true).all(|e| living(&|s| s.local == e.address) <= 1), "a laminar endpoint has one at a time");
+                        let answered = heard.is_none_or(|id| living(&|s| s.remote == id) >= 1);
+                        prop_assert!(answered || there(true).all(|e| living(&|s| s.local == e.address) == 1), "an endpoint was free");
                     }
                     PathManager::Ndiffports(Ndiffports(count)) => prop_assert_eq!(subflows.len(), usize::from(*count).max(1)),
                 }

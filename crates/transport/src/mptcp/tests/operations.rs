@@ -601,7 +601,7 @@ fn of_equal_subflows_none_is_waited_for() {
 #[test]
 fn what_waits_is_not_kept_for_a_path_that_died() {
     for kernel in STACKS {
-        let addresses = [0, 1].map(|address| Endpoint { address, backup: address == 1, remove_after: None });
+        let addresses = [0, 1].map(|address| Endpoint { address, backup: address == 1, laminar: false, remove_after: None });
         let mut pair = Pair::new(&Setup { addresses: 2, path_manager: Endpoints(addresses.to_vec()).into(), ..plain(kernel) });
         let write = || Operation::Write { by: Host::Client, bytes: 100_000 };
         let [wait, wait_long] = [2000, 300_000].map(|ms| Operation::Advance { ms });

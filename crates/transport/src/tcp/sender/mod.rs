@@ -447,6 +447,12 @@ impl Sender {
         Arc::make_mut(&mut self.settings).wmem = [size; 3];
     }
 
+    /// TCP_RTO_MAX_MS.
+    pub(super) fn set_rto_max(&mut self, longest: Duration) {
+        Arc::make_mut(&mut self.settings).rto_max = longest;
+        self.rtt.set_rto_max(longest);
+    }
+
     /// TCP_NOTSENT_LOWAT.
     pub(super) fn set_notsent_lowat(&mut self, limit: Bytes) {
         Arc::make_mut(&mut self.settings).notsent_lowat = limit;

@@ -16,8 +16,6 @@ const MIN_RTT_WINDOW: Duration = Duration::from_secs(300);
 /// Longest round trip that is told apart: eight times as much fits into 32 bits.
 const MAX_SAMPLE_US: u64 = (u32::MAX >> 3) as u64;
 
-/// The timeout is doubled so often at most: by then it is at `rto_max`, whatever it began with.
-const MOST_DOUBLINGS: u32 = 10;
 /// Probes without an answer that are counted (Linux: `tcp_retries2`).
 const MOST_PROBE_DOUBLINGS: u32 = 15;
 
@@ -31,8 +29,8 @@ pub(super) struct Rtt {
     tick: Duration,
     /// Of what the timeout was measured to.
     last_tick: LastTick,
-    /// How often `rto` is doubled: once for each timeout since it was measured.
-    doublings: u32,
+    /// `rto`, doubled for each timeout since it was measured; zero: it was not.
+    doubled: Duration,
     /// Timeouts and window probes in a row (Linux: `icsk_backoff`).
     backoff: u32,
     /// Variance that the timeout uses, and the largest deviation of this round, microseconds times
@@ -53,7 +51,7 @@ impl Rtt {
             rto: INITIAL_RTO,
             tick,
             last_tick,
-            doublings: 0,
+            doubled: Duration::ZERO,
             backoff: 0,
             rttvar_us: 0,
             mdev_max_us: 0,
@@ -65,18 +63,20 @@ impl Rtt {
     /// The timeout to arm now, backed off: whole ticks, which Linux keeps and doubles (`icsk_rto`).
     #[inline]
     pub(super) fn rto(&self) -> Duration {
-        if self.doublings == 0 { self.rto } else { self.doubled_rto() }
-    }
-
-    #[cold]
-    fn doubled_rto(&self) -> Duration {
-        (self.rto * (1 << self.doublings.min(MOST_DOUBLINGS))).min(self.rto_max)
+        if self.doubled == Duration::ZERO { self.rto } else { self.doubled.min(self.rto_max) }
     }
 
     /// The variation that the timeout uses: four times the mean deviation.
     #[inline]
     pub(super) fn variation(&self) -> Duration {
         Duration::from_micros(u64::from(self.rttvar_us))
+    }
+
+    /// TCP_RTO_MAX_MS, in whole ticks.
+    #[cold]
+    pub(super) fn set_rto_max(&mut self, longest: Duration) {
+        self.rto_max = self.last_tick.round_up(longest, self.tick);
+        self.rto = self.rto.min(self.rto_max);
     }
 
     /// The handshake has measured nothing.
@@ -87,13 +87,13 @@ impl Rtt {
 
     /// RFC 6298 section 5.5.
     pub(super) fn back_off(&mut self) {
-        self.doublings += 1;
+        self.doubled = (self.rto() * 2).min(self.rto_max);
         self.backoff += 1;
     }
 
     #[inline]
     pub(super) fn forget_backoff(&mut self) {
-        (self.doublings, self.backoff) = (0, 0);
+        (self.doubled, self.backoff) = (Duration::ZERO, 0);
     }
 
     #[inline]
