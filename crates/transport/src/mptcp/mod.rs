@@ -600,7 +600,9 @@ impl Connection {
     #[inline]
     fn on_subflow_quiet(&mut self, i: usize) {
         self.refresh_sibling(i);
-        let subflow = &self.subflows[i];
+        let subflow = &mut self.subflows[i];
+        // Others write into the slot before it does again.
+        subflow.socket.invalidate_template();
         if (self.tx.blocked | self.tx.no_space) && subflow.has_new_sndbuf() {
             // The writer may go on.
             self.work.push_again();
