@@ -98,6 +98,8 @@ pub(super) struct Burst {
     pub(super) asks: bool,
     /// The size of packets has changed since new data left.
     pub(super) is_resized: bool,
+    /// It is a tail loss probe: no rule of Nagle's holds its end back.
+    pub(super) is_probe: bool,
 }
 
 /// New data to send while `in_flight` segments are in the network; at the end of the data with a
@@ -164,9 +166,11 @@ impl Sender {
     fn end_burst(&mut self, now: Instant) {
         if self.burst.open {
             self.validate_window(now);
-            self.arm_after_sending(now);
+            if !self.burst.is_probe {
+                self.arm_after_sending(now);
+            }
         }
-        (self.burst.remaining, self.burst.asks) = (0, false);
+        (self.burst.remaining, self.burst.asks, self.burst.is_probe) = (0, false, false);
     }
 
     /// [`Sender::poll`] would find nothing to do.
@@ -447,7 +451,7 @@ impl Sender {
         let mut with_fin = self.fin_ready() && len == self.queue.unsent();
         let room = self.window_room();
         let continues_burst = self.burst.remaining > 0;
-        if continues_burst && len > room && room > 0 && !self.holds_back_small() {
+        if continues_burst && len > room && room > 0 && (self.burst.is_probe || !self.holds_back_small()) {
             // A burst whose first segment fits fills the window (Linux: `tcp_mss_split_point`).
             (len, with_fin) = (room, false);
             self.burst.remaining = 1;
@@ -458,7 +462,7 @@ impl Sender {
             self.probe_for_held(cx.now);
             return None;
         }
-        if len < self.segment_len() && !with_fin && self.waits_for_small_segment(len) {
+        if len < self.segment_len() && !with_fin && !self.burst.is_probe && self.waits_for_small_segment(len) {
             self.probe_for_held(cx.now);
             return None;
         }
@@ -608,7 +612,7 @@ impl Sender {
             || self.scoreboard.in_flight() >= self.flow.cwnd
             || self.window_room() == 0
             // Nagle's rule keeps the rest (Linux: `tcp_mss_split_point`).
-            || (left > 0 && left < full && self.waits_for_small_segment(left));
+            || (left > 0 && left < full && !self.burst.is_probe && self.waits_for_small_segment(left));
         let pushed = self.queue.take_push();
         let marked = if sent.len > 0 {
             pushed || (self.queue.unsent() == 0 && !self.writing && !self.nagle.more_follows())
@@ -709,19 +713,27 @@ impl Sender {
         }
     }
 
-    /// A tail loss probe (RFC 8985 section 7.3): new data if there is any, else the last segment
-    /// again.
+    /// A tail loss probe (RFC 8985 section 7.3): new data if there is any, a burst of it as far as the
+    /// window goes (Linux: `tcp_write_xmit` with `push_one` 2), else the last segment again.
     #[cold]
     fn make_probe(&mut self, cx: Context<'_>) -> Option<Leaving> {
         debug_assert!(self.sack_ok, "without SACK there is no probe (RFC 8985 section 7.2)");
         let len = self.queue.next_new_len(self.segment_len());
         let new_data = len > 0 && len <= self.window_room();
+        let mut probe_end = self.snd_nxt();
         let leaving = if new_data {
-            let with_fin = self.fin_ready() && len == self.queue.unsent();
-            let in_flight = self.scoreboard.in_flight();
-            let probe = self.send_probe(cx, New { len, with_fin, in_flight });
-            self.validate_window(cx.now);
-            Some(probe)
+            let (in_flight, left) = (self.scoreboard.in_flight(), self.queue.unsent());
+            let segment = self.segment_len();
+            let room = self.flow.cwnd.saturating_sub(in_flight).min(self.flow.cwnd / 2).max(1);
+            let most = room.min(self.burst_segments(cx.siblings));
+            self.grow_first_buffer(cx.siblings, in_flight);
+            let bytes = self.queue.next_buffer().0.min(self.window_room()).min(most * segment);
+            let len = self.queue.next_new_len(segment).min(bytes);
+            probe_end = probe_end + bytes + u32::from(self.fin_ready() && bytes == left);
+            self.burst = Burst { remaining: bytes.div_ceil(segment), length: 0, is_probe: true, ..self.burst };
+            self.burst.remaining -= 1;
+            let with_fin = self.fin_ready() && len == left;
+            Some(self.send_new(cx, New { len, with_fin, in_flight }))
         } else if let Some(last) = self.last_to_probe_with()
             && self.fit_into_window(last)
         {
@@ -737,7 +749,7 @@ impl Sender {
             return None;
         }
         self.counters.loss_probes += 1;
-        self.tlp.on_sent(self.snd_nxt(), !new_data);
+        self.tlp.on_sent(probe_end, !new_data);
         self.timers.arm_pending(Pending::Timeout, cx.now, self.rtt.rto());
         leaving
     }
