@@ -754,15 +754,18 @@ impl Sender {
         leaving
     }
 
-    /// The segment with which a probe is made: where segments became shorter since its buffer left,
-    /// not the last (Linux: `tcp_send_loss_probe` cuts by the number of segments before).
+    /// The segment with which a probe is made, a buffer of its own: where segments became shorter
+    /// since its buffer left, not the last (Linux: `tcp_send_loss_probe` cuts by the number of
+    /// segments before).
     #[cold]
     fn last_to_probe_with(&mut self) -> Option<usize> {
         let last = self.scoreboard.len().checked_sub(1)?;
         let segment = self.segment_len();
         let first = self.scoreboard.buffer_begin(last);
-        if first < last && self.scoreboard.at(first).len > segment {
-            self.scoreboard.regroup(first, segment);
+        if first < last {
+            if self.scoreboard.at(first).len > segment {
+                self.scoreboard.regroup(first, segment);
+            }
             self.scoreboard.begin_buffer(last);
         }
         Some(last)
