@@ -386,13 +386,8 @@ impl Connection {
             }
         }
         let reads_options = self.reads_options(i);
-        let subflow = &mut self.subflows[i];
-        if reads_options && segment.flags.has(Flags::ACK) && subflow.socket.tx.may_be_acked(segment.ack) {
-            subflow.heard_at = now;
-            subflow.stale = false;
-            if subflow.is_uncounted() {
-                self.count_late();
-            }
+        if reads_options {
+            self.note_heard(now, i, segment);
         }
         let subflow = &self.subflows[i];
         let (confirmed, has_data) = (subflow.confirmed, !subflow.socket.rx.delivered.is_empty());
@@ -427,6 +422,19 @@ impl Connection {
             self.work.push_again();
         } else {
             self.push_now(now);
+        }
+    }
+
+    /// A segment was taken that is a sign of life (Linux: `rcv_tstamp`, `mptcp_subflow_active`).
+    #[inline]
+    fn note_heard(&mut self, now: Instant, i: usize, segment: &Segment) {
+        let subflow = &mut self.subflows[i];
+        if segment.flags.has(Flags::ACK) && subflow.socket.tx.may_be_acked(segment.ack) {
+            subflow.heard_at = now;
+            subflow.stale = false;
+            if subflow.is_uncounted() {
+                self.count_late();
+            }
         }
     }
 

@@ -237,6 +237,7 @@ impl Connection {
             return;
         }
         self.work.touch(i);
+        self.note_heard(now, i, segment);
         self.take_acknowledgement(now, i, segment);
         let (mut last, mut left) = (None, self.work.sends_first());
         while self.tx.pending.before(self.tx.end) && self.schedule_burst(now, &mut last, &mut left, Some(i)) {}

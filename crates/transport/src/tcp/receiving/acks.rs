@@ -190,7 +190,8 @@ impl AckPolicy {
     #[inline]
     pub(in crate::tcp) fn on_data_sent(&mut self, now: Instant) {
         if let Some(last) = self.last_data_at {
-            self.pingpong |= now.since(last) < self.delay_of(self.ato.saturating_sub(1)) || self.ticks_between(last, now) < u64::from(self.ato);
+            self.pingpong |=
+                now.since(last) < self.delay_of(self.ato.saturating_sub(1)) || self.ticks_between(last, now) < u64::from(self.ato);
         }
     }
 
