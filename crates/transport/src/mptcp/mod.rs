@@ -377,9 +377,10 @@ impl Connection {
         {
             subflow.edge = self.rx.edge();
         }
-        if in_two_steps {
-            self.handle_in_two_steps(now, i, segment);
-        } else {
+        // What is acknowledged ahead of the data counts once: what that lets out was not sent before.
+        let is_acknowledged = in_two_steps && self.handle_in_two_steps(now, i, segment);
+        if !in_two_steps {
+            let subflow = &mut self.subflows[i];
             subflow.socket.handle_segment(self.work.context(now, i), segment);
             if subflow.socket.has_formed() {
                 self.complete_formed(i);
@@ -401,7 +402,7 @@ impl Connection {
         if has_data {
             self.take_delivered(now, i, segment);
         }
-        if reads_options {
+        if reads_options && !is_acknowledged {
             self.take_acknowledgement(now, i, segment);
         }
         self.take_fins(now, i, segment);

@@ -229,12 +229,13 @@ impl Connection {
         self.settings.stack.push_order == PushOrder::Bursts && self.scheduler.schedules_bursts() && is_established
     }
 
-    /// A segment with data comes while other data waits to be scheduled.
+    /// A segment with data comes while other data waits to be scheduled. True if its
+    /// acknowledgements count.
     #[cold]
-    pub(super) fn handle_in_two_steps(&mut self, now: Instant, i: usize, segment: &Segment) {
+    pub(super) fn handle_in_two_steps(&mut self, now: Instant, i: usize, segment: &Segment) -> bool {
         let socket = &mut self.subflows[i].socket;
         if !socket.handle_acknowledgement(self.work.context(now, i), segment) {
-            return;
+            return false;
         }
         self.work.touch(i);
         self.note_heard(now, i, segment);
@@ -251,6 +252,7 @@ impl Connection {
             self.complete_formed(i);
         }
         self.subflows[i].socket.take_rest(self.work.context(now, i), segment);
+        true
     }
 
     /// Bursts, as long as the scheduler hands them out; a writer that waits writes on in between.

@@ -171,7 +171,7 @@ impl Socket {
                 }
             }
             Kind::Again => {
-                if leaving.len > 0 && !self.tx.is_subflow() {
+                if leaving.len > 0 && self.delays_as_tcp() {
                     self.rx.acks_mut().on_data_sent(now);
                 }
                 self.make_data(now, leaving, segment);
