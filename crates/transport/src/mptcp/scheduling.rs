@@ -394,6 +394,8 @@ impl Connection {
     fn choose(&mut self, now: Instant) -> Option<Choice> {
         let queue = self.queue(now);
         if self.scheduler.schedules_bursts() {
+            // How long a burst is Linux counts from what was never sent, also while it sends again.
+            let queue = DataQueueView { window_end: queue.next + self.tx.window_end.max(self.tx.next).distance(self.tx.next), ..queue };
             return self.scheduler.pick(self.work.views(), &queue);
         }
         let repeats = !self.scheduler.reinjects();

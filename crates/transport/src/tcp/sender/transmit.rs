@@ -306,8 +306,9 @@ impl Sender {
         if self.burst.first_alone {
             self.loss.set_retransmits(false);
         }
-        // RFC 1122 section 4.2.2.15 allows repacketization. Mappings stay as they are.
-        if self.scoreboard.at(index).len < self.segment_len() {
+        // RFC 1122 section 4.2.2.15 allows repacketization. Mappings stay as they are, and so does the
+        // end of a burst.
+        if self.scoreboard.at(index).len < self.segment_len() && !self.continues_again(now, index) {
             let end = self.window_end();
             self.scoreboard.collapse(index, self.segment_len(), end);
         }
@@ -393,8 +394,7 @@ impl Sender {
         let most = self.burst_segments(None);
         let board = &self.scoreboard;
         let continues = |at: usize| at < board.len() && !board.at(at).is_gso_first();
-        let follows =
-            self.burst.again > 0 && index > 0 && continues(index) && board.at(index - 1).is_retrans() && board.at(index - 1).at == now;
+        let follows = self.continues_again(now, index);
         let fills_window = self.obeys_window() && board.at(index).len < self.segment_len() && board.at(index).end() == self.window_end();
         let goes_beyond = |at: usize| self.obeys_window() && board.at(at).end().after(self.window_end());
         let room = self.flow.cwnd.saturating_sub(board.in_flight());
@@ -406,6 +406,16 @@ impl Sender {
             self.scoreboard.begin_buffer(index + 1);
         }
         follows && !fills_window && !goes_on
+    }
+
+    /// A segment goes again in one burst with the one before it.
+    fn continues_again(&self, now: Instant, index: usize) -> bool {
+        let board = &self.scoreboard;
+        self.burst.again > 0
+            && index > 0
+            && !board.at(index).is_gso_first()
+            && board.at(index - 1).is_retrans()
+            && board.at(index - 1).at == now
     }
 
     /// What is left is a segment with the FIN, and this kernel sends that whatever the window.
