@@ -290,6 +290,13 @@ impl Connection {
             // The peer has given up this subflow, not the connection: so does this end, by a FIN
             // (Linux: `__mptcp_close_subflow`).
             self.subflows[i].ended_by_peer = EndedByPeer::ByReset;
+            if state == State::CloseWait && self.settings.stack.mptcp_version == MptcpVersion::V1 {
+                // What may leave does so before (Linux: `tcp_data_snd_check`).
+                self.subflows[i].socket.send_before_data(self.work.context(now, i));
+                if self.subflows[i].socket.has_formed() {
+                    self.complete_formed(i);
+                }
+            }
             self.close_subflow(now, i);
         }
     }
