@@ -49,6 +49,20 @@ impl Connection {
             let first = self.work.sends_first();
             self.note_rtx_interval(now);
             self.work.set_sends_first(first);
+            if self.scheduler.schedules_bursts() {
+                self.push_chosen(now);
+            }
+        }
+    }
+
+    /// The subflow that the scheduler chooses gets nothing, since the window is closed, but what it
+    /// has is looked at anew (Linux: `mptcp_push_release`).
+    #[cold]
+    fn push_chosen(&mut self, now: Instant) {
+        self.refresh_view();
+        if let Some(choice) = self.choose(now) {
+            self.subflows[choice.subflow].socket.tx.push_pending();
+            self.work.mark(choice.subflow);
         }
     }
 
