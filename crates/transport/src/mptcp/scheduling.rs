@@ -366,6 +366,9 @@ impl Connection {
             return false;
         }
         if let Some(last) = last.replace(i).filter(|&last| last != i) {
+            if left.is_empty() {
+                self.work.got_data_first(last);
+            }
             left.insert(last);
         }
         // The buffer of this stack is a fragment.

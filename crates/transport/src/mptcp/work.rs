@@ -22,8 +22,9 @@ use polypath_sched::{PathView, SubflowSet};
 pub(super) struct PendingWork {
     /// May have something to send.
     ready: SubflowSet,
-    /// The one on which a segment came last.
+    /// The one that sends first: on which a segment came last, if that is so.
     answers: usize,
+    is_answer: bool,
     /// Their views are out of date.
     touched: SubflowSet,
     /// As many as there are subflows, as in `due`.
@@ -56,6 +57,7 @@ impl PendingWork {
         Self {
             ready: SubflowSet::EMPTY,
             answers: 0,
+            is_answer: false,
             touched: SubflowSet::EMPTY,
             views: Vec::new(),
             due: Vec::new(),
@@ -99,13 +101,21 @@ impl PendingWork {
     /// `mptcp_subflow_delegate`).
     #[inline]
     pub(super) fn comes_first(&mut self, i: usize) {
-        self.answers = i;
+        (self.answers, self.is_answer) = (i, true);
     }
 
     /// What follows is no answer: the lower number sends first.
     #[inline]
     pub(super) fn none_comes_first(&mut self) {
-        self.answers = 0;
+        (self.answers, self.is_answer) = (0, false);
+    }
+
+    /// The first that got data sends before another one gets any (Linux: `mptcp_push_release`).
+    #[cold]
+    pub(super) fn got_data_first(&mut self, i: usize) {
+        if !self.is_answer {
+            self.answers = i;
+        }
     }
 
     /// The next one that may have something to send.
