@@ -214,8 +214,9 @@ impl Connection {
             // Without a data acknowledgement the window has nothing to be relative to.
             return;
         };
+        let waited = self.tx.pending.before(self.tx.end);
         if self.tx.acknowledge(ack, window) {
-            self.on_data_acked(now);
+            self.on_data_acked(now, waited);
         }
     }
 

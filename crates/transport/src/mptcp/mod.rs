@@ -422,7 +422,7 @@ impl Connection {
         if self.settings.stack.push_order == PushOrder::BufferByBuffer {
             self.work.push_again();
         } else {
-            self.push_now(now);
+            self.push_now(now, true);
         }
     }
 
