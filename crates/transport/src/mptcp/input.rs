@@ -191,6 +191,19 @@ impl Connection {
         }
     }
 
+    /// A segment was taken that is a sign of life (Linux: `rcv_tstamp`, `mptcp_subflow_active`).
+    #[inline]
+    pub(super) fn note_heard(&mut self, now: Instant, i: usize, segment: &Segment) {
+        let subflow = &mut self.subflows[i];
+        if segment.flags.has(Flags::ACK) && subflow.socket.tx.may_be_acked(segment.ack) {
+            subflow.heard_at = now;
+            subflow.stale = false;
+            if subflow.is_uncounted() {
+                self.count_late();
+            }
+        }
+    }
+
     /// The data acknowledgement and the window of a segment (RFC 8684 section 3.3.2).
     #[inline(always)]
     pub(super) fn take_acknowledgement(&mut self, now: Instant, i: usize, segment: &Segment) {

@@ -58,7 +58,7 @@ use polypath_base::{Bytes, Instant, PathId, Rng, Seq};
 use polypath_cc as cc;
 use polypath_sched::{Quirks, Scheduler};
 use polypath_wire::mptcp::Repr;
-use polypath_wire::{Flags, MpOptions, Segment, Unreachable};
+use polypath_wire::{MpOptions, Segment, Unreachable};
 use receiver::Rx;
 use sender::{Fin, Tx};
 use std::net::IpAddr;
@@ -423,19 +423,6 @@ impl Connection {
             self.work.push_again();
         } else {
             self.push_now(now, true);
-        }
-    }
-
-    /// A segment was taken that is a sign of life (Linux: `rcv_tstamp`, `mptcp_subflow_active`).
-    #[inline]
-    fn note_heard(&mut self, now: Instant, i: usize, segment: &Segment) {
-        let subflow = &mut self.subflows[i];
-        if segment.flags.has(Flags::ACK) && subflow.socket.tx.may_be_acked(segment.ack) {
-            subflow.heard_at = now;
-            subflow.stale = false;
-            if subflow.is_uncounted() {
-                self.count_late();
-            }
         }
     }
 

@@ -764,23 +764,6 @@ impl Sender {
         leaving
     }
 
-    /// The segment with which a probe is made, a buffer of its own: where segments became shorter
-    /// since its buffer left, not the last (Linux: `tcp_send_loss_probe` cuts by the number of
-    /// segments before).
-    #[cold]
-    fn last_to_probe_with(&mut self) -> Option<usize> {
-        let last = self.scoreboard.len().checked_sub(1)?;
-        let segment = self.segment_len();
-        let first = self.scoreboard.buffer_begin(last);
-        if first < last {
-            if self.scoreboard.at(first).len > segment {
-                self.scoreboard.regroup(first, segment);
-            }
-            self.scoreboard.begin_buffer(last);
-        }
-        Some(last)
-    }
-
     /// After a burst: was the window or the application the limit? (RFC 7661; Linux's congestion
     /// window validation.)
     #[inline(never)]
