@@ -23,7 +23,7 @@ pub(super) struct PendingWork {
     /// May have something to send.
     ready: SubflowSet,
     /// The one that sends first: on which a segment came last, if that is so.
-    answers: usize,
+    answers: u8,
     is_answer: bool,
     /// Their views are out of date.
     touched: SubflowSet,
@@ -101,7 +101,7 @@ impl PendingWork {
     /// `mptcp_subflow_delegate`).
     #[inline]
     pub(super) fn comes_first(&mut self, i: usize) {
-        (self.answers, self.is_answer) = (i, true);
+        (self.answers, self.is_answer) = (i as u8, true);
     }
 
     /// What follows is no answer: the lower number sends first.
@@ -114,14 +114,14 @@ impl PendingWork {
     #[cold]
     pub(super) fn got_data_first(&mut self, i: usize) {
         if !self.is_answer {
-            self.answers = i;
+            self.answers = i as u8;
         }
     }
 
     /// The next one that may have something to send.
     #[inline]
     pub(super) fn ready(&self) -> Option<usize> {
-        if self.ready.has(self.answers) { Some(self.answers) } else { self.ready.first() }
+        if self.ready.has(usize::from(self.answers)) { Some(usize::from(self.answers)) } else { self.ready.first() }
     }
 
     /// A subflow has nothing more to send for now, and this is when something is due on it.
