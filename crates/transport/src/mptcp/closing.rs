@@ -139,6 +139,9 @@ impl Connection {
             let was_closed = socket.state() == State::Closed;
             socket.handle_segment(self.work.context(now, i), segment);
             socket.rx.delivered.clear();
+            if socket.has_formed() {
+                self.complete_formed(i);
+            }
             if !was_closed {
                 self.explain_reset(i, segment);
                 if self.reads_options(i) {

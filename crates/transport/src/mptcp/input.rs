@@ -191,6 +191,19 @@ impl Connection {
         }
     }
 
+    /// A segment was taken that is a sign of life (Linux: `rcv_tstamp`, `mptcp_subflow_active`).
+    #[inline]
+    pub(super) fn note_heard(&mut self, now: Instant, i: usize, segment: &Segment) {
+        let subflow = &mut self.subflows[i];
+        if segment.flags.has(Flags::ACK) && subflow.socket.tx.may_be_acked(segment.ack) {
+            subflow.heard_at = now;
+            subflow.stale = false;
+            if subflow.is_uncounted() {
+                self.count_late();
+            }
+        }
+    }
+
     /// The data acknowledgement and the window of a segment (RFC 8684 section 3.3.2).
     #[inline(always)]
     pub(super) fn take_acknowledgement(&mut self, now: Instant, i: usize, segment: &Segment) {
@@ -214,8 +227,9 @@ impl Connection {
             // Without a data acknowledgement the window has nothing to be relative to.
             return;
         };
+        let waited = self.tx.pending.before(self.tx.end);
         if self.tx.acknowledge(ack, window) {
-            self.on_data_acked(now);
+            self.on_data_acked(now, waited);
         }
     }
 
@@ -290,6 +304,13 @@ impl Connection {
             // The peer has given up this subflow, not the connection: so does this end, by a FIN
             // (Linux: `__mptcp_close_subflow`).
             self.subflows[i].ended_by_peer = EndedByPeer::ByReset;
+            if state == State::CloseWait && self.settings.stack.mptcp_version == MptcpVersion::V1 {
+                // What may leave does so before (Linux: `tcp_data_snd_check`).
+                self.subflows[i].socket.send_before_data(self.work.context(now, i));
+                if self.subflows[i].socket.has_formed() {
+                    self.complete_formed(i);
+                }
+            }
             self.close_subflow(now, i);
         }
     }

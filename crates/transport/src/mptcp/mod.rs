@@ -58,7 +58,7 @@ use polypath_base::{Bytes, Instant, PathId, Rng, Seq};
 use polypath_cc as cc;
 use polypath_sched::{Quirks, Scheduler};
 use polypath_wire::mptcp::Repr;
-use polypath_wire::{Flags, MpOptions, Segment, Unreachable};
+use polypath_wire::{MpOptions, Segment, Unreachable};
 use receiver::Rx;
 use sender::{Fin, Tx};
 use std::net::IpAddr;
@@ -377,22 +377,18 @@ impl Connection {
         {
             subflow.edge = self.rx.edge();
         }
-        if in_two_steps {
-            self.handle_in_two_steps(now, i, segment);
-        } else {
+        // What is acknowledged ahead of the data counts once: what that lets out was not sent before.
+        let is_acknowledged = in_two_steps && self.handle_in_two_steps(now, i, segment);
+        if !in_two_steps {
+            let subflow = &mut self.subflows[i];
             subflow.socket.handle_segment(self.work.context(now, i), segment);
             if subflow.socket.has_formed() {
                 self.complete_formed(i);
             }
         }
         let reads_options = self.reads_options(i);
-        let subflow = &mut self.subflows[i];
-        if reads_options && segment.flags.has(Flags::ACK) && subflow.socket.tx.may_be_acked(segment.ack) {
-            subflow.heard_at = now;
-            subflow.stale = false;
-            if subflow.is_uncounted() {
-                self.count_late();
-            }
+        if reads_options {
+            self.note_heard(now, i, segment);
         }
         let subflow = &self.subflows[i];
         let (confirmed, has_data) = (subflow.confirmed, !subflow.socket.rx.delivered.is_empty());
@@ -406,7 +402,7 @@ impl Connection {
         if has_data {
             self.take_delivered(now, i, segment);
         }
-        if reads_options {
+        if reads_options && !is_acknowledged {
             self.take_acknowledgement(now, i, segment);
         }
         self.take_fins(now, i, segment);
@@ -426,7 +422,7 @@ impl Connection {
         if self.settings.stack.push_order == PushOrder::BufferByBuffer {
             self.work.push_again();
         } else {
-            self.push_now(now);
+            self.push_now(now, true);
         }
     }
 
@@ -600,7 +596,9 @@ impl Connection {
     #[inline]
     fn on_subflow_quiet(&mut self, i: usize) {
         self.refresh_sibling(i);
-        let subflow = &self.subflows[i];
+        let subflow = &mut self.subflows[i];
+        // Others write into the slot before it does again.
+        subflow.socket.invalidate_template();
         if (self.tx.blocked | self.tx.no_space) && subflow.has_new_sndbuf() {
             // The writer may go on.
             self.work.push_again();

@@ -49,6 +49,20 @@ impl Connection {
             let first = self.work.sends_first();
             self.note_rtx_interval(now);
             self.work.set_sends_first(first);
+            if self.scheduler.schedules_bursts() {
+                self.push_chosen(now);
+            }
+        }
+    }
+
+    /// The subflow that the scheduler chooses gets nothing, since the window is closed, but what it
+    /// has is looked at anew (Linux: `mptcp_push_release`).
+    #[cold]
+    fn push_chosen(&mut self, now: Instant) {
+        self.refresh_view();
+        if let Some(choice) = self.choose(now) {
+            self.subflows[choice.subflow].socket.tx.push_pending();
+            self.work.mark(choice.subflow);
         }
     }
 
@@ -132,14 +146,16 @@ impl Connection {
         }
     }
 
-    /// The peer acknowledged data.
+    /// The peer acknowledged data; `waited`: some waited for the scheduler.
     #[inline]
-    pub(super) fn on_data_acked(&mut self, now: Instant) {
+    pub(super) fn on_data_acked(&mut self, now: Instant, waited: bool) {
         self.tx.rtx_backoff = 0;
         if self.tx.no_space {
             self.leave_no_space();
         }
-        if !self.tx.una.before(self.tx.sent_end()) && self.tx.next == self.tx.end {
+        // A DATA_FIN that waits counts as data (Linux: `__mptcp_wr_shutdown`).
+        let waits_for_fin = self.tx.fin == Fin::Queued && self.settings.stack.push_order == PushOrder::Bursts;
+        if !self.tx.una.before(self.tx.sent_end()) && self.tx.next == self.tx.end && !waits_for_fin {
             if self.tx.rtx_due != Instant::NEVER {
                 // Until data is scheduled again, the timer would come up on the next tick; only
                 // a DATA_FIN starts it before (Linux: `mptcp_stop_rtx_timer`).
@@ -147,10 +163,7 @@ impl Connection {
             }
             self.tx.rtx_due = Instant::NEVER;
         } else {
-            if self.settings.stack.push_order == PushOrder::Bursts
-                && self.tx.pending.before(self.tx.end)
-                && self.tx.window_end.after(self.tx.pending)
-            {
+            if waited && self.settings.stack.push_order == PushOrder::Bursts && self.tx.window_end.after(self.tx.next) {
                 // Linux asks the scheduler before it lets go of what was acknowledged.
                 self.note_rtx_interval(now);
             }
@@ -165,12 +178,12 @@ impl Connection {
     /// after every event.
     #[inline(never)]
     pub(super) fn push(&mut self, now: Instant) {
-        self.push_now(now);
+        self.push_now(now, false);
     }
 
-    /// As [`Connection::push`], in line: after a segment.
+    /// As [`Connection::push`], in line; `answers`: after a segment.
     #[inline(always)]
-    pub(super) fn push_now(&mut self, now: Instant) {
+    pub(super) fn push_now(&mut self, now: Instant, answers: bool) {
         if self.phase == Phase::Negotiating || self.tx.is_idle() {
             return;
         }
@@ -180,8 +193,9 @@ impl Connection {
         if self.tx.blocked && self.tx.wakes_writer() {
             self.refill();
         }
+        let mut copied = true;
         match self.settings.stack.push_order {
-            PushOrder::Bursts => self.push_bursts(now),
+            PushOrder::Bursts => copied = self.push_bursts(now),
             PushOrder::BufferByBuffer => {
                 if !self.tx.all_scheduled() && self.schedule(now) {
                     self.work.push_again();
@@ -204,9 +218,11 @@ impl Connection {
         self.note_limit(now);
         if self.tx.fin == Fin::Queued && self.tx.all_scheduled() && self.tx.offered == 0 {
             if self.settings.stack.push_order == PushOrder::Bursts && self.phase == Phase::Established {
-                // What was enqueued and what answers leaves first (Linux:
-                // `mptcp_check_send_data_fin`).
-                self.work.await_fin();
+                // What was enqueued and what answers leaves first. Data that is acknowledged before it
+                // went again calls nobody (Linux: `mptcp_check_send_data_fin`).
+                if copied | !answers {
+                    self.work.await_fin();
+                }
             } else {
                 self.send_fin(now);
             }
@@ -229,14 +245,16 @@ impl Connection {
         self.settings.stack.push_order == PushOrder::Bursts && self.scheduler.schedules_bursts() && is_established
     }
 
-    /// A segment with data comes while other data waits to be scheduled.
+    /// A segment with data comes while other data waits to be scheduled. True if its
+    /// acknowledgements count.
     #[cold]
-    pub(super) fn handle_in_two_steps(&mut self, now: Instant, i: usize, segment: &Segment) {
+    pub(super) fn handle_in_two_steps(&mut self, now: Instant, i: usize, segment: &Segment) -> bool {
         let socket = &mut self.subflows[i].socket;
         if !socket.handle_acknowledgement(self.work.context(now, i), segment) {
-            return;
+            return false;
         }
         self.work.touch(i);
+        self.note_heard(now, i, segment);
         self.take_acknowledgement(now, i, segment);
         let (mut last, mut left) = (None, self.work.sends_first());
         while self.tx.pending.before(self.tx.end) && self.schedule_burst(now, &mut last, &mut left, Some(i)) {}
@@ -244,17 +262,22 @@ impl Connection {
             if self.tx.rtx_due == Instant::NEVER && self.work.sends_first().is_empty() {
                 self.arm_retransmission(now);
             }
+            if self.tx.fin == Fin::Queued {
+                self.work.await_fin();
+            }
             self.subflows[i].socket.send_before_data(self.work.context(now, i));
         }
         if self.subflows[i].socket.has_formed() {
             self.complete_formed(i);
         }
         self.subflows[i].socket.take_rest(self.work.context(now, i), segment);
+        true
     }
 
-    /// Bursts, as long as the scheduler hands them out; a writer that waits writes on in between.
+    /// Bursts, as long as the scheduler hands them out; a writer that waits writes on in between. True
+    /// if there were any.
     #[inline(always)]
-    fn push_bursts(&mut self, now: Instant) {
+    fn push_bursts(&mut self, now: Instant) -> bool {
         let (mut last, mut left) = (None, self.work.sends_first());
         loop {
             while self.tx.pending.before(self.tx.end) && self.schedule_burst(now, &mut last, &mut left, None) {}
@@ -266,6 +289,7 @@ impl Connection {
         if last.is_some() && self.tx.rtx_due == Instant::NEVER && self.work.sends_first().is_empty() {
             self.arm_retransmission(now);
         }
+        last.is_some()
     }
 
     /// Brings the schedulers' view of the subflows up to date, where anything has happened since.
@@ -349,6 +373,9 @@ impl Connection {
             return false;
         }
         if let Some(last) = last.replace(i).filter(|&last| last != i) {
+            if left.is_empty() {
+                self.work.got_data_first(last);
+            }
             left.insert(last);
         }
         // The buffer of this stack is a fragment.
@@ -391,6 +418,8 @@ impl Connection {
     fn choose(&mut self, now: Instant) -> Option<Choice> {
         let queue = self.queue(now);
         if self.scheduler.schedules_bursts() {
+            // How long a burst is Linux counts from what was never sent, also while it sends again.
+            let queue = DataQueueView { window_end: queue.next + self.tx.window_end.max(self.tx.next).distance(self.tx.next), ..queue };
             return self.scheduler.pick(self.work.views(), &queue);
         }
         let repeats = !self.scheduler.reinjects();

@@ -22,8 +22,9 @@ use polypath_sched::{PathView, SubflowSet};
 pub(super) struct PendingWork {
     /// May have something to send.
     ready: SubflowSet,
-    /// The one on which a segment came last.
-    answers: usize,
+    /// The one that sends first: on which a segment came last, if that is so.
+    answers: u8,
+    is_answer: bool,
     /// Their views are out of date.
     touched: SubflowSet,
     /// As many as there are subflows, as in `due`.
@@ -56,6 +57,7 @@ impl PendingWork {
         Self {
             ready: SubflowSet::EMPTY,
             answers: 0,
+            is_answer: false,
             touched: SubflowSet::EMPTY,
             views: Vec::new(),
             due: Vec::new(),
@@ -99,19 +101,27 @@ impl PendingWork {
     /// `mptcp_subflow_delegate`).
     #[inline]
     pub(super) fn comes_first(&mut self, i: usize) {
-        self.answers = i;
+        (self.answers, self.is_answer) = (i as u8, true);
     }
 
     /// What follows is no answer: the lower number sends first.
     #[inline]
     pub(super) fn none_comes_first(&mut self) {
-        self.answers = 0;
+        (self.answers, self.is_answer) = (0, false);
+    }
+
+    /// The first that got data sends before another one gets any (Linux: `mptcp_push_release`).
+    #[cold]
+    pub(super) fn got_data_first(&mut self, i: usize) {
+        if !self.is_answer {
+            self.answers = i as u8;
+        }
     }
 
     /// The next one that may have something to send.
     #[inline]
     pub(super) fn ready(&self) -> Option<usize> {
-        if self.ready.has(self.answers) { Some(self.answers) } else { self.ready.first() }
+        if self.ready.has(usize::from(self.answers)) { Some(usize::from(self.answers)) } else { self.ready.first() }
     }
 
     /// A subflow has nothing more to send for now, and this is when something is due on it.

@@ -5,6 +5,7 @@ use super::receiving::{AckTime, Payload, compressed_delay};
 use super::timer::Timer;
 use super::{Context, Socket, State};
 use crate::receive_buffer::Waiting;
+use crate::stack::MptcpVersion;
 use polypath_base::{Duration, Instant};
 use polypath_wire::{Flags, Segment};
 
@@ -118,7 +119,15 @@ impl Socket {
         self.tx.timers.arm(Timer::DelayedAck, now, delay);
     }
 
-    /// A segment without data came while an ACK waits and an end has closed.
+    /// Of subflows of MPTCP 0.96 not all of the rule is modelled: five rows fewer of the out-of-tree
+    /// table's group n agree with it (specs/notes/delayed-ack).
+    #[inline]
+    pub(super) fn delays_as_tcp(&self) -> bool {
+        !self.tx.is_subflow() || self.settings.stack.mptcp_version == MptcpVersion::V1
+    }
+
+    /// A segment without data came while an ACK waits, and header prediction does not take it: an end
+    /// has closed, or it has options of MPTCP (Linux: `tcp_ack_snd_check`).
     #[cold]
     pub(super) fn hasten_ack(&mut self, now: Instant) {
         let delay = self.rx.acks().delay();
@@ -133,13 +142,11 @@ impl Socket {
         match self.rx.schedule_ack(segment, out_of_order, filled, self.tx.sack_ok()) {
             AckTime::Now => {}
             AckTime::Delayed(delay) => {
-                if !self.tx.timers.is_armed(Timer::DelayedAck) || !self.tx.is_subflow() {
+                if !self.tx.timers.is_armed(Timer::DelayedAck) || self.delays_as_tcp() {
                     // No longer than a round trip, if that takes longer than the least delay
-                    // (Linux: `tcp_send_delayed_ack`). For subflows that is not modelled: five rows
-                    // fewer of the out-of-tree table's group n agree with it
-                    // (specs/notes/delayed-ack).
+                    // (Linux: `tcp_send_delayed_ack`).
                     let srtt = self.tx.srtt();
-                    let most = if srtt > Duration::ZERO && !self.tx.is_subflow() { srtt.max(self.settings.delack_min) } else { delay };
+                    let most = if srtt > Duration::ZERO && self.delays_as_tcp() { srtt.max(self.settings.delack_min) } else { delay };
                     self.delay_ack(now, delay.min(most));
                 }
             }

@@ -626,10 +626,11 @@ impl Socket {
                 }
             }
         }
-        if self.tx.fin_sent() || self.rx.finished() {
-            if !takes_numbers && !self.tx.is_subflow() {
-                self.hasten_ack(cx.now);
-            }
+        let closes = self.tx.fin_sent() || self.rx.finished();
+        if !takes_numbers & (closes | self.tx.is_subflow()) && self.rx.acks().is_scheduled() && self.delays_as_tcp() {
+            self.hasten_ack(cx.now);
+        }
+        if closes {
             self.advance_closing(cx.now);
         }
     }

@@ -126,13 +126,13 @@ impl Socket {
     /// [`Socket::poll_transmit`] would find nothing to do.
     #[inline]
     pub(crate) fn is_quiet(&self) -> bool {
-        self.tx.is_quiet() && !self.rx.acks().is_due() && !self.handshake.is_due() && !self.has_formed()
+        self.tx.is_quiet() && !self.rx.acks().is_due() && !self.handshake.is_due() && !self.has_formed() && !self.reset.is_due()
     }
 
     /// As [`Socket::poll_transmit_into`] where that would find nothing to do, at less cost; else false.
     #[inline]
     pub(crate) fn rests(&mut self, now: Instant) -> bool {
-        let rests = self.is_quiet() && !self.reset.is_due();
+        let rests = self.is_quiet();
         if rests {
             self.tx.set_now(now);
             self.template.is_valid = false;
@@ -173,7 +173,7 @@ impl Socket {
                 }
             }
             Kind::Again => {
-                if leaving.len > 0 && !self.tx.is_subflow() {
+                if leaving.len > 0 && self.delays_as_tcp() {
                     self.rx.acks_mut().on_data_sent(now);
                 }
                 self.make_data(now, leaving, segment);

@@ -61,10 +61,12 @@ pub(in crate::tcp) struct AckPolicy {
     pingpong: bool,
     /// Segments that are yet to be acknowledged one by one (Linux: `icsk_ack.quick`).
     quick: u32,
-    /// How long an ACK may wait (Linux: `icsk_ack.ato`).
-    ato: Duration,
-    delack_min: Duration,
-    delack_max: Duration,
+    /// How long an ACK may wait, ticks (Linux: `icsk_ack.ato`).
+    ato: u32,
+    delack_min: u32,
+    delack_max: u32,
+    /// Nanoseconds of a tick; 1 without ticks.
+    tick: u32,
     last_data_at: Option<Instant>,
     compressed: u32,
     duplicate_acks: u32,
@@ -75,6 +77,8 @@ pub(in crate::tcp) struct AckPolicy {
 
 impl AckPolicy {
     pub(in crate::tcp) fn new(settings: &Settings) -> Self {
+        let tick = settings.tick.as_nanos().max(1);
+        let ticks = |time: Duration| (time.as_nanos() / tick) as u32;
         Self {
             now: false,
             hurries: false,
@@ -83,9 +87,10 @@ impl AckPolicy {
             pushed_twice: false,
             pingpong: false,
             quick: 0,
-            ato: Duration::ZERO,
-            delack_min: settings.delack_min,
-            delack_max: settings.delack_max,
+            ato: 0,
+            delack_min: ticks(settings.delack_min),
+            delack_max: ticks(settings.delack_max),
+            tick: tick as u32,
             last_data_at: None,
             compressed: 0,
             duplicate_acks: 0,
@@ -185,8 +190,21 @@ impl AckPolicy {
     #[inline]
     pub(in crate::tcp) fn on_data_sent(&mut self, now: Instant) {
         if let Some(last) = self.last_data_at {
-            self.pingpong |= now.since(last) < self.ato;
+            self.pingpong |=
+                now.since(last) < self.delay_of(self.ato.saturating_sub(1)) || self.ticks_between(last, now) < u64::from(self.ato);
         }
+    }
+
+    /// Whole ticks, as the kernel's clock counts them (Linux: `tcp_jiffies32`).
+    #[inline]
+    fn ticks_between(&self, from: Instant, to: Instant) -> u64 {
+        let tick = u64::from(self.tick);
+        to.as_nanos() / tick - from.as_nanos() / tick
+    }
+
+    #[inline]
+    fn delay_of(&self, ticks: u32) -> Duration {
+        Duration::from_nanos(u64::from(ticks) * u64::from(self.tick))
     }
 
     /// Behind the FIN that leaves next there is an ACK.
@@ -210,7 +228,7 @@ impl AckPolicy {
                 self.ato = self.delack_min;
             } else {
                 // Linux: a delayed ACK that had to wait for its timer inflates the next delay.
-                self.ato = (self.ato * 2).min(MAX_INFLATED_DELAY);
+                self.ato = (self.ato * 2).min((MAX_INFLATED_DELAY.as_nanos() / u64::from(self.tick)) as u32);
             }
             self.now = true;
         }
@@ -246,13 +264,18 @@ impl AckPolicy {
     #[inline]
     pub(in crate::tcp) fn on_arrival(&mut self, now: Instant, rto: Duration, window: u32, segment_size: u32) {
         if let Some(last) = self.last_data_at.replace(now) {
-            let gap = now.since(last);
             let half = self.delack_min / 2;
-            if gap <= half {
+            // Most gaps are so short that nothing need be divided.
+            if now.since(last) < self.delay_of(half.saturating_sub(1)) {
                 self.ato = self.ato / 2 + half;
-            } else if gap < self.ato {
-                self.ato = (self.ato / 2 + gap).min(self.delack_max);
-            } else if gap > rto {
+                return;
+            }
+            let gap = self.ticks_between(last, now);
+            if gap <= u64::from(half) {
+                self.ato = self.ato / 2 + half;
+            } else if gap < u64::from(self.ato) {
+                self.ato = (self.ato / 2 + gap as u32).min(self.delack_max);
+            } else if Duration::from_nanos(gap * u64::from(self.tick)) > rto {
                 self.increment_quick(window, segment_size);
             }
         } else {
@@ -296,7 +319,7 @@ impl AckPolicy {
     /// How long an ACK may wait.
     #[inline]
     pub(in crate::tcp) fn delay(&self) -> Duration {
-        self.ato.min(self.delack_max)
+        self.delay_of(self.ato.min(self.delack_max))
     }
 
     /// Data waits behind a hole (Linux: `__tcp_ack_snd_check`).
@@ -386,7 +409,17 @@ mod tests {
         assert!(acks.is_due());
         assert_eq!(acks.ato, before * 2);
         (0..9).for_each(|_| acks.on_delayed_timer());
-        assert_eq!(acks.ato, MAX_INFLATED_DELAY);
+        assert_eq!(acks.delay(), MAX_INFLATED_DELAY);
+    }
+
+    #[test]
+    fn gaps_are_counted_in_whole_ticks() {
+        let mut acks = AckPolicy::new(&Settings { tick: Duration::from_millis(4), ..Settings::default() });
+        arrive(&mut acks, Instant::from_nanos(3_900_000), IN_ORDER);
+        arrive(&mut acks, ms(32), IN_ORDER);
+        assert_eq!(acks.delay(), Duration::from_millis(20 + 32), "28.1 ms are eight ticks here");
+        acks.on_data_sent(Instant::from_nanos(83_900_000));
+        assert!(acks.pingpong, "and these 51.9 ms twelve, less than thirteen");
     }
 
     #[test]

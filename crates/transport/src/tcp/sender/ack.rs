@@ -435,7 +435,7 @@ impl Sender {
     fn clean_part(&mut self, now: Instant, continues: bool, mut found: Found<'_>, ack: &mut AckState) -> (u32, bool) {
         let Some(mut part) = self.scoreboard.head().copied() else { return (0, false) };
         let last = self.scoreboard.at(self.scoreboard.buffer_end(0) - 1).end();
-        debug_assert!(last.after(ack.number) && !part.is_sacked(), "the peer has acknowledged a part of it");
+        debug_assert!(last.after(ack.number), "the peer has acknowledged a part of it");
         // One that is alone in its buffer keeps its beginning until it goes again (Linux:
         // `tcp_clean_rtx_queue`).
         let is_alone = !continues && self.scoreboard.buffer_end(0) == 1;
@@ -445,7 +445,9 @@ impl Sender {
         if fewer == 0 {
             return (0, false);
         }
-        self.flow.delivered = self.flow.delivered.wrapping_add(fewer);
+        if !part.is_sacked() {
+            self.flow.delivered = self.flow.delivered.wrapping_add(fewer);
+        }
         part.len = last.distance(part.seq);
         self.learn_of_acked(now, &part, &mut found, ack);
         (fewer, part.is_retransmitted())

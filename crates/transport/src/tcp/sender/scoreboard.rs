@@ -59,10 +59,11 @@ impl Sent {
             && self.has_mapping_of(next)
     }
 
-    /// Both are parts of one mapping, or of none (Linux: `mptcp_skb_can_collapse`).
+    /// Both are parts of one mapping, or the other, a FIN alone, of none (Linux:
+    /// `mptcp_skb_can_collapse`).
     fn has_mapping_of(&self, other: &Sent) -> bool {
         let between = u32::from(other.map_offset).wrapping_sub(u32::from(self.map_offset));
-        self.map_len == other.map_len && (self.map_len == 0 || other.seq.distance(self.seq) == between)
+        other.map_len == 0 || (self.map_len == other.map_len && other.seq.distance(self.seq) == between)
     }
 
     /// One past its last sequence number; a FIN counts one.

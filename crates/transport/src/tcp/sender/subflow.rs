@@ -83,6 +83,14 @@ impl Sender {
         self.snd_wnd = self.snd_wnd.max(window);
     }
 
+    /// A burst that was deferred is looked at anew (Linux: `tcp_push`).
+    #[cold]
+    pub(crate) fn push_pending(&mut self) {
+        if self.queue.unsent() > 0 {
+            self.end_deferral();
+        }
+    }
+
     /// The buffers that wait to be sent, and how many segments leave as one burst.
     #[inline]
     pub(crate) fn buffered(&mut self) -> (u32, Segments) {

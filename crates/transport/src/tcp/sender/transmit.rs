@@ -98,6 +98,8 @@ pub(super) struct Burst {
     pub(super) asks: bool,
     /// The size of packets has changed since new data left.
     pub(super) is_resized: bool,
+    /// It is a tail loss probe: no rule of Nagle's holds its end back.
+    pub(super) is_probe: bool,
 }
 
 /// New data to send while `in_flight` segments are in the network; at the end of the data with a
@@ -164,9 +166,11 @@ impl Sender {
     fn end_burst(&mut self, now: Instant) {
         if self.burst.open {
             self.validate_window(now);
-            self.arm_after_sending(now);
+            if !self.burst.is_probe {
+                self.arm_after_sending(now);
+            }
         }
-        (self.burst.remaining, self.burst.asks) = (0, false);
+        (self.burst.remaining, self.burst.asks, self.burst.is_probe) = (0, false, false);
     }
 
     /// [`Sender::poll`] would find nothing to do.
@@ -302,8 +306,9 @@ impl Sender {
         if self.burst.first_alone {
             self.loss.set_retransmits(false);
         }
-        // RFC 1122 section 4.2.2.15 allows repacketization. Mappings stay as they are.
-        if self.scoreboard.at(index).len < self.segment_len() {
+        // RFC 1122 section 4.2.2.15 allows repacketization. Mappings stay as they are, and so does the
+        // end of a burst.
+        if self.scoreboard.at(index).len < self.segment_len() && !self.continues_again(now, index) {
             let end = self.window_end();
             self.scoreboard.collapse(index, self.segment_len(), end);
         }
@@ -389,8 +394,7 @@ impl Sender {
         let most = self.burst_segments(None);
         let board = &self.scoreboard;
         let continues = |at: usize| at < board.len() && !board.at(at).is_gso_first();
-        let follows =
-            self.burst.again > 0 && index > 0 && continues(index) && board.at(index - 1).is_retrans() && board.at(index - 1).at == now;
+        let follows = self.continues_again(now, index);
         let fills_window = self.obeys_window() && board.at(index).len < self.segment_len() && board.at(index).end() == self.window_end();
         let goes_beyond = |at: usize| self.obeys_window() && board.at(at).end().after(self.window_end());
         let room = self.flow.cwnd.saturating_sub(board.in_flight());
@@ -402,6 +406,16 @@ impl Sender {
             self.scoreboard.begin_buffer(index + 1);
         }
         follows && !fills_window && !goes_on
+    }
+
+    /// A segment goes again in one burst with the one before it.
+    fn continues_again(&self, now: Instant, index: usize) -> bool {
+        let board = &self.scoreboard;
+        self.burst.again > 0
+            && index > 0
+            && !board.at(index).is_gso_first()
+            && board.at(index - 1).is_retrans()
+            && board.at(index - 1).at == now
     }
 
     /// What is left is a segment with the FIN, and this kernel sends that whatever the window.
@@ -447,7 +461,7 @@ impl Sender {
         let mut with_fin = self.fin_ready() && len == self.queue.unsent();
         let room = self.window_room();
         let continues_burst = self.burst.remaining > 0;
-        if continues_burst && len > room && room > 0 && !self.holds_back_small() {
+        if continues_burst && len > room && room > 0 && (self.burst.is_probe || !self.holds_back_small()) {
             // A burst whose first segment fits fills the window (Linux: `tcp_mss_split_point`).
             (len, with_fin) = (room, false);
             self.burst.remaining = 1;
@@ -458,7 +472,7 @@ impl Sender {
             self.probe_for_held(cx.now);
             return None;
         }
-        if len < self.segment_len() && !with_fin && self.waits_for_small_segment(len) {
+        if len < self.segment_len() && !with_fin && !self.burst.is_probe && self.waits_for_small_segment(len) {
             self.probe_for_held(cx.now);
             return None;
         }
@@ -608,7 +622,7 @@ impl Sender {
             || self.scoreboard.in_flight() >= self.flow.cwnd
             || self.window_room() == 0
             // Nagle's rule keeps the rest (Linux: `tcp_mss_split_point`).
-            || (left > 0 && left < full && self.waits_for_small_segment(left));
+            || (left > 0 && left < full && !self.burst.is_probe && self.waits_for_small_segment(left));
         let pushed = self.queue.take_push();
         let marked = if sent.len > 0 {
             pushed || (self.queue.unsent() == 0 && !self.writing && !self.nagle.more_follows())
@@ -709,19 +723,27 @@ impl Sender {
         }
     }
 
-    /// A tail loss probe (RFC 8985 section 7.3): new data if there is any, else the last segment
-    /// again.
+    /// A tail loss probe (RFC 8985 section 7.3): new data if there is any, a burst of it as far as the
+    /// window goes (Linux: `tcp_write_xmit` with `push_one` 2), else the last segment again.
     #[cold]
     fn make_probe(&mut self, cx: Context<'_>) -> Option<Leaving> {
         debug_assert!(self.sack_ok, "without SACK there is no probe (RFC 8985 section 7.2)");
         let len = self.queue.next_new_len(self.segment_len());
         let new_data = len > 0 && len <= self.window_room();
+        let mut probe_end = self.snd_nxt();
         let leaving = if new_data {
-            let with_fin = self.fin_ready() && len == self.queue.unsent();
-            let in_flight = self.scoreboard.in_flight();
-            let probe = self.send_probe(cx, New { len, with_fin, in_flight });
-            self.validate_window(cx.now);
-            Some(probe)
+            let (in_flight, left) = (self.scoreboard.in_flight(), self.queue.unsent());
+            let segment = self.segment_len();
+            let room = self.flow.cwnd.saturating_sub(in_flight).min(self.flow.cwnd / 2).max(1);
+            let most = room.min(self.burst_segments(cx.siblings));
+            self.grow_first_buffer(cx.siblings, in_flight);
+            let bytes = self.queue.next_buffer().0.min(self.window_room()).min(most * segment);
+            let len = self.queue.next_new_len(segment).min(bytes);
+            probe_end = probe_end + bytes + u32::from(self.fin_ready() && bytes == left);
+            self.burst = Burst { remaining: bytes.div_ceil(segment), length: 0, is_probe: true, ..self.burst };
+            self.burst.remaining -= 1;
+            let with_fin = self.fin_ready() && len == left;
+            Some(self.send_new(cx, New { len, with_fin, in_flight }))
         } else if let Some(last) = self.last_to_probe_with()
             && self.fit_into_window(last)
         {
@@ -737,23 +759,9 @@ impl Sender {
             return None;
         }
         self.counters.loss_probes += 1;
-        self.tlp.on_sent(self.snd_nxt(), !new_data);
+        self.tlp.on_sent(probe_end, !new_data);
         self.timers.arm_pending(Pending::Timeout, cx.now, self.rtt.rto());
         leaving
-    }
-
-    /// The segment with which a probe is made: where segments became shorter since its buffer left,
-    /// not the last (Linux: `tcp_send_loss_probe` cuts by the number of segments before).
-    #[cold]
-    fn last_to_probe_with(&mut self) -> Option<usize> {
-        let last = self.scoreboard.len().checked_sub(1)?;
-        let segment = self.segment_len();
-        let first = self.scoreboard.buffer_begin(last);
-        if first < last && self.scoreboard.at(first).len > segment {
-            self.scoreboard.regroup(first, segment);
-            self.scoreboard.begin_buffer(last);
-        }
-        Some(last)
     }
 
     /// After a burst: was the window or the application the limit? (RFC 7661; Linux's congestion

@@ -1,6 +1,7 @@
 //! The tail loss probe (RFC 8985 section 7): when it may leave, and what an ACK says of it (Linux:
 //! `tcp_process_tlp_ack`).
 
+use crate::tcp::sender::Sender;
 use polypath_base::{Duration, Seq};
 
 /// Before any sample of the RTT (RFC 8985 section 7.2).
@@ -98,6 +99,25 @@ impl Tlp {
             return WITHOUT_RTT;
         }
         Duration::from_micros(u64::from(srtt >> 2)) + if packets_out == 1 { delayed_ack } else { floor }
+    }
+}
+
+impl Sender {
+    /// The segment with which a probe is made, a buffer of its own: where segments became shorter
+    /// since its buffer left, not the last (Linux: `tcp_send_loss_probe` cuts by the number of
+    /// segments before).
+    #[cold]
+    pub(in crate::tcp::sender) fn last_to_probe_with(&mut self) -> Option<usize> {
+        let last = self.scoreboard.len().checked_sub(1)?;
+        let segment = self.segment_len();
+        let first = self.scoreboard.buffer_begin(last);
+        if first < last {
+            if self.scoreboard.at(first).len > segment {
+                self.scoreboard.regroup(first, segment);
+            }
+            self.scoreboard.begin_buffer(last);
+        }
+        Some(last)
     }
 }
 
