@@ -14,6 +14,7 @@ fn step(packets: &[(u64, u32)], limit: usize, rates: &[(u64, u64)], end: u64, in
     let (mut queue, mut left, mut samples) = (std::collections::VecDeque::new(), vec![None; packets.len()], Vec::new());
     let mut bits = 0_u64;
     for now in 0..=end {
+        let before = queue.len();
         let rate = |at: u64| rates.iter().rev().find(|change| change.0 <= at).map_or(rates[0].1, |change| change.1);
         if let Some(&number) = queue.front() {
             // What the last nanosecond has sent. A packet leaves at the last whole nanosecond
@@ -29,8 +30,10 @@ fn step(packets: &[(u64, u32)], limit: usize, rates: &[(u64, u64)], end: u64, in
         if now % interval == 0 {
             samples.push(queue.len() as u32);
         }
+        // What leaves at this instant still takes room.
+        let leaving = before - queue.len();
         for (number, _) in packets.iter().enumerate().filter(|(_, packet)| packet.0 == now) {
-            if queue.len() < limit {
+            if queue.len() + leaving < limit {
                 queue.push_back(number);
             }
         }

@@ -277,8 +277,8 @@ impl ReadSpace {
 /// What a receiver at first takes for the data read in a round trip, bytes; its buffer grows once
 /// more is read. With the whole window a transfer stays at that window until losses bunch what is
 /// read (specs/notes/out-of-tree-start).
-pub(crate) fn first_read_estimate(stack: &Stack, window: u32, advmss: u32) -> u32 {
-    if stack.rcvq_space_ten_segments { (10 * advmss).min(window).max(1) } else { window.max(1) }
+pub(crate) fn first_read_estimate(ten_segments: bool, window: u32, advmss: u32) -> u32 {
+    if ten_segments { (10 * advmss).min(window).max(1) } else { window.max(1) }
 }
 
 #[cfg(test)]

@@ -99,7 +99,7 @@ impl Connection {
         let window = socket.rx.first_window();
         // A server's is made before timestamps count (Linux: `mptcp_sk_clone_init`).
         let mss = if self.is_client { socket.advertised_mss() } else { socket.advmss().as_u32() };
-        (u64::from(first_read_estimate(self.settings.stack, window, mss)), window)
+        (u64::from(first_read_estimate(self.settings.stack.rcvq_space_ten_segments, window, mss)), window)
     }
 
     /// Since when the first round of reading lasts.

@@ -112,10 +112,8 @@ impl ReceiveBuffer {
             self.window_clamp = full.saturating_sub(mss).max(2 * mss);
         }
         self.rcv_ssthresh = self.rcv_ssthresh.min(self.window_clamp);
-        self.read_space.start(now, u64::from(first_read_estimate(self.stack, window, self.advmss)));
-        if self.stack.rcvq_space_ten_segments {
-            self.read_space.limit(self.rcv_ssthresh);
-        }
+        self.read_space.start(now, u64::from(first_read_estimate(true, window, self.advmss)));
+        self.read_space.limit(self.rcv_ssthresh);
     }
 
     fn full_window(&self) -> u32 {
