@@ -2,6 +2,7 @@
 
 import json
 import re
+import struct
 from collections import defaultdict
 from html.parser import HTMLParser
 
@@ -275,3 +276,38 @@ def test_what_is_missing_or_no_capture_is_one_sentence(tmp_path, polypath, reque
     # What was read is told, with an exit status of its own.
     code, out, err = polypath("pcap", file)
     assert code == 1 and "mptcp v0" in out and "cut off in the middle of a packet" in err
+
+
+def written(path, packets):
+    """A pcap of TCP segments without options between 10.0.0.1:4000 and 10.0.0.2:80: s, whether the client sends it, bytes before
+    it, and payload.
+    """
+    parts = [struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 101)]
+    for time_s, is_from_client, before, length in packets:
+        addresses, ports = [bytes((10, 0, 0, 1)), bytes((10, 0, 0, 2))], [4000, 80]
+        numbers = [1000 + before, 5000]
+        if not is_from_client:
+            addresses, ports, numbers = addresses[::-1], ports[::-1], numbers[::-1]
+        ip = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 40 + length, 0, 0, 64, 6, 0, *addresses)
+        packet = ip + struct.pack(">HHIIBBHHH", *ports, *numbers, 0x50, 0x10, 1460, 0, 0) + bytes(length)
+        parts.append(struct.pack("<IIII", int(time_s), round(time_s % 1 * 1e6), len(packet), len(packet)) + packet)
+    path.write_bytes(b"".join(parts))
+    return path
+
+
+def test_a_part_of_a_connection_and_a_clock_that_goes_back_are_said_to_be_so(tmp_path, polypath):
+    rounds = [
+        (2000 + number / 10 + (not data) / 20, data, 1460 * (number + (not data)), 1460 * data)
+        for number in range(20)
+        for data in (True, False)
+    ]
+    page = tmp_path / "page.html"
+    code, out, err = polypath("pcap", "--html", page, written(tmp_path / "middle.pcap", rounds))
+    said = " ".join(out.split())
+    assert (code, err) == (0, "") and "whether the receive window of the server limited the client is not known" in said
+    assert "limited by" not in said and "Window full" not in page.read_text()
+    back = written(tmp_path / "back.pcap", [*rounds, *((time_s - 898, *rest) for time_s, *rest in rounds)])
+    code, _, err = polypath("pcap", back)
+    assert code == 0 and "its times go back by up to 900 s, so delays, rates and shares of time may be wrong" in " ".join(err.split())
+    code, out, _ = polypath("pcap", written(tmp_path / "half.pcap", [packet for packet in rounds if packet[1]]))
+    assert code == 0 and "10.0.0.1:4000 to 10.0.0.2:80: the capture shows only what the client sent" in " ".join(out.split())

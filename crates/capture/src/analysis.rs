@@ -75,6 +75,7 @@ fn analyse_places<R: Read + Send>(files: Vec<(String, R)>, is_one_place: bool) -
             name: name.clone(),
             packets: counts.packets(),
             missing: reader.missing(),
+            clock_back_s: reader.back_ns as f64 / 1e9,
             unread: counts.unread.values().sum(),
             unread_kinds: by_count(&counts.unread),
             kinds: by_count(&counts.read),
@@ -182,7 +183,8 @@ impl Analysis {
         if let Some(&number) = self.by_ends.get(&key) {
             let stream = &self.streams[number];
             let is_over = stream.reset.is_some() || stream.directions.iter().all(|direction| direction.fin.is_some());
-            if !(is_first && is_over && stream.established) {
+            let is_new = is_over || stream.directions[stream.side(segment)].is_other_syn(segment.seq);
+            if !(is_first && is_new && stream.established) {
                 return number;
             }
         }
@@ -334,8 +336,10 @@ impl Analysis {
             .map(|connection| {
                 let own: Vec<&Stream> = connection.streams.iter().map(|&stream| &streams[stream]).collect();
                 let is_mptcp = connection.version.is_some() || own.iter().any(|stream| stream.is_join || stream.has_mptcp);
-                let data: [DataReport; 2] =
-                    std::array::from_fn(|side| if is_mptcp { connection.data[side].report(start) } else { plain(own[0], side, start) });
+                let data: [DataReport; 2] = std::array::from_fn(|side| {
+                    let is_alone = own.iter().all(|stream| stream.is_unseen(1 - side));
+                    if is_mptcp { connection.data[side].report(start, is_alone) } else { plain(own[0], side, start) }
+                });
                 ConnectionReport {
                     kind: match (is_mptcp, connection.version) {
                         (false, _) => "tcp",
@@ -360,14 +364,13 @@ impl Analysis {
 /// The byte stream of a TCP connection.
 fn plain(stream: &Stream, side: usize, start: u64) -> DataReport {
     let direction = &stream.directions[side];
-    let acked = direction.acked_bytes();
     DataReport {
         sent_bytes: direction.watch.sent.saturating_sub(1),
-        acked_bytes: acked,
+        acked_bytes: direction.acked_bytes(),
         reinjected_bytes: 0,
         mptcp_retransmitted_bytes: 0,
         lasted_s: direction.watch.lasted() as f64 / 1e9,
-        goodput_bps: direction.watch.goodput(acked),
+        goodput_bps: direction.goodput(stream.is_unseen(1 - side)),
         window_limited_share: direction.watch.share(),
         series: direction.watch.series.report(start, 1),
     }

@@ -70,7 +70,7 @@ impl Data {
         Placed { dsn: end.saturating_sub(first), reinjected, retransmitted }
     }
 
-    pub(crate) fn on_ack(&mut self, now: u64, ack: Number, window: u64, mss: u32) {
+    pub(crate) fn on_ack(&mut self, now: u64, ack: Number, window: Option<u64>, mss: u32) {
         if self.first.is_some() {
             let ack = self.expand(ack);
             self.watch.on_ack(now, ack, window, mss);
@@ -95,8 +95,9 @@ impl Data {
         .get()
     }
 
-    /// `start` is when the first packet of all files was seen.
-    pub(crate) fn report(&self, start: u64) -> DataReport {
+    /// `start` is when the first packet of all files was seen; `is_alone` says that they show
+    /// nothing of the other end.
+    pub(crate) fn report(&self, start: u64, is_alone: bool) -> DataReport {
         let first = self.first.unwrap_or(0);
         let (sent, acked) = (self.watch.sent.saturating_sub(first), self.watch.acked.saturating_sub(first));
         // A DATA_FIN has a number of its own.
@@ -107,7 +108,7 @@ impl Data {
             reinjected_bytes: self.reinjected_bytes,
             mptcp_retransmitted_bytes: self.mptcp_retransmitted_bytes,
             lasted_s: self.watch.lasted() as f64 / 1e9,
-            goodput_bps: self.watch.goodput(acked),
+            goodput_bps: self.watch.goodput(if is_alone { sent } else { acked }),
             window_limited_share: self.watch.share(),
             series: self.watch.series.report(start, first),
         }

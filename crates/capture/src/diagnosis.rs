@@ -40,17 +40,25 @@ impl Findings<'_> {
             );
         }
         for stream in self.streams {
-            if self.is_whole {
+            let only = (0..2).find(|&side| stream.directions[side].segments > 0 && stream.is_unseen(1 - side));
+            if let Some(side) = only {
+                said.push(format!("{}: the capture shows only what the {} sent", name(stream), SENDERS[side]));
+            } else if self.is_whole {
                 handshake(stream, &mut said);
             }
-            path_mtu(stream, self.is_whole, &mut said);
+            path_mtu(stream, self.is_whole && only.is_none(), &mut said);
         }
         // The direction that carries most first.
         let most = usize::from(self.data[1].sent_bytes > self.data[0].sent_bytes);
         for side in [most, 1 - most] {
             let (data, sender, receiver) = (&self.data[side], SENDERS[side], SENDERS[1 - side]);
-            if data.sent_bytes > LITTLE && data.window_limited_share >= WORTH {
-                let (share, lasted) = (data.window_limited_share * 100.0, data.lasted_s);
+            if data.sent_bytes > LITTLE && self.streams.iter().any(|stream| stream.directions[side].watch.is_scale_unknown) {
+                said.push(format!(
+                    "whether the receive window of the {receiver} limited the {sender} is not known: the capture has no SYN that tells its scale"
+                ));
+            }
+            if let Some(share) = data.window_limited_share.filter(|&share| data.sent_bytes > LITTLE && share >= WORTH) {
+                let (share, lasted) = (share * 100.0, data.lasted_s);
                 said.push(format!(
                     "limited by the receive window of the {receiver} for {share:.0} % of the {lasted:.2} s in which the {sender} sent its {}",
                     amount(data.sent_bytes)
@@ -183,6 +191,9 @@ pub(crate) fn ended(streams: &[&Stream], start: u64) -> Option<String> {
         return Some(format!("{ended} of {all} subflows ended with a FIN, the first by the {who} at {}", seconds(at)));
     }
     let first = format!("the {} closed it with a FIN at {}", SENDERS[side], seconds(at));
+    if streams[0].is_unseen(1 - side) {
+        return Some(first);
+    }
     Some(match streams[0].directions[1 - side].fin {
         Some(later) => format!("{first}, the {} at {}", SENDERS[1 - side], seconds(later)),
         None => format!("{first}, the {} did not", SENDERS[1 - side]),

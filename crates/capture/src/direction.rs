@@ -95,13 +95,15 @@ pub(crate) struct Direction {
     place_base: Option<u32>,
     pub(crate) mapped: Mapped,
     pub(crate) mss: Option<u16>,
-    pub(crate) scale: Option<u8>,
+    /// The window's scale in its SYN; none: the SYN, or its options, were not seen.
+    pub(crate) scale: Option<Option<u8>>,
     pub(crate) watch: WindowWatch,
     pub(crate) segments: u64,
     pub(crate) bytes: u64,
     pub(crate) retransmissions: u64,
     retransmitted_bytes: u64,
     pub(crate) reordered: u64,
+    keep_alives: u64,
     reinjected_bytes: u64,
     mptcp_retransmitted_bytes: u64,
     /// How far in the connection's data what it carried first reached.
@@ -237,6 +239,10 @@ impl Direction {
                 }
             }
         }
+        if self.is_keep_alive(begin, end) {
+            self.keep_alives += 1;
+            return false;
+        }
         let joined = Joined::of(segment, peer_mss);
         // From here on the packet is the longest that was on the link.
         let ip_len = ip_len.saturating_sub(segment.len - joined.size);
@@ -275,6 +281,11 @@ impl Direction {
         let mss = self.mss_for_window();
         self.watch.on_data(now, end, mss);
         true
+    }
+
+    /// The byte before the next one again, all being acknowledged (RFC 9293 section 3.8.4).
+    fn is_keep_alive(&self, begin: u64, end: u64) -> bool {
+        end - begin <= 1 && end == self.watch.acked && end == self.watch.sent
     }
 
     fn count_size(&mut self, len: u32, count: u64) {
@@ -351,7 +362,7 @@ impl Direction {
     }
 
     /// An acknowledgement of what this end sent, at the file nearest to it.
-    pub(crate) fn on_ack(&mut self, now: u64, segment: &Segment<'_>, window: u64, port: &Port) {
+    pub(crate) fn on_ack(&mut self, now: u64, segment: &Segment<'_>, window: Option<u64>, port: &Port) {
         let Some(isn) = self.isn else { return };
         let near = self.watch.sent;
         let unwrapped = |ack: u32| near.checked_add_signed(i64::from(ack.wrapping_sub(isn).wrapping_sub(near as u32) as i32)).unwrap_or(0);
@@ -420,8 +431,9 @@ impl Direction {
         }
     }
 
-    /// `first` is when the first packet of all files was seen.
-    pub(crate) fn report(&self, files: &[String], first: u64) -> DirectionReport {
+    /// `first` is when the first packet of all files was seen; `is_alone` says that they show
+    /// nothing of the other end.
+    pub(crate) fn report(&self, files: &[String], first: u64, is_alone: bool) -> DirectionReport {
         let acked = self.acked_bytes();
         let mut sizes: Vec<(u32, u64)> = self.sizes.iter().map(|(&size, &count)| (size, count)).collect();
         sizes.sort_by_key(|&(size, count)| (std::cmp::Reverse(count), size));
@@ -435,9 +447,10 @@ impl Direction {
             copies: self.copies,
             unclear: self.unclear,
             reordered: self.reordered,
+            keep_alives: self.keep_alives,
             reinjected_bytes: self.reinjected_bytes,
             mptcp_retransmitted_bytes: self.mptcp_retransmitted_bytes,
-            goodput_bps: self.watch.goodput(acked),
+            goodput_bps: self.goodput(is_alone),
             mss_announced: self.mss,
             mss_used: self.sizes.keys().next_back().copied().unwrap_or(0),
             pmtu_seen: self.pmtu_seen,
@@ -451,6 +464,15 @@ impl Direction {
             window_limited_share: self.watch.share(),
             series: self.watch.series.report(first, 1),
         }
+    }
+
+    pub(crate) fn goodput(&self, is_alone: bool) -> f64 {
+        self.watch.goodput(if is_alone { self.bytes } else { self.acked_bytes() })
+    }
+
+    /// Whether a SYN is not the one that this end's numbers count from.
+    pub(crate) fn is_other_syn(&self, seq: u32) -> bool {
+        self.isn.is_some_and(|isn| isn != seq)
     }
 
     pub(crate) fn acked_bytes(&self) -> u64 {

@@ -85,6 +85,9 @@ pub(crate) struct CaptureReader<'a> {
     why: Arc<OnceLock<&'static str>>,
     /// The packet that [`CaptureReader::advance`] has found.
     pub(crate) packet: Captured,
+    /// The latest time of a packet so far, and the most that a later packet lay before it, ns.
+    latest_ns: u64,
+    pub(crate) back_ns: u64,
     /// Why there are no more, if the file does not simply end.
     pub(crate) broken: Option<Broken>,
 }
@@ -97,6 +100,8 @@ impl<'a> CaptureReader<'a> {
             capacity: BUFFER,
             why: Arc::default(),
             packet: Captured::default(),
+            latest_ns: 0,
+            back_ns: 0,
             broken: None,
         };
         let file = match unpacked(source) {
@@ -137,6 +142,15 @@ impl<'a> CaptureReader<'a> {
 
     /// Goes to the next packet. False if there is none.
     pub(crate) fn advance(&mut self) -> bool {
+        let is_there = self.find();
+        if is_there {
+            self.latest_ns = self.latest_ns.max(self.packet.time_ns);
+            self.back_ns = self.back_ns.max(self.latest_ns - self.packet.time_ns);
+        }
+        is_there
+    }
+
+    fn find(&mut self) -> bool {
         while let Some(reader) = &mut self.reader {
             if let Some(length) = self.context.take_enhanced(reader.data(), &mut self.packet) {
                 reader.consume(length);

@@ -26,6 +26,8 @@ pub struct FileReport {
     pub packets: u64,
     /// Packets that the file says it misses: the capture lost them, or ended before they came.
     pub missing: u64,
+    /// The most that a packet's time lies before that of one that stands before it, s.
+    pub clock_back_s: f64,
     /// Packets of which it is not known what is in them.
     pub unread: u64,
     /// Why, the most frequent first; at most 65 kinds.
@@ -107,10 +109,12 @@ pub struct DataReport {
     pub mptcp_retransmitted_bytes: u64,
     /// From the first to the last packet with data, s.
     pub lasted_s: f64,
-    /// Bits per second: what was acknowledged, over `lasted_s`; 0 if that is 0.
+    /// Bits per second: what was acknowledged, or sent where no packet of the other end was seen,
+    /// over `lasted_s`; 0 if that is 0.
     pub goodput_bps: f64,
-    /// Share of that time, 0 to 1, in which the receive window had no room for a segment.
-    pub window_limited_share: f64,
+    /// Share of that time, 0 to 1, in which the receive window had no room for a segment; none: no
+    /// window, or not its scale, was seen.
+    pub window_limited_share: Option<f64>,
     /// The same over time, in bytes from the first data sequence number.
     pub series: SeriesReport,
 }
@@ -211,13 +215,16 @@ pub struct DirectionReport {
     pub unclear: u64,
     /// Segments that came behind a later one and were sent once.
     pub reordered: u64,
+    /// Keep-alives with a byte that was acknowledged before (RFC 9293 section 3.8.4); they count as
+    /// nothing else.
+    pub keep_alives: u64,
     /// Bytes that it carried after another subflow had, by data sequence number; 0 of plain TCP.
     pub reinjected_bytes: u64,
     /// Bytes that it carried after it had itself, by data sequence number, with new sequence
     /// numbers of its own; 0 of plain TCP.
     pub mptcp_retransmitted_bytes: u64,
-    /// Bits per second: `acked_bytes` over the time from the first to the last packet with payload;
-    /// 0 if that time is 0.
+    /// Bits per second: `acked_bytes`, or `bytes` where no packet of the other end was seen, over
+    /// the time from the first to the last packet with payload; 0 if that time is 0.
     pub goodput_bps: f64,
     /// MSS option of its SYN or SYN/ACK, bytes (RFC 9293 section 3.7.1); none: it was not seen.
     pub mss_announced: Option<u16>,
@@ -238,13 +245,13 @@ pub struct DirectionReport {
     /// From `file` to another file, of segments sent once; none: no other file saw them.
     pub one_way_delay: Option<SpreadReport>,
     /// Smallest receive window that this end offered, bytes, scaled (RFC 7323 section 2.2); SYNs
-    /// and RSTs do not count.
+    /// and RSTs do not count. None: it offered none, or their scale was not seen.
     pub window_min: Option<u64>,
     /// The largest, as `window_min`.
     pub window_max: Option<u64>,
     /// Share, 0 to 1, of the time of `goodput_bps` in which the other end's receive window had no
-    /// room for a segment.
-    pub window_limited_share: f64,
+    /// room for a segment; none: no window, or not its scale, was seen.
+    pub window_limited_share: Option<f64>,
     /// The same over time, in bytes from this end's first.
     pub series: SeriesReport,
 }

@@ -99,11 +99,22 @@ impl Stream {
         (side == 0) == client_is_near
     }
 
-    /// Bytes that a segment's window offers.
-    pub(crate) fn window_of(&self, side: usize, segment: &Segment<'_>) -> u64 {
-        // Both ends must have said it, and a SYN's own window has none (RFC 7323 section 2.2).
-        let has_scale = !segment.flags.has(Flags::SYN) && self.directions.iter().all(|direction| direction.scale.is_some());
-        u64::from(segment.window) << if has_scale { self.directions[side].scale.unwrap_or(0) } else { 0 }
+    /// Bytes that a segment's window offers. None: its scale is not in the captures.
+    pub(crate) fn window_of(&self, side: usize, segment: &Segment<'_>) -> Option<u64> {
+        // A SYN's own window has no scale (RFC 7323 section 2.2).
+        let shift = if segment.flags.has(Flags::SYN) { Some(0) } else { self.shift(side) };
+        Some(u64::from(segment.window) << shift?)
+    }
+
+    /// By how many bits an end's windows are shifted. Both must have said it, and a SYN/ACK says
+    /// it only to a SYN that did (RFC 7323 section 2.2).
+    fn shift(&self, side: usize) -> Option<u8> {
+        let [own, peer] = [side, 1 - side].map(|side| self.directions[side].scale);
+        match (own, peer) {
+            (Some(None), _) | (_, Some(None)) => Some(0),
+            (Some(shift), peer) if peer.is_some() || side == 1 => shift,
+            _ => None,
+        }
     }
 
     /// Takes in a segment that a file shows. True if it is the first sight of this end's data
@@ -126,7 +137,7 @@ impl Stream {
         let near_peer = self.directions[1 - side].near;
         let (peer_mss, window) = (self.directions[1 - side].mss, self.window_of(side, segment));
         let direction = &mut self.directions[side];
-        if is_near && !is_syn && !segment.flags.has(Flags::RST) {
+        if let Some(window) = window.filter(|_| is_near && !is_syn && !segment.flags.has(Flags::RST)) {
             direction.window = Some(direction.window.map_or((window, window), |(low, high)| (low.min(window), high.max(window))));
         }
         if is_first && is_syn {
@@ -152,6 +163,11 @@ impl Stream {
             other.on_ack(now, segment, window, &point.port);
         }
         is_first
+    }
+
+    /// The captures show packets of the other end alone.
+    pub(crate) fn is_unseen(&self, side: usize) -> bool {
+        self.directions[side].near.is_none()
     }
 
     fn on_reset(&mut self, at: u64, side: usize, segment: &Segment<'_>) {
@@ -195,10 +211,13 @@ impl Stream {
             direction.fin.get_or_insert(now);
         }
         if segment.flags.has(Flags::SYN) {
+            if !segment.options_cut {
+                direction.scale = Some(None);
+            }
             for option in segment.options() {
                 match option {
                     TcpOption::Mss(mss) => direction.mss = Some(mss),
-                    TcpOption::WindowScale(scale) => direction.scale = Some(scale),
+                    TcpOption::WindowScale(scale) => direction.scale = Some(Some(scale)),
                     _ => {}
                 }
             }
@@ -224,7 +243,7 @@ impl Stream {
             established: self.established,
             reset: self.reset.is_some(),
             end: self.end(start),
-            directions: std::array::from_fn(|side| self.directions[side].report(files, start)),
+            directions: std::array::from_fn(|side| self.directions[side].report(files, start, self.is_unseen(1 - side))),
             icmp: self.icmp.iter().map(|event| reported(event, start)).collect(),
         }
     }

@@ -10,6 +10,8 @@ pub(crate) struct WindowWatch {
     pub(crate) sent: u64,
     pub(crate) acked: u64,
     pub(crate) edge: u64,
+    /// The scale of a window was not seen.
+    pub(crate) is_scale_unknown: bool,
     since: Option<u64>,
     limited: u64,
     first: Option<u64>,
@@ -29,20 +31,26 @@ impl WindowWatch {
         (bin.sent, bin.in_flight) = (sent, bin.in_flight.max(in_flight));
     }
 
-    pub(crate) fn on_ack(&mut self, now: u64, ack: u64, window: u64, mss: u32) {
+    pub(crate) fn on_ack(&mut self, now: u64, ack: u64, window: Option<u64>, mss: u32) {
         // Until now it was under way, also in a span of time in which nothing is sent.
         let in_flight = self.sent.saturating_sub(self.acked);
         self.acked = self.acked.max(ack);
-        self.edge = self.edge.max(ack.saturating_add(window));
+        self.is_scale_unknown |= window.is_none();
+        self.edge = self.edge.max(window.map_or(0, |window| ack.saturating_add(window)));
         self.look(now, mss);
         let acked = self.acked;
         let bin = self.series.at(now);
         bin.in_flight = bin.in_flight.max(in_flight);
-        (bin.acked, bin.delivered, bin.window) = (acked, acked, Some(bin.window.map_or(window, |least| least.min(window))));
+        (bin.acked, bin.delivered) = (acked, acked);
+        if let Some(window) = window {
+            bin.window = Some(bin.window.map_or(window, |least| least.min(window)));
+        }
     }
 
     fn look(&mut self, now: u64, mss: u32) {
-        let is_limited = self.edge > 0 && self.sent > self.acked && self.sent.saturating_add(u64::from(mss)) > self.edge;
+        // All may be acknowledged and the window closed (RFC 9293 section 3.8.6.1).
+        let has_more = self.sent > self.acked || self.sent >= self.edge;
+        let is_limited = self.edge > 0 && has_more && self.sent.saturating_add(u64::from(mss)) > self.edge;
         match (is_limited, self.since) {
             (true, None) => self.since = Some(now),
             (false, Some(since)) => {
@@ -58,9 +66,13 @@ impl WindowWatch {
         self.last.saturating_sub(self.first.unwrap_or(self.last))
     }
 
-    pub(crate) fn share(&self) -> f64 {
+    /// None: data were sent, and what windows they had is not known.
+    pub(crate) fn share(&self) -> Option<f64> {
+        if self.first.is_some() && (self.is_scale_unknown || self.edge == 0) {
+            return None;
+        }
         let open = self.since.map_or(0, |since| self.last.saturating_sub(since));
-        if self.lasted() == 0 { 0.0 } else { (self.limited.saturating_add(open) as f64 / self.lasted() as f64).min(1.0) }
+        Some(if self.lasted() == 0 { 0.0 } else { (self.limited.saturating_add(open) as f64 / self.lasted() as f64).min(1.0) })
     }
 
     pub(crate) fn goodput(&self, bytes: u64) -> f64 {
@@ -78,7 +90,7 @@ mod tests {
         let mut watch = WindowWatch::default();
         watch.on_data(0, 5000, 1000);
         for (ms, ack) in [(10, 0), (20, 0), (30, 4000), (40, 4000)] {
-            watch.on_ack(ms * MS, ack, 9000, 1000);
+            watch.on_ack(ms * MS, ack, Some(9000), 1000);
         }
         assert_eq!(watch.series.report(0, 0).in_flight_bytes, [5000, 5000, 5000, 5000, 1000]);
     }

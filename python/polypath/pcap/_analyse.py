@@ -43,7 +43,7 @@ def analyse(files: Iterable[str | Path], *, one_end: bool = False) -> dict[str, 
 
 def complaints(report: Mapping[str, Any]) -> list[str]:
     """A sentence for each thing that keeps a file from being told of whole: what is not read, what
-    is missing, where it breaks.
+    is missing, where its clock goes back, where it breaks.
     """
     said = []
     for file in report["files"]:
@@ -56,6 +56,10 @@ def complaints(report: Mapping[str, Any]) -> list[str]:
         if file.get("missing"):
             said.append(
                 f"{file['name']}: by its own count {file['missing']} packets are missing, so what it does not show may have been sent"
+            )
+        if file.get("clock_back_s", 0) > _BACK_S:
+            said.append(
+                f"{file['name']}: its times go back by up to {file['clock_back_s']:.3g} s, so delays, rates and shares of time may be wrong"
             )
         if file["broken"]:
             said.append(
@@ -82,6 +86,9 @@ def contents(report: Mapping[str, Any]) -> str:
 
 _NAMED = 6
 """Kinds that a sentence names."""
+
+_BACK_S = 0.005
+"""Several processors or interfaces write packets so much out of order."""
 
 
 def subflow_table(report: dict[str, Any]) -> pa.Table:

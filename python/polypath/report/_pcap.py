@@ -378,7 +378,7 @@ def _subflows(connection: Mapping[str, Any]) -> Table:
                     Cell(text=number(sent["mptcp_retransmitted_bytes"] / 1e3, 1)),
                     Cell(text=_median(sent["rtt"])),
                     Cell(text=_median(sent["one_way_delay"])),
-                    Cell(text=percent(sent["window_limited_share"], 0)),
+                    Cell(text="–" if sent["window_limited_share"] is None else percent(sent["window_limited_share"], 0)),
                     Cell(text=str(sent["mss_announced"] or "–")),
                     Cell(text=str(sent["mss_used"] or "–")),
                     Cell(text=str(sent["pmtu_seen"] or "–")),
