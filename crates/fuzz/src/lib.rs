@@ -222,7 +222,10 @@ fn check_direction(direction: &DirectionReport) {
     let counted: u64 = direction.sizes.iter().map(|&(_, count)| count).sum();
     assert_eq!(counted, direction.segments, "the histogram holds every segment: {direction:?}");
     assert!(direction.retransmissions <= direction.segments, "{direction:?}");
-    assert!(direction.goodput_bps.is_finite() && direction.window_limited_share.is_none_or(|share| (0.0..=1.0).contains(&share)), "{direction:?}");
+    assert!(
+        direction.goodput_bps.is_finite() && direction.window_limited_share.is_none_or(|share| (0.0..=1.0).contains(&share)),
+        "{direction:?}"
+    );
     assert!(direction.window_min <= direction.window_max, "{direction:?}");
     for spread in [direction.rtt, direction.one_way_delay].into_iter().flatten() {
         let SpreadReport { count, min_ms, mean_ms, p50_ms, p95_ms, max_ms } = spread;

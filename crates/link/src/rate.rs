@@ -194,6 +194,7 @@ impl RateQueue {
             self.drops.add(packet.len);
             return None;
         }
+        self.drain(at);
         let ready = at + self.hold;
         let start = ready.max(self.free);
         if len != self.known.0 {

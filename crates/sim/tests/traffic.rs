@@ -55,7 +55,8 @@ fn datagrams_above_the_rate_are_lost_to_a_full_queue() {
     assert!((1030..=1045).contains(&found.received), "{}", found.received);
     let expected = 1.0 - found.received as f64 / 2000.0;
     assert!((found.loss.expect("some arrive") - expected).abs() < 0.01);
-    assert_eq!(found.delay.map(|delay| delay.max_ns), Some(10_000_000));
+    // What comes as another leaves finds the queue full, what comes half a millisecond later does not.
+    assert_eq!(found.delay.map(|delay| delay.max_ns), Some(9_500_000));
 }
 
 #[test]
