@@ -139,7 +139,7 @@ def test_the_report_has_a_table_and_a_figure_of_each_application(folder):
     assert all(answer.bars is not None and len(answer.table.rows) == 2 for answer in experiment.answers)
     assert experiment.bars is not None
     # A study with one experiment needs no name for it.
-    assert made.headlines[0].startswith("The cells reach 24.45 ± 4.66 Mbit/s (minrtt · copy) to 25.02 ± 1.21 (default · copy).")
+    assert made.headlines[0].startswith("The cells reach 24.45 ± 4.66 Mbit/s (minrtt · copy) to 24.89 ± 0.89 (default · copy).")
     assert [line.split(":")[0] for line in made.headlines[2:]] == ["Streams at a rate", "Datagrams", "Requests and responses", "Transfers"]
     # Subflows that no route joins are named below the table and have no row.
     assert "Never established and left out: 10.0.1.1 → 10.0.4.2, 10.0.2.1 → 10.0.3.2." in experiment.paths.note
