@@ -218,7 +218,7 @@ def benchmark(kind: Literal["cc", "scheduler"], *names: str) -> str:
     from polypath.benchmark import built_in, ranking
 
     rows = []
-    for place in ranking(built_in(kind)).places:
+    for place in ranking(built_in(kind)).ranks:
         tied = "" if place.of_best.tells_apart or place.rank == 1 else " ="
         rows.append(
             [f"`{place.record.title}`", f"{place.rank}{tied}", str(place.score), *(f"{place.families[name]:.0f}" for name in names)]
