@@ -228,8 +228,8 @@ kernels! {
             LINUX_6_12_117 = true, "measured, specs/notes/buffer-memory";
             LINUX_7_3_4 = true, "as 6.12: tests/scripts, and its sources";
         }
-        /// MPTCP's first estimate of what is read in a round trip is ten segments, as plain TCP's; else
-        /// the whole first window, and the buffer grows later.
+        /// MPTCP's first estimate of what is read in a round trip is ten segments; else the whole first
+        /// window, and the buffer grows later.
         rcvq_space_ten_segments: bool {
             MPTCP_0_96_LINUX_5_4_188 = false, "measured, specs/notes/out-of-tree-start";
             LINUX_6_1_192 = true, "5.10, \"tcp: select sane initial rcvq_space.space for big MSS\"";
