@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Ebb: for one TCP connection whose packets take several paths below it, some of which lose
- * packets.
+ * Ebb: for one TCP connection whose packets take several paths, some of which lose packets.
  *
  * Idea. Where losses are rare: cubic (RFC 9438 section 4) over a floor, the window that delivers
  * the last rate at the least mean round trip at nearly the largest rate. Losses that go on tell
  * nothing: a pacing rate rises until a queue is seen and ebbs, faster while that stays. The window
  * is then room for the longest round trip, and at least cubic's. A queue is what the mean of the
  * rounds' least RTT is above the base. Where ACKs pause for many times their spacing a tunnel holds
- * packets: only a span's least RTT tells then, and the rate leaps up to the largest so far. Source:
- * studies/one-tcp-many-paths.
+ * packets: only a span's least RTT tells then, and the rate leaps up to the largest (studies/one-tcp-many-paths).
  */
 #include "pp_math.h"
 
