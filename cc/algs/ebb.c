@@ -7,7 +7,7 @@
  * nothing: a pacing rate rises until a queue is seen and ebbs, faster while that stays. The window
  * is then room for the longest round trip, and at least cubic's. A queue is what the mean of the
  * rounds' least RTT is above the base. Where ACKs pause for many times their spacing a tunnel holds
- * packets: only a span's least RTT tells then, and the rate leaps up to the largest (studies/one-tcp-many-paths).
+ * packets: only a span's least RTT tells then, and the rate leaps up to the largest.
  */
 #include "pp_math.h"
 
