@@ -4,8 +4,7 @@
  *
  * Idea. A window tells how much may leave and the smoothed RTT how long it took before. Where the
  * window is larger than the path is long the rest stands in a queue, and after a pause the RTT is
- * that of a queue which is gone: then neither tells when a segment arrives. So the rate is
- * measured.
+ * that of a queue which is gone: then neither tells when a segment arrives: the rate is measured.
  * What a subflow was given less what it still has is delivered; over half a round trip or more that
  * makes a rate. With a queue on the path (an RTT half above the least one) it is the path's own;
  * without, the path carries at least as much.
@@ -15,8 +14,7 @@
  * and a segment larger beyond. The path on which the next segment arrives first is chosen, of those
  * whose window has room. None is, and another path is waited for, if that alone would deliver
  * before this arrival all that waits; or half of the peer's window, less what the chosen path has:
- * then the segment would hold up the window. Two segments are given at once, then all is judged
- * anew.
+ * then the segment would hold up the window. Two segments are given, then all is judged anew.
  *
  * Source. This project. Waiting for what waits is ECF's (Lim et al. 2017), for the window BLEST's
  * (Ferlin et al. 2016), growth of the window STTF's (Hurtig et al. 2019).
