@@ -84,9 +84,9 @@ impl RateConfig {
 }
 
 /// Serialises packets one after the other; a packet leaves when its last bit has. What leaves at
-/// the instant at which another arrives still takes room, as on Linux most times: its timer was
-/// rounded up once more (specs/notes/held-out). A sample sees the queue after what leaves then and
-/// before what arrives.
+/// the instant at which another arrives still takes room in a queue that drops its tail, as on Linux
+/// most times (specs/notes/held-out); RED, PIE and [`RateQueue::admit`] count it no more. A sample
+/// sees the queue after what leaves then and before what arrives.
 #[derive(Clone, Debug)]
 pub struct RateQueue {
     rate: Rate,
@@ -306,19 +306,13 @@ impl RateQueue {
             self.bytes -= first.len;
             self.waiting.pop();
         }
+        debug_assert!(!self.waiting.is_empty() || self.bytes == Bytes::ZERO, "an empty queue holds no bytes");
     }
 
     /// Forgets what has left by `at`.
     #[inline]
     fn drain(&mut self, at: Instant) {
-        while let Some(first) = self.waiting.front() {
-            if first.leaves > at {
-                break;
-            }
-            self.bytes -= first.len;
-            self.waiting.pop();
-        }
-        debug_assert!(!self.waiting.is_empty() || self.bytes == Bytes::ZERO, "an empty queue holds no bytes");
+        self.drain_before(at + Duration::from_nanos(1));
     }
 
     #[cold]
