@@ -43,14 +43,6 @@ def test_every_command_and_engine_says_the_same(tmp_path, polypath, monkeypatch,
     assert err.startswith(f"polypath: {file}:{expected}")
 
 
-@pytest.mark.parametrize("changes, expected", WRONG.values(), ids=WRONG.keys())
-def test_a_study_built_in_python_is_refused_in_the_same_words(changes, expected):
-    _, _, sentence = expected.split(": ", 2)
-    with pytest.raises(ValueError) as error:
-        Study.model_validate(yaml.safe_load(changed(changes)))
-    assert sentence in str(error.value)
-
-
 # What counts in some cell, or for some engine, is no mistake.
 ALLOWED = {
     "a scheduler of those cells that have one": (

@@ -6,7 +6,7 @@ import pytest
 import yaml
 from study_data import STUDY, changed, written
 
-from polypath import Flow, Study, StudyError
+from polypath import Flow, Link, Study, StudyError
 
 FIRST = "first: {ends: [client, middle], both: {rate: 50mbit, queue: 100packets, delay: 5ms}}"
 
@@ -135,8 +135,8 @@ def test_the_study_that_the_mistakes_are_put_into_has_none(tmp_path):
 
 
 def test_a_mistake_in_python_is_one_sentence_too():
-    with pytest.raises(ValueError, match="has no unit"):
-        Study(name="x", topology={"nodes": {}, "links": {}}, flows={}, duration=20)
+    with pytest.raises(StudyError, match=r"^both\.delay: the bare number 5 has no unit; [^\n]*$"):
+        Link(ends=("a", "b"), both={"delay": 5})
     with pytest.raises(StudyError, match=r"^this is no JSON: [^\n]*$"):
         Study.model_validate_json("{")
     with pytest.raises(StudyError) as error:

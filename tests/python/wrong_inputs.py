@@ -23,8 +23,6 @@ seeds: 1
 
 SHAPE = "{rate: 10mbit, queue: 50packets, delay: 5ms}"
 FLOW = 'f: {client: a, server: b, transport: tcp, cc: "${cc}"}'
-UDP = "transport: udp, app: {kind: constant, rate: 1mbit}"
-RATE_AT = "topology.links.l2.both"
 
 
 def instead(old, new, told):
@@ -229,7 +227,6 @@ WRONG = {
         ": `repeat: 0s` begins anew at the last change, and all is then as at 0s: take that change out, or write a longer time",
     ),
     "more changes than anybody needs": shape("rate: 10mbit, changes: [{at: 1ns, rate: 1mbit}], repeat: 2ns", ".repeat: every 2ns in"),
-    # Runs that would take hours and gigabytes.
 }
 
 # What newcomers did, and this is said of in the same words (tests/data/newcomers.yaml).

@@ -275,10 +275,9 @@ impl ReadSpace {
 }
 
 /// What a receiver at first takes for the data read in a round trip, bytes; its buffer grows once
-/// more is read. With the whole window a transfer stays at that window until losses bunch what is
-/// read (specs/notes/out-of-tree-start).
-pub(crate) fn first_read_estimate(ten_segments: bool, window: u32, advmss: u32) -> u32 {
-    if ten_segments { (10 * advmss).min(window).max(1) } else { window.max(1) }
+/// more is read.
+pub(crate) fn first_read_estimate(window: u32, advmss: u32) -> u32 {
+    (10 * advmss).min(window).max(1)
 }
 
 #[cfg(test)]
@@ -351,9 +350,8 @@ mod tests {
     }
 
     #[test]
-    fn the_first_estimate_is_ten_segments_or_the_window() {
-        assert_eq!(first_read_estimate(true, 65_535, 1460), 14_600);
-        assert_eq!(first_read_estimate(true, 5000, 1460), 5000);
-        assert_eq!(first_read_estimate(false, 65_535, 1460), 65_535);
+    fn the_first_estimate_is_ten_segments_within_the_window() {
+        assert_eq!(first_read_estimate(65_535, 1460), 14_600);
+        assert_eq!(first_read_estimate(5000, 1460), 5000);
     }
 }

@@ -32,7 +32,6 @@ class _Subflow:
     written: int = 0
     acked: int = 0
     sent: int = 0
-    fin: bool = False
 
     def name(self) -> str:
         return f"[{self.number}] " if self.number else ""

@@ -1,8 +1,9 @@
 """The report: one self-contained page from a study and its tables.
 
 Fixed words stand in `page.html.j2` and `pcap.html.j2`; sentences made from numbers in `_headlines`
-("What came out"), `_answers`, `_fairness`, `_events`, `_compare`, `_notes` and `_timing`; what a
-column means in `_tables`. What limited a flow, and why, comes from `analysis._limits` and
+and `_against` ("What came out"), `_claims`, `_answers`, `_fairness`, `_events`, `_compare`,
+`_notes`, `_segments`, `_timing` and `_page`, those of captures in `_pcap`; what a column
+means in `_tables`. What limited a flow, and why, comes from `analysis._limits` and
 `analysis._causes`.
 """
 

@@ -4,10 +4,11 @@ who finished first.
 Times are seconds, round-trip times milliseconds, rates Mbit/s, sizes bytes;
 docs/reference/results.md names every column.
 
-A new column of `runs.parquet`: its type in `_FLOW_COLUMNS`, its value in `_flows`, its row on that
-page, its name in study/_parameters.py. Where the engines have to tell it first: `FlowOutcome` in
-crates/sim/src/outcome.rs and flow.rs, engines/_measure.py and tests/fake_engine.py. One that
-changes its name: analysis and report ask for it, too.
+A new column of `runs.parquet`: its type in `_FLOW_COLUMNS`, its value in `_flows` (a sum over
+subflows is one of `_SUMS`), its row on that page, its name in study/_parameters.py. Where the
+engines have to tell it first: `FlowOutcome` in crates/sim/src/outcome.rs and flow.rs,
+engines/_measure.py and tests/fake_engine.py. One that changes its name: analysis and report ask
+for it, too.
 """
 
 from __future__ import annotations

@@ -36,7 +36,6 @@ class Entry:
     """Of its MPTCP connection; None for plain TCP."""
     number: int
     """Within its connection, 0 for the first; the same for good."""
-    first_seen: float
     last_seen: float
     last: Subflow
     closed: bool = False
@@ -70,7 +69,7 @@ class History:
                 before = None
             if before is None:
                 number = self._number(key, subflow.token)
-                before = Entry(key=key, token=subflow.token, number=number, first_seen=now, last_seen=now, last=subflow)
+                before = Entry(key=key, token=subflow.token, number=number, last_seen=now, last=subflow)
                 self._entries[key] = before
             else:
                 _advance(before, now, subflow)

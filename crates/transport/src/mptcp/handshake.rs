@@ -99,7 +99,10 @@ impl Connection {
         let window = socket.rx.first_window();
         // A server's is made before timestamps count (Linux: `mptcp_sk_clone_init`).
         let mss = if self.is_client { socket.advertised_mss() } else { socket.advmss().as_u32() };
-        (u64::from(first_read_estimate(self.settings.stack.rcvq_space_ten_segments, window, mss)), window)
+        // With the whole window a transfer stays at it until losses bunch what is read
+        // (specs/notes/out-of-tree-start).
+        let read = if self.settings.stack.rcvq_space_ten_segments { first_read_estimate(window, mss) } else { window.max(1) };
+        (read.into(), window)
     }
 
     /// Since when the first round of reading lasts.

@@ -17,8 +17,9 @@
 //! - which subflow sends what: `scheduling`, on the edges of the data in `sender`;
 //!   `connection_mss`;
 //! - what goes again: `reinjection`, and `retransmission` when the connection's own timer expires;
-//! - how a connection ends: `close` here queues the DATA_FIN, `scheduling` sends it, and
-//!   `finish_if_done` in `input` closes the subflows; at once: `closing`;
+//! - how a connection ends: `release` in `closing` chooses: at once, there; or `close` here queues
+//!   the DATA_FIN, `scheduling` sends it, `retransmission` repeats it, and `finish_if_done` in
+//!   `input` closes the subflows;
 //! - which subflow has something to do and is served first, and what is kept of subflows between
 //!   events: `work`;
 //! - what a segment carries: `options`, with keys of `keys`;

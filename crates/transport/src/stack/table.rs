@@ -17,8 +17,9 @@
 //! 2. A new row for a difference that no row has. The endpoint asks for `settings.stack.PROPERTY`,
 //!    never for a kernel. A value that is no number, yes or no needs a type in `values.rs`, its
 //!    `Words`, and its name in the `pub use` of `stack.rs`. What all kernels share is a default in
-//!    `crates/transport/src/settings.rs` (`rto_min`, `delack_max`). Where one kernel differs it
-//!    becomes a row here, which `Settings::of` there copies; a study's sysctls come after it.
+//!    `crates/transport/src/settings.rs` (`rto_min`, the floor of the RTO; `delack_max`). Where one
+//!    kernel differs it becomes a row here, and `Settings::of` there is to copy it; a study's
+//!    sysctls come after it.
 //! 3. The static in the `pub use` of `stack.rs`.
 //! 4. `cargo run -p polypath-transport --example kernels > docs/reference/kernels.md`, and `git
 //!    checkout` the page if that does not build. Then `cargo test -p polypath-transport --lib

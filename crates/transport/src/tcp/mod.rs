@@ -14,7 +14,8 @@
 //!   `segment_builder`;
 //! - when it may leave: `sender::sending` (pacing, Nagle, TSO deferral, cwnd validation);
 //! - a timer is armed in `timer` and expires in `output`, the retransmission timer in
-//!   `sender::timers`; how long its timeout is: `sender::rtt`, with its bounds in `Settings`;
+//!   `sender::timers`; how long its timeout is: `sender::rtt`, with its bounds in `Settings`, or, of
+//!   one kernel, in `stack::table`;
 //! - how long a segment is: `sender::path_mtu`, and `mtu_probing`, which asks it;
 //! - what the peer sends: `receiving` (order, window, ACKs), `ecn`; the end, and RSTs: `closing`;
 //! - what an MPTCP connection reads and sets: the three `subflow` modules.

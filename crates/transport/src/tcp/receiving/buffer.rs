@@ -112,7 +112,7 @@ impl ReceiveBuffer {
             self.window_clamp = full.saturating_sub(mss).max(2 * mss);
         }
         self.rcv_ssthresh = self.rcv_ssthresh.min(self.window_clamp);
-        self.read_space.start(now, u64::from(first_read_estimate(true, window, self.advmss)));
+        self.read_space.start(now, u64::from(first_read_estimate(window, self.advmss)));
         self.read_space.limit(self.rcv_ssthresh);
     }
 
