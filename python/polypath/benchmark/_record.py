@@ -106,7 +106,7 @@ def read(file: Path) -> Record:
         return _record(json.loads(content, parse_constant=_no_number))
     except json.JSONDecodeError as error:
         raise BenchmarkError(f"{file}:{error.lineno}: it is no JSON ({error.msg}): ask for the file again") from None
-    except (ValueError, RecursionError) as error:
+    except (ValueError, RecursionError, OverflowError) as error:
         raise BenchmarkError(f"{file} is no result of this benchmark: {error}") from None
 
 
