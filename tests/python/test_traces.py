@@ -47,7 +47,13 @@ TEXT = """\
 
 @pytest.mark.parametrize(
     "text",
-    [json.dumps(IPERF3), "\n".join(map(json.dumps, STREAMED)), TEXT, gzip.compress(json.dumps(IPERF3).encode()), pa.compress(TEXT.encode(), "zstd", asbytes=True)],
+    [
+        json.dumps(IPERF3),
+        "\n".join(map(json.dumps, STREAMED)),
+        TEXT,
+        gzip.compress(json.dumps(IPERF3).encode()),
+        pa.compress(TEXT.encode(), "zstd", asbytes=True),
+    ],
     ids=["json", "json-stream", "text", "gzip", "zstd"],
 )
 def test_iperf3_measures_payload_and_a_link_carries_headers(tmp_path, text):
@@ -229,7 +235,9 @@ SENT = "it is what was sent, of which more or less may have arrived: the text of
 
 
 @pytest.mark.parametrize(
-    "head, rest, rate, said", [("", "100", 1_033_600, [SENT]), ("Jitter    Lost/", "0.016 ms  50/100 (50%)", 1_016_800, [])], ids=["sent", "arrived"]
+    "head, rest, rate, said",
+    [("", "100", 1_033_600, [SENT]), ("Jitter    Lost/", "0.016 ms  50/100 (50%)", 1_016_800, [])],
+    ids=["sent", "arrived"],
 )
 def test_datagrams_of_iperf3_text_have_their_own_headers(tmp_path, head, rest, rate, said):
     text = f"[ ID] Interval           Transfer     Bitrate         {head}Total Datagrams\n" + "".join(
