@@ -78,7 +78,7 @@ class Computed:
         entries = np.frombuffer(content, dtype="V16")
         heads = np.ascontiguousarray(entries.view(np.uint64).reshape(-1, 2)[:, 0])
         order = np.argsort(heads, kind="stable")
-        return memoryview(heads[order]), memoryview(entries[order].tobytes())
+        return heads[order].data, memoryview(entries[order].tobytes())
 
 
 def _whole(content: bytes) -> bytes:
